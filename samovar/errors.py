@@ -1,0 +1,94 @@
+"""The error tree: every failure a user can cause or meet is one of these.
+
+SamovarError
+├── DefinitionError     a YAML file says something that cannot be meant; carries every place at once
+├── PlanError           the definition is sound but cannot become a plan on this testbed
+├── RecipeError         a recipe file is malformed, missing, or refuses its values
+├── TestbedError        a host cannot be reached, or answers differently from what was asked
+│   ├── RemoteError     a remote command failed; carries host, exit code and output
+│   └── DeadlineError   a remote step did not end within its bound
+├── CampaignError       a results folder is not what it should be
+├── AnalysisError       the R stage failed
+├── ReportError         the bundle could not be set
+└── LabError            the virtual lab could not be started or stopped
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class SamovarError(Exception):
+    """Any failure with a message fit for the person at the terminal."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake at one place of one file (line and column count from 1; 0 when unknown)."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        """Render as file:line:column: message, the form editors can jump to."""
+        if not self.line:
+            return f"{self.file}: {self.message}"
+        return f"{self.file}:{self.line}:{self.column}: {self.message}"
+
+
+class DefinitionError(SamovarError):
+    """Everything that is wrong in the definition files, reported at once."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(sorted(problems, key=lambda p: (p.file, p.line, p.column, p.message)))
+        super().__init__("\n".join(str(p) for p in self.problems))
+
+
+class PlanError(SamovarError):
+    """The definition is sound but cannot become a plan."""
+
+
+class RecipeError(SamovarError):
+    """A recipe is malformed, missing, or refuses the values it was given."""
+
+
+class TestbedError(SamovarError):
+    """A host cannot be reached, or is not in the state that was asked for."""
+
+    __test__ = False  # the name starts like a test class; pytest must not collect it
+
+
+class RemoteError(TestbedError):
+    """A remote script ended with a non-zero exit code."""
+
+    def __init__(self, host: str, step: str, exit_code: int, output: str) -> None:
+        self.host, self.step, self.exit_code, self.output = host, step, exit_code, output
+        tail = output.strip()[-2000:]
+        super().__init__(f"{host}: {step}: exit code {exit_code}" + (f": {tail}" if tail else ""))
+
+
+class DeadlineError(TestbedError):
+    """A remote step did not end in the time that it can need at most."""
+
+    def __init__(self, host: str, step: str, deadline_s: float) -> None:
+        self.host, self.step, self.deadline_s = host, step, deadline_s
+        super().__init__(f"{host}: {step}: no answer within {deadline_s:g} s")
+
+
+class CampaignError(SamovarError):
+    """A results folder is not what a campaign leaves."""
+
+
+class AnalysisError(SamovarError):
+    """The R stage failed."""
+
+
+class ReportError(SamovarError):
+    """The bundle could not be set."""
+
+
+class LabError(SamovarError):
+    """The virtual lab could not be started, reached or stopped."""
