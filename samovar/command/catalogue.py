@@ -1,0 +1,64 @@
+"""All recipes of a templates folder, found by operating system, kind and name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from samovar.command.recipe import BLOCKS, Header, Kind, Parameter, Recipe, read_recipe
+from samovar.errors import RecipeError
+
+FAMILY: Mapping[str, tuple[str, ...]] = {
+    "linux": ("linux", "posix", "common"),
+    "freebsd": ("freebsd", "posix", "common"),
+}
+"""Where recipes of an operating system are looked for, most specific first."""
+
+SUFFIX = ".sh.j2"
+
+
+class Catalogue:
+    """The recipes below one templates folder; a file added there is a recipe known."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._find = cache(self._read)
+
+    def names(self, kind: str, os: str) -> frozenset[str]:
+        """Name every recipe of a kind that serves an operating system."""
+        folders = (self.folder / family / kind for family in FAMILY.get(os, ()))
+        return frozenset(path.name.removesuffix(SUFFIX) for folder in folders for path in folder.glob(f"*{SUFFIX}"))
+
+    def operating_systems(self) -> tuple[str, ...]:
+        """Name the operating systems that have a search path."""
+        return tuple(FAMILY)
+
+    def recipe(self, kind: str, name: str, os: str) -> Recipe:
+        """Find one recipe; raises RecipeError naming the nearest known one."""
+        return self._find(kind, name, os)
+
+    def header(self, kind: str, name: str, os: str) -> Header:
+        """Read the header of one recipe; raises RecipeError when there is none."""
+        return self.recipe(kind, name, os).header
+
+    def parameters(self, kind: str, name: str, os: str) -> Mapping[str, Parameter] | None:
+        """Describe the parameters of a recipe, or None when there is no such recipe."""
+        if name not in self.names(kind, os):
+            return None
+        return self.header(kind, name, os).parameters
+
+    def _read(self, kind: str, name: str, os: str) -> Recipe:
+        if kind not in BLOCKS:
+            raise RecipeError(f"no recipe kind {kind!r}; known: {', '.join(BLOCKS)}")
+        known = self.names(kind, os)
+        if name in known:
+            for family in FAMILY[os]:
+                path = self.folder / family / kind / (name + SUFFIX)
+                if path.is_file():
+                    return read_recipe(cast(Kind, kind), name, path)
+        near = get_close_matches(name, sorted(known), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise RecipeError(f"no {kind} recipe {name!r} for {os}{hint} known: {', '.join(sorted(known)) or 'none'}")

@@ -1,0 +1,110 @@
+"""A recipe: a Jinja2 file with a header that plan, check, docs and tests read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from jinja2 import Template, TemplateError
+from jinja2.exceptions import UndefinedError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from samovar.command.quote import shell_environment
+from samovar.errors import RecipeError
+
+HEADER = re.compile(r"\A\{#---\n(?P<yaml>.*?)\n---#\}\n", re.DOTALL)
+Kind = Literal["setting", "aqm", "generator", "logger", "step"]
+
+BLOCKS: Mapping[str, frozenset[str]] = {
+    "setting": frozenset({"read", "set", "wanted", "restore"}),
+    "aqm": frozenset({"qdisc"}),
+    "generator": frozenset({"server", "ready", "client"}),
+    "logger": frozenset({"start", "ready", "stop"}),
+    "step": frozenset({"script"}),
+}
+"""The blocks that a recipe of each kind must have; it may have more."""
+
+
+class Parameter(BaseModel):
+    """One value that a recipe takes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: str
+    description: str
+    unit: str | None = None
+    default: str | None = None
+    choices: tuple[str, ...] = ()
+
+
+class Header(BaseModel):
+    """What a recipe says of itself before anything is rendered."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    summary: str
+    needs: tuple[str, ...] = Field(default=(), description="programs that must be on the host")
+    modules: tuple[str, ...] = Field(default=(), description="kernel features (qdisc names) that must be on the host")
+    parameters: dict[str, Parameter] = Field(default_factory=dict)
+    leaves: tuple[str, ...] = Field(default=(), description="traces left in the trial's folder")
+    change: Literal["none", "interface-reset", "reboot"] = "none"
+
+
+class Recipe:
+    """A parsed recipe file of one kind and name."""
+
+    def __init__(self, kind: Kind, name: str, path: Path, header: Header, template: Template) -> None:
+        self.kind, self.name, self.path, self.header = kind, name, path, header
+        self._template = template
+
+    def has(self, block: str) -> bool:
+        """Tell whether the recipe defines a block."""
+        return block in self._template.blocks
+
+    def render(self, block: str, values: Mapping[str, object]) -> str:
+        """Render one block with its values, each quoted as a shell word.
+
+        Raises RecipeError when a value is missing or the block does not exist.
+        """
+        if not self.has(block):
+            raise RecipeError(f"{self.path}: has no block {block!r}; it has: {', '.join(self._template.blocks)}")
+        try:
+            context = self._template.new_context(dict(values))
+            return "".join(self._template.blocks[block](context))
+        except UndefinedError as error:
+            raise RecipeError(f"{self.path}: block {block}: {error.message}") from error
+        except TemplateError as error:
+            raise RecipeError(f"{self.path}: block {block}: {error}") from error
+        except RecipeError as error:
+            raise RecipeError(f"{self.path}: block {block}: {error}") from error
+
+
+def read_recipe(kind: Kind, name: str, path: Path, template_text: str | None = None) -> Recipe:
+    """Parse a recipe file; raises RecipeError naming the file and what was expected."""
+    text = path.read_text(encoding="utf-8") if template_text is None else template_text
+    match = HEADER.match(text)
+    if match is None:
+        raise RecipeError(f"{path}:1:1: a recipe starts with a header: a line '{{#---', YAML, and a line '---#}}'")
+    header = _header(path, match["yaml"])
+    try:
+        template = shell_environment().from_string(text)
+    except TemplateError as error:
+        raise RecipeError(f"{path}:{getattr(error, 'lineno', 1)}: {error}") from error
+    missing = BLOCKS[kind] - set(template.blocks)
+    if missing:
+        raise RecipeError(f"{path}: a {kind} recipe needs the block(s) {', '.join(sorted(missing))}")
+    return Recipe(kind, name, path, header, template)
+
+
+def _header(path: Path, text: str) -> Header:
+    try:
+        return Header.model_validate(yaml.safe_load(text))
+    except yaml.YAMLError as error:
+        raise RecipeError(f"{path}: the header is not YAML: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RecipeError(f"{path}: header: {where}: {first['msg']}") from error
