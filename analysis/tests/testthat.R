@@ -1,0 +1,4 @@
+library(testthat)
+library(samovar)
+
+test_check("samovar")
