@@ -1,0 +1,1 @@
+"""Experiment, testbed and configuration files read into frozen, typed values; every mistake reported at once."""

@@ -1,0 +1,217 @@
+"""Quantities as people write them: text with a unit in, exact numbers out.
+
+KB, MB and GB are powers of 1000, KiB, MiB and GiB powers of 1024 (IEC 80000-13); rates count bits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Context, Decimal
+
+_NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?"
+_QUANTITY = re.compile(rf"(?P<number>{_NUMBER})(?P<space> *)(?P<unit>[A-Za-z%µ/]*)")
+_SIGNED = re.compile(r"[+-]\s*[0-9.]")
+_LARGEST = 10**18
+_EXACT = Context(prec=80)  # every product of a number above and a scale below fits
+
+
+class UnitError(ValueError):
+    """A text that is not the quantity it should be; the message says what was expected."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of quantity: its name, an example, its units and the spellings people use for them."""
+
+    name: str
+    example: str
+    scales: Mapping[str, int]
+    meant: Mapping[str, str]  # lower-case misspelling -> unit
+
+    def unit(self, written: str) -> str | None:
+        """Return the unit that is written, in any case as long as only one unit is meant."""
+        if written in self.scales:
+            return written
+        same = [unit for unit in self.scales if unit.lower() == written.lower()]
+        return same[0] if len(same) == 1 and self is RATE else None
+
+    def suggest(self, written: str) -> str | None:
+        """Return the unit that was probably meant by a spelling that is refused."""
+        same = [unit for unit in self.scales if unit.lower() == written.lower()]
+        return self.meant.get(written.lower()) or (same[0] if same else None)
+
+
+SIZE = Kind(
+    "size",
+    "50KB",
+    {
+        "B": 1,
+        "KB": 10**3,
+        "kB": 10**3,
+        "MB": 10**6,
+        "GB": 10**9,
+        "TB": 10**12,
+        "KiB": 2**10,
+        "MiB": 2**20,
+        "GiB": 2**30,
+        "TiB": 2**40,
+    },
+    {"k": "KB", "m": "MB", "g": "GB", "ki": "KiB", "mi": "MiB", "gi": "GiB", "byte": "B", "bytes": "B", "kb": "KB"},
+)
+RATE = Kind(
+    "rate",
+    "40Mbit",
+    {"bit": 1, "Kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9},
+    {
+        spelling: unit
+        for letter, unit in (("", "bit"), ("k", "Kbit"), ("m", "Mbit"), ("g", "Gbit"))
+        for spelling in (f"{letter}bps", f"{letter}b/s", f"{letter}bit/s", f"{letter}bits", f"{letter}bits/s")
+    }
+    | {"k": "Kbit", "m": "Mbit", "g": "Gbit"},
+)
+DURATION = Kind(
+    "time",
+    "5ms",
+    {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9},
+    {"µs": "us", "usec": "us", "msec": "ms", "sec": "s", "secs": "s", "second": "s", "seconds": "s"}
+    | {"m": "min", "mins": "min", "minutes": "min", "minute": "min", "hr": "h", "hour": "h", "hours": "h"},
+)
+PACKETS = Kind(
+    "count of packets",
+    "546packets",
+    {"packets": 1, "packet": 1},
+    dict.fromkeys(("p", "pkt", "pkts", "packets", "frames", "frame"), "packets"),
+)
+SHARE = Kind("share", "2%", {"%": 1}, {"percent": "%", "pct": "%"})
+
+
+def parse_size(text: str, *, allow_zero: bool = False) -> int:
+    """Read a size such as 50KB, in bytes; raises UnitError."""
+    return _whole(text, SIZE, "bytes", allow_zero)
+
+
+def parse_rate(text: str, *, allow_zero: bool = False) -> int:
+    """Read a bit rate such as 40Mbit, in bit/s; raises UnitError."""
+    return _whole(text, RATE, "bit/s", allow_zero)
+
+
+def parse_packets(text: str, *, allow_zero: bool = False) -> int:
+    """Read a count such as 546packets; raises UnitError."""
+    return _whole(text, PACKETS, "packets", allow_zero)
+
+
+def parse_duration_ns(text: str, *, allow_zero: bool = False) -> int:
+    """Read a time such as 5ms, in nanoseconds; raises UnitError."""
+    return _whole(text, DURATION, "nanoseconds", allow_zero)
+
+
+def parse_duration(text: str, *, allow_zero: bool = False) -> float:
+    """Read a time such as 5ms, in seconds; raises UnitError."""
+    return float(Decimal(parse_duration_ns(text, allow_zero=allow_zero)) / 10**9)
+
+
+def parse_share(text: str) -> float:
+    """Read a share such as 2%, as a fraction from 0 to 1; raises UnitError."""
+    value = _scaled(text, SHARE, allow_zero=True)
+    if value > 100:
+        raise UnitError(f"share '{text}' is more than the whole; expected 0% to 100%")
+    return float(value / 100)
+
+
+def parse_count(text: str, *, least: int = 0, most: int = _LARGEST, what: str = "whole number") -> int:
+    """Read a bare whole number from least to most; raises UnitError."""
+    bounds = f"from {least}" + (f" to {most}" if most != _LARGEST else " up")
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise UnitError(f"'{text}' is no {what}; expected digits only, {bounds}")
+    value = int(text)
+    if not least <= value <= most:
+        raise UnitError(f"{what} {value} is out of range; expected one {bounds}")
+    return value
+
+
+def parse_number(text: str) -> float:
+    """Read a bare number such as 0.98 or -3; raises UnitError (nan and inf are refused)."""
+    if not re.fullmatch(rf"-?{_NUMBER}", text):
+        raise UnitError(f"'{text}' is no number; expected digits such as 546 or 0.98, without a unit")
+    return float(Decimal(text))
+
+
+def parse_mtu(text: str) -> int:
+    """Read an MTU such as 1500 or 1500B, in bytes from 68 (RFC 791) to 65535; raises UnitError."""
+    return parse_count(text.removesuffix("B"), least=68, most=65535, what="MTU in bytes")
+
+
+def format_bytes(count_bytes: int, digits: int | None = None) -> str:
+    """Write bytes with the largest decimal unit, exactly or rounded to so many significant digits."""
+    return _format(count_bytes, (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3), ("B", 1)), digits)
+
+
+def format_rate(rate_bps: int, digits: int | None = None) -> str:
+    """Write a rate in bit/s with the largest unit, exactly or rounded to so many significant digits."""
+    return _format(rate_bps, (("Gbit", 10**9), ("Mbit", 10**6), ("Kbit", 10**3), ("bit", 1)), digits)
+
+
+def format_duration(duration_s: float, digits: int | None = None) -> str:
+    """Write seconds (to the nanosecond) with the unit that reads best: 2ms, 80s, 90min, 2h."""
+    count_ns = int((Decimal(repr(float(duration_s))) * 10**9).to_integral_value())
+    if count_ns == 0:
+        return "0s"
+    if digits is None:
+        for unit in ("h", "min"):
+            if count_ns % DURATION.scales[unit] == 0:
+                return f"{count_ns // DURATION.scales[unit]}{unit}"
+        return _format(count_ns, (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1)), None)
+    scales = tuple((unit, DURATION.scales[unit]) for unit in ("h", "min", "s", "ms", "us", "ns"))
+    return _format(count_ns, scales, digits)
+
+
+def _format(count: int, scales: tuple[tuple[str, int], ...], digits: int | None) -> str:
+    unit, scale = next(((u, s) for u, s in scales if abs(count) >= s), scales[-1])
+    value = Decimal(count) / scale
+    if digits is not None and value:
+        value = round(value, digits - 1 - value.adjusted())
+    text = f"{value:f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + unit
+
+
+def _whole(text: str, kind: Kind, what: str, allow_zero: bool) -> int:
+    value = _scaled(text, kind, allow_zero)
+    if value != value.to_integral_value():
+        raise UnitError(f"{kind.name} '{text}' is no whole number of {what}; expected one such as {kind.example}")
+    if value > _LARGEST:
+        raise UnitError(f"{kind.name} '{text}' is beyond any testbed; expected one such as {kind.example}")
+    return int(value)
+
+
+def _scaled(text: str, kind: Kind, allow_zero: bool) -> Decimal:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise UnitError(_refusal(text, kind))
+    unit = kind.unit(match["unit"])
+    if unit is None or match["space"]:
+        raise UnitError(_unit_refusal(text, match, kind))
+    value = _EXACT.multiply(Decimal(match["number"]), Decimal(kind.scales[unit]))
+    if value == 0 and not allow_zero:
+        raise UnitError(f"{kind.name} '{text}' is zero; expected more, such as {kind.example}")
+    return value
+
+
+def _refusal(text: str, kind: Kind) -> str:
+    expected = f"expected a {kind.name} such as {kind.example}"
+    if _SIGNED.match(text):
+        return f"{kind.name} '{text}' has a sign; {expected}"
+    return f"'{text}' is no {kind.name}; {expected}"
+
+
+def _unit_refusal(text: str, match: re.Match[str], kind: Kind) -> str:
+    number, written = match["number"], match["unit"]
+    expected = f"expected a {kind.name} such as {kind.example}"
+    if not written:
+        return f"'{text}' has no unit; {expected}"
+    unit = kind.unit(written) or kind.suggest(written)
+    if unit:
+        return f"'{text}' is no {kind.name}; did you mean {number}{unit}?"
+    known = ", ".join(u for u in kind.scales if u not in ("kB", "packet"))
+    return f"'{text}' is no {kind.name}; {expected} (units: {known})"
