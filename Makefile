@@ -1,0 +1,49 @@
+# make demo and make test are all a newcomer needs; CONTRIBUTING.md speaks of the others.
+# Set PYTHON to use another interpreter than Debian's for .venv.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# R and Python read UTF-8 whatever the caller's locale is, and sort alike everywhere. fab, pytest and the
+# rest are found in .venv without anybody activating it.
+export LC_ALL := C.UTF-8
+export R_LIBS := $(CURDIR)/.rlib
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+unexport PYTHONPATH PYTHONHOME R_LIBS_USER
+
+.PHONY: help demo test install install-dev lint unit lab-test r-test lock clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+demo: install ## install what is missing, run experiments/demo.yaml on the virtual lab, print the PDF's path
+	@fab demo
+
+test: install-dev lint r-test ## install what is missing, run every test
+	@python -m pytest
+
+install: ## install what is missing to run
+	@tools/bootstrap
+
+install-dev: ## install what is missing to test
+	@tools/bootstrap --dev
+
+lint: install-dev ## ruff, mypy, and the contract of the layers
+	@ruff check .
+	@mypy
+	@lint-imports
+
+r-test: install-dev ## the tests of the R package
+	@Rscript tools/test-analysis.R
+
+unit: install-dev ## tests that need no lab
+	@python -m pytest -m "not lab"
+
+lab-test: install-dev ## tests that boot a lab
+	@python -m pytest -m lab
+
+lock: ## resolve requirements*.in into the hash-pinned locks; make lock UPGRADE=--upgrade takes newer versions
+	@tools/lock $(UPGRADE)
+
+clean: ## remove what make installed and what tools cached; results/ and .lab/ stay
+	rm -rf .venv .rlib .stamps .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
