@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 
 from jinja2 import Environment, StrictUndefined
 
@@ -40,13 +41,27 @@ def window_floor(size_bytes: int) -> int:
     return size_bytes >> scale << scale
 
 
-def shell_environment(loader: object = None) -> Environment:
+def plain(value: object) -> str:
+    """Render a value of a block that no shell reads; still one line and never unset."""
+    quote(value)
+    return str(value)
+
+
+def shell_environment() -> Environment:
     """Make a Jinja2 environment that quotes every value and refuses undefined ones."""
+    return _environment(quote)
+
+
+def plain_environment() -> Environment:
+    """Make a Jinja2 environment for blocks that are compared, not run."""
+    return _environment(plain)
+
+
+def _environment(finalize: Callable[[object], str]) -> Environment:
     environment = Environment(
-        loader=loader,  # type: ignore[arg-type]
-        finalize=quote,
+        finalize=finalize,
         undefined=StrictUndefined,
-        autoescape=False,  # noqa: S701 - this is shell, quoted by finalize
+        autoescape=False,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

@@ -12,7 +12,7 @@ from jinja2 import Template, TemplateError
 from jinja2.exceptions import UndefinedError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from samovar.command.quote import shell_environment
+from samovar.command.quote import plain_environment, shell_environment
 from samovar.errors import RecipeError
 
 HEADER = re.compile(r"\A\{#---\n(?P<yaml>.*?)\n---#\}\n", re.DOTALL)
@@ -22,10 +22,14 @@ BLOCKS: Mapping[str, frozenset[str]] = {
     "setting": frozenset({"read", "set", "wanted", "restore"}),
     "aqm": frozenset({"qdisc"}),
     "generator": frozenset({"server", "ready", "client"}),
-    "logger": frozenset({"start", "ready", "stop"}),
+    "logger": frozenset({"start", "ready"}),
     "step": frozenset({"script"}),
 }
 """The blocks that a recipe of each kind must have; it may have more."""
+
+
+NOT_SHELL = frozenset({"wanted", "qdisc"})
+"""Blocks whose text is compared or becomes one value of another recipe, and so is not quoted."""
 
 
 class Parameter(BaseModel):
@@ -56,24 +60,26 @@ class Header(BaseModel):
 class Recipe:
     """A parsed recipe file of one kind and name."""
 
-    def __init__(self, kind: Kind, name: str, path: Path, header: Header, template: Template) -> None:
+    def __init__(self, kind: Kind, name: str, path: Path, header: Header, text: str) -> None:
         self.kind, self.name, self.path, self.header = kind, name, path, header
-        self._template = template
+        self._quoted: Template = shell_environment().from_string(text)
+        self._plain: Template = plain_environment().from_string(text)
 
-    def has(self, block: str) -> bool:
-        """Tell whether the recipe defines a block."""
-        return block in self._template.blocks
+    @property
+    def blocks(self) -> frozenset[str]:
+        """Name the blocks that the recipe defines."""
+        return frozenset(self._quoted.blocks)
 
     def render(self, block: str, values: Mapping[str, object]) -> str:
         """Render one block with its values, each quoted as a shell word.
 
         Raises RecipeError when a value is missing or the block does not exist.
         """
-        if not self.has(block):
-            raise RecipeError(f"{self.path}: has no block {block!r}; it has: {', '.join(self._template.blocks)}")
+        if block not in self.blocks:
+            raise RecipeError(f"{self.path}: has no block {block!r}; it has: {', '.join(sorted(self.blocks))}")
+        template = self._plain if block in NOT_SHELL else self._quoted
         try:
-            context = self._template.new_context(dict(values))
-            return "".join(self._template.blocks[block](context))
+            return "".join(template.blocks[block](template.new_context(dict(values))))
         except UndefinedError as error:
             raise RecipeError(f"{self.path}: block {block}: {error.message}") from error
         except TemplateError as error:
@@ -82,21 +88,21 @@ class Recipe:
             raise RecipeError(f"{self.path}: block {block}: {error}") from error
 
 
-def read_recipe(kind: Kind, name: str, path: Path, template_text: str | None = None) -> Recipe:
+def read_recipe(kind: Kind, name: str, path: Path) -> Recipe:
     """Parse a recipe file; raises RecipeError naming the file and what was expected."""
-    text = path.read_text(encoding="utf-8") if template_text is None else template_text
+    text = path.read_text(encoding="utf-8")
     match = HEADER.match(text)
     if match is None:
         raise RecipeError(f"{path}:1:1: a recipe starts with a header: a line '{{#---', YAML, and a line '---#}}'")
     header = _header(path, match["yaml"])
     try:
-        template = shell_environment().from_string(text)
+        recipe = Recipe(kind, name, path, header, text)
     except TemplateError as error:
         raise RecipeError(f"{path}:{getattr(error, 'lineno', 1)}: {error}") from error
-    missing = BLOCKS[kind] - set(template.blocks)
+    missing = BLOCKS[kind] - recipe.blocks
     if missing:
         raise RecipeError(f"{path}: a {kind} recipe needs the block(s) {', '.join(sorted(missing))}")
-    return Recipe(kind, name, path, header, template)
+    return recipe
 
 
 def _header(path: Path, text: str) -> Header:

@@ -1,0 +1,78 @@
+"""What each host of a trial is set to: the recipes that apply and the values they take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from samovar.command.catalogue import Catalogue
+from samovar.plan import HostPlan, PathPlan, Resolved
+
+ETHERNET_HEADER_BYTES = 14
+"""What Linux's queue disciplines count on top of an IP packet (skb->len on an Ethernet device)."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting recipe by name, with its values."""
+
+    recipe: str
+    values: Mapping[str, object]
+
+
+def settings_of(name: str, resolved: Resolved, catalogue: Catalogue) -> tuple[Setting, ...]:
+    """List the settings of one host of a trial in the order in which they are set."""
+    return tuple(_settings(name, resolved, catalogue))
+
+
+def _settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterator[Setting]:
+    host = resolved.hosts[name]
+    yield Setting("offloads", {"interfaces": host.interfaces})
+    if host.mtu_bytes is not None:
+        yield Setting("mtu", {"interfaces": host.interfaces, "mtu_bytes": host.mtu_bytes})
+    if host.txd is not None:
+        yield Setting("txd", {"interfaces": host.interfaces, "txd": host.txd})
+    if any(name in (flow.from_host, flow.to_host) for flow in resolved.flows):
+        yield from _end_host(name, host, resolved)
+    if resolved.path is not None and resolved.path.router == name:
+        yield Setting("bottleneck", bottleneck_values(resolved.path, host, resolved.mtu_bytes, catalogue))
+
+
+def _end_host(name: str, host: HostPlan, resolved: Resolved) -> Iterator[Setting]:
+    yield Setting("tcp", {})
+    if host.cc is not None:
+        yield Setting("cc", {"algorithm": host.cc})
+    peers = sorted({flow.from_address for flow in resolved.flows if flow.to_host == name})
+    if host.rwnd_bytes is not None and peers:
+        yield Setting("rwnd", {"size_bytes": host.rwnd_bytes, "peers": tuple(peers)})
+
+
+def bottleneck_values(
+    path: PathPlan, host: HostPlan, mtu_bytes: int | None, catalogue: Catalogue
+) -> Mapping[str, object]:
+    """Work out what the bottleneck recipe takes: bucket, queue discipline, delay in microseconds."""
+    frame_bytes = (mtu_bytes or 1500) + ETHERNET_HEADER_BYTES
+    buffer = {"buffer_packets": path.buffer_packets, "buffer_bytes": path.buffer_bytes}
+    given = {key: value for key, value in buffer.items() if value is not None}
+    queue = catalogue.recipe("aqm", path.aqm, host.os).render("qdisc", {**given, **path.aqm_parameters})
+    return {
+        "from_interface": path.from_interface,
+        "to_interface": path.to_interface,
+        "rate_bps": path.rate_bps,
+        "rate_text": tc_rate(path.rate_bps),
+        # A millisecond of line rate lets a timer come late without losing rate, and is too short to matter as a queue.
+        "burst_bytes": max(2 * frame_bytes, path.rate_bps // 8 // 1000),
+        "rtt_us": round(path.rtt_s * 1e6),
+        "loss_percent": path.loss * 100,
+        "queue": queue.strip(),
+    }
+
+
+def tc_rate(rate_bps: int) -> str:
+    """Write a rate as tc(8) prints it back: 40Mbit, 1500Kbit, 999bit (iproute2's tc_print_rate)."""
+    value, units = rate_bps, ("bit", "Kbit", "Mbit", "Gbit", "Tbit")
+    for unit in units[:-1]:
+        if value < 1000 or (value % 1000 and value < 1000 * 1000):
+            return f"{value}{unit}"
+        value //= 1000
+    return f"{value}{units[-1]}"
