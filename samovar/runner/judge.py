@@ -1,0 +1,137 @@
+"""The verdict on a trial: what was asked for against what was seen."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from samovar.plan import FlowPlan, Resolved
+
+Verdict = Literal["valid", "suspect", "invalid"]
+WINDOW_SHARE = 0.9
+"""A window that never comes this near to what was asked may not have been exercised at all."""
+DURATION_SHARE = 0.95
+LINUX_NAME = {"newreno": "reno"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison; `severity` is the verdict that its failure means."""
+
+    check: str
+    host: str
+    requested: str
+    observed: str
+    ok: bool
+    severity: Verdict = "invalid"
+
+    def as_json(self) -> dict[str, object]:
+        """Return the plain form that stands in the manifest."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return f"{self.check} at {self.host}: requested {self.requested}, observed {self.observed}"
+
+
+def verdict_of(checks: Iterable[Check]) -> tuple[Verdict, tuple[str, ...]]:
+    """Weigh the checks: the worst failure decides, and each failure is a reason."""
+    failed = [check for check in checks if not check.ok]
+    verdict: Verdict = "valid"
+    if failed:
+        verdict = "invalid" if any(c.severity == "invalid" for c in failed) else "suspect"
+    return verdict, tuple(str(check) for check in failed)
+
+
+def parse_tells(text: str) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Read what `tell` printed: the exit code of each process, and its standard error."""
+    codes: dict[str, str] = {}
+    complaints: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        word, _, rest = line.partition(" ")
+        name, _, value = rest.partition(" ")
+        if word == "exit":
+            codes[name] = value
+        elif word == "err":
+            complaints.setdefault(name, []).append(value)
+    return codes, complaints
+
+
+def check_clients(host: str, names: Iterable[str], codes: Mapping[str, str]) -> Iterator[Check]:
+    """Check that each generator ended by itself and was content."""
+    for name in names:
+        code = codes.get(name, "none")
+        yield Check(f"exit code of {name}", host, "0", code, code == "0")
+
+
+def check_captures(host: str, names: Iterable[str], complaints: Mapping[str, list[str]]) -> Iterator[Check]:
+    """Check that no capture lost packets, by tcpdump's own closing counts."""
+    for name in names:
+        text = "\n".join(complaints.get(name, ()))
+        for who in ("kernel", "interface"):
+            count = re.search(rf"(\d+) packets? dropped by {who}", text)
+            if count is None and who == "interface":
+                continue  # not every libpcap counts these
+            observed = count[1] if count else "no count: the capture did not end by itself"
+            yield Check(f"packets dropped by {who} in capture {name}", host, "0", observed, observed == "0")
+
+
+def check_duration(flows: Iterable[FlowPlan], seconds: float) -> Iterator[Check]:
+    """Check that the traffic lasted as long as its longest timed flow."""
+    asked = [flow.start_s + flow.duration_s for flow in flows if flow.duration_s and flow.size_bytes is None]
+    if asked:
+        ok = seconds >= DURATION_SHARE * max(asked)
+        yield Check("duration of the traffic", "all", f"{max(asked):g} s", f"{seconds:.2f} s", ok)
+
+
+@dataclass
+class _Seen:
+    """What the samples of one flow's socket showed."""
+
+    samples: int = 0
+    cc: frozenset[str] = frozenset()
+    window_bytes: int = 0
+
+
+def check_sockets(resolved: Resolved, host: str, trace: Path) -> Iterator[Check]:
+    """Check congestion control in force and largest window offered, from the sender's own TCP_INFO samples."""
+    seen = _sockets(trace, {(flow.from_address, flow.to_address, str(flow.port)) for flow in resolved.flows})
+    for flow in resolved.flows:
+        if flow.from_host != host:
+            continue
+        found = seen.get((flow.from_address, flow.to_address, str(flow.port)), _Seen())
+        yield Check(f"samples of flow {flow.label}", host, "some", str(found.samples), found.samples > 0)
+        if found.samples:
+            yield from _socket_checks(resolved, flow, host, found)
+
+
+def _socket_checks(resolved: Resolved, flow: FlowPlan, host: str, found: _Seen) -> Iterator[Check]:
+    asked = resolved.hosts[host].cc
+    if asked is not None:
+        cc = LINUX_NAME.get(asked, asked)
+        label = f"congestion control of flow {flow.label}"
+        yield Check(label, host, cc, ", ".join(sorted(found.cc)), found.cc == {cc})
+    rwnd = resolved.hosts[flow.to_host].rwnd_bytes
+    if rwnd is not None and found.window_bytes:
+        label, observed = f"largest window offered to flow {flow.label}", f"{found.window_bytes} B"
+        yield Check(label, flow.to_host, f"at most {rwnd} B", observed, found.window_bytes <= rwnd)
+        near = found.window_bytes >= WINDOW_SHARE * rwnd
+        yield Check(label, flow.to_host, f"at least {WINDOW_SHARE:.0%} of {rwnd} B", observed, near, "suspect")
+
+
+def _sockets(trace: Path, flows: set[tuple[str, str, str]]) -> dict[tuple[str, str, str], _Seen]:
+    seen: dict[tuple[str, str, str], _Seen] = {}
+    with gzip.open(trace, "rt", encoding="ascii", errors="replace", newline="") as file:
+        for row in csv.DictReader(file):
+            key = (row["src"], row["dst"], row["dport"])
+            if key in flows and row["cc"]:
+                entry = seen.setdefault(key, _Seen())
+                entry.samples += 1
+                entry.cc |= {row["cc"]}
+                entry.window_bytes = max(entry.window_bytes, int(row["snd_wnd_bytes"] or 0))
+    return seen

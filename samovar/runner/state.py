@@ -1,0 +1,52 @@
+"""The state of a host as key=value lines: read, compared with what was wanted, and with what was before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One key whose value is not what it should be."""
+
+    key: str
+    wanted: str
+    observed: str | None
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        found = "nothing" if self.observed is None else repr(self.observed)
+        return f"{self.key}: wanted {self.wanted!r}, found {found}"
+
+
+def parse_state(text: str) -> dict[str, str]:
+    """Read key=value lines; lines of another form are not state, and runs of blanks count as one."""
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key: " ".join(value.split()) for key, equals, value in pairs if equals and key and " " not in key}
+
+
+def unmet(wanted: Iterable[str], state: Mapping[str, str]) -> tuple[Difference, ...]:
+    """Compare a state with wanted lines: `key=value` must be equal, `key*=text` must hold the text."""
+    return tuple(_unmet(wanted, state))
+
+
+def _unmet(wanted: Iterable[str], state: Mapping[str, str]) -> Iterator[Difference]:
+    for line in wanted:
+        key, _, value = line.partition("=")
+        holds = key.endswith("*")
+        key = key.rstrip("*")
+        found = state.get(key)
+        met = found is not None and (value in found if holds else value == found)
+        if not met:
+            yield Difference(key, value, found)
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Difference, ...]:
+    """List every key whose value differs between two readings."""
+    keys = sorted(before.keys() | after.keys())
+    return tuple(
+        Difference(key, before.get(key, "nothing"), after.get(key))
+        for key in keys
+        if before.get(key) != after.get(key)
+    )
