@@ -1,0 +1,53 @@
+"""What is kept of every script that ran on a host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+NOT_ENDED = -1
+"""The exit code of a script that did not come to one."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """One script that ran on a host, as it is kept with the trial.
+
+    `ending` says how: by exit, by deadline, or with a lost connection; `exit_code` is NOT_ENDED unless it is
+    exit. `t_start_s` is the controller's epoch, `seconds` what the run cost as the controller saw it,
+    `host_seconds` as the host did (in steps of 10 ms; None where the host does not tell it for free).
+    """
+
+    host: str
+    step: str
+    script: str
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    t_start_s: float
+    seconds: float
+    host_seconds: float | None = None
+    ending: Literal["exit", "deadline", "lost"] = "exit"
+
+    @property
+    def text(self) -> str:
+        """The standard output as text; bytes that are not UTF-8 are replaced."""
+        return self.stdout.decode(errors="replace")
+
+    @property
+    def error_text(self) -> str:
+        """The standard error as text; bytes that are not UTF-8 are replaced."""
+        return self.stderr.decode(errors="replace")
+
+    @property
+    def output(self) -> str:
+        """Both outputs as text, the standard error last, where the reason of a failure is."""
+        return self.text + self.error_text
+
+
+Record = Callable[[Completed], None]
+
+
+def unrecorded(completed: Completed) -> None:
+    """Take a run and keep nothing of it."""

@@ -1,0 +1,194 @@
+"""A session: one host, one SSH connection, one shell, scripts one after another."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from samovar.errors import DeadlineError, RemoteError, TestbedError
+from samovar.testbed import shell
+from samovar.testbed.completed import NOT_ENDED, Completed, Record, unrecorded
+from samovar.testbed.remote import LostError, RemoteShell, UnansweredError
+from samovar.testbed.ssh import Dialer, Link, Target, UnreachableError, connect
+from samovar.testbed.transfer import Clock, Wanted, fetch_in_turn, put_whole
+
+_ATTEMPTS = 2
+_ORDER_DEADLINE_S = 20.0  # a new shell gives the clean-up of a lost one 10 s before it answers
+_Result = TypeVar("_Result")
+
+
+class Session:
+    """One host, reached over one persistent connection.
+
+    Safe to use from several threads; scripts of one host run one at a time. A connection that was lost is
+    made anew by the next call, which first waits for what the lost one has left to end.
+    """
+
+    def __init__(self, target: Target, dialer: Dialer | None = None, record: Record = unrecorded) -> None:
+        self.target = target
+        self.record = record
+        self._dialer = dialer
+        self._lock = threading.RLock()
+        self._link: Link | None = None
+        self._shell: RemoteShell | None = None
+        self._before: shell.Folder | None = None
+        self._on_loss = ""
+
+    @property
+    def host(self) -> str:
+        """The name that the testbed file gives the host."""
+        return self.target.host
+
+    def open(self) -> None:
+        """Connect, unless connected.
+
+        Raises TestbedError, saying whether the host did not answer, its key was not the known one, or ours
+        was refused.
+        """
+        with self._lock:
+            self._live()
+
+    def run(self, script: str, *, step: str, deadline_s: float, check: bool = True) -> Completed:
+        """Run a POSIX sh script to its end and return what it wrote.
+
+        Raises RemoteError for a non-zero exit when `check`; DeadlineError past the deadline, once the
+        script's process group is killed; TestbedError when the connection is lost or an output exceeds
+        shell.OUTPUT_LIMIT_BYTES.
+        """
+        with self._lock:
+            live = self._live()
+            begun = Completed(self.host, step, script, NOT_ENDED, b"", b"", time.time(), 0.0, ending="lost")
+            done = self._attempt(live, begun, deadline_s)
+        self.record(done)
+        return _judged(done, deadline_s, check)
+
+    def set_on_loss(self, script: str | None) -> None:
+        """Leave a script with the host, to be run there when the controller is gone; None takes it back.
+
+        The host runs it once it sees the connection end without close(), after killing the script that runs
+        then. Raises TestbedError when it cannot be kept there.
+        """
+        with self._lock:
+            self._on_loss = script or ""
+            known, live = self._shell, self._live()
+            if live is known:
+                self._guard(lambda: live.keep_on_loss(self._on_loss, _ORDER_DEADLINE_S))
+
+    def fetch(
+        self, remote: str, local: Path, *, sha256: str, size_bytes: int, deadline_s: float = 600.0
+    ) -> None:
+        """Copy one file from the host; see fetch_all."""
+        self.fetch_all([Wanted(remote, local, sha256, size_bytes)], deadline_s=deadline_s)
+
+    def fetch_all(self, files: Sequence[Wanted], *, deadline_s: float = 600.0) -> None:
+        """Copy files from the host, each into `.part`, renamed once on disk with the right size and SHA-256.
+
+        Raises TestbedError for the first that is not what the host said; DeadlineError past the deadline.
+        """
+        clock = Clock(self.host, "fetch", deadline_s)
+        with self._lock:
+            self._transfer(lambda sftp: fetch_in_turn(sftp, self.host, files, clock))
+
+    def put(self, data: bytes, remote: str, mode: int = 0o600, *, deadline_s: float = 60.0) -> None:
+        """Write a file on the host, whole or not at all. Raises TestbedError or DeadlineError."""
+        clock = Clock(self.host, f"put {remote}", deadline_s)
+        with self._lock:
+            self._transfer(lambda sftp: put_whole(sftp, self.host, data, remote, mode, clock))
+
+    def close(self) -> None:
+        """Say good-bye, so that the host takes the silence that follows for no loss, and disconnect."""
+        with self._lock:
+            if self._shell:
+                self._shell.bye()
+            self._drop()
+            self._before = None
+
+    def _live(self) -> RemoteShell:
+        if self._shell is None:
+            self._shell = self._connected()
+        return self._shell
+
+    def _connected(self) -> RemoteShell:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return self._guard(self._connect)
+            except (UnreachableError, LostError):
+                if attempt == _ATTEMPTS:
+                    raise
+        raise AssertionError("not reached")
+
+    def _connect(self) -> RemoteShell:
+        self._link = connect(self.target, self._dialer)
+        name = shell.new_name()
+        fresh = RemoteShell(self._link.channel(shell.start_command(name)), self.host, name)
+        fresh.boot(self._before, _ORDER_DEADLINE_S)
+        self._before = fresh.folder
+        if self._on_loss:
+            fresh.keep_on_loss(self._on_loss, _ORDER_DEADLINE_S)
+        return fresh
+
+    def _attempt(self, live: RemoteShell, begun: Completed, deadline_s: float) -> Completed:
+        started = time.monotonic()
+        try:
+            frame, in_time = self._guard(lambda: live.run(begun.script, deadline_s))
+        except UnansweredError:
+            return replace(begun, ending="deadline", seconds=_since(started))
+        except LostError:
+            return replace(begun, ending="lost", seconds=_since(started))
+        return replace(
+            begun,
+            ending="exit" if in_time else "deadline",
+            exit_code=frame.exit_code if in_time else NOT_ENDED,
+            stdout=frame.stdout,
+            stderr=frame.stderr,
+            seconds=_since(started),
+            host_seconds=frame.host_seconds,
+        )
+
+    def _transfer(self, work: Callable[[Any], None]) -> None:
+        def lent() -> None:
+            with link.sftp() as sftp:
+                work(sftp)
+
+        self._live()
+        assert self._link  # the live shell is on it
+        link = self._link
+        self._guard(lent)
+
+    def _guard(self, work: Callable[[], _Result]) -> _Result:
+        """Do something that needs the connection; drop the connection if it proves to be lost."""
+        try:
+            return work()
+        except (UnreachableError, LostError):
+            self._drop()
+            raise
+
+    def _drop(self) -> None:
+        link, self._link, self._shell = self._link, None, None
+        if link:
+            link.close()
+
+
+def _since(started: float) -> float:
+    return round(time.monotonic() - started, 4)
+
+
+def _judged(done: Completed, deadline_s: float, check: bool) -> Completed:
+    if done.ending == "deadline":
+        raise DeadlineError(done.host, done.step, deadline_s)
+    if done.ending == "lost":
+        raise TestbedError(
+            f"{done.host}: {done.step}: the connection was lost; accepted: one that lasts for the script"
+        )
+    if max(len(done.stdout), len(done.stderr)) > shell.OUTPUT_LIMIT_BYTES:
+        limit = shell.OUTPUT_LIMIT_BYTES
+        raise TestbedError(
+            f"{done.host}: {done.step}: too much output; accepted: {limit} bytes, more in files"
+        )
+    if check and done.exit_code:
+        raise RemoteError(done.host, done.step, done.exit_code, done.output)
+    return done

@@ -1,0 +1,226 @@
+"""SSH through Fabric: the one module that knows of Fabric and paramiko."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fabric
+import paramiko
+
+from samovar.errors import TestbedError
+
+Dialer = Callable[[str, int], socket.socket]
+"""Opens a TCP socket to (address, port) where the controller's own network does not lead there."""
+
+# What paramiko has to say of a failure is in the exception; its own log would land on the user's terminal.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+logging.getLogger("paramiko").propagate = False
+
+
+@dataclass(frozen=True)
+class Target:
+    """How one host is reached: key or agent only, its host key known beforehand.
+
+    `known_hosts` and `key` are the user's own when None. `hint` ends the message of a host that does not
+    answer.
+    """
+
+    host: str
+    address: str
+    port: int = 22
+    user: str = "root"
+    key: Path | None = None
+    known_hosts: Path | None = None
+    connect_timeout_s: float = 5.0
+    hint: str = ""
+
+    @property
+    def known_hosts_file(self) -> Path:
+        """The file that says which host keys are right."""
+        return self.known_hosts or Path.home() / ".ssh" / "known_hosts"
+
+
+class UnreachableError(TestbedError):
+    """No connection came about; trying again may help."""
+
+
+class _Refuse(paramiko.MissingHostKeyPolicy):
+    """Refuse a host whose key is not known, and say how it would become known."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
+        target = self._target
+        raise TestbedError(
+            f"{target.host}: its host key is not known ({key.get_name()} {_fingerprint(key)}); "
+            f"accepted: one in {target.known_hosts_file}; if the fingerprint is right, add to it what "
+            f"`ssh-keyscan -p {target.port} {target.address}` prints"
+        )
+
+
+class Link:
+    """One SSH connection to one host."""
+
+    def __init__(self, connection: fabric.Connection, host: str) -> None:
+        self._connection = connection
+        self._host = host
+        self._sftp: paramiko.SFTPClient | None = None
+
+    def channel(self, command: str) -> paramiko.Channel:
+        """Start a command on a channel of its own, both outputs as one. Raises UnreachableError."""
+        with self._losses():
+            channel: paramiko.Channel = self._connection.create_session()
+            channel.set_combine_stderr(True)
+            channel.exec_command(command)
+            return channel
+
+    @contextmanager
+    def sftp(self) -> Iterator[paramiko.SFTPClient]:
+        """Lend the connection's SFTP client, made at the first call; one that missed an answer is not used
+        again.
+
+        Raises UnreachableError when the connection is lost.
+        """
+        try:
+            with self._losses():
+                if self._sftp is None:
+                    self._sftp = self._connection.transport.open_sftp_client()
+                yield self._sftp
+        except TimeoutError:
+            self._sftp = None
+            raise
+
+    def close(self) -> None:
+        """Close the connection and every channel on it."""
+        self._connection.close()
+
+    @contextmanager
+    def _losses(self) -> Iterator[None]:
+        try:
+            yield
+        except (paramiko.SSHException, EOFError) as error:
+            raise UnreachableError(
+                f"{self._host}: the connection was lost ({error or 'end of file'})"
+            ) from error
+
+
+def connect(target: Target, dialer: Dialer | None = None) -> Link:
+    """Open a connection.
+
+    Raises UnreachableError when nothing answers within target.connect_timeout_s, TestbedError when the host
+    key or the user's key is refused.
+    """
+    connection = _connection(target, dialer)
+    try:
+        connection.open()
+    except TestbedError:
+        raise
+    except (OSError, paramiko.SSHException, EOFError) as error:
+        connection.close()
+        raise _explain(target, error) from error
+    return Link(connection, target.host)
+
+
+def _connection(target: Target, dialer: Dialer | None) -> fabric.Connection:
+    # Neither ~/.ssh/config nor Fabric's own files: a testbed file says all there is, on every controller
+    # alike. A jump host of ssh_config would be accepted with any key: Fabric's gateway has its AutoAddPolicy.
+    config = fabric.Config(lazy=True, overrides={"load_ssh_configs": False})
+    connection = fabric.Connection(
+        host=target.address,
+        user=target.user,
+        port=target.port,
+        config=config,
+        connect_timeout=target.connect_timeout_s,
+        connect_kwargs=_connect_kwargs(target, dialer),
+    )
+    _pin_host_keys(connection.client, target)
+    return connection
+
+
+def _connect_kwargs(target: Target, dialer: Dialer | None) -> dict[str, Any]:
+    kwargs: dict[str, Any] = {
+        "key_filename": str(target.key) if target.key else None,
+        "allow_agent": target.key is None,
+        "look_for_keys": target.key is None,
+        "banner_timeout": target.connect_timeout_s,
+        "auth_timeout": target.connect_timeout_s,
+        "channel_timeout": target.connect_timeout_s,
+    }
+    if dialer:
+        kwargs["sock"] = _dial(target, dialer)
+    return kwargs
+
+
+def _dial(target: Target, dialer: Dialer) -> socket.socket:
+    try:
+        return dialer(target.address, target.port)
+    except OSError as error:
+        raise _explain(target, error) from error
+
+
+def _pin_host_keys(client: paramiko.SSHClient, target: Target) -> None:
+    client.set_missing_host_key_policy(_Refuse(target))
+    try:
+        client.load_system_host_keys(str(target.known_hosts_file))
+    except OSError as error:
+        raise TestbedError(
+            f"{target.host}: no list of host keys: {target.known_hosts_file}: {error.strerror}; "
+            f"accepted: a file in the form of sshd(8), known_hosts"
+        ) from error
+
+
+def _explain(target: Target, error: Exception) -> TestbedError:
+    where = f"{target.host}: {target.user}@{target.address}:{target.port}"
+    if isinstance(error, paramiko.BadHostKeyException):
+        return TestbedError(f"{where}: {_wrong_host_key(target, error)}")
+    if isinstance(error, paramiko.PasswordRequiredException):
+        return TestbedError(
+            f"{where}: {target.key} is encrypted; accepted: a plain key, or one held by ssh-agent"
+        )
+    if isinstance(error, paramiko.AuthenticationException):
+        offered = str(target.key) if target.key else "those of ssh-agent and ~/.ssh"
+        return TestbedError(f"{where}: authentication refused; keys offered: {offered}")
+    if isinstance(error, socket.gaierror):
+        return UnreachableError(
+            f"{target.host}: {target.address}: no such name; accepted: an address, or a name that resolves"
+        )
+    if isinstance(error, FileNotFoundError) and target.key and not target.key.exists():
+        return TestbedError(f"{where}: no key file {target.key}")
+    return UnreachableError(_no_answer(target, error))
+
+
+def _no_answer(target: Target, error: Exception) -> str:
+    message = (
+        f"{target.host}: no answer at {target.address}:{target.port} within {target.connect_timeout_s:g} s"
+    )
+    reason = str(error).strip()
+    return "; ".join([message + (f" ({reason})" if reason else ""), *([target.hint] if target.hint else [])])
+
+
+def _wrong_host_key(target: Target, error: paramiko.BadHostKeyException) -> str:
+    known = error.expected_key
+    line = _line_of_key(target.known_hosts_file, known)
+    where = f"{target.known_hosts_file}:{line}" if line else str(target.known_hosts_file)
+    return (
+        f"the host key is not the known one: {error.key.get_name()} {_fingerprint(error.key)}, "
+        f"but {where} has {known.get_name()} {_fingerprint(known)}"
+    )
+
+
+def _line_of_key(file: Path, key: paramiko.PKey) -> int | None:
+    lines = file.read_text(errors="replace").splitlines()
+    return next((n for n, line in enumerate(lines, 1) if key.get_base64() in line), None)
+
+
+def _fingerprint(key: paramiko.PKey) -> str:
+    digest = hashlib.sha256(key.asbytes()).digest()
+    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
