@@ -30,7 +30,9 @@ class Catalogue:
     def names(self, kind: str, os: str) -> frozenset[str]:
         """Name every recipe of a kind that serves an operating system."""
         folders = (self.folder / family / kind for family in FAMILY.get(os, ()))
-        return frozenset(path.name.removesuffix(SUFFIX) for folder in folders for path in folder.glob(f"*{SUFFIX}"))
+        return frozenset(
+            path.name.removesuffix(SUFFIX) for folder in folders for path in folder.glob(f"*{SUFFIX}")
+        )
 
     def operating_systems(self) -> tuple[str, ...]:
         """Name the operating systems that have a search path."""
@@ -61,4 +63,6 @@ class Catalogue:
                     return read_recipe(cast(Kind, kind), name, path)
         near = get_close_matches(name, sorted(known), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise RecipeError(f"no {kind} recipe {name!r} for {os}{hint} known: {', '.join(sorted(known)) or 'none'}")
+        raise RecipeError(
+            f"no {kind} recipe {name!r} for {os}{hint} known: {', '.join(sorted(known)) or 'none'}"
+        )

@@ -22,20 +22,24 @@ def quote(value: object) -> str:
     if isinstance(value, Raw):
         return str(value)
     if value is None:
-        raise RecipeError("a recipe printed a value that is not set; give it a default in the recipe's header")
+        raise RecipeError(
+            "a recipe printed a value that is not set; give it a default in the recipe's header"
+        )
     if isinstance(value, bool):
         return "1" if value else "0"
     text = f"{value:.9f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
     if any(c in text for c in "\0\n\r"):
-        raise RecipeError(f"the value {text!r} cannot be a shell word; accepted: text without line breaks or NUL")
+        raise RecipeError(
+            f"the value {text!r} cannot be a shell word; accepted: text without line breaks or NUL"
+        )
     return shlex.quote(text)
 
 
 def window_floor(size_bytes: int) -> int:
     """Round a window down to what the TCP window scale it needs can express.
 
-    Linux rounds the advertised window *up* to a multiple of 2**scale (tcp_output.c, __tcp_select_window), with
-    scale = ilog2(window) - 15; a clamp already on that grid is therefore never exceeded on the wire.
+    Linux rounds the advertised window *up* to a multiple of 2**scale (tcp_output.c,
+    __tcp_select_window), with scale = ilog2(window) - 15; a clamp already on that grid is therefore never exceeded on the wire.
     """
     scale = max(0, size_bytes.bit_length() - 16)
     return size_bytes >> scale << scale

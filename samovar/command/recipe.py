@@ -20,7 +20,7 @@ Kind = Literal["setting", "aqm", "generator", "logger", "step"]
 
 BLOCKS: Mapping[str, frozenset[str]] = {
     "setting": frozenset({"read", "set", "wanted", "restore"}),
-    "aqm": frozenset({"qdisc"}),
+    "aqm": frozenset({"qdisc", "shown"}),
     "generator": frozenset({"server", "ready", "client"}),
     "logger": frozenset({"start", "ready"}),
     "step": frozenset({"script"}),
@@ -28,7 +28,7 @@ BLOCKS: Mapping[str, frozenset[str]] = {
 """The blocks that a recipe of each kind must have; it may have more."""
 
 
-NOT_SHELL = frozenset({"wanted", "qdisc"})
+NOT_SHELL = frozenset({"wanted", "qdisc", "shown"})
 """Blocks whose text is compared or becomes one value of another recipe, and so is not quoted."""
 
 
@@ -51,7 +51,9 @@ class Header(BaseModel):
 
     summary: str
     needs: tuple[str, ...] = Field(default=(), description="programs that must be on the host")
-    modules: tuple[str, ...] = Field(default=(), description="kernel features (qdisc names) that must be on the host")
+    modules: tuple[str, ...] = Field(
+        default=(), description="kernel features (qdisc names) that must be on the host"
+    )
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     leaves: tuple[str, ...] = Field(default=(), description="traces left in the trial's folder")
     change: Literal["none", "interface-reset", "reboot"] = "none"
@@ -76,7 +78,9 @@ class Recipe:
         Raises RecipeError when a value is missing or the block does not exist.
         """
         if block not in self.blocks:
-            raise RecipeError(f"{self.path}: has no block {block!r}; it has: {', '.join(sorted(self.blocks))}")
+            raise RecipeError(
+                f"{self.path}: has no block {block!r}; it has: {', '.join(sorted(self.blocks))}"
+            )
         template = self._plain if block in NOT_SHELL else self._quoted
         try:
             return "".join(template.blocks[block](template.new_context(dict(values))))
@@ -93,7 +97,9 @@ def read_recipe(kind: Kind, name: str, path: Path) -> Recipe:
     text = path.read_text(encoding="utf-8")
     match = HEADER.match(text)
     if match is None:
-        raise RecipeError(f"{path}:1:1: a recipe starts with a header: a line '{{#---', YAML, and a line '---#}}'")
+        raise RecipeError(
+            f"{path}:1:1: a recipe starts with a header: a line '{{#---', YAML, and a line '---#}}'"
+        )
     header = _header(path, match["yaml"])
     try:
         recipe = Recipe(kind, name, path, header, text)

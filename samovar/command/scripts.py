@@ -78,7 +78,7 @@ class TrialScripts:
         return self._script(host, (*starts, *readies)) if starts else None
 
     def traffic(self, host: str) -> str | None:
-        """Start the clients of a host at their instants and wait for their ends; None when it sends nothing."""
+        """Start the clients of a host at their instants and wait for them; None when it sends nothing."""
         flows = [flow for flow in self.resolved.flows if flow.from_host == host]
         if not flows:
             return None
@@ -150,7 +150,9 @@ class TrialScripts:
     def _delayed(self, start_s: float, launch: str) -> str:
         return f"( sleep {start_s:.6f}\n{launch}wait ) &\n" if start_s > 0 else launch
 
-    def _setting(self, host: str, setting: Setting, block: str, more: Mapping[str, object] | None = None) -> str:
+    def _setting(
+        self, host: str, setting: Setting, block: str, more: Mapping[str, object] | None = None
+    ) -> str:
         recipe = self.catalogue.recipe("setting", setting.recipe, self._os(host))
         return recipe.render(block, {**setting.values, **(more or {})})
 

@@ -54,17 +54,18 @@ def bottleneck_values(
     frame_bytes = (mtu_bytes or 1500) + ETHERNET_HEADER_BYTES
     buffer = {"buffer_packets": path.buffer_packets, "buffer_bytes": path.buffer_bytes}
     given = {key: value for key, value in buffer.items() if value is not None}
-    queue = catalogue.recipe("aqm", path.aqm, host.os).render("qdisc", {**given, **path.aqm_parameters})
+    aqm, values = catalogue.recipe("aqm", path.aqm, host.os), {**given, **path.aqm_parameters}
     return {
         "from_interface": path.from_interface,
         "to_interface": path.to_interface,
         "rate_bps": path.rate_bps,
         "rate_text": tc_rate(path.rate_bps),
-        # A millisecond of line rate lets a timer come late without losing rate, and is too short to matter as a queue.
+        # A millisecond of line rate lets a timer come late without losing rate; as a queue it is too short to matter.
         "burst_bytes": max(2 * frame_bytes, path.rate_bps // 8 // 1000),
         "rtt_us": round(path.rtt_s * 1e6),
         "loss_percent": path.loss * 100,
-        "queue": queue.strip(),
+        "queue": aqm.render("qdisc", values).strip(),
+        "queue_text": aqm.render("shown", values).strip(),
     }
 
 

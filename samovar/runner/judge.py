@@ -99,7 +99,7 @@ class _Seen:
 
 
 def check_sockets(resolved: Resolved, host: str, trace: Path) -> Iterator[Check]:
-    """Check congestion control in force and largest window offered, from the sender's own TCP_INFO samples."""
+    """Check the congestion control in force and the largest window offered, by the sender's TCP_INFO samples."""
     seen = _sockets(trace, {(flow.from_address, flow.to_address, str(flow.port)) for flow in resolved.flows})
     for flow in resolved.flows:
         if flow.from_host != host:
@@ -121,7 +121,9 @@ def _socket_checks(resolved: Resolved, flow: FlowPlan, host: str, found: _Seen) 
         label, observed = f"largest window offered to flow {flow.label}", f"{found.window_bytes} B"
         yield Check(label, flow.to_host, f"at most {rwnd} B", observed, found.window_bytes <= rwnd)
         near = found.window_bytes >= WINDOW_SHARE * rwnd
-        yield Check(label, flow.to_host, f"at least {WINDOW_SHARE:.0%} of {rwnd} B", observed, near, "suspect")
+        yield Check(
+            label, flow.to_host, f"at least {WINDOW_SHARE:.0%} of {rwnd} B", observed, near, "suspect"
+        )
 
 
 def _sockets(trace: Path, flows: set[tuple[str, str, str]]) -> dict[tuple[str, str, str], _Seen]:

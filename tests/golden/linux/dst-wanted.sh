@@ -1,0 +1,14 @@
+offload.eth1.tcp-segmentation-offload=off
+offload.eth1.generic-segmentation-offload=off
+offload.eth1.generic-receive-offload=off
+offload.eth1.large-receive-offload=off
+mtu.eth1=600
+tcp_ecn=0
+tcp_sack=1
+tcp_timestamps=1
+tcp_window_scaling=1
+tcp_no_metrics_save=1
+tcp_wmem=4096 262144 33554432
+tcp_moderate_rcvbuf=0
+tcp_adv_win_scale=-2
+route.172.16.10.2*=window 9998848

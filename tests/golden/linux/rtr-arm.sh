@@ -1,0 +1,149 @@
+set -u
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export SAMOVAR_CAMPAIGN=full-20260101-000000
+dir=/tmp/samovar/full-20260101-000000/newreno-9999KB-600-r1-abc123
+mkdir -p "$dir" || exit 70
+cd "$dir" || exit 70
+
+fail() { printf '%s\n' "$*" >&2; exit 1; }
+
+# launch NAME LIMIT_S OUTPUT COMMAND...: run in the background for LIMIT_S seconds at most. OUTPUT ending in .gz is
+# compressed on the way; NAME.err takes the standard error, NAME.pid the process, NAME.exit its code when all is written.
+launch() {
+  l_name=$1 l_limit=$2 l_output=$3; shift 3
+  rm -f "$l_name.exit" "$l_name.code" "$l_name.pid"
+  case $l_output in
+    *.gz) ( run_bounded "$@" </dev/null 2>"$l_name.err" | gzip -1 >"$l_output"; mv "$l_name.code" "$l_name.exit" ) >/dev/null 2>&1 & ;;
+    *) ( run_bounded "$@" </dev/null >"$l_output" 2>"$l_name.err"; mv "$l_name.code" "$l_name.exit" ) >/dev/null 2>&1 & ;;
+  esac
+}
+run_bounded() {
+  timeout -k 2 "$l_limit" "$@" &
+  printf '%s\n' "$!" >"$l_name.pid"
+  wait "$!"
+  printf '%s\n' "$?" >"$l_name.code"
+}
+
+# await SECONDS COMMAND...: repeat the command until it succeeds, 20 times a second.
+await() {
+  a_left=$(($1 * 20)); shift
+  until "$@"; do
+    a_left=$((a_left - 1))
+    [ "$a_left" -gt 0 ] || return 1
+    sleep 0.05
+  done
+}
+exists() { [ -e "$1" ]; }
+has_line() { # FILE TEXT: one line of the file holds the text
+  [ -e "$1" ] || return 1
+  while IFS= read -r h_line || [ -n "$h_line" ]; do case $h_line in *"$2"*) return 0 ;; esac; done <"$1"
+  return 1
+}
+# halt NAME: end what launch started under this name, if it still runs.
+halt() {
+  [ -e "$1.pid" ] && [ ! -e "$1.exit" ] || return 0
+  read -r h_pid <"$1.pid"
+  kill -TERM "$h_pid" 2>/dev/null
+}
+# await_end NAME: wait until what was halted has written everything; at worst it is killed.
+await_end() {
+  [ -e "$1.pid" ] || return 0
+  await 5 exists "$1.exit" && return 0
+  read -r h_pid <"$1.pid"
+  kill -KILL "$h_pid" 2>/dev/null
+  await 2 exists "$1.exit" || fail "$1 could not be ended"
+}
+# tell NAME: print how it ended, and what it complained of.
+tell() {
+  t_code=none
+  [ ! -e "$1.exit" ] || read -r t_code <"$1.exit"
+  printf 'exit %s %s\n' "$1" "$t_code"
+  [ ! -e "$1.err" ] || while IFS= read -r t_line || [ -n "$t_line" ]; do printf 'err %s %s\n' "$1" "$t_line"; done <"$1.err"
+}
+listening() { # PORT
+  port=$(printf ':%04X' "$1")
+  for table in /proc/net/tcp /proc/net/tcp6; do
+    [ -e "$table" ] || continue
+    while read -r _ local _ state _; do
+      case $local.$state in *"$port.0A") return 0 ;; esac
+    done <"$table"
+  done
+  return 1
+}
+cat >rtr-queue.py <<'PYTHON'
+import os, signal, socket, struct, sys, time
+
+interval_ns, ready, interface = int(float(sys.argv[1]) * 1e9), sys.argv[2], sys.argv[3]
+index = socket.if_nametoindex(interface)
+route = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+route.bind((0, 0))
+route.settimeout(2)
+# nlmsghdr (RTM_GETQDISC, REQUEST|DUMP) + tcmsg; the kernel dumps all devices, ours are picked here
+request = struct.pack("=IHHII", 36, 38, 0x301, 1, 0) + struct.pack("=BxxxiIII", 0, index, 0, 0, 0)
+
+def attributes(data, at, end):
+    while at + 4 <= end:
+        length, kind = struct.unpack_from("=HH", data, at)
+        if length < 4:
+            return
+        yield kind & 0x3FFF, data[at + 4:at + length]
+        at += length + 3 & ~3
+
+def name(handle):
+    return "root" if handle == 0xFFFFFFFF else "%x:%s" % (handle >> 16, "%x" % (handle & 0xFFFF) if handle & 0xFFFF else "")
+
+def row(message):
+    _, device, handle, parent, _ = struct.unpack_from("=BxxxiIII", message, 0)
+    if device != index:
+        return None
+    kind, sent_bytes, sent_packets, backlog, length, drops, overlimits = "", 0, 0, 0, 0, 0, 0
+    for attribute, value in attributes(message, 20, len(message)):
+        if attribute == 1:  # TCA_KIND
+            kind = value.rstrip(b"\0").decode()
+        elif attribute == 7:  # TCA_STATS2
+            for stat, body in attributes(value, 0, len(value)):
+                if stat == 1:  # TCA_STATS_BASIC
+                    sent_bytes, sent_packets = struct.unpack_from("=QI", body, 0)
+                elif stat == 3:  # TCA_STATS_QUEUE
+                    length, backlog, drops, _, overlimits = struct.unpack_from("=IIIII", body, 0)
+    return "%s,%s,%s,%s,%d,%d,%d,%d,%d,%d" % (interface, kind, name(handle), name(parent), backlog, length, sent_bytes,
+                                              sent_packets, drops, overlimits)
+
+def sample(out):
+    now = time.time_ns()
+    route.send(request)
+    while True:
+        data = route.recv(1 << 18)
+        at = 0
+        while at + 16 <= len(data):
+            length, kind = struct.unpack_from("=IH", data, at)
+            if kind != 36 or length < 16:
+                return
+            line = row(data[at + 16:at + length])
+            if line:
+                out.write("%d,%s\n" % (now, line))
+            at += length + 3 & ~3
+
+def stop(*_):
+    sys.stdout.flush()
+    os._exit(0)
+
+signal.signal(signal.SIGTERM, stop)
+out = sys.stdout
+out.write("t_ns,interface,qdisc,handle,parent,backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,overlimits\n")
+due = time.monotonic_ns()
+while True:
+    sample(out)
+    if ready:
+        open(ready, "w").close()
+        ready = ""
+    due += interval_ns
+    rest = due - time.monotonic_ns()
+    if rest > 0:
+        time.sleep(rest / 1e9)
+    else:
+        due -= rest  # a late sample delays the next ones instead of a burst
+PYTHON
+launch rtr-queue 41 rtr-queue.csv.gz python3 -IS rtr-queue.py 0.005 rtr-queue.ready eth2
+await 5 exists rtr-queue.ready || { cat rtr-queue.err >&2; fail "the queue sampler does not run on "eth2; }
+exit 0

@@ -1,0 +1,112 @@
+set -u
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export SAMOVAR_CAMPAIGN=full-20260101-000000
+dir=/tmp/samovar/full-20260101-000000/newreno-9999KB-600-r1-abc123
+mkdir -p "$dir" || exit 70
+cd "$dir" || exit 70
+
+fail() { printf '%s\n' "$*" >&2; exit 1; }
+
+# launch NAME LIMIT_S OUTPUT COMMAND...: run in the background for LIMIT_S seconds at most. OUTPUT ending in .gz is
+# compressed on the way; NAME.err takes the standard error, NAME.pid the process, NAME.exit its code when all is written.
+launch() {
+  l_name=$1 l_limit=$2 l_output=$3; shift 3
+  rm -f "$l_name.exit" "$l_name.code" "$l_name.pid"
+  case $l_output in
+    *.gz) ( run_bounded "$@" </dev/null 2>"$l_name.err" | gzip -1 >"$l_output"; mv "$l_name.code" "$l_name.exit" ) >/dev/null 2>&1 & ;;
+    *) ( run_bounded "$@" </dev/null >"$l_output" 2>"$l_name.err"; mv "$l_name.code" "$l_name.exit" ) >/dev/null 2>&1 & ;;
+  esac
+}
+run_bounded() {
+  timeout -k 2 "$l_limit" "$@" &
+  printf '%s\n' "$!" >"$l_name.pid"
+  wait "$!"
+  printf '%s\n' "$?" >"$l_name.code"
+}
+
+# await SECONDS COMMAND...: repeat the command until it succeeds, 20 times a second.
+await() {
+  a_left=$(($1 * 20)); shift
+  until "$@"; do
+    a_left=$((a_left - 1))
+    [ "$a_left" -gt 0 ] || return 1
+    sleep 0.05
+  done
+}
+exists() { [ -e "$1" ]; }
+has_line() { # FILE TEXT: one line of the file holds the text
+  [ -e "$1" ] || return 1
+  while IFS= read -r h_line || [ -n "$h_line" ]; do case $h_line in *"$2"*) return 0 ;; esac; done <"$1"
+  return 1
+}
+# halt NAME: end what launch started under this name, if it still runs.
+halt() {
+  [ -e "$1.pid" ] && [ ! -e "$1.exit" ] || return 0
+  read -r h_pid <"$1.pid"
+  kill -TERM "$h_pid" 2>/dev/null
+}
+# await_end NAME: wait until what was halted has written everything; at worst it is killed.
+await_end() {
+  [ -e "$1.pid" ] || return 0
+  await 5 exists "$1.exit" && return 0
+  read -r h_pid <"$1.pid"
+  kill -KILL "$h_pid" 2>/dev/null
+  await 2 exists "$1.exit" || fail "$1 could not be ended"
+}
+# tell NAME: print how it ended, and what it complained of.
+tell() {
+  t_code=none
+  [ ! -e "$1.exit" ] || read -r t_code <"$1.exit"
+  printf 'exit %s %s\n' "$1" "$t_code"
+  [ ! -e "$1.err" ] || while IFS= read -r t_line || [ -n "$t_line" ]; do printf 'err %s %s\n' "$1" "$t_line"; done <"$1.err"
+}
+listening() { # PORT
+  port=$(printf ':%04X' "$1")
+  for table in /proc/net/tcp /proc/net/tcp6; do
+    [ -e "$table" ] || continue
+    while read -r _ local _ state _; do
+      case $local.$state in *"$port.0A") return 0 ;; esac
+    done <"$table"
+  done
+  return 1
+}
+ethtool -K eth1 tso off gso off gro off lro off tx-udp-segmentation off rx-gro-list off >/dev/null 2>&1 ||
+  for feature in tso gso gro lro tx-udp-segmentation rx-gro-list; do ethtool -K eth1 "$feature" off >/dev/null 2>&1; done
+ethtool -K eth2 tso off gso off gro off lro off tx-udp-segmentation off rx-gro-list off >/dev/null 2>&1 ||
+  for feature in tso gso gro lro tx-udp-segmentation rx-gro-list; do ethtool -K eth2 "$feature" off >/dev/null 2>&1; done
+echo 600 >/sys/class/net/eth1/mtu || fail "mtu "600" was refused by "eth1
+echo 600 >/sys/class/net/eth2/mtu || fail "mtu "600" was refused by "eth2
+{
+  echo 'link add name sv-in type ifb'
+  echo 'link set dev sv-in up'
+} | ip -batch - || fail "no intermediate device (ifb) on this kernel"
+{
+  printf 'qdisc replace dev %s root handle 1: tbf rate %sbit burst %s limit 1000000\n' eth2 12000000 1500
+  printf 'qdisc replace dev %s parent 1:1 handle 10: %s\n' eth2 'pfifo limit 137'
+  printf 'qdisc add dev %s handle ffff: ingress\n' eth1
+  printf 'filter add dev %s parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev sv-in\n' eth1
+  printf 'qdisc replace dev sv-in root handle 2: netem limit 1000000 delay %sus loss %s%%\n' 10000 0.1
+  printf 'qdisc replace dev %s root handle 3: netem limit 1000000 delay %sus\n' eth1 10000
+} | tc -batch - || fail "the bottleneck was refused by tc"
+ethtool -k eth1 | while read -r feature value _; do
+  case $feature in
+    tcp-segmentation-offload: | generic-segmentation-offload: | generic-receive-offload: | large-receive-offload: | tx-udp-segmentation: | rx-gro-list:)
+      echo offload.eth1".${feature%:}=$value" ;;
+  esac
+done
+ethtool -k eth2 | while read -r feature value _; do
+  case $feature in
+    tcp-segmentation-offload: | generic-segmentation-offload: | generic-receive-offload: | large-receive-offload: | tx-udp-segmentation: | rx-gro-list:)
+      echo offload.eth2".${feature%:}=$value" ;;
+  esac
+done
+read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
+read -r value </sys/class/net/eth2/mtu && echo mtu.eth2"=$value"
+for device in eth2 eth1; do
+  tc qdisc show dev "$device" | while read -r _ kind handle rest; do
+    rest=${rest#root } rest=${rest#refcnt * } rest=${rest#parent * }
+    echo "qdisc.$device.$handle=$kind $rest"
+  done
+done
+if [ -e /sys/class/net/sv-in ]; then echo "device.sv-in=present"; else echo "device.sv-in=absent"; fi
+exit 0

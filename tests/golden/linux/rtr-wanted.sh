@@ -1,0 +1,13 @@
+offload.eth1.tcp-segmentation-offload=off
+offload.eth1.generic-segmentation-offload=off
+offload.eth1.generic-receive-offload=off
+offload.eth1.large-receive-offload=off
+offload.eth2.tcp-segmentation-offload=off
+offload.eth2.generic-segmentation-offload=off
+offload.eth2.generic-receive-offload=off
+offload.eth2.large-receive-offload=off
+mtu.eth1=600
+mtu.eth2=600
+qdisc.eth2.1:*=rate 12Mbit burst
+qdisc.eth2.10:*=pfifo limit 137p
+device.sv-in=present

@@ -1,0 +1,98 @@
+set -u
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export SAMOVAR_CAMPAIGN=full-20260101-000000
+dir=/tmp/samovar/full-20260101-000000/newreno-9999KB-600-r1-abc123
+mkdir -p "$dir" || exit 70
+cd "$dir" || exit 70
+
+fail() { printf '%s\n' "$*" >&2; exit 1; }
+
+# launch NAME LIMIT_S OUTPUT COMMAND...: run in the background for LIMIT_S seconds at most. OUTPUT ending in .gz is
+# compressed on the way; NAME.err takes the standard error, NAME.pid the process, NAME.exit its code when all is written.
+launch() {
+  l_name=$1 l_limit=$2 l_output=$3; shift 3
+  rm -f "$l_name.exit" "$l_name.code" "$l_name.pid"
+  case $l_output in
+    *.gz) ( run_bounded "$@" </dev/null 2>"$l_name.err" | gzip -1 >"$l_output"; mv "$l_name.code" "$l_name.exit" ) >/dev/null 2>&1 & ;;
+    *) ( run_bounded "$@" </dev/null >"$l_output" 2>"$l_name.err"; mv "$l_name.code" "$l_name.exit" ) >/dev/null 2>&1 & ;;
+  esac
+}
+run_bounded() {
+  timeout -k 2 "$l_limit" "$@" &
+  printf '%s\n' "$!" >"$l_name.pid"
+  wait "$!"
+  printf '%s\n' "$?" >"$l_name.code"
+}
+
+# await SECONDS COMMAND...: repeat the command until it succeeds, 20 times a second.
+await() {
+  a_left=$(($1 * 20)); shift
+  until "$@"; do
+    a_left=$((a_left - 1))
+    [ "$a_left" -gt 0 ] || return 1
+    sleep 0.05
+  done
+}
+exists() { [ -e "$1" ]; }
+has_line() { # FILE TEXT: one line of the file holds the text
+  [ -e "$1" ] || return 1
+  while IFS= read -r h_line || [ -n "$h_line" ]; do case $h_line in *"$2"*) return 0 ;; esac; done <"$1"
+  return 1
+}
+# halt NAME: end what launch started under this name, if it still runs.
+halt() {
+  [ -e "$1.pid" ] && [ ! -e "$1.exit" ] || return 0
+  read -r h_pid <"$1.pid"
+  kill -TERM "$h_pid" 2>/dev/null
+}
+# await_end NAME: wait until what was halted has written everything; at worst it is killed.
+await_end() {
+  [ -e "$1.pid" ] || return 0
+  await 5 exists "$1.exit" && return 0
+  read -r h_pid <"$1.pid"
+  kill -KILL "$h_pid" 2>/dev/null
+  await 2 exists "$1.exit" || fail "$1 could not be ended"
+}
+# tell NAME: print how it ended, and what it complained of.
+tell() {
+  t_code=none
+  [ ! -e "$1.exit" ] || read -r t_code <"$1.exit"
+  printf 'exit %s %s\n' "$1" "$t_code"
+  [ ! -e "$1.err" ] || while IFS= read -r t_line || [ -n "$t_line" ]; do printf 'err %s %s\n' "$1" "$t_line"; done <"$1.err"
+}
+listening() { # PORT
+  port=$(printf ':%04X' "$1")
+  for table in /proc/net/tcp /proc/net/tcp6; do
+    [ -e "$table" ] || continue
+    while read -r _ local _ state _; do
+      case $local.$state in *"$port.0A") return 0 ;; esac
+    done <"$table"
+  done
+  return 1
+}
+ethtool -K eth1 tso off gso off gro off lro off tx-udp-segmentation off rx-gro-list off >/dev/null 2>&1 ||
+  for feature in tso gso gro lro tx-udp-segmentation rx-gro-list; do ethtool -K eth1 "$feature" off >/dev/null 2>&1; done
+echo 600 >/sys/class/net/eth1/mtu || fail "mtu "600" was refused by "eth1
+put() { echo "$2" >/proc/sys/net/ipv4/"$1" || fail "$1=$2 was refused"; }
+put tcp_ecn 0
+put tcp_sack 1
+put tcp_timestamps 1
+put tcp_window_scaling 1
+put tcp_no_metrics_save 1
+put tcp_wmem '4096 262144 33554432'
+ip tcp_metrics flush >/dev/null || fail "the cache of TCP metrics could not be emptied"
+cc=reno
+read -r offered </proc/sys/net/ipv4/tcp_available_congestion_control
+case " $offered " in *" $cc "*) ;; *) modprobe "tcp_$cc" || fail "this kernel does not offer the congestion control $cc; it offers: $offered" ;; esac
+echo "$cc" >/proc/sys/net/ipv4/tcp_congestion_control || fail "the congestion control $cc was refused"
+ethtool -k eth1 | while read -r feature value _; do
+  case $feature in
+    tcp-segmentation-offload: | generic-segmentation-offload: | generic-receive-offload: | large-receive-offload: | tx-udp-segmentation: | rx-gro-list:)
+      echo offload.eth1".${feature%:}=$value" ;;
+  esac
+done
+read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
+( cd /proc/sys/net/ipv4 && grep . tcp_ecn tcp_sack tcp_timestamps tcp_window_scaling tcp_no_metrics_save tcp_wmem ) |
+  while IFS=: read -r name value; do echo "$name=$value"; done
+read -r value </proc/sys/net/ipv4/tcp_congestion_control && echo "cc=$value"
+exit 0

@@ -1,0 +1,12 @@
+offload.eth1.tcp-segmentation-offload=off
+offload.eth1.generic-segmentation-offload=off
+offload.eth1.generic-receive-offload=off
+offload.eth1.large-receive-offload=off
+mtu.eth1=600
+tcp_ecn=0
+tcp_sack=1
+tcp_timestamps=1
+tcp_window_scaling=1
+tcp_no_metrics_save=1
+tcp_wmem=4096 262144 33554432
+cc=reno

@@ -1,0 +1,157 @@
+"""Recipes become scripts: quoted, complete, accepted by a POSIX shell, and the same as the golden ones."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from samovar.command import Catalogue
+from samovar.command.quote import quote, shell_environment, window_floor
+from samovar.command.recipe import BLOCKS, read_recipe
+from samovar.command.scripts import TrialScripts
+from samovar.command.settings import tc_rate
+from samovar.errors import RecipeError
+from tests.unit.trials import TRIAL
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "linux"
+CATALOGUE = Catalogue(ROOT / "templates")
+SCRIPTS = TrialScripts(TRIAL, CATALOGUE, "full-20260101-000000")
+WAS = {
+    "src": "cc=cubic",
+    "rtr": "",
+    "dst": "route.172.16.10.2=\ntcp_moderate_rcvbuf=1\ntcp_adv_win_scale=1\ntcp_rmem=4096 131072 6291456",
+}
+COMMON = (
+    "mtu.eth1=1500\nmtu.eth2=1500\noffload.eth1.tcp-segmentation-offload=on\n"
+    "offload.eth2.generic-receive-offload=on\ntcp_ecn=2\ntcp_sack=1\ntcp_timestamps=1\ntcp_window_scaling=1\ntcp_no_metrics_save=0\n"
+    "tcp_wmem=4096 16384 4194304"
+)
+
+
+def _was(host: str) -> dict[str, str]:
+    lines = f"{COMMON}\n{WAS[host]}".splitlines()
+    return {key: value for key, _, value in (line.partition("=") for line in lines) if key}
+
+
+def _scripts() -> dict[str, str]:
+    """Render every script of the sample trial, without the prelude that they share."""
+    made: dict[str, str | None] = {}
+    for host in ("src", "rtr", "dst"):
+        made[f"{host}-wanted"] = "\n".join(SCRIPTS.wanted(host)) + "\n"
+        made[f"{host}-restore"] = SCRIPTS.restore(host, _was(host))
+        for phase in ("read", "set", "arm", "traffic", "stop", "sweep"):
+            made[f"{host}-{phase}"] = getattr(SCRIPTS, phase)(host)
+    return {name: text for name, text in made.items() if text is not None}
+
+
+@pytest.mark.parametrize("name", sorted(_scripts()))
+def test_a_rendered_script_is_the_golden_one(name: str) -> None:
+    path = GOLDEN / f"{name}.sh"
+    text = _scripts()[name]
+    if os.environ.get("SAMOVAR_WRITE_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("name", sorted(name for name in _scripts() if not name.endswith("-wanted")))
+def test_a_rendered_script_passes_the_shell_s_own_check(name: str) -> None:
+    done = subprocess.run(["dash", "-n"], input=_scripts()[name], text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "templates").glob("*/*/*.sh.j2")), ids=lambda p: str(p.parent.name + "/" + p.name)
+)
+def test_every_recipe_file_can_be_read_and_says_what_it_is(path: Path) -> None:
+    kind = path.parent.name
+    assert kind in BLOCKS
+    recipe = read_recipe(kind, path.name.removesuffix(".sh.j2"), path)  # type: ignore[arg-type]
+    assert recipe.header.summary.endswith(".")
+    assert recipe.blocks >= BLOCKS[recipe.kind]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.characters(blacklist_characters="\0\r\n", codec="utf-8"), max_size=40))
+def test_a_hostile_value_reaches_the_shell_as_one_word(value: str) -> None:
+    script = shell_environment().from_string("printf '%s' {{ value }}").render(value=value)
+    done = subprocess.run(["dash"], input=script.encode(), capture_output=True, check=False)
+    assert (done.stdout, done.stderr) == (value.encode(), b"")
+
+
+HOSTILE = "$(touch pwned)`touch pwned`;touch pwned'\"&|>pwned"
+
+
+@pytest.mark.parametrize("block", ["read", "set", "restore"])
+@pytest.mark.parametrize("name", sorted(CATALOGUE.names("setting", "linux")))
+def test_a_hostile_value_runs_nothing_in_any_setting(name: str, block: str, tmp_path: Path) -> None:
+    recipe = CATALOGUE.recipe("setting", name, "linux")
+    values: dict[str, object] = dict.fromkeys(recipe.header.parameters, HOSTILE)
+    values |= {"interfaces": (HOSTILE,), "peers": (HOSTILE,), "size_bytes": 50_000, "rtt_us": 10}
+    was = {f"{p}{HOSTILE}": HOSTILE for p in ("mtu.", "txd.")} | {
+        f"offload.{HOSTILE}.x": "on",
+        f"route.{HOSTILE}": "",
+    }
+    was |= dict.fromkeys(("cc", "tcp_moderate_rcvbuf", "tcp_adv_win_scale", "tcp_rmem"), HOSTILE)
+    was |= dict.fromkeys(
+        ("tcp_ecn", "tcp_sack", "tcp_timestamps", "tcp_window_scaling", "tcp_no_metrics_save"), HOSTILE
+    )
+    was |= {"tcp_wmem": HOSTILE}
+    script = "fail() { exit 1; }\n" + recipe.render(block, {**values, "was": was})
+    # Commands of the system are out of reach: only what the value itself could start would leave a file.
+    command = ["unshare", "--net", "--mount", "sh", "-c", "mount -o bind,ro /proc/sys /proc/sys && exec dash"]
+    if os.geteuid() != 0:
+        command[1:1] = ["--user", "--map-root-user"]
+    subprocess.run(command, input=script, text=True, capture_output=True, check=False, cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_value_with_a_line_break_is_refused() -> None:
+    with pytest.raises(RecipeError, match="cannot be a shell word"):
+        quote("a\nb")
+
+
+def test_a_value_that_is_not_set_is_refused_with_the_recipe_s_name() -> None:
+    with pytest.raises(RecipeError, match=r"mtu\.sh\.j2: block set: .*mtu_bytes"):
+        CATALOGUE.recipe("setting", "mtu", "linux").render("set", {"interfaces": ("eth1",)})
+
+
+def test_an_unknown_recipe_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(RecipeError, match="no generator recipe 'iperf33' for linux; did you mean 'iperf3'"):
+        CATALOGUE.recipe("generator", "iperf33", "linux")
+
+
+def test_a_recipe_without_header_says_what_a_header_is(tmp_path: Path) -> None:
+    path = tmp_path / "x.sh.j2"
+    path.write_text("echo\n")
+    with pytest.raises(RecipeError, match="starts with a header"):
+        read_recipe("setting", "x", path)
+
+
+def test_a_recipe_without_its_blocks_names_them(tmp_path: Path) -> None:
+    path = tmp_path / "x.sh.j2"
+    path.write_text("{#---\nsummary: X.\n---#}\n{% block server %}{% endblock %}\n")
+    with pytest.raises(RecipeError, match=r"needs the block\(s\) client, ready"):
+        read_recipe("generator", "x", path)
+
+
+@pytest.mark.parametrize(
+    ("size", "clamp"), [(50_000, 50_000), (65_535, 65_535), (200_000, 200_000), (9_999_000, 9_998_848)]
+)
+def test_a_window_is_rounded_down_to_its_scale(size: int, clamp: int) -> None:
+    assert window_floor(size) == clamp
+    assert size - clamp < 2 ** max(0, size.bit_length() - 16)
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [(40_000_000, "40Mbit"), (1_500_000, "1500Kbit"), (999, "999bit"), (2_000_000_000, "2Gbit")],
+)
+def test_a_rate_is_written_as_tc_prints_it(rate: int, text: str) -> None:
+    assert tc_rate(rate) == text
