@@ -1,0 +1,22 @@
+"""What every test may use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what stands in tests/lab as needing the lab, so that no file has to say so itself."""
+    for item in items:
+        if ROOT / "tests" / "lab" in item.path.parents:
+            item.add_marker(pytest.mark.lab)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The folder of this checkout."""
+    return ROOT
