@@ -1,0 +1,22 @@
+"""The virtual lab: a testbed's hosts as namespaces of one kernel, reached over SSH like any machine."""
+
+from samovar.lab.access import Access, read_access
+from samovar.lab.dial import Dialer, dial, shell_command
+from samovar.lab.kernel import Needs, choose_kernel
+from samovar.lab.lifecycle import down, up
+from samovar.lab.status import HostStatus, LabStatus, status
+
+__all__ = [
+    "Access",
+    "Dialer",
+    "HostStatus",
+    "LabStatus",
+    "Needs",
+    "choose_kernel",
+    "dial",
+    "down",
+    "read_access",
+    "shell_command",
+    "status",
+    "up",
+]

@@ -1,0 +1,38 @@
+"""Run inside a lab's network namespace: open a TCP connection and hand it out over standard output.
+
+Started as a plain script by the controller or by ssh (ProxyUseFdpass): standard output is a UNIX socket,
+the descriptor travels as SCM_RIGHTS (unix(7)), and this process ends.
+"""
+
+import socket
+import sys
+import time
+
+PAUSE_S = 0.05
+
+
+def connect(address: str, port: int, deadline_s: float) -> socket.socket:
+    """Try until the deadline: a host that is starting refuses, or does not answer ARP yet."""
+    end_s = time.monotonic() + deadline_s
+    while True:
+        try:
+            return socket.create_connection((address, port), timeout=max(end_s - time.monotonic(), PAUSE_S))
+        except OSError:
+            if time.monotonic() + PAUSE_S >= end_s:
+                raise
+            time.sleep(PAUSE_S)
+
+
+def main() -> None:
+    """Connect to the address, port and deadline in seconds given as arguments."""
+    try:
+        connection = connect(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))
+    except OSError as error:
+        sys.exit(str(error))
+    connection.setblocking(True)
+    with socket.socket(fileno=1) as out:
+        socket.send_fds(out, [b"\0"], [connection.fileno()])
+
+
+if __name__ == "__main__":
+    main()

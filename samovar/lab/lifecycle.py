@@ -1,0 +1,141 @@
+"""Start and stop a lab: one outer process holds all of it, so ending that process ends everything."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from samovar.definition.testbed import Testbed
+from samovar.errors import LabError
+from samovar.events import Emit, Event
+from samovar.lab import allowed
+from samovar.lab.access import RECORD, Access, read_record, write_record
+from samovar.lab.boot_files import Boot, write_boot_folder
+from samovar.lab.kernel import Needs, choose_kernel, needs_user_namespace, require_programs
+from samovar.lab.keys import CLIENT_KEY, KNOWN_HOSTS, make_keys
+from samovar.lab.outer import end_process, launched, wait_until_ready
+from samovar.lab.topology import Topology, read_topology
+
+
+def up(testbed: Testbed, state_folder: Path, needs: Needs, emit: Emit) -> Access:
+    """Start a testbed's lab, or find it running, and return once every host's SSH server answers.
+
+    Raises LabError when the testbed is no lab, a package is missing, another lab runs in this state folder,
+    or a host does not answer within 60 s and 5 s for each host; nothing is left running then.
+    """
+    topology = _lab_topology(testbed)
+    fingerprint = hashlib.sha256(testbed.model_dump_json().encode()).hexdigest()[:16]
+    with _locked(state_folder) as folder:
+        record = read_record(folder)
+        if record is not None and record.process.is_running:
+            return _same_lab(record, fingerprint, emit)
+        _forget(folder, record)
+        boot = _plan_boot(testbed, topology, needs)
+        values = {"testbed": testbed.name, "kernel": boot.kernel, "hosts": len(topology.nodes)}
+        emit(Event("lab-starting", values))
+        return _start(folder, boot, fingerprint, emit)
+
+
+def down(state_folder: Path, emit: Emit) -> bool:
+    """Stop a lab and wait until its processes are gone; return whether one was running.
+
+    Raises LabError when they are still there after 20 s.
+    """
+    if not state_folder.exists():
+        return False
+    with _locked(state_folder) as folder:
+        record = read_record(folder)
+        running = record is not None and record.process.is_running
+        if record is not None:
+            end_process(record.process)
+        _forget(folder, record)
+        if record is not None and running:
+            emit(Event("lab-stopped", {"testbed": record.testbed}))
+        return running
+
+
+@contextmanager
+def _locked(state_folder: Path) -> Iterator[Path]:
+    """Hold a state folder for one start or stop at a time."""
+    state_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (state_folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LabError(f"{state_folder}: another command starts or stops this lab; try again") from None
+        yield state_folder.resolve()
+
+
+def _lab_topology(testbed: Testbed) -> Topology:
+    if testbed.lab is None:
+        raise LabError(f"testbed {testbed.name}: no lab; accepted: a testbed file with a `lab:` key")
+    for name in testbed.hosts:
+        ssh = testbed.ssh_of(name)
+        if (ssh.user, ssh.port) != ("root", testbed.ssh.port):
+            seen = f"ssh user {ssh.user}, port {ssh.port}"
+            raise LabError(f"lab {testbed.name}: host {name}: {seen}; accepted: root, and one port for all")
+    return read_topology(testbed)
+
+
+def _plan_boot(testbed: Testbed, topology: Topology, needs: Needs) -> Boot:
+    assert testbed.lab is not None
+    require_programs("native")
+    kernel = choose_kernel(testbed.lab.kernel, needs)
+    require_programs(kernel)
+    return Boot(
+        topology=topology,
+        kernel=kernel,
+        user_namespace=needs_user_namespace(),
+        memory_kib=testbed.lab.memory_bytes // 1024,
+        cpu=max(os.sched_getaffinity(0)),
+        port=testbed.ssh.port,
+    )
+
+
+def _same_lab(record: Access, fingerprint: str, emit: Emit) -> Access:
+    if record.fingerprint != fingerprint:
+        what = "runs from another version of the testbed file"
+        raise LabError(f"lab {record.testbed}: {what}; accepted after it has been stopped: fab lab.down")
+    emit(Event("lab-running", {"testbed": record.testbed, "kernel": record.kernel}))
+    return record
+
+
+def _forget(folder: Path, record: Access | None) -> None:
+    """Give back what a lab that is gone has borrowed, and drop its record."""
+    if record is not None and record.allowed_before is not None:
+        allowed.restore(record.allowed_before)
+    (folder / RECORD).unlink(missing_ok=True)
+
+
+def _start(folder: Path, boot: Boot, fingerprint: str, emit: Emit) -> Access:
+    write_boot_folder(folder / "boot", boot)
+    make_keys(folder, folder / "boot", boot.topology, boot.port)
+    with launched(folder, boot.user_namespace) as outer:
+        access = Access(
+            pid=outer.first.pid,
+            start_ticks=outer.first.start_ticks,
+            kernel=boot.kernel,
+            user_namespace=boot.user_namespace,
+            key=str(folder / CLIENT_KEY),
+            known_hosts=str(folder / KNOWN_HOSTS),
+            testbed=boot.topology.name,
+            port=boot.port,
+            hosts=boot.topology.addresses,
+            fingerprint=fingerprint,
+            allowed_before=allowed.read() if boot.kernel == "native" else None,
+        )
+        write_record(folder, access)
+        if boot.kernel == "native":
+            allowed.widen()
+        outer.let_go()
+        try:
+            wait_until_ready(folder, access, emit)
+        except BaseException:
+            end_process(outer.first)
+            _forget(folder, access)
+            raise
+    return access

@@ -1,0 +1,178 @@
+"""The lab as a value: hosts, links, addresses and routes, worked out from a testbed; touches nothing."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+
+from samovar.definition.testbed import Host, Testbed
+from samovar.errors import LabError
+
+SHORTEST_CONTROL_PREFIX = 8
+RESERVED_INTERFACES = ("ctl0", "lo")
+
+
+@dataclass(frozen=True)
+class Port:
+    """One end of a link: an interface of a host."""
+
+    host: str
+    interface: str
+    address: IPv4Interface
+    link: str
+
+
+@dataclass(frozen=True)
+class Route:
+    """A subnet that a host does not touch, and the address it is reached through."""
+
+    network: IPv4Network
+    gateway: IPv4Address
+
+
+@dataclass(frozen=True)
+class Node:
+    """One host of the lab with everything that has to be set on it."""
+
+    name: str
+    control: IPv4Interface
+    forwards: bool
+    ports: tuple[Port, ...]
+    routes: tuple[Route, ...]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A segment: two ends make a cable, any other number a switch."""
+
+    name: str
+    ports: tuple[Port, ...]
+
+    @property
+    def is_cable(self) -> bool:
+        """Tell whether one veth pair makes this link."""
+        return len(self.ports) == 2
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Everything the lab's scripts are rendered from."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    controller: IPv4Interface
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """The control address of each host, in file order."""
+        return {node.name: str(node.control.ip) for node in self.nodes}
+
+
+def read_topology(testbed: Testbed) -> Topology:
+    """Work out links, routes and the control network of a lab.
+
+    Raises LabError when a host cannot be a namespace of a Linux kernel or two subnets collide.
+    """
+    name, hosts = testbed.name, testbed.hosts
+    ports = tuple(port for host, entry in hosts.items() for port in _ports(name, host, entry))
+    links = _links(name, ports)
+    controls = {host: _control_address(name, host, entry.address) for host, entry in hosts.items()}
+    network, controller = _control_network(name, controls)
+    _refuse_overlap(name, network, links)
+    routers = frozenset(host for host, entry in hosts.items() if entry.role == "router")
+    nodes = tuple(
+        Node(
+            name=host,
+            control=IPv4Interface((controls[host], network.prefixlen)),
+            forwards=host in routers,
+            ports=tuple(port for port in ports if port.host == host),
+            routes=tuple(shortest_routes(host, links, routers)),
+        )
+        for host in hosts
+    )
+    return Topology(name, nodes, links, IPv4Interface((controller, network.prefixlen)))
+
+
+def _ports(name: str, host: str, entry: Host) -> Iterator[Port]:
+    if entry.os != "linux":
+        raise LabError(f"lab {name}: host {host}: os {entry.os} cannot be a namespace; accepted: linux")
+    for interface, value in entry.interfaces.items():
+        where = f"lab {name}: host {host}: interface {interface}"
+        if interface in RESERVED_INTERFACES:
+            reserved = ", ".join(RESERVED_INTERFACES)
+            raise LabError(f"{where}: the lab uses this name itself; accepted: any other than {reserved}")
+        if not isinstance(value.address, IPv4Interface):
+            raise LabError(f"{where}: address {value.address}; accepted: IPv4")
+        yield Port(host, interface, value.address, value.link)
+
+
+def shortest_routes(host: str, links: Sequence[Link], routers: frozenset[str]) -> Iterator[Route]:
+    """Yield a route to every subnet the host has no interface on, breadth first, so by fewest routers.
+
+    Only routers pass packets on; among equally short ways the first in file order is taken.
+    """
+    reached = {link.name for link in links if any(port.host == host for port in link.ports)}
+    edge: deque[tuple[Link, IPv4Address | None]] = deque()
+    edge.extend((link, None) for link in links if link.name in reached)
+    while edge:
+        link, gateway = edge.popleft()
+        for port in link.ports:
+            if port.host == host or port.host not in routers:
+                continue
+            for beyond in _other_links(port, links):
+                if beyond.name not in reached:
+                    reached.add(beyond.name)
+                    through = gateway or port.address.ip
+                    yield Route(beyond.ports[0].address.network, through)
+                    edge.append((beyond, through))
+
+
+def _other_links(port: Port, links: Sequence[Link]) -> Iterator[Link]:
+    return (link for link in links if link.name != port.link and any(p.host == port.host for p in link.ports))
+
+
+def _links(name: str, ports: Sequence[Port]) -> tuple[Link, ...]:
+    names = dict.fromkeys(port.link for port in ports)
+    links = tuple(Link(link, tuple(port for port in ports if port.link == link)) for link in names)
+    for link in links:
+        networks = {port.address.network for port in link.ports}
+        if len(networks) > 1:
+            seen = ", ".join(sorted(str(network) for network in networks))
+            raise LabError(f"lab {name}: link {link.name}: ends in different subnets ({seen}); accepted: one")
+    return links
+
+
+def _control_address(name: str, host: str, text: str) -> IPv4Address:
+    try:
+        return IPv4Address(text)
+    except ValueError as error:
+        accepted = "an IPv4 address, since a lab has no name server"
+        raise LabError(f"lab {name}: host {host}: address {text!r}; accepted: {accepted}") from error
+
+
+def _control_network(name: str, controls: Mapping[str, IPv4Address]) -> tuple[IPv4Network, IPv4Address]:
+    """Find the smallest network from /24 up that holds all hosts, and a free address for the controller."""
+    first = next(iter(controls.values()))
+    for prefix in range(24, SHORTEST_CONTROL_PREFIX - 1, -1):
+        network = IPv4Network((first, prefix), strict=False)
+        if all(address in network for address in controls.values()):
+            taken = {int(address) for address in controls.values()}
+            top = int(network.broadcast_address)
+            return network, IPv4Address(next(n for n in range(top - 1, 0, -1) if n not in taken))
+    seen = ", ".join(str(address) for address in controls.values())
+    raise LabError(
+        f"lab {name}: control addresses {seen}; accepted: all within one /{SHORTEST_CONTROL_PREFIX}"
+    )
+
+
+def _refuse_overlap(name: str, control: IPv4Network, links: Sequence[Link]) -> None:
+    networks = [("the control network", control)]
+    networks += [(f"link {link.name}", link.ports[0].address.network) for link in links]
+    for index, (one, network) in enumerate(networks):
+        for other, second in networks[index + 1 :]:
+            if network.overlaps(second):
+                both = f"{one} ({network}) and {other} ({second})"
+                raise LabError(f"lab {name}: {both} overlap; accepted: separate subnets")
