@@ -1,0 +1,25 @@
+"""The nearest known name, for messages that help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+MOST_LISTED = 24
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that was probably meant."""
+    names = sorted(set(known))
+    folded = {one.lower(): one for one in names}
+    close = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """Say that a name is not known, which one is near, and which ones there are."""
+    names = sorted(set(known))
+    near = nearest(name, names)
+    hint = f"did you mean '{near}'? " if near else ""
+    listed = ", ".join(names[:MOST_LISTED]) + (", ..." if len(names) > MOST_LISTED else "")
+    return f"unknown {what} '{name}'; {hint}known: {listed or 'none'}"

@@ -1,0 +1,51 @@
+"""Values of recipe parameters, read as the recipe's header says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from samovar import units
+from samovar.definition.catalogue import ParameterInfo, RecipeCatalogue
+from samovar.definition.nearest import unknown
+
+_BY_TYPE: Mapping[str, Callable[[str], object]] = {
+    "size": units.parse_size,
+    "rate": units.parse_rate,
+    "duration": lambda text: units.parse_duration(text, allow_zero=True),
+    "packets": units.parse_packets,
+    "share": units.parse_share,
+    "integer": lambda text: units.parse_count(text),
+    "number": units.parse_number,
+}
+# What samovar itself hands to recipes: not for an experiment to set.
+_GIVEN = frozenset(
+    {"interface", "interval_s", "port", "to_address", "from_address", "start_s", "duration_s", "size_bytes"}
+)
+_GIVEN_TO_AQM = frozenset({"buffer_packets", "buffer_bytes", "rate_bps"})
+
+
+def parse_parameter(info: ParameterInfo, text: str) -> object:
+    """Read a parameter's text as its type says (bytes, bit/s, seconds, fraction); other types stay text.
+
+    Raises UnitError.
+    """
+    parse = _BY_TYPE.get(info.type)
+    return parse(text) if parse else text
+
+
+def settable(catalogue: RecipeCatalogue, kind: str, name: str, os: str) -> dict[str, ParameterInfo]:
+    """Return the parameters of a recipe that an experiment may set (none when there is no such recipe)."""
+    given = _GIVEN | (_GIVEN_TO_AQM if kind == "aqm" else frozenset())
+    known = catalogue.parameters(kind, name, os) or {}
+    return {parameter: info for parameter, info in known.items() if parameter not in given}
+
+
+def refusal(parameter: str, text: str, known: Mapping[str, ParameterInfo], keys: Iterable[str]) -> str | None:
+    """Say why a key beside a recipe's name cannot stand, or None when it can."""
+    if parameter not in known:
+        return unknown("key or parameter", parameter, [*known, *keys])
+    try:
+        parse_parameter(known[parameter], text)
+    except units.UnitError as error:
+        return f"{parameter}: {error}"
+    return None

@@ -1,0 +1,163 @@
+"""The testbed as typed, frozen values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from ipaddress import (
+    IPv4Interface,
+    IPv4Network,
+    IPv6Interface,
+    IPv6Network,
+    ip_address,
+    ip_interface,
+    ip_network,
+)
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from samovar.definition.fields import Interface, Name, Port, Sentence, Size, Strict, Word, choice, scalar
+from samovar.units import UnitError
+
+OSES = ("linux", "freebsd")
+ROLES = ("sender", "receiver", "router", "observer")
+KERNELS = ("auto", "uml", "native")
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"  # RFC 1123, section 2.1
+_HOST_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
+
+
+def _address(text: str) -> IPv4Interface | IPv6Interface:
+    expected = "expected an address with its prefix length, such as 172.16.10.2/24"
+    if "/" not in text:
+        raise UnitError(f"'{text}' has no prefix length; {expected}")
+    try:
+        interface = ip_interface(text)
+    except ValueError:
+        raise UnitError(f"'{text}' is no address; {expected}") from None
+    network = interface.network
+    if network.num_addresses > 2 and interface.ip in (network.network_address, network.broadcast_address):
+        raise UnitError(f"'{text}' is the network's own or broadcast address; expected a host's in {network}")
+    return interface
+
+
+def _subnet(text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text)
+    except ValueError:
+        raise UnitError(f"'{text}' is no subnet; expected one such as 172.16.10.0/24") from None
+
+
+def _control_address(text: str) -> str:
+    expected = "expected an address such as 10.64.0.11, or a host name"
+    if re.fullmatch(r"[0-9.]+", text) or ":" in text:
+        try:
+            return str(ip_address(text))
+        except ValueError:
+            raise UnitError(f"'{text}' is no address; {expected}") from None
+    if not _HOST_NAME.fullmatch(text):
+        raise UnitError(f"'{text}' is no address; {expected}")
+    return text
+
+
+def _user(text: str) -> str:
+    if not _USER.fullmatch(text):
+        raise UnitError(f"'{text}' is no user name; expected one such as root")
+    return text
+
+
+Address = Annotated[IPv4Interface | IPv6Interface, BeforeValidator(scalar(_address))]
+Subnet = Annotated[IPv4Network | IPv6Network, BeforeValidator(scalar(_subnet))]
+ControlAddress = Annotated[str, BeforeValidator(scalar(_control_address))]
+User = Annotated[str, BeforeValidator(scalar(_user))]
+
+
+class Ssh(Strict):
+    """How hosts are logged in to; paths may start with ~."""
+
+    user: User = "root"
+    port: Port = 22
+    key: Word | None = None
+    known_hosts: Word | None = None
+
+
+class HostSsh(Strict):
+    """What one host does differently from the testbed's ssh."""
+
+    user: User | None = None
+    port: Port | None = None
+    key: Word | None = None
+    known_hosts: Word | None = None
+
+
+class Lab(Strict):
+    """The virtual lab that stands for the testbed."""
+
+    kernel: Annotated[Literal["auto", "uml", "native"], choice("kernel", *KERNELS)] = "auto"
+    memory_bytes: Size = Field(512_000_000, alias="memory")
+
+
+class NetworkInterface(Strict):
+    """An interface on the testbed's own network."""
+
+    address: Address
+    link: Name
+
+
+class Link(Strict):
+    """What is said of a link beyond its name."""
+
+    subnet: Subnet | None = None
+    description: Sentence = ""
+
+
+class Host(Strict):
+    """One machine: `address` is on the control network, its interfaces on the testbed's."""
+
+    os: Annotated[Literal["linux", "freebsd"], choice("os", *OSES)]
+    role: Annotated[Literal["sender", "receiver", "router", "observer"], choice("role", *ROLES)]
+    address: ControlAddress
+    interfaces: Mapping[Interface, NetworkInterface] = Field(default_factory=dict)
+    ssh: HostSsh = HostSsh()
+    description: Sentence = ""
+
+
+class Bottleneck(Strict):
+    """Where the queue is: data enters the router at one interface and queues at the egress of the other."""
+
+    router: Name
+    from_interface: Interface = Field(alias="from")
+    to_interface: Interface = Field(alias="to")
+
+
+class Testbed(Strict):
+    """One testbed file."""
+
+    __test__ = False  # the name starts like a test class; pytest must not collect it
+
+    name: Name = Field(alias="testbed")
+    description: Sentence = ""
+    lab: Lab | None = None
+    ssh: Ssh = Ssh()
+    hosts: Mapping[Name, Host] = Field(min_length=1)
+    links: Mapping[Name, Link] = Field(default_factory=dict)
+    bottleneck: Bottleneck | None = None
+
+    def host_of(self, name: str) -> str | None:
+        """Return the host that a host's or role's name means; sender2 is the second sender of the file."""
+        return self.names().get(name)
+
+    def names(self) -> dict[str, str]:
+        """Return every name that an experiment may use for a host, with the host it means."""
+        meant: dict[str, str] = {}
+        for role in ROLES:
+            having = [name for name, host in self.hosts.items() if host.role == role]
+            for index, name in enumerate(having, start=1):
+                meant[role if index == 1 else f"{role}{index}"] = name
+        return meant | {name: name for name in self.hosts}
+
+    def ssh_of(self, name: str) -> Ssh:
+        """Return how one host is logged in to: its own values over the testbed's."""
+        own = self.hosts[name].ssh.model_dump(exclude_none=True)
+        return self.ssh.model_copy(update=own)
