@@ -33,10 +33,13 @@ QDISC_ARGUMENTS: Mapping[str, str] = {
 }
 """What tc insists on before it asks the kernel."""
 NATIVE_NEEDS_ROOT = (
-    "kernel native needs root, since sshd changes to another user number and the user namespace of an ordinary "
-    "user holds only one; accepted: root, or kernel uml"
+    "kernel native needs root, since sshd changes to another user number and an ordinary user's namespace "
+    "holds only one; accepted: root, or kernel uml"
 )
-SETTINGS = "see kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces"
+SETTINGS = (
+    "see sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns and "
+    "user.max_user_namespaces"
+)
 
 
 @dataclass(frozen=True)
