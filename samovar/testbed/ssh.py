@@ -123,6 +123,7 @@ def connect(target: Target, dialer: Dialer | None = None) -> Link:
     try:
         connection.open()
     except TestbedError:
+        connection.close()
         raise
     except (OSError, paramiko.SSHException, EOFError) as error:
         connection.close()

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from samovar.errors import CampaignError
+from samovar.journal import NAME, Entry, Journal, StateRead, fold, read_journal
+
+BEGUN = Entry(1.0, "campaign-started", {"plan": "abc"})
+STARTED = Entry(2.0, "trial-started", {"id": "cubic-r1-3f9a1c", "attempt": 1})
+FINISHED = Entry(
+    9.5,
+    "trial-finished",
+    {
+        "id": "cubic-r1-3f9a1c",
+        "outcome": "completed",
+        "verdict": "suspect",
+        "reasons": ["clock"],
+        "overhead_s": 1.7,
+    },
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / NAME
+
+
+def write(file: Path, *entries: Entry) -> None:
+    with Journal(file) as journal:
+        for entry in entries:
+            journal.append(entry.event, entry.t_s, **entry.values)
+
+
+def test_what_is_appended_is_read_back(file: Path) -> None:
+    write(file, BEGUN, STARTED, FINISHED)
+    assert read_journal(file) == [BEGUN, STARTED, FINISHED]
+
+
+def test_an_event_is_one_json_object_on_one_line_whatever_its_values_hold(file: Path) -> None:
+    values = {"id": "a", "state": "line\r\nbreak \u2028 \x00 ü"}
+    write(file, Entry(1.0, "state-read", values), BEGUN)
+    first, second = file.read_bytes().removesuffix(b"\n").split(b"\n")
+    assert json.loads(first) == {"t_s": 1.0, "event": "state-read", **values}
+    assert read_journal(file)[0].values == values
+    assert json.loads(second)["event"] == "campaign-started"
+
+
+def test_a_journal_opened_again_goes_on_after_what_it_has(file: Path) -> None:
+    write(file, BEGUN)
+    with Journal(file) as journal:
+        assert list(journal.entries) == [BEGUN]
+        journal.append(STARTED.event, STARTED.t_s, **STARTED.values)
+        assert list(journal.entries) == [BEGUN, STARTED]
+    assert read_journal(file) == [BEGUN, STARTED]
+
+
+def test_a_record_cut_at_any_byte_leaves_those_before_it_and_is_kept_beside(tmp_path: Path) -> None:
+    whole = BEGUN.line() + STARTED.line()
+    last = FINISHED.line()
+    for cut in range(len(last)):
+        folder = tmp_path / str(cut)
+        folder.mkdir()
+        file = folder / NAME
+        file.write_bytes(whole + last[:cut])
+        assert read_journal(file) == [BEGUN, STARTED]
+        assert file.read_bytes() == whole + last[:cut], "reading changes nothing"
+        with Journal(file) as journal:
+            assert list(journal.entries) == [BEGUN, STARTED]
+            journal.append(FINISHED.event, FINISHED.t_s, **FINISHED.values)
+        assert file.read_bytes() == whole + last
+        torn = [path.read_bytes() for path in folder.glob("journal.torn-*")]
+        assert torn == ([last[:cut]] if cut else [])
+
+
+def test_a_last_block_of_zeros_as_power_loss_leaves_it_is_torn(file: Path) -> None:
+    for tail in (b"\0" * 100, b"\0" * 100 + b"\n", b'{"t_s": 1.0, "event"\n'):
+        file.write_bytes(BEGUN.line() + tail)
+        assert read_journal(file) == [BEGUN]
+        with Journal(file) as journal:
+            assert list(journal.entries) == [BEGUN]
+        assert file.read_bytes() == BEGUN.line()
+
+
+def test_each_torn_record_is_kept_under_a_number_of_its_own(file: Path) -> None:
+    for text in (b"first", b"second"):
+        with file.open("ab") as journal:
+            journal.write(text)
+        Journal(file).close()
+    assert file.with_name("journal.torn-1").read_bytes() == b"first"
+    assert file.with_name("journal.torn-2").read_bytes() == b"second"
+
+
+@pytest.mark.parametrize(
+    "line", [b"nonsense", b"[]", b'{"event": "phase"}', b'{"t_s": "x", "event": "phase"}', b"", b"\xff\xfe"]
+)
+def test_a_corrupt_line_in_the_middle_is_named(file: Path, line: bytes) -> None:
+    file.write_bytes(BEGUN.line() + line + b"\n" + STARTED.line())
+    with pytest.raises(CampaignError, match=rf"{NAME}:2: not an event"):
+        read_journal(file)
+    with pytest.raises(CampaignError, match=rf"{NAME}:2: not an event"):
+        Journal(file)
+    assert list(file.parent.glob("journal.torn-*")) == []
+
+
+def test_a_corrupt_line_before_a_torn_one_is_named(file: Path) -> None:
+    file.write_bytes(BEGUN.line() + b"nonsense\n" + STARTED.line()[:5])
+    with pytest.raises(CampaignError, match=rf"{NAME}:2: not an event"):
+        read_journal(file)
+
+
+def test_a_second_controller_is_refused_and_a_reader_is_not(file: Path) -> None:
+    with Journal(file) as journal:
+        journal.append(BEGUN.event, BEGUN.t_s, **BEGUN.values)
+        with pytest.raises(CampaignError, match="another controller is at work"):
+            Journal(file)
+        assert read_journal(file) == [BEGUN]
+    Journal(file).close()
+
+
+def test_a_killed_controller_leaves_a_whole_journal_and_no_lock(file: Path) -> None:
+    code = f"""
+import os, signal
+from pathlib import Path
+from samovar.journal import Journal
+journal = Journal(Path({str(file)!r}))
+journal.append("campaign-started", 1.0, plan="abc")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    killed = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    with Journal(file) as journal:
+        assert list(journal.entries) == [BEGUN]
+
+
+@contextmanager
+def file_size_limit(size_bytes: int) -> Iterator[None]:
+    """A disk that is full at a size: a write past it is cut short, and the next fails with EFBIG."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_an_event_that_does_not_fit_on_the_disk_is_an_error_and_leaves_no_half(file: Path) -> None:
+    with Journal(file) as journal:
+        journal.append(BEGUN.event, BEGUN.t_s, **BEGUN.values)
+        with (
+            file_size_limit(len(BEGUN.line()) + 10),
+            pytest.raises(CampaignError, match="trial-started cannot be written: File too large"),
+        ):
+            journal.append(STARTED.event, STARTED.t_s, **STARTED.values)
+        assert file.read_bytes() == BEGUN.line()
+        journal.append(STARTED.event, STARTED.t_s, **STARTED.values)
+    assert read_journal(file) == [BEGUN, STARTED]
+
+
+def test_a_journal_that_is_not_there_is_an_error(file: Path) -> None:
+    with pytest.raises(CampaignError, match=r"journal.jsonl: cannot be read: No such file"):
+        read_journal(file)
+    with pytest.raises(CampaignError, match="cannot be opened: No such file"):
+        Journal(file.parent / "gone" / NAME)
+
+
+def test_a_finished_trial_has_its_duration_overhead_phases_and_verdict() -> None:
+    phases = [
+        Entry(2.3, "phase", {"id": "cubic-r1-3f9a1c", "phase": "set", "seconds": 0.3}),
+        Entry(9.4, "phase", {"id": "cubic-r1-3f9a1c", "phase": "set", "seconds": 0.2}),
+    ]
+    state = fold([BEGUN, STARTED, *phases, FINISHED])
+    trial = state.trials["cubic-r1-3f9a1c"]
+    assert (trial.standing, trial.verdict, trial.reasons, trial.attempts) == (
+        "completed",
+        "suspect",
+        ("clock",),
+        1,
+    )
+    assert (trial.seconds, trial.overhead_s, trial.phases) == (7.5, 1.7, {"set": 0.5})
+    assert state.standing("completed") == (trial,)
+    assert (state.controllers, state.last_event, state.t_last_s) == (1, "trial-finished", 9.5)
+
+
+def test_a_trial_without_its_end_is_in_flight_and_interrupted_once_set_aside() -> None:
+    assert fold([BEGUN, STARTED]).trials["cubic-r1-3f9a1c"].standing == "in flight"
+    aside = Entry(3.0, "trial-set-aside", {"id": "cubic-r1-3f9a1c", "folder": "set-aside/cubic-r1-3f9a1c-1"})
+    trial = fold([BEGUN, STARTED, aside]).trials["cubic-r1-3f9a1c"]
+    assert (trial.standing, trial.set_aside) == ("interrupted", ("set-aside/cubic-r1-3f9a1c-1",))
+    again = Entry(4.0, "trial-started", {"id": "cubic-r1-3f9a1c", "attempt": 2})
+    trial = fold([BEGUN, STARTED, aside, again]).trials["cubic-r1-3f9a1c"]
+    assert (trial.standing, trial.attempts, trial.t_start_s) == ("in flight", 2, 4.0)
+    assert trial.set_aside == ("set-aside/cubic-r1-3f9a1c-1",)
+
+
+def read(id_: str, host: str, state: str) -> Entry:
+    return Entry(1.0, "state-read", {"id": id_, "host": host, "state": state})
+
+
+def restored(id_: str, host: str) -> Entry:
+    return Entry(1.0, "state-restored", {"id": id_, "host": host})
+
+
+def test_what_was_read_and_not_restored_is_known_by_host_oldest_first() -> None:
+    reads = [
+        read("a", "src", "untouched"),
+        read("a", "dst", "x"),
+        restored("a", "dst"),
+        read("b", "src", "touched"),
+    ]
+    state = fold(reads)
+    assert state.unrestored == {"src": (StateRead("a", "src", "untouched"), StateRead("b", "src", "touched"))}
+    assert fold([*reads, restored("b", "src")]).unrestored == {"src": (StateRead("a", "src", "untouched"),)}
+    assert fold([*reads, restored("a", "src")]).unrestored == {}, "the older state covers the newer"
+
+
+def test_a_failed_restoration_leaves_the_state_to_be_restored() -> None:
+    failed = Entry(2.0, "restore-failed", {"id": "a", "host": "src", "differences": ["cc"]})
+    assert fold([read("a", "src", "x"), failed]).unrestored == {"src": (StateRead("a", "src", "x"),)}
+
+
+def test_events_of_a_later_version_change_nothing() -> None:
+    assert fold([BEGUN, Entry(2.0, "lease-taken", {"by": "x"})]).trials == {}
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (Entry(1.0, "trial-started", {"id": "a"}), "attempt"),
+        (Entry(1.0, "trial-finished", {"id": "a", "outcome": "splendid"}), "splendid"),
+        (Entry(1.0, "state-restored", {"id": "a"}), "host"),
+    ],
+)
+def test_an_event_without_its_values_is_named_by_line(entry: Entry, said: str) -> None:
+    with pytest.raises(CampaignError, match=rf"line 2: {entry.event}: .*{said}"):
+        fold([BEGUN, entry])
+
+
+def test_every_event_is_on_disk_before_append_returns(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    fsync = os.fsync
+
+    def watched(fd: int) -> None:
+        synced.append(os.fstat(fd).st_size)
+        fsync(fd)
+
+    with Journal(file) as journal:
+        monkeypatch.setattr(os, "fsync", watched)
+        journal.append(BEGUN.event, BEGUN.t_s, **BEGUN.values)
+    assert synced == [len(BEGUN.line())]
