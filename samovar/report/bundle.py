@@ -1,0 +1,128 @@
+"""Make the bundle of a campaign: the scorecard, the PDF, and what lets others check and repeat them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from samovar.events import Emit, Event
+from samovar.report import crate
+from samovar.report.campaign import Campaign, Json, campaign_time_s, read_any_json, read_campaign
+from samovar.report.document import analyse_command, compose, rerun
+from samovar.report.exhibits import require_analysis, sha256
+from samovar.report.expectations import expectations
+from samovar.report.scorecard import VERDICTS, Result, score
+from samovar.report.summary import read_summary
+from samovar.report.typeset import typeset
+
+SUMS, SCORECARD, README = "SHA256SUMS", "scorecard.json", "README.txt"
+# What a reader needs to repeat the campaign, and the tables behind the scorecard, copied beside the results.
+INPUTS = ("experiment.yaml", "testbed.yaml", "plan.json", "provenance.json", "journal.jsonl")
+TABLES = ("tables/summary.csv", "tables/metrics.csv")
+README_TEXT = """\
+{title}
+{label}
+
+  {pdf:<24}  the report
+  figures/                  its figures (vector PDF)
+  data/                     the data behind figures and tables (CSV, a unit in each column's name)
+  scorecard.json            expectations against what was measured
+  provenance/               the experiment, testbed, plan and journal of the campaign, and the versions used
+  ro-crate-metadata.json    this folder described for machines (RO-Crate 1.1)
+  SHA256SUMS                checksums; sha256sum -c SHA256SUMS
+
+To check that nothing was changed:
+
+  sha256sum -c SHA256SUMS
+
+To run it again, in a checkout of samovar {samovar} with provenance/experiment.yaml in experiments/ and
+provenance/testbed.yaml in hosts/ (the first line makes a new campaign, the others redo the analysis and
+the report of this one):
+
+{commands}
+"""
+
+
+def make_bundle(campaign_folder: Path, emit: Emit, *, licence: str | None = None) -> Path:
+    """Make the bundle of an analysed campaign and return the path of its PDF.
+
+    The same campaign gives the same bytes. `licence` (an address or a name) goes into the metadata.
+    Emits `scorecard` {reproduced, differs, no data} and `bundle-made` {pdf, files}. Raises ReportError
+    where the campaign is not analysed or cannot be set, DefinitionError where its experiment is broken.
+    """
+    campaign = read_campaign(campaign_folder)
+    require_analysis(campaign, analyse_command(campaign))
+    expected = expectations(campaign.folder / "experiment.yaml")
+    results = score(expected, read_summary(campaign.folder / TABLES[0]))
+    copy_inputs(campaign)
+    document = compose(campaign, results)
+    pdf = campaign.bundle / f"{campaign.experiment}.pdf"
+    write(pdf, typeset(document, campaign.bundle, campaign_time_s(campaign)))
+    write_json(campaign.bundle / SCORECARD, [result.as_json() for result in results])
+    describe(campaign, document, licence)
+    emit(Event("scorecard", tally(results)))
+    emit(Event("bundle-made", {"pdf": str(pdf), "files": len(files(campaign.bundle))}))
+    return pdf
+
+
+def read_verdicts(campaign_folder: Path) -> list[str]:
+    """Return the verdicts of a bundle's scorecard; raises ReportError where there is none."""
+    return [str(line["verdict"]) for line in read_any_json(campaign_folder / "bundle" / SCORECARD)]
+
+
+def tally(results: Sequence[Result]) -> dict[str, int]:
+    """Count the verdicts."""
+    return {word: sum(1 for one in results if one.verdict == word) for word in VERDICTS}
+
+
+def copy_inputs(campaign: Campaign) -> None:
+    """Put what the campaign was made from, and its tables, into the bundle."""
+    for names, folder in ((INPUTS, "provenance"), (TABLES, "data")):
+        target = campaign.bundle / folder
+        target.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            if (campaign.folder / name).is_file():
+                shutil.copyfile(campaign.folder / name, target / Path(name).name)
+
+
+def describe(campaign: Campaign, document: Json, licence: str | None) -> None:
+    """Write what tells of the bundle: how to repeat it, its metadata, its checksums."""
+    bundle = campaign.bundle
+    (bundle / README).write_text(readme(campaign, document), encoding="utf-8")
+    content = [file for file in files(bundle) if file.name not in (SUMS, crate.NAME)]
+    described = crate.crate(document, bundle, content, campaign_time_s(campaign), licence)
+    write_json(bundle / crate.NAME, described)
+    summed = [file for file in files(bundle) if file != bundle / SUMS]
+    lines = [f"{sha256(file)}  {file.relative_to(bundle).as_posix()}\n" for file in summed]
+    write(bundle / SUMS, "".join(lines).encode())
+
+
+def files(bundle: Path) -> list[Path]:
+    """List the bundle's files, in one order on every machine."""
+    return sorted((file for file in bundle.rglob("*") if file.is_file()), key=lambda file: file.as_posix())
+
+
+def write_json(file: Path, value: object) -> None:
+    """Write a value as JSON that people can read."""
+    write(file, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())
+
+
+def write(file: Path, content: bytes) -> None:
+    """Write a file whole or not at all, so that a crash leaves the old one."""
+    part = file.with_name(f".{file.name}.part")
+    part.write_bytes(content)
+    part.replace(file)
+
+
+def readme(campaign: Campaign, document: Json) -> str:
+    """Say in plain text what is here and how to repeat it."""
+    commands = "\n".join(f"  {line}" for line in (rerun(campaign), *document["regenerate"]))
+    return README_TEXT.format(
+        title=document["title"],
+        label=f"{campaign.experiment}, campaign {campaign.name}",
+        pdf=f"{campaign.experiment}.pdf",
+        commands=commands,
+        samovar=document["samovar"],
+    )

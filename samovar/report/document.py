@@ -1,0 +1,95 @@
+"""Everything that the pages say, as one JSON value; the templates give it its form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from samovar import __version__
+from samovar.report import exhibits
+from samovar.report.campaign import Campaign, Json, read_json
+from samovar.report.cost import cost
+from samovar.report.listing import commands
+from samovar.report.omissions import omissions
+from samovar.report.overview import overview, path_words, treatments
+from samovar.report.path import draw
+from samovar.report.provenance import hosts, provenance, software
+from samovar.report.scorecard import REPRODUCED, VERDICTS, Result, treatment_words
+
+FIGURE_DEFAULTS: Json = {"title": "", "caption": "", "data": "", "trials": None, "width_in": 6.3}
+TABLE_DEFAULTS: Json = {"title": "", "caption": "", "data": "", "trials": None, "rows": [], "columns": []}
+
+
+def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
+    """Return the document; raises ReportError where the analysis has not left what it needs."""
+    analysis = read_json(campaign.bundle / "analysis.json")
+    figures = [FIGURE_DEFAULTS | one for one in exhibits.figures(campaign, analyse_command(campaign))]
+    tables = [TABLE_DEFAULTS | one for one in exhibits.tables(campaign, analyse_command(campaign))]
+    return {
+        **overview(campaign),
+        "samovar": __version__,
+        "path": draw(campaign.testbed),
+        **path_captions(campaign),
+        "hosts": hosts(campaign),
+        "treatments": treatments(campaign),
+        "scorecard": scorecard(results),
+        "figures": figures,
+        "tables": tables,
+        "omissions": omissions(campaign, analysis),
+        "cost": cost(campaign),
+        "provenance": provenance(campaign, analysis),
+        "software": software(analysis),
+        "data": exhibits.data_index(campaign.bundle, [*figures, *tables]),
+        "again": "From the campaign’s folder, in a checkout of samovar at the revision above:",
+        "regenerate": regenerate(campaign),
+        "commands": commands(campaign),
+    }
+
+
+def path_captions(campaign: Campaign) -> Json:
+    """Return what the diagram says of the bottleneck, in it and under it."""
+    bottleneck = campaign.testbed.get("bottleneck") or {}
+    settings = " · ".join(path_words(campaign.trials))
+    where = f"{bottleneck['router']}, egress of {bottleneck['to']}" if bottleneck else ""
+    return {
+        "callout": f"queue at {where}: {settings}" if settings else f"queue at {where}",
+        "path-caption": "The path. Lines are links with their interfaces and addresses"
+        + (f"; the bottleneck’s queue is at {where}." if where else "."),
+    }
+
+
+def scorecard(results: Sequence[Result]) -> Json:
+    """Return the scorecard's lines, its counts and the sentence that sums it up."""
+    counts = {word: sum(1 for one in results if one.verdict == word) for word in VERDICTS}
+    return {
+        "lines": [{**one.as_json(), "about": about(one)} for one in results],
+        "counts": [{"verdict": word, "amount": amount} for word, amount in counts.items() if amount],
+        "headline": f"{counts[REPRODUCED]} of {len(results)} expectations reproduced",
+    }
+
+
+def about(result: Result) -> str:
+    """Say which numbers a line is about, and where its target comes from."""
+    where = treatment_words(result.where)
+    words = [result.metric, f"part {result.part}" if result.part else "", where, f"from {result.source}"]
+    return "; ".join(word for word in words if word and word != "from ")
+
+
+def campaign_label(campaign: Campaign) -> str:
+    """Name the campaign as the commands take it."""
+    return f"{campaign.experiment}/{campaign.name}"
+
+
+def analyse_command(campaign: Campaign) -> str:
+    """Return the command that makes what the report needs."""
+    return f"fab analyse --campaign {campaign_label(campaign)}"
+
+
+def regenerate(campaign: Campaign) -> list[str]:
+    """Return the commands that make the bundle again from the campaign's folder."""
+    return [analyse_command(campaign), f"fab report --campaign {campaign_label(campaign)}"]
+
+
+def rerun(campaign: Campaign) -> str:
+    """Return the command that runs the whole campaign again."""
+    profile = f" --profile {campaign.plan['profile']}" if campaign.plan.get("profile") else ""
+    return f"fab run {campaign.experiment}{profile}"

@@ -1,0 +1,78 @@
+"""Numbers as a reader wants them: few digits, a fitting prefix, the unit after a space."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+# Metric units that carry a prefix, and the symbol they are printed with.
+PREFIXED = {"bps": "bit/s", "bit/s": "bit/s", "bytes": "B", "s": "s"}
+PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"))
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
+          "October", "November", "December")  # fmt: skip
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Write a number with so many significant digits, never with an exponent."""
+    if not math.isfinite(value):
+        return "–"
+    if value == 0 or (value == int(value) and abs(value) < 1e7):
+        return f"{value:.0f}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def count(amount: int, noun: str, plural: str = "") -> str:
+    """Write an amount with its noun: 1 trial, 2 trials."""
+    return f"{amount} {noun if amount == 1 else plural or noun + 's'}"
+
+
+def scale(values: Sequence[float], unit: str) -> tuple[float, str]:
+    """Return the divisor and the unit symbol that suit the largest of the values."""
+    if unit == "share":
+        return 0.01, "%"
+    if unit not in PREFIXED:
+        return 1.0, unit
+    largest = max((abs(value) for value in values), default=0.0)
+    fitting = (pair for pair in PREFIXES if largest >= pair[0]) if largest else iter(((1.0, ""),))
+    factor, prefix = next(fitting, PREFIXES[-1])
+    if unit == "bytes" and factor < 1:
+        factor, prefix = 1.0, ""
+    return factor, prefix + PREFIXED[unit]
+
+
+def quantity(value: float, unit: str) -> str:
+    """Write one value with its unit: 34.1 Mbit/s."""
+    return span(value, value, unit)
+
+
+def span(low: float, high: float, unit: str) -> str:
+    """Write a range with its unit, or a single value where both ends read the same."""
+    divisor, symbol = scale((low, high), unit)
+    first, last = number(low / divisor), number(high / divisor)
+    return f"{first if first == last else f'{first}–{last}'} {symbol}".rstrip()
+
+
+def duration(seconds: float) -> str:
+    """Write a length of time in seconds, minutes or hours: 1 h 05 min."""
+    whole = round(seconds)
+    if whole < 120:
+        return f"{number(seconds, 3)} s"
+    if whole < 7200:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def moment(t_s: float) -> str:
+    """Write an epoch time in seconds as a date and a time in UTC."""
+    at = datetime.fromtimestamp(t_s, UTC)
+    return f"{at.day} {MONTHS[at.month - 1]} {at.year}, {at:%H:%M:%S} UTC"
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """Join words as a sentence does: a, b and c."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
