@@ -29,8 +29,9 @@ class Study:
 
 
 def load_study(path: Path, catalogue: RecipeCatalogue, testbed_path: Path | None = None) -> Study:
-    """Read an experiment and its testbed: its own, found in hosts/ beside the experiment's folder, or another.
+    """Read an experiment and its testbed.
 
+    That is the one it names, found in hosts/ beside the experiment's folder, or another one.
     Raises DefinitionError with every mistake of both files.
     """
     problems: list[Problem] = []

@@ -1,5 +1,7 @@
 """From an experiment and a testbed to the ordered trials: pure, the same input gives the same bytes."""
 
+from samovar.plan.cost import Cost, estimate_cost
+from samovar.plan.make import make_plan
 from samovar.plan.model import (
     CapturePlan,
     FlowPlan,
@@ -14,6 +16,7 @@ from samovar.plan.model import (
 
 __all__ = [
     "CapturePlan",
+    "Cost",
     "FlowPlan",
     "HostPlan",
     "LoggerPlan",
@@ -22,4 +25,6 @@ __all__ = [
     "Plan",
     "Resolved",
     "Trial",
+    "estimate_cost",
+    "make_plan",
 ]

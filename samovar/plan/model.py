@@ -152,7 +152,8 @@ class Plan(Value):
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "the file"
-            raise PlanError(f"plan.json: {where}: {first['msg']}; expected a plan written by samovar") from error
+            message = f"plan.json: {where}: {first['msg'].lower()}; expected a plan written by samovar"
+            raise PlanError(message) from error
         if plan.schema_version != SCHEMA:
             raise PlanError(f"plan.json: schema {plan.schema_version}; this version reads schema {SCHEMA}")
         return plan
