@@ -3,32 +3,115 @@
 #' @param capture A table of [read_pcap()].
 #' @param width_s Width of a window, seconds.
 #' @param from_s,to_s First and last moment, seconds since the capture's first packet; the whole capture when not given.
-#' @param by Columns to sum by; "flow", or NULL for all packets together.
-#' @param layer "ip" (IP total length), "frame" (with link header), "payload" (transport payload), "tcpstat" (frame less 14 bytes).
-#' @return A data.table `flow`, `t_s` (start of the window, seconds since the first packet of the capture), `bytes`, `throughput_bps`, `partial`
-#'   (TRUE for a last window shorter than `width_s`, whose rate is over its own width). Empty windows count as zero.
+#'   A packet at `to_s` itself is only counted when `to_s` is not given.
+#' @param by Columns to sum by; "flow" (packets without one are left out), or NULL for all packets together.
+#' @param layer "ip" (IP total length), "frame" (with link header), "payload" (transport payload), "tcpstat" (frame less
+#'   14 bytes).
+#' @return A data.table with the columns of `by`, `t_s` (start of the window, seconds since the first packet of the capture),
+#'   `bytes`, `throughput_bps` (`bytes` over the whole `width_s`), `partial` (TRUE for a last window that reaches beyond the last
+#'   moment). Empty windows count as zero. Attributes `origin_ns` (the first packet's `t_ns`), `epoch_s`, `width_s`.
 #' @export
 throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by = "flow",
                                layer = c("ip", "frame", "payload", "tcpstat")) {
-  cli::cli_abort("{.fn throughput_windows} is being written", class = "samovar_error_todo")
+  layer <- match.arg(layer)
+  frame <- window_frame(capture, width_s, from_s, to_s)
+  packets <- packets_in_frame(capture, frame, by, layer)
+  sums <- packets[, .(bytes = sum(as.double(bytes))), by = c(by, "window")]
+  grid <- window_grid(packets, frame, by)
+  out <- sums[grid, on = c(by, "window")]
+  set(out, which(is.na(out$bytes)), "bytes", 0)
+  set(out, NULL, "t_s", (frame$from_ns + out$window * frame$width_ns) / 1e9)
+  set(out, NULL, "throughput_bps", out$bytes * 8 / width_s)
+  set(out, NULL, "partial", out$window == frame$count - 1 & frame$last_partial)
+  describe_windows(out[, c(by, "t_s", "bytes", "throughput_bps", "partial"), with = FALSE], capture, frame)
 }
 
 #' Windows as tcpstat 1.5 counts them
 #'
+#' Windows start at the first packet, not at a whole second; all protocols and both directions count; of a frame all but
+#' 14 bytes of link header count; the last window is given although it is not over. Its labels are the middle of a window.
+#'
 #' @inheritParams throughput_windows
-#' @return A data.table `t_s` (tcpstat's %R: end of the window), `packets` (%n), `bytes` (%N), `byte_rate` (%B), `bit_rate_bps` (%b).
+#' @return A data.table `t_s` (start of the window, seconds since the first packet), `label_s` (its middle: tcpstat's %r),
+#'   `label_whole_s` (%R: whole seconds on the clock between the first packet and the label), `packets` (%n), `bytes` (%N), `byte_rate`
+#'   (%B, bytes per second), `throughput_bps` (%b).
+#' @source tcpstat(1); the labels and the sizes seen on tcpstat 1.5.
 #' @export
 tcpstat_windows <- function(capture, width_s) {
-  cli::cli_abort("{.fn tcpstat_windows} is being written", class = "samovar_error_todo")
+  windows <- throughput_windows(capture, width_s, by = NULL, layer = "tcpstat")
+  frame <- window_frame(capture, width_s, NULL, NULL)
+  packets <- packets_in_frame(capture, frame, NULL, "tcpstat")[, .N, by = window]
+  counts <- packets[list(seq_len(nrow(windows)) - 1), N, on = "window"]
+  label_ns <- round(windows$t_s * 1e9) + frame$width_ns / 2
+  windows[, .(
+    t_s, label_s = label_ns / 1e9, label_whole_s = floor((frame$origin_ns + label_ns) / 1e9) - floor(frame$origin_ns / 1e9),
+    packets = fcoalesce(counts, 0L), bytes, byte_rate = bytes / width_s, throughput_bps
+  )]
 }
 
 #' Sequence space delivered, and what was sent twice
 #'
+#' Retransmissions are told by sequence numbers: a packet counts as one when any of its bytes was in the capture before. At
+#' the receiver's capture a packet that repairs a loss is therefore no retransmission but out of order. SYN and FIN do not
+#' count; sequence numbers may wrap.
+#'
 #' @param capture A table of [read_pcap()].
 #' @param flow Name of the flow that carries the data.
-#' @return A one-row data.table `flow`, `unique_bytes`, `payload_bytes`, `retransmitted_packets`, `retransmitted_bytes`,
-#'   `data_packets`, `acked_bytes`, `first_s`, `last_s`, `goodput_bps`.
+#' @return A one-row data.table `flow`, `unique_bytes`, `payload_bytes`, `data_packets`, `retransmitted_packets`,
+#'   `retransmitted_bytes`, `out_of_order_packets`, `acked_bytes` (between the first and the highest acknowledgement), `first_s`,
+#'   `last_s` (of data, seconds since `epoch_s`), `goodput_bps` (unique bytes between the two).
 #' @export
 goodput <- function(capture, flow) {
-  cli::cli_abort("{.fn goodput} is being written", class = "samovar_error_todo")
+  check_capture(capture)
+  flow <- check_flow(capture, flow)
+  space <- sequence_space(capture, flow, reverse_flow(flow))
+  first_s <- space$first_ns / 1e9
+  last_s <- space$last_ns / 1e9
+  sizes <- space[setdiff(names(space), c("first_ns", "last_ns"))]
+  elapsed_s <- (space$last_ns - space$first_ns) / 1e9
+  goodput_bps <- if (isTRUE(elapsed_s > 0)) space$unique_bytes * 8 / elapsed_s else NA_real_
+  as.data.table(c(list(flow = flow), sizes, list(first_s = first_s, last_s = last_s, goodput_bps = goodput_bps)))
+}
+
+window_frame <- function(capture, width_s, from_s, to_s) {
+  if (!is.numeric(width_s) || length(width_s) != 1L || !isTRUE(width_s > 0)) {
+    cli::cli_abort("{.arg width_s}: {.val {width_s}}; one number of seconds above 0 would have been accepted", class = "samovar_error_argument")
+  }
+  origin_ns <- if (nrow(capture)) capture$t_ns[1L] else 0
+  last_ns <- if (nrow(capture)) max(capture$t_ns) - origin_ns else 0
+  from_ns <- round(fcoalesce(as.double(from_s %||% 0), 0) * 1e9)
+  # A packet at the very end of the capture still belongs to it.
+  to_ns <- if (is.null(to_s)) last_ns + 1 else round(to_s * 1e9)
+  width_ns <- round(width_s * 1e9)
+  count <- max(ceiling((to_ns - from_ns) / width_ns), 0)
+  list(origin_ns = origin_ns, from_ns = from_ns, to_ns = to_ns, width_ns = width_ns, count = count,
+       last_partial = from_ns + count * width_ns > to_ns)
+}
+
+`%||%` <- function(x, y) if (is.null(x)) y else x
+
+packets_in_frame <- function(capture, frame, by, layer) {
+  bytes <- switch(layer, ip = capture$ip_bytes, frame = capture$frame_bytes, payload = capture$payload_bytes,
+                  tcpstat = capture$frame_bytes - 14L)
+  at_ns <- capture$t_ns - frame$origin_ns
+  packets <- data.table(window = floor((at_ns - frame$from_ns) / frame$width_ns), bytes = bytes)
+  if (!is.null(by)) set(packets, NULL, by, as.list(capture[, by, with = FALSE]))
+  keep <- at_ns >= frame$from_ns & at_ns < frame$to_ns & !is.na(bytes)
+  if ("flow" %in% by) keep <- keep & !is.na(packets$flow)
+  if (all(keep)) packets else packets[keep]
+}
+
+window_grid <- function(packets, frame, by) {
+  windows <- data.table(window = seq_len(frame$count) - 1)
+  if (is.null(by)) return(windows)
+  groups <- unique(packets[, by, with = FALSE])
+  each <- rep(seq_len(nrow(groups)), each = nrow(windows))
+  data.table(groups[each], windows[rep(seq_len(.N), nrow(groups))])
+}
+
+describe_windows <- function(windows, capture, frame) {
+  setattr(windows, "origin_ns", frame$origin_ns)
+  setattr(windows, "epoch_s", attr(capture, "epoch_s"))
+  setattr(windows, "width_s", frame$width_ns / 1e9)
+  windows[]
 }

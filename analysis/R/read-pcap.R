@@ -22,7 +22,26 @@
 #' `truncated_note`.
 #' @export
 read_pcap <- function(path) {
-  cli::cli_abort("{.fn read_pcap} is being written", class = "samovar_error_todo")
+  if (!is.character(path) || length(path) != 1L || is.na(path)) {
+    cli::cli_abort("{.arg path}: not one file name; the path of a capture would have been accepted", class = "samovar_error_argument")
+  }
+  if (!file.exists(path)) {
+    cli::cli_abort("{.path {path}}: does not exist; a capture file would have been accepted", class = "samovar_error_file")
+  }
+  decoded <- tryCatch(decode_capture(path.expand(path)), error = \(e) abort_capture(path, e))
+  as_capture(decoded, path)
+}
+
+abort_capture <- function(path, error) {
+  reason <- conditionMessage(error)
+  cli::cli_abort("{.path {path}}: {reason}", class = "samovar_error_capture", call = NULL)
+}
+
+as_capture <- function(decoded, path) {
+  capture <- setDT(decoded$table)
+  for (name in setdiff(names(decoded), "table")) setattr(capture, name, decoded[[name]])
+  setattr(capture, "path", path)
+  capture[]
 }
 
 #' The same flow seen from the other end
@@ -43,5 +62,37 @@ reverse_flow <- function(flow) {
 #'   `payload_bytes`, `first_ns`, `last_ns`; most payload first.
 #' @export
 data_flows <- function(capture, proto = "tcp") {
-  cli::cli_abort("{.fn data_flows} is being written", class = "samovar_error_todo")
+  wanted <- proto
+  flows <- capture[proto %in% wanted & !is.na(flow) & !is.na(sport), .(
+    src = src[1L], sport = sport[1L], dst = dst[1L], dport = dport[1L], packets = .N,
+    payload_bytes = sum(as.double(payload_bytes)), first_ns = t_ns[1L], last_ns = t_ns[.N]
+  ), by = flow]
+  flows[, flow := as.character(flow)]
+  back <- flows[list(reverse_flow(flows$flow)), payload_bytes, on = "flow"]
+  # Of two directions with as much payload, the one seen first counts.
+  ahead <- is.na(back) | flows$payload_bytes > back |
+    (flows$payload_bytes == back & seq_len(nrow(flows)) < match(reverse_flow(flows$flow), flows$flow))
+  flows[ahead][order(-payload_bytes)]
+}
+
+# A subset taken with [ loses the attributes that tell what its times mean.
+check_capture <- function(capture, arg = "capture") {
+  if (is.data.table(capture) && all(c("t_ns", "flow", "id") %in% names(capture)) && !is.null(attr(capture, "epoch_s"))) {
+    return(invisible(capture))
+  }
+  cli::cli_abort("{.arg {arg}}: not a whole capture; a table of {.fn read_pcap} would have been accepted (a subset has lost its epoch)",
+                 class = "samovar_error_argument", call = NULL)
+}
+
+check_flow <- function(capture, flow) {
+  flow <- as.character(flow)
+  known <- levels(capture$flow)
+  if (length(flow) == 1L && (flow %in% known || reverse_flow(flow) %in% known)) return(flow)
+  cli::cli_abort("{.arg flow}: {.val {flow}} is not in the capture; one of {.val {known}} would have been accepted",
+                 class = "samovar_error_flow", call = NULL)
+}
+
+rows_of_flow <- function(capture, name, columns) {
+  level <- match(name, levels(capture$flow), nomatch = -1L)
+  capture[which(as.integer(capture$flow) == level), columns, with = FALSE]
 }

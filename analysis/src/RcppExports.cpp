@@ -10,19 +10,63 @@ Rcpp::Rostream<true>&  Rcpp::Rcout = Rcpp::Rcpp_cout_get();
 Rcpp::Rostream<false>& Rcpp::Rcerr = Rcpp::Rcpp_cerr_get();
 #endif
 
-// core_version
-int core_version();
-RcppExport SEXP _samovar_core_version() {
+// match_captures
+Rcpp::List match_captures(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out, const Rcpp::CharacterVector& back);
+RcppExport SEXP _samovar_match_captures(SEXP refSEXP, SEXP monSEXP, SEXP outSEXP, SEXP backSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::RNGScope rcpp_rngScope_gen;
-    rcpp_result_gen = Rcpp::wrap(core_version());
+    Rcpp::traits::input_parameter< const Rcpp::DataFrame& >::type ref(refSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::DataFrame& >::type mon(monSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type out(outSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type back(backSEXP);
+    rcpp_result_gen = Rcpp::wrap(match_captures(ref, mon, out, back));
+    return rcpp_result_gen;
+END_RCPP
+}
+// decode_capture
+Rcpp::List decode_capture(const std::string& path);
+RcppExport SEXP _samovar_decode_capture(SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< const std::string& >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(decode_capture(path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// acknowledged_segments
+Rcpp::List acknowledged_segments(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back);
+RcppExport SEXP _samovar_acknowledged_segments(SEXP captureSEXP, SEXP outSEXP, SEXP backSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< const Rcpp::DataFrame& >::type capture(captureSEXP);
+    Rcpp::traits::input_parameter< const std::string& >::type out(outSEXP);
+    Rcpp::traits::input_parameter< const std::string& >::type back(backSEXP);
+    rcpp_result_gen = Rcpp::wrap(acknowledged_segments(capture, out, back));
+    return rcpp_result_gen;
+END_RCPP
+}
+// sequence_space
+Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back);
+RcppExport SEXP _samovar_sequence_space(SEXP captureSEXP, SEXP outSEXP, SEXP backSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< const Rcpp::DataFrame& >::type capture(captureSEXP);
+    Rcpp::traits::input_parameter< const std::string& >::type out(outSEXP);
+    Rcpp::traits::input_parameter< const std::string& >::type back(backSEXP);
+    rcpp_result_gen = Rcpp::wrap(sequence_space(capture, out, back));
     return rcpp_result_gen;
 END_RCPP
 }
 
 static const R_CallMethodDef CallEntries[] = {
-    {"_samovar_core_version", (DL_FUNC) &_samovar_core_version, 0},
+    {"_samovar_match_captures", (DL_FUNC) &_samovar_match_captures, 4},
+    {"_samovar_decode_capture", (DL_FUNC) &_samovar_decode_capture, 1},
+    {"_samovar_acknowledged_segments", (DL_FUNC) &_samovar_acknowledged_segments, 3},
+    {"_samovar_sequence_space", (DL_FUNC) &_samovar_sequence_space, 3},
     {NULL, NULL, 0}
 };
 

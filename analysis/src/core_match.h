@@ -1,0 +1,60 @@
+// The same packets found in two captures, and round-trip times from them (CAIA-TR-060707A, CAIA-TR-130730A).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace samovar {
+
+// Columns of a capture's table. Times are whole nanoseconds held in doubles.
+struct Packets {
+  const double* id;
+  const double* t_ns;
+  const int* flow;
+  size_t n;
+  int64_t time(size_t i) const { return static_cast<int64_t>(t_ns[i]); }
+};
+
+// Which packets take part: for each flow number its group and whether it goes from ref to mon.
+struct Side {
+  int group = -1;
+  bool outgoing = false;
+};
+using Sides = std::vector<Side>;
+
+struct Matching {
+  std::vector<int32_t> ref_of_mon;     // row of ref for each row of mon, -1 where there is none
+  std::vector<int32_t> mon_of_ref;     // and the other way
+  std::vector<uint8_t> ambiguous_ref;  // the id occurs again in ref or in mon
+};
+
+// Equal ids, first in first out. Where an id occurs more than once, its packets must also fit the spread of clock
+// difference plus delay seen on the packets that are unique, within a second: a counter that wraps (UDP, 65536
+// packets) would otherwise be matched to a packet lost long before.
+Matching match_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon, const Sides& mon_sides);
+
+struct Pair {
+  int group;
+  double t_ns;    // on ref's clock
+  int64_t rtt_ns;
+  bool floored;   // was negative
+};
+
+// For each packet I returning from mon the last packet O that reached mon strictly before I left; each used once.
+std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sides& mon_sides, const Matching& matching,
+                               size_t groups);
+
+// What became of the packets of one group in one direction, counted where they left.
+struct Tally {
+  double sent = 0, matched = 0, ambiguous = 0;
+  double unjudged = 0;  // unmatched since the last one that was matched: in flight when a capture ended, or lost
+  void add(bool is_matched, bool is_ambiguous);
+};
+struct Tallies {
+  std::vector<Tally> out, back;
+};
+Tallies tally_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon, const Sides& mon_sides,
+                      const Matching& matching, size_t groups);
+
+}  // namespace samovar

@@ -1,0 +1,42 @@
+// Where a capture's bytes come from: a mapped file or an inflated stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace samovar {
+
+// The file is not what was asked for; the text says what would have been accepted.
+struct FormatError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A window on the bytes that are still to be read. Subclasses only know how to make the window longer.
+class Source {
+ public:
+  virtual ~Source() = default;
+  bool ensure(size_t wanted) { return available() >= wanted || fill(wanted); }
+  size_t available() const { return static_cast<size_t>(end_ - cursor_); }
+  const uint8_t* cursor() const { return cursor_; }
+  void skip(size_t n) { cursor_ += n; }
+
+  // All bytes are present, so going back is possible and counting ahead is cheap.
+  virtual bool whole() const { return false; }
+  virtual void rewind_to(const uint8_t*) {}
+  // Why the stream ended before its own end mark; empty when it did not.
+  const std::string& damage() const { return damage_; }
+
+ protected:
+  virtual bool fill(size_t wanted) = 0;
+  const uint8_t* cursor_ = nullptr;
+  const uint8_t* end_ = nullptr;
+  std::string damage_;
+};
+
+// Opens a plain file as a mapping and a gzip file as a stream; throws FormatError.
+std::unique_ptr<Source> open_source(const std::string& path);
+
+}  // namespace samovar

@@ -1,0 +1,107 @@
+#include <Rcpp.h>
+
+#include <vector>
+
+#include "core_rtt.h"
+#include "core_sequence.h"
+
+namespace {
+
+constexpr int flag_fin = 1, flag_syn = 2, flag_rst = 4, flag_ack = 16;
+
+// The TCP packets of one flow and of its way back, in order of capture.
+class Conversation {
+ public:
+  Conversation(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back)
+      : t_ns_(capture["t_ns"]), seq_(capture["seq"]), ack_(capture["ack"]), flags_(capture["flags"]), window_(capture["window"]),
+        payload_(capture["payload_bytes"]), flow_(capture["flow"]), out_(level_of(out)), back_(level_of(back)) {}
+
+  struct Packet {
+    bool out;
+    int64_t t_ns;
+    uint32_t seq, ack;
+    int flags, window, payload_bytes;
+    bool has(int flag) const { return flags & flag; }
+  };
+  template <typename Visit>
+  void each(Visit visit) const {
+    const int* flow = flow_.begin();
+    for (R_xlen_t i = 0, n = flow_.size(); i < n; ++i) {
+      if ((flow[i] != out_ && flow[i] != back_) || flags_[i] == NA_INTEGER) continue;
+      visit(Packet{flow[i] == out_, static_cast<int64_t>(t_ns_[i]), static_cast<uint32_t>(seq_[i]), static_cast<uint32_t>(ack_[i]),
+                   flags_[i], window_[i], payload_[i]});
+    }
+  }
+
+ private:
+  int level_of(const std::string& name) const {
+    const Rcpp::CharacterVector levels = flow_.attr("levels");
+    for (R_xlen_t k = 0; k < levels.size(); ++k)
+      if (levels[k] == name) return static_cast<int>(k) + 1;
+    return -1;  // no flow has this number
+  }
+  Rcpp::NumericVector t_ns_, seq_, ack_;
+  Rcpp::IntegerVector flags_, window_, payload_, flow_;
+  int out_, back_;
+};
+
+}  // namespace
+
+// [[Rcpp::export]]
+Rcpp::List acknowledged_segments(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back) {
+  samovar::Scoreboard board;
+  samovar::Unwrapper unwrap;
+  bool closed = false;  // the receiver's last window was 0: what is sent now is a probe
+  std::vector<double> t_ns, rtt_ms, bytes;
+  Conversation(capture, out, back).each([&](const Conversation::Packet& p) {
+    if (p.out) {
+      const int64_t length = p.payload_bytes + p.has(flag_syn) + p.has(flag_fin);
+      if (length == 0) return;
+      const int64_t first = unwrap(p.seq);
+      if (!closed) board.send(first, first + length, p.t_ns);
+      return;
+    }
+    samovar::Sample sample{};
+    if (p.has(flag_ack) && unwrap.started() && board.acknowledge(unwrap.near(p.ack), p.t_ns, sample)) {
+      t_ns.push_back(static_cast<double>(p.t_ns));
+      rtt_ms.push_back(static_cast<double>(sample.rtt_ns) / 1e6);
+      bytes.push_back(static_cast<double>(sample.bytes));
+    }
+    if (!p.has(flag_rst)) closed = p.window == 0 || !(p.has(flag_ack) || p.has(flag_syn));
+  });
+  return Rcpp::List::create(Rcpp::_["t_ns"] = t_ns, Rcpp::_["rtt_ms"] = rtt_ms, Rcpp::_["bytes"] = bytes);
+}
+
+// [[Rcpp::export]]
+Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back) {
+  samovar::SequenceSpace space;
+  samovar::Unwrapper unwrap;
+  double data = 0, payload = 0, again = 0, again_bytes = 0, out_of_order = 0, first_ns = NA_REAL, last_ns = NA_REAL;
+  int64_t first_acked = 0, acked = 0;
+  bool any_acked = false;
+  Conversation(capture, out, back).each([&](const Conversation::Packet& p) {
+    if (p.out && p.payload_bytes > 0) {
+      // A SYN takes one number before its data (RFC 9293, section 3.4).
+      const int64_t first = unwrap(p.seq) + p.has(flag_syn);
+      const int64_t top = space.top(first);
+      const int64_t known = space.add(first, first + p.payload_bytes);
+      again += known > 0;
+      again_bytes += static_cast<double>(known);
+      out_of_order += known == 0 && first < top;
+      ++data;
+      payload += p.payload_bytes;
+      if (data == 1) first_ns = static_cast<double>(p.t_ns);
+      last_ns = static_cast<double>(p.t_ns);
+    } else if (!p.out && p.has(flag_ack) && unwrap.started()) {
+      const int64_t number = unwrap.near(p.ack);
+      if (!any_acked) first_acked = acked = number;
+      any_acked = true;
+      acked = std::max(acked, number);
+    }
+  });
+  return Rcpp::List::create(Rcpp::_["unique_bytes"] = payload - again_bytes, Rcpp::_["payload_bytes"] = payload,
+                            Rcpp::_["data_packets"] = data, Rcpp::_["retransmitted_packets"] = again,
+                            Rcpp::_["retransmitted_bytes"] = again_bytes, Rcpp::_["out_of_order_packets"] = out_of_order,
+                            Rcpp::_["acked_bytes"] = any_acked ? static_cast<double>(acked - first_acked) : 0,
+                            Rcpp::_["first_ns"] = first_ns, Rcpp::_["last_ns"] = last_ns);
+}
