@@ -1,0 +1,119 @@
+#' Measure one trial, once, for all its figures and tables
+#'
+#' @param folder The campaign's folder.
+#' @param manifest The trial's manifest, as [read_campaign()] gives it.
+#' @return A list: `id`, `metrics` (`flow`, `metric`, `unit`, `value`), `cycles` (per flow and cwnd cycle), `rtt` (quantiles of
+#'   RTT: `flow`, `share`, `rtt_ms`), `series` (`flow`, `quantity`, `unit`, `t_s`, `low`, `mid`, `high`). Times are
+#'   seconds since the start of traffic.
+#' @export
+measure_trial <- function(folder, manifest) {
+  traces <- open_traces(folder, manifest)
+  queue <- measure_queue(traces)
+  flows <- lapply(manifest$resolved$flows, \(f) measure_flow(f, traces, manifest, queue$filled))
+  part <- \(name) rbindlist(c(lapply(flows, \(f) f[[name]]), list(queue[[name]])), use.names = TRUE, fill = TRUE)
+  overhead <- metric_rows("", list(overhead_s = as.double(manifest$overhead_s %||% NA)))
+  list(id = manifest$id, metrics = rbind(part("metrics"), overhead)[!is.na(value)], cycles = part("cycles"),
+       rtt = part("rtt"), series = part("series"))
+}
+
+metric_units <- c(
+  throughput_bps = "bit/s", goodput_bps = "bit/s", rtt_median_ms = "ms", rtt_max_ms = "ms", rtt_min_ms = "ms",
+  srtt_median_ms = "ms", cwnd_median_packets = "packets", retransmissions_packets = "packets", loss_share = "share",
+  handshake_rtt_ms = "ms", queue_max_packets = "packets", queue_max_bytes = "bytes", buffer_method1_packets = "packets",
+  buffer_method2_packets = "packets", buffer_method2_raw_packets = "packets", buffer_truth_packets = "packets",
+  rwnd_max_bytes = "bytes", cycles = "cycles", overhead_s = "s", rtt_rwnd_linearity_r2 = "share",
+  rtt_rwnd_slope_ratio = "ratio"
+)
+
+metric_rows <- function(flow, values) {
+  data.table(flow = flow, metric = names(values), unit = unname(metric_units[names(values)]),
+             value = unname(vapply(values, as.double, 0)))
+}
+
+# What a trial left, by what it is; captures are decoded once, when first asked for.
+open_traces <- function(folder, manifest) {
+  at <- file.path(folder, "trials", manifest$id)
+  files <- rbindlist(lapply(manifest$files, \(f) {
+    list(path = file.path(at, f$path), kind = f$kind, host = f$host %||% "", logger = f$logger %||% "")
+  }))
+  captures <- list()
+  list(
+    t_start_s = as.double(manifest$t_start_s),
+    path = \(logger_name, of = NULL) {
+      files$path[files$logger == logger_name & (is.null(of) | files$host == (of %||% ""))]
+    },
+    capture = \(of) {
+      found <- files$path[files$kind == "capture" & files$host == of]
+      if (length(found) == 0) return(NULL)
+      if (is.null(captures[[of]])) captures[[of]] <<- read_pcap(found[1])
+      captures[[of]]
+    }
+  )
+}
+
+measure_queue <- function(traces) {
+  path <- traces$path("queue")
+  queue <- if (length(path) > 0) read_queue(path[1])
+  if (is.null(queue) || nrow(queue) == 0) return(list(filled = NA_real_))
+  queue[, t_s := seconds_since(queue, traces$t_start_s)]
+  deepest <- max(queue$backlog_packets)
+  dropped <- queue$drops[nrow(queue)] > queue$drops[1]
+  list(
+    filled = if (dropped) deepest else NA_real_,
+    metrics = metric_rows("", list(queue_max_packets = deepest, queue_max_bytes = max(queue$backlog_bytes),
+                                   buffer_truth_packets = if (dropped) deepest else NA)),
+    series = thin_series(queue$t_s, queue$backlog_packets, "", "queue", "packets")
+  )
+}
+
+measure_flow <- function(flow, traces, manifest, filled) {
+  ref <- traces$capture(flow$from)
+  mon <- traces$capture(flow$to)
+  name <- flow_in_capture(flow, mon %||% ref)
+  if (is.na(name)) return(list())
+  sender <- tcp_samples(flow, traces)
+  rtt <- flow_rtt(ref, mon, name, traces$t_start_s)
+  handshake_ms <- if (is.null(ref)) NA_real_ else handshake_rtt(ref, name)
+  cycles <- flow_cycles(flow, sender, rtt, mon, handshake_ms, manifest)
+  list(
+    metrics = metric_rows(flow$label, c(
+      capture_metrics(ref, mon, name), rtt_metrics(rtt, handshake_ms), sender_metrics(sender), cycle_metrics(cycles)
+    )),
+    cycles = if (!is.null(cycles)) cbind(flow = flow$label, cycles),
+    rtt = if (nrow(rtt) > 0) cbind(flow = flow$label, rtt_quantiles(rtt$rtt_ms)),
+    series = flow_series(flow$label, sender, rtt, mon %||% ref, name, traces$t_start_s)
+  )
+}
+
+# A generator's control connection may share addresses and port: the flow is the connection with most payload.
+flow_in_capture <- function(flow, capture) {
+  if (is.null(capture)) return(NA_character_)
+  seen <- data_flows(capture, proto = c("tcp", "udp"))
+  port <- flow$port
+  ends <- c(flow$from_address, flow$to_address)
+  ours <- as.character(seen$src) %in% ends & as.character(seen$dst) %in% ends & (seen$dport == port | seen$sport == port)
+  if (any(ours)) as.character(seen$flow[which(ours)[which.max(seen$payload_bytes[ours])]]) else NA_character_
+}
+
+tcp_samples <- function(flow, traces) {
+  path <- traces$path("tcp-info", flow$from)
+  if (length(path) == 0) return(NULL)
+  port <- flow$port
+  x <- read_tcp_info(path[1])
+  x[, t_s := seconds_since(x, traces$t_start_s)]
+  ours <- x[x$dport == port | x$sport == port]
+  if (nrow(ours) == 0) return(NULL)
+  busiest <- ours[, .(sent = max(bytes_acked, 0, na.rm = TRUE)), by = .(sport, dport)][which.max(sent)]
+  ours[ours$sport == busiest$sport & ours$dport == busiest$dport]
+}
+
+flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
+  if (is.null(sender)) return(NULL)
+  cycles <- cwnd_cycles(sender)
+  if (nrow(rtt) == 0 || is.null(mon) || is.na(handshake_ms)) return(cycles)
+  from <- vapply(manifest$resolved$flows, \(f) f$from_address, "")
+  onward <- mon[as.character(mon$src) %in% from, c("t_ns", "ip_bytes")]
+  setattr(onward, "epoch_s", attr(mon, "epoch_s"))
+  arrivals <- data.table(t_s = seconds_since(onward, manifest$t_start_s), ip_bytes = onward$ip_bytes)
+  buffer_by_cycle(cycles, sender, rtt, arrivals, handshake_ms, manifest$resolved$mtu_bytes)
+}

@@ -1,0 +1,97 @@
+#' Time series of trials in stacked panels
+#'
+#' One row per quantity, one column per trial. The line is the median and the band minimum to maximum of each 1/600 of the trial.
+#'
+#' @param data A table `panel` (factor), `column` (factor), `flow` (factor), `t_s`, `low`, `mid`, `high`.
+#' @param limits A table `panel`, `column`, `value` of horizontal marks, or NULL.
+#' @return A ggplot.
+#' @export
+plot_time_series <- function(data, limits = NULL) {
+  flows <- levels(data$flow)
+  ggplot2::ggplot(data, ggplot2::aes(t_s, mid, colour = flow)) +
+    limit_lines(limits) +
+    ggplot2::geom_ribbon(ggplot2::aes(ymin = low, ymax = high, fill = flow), colour = NA, alpha = 0.35) +
+    ggplot2::geom_line(linewidth = 0.35) +
+    ggplot2::facet_grid(panel ~ column, scales = "free_y", switch = "y") +
+    scale_levels(flows, "Flow", c("colour", "fill")) +
+    ggplot2::scale_x_continuous("Time (s)", expand = ggplot2::expansion(c(0.01, 0.02))) +
+    ggplot2::scale_y_continuous(NULL, limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.08)), n.breaks = 4) +
+    theme_samovar() +
+    ggplot2::theme(strip.text.y.left = ggplot2::element_text(angle = 90, hjust = 0.5),
+                   legend.position = if (length(flows) > 1) "top" else "none")
+}
+
+limit_lines <- function(limits) {
+  if (is.null(limits) || nrow(limits) == 0) return(NULL)
+  ggplot2::geom_hline(ggplot2::aes(yintercept = value), limits, colour = "grey40", linewidth = 0.4, linetype = "dotted")
+}
+
+panel_titles <- c(cwnd = "cwnd (packets)", rtt = "RTT (ms)", throughput = "Throughput\n(Mbit/s)", queue = "Queue (packets)")
+
+#' @noRd
+figure_trial_time_series <- function(results, options) {
+  time_figure(results, options, names(panel_titles), "One trial over time",
+              "Congestion window, RTT by packet pairs, throughput of IP packets at the receiver and bottleneck queue")
+}
+
+#' @noRd
+figure_queue_time <- function(results, options) {
+  time_figure(results, options, "queue", "Bottleneck queue over time", "Packets in the bottleneck's queue")
+}
+
+time_figure <- function(results, options, quantities, title, what) {
+  campaign <- results$campaign
+  trials <- select_trials(results, options)
+  if (is.null(options$rwnd) && is.null(options$trial)) trials <- at_largest_rwnd(campaign, trials)
+  chosen <- representatives(campaign, trials)
+  data <- results$series[trial %in% chosen$trials$id & quantity %in% quantities]
+  if (nrow(data) == 0) abort_nothing("the trials have no time series")
+  name_panels(data, chosen)
+  limits <- queue_limits(campaign, chosen, data)
+  stacked <- nlevels(data$panel) > 1
+  list(
+    plot = if (stacked) plot_time_series(data, limits) else plot_queue_time(data, limits),
+    data = data[, .(trial, flow, quantity, unit, t_s, low, mid, high)], trials = chosen$trials$id, width_in = 6.3,
+    height_in = if (stacked) 1 + 1.25 * nlevels(data$panel) else 0.8 + 1.3 * nlevels(data$column),
+    title = options$title %||% title,
+    caption = sentences(
+      paste0(what, " of ", count_words(nrow(chosen$trials), "trial"), " (replicate ",
+             paste(unique(chosen$trials$replicate), collapse = ", "), ")"),
+      fixed_words(campaign, trials, chosen$factors),
+      "Line: median, band: minimum to maximum of each 1/600 of the trial",
+      if (!is.null(limits)) "Dotted: buffer set",
+      path_words(campaign, trials)
+    )
+  )
+}
+
+plot_queue_time <- function(data, limits = NULL) {
+  plot_time_series(data, limits) +
+    ggplot2::facet_grid(column ~ .) +
+    ggplot2::scale_y_continuous("Queue (packets)", limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.08)), n.breaks = 4)
+}
+
+# A flow of its own colour; the queue belongs to none and takes the first.
+name_panels <- function(data, chosen) {
+  flows <- setdiff(unique(data$flow), "")
+  if (length(flows) == 0) flows <- "queue"
+  data[, flow := factor(fifelse(flow == "", flows[1], flow), levels = flows)]
+  data[, panel := factor(panel_titles[quantity], levels = intersect(panel_titles, panel_titles[quantity]))]
+  data[, column := chosen$labels[match(trial, chosen$trials$id)]][, column := droplevels(column)]
+}
+
+# The first replicate of each treatment, at most four: more columns than that cannot be read.
+representatives <- function(campaign, trials) {
+  curves <- curves_of(campaign, trials)
+  first <- trials[order(curves$labels, trials$replicate)][, label := sort(curves$labels)][, .SD[1], by = label]
+  shown <- utils::head(first, 4)
+  list(trials = shown, labels = droplevels(shown$label), factors = curves$factors)
+}
+
+queue_limits <- function(campaign, chosen, data) {
+  limits <- data.table(
+    panel = factor(panel_titles[["queue"]], levels = levels(data$panel)), column = chosen$labels,
+    value = vapply(chosen$trials$id, \(id) set_buffer(campaign, id), 0)
+  )[!is.na(panel) & !is.na(value)]
+  if (nrow(limits) > 0) limits
+}

@@ -1,0 +1,98 @@
+#' Read a campaign: its plan, its journal and the trials fit for analysis
+#'
+#' A trial is left out, with its reason, when it has not been run, is half written, misses a file that its manifest names,
+#' failed, or was judged invalid. A `suspect` trial stays.
+#'
+#' @param folder A campaign folder, with `plan.json` and `trials/`.
+#' @return A list: `folder`, `plan`, `factors` (names), `trials` (data.table: `id`, `part`, one text column per factor,
+#'   `replicate`, `block`, `verdict`, `overhead_s`), `manifests` (by id), `phases` (data.table: `id`, `phase`, `seconds`),
+#'   `left_out` (data.table: `id`, `reason`).
+#' @export
+read_campaign <- function(folder) {
+  plan <- read_plan(folder)
+  planned <- vapply(plan$trials, \(t) t$id, "")
+  read <- lapply(setNames(nm = planned), \(id) read_manifest(folder, id))
+  reasons <- vapply(read, \(m) m[["reason"]] %||% NA_character_, "")
+  manifests <- read[is.na(reasons)]
+  if (length(manifests) == 0) abort_campaign(folder, no_trial_message(reasons))
+  factors <- unique(unlist(lapply(plan$parts, \(p) names(p$factors))))
+  list(
+    folder = folder, plan = plan, factors = factors,
+    trials = rbindlist(lapply(manifests, trial_row, factors = factors)),
+    manifests = manifests,
+    phases = rbindlist(c(list(empty_phases), lapply(manifests, phase_rows))),
+    left_out = data.table(id = planned, reason = unname(reasons))[!is.na(reason)]
+  )
+}
+
+`%||%` <- function(a, b) if (is.null(a)) b else a
+
+empty_phases <- data.table(id = character(), phase = character(), seconds = numeric())
+
+read_plan <- function(folder) {
+  if (!dir.exists(folder)) abort_campaign(folder, "no such folder")
+  plan <- read_json(file.path(folder, "plan.json"), folder)
+  if (!identical(as.integer(plan$schema), 1L)) {
+    abort_campaign(folder, paste0("plan.json has schema ", plan$schema %||% "none", ", this release reads schema 1"))
+  }
+  if (length(plan$trials) == 0) abort_campaign(folder, "plan.json holds no trial")
+  plan
+}
+
+read_json <- function(path, folder) {
+  if (!file.exists(path)) abort_campaign(folder, paste("it has no", basename(path)))
+  tryCatch(
+    jsonlite::fromJSON(path, simplifyVector = FALSE),
+    error = \(e) abort_campaign(folder, paste(basename(path), "is cut short or is not JSON"))
+  )
+}
+
+# A manifest fit for use, or list(reason = ).
+read_manifest <- function(folder, id) {
+  at <- file.path(folder, "trials", id)
+  if (!dir.exists(at)) {
+    running <- dir.exists(file.path(folder, "in-progress", id))
+    return(list(reason = if (running) "half written: it is in in-progress/" else "not run"))
+  }
+  path <- file.path(at, "manifest.json")
+  if (!file.exists(path)) return(list(reason = "half written: no manifest.json"))
+  manifest <- tryCatch(jsonlite::fromJSON(path, simplifyVector = FALSE), error = \(e) NULL)
+  if (is.null(manifest)) return(list(reason = "half written: manifest.json is not JSON"))
+  reason <- reason_to_leave_out(manifest, at)
+  if (is.null(reason)) manifest else list(reason = reason)
+}
+
+reason_to_leave_out <- function(manifest, at) {
+  why <- paste(unlist(manifest$reasons), collapse = "; ")
+  said <- \(word) if (nzchar(why)) paste0(word, ": ", why) else word
+  if (!identical(manifest$outcome, "completed")) return(said(paste("outcome", manifest$outcome %||% "missing")))
+  if (identical(manifest$verdict, "invalid")) return(said("invalid"))
+  for (f in manifest$files) {
+    size <- file.size(file.path(at, f$path))
+    if (is.na(size)) return(paste0(f$path, " is missing"))
+    if (!is.null(f$bytes) && size != f$bytes) return(paste0(f$path, " has ", size, " bytes, its manifest says ", f$bytes))
+  }
+  NULL
+}
+
+trial_row <- function(manifest, factors) {
+  levels <- lapply(setNames(nm = factors), \(f) manifest$treatment[[f]] %||% NA_character_)
+  c(list(id = manifest$id, part = manifest$part), levels,
+    list(replicate = as.integer(manifest$replicate), block = as.integer(manifest$block %||% NA),
+         verdict = manifest$verdict, overhead_s = as.double(manifest$overhead_s %||% NA)))
+}
+
+phase_rows <- function(manifest) {
+  rbindlist(lapply(manifest$phases, \(p) list(id = manifest$id, phase = p$phase, seconds = as.double(p$seconds))))
+}
+
+no_trial_message <- function(reasons) {
+  counts <- sort(table(reasons), decreasing = TRUE)
+  shown <- utils::head(paste0(names(counts), " (", counts, ")"), 3)
+  paste0("none of its ", length(reasons), " planned trials can be analysed: ", paste(shown, collapse = ", "))
+}
+
+abort_campaign <- function(folder, what) {
+  cli::cli_abort("Campaign {.path {folder}}: {what}; a campaign holds plan.json and trials/<id>/manifest.json with its traces.",
+                 class = "samovar_error_campaign", call = NULL)
+}

@@ -1,0 +1,43 @@
+#' @noRd
+table_buffer_estimates <- function(results, options) {
+  campaign <- results$campaign
+  trials <- select_trials(results, options)
+  curves <- curves_of(campaign, trials)
+  values <- results$metrics[metric %in% names(buffer_columns)][trials, on = c(trial = "id"), nomatch = NULL]
+  if (nrow(values) == 0) abort_nothing("no trial has a buffer estimate")
+  values[, level := curves$labels[match(trial, trials$id)]]
+  data <- values[, median_interval(value), by = .(level, metric)][order(level, match(metric, names(buffer_columns)))]
+  shown <- intersect(names(buffer_columns), data$metric)
+  rows <- lapply(levels(droplevels(data$level)), \(l) {
+    c(l, vapply(shown, \(m) interval_text(data[level == l & metric == m]), ""), trial_count(values, l))
+  })
+  list(
+    title = options$title %||% "Buffer size estimates",
+    columns = table_columns(c(curves$title, buffer_columns[shown], "Trials"), c("left", rep("right", length(shown) + 1))),
+    rows = rows, data = data, trials = unique(values$trial),
+    caption = sentences(
+      "Packets: median over trials of each trial's median over cwnd cycles, with its interval in brackets",
+      "The queue sampler's figure is the deepest queue that it saw in trials with drops",
+      bracket_words(data$n), path_words(campaign, trials)
+    )
+  )
+}
+
+buffer_columns <- c(buffer_method1_packets = "Method 1", buffer_method2_packets = "Method 2",
+                    buffer_method2_raw_packets = "Method 2, as published", buffer_truth_packets = "Queue sampler")
+
+trial_count <- function(values, l) as.character(uniqueN(values[level == l]$trial))
+
+table_columns <- function(names, align) {
+  Map(\(name, align) list(name = name, align = align), unname(names), align) |> unname()
+}
+
+# "546 [545, 547]"; without interval below three trials.
+interval_text <- function(row, digits = 4) {
+  if (nrow(row) == 0 || is.na(row$median)) return("-")
+  number <- \(v) format(signif(v, digits), trim = TRUE, scientific = FALSE)
+  if (is.na(row$lo)) return(number(row$median))
+  paste0(number(row$median), " [", number(row$lo), ", ", number(row$hi), "]")
+}
+
+bracket_words <- function(n) sub("^Bars:", "Brackets:", interval_words(n))

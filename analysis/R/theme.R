@@ -1,0 +1,71 @@
+#' The look of every figure
+#'
+#' Nine points at 6.3 in, so that text keeps its size in a report set at that width. Grey stays in the background, data carry the colour.
+#'
+#' @param base_size Size of text, points.
+#' @return A ggplot2 theme.
+#' @export
+theme_samovar <- function(base_size = 9) {
+  ink <- "grey15"
+  small <- ggplot2::element_text(size = base_size - 1, colour = ink)
+  ggplot2::theme_minimal(base_size = base_size) +
+    ggplot2::theme(
+      text = ggplot2::element_text(colour = ink),
+      axis.text = small,
+      axis.title = ggplot2::element_text(size = base_size, colour = ink),
+      axis.line = ggplot2::element_line(colour = "grey40", linewidth = 0.3),
+      axis.ticks = ggplot2::element_line(colour = "grey40", linewidth = 0.3),
+      panel.grid.major = ggplot2::element_line(colour = "grey90", linewidth = 0.25),
+      panel.grid.minor = ggplot2::element_blank(),
+      panel.spacing = ggplot2::unit(8, "pt"),
+      strip.text = ggplot2::element_text(size = base_size, colour = ink, hjust = 0),
+      strip.placement = "outside",
+      legend.position = "top",
+      legend.justification = "left",
+      legend.margin = ggplot2::margin(0, 0, 0, 0),
+      legend.box.spacing = ggplot2::unit(4, "pt"),
+      legend.key.width = ggplot2::unit(18, "pt"),
+      legend.key.height = ggplot2::unit(10, "pt"),
+      legend.text = small,
+      legend.title = ggplot2::element_text(size = base_size - 1, colour = ink),
+      plot.margin = ggplot2::margin(4, 8, 4, 4)
+    )
+}
+
+# Okabe and Ito, "Color Universal Design", 2008: told apart by colour-blind readers. Yellow is left out: it is lost on white.
+okabe_ito <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+line_types <- c("solid", "22", "42", "13", "62", "1343", "solid", "22")
+point_shapes <- c(16, 17, 15, 18, 1, 2, 0, 5)
+
+# A level keeps its colour, line and point over all figures of a campaign: they go by its place in the plan.
+scale_levels <- function(levels, title, aesthetics = c("colour", "linetype", "shape")) {
+  if (length(levels) > length(okabe_ito)) {
+    cli::cli_abort("A figure tells apart {length(okabe_ito)} curves at most, {length(levels)} were asked for ({title}); \\
+                    choose with an option of the figure, such as {.code {title}: [{levels[1]}, {levels[2]}]}.",
+                   class = "samovar_error_figure", call = NULL)
+  }
+  pick <- \(values) setNames(values[seq_along(levels)], levels)
+  list(
+    if ("colour" %in% aesthetics) ggplot2::scale_colour_manual(title, values = pick(okabe_ito)),
+    if ("fill" %in% aesthetics) ggplot2::scale_fill_manual(title, values = pick(okabe_ito)),
+    if ("linetype" %in% aesthetics) ggplot2::scale_linetype_manual(title, values = pick(line_types)),
+    if ("shape" %in% aesthetics) ggplot2::scale_shape_manual(title, values = pick(point_shapes))
+  )
+}
+
+# 50000 -> "50 KB", 9999000 -> "10 MB"? No: three digits at most are kept, 9999 KB reads "9999 KB" as it was set.
+label_bytes <- function(bytes) {
+  big <- bytes >= 1e6 & bytes %% 1e5 == 0
+  ifelse(is.na(bytes), NA_character_,
+         ifelse(big, paste(format_plain(bytes / 1e6), "MB"), paste(format_plain(bytes / 1e3), "KB")))
+}
+
+format_plain <- function(x) vapply(x, \(v) format(v, trim = TRUE, scientific = FALSE, digits = 6), "")
+
+# "50KB", "1MiB", "200B" -> bytes; NA where it is no size.
+parse_bytes <- function(text) {
+  number <- suppressWarnings(as.double(sub("[A-Za-z ]+$", "", text)))
+  unit <- sub("^[0-9.]+ *", "", text)
+  scale <- c(B = 1, KB = 1e3, MB = 1e6, GB = 1e9, KiB = 1024, MiB = 1024^2, GiB = 1024^3)
+  number * unname(scale[unit])
+}
