@@ -58,7 +58,8 @@ SIZE = Kind(
         "GiB": 2**30,
         "TiB": 2**40,
     },
-    {"k": "KB", "m": "MB", "g": "GB", "ki": "KiB", "mi": "MiB", "gi": "GiB", "byte": "B", "bytes": "B", "kb": "KB"},
+    {"k": "KB", "m": "MB", "g": "GB", "ki": "KiB", "mi": "MiB", "gi": "GiB"}
+    | {"byte": "B", "bytes": "B", "kb": "KB"},
 )
 RATE = Kind(
     "rate",
@@ -145,7 +146,8 @@ def parse_mtu(text: str) -> int:
 
 def format_bytes(count_bytes: int, digits: int | None = None) -> str:
     """Write bytes with the largest decimal unit, exactly or rounded to so many significant digits."""
-    return _format(count_bytes, (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3), ("B", 1)), digits)
+    scales = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3), ("B", 1))
+    return _format(count_bytes, scales, digits)
 
 
 def format_rate(rate_bps: int, digits: int | None = None) -> str:
@@ -179,7 +181,8 @@ def _format(count: int, scales: tuple[tuple[str, int], ...], digits: int | None)
 def _whole(text: str, kind: Kind, what: str, allow_zero: bool) -> int:
     value = _scaled(text, kind, allow_zero)
     if value != value.to_integral_value():
-        raise UnitError(f"{kind.name} '{text}' is no whole number of {what}; expected one such as {kind.example}")
+        expected = f"expected one such as {kind.example}"
+        raise UnitError(f"{kind.name} '{text}' is no whole number of {what}; {expected}")
     if value > _LARGEST:
         raise UnitError(f"{kind.name} '{text}' is beyond any testbed; expected one such as {kind.example}")
     return int(value)

@@ -188,5 +188,3 @@ def _plain_factors(part: Part) -> set[str]:
 
 def _alternatives(part: Part, factor: str, written: str) -> tuple[str, ...]:
     return part.factors.get(factor, (written,))
-
-

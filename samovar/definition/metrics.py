@@ -19,9 +19,11 @@ METRICS: Mapping[str, str] = {
     "queue_max_bytes": "bytes",
     "buffer_method1_packets": "packets",
     "buffer_method2_packets": "packets",
+    "buffer_method2_raw_packets": "packets",
     "buffer_truth_packets": "packets",
     "rwnd_max_bytes": "bytes",
-    "rtt_rwnd_linearity_r2": "",
-    "cycles": "",
+    "rtt_rwnd_linearity_r2": "share",
+    "rtt_rwnd_slope_ratio": "ratio",
+    "cycles": "cycles",
     "overhead_s": "s",
 }
