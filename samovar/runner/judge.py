@@ -99,7 +99,7 @@ class _Seen:
 
 
 def check_sockets(resolved: Resolved, host: str, trace: Path) -> Iterator[Check]:
-    """Check the congestion control in force and the largest window offered, by the sender's TCP_INFO samples."""
+    """Check congestion control in force and largest window offered, by the sender's TCP_INFO."""
     seen = _sockets(trace, {(flow.from_address, flow.to_address, str(flow.port)) for flow in resolved.flows})
     for flow in resolved.flows:
         if flow.from_host != host:

@@ -1,0 +1,78 @@
+"""The R stage: one R process for a campaign; Python and R meet only in files and in lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from samovar.errors import AnalysisError
+from samovar.events import Emit, Event
+
+LIBRARY = ".rlib"
+SCRIPT = "analyse.R"
+
+
+def analyse(campaign: Path, root: Path, emit: Emit) -> None:
+    """Measure a campaign's trials and draw its figures and tables.
+
+    Raises AnalysisError with R's own words when it fails, or when R or the project's R package is missing.
+    """
+    script = root / "analysis" / "inst" / SCRIPT
+    library = root / LIBRARY
+    if not (library / "samovar").is_dir():
+        raise AnalysisError(f"{library}: the R package is not installed there; `make install` does it")
+    trials = sum(1 for _ in (campaign / "trials").glob("*/manifest.json"))
+    emit(Event("analysis-started", {"trials": trials}))
+    environment = {**os.environ, "R_LIBS": str(library)}
+    # A file, not a pipe: R may say more than a pipe holds while its other output is being read.
+    with TemporaryFile("w+", errors="replace") as errors:
+        process = _start(["Rscript", "--vanilla", str(script), str(campaign)], environment, errors)
+        _follow(process, errors, emit)
+
+
+def _start(command: list[str], environment: dict[str, str], errors: IO[str]) -> subprocess.Popen[str]:
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+            text=True,
+            errors="replace",
+        )
+    except FileNotFoundError:
+        raise AnalysisError("Rscript is not installed; `make install` does it") from None
+
+
+def _follow(process: subprocess.Popen[str], errors: IO[str], emit: Emit) -> None:
+    said: list[str] = []
+    try:
+        assert process.stdout
+        for line in process.stdout:
+            event = _event(line)
+            if event:
+                emit(event)
+            else:
+                said.append(line)
+        process.wait()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    if process.returncode:
+        raise AnalysisError(
+            f"R ended with code {process.returncode}:\n{(''.join(said) + errors).strip()[-4000:]}"
+        )
+
+
+def _event(line: str) -> Event | None:
+    try:
+        values = json.loads(line)
+        return Event(str(values.pop("event")), values)
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return None

@@ -1,0 +1,78 @@
+"""What every trial of a campaign has in common: where it runs, what it writes to, whom it tells."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from samovar.command import Catalogue
+from samovar.events import Emit
+from samovar.testbed import Completed, Sessions
+
+Note = Callable[..., None]
+"""Append one event to the journal: its name, then its values."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The testbed made ready for a campaign, and the campaign's folder."""
+
+    campaign: str
+    folder: Path
+    sessions: Sessions
+    catalogue: Catalogue
+    note: Note
+    emit: Emit
+
+    @property
+    def in_progress(self) -> Path:
+        """Where trials are written until they are whole."""
+        return self.folder / "in-progress"
+
+    @property
+    def trials(self) -> Path:
+        """Where whole trials stand."""
+        return self.folder / "trials"
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a JSON document and put it on disk before returning."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+class Recorder:
+    """Keeps every script that a trial ran as NNN-host-step.sh, and what came of it as .json."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._numbers = count(1)
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def __call__(self, done: Completed) -> None:
+        """Write one record; called from the thread of the host that it ran on."""
+        stem = f"{next(self._numbers):03d}-{done.host}-{done.step.replace(' ', '-')}"
+        (self._folder / f"{stem}.sh").write_text(done.script, encoding="utf-8")
+        record = json.dumps(_record(done), indent=1, ensure_ascii=False)
+        (self._folder / f"{stem}.json").write_text(record + "\n", encoding="utf-8")
+
+
+def _record(done: Completed) -> Mapping[str, object]:
+    return {
+        "host": done.host,
+        "step": done.step,
+        "ending": done.ending,
+        "exit_code": done.exit_code,
+        "t_start_s": round(done.t_start_s, 6),
+        "seconds": done.seconds,
+        "stdout": done.text,
+        "stderr": done.error_text,
+    }
