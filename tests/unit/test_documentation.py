@@ -1,0 +1,86 @@
+"""What the documentation shows is so: its examples load, its lists are complete."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from samovar.command.catalogue import Catalogue
+from samovar.command.recipe import Kind, read_recipe
+from samovar.definition import load_study, load_testbed
+from samovar.definition.metrics import METRICS
+from samovar.plan import make_plan
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+CATALOGUE = Catalogue(ROOT / "templates")
+
+
+def blocks(start: str) -> list[tuple[Path, str]]:
+    """The fenced blocks of all pages whose text begins so."""
+    found = []
+    for page in PAGES:
+        for text in re.findall(r"^```\w*\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL):
+            if text.startswith(start):
+                found.append((page, text))
+    return found
+
+
+def named(entries: list[tuple[Path, str]]) -> list[object]:
+    """Parametrise by page, so that a failure says where to look."""
+    assert entries
+    return [pytest.param(text, id=f"{page.stem}-{index}") for index, (page, text) in enumerate(entries)]
+
+
+def explained_metrics() -> set[str]:
+    """The names in the first column of the table of metrics."""
+    page = (DOCS / "reference" / "metrics.md").read_text()
+    first = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    return {name for cell in first for name in re.findall(r"`([^`]+)`", cell)}
+
+
+@pytest.mark.parametrize("text", named(blocks("experiment:")))
+def test_an_experiment_in_the_documentation_can_be_planned(text: str, tmp_path: Path) -> None:
+    (tmp_path / "experiments").mkdir()
+    path = tmp_path / "experiments" / f"{text.split()[1]}.yaml"
+    path.write_text(text)
+    study = load_study(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
+    assert len(make_plan(study.experiment, study.testbed).trials) == 12
+
+
+@pytest.mark.parametrize("text", named(blocks("testbed:")))
+def test_a_testbed_in_the_documentation_is_sound(text: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{text.split()[1]}.yaml"
+    path.write_text(text)
+    assert load_testbed(path).hosts
+
+
+@pytest.mark.parametrize("text", named(blocks("{#---")))
+def test_a_recipe_in_the_documentation_is_whole(text: str, tmp_path: Path) -> None:
+    kind = "aqm" if "block qdisc" in text else "generator"
+    path = tmp_path / "recipe.sh.j2"
+    path.write_text(text)
+    assert read_recipe(cast(Kind, kind), "recipe", path).header.summary
+
+
+def test_every_metric_that_can_be_expected_is_explained() -> None:
+    assert set(METRICS) <= explained_metrics()
+
+
+def test_every_metric_that_the_analysis_writes_is_explained() -> None:
+    source = (ROOT / "analysis" / "R" / "measure-trial.R").read_text()
+    units = re.search(r"metric_units <- c\((.*?)\n\)", source, flags=re.DOTALL)
+    assert units
+    assert set(re.findall(r"(\w+) = \"", units[1])) == explained_metrics()
+
+
+@pytest.mark.parametrize("kind", ["setting", "aqm", "generator", "logger"])
+def test_every_linux_recipe_is_listed(kind: str) -> None:
+    page = (DOCS / "reference" / "recipes.md").read_text().split("## What there is")[1]
+    row = re.search(rf"^\| {kind} \|(.*)$", page, flags=re.MULTILINE)
+    assert row
+    assert set(re.findall(r"`([^`]+)`", row[1])) == CATALOGUE.names(kind, "linux")
