@@ -22,12 +22,9 @@ CATALOGUE = Catalogue(ROOT / "templates")
 
 def blocks(start: str) -> list[tuple[Path, str]]:
     """The fenced blocks of all pages whose text begins so."""
-    found = []
-    for page in PAGES:
-        for text in re.findall(r"^```\w*\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL):
-            if text.startswith(start):
-                found.append((page, text))
-    return found
+    fence = re.compile(r"^```\w*\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+    texts = ((page, text) for page in PAGES for text in fence.findall(page.read_text()))
+    return [(page, text) for page, text in texts if text.startswith(start)]
 
 
 def named(entries: list[tuple[Path, str]]) -> list[object]:
