@@ -31,7 +31,7 @@ install-dev: ## install what is missing to test
 lint: install-dev ## ruff, mypy, and the contract of the layers
 	@ruff check .
 	@mypy
-	@lint-imports
+	@lint-imports --no-logo
 
 r-test: install-dev ## the tests of the R package
 	@Rscript tools/test-analysis.R
