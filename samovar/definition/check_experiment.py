@@ -118,7 +118,7 @@ def _check_treatment(context: Context, where: Loc, parts: list[Part], wanted: st
         return
     known = {level for levels in having for level in levels}
     for level in [wanted] if isinstance(wanted, str) else wanted:
-        if level not in known:
+        if known and level not in known:
             context.checked.report(where, unknown(f"level of {factor}", level, known))
 
 

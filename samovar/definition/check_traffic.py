@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from samovar.definition.context import Context
 from samovar.definition.experiment import Flow, Logger, NetworkPath, Part, WithParameters, own_keys
 from samovar.definition.factors import SETTINGS, parser_of
@@ -21,6 +23,8 @@ def check_traffic(context: Context, name: str, part: Part) -> None:
     for index, flow in enumerate(part.traffic):
         _check_flow(context, (*where, "traffic", index), part, flow)
     _check_ports(context, where, part)
+    _check_twice(context, (*where, "captures"), [(one.at, one.interface or "") for one in part.captures])
+    _check_twice(context, (*where, "loggers"), [(one.at, one.logger) for one in part.loggers])
     for index, capture in enumerate(part.captures):
         _check_place(context, (*where, "captures", index), capture.at, capture.interface, "captured")
     for index, logger in enumerate(part.loggers):
@@ -81,8 +85,19 @@ def _check_ports(context: Context, where: Loc, part: Part) -> None:
         host = (context.testbed.host_of(flow.to_end) if context.testbed else None) or flow.to_end
         first = seen.setdefault((host, flow.port), flow.label)
         if first != flow.label:
-            message = f"port {flow.port} at {host} is flow '{first}''s already; expected one of its own"
+            message = f"port {flow.port} at {host} is taken by flow '{first}'; expected another"
             context.checked.report((*where, "traffic", index, "port"), message)
+
+
+def _check_twice(context: Context, where: Loc, places: Sequence[tuple[str, str]]) -> None:
+    """Report what would write the same trace a second time."""
+    seen: set[tuple[str, str]] = set()
+    for index, (at, what) in enumerate(places):
+        host = (context.testbed.host_of(at) if context.testbed else None) or at
+        if (host, what) in seen:
+            name = f"{what} at {host}" if what else host
+            context.checked.report((*where, index), f"{name} stands here again; expected it once")
+        seen.add((host, what))
 
 
 def _check_host(context: Context, where: Loc, name: str) -> bool:

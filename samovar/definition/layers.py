@@ -38,9 +38,9 @@ def complete(layers: Sequence[Map], problems: list[Problem]) -> Map:
     for layer in layers[1:]:
         result = merged(result, _only(layer, (*INHERITED, "order", "figures", "tables")), problems)
     names = _part_names(layers[0])
-    if not names:
+    if "parts" not in layers[0]:
         result.put("parts", _with_main(layers, problems), result.mark)
-    elif isinstance(layers[0]["parts"], Map):
+    elif names and isinstance(layers[0]["parts"], Map):
         parts = layers[0]["parts"].copied()
         for name in names:
             parts[name] = _part(layers, name, problems)

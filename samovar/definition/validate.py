@@ -98,8 +98,11 @@ def _node_at(tree: Map, loc: Sequence[int | str]) -> Node:
 
 def _is_new(error: ErrorDetails, checked: Checked[M]) -> bool:
     """Leave out what follows only from an earlier leaving out."""
+    loc = error["loc"]
+    if error["type"] == "value_error":  # of a whole model, when a field of it was left out
+        return not any(gone[: len(loc)] == loc for gone in checked.left_out)
     follows = error["type"] in ("missing", "too_short")
-    return not (follows and any(_starts(loc, tuple(error["loc"])) for loc in checked.left_out))
+    return not (follows and any(_starts(gone, loc) for gone in checked.left_out))
 
 
 def _starts(loc: Loc, error_loc: Loc) -> bool:
@@ -145,7 +148,8 @@ def _problem(error: ErrorDetails, model: type[Strict], tree: Map) -> Problem:
         return mark_at(tree, loc[:-1]).problem(_missing(name, model, tree, loc[:-1]))
     at_key = "[key]" in loc
     message = _sentence(error, model, loc)
-    return mark_at(tree, loc, key=at_key).problem(f"{name}: {message}" if name else message)
+    of_whole = kind == "value_error" and (not loc or isinstance(loc[-1], int))
+    return mark_at(tree, loc, key=at_key).problem(message if of_whole or not name else f"{name}: {message}")
 
 
 def _missing(name: str, model: type[Strict], tree: Map, loc: Loc) -> str:

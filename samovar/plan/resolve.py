@@ -29,7 +29,7 @@ def resolve(part: Part, settings: Settings, testbed: Testbed) -> Resolved:
         path=path,
         hosts={name: _host(name, settings, testbed, routes) for name in testbed.hosts},
         flows=tuple(flows),
-        captures=tuple(_capture(capture, testbed, routes) for capture in part.captures),
+        captures=_captures(part.captures, testbed, routes),
         loggers=tuple(_logger(logger, testbed, routes) for logger in settings.loggers),
     )
 
@@ -116,6 +116,17 @@ def _transfer_s(flows: Sequence[FlowPlan], path: PathPlan | None, rwnd_bytes: in
         rate_bps = min(rate_bps, rwnd_bytes * 8 / rtt_s)
     total_bytes = sum(flow.size_bytes or 0 for flow in flows)
     return round(total_bytes * 8 / rate_bps * 1.25 + 5, 3)
+
+
+def _captures(
+    captures: Sequence[Capture], testbed: Testbed, routes: Sequence[Route]
+) -> tuple[CapturePlan, ...]:
+    plans = tuple(_capture(capture, testbed, routes) for capture in captures)
+    places = [(plan.host, plan.interface) for plan in plans]
+    for host, interface in places:
+        if places.count((host, interface)) > 1:
+            raise PlanError(f"captures: {interface} of {host} is captured twice; expected once")
+    return plans
 
 
 def _capture(capture: Capture, testbed: Testbed, routes: Sequence[Route]) -> CapturePlan:

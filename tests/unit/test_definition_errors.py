@@ -1,0 +1,143 @@
+"""Every kind of mistake in a definition, pinned on its place and its whole sentence.
+
+The mistakes stand in test_definition_errors.yaml: what is changed in the sound files below, and what is said of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from samovar.definition import ParameterInfo, load_experiment, load_testbed
+from samovar.errors import DefinitionError
+
+TESTBED = """\
+testbed: lab
+lab: {}
+hosts:
+  src:
+    os: linux
+    role: sender
+    address: 10.64.0.11
+    interfaces: {eth1: {address: 172.16.10.2/24, link: left}}
+  rtr:
+    os: linux
+    role: router
+    address: 10.64.0.12
+    interfaces:
+      eth1: {address: 172.16.10.1/24, link: left}
+      eth2: {address: 172.16.11.1/24, link: right}
+  dst:
+    os: linux
+    role: receiver
+    address: 10.64.0.13
+    interfaces: {eth1: {address: 172.16.11.2/24, link: right}}
+  old:
+    os: freebsd
+    role: sender
+    address: 10.64.0.14
+    interfaces: {em0: {address: 172.16.10.9/24, link: left}}
+  eye: {os: linux, role: observer, address: 10.64.0.15}
+  far:
+    os: linux
+    role: receiver
+    address: 10.64.0.16
+    interfaces: {eth1: {address: 172.16.12.2/24, link: island}}
+bottleneck: {router: rtr, from: eth1, to: eth2}
+"""
+
+EXPERIMENT = """\
+experiment: study
+title: A study
+testbed: lab
+path: {rate: 40Mbit, rtt: 2ms, buffer: 546packets}
+duration: 10s
+replicates: 2
+order: {kind: blocked, seed: 1}
+traffic:
+  - {flow: bulk, generator: nuttcp, from: sender, to: receiver}
+captures: [{at: sender, snaplen: 96}]
+loggers: [{logger: queue, at: router, interval: 5ms}]
+parts:
+  window:
+    factors: {cc: [newreno, cdg], rwnd: [50KB, 1MB]}
+figures: [{figure: rtt-cdf, part: window}]
+expect:
+  - {say: It is short, metric: rtt_median_ms, part: window, where: {cc: cdg}, below: 20}
+profiles:
+  quick: {replicates: 1}
+"""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a recipe."""
+
+    type: str
+    unit: str | None = None
+    description: str = ""
+
+
+class Recipes:
+    """A small catalogue whose names do not change when the project gains recipes."""
+
+    KNOWN: Mapping[tuple[str, str], Mapping[str, Mapping[str, Parameter]]] = {
+        ("setting", "linux"): {"cc": {}, "rwnd": {}, "mtu": {}, "txd": {}},
+        ("setting", "freebsd"): {"cc": {}, "rwnd": {}, "mtu": {}},
+        ("aqm", "linux"): {
+            "pfifo": {"buffer_packets": Parameter("integer")},
+            "codel": {"target": Parameter("duration")},
+        },
+        ("generator", "linux"): {
+            "nuttcp": {"length": Parameter("size")},
+            "iperf3": {"streams": Parameter("integer")},
+        },
+        ("generator", "freebsd"): {"iperf3": {}},
+        ("logger", "linux"): {"queue": {"interval_s": Parameter("duration")}, "tcp-info": {}},
+    }
+
+    def names(self, kind: str, os: str) -> frozenset[str]:
+        return frozenset(self.KNOWN.get((kind, os), {}))
+
+    def parameters(self, kind: str, name: str, os: str) -> Mapping[str, ParameterInfo] | None:
+        return self.KNOWN.get((kind, os), {}).get(name)
+
+
+CASES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+
+
+def changed(text: str, changes: Mapping[str, str]) -> str:
+    """Return the text with each change made once."""
+    for old, new in changes.items():
+        assert old in text, f"the sound file does not hold {old!r}"
+        text = text.replace(old, new, 1)
+    return text
+
+
+def mistakes(folder: Path, experiment: str, testbed: str = TESTBED) -> list[str]:
+    """Return what is said of an experiment and its testbed, with paths from the folder."""
+    for name, text in (("experiments/study.yaml", experiment), ("hosts/lab.yaml", testbed)):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    with pytest.raises(DefinitionError) as caught:
+        load_experiment(folder / "experiments/study.yaml", Recipes())
+    return str(caught.value).replace(f"{folder}/", "").splitlines()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["mistake"]))
+def test_a_mistake_is_reported_at_its_place_in_one_sentence(
+    case: Mapping[str, dict[str, str]], tmp_path: Path
+) -> None:
+    experiment = changed(EXPERIMENT, case.get("experiment", {}))
+    testbed = changed(TESTBED, case.get("testbed", {}))
+    assert mistakes(tmp_path, experiment, testbed) == case["says"]
+
+
+def test_the_sound_files_are_sound(tmp_path: Path) -> None:
+    (tmp_path / "lab.yaml").write_text(TESTBED, encoding="utf-8")
+    (tmp_path / "study.yaml").write_text(EXPERIMENT, encoding="utf-8")
+    testbed = load_testbed(tmp_path / "lab.yaml")
+    experiment = load_experiment(tmp_path / "study.yaml", Recipes(), testbed)
+    assert experiment.name == "study"
