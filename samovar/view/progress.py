@@ -109,10 +109,8 @@ class Show:
         why = f" ({'; '.join(values['reasons'])})" if values["reasons"] else ""
         count = f"{self._number}/{self._asked}".rjust(2 * len(str(self._asked)) + 1)
         state = values["outcome"] if values["outcome"] != "completed" else values["verdict"]
-        left = f"ETA {clock(self._eta.left_s)}"
-        self.line(
-            f"{mark} {count} {values['id']}: {state}, {values['overhead_s']:.1f} s beyond traffic, {left}{why}"
-        )
+        cost = f"{values['overhead_s']:.1f} s beyond traffic, ETA {clock(self._eta.left_s)}"
+        self.line(f"{mark} {count} {values['id']}: {state}, {cost}{why}")
         if self._task is not None:
             self._bar.update(self._task, completed=self._number)
 

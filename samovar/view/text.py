@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from samovar.command import Catalogue
 from samovar.journal import CampaignState
 from samovar.plan import Cost, Plan, Trial
 from samovar.runner.campaign import Summary, is_open
+from samovar.runner.preflight import Finding
+from samovar.testbed import HostFacts
 from samovar.units import format_bytes
 
 MARKS: Mapping[str, str] = {"valid": "✓", "suspect": "?", "invalid": "✗", "": "·"}
@@ -52,9 +56,8 @@ def cost_lines(cost: Cost) -> Iterator[str]:
         f"{cost.trials} trials, {cost.hours:.2f} h (traffic {clock(cost.traffic_s)}, "
         f"beyond traffic {clock(cost.overhead_s)}), {cost.reboots} reboots"
     )
-    yield (
-        f"{format_bytes(cost.host_bytes, 3)} on a host at a time, {format_bytes(cost.controller_bytes, 3)} here"
-    )
+    here = format_bytes(cost.controller_bytes, 3)
+    yield f"{format_bytes(cost.host_bytes, 3)} on a host at a time, {here} here"
 
 
 def plan_json(plan: Plan, cost: Cost, blocked: Mapping[str, Sequence[str]]) -> Mapping[str, object]:
@@ -99,3 +102,67 @@ def summary_lines(summary: Summary, again: str) -> Iterator[str]:
         yield f"  ✗ {trial}: {'; '.join(reasons) or 'not run'}"
     if summary.failed:
         yield f"run what is missing: {again}"
+
+
+def menu_lines(
+    root: Path, experiments: Iterable[Path], testbeds: Iterable[Path], catalogue: Catalogue
+) -> Iterator[str]:
+    """Show what there is to choose from: experiments, testbeds, recipes, figures and tables."""
+    yield "experiments"
+    yield from columns((f"  {path.stem}", _top_level(path, "title")) for path in experiments)
+    yield "testbeds"
+    yield from columns((f"  {path.stem}", _top_level(path, "description")) for path in testbeds)
+    for kind in ("aqm", "generator", "logger", "setting"):
+        yield f"recipes: {kind}"
+        yield from columns(
+            (f"  {name}", os, catalogue.header(kind, name, os).summary)
+            for os in catalogue.operating_systems()
+            for name in sorted(catalogue.names(kind, os))
+        )
+    for kind in ("figure", "table"):
+        yield f"{kind}s"
+        yield from columns(_exhibits(root / "analysis" / "R", kind))
+
+
+def _top_level(path: Path, key: str) -> str:
+    """Find one top-level line of a definition file without judging the rest of it."""
+    marked = [line for line in path.read_text(errors="replace").splitlines() if line.startswith(f"{key}:")]
+    return marked[0].partition(":")[2].strip().rstrip(">|") if marked else ""
+
+
+def _exhibits(folder: Path, kind: str) -> Iterator[tuple[str, str]]:
+    """Find what an experiment may name: R functions figure_… and table_…, with their titles."""
+    pattern = re.compile(
+        rf"(?:^#' (?P<title>[^@\n]*)\n(?:^#.*\n)*)?^{kind}_(?P<name>\w+) <- function", re.MULTILINE
+    )
+    for path in sorted(folder.glob("*.R")):
+        for match in pattern.finditer(path.read_text()):
+            yield f"  {match['name'].replace('_', '-')}", match["title"] or ""
+
+
+def facts_lines(facts: Mapping[str, HostFacts]) -> Iterator[str]:
+    """Show what each host is and offers, one column a host."""
+    if not facts:
+        return
+    yield from columns([("", *facts), *_fact_rows(list(facts.values()))])
+
+
+def _fact_rows(facts: Sequence[HostFacts]) -> Iterator[tuple[str, ...]]:
+    yield "kernel", *(fact.kernel for fact in facts)
+    yield "system", *(fact.system for fact in facts)
+    yield "clock", *(f"{fact.clock_offset_s * 1000:+.1f} ms" for fact in facts)
+    yield "free disk", *(format_bytes(fact.free_bytes, 3) for fact in facts)
+    for cc in sorted({cc for fact in facts for cc in fact.cc_offered}):
+        yield f"cc {cc}", *("yes" if cc in fact.cc_offered else "-" for fact in facts)
+    for qdisc in sorted({qdisc for fact in facts for qdisc in fact.qdiscs}):
+        yield f"qdisc {qdisc}", *("yes" if qdisc in fact.qdiscs else "-" for fact in facts)
+    for tool in sorted({tool for fact in facts for tool in fact.tools}):
+        yield tool, *(fact.tools.get(tool) or ("yes" if tool in fact.tools else "-") for fact in facts)
+
+
+def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """Show what stands in the way, or that nothing does."""
+    yield ""
+    yield from (f"{'✗' if finding.stops else '?'} {finding}" for finding in findings)
+    if not any(finding.stops for finding in findings):
+        yield "✓ the testbed has what the experiment needs"

@@ -1,0 +1,234 @@
+"""The menu: `fab -l` lists it. Tasks parse arguments and show what happens; samovar does the work."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from fabric import Connection, task
+from invoke import Collection, Exit
+from rich.console import Console
+
+from samovar import lab
+from samovar.analyse import analyse as analyse_campaign
+from samovar.controller import Controller, Study
+from samovar.definition import load_testbed
+from samovar.errors import SamovarError, TestbedError
+from samovar.journal import NAME as JOURNAL
+from samovar.journal import fold, read_journal
+from samovar.plan import estimate_cost
+from samovar.report import exit_status, make_bundle, read_verdicts
+from samovar.runner.campaign import read_plan
+from samovar.runner.preflight import blocked_trials
+from samovar.view import text
+from samovar.view.progress import Show
+
+CONTROLLER = Controller(Path(__file__).resolve().parent)
+INTERRUPTED = 130  # what a shell reports for a command ended by Ctrl-C
+
+
+def show(lines: Iterable[str]) -> None:
+    """Print lines."""
+    for line in lines:
+        print(line)
+
+
+def guarded(body: Callable[..., None]) -> Callable[..., None]:
+    """Turn errors into a message and an exit code, never a traceback."""
+
+    @wraps(body)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            body(*args, **kwargs)
+        except SamovarError as error:
+            Console(stderr=True).print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+            raise Exit(code=1) from None
+        except KeyboardInterrupt:
+            print("interrupted; the same command goes on", file=sys.stderr)
+            raise Exit(code=INTERRUPTED) from None
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone: `fab plan … | head`
+            raise Exit(code=0) from None
+
+    return run
+
+
+@task(name="up", help={"testbed": "testbed file in hosts/"})
+@guarded
+def lab_up(c: Connection, testbed: str = "") -> None:
+    """Start the virtual lab."""
+    with Show(Console()) as progress:
+        CONTROLLER.lab_up(load_testbed(CONTROLLER.testbed_path(testbed)), None, progress)
+
+
+@task(name="down", help={"testbed": "testbed file in hosts/"})
+@guarded
+def lab_down(c: Connection, testbed: str = "") -> None:
+    """Stop the virtual lab and everything in it."""
+    name = CONTROLLER.testbed_path(testbed).stem
+    with Show(Console()) as progress:
+        if not lab.down(CONTROLLER.lab_folder(name), progress):
+            progress.line(f"lab {name}: was not running")
+
+
+@task(name="status", help={"testbed": "testbed file in hosts/"})
+@guarded
+def lab_status(c: Connection, testbed: str = "") -> None:
+    """Say whether the virtual lab runs and which hosts answer."""
+    name = CONTROLLER.testbed_path(testbed).stem
+    status = lab.status(CONTROLLER.lab_folder(name))
+    show([f"lab {name}: {f'running, {status.kernel} kernel' if status.running else 'not running'}"])
+    show(text.columns((h.name, h.address, "answers" if h.answered else "no answer") for h in status.hosts))
+    if not status.running or not all(host.answered for host in status.hosts):
+        raise Exit(code=1)
+
+
+@task(name="shell", help={"host": "host of the testbed", "testbed": "testbed file in hosts/"})
+@guarded
+def lab_shell(c: Connection, host: str, testbed: str = "") -> None:
+    """Open a shell on a host of the lab."""
+    access = lab.read_access(CONTROLLER.lab_folder(CONTROLLER.testbed_path(testbed).stem))
+    if access is None:
+        raise TestbedError("the lab is not running; `fab lab.up` starts it")
+    command = lab.shell_command(access, host)
+    os.execvp(command[0], command)
+
+
+@task(name="list")
+@guarded
+def list_all(c: Connection) -> None:
+    """List experiments, testbeds, recipes and figures."""
+    show(
+        text.menu_lines(
+            CONTROLLER.root, CONTROLLER.experiments(), CONTROLLER.testbeds(), CONTROLLER.catalogue
+        )
+    )
+
+
+PLAN_HELP = {
+    "experiment": "name of a file in experiments/",
+    "profile": "a profile that the experiment defines, such as quick",
+    "testbed": "testbed file in hosts/ (default: the experiment's own)",
+}
+
+
+@task(help={**PLAN_HELP, "json": "print for machines"})
+@guarded
+def plan(c: Connection, experiment: str, profile: str = "", testbed: str = "", json: bool = False) -> None:
+    """Show the trials in order, what they cost, and what the testbed cannot do."""
+    study = CONTROLLER.study(experiment, profile, testbed)
+    cost = estimate_cost(study.plan, CONTROLLER.measured_overhead_s(study.testbed.name))
+    asked, why_not = _ask(study)
+    blocked = blocked_trials(asked)
+    if json:
+        show([_dump(text.plan_json(study.plan, cost, blocked))])
+        return
+    show(text.plan_lines(study.plan, cost, blocked))
+    if why_not:
+        show([f"the testbed was not asked what it can do: {why_not}"])
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False)
+
+
+def _ask(study: Study) -> tuple[Any, str]:
+    """Ask the testbed what it lacks; say why when it cannot be asked."""
+    try:
+        with CONTROLLER.sessions(study.testbed) as sessions:
+            return CONTROLLER.examine(study, CONTROLLER.facts(sessions)), ""
+    except SamovarError as error:
+        return (), str(error)
+
+
+@task(help=PLAN_HELP)
+@guarded
+def check(c: Connection, experiment: str, profile: str = "", testbed: str = "") -> None:
+    """Check that the testbed has what an experiment needs; changes nothing on it."""
+    study = CONTROLLER.study(experiment, profile, testbed)
+    with Show(Console()) as progress, CONTROLLER.opened(study, progress) as sessions:
+        facts = CONTROLLER.facts(sessions)
+    findings = CONTROLLER.examine(study, facts)
+    show(text.facts_lines(facts))
+    show(text.finding_lines(findings))
+    if any(finding.stops for finding in findings):
+        raise Exit(code=1)
+
+
+@task(help=PLAN_HELP)
+@guarded
+def run(c: Connection, experiment: str, profile: str = "", testbed: str = "") -> None:
+    """Run a campaign, or go on with the one that was interrupted."""
+    _run(experiment, profile, testbed)
+
+
+def _run(experiment: str, profile: str, testbed: str) -> Path:
+    study = CONTROLLER.study(experiment, profile, testbed)
+    with Show(Console()) as progress, CONTROLLER.opened(study, progress) as sessions:
+        summary = CONTROLLER.run(study, sessions, CONTROLLER.facts(sessions), progress)
+    flags = (f" --profile {profile}" if profile else "") + (f" --testbed {testbed}" if testbed else "")
+    show(text.summary_lines(summary, f"fab run {experiment}{flags}"))
+    if not summary.whole:
+        raise Exit(code=1)
+    return summary.folder
+
+
+CAMPAIGN_HELP = {"campaign": "its folder, experiment/campaign, or an experiment (default: the latest)"}
+
+
+@task(help=CAMPAIGN_HELP)
+@guarded
+def status(c: Connection, campaign: str = "") -> None:
+    """Show where a campaign stands, also while it runs."""
+    folder = CONTROLLER.campaign(campaign)
+    journal = folder / JOURNAL
+    state = fold(read_journal(journal) if journal.exists() else ())
+    show(text.status_lines(folder, read_plan(folder), state))
+
+
+@task(help=CAMPAIGN_HELP)
+@guarded
+def analyse(c: Connection, campaign: str = "") -> None:
+    """Measure a campaign's trials and draw its figures and tables (R)."""
+    _analyse(CONTROLLER.campaign(campaign))
+
+
+def _analyse(folder: Path) -> None:
+    with Show(Console()) as progress:
+        analyse_campaign(folder, CONTROLLER.root, progress)
+    show([f"figures and tables: {folder / 'bundle'}"])
+
+
+@task(help=CAMPAIGN_HELP)
+@guarded
+def report(c: Connection, campaign: str = "") -> None:
+    """Set a campaign's PDF bundle; the exit code says whether its expectations hold."""
+    _report(CONTROLLER.campaign(campaign))
+
+
+def _report(folder: Path) -> None:
+    with Show(Console()) as progress:
+        pdf = make_bundle(folder, progress)
+    verdicts = read_verdicts(folder)
+    counts = {verdict: verdicts.count(verdict) for verdict in ("reproduced", "differs", "no data")}
+    show([f"scorecard: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}", str(pdf)])
+    if exit_status(verdicts):
+        raise Exit(code=exit_status(verdicts))
+
+
+@task
+@guarded
+def demo(c: Connection) -> None:
+    """Start the lab, run experiments/demo.yaml, analyse it, set its PDF, stop the lab."""
+    folder = _run("demo", "", "")
+    _analyse(folder)
+    _report(folder)
+
+
+namespace = Collection(list_all, plan, check, run, status, analyse, report, demo)
+namespace.add_collection(Collection("lab", lab_up, lab_status, lab_shell, lab_down))

@@ -1,0 +1,132 @@
+"""Preflight: what a plan needs of each host against what the hosts have; nothing is changed anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from samovar.command import Catalogue, Recipe
+from samovar.command.scripts import TrialScripts
+from samovar.plan import Plan, Trial
+from samovar.runner.judge import LINUX_NAME
+from samovar.testbed import HostFacts
+
+FAR_CLOCK = "the clocks are set by hand or by chrony/ntpd before a campaign"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a host lacks or does differently; `stops` means that the trials cannot run."""
+
+    host: str
+    what: str
+    remedy: str
+    stops: bool
+    trials: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        many = f" ({len(self.trials)} trials)" if self.trials else ""
+        return f"{self.host}: {self.what}{many}; {self.remedy}"
+
+
+@dataclass
+class HostNeeds:
+    """What a plan asks of one host, each with the trials that ask it."""
+
+    programs: dict[str, list[str]] = field(default_factory=dict)
+    congestion_controls: dict[str, list[str]] = field(default_factory=dict)
+    qdiscs: dict[str, list[str]] = field(default_factory=dict)
+    ringed: dict[str, list[str]] = field(default_factory=dict)
+
+
+def host_needs(plan: Plan, catalogue: Catalogue) -> dict[str, HostNeeds]:
+    """Collect what a plan asks of each host, from the headers of the recipes that it uses."""
+    needs: dict[str, HostNeeds] = {}
+    for trial in plan.trials:
+        scripts = TrialScripts(trial, catalogue, "preflight")
+        for host in trial.resolved.hosts:
+            _add(needs.setdefault(host, HostNeeds()), trial, host, scripts)
+    return needs
+
+
+def _add(needs: HostNeeds, trial: Trial, host: str, scripts: TrialScripts) -> None:
+    plan = trial.resolved.hosts[host]
+    for recipe in _recipes(trial, host, scripts):
+        for program in recipe.header.needs:
+            needs.programs.setdefault(program, []).append(trial.id)
+    if plan.cc is not None:
+        needs.congestion_controls.setdefault(LINUX_NAME.get(plan.cc, plan.cc), []).append(trial.id)
+    if plan.txd is not None:
+        for interface in plan.interfaces:
+            needs.ringed.setdefault(interface, []).append(trial.id)
+    for qdisc in _qdiscs(trial, host, scripts):
+        needs.qdiscs.setdefault(qdisc, []).append(trial.id)
+
+
+def _recipes(trial: Trial, host: str, scripts: TrialScripts) -> Iterator[Recipe]:
+    os, catalogue = trial.resolved.hosts[host].os, scripts.catalogue
+    yield catalogue.recipe("step", "prelude", os)
+    yield catalogue.recipe("step", "sweep", os)
+    for setting in scripts.settings(host):
+        yield catalogue.recipe("setting", setting.recipe, os)
+    for process in scripts.processes(host):
+        yield catalogue.recipe("generator" if process.kind == "generator" else "logger", process.recipe, os)
+
+
+def _qdiscs(trial: Trial, host: str, scripts: TrialScripts) -> Iterator[str]:
+    path = trial.resolved.path
+    if path is None or path.router != host:
+        return
+    yield "tbf"
+    if path.rtt_s or path.loss:
+        yield "netem"
+    yield from scripts.catalogue.header("aqm", path.aqm, trial.resolved.hosts[host].os).modules
+
+
+def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozenset[str]]:
+    """Name the congestion controls and queue disciplines that a plan asks of any host's kernel."""
+    needs = host_needs(plan, catalogue).values()
+    return (
+        frozenset(name for need in needs for name in need.congestion_controls),
+        frozenset(name for need in needs for name in need.qdiscs),
+    )
+
+
+def examine(
+    plan: Plan, catalogue: Catalogue, facts: Mapping[str, HostFacts], clock_tolerance_s: float
+) -> Sequence[Finding]:
+    """List what each host lacks for a plan, what stops a trial first."""
+    found = [
+        finding
+        for host, needs in host_needs(plan, catalogue).items()
+        if host in facts
+        for finding in _examine(host, needs, facts[host], clock_tolerance_s)
+    ]
+    return sorted(found, key=lambda finding: not finding.stops)
+
+
+def _examine(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s: float) -> Iterator[Finding]:
+    offered = (
+        ("program", needs.programs, facts.tools),
+        ("congestion control", needs.congestion_controls, facts.cc_offered),
+        ("queue discipline", needs.qdiscs, facts.qdiscs),
+        ("transmit ring, so no txd, at", needs.ringed, facts.rings),
+    )
+    for what, asked, there in offered:
+        for name, trials in asked.items():
+            if name not in there:
+                known = f"known there: {', '.join(sorted(there)) or 'none'}"
+                yield Finding(host, f"no {what} {name}", known, True, tuple(trials))
+    if abs(facts.clock_offset_s) > clock_tolerance_s:
+        yield Finding(host, f"its clock is {facts.clock_offset_s:+.3f} s from this one's", FAR_CLOCK, False)
+
+
+def blocked_trials(findings: Iterable[Finding]) -> dict[str, list[str]]:
+    """Say for each trial that cannot run why not."""
+    blocked: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.stops:
+            for trial in finding.trials:
+                blocked.setdefault(trial, []).append(f"{finding.host}: {finding.what}")
+    return blocked
