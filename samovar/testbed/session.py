@@ -24,8 +24,9 @@ _Result = TypeVar("_Result")
 class Session:
     """One host, reached over one persistent connection.
 
-    Safe to use from several threads; scripts of one host run one at a time. A connection that was lost is
-    made anew by the next call, which first waits for what the lost one has left to end.
+    Safe to use from several threads; scripts of one host run one at a time. A connection that was lost is an
+    error once, in the call that notices, for whatever ran on the host was ended there. The next call connects
+    anew, and first waits for the host to finish that.
     """
 
     def __init__(self, target: Target, dialer: Dialer | None = None, record: Record = unrecorded) -> None:

@@ -1,7 +1,7 @@
 # The shell of samovar.testbed.shell, sent once per connection; POSIX sh only (dash, FreeBSD's sh).
 #
-# $d is this shell's own folder. Files in it: script, out, err: of the present run; group: the process group of the
-# script while it runs, else empty; on-loss: what to run when the controller is gone; ending: that is being done.
+# $d is this shell's own folder. Files in it: script, out.N, err.N: of the present run; group: the process group of
+# the script while it runs, else empty; on-loss: what to run when the controller is gone; ending: that is being done.
 # read and printf are built in: what they do costs no exec, the dear thing in a virtual lab.
 umask 077
 d=$(mktemp -d "/tmp/samovar-$samovar_host.XXXXXXXXXX") || exit 1
@@ -10,22 +10,30 @@ printf '%s\n' "$$" >"$d/pid"
 if command -v setsid >/dev/null; then
   samovar_own_group() { setsid /bin/sh "$1" & printf '%s\n' "$!" >"$2"; wait "$!"; }
 else
-  samovar_own_group() { /bin/sh -mc '/bin/sh "$1" & printf "%s\n" "$!" >"$2"; wait "$!"' sh "$1" "$2"; }
+  samovar_own_group() { /bin/sh -c 'set -m; /bin/sh "$1" & printf "%s\n" "$!" >"$2"; wait "$!"' sh "$1" "$2"; }
 fi
 samovar_uptime() { samovar_up=-; if [ -r /proc/uptime ]; then read -r samovar_up _ </proc/uptime; fi; }
-samovar_child() {
+samovar_child() { # MARK LIMIT_BYTES
+  samovar_out=$d/out.$samovar_number samovar_err=$d/err.$samovar_number
   samovar_uptime; samovar_from=$samovar_up
-  samovar_own_group "$d/script" "$d/group" </dev/null >"$d/out" 2>"$d/err"
+  samovar_own_group "$d/script" "$d/group" </dev/null >"$samovar_out" 2>"$samovar_err"
   samovar_code=$?
   : >"$d/group"
   samovar_uptime
   printf '\n%s %s %s %s\n' "$1" "$samovar_code" "$samovar_from" "$samovar_up"
-  if [ -s "$d/out" ]; then head -c "$2" "$d/out"; fi
+  if [ -s "$samovar_out" ]; then head -c "$2" "$samovar_out"; fi
   printf '%s' "$1"
-  if [ -s "$d/err" ]; then head -c "$2" "$d/err"; fi
+  if [ -s "$samovar_err" ]; then head -c "$2" "$samovar_err"; fi
   printf '%s' "$1"
+  : >"$samovar_out" 2>"$samovar_err"
 }
-samovar_run() { if [ -n "$samovar_pid" ]; then wait "$samovar_pid"; fi; samovar_child "$@" & samovar_pid=$!; }
+# Each script has files of its own for its outputs: what it leaves running may go on writing to them.
+samovar_run() { # MARK LIMIT_BYTES
+  if [ -n "$samovar_pid" ]; then wait "$samovar_pid"; fi
+  samovar_number=$((samovar_number + 1))
+  if [ "$samovar_number" -gt 100 ]; then rm -f "$d"/out.* "$d"/err.*; samovar_number=1; fi
+  samovar_child "$@" & samovar_pid=$!
+}
 samovar_unwritten() { printf '\n%s 74 - -\n%sno room for the script in /tmp\n%s' "$1" "$1" "$1"; }
 samovar_kill() {
   samovar_group=; read -r samovar_group <"$1/group"
@@ -66,7 +74,7 @@ samovar_others_end() {
     done
   done
 }
-samovar_pid=
+samovar_pid= samovar_number=0
 trap samovar_gone EXIT
 trap : HUP INT TERM
 exec 2>/dev/null

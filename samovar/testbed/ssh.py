@@ -15,7 +15,7 @@ from typing import Any
 import fabric
 import paramiko
 
-from samovar.errors import TestbedError
+from samovar.errors import SamovarError, TestbedError
 
 Dialer = Callable[[str, int], socket.socket]
 """Opens a TCP socket to (address, port) where the controller's own network does not lead there."""
@@ -164,7 +164,7 @@ def _connect_kwargs(target: Target, dialer: Dialer | None) -> dict[str, Any]:
 def _dial(target: Target, dialer: Dialer) -> socket.socket:
     try:
         return dialer(target.address, target.port)
-    except OSError as error:
+    except (OSError, SamovarError) as error:
         raise _explain(target, error) from error
 
 

@@ -30,11 +30,14 @@ MaxStartups 100
 Subsystem sftp internal-sftp
 """
 
+_TOOLS = ("cat", "grep", "head", "mktemp", "ps", "rm", "sleep")
+
 # As root: sshd wants /run/sshd, and refuses an account that is locked in /etc/shadow; the account's own shell
 # and its start-up files are not what is tested. All of it is seen in this mount namespace alone.
 _AS_ROOT = """\
 mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd &&
 mount --bind "$1/passwd" /etc/passwd && mount --bind "$1/shadow" /etc/shadow &&
+mount --bind "$2" "$(readlink -f /bin/sh)" &&
 exec /usr/sbin/sshd -D -e -f "$1/config"
 """
 
@@ -85,12 +88,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Sshd]:
-    """Run an sshd with everything it needs in a folder."""
+def running(folder: Path, shell: str = "/bin/sh", setsid: bool = True) -> Iterator[Sshd]:
+    """Run an sshd with all it needs in a folder; as root, with another /bin/sh or without setsid(1)."""
     port = free_port()
     _furnish(folder, port)
+    if not setsid:
+        _hide_setsid(folder)
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(_command(folder), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        process = subprocess.Popen(_command(folder, shell), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
         _await_port(port, process, folder / "log")
         yield Sshd(folder, port, process)
@@ -110,10 +115,19 @@ def _furnish(folder: Path, port: int) -> None:
     (folder / "passwd").write_text(accounts)
 
 
-def _command(folder: Path) -> list[str]:
+def _hide_setsid(folder: Path) -> None:
+    tools = folder / "bin"
+    tools.mkdir()
+    for tool in _TOOLS:
+        (tools / tool).symlink_to(str(shutil.which(tool)))
+    with (folder / "config").open("a") as config:
+        config.write(f"SetEnv PATH={tools}\n")
+
+
+def _command(folder: Path, shell: str) -> list[str]:
     if os.geteuid():
         return ["/usr/sbin/sshd", "-D", "-e", "-f", str(folder / "config")]
-    return ["unshare", "-m", "sh", "-c", _AS_ROOT, "sh", str(folder)]
+    return ["unshare", "-m", "sh", "-c", _AS_ROOT, "sh", str(folder), os.path.realpath(shell)]
 
 
 def _await_port(port: int, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -1,0 +1,620 @@
+"""Sessions against a real sshd: what comes back, what is refused, and what is left on the host."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from samovar.errors import DeadlineError, RemoteError, TestbedError
+from samovar.testbed import (
+    NOT_ENDED,
+    Completed,
+    HostsError,
+    Session,
+    Sessions,
+    UnreachableError,
+    Wanted,
+)
+from samovar.testbed.shell import OUTPUT_LIMIT_BYTES
+from tests.lab.sshd import Sshd, children, free_port, make_key, running
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    with running(tmp_path_factory.mktemp("sshd")) as server:
+        yield server
+
+
+@pytest.fixture
+def host() -> str:
+    """A name of its own, so that what a test leaves in /tmp can be told from everything else there."""
+    return f"test-{secrets.token_hex(6)}"
+
+
+@pytest.fixture
+def kept() -> list[Completed]:
+    return []
+
+
+@pytest.fixture
+def session(sshd: Sshd, host: str, kept: list[Completed]) -> Iterator[Session]:
+    fresh = Session(sshd.target(host), record=kept.append)
+    yield fresh
+    fresh.close()
+    await_that(lambda: not left_behind(host), f"nothing of {host} in /tmp")
+
+
+def run(session: Session, script: str, deadline_s: float = 30.0) -> Completed:
+    return session.run(script, step="test", deadline_s=deadline_s)
+
+
+def await_that(condition: Callable[[], object], what: str) -> None:
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until, f"waited in vain: {what}"
+        time.sleep(0.02)
+
+
+def left_behind(host: str) -> list[Path]:
+    return list(Path("/tmp").glob(f"samovar-{host}.*"))
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def pid_in(file: Path) -> int:
+    await_that(lambda: file.exists() and file.read_text().endswith("\n"), f"a pid in {file}")
+    return int(file.read_text())
+
+
+# --- what comes back
+# --------------------------------------------------------------------------------------------
+
+
+def test_both_outputs_and_the_exit_code_come_back_apart(session: Session) -> None:
+    done = session.run("echo out; echo err >&2; exit 3", step="set", deadline_s=30, check=False)
+    assert (done.stdout, done.stderr, done.exit_code, done.ending) == (b"out\n", b"err\n", 3, "exit")
+    assert (done.host, done.step) == (session.host, "set")
+
+
+def test_a_failed_script_raises_what_it_said(session: Session) -> None:
+    with pytest.raises(RemoteError, match=rf"{session.host}: set: exit code 4: no such qdisc") as caught:
+        session.run("echo no such qdisc >&2; exit 4", step="set", deadline_s=30)
+    assert caught.value.exit_code == 4
+
+
+def test_outputs_of_any_bytes_survive(session: Session, tmp_path: Path) -> None:
+    data = bytes(range(256)) * 4096 + b"\n\nno newline at the end"
+    (tmp_path / "data").write_bytes(data)
+    done = run(session, f"cat {tmp_path}/data; cat {tmp_path}/data {tmp_path}/data >&2")
+    assert done.stdout == data
+    assert done.stderr == data * 2
+
+
+def test_an_output_up_to_the_limit_comes_back_whole_and_a_larger_one_is_refused(
+    session: Session, kept: list[Completed]
+) -> None:
+    done = run(session, f"head -c {OUTPUT_LIMIT_BYTES} /dev/zero")
+    assert done.stdout == bytes(OUTPUT_LIMIT_BYTES)
+    with pytest.raises(TestbedError, match=f"too much output; accepted: {OUTPUT_LIMIT_BYTES} bytes"):
+        run(session, f"head -c {3 * OUTPUT_LIMIT_BYTES} /dev/zero >&2")
+    assert len(kept[-1].stderr) == OUTPUT_LIMIT_BYTES + 1
+    assert run(session, "echo fine").stdout == b"fine\n"
+
+
+def test_a_script_of_a_megabyte_runs(session: Session) -> None:
+    script = "".join(f"x{n}='{'y' * 80}'\n" for n in range(12000)) + 'echo "$x11999"\n'
+    assert len(script) > 1_000_000
+    assert run(session, script).stdout == b"y" * 80 + b"\n"
+
+
+HOSTILE = {
+    "ends a here-document": "cat <<EOF\nit's $((6 * 7)) `id`\nEOF\necho done",
+    "quotes of all kinds": """echo "it's" 'a "quoted" \\'"'"'word' \\\\ '$HOME' '`id`' '!!' '%s'""",
+    "reads its standard input": "cat; echo done; read x; echo done again",
+    "closes its outputs": "echo before; exec >&- 2>&-; echo after",
+    "exits early": "echo out; exit 0; echo not reached",
+    "sets traps and options": "set -eu; trap 'echo trapped' EXIT; false; echo not reached",
+    "redefines the shell's words": "read() { :; }; printf() { :; }; d=/; samovar_run() { :; }; echo words",
+    "writes like a frame": "printf '\\nsamovar-0123456789abcdef0123456789abcdef 0 1 2\\n'",
+    "has no newline at its end": "echo last",
+    "has carriage returns and other bytes": "echo '\r\n\t\x01\x7f ü €  \U0001f375'",
+    "is empty": "",
+    "is a comment": "# nothing",
+    "starts with a hyphen": "-n",
+    "ends in a backslash": "echo slash \\",
+    "kills itself": "kill -KILL $$",
+    "is not shell": "if then ((( ' fi",
+    "leaves a child that writes on": "(while sleep 0.01; do echo noise; done) & echo $!",
+}
+
+
+@pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_script_does_what_sh_would_do_with_it_and_the_next_one_is_not_touched(
+    session: Session, tmp_path: Path, script: str
+) -> None:
+    (tmp_path / "script").write_text(script, newline="")
+    with (tmp_path / "out").open("wb") as out:
+        alone = subprocess.run(
+            ["/bin/sh", tmp_path / "script"], stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False
+        )
+    done = session.run(script, step="test", deadline_s=30, check=False)
+    assert done.exit_code == (alone.returncode if alone.returncode >= 0 else 128 - alone.returncode)
+    if "noise" in script:
+        noisy = [int(done.stdout.split()[0]), int((tmp_path / "out").read_bytes().split()[0])]
+        assert run(session, "sleep 0.1; echo next").stdout == b"next\n"
+        run(session, f"kill {' '.join(map(str, noisy))}")
+    elif alone.returncode == 0:
+        assert done.stdout == (tmp_path / "out").read_bytes()
+    assert run(session, "echo next").stdout == b"next\n"
+
+
+def test_a_nul_byte_in_a_script_is_refused(session: Session) -> None:
+    with pytest.raises(TestbedError, match="a NUL byte cannot stand in a script"):
+        run(session, "echo \0")
+    assert run(session, "echo next").stdout == b"next\n"
+
+
+def test_scripts_share_nothing_but_the_host(session: Session) -> None:
+    run(session, "cd /usr; export LEFT=1; set -f; ulimit -n 10; umask 0")
+    done = run(session, 'echo "${LEFT-unset} $PWD $(umask) $-"')
+    assert "unset" in done.text
+    assert "/usr" not in done.text
+
+
+def test_every_run_is_recorded_with_its_script_times_and_ending(
+    session: Session, kept: list[Completed]
+) -> None:
+    before_s = time.time()
+    run(session, "sleep 0.2; echo out")
+    with pytest.raises(RemoteError):
+        run(session, "exit 9")
+    with pytest.raises(DeadlineError):
+        run(session, "echo begun; sleep 60", deadline_s=0.5)
+    assert [(done.ending, done.exit_code) for done in kept] == [
+        ("exit", 0),
+        ("exit", 9),
+        ("deadline", NOT_ENDED),
+    ]
+    first, _, last = kept
+    assert first.script == "sleep 0.2; echo out"
+    assert before_s <= first.t_start_s <= time.time()
+    assert first.seconds >= 0.2
+    assert first.host_seconds is not None
+    assert first.host_seconds >= 0.19
+    assert last.stdout == b"begun\n", "what it wrote before it was ended is evidence"
+
+
+# --- deadlines
+# ----------------------------------------------------------------------------------------------------
+
+
+def test_a_deadline_ends_the_scripts_processes_and_only_those(session: Session, tmp_path: Path) -> None:
+    run(session, f"sleep 600 & echo $! >{tmp_path}/earlier")
+    with pytest.raises(DeadlineError, match=f"{session.host}: test: no answer within 1 s"):
+        run(
+            session,
+            f"sleep 600 & echo $! >{tmp_path}/child; echo $$ >{tmp_path}/own; sleep 600",
+            deadline_s=1,
+        )
+    await_that(lambda: not alive(pid_in(tmp_path / "child")), "the child is gone")
+    await_that(lambda: not alive(pid_in(tmp_path / "own")), "the script is gone")
+    earlier = pid_in(tmp_path / "earlier")
+    assert alive(earlier)
+    assert run(session, f"kill {earlier}; echo usable").stdout == b"usable\n"
+
+
+def test_a_script_that_ignores_signals_is_ended_too(session: Session, tmp_path: Path) -> None:
+    with pytest.raises(DeadlineError):
+        run(
+            session,
+            f"trap '' HUP INT TERM; echo $$ >{tmp_path}/own; while :; do sleep 1; done",
+            deadline_s=0.5,
+        )
+    await_that(lambda: not alive(pid_in(tmp_path / "own")), "the script is gone")
+    assert run(session, "echo usable").stdout == b"usable\n"
+
+
+def test_a_host_that_stands_still_misses_the_deadline_and_is_used_again_when_it_goes_on(
+    sshd: Sshd, host: str, kept: list[Completed], tmp_path: Path
+) -> None:
+    session = Session(sshd.target(host), record=kept.append)
+    shell = shell_of(session)
+    os.kill(shell, signal.SIGSTOP)
+    with pytest.raises(DeadlineError):
+        run(session, "echo never", deadline_s=0.5)
+    assert kept[-1].ending == "deadline"
+    assert run(session, "echo again").stdout == b"again\n"
+    await_that(lambda: not alive(shell), "the shell that stood still is gone")
+    session.close()
+    await_that(lambda: not left_behind(host), "nothing in /tmp")
+
+
+# --- losses
+# -------------------------------------------------------------------------------------------------------
+
+
+def shell_of(session: Session) -> int:
+    """The process of a session's one shell."""
+    session.open()
+    (folder,) = left_behind(session.host)
+    return int((folder / "pid").read_text())
+
+
+def serving(sshd: Sshd, session: Session) -> int:
+    """The sshd process that serves a session: an ancestor of its shell."""
+    pid = shell_of(session)
+    connections = sshd.connection_pids()
+    while pid not in connections:
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return pid
+
+
+def test_a_connection_that_breaks_ends_the_script_runs_the_clean_up_and_is_made_anew(
+    sshd: Sshd, session: Session, kept: list[Completed], tmp_path: Path
+) -> None:
+    session.set_on_loss(f"sleep 0.5; echo cleaned >>{tmp_path}/cleaned")
+    connection = serving(sshd, session)
+    run(session, f"(while [ ! -e {tmp_path}/own ]; do sleep 0.05; done; kill -KILL {connection}) & :")
+    with pytest.raises(TestbedError, match=rf"{session.host}: test: the connection was lost"):
+        run(session, f"echo $$ >{tmp_path}/own; sleep 600")
+    assert (kept[-1].ending, kept[-1].exit_code) == ("lost", NOT_ENDED)
+    done = run(session, f"cat {tmp_path}/cleaned")
+    assert done.stdout == b"cleaned\n", "what the lost shell had to do is done before the next script"
+    assert not alive(pid_in(tmp_path / "own"))
+
+
+def test_a_clean_up_is_kept_over_a_new_connection(sshd: Sshd, session: Session, tmp_path: Path) -> None:
+    session.set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
+    for count in (1, 2):
+        os.kill(serving(sshd, session), signal.SIGKILL)
+        await_that(lambda: lines_of(tmp_path / "cleaned"), f"clean-up {count}")
+        (tmp_path / "cleaned").unlink()
+        with pytest.raises(TestbedError, match="the connection was lost"):  # said once, and then made anew
+            run(session, "echo not run")
+        assert run(session, "echo again").stdout == b"again\n"
+
+
+def lines_of(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
+
+
+class Relay:
+    """The control network: carries bytes to sshd until it is cut, of which neither end is told."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._standing: set[socket.socket] = set()
+        self._held: list[socket.socket] = []
+
+    def dial(self, address: str, port: int) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        far = socket.create_connection(("127.0.0.1", self._port))
+        self._held += [theirs, far]
+        self._standing |= {theirs, far}
+        for source, sink in ((theirs, far), (far, theirs)):
+            threading.Thread(target=self._carry, args=(source, sink), daemon=True).start()
+        return ours
+
+    def cut(self) -> None:
+        self._standing.clear()
+
+    def close(self) -> None:
+        for end in self._held:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if source in self._standing:
+                    sink.sendall(data)
+            if source in self._standing:
+                sink.shutdown(socket.SHUT_WR)
+
+
+def test_a_lost_shell_that_does_not_know_it_is_succeeded(sshd: Sshd, host: str, tmp_path: Path) -> None:
+    """As after a cut of the control network: the host still holds the old connection open."""
+    relay = Relay(sshd.port)
+    session = Session(replace(sshd.target(host)), dialer=relay.dial)
+    session.set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
+    old = shell_of(session)
+    relay.cut()
+    with pytest.raises(DeadlineError):
+        run(session, "echo never", deadline_s=0.5)
+    assert alive(old), "the host has not noticed"
+    assert run(session, "echo again").stdout == b"again\n"
+    assert lines_of(tmp_path / "cleaned") == ["cleaned"]
+    assert not alive(old)
+    session.close()
+    relay.close()
+    await_that(lambda: not left_behind(host), "nothing in /tmp")
+
+
+CONTROLLER = """
+import sys
+from pathlib import Path
+from samovar.testbed import Session, Target
+folder, port, user, host = sys.argv[1:]
+files = Path(folder)
+session = Session(Target(host, "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts"))
+session.set_on_loss(sys.stdin.read())
+session.run(f"sleep 600 & echo $! >{folder}/{host}.left", step="start", deadline_s=30)
+session.run(f"echo $$ >{folder}/{host}.own; sleep 600", step="traffic", deadline_s=900)
+"""
+
+
+def test_a_killed_controller_leaves_nothing_running(sshd: Sshd, host: str, tmp_path: Path) -> None:
+    folder = sshd.folder
+    clean_up = f"kill $(cat {folder}/{host}.left); echo cleaned >{tmp_path}/cleaned"
+    arguments = [str(folder), str(sshd.port), sshd.target().user, host]
+    controller = subprocess.Popen(
+        [sys.executable, "-c", CONTROLLER, *arguments], stdin=subprocess.PIPE, cwd=REPOSITORY, text=True
+    )
+    assert controller.stdin
+    controller.stdin.write(clean_up)
+    controller.stdin.close()
+    own, left = pid_in(folder / f"{host}.own"), pid_in(folder / f"{host}.left")
+    assert alive(own)
+    assert alive(left)
+    controller.kill()
+    controller.wait()
+    await_that(lambda: lines_of(tmp_path / "cleaned") == ["cleaned"], "the clean-up")
+    await_that(lambda: not alive(own) and not alive(left), "no process left")
+    await_that(lambda: not left_behind(host), "nothing in /tmp")
+
+
+def test_a_clean_up_outlives_the_hang_up_of_its_session(sshd: Sshd, host: str, tmp_path: Path) -> None:
+    session = Session(sshd.target(host))
+    session.set_on_loss(f"echo $$ >{tmp_path}/begun; sleep 0.5; echo cleaned >{tmp_path}/cleaned")
+    shell = shell_of(session)
+    os.kill(shell, signal.SIGHUP)
+    os.kill(serving(sshd, session), signal.SIGKILL)
+    begun = pid_in(tmp_path / "begun")
+    for pid in (shell, begun):
+        os.kill(pid, signal.SIGHUP)
+    await_that(lambda: lines_of(tmp_path / "cleaned") == ["cleaned"], "the clean-up")
+    await_that(lambda: not left_behind(host), "nothing in /tmp")
+
+
+def test_good_bye_and_a_clean_up_taken_back_run_nothing(sshd: Sshd, host: str, tmp_path: Path) -> None:
+    session = Session(sshd.target(host))
+    session.set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
+    session.close()
+    session.set_on_loss(None)
+    os.kill(serving(sshd, session), signal.SIGKILL)
+    await_that(lambda: not left_behind(host), "nothing in /tmp")
+    assert lines_of(tmp_path / "cleaned") == []
+
+
+# --- refusals
+# -----------------------------------------------------------------------------------------------------
+
+
+def refusal(session: Session) -> str:
+    with pytest.raises(TestbedError) as caught:
+        session.open()
+    return str(caught.value)
+
+
+def test_another_host_key_than_the_known_one_is_refused_with_file_and_line(
+    sshd: Sshd, tmp_path: Path
+) -> None:
+    other = make_key(tmp_path / "other_host_key").with_suffix(".pub").read_text()
+    known = tmp_path / "known_hosts"
+    known.write_text(f"# the lab\n[127.0.0.1]:{sshd.port} {other}")
+    said = refusal(Session(replace(sshd.target("src"), known_hosts=known)))
+    assert said.startswith(
+        f"src: {sshd.target().user}@127.0.0.1:{sshd.port}: the host key is not the known one"
+    )
+    assert f"but {known}:2 has ssh-ed25519 SHA256:" in said
+
+
+def test_an_unknown_host_key_is_refused_and_not_remembered(sshd: Sshd, tmp_path: Path) -> None:
+    known = tmp_path / "known_hosts"
+    known.write_text("")
+    said = refusal(Session(replace(sshd.target("src"), known_hosts=known)))
+    fingerprint = subprocess.run(
+        ["ssh-keygen", "-lf", sshd.folder / "host_key"], capture_output=True, text=True, check=True
+    ).stdout.split()[1]
+    assert f"src: its host key is not known (ssh-ed25519 {fingerprint})" in said
+    assert known.read_text() == ""
+
+
+def test_a_refused_key_is_named(sshd: Sshd) -> None:
+    stranger = sshd.stranger()
+    assert f"authentication refused; keys offered: {stranger.key}" in refusal(Session(stranger))
+
+
+def test_a_missing_or_encrypted_key_or_a_missing_known_hosts_is_named(sshd: Sshd, tmp_path: Path) -> None:
+    gone, encrypted = tmp_path / "gone", tmp_path / "encrypted"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", encrypted], check=True)
+    assert f"no key file {gone}" in refusal(Session(replace(sshd.target(), key=gone)))
+    assert f"{encrypted} is encrypted" in refusal(Session(replace(sshd.target(), key=encrypted)))
+    assert f"no list of host keys: {gone}" in refusal(Session(replace(sshd.target(), known_hosts=gone)))
+
+
+def test_a_host_that_does_not_answer_is_named_with_a_hint(sshd: Sshd) -> None:
+    hint = "is the lab up? `fab lab.up`"
+    port = free_port()
+    nobody = replace(sshd.target("src"), port=port, hint=hint)
+    said = refusal(Session(nobody))
+    assert said.startswith(f"src: no answer at 127.0.0.1:{port} within 5 s")
+    assert said.endswith(f"; {hint}")
+
+
+def test_a_host_that_accepts_and_says_nothing_is_given_up_in_time(sshd: Sshd) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        target = replace(sshd.target("src"), port=mute.getsockname()[1], connect_timeout_s=0.5)
+        with pytest.raises(UnreachableError, match=r"src: no answer at 127.0.0.1:\d+ within 0.5 s"):
+            Session(target).open()
+
+
+def test_a_name_that_does_not_resolve_is_said_to_be_so(sshd: Sshd) -> None:
+    assert "no such name" in refusal(Session(replace(sshd.target("src"), address="no-such-host.invalid")))
+
+
+def test_no_secret_is_kept_with_a_run(session: Session, sshd: Sshd, kept: list[Completed]) -> None:
+    run(session, "env; ps -eo args; ls /tmp")
+    secret = (sshd.folder / "user_key").read_text().splitlines()[1]
+    assert secret not in repr(kept)
+
+
+# --- files
+# --------------------------------------------------------------------------------------------------------
+
+
+def wanted(data: bytes, remote: Path, local: Path) -> Wanted:
+    remote.write_bytes(data)
+    return Wanted(str(remote), local, hashlib.sha256(data).hexdigest(), len(data))
+
+
+def test_fetched_files_are_what_the_host_has(session: Session, tmp_path: Path) -> None:
+    contents = [b"", b"small\n", os.urandom(5_000_000), os.urandom(32768)]
+    files = [
+        wanted(data, tmp_path / f"remote-{n}", tmp_path / "trial" / "traces" / f"{n}.gz")
+        for n, data in enumerate(contents)
+    ]
+    session.fetch_all(files)
+    assert [file.local.read_bytes() for file in files] == contents
+    assert {path.name for path in (tmp_path / "trial" / "traces").iterdir()} == {
+        "0.gz",
+        "1.gz",
+        "2.gz",
+        "3.gz",
+    }
+
+
+@pytest.mark.parametrize("change", ["a bit", "shorter", "longer"])
+def test_a_file_that_is_not_what_the_host_said_is_refused(
+    session: Session, tmp_path: Path, change: str
+) -> None:
+    data = os.urandom(200_000)
+    file = wanted(data, tmp_path / "remote", tmp_path / "trial" / "local")
+    changed = {"a bit": data[:-1] + bytes([data[-1] ^ 1]), "shorter": data[:-1], "longer": data + b"x"}
+    (tmp_path / "remote").write_bytes(changed[change])
+    with pytest.raises(TestbedError, match=r"remote: arrived as \d+ bytes with SHA-256"):
+        session.fetch_all([file])
+    assert list((tmp_path / "trial").iterdir()) == []
+    assert run(session, "echo usable").stdout == b"usable\n"
+
+
+def test_a_file_that_is_not_there_is_named(session: Session, tmp_path: Path) -> None:
+    with pytest.raises(
+        TestbedError, match=rf"{session.host}: {tmp_path}/gone: cannot be copied.*No such file"
+    ):
+        session.fetch(f"{tmp_path}/gone", tmp_path / "local", sha256="0" * 64, size_bytes=1)
+    assert not (tmp_path / "local").exists()
+
+
+def test_a_host_that_stands_still_in_a_transfer_misses_the_deadline(
+    sshd: Sshd, session: Session, tmp_path: Path
+) -> None:
+    file = wanted(os.urandom(100_000), tmp_path / "remote", tmp_path / "local")
+    session.fetch_all([file])
+    connection = serving(sshd, session)
+    os.kill(connection, signal.SIGSTOP)
+    for child in children(connection):
+        os.kill(child, signal.SIGSTOP)
+    with pytest.raises(DeadlineError, match=f"{session.host}: fetch: no answer within 0.5 s"):
+        session.fetch_all([replace(file, local=tmp_path / "again")], deadline_s=0.5)
+    for child in children(connection):
+        os.kill(child, signal.SIGCONT)
+    os.kill(connection, signal.SIGCONT)
+    assert not (tmp_path / "again").exists()
+    session.fetch_all([replace(file, local=tmp_path / "again")])
+
+
+def test_a_put_file_is_there_with_its_mode(session: Session, tmp_path: Path) -> None:
+    session.put(b"#!/bin/sh\necho put\n", f"{tmp_path}/tool", 0o750)
+    assert (tmp_path / "tool").stat().st_mode & 0o777 == 0o750
+    assert run(session, f"{tmp_path}/tool").stdout == b"put\n"
+    with pytest.raises(TestbedError, match=rf"{session.host}: {tmp_path}/gone/tool: cannot be written"):
+        session.put(b"", f"{tmp_path}/gone/tool")
+
+
+# --- all hosts
+# ----------------------------------------------------------------------------------------------------
+
+
+def test_hosts_work_at_the_same_time(sshd: Sshd, host: str, tmp_path: Path) -> None:
+    targets = [sshd.target(f"{host}-{n}") for n in range(3)]
+    meet = f"cd {tmp_path}; : >met-$$; until [ $(ls | grep -c met) = 3 ]; do sleep 0.05; done; echo $$"
+    with Sessions(targets) as sessions:
+        done = sessions.map(lambda session: run(session, meet).text)
+        assert list(done) == [target.host for target in targets]
+        assert len(set(done.values())) == 3
+        assert list(sessions.map(lambda session: session.host, hosts=[f"{host}-1"])) == [f"{host}-1"]
+    await_that(lambda: not left_behind(f"{host}-*"), "nothing in /tmp")
+
+
+def test_what_fails_on_each_host_is_reported_for_each(sshd: Sshd, host: str) -> None:
+    def fail(session: Session) -> None:
+        if session.host != f"{host}-1":
+            run(session, f"echo {session.host} says no; exit 5")
+
+    with Sessions(sshd.target(f"{host}-{n}") for n in range(3)) as sessions:
+        with pytest.raises(HostsError) as caught:
+            sessions.map(fail)
+        assert list(caught.value.errors) == [f"{host}-0", f"{host}-2"]
+        assert all(f"{host}-{n} says no" in str(caught.value) for n in (0, 2))
+        with pytest.raises(RemoteError, match=f"{host}-0: test"):
+            sessions.map(fail, hosts=[f"{host}-0", f"{host}-1"])
+
+
+def test_one_host_that_cannot_be_reached_leaves_no_connection_to_the_others(sshd: Sshd, host: str) -> None:
+    before = sshd.connection_pids()
+    with pytest.raises(UnreachableError, match="far: no answer"):  # noqa: SIM117 - entering is what fails
+        with Sessions([sshd.target(host), replace(sshd.target("far"), port=free_port())]):
+            pytest.fail("entered")
+    await_that(lambda: set(sshd.connection_pids()) <= set(before), "no connection left")
+    assert not left_behind(host)
+
+
+def test_a_host_that_the_testbed_does_not_have_is_said_to_be_so(sshd: Sshd) -> None:
+    with pytest.raises(TestbedError, match="scr: no such host; accepted: src, dst"):
+        Sessions([sshd.target("src"), sshd.target("dst")])["scr"]
+
+
+# --- other hosts
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="puts another /bin/sh into a mount namespace")
+def test_a_deadline_holds_where_the_shell_itself_makes_the_process_group(
+    tmp_path: Path, host: str, kept: list[Completed]
+) -> None:
+    """As on FreeBSD: no setsid(1), but an sh that has job control without a terminal, as bash has."""
+    with running(tmp_path, shell="/bin/bash", setsid=False) as other:
+        session = Session(other.target(host), record=kept.append)
+        assert run(session, "command -v setsid || echo $BASH_VERSION").text[0].isdigit()
+        with pytest.raises(DeadlineError):
+            run(session, f"sleep 600 & echo $! >{tmp_path}/child; echo $$ >{tmp_path}/own; sleep 600", 1)
+        await_that(lambda: not alive(pid_in(tmp_path / "child")), "the child is gone")
+        await_that(lambda: not alive(pid_in(tmp_path / "own")), "the script is gone")
+        assert run(session, "echo usable").stdout == b"usable\n"
+        assert kept[-1].host_seconds is not None
+        session.set_on_loss(f"echo cleaned >{tmp_path}/cleaned")
+        os.kill(serving(other, session), signal.SIGKILL)
+        await_that(lambda: lines_of(tmp_path / "cleaned") == ["cleaned"], "the clean-up")
+        await_that(lambda: not left_behind(host), "nothing in /tmp")
