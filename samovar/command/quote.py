@@ -38,8 +38,8 @@ def quote(value: object) -> str:
 def window_floor(size_bytes: int) -> int:
     """Round a window down to what the TCP window scale it needs can express.
 
-    Linux rounds the advertised window *up* to a multiple of 2**scale (tcp_output.c,
-    __tcp_select_window), with scale = ilog2(window) - 15; a clamp already on that grid is therefore never exceeded on the wire.
+    Linux rounds the advertised window *up* to a multiple of 2**scale (tcp_output.c, __tcp_select_window),
+    with scale = ilog2(window) - 15; a clamp that is on that grid is therefore never exceeded on the wire.
     """
     scale = max(0, size_bytes.bit_length() - 16)
     return size_bytes >> scale << scale

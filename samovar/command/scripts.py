@@ -58,10 +58,15 @@ class TrialScripts:
         return tuple(line.strip() for line in text.splitlines() if line.strip())
 
     def restore(self, host: str, was: Mapping[str, str]) -> str:
-        """Put back the state that `read` printed, last change first, then print it again."""
+        """Put back the state that `read` printed, last change first, then print it again.
+
+        Samplers and servers are told to end first: they would only compete with what follows. Captures go on, so
+        that the last packets of the traffic still reach them.
+        """
+        halts = (f"halt {process.name}\n" for process in self.processes(host) if process.kind != "capture")
         changes = [self._setting(host, s, "restore", {"was": was}) for s in reversed(self.settings(host))]
         reads = [self._setting(host, s, "read") for s in self.settings(host)]
-        return self._script(host, (*changes, *reads))
+        return self._script(host, (*halts, *changes, *reads))
 
     def on_loss(self, host: str, was: Mapping[str, str]) -> str:
         """End what runs and restore the state: what a host does when its controller is gone."""

@@ -60,7 +60,7 @@ def bottleneck_values(
         "to_interface": path.to_interface,
         "rate_bps": path.rate_bps,
         "rate_text": tc_rate(path.rate_bps),
-        # A millisecond of line rate lets a timer come late without losing rate; as a queue it is too short to matter.
+        # A millisecond of line rate lets a timer come late without losing rate, and hardly counts as a queue.
         "burst_bytes": max(2 * frame_bytes, path.rate_bps // 8 // 1000),
         "rtt_us": round(path.rtt_s * 1e6),
         "loss_percent": path.loss * 100,

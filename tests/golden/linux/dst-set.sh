@@ -2,7 +2,7 @@ set -u
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export SAMOVAR_CAMPAIGN=full-20260101-000000
 dir=/tmp/samovar/full-20260101-000000/newreno-9999KB-600-r1-abc123
-mkdir -p "$dir" || exit 70
+[ -d "$dir" ] || mkdir -p "$dir" || exit 70
 cd "$dir" || exit 70
 
 fail() { printf '%s\n' "$*" >&2; exit 1; }

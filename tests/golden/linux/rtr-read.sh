@@ -2,7 +2,7 @@ set -u
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export SAMOVAR_CAMPAIGN=full-20260101-000000
 dir=/tmp/samovar/full-20260101-000000/newreno-9999KB-600-r1-abc123
-mkdir -p "$dir" || exit 70
+[ -d "$dir" ] || mkdir -p "$dir" || exit 70
 cd "$dir" || exit 70
 
 fail() { printf '%s\n' "$*" >&2; exit 1; }
@@ -84,11 +84,10 @@ ethtool -k eth2 | while read -r feature value _; do
 done
 read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
 read -r value </sys/class/net/eth2/mtu && echo mtu.eth2"=$value"
-for device in eth2 eth1; do
-  tc qdisc show dev "$device" | while read -r _ kind handle rest; do
-    rest=${rest#root } rest=${rest#refcnt * } rest=${rest#parent * }
-    echo "qdisc.$device.$handle=$kind $rest"
-  done
+tc qdisc show | while read -r _ kind handle _ device rest; do
+  case $device in eth2 | eth1) ;; *) continue ;; esac
+  rest=${rest#root } rest=${rest#refcnt * } rest=${rest#parent * }
+  echo "qdisc.$device.$handle=$kind $rest"
 done
 if [ -e /sys/class/net/sv-in ]; then echo "device.sv-in=present"; else echo "device.sv-in=absent"; fi
 exit 0
