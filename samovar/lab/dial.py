@@ -35,6 +35,8 @@ def connect_inside(access: Access, address: str, port: int, deadline_s: float) -
     Raises LabError when the lab is gone or nothing answers. The socket stays in the lab's namespace,
     whatever process holds it.
     """
+    if not access.process.is_running:
+        raise LabError(f"lab {access.testbed}: has ended; accepted after it has been started: fab lab.up")
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:

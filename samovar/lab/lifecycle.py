@@ -15,7 +15,7 @@ from samovar.events import Emit, Event
 from samovar.lab import allowed
 from samovar.lab.access import RECORD, Access, read_record, write_record
 from samovar.lab.boot_files import Boot, write_boot_folder
-from samovar.lab.kernel import Needs, choose_kernel, needs_user_namespace, require_programs
+from samovar.lab.kernel import Needs, choose_kernel, machine_lacks, needs_user_namespace, require_programs
 from samovar.lab.keys import CLIENT_KEY, KNOWN_HOSTS, make_keys
 from samovar.lab.outer import end_process, launched, wait_until_ready
 from samovar.lab.topology import Topology, read_topology
@@ -32,7 +32,7 @@ def up(testbed: Testbed, state_folder: Path, needs: Needs, emit: Emit) -> Access
     with _locked(state_folder) as folder:
         record = read_record(folder)
         if record is not None and record.process.is_running:
-            return _same_lab(record, fingerprint, emit)
+            return _same_lab(folder, record, fingerprint, needs, emit)
         _forget(folder, record)
         boot = _plan_boot(testbed, topology, needs)
         values = {"testbed": testbed.name, "kernel": boot.kernel, "hosts": len(topology.nodes)}
@@ -96,11 +96,17 @@ def _plan_boot(testbed: Testbed, topology: Topology, needs: Needs) -> Boot:
     )
 
 
-def _same_lab(record: Access, fingerprint: str, emit: Emit) -> Access:
+def _same_lab(folder: Path, record: Access, fingerprint: str, needs: Needs, emit: Emit) -> Access:
+    """Return a lab that runs already, if it is the one asked for."""
     if record.fingerprint != fingerprint:
         what = "runs from another version of the testbed file"
         raise LabError(f"lab {record.testbed}: {what}; accepted after it has been stopped: fab lab.down")
-    emit(Event("lab-running", {"testbed": record.testbed, "kernel": record.kernel}))
+    lacking = machine_lacks(needs) if record.kernel == "native" else []
+    if lacking:
+        what = f"runs on the machine's own kernel, which lacks {', '.join(lacking)}"
+        raise LabError(f"lab {record.testbed}: {what}; accepted after it has been stopped: fab lab.down")
+    # Whoever started it may have been killed before its hosts answered.
+    wait_until_ready(folder, record, emit)
     return record
 
 
