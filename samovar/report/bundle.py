@@ -7,12 +7,12 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from samovar.definition.load import read_experiment
 from samovar.events import Emit, Event
 from samovar.report import crate
 from samovar.report.campaign import Campaign, Json, campaign_time_s, read_any_json, read_campaign
 from samovar.report.document import analyse_command, compose, rerun
 from samovar.report.exhibits import require_analysis, sha256
-from samovar.report.expectations import expectations
 from samovar.report.scorecard import VERDICTS, Result, score
 from samovar.report.summary import read_summary
 from samovar.report.typeset import typeset
@@ -54,7 +54,7 @@ def make_bundle(campaign_folder: Path, emit: Emit, *, licence: str | None = None
     """
     campaign = read_campaign(campaign_folder)
     require_analysis(campaign, analyse_command(campaign))
-    expected = expectations(campaign.folder / "experiment.yaml")
+    expected = read_experiment(campaign.folder / "experiment.yaml").expect
     results = score(expected, read_summary(campaign.folder / TABLES[0]))
     copy_inputs(campaign)
     document = compose(campaign, results)

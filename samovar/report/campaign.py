@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from samovar.definition.yamltext import plain, read_yaml
 from samovar.errors import ReportError
+from samovar.journal import CampaignState, Entry, fold, read_journal
 
 Json = dict[str, Any]
 
@@ -25,7 +26,8 @@ class Campaign:
 
     folder: Path
     plan: Json
-    journal: tuple[Json, ...]
+    journal: tuple[Entry, ...]
+    state: CampaignState
     provenance: Json
     testbed: Json
     manifests: Mapping[str, Json]
@@ -53,12 +55,12 @@ class Campaign:
     @property
     def finished(self) -> bool:
         """Whether the last start or resumption of the campaign came to its end."""
-        marks = [event["event"] for event in self.journal if event["event"] in (*STARTS, "campaign-finished")]
+        marks = [entry.event for entry in self.journal if entry.event in (*STARTS, "campaign-finished")]
         return marks[-1:] == ["campaign-finished"]
 
 
 def read_campaign(folder: Path) -> Campaign:
-    """Read a campaign folder; raises ReportError where it is not what a campaign leaves."""
+    """Read a campaign folder; raises ReportError or CampaignError where it is not what a campaign leaves."""
     folder = folder.resolve()
     if not (folder / "plan.json").is_file():
         raise ReportError(f"{folder}: no plan.json; a campaign folder is results/<experiment>/<campaign>")
@@ -66,10 +68,12 @@ def read_campaign(folder: Path) -> Campaign:
     absent = {"experiment", "trials"} - set(plan)
     if absent:
         raise ReportError(f"{folder / 'plan.json'}: no {', '.join(sorted(absent))}; a plan has both")
+    journal = read_journal(folder / "journal.jsonl")
     return Campaign(
         folder=folder,
         plan=plan,
-        journal=read_journal(folder / "journal.jsonl"),
+        journal=tuple(journal),
+        state=fold(journal),
         provenance=read_json(folder / "provenance.json", optional=True),
         testbed=read_testbed(folder / "testbed.yaml"),
         manifests=read_manifests(folder, [str(trial["id"]) for trial in plan["trials"]]),
@@ -94,23 +98,6 @@ def read_any_json(file: Path) -> Any:
         raise ReportError(f"{file}: no such file") from error
     except (ValueError, OSError) as error:
         raise ReportError(f"{file}: {error}; JSON was expected") from error
-
-
-def read_journal(file: Path) -> tuple[Json, ...]:
-    """Read the journal's whole lines; one that a crash has torn tells nothing."""
-    if not file.exists():
-        return ()
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    return tuple(event for line in lines for event in parse(line))
-
-
-def parse(line: str) -> list[Json]:
-    """Return the event of a journal line, or nothing where the line is torn."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return []
-    return [event] if isinstance(event, dict) and "event" in event else []
 
 
 def read_testbed(file: Path) -> Json:
@@ -138,19 +125,14 @@ def standing(campaign: Campaign, trial: str) -> str:
     if manifest is not None:
         outcome = str(manifest.get("outcome", COMPLETED))
         return str(manifest.get("verdict") or "valid") if outcome == COMPLETED else outcome
-    ends = last_ends(campaign).get(trial)
-    return str(ends["outcome"]) if ends and ends.get("outcome") not in (None, COMPLETED) else NOT_RUN
-
-
-def last_ends(campaign: Campaign) -> dict[str, Json]:
-    """Return the last trial-finished event of each trial."""
-    return {str(event.get("id")): event for event in campaign.journal if event["event"] == "trial-finished"}
+    told = campaign.state.trials.get(trial)
+    return told.standing if told is not None and told.standing in ("failed", "interrupted") else NOT_RUN
 
 
 def campaign_time_s(campaign: Campaign) -> float:
     """Return when the campaign began, epoch seconds: from its journal, else its name, else its trials."""
-    if campaign.journal and "t_s" in campaign.journal[0]:
-        return float(campaign.journal[0]["t_s"])
+    if campaign.journal:
+        return campaign.journal[0].t_s
     stamp = re.search(r"(\d{8}-\d{6})$", campaign.name)
     if stamp:
         return datetime.strptime(stamp[1], "%Y%m%d-%H%M%S").replace(tzinfo=UTC).timestamp()
@@ -160,6 +142,5 @@ def campaign_time_s(campaign: Campaign) -> float:
 
 def campaign_end_s(campaign: Campaign) -> float:
     """Return when the campaign's last event happened, epoch seconds."""
-    times = [float(event["t_s"]) for event in campaign.journal if "t_s" in event]
     ends = [float(one["t_end_s"]) for one in campaign.manifests.values() if one.get("t_end_s") is not None]
-    return max([campaign_time_s(campaign), *times, *ends])
+    return max([campaign_time_s(campaign), campaign.state.t_last_s, *ends])

@@ -39,7 +39,6 @@ def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
         "provenance": provenance(campaign, analysis),
         "software": software(analysis),
         "data": exhibits.data_index(campaign.bundle, [*figures, *tables]),
-        "again": "From the campaign’s folder, in a checkout of samovar at the revision above:",
         "regenerate": regenerate(campaign),
         "commands": commands(campaign),
     }
@@ -52,8 +51,8 @@ def path_captions(campaign: Campaign) -> Json:
     where = f"{bottleneck['router']}, egress of {bottleneck['to']}" if bottleneck else ""
     return {
         "callout": f"queue at {where}: {settings}" if settings else f"queue at {where}",
-        "path-caption": "The path. Lines are links with their interfaces and addresses"
-        + (f"; the bottleneck’s queue is at {where}." if where else "."),
+        "path-caption": "The path: hosts, links with their interfaces and addresses"
+        + (f", and the bottleneck’s queue at {where}." if where else "."),
     }
 
 
@@ -61,10 +60,17 @@ def scorecard(results: Sequence[Result]) -> Json:
     """Return the scorecard's lines, its counts and the sentence that sums it up."""
     counts = {word: sum(1 for one in results if one.verdict == word) for word in VERDICTS}
     return {
-        "lines": [{**one.as_json(), "about": about(one)} for one in results],
+        "lines": [line(one) for one in results],
         "counts": [{"verdict": word, "amount": amount} for word, amount in counts.items() if amount],
         "headline": f"{counts[REPRODUCED]} of {len(results)} expectations reproduced",
     }
+
+
+def line(result: Result) -> Json:
+    """Return one line: the observed value apart from its sample, and at a glance without its interval."""
+    value, _, sample = result.observed.partition(" (")
+    words = {"value": value, "sample": sample.removesuffix(")"), "glance": value.partition(" [")[0]}
+    return {**result.as_json(), "about": about(result), **words}
 
 
 def about(result: Result) -> str:

@@ -56,7 +56,7 @@ def tables(campaign: Campaign, command: str) -> list[Json]:
 
 def require_planned(campaign: Campaign, kind: str, found: list[Json], command: str) -> None:
     """Raise ReportError where the plan asks for an exhibit that was neither made nor explained."""
-    explained = read_json(campaign.bundle / "analysis.json", optional=True).get("unavailable") or []
+    explained = read_json(campaign.bundle / "analysis.json", optional=True).get("figures_left_out") or []
     names = [str(one.get("name", "")) for one in [*found, *explained]]
     for planned in campaign.plan.get(f"{kind}s") or []:
         wanted = str(planned.get(kind, "") if isinstance(planned, dict) else planned)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from samovar.report.campaign import Campaign, Json, ids, standing
+from samovar.report.campaign import Campaign, Json, ids, read_json, standing
 
 # A page holds about 60 lines of listing; a script of more than a page is cut in its middle.
 MOST_LINES = 60
-MOST_COLUMNS = 96
-SCRIPT = re.compile(r"(?P<number>\d+)-(?P<host>.+)-(?P<phase>[^-]+)\.sh$")
+MOST_COLUMNS = 100
 
 
 def commands(campaign: Campaign) -> Json | None:
@@ -21,42 +18,30 @@ def commands(campaign: Campaign) -> Json | None:
     if trial is None:
         return None
     files = sorted((campaign.folder / "trials" / trial / "commands").glob("*.sh"))
-    scripts = [script(file) for file in files if SCRIPT.search(file.name)]
+    scripts = [script(file) for file in files]
     if not scripts:
         return None
     return {
         "trial": trial,
         "folder": f"trials/{trial}/commands",
-        "set": [one for one in scripts if one["phase"].startswith("set")],
-        "other": [one for one in scripts if not one["phase"].startswith("set")],
+        "set": [one for one in scripts if one["step"] == "set"],
+        "other": [one for one in scripts if one["step"] != "set"],
     }
 
 
 def script(file: Path) -> Json:
-    """Read one script with how it ended."""
-    match = SCRIPT.search(file.name)
-    assert match is not None
-    lines = wrapped(file.read_text(encoding="utf-8", errors="replace").rstrip().splitlines())
-    kept, dropped = shortened(lines)
+    """Read one script, and from the record beside it what came of it."""
+    record = read_json(file.with_suffix(".json"), optional=True)
+    text = file.read_text(encoding="utf-8", errors="replace").rstrip()
+    ended = [f"exit code {record['exit_code']}"] if "exit_code" in record else []
+    ended += [f"{float(record['seconds']):.2f} s"] if "seconds" in record else []
     return {
         "name": file.name,
-        "host": match["host"],
-        "phase": match["phase"],
-        "lines": kept,
-        "dropped": dropped,
-        "ended": ending(file.with_suffix(".json")),
+        "host": str(record.get("host", "")),
+        "step": str(record.get("step", "")),
+        "lines": shortened(wrapped(text.splitlines())),
+        "ended": ", ".join(ended),
     }
-
-
-def ending(file: Path) -> str:
-    """Say how a script ended, from the record beside it."""
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return ""
-    words = [f"exit code {record['exit_code']}"] if "exit_code" in record else []
-    words += [f"{float(record['seconds']):.2f} s"] if "seconds" in record else []
-    return ", ".join(words)
 
 
 def wrapped(lines: Iterable[str]) -> list[str]:
@@ -64,17 +49,20 @@ def wrapped(lines: Iterable[str]) -> list[str]:
     return [piece for line in lines for piece in pieces(line.expandtabs(4))]
 
 
-def pieces(line: str) -> list[str]:
-    """Cut one line to the width of the page."""
-    first, rest = line[:MOST_COLUMNS], line[MOST_COLUMNS:]
-    width = MOST_COLUMNS - 4
-    return [first, *("  ↳ " + rest[start : start + width] for start in range(0, len(rest), width))]
+def pieces(line: str) -> Iterable[str]:
+    """Cut one line to the width of the page, at a space where there is one in the last third."""
+    mark = ""
+    while len(mark + line) > MOST_COLUMNS:
+        room = MOST_COLUMNS - len(mark)
+        cut = line.rfind(" ", room * 2 // 3, room) + 1 or room
+        yield mark + line[:cut].rstrip()
+        mark, line = "  ↳ ", line[cut:]
+    yield mark + line
 
 
-def shortened(lines: list[str]) -> tuple[list[str], int]:
-    """Leave out the middle of a long script; return what stays and how many lines went."""
+def shortened(lines: list[str]) -> list[str]:
+    """Leave out the middle of a script that is longer than a page, and say so there."""
     if len(lines) <= MOST_LINES:
-        return lines, 0
+        return lines
     head, tail = MOST_LINES * 3 // 4, MOST_LINES // 4
-    dropped = len(lines) - head - tail
-    return [*lines[:head], f"  ⋮  {dropped} lines left out", *lines[-tail:]], dropped
+    return [*lines[:head], f"  … {len(lines) - head - tail} lines left out …", *lines[-tail:]]

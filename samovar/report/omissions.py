@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from samovar.report.campaign import NOT_RUN, Campaign, Json, ids, last_ends, standing
-from samovar.report.words import count
+from samovar.report.campaign import NOT_RUN, Campaign, Json, ids, standing
+from samovar.report.words import count, listed
 
 # Beyond so many trials of one kind and reason a list of ids tells no more than their number.
 MOST_LISTED = 6
@@ -53,8 +53,9 @@ def exceptions(campaign: Campaign, analysis: Json) -> Iterable[tuple[str, str, s
 
 def reasons(campaign: Campaign, trial: str) -> list[str]:
     """Return why a trial was judged or failed: from its manifest, else from the journal."""
-    record = campaign.manifests.get(trial) or last_ends(campaign).get(trial) or {}
-    return [str(reason) for reason in record.get("reasons") or []]
+    manifest, told = campaign.manifests.get(trial), campaign.state.trials.get(trial)
+    found = (manifest.get("reasons") or []) if manifest is not None else told.reasons if told else ()
+    return [str(reason) for reason in found]
 
 
 def listed_trials(trials: list[str]) -> list[str]:
@@ -65,18 +66,15 @@ def listed_trials(trials: list[str]) -> list[str]:
 
 
 def retried(campaign: Campaign) -> str:
-    """Say how many attempts were set aside, so that a completed trial's history is not hidden."""
-    aside = sum(1 for event in campaign.journal if event["event"] == "trial-set-aside")
+    """Say how many attempts came before those that count, so that a trial's history is not hidden."""
+    aside = sum(len(told.set_aside) for told in campaign.state.trials.values())
     again = sum(1 for manifest in campaign.manifests.values() if int(manifest.get("attempt", 1)) > 1)
-    if not aside and not again:
-        return ""
-    return (
-        f"{count(aside, 'attempt')} set aside unfinished; "
-        f"{count(again, 'trial')} completed after more than one attempt."
-    )
+    said = [f"{count(aside, 'attempt')} set aside"] if aside else []
+    said += [f"{count(again, 'trial')} completed after more than one attempt"] if again else []
+    return f"Besides, {listed(said)}." if said else ""
 
 
 def unavailable(analysis: Json) -> list[Json]:
     """Return the figures and tables that the analysis could not make, with its reasons."""
-    found = analysis.get("unavailable") or []
+    found = analysis.get("figures_left_out") or []
     return [{"name": str(one.get("name", "")), "reason": str(one.get("reason", ""))} for one in found]

@@ -34,7 +34,7 @@ def facts(campaign: Campaign) -> list[tuple[str, str]]:
         ("Campaign", campaign.name + (f" (profile {plan['profile']})" if plan.get("profile") else "")),
         ("When", when(campaign)),
         ("Testbed", testbed_words(campaign)),
-        ("Bottleneck", listed(path_words(campaign.trials))),
+        ("Bottleneck", ", ".join(path_words(campaign.trials))),
         ("Trials", trials_words(campaign)),
     ]
 
@@ -90,14 +90,14 @@ def notice(campaign: Campaign) -> str:
 def path_words(trials: Iterable[Json]) -> list[str]:
     """Say what the bottleneck was set to; where a setting varies, all its values."""
     paths = [resolved(trial).get("path") or {} for trial in trials]
-    settings: dict[str, None] = {}
     seen: dict[str, list[str]] = {}
     for path in paths:
         for name, words in path_settings(path):
-            settings[name] = None
             if words not in seen.setdefault(name, []):
                 seen[name].append(words)
-    return [listed(seen[name], "or") + (f" {name}" if name in ("RTT", "loss") else "") for name in settings]
+    return [
+        f"{name} {listed(seen[name], 'or')}" if name != "aqm" else listed(seen[name], "or") for name in seen
+    ]
 
 
 def path_settings(path: Json) -> list[tuple[str, str]]:
@@ -137,7 +137,7 @@ def part_words(part: Json, campaign: Campaign) -> Json:
             {"name": one, "levels": [str(level) for level in levels]} for one, levels in factors.items()
         ],
         "summary": design_words(trials, int(part.get("replicates", 1))),
-        "path": listed(path_words(trials)),
+        "path": ", ".join(path_words(trials)),
         "flows": distinct(flow_words(flow) for flow in flows),
         "recorded": listed(distinct(record_words(trials))),
     }

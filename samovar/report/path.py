@@ -43,7 +43,7 @@ def draw(testbed: Json) -> Json:
     """Turn a testbed file into hosts, lines and labels with places."""
     hosts: Json = testbed.get("hosts") or {}
     ports = list(ports_of(hosts))
-    columns = columns_of(list(hosts), ports, testbed.get("bottleneck") or {})
+    columns = columns_of(hosts, ports, testbed.get("bottleneck") or {})
     heights = {host: HOST_HEIGHT + PORT_PITCH * max(0, busiest(host, ports, columns) - 1) for host in hosts}
     places = place_hosts(columns, heights)
     lines = [line for links in gaps(ports, places).values() for line in draw_gap(links, places)]
@@ -64,34 +64,43 @@ def ports_of(hosts: Json) -> Iterable[Port]:
                 yield Port(host, interface, str(values.get("address", "")).split("/")[0], str(values["link"]))
 
 
-def columns_of(hosts: Sequence[str], ports: Sequence[Port], bottleneck: Mapping[str, str]) -> dict[str, int]:
+def columns_of(hosts: Json, ports: Sequence[Port], bottleneck: Mapping[str, str]) -> dict[str, int]:
     """Give each host a column by its distance from the bottleneck's router: left what feeds the queue."""
-    centre = bottleneck.get("router") or (hosts[0] if hosts else "")
+    centre = bottleneck.get("router") or next(iter(hosts), "")
     columns, frontier = {centre: 0}, [centre]
     while frontier:
         host = frontier.pop(0)
-        for port in (port for port in ports if port.host == host):
-            for other in peers(port, ports):
-                if other not in columns:
-                    columns[other] = columns[host] + side(port, columns[host], bottleneck)
-                    frontier.append(other)
+        for port, other in neighbours(host, ports):
+            if other not in columns:
+                step = (
+                    side(port.interface, bottleneck, hosts[other]) if host == centre else sign(columns[host])
+                )
+                columns[other] = columns[host] + step
+                frontier.append(other)
     last = max(columns.values())
     found = {host: columns.get(host, last) for host in hosts}
     used = {column: index for index, column in enumerate(sorted(set(found.values())))}
     return {host: used[column] for host, column in found.items()}
 
 
-def side(port: Port, column: int, bottleneck: Mapping[str, str]) -> int:
-    """Say on which side the neighbours over a port are drawn: outwards, and what feeds the queue left."""
-    if column:
-        return 1 if column > 0 else -1
-    return -1 if port.interface == bottleneck.get("from") else 1
+def side(interface: str, bottleneck: Mapping[str, str], other: Json | None) -> int:
+    """Say on which side of the router a neighbour stands: by the queue's direction, else by its role."""
+    if interface in (bottleneck.get("from"), bottleneck.get("to")):
+        return -1 if interface == bottleneck.get("from") else 1
+    return -1 if (other or {}).get("role") == "sender" else 1
 
 
-def peers(port: Port, ports: Sequence[Port]) -> list[str]:
-    """List the other hosts on a port's link, in the order of the file."""
-    members = (other.host for other in ports if other.link == port.link)
-    return [host for host in dict.fromkeys(members) if host != port.host]
+def sign(column: int) -> int:
+    """Return the way outwards from the router."""
+    return 1 if column > 0 else -1
+
+
+def neighbours(host: str, ports: Sequence[Port]) -> Iterable[tuple[Port, str]]:
+    """List the hosts on a host's links, each with the host's port to it."""
+    for port in (port for port in ports if port.host == host):
+        for other in ports:
+            if other.link == port.link and other.host != host:
+                yield port, other.host
 
 
 def busiest(host: str, ports: Sequence[Port], columns: Mapping[str, int]) -> int:

@@ -58,7 +58,7 @@ def analysis_facts(analysis: Json) -> list[Json]:
         ("R", analysis.get("r_version")),
         ("R packages", analysis.get("packages")),
         ("trials used", len(analysis["trials_used"]) if "trials_used" in analysis else None),
-        ("time", duration(float(seconds)) if isinstance(seconds, (int, float)) else None),
+        ("analysis time", duration(float(seconds)) if isinstance(seconds, (int, float)) else None),
     ]
     return named(rows)
 

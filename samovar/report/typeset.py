@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import jinja2
 import typst
@@ -39,11 +41,25 @@ def lay_out(root: Path, document: Json, bundle: Path, templates: Path) -> None:
     """Put into one folder what Typst reads: its modules, the values, the figures."""
     for module in sorted(templates.glob("*.typ")):
         shutil.copy(module, root)
-    (root / "report.typ").write_text(render(document, templates), encoding="utf-8")
-    (root / "bundle.json").write_text(json.dumps(document), encoding="utf-8")
+    (root / "report.typ").write_text(render(legible(document), templates), encoding="utf-8")
+    (root / "bundle.json").write_text(json.dumps(legible(document)), encoding="utf-8")
     for file in figure_files(document):
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(bundle / file, root / file)
+
+
+def legible(value: Any) -> Any:
+    """Return a JSON value with unprintable characters named: they would turn or garble the text around."""
+    if isinstance(value, str):
+        return "".join(one if shows(one) else f"‹U+{ord(one):04X}›" for one in value)
+    if isinstance(value, dict):
+        return {key: legible(entry) for key, entry in value.items()}
+    return [legible(entry) for entry in value] if isinstance(value, list) else value
+
+
+def shows(one: str) -> bool:
+    """Say whether a character has a place on paper: no control, direction, surrogate or private one."""
+    return one in "\n\t" or not unicodedata.category(one).startswith("C")
 
 
 def figure_files(document: Json) -> Iterable[str]:

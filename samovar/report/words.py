@@ -51,8 +51,15 @@ def quantity(value: float, unit: str) -> str:
 def span(low: float, high: float, unit: str) -> str:
     """Write a range with its unit, or a single value where both ends read the same."""
     divisor, symbol = scale((low, high), unit)
-    first, last = number(low / divisor), number(high / divisor)
+    first, last = aligned(low / divisor, high / divisor)
     return f"{first if first == last else f'{first}–{last}'} {symbol}".rstrip()
+
+
+def aligned(low: float, high: float) -> tuple[str, str]:
+    """Write two numbers with the same count of decimals."""
+    texts = number(low), number(high)
+    decimals = max(len(text.partition(".")[2]) for text in texts)
+    return (f"{low:.{decimals}f}", f"{high:.{decimals}f}") if decimals else texts
 
 
 def duration(seconds: float) -> str:

@@ -1,0 +1,331 @@
+"""The bundle of a campaign: what the PDF says, and what stands beside it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import typst
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from samovar.errors import CampaignError, DefinitionError, ReportError
+from samovar.events import Event, silent
+from samovar.report import exit_status, make_bundle, read_verdicts
+from samovar.report.typeset import legible, typeset, typst_string
+from tests.unit.report_sample import EXPERIMENT, NAME, Sample, draw_figures, dumbbell, write_campaign
+
+HOSTILE = (
+    " #x $y$ *z* _w_ `c` <a> @b \\n \\ \"q\" 's' //c /*d*/ [e] {f} ~ = - + 漢字 é \u202e\x07 " + "x" * 200
+)
+
+
+@pytest.fixture(scope="session")
+def figures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return draw_figures(tmp_path_factory.mktemp("figures"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, figures: Path) -> Path:
+    """A sample campaign with its bundle."""
+    folder = write_campaign(tmp_path_factory.mktemp("results"), figures=figures)
+    make_bundle(folder, silent)
+    return folder
+
+
+def pdf_text(pdf: Path, *options: str) -> str:
+    done = subprocess.run(["pdftotext", *options, pdf, "-"], check=True, capture_output=True, timeout=60)
+    return " ".join(done.stdout.decode().replace("\u00a0", " ").split())
+
+
+def bundle_text(folder: Path) -> str:
+    return pdf_text(folder / "bundle" / "tplink-buffer.pdf")
+
+
+def test_the_cover_says_what_was_run_on_what_when_and_how_it_came_out(made: Path) -> None:
+    cover = pdf_text(made / "bundle" / "tplink-buffer.pdf", "-l", "1")
+    for words in (
+        "Buffer of the TP-Link TL-PA211KIT by two methods",
+        "CAIA-TR-130417A",
+        "21 November 2026, 14:34:03 UTC",
+        "3 hosts, virtual lab",
+        "rate 40 Mbit/s, RTT 2 ms, buffer 546 packets, pfifo",
+        "30 trials planned: 28 valid, 1 suspect and 1 invalid",
+        "5 of 7 expectations reproduced",
+    ):
+        assert words in cover
+    assert "interrupted" not in cover
+
+
+def test_the_pages_hold_every_section_and_their_number(made: Path) -> None:
+    text = bundle_text(made)
+    for words in (
+        "172.16.10.2/24",
+        "shuffled within blocks",
+        "seed 20130417",
+        "39.41–39.50 Mbit/s",
+        "Figure 2. Median throughput against rwnd",
+        "24 trials",
+        "dst: 312 packets dropped by the capture",
+        "clock of dst moved by 12 ms",
+        "30 of 30 trials did",
+        "249bb44c6a8baa81b6e4",
+        "modified",
+        "data.table 1.14.8",
+        "tcpdump 4.99.3",
+        "sysctl -w net.ipv4.tcp_congestion_control='reno'",
+        "lines left out",
+        "data/buffer-estimates.csv",
+        f"fab report --campaign tplink-buffer/{NAME}",
+    ):
+        assert words in text
+    pages = re.findall(r"page (\d+) of (\d+)", text)
+    assert [int(number) for number, _ in pages] == list(range(1, len(pages) + 1))
+    assert {last for _, last in pages} == {str(len(pages))}
+
+
+def test_the_scorecard_stands_beside_the_pdf_as_json(made: Path) -> None:
+    lines = json.loads((made / "bundle" / "scorecard.json").read_text())
+    assert [line["verdict"] for line in lines].count("reproduced") == 5
+    keys = {"say", "metric", "part", "where", "expected", "observed", "verdict", "source"}
+    assert all(set(line) == keys for line in lines)
+    assert exit_status(read_verdicts(made)) == 1
+
+
+def test_the_checksums_cover_every_file_and_verify(made: Path) -> None:
+    bundle = made / "bundle"
+    done = subprocess.run(
+        ["sha256sum", "-c", "--strict", "SHA256SUMS"], cwd=bundle, capture_output=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout
+    summed = {line.split("  ", 1)[1] for line in (bundle / "SHA256SUMS").read_text().splitlines()}
+    there = {file.relative_to(bundle).as_posix() for file in bundle.rglob("*") if file.is_file()}
+    assert there - summed == {"SHA256SUMS"}
+
+
+def test_the_crate_describes_itself_the_dataset_and_each_of_its_files(made: Path) -> None:
+    bundle = made / "bundle"
+    graph = json.loads((bundle / "ro-crate-metadata.json").read_text())["@graph"]
+    entities = {entity["@id"]: entity for entity in graph}
+    assert len(entities) == len(graph)
+    assert entities["ro-crate-metadata.json"]["about"] == {"@id": "./"}
+    root = entities["./"]
+    assert (root["@type"], root["datePublished"]) == ("Dataset", "2026-11-21T14:34:03Z")
+    assert "license" not in root
+    for part in root["hasPart"]:
+        assert entities[part["@id"]]["@type"] == "File"
+        assert (bundle / part["@id"]).is_file()
+    tools = {entities[one["@id"]]["name"] for one in entities["#analysis"]["instrument"]}
+    assert {"samovar", "typst", "R"} <= tools
+
+
+def test_a_licence_goes_into_the_crate(tmp_path: Path, figures: Path) -> None:
+    folder = write_campaign(tmp_path, figures=figures)
+    make_bundle(folder, silent, licence="https://creativecommons.org/licenses/by/4.0/")
+    graph = json.loads((folder / "bundle" / "ro-crate-metadata.json").read_text())["@graph"]
+    root = next(entity for entity in graph if entity["@id"] == "./")
+    assert root["license"] == {"@id": "https://creativecommons.org/licenses/by/4.0/"}
+
+
+def test_the_same_campaign_gives_the_same_bytes_wherever_it_lies(made: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "elsewhere" / NAME
+    shutil.copytree(made, copy)
+    before = {file: file.read_bytes() for file in (made / "bundle").rglob("*") if file.is_file()}
+    make_bundle(copy, silent)
+    for file, content in before.items():
+        assert (copy / file.relative_to(made)).read_bytes() == content, file.name
+
+
+def test_every_font_of_the_pages_is_embedded(made: Path) -> None:
+    pdf = made / "bundle" / "tplink-buffer.pdf"
+    listed = subprocess.run(["pdffonts", pdf], check=True, capture_output=True, text=True, timeout=60).stdout
+    fonts = [line.split() for line in listed.splitlines()[2:]]
+    assert {font[-5] for font in fonts} == {"yes"}
+    assert any("LibertinusSerif" in font[0] for font in fonts)
+
+
+def test_an_interrupted_campaign_says_so_on_its_cover(tmp_path: Path, figures: Path) -> None:
+    folder = write_campaign(tmp_path, Sample(finished=False, not_run=5, testbed=dumbbell(4)), figures)
+    pdf = make_bundle(folder, silent)
+    cover = pdf_text(pdf, "-l", "1")
+    assert "This campaign was interrupted: 5 of 30 planned trials have not run." in cover
+    assert "9 hosts, real machines" in cover
+    assert "not run" in pdf_text(pdf, "-f", "4")
+
+
+def test_values_that_look_like_markup_are_set_as_they_are(tmp_path: Path, figures: Path) -> None:
+    sample = Sample(title="T" + HOSTILE, description="D" + HOSTILE, hostile=HOSTILE)
+    text = bundle_text(write_bundle(tmp_path, sample, figures))
+    for words in ("#x $y$ *z* _w_ `c` <a> @b", '"q"', "//c /*d*/ [e] {f}", "‹U+202E›‹U+0007›"):
+        assert words in text
+
+
+def write_bundle(results: Path, sample: Sample, figures: Path) -> Path:
+    folder = write_campaign(results, sample, figures)
+    make_bundle(folder, silent)
+    return folder
+
+
+FRAGMENTS = [
+    "#",
+    "$",
+    "*",
+    "_",
+    "`",
+    "<",
+    ">",
+    "@",
+    "\\",
+    '"',
+    "'",
+    "//",
+    "/*",
+    "[",
+    "]",
+    "{",
+    "}",
+    "\\u{",
+    "#let x",
+]
+hostile_text = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), min_size=1, max_size=12).map(
+    "".join
+)
+
+
+@given(hostile_text)
+@settings(max_examples=60, deadline=None)
+def test_a_quoted_string_means_itself_to_typst(words: str) -> None:
+    # A character without a place on paper is named before it comes here; Typst has no surrogates.
+    words = legible(words)
+    source = f"#metadata({typst_string(words)}) <value>".encode()
+    value = typst.query(source, "<value>", field="value", one=True)
+    assert json.loads(value) == words.replace("\r\n", "\n")
+
+
+@given(st.lists(hostile_text, min_size=4, max_size=4))
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_text_in_any_place_can_be_set(made: Path, words: list[str]) -> None:
+    document = minimal_document(*words)
+    assert typeset(document, made / "bundle", 0.0).startswith(b"%PDF")
+
+
+def minimal_document(one: str, two: str, three: str, four: str) -> dict[str, object]:
+    """A document that holds these words wherever it can."""
+    row = {"name": one, "value": two}
+    line = {
+        "say": one, "about": two, "expected": three, "value": four, "sample": one, "glance": two, "verdict": "differs",
+    }  # fmt: skip
+    host = {"name": one, "role": two, "os": three, "column": 0, "y": 0.0, "height": 0.8}
+    machine = {"name": one, "role": two, "system": three, "kernel": four, "control": one, "interfaces": [two]}
+    table = {"name": one, "title": two, "caption": three, "data": four, "trials": one, "rows": [[two, three]]}
+    part = {
+        "name": one,
+        "title": two,
+        "factors": [{"name": three, "levels": [four]}],
+        "summary": one,
+        "path": two,
+    }
+    missing = {"state": one, "means": two, "reason": three, "amount": 1, "trials": [four]}
+    script = {"name": one, "host": two, "step": three, "lines": [four], "ended": one}
+    return {
+        "title": one, "experiment": two, "campaign": three, "description": four, "notice": one, "facts": [row],
+        "samovar": two, "callout": three, "path-caption": four, "hosts": [{**machine, "tools": [one], "more": two}],
+        "path": {"columns": 1, "height": 1.0, "hosts": [host], "links": [], "bottleneck": None},
+        "treatments": {"order": one, "parts": [{**part, "flows": [two], "recorded": three}]},
+        "scorecard": {"lines": [line], "counts": [{"verdict": "differs", "amount": 1}], "headline": one},
+        "figures": [], "tables": [{**table, "columns": [{"name": one, "align": "right"}, {"name": two, "align": "left"}]}],
+        "omissions": {"groups": [missing], "retried": one, "warnings": [two], "unavailable": [{"name": one, "reason": two}]},
+        "cost": None, "provenance": [{"name": one, "facts": [row]}], "software": {},
+        "data": [{"file": one, "holds": two, "rows": 1, "sha256": three}], "regenerate": [one],
+        "commands": {"trial": one, "folder": two, "set": [script], "other": [script]},
+    }  # fmt: skip
+
+
+def test_a_campaign_that_was_not_analysed_is_refused_with_the_command_to_run(
+    tmp_path: Path, figures: Path
+) -> None:
+    folder = write_campaign(tmp_path, figures=figures)
+    (folder / "bundle" / "tables.json").unlink()
+    with pytest.raises(
+        ReportError, match=rf"no bundle/tables.json; run `fab analyse --campaign .*{NAME}` first"
+    ):
+        make_bundle(folder, silent)
+
+
+def test_a_planned_figure_that_was_not_made_is_refused_with_the_command_to_run(
+    tmp_path: Path, figures: Path
+) -> None:
+    folder = write_campaign(tmp_path, figures=figures)
+    (folder / "bundle" / "figures.json").write_text("[]")
+    with pytest.raises(ReportError, match="no figure throughput-by-rwnd; run `fab analyse"):
+        make_bundle(folder, silent)
+
+
+def test_a_planned_figure_without_data_is_explained_on_the_page(tmp_path: Path, figures: Path) -> None:
+    folder = write_campaign(tmp_path, figures=figures)
+    (folder / "bundle" / "figures.json").write_text("[]")
+    analysis = json.loads((folder / "bundle" / "analysis.json").read_text())
+    names = ("throughput-by-rwnd-window", "rtt-by-rwnd-window")
+    analysis["figures_left_out"] = [{"name": name, "reason": "no trial has an rwnd"} for name in names]
+    (folder / "bundle" / "analysis.json").write_text(json.dumps(analysis))
+    assert "throughput-by-rwnd-window could not be made: no trial has an rwnd." in pdf_text(
+        make_bundle(folder, silent)
+    )
+
+
+def test_a_figure_whose_file_is_gone_is_refused(tmp_path: Path, figures: Path) -> None:
+    folder = write_campaign(tmp_path, figures=figures)
+    (folder / "bundle" / "figures" / "rtt-by-rwnd.pdf").unlink()
+    with pytest.raises(ReportError, match=r"rtt-by-rwnd.pdf: no such figure; run `fab analyse"):
+        make_bundle(folder, silent)
+
+
+def test_a_figure_that_is_no_pdf_is_refused_and_the_old_report_stays(tmp_path: Path, figures: Path) -> None:
+    folder = write_bundle(tmp_path, Sample(), figures)
+    before = (folder / "bundle" / "tplink-buffer.pdf").read_bytes()
+    (folder / "bundle" / "figures" / "rtt-by-rwnd.pdf").write_bytes(b"cut short")
+    with pytest.raises(ReportError, match="Typst: "):
+        make_bundle(folder, silent)
+    assert (folder / "bundle" / "tplink-buffer.pdf").read_bytes() == before
+
+
+def test_a_figure_outside_the_bundle_is_refused(tmp_path: Path, figures: Path) -> None:
+    folder = write_campaign(tmp_path, figures=figures)
+    listing = json.loads((folder / "bundle" / "figures.json").read_text())
+    listing[0]["file"] = "../plan.json"
+    (folder / "bundle" / "figures.json").write_text(json.dumps(listing))
+    with pytest.raises(ReportError, match="no such figure"):
+        make_bundle(folder, silent)
+
+
+def test_a_folder_that_is_no_campaign_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match=r"no plan.json; a campaign folder is results/"):
+        make_bundle(tmp_path, silent)
+
+
+def test_a_campaign_cut_short_of_its_journal_is_refused(tmp_path: Path, figures: Path) -> None:
+    folder = write_campaign(tmp_path, figures=figures)
+    (folder / "journal.jsonl").unlink()
+    with pytest.raises(CampaignError, match=r"journal.jsonl"):
+        make_bundle(folder, silent)
+
+
+def test_a_broken_expect_line_is_refused_with_its_place(tmp_path: Path, figures: Path) -> None:
+    broken = EXPERIMENT.replace("metric: buffer_method1_packets", "metric: buffer_methodone")
+    folder = write_campaign(tmp_path, Sample(experiment=broken), figures)
+    with pytest.raises(DefinitionError, match=r"experiment.yaml:7:.*buffer_method1_packets"):
+        make_bundle(folder, silent)
+
+
+def test_what_was_made_is_told(tmp_path: Path, figures: Path) -> None:
+    events: list[Event] = []
+    folder = write_campaign(tmp_path, figures=figures)
+    pdf = make_bundle(folder, events.append)
+    assert [event.name for event in events] == ["scorecard", "bundle-made"]
+    assert events[0].values == {"reproduced": 5, "differs": 1, "no data": 1}
+    assert events[1].values["pdf"] == str(pdf)
+    assert pdf.is_file()

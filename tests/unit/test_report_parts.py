@@ -1,0 +1,151 @@
+"""The pure pieces of the report: words, the drawing of the path, listings."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import yaml
+
+from samovar.report.listing import MOST_COLUMNS, MOST_LINES, shortened, wrapped
+from samovar.report.path import draw
+from samovar.report.provenance import flat
+from samovar.report.words import duration, listed, moment, number, quantity, span
+from tests.unit.report_sample import THREE_HOSTS, dumbbell
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [
+        (39_412_345.6, "bps", "39.41 Mbit/s"),
+        (34e6, "bit/s", "34 Mbit/s"),
+        (0.005, "s", "5 ms"),
+        (819_000, "bytes", "819 kB"),
+        (0, "bytes", "0 B"),
+        (0.02, "share", "2 %"),
+        (546, "packets", "546 packets"),
+        (11.3714, "×", "11.37 ×"),
+        (0.991234, "", "0.9912"),
+        (-12.5, "ms", "-12.5 ms"),
+    ],
+)
+def test_a_quantity_has_few_digits_and_a_fitting_prefix(value: float, unit: str, words: str) -> None:
+    assert quantity(value, unit) == words
+
+
+def test_both_ends_of_a_range_have_as_many_decimals() -> None:
+    assert span(39.412e6, 39.5e6, "bps") == "39.41–39.50 Mbit/s"
+    assert span(546, 546.00001, "packets") == "546 packets"
+
+
+def test_a_number_never_has_an_exponent() -> None:
+    assert [number(value) for value in (1e15, 1e-7, 123456.7, float("nan"))] == [
+        "1000000000000000",
+        "0.0000001",
+        "123457",
+        "–",
+    ]
+
+
+def test_times_and_lists_read_as_words() -> None:
+    assert [duration(s) for s in (1.5, 119, 542, 7300)] == ["1.5 s", "119 s", "9 min 02 s", "2 h 01 min"]
+    assert moment(1795271645.0) == "21 November 2026, 14:34:05 UTC"
+    assert [listed(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]
+
+
+def test_provenance_of_any_shape_becomes_one_line() -> None:
+    assert flat({"tcpdump": "4.99.3", "ss": None, "flags": ["a", True]}) == "tcpdump 4.99.3, ss, flags a, yes"
+
+
+def drawn(testbed: str) -> dict[str, Any]:
+    return draw(yaml.safe_load(testbed))
+
+
+def test_data_flows_from_left_to_right_through_the_router() -> None:
+    path = drawn(THREE_HOSTS)
+    assert {host["name"]: host["column"] for host in path["hosts"]} == {"src": 0, "rtr": 1, "dst": 2}
+    assert [(link["name"], link["gap"], link["segment"]) for link in path["links"]] == [
+        ("left", 0, False),
+        ("right", 1, False),
+    ]
+    assert all(end["y"] == 0 for link in path["links"] for end in link["ends"])
+
+
+def test_the_direction_is_that_of_the_queue_not_of_the_file() -> None:
+    path = drawn(THREE_HOSTS.replace("from: eth1, to: eth2", "from: eth2, to: eth1"))
+    assert {host["name"]: host["column"] for host in path["hosts"]} == {"src": 2, "rtr": 1, "dst": 0}
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("pairs", [1, 2, 4, 7])
+def test_senders_and_receivers_stand_on_their_sides_without_touching(pairs: int, shared: bool) -> None:
+    path = drawn(dumbbell(pairs, shared))
+    columns = {host["name"]: host["column"] for host in path["hosts"]}
+    assert {columns[f"src{index}"] for index in range(1, pairs + 1)} == {0}
+    assert {columns[f"dst{index}"] for index in range(1, pairs + 1)} == {2}
+    spans = sorted(
+        (host["column"], host["y"] - host["height"] / 2, host["y"] + host["height"] / 2)
+        for host in path["hosts"]
+    )
+    for (column, _, bottom), (following, top, _) in pairwise(spans):
+        assert column != following or bottom < top
+    assert all(abs(edge) <= path["height"] / 2 for _, *edges in spans for edge in edges)
+
+
+@pytest.mark.parametrize("pairs", [2, 4, 7])
+def test_cables_to_one_router_do_not_cross(pairs: int) -> None:
+    for gap in (0, 1):
+        links = [link for link in drawn(dumbbell(pairs, shared=False))["links"] if link["gap"] == gap]
+        for one in links:
+            low, high = sorted(end["y"] for end in one["ends"])
+            for other in (link for link in links if link is not one):
+                for end in other["ends"]:
+                    towards_end = end["side"] == "left"
+                    reaches = one["trunk"] > other["trunk"] if towards_end else one["trunk"] < other["trunk"]
+                    assert not (reaches and low < end["y"] < high), (one["name"], other["name"])
+
+
+def test_every_line_leaves_its_host() -> None:
+    path = drawn(dumbbell(5, shared=False))
+    hosts = {host["name"]: host for host in path["hosts"]}
+    for end in (end for link in path["links"] for end in link["ends"]):
+        host = hosts[end["host"]]
+        assert abs(end["y"] - host["y"]) < host["height"] / 2
+
+
+@pytest.mark.parametrize(
+    "testbed",
+    ["{}", "{hosts: {}}", "{hosts: {a: {role: sender}}}", "{hosts: {a: null, b: {interfaces: null}}}"],
+)
+def test_a_testbed_without_links_can_be_drawn(testbed: str) -> None:
+    assert drawn(testbed)["links"] == []
+
+
+def test_a_chain_of_routers_takes_a_column_each() -> None:
+    path = drawn(
+        "{hosts: {a: {interfaces: {e1: {link: l1}}}, r1: {interfaces: {e1: {link: l1}, e2: {link: l2}}},"
+        " r2: {interfaces: {e1: {link: l2}, e2: {link: l3}}}, b: {interfaces: {e1: {link: l3}}}},"
+        " bottleneck: {router: r2, from: e1, to: e2}}"
+    )
+    assert {host["name"]: host["column"] for host in path["hosts"]} == {"a": 0, "r1": 1, "r2": 2, "b": 3}
+
+
+def test_a_listing_keeps_every_character_and_no_line_is_wider_than_the_page() -> None:
+    text = "ethtool -K 'eth1' " + "tso off " * 40 + "y" * 250
+    lines = wrapped([text])
+    assert max(len(line) for line in lines) <= MOST_COLUMNS
+    assert "".join(line.removeprefix("  ↳ ") for line in lines).replace(" ", "") == text.replace(" ", "")
+
+
+def test_a_long_script_loses_its_middle_and_says_how_much() -> None:
+    lines = [f"line {number}" for number in range(500)]
+    kept = shortened(lines)
+    assert (kept[0], kept[-1], len(kept)) == ("line 0", "line 499", MOST_LINES + 1)
+    assert f"  … {500 - MOST_LINES} lines left out …" in kept
+    assert shortened(lines[:MOST_LINES]) == lines[:MOST_LINES]

@@ -1,0 +1,133 @@
+"""The scorecard: expect lines, as a definition types them, against rows of a summary table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from samovar.definition.experiment import Expect
+from samovar.errors import ReportError
+from samovar.report.scorecard import DIFFERS, NO_DATA, REPRODUCED, exit_status, judge, score
+from samovar.report.summary import SummaryRow, read_summary
+
+HEADER = "part,cc,rwnd,metric,unit,median,mean,lo,hi,n\n"
+
+
+def row(
+    median: float | None, cc: str = "cdg", rwnd: str = "50KB", metric: str = "rtt_median_ms", n: int = 5
+) -> SummaryRow:
+    unit = {"rtt_median_ms": "ms", "throughput_bps": "bps"}.get(metric, "packets")
+    return SummaryRow("window", {"cc": cc, "rwnd": rwnd}, metric, unit, median, None, None, n)
+
+
+def expect(**said: object) -> Expect:
+    return Expect.model_validate({"say": "a claim", "metric": "rtt_median_ms", "part": "window", **said})
+
+
+@pytest.mark.parametrize(
+    ("asked", "median", "verdict"),
+    [
+        ({"below": "20"}, 19.9, REPRODUCED),
+        ({"below": "20"}, 20.0, DIFFERS),
+        ({"above": "5"}, 5.1, REPRODUCED),
+        ({"above": "5"}, 5.0, DIFFERS),
+        ({"between": ["10", "12"]}, 12.0, REPRODUCED),
+        ({"between": ["10", "12"]}, 12.1, DIFFERS),
+        ({"equals": "546", "within": "2%"}, 535.1, REPRODUCED),
+        ({"equals": "546", "within": "2%"}, 535.0, DIFFERS),
+        ({"equals": "546", "within": "3"}, 549.0, REPRODUCED),
+        ({"equals": "546", "within": "3"}, 549.1, DIFFERS),
+        ({"equals": "0.3"}, 0.1 + 0.2, REPRODUCED),
+        ({"equals": "0.3"}, 0.31, DIFFERS),
+        ({"above": "5", "below": "20"}, 21.0, DIFFERS),
+    ],
+)
+def test_each_relation_holds_up_to_its_bound(asked: dict[str, object], median: float, verdict: str) -> None:
+    assert judge(expect(**asked), [row(median)]).verdict == verdict
+
+
+def test_one_treatment_out_of_bounds_makes_the_line_differ() -> None:
+    rows = [row(8.0, rwnd="50KB"), row(21.0, rwnd="9999KB")]
+    result = judge(expect(where={"cc": "cdg"}, below="20"), rows)
+    assert (result.verdict, result.observed) == (DIFFERS, "8–21 ms (2 treatments, n = 5)")
+
+
+def test_a_line_selects_by_part_metric_and_levels() -> None:
+    rows = [row(8.0), row(150.0, cc="newreno"), row(1e6, metric="throughput_bps")]
+    assert judge(expect(where={"cc": "cdg"}, below="20"), rows).verdict == REPRODUCED
+    assert judge(expect(where={"cc": ["cdg", "newreno"]}, below="20"), rows).verdict == DIFFERS
+    assert judge(expect(part="buffer", below="20"), rows).verdict == NO_DATA
+
+
+def test_a_level_that_was_not_run_is_no_data() -> None:
+    result = judge(expect(where={"cc": "vegas"}, below="20"), [row(8.0)])
+    assert (result.verdict, result.expected, result.observed) == (NO_DATA, "below 20 ms", "not measured")
+
+
+def test_a_treatment_without_a_median_is_no_data_unless_another_differs() -> None:
+    missing = row(None, rwnd="50KB", n=0)
+    assert judge(expect(below="20"), [missing, row(8.0, rwnd="1MB")]).verdict == NO_DATA
+    assert judge(expect(below="20"), [missing, row(80.0, rwnd="1MB")]).verdict == DIFFERS
+
+
+def test_a_ratio_is_of_the_medians_of_treatments_that_differ_in_the_named_levels_only() -> None:
+    rows = [
+        row(100.0, "newreno", "50KB"),
+        row(150.0, "newreno", "1MB"),
+        row(10.0, "cdg", "50KB"),
+        row(25.0, "cdg", "1MB"),
+    ]
+    result = judge(expect(where={"cc": "newreno"}, relative_to={"cc": "cdg"}, above="5"), rows)
+    assert (result.verdict, result.observed) == (REPRODUCED, "6–10 × (2 treatments, n = 5)")
+    assert result.expected == "above 5 × that of cc cdg"
+
+
+@pytest.mark.parametrize("base", [[], [row(None)], [row(0.0)]])
+def test_a_ratio_without_a_base_is_no_data(base: list[SummaryRow]) -> None:
+    line = expect(where={"cc": "newreno"}, relative_to={"cc": "cdg"}, above="5")
+    assert judge(line, [row(100.0, "newreno"), *base]).verdict == NO_DATA
+
+
+def test_a_single_treatment_is_told_with_its_interval_and_trials() -> None:
+    one = SummaryRow("window", {"cc": "cdg"}, "throughput_bps", "bps", 35.881e6, 35.1e6, 36.2e6, 8)
+    result = judge(expect(metric="throughput_bps", between=["35000000", "40000000"]), [one])
+    assert result.observed == "35.88 Mbit/s [35.1, 36.2] (n = 8)"
+    assert result.expected == "between 35 and 40 Mbit/s"
+
+
+def test_a_target_is_told_with_its_tolerance() -> None:
+    packets = row(546.0, metric="buffer_method1_packets")
+    shared = judge(expect(metric="buffer_method1_packets", equals="546", within="2%"), [packets])
+    absolute = judge(expect(metric="buffer_method1_packets", equals="546", within="3"), [packets])
+    assert (shared.expected, absolute.expected) == ("546 packets ± 2 %", "546 packets ± 3 packets")
+
+
+def test_the_exit_status_tells_the_worst_verdict() -> None:
+    assert exit_status([]) == 0
+    assert exit_status([REPRODUCED, REPRODUCED]) == 0
+    assert exit_status([REPRODUCED, NO_DATA]) == 2
+    assert exit_status([NO_DATA, DIFFERS, REPRODUCED]) == 1
+
+
+def test_a_summary_row_without_a_level_has_no_such_factor(tmp_path: Path) -> None:
+    file = tmp_path / "summary.csv"
+    file.write_text(HEADER + "window,cdg,,rtt_rwnd_linearity_r2,,0.991,0.991,NA,NA,4\n")
+    rows = read_summary(file)
+    assert rows[0].levels == {"cc": "cdg"}
+    line = Expect.model_validate({"say": "linear", "metric": "rtt_rwnd_linearity_r2", "above": "0.98"})
+    assert score([line], rows)[0].observed == "0.991 (n = 4)"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("part,metric,unit,median,n\n", "no column hi, lo"),
+        (HEADER + "window,cdg,50KB,rtt_median_ms,ms,fast,1,NA,NA,4\n", "summary.csv:2: "),
+    ],
+)
+def test_a_malformed_summary_is_refused_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "summary.csv"
+    file.write_text(text)
+    with pytest.raises(ReportError, match=said):
+        read_summary(file)
