@@ -1,0 +1,124 @@
+"""The record of a lab, and the command lines and choices made from it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from samovar.errors import LabError
+from samovar.events import silent
+from samovar.lab import Access, Needs, choose_kernel, dial, down, read_access, shell_command, status
+from samovar.lab.access import Process, process, read_record, write_record
+from samovar.lab.kernel import machine_lacks
+
+
+def own_process() -> Process:
+    found = process(os.getpid())
+    assert found is not None
+    return found
+
+
+def access_of(one: Process, folder: Path) -> Access:
+    return Access(
+        pid=one.pid,
+        start_ticks=one.start_ticks,
+        kernel="uml",
+        user_namespace=False,
+        key=str(folder / "id_ed25519"),
+        known_hosts=str(folder / "known_hosts"),
+        testbed="lab",
+        hosts={"src": "10.64.0.11"},
+    )
+
+
+def test_a_record_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    access = access_of(own_process(), tmp_path)
+    write_record(tmp_path, access)
+    assert read_access(tmp_path) == access
+
+
+def test_a_record_of_a_process_that_has_ended_is_no_running_lab(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:
+        one = process(child.pid)
+        assert one is not None
+        write_record(tmp_path, access_of(one, tmp_path))
+        assert read_access(tmp_path) is not None
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert not one.is_running, "a process that waits to be reaped counts as ended"
+    assert read_access(tmp_path) is None
+    assert read_record(tmp_path) is not None
+
+
+def test_a_later_process_with_the_same_number_is_not_the_lab(tmp_path: Path) -> None:
+    mine = own_process()
+    other = replace(mine, start_ticks=mine.start_ticks + 1)
+    write_record(tmp_path, access_of(other, tmp_path))
+    assert read_access(tmp_path) is None
+    assert not status(tmp_path).running
+    assert down(tmp_path, silent) is False, "down kills only the process that was recorded"
+    assert mine.is_running
+    assert read_record(tmp_path) is None
+
+
+def test_a_process_with_blanks_and_brackets_in_its_name_is_told_apart(tmp_path: Path) -> None:
+    program = tmp_path / "odd) S 1 (name"
+    program.symlink_to("/bin/sleep")
+    with subprocess.Popen([program, "60"]) as child:
+        one = process(child.pid)
+        assert one is not None
+        assert one.is_running
+        assert one.parent == own_process()
+        child.kill()
+
+
+def test_a_torn_record_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "access.json").write_text('{"pid": 1')
+    with pytest.raises(LabError, match=r"access\.json"):
+        read_access(tmp_path)
+
+
+def test_nothing_is_dialled_once_the_lab_has_ended(tmp_path: Path) -> None:
+    mine = own_process()
+    ended = access_of(replace(mine, start_ticks=mine.start_ticks + 1), tmp_path)
+    with pytest.raises(LabError, match=r"has ended; accepted after .*fab lab\.up"):
+        dial(ended)("10.64.0.11", 22)
+
+
+def test_stopping_where_no_lab_ever_was_changes_nothing(tmp_path: Path) -> None:
+    assert down(tmp_path / "none", silent) is False
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_shell_command_survives_blanks_and_percent_signs_in_paths(tmp_path: Path) -> None:
+    folder = tmp_path / "a b%c"
+    command = shell_command(access_of(own_process(), folder), "src")
+    shown = subprocess.run([*command[:-1], "-G", command[-1]], capture_output=True, text=True, check=True)
+    settings = dict(line.split(" ", 1) for line in shown.stdout.splitlines() if " " in line)
+    assert settings["userknownhostsfile"] == str(folder / "known_hosts")
+    assert settings["stricthostkeychecking"] == "true"
+    assert settings["batchmode"] == "yes"
+    assert sys.executable in shlex.split(settings["proxycommand"].replace("%%", "%"))
+
+
+def test_a_shell_on_a_host_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match=r"no host 'dst'; accepted: src"):
+        shell_command(access_of(own_process(), tmp_path), "dst")
+
+
+def test_the_machine_is_said_to_lack_what_no_kernel_has() -> None:
+    needs = Needs(frozenset({"reno", "samovar"}), frozenset({"pfifo", "samovar"}))
+    lacking = machine_lacks(needs)
+    assert lacking.count("samovar") == 2
+    assert "reno" not in lacking
+
+
+def test_auto_takes_user_mode_linux_when_the_machine_lacks_something() -> None:
+    assert choose_kernel("auto", Needs(frozenset({"samovar"}))) == "uml"
+    assert choose_kernel("uml", Needs()) == "uml"

@@ -1,0 +1,154 @@
+"""The lab as a value: what a testbed file becomes before anything is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from samovar.definition import Testbed, load_testbed
+from samovar.errors import LabError
+from samovar.lab.boot_files import host_table
+from samovar.lab.topology import Topology, read_topology
+
+CHAIN: dict[str, Any] = {
+    "testbed": "chain",
+    "lab": {},
+    "hosts": {
+        "a": {
+            "os": "linux",
+            "role": "sender",
+            "address": "10.9.0.1",
+            "interfaces": {"eth1": {"address": "172.16.1.2/24", "link": "one"}},
+        },
+        "r1": {
+            "os": "linux",
+            "role": "router",
+            "address": "10.9.0.2",
+            "interfaces": {
+                "eth1": {"address": "172.16.1.1/24", "link": "one"},
+                "eth2": {"address": "172.16.2.1/30", "link": "two"},
+            },
+        },
+        "r2": {
+            "os": "linux",
+            "role": "router",
+            "address": "10.9.0.3",
+            "interfaces": {
+                "eth1": {"address": "172.16.2.2/30", "link": "two"},
+                "eth2": {"address": "172.16.3.1/24", "link": "three"},
+            },
+        },
+        "b": {
+            "os": "linux",
+            "role": "receiver",
+            "address": "10.9.0.4",
+            "interfaces": {"eth1": {"address": "172.16.3.2/24", "link": "three"}},
+        },
+    },
+}
+
+
+def chain(**changes: Any) -> Testbed:
+    return Testbed.model_validate({**CHAIN, "hosts": {**CHAIN["hosts"], **changes}})
+
+
+def routes(topology: Topology) -> dict[str, dict[str, str]]:
+    return {
+        node.name: {str(route.network): str(route.gateway) for route in node.routes}
+        for node in topology.nodes
+    }
+
+
+def test_every_host_of_a_chain_reaches_every_subnet_through_its_nearest_router() -> None:
+    assert routes(read_topology(chain())) == {
+        "a": {"172.16.2.0/30": "172.16.1.1", "172.16.3.0/24": "172.16.1.1"},
+        "r1": {"172.16.3.0/24": "172.16.2.2"},
+        "r2": {"172.16.1.0/24": "172.16.2.1"},
+        "b": {"172.16.2.0/30": "172.16.3.1", "172.16.1.0/24": "172.16.3.1"},
+    }
+
+
+def test_a_host_that_is_no_router_passes_nothing_on() -> None:
+    middle = {**CHAIN["hosts"]["r1"], "role": "observer"}
+    topology = read_topology(chain(r1=middle))
+    assert routes(topology)["a"] == {}
+    assert [node.name for node in topology.nodes if node.forwards] == ["r2"]
+
+
+def test_a_detour_is_taken_only_when_there_is_no_shorter_way() -> None:
+    shortcut = {
+        **CHAIN["hosts"]["r2"],
+        "interfaces": {
+            **CHAIN["hosts"]["r2"]["interfaces"],
+            "eth3": {"address": "172.16.1.9/24", "link": "one"},
+        },
+    }
+    assert routes(read_topology(chain(r2=shortcut)))["a"]["172.16.3.0/24"] == "172.16.1.9"
+
+
+def test_two_ends_make_a_cable_and_five_a_switch(root: Path) -> None:
+    dumbbell = read_topology(load_testbed(root / "hosts" / "dumbbell.yaml"))
+    assert [(link.name, len(link.ports), link.is_cable) for link in dumbbell.links] == [
+        ("left", 5, False),
+        ("right", 5, False),
+    ]
+    assert all(link.is_cable for link in read_topology(load_testbed(root / "hosts" / "lab.yaml")).links)
+
+
+def test_the_controller_gets_a_free_address_beside_the_hosts() -> None:
+    last = {**CHAIN["hosts"]["b"], "address": "10.9.0.254"}
+    assert str(read_topology(chain()).controller) == "10.9.0.254/24"
+    assert str(read_topology(chain(b=last)).controller) == "10.9.0.253/24"
+
+
+def test_the_control_network_grows_until_it_holds_all_hosts() -> None:
+    far = {**CHAIN["hosts"]["b"], "address": "10.9.3.4"}
+    topology = read_topology(chain(b=far))
+    assert {str(node.control.network) for node in topology.nodes} == {"10.9.0.0/22"}
+    assert str(topology.controller) == "10.9.3.254/22"
+
+
+def test_a_name_stands_for_a_host_and_another_for_each_of_its_interfaces() -> None:
+    rows = [line.split() for line in host_table(read_topology(chain())).splitlines()]
+    assert ["10.9.0.2", "r1"] in rows
+    assert ["172.16.2.1", "r1-eth2"] in rows
+    assert len({name for _, name in rows}) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("host", "changes", "message"),
+    [
+        ("a", {"os": "freebsd"}, "host a: os freebsd cannot be a namespace; accepted: linux"),
+        ("a", {"address": "a.example.org"}, "host a: address 'a.example.org'; accepted: an IPv4 address"),
+        ("a", {"address": "200.9.0.1"}, "accepted: all within one /8"),
+        (
+            "a",
+            {"interfaces": {"eth1": {"address": "10.9.0.77/25", "link": "four"}}},
+            "the control network (10.9.0.0/24) and link four (10.9.0.0/25) overlap; accepted: separate",
+        ),
+        (
+            "a",
+            {"interfaces": {"eth1": {"address": "fd00::2/64", "link": "one"}}},
+            "host a: interface eth1: address fd00::2/64; accepted: IPv4",
+        ),
+        (
+            "a",
+            {"interfaces": {"ctl0": {"address": "172.16.1.2/24", "link": "one"}}},
+            "interface ctl0: the lab uses this name itself",
+        ),
+        (
+            "a",
+            {"interfaces": {"eth1": {"address": "172.17.1.2/24", "link": "one"}}},
+            "link one: ends in different subnets",
+        ),
+    ],
+)
+def test_what_cannot_be_a_lab_is_refused_with_what_can(
+    host: str, changes: dict[str, Any], message: str
+) -> None:
+    testbed = chain(**{host: {**CHAIN["hosts"][host], **changes}})
+    with pytest.raises(LabError) as caught:
+        read_topology(testbed)
+    assert message in str(caught.value)
