@@ -17,6 +17,7 @@ INHERITED = ("path", "duration", "replicates", "traffic", "captures", "loggers")
 OF_A_PART = ("title", "factors", *INHERITED)
 OF_A_PROFILE = ("parts", "factors", "order", "figures", "tables", *INHERITED)
 MAIN = "main"
+EXPECTED_CHANGE = "expected a mapping of what changes in the flow"
 
 
 def merged(base: Map, over: Map, problems: list[Problem]) -> Map:
@@ -36,7 +37,7 @@ def complete(layers: Sequence[Map], problems: list[Problem]) -> Map:
     """
     result = layers[0].copied()
     for layer in layers[1:]:
-        result = merged(result, _only(layer, (*INHERITED, "order", "figures", "tables")), problems)
+        result = _under(result, layer, (*INHERITED, "order", "figures", "tables"))
     names = _part_names(layers[0])
     if "parts" not in layers[0]:
         result.put("parts", _with_main(layers, problems), result.mark)
@@ -58,9 +59,25 @@ def checked_profile(base: Map, profile: Map, problems: list[Problem]) -> Map:
         message = "factors of a profile stand in its parts; expected parts: {...: {factors: ...}}"
         problems.append(profile.key_marks["factors"].problem(message))
         del result["factors"]
+    if isinstance(result.get("traffic"), Map):
+        _check_flows(base, cast(Map, result["traffic"]), problems)
     if "parts" in result:
         result["parts"] = _known_parts(base, result["parts"], problems)
     return result
+
+
+def _check_flows(base: Map, changes: Map, problems: list[Problem]) -> None:
+    """Report changes of flows that neither the top level nor any part has."""
+    parts = base.get("parts")
+    holders = [base, *(parts.values() if isinstance(parts, Map) else ())]
+    lists = [holder.get("traffic") for holder in holders if isinstance(holder, Map)]
+    flows = [flow for one in lists if isinstance(one, Seq) for flow in one if isinstance(flow, Map)]
+    labels = [str(flow["flow"]) for flow in flows if "flow" in flow]
+    for label, change in changes.items():
+        if label not in labels:
+            problems.append(changes.key_marks[label].problem(unknown("flow", label, labels)))
+        elif not isinstance(change, Map):
+            problems.append(change.mark.problem(f"{label}: {EXPECTED_CHANGE}"))
 
 
 def _known_parts(base: Map, parts: Node, problems: list[Problem]) -> Map:
@@ -102,7 +119,7 @@ def _with_main(layers: Sequence[Map], problems: list[Problem]) -> Map:
 def _part(layers: Sequence[Map], name: str, problems: list[Problem]) -> Node:
     part = Map(layers[0].mark)
     for layer in layers:
-        part = merged(part, _only(layer, INHERITED), problems)
+        part = _under(part, layer, INHERITED)
         parts = layer.get("parts")
         own = parts.get(name) if isinstance(parts, Map) else None
         if own is not None and not isinstance(own, Map):
@@ -111,6 +128,17 @@ def _part(layers: Sequence[Map], name: str, problems: list[Problem]) -> Node:
             part = merged(part, own, problems)
             part.mark = own.mark if layer is layers[0] else part.mark
     return part
+
+
+def _under(base: Map, layer: Map, keys: Sequence[str]) -> Map:
+    """Return base with a layer's top level over it; changes of flows that it does not have pass it by."""
+    over = _only(layer, keys)
+    if isinstance(over.get("traffic"), Map) and isinstance(base.get("traffic"), Seq):
+        over = over.copied()
+        over["traffic"] = _merged_flows(cast(Seq, base["traffic"]), cast(Map, over["traffic"]), [])
+    elif isinstance(over.get("traffic"), Map) and base:
+        over.pop("traffic")
+    return merged(base, over, [])
 
 
 def _only(tree: Map, keys: Sequence[str]) -> Map:
@@ -137,7 +165,7 @@ def _merged_flows(flows: Seq, changes: Map, problems: list[Problem]) -> Seq:
         if text(label, mark) not in labels:
             problems.append(mark.problem(unknown("flow", label, (str(one) for one in labels if one))))
         elif not isinstance(change, Map):
-            problems.append(change.mark.problem(f"{label}: expected a mapping of what changes in the flow"))
+            problems.append(change.mark.problem(f"{label}: {EXPECTED_CHANGE}"))
         else:
             index = labels.index(text(label, mark))
             flow = flows[index]

@@ -20,17 +20,19 @@ MAIN = "main"
 
 
 def digest(part: str, resolved: Resolved) -> str:
-    """Return the short hash of a resolved trial."""
+    """Return the hash of a resolved trial."""
     value = {"part": part, "resolved": resolved.as_json()}
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def trial_id(part: str, treatment: Mapping[str, str], replicate: int, short_hash: str) -> str:
+def trial_id(part: str, treatment: Mapping[str, str], replicate: int, full_hash: str) -> str:
     """Return the id: part-levels-rN-hash, without the part when it is the only one, `main`."""
     words = [word(level) for level in treatment.values()]
     name = "-".join(one for one in [*([] if part == MAIN else [word(part)]), *words] if one)
-    return "-".join(one for one in (name[:LONGEST_NAME].strip("-."), f"r{replicate}", short_hash) if one)
+    return "-".join(
+        one for one in (name[:LONGEST_NAME].strip("-."), f"r{replicate}", full_hash[:HASH_DIGITS]) if one
+    )
 
 
 def word(level: str) -> str:

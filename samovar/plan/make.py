@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -35,7 +35,6 @@ def make_plan(experiment: Experiment, testbed: Testbed, profile_name: str | None
     applied = apply_profile(experiment, profile_name)
     parts = applied.parts.items()
     trials = tuple(trial for name, part in parts for trial in _trials(applied, name, part, testbed))
-    _refuse_same_ids(trials)
     return Plan(
         experiment=applied.name,
         title=applied.title,
@@ -62,6 +61,7 @@ def treatments_of(part: Part) -> Iterator[dict[str, str]]:
 
 def _trials(experiment: Experiment, name: str, part: Part, testbed: Testbed) -> Iterator[Trial]:
     treatments = [_treatment(name, part, levels, testbed) for levels in treatments_of(part)]
+    _refuse_same(name, treatments)
     order = experiment.order
     for slot in ordered(order.kind, order.seed, name, len(treatments), part.replicates):
         treatment = treatments[slot.treatment]
@@ -84,11 +84,11 @@ def _part_plan(name: str, part: Part) -> PartPlan:
     return PartPlan(name=name, title=part.title, factors=part.factors, replicates=part.replicates)
 
 
-def _refuse_same_ids(trials: tuple[Trial, ...]) -> None:
-    seen: dict[str, Trial] = {}
-    for trial in trials:
-        first = seen.setdefault(trial.id, trial)
-        if first is not trial:
-            both = f"{dict(first.treatment)} and {dict(trial.treatment)}"
+def _refuse_same(part: str, treatments: Sequence[Treatment]) -> None:
+    seen: dict[str, Treatment] = {}
+    for treatment in treatments:
+        first = seen.setdefault(treatment.digest, treatment)
+        if first is not treatment:
+            both = f"{dict(first.levels)} and {dict(treatment.levels)}"
             message = f"treatments {both} are one and the same trial; expected levels that change something"
-            raise PlanError(f"{trial.part}: {message}")
+            raise PlanError(f"{part}: {message}")

@@ -1,0 +1,216 @@
+"""Definitions read into values: what is written is what is meant."""
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from samovar.command.catalogue import Catalogue
+from samovar.definition import (
+    Config,
+    Experiment,
+    apply_profile,
+    list_experiments,
+    list_testbeds,
+    load_config,
+    load_study,
+    load_testbed,
+    read_experiment,
+    shortest_path,
+)
+from samovar.definition.fields import Buffer
+from samovar.definition.layers import complete
+from samovar.definition.yamltext import LARGEST_FILE_BYTES, Map, Seq, parse_yaml, plain
+from samovar.errors import DefinitionError, Problem
+
+ROOT = Path(__file__).parents[2]
+RECIPES = Catalogue(ROOT / "templates")
+
+TEXT = """\
+experiment: study
+testbed: lab
+path: {rate: 40Mbit, rtt: 2ms, buffer: 546packets}
+duration: 10s
+replicates: 3
+traffic:
+  - {flow: first, generator: nuttcp, from: sender, to: receiver, size: 1GB}
+  - {flow: second, generator: nuttcp, from: sender, to: receiver}
+parts:
+  one:
+    factors: {rwnd: [50KB, 1MB], cc: [cdg]}
+  two:
+    path: {buffer: 64KB}
+    duration: 20s
+    replicates: 5
+    traffic: [{flow: only, generator: iperf3, from: sender, to: receiver}]
+    factors: {mtu: [1500]}
+profiles:
+  quick:
+    replicates: 1
+    traffic: {first: {duration: 5s}}
+    parts: {one: {factors: {rwnd: [50KB]}}, two: {replicates: 2}}
+  slower: {path: {rate: 1Mbit}}
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Experiment:
+    (tmp_path / "study.yaml").write_text(TEXT, encoding="utf-8")
+    return read_experiment(tmp_path / "study.yaml")
+
+
+@pytest.mark.parametrize(
+    "text", ["no", "010", "10:20", "1e6", "0x1F", "2001-01-01", "null", "~", ".inf", "=", "1_000"]
+)
+def test_a_scalar_is_read_as_it_is_written(text: str) -> None:
+    tree, problems = parse_yaml(f"key: {text}\n", "x.yaml")
+    assert (plain(tree), problems) == ({"key": text}, [])
+
+
+def test_every_key_and_value_knows_its_place() -> None:
+    tree, _ = parse_yaml("a: 1\nlist:\n  - {b: two}\n", "x.yaml")
+    (item,) = cast(Seq, tree["list"])
+    mark = cast(Map, item)["b"].mark
+    assert (tree.key_marks["list"].line, tree.key_marks["list"].column) == (2, 1)
+    assert (mark.line, mark.column) == (3, 9)
+
+
+def test_an_alias_means_what_its_anchor_holds() -> None:
+    tree, _ = parse_yaml("a: &x [1, 2]\nb: *x\n", "x.yaml")
+    assert plain(tree) == {"a": ["1", "2"], "b": ["1", "2"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"a: \xff\n", "{file}:1:4: a byte that is no UTF-8; expected UTF-8 text"),
+        (
+            b"#" * (LARGEST_FILE_BYTES + 1),
+            "{file}: the file is larger than 1024 KiB; expected a definition, not data",
+        ),
+        (None, "{file}: no such file or directory; expected a YAML file"),
+    ],
+    ids=["bytes", "size", "absence"],
+)
+def test_a_file_that_is_no_text_is_refused(content: bytes | None, problem: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(DefinitionError) as caught:
+        load_config(file)
+    assert str(caught.value) == problem.format(file=file)
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_bytes(b"\xef\xbb\xbfresults: here\n")
+    assert load_config(file).results == "here"
+
+
+def test_a_part_inherits_what_it_does_not_say(study: Experiment) -> None:
+    one, two = study.parts["one"], study.parts["two"]
+    assert one.path is not None and one.path.buffer == Buffer(546, None)
+    assert (one.duration_s, one.replicates, len(one.traffic)) == (10.0, 3, 2)
+    assert two.path is not None and two.path.rate_bps == 40_000_000
+    assert two.path.buffer == Buffer(None, 64_000)
+    assert (two.duration_s, two.replicates, two.traffic[0].label) == (20.0, 5, "only")
+
+
+def test_an_experiment_without_parts_has_one_part_called_main() -> None:
+    tree, _ = parse_yaml("experiment: x\ntestbed: lab\nfactors: {mtu: [1500]}\ntraffic: []\n", "x.yaml")
+    whole = Experiment.model_validate(complete([tree], []))
+    assert list(whole.parts) == ["main"]
+    assert whole.parts["main"].factors == {"mtu": ("1500",)}
+
+
+def test_a_profile_stands_over_the_experiment_and_its_parts(study: Experiment) -> None:
+    quick = apply_profile(study, "quick")
+    assert quick.parts["one"].replicates == 1
+    assert quick.parts["two"].replicates == 2
+    assert quick.parts["one"].factors == {"rwnd": ("50KB",), "cc": ("cdg",)}
+    assert study.parts["one"].factors["rwnd"] == ("50KB", "1MB")
+
+
+def test_a_profile_that_gives_a_flow_a_duration_takes_its_size(study: Experiment) -> None:
+    first, second = apply_profile(study, "slower").parts["one"].traffic
+    assert (first.size_bytes, first.duration_s, second.size_bytes) == (10**9, None, None)
+    first, _ = apply_profile(study, "quick").parts["one"].traffic
+    assert (first.size_bytes, first.duration_s) == (None, 5.0)
+
+
+def test_a_profile_changes_one_value_of_the_path_and_keeps_the_others(study: Experiment) -> None:
+    path = apply_profile(study, "slower").parts["one"].path
+    assert path is not None
+    assert (path.rate_bps, path.rtt_s, path.buffer) == (1_000_000, 0.002, Buffer(546, None))
+
+
+def test_no_profile_is_the_experiment_itself(study: Experiment) -> None:
+    assert apply_profile(study, None) is study
+
+
+def test_an_unknown_profile_is_answered_with_the_nearest(study: Experiment) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        apply_profile(study, "quik")
+    assert str(caught.value).endswith(
+        "study.yaml: unknown profile of study 'quik'; did you mean 'quick'? known: quick, slower"
+    )
+
+
+def test_values_are_frozen(study: Experiment) -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        study.name = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", list_experiments(ROOT / "experiments"))
+def test_a_shipped_experiment_is_sound_with_the_shipped_recipes(name: str) -> None:
+    study = load_study(ROOT / "experiments" / f"{name}.yaml", RECIPES)
+    assert study.experiment.name == name
+
+
+@pytest.mark.parametrize("name", list_testbeds(ROOT / "hosts"))
+def test_a_shipped_testbed_is_sound_and_joins_senders_to_receivers(name: str) -> None:
+    testbed = load_testbed(ROOT / "hosts" / f"{name}.yaml")
+    sender, receiver = testbed.host_of("sender"), testbed.host_of("receiver")
+    assert sender and receiver
+    assert shortest_path(testbed, sender, receiver)
+
+
+def test_a_role_means_the_first_host_that_has_it_and_a_number_the_others() -> None:
+    testbed = load_testbed(ROOT / "hosts" / "dumbbell.yaml")
+    assert [testbed.host_of(name) for name in ("sender", "sender3", "receiver", "src4", "sender5")] == [
+        "src1", "src3", "dst1", "src4", None,
+    ]  # fmt: skip
+
+
+def test_the_shortest_path_goes_through_routers_only() -> None:
+    testbed = load_testbed(ROOT / "hosts" / "lab.yaml")
+    hops = shortest_path(testbed, "src", "dst") or ()
+    assert [(hop.host, hop.out_interface, hop.next_host) for hop in hops] == [
+        ("src", "eth1", "rtr"),
+        ("rtr", "eth2", "dst"),
+    ]
+
+
+def test_a_host_may_be_logged_in_to_in_its_own_way(tmp_path: Path) -> None:
+    file = tmp_path / "bed.yaml"
+    file.write_text(
+        "testbed: bed\nssh: {user: lab, port: 2222}\n"
+        "hosts:\n  a: {os: freebsd, role: sender, address: a.example.org, ssh: {user: root}}\n"
+    )
+    ssh = load_testbed(file).ssh_of("a")
+    assert (ssh.user, ssh.port) == ("root", 2222)
+
+
+def test_the_shipped_configuration_writes_out_the_defaults() -> None:
+    assert load_config(ROOT / "config.yaml") == Config()
+
+
+def test_problems_are_sorted_by_place_and_each_is_said_once(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(TEXT.replace("40Mbit", "40").replace("50KB, 1MB", "50KB, 1"))
+    with pytest.raises(DefinitionError) as caught:
+        read_experiment(tmp_path / "study.yaml")
+    assert caught.value.problems == (
+        Problem(
+            str(tmp_path / "study.yaml"), 3, 14, "rate: '40' has no unit; expected a rate such as 40Mbit"
+        ),
+    )

@@ -1,0 +1,293 @@
+"""Plans: the same input gives the same bytes, and every trial says all that it needs."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from samovar.command.catalogue import Catalogue
+from samovar.definition import Experiment, Testbed, load_study, load_testbed
+from samovar.definition.layers import complete
+from samovar.definition.yamltext import parse_yaml
+from samovar.errors import PlanError
+from samovar.plan import Plan, estimate_cost, make_plan
+from samovar.plan.identity import word
+from samovar.plan.order import ordered
+
+ROOT = Path(__file__).parents[2]
+TESTBED = load_testbed(ROOT / "hosts" / "lab.yaml")
+STUDY = load_study(ROOT / "experiments" / "tplink-buffer.yaml", Catalogue(ROOT / "templates"))
+
+TEXT = """\
+experiment: study
+testbed: lab
+path: {rate: 8Mbit, rtt: 10ms, buffer: 50packets}
+duration: 30s
+replicates: 3
+order: {kind: blocked, seed: 1}
+factors: {cc: [newreno, cdg], rwnd: [50KB, 1MB], mtu: [1500]}
+traffic: [{flow: bulk, generator: nuttcp, from: sender, to: receiver}]
+captures: [{at: sender}, {at: receiver, snaplen: 128}]
+loggers: [{logger: tcp-info, at: sender}, {logger: queue, at: router, interval: 5ms}]
+"""
+
+
+def planned(*changes: tuple[str, str], testbed: Testbed = TESTBED) -> Plan:
+    """Plan the study above with some of its text changed."""
+    text = TEXT
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    tree, _ = parse_yaml(text, "study.yaml")
+    return make_plan(Experiment.model_validate(complete([tree], [])).with_source(tree), testbed)
+
+
+def ids(plan: Plan) -> set[str]:
+    return {trial.id for trial in plan.trials}
+
+
+def test_the_same_definition_gives_the_same_bytes() -> None:
+    assert planned().to_json() == planned().to_json()
+
+
+def test_a_plan_is_read_back_as_it_was_written() -> None:
+    data = make_plan(STUDY.experiment, STUDY.testbed, "quick").to_json()
+    assert Plan.from_json(data).to_json() == data
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b'"schema": 1', b'"schema": 2', "plan.json: schema 2; this version reads schema 1"),
+        (
+            b'"seed": 1,',
+            b'"seed": "x",',
+            "plan.json: seed: input should be a valid integer, unable to parse string as an integer; "
+            "expected a plan written by samovar",
+        ),
+    ],
+)
+def test_a_plan_of_another_kind_is_refused(old: bytes, new: bytes, message: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        Plan.from_json(planned().to_json().replace(old, new, 1))
+    assert str(caught.value) == message
+
+
+def test_the_report_is_planned_with_the_trials_that_it_states() -> None:
+    plan = make_plan(STUDY.experiment, STUDY.testbed)
+    counted = {part.name: sum(trial.part == part.name for trial in plan.trials) for part in plan.parts}
+    assert counted == {"buffer": 3 * 8, "window": 21 * 5}
+    assert len(make_plan(STUDY.experiment, STUDY.testbed, "quick").trials) == 3 + 12
+
+
+def test_more_replicates_add_trials_and_keep_the_order_of_those_there_were() -> None:
+    few, many = planned(), planned(("replicates: 3", "replicates: 5"))
+    assert [trial.id for trial in many.trials[: len(few.trials)]] == [trial.id for trial in few.trials]
+    assert len(many.trials) == 5 * 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("rate: 8Mbit", "rate: 9Mbit"),
+        ("rtt: 10ms", "rtt: 11ms"),
+        ("buffer: 50packets", "buffer: 75KB"),
+        ("duration: 30s", "duration: 31s"),
+        ("mtu: [1500]", "mtu: [1400]"),
+        ("generator: nuttcp", "generator: iperf3"),
+        ("snaplen: 128", "snaplen: 96"),
+        ("interval: 5ms", "interval: 6ms"),
+    ],
+)
+def test_what_touches_all_trials_changes_all_ids(change: tuple[str, str]) -> None:
+    assert not ids(planned()) & ids(planned(change))
+
+
+def test_a_changed_level_changes_the_ids_of_its_own_trials_only() -> None:
+    kept = ids(planned()) & ids(planned(("1MB", "2MB")))
+    assert kept == {trial.id for trial in planned().trials if trial.treatment["rwnd"] == "50KB"}
+
+
+@pytest.mark.parametrize("change", [("seed: 1", "seed: 2"), ("kind: blocked", "kind: sequential")])
+def test_another_order_keeps_the_ids(change: tuple[str, str]) -> None:
+    assert ids(planned()) == ids(planned(change))
+
+
+def test_a_title_or_a_figure_keeps_the_ids() -> None:
+    assert ids(planned()) == ids(planned(("testbed: lab", "title: New\nfigures: [rtt-cdf]\ntestbed: lab")))
+
+
+def test_an_id_reads_as_its_treatment_and_names_its_part_when_there_are_several() -> None:
+    assert "newreno-50KB-1500-r1-" in {trial.id[:-6] for trial in planned().trials}
+    assert all(trial.id.startswith(f"{trial.part}-") for trial in make_plan(STUDY.experiment, TESTBED).trials)
+
+
+@given(st.text())
+def test_a_level_in_an_id_is_safe_in_a_file_name(level: str) -> None:
+    assert set(word(level)) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-")
+    assert not word(level).startswith((".", "-"))
+
+
+def test_levels_that_mean_the_same_trial_are_refused() -> None:
+    with pytest.raises(PlanError, match="are one and the same trial"):
+        planned(("rwnd: [50KB, 1MB]", "rwnd: [50KB, 50000B]"))
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 10**6))
+def test_a_block_holds_each_treatment_once(treatments: int, replicates: int, seed: int) -> None:
+    slots = ordered("blocked", seed, "main", treatments, replicates)
+    for block in range(1, replicates + 1):
+        inside = slots[(block - 1) * treatments : block * treatments]
+        assert {slot.block for slot in inside} == {block}
+        assert sorted(slot.treatment for slot in inside) == list(range(treatments))
+
+
+@given(st.sampled_from(["sequential", "shuffled", "blocked"]), st.integers(1, 30), st.integers(1, 9))
+def test_an_order_holds_each_replicate_of_each_treatment_once(
+    kind: str, treatments: int, replicates: int
+) -> None:
+    slots = ordered(kind, 1, "main", treatments, replicates)
+    every = {(index, one) for index in range(treatments) for one in range(1, replicates + 1)}
+    assert len(slots) == len(every)
+    assert {(slot.treatment, slot.replicate) for slot in slots} == every
+
+
+def test_the_order_of_a_seed_is_the_same_on_every_machine() -> None:
+    assert [slot.treatment for slot in ordered("blocked", 20130417, "window", 6, 2)] == BLOCKED
+    assert [slot.treatment for slot in ordered("shuffled", 7, "main", 6, 1)] == SHUFFLED
+
+
+BLOCKED = [2, 0, 1, 4, 3, 5, 4, 1, 0, 2, 5, 3]
+SHUFFLED = [1, 2, 5, 4, 0, 3]
+
+
+def test_hosts_are_set_by_their_part_in_the_traffic() -> None:
+    trial = next(t for t in planned(("mtu: [1500]", "mtu: [1500], txd: [256]")).trials)
+    source, router, sink = (trial.resolved.hosts[name] for name in ("src", "rtr", "dst"))
+    assert (source.cc, source.rwnd_bytes, source.txd) == (trial.treatment["cc"], None, 256)
+    assert (sink.cc, sink.txd) == (None, None)
+    assert sink.rwnd_bytes == {"50KB": 50_000, "1MB": 1_000_000}[trial.treatment["rwnd"]]
+    assert (router.cc, router.rwnd_bytes, router.txd) == (None, None, None)
+    assert {host.mtu_bytes for host in (source, router, sink)} == {1500}
+    assert router.interfaces == ("eth1", "eth2")
+
+
+def test_places_are_filled_in_from_the_testbed() -> None:
+    resolved = planned().trials[0].resolved
+    (flow,) = resolved.flows
+    assert (flow.from_address, flow.to_address, flow.port) == ("172.16.10.2", "172.16.11.2", 5001)
+    assert [(one.host, one.interface, one.snaplen_bytes) for one in resolved.captures] == [
+        ("src", "eth1", 96),
+        ("dst", "eth1", 128),
+    ]
+    assert [(one.host, one.interface, one.interval_s) for one in resolved.loggers] == [
+        ("src", "eth1", 0.01),
+        ("rtr", "eth2", 0.005),
+    ]
+
+
+def test_flows_without_a_port_get_the_next_that_is_free() -> None:
+    flows = "".join(
+        f"{{flow: f{index}, generator: nuttcp, from: sender, to: receiver{port}}}, "
+        for index, port in enumerate(["", ", port: 5002", "", ", port: 5001"])
+    )
+    plan = planned(("{flow: bulk, generator: nuttcp, from: sender, to: receiver}", flows))
+    assert [flow.port for flow in plan.trials[0].resolved.flows] == [5003, 5002, 5004, 5001]
+
+
+def test_a_path_factor_stands_over_the_path() -> None:
+    plan = planned(("mtu: [1500]", "path.buffer: [64KB, 10packets], path.aqm: [codel]"))
+    seen = {
+        (path.aqm, path.buffer_packets, path.buffer_bytes, path.rate_bps)
+        for path in (trial.resolved.path for trial in plan.trials)
+        if path is not None
+    }
+    assert seen == {("codel", None, 64_000, 8_000_000), ("codel", 10, None, 8_000_000)}
+
+
+def test_a_flow_factor_stands_over_its_flow() -> None:
+    plan = planned(("mtu: [1500]", "traffic.bulk.size: [1MB], traffic.bulk.length: [8KB], cc.beta: [3]"))
+    resolved = plan.trials[0].resolved
+    (flow,) = resolved.flows
+    assert (flow.size_bytes, flow.duration_s, flow.parameters) == (1_000_000, None, {"length": "8KB"})
+    assert resolved.hosts["src"].cc_parameters == {"beta": "3"}
+
+
+def test_a_flow_with_a_duration_must_end_within_15_seconds_after_it() -> None:
+    resolved = planned(("to: receiver}", "to: receiver, start: 2s}")).trials[0].resolved
+    assert (resolved.duration_s, resolved.deadline_s) == (32.0, 47.0)
+
+
+def test_a_flow_with_a_size_must_end_within_twice_the_time_that_it_should_take() -> None:
+    resolved = planned(("to: receiver}", "to: receiver, size: 8MB}")).trials[0].resolved
+    assert resolved.flows[0].duration_s is None
+    assert (resolved.duration_s, resolved.deadline_s) == (15.0, 60.0)
+
+
+def test_cost_is_traffic_and_overhead_as_measured_or_assumed() -> None:
+    plan = planned()
+    assert estimate_cost(plan).trials == 12
+    assert estimate_cost(plan, overhead_s=2.0).total_s == 12 * 32.0
+    assert estimate_cost(plan, overhead_s=2.0).hours == pytest.approx(12 * 32.0 / 3600)
+
+
+def test_cost_counts_the_bytes_of_captures_and_samplers() -> None:
+    cost = estimate_cost(planned())
+    packets = 30 * 8_000_000 / (1500 * 8) * 1.5
+    captures = packets * (96 + 16) + packets * (128 + 16)
+    assert cost.host_bytes == int(captures + (30 / 0.01 + 30 / 0.005) * 200)
+    assert cost.controller_bytes == cost.host_bytes * 12 // 4
+
+
+@pytest.mark.parametrize(
+    ("change", "warning"),
+    [
+        (("replicates: 3", "replicates: 1"), "main: 1 replicate; an interval needs at least 3"),
+        (
+            ("duration: 30s", "duration: 1s"),
+            "main cdg 1MB 1500: flow 'bulk' lasts 1s, less than 20 RTTs at a full buffer (85ms each)",
+        ),
+        (("1MB", "2GB"), "main cdg 2GB 1500: rwnd 2GB is beyond TCP's largest window, 1.074GB"),
+        (("1MB", "2KB"), "main cdg 2KB 1500: rwnd 2KB is below two segments of 1460 bytes"),
+        (("50packets", "1KB"), "main cdg 1MB 1500: buffer 1KB is below one frame of 1514 bytes"),
+        (
+            ("from: sender, to: receiver", "from: receiver, to: sender"),
+            "main: flow 'bulk' does not pass the bottleneck's queue",
+        ),
+    ],
+)
+def test_a_plan_that_may_not_show_what_was_meant_says_so(change: tuple[str, str], warning: str) -> None:
+    assert warning in planned(change).warnings
+    assert warning not in planned().warnings
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("to: receiver}", "to: receiver3}"), "testbed lab: no host or role 'receiver3'; known: "),
+        (("to: receiver}", "to: src}"), "flow bulk: no links lead from src to src; "),
+        (("duration: 30s\n", ""), "flow bulk: never ends; expected a size or a duration"),
+        (("buffer: 50packets", "loss: 0%"), "path: has no rate or no buffer; "),
+        (
+            ("{at: sender}", "{at: sender}, {at: src}"),
+            "captures: eth1 of src is captured twice; expected once",
+        ),
+    ],
+)
+def test_what_cannot_run_on_this_testbed_is_refused(change: tuple[str, str], message: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        planned(change)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_testbed_without_bottleneck_plans_an_experiment_without_path() -> None:
+    bare = TESTBED.model_copy(update={"bottleneck": None})
+    assert (
+        planned(("path: {rate: 8Mbit, rtt: 10ms, buffer: 50packets}\n", ""), testbed=bare)
+        .trials[0]
+        .resolved.path
+        is None
+    )
+    with pytest.raises(PlanError, match="testbed lab: has no bottleneck to set a path at"):
+        planned(testbed=bare)

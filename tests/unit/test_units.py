@@ -1,0 +1,154 @@
+"""Quantities with units: what is read, what is refused, what is written."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from samovar import units
+from samovar.units import UnitError
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "value"),
+    [
+        (units.parse_size, "50KB", 50_000),
+        (units.parse_size, "50kB", 50_000),
+        (units.parse_size, "1.5MB", 1_500_000),
+        (units.parse_size, "0.125KiB", 128),
+        (units.parse_size, "3TiB", 3 * 2**40),
+        (units.parse_size, "1500B", 1500),
+        (units.parse_rate, "40Mbit", 40_000_000),
+        (units.parse_rate, "40mbit", 40_000_000),
+        (units.parse_rate, "1.5GBIT", 1_500_000_000),
+        (units.parse_rate, "500bit", 500),
+        (units.parse_packets, "546packets", 546),
+        (units.parse_packets, "1packet", 1),
+        (units.parse_duration, "5ms", 0.005),
+        (units.parse_duration, "1.5min", 90.0),
+        (units.parse_duration, "0.1us", 1e-7),
+        (units.parse_duration_ns, "0.1us", 100),
+        (units.parse_duration_ns, "2h", 7200 * 10**9),
+        (units.parse_share, "2%", 0.02),
+        (units.parse_share, "0%", 0.0),
+        (units.parse_share, "0.1%", 0.001),
+        (units.parse_mtu, "1500", 1500),
+        (units.parse_mtu, "1500B", 1500),
+        (units.parse_number, "-0.5", -0.5),
+    ],
+)
+def test_a_quantity_with_its_unit_is_read_exactly(
+    parse: Callable[[str], float], text: str, value: float
+) -> None:
+    assert parse(text) == value
+    assert type(parse(text)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "message"),
+    [
+        (units.parse_rate, "40mbps", "'40mbps' is no rate; did you mean 40Mbit?"),
+        (units.parse_rate, "40Mb/s", "'40Mb/s' is no rate; did you mean 40Mbit?"),
+        (units.parse_rate, "40 Mbit", "'40 Mbit' is no rate; did you mean 40Mbit?"),
+        (units.parse_rate, "40M", "'40M' is no rate; did you mean 40Mbit?"),
+        (
+            units.parse_rate,
+            "40MB",
+            "'40MB' is no rate; expected a rate such as 40Mbit (units: bit, Kbit, Mbit, Gbit)",
+        ),
+        (units.parse_rate, "0Mbit", "rate '0Mbit' is zero; expected more, such as 40Mbit"),
+        (units.parse_size, "50", "'50' has no unit; expected a size such as 50KB"),
+        (units.parse_size, "50kb", "'50kb' is no size; did you mean 50KB?"),
+        (units.parse_size, "50mib", "'50mib' is no size; did you mean 50MiB?"),
+        (units.parse_size, "-1KB", "size '-1KB' has a sign; expected a size such as 50KB"),
+        (units.parse_size, "+1KB", "size '+1KB' has a sign; expected a size such as 50KB"),
+        (units.parse_size, "nan", "'nan' is no size; expected a size such as 50KB"),
+        (units.parse_size, "infB", "'infB' is no size; expected a size such as 50KB"),
+        (units.parse_size, "1e6B", "'1e6B' is no size; expected a size such as 50KB"),
+        (units.parse_size, "٣KB", "'٣KB' is no size; expected a size such as 50KB"),
+        (units.parse_size, "", "'' is no size; expected a size such as 50KB"),
+        (
+            units.parse_size,
+            "0.0001KB",
+            "size '0.0001KB' is no whole number of bytes; expected one such as 50KB",
+        ),
+        (
+            units.parse_size,
+            "999999999999TB",
+            "size '999999999999TB' is beyond any testbed; expected one such as 50KB",
+        ),
+        (units.parse_duration, "5m", "'5m' is no time; did you mean 5min?"),
+        (units.parse_duration, "5sec", "'5sec' is no time; did you mean 5s?"),
+        (units.parse_duration, "0s", "time '0s' is zero; expected more, such as 5ms"),
+        (units.parse_packets, "5pkts", "'5pkts' is no count of packets; did you mean 5packets?"),
+        (
+            units.parse_packets,
+            "1.5packets",
+            "count of packets '1.5packets' is no whole number of packets; expected one such as 546packets",
+        ),
+        (units.parse_share, "101%", "share '101%' is more than the whole; expected 0% to 100%"),
+        (units.parse_share, "0.02", "'0.02' has no unit; expected a share such as 2%"),
+        (units.parse_mtu, "67", "MTU in bytes 67 is out of range; expected one from 68 to 65535"),
+        (units.parse_mtu, "1500KB", "'1500K' is no MTU in bytes; expected digits only, from 68 to 65535"),
+        (
+            units.parse_number,
+            "inf",
+            "'inf' is no number; expected digits such as 546 or 0.98, without a unit",
+        ),
+    ],
+)
+def test_what_is_no_quantity_is_refused_with_what_was_expected(
+    parse: Callable[[str], object], text: str, message: str
+) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse(text)
+    assert str(caught.value) == message
+
+
+def test_zero_is_a_quantity_where_it_means_something() -> None:
+    assert units.parse_duration("0ms", allow_zero=True) == 0.0
+    assert units.parse_size("0B", allow_zero=True) == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (units.format_bytes(819_000), "819KB"),
+        (units.format_bytes(1_234_567_890, 3), "1.23GB"),
+        (units.format_bytes(0), "0B"),
+        (units.format_rate(40_000_000), "40Mbit"),
+        (units.format_rate(1_536), "1.536Kbit"),
+        (units.format_duration(0.002), "2ms"),
+        (units.format_duration(80), "80s"),
+        (units.format_duration(5400), "90min"),
+        (units.format_duration(0), "0s"),
+        (units.format_duration(33_217.5, 2), "9.2h"),
+    ],
+)
+def test_a_quantity_is_written_with_the_unit_that_reads_best(written: str, text: str) -> None:
+    assert written == text
+
+
+@given(st.integers(min_value=1, max_value=10**18))
+def test_a_size_that_was_written_is_read_back_the_same(count_bytes: int) -> None:
+    assert units.parse_size(units.format_bytes(count_bytes)) == count_bytes
+
+
+@given(st.integers(min_value=1, max_value=10**18))
+def test_a_rate_that_was_written_is_read_back_the_same(rate_bps: int) -> None:
+    assert units.parse_rate(units.format_rate(rate_bps)) == rate_bps
+
+
+@given(st.integers(min_value=1, max_value=10**15))
+def test_a_time_that_was_written_is_read_back_the_same(count_ns: int) -> None:
+    duration_s = count_ns / 10**9
+    assert units.parse_duration(units.format_duration(duration_s)) == duration_s
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused_and_nothing_else_happens(text: str) -> None:
+    try:
+        assert units.parse_size(text) > 0
+    except UnitError as error:
+        assert "expected" in str(error) or "did you mean" in str(error)
