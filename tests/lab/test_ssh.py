@@ -87,7 +87,6 @@ def pid_in(file: Path) -> int:
 
 
 # --- what comes back
-# --------------------------------------------------------------------------------------------
 
 
 def test_both_outputs_and_the_exit_code_come_back_apart(session: Session) -> None:
@@ -204,8 +203,13 @@ def test_every_run_is_recorded_with_its_script_times_and_ending(
     assert last.stdout == b"begun\n", "what it wrote before it was ended is evidence"
 
 
+def test_many_runs_leave_a_bounded_number_of_files_on_the_host(session: Session) -> None:
+    assert {run(session, f"echo {n}").text for n in range(205)} == {f"{n}\n" for n in range(205)}
+    (folder,) = left_behind(session.host)
+    assert len(list(folder.glob("out.*"))) == 5
+
+
 # --- deadlines
-# ----------------------------------------------------------------------------------------------------
 
 
 def test_a_deadline_ends_the_scripts_processes_and_only_those(session: Session, tmp_path: Path) -> None:
@@ -250,7 +254,6 @@ def test_a_host_that_stands_still_misses_the_deadline_and_is_used_again_when_it_
 
 
 # --- losses
-# -------------------------------------------------------------------------------------------------------
 
 
 def shell_of(session: Session) -> int:
@@ -408,7 +411,6 @@ def test_good_bye_and_a_clean_up_taken_back_run_nothing(sshd: Sshd, host: str, t
 
 
 # --- refusals
-# -----------------------------------------------------------------------------------------------------
 
 
 def refusal(session: Session) -> str:
@@ -481,7 +483,6 @@ def test_no_secret_is_kept_with_a_run(session: Session, sshd: Sshd, kept: list[C
 
 
 # --- files
-# --------------------------------------------------------------------------------------------------------
 
 
 def wanted(data: bytes, remote: Path, local: Path) -> Wanted:
@@ -554,7 +555,6 @@ def test_a_put_file_is_there_with_its_mode(session: Session, tmp_path: Path) -> 
 
 
 # --- all hosts
-# ----------------------------------------------------------------------------------------------------
 
 
 def test_hosts_work_at_the_same_time(sshd: Sshd, host: str, tmp_path: Path) -> None:
@@ -597,7 +597,6 @@ def test_a_host_that_the_testbed_does_not_have_is_said_to_be_so(sshd: Sshd) -> N
 
 
 # --- other hosts
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="puts another /bin/sh into a mount namespace")

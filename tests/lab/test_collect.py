@@ -1,0 +1,219 @@
+"""Collection from a real host: what arrives is what was there, and nothing goes before it has arrived."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import secrets
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from samovar.collect import Expected, collect, commit_trial, set_aside
+from samovar.collect.files import pack_script, parse_counted
+from samovar.errors import CampaignError, RemoteError, TestbedError
+from samovar.testbed import Completed, Session
+from tests.lab.sshd import Sshd, running
+
+CAPTURE = Expected("src-eth1.pcap.gz", "traces/src-eth1.pcap.gz", "capture", "tcpdump", "eth1")
+LOGGER = Expected("src-tcp-info.csv", "traces/src-tcp-info.csv.gz", "logger", "tcp-info")
+GENERATOR = Expected("bulk-client.log", "logs/bulk-client.log", "generator")
+FILES = (CAPTURE, LOGGER, GENERATOR)
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    with running(tmp_path_factory.mktemp("sshd")) as server:
+        yield server
+
+
+@pytest.fixture
+def session(sshd: Sshd) -> Iterator[Session]:
+    fresh = Session(sshd.target(f"test-{secrets.token_hex(6)}"))
+    yield fresh
+    fresh.close()
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    """A trial's folder on the host, with what a trial leaves."""
+    folder = tmp_path / "host" / "trial"
+    folder.mkdir(parents=True)
+    (folder / CAPTURE.remote).write_bytes(gzip.compress(os.urandom(300_000)))
+    (folder / LOGGER.remote).write_text("t_ns,src\n" + "1,172.16.10.2\n" * 10_000)
+    (folder / GENERATOR.remote).write_text("")
+    (folder / "bulk-client.pid").write_text("123\n")
+    return folder
+
+
+def test_files_arrive_as_they_were_and_the_host_is_cleared(
+    session: Session, remote: Path, tmp_path: Path
+) -> None:
+    was = {file: (remote / file.remote).read_bytes() for file in FILES}
+    entries = collect(session, str(remote), FILES, tmp_path / "trial")
+    assert (tmp_path / "trial" / CAPTURE.path).read_bytes() == was[CAPTURE], "compressed once, not twice"
+    assert gzip.decompress((tmp_path / "trial" / LOGGER.path).read_bytes()) == was[LOGGER]
+    assert gzip.decompress((tmp_path / "trial" / "logs/bulk-client.log.gz").read_bytes()) == b""
+    assert [entry["path"] for entry in entries] == [CAPTURE.path, LOGGER.path, "logs/bulk-client.log.gz"]
+    assert not remote.exists()
+
+
+def test_the_manifest_entries_describe_the_files_that_are_here(
+    session: Session, remote: Path, tmp_path: Path
+) -> None:
+    entries = collect(session, str(remote), FILES, tmp_path / "trial")
+    for entry in entries:
+        data = (tmp_path / "trial" / str(entry["path"])).read_bytes()
+        assert (entry["bytes"], entry["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+    about = ("kind", "host", "interface", "logger")
+    assert [entries[0][key] for key in about] == ["capture", session.host, "eth1", "tcpdump"]
+    assert set(entries[2]) == {"path", "kind", "host", "bytes", "sha256"}, "what is not known is left out"
+
+
+def test_a_missing_file_is_named_with_what_is_there_and_nothing_is_removed(
+    session: Session, remote: Path, tmp_path: Path
+) -> None:
+    (remote / CAPTURE.remote).unlink()
+    with pytest.raises(RemoteError, match=r"src-eth1.pcap.gz: not there\nthere is: .*src-tcp-info.csv"):
+        collect(session, str(remote), FILES, tmp_path / "trial")
+    assert (remote / LOGGER.remote).exists()
+    assert not (tmp_path / "trial").exists()
+
+
+def test_a_file_that_changes_on_its_way_is_refused_and_stays_on_the_host(
+    sshd: Sshd, remote: Path, tmp_path: Path
+) -> None:
+    """The capture is still being written when it is counted."""
+
+    def write_on(done: Completed) -> None:
+        if done.step == "pack":
+            with (remote / CAPTURE.remote).open("r+b") as file:
+                file.write(b"\xff")
+
+    session = Session(sshd.target(f"test-{secrets.token_hex(6)}"), record=write_on)
+    with pytest.raises(TestbedError, match=r"src-eth1.pcap.gz: arrived as \d+ bytes with SHA-256"):
+        collect(session, str(remote), FILES, tmp_path / "trial")
+    session.close()
+    assert (remote / CAPTURE.remote).exists()
+    assert not (tmp_path / "trial" / CAPTURE.path).exists()
+    assert list((tmp_path / "trial").rglob("*.part")) == []
+
+
+def test_a_collection_that_failed_can_be_repeated(session: Session, remote: Path, tmp_path: Path) -> None:
+    blocked = tmp_path / "trial"
+    blocked.write_text("not a folder")
+    with pytest.raises(TestbedError, match="cannot be copied"):
+        collect(session, str(remote), FILES, blocked)
+    blocked.unlink()
+    assert len(collect(session, str(remote), FILES, blocked)) == 3
+
+
+def test_nothing_expected_is_nothing_collected(session: Session, remote: Path, tmp_path: Path) -> None:
+    assert collect(session, str(remote), (), tmp_path / "trial") == []
+    assert remote.exists()
+
+
+def test_sums_come_without_sha256sum_too(remote: Path, tmp_path: Path) -> None:
+    """FreeBSD's program is sha256; `-r` makes it print what sha256sum does, with one space."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in ("gzip", "wc"):
+        (tools / tool).symlink_to(f"/usr/bin/{tool}")
+    (tools / "sha256").write_text(
+        '#!/bin/sh\n[ $1 = -r ] && shift\n/usr/bin/sha256sum "$@" | while read -r sum name; do echo $sum $name; done\n'
+    )
+    (tools / "sha256").chmod(0o755)
+    script = pack_script(str(remote), FILES)
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], env={"PATH": str(tools)}, capture_output=True, check=True
+    )
+    names = [file.packed.remote for file in FILES]
+    counted = parse_counted("src", done.stdout.decode(), names)
+    for name in names:
+        data = (remote / name).read_bytes()
+        assert (counted[name].size_bytes, counted[name].sha256) == (
+            len(data),
+            hashlib.sha256(data).hexdigest(),
+        )
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "/etc/passwd", "..", ".hidden", "a b", "a\nb", "-rf", "a$(id)", "", "ü"]
+)
+def test_names_that_could_lead_elsewhere_are_refused(name: str) -> None:
+    with pytest.raises(TestbedError, match="cannot be a collected file's name"):
+        Expected(name, "traces/x", "capture")
+    with pytest.raises(TestbedError, match="cannot be a collected file's name"):
+        Expected("x", f"traces/{name}", "capture")
+
+
+@pytest.mark.parametrize(
+    "folder", ["/", "/tmp", "/tmp/trial", "tmp/a/b/c", "/tmp/a/../b", "/tmp/a//b", "/tmp/a b/c"]
+)
+def test_only_a_trials_folder_is_ever_removed(session: Session, tmp_path: Path, folder: str) -> None:
+    with pytest.raises(TestbedError, match="no trial's folder"):
+        collect(session, folder, FILES, tmp_path)
+
+
+SUM = "0" * 64
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "",
+        f"{SUM}  a\n",
+        f"{SUM}  a\n{SUM}  ../../etc/passwd\n 1 a\n 1 ../../etc/passwd\n",
+        f"{SUM}  b\n 1 b\n",
+        f"{SUM[:-1]}  a\n 1 a\n",
+    ],
+)
+def test_a_host_that_tells_of_other_files_is_refused(told: str) -> None:
+    with pytest.raises(TestbedError, match=r"src: told of .*; accepted: sum and size of a"):
+        parse_counted("src", told, ["a"])
+
+
+# --- the campaign's folder
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    folder = tmp_path / "in-progress" / "cubic-r1-3f9a1c"
+    (folder / "traces").mkdir(parents=True)
+    (folder / "traces" / "a.gz").write_bytes(b"data")
+    (folder / "manifest.json").write_text("{}")
+    return folder
+
+
+def test_a_whole_trial_becomes_part_of_the_campaign(whole: Path, tmp_path: Path) -> None:
+    there = commit_trial(whole, tmp_path / "trials")
+    assert there == tmp_path / "trials" / "cubic-r1-3f9a1c"
+    assert (there / "traces" / "a.gz").read_bytes() == b"data"
+    assert not whole.exists()
+
+
+def test_a_trial_that_completed_is_never_overwritten(whole: Path, tmp_path: Path) -> None:
+    (tmp_path / "trials" / whole.name).mkdir(parents=True)
+    with pytest.raises(CampaignError, match="there already"):
+        commit_trial(whole, tmp_path / "trials")
+    assert (whole / "manifest.json").exists()
+
+
+def test_a_half_written_trial_is_not_committed(whole: Path, tmp_path: Path) -> None:
+    (whole / "traces" / "b.gz.part").write_bytes(b"da")
+    with pytest.raises(CampaignError, match=r"b.gz.part: not fetched whole"):
+        commit_trial(whole, tmp_path / "trials")
+    (whole / "manifest.json").unlink()
+    with pytest.raises(CampaignError, match=r"no manifest\.json"):
+        commit_trial(whole, tmp_path / "trials")
+
+
+def test_what_is_set_aside_is_kept_under_a_number_of_its_own(whole: Path, tmp_path: Path) -> None:
+    aside = tmp_path / "set-aside"
+    assert set_aside(whole, aside).name == "cubic-r1-3f9a1c-1"
+    whole.mkdir()
+    assert set_aside(whole, aside).name == "cubic-r1-3f9a1c-2"
+    assert (aside / "cubic-r1-3f9a1c-1" / "traces" / "a.gz").read_bytes() == b"data"
