@@ -29,24 +29,28 @@ throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by 
 #' Windows as tcpstat 1.5 counts them
 #'
 #' Windows start at the first packet, not at a whole second; all protocols and both directions count; of a frame all but
-#' 14 bytes of link header count; the last window is given although it is not over. Its labels are the middle of a window.
+#' 14 bytes of link header count; a packet at a window's very end still belongs to it; the last window is given although
+#' it is not over. tcpstat labels a window with its middle, and adds the width to the time of day in a double, whose steps are 2^-22 s: its windows are up to half a step
+#' off each, which is followed here. For windows of the width asked for there is [throughput_windows()].
 #'
 #' @inheritParams throughput_windows
 #' @return A data.table `t_s` (start of the window, seconds since the first packet), `label_s` (its middle: tcpstat's %r),
-#'   `label_whole_s` (%R: whole seconds on the clock between the first packet and the label), `packets` (%n), `bytes` (%N), `byte_rate`
-#'   (%B, bytes per second), `throughput_bps` (%b).
-#' @source tcpstat(1); the labels and the sizes seen on tcpstat 1.5.
+#'   `label_whole_s` (%R: the label rounded), `packets` (%n), `bytes` (%N), `byte_rate` (%B, bytes per second), `throughput_bps` (%b).
+#' @source tcpstat(1); labels, sizes and steps as seen on tcpstat 1.5.
 #' @export
 tcpstat_windows <- function(capture, width_s) {
-  windows <- throughput_windows(capture, width_s, by = NULL, layer = "tcpstat")
-  frame <- window_frame(capture, width_s, NULL, NULL)
-  packets <- packets_in_frame(capture, frame, NULL, "tcpstat")[, .N, by = window]
-  counts <- packets[list(seq_len(nrow(windows)) - 1), N, on = "window"]
-  label_ns <- round(windows$t_s * 1e9) + frame$width_ns / 2
-  windows[, .(
-    t_s, label_s = label_ns / 1e9, label_whole_s = floor((frame$origin_ns + label_ns) / 1e9) - floor(frame$origin_ns / 1e9),
-    packets = fcoalesce(counts, 0L), bytes, byte_rate = bytes / width_s, throughput_bps
-  )]
+  check_capture(capture)
+  check_width(width_s)
+  # tcpstat knows microseconds only.
+  t_s <- attr(capture, "epoch_s") + floor(capture$t_ns / 1000) / 1e6
+  step_s <- if (length(t_s)) t_s[1L] + width_s - t_s[1L] else width_s
+  window <- if (length(t_s)) pmax(ceiling((t_s - t_s[1L]) / step_s) - 1, 0) else numeric()
+  sums <- data.table(window, bytes = capture$frame_bytes - 14L)[, .(packets = .N, bytes = sum(as.double(bytes))), by = window]
+  all <- sums[data.table(window = seq_len(max(window, -1) + 1) - 1), on = "window"]
+  setnafill(all, fill = 0, cols = c("packets", "bytes"))
+  label_s <- all$window * step_s + width_s / 2
+  all[, .(t_s = window * step_s, label_s, label_whole_s = floor(label_s + 0.5), packets, bytes,
+          byte_rate = bytes / width_s, throughput_bps = bytes * 8 / width_s)]
 }
 
 #' Sequence space delivered, and what was sent twice
@@ -74,9 +78,7 @@ goodput <- function(capture, flow) {
 }
 
 window_frame <- function(capture, width_s, from_s, to_s) {
-  if (!is.numeric(width_s) || length(width_s) != 1L || !isTRUE(width_s > 0)) {
-    cli::cli_abort("{.arg width_s}: {.val {width_s}}; one number of seconds above 0 would have been accepted", class = "samovar_error_argument")
-  }
+  check_width(width_s)
   origin_ns <- if (nrow(capture)) capture$t_ns[1L] else 0
   last_ns <- if (nrow(capture)) max(capture$t_ns) - origin_ns else 0
   from_ns <- round(fcoalesce(as.double(from_s %||% 0), 0) * 1e9)
@@ -88,7 +90,11 @@ window_frame <- function(capture, width_s, from_s, to_s) {
        last_partial = from_ns + count * width_ns > to_ns)
 }
 
-`%||%` <- function(x, y) if (is.null(x)) y else x
+check_width <- function(width_s) {
+  if (is.numeric(width_s) && length(width_s) == 1L && isTRUE(width_s > 0)) return(invisible(width_s))
+  cli::cli_abort("{.arg width_s}: {.val {width_s}}; one number of seconds above 0 would have been accepted",
+                 class = "samovar_error_argument", call = NULL)
+}
 
 packets_in_frame <- function(capture, frame, by, layer) {
   bytes <- switch(layer, ip = capture$ip_bytes, frame = capture$frame_bytes, payload = capture$payload_bytes,

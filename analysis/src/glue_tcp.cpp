@@ -80,9 +80,9 @@ Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out
   int64_t first_acked = 0, acked = 0;
   bool any_acked = false;
   Conversation(capture, out, back).each([&](const Conversation::Packet& p) {
+    // A SYN takes one number before its data (RFC 9293, section 3.4).
+    const int64_t first = p.out ? unwrap(p.seq) + p.has(flag_syn) : 0;
     if (p.out && p.payload_bytes > 0) {
-      // A SYN takes one number before its data (RFC 9293, section 3.4).
-      const int64_t first = unwrap(p.seq) + p.has(flag_syn);
       const int64_t top = space.top(first);
       const int64_t known = space.add(first, first + p.payload_bytes);
       again += known > 0;
