@@ -18,7 +18,7 @@ def provenance(campaign: Campaign, analysis: Json) -> list[Json]:
     """Return groups of named facts; what was not recorded is not shown."""
     groups = [
         ("samovar", samovar_facts(campaign.provenance)),
-        ("Controller", facts(campaign.provenance.get("controller"))),
+        ("Controller", controller_facts(campaign.provenance)),
         ("Analysis", analysis_facts(analysis)),
         ("Report", report_facts()),
         ("Lab", facts(campaign.provenance.get("lab"))),
@@ -29,7 +29,8 @@ def provenance(campaign: Campaign, analysis: Json) -> list[Json]:
 def samovar_facts(recorded: Json) -> list[Json]:
     """Say which samovar ran the campaign, and whether its tree had been changed since the revision."""
     git = recorded.get("git")
-    rows = [("version", recorded.get("samovar") or __version__)]
+    controller: Json = recorded.get("controller") or {}
+    rows = [("version", controller.get("samovar") or recorded.get("samovar") or __version__)]
     if isinstance(git, Mapping):
         modified = git.get("modified", git.get("dirty"))
         rows.append(("git revision", git.get("revision") or git.get("commit")))
@@ -39,6 +40,12 @@ def samovar_facts(recorded: Json) -> list[Json]:
     else:
         rows.append(("git revision", git))
     return named(rows)
+
+
+def controller_facts(recorded: Json) -> list[Json]:
+    """Name what was recorded of the controller; samovar's own version stands with its revision."""
+    controller: Json = recorded.get("controller") or {}
+    return facts({name: value for name, value in controller.items() if name != "samovar"})
 
 
 def software(analysis: Json) -> dict[str, str]:

@@ -202,10 +202,10 @@ def make_provenance(sample: Sample) -> Json:
     tools = {"tcpdump": "4.99.3", "iperf3": "3.12", "nuttcp": "8.2.2", "ss": "iproute2-6.1.0"}
     host = {"kernel": "Linux 6.1.0-um", "os": "Debian 12", "tools": tools}
     return {
-        "samovar": "0.1.0",
         "controller": {
+            "samovar": "0.1.0",
             "python": "3.11.2",
-            "os": "Debian 12",
+            "kernel": "6.1.0-18-amd64",
             "packages": {"fabric": "3.2.3", "paramiko": "5.1.0"},
         },
         "git": {

@@ -245,6 +245,27 @@ def minimal_document(one: str, two: str, three: str, four: str) -> dict[str, obj
     }  # fmt: skip
 
 
+def test_a_table_wider_than_the_page_is_set_on_a_turned_one(tmp_path: Path, figures: Path) -> None:
+    folder = write_campaign(tmp_path, figures=figures)
+    tables = json.loads((folder / "bundle" / "tables.json").read_text())
+    columns = [{"name": f"Measured quantity {number} (packets)", "align": "right"} for number in range(14)]
+    wide = {
+        "name": "wide",
+        "title": "Wide",
+        "caption": "",
+        "data": "",
+        "columns": columns,
+        "rows": [["12345.6"] * 14],
+    }
+    (folder / "bundle" / "tables.json").write_text(json.dumps([*tables, wide]))
+    pdf = make_bundle(folder, silent)
+    pages = subprocess.run(
+        ["pdfinfo", "-f", "1", "-l", "-1", pdf], check=True, capture_output=True, timeout=60
+    )
+    sizes = re.findall(r"size: +([\d.]+) x ([\d.]+)", pages.stdout.decode())
+    assert [float(width) > float(height) for width, height in sizes].count(True) == 1
+
+
 def test_a_campaign_that_was_not_analysed_is_refused_with_the_command_to_run(
     tmp_path: Path, figures: Path
 ) -> None:
