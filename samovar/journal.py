@@ -8,10 +8,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
 from samovar.errors import CampaignError
@@ -51,6 +51,7 @@ class Journal:
         event.
         """
         self._file = file
+        self._lock = threading.Lock()
         self._fd = _open(file)
         try:
             _lock(self._fd, file)
@@ -62,9 +63,7 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property
@@ -73,18 +72,19 @@ class Journal:
         return tuple(self._entries)
 
     def append(self, event: str, t_s: float, **values: Any) -> Entry:
-        """Write an event and return when it is on disk.
+        """Write an event and return when it is on disk; any thread may.
 
         Raises CampaignError when it cannot be written whole; then the journal is as it was before.
         """
         entry = Entry(t_s, event, values)
-        size_bytes = os.fstat(self._fd).st_size
-        try:
-            _write(self._fd, entry.line())
-        except OSError as error:
-            os.ftruncate(self._fd, size_bytes)
-            raise CampaignError(f"{self._file}: {event} cannot be written: {error.strerror}") from error
-        self._entries.append(entry)
+        with self._lock:
+            size_bytes = os.fstat(self._fd).st_size
+            try:
+                _write(self._fd, entry.line())
+            except OSError as error:
+                os.ftruncate(self._fd, size_bytes)
+                raise CampaignError(f"{self._file}: {event} cannot be written: {error.strerror}") from error
+            self._entries.append(entry)
         return entry
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """Hosts over SSH: one connection and one shell each, every script recorded and bounded."""
 
 from samovar.testbed.completed import NOT_ENDED, Completed, Record, unrecorded
+from samovar.testbed.facts import HostFacts, gather_facts
 from samovar.testbed.session import Session
 from samovar.testbed.sessions import HostsError, Sessions
 from samovar.testbed.ssh import Dialer, Target, UnreachableError
@@ -10,6 +11,7 @@ __all__ = [
     "NOT_ENDED",
     "Completed",
     "Dialer",
+    "HostFacts",
     "HostsError",
     "Record",
     "Session",
@@ -17,5 +19,6 @@ __all__ = [
     "Target",
     "UnreachableError",
     "Wanted",
+    "gather_facts",
     "unrecorded",
 ]

@@ -14,9 +14,9 @@ NOT_ENDED = -1
 class Completed:
     """One script that ran on a host, as it is kept with the trial.
 
-    `ending` says how: by exit, by deadline, or with a lost connection; `exit_code` is NOT_ENDED unless it is
-    exit. `t_start_s` is the controller's epoch, `seconds` what the run cost as the controller saw it,
-    `host_seconds` as the host did (in steps of 10 ms; None where the host does not tell it for free).
+    `ending` says how: by exit, by deadline, with a lost connection, or interrupted; `exit_code` is NOT_ENDED
+    unless it is exit. `t_start_s` is the controller's epoch, `seconds` what the run cost as the controller
+    saw it, `host_seconds` as the host did (in steps of 10 ms; None where the host does not tell it for free).
     """
 
     host: str
@@ -28,7 +28,7 @@ class Completed:
     t_start_s: float
     seconds: float
     host_seconds: float | None = None
-    ending: Literal["exit", "deadline", "lost"] = "exit"
+    ending: Literal["exit", "deadline", "lost", "interrupted"] = "exit"
 
     @property
     def text(self) -> str:

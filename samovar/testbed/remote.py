@@ -72,6 +72,10 @@ class RemoteShell:
         except TimeoutError:
             return self._end(reader), False
 
+    def kill(self) -> None:
+        """End the script that is running, if one is, so that run returns; any thread may call this."""
+        self._channel.sendall(shell.KILL_TEXT.encode())
+
     def keep_on_loss(self, script: str, deadline_s: float) -> None:
         """Leave the script to be run when the controller is gone.
 

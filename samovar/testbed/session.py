@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 from samovar.errors import DeadlineError, RemoteError, TestbedError
 from samovar.testbed import shell
 from samovar.testbed.completed import NOT_ENDED, Completed, Record, unrecorded
-from samovar.testbed.remote import LostError, RemoteShell, UnansweredError
+from samovar.testbed.remote import KILL_GRACE_S, LostError, RemoteShell, UnansweredError
 from samovar.testbed.ssh import Dialer, Link, Target, UnreachableError, connect
 from samovar.testbed.transfer import Clock, Wanted, fetch_in_turn, put_whole
 
@@ -38,6 +39,7 @@ class Session:
         self._shell: RemoteShell | None = None
         self._before: shell.Folder | None = None
         self._on_loss = ""
+        self._interrupted = threading.Event()
 
     @property
     def host(self) -> str:
@@ -90,15 +92,33 @@ class Session:
 
         Raises TestbedError for the first that is not what the host said; DeadlineError past the deadline.
         """
-        clock = Clock(self.host, "fetch", deadline_s)
+        clock = Clock(self.host, "fetch", deadline_s, self._interrupted.is_set)
         with self._lock:
             self._transfer(lambda sftp: fetch_in_turn(sftp, self.host, files, clock))
 
     def put(self, data: bytes, remote: str, mode: int = 0o600, *, deadline_s: float = 60.0) -> None:
         """Write a file on the host, whole or not at all. Raises TestbedError or DeadlineError."""
-        clock = Clock(self.host, f"put {remote}", deadline_s)
+        clock = Clock(self.host, f"put {remote}", deadline_s, self._interrupted.is_set)
         with self._lock:
             self._transfer(lambda sftp: put_whole(sftp, self.host, data, remote, mode, clock))
+
+    def interrupt(self) -> None:
+        """End the script or the transfer that another thread has under way here; that thread gets a
+        TestbedError.
+
+        Returns when the session is free again. Raises DeadlineError when it is not within
+        remote.KILL_GRACE_S.
+        """
+        clock = Clock(self.host, "interrupt", KILL_GRACE_S)
+        self._interrupted.set()
+        try:
+            free = self._lock.acquire(blocking=False)
+            while not free:
+                self._kill()
+                free = self._lock.acquire(timeout=min(0.2, clock.left_s()))
+            self._lock.release()
+        finally:
+            self._interrupted.clear()
 
     def close(self) -> None:
         """Say good-bye, so that the host takes the silence that follows for no loss, and disconnect."""
@@ -107,6 +127,13 @@ class Session:
                 self._shell.bye()
             self._drop()
             self._before = None
+
+    def _kill(self) -> None:
+        # Again and again: the script may have been on its way to the host only.
+        live = self._shell
+        if live:
+            with suppress(OSError):  # a lost connection is for the thread that uses it to find
+                live.kill()
 
     def _live(self) -> RemoteShell:
         if self._shell is None:
@@ -140,10 +167,11 @@ class Session:
             return replace(begun, ending="deadline", seconds=_since(started))
         except LostError:
             return replace(begun, ending="lost", seconds=_since(started))
+        interrupted = self._interrupted.is_set()
         return replace(
             begun,
-            ending="exit" if in_time else "deadline",
-            exit_code=frame.exit_code if in_time else NOT_ENDED,
+            ending="interrupted" if interrupted else "exit" if in_time else "deadline",
+            exit_code=frame.exit_code if in_time and not interrupted else NOT_ENDED,
             stdout=frame.stdout,
             stderr=frame.stderr,
             seconds=_since(started),
@@ -181,6 +209,8 @@ def _since(started: float) -> float:
 def _judged(done: Completed, deadline_s: float, check: bool) -> Completed:
     if done.ending == "deadline":
         raise DeadlineError(done.host, done.step, deadline_s)
+    if done.ending == "interrupted":
+        raise TestbedError(f"{done.host}: {done.step}: interrupted")
     if done.ending == "lost":
         raise TestbedError(
             f"{done.host}: {done.step}: the connection was lost; accepted: one that lasts for the script"

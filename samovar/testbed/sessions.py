@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from samovar.errors import TestbedError
@@ -41,9 +40,7 @@ class Sessions:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __getitem__(self, host: str) -> Session:
@@ -74,12 +71,25 @@ class Sessions:
         """
         names = self.hosts if hosts is None else tuple(hosts)
         futures = {name: self._threads.submit(function, self[name]) for name in names}
+        try:
+            wait(futures.values())
+        except BaseException:  # Ctrl-C: what has not begun does not begin; interrupt() ends what has
+            for future in futures.values():
+                future.cancel()
+            raise
         errors = {name: error for name, future in futures.items() if (error := _error_of(future))}
-        if len(errors) == 1:
-            raise next(iter(errors.values()))
-        if errors:
-            raise HostsError(errors)
+        _raise(errors)
         return {name: future.result() for name, future in futures.items()}
+
+    def interrupt(self) -> None:
+        """End what other threads have under way on any host. Raises as map does, see Session.interrupt."""
+        errors: dict[str, TestbedError] = {}
+        for session in self:  # not in the hosts' threads, which are busy with what is to be ended
+            try:
+                session.interrupt()
+            except TestbedError as error:
+                errors[session.host] = error
+        _raise(errors)
 
     def close(self) -> None:
         """Say good-bye to every host, in parallel, and disconnect; the sessions can be opened again."""
@@ -92,3 +102,10 @@ def _error_of(future: Future[_Result]) -> TestbedError | None:
     except TestbedError as error:
         return error
     return None
+
+
+def _raise(errors: Mapping[str, TestbedError]) -> None:
+    if len(errors) == 1:
+        raise next(iter(errors.values()))
+    if errors:
+        raise HostsError(errors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -26,14 +26,19 @@ class Wanted:
 
 
 class Clock:
-    """A deadline shared by the steps of one transfer."""
+    """A deadline shared by the steps of one transfer, which may also be interrupted between them."""
 
-    def __init__(self, host: str, step: str, deadline_s: float) -> None:
+    def __init__(
+        self, host: str, step: str, deadline_s: float, interrupted: Callable[[], bool] = lambda: False
+    ) -> None:
         self._host, self._step, self._deadline_s = host, step, deadline_s
+        self._interrupted = interrupted
         self._until = time.monotonic() + deadline_s
 
     def left_s(self) -> float:
-        """Return the seconds left. Raises DeadlineError when there are none."""
+        """Return the seconds left. Raises DeadlineError when none are, TestbedError when interrupted."""
+        if self._interrupted():
+            raise TestbedError(f"{self._host}: {self._step}: interrupted")
         left = self._until - time.monotonic()
         if left <= 0:
             raise self.missed()

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -251,6 +252,86 @@ def test_a_host_that_stands_still_misses_the_deadline_and_is_used_again_when_it_
     await_that(lambda: not alive(shell), "the shell that stood still is gone")
     session.close()
     await_that(lambda: not left_behind(host), "nothing in /tmp")
+
+
+# --- interruption
+
+
+def under_way(work: Callable[[], object]) -> Future[object]:
+    future: Future[object] = Future()
+
+    def do() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=do, daemon=True).start()
+    return future
+
+
+def test_an_interrupted_script_is_ended_and_recorded_and_the_session_is_free(
+    session: Session, kept: list[Completed], tmp_path: Path
+) -> None:
+    doing = under_way(lambda: run(session, f"echo $$ >{tmp_path}/own; sleep 600", deadline_s=900))
+    own = pid_in(tmp_path / "own")
+    session.interrupt()
+    with pytest.raises(TestbedError, match=f"{session.host}: test: interrupted"):
+        doing.result(30)
+    assert not alive(own)
+    assert (kept[-1].ending, kept[-1].exit_code) == ("interrupted", NOT_ENDED)
+    assert run(session, "echo free").stdout == b"free\n"
+
+
+def test_interrupting_an_idle_session_changes_nothing(session: Session) -> None:
+    session.interrupt()
+    run(session, "echo before")
+    session.interrupt()
+    assert run(session, "echo after").stdout == b"after\n"
+
+
+def test_an_interrupted_transfer_ends(session: Session, tmp_path: Path) -> None:
+    file = wanted(bytes(100_000_000), tmp_path / "remote", tmp_path / "trial" / "local")
+    doing = under_way(lambda: session.fetch_all([file]))
+    await_that(lambda: (tmp_path / "trial" / "local.part").exists(), "the transfer has begun")
+    session.interrupt()
+    with pytest.raises(TestbedError, match=f"{session.host}: fetch: interrupted"):
+        doing.result(30)
+    assert list((tmp_path / "trial").iterdir()) == []
+
+
+CTRL_C = """
+import sys
+from pathlib import Path
+from samovar.errors import TestbedError
+from samovar.testbed import Sessions, Target
+folder, port, user, host = sys.argv[1:]
+files = Path(folder)
+targets = [
+    Target(f"{host}-{n}", "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts") for n in range(2)
+]
+with Sessions(targets) as sessions:
+    script = f"echo $$ >{folder}/$host.own; sleep 600"
+    try:
+        sessions.map(lambda s: s.run(f"host={s.host}; {script}", step="traffic", deadline_s=900))
+    except KeyboardInterrupt:
+        sessions.interrupt()
+        done = sessions.map(lambda s: s.run("echo swept", step="sweep", deadline_s=30).text)
+        print(sorted(set(done.values())), flush=True)
+"""
+
+
+def test_ctrl_c_while_hosts_work_leaves_them_idle_and_usable(sshd: Sshd, host: str) -> None:
+    arguments = [str(sshd.folder), str(sshd.port), sshd.target().user, host]
+    controller = subprocess.Popen(
+        [sys.executable, "-c", CTRL_C, *arguments], stdout=subprocess.PIPE, cwd=REPOSITORY, text=True
+    )
+    pids = [pid_in(sshd.folder / f"{host}-{n}.own") for n in range(2)]
+    controller.send_signal(signal.SIGINT)
+    said, _ = controller.communicate(timeout=60)
+    assert (said, controller.returncode) == ("['swept\\n']\n", 0)
+    assert not any(map(alive, pids))
+    await_that(lambda: not left_behind(f"{host}-*"), "nothing in /tmp")
 
 
 # --- losses
