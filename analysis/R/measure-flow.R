@@ -48,9 +48,7 @@ cycle_metrics <- function(cycles) {
   if (is.null(cycles)) return(list())
   counted <- list(cycles = sum(cycles$cause %in% loss_causes))
   if (is.null(cycles$method1_packets)) return(counted)
-  found <- buffer_of_trial(cycles)
-  c(counted, list(buffer_method1_packets = found$method1, buffer_method2_packets = found$method2,
-                  buffer_method2_raw_packets = found$method2_raw))
+  c(counted, buffer_of_trial(cycles))
 }
 
 # Enough steps that a CDF drawn from them is the CDF of all samples to half a thousandth.

@@ -20,7 +20,7 @@ metric_units <- c(
   throughput_bps = "bit/s", goodput_bps = "bit/s", rtt_median_ms = "ms", rtt_max_ms = "ms", rtt_min_ms = "ms",
   srtt_median_ms = "ms", cwnd_median_packets = "packets", retransmissions_packets = "packets", loss_share = "share",
   handshake_rtt_ms = "ms", queue_max_packets = "packets", queue_max_bytes = "bytes", buffer_method1_packets = "packets",
-  buffer_method2_packets = "packets", buffer_method2_raw_packets = "packets", buffer_truth_packets = "packets",
+  buffer_method1_raw_packets = "packets", buffer_method2_packets = "packets", buffer_method2_raw_packets = "packets", buffer_truth_packets = "packets",
   rwnd_max_bytes = "bytes", cycles = "cycles", overhead_s = "s", rtt_rwnd_linearity_r2 = "share",
   rtt_rwnd_slope_ratio = "ratio"
 )
@@ -115,5 +115,8 @@ flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
   onward <- mon[as.character(mon$src) %in% from, c("t_ns", "ip_bytes")]
   setattr(onward, "epoch_s", attr(mon, "epoch_s"))
   arrivals <- data.table(t_s = seconds_since(onward, manifest$t_start_s), ip_bytes = onward$ip_bytes)
-  buffer_by_cycle(cycles, sender, rtt, arrivals, handshake_ms, manifest$resolved$mtu_bytes)
+  # With several CPUs a capture's order is not quite that of its time stamps.
+  setorder(arrivals, t_s)
+  # The handshake is one sample: a host that was busy just then must not pass for a long path.
+  buffer_by_cycle(cycles, sender, rtt, arrivals, min(handshake_ms, rtt$rtt_ms), manifest$resolved$mtu_bytes)
 }

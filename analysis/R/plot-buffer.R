@@ -1,15 +1,17 @@
 #' CDF of buffer sizes estimated per cwnd cycle
-#' @param data A table `curve` (factor), `packets`, `share`.
+#' @param data A table `curve` (factor), `packets`, one row per estimate.
 #' @param truth_packets The buffer to mark; NA marks none.
 #' @param title Title of the legend.
 #' @return A ggplot.
 #' @export
 plot_buffer_cdf <- function(data, truth_packets = NA, title = "MTU (bytes)") {
-  ggplot2::ggplot(data, ggplot2::aes(packets, share, colour = curve, linetype = curve)) +
+  limits <- buffer_limits(data$packets, truth_packets)
+  steps <- data[, cdf_steps(packets, limits), by = curve]
+  ggplot2::ggplot(steps, ggplot2::aes(packets, share, colour = curve, linetype = curve)) +
     mark_buffer(truth_packets) +
     ggplot2::geom_step(linewidth = 0.6) +
     scale_levels(levels(data$curve), title, c("colour", "linetype")) +
-    ggplot2::scale_x_continuous(buffer_axis_title, limits = buffer_limits(data$packets, truth_packets)) +
+    ggplot2::scale_x_continuous(buffer_axis_title, limits = limits, expand = c(0.01, 0)) +
     cdf_axis() +
     theme_samovar()
 }
@@ -35,25 +37,24 @@ buffer_limits <- function(packets, truth_packets) {
   range(packets, middle * c(0.96, 1.04))
 }
 
-# A step CDF starts at zero and every curve reaches the right edge's neighbour only at its own maximum.
-cdf_points <- function(values) {
-  x <- sort(values)
-  list(packets = c(x[1], x), share = c(0, seq_along(x) / length(x)))
+# From the left edge at 0 to the right edge at 1: a curve that ends in mid-air looks cut off.
+cdf_steps <- function(values, limits) {
+  list(packets = c(limits[1], sort(values), limits[2]), share = c(0, seq_along(values) / length(values), 1))
 }
 
 #' @noRd
 figure_buffer_cdf <- function(results, options) {
   method <- options$method %||% "1"
-  if (!method %in% c("1", "2", "2-raw")) abort_choice("Unknown method", method, c("1", "2", "2-raw"))
-  column <- c("1" = "method1_packets", "2" = "method2_packets", "2-raw" = "method2_raw_packets")[[method]]
+  if (!method %in% names(method_words)) abort_choice("Unknown method", method, names(method_words))
+  column <- paste0("method", sub("-", "_", method), "_packets")
   trials <- select_trials(results, options, "method")
+  if (nrow(results$cycles) == 0) abort_nothing("no cwnd cycle was seen")
   cycles <- results$cycles[trial %in% trials$id & counts == TRUE]
-  if (nrow(cycles) == 0 || is.null(cycles[[column]])) abort_nothing("no cwnd cycle ended by a loss")
+  if (is.null(cycles[[column]]) || nrow(cycles) == 0) abort_nothing("no cwnd cycle was ended by a loss")
   curves <- curves_of(results$campaign, trials)
   cycles[, curve := curves$labels[match(trial, trials$id)]][, packets := get(column)]
   cycles <- cycles[!is.na(packets)]
-  data <- cycles[, cdf_points(packets), by = curve][order(curve)]
-  data[, curve := droplevels(curve)]
+  data <- cycles[order(curve, packets), .(curve = droplevels(curve), packets, trial, cycle, rtt_max_ms, rate_bps)]
   truth <- set_buffer(results$campaign, trials$id)
   list(
     plot = plot_buffer_cdf(data, truth, curves$title), data = data, trials = unique(cycles$trial),
@@ -67,7 +68,8 @@ figure_buffer_cdf <- function(results, options) {
 }
 
 method_words <- c(
-  "1" = "Queueing delay before the collapse of cwnd times IP throughput of the cycle, divided by the MTU.",
-  "2" = "Congestion window one round trip before its collapse, less the idle path's share.",
-  "2-raw" = "Congestion window just before its collapse, as it is."
+  "1" = "Bytes that left the queue during the queueing delay seen before the collapse of cwnd, divided by the MTU.",
+  "2" = "Congestion window one round trip before its collapse is seen, less the idle path's share.",
+  "1-raw" = "As published: queueing delay before the collapse of cwnd times mean IP throughput of the cycle, divided by the MTU.",
+  "2-raw" = "As published: congestion window just before its collapse."
 )

@@ -6,7 +6,7 @@
 #' @return A ggplot.
 #' @export
 plot_by_rwnd <- function(data, y_title, title = "Congestion control", theory = NULL) {
-  dodge <- ggplot2::position_dodge(width = 0.02 * nlevels(data$curve))
+  dodge <- ggplot2::position_dodge(width = 0.012 * nlevels(data$curve))
   ggplot2::ggplot(data, ggplot2::aes(rwnd_bytes, median, colour = curve, linetype = curve, shape = curve)) +
     theory_line(theory) +
     ggplot2::geom_line(linewidth = 0.5, position = dodge) +
@@ -19,9 +19,12 @@ plot_by_rwnd <- function(data, y_title, title = "Congestion control", theory = N
     theme_samovar()
 }
 
+# Labels of windows close together take two rows, so that none is left out.
 rwnd_axis <- function(bytes) {
+  gaps <- diff(sort(log10(bytes)))
+  tight <- length(gaps) > 0 && min(gaps) < 0.09 * sum(gaps)
   ggplot2::scale_x_log10("Receive window (log scale)", breaks = sort(bytes), labels = label_bytes,
-                         guide = ggplot2::guide_axis(check.overlap = TRUE))
+                         guide = ggplot2::guide_axis(n.dodge = if (tight) 2 else 1))
 }
 
 theory_line <- function(theory) {

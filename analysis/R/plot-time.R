@@ -4,22 +4,27 @@
 #'
 #' @param data A table `panel` (factor), `column` (factor), `flow` (factor), `t_s`, `low`, `mid`, `high`.
 #' @param limits A table `panel`, `column`, `value` of horizontal marks, or NULL.
+#' @param panels A facet of ggplot2.
+#' @param y_title Title of the y axis, where the panels do not carry one each.
 #' @return A ggplot.
 #' @export
-plot_time_series <- function(data, limits = NULL) {
+plot_time_series <- function(data, limits = NULL, panels = stacked_panels(), y_title = NULL) {
   flows <- levels(data$flow)
   ggplot2::ggplot(data, ggplot2::aes(t_s, mid, colour = flow)) +
     limit_lines(limits) +
     ggplot2::geom_ribbon(ggplot2::aes(ymin = low, ymax = high, fill = flow), colour = NA, alpha = 0.35) +
     ggplot2::geom_line(linewidth = 0.35) +
-    ggplot2::facet_grid(panel ~ column, scales = "free_y", switch = "y") +
+    panels +
     scale_levels(flows, "Flow", c("colour", "fill")) +
     ggplot2::scale_x_continuous("Time (s)", expand = ggplot2::expansion(c(0.01, 0.02))) +
-    ggplot2::scale_y_continuous(NULL, limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.08)), n.breaks = 4) +
+    ggplot2::scale_y_continuous(y_title, limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.08)), n.breaks = 4) +
     theme_samovar() +
     ggplot2::theme(strip.text.y.left = ggplot2::element_text(angle = 90, hjust = 0.5),
                    legend.position = if (length(flows) > 1) "top" else "none")
 }
+
+stacked_panels <- function() ggplot2::facet_grid(panel ~ column, scales = "free_y", switch = "y")
+one_panel_per_trial <- function() ggplot2::facet_wrap(~column, ncol = 1)
 
 limit_lines <- function(limits) {
   if (is.null(limits) || nrow(limits) == 0) return(NULL)
@@ -50,7 +55,7 @@ time_figure <- function(results, options, quantities, title, what) {
   limits <- queue_limits(campaign, chosen, data)
   stacked <- nlevels(data$panel) > 1
   list(
-    plot = if (stacked) plot_time_series(data, limits) else plot_queue_time(data, limits),
+    plot = if (stacked) plot_time_series(data, limits) else plot_time_series(data, limits, one_panel_per_trial(), panel_titles[[quantities]]),
     data = data[, .(trial, flow, quantity, unit, t_s, low, mid, high)], trials = chosen$trials$id, width_in = 6.3,
     height_in = if (stacked) 1 + 1.25 * nlevels(data$panel) else 0.8 + 1.3 * nlevels(data$column),
     title = options$title %||% title,
@@ -63,12 +68,6 @@ time_figure <- function(results, options, quantities, title, what) {
       path_words(campaign, trials)
     )
   )
-}
-
-plot_queue_time <- function(data, limits = NULL) {
-  plot_time_series(data, limits) +
-    ggplot2::facet_grid(column ~ .) +
-    ggplot2::scale_y_continuous("Queue (packets)", limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.08)), n.breaks = 4)
 }
 
 # A flow of its own colour; the queue belongs to none and takes the first.

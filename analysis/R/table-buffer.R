@@ -16,15 +16,18 @@ table_buffer_estimates <- function(results, options) {
     columns = table_columns(c(curves$title, buffer_columns[shown], "Trials"), c("left", rep("right", length(shown) + 1))),
     rows = rows, data = data, trials = unique(values$trial),
     caption = sentences(
-      "Packets: median over trials of each trial's median over cwnd cycles, with its interval in brackets",
+      "Buffer in packets: median over trials of each trial's median over cwnd cycles, with its interval in brackets",
       "The queue sampler's figure is the deepest queue that it saw in trials with drops",
+      "As published: method 1 with the mean rate of the cycle, method 2 with cwnd as it is at its collapse",
       bracket_words(data$n), path_words(campaign, trials)
     )
   )
 }
 
-buffer_columns <- c(buffer_method1_packets = "Method 1", buffer_method2_packets = "Method 2",
-                    buffer_method2_raw_packets = "Method 2, as published", buffer_truth_packets = "Queue sampler")
+buffer_columns <- c(
+  buffer_method1_packets = "Method 1", buffer_method2_packets = "Method 2", buffer_truth_packets = "Queue sampler",
+  buffer_method1_raw_packets = "Method 1, as published", buffer_method2_raw_packets = "Method 2, as published"
+)
 
 trial_count <- function(values, l) as.character(uniqueN(values[level == l]$trial))
 
