@@ -50,8 +50,7 @@ as_capture <- function(decoded, path) {
 #' @return Character: "b:q > a:p".
 #' @export
 reverse_flow <- function(flow) {
-  ends <- strsplit(as.character(flow), " > ", fixed = TRUE)
-  vapply(ends, \(end) paste(rev(end), collapse = " > "), "")
+  sub("^(\\S+) > (\\S+)", "\\2 > \\1", as.character(flow))
 }
 
 #' The TCP flows that carry data, one per connection
@@ -75,12 +74,12 @@ data_flows <- function(capture, proto = "tcp") {
   flows[ahead][order(-payload_bytes)]
 }
 
-# A subset taken with [ loses the attributes that tell what its times mean.
+# Rows of a capture keep the attributes that tell what its times mean; a table computed from it does not.
 check_capture <- function(capture, arg = "capture") {
   if (is.data.table(capture) && all(c("t_ns", "flow", "id") %in% names(capture)) && !is.null(attr(capture, "epoch_s"))) {
     return(invisible(capture))
   }
-  cli::cli_abort("{.arg {arg}}: not a whole capture; a table of {.fn read_pcap} would have been accepted (a subset has lost its epoch)",
+  cli::cli_abort("{.arg {arg}}: not a capture; a table of {.fn read_pcap}, or rows of one, would have been accepted",
                  class = "samovar_error_argument", call = NULL)
 }
 

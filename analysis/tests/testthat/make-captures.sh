@@ -11,7 +11,12 @@ cleanup() {
   for ns in $snd $rtr $rcv; do ip netns del "$ns" 2>/dev/null || true; done
 }
 trap cleanup EXIT
-for ns in $snd $rtr $rcv; do ip netns add "$ns"; ip -n "$ns" link set lo up; done
+for ns in $snd $rtr $rcv; do
+  ip netns add "$ns"
+  # Neighbour discovery would share the queue and its drops.
+  ip netns exec "$ns" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
+  ip -n "$ns" link set lo up
+done
 ip -n $snd link add left type veth peer name left netns $rtr
 ip -n $rcv link add right type veth peer name right netns $rtr
 ip -n $snd addr add 172.16.10.2/24 dev left;  ip -n $rtr addr add 172.16.10.1/24 dev left

@@ -1,0 +1,225 @@
+read_pair <- function(pair) list(ref = read_pcap(pair$sender), mon = read_pcap(pair$receiver), drops = pair$drops)
+
+move_clock <- function(capture, offset_ns = 0, ppm = 0) {
+  moved <- data.table::copy(capture)
+  epoch_s <- attr(capture, "epoch_s")
+  # What a clock with another rate would have written, in whole nanoseconds.
+  data.table::set(moved, NULL, "t_ns", round(capture$t_ns * (1 + ppm * 1e-6)) + offset_ns %% 1e9)
+  data.table::setattr(moved, "epoch_s", epoch_s + offset_ns %/% 1e9)
+  moved
+}
+
+# The definition word by word, with loops: last outgoing packet that reached mon strictly before each return, each used once.
+pairs_by_definition <- function(ref, mon, flow) {
+  matched <- \(name) {
+    r <- ref[as.character(ref$flow) == name]
+    m <- mon[as.character(mon$flow) == name]
+    r[, turn := seq_len(.N), by = id]
+    m[, turn := seq_len(.N), by = id]
+    m[r, .(mon_ns = x.t_ns, ref_ns = i.t_ns, row = .I), on = c("id", "turn"), nomatch = NULL][order(mon_ns)]
+  }
+  out <- matched(flow)
+  back <- matched(reverse_flow(flow))
+  used <- 0L
+  rows <- lapply(seq_len(nrow(back)), \(i) {
+    last <- sum(out$mon_ns < back$mon_ns[i])
+    if (last <= used) return(NULL)
+    used <<- last
+    round_ns <- back$ref_ns[i] - out$ref_ns[last]
+    data.table::data.table(t_ns = back$ref_ns[i] - round_ns / 2, rtt_ms = pmax(round_ns - (back$mon_ns[i] - out$mon_ns[last]), 0) / 1e6)
+  })
+  data.table::rbindlist(rows)
+}
+
+test_that("packet pairs are those of the definition", {
+  for (pair in all_pairs()) {
+    x <- read_pair(pair)
+    for (flow in data_flows(x$ref)$flow) {
+      ours <- packet_pair_rtt(x$ref, x$mon, flow)
+      expect_equal(ours, pairs_by_definition(x$ref, x$mon, flow), ignore_attr = TRUE)
+    }
+    expect_gt(nrow(packet_pair_rtt(x$ref, x$mon, data_flows(x$ref)$flow[1])), 300)
+  }
+})
+
+test_that("packet pair times do not change by a bit when the receiver's clock is shifted", {
+  x <- read_pair(committed_pair())
+  expected <- rtt_by_flow(x$ref, x$mon)
+  expect_equal(attr(expected, "floored"), 0)
+  for (offset_s in c(3.7, -3.7, 86400 * 365.25, -1.5e9)) {
+    expect_identical(rtt_by_flow(x$ref, move_clock(x$mon, offset_s * 1e9)), expected)
+  }
+})
+
+test_that("a receiver's clock that runs 40 ppm off changes a time by no more than the stay at the receiver allows", {
+  x <- read_pair(committed_pair())
+  expected <- rtt_by_flow(x$ref, x$mon)
+  stays_ms <- 45 # Linux acknowledges at most 40 ms late
+  for (ppm in c(40, -40)) {
+    skewed <- rtt_by_flow(x$ref, move_clock(x$mon, 2.2e9, ppm))
+    expect_identical(skewed$t_ns, expected$t_ns)
+    difference_ms <- abs(skewed$rtt_ms - expected$rtt_ms)
+    expect_lte(max(difference_ms), abs(ppm) * 1e-6 * stays_ms + 1e-6)
+    expect_lt(stats::median(difference_ms), 1e-5)
+  }
+})
+
+test_that("what was matched and what was not is what was sent, and what was not is what the queue dropped", {
+  for (pair in all_pairs()) {
+    x <- read_pair(pair)
+    matching <- attr(rtt_by_flow(x$ref, x$mon), "matching")
+    sent <- \(capture, names) vapply(names, \(name) sum(capture$flow == name, na.rm = TRUE), 0L, USE.NAMES = FALSE)
+    expect_equal(matching$matched + matching$unmatched, matching$sent)
+    expect_equal(matching[direction == "out", sent], sent(x$ref, matching[direction == "out", flow]))
+    expect_equal(matching[direction == "back", sent], sent(x$mon, reverse_flow(matching[direction == "back", flow])))
+    expect_equal(sum(matching[direction == "out", unmatched]), x$drops)
+    expect_equal(sum(matching[direction == "back", unmatched]), 0)
+    loss <- loss_by_flow(x$ref, x$mon)
+    expect_equal(sum(loss$lost_packets + loss$unjudged_packets), x$drops)
+    expect_gt(x$drops, 10)
+  }
+})
+
+test_that("all flows at once give what each gives alone", {
+  x <- read_pair(committed_pair())
+  together <- rtt_by_flow(x$ref, x$mon)
+  for (name in levels(together$flow)) {
+    expect_equal(together[flow == name, .(t_ns, rtt_ms)], packet_pair_rtt(x$ref, x$mon, name), ignore_attr = TRUE)
+  }
+})
+
+test_that("captures in the wrong order are told", {
+  x <- read_pair(committed_pair())
+  flow <- data_flows(x$ref)$flow[1]
+  expect_warning(packet_pair_rtt(x$mon, x$ref, flow), "capture at the sender")
+  expect_error(packet_pair_rtt(x$ref, x$mon, "1.2.3.4:5 > 6.7.8.9:10"), "is not in the capture", class = "samovar_error_flow")
+  expect_error(packet_pair_rtt(x$ref[, .(t_ns, flow, id)], x$mon, flow), "not a capture", class = "samovar_error_argument")
+})
+
+test_that("packets with one id are matched first in first out and counted as ambiguous", {
+  same <- ethernet(ipv4(udp(9, 10), 17))
+  ref <- read_pcap(write_capture(rep(list(same), 4), t_ns = c(1, 2, 3, 4) * 1e6))
+  mon <- read_pcap(write_capture(rep(list(same), 3), t_ns = c(11, 12, 13) * 1e6, epoch_s = 5))
+  loss <- loss_by_flow(ref, mon, "10.0.0.1:9 > 10.0.0.2:10")
+  expect_equal(loss$sent_packets, 4)
+  expect_equal(loss$ambiguous_packets, 4)
+  expect_equal(loss$unjudged_packets, 1)
+})
+
+test_that("a counter that wraps does not match a packet to one that was lost a wrap ago", {
+  # 5 s between the two packets with id 7, of which the first is lost; the others tell the spread of the clocks.
+  packet <- \(id) ethernet(ipv4(udp(9, 10), 17, id = id))
+  answer <- ethernet(ipv4(udp(10, 9), 17, src = "10.0.0.2", dst = "10.0.0.1"))
+  ref <- read_pcap(write_capture(list(packet(7), packet(8), packet(9), packet(7), answer), t_ns = c(0.1, 0.2, 5, 5.1, 5.2) * 1e9))
+  mon <- read_pcap(write_capture(list(packet(8), packet(9), packet(7), answer), t_ns = c(0.25, 5.05, 5.15, 5.151) * 1e9, epoch_s = 17))
+  rtt <- packet_pair_rtt(ref, mon, "10.0.0.1:9 > 10.0.0.2:10")
+  expect_equal(rtt$rtt_ms, 99)
+  expect_equal(attr(rtt, "unmatched"), 1)
+  expect_equal(attr(rtt, "ambiguous"), 2)
+})
+
+test_that("a packet that reaches the receiver with the time stamp of its answer is not strictly before it", {
+  a <- \(id) ethernet(ipv4(udp(9, 10), 17, id = id))
+  b <- ethernet(ipv4(udp(10, 9), 17, src = "10.0.0.2", dst = "10.0.0.1"))
+  ref <- read_pcap(write_capture(list(a(1), a(2), b), t_ns = c(10, 20, 100)))
+  mon <- read_pcap(write_capture(list(a(1), a(2), b), t_ns = c(40, 50, 50)))
+  rtt <- packet_pair_rtt(ref, mon, "10.0.0.1:9 > 10.0.0.2:10")
+  expect_equal(rtt$rtt_ms, (100 - 10 - (50 - 40)) / 1e6)
+  expect_equal(rtt$t_ns, 55)
+})
+
+test_that("data and acknowledgement times are tcptrace's", {
+  need_tool("tcptrace")
+  for (pair in all_pairs()) {
+    for (path in c(pair$sender, pair$receiver)) {
+      coarse <- microsecond_copy(path)
+      capture <- read_pcap(coarse)
+      theirs <- tcptrace_table(coarse)
+      expect_gte(nrow(theirs), 6)
+      expect_gt(max(theirs$RTT_samples), 200)
+      for (i in seq_len(nrow(theirs))) {
+        rtt_ms <- data_ack_rtt(capture, theirs$flow[i])$rtt_ms
+        expect_equal(length(rtt_ms), theirs$RTT_samples[i], info = theirs$flow[i])
+        if (length(rtt_ms) < 3) next
+        ours <- c(min(rtt_ms), max(rtt_ms), mean(rtt_ms), stats::sd(rtt_ms))
+        expect_lte(max(abs(ours - unlist(theirs[i, .(RTT_min, RTT_max, RTT_avg, RTT_stdev)]))), 0.05 + 1e-9)
+      }
+    }
+  }
+})
+
+test_that("every single sample is tcptrace's, in its order", {
+  need_tool("tcptrace")
+  for (pair in all_pairs()) {
+    coarse <- microsecond_copy(pair$sender)
+    capture <- read_pcap(coarse)
+    flows <- tcptrace_table(coarse)[seq_len(.N / 2), flow]
+    dumps <- tcptrace_samples(coarse)
+    for (i in seq_along(flows)) {
+      theirs <- dumps[[paste0(letters[2 * i - 1], "2", letters[2 * i])]]
+      expect_equal(floor(data_ack_rtt(capture, flows[i])$rtt_ms), theirs$rtt_ms, info = flows[i])
+    }
+  }
+})
+
+test_that("a retransmitted segment and those that waited for it give no sample", {
+  steps <- list(
+    list(seq = 1, bytes = 100), list(seq = 101, bytes = 100), list(seq = 201, bytes = 100),
+    list(from = "b", seq = 1, ack = 101), # acknowledges the first
+    list(seq = 101, bytes = 100), # the second was lost
+    list(from = "b", seq = 1, ack = 301), # ends where the third does, which waited for the second
+    list(seq = 301, bytes = 100), list(from = "b", seq = 1, ack = 401)
+  )
+  rtt <- data_ack_rtt(read_pcap(write_capture(conversation(steps), t_ns = seq_along(steps) * 1e6)), flow_a)
+  expect_equal(rtt$rtt_ms, c(3, 1))
+  expect_equal(rtt$bytes, c(100, 100))
+})
+
+test_that("an acknowledgement of half a segment or of a probe of a closed window gives no sample", {
+  steps <- list(
+    list(seq = 1, bytes = 100), list(from = "b", seq = 1, ack = 51), list(from = "b", seq = 1, ack = 101, window = 0),
+    list(seq = 101, bytes = 1), list(from = "b", seq = 1, ack = 102)
+  )
+  expect_equal(nrow(data_ack_rtt(read_pcap(write_capture(conversation(steps))), flow_a)), 0L)
+})
+
+test_that("sequence numbers that wrap give the same samples", {
+  steps <- unlist(lapply(0:9, \(k) list(list(seq = 1 + 500 * k, bytes = 500), list(from = "b", seq = 1, ack = 501 + 500 * k))), recursive = FALSE)
+  samples <- \(isn) data_ack_rtt(read_pcap(write_capture(conversation(steps, isn_a = isn))), flow_a)
+  expect_equal(samples(2^32 - 2200), samples(1000))
+  expect_equal(nrow(samples(1000)), 10L)
+})
+
+handshake <- list(
+  list(flags = 2, options = option_timestamps(100, 0)), list(from = "b", flags = 18, ack = 1, options = option_timestamps(900, 100)),
+  list(seq = 1, ack = 1, options = option_timestamps(101, 900))
+)
+
+test_that("the handshake's time is from the SYN to its answer at either end", {
+  capture <- read_pcap(write_capture(conversation(handshake), t_ns = c(0, 25e6, 26e6)))
+  expect_equal(handshake_rtt(capture, flow_a), 25)
+  expect_equal(handshake_rtt(capture, flow_b), 1)
+})
+
+test_that("of SYNs sent twice the one that was answered counts, if time stamps tell", {
+  again <- c(list(handshake[[1]], utils::modifyList(handshake[[1]], list(options = option_timestamps(1100, 0)))), handshake[2:3])
+  capture <- \(steps) read_pcap(write_capture(conversation(steps), t_ns = c(0, 1e9, 1.025e9, 1.026e9)))
+  expect_equal(handshake_rtt(capture(again), flow_a), 1025)
+  again[[3]]$options <- option_timestamps(900, 1100)
+  expect_equal(handshake_rtt(capture(again), flow_a), 25)
+  silent <- lapply(again, \(step) utils::modifyList(step, list(options = raw())))
+  expect_true(is.na(handshake_rtt(capture(silent), flow_a)))
+  expect_true(is.na(handshake_rtt(read_pcap(write_capture(conversation(again[1]))), flow_a)))
+})
+
+test_that("the handshake's time is tcptrace's", {
+  need_tool("tcptrace")
+  for (pair in all_pairs()) {
+    coarse <- microsecond_copy(pair$sender)
+    capture <- read_pcap(coarse)
+    theirs <- tcptrace_table(coarse)
+    ours_ms <- vapply(theirs$flow, \(flow) handshake_rtt(capture, flow), 0, USE.NAMES = FALSE)
+    expect_lte(max(abs(ours_ms - theirs$RTT_from_3WHS)), 0.05 + 1e-9)
+    expect_gt(min(ours_ms), 0)
+  }
+})

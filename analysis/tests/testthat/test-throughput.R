@@ -1,0 +1,114 @@
+one_packet <- function(bytes) ethernet(ipv4(udp(9, 10, raw(bytes - 28)), 17))
+
+test_that("the windows' bytes add up to the capture's, for every layer and width", {
+  for (path in unlist(lapply(all_pairs(), `[`, c("sender", "receiver")))) {
+    capture <- read_pcap(path)
+    totals <- capture[!is.na(flow), .(ip = sum(ip_bytes), frame = sum(frame_bytes), payload = sum(payload_bytes), tcpstat = sum(frame_bytes - 14L)), by = flow]
+    for (layer in names(totals)[-1]) {
+      for (width_s in c(0.01, 0.37, 1, 100)) {
+        sums <- throughput_windows(capture, width_s, layer = layer)[, .(bytes = sum(bytes)), by = flow]
+        expect_equal(sums$bytes, as.double(totals[[layer]]), info = paste(layer, width_s))
+      }
+    }
+  }
+})
+
+test_that("empty windows count as zero and the last is marked as partial", {
+  capture <- read_pcap(write_capture(list(one_packet(100), one_packet(200), one_packet(300)), t_ns = c(0.4, 0.6, 3.0) * 1e9))
+  windows <- throughput_windows(capture, 1)
+  expect_equal(windows$t_s, c(0, 1, 2))
+  expect_equal(windows$bytes, c(300, 0, 300))
+  expect_equal(windows$throughput_bps, c(2400, 0, 2400))
+  expect_equal(windows$partial, c(FALSE, FALSE, TRUE))
+  expect_equal(attr(windows, "origin_ns"), 0.4e9)
+})
+
+test_that("a range that fits the width has no partial window and leaves out what is beyond it", {
+  capture <- read_pcap(write_capture(list(one_packet(100), one_packet(200), one_packet(300), one_packet(400)), t_ns = c(0, 1, 1.5, 3) * 1e9))
+  windows <- throughput_windows(capture, 0.5, from_s = 1, to_s = 3)
+  expect_equal(windows$t_s, c(1, 1.5, 2, 2.5))
+  expect_equal(windows$bytes, c(200, 300, 0, 0))
+  expect_false(any(windows$partial))
+  expect_equal(throughput_windows(capture, 0.4, from_s = 1, to_s = 3)$partial, c(FALSE, FALSE, FALSE, FALSE, FALSE))
+  expect_equal(throughput_windows(capture, 0.7, from_s = 1, to_s = 3)$partial, c(FALSE, FALSE, TRUE))
+  expect_equal(throughput_windows(capture, 4, from_s = 1, to_s = 5)$bytes, 900)
+})
+
+test_that("windows over all packets together need no flow", {
+  capture <- read_pcap(committed_pair()$sender)
+  expect_equal(sum(throughput_windows(capture, 0.5, by = NULL, layer = "frame")$bytes), sum(capture$frame_bytes))
+  by_source <- throughput_windows(capture, 0.5, by = "src")
+  expect_equal(sum(by_source$bytes), sum(capture$ip_bytes, na.rm = TRUE))
+  expect_true(all(c("src", "t_s") %in% names(by_source)))
+})
+
+test_that("a width that is none is refused", {
+  capture <- read_pcap(write_capture(list(one_packet(100))))
+  for (width in list(0, -1, NA_real_, "1", c(1, 2))) {
+    expect_error(throughput_windows(capture, width), "number of seconds above 0", class = "samovar_error_argument")
+    expect_error(tcpstat_windows(capture, width), "number of seconds above 0", class = "samovar_error_argument")
+  }
+})
+
+test_that("tcpstat's windows are followed to the last digit", {
+  need_tool("tcpstat")
+  for (path in unlist(lapply(all_pairs(), `[`, c("sender", "receiver")))) {
+    plain <- plain_copy(path)
+    capture <- read_pcap(plain)
+    for (width in c("0.001", "0.1", "0.37", "1", "60")) {
+      lines <- system2("tcpstat", c("-r", plain, "-o", shQuote("%R %r %n %N %B %b\\n"), width), stdout = TRUE, stderr = FALSE)
+      theirs <- data.table::fread(text = c("R r n N B b", lines), sep = " ")
+      ours <- tcpstat_windows(capture, as.numeric(width))
+      expect_equal(nrow(ours), nrow(theirs))
+      expect_identical(ours$label_whole_s, as.double(theirs$R))
+      expect_lt(max(abs(ours$label_s - theirs$r)), 1e-6 + 1e-9)
+      expect_identical(as.double(ours$packets), as.double(theirs$n))
+      expect_identical(ours$bytes, as.double(theirs$N))
+      expect_identical(sprintf("%.2f", ours$byte_rate), sprintf("%.2f", theirs$B))
+      expect_identical(sprintf("%.2f", ours$throughput_bps), sprintf("%.2f", theirs$b))
+    }
+  }
+})
+
+test_that("bytes sent once and again are tcptrace's", {
+  need_tool("tcptrace")
+  for (path in unlist(lapply(all_pairs(), `[`, c("sender", "receiver")))) {
+    coarse <- microsecond_copy(path)
+    capture <- read_pcap(coarse)
+    theirs <- tcptrace_table(coarse)
+    ours <- data.table::rbindlist(lapply(theirs$flow, \(flow) goodput(capture, flow)))
+    expect_equal(ours$unique_bytes, as.double(theirs$unique_bytes_sent))
+    expect_equal(ours$payload_bytes, as.double(theirs$actual_data_bytes))
+    expect_equal(ours$data_packets, as.double(theirs$actual_data_pkts))
+    expect_equal(ours$retransmitted_packets, as.double(theirs$rexmt_data_pkts))
+    expect_equal(ours$retransmitted_bytes, as.double(theirs$rexmt_data_bytes))
+    expect_gt(max(ours$unique_bytes), 5e5)
+  }
+})
+
+test_that("what the receiver acknowledged is what was sent once", {
+  capture <- read_pcap(committed_pair()$sender)
+  closed <- capture[bitwAnd(flags, 1L) > 0L, as.character(unique(flow))]
+  for (flow in intersect(data_flows(capture)$flow, closed)) {
+    sent <- goodput(capture, flow)
+    expect_lte(abs(sent$acked_bytes - sent$unique_bytes), 2) # SYN and FIN
+  }
+  expect_gt(length(closed), 2)
+})
+
+test_that("sequence numbers that wrap do not change what was delivered", {
+  steps <- c(lapply(0:19, \(k) list(seq = 1 + 400 * k, bytes = 400)), list(list(seq = 1 + 400 * 7, bytes = 600)))
+  sums <- \(isn) goodput(read_pcap(write_capture(conversation(steps, isn_a = isn))), flow_a)
+  expect_equal(sums(2^32 - 3000), sums(1000))
+  expect_equal(sums(1000)$unique_bytes, 8000)
+  expect_equal(sums(1000)$retransmitted_bytes, 600)
+  expect_equal(sums(1000)$retransmitted_packets, 1)
+})
+
+test_that("a gap that is filled later is out of order and not a retransmission", {
+  steps <- list(list(seq = 1, bytes = 100), list(seq = 201, bytes = 100), list(seq = 101, bytes = 100))
+  sums <- goodput(read_pcap(write_capture(conversation(steps))), flow_a)
+  expect_equal(sums$unique_bytes, 300)
+  expect_equal(sums$retransmitted_packets, 0)
+  expect_equal(sums$out_of_order_packets, 1)
+})

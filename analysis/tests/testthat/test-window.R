@@ -1,0 +1,44 @@
+offers <- function(scale_a, scale_b) {
+  steps <- list(
+    list(flags = 2, window = 64000, options = scale_a), list(from = "b", flags = 18, ack = 1, window = 65000, options = scale_b),
+    list(seq = 1, ack = 1), list(from = "b", seq = 1, ack = 1, window = 500), list(from = "b", seq = 1, ack = 1, window = 500),
+    list(from = "b", seq = 1, ack = 1, window = 600), list(from = "b", seq = 1, ack = 1, flags = 4, window = 0)
+  )
+  advertised_window(read_pcap(write_capture(conversation(steps))), flow_a)
+}
+
+test_that("windows are scaled when both SYNs offer it, those of the SYN never, and resets do not count", {
+  window <- offers(option_scale(3), option_scale(9))
+  expect_equal(window$window_bytes, c(65000, 500 * 512, 600 * 512))
+  expect_equal(window$t_ns, c(2, 4, 6) * 1e6)
+  expect_equal(attr(window, "max_bytes"), 600 * 512)
+  expect_equal(attr(window, "wscale"), 9L)
+})
+
+test_that("windows are not scaled when either end does not offer it", {
+  for (window in list(offers(raw(), option_scale(9)), offers(option_scale(3), raw()))) {
+    expect_equal(window$window_bytes, c(65000, 500, 600))
+    expect_equal(attr(window, "wscale"), 0L)
+  }
+})
+
+test_that("without the handshake windows are given unscaled and the scale as unknown", {
+  window <- advertised_window(read_pcap(write_capture(conversation(list(list(from = "b", window = 500))))), flow_a)
+  expect_equal(window$window_bytes, 500)
+  expect_true(is.na(attr(window, "wscale")))
+})
+
+test_that("the largest and smallest windows are tcptrace's", {
+  need_tool("tcptrace")
+  for (path in unlist(lapply(all_pairs(), `[`, c("sender", "receiver")))) {
+    coarse <- microsecond_copy(path)
+    capture <- read_pcap(coarse)
+    theirs <- tcptrace_table(coarse)
+    for (i in seq_len(nrow(theirs))) {
+      window <- advertised_window(capture, reverse_flow(theirs$flow[i]))
+      # tcptrace forgets the SYN's window once it has seen a scaled one.
+      scaled <- window[t_ns > min(capture[flow == theirs$flow[i], t_ns])]
+      expect_equal(max(scaled$window_bytes), as.double(theirs$max_win_adv[i]), info = theirs$flow[i])
+    }
+  }
+})
