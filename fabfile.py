@@ -141,7 +141,7 @@ def _ask(study: Study) -> tuple[Any, str]:
     """Ask the testbed what it lacks; say why when it cannot be asked."""
     try:
         with CONTROLLER.sessions(study.testbed) as sessions:
-            return CONTROLLER.examine(study, CONTROLLER.facts(sessions)), ""
+            return CONTROLLER.examine(study, CONTROLLER.facts(sessions, study.plan)), ""
     except SamovarError as error:
         return (), str(error)
 
@@ -152,7 +152,7 @@ def check(c: Connection, experiment: str, profile: str = "", testbed: str = "") 
     """Check that the testbed has what an experiment needs; changes nothing on it."""
     study = CONTROLLER.study(experiment, profile, testbed)
     with Show(Console()) as progress, CONTROLLER.opened(study, progress) as sessions:
-        facts = CONTROLLER.facts(sessions)
+        facts = CONTROLLER.facts(sessions, study.plan)
     findings = CONTROLLER.examine(study, facts)
     show(text.facts_lines(facts))
     show(text.finding_lines(findings))
@@ -170,7 +170,7 @@ def run(c: Connection, experiment: str, profile: str = "", testbed: str = "") ->
 def _run(experiment: str, profile: str, testbed: str) -> Path:
     study = CONTROLLER.study(experiment, profile, testbed)
     with Show(Console()) as progress, CONTROLLER.opened(study, progress) as sessions:
-        summary = CONTROLLER.run(study, sessions, CONTROLLER.facts(sessions), progress)
+        summary = CONTROLLER.run(study, sessions, CONTROLLER.facts(sessions, study.plan), progress)
     flags = (f" --profile {profile}" if profile else "") + (f" --testbed {testbed}" if testbed else "")
     show(text.summary_lines(summary, f"fab run {experiment}{flags}"))
     if not summary.whole:

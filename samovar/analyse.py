@@ -65,9 +65,9 @@ def _follow(process: subprocess.Popen[str], errors: IO[str], emit: Emit) -> None
         process.wait()
         raise
     if process.returncode:
-        raise AnalysisError(
-            f"R ended with code {process.returncode}:\n{(''.join(said) + errors).strip()[-4000:]}"
-        )
+        errors.seek(0)
+        words = ("".join(said) + errors.read()).strip()[-4000:]
+        raise AnalysisError(f"R ended with code {process.returncode}:\n{words}")
 
 
 def _event(line: str) -> Event | None:

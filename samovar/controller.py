@@ -29,8 +29,9 @@ from samovar.journal import NAME as JOURNAL
 from samovar.journal import fold, read_journal
 from samovar.plan import Plan, make_plan
 from samovar.runner.campaign import LATEST, CampaignRun, Summary, open_campaign, read_plan
-from samovar.runner.preflight import Finding, examine, needs_of
+from samovar.runner.preflight import Finding, examine, host_needs, needs_of
 from samovar.testbed import HostFacts, Sessions, Target, gather_facts
+from samovar.testbed.facts import PROGRAMS, QDISCS
 
 REQUIREMENTS = ("fabric", "paramiko", "Jinja2", "PyYAML", "pydantic", "rich", "typst")
 
@@ -147,9 +148,12 @@ class Controller:
         found = {plan.resolve() for plan in self.results.glob("*/*/plan.json")}
         return sorted(found, key=lambda plan: plan.stat().st_mtime)
 
-    def facts(self, sessions: Sessions) -> Mapping[str, HostFacts]:
-        """Ask every host what it is and has."""
-        return sessions.map(gather_facts)
+    def facts(self, sessions: Sessions, plan: Plan) -> Mapping[str, HostFacts]:
+        """Ask every host what it is and has, of what the plan needs and beyond."""
+        needs = host_needs(plan, self.catalogue)
+        programs = {program for need in needs.values() for program in need.programs}
+        _, qdiscs = needs_of(plan, self.catalogue)
+        return sessions.map(lambda session: gather_facts(session, {*PROGRAMS, *programs}, {*QDISCS, *qdiscs}))
 
     def examine(self, study: Study, facts: Mapping[str, HostFacts]) -> Sequence[Finding]:
         """Compare what a plan needs with what the hosts have."""
@@ -228,7 +232,7 @@ def _named(name: str, paths: Sequence[Path], what: str) -> Path:
             return path
     known = [path.stem for path in paths]
     near = get_close_matches(name, known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    hint = f"; did you mean {near[0]}?" if near else ";"
     folder = f"{'hosts' if what == 'testbed' else what + 's'}/"
-    message = f"no {what} {name!r}{hint} known: {', '.join(known) or 'none'}"
+    message = f"no {what} {name!r}{hint} known: " + (", ".join(known) or "none")
     raise DefinitionError([Problem(folder, 0, 0, message)])

@@ -35,8 +35,8 @@ class Catalogue:
         )
 
     def operating_systems(self) -> tuple[str, ...]:
-        """Name the operating systems that have a search path."""
-        return tuple(FAMILY)
+        """Name the operating systems whose hosts can be set, which takes setting recipes."""
+        return tuple(os for os in FAMILY if self.names("setting", os))
 
     def recipe(self, kind: str, name: str, os: str) -> Recipe:
         """Find one recipe; raises RecipeError naming the nearest known one."""
@@ -62,7 +62,7 @@ class Catalogue:
                 if path.is_file():
                     return read_recipe(cast(Kind, kind), name, path)
         near = get_close_matches(name, sorted(known), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else ";"
         raise RecipeError(
             f"no {kind} recipe {name!r} for {os}{hint} known: {', '.join(sorted(known)) or 'none'}"
         )

@@ -60,8 +60,8 @@ class TrialScripts:
     def restore(self, host: str, was: Mapping[str, str]) -> str:
         """Put back the state that `read` printed, last change first, then print it again.
 
-        Samplers and servers are told to end first: they would only compete with what follows. Captures go on, so
-        that the last packets of the traffic still reach them.
+        Samplers and servers are told to end first: they would only compete with what follows. Captures go
+        on, so that the last packets of the traffic still reach them.
         """
         halts = (f"halt {process.name}\n" for process in self.processes(host) if process.kind != "capture")
         changes = [self._setting(host, s, "restore", {"was": was}) for s in reversed(self.settings(host))]

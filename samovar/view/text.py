@@ -149,9 +149,10 @@ def facts_lines(facts: Mapping[str, HostFacts]) -> Iterator[str]:
 
 def _fact_rows(facts: Sequence[HostFacts]) -> Iterator[tuple[str, ...]]:
     yield "kernel", *(fact.kernel for fact in facts)
-    yield "system", *(fact.system for fact in facts)
-    yield "clock", *(f"{fact.clock_offset_s * 1000:+.1f} ms" for fact in facts)
-    yield "free disk", *(format_bytes(fact.free_bytes, 3) for fact in facts)
+    yield "system", *(fact.os_release for fact in facts)
+    clocks = (f"{fact.clock_offset_s * 1000:+.1f} ± {fact.clock_error_s * 1000:.1f} ms" for fact in facts)
+    yield "clock", *clocks
+    yield "free disk", *(format_bytes(fact.disk_free_bytes, 3) for fact in facts)
     for cc in sorted({cc for fact in facts for cc in fact.cc_offered}):
         yield f"cc {cc}", *("yes" if cc in fact.cc_offered else "-" for fact in facts)
     for qdisc in sorted({qdisc for fact in facts for qdisc in fact.qdiscs}):
