@@ -1,24 +1,23 @@
 # The shell of samovar.testbed.shell, sent once per connection; POSIX sh only (dash, FreeBSD's sh).
 #
-# $d is this shell's own folder. Files in it: script, out.N, err.N: of the present run; group: the process group of
-# the script while it runs, else empty; on-loss: what to run when the controller is gone; ending: that is being done.
-# read and printf are built in: what they do costs no exec, the dear thing in a virtual lab.
+# $d is this shell's own folder. Files in it: script, out.N, err.N: of the present run; running: the mark that the
+# script's processes carry while it runs, else empty; on-loss: what to run when the controller is gone; ending: that
+# is being done. What read and printf can do costs no exec, the dear thing in a virtual lab: a run is one exec of sh,
+# and one of head when there is output.
 umask 077
 d=$(mktemp -d "/tmp/samovar-$samovar_host.XXXXXXXXXX") || exit 1
-: >"$d/group"
+: >"$d/running"
 printf '%s\n' "$$" >"$d/pid"
-if command -v setsid >/dev/null; then
-  samovar_own_group() { setsid /bin/sh "$1" & printf '%s\n' "$!" >"$2"; wait "$!"; }
-else
-  samovar_own_group() { /bin/sh -c 'set -m; /bin/sh "$1" & printf "%s\n" "$!" >"$2"; wait "$!"' sh "$1" "$2"; }
-fi
+samovar_name=$1 samovar_count=0 samovar_child=
 samovar_uptime() { samovar_up=-; if [ -r /proc/uptime ]; then read -r samovar_up _ </proc/uptime; fi; }
-samovar_child() { # MARK LIMIT_BYTES
-  samovar_out=$d/out.$samovar_number samovar_err=$d/err.$samovar_number
+samovar_job() { # MARK LIMIT_BYTES
+  trap : HUP INT TERM # a script may signal its process group, which is this shell's
+  samovar_out=$d/out.$samovar_count samovar_err=$d/err.$samovar_count
+  printf '%s\n' "$samovar_name-$samovar_count-" >"$d/running"
   samovar_uptime; samovar_from=$samovar_up
-  samovar_own_group "$d/script" "$d/group" </dev/null >"$samovar_out" 2>"$samovar_err"
+  SAMOVAR_RUN=$samovar_name-$samovar_count- /bin/sh "$d/script" </dev/null >"$samovar_out" 2>"$samovar_err"
   samovar_code=$?
-  : >"$d/group"
+  : >"$d/running"
   samovar_uptime
   printf '\n%s %s %s %s\n' "$1" "$samovar_code" "$samovar_from" "$samovar_up"
   if [ -s "$samovar_out" ]; then head -c "$2" "$samovar_out"; fi
@@ -29,16 +28,23 @@ samovar_child() { # MARK LIMIT_BYTES
 }
 # Each script has files of its own for its outputs: what it leaves running may go on writing to them.
 samovar_run() { # MARK LIMIT_BYTES
-  if [ -n "$samovar_pid" ]; then wait "$samovar_pid"; fi
-  samovar_number=$((samovar_number + 1))
-  if [ "$samovar_number" -gt 100 ]; then rm -f "$d"/out.* "$d"/err.*; samovar_number=1; fi
-  samovar_child "$@" & samovar_pid=$!
+  if [ -n "$samovar_child" ]; then wait "$samovar_child"; fi
+  samovar_count=$((samovar_count + 1))
+  if [ "$((samovar_count % 100))" = 0 ]; then rm -f "$d"/out.* "$d"/err.*; fi
+  samovar_job "$@" & samovar_child=$!
 }
 samovar_unwritten() { printf '\n%s 74 - -\n%sno room for the script in /tmp\n%s' "$1" "$1" "$1"; }
+# End the script of folder $1 and all that it has started, whatever their parents, groups and sessions are: they have
+# its mark in their environment, which ps shows. Those that start others meanwhile are why it is done in rounds.
 samovar_kill() {
-  samovar_group=; read -r samovar_group <"$1/group"
-  if [ -z "$samovar_group" ]; then return; fi
-  kill -s KILL -- "-$samovar_group" || kill -s KILL "$samovar_group"
+  samovar_mark=; read -r samovar_mark <"$1/running"
+  samovar_rounds=10
+  while [ -n "$samovar_mark" ] && [ "$samovar_rounds" -gt 0 ]; do
+    samovar_rounds=$((samovar_rounds - 1))
+    samovar_pids=$(ps axeww | grep "[S]AMOVAR_RUN=$samovar_mark" | while read -r pid _; do echo "$pid"; done)
+    if [ -z "$samovar_pids" ]; then return; fi
+    kill -s KILL $samovar_pids
+  done
 }
 # What is due when the controller is gone; the folder stays if the clean-up failed, with what it wrote.
 samovar_lose() {
@@ -52,15 +58,12 @@ samovar_lose() {
 }
 samovar_gone() { trap '' HUP INT TERM PIPE; trap - EXIT; exec >/dev/null 2>&1; samovar_lose "$d"; }
 samovar_bye() { trap - EXIT; samovar_kill "$d"; rm -rf "$d"; exit 0; }
-# A number may have been given to another process since; its arguments tell.
-samovar_is() { case $(ps -o args= -p "$1") in *"$2"*) ;; *) false ;; esac; }
 # Do what is due after the shell of folder $1, called $2, whose connection was lost though it may not know.
 samovar_succeed() {
   if [ ! -d "$1" ] || [ -e "$1/ending" ]; then return; fi
   read -r samovar_old <"$1/pid"
-  if samovar_is "$samovar_old" "$2"; then kill -s KILL "$samovar_old"; fi
-  samovar_group=; read -r samovar_group <"$1/group"
-  if [ -n "$samovar_group" ] && ! samovar_is "$samovar_group" "$1/script"; then : >"$1/group"; fi
+  # The number may have been given to another process since; its arguments tell.
+  case $(ps -o args= -p "$samovar_old") in *"$2"*) kill -s KILL "$samovar_old" ;; esac
   samovar_lose "$1"
 }
 # Wait, 10 s at most, for shells of this host that are cleaning up after a controller.
@@ -74,7 +77,6 @@ samovar_others_end() {
     done
   done
 }
-samovar_pid= samovar_number=0
 trap samovar_gone EXIT
 trap : HUP INT TERM
 exec 2>/dev/null

@@ -30,8 +30,6 @@ MaxStartups 100
 Subsystem sftp internal-sftp
 """
 
-_TOOLS = ("cat", "grep", "head", "mktemp", "ps", "rm", "sleep")
-
 # As root: sshd wants /run/sshd, and refuses an account that is locked in /etc/shadow; the account's own shell
 # and its start-up files are not what is tested. All of it is seen in this mount namespace alone.
 _AS_ROOT = """\
@@ -88,12 +86,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(folder: Path, shell: str = "/bin/sh", setsid: bool = True) -> Iterator[Sshd]:
-    """Run an sshd with all it needs in a folder; as root, with another /bin/sh or without setsid(1)."""
+def running(folder: Path, shell: str = "/bin/sh") -> Iterator[Sshd]:
+    """Run an sshd with all it needs in a folder; as root, with another /bin/sh if need be."""
     port = free_port()
     _furnish(folder, port)
-    if not setsid:
-        _hide_setsid(folder)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(_command(folder, shell), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
@@ -113,15 +109,6 @@ def _furnish(folder: Path, port: int) -> None:
     (folder / "shadow").write_text("root:*:1:0:99999:7:::\nsshd:*:1:0:99999:7:::\n")
     accounts = "root:x:0:0:root:/:/bin/sh\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n"
     (folder / "passwd").write_text(accounts)
-
-
-def _hide_setsid(folder: Path) -> None:
-    tools = folder / "bin"
-    tools.mkdir()
-    for tool in _TOOLS:
-        (tools / tool).symlink_to(str(shutil.which(tool)))
-    with (folder / "config").open("a") as config:
-        config.write(f"SetEnv PATH={tools}\n")
 
 
 def _command(folder: Path, shell: str) -> list[str]:

@@ -143,6 +143,7 @@ HOSTILE = {
     "starts with a hyphen": "-n",
     "ends in a backslash": "echo slash \\",
     "kills itself": "kill -KILL $$",
+    "ends its process group on exit": "trap 'trap - TERM; kill -TERM 0' EXIT; echo out",
     "is not shell": "if then ((( ' fi",
     "leaves a child that writes on": "(while sleep 0.01; do echo noise; done) & echo $!",
 }
@@ -155,7 +156,12 @@ def test_a_script_does_what_sh_would_do_with_it_and_the_next_one_is_not_touched(
     (tmp_path / "script").write_text(script, newline="")
     with (tmp_path / "out").open("wb") as out:
         alone = subprocess.run(
-            ["/bin/sh", tmp_path / "script"], stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False
+            ["/bin/sh", tmp_path / "script"],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            check=False,
+            start_new_session=True,
         )
     done = session.run(script, step="test", deadline_s=30, check=False)
     assert done.exit_code == (alone.returncode if alone.returncode >= 0 else 128 - alone.returncode)
@@ -207,7 +213,7 @@ def test_every_run_is_recorded_with_its_script_times_and_ending(
 def test_many_runs_leave_a_bounded_number_of_files_on_the_host(session: Session) -> None:
     assert {run(session, f"echo {n}").text for n in range(205)} == {f"{n}\n" for n in range(205)}
     (folder,) = left_behind(session.host)
-    assert len(list(folder.glob("out.*"))) == 5
+    assert len(list(folder.glob("out.*"))) == 6
 
 
 # --- deadlines
@@ -226,6 +232,13 @@ def test_a_deadline_ends_the_scripts_processes_and_only_those(session: Session, 
     earlier = pid_in(tmp_path / "earlier")
     assert alive(earlier)
     assert run(session, f"kill {earlier}; echo usable").stdout == b"usable\n"
+
+
+def test_a_deadline_reaches_what_left_the_scripts_process_group(session: Session, tmp_path: Path) -> None:
+    daemon = f"(setsid sh -c 'echo $$ >{tmp_path}/daemon; exec sleep 600' &)"
+    with pytest.raises(DeadlineError):
+        run(session, f"{daemon}; sleep 600", deadline_s=1)
+    await_that(lambda: not alive(pid_in(tmp_path / "daemon")), "the daemon is gone")
 
 
 def test_a_script_that_ignores_signals_is_ended_too(session: Session, tmp_path: Path) -> None:
@@ -681,13 +694,11 @@ def test_a_host_that_the_testbed_does_not_have_is_said_to_be_so(sshd: Sshd) -> N
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="puts another /bin/sh into a mount namespace")
-def test_a_deadline_holds_where_the_shell_itself_makes_the_process_group(
-    tmp_path: Path, host: str, kept: list[Completed]
-) -> None:
-    """As on FreeBSD: no setsid(1), but an sh that has job control without a terminal, as bash has."""
-    with running(tmp_path, shell="/bin/bash", setsid=False) as other:
+def test_another_posix_shell_does_as_well(tmp_path: Path, host: str, kept: list[Completed]) -> None:
+    """Bash called as sh, to see that nothing hangs on dash."""
+    with running(tmp_path, shell="/bin/bash") as other:
         session = Session(other.target(host), record=kept.append)
-        assert run(session, "command -v setsid || echo $BASH_VERSION").text[0].isdigit()
+        assert run(session, "echo $BASH_VERSION").text[0].isdigit()
         with pytest.raises(DeadlineError):
             run(session, f"sleep 600 & echo $! >{tmp_path}/child; echo $$ >{tmp_path}/own; sleep 600", 1)
         await_that(lambda: not alive(pid_in(tmp_path / "child")), "the child is gone")
