@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Set
 from pathlib import Path
 
 from samovar.errors import LabError
@@ -15,8 +17,12 @@ def read() -> str:
     return ALLOWED.read_text(encoding="ascii").strip()
 
 
-def widen() -> None:
-    """Allow every congestion control of the machine's kernel."""
+def widen(wanted: Set[str]) -> None:
+    """Allow every congestion control of the machine's kernel, and load those wanted that are modules."""
+    unloaded = sorted(wanted - set(AVAILABLE.read_text(encoding="ascii").split()))
+    if unloaded:
+        command = ["modprobe", "--all", *(f"tcp_{name}" for name in unloaded)]
+        subprocess.run(command, capture_output=True, check=False)
     _write(AVAILABLE.read_text(encoding="ascii").strip())
 
 

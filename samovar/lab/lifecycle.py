@@ -13,7 +13,7 @@ from samovar.definition.testbed import Testbed
 from samovar.errors import LabError
 from samovar.events import Emit, Event
 from samovar.lab import allowed
-from samovar.lab.access import RECORD, Access, read_record, write_record
+from samovar.lab.access import RECORD, Access, Process, read_record, write_record
 from samovar.lab.boot_files import Boot, write_boot_folder
 from samovar.lab.kernel import Needs, choose_kernel, machine_lacks, needs_user_namespace, require_programs
 from samovar.lab.keys import CLIENT_KEY, KNOWN_HOSTS, make_keys
@@ -37,7 +37,7 @@ def up(testbed: Testbed, state_folder: Path, needs: Needs, emit: Emit) -> Access
         boot = _plan_boot(testbed, topology, needs)
         values = {"testbed": testbed.name, "kernel": boot.kernel, "hosts": len(topology.nodes)}
         emit(Event("lab-starting", values))
-        return _start(folder, boot, fingerprint, emit)
+        return _start(folder, boot, fingerprint, needs, emit)
 
 
 def down(state_folder: Path, emit: Emit) -> bool:
@@ -117,31 +117,35 @@ def _forget(folder: Path, record: Access | None) -> None:
     (folder / RECORD).unlink(missing_ok=True)
 
 
-def _start(folder: Path, boot: Boot, fingerprint: str, emit: Emit) -> Access:
+def _start(folder: Path, boot: Boot, fingerprint: str, needs: Needs, emit: Emit) -> Access:
     write_boot_folder(folder / "boot", boot)
     make_keys(folder, folder / "boot", boot.topology, boot.port)
     with launched(folder, boot.user_namespace) as outer:
-        access = Access(
-            pid=outer.first.pid,
-            start_ticks=outer.first.start_ticks,
-            kernel=boot.kernel,
-            user_namespace=boot.user_namespace,
-            key=str(folder / CLIENT_KEY),
-            known_hosts=str(folder / KNOWN_HOSTS),
-            testbed=boot.topology.name,
-            port=boot.port,
-            hosts=boot.topology.addresses,
-            fingerprint=fingerprint,
-            allowed_before=allowed.read() if boot.kernel == "native" else None,
-        )
+        access = _describe(folder, boot, fingerprint, outer.first)
         write_record(folder, access)
-        if boot.kernel == "native":
-            allowed.widen()
-        outer.let_go()
         try:
+            if boot.kernel == "native":
+                allowed.widen(needs.congestion_controls)
+            outer.let_go()
             wait_until_ready(folder, access, emit)
         except BaseException:
             end_process(outer.first)
             _forget(folder, access)
             raise
     return access
+
+
+def _describe(folder: Path, boot: Boot, fingerprint: str, first: Process) -> Access:
+    return Access(
+        pid=first.pid,
+        start_ticks=first.start_ticks,
+        kernel=boot.kernel,
+        user_namespace=boot.user_namespace,
+        key=str(folder / CLIENT_KEY),
+        known_hosts=str(folder / KNOWN_HOSTS),
+        testbed=boot.topology.name,
+        port=boot.port,
+        hosts=boot.topology.addresses,
+        fingerprint=fingerprint,
+        allowed_before=allowed.read() if boot.kernel == "native" else None,
+    )
