@@ -1,19 +1,20 @@
 #' Round-trip times from two captures by synthetic packet pairs
 #'
-#' Every packet that returns from `mon` to `ref` is paired with the last packet that reached `mon` strictly before it
-#' left there, each packet being used once; the round-trip time is what passed between the two at `ref` less what
-#' passed at `mon`. Only differences on one clock are taken, so the two clocks need not agree.
+#' Every packet that returns from `mon` to `ref` is paired with the last packet that reached `mon` strictly
+#' before it left there, each packet being used once; the round-trip time is what passed between the two at
+#' `ref` less what passed at `mon`. Only differences on one clock are taken, so the two clocks need not agree.
 #'
-#' Packets are recognised by what routers leave alone: addresses, protocol, IP id, ports, sequence and acknowledgement
-#' numbers, offset, flags, window and TCP options (for UDP the first 12 bytes of payload). Both captures should have the
-#' same snapshot length.
+#' Packets are recognised by what routers leave alone: addresses, protocol, IP id, ports, sequence and
+#' acknowledgement numbers, offset, flags, window and TCP options (for UDP the first 12 bytes of payload).
+#' Both captures should have the same snapshot length.
 #'
 #' @param ref Capture at the flow's sender, of [read_pcap()].
 #' @param mon Capture at the flow's receiver; its clock may differ in offset and rate.
 #' @param flow Name of the flow from `ref` to `mon`.
-#' @return A data.table `t_ns` (ns since `ref`'s `epoch_s`: midway between sending and return), `rtt_ms`; attributes `epoch_s`,
-#'   `matched`, `unmatched`, `ambiguous` (packets of both directions: found at the other end, not found, with an id that is
-#'   not unique), `floored` (negative times set to 0) and `matching` (a data.table by direction).
+#' @return A data.table `t_ns` (ns since `ref`'s `epoch_s`: midway between sending and return), `rtt_ms`;
+#'   attributes `epoch_s`, `matched`, `unmatched`, `ambiguous` (packets of both directions: found at the other
+#'   end, not found, with an id that is not unique), `floored` (negative times set to 0) and `matching` (a
+#'   data.table by direction).
 #' @source CAIA-TR-060707A, CAIA-TR-130730A (SPP).
 #' @export
 packet_pair_rtt <- function(ref, mon, flow) {
@@ -36,18 +37,19 @@ rtt_by_flow <- function(ref, mon, flows = NULL) {
   check_capture(mon)
   flows <- flows_or_data_flows(ref, flows)
   match <- match_captures(ref, mon, flows, reverse_flow(flows))
-  rtt <- setDT(list(flow = factor(flows[match$group], levels = flows), t_ns = match$t_ns, rtt_ms = match$rtt_ms))
+  flow <- factor(flows[match$group], levels = flows)
+  rtt <- setDT(list(flow = flow, t_ns = match$t_ns, rtt_ms = match$rtt_ms))
   describe_match(setorderv(rtt, "flow"), match, ref, flows)
 }
 
 #' Packets lost between two captures
 #'
-#' A packet sent after the last one that was seen at both ends is not judged: it may have been in flight when a capture
-#' ended.
+#' A packet sent after the last one that was seen at both ends is not judged: it may have been in flight when
+#' a capture ended.
 #'
 #' @inheritParams rtt_by_flow
-#' @return A data.table `flow` (factor), `sent_packets`, `lost_packets`, `loss_share` (of the packets judged), `ambiguous_packets`,
-#'   `unjudged_packets`.
+#' @return A data.table `flow` (factor), `sent_packets`, `lost_packets`, `loss_share` (of the packets judged),
+#'   `ambiguous_packets`, `unjudged_packets`.
 #' @export
 loss_by_flow <- function(ref, mon, flows = NULL) {
   check_capture(ref)
@@ -65,14 +67,16 @@ loss_by_flow <- function(ref, mon, flows = NULL) {
 
 #' Round-trip times of data and its acknowledgement in one capture
 #'
-#' A sample is the time from a segment (SYN and FIN count) to the first acknowledgement of exactly its end. There is none
-#' from a segment of which any byte was sent twice (Karn), nor from one that was sent before another with lower sequence
-#' numbers: its acknowledgement waited for that one. Acknowledgements that cover more than they end at give no sample for
-#' the rest. Segments sent into a closed window are probes and left out. These are tcptrace's rules.
+#' A sample is the time from a segment (SYN and FIN count) to the first acknowledgement of exactly its end.
+#' There is none from a segment of which any byte was sent twice (Karn), nor from one that was sent before
+#' another with lower sequence numbers: its acknowledgement waited for that one. Acknowledgements that cover
+#' more than they end at give no sample for the rest. Segments sent into a closed window are probes and left
+#' out. These are tcptrace's rules.
 #'
 #' @param capture A table of [read_pcap()], best of the data sender's host.
 #' @param flow Name of the flow that carries the data.
-#' @return A data.table `t_ns` (when the acknowledgement was seen), `rtt_ms`, `bytes` (sequence space of the segment).
+#' @return A data.table `t_ns` (when the acknowledgement was seen), `rtt_ms`, `bytes` (sequence space of the
+#'   segment).
 #' @source tcptrace 6.6.7; RFC 6298, section 3.
 #' @export
 data_ack_rtt <- function(capture, flow) {
@@ -85,9 +89,9 @@ data_ack_rtt <- function(capture, flow) {
 
 #' Round-trip time of the handshake
 #'
-#' From the SYN of `flow` to the first packet that acknowledges it: SYN to SYN-ACK for the client's flow at the client's
-#' host, SYN-ACK to ACK for the server's flow at the server's host. When the SYN was sent more than once, the time stamps
-#' option tells which one was answered (RFC 7323); without it there is no answer.
+#' From the SYN of `flow` to the first packet that acknowledges it: SYN to SYN-ACK for the client's flow at
+#' the client's host, SYN-ACK to ACK for the server's flow at the server's host. When the SYN was sent more
+#' than once, the time stamps option tells which one was answered (RFC 7323); without it there is no answer.
 #'
 #' @param capture A capture at the host that sends `flow`.
 #' @param flow Name of the flow.
@@ -122,7 +126,10 @@ describe_match <- function(rtt, match, ref, flows) {
   setattr(rtt, "floored", match$floored)
   setattr(rtt, "matching", matching)
   if (match$floored > nrow(rtt) / 2) {
-    cli::cli_warn("most round-trip times came out negative: {.arg ref} must be the capture at the sender of {.val {flows[1L]}}")
+    cli::cli_warn(
+      "most round-trip times came out negative: {.arg ref} must be the capture at the sender of {.val {flows[1L]}}",
+      class = "samovar_warning_direction"
+    )
   }
   rtt[]
 }

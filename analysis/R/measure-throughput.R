@@ -2,14 +2,15 @@
 #'
 #' @param capture A table of [read_pcap()].
 #' @param width_s Width of a window, seconds.
-#' @param from_s,to_s First and last moment, seconds since the capture's first packet; the whole capture when not given.
-#'   A packet at `to_s` itself is only counted when `to_s` is not given.
+#' @param from_s,to_s First and last moment, seconds since the capture's first packet; the whole capture when
+#'   not given. A packet at `to_s` itself is only counted when `to_s` is not given.
 #' @param by Columns to sum by; "flow" (packets without one are left out), or NULL for all packets together.
-#' @param layer "ip" (IP total length), "frame" (with link header), "payload" (transport payload), "tcpstat" (frame less
-#'   14 bytes).
-#' @return A data.table with the columns of `by`, `t_s` (start of the window, seconds since the first packet of the capture),
-#'   `bytes`, `throughput_bps` (`bytes` over the whole `width_s`), `partial` (TRUE for a last window that reaches beyond the last
-#'   moment). Empty windows count as zero. Attributes `origin_ns` (the first packet's `t_ns`), `epoch_s`, `width_s`.
+#' @param layer "ip" (IP total length), "frame" (with link header), "payload" (transport payload), "tcpstat"
+#'   (frame less 14 bytes).
+#' @return A data.table with the columns of `by`, `t_s` (start of the window, seconds since the first packet
+#'   of the capture), `bytes`, `throughput_bps` (`bytes` over the whole `width_s`), `partial` (TRUE for a last
+#'   window that reaches beyond the last moment). Empty windows count as zero. Attributes `origin_ns` (the
+#'   first packet's `t_ns`), `epoch_s`, `width_s`.
 #' @export
 throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by = "flow",
                                layer = c("ip", "frame", "payload", "tcpstat")) {
@@ -28,14 +29,16 @@ throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by 
 
 #' Windows as tcpstat 1.5 counts them
 #'
-#' Windows start at the first packet, not at a whole second; all protocols and both directions count; of a frame all but
-#' 14 bytes of link header count; a packet at a window's very end still belongs to it; the last window is given although
-#' it is not over. tcpstat labels a window with its middle, and adds the width to the time of day in a double, whose steps are 2^-22 s: its windows are up to half a step
-#' off each, which is followed here. For windows of the width asked for there is [throughput_windows()].
+#' Windows start at the first packet, not at a whole second; all protocols and both directions count; of a
+#' frame all but 14 bytes of link header count; a packet at a window's very end still belongs to it; the last
+#' window is given although it is not over. tcpstat labels a window with its middle, and adds the width to the
+#' time of day in a double, whose steps are 2^-22 s: its windows are up to half a step off each, which is
+#' followed here. For windows of the width asked for there is [throughput_windows()].
 #'
 #' @inheritParams throughput_windows
-#' @return A data.table `t_s` (start of the window, seconds since the first packet), `label_s` (its middle: tcpstat's %r),
-#'   `label_whole_s` (%R: the label rounded), `packets` (%n), `bytes` (%N), `byte_rate` (%B, bytes per second), `throughput_bps` (%b).
+#' @return A data.table `t_s` (start of the window, seconds since the first packet), `label_s` (its middle:
+#'   tcpstat's %r), `label_whole_s` (%R: the label rounded), `packets` (%n), `bytes` (%N), `byte_rate` (%B,
+#'   bytes per second), `throughput_bps` (%b).
 #' @source tcpstat(1); labels, sizes and steps as seen on tcpstat 1.5.
 #' @export
 tcpstat_windows <- function(capture, width_s) {
@@ -45,7 +48,8 @@ tcpstat_windows <- function(capture, width_s) {
   t_s <- attr(capture, "epoch_s") + floor(capture$t_ns / 1000) / 1e6
   step_s <- if (length(t_s)) t_s[1L] + width_s - t_s[1L] else width_s
   window <- if (length(t_s)) pmax(ceiling((t_s - t_s[1L]) / step_s) - 1, 0) else numeric()
-  sums <- data.table(window, bytes = capture$frame_bytes - 14L)[, .(packets = .N, bytes = sum(as.double(bytes))), by = window]
+  frames <- data.table(window, bytes = capture$frame_bytes - 14L)
+  sums <- frames[, .(packets = .N, bytes = sum(as.double(bytes))), by = window]
   all <- sums[data.table(window = seq_len(max(window, -1) + 1) - 1), on = "window"]
   setnafill(all, fill = 0, cols = c("packets", "bytes"))
   label_s <- all$window * step_s + width_s / 2
@@ -55,15 +59,16 @@ tcpstat_windows <- function(capture, width_s) {
 
 #' Sequence space delivered, and what was sent twice
 #'
-#' Retransmissions are told by sequence numbers: a packet counts as one when any of its bytes was in the capture before. At
-#' the receiver's capture a packet that repairs a loss is therefore no retransmission but out of order. SYN and FIN do not
-#' count; sequence numbers may wrap.
+#' Retransmissions are told by sequence numbers: a packet counts as one when any of its bytes was in the
+#' capture before. At the receiver's capture a packet that repairs a loss is therefore no retransmission but
+#' out of order. SYN and FIN do not count; sequence numbers may wrap.
 #'
 #' @param capture A table of [read_pcap()].
 #' @param flow Name of the flow that carries the data.
-#' @return A one-row data.table `flow`, `unique_bytes`, `payload_bytes`, `data_packets`, `retransmitted_packets`,
-#'   `retransmitted_bytes`, `out_of_order_packets`, `acked_bytes` (between the first and the highest acknowledgement), `first_s`,
-#'   `last_s` (of data, seconds since `epoch_s`), `goodput_bps` (unique bytes between the two).
+#' @return A one-row data.table `flow`, `unique_bytes`, `payload_bytes`, `data_packets`,
+#'   `retransmitted_packets`, `retransmitted_bytes`, `out_of_order_packets`, `acked_bytes` (between the first
+#'   and the highest acknowledgement), `first_s`, `last_s` (of data, seconds since `epoch_s`), `goodput_bps`
+#'   (unique bytes between the two).
 #' @export
 goodput <- function(capture, flow) {
   check_capture(capture)

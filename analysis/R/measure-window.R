@@ -1,12 +1,12 @@
 #' The window that a flow's receiver offers
 #'
-#' Both SYNs must offer scaling for it to be used; the window of a SYN itself is never scaled. Without the handshake in the
-#' capture the scale is not known and the windows are given as they are.
+#' Both SYNs must offer scaling for it to be used; the window of a SYN itself is never scaled. Without the
+#' handshake in the capture the scale is not known and the windows are given as they are.
 #'
 #' @param capture A table of [read_pcap()].
 #' @param flow Name of the flow that carries the data; its receiver is the one that offers.
-#' @return A data.table `t_ns`, `window_bytes`, one row per change; attributes `max_bytes`, `wscale` (NA when the
-#'   handshake was not captured, 0 when scaling is off) and `epoch_s`.
+#' @return A data.table `t_ns`, `window_bytes`, one row per change; attributes `max_bytes`, `wscale` (NA when
+#'   the handshake was not captured, 0 when scaling is off) and `epoch_s`.
 #' @source RFC 7323, section 2.
 #' @export
 advertised_window <- function(capture, flow) {

@@ -1,32 +1,37 @@
 #' Read a packet capture, one row per packet
 #'
-#' Classic pcap files (microsecond or nanosecond time stamps, either byte order),
-#' plain or gzip-compressed, of link types Ethernet (with VLAN tags), null, raw IP,
-#' SLL and SLL2. A file that was cut short gives its whole packets.
+#' Classic pcap files (microsecond or nanosecond time stamps, either byte order), plain or gzip-compressed, of
+#' link types Ethernet (with VLAN tags), null, raw IP, SLL and SLL2. A file that was cut short gives its whole
+#' packets.
 #'
 #' @param path One capture file.
 #' @return A data.table in capture order with columns
 #' - `t_ns` (double, ns since `epoch_s`),
 #' - `frame_bytes` (length on the wire as captured by the kernel, without FCS),
-#' - `ip_bytes` (IP total length; of a superpacket with length 0, the frame less its link header; NA without IP),
+#' - `ip_bytes` (IP total length; of a superpacket with length 0, the frame less its link header; NA without
+#'   IP),
 #' - `proto` (factor: tcp, udp, icmp, icmp6, ip, pause, mac-control, arp, other),
-#' - `flow` (factor "a.b.c.d:p > e.f.g.h:q", IPv6 in brackets, without ports where there are none; NA without IP),
+#' - `flow` (factor "a.b.c.d:p > e.f.g.h:q", IPv6 in brackets, without ports where there are none; NA without
+#'   IP),
 #' - `src`, `dst` (factor), `sport`, `dport` (integer),
-#' - `ip_id`, `seq`, `ack` (double), `flags` (integer, low 9 bits: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128),
+#' - `ip_id`, `seq`, `ack` (double), `flags` (integer, low 9 bits: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32,
+#'   ECE 64, CWR 128),
 #' - `window` (unscaled; of a PAUSE frame its quanta), `payload_bytes`, `tsval`, `tsecr` (double),
 #' - `mss_bytes`, `wscale` (options of a SYN, else NA),
 #' - `id` (double, 53 bit hash of what routers leave alone; equal at both ends of a path).
 #'
-#' and attributes `path`, `epoch_s` (whole seconds of the first packet), `link_type`, `precision` ("us" or "ns"),
-#' `snaplen_bytes`, `cut_packets` (captured shorter than their headers), `truncated` (TRUE when the file ends inside a record) and
-#' `truncated_note`.
+#' and attributes `path`, `epoch_s` (whole seconds of the first packet), `link_type`, `precision` ("us" or
+#' "ns"), `snaplen_bytes`, `cut_packets` (captured shorter than their headers), `truncated` (TRUE when the
+#' file ends inside a record) and `truncated_note`.
 #' @export
 read_pcap <- function(path) {
   if (!is.character(path) || length(path) != 1L || is.na(path)) {
-    cli::cli_abort("{.arg path}: not one file name; the path of a capture would have been accepted", class = "samovar_error_argument")
+    cli::cli_abort("{.arg path}: not one file name; the path of a capture would have been accepted",
+                   class = "samovar_error_argument")
   }
   if (!file.exists(path)) {
-    cli::cli_abort("{.path {path}}: does not exist; a capture file would have been accepted", class = "samovar_error_file")
+    cli::cli_abort("{.path {path}}: does not exist; a capture file would have been accepted",
+                   class = "samovar_error_file")
   }
   decoded <- tryCatch(decode_capture(path.expand(path)), error = \(e) abort_capture(path, e))
   as_capture(decoded, path)
@@ -76,11 +81,12 @@ data_flows <- function(capture, proto = "tcp") {
 
 # Rows of a capture keep the attributes that tell what its times mean; a table computed from it does not.
 check_capture <- function(capture, arg = "capture") {
-  if (is.data.table(capture) && all(c("t_ns", "flow", "id") %in% names(capture)) && !is.null(attr(capture, "epoch_s"))) {
-    return(invisible(capture))
-  }
-  cli::cli_abort("{.arg {arg}}: not a capture; a table of {.fn read_pcap}, or rows of one, would have been accepted",
-                 class = "samovar_error_argument", call = NULL)
+  has_columns <- is.data.table(capture) && all(c("t_ns", "flow", "id") %in% names(capture))
+  if (has_columns && !is.null(attr(capture, "epoch_s"))) return(invisible(capture))
+  cli::cli_abort(
+    "{.arg {arg}}: not a capture; a table of {.fn read_pcap}, or rows of one, would have been accepted",
+    class = "samovar_error_argument", call = NULL
+  )
 }
 
 check_flow <- function(capture, flow) {

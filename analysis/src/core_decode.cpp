@@ -18,13 +18,18 @@ const char* name_of_link(uint32_t link_type) {
   switch (link_type) {
     case 0: return "null";
     case 1: return "ethernet";
-    case 12: case 14: case 101: case 228: case 229: return "raw";
+    case 12:
+    case 14:
+    case 101:
+    case 228:
+    case 229: return "raw";
     case 108: return "loop";
     case 113: return "sll";
     case 276: return "sll2";
     default:
       throw FormatError("has link type " + std::to_string(link_type) +
-                        "; Ethernet (1), null (0), loop (108), raw IP (101, 228, 229), SLL (113) or SLL2 (276) would have been accepted");
+                        "; Ethernet (1), null (0), loop (108), raw IP (101, 228, 229), SLL (113) or SLL2 "
+                        "(276) would have been accepted");
   }
 }
 
@@ -74,7 +79,8 @@ void Decoder::decode_link(Bytes bytes, Row& row) {
     case 1: header = 14, type_at = 12; break;
     case 113: header = 16, type_at = 14; break;
     case 276: header = 20, type_at = 0; break;
-    case 0: case 108: header = 4; break;
+    case 0:
+    case 108: header = 4; break;
     default: break;
   }
   if (!bytes.has(header)) return cut();
@@ -147,13 +153,21 @@ void Decoder::decode_ipv6(Bytes bytes, Row& row) {
     const uint8_t type = network.protocol;
     more = type == 0 || type == 43 || type == 44 || type == 51 || type == 60;
     if (!more) break;
-    if (!rest.has(8)) { set_flow(network.key, row); return cut(); }
+    if (!rest.has(8)) {
+      set_flow(network.key, row);
+      return cut();
+    }
     if (type == 44) {
       fragment = load<uint64_t>(rest.at);
       network.first_fragment = (net16(rest.at + 2) & 0xFFF8) == 0;
     }
-    const size_t n = type == 44 ? 8 : type == 51 ? 4 * (size_t{rest.at[1]} + 2) : 8 * (size_t{rest.at[1]} + 1);
-    if (!rest.has(n)) { set_flow(network.key, row); return cut(); }
+    const size_t n = type == 44   ? 8
+                     : type == 51 ? 4 * (size_t{rest.at[1]} + 2)
+                                  : 8 * (size_t{rest.at[1]} + 1);
+    if (!rest.has(n)) {
+      set_flow(network.key, row);
+      return cut();
+    }
     network.protocol = rest.at[0];
     rest = rest.after(n);
     if (!network.first_fragment) break;
@@ -185,7 +199,8 @@ void Decoder::decode_transport(Network& network, Bytes bytes, Row& row) {
     // The length and checksum fields stay out: checksum offload leaves the sender's capture without one.
     if (bytes.has(8)) identity = mix_bytes(identity, bytes.at + 8, std::min<size_t>(bytes.n - 8, 12));
   } else {
-    if (network.first_fragment && (row.proto == icmp || row.proto == icmp6)) row.payload_bytes = std::max(network.transport_bytes - 8, 0);
+    if (network.first_fragment && (row.proto == icmp || row.proto == icmp6))
+      row.payload_bytes = std::max(network.transport_bytes - 8, 0);
     identity = mix_bytes(identity, bytes.at, std::min<size_t>(bytes.n, 20));
   }
   row.id = static_cast<double>(identity >> 11);

@@ -13,30 +13,41 @@ constexpr int missing_int = std::numeric_limits<int>::min();
 double missing_double();
 
 enum Proto { tcp = 1, udp, icmp, icmp6, ip, pause, mac_control, arp, other };
-inline const char* const proto_names[] = {"tcp", "udp", "icmp", "icmp6", "ip", "pause", "mac-control", "arp", "other"};
+inline const char* const proto_names[] = {"tcp",   "udp",         "icmp", "icmp6", "ip",
+                                          "pause", "mac-control", "arp",  "other"};
 
 // One packet as decoded; the rows of the table that read_pcap() gives.
 struct Row {
   double t_ns, seq, ack, tsval, tsecr, id;
-  int frame_bytes, ip_bytes, proto, flow, src, sport, dst, dport, ip_id, flags, window, payload_bytes, mss_bytes, wscale;
+  int frame_bytes, ip_bytes, proto, flow, src, sport, dst, dport, ip_id, flags, window, payload_bytes,
+      mss_bytes, wscale;
 };
 
 struct Column {
   const char* name;
-  double Row::*real;   // one of the two is set
-  int Row::*integer;
+  double Row::* real;  // one of the two is set
+  int Row::* integer;
 };
-inline constexpr Column columns[] = {
-    {"t_ns", &Row::t_ns, nullptr},          {"frame_bytes", nullptr, &Row::frame_bytes},
-    {"ip_bytes", nullptr, &Row::ip_bytes},  {"proto", nullptr, &Row::proto},
-    {"flow", nullptr, &Row::flow},          {"src", nullptr, &Row::src},
-    {"sport", nullptr, &Row::sport},        {"dst", nullptr, &Row::dst},
-    {"dport", nullptr, &Row::dport},        {"ip_id", nullptr, &Row::ip_id},
-    {"seq", &Row::seq, nullptr},            {"ack", &Row::ack, nullptr},
-    {"flags", nullptr, &Row::flags},        {"window", nullptr, &Row::window},
-    {"payload_bytes", nullptr, &Row::payload_bytes}, {"tsval", &Row::tsval, nullptr},
-    {"tsecr", &Row::tsecr, nullptr},        {"mss_bytes", nullptr, &Row::mss_bytes},
-    {"wscale", nullptr, &Row::wscale},      {"id", &Row::id, nullptr}};
+inline constexpr Column columns[] = {{"t_ns", &Row::t_ns, nullptr},
+                                     {"frame_bytes", nullptr, &Row::frame_bytes},
+                                     {"ip_bytes", nullptr, &Row::ip_bytes},
+                                     {"proto", nullptr, &Row::proto},
+                                     {"flow", nullptr, &Row::flow},
+                                     {"src", nullptr, &Row::src},
+                                     {"sport", nullptr, &Row::sport},
+                                     {"dst", nullptr, &Row::dst},
+                                     {"dport", nullptr, &Row::dport},
+                                     {"ip_id", nullptr, &Row::ip_id},
+                                     {"seq", &Row::seq, nullptr},
+                                     {"ack", &Row::ack, nullptr},
+                                     {"flags", nullptr, &Row::flags},
+                                     {"window", nullptr, &Row::window},
+                                     {"payload_bytes", nullptr, &Row::payload_bytes},
+                                     {"tsval", &Row::tsval, nullptr},
+                                     {"tsecr", &Row::tsecr, nullptr},
+                                     {"mss_bytes", nullptr, &Row::mss_bytes},
+                                     {"wscale", nullptr, &Row::wscale},
+                                     {"id", &Row::id, nullptr}};
 
 class Decoder {
  public:

@@ -28,7 +28,8 @@ constexpr uint8_t tcp_protocol = 6;
 }  // namespace
 
 uint64_t FlowKey::hash() const {
-  const uint64_t rest = uint64_t{sport} | uint64_t{dport} << 16 | uint64_t{protocol} << 32 | uint64_t{version} << 40;
+  const uint64_t rest =
+      uint64_t{sport} | uint64_t{dport} << 16 | uint64_t{protocol} << 32 | uint64_t{version} << 40;
   const uint64_t low = mix(address[0], address[2] ^ rest);
   return version == 6 ? mix(low, mix(address[1], address[3])) : low;
 }
@@ -48,7 +49,8 @@ const Flow& FlowTable::find(const FlowKey& key) {
 
 const Flow& FlowTable::add(const FlowKey& key, uint64_t hash, size_t slot) {
   slots_[slot] = static_cast<int32_t>(flows_.size());
-  flows_.push_back({key, static_cast<int>(flows_.size()) + 1, address_number(key, 0), address_number(key, 1), hash});
+  flows_.push_back(
+      {key, static_cast<int>(flows_.size()) + 1, address_number(key, 0), address_number(key, 1), hash});
   if (2 * flows_.size() > slots_.size()) grow();
   return flows_.back();
 }

@@ -16,8 +16,8 @@ struct FlowKey {
   uint8_t protocol = 0;  // 0 where there are no ports
   uint8_t version = 4;
   bool operator==(const FlowKey& other) const {
-    return address == other.address && sport == other.sport && dport == other.dport && protocol == other.protocol &&
-           version == other.version;
+    return address == other.address && sport == other.sport && dport == other.dport &&
+           protocol == other.protocol && version == other.version;
   }
   uint64_t hash() const;
 };

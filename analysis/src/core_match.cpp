@@ -45,7 +45,9 @@ class IdTable {
   Slot& operator[](size_t number) { return slots_[number]; }
 
  private:
-  size_t start(double id) const { return static_cast<size_t>(static_cast<uint64_t>(id)) & (slots_.size() - 1); }
+  size_t start(double id) const {
+    return static_cast<size_t>(static_cast<uint64_t>(id)) & (slots_.size() - 1);
+  }
   std::vector<Slot> slots_;
   std::vector<int32_t> next_;
 };
@@ -58,7 +60,8 @@ bool takes_part(const Packets& packets, const Sides& sides, size_t i) {
 template <typename Visit>
 void each_row(const Packets& packets, const Sides& sides, const IdTable& table, Visit visit) {
   for (size_t i = 0; i < packets.n; ++i) {
-    if (i + prefetch_ahead < packets.n && packets.id[i + prefetch_ahead] >= 0) table.prefetch(packets.id[i + prefetch_ahead]);
+    if (i + prefetch_ahead < packets.n && packets.id[i + prefetch_ahead] >= 0)
+      table.prefetch(packets.id[i + prefetch_ahead]);
     if (takes_part(packets, sides, i)) visit(i);
   }
 }
@@ -98,12 +101,14 @@ class Matcher {
     }
     match(i, static_cast<int32_t>(j));
   }
-  // An id seen once in ref but again in mon is not unique either: its first match is taken back and joins the queue.
+  // An id seen once in ref but again in mon is not unique either: its first match is taken back and joins the
+  // queue.
   void take_back_ambiguous() {
     std::vector<Deferred> more;
     for (const Deferred& later : deferred_) {
       const IdTable::Slot& slot = table_[later.slot];
-      for (int32_t i = slot.head; i != none; i = table_.next(i)) result_.ambiguous_ref[static_cast<size_t>(i)] = 1;
+      for (int32_t i = slot.head; i != none; i = table_.next(i))
+        result_.ambiguous_ref[static_cast<size_t>(i)] = 1;
       int32_t& j = result_.mon_of_ref[static_cast<size_t>(slot.head)];
       if (j < 0) continue;
       more.push_back({j, later.slot});
@@ -111,7 +116,8 @@ class Matcher {
       j = none;
     }
     deferred_.insert(deferred_.end(), more.begin(), more.end());
-    std::sort(deferred_.begin(), deferred_.end(), [](const Deferred& a, const Deferred& b) { return a.mon_row < b.mon_row; });
+    std::sort(deferred_.begin(), deferred_.end(),
+              [](const Deferred& a, const Deferred& b) { return a.mon_row < b.mon_row; });
   }
   void measure_spread() {
     for (size_t i = 0; i < ref_.n; ++i) {
@@ -150,8 +156,8 @@ class Matcher {
   bool any_unique_ = false;
 };
 
-// The last two packets that went out, which is all that pairing needs: packets with one and the same time stamp
-// are not strictly before each other.
+// The last two packets that went out, which is all that pairing needs: packets with one and the same time
+// stamp are not strictly before each other.
 struct Outgoing {
   int64_t mon_ns = 0, ref_ns = 0;
   size_t number = 0;  // 0: none yet
@@ -171,12 +177,13 @@ struct Conversation {
 
 }  // namespace
 
-Matching match_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon, const Sides& mon_sides) {
+Matching match_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon,
+                       const Sides& mon_sides) {
   return Matcher(ref, mon).run(ref_sides, mon_sides);
 }
 
-std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sides& mon_sides, const Matching& matching,
-                               size_t groups) {
+std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sides& mon_sides,
+                               const Matching& matching, size_t groups) {
   std::vector<Conversation> conversations(groups);
   std::vector<Pair> pairs;
   for (size_t j = 0; j < mon.n; ++j) {
@@ -194,7 +201,8 @@ std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sid
     talk.used = out->number;
     const int64_t round_ns = ref_ns - out->ref_ns;
     const int64_t rtt_ns = round_ns - (mon_ns - out->mon_ns);
-    pairs.push_back({side.group, static_cast<double>(ref_ns) - static_cast<double>(round_ns) / 2, std::max<int64_t>(rtt_ns, 0), rtt_ns < 0});
+    pairs.push_back({side.group, static_cast<double>(ref_ns) - static_cast<double>(round_ns) / 2,
+                     std::max<int64_t>(rtt_ns, 0), rtt_ns < 0});
   }
   return pairs;
 }
@@ -212,13 +220,17 @@ Tallies tally_packets(const Packets& ref, const Sides& ref_sides, const Packets&
   for (size_t i = 0; i < ref.n; ++i) {
     if (!takes_part(ref, ref_sides, i)) continue;
     const Side side = ref_sides[static_cast<size_t>(ref.flow[i] - 1)];
-    if (side.outgoing) tallies.out[static_cast<size_t>(side.group)].add(matching.mon_of_ref[i] >= 0, matching.ambiguous_ref[i]);
+    if (side.outgoing)
+      tallies.out[static_cast<size_t>(side.group)].add(matching.mon_of_ref[i] >= 0,
+                                                       matching.ambiguous_ref[i]);
   }
   for (size_t j = 0; j < mon.n; ++j) {
     if (!takes_part(mon, mon_sides, j)) continue;
     const Side side = mon_sides[static_cast<size_t>(mon.flow[j] - 1)];
     const int32_t i = matching.ref_of_mon[j];
-    if (!side.outgoing) tallies.back[static_cast<size_t>(side.group)].add(i >= 0, i >= 0 && matching.ambiguous_ref[static_cast<size_t>(i)]);
+    if (!side.outgoing)
+      tallies.back[static_cast<size_t>(side.group)].add(
+          i >= 0, i >= 0 && matching.ambiguous_ref[static_cast<size_t>(i)]);
   }
   return tallies;
 }

@@ -29,26 +29,29 @@ struct Matching {
   std::vector<uint8_t> ambiguous_ref;  // the id occurs again in ref or in mon
 };
 
-// Equal ids, first in first out. Where an id occurs more than once, its packets must also fit the spread of clock
-// difference plus delay seen on the packets that are unique, within a second: a counter that wraps (UDP, 65536
-// packets) would otherwise be matched to a packet lost long before.
-Matching match_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon, const Sides& mon_sides);
+// Equal ids, first in first out. Where an id occurs more than once, its packets must also fit the spread of
+// clock difference plus delay seen on the packets that are unique, within a second: a counter that wraps
+// (UDP, 65536 packets) would otherwise be matched to a packet lost long before.
+Matching match_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon,
+                       const Sides& mon_sides);
 
 struct Pair {
   int group;
-  double t_ns;    // on ref's clock
+  double t_ns;  // on ref's clock
   int64_t rtt_ns;
-  bool floored;   // was negative
+  bool floored;  // was negative
 };
 
-// For each packet I returning from mon the last packet O that reached mon strictly before I left; each used once.
-std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sides& mon_sides, const Matching& matching,
-                               size_t groups);
+// For each packet I returning from mon the last packet O that reached mon strictly before I left; each used
+// once.
+std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sides& mon_sides,
+                               const Matching& matching, size_t groups);
 
 // What became of the packets of one group in one direction, counted where they left.
 struct Tally {
   double sent = 0, matched = 0, ambiguous = 0;
-  double unjudged = 0;  // unmatched since the last one that was matched: in flight when a capture ended, or lost
+  double unjudged =
+      0;  // unmatched since the last one that was matched: in flight when a capture ended, or lost
   void add(bool is_matched, bool is_ambiguous);
 };
 struct Tallies {

@@ -14,7 +14,8 @@ constexpr size_t record_header_bytes = 16;
 // libpcap's MAXIMUM_SNAPLEN: a longer record is a damaged length, not a packet.
 constexpr uint32_t longest_record = 262144;
 constexpr const char* accepted =
-    "; a classic pcap file (magic a1b2c3d4 or a1b23c4d, either byte order), plain or gzip-compressed, would have been accepted";
+    "; a classic pcap file (magic a1b2c3d4 or a1b23c4d, either byte order), plain or gzip-compressed, would "
+    "have been accepted";
 
 }  // namespace
 
@@ -24,10 +25,12 @@ Capture::Capture(Source& source) : source_(source) {
   if (source_.available() == 0) throw FormatError(std::string("is empty") + accepted);
   const uint32_t magic = source_.available() >= 4 ? load<uint32_t>(at) : 0;
   if (magic == 0x0A0D0D0A)
-    throw FormatError(std::string("is a pcapng file") + accepted + " (convert it with `tcpdump -r in.pcapng -w out.pcap`)");
+    throw FormatError(std::string("is a pcapng file") + accepted +
+                      " (convert it with `tcpdump -r in.pcapng -w out.pcap`)");
   swapped_ = magic == 0xD4C3B2A1 || magic == 0x4D3CB2A1;
   const uint32_t kind = swapped_ ? swap32(magic) : magic;
-  if (kind != 0xA1B2C3D4 && kind != 0xA1B23C4D) throw FormatError(std::string("is not a packet capture") + accepted);
+  if (kind != 0xA1B2C3D4 && kind != 0xA1B23C4D)
+    throw FormatError(std::string("is not a packet capture") + accepted);
   if (!enough) throw FormatError(std::string("ends inside its file header") + accepted);
   fraction_ns_ = kind == 0xA1B23C4D ? 1 : 1000;
   snaplen_ = file32(at + 16);
@@ -52,7 +55,8 @@ bool Capture::next(Record& record) {
   }
   const uint8_t* at = source_.cursor();
   const uint32_t captured = file32(at + 8);
-  if (captured > std::max(snaplen_, longest_record) || captured > (1u << 26)) return stop("a record claims an impossible length");
+  if (captured > std::max(snaplen_, longest_record) || captured > (1u << 26))
+    return stop("a record claims an impossible length");
   if (!source_.ensure(record_header_bytes + captured)) return stop("the file ends inside a record");
   at = source_.cursor();
   const int64_t second = file32(at);
@@ -60,8 +64,8 @@ bool Capture::next(Record& record) {
     any_ = true;
     epoch_s_ = second;
   }
-  record = {(second - epoch_s_) * 1000000000 + int64_t{file32(at + 4)} * fraction_ns_, captured, file32(at + 12),
-            at + record_header_bytes};
+  record = {(second - epoch_s_) * 1000000000 + int64_t{file32(at + 4)} * fraction_ns_, captured,
+            file32(at + 12), at + record_header_bytes};
   source_.skip(record_header_bytes + captured);
   return true;
 }

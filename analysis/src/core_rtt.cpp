@@ -13,7 +13,8 @@ constexpr size_t most_gaps = 64;
 void Scoreboard::send(int64_t first, int64_t end, int64_t t_ns) {
   auto at = segments_.end();
   if (!segments_.empty() && first < segments_.back().end)
-    at = std::upper_bound(segments_.begin(), segments_.end(), first, [](int64_t number, const Segment& s) { return number < s.end; });
+    at = std::upper_bound(segments_.begin(), segments_.end(), first,
+                          [](int64_t number, const Segment& s) { return number < s.end; });
   bool continued = false;
   for (; at != segments_.end() && first < end; ++at) {
     if (first < at->first) {
@@ -46,8 +47,8 @@ bool Scoreboard::acknowledge(int64_t ack, int64_t t_ns, Sample& sample) {
   return sampled;
 }
 
-// Neighbours that were acknowledged become one, with the newest of their times. Between them stay the gaps of packets that
-// the capture lacks; of a capture with many, the oldest are forgotten.
+// Neighbours that were acknowledged become one, with the newest of their times. Between them stay the gaps of
+// packets that the capture lacks; of a capture with many, the oldest are forgotten.
 void Scoreboard::collapse() {
   size_t at = 0;
   while (at + 1 < segments_.size() && segments_[at].acknowledged) {

@@ -16,7 +16,9 @@ class Unwrapper {
     return last_;
   }
   // As the number next to the last, which stays what it was.
-  int64_t near(uint32_t number) const { return last_ + static_cast<int32_t>(number - static_cast<uint32_t>(last_)); }
+  int64_t near(uint32_t number) const {
+    return last_ + static_cast<int32_t>(number - static_cast<uint32_t>(last_));
+  }
   bool started() const { return started_; }
 
  private:

@@ -1,15 +1,15 @@
 #include "core_source.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 #include <vector>
-#include <zlib.h>
 
 namespace samovar {
 namespace {
@@ -36,7 +36,8 @@ class MappedFile final : public Source {
   MappedFile(const Descriptor& file, size_t bytes) : bytes_(bytes) {
     if (bytes_ == 0) return;
     base_ = ::mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, file.get(), 0);
-    if (base_ == MAP_FAILED) throw FormatError(std::string("cannot be mapped (") + std::strerror(errno) + ")");
+    if (base_ == MAP_FAILED)
+      throw FormatError(std::string("cannot be mapped (") + std::strerror(errno) + ")");
     ::madvise(base_, bytes_, MADV_SEQUENTIAL);
     cursor_ = static_cast<const uint8_t*>(base_);
     end_ = cursor_ + bytes_;
@@ -102,7 +103,8 @@ class InflatedFile final : public Source {
     int code = Z_OK;
     const char* text = ::gzerror(stream_, &code);
     if (code == Z_BUF_ERROR) damage_ = "the gzip stream ends before its end mark";
-    else if (code != Z_OK && code != Z_STREAM_END) damage_ = std::string("the gzip stream is damaged (") + text + ")";
+    else if (code != Z_OK && code != Z_STREAM_END)
+      damage_ = std::string("the gzip stream is damaged (") + text + ")";
   }
 
   gzFile stream_;
@@ -115,8 +117,10 @@ bool starts_with(const uint8_t* head, size_t n, std::initializer_list<uint8_t> m
 
 void refuse_other_compressions(const uint8_t* head, size_t n) {
   const char* advice = "; a plain or gzip-compressed capture would have been accepted";
-  if (starts_with(head, n, {0x28, 0xB5, 0x2F, 0xFD})) throw FormatError(std::string("is zstd-compressed") + advice);
-  if (starts_with(head, n, {0xFD, '7', 'z', 'X', 'Z'})) throw FormatError(std::string("is xz-compressed") + advice);
+  if (starts_with(head, n, {0x28, 0xB5, 0x2F, 0xFD}))
+    throw FormatError(std::string("is zstd-compressed") + advice);
+  if (starts_with(head, n, {0xFD, '7', 'z', 'X', 'Z'}))
+    throw FormatError(std::string("is xz-compressed") + advice);
   if (starts_with(head, n, {'B', 'Z', 'h'})) throw FormatError(std::string("is bzip2-compressed") + advice);
 }
 
@@ -124,9 +128,11 @@ void refuse_other_compressions(const uint8_t* head, size_t n) {
 
 std::unique_ptr<Source> open_source(const std::string& path) {
   Descriptor file(path);
-  struct stat about {};
-  if (::fstat(file.get(), &about) != 0) throw FormatError(std::string("cannot be examined (") + std::strerror(errno) + ")");
-  if (!S_ISREG(about.st_mode)) throw FormatError("is not a regular file; a capture file would have been accepted");
+  struct stat about{};
+  if (::fstat(file.get(), &about) != 0)
+    throw FormatError(std::string("cannot be examined (") + std::strerror(errno) + ")");
+  if (!S_ISREG(about.st_mode))
+    throw FormatError("is not a regular file; a capture file would have been accepted");
   uint8_t head[6];
   const ssize_t got = ::pread(file.get(), head, sizeof head, 0);
   const size_t n = got > 0 ? static_cast<size_t>(got) : 0;

@@ -10,8 +10,10 @@ samovar::Packets packets_of(const Rcpp::DataFrame& capture) {
   return {id.begin(), t_ns.begin(), flow.begin(), static_cast<size_t>(id.size())};
 }
 
-// Group and direction of each of the capture's flow levels: out[g] and back[g] name the two directions of group g.
-samovar::Sides sides_of(const Rcpp::DataFrame& capture, const Rcpp::CharacterVector& out, const Rcpp::CharacterVector& back) {
+// Group and direction of each of the capture's flow levels: out[g] and back[g] name the two directions of
+// group g.
+samovar::Sides sides_of(const Rcpp::DataFrame& capture, const Rcpp::CharacterVector& out,
+                        const Rcpp::CharacterVector& back) {
   const Rcpp::IntegerVector flow = capture["flow"];
   const Rcpp::CharacterVector levels = flow.attr("levels");
   const Rcpp::IntegerVector out_group = Rcpp::match(levels, out), back_group = Rcpp::match(levels, back);
@@ -33,15 +35,15 @@ Rcpp::List table_of(const std::vector<samovar::Tally>& tallies) {
     ambiguous[g] = tally.ambiguous;
     unjudged[g] = tally.unjudged;
   }
-  return Rcpp::List::create(Rcpp::_["sent"] = sent, Rcpp::_["matched"] = matched, Rcpp::_["ambiguous"] = ambiguous,
-                            Rcpp::_["unjudged"] = unjudged);
+  return Rcpp::List::create(Rcpp::_["sent"] = sent, Rcpp::_["matched"] = matched,
+                            Rcpp::_["ambiguous"] = ambiguous, Rcpp::_["unjudged"] = unjudged);
 }
 
 }  // namespace
 
 // [[Rcpp::export]]
-Rcpp::List match_captures(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out,
-                          const Rcpp::CharacterVector& back) {
+Rcpp::List match_captures(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon,
+                          const Rcpp::CharacterVector& out, const Rcpp::CharacterVector& back) {
   const samovar::Packets r = packets_of(ref), m = packets_of(mon);
   const samovar::Sides ref_sides = sides_of(ref, out, back), mon_sides = sides_of(mon, out, back);
   const size_t groups = static_cast<size_t>(out.size());
@@ -60,6 +62,7 @@ Rcpp::List match_captures(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon
     floored += pair.floored;
   }
   const samovar::Tallies tallies = samovar::tally_packets(r, ref_sides, m, mon_sides, matching, groups);
-  return Rcpp::List::create(Rcpp::_["group"] = group, Rcpp::_["t_ns"] = t_ns, Rcpp::_["rtt_ms"] = rtt_ms, Rcpp::_["floored"] = floored,
-                            Rcpp::_["out"] = table_of(tallies.out), Rcpp::_["back"] = table_of(tallies.back));
+  return Rcpp::List::create(Rcpp::_["group"] = group, Rcpp::_["t_ns"] = t_ns, Rcpp::_["rtt_ms"] = rtt_ms,
+                            Rcpp::_["floored"] = floored, Rcpp::_["out"] = table_of(tallies.out),
+                            Rcpp::_["back"] = table_of(tallies.back));
 }

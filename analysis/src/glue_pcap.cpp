@@ -29,8 +29,12 @@ Rcpp::List read_whole(samovar::Capture& capture, samovar::Decoder& decoder) {
   Rcpp::List table(column_count);
   const size_t rows = capture.count();
   const samovar::Destination to = allocate(table, rows);
-  for (size_t done = 0; done < rows; Rcpp::checkUserInterrupt())
-    done += samovar::decode_rows(capture, decoder, to, done, std::min(rows_between_interrupts, rows - done));
+  for (size_t done = 0; done < rows; Rcpp::checkUserInterrupt()) {
+    const size_t wanted = std::min(rows_between_interrupts, rows - done);
+    if (samovar::decode_rows(capture, decoder, to, done, wanted) != wanted)
+      Rcpp::stop("has changed while it was read");
+    done += wanted;
+  }
   samovar::Record beyond;
   capture.next(beyond);  // sets the note on a cut tail
   return table;
@@ -69,13 +73,15 @@ Rcpp::List decode_capture(const std::string& path) {
   samovar::Decoder decoder(capture.link_type());
   Rcpp::List table = source->whole() ? read_whole(capture, decoder) : read_stream(capture, decoder);
   const Rcpp::CharacterVector addresses = Rcpp::wrap(decoder.flows().address_names());
-  set_levels(table, "proto", Rcpp::CharacterVector(std::begin(samovar::proto_names), std::end(samovar::proto_names)));
+  set_levels(table, "proto",
+             Rcpp::CharacterVector(std::begin(samovar::proto_names), std::end(samovar::proto_names)));
   set_levels(table, "flow", Rcpp::wrap(decoder.flows().flow_names()));
   set_levels(table, "src", addresses);
   set_levels(table, "dst", addresses);
-  return Rcpp::List::create(Rcpp::_["table"] = table, Rcpp::_["epoch_s"] = static_cast<double>(capture.epoch_s()),
-                            Rcpp::_["link_type"] = decoder.link_name(), Rcpp::_["precision"] = capture.nanoseconds() ? "ns" : "us",
-                            Rcpp::_["snaplen_bytes"] = static_cast<double>(capture.snaplen_bytes()),
-                            Rcpp::_["cut_packets"] = static_cast<double>(decoder.cut_packets()),
-                            Rcpp::_["truncated"] = !capture.truncation().empty(), Rcpp::_["truncated_note"] = capture.truncation());
+  return Rcpp::List::create(
+      Rcpp::_["table"] = table, Rcpp::_["epoch_s"] = static_cast<double>(capture.epoch_s()),
+      Rcpp::_["link_type"] = decoder.link_name(), Rcpp::_["precision"] = capture.nanoseconds() ? "ns" : "us",
+      Rcpp::_["snaplen_bytes"] = static_cast<double>(capture.snaplen_bytes()),
+      Rcpp::_["cut_packets"] = static_cast<double>(decoder.cut_packets()),
+      Rcpp::_["truncated"] = !capture.truncation().empty(), Rcpp::_["truncated_note"] = capture.truncation());
 }

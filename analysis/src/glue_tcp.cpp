@@ -13,8 +13,15 @@ constexpr int flag_fin = 1, flag_syn = 2, flag_rst = 4, flag_ack = 16;
 class Conversation {
  public:
   Conversation(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back)
-      : t_ns_(capture["t_ns"]), seq_(capture["seq"]), ack_(capture["ack"]), flags_(capture["flags"]), window_(capture["window"]),
-        payload_(capture["payload_bytes"]), flow_(capture["flow"]), out_(level_of(out)), back_(level_of(back)) {}
+      : t_ns_(capture["t_ns"]),
+        seq_(capture["seq"]),
+        ack_(capture["ack"]),
+        flags_(capture["flags"]),
+        window_(capture["window"]),
+        payload_(capture["payload_bytes"]),
+        flow_(capture["flow"]),
+        out_(level_of(out)),
+        back_(level_of(back)) {}
 
   struct Packet {
     bool out;
@@ -28,8 +35,8 @@ class Conversation {
     const int* flow = flow_.begin();
     for (R_xlen_t i = 0, n = flow_.size(); i < n; ++i) {
       if ((flow[i] != out_ && flow[i] != back_) || flags_[i] == NA_INTEGER) continue;
-      visit(Packet{flow[i] == out_, static_cast<int64_t>(t_ns_[i]), static_cast<uint32_t>(seq_[i]), static_cast<uint32_t>(ack_[i]),
-                   flags_[i], window_[i], payload_[i]});
+      visit(Packet{flow[i] == out_, static_cast<int64_t>(t_ns_[i]), static_cast<uint32_t>(seq_[i]),
+                   static_cast<uint32_t>(ack_[i]), flags_[i], window_[i], payload_[i]});
     }
   }
 
@@ -48,7 +55,8 @@ class Conversation {
 }  // namespace
 
 // [[Rcpp::export]]
-Rcpp::List acknowledged_segments(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back) {
+Rcpp::List acknowledged_segments(const Rcpp::DataFrame& capture, const std::string& out,
+                                 const std::string& back) {
   samovar::Scoreboard board;
   samovar::Unwrapper unwrap;
   bool closed = false;  // the receiver's last window was 0: what is sent now is a probe
@@ -76,7 +84,8 @@ Rcpp::List acknowledged_segments(const Rcpp::DataFrame& capture, const std::stri
 Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back) {
   samovar::SequenceSpace space;
   samovar::Unwrapper unwrap;
-  double data = 0, payload = 0, again = 0, again_bytes = 0, out_of_order = 0, first_ns = NA_REAL, last_ns = NA_REAL;
+  double data = 0, payload = 0, again = 0, again_bytes = 0, out_of_order = 0, first_ns = NA_REAL,
+         last_ns = NA_REAL;
   int64_t first_acked = 0, acked = 0;
   bool any_acked = false;
   Conversation(capture, out, back).each([&](const Conversation::Packet& p) {
@@ -99,9 +108,10 @@ Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out
       acked = std::max(acked, number);
     }
   });
-  return Rcpp::List::create(Rcpp::_["unique_bytes"] = payload - again_bytes, Rcpp::_["payload_bytes"] = payload,
-                            Rcpp::_["data_packets"] = data, Rcpp::_["retransmitted_packets"] = again,
-                            Rcpp::_["retransmitted_bytes"] = again_bytes, Rcpp::_["out_of_order_packets"] = out_of_order,
-                            Rcpp::_["acked_bytes"] = any_acked ? static_cast<double>(acked - first_acked) : 0,
-                            Rcpp::_["first_ns"] = first_ns, Rcpp::_["last_ns"] = last_ns);
+  return Rcpp::List::create(
+      Rcpp::_["unique_bytes"] = payload - again_bytes, Rcpp::_["payload_bytes"] = payload,
+      Rcpp::_["data_packets"] = data, Rcpp::_["retransmitted_packets"] = again,
+      Rcpp::_["retransmitted_bytes"] = again_bytes, Rcpp::_["out_of_order_packets"] = out_of_order,
+      Rcpp::_["acked_bytes"] = any_acked ? static_cast<double>(acked - first_acked) : 0,
+      Rcpp::_["first_ns"] = first_ns, Rcpp::_["last_ns"] = last_ns);
 }

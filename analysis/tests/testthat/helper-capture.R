@@ -26,11 +26,13 @@ fresh_pair <- function() {
 make_fresh_pair <- function() {
   tools <- c("ip", "tc", "ethtool", "tcpdump", "iperf3", "ping", "ss")
   if (any(Sys.which(tools) == "")) return("a tool that makes captures is not installed")
-  if (system2("unshare", c("-n", "true"), stdout = FALSE, stderr = FALSE) != 0L) return("network namespaces are not allowed here")
+  allowed <- system2("unshare", c("-n", "true"), stdout = FALSE, stderr = FALSE) == 0L
+  if (!allowed) return("network namespaces are not allowed here")
   folder <- tempfile("captures-")
   dir.create(folder)
   log <- file.path(folder, "log")
-  status <- system2("sh", c(test_path("make-captures.sh"), folder, "2", "20mbit", "3", "25"), stdout = log, stderr = log)
+  made <- c(test_path("make-captures.sh"), folder, "2", "20mbit", "3", "25")
+  status <- system2("sh", made, stdout = log, stderr = log)
   if (status != 0L) return(paste("captures could not be made here:", paste(readLines(log), collapse = " ")))
   list(
     sender = file.path(folder, "sender.pcap"), receiver = file.path(folder, "receiver.pcap"),
@@ -82,12 +84,13 @@ tcptrace_table <- function(path) {
     ends <- if (side == "a2b") c("a", "b") else c("b", "a")
     flow <- sprintf("%s:%s > %s:%s", table[[paste0("host_", ends[1])]], table[[paste0("port_", ends[1])]],
                     table[[paste0("host_", ends[2])]], table[[paste0("port_", ends[2])]])
-    data.table::data.table(flow = flow, data.table::setnames(table[, own, with = FALSE], sub(paste0("_", side, "$"), "", own)))
+    numbers <- data.table::setnames(table[, own, with = FALSE], sub(paste0("_", side, "$"), "", own))
+    data.table::data.table(flow = flow, numbers)
   })
   data.table::rbindlist(sides)
 }
 
-# Every sample's first sequence number and whole milliseconds, as `tcptrace -Z` dumps them: in order of connection and side.
+# Every sample's first sequence number and whole milliseconds, as `tcptrace -Z` dumps them, by connection and side.
 tcptrace_samples <- function(path) {
   folder <- tempfile("rtt-")
   dir.create(folder)
@@ -95,5 +98,6 @@ tcptrace_samples <- function(path) {
   on.exit(setwd(before))
   system2("tcptrace", c("-n", "-lr", "-Z", path), stdout = FALSE, stderr = FALSE)
   files <- list.files(folder, "_rttraw\\.dat$")
-  lapply(stats::setNames(files, sub("_.*", "", files)), \(file) data.table::fread(file, col.names = c("seq", "rtt_ms"), integer64 = "double"))
+  read <- \(file) data.table::fread(file, col.names = c("seq", "rtt_ms"), integer64 = "double")
+  lapply(stats::setNames(files, sub("_.*", "", files)), read)
 }

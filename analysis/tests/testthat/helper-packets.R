@@ -12,8 +12,10 @@ big <- function(x, bytes) {
 address4 <- function(text) as.raw(as.integer(strsplit(text, ".", fixed = TRUE)[[1]]))
 
 # IPv4 with whatever transport follows; `payload_bytes` are claimed by the length field and follow as zeros unless cut.
-ipv4 <- function(transport, protocol, src = "10.0.0.1", dst = "10.0.0.2", id = 1, fragment = 0, length = 20L + base::length(transport)) {
-  c(as.raw(c(0x45, 0)), big(length, 2), big(id, 2), big(fragment, 2), as.raw(c(64, protocol, 0, 0)), address4(src), address4(dst), transport)
+ipv4 <- function(transport, protocol, src = "10.0.0.1", dst = "10.0.0.2", id = 1, fragment = 0,
+                 length = 20L + base::length(transport)) {
+  c(as.raw(c(0x45, 0)), big(length, 2), big(id, 2), big(fragment, 2), as.raw(c(64, protocol, 0, 0)),
+    address4(src), address4(dst), transport)
 }
 
 ipv6 <- function(transport, next_header, payload = base::length(transport)) {
@@ -21,11 +23,12 @@ ipv6 <- function(transport, next_header, payload = base::length(transport)) {
   c(as.raw(c(0x60, 0, 0, 0)), big(payload, 2), as.raw(c(next_header, 64)), address(1), address(2), transport)
 }
 
-tcp <- function(sport = 1000, dport = 80, seq = 1, ack = 0, flags = 16, window = 1000, options = raw(), payload = raw()) {
+tcp <- function(sport = 1000, dport = 80, seq = 1, ack = 0, flags = 16, window = 1000, options = raw(),
+                payload = raw()) {
   options <- c(options, rep(as.raw(1), -length(options) %% 4))
   offset <- (20 + length(options)) / 4
-  c(big(sport, 2), big(dport, 2), big(seq, 4), big(ack, 4), as.raw(c(offset * 16 + flags %/% 256, flags %% 256)), big(window, 2), raw(4),
-    options, payload)
+  c(big(sport, 2), big(dport, 2), big(seq, 4), big(ack, 4), as.raw(c(offset * 16 + flags %/% 256, flags %% 256)),
+    big(window, 2), raw(4), options, payload)
 }
 
 udp <- function(sport = 1000, dport = 53, payload = raw(12)) {
@@ -41,11 +44,13 @@ vlan <- function(inside, type = 0x0800, tag = 0x8100) c(raw(12), big(tag, 2), bi
 sll <- function(inside, type = 0x0800) c(raw(14), big(type, 2), inside)
 sll2 <- function(inside, type = 0x0800) c(big(type, 2), raw(18), inside)
 null_link <- function(inside, family = 2) c(as.raw(c(family, 0, 0, 0)), inside)
-pause_frame <- function(quanta) c(as.raw(c(0x01, 0x80, 0xc2, 0, 0, 1)), raw(6), big(0x8808, 2), big(1, 2), big(quanta, 2), raw(42))
+pause_frame <- function(quanta) {
+  c(as.raw(c(0x01, 0x80, 0xc2, 0, 0, 1)), raw(6), big(0x8808, 2), big(1, 2), big(quanta, 2), raw(42))
+}
 
 # `frames`: a list of raw vectors; `t_ns` since `epoch_s`; `wire_bytes`: their length before they were cut to `snaplen`.
-capture_bytes <- function(frames, t_ns = seq_along(frames) * 1e6, epoch_s = 1700000000, link = 1, precision = "ns", order = "little",
-                          snaplen = 262144, wire_bytes = lengths(frames)) {
+capture_bytes <- function(frames, t_ns = seq_along(frames) * 1e6, epoch_s = 1700000000, link = 1,
+                          precision = "ns", order = "little", snaplen = 262144, wire_bytes = lengths(frames)) {
   word <- \(x) if (order == "little") rev(big(x, 4)) else big(x, 4)
   half <- \(x) if (order == "little") rev(big(x, 2)) else big(x, 2)
   magic <- if (precision == "ns") 0xa1b23c4d else 0xa1b2c3d4
@@ -70,12 +75,13 @@ write_bytes <- function(bytes, compressed = FALSE) {
 # A connection told as a table: one row per packet, `from` "a" (10.0.0.1:1000) or "b" (10.0.0.2:80).
 conversation <- function(steps, isn_a = 1000, isn_b = 5000) {
   lapply(steps, \(step) {
-    step <- utils::modifyList(list(from = "a", seq = 0, ack = 0, flags = 16, bytes = 0, window = 1000, options = raw(), id = 1), step)
+    usual <- list(from = "a", seq = 0, ack = 0, flags = 16, bytes = 0, window = 1000, options = raw(), id = 1)
+    step <- utils::modifyList(usual, step)
     out <- step$from == "a"
     own <- if (out) isn_a else isn_b
     other <- if (out) isn_b else isn_a
-    segment <- tcp(if (out) 1000 else 80, if (out) 80 else 1000, (own + step$seq) %% 2^32, (other + step$ack) %% 2^32, step$flags,
-                   step$window, step$options, raw(step$bytes))
+    segment <- tcp(if (out) 1000 else 80, if (out) 80 else 1000, (own + step$seq) %% 2^32,
+                   (other + step$ack) %% 2^32, step$flags, step$window, step$options, raw(step$bytes))
     ethernet(ipv4(segment, 6, if (out) "10.0.0.1" else "10.0.0.2", if (out) "10.0.0.2" else "10.0.0.1", step$id))
   })
 }

@@ -1,13 +1,16 @@
-one_tcp <- ipv4(tcp(1000, 80, seq = 7, ack = 9, flags = 24, window = 512, options = option_timestamps(11, 12), payload = raw(5)), 6, id = 77)
-columns_of_interest <- c("ip_bytes", "proto", "flow", "sport", "dport", "ip_id", "seq", "ack", "flags", "window", "payload_bytes",
-                         "tsval", "tsecr", "id")
+one_segment <- tcp(1000, 80, seq = 7, ack = 9, flags = 24, window = 512, options = option_timestamps(11, 12),
+                   payload = raw(5))
+one_tcp <- ipv4(one_segment, 6, id = 77)
+columns_of_interest <- c("ip_bytes", "proto", "flow", "sport", "dport", "ip_id", "seq", "ack", "flags", "window",
+                         "payload_bytes", "tsval", "tsecr", "id")
 
 test_that("a real capture is read as tcpdump prints it", {
   need_tool("tcpdump")
   for (pair in all_pairs()) {
     path <- plain_copy(pair$sender)
     ours <- read_pcap(path)
-    lines <- system2("tcpdump", c("-r", path, "-tt", "-nn", "-S", "--time-stamp-precision=nano", "ip", "and", "tcp"), stdout = TRUE, stderr = FALSE)
+    asked <- c("-r", path, "-tt", "-nn", "-S", "--time-stamp-precision=nano", "ip", "and", "tcp")
+    lines <- system2("tcpdump", asked, stdout = TRUE, stderr = FALSE)
     field <- \(pattern) as.numeric(sub(pattern, "\\1", ifelse(grepl(pattern, lines), lines, NA)))
     tcp <- ours[proto == "tcp"]
     expect_gt(nrow(tcp), 1000)
@@ -57,7 +60,8 @@ test_that("every link type leads to the same packet", {
     sll = write_capture(list(sll(one_tcp)), link = 113), sll2 = write_capture(list(sll2(one_tcp)), link = 276)
   )
   for (name in names(others)) {
-    expect_equal(read_pcap(others[[name]])[, columns_of_interest, with = FALSE], expected, info = name, ignore_attr = c("path", "link_type"))
+    x <- read_pcap(others[[name]])[, columns_of_interest, with = FALSE]
+    expect_equal(x, expected, info = name, ignore_attr = c("path", "link_type"))
   }
 })
 
@@ -66,7 +70,8 @@ test_that("IPv6 packets are read through their extension headers", {
   hop_by_hop <- c(as.raw(c(6, 0)), raw(6))
   fragment <- \(offset) c(as.raw(c(6, 0)), big(offset * 8, 2), raw(4))
   x <- read_pcap(write_capture(list(
-    ethernet(ipv6(segment, 6), 0x86dd), ethernet(ipv6(c(hop_by_hop, segment), 0), 0x86dd), ethernet(ipv6(c(fragment(3), raw(16)), 44), 0x86dd)
+    ethernet(ipv6(segment, 6), 0x86dd), ethernet(ipv6(c(hop_by_hop, segment), 0), 0x86dd),
+    ethernet(ipv6(c(fragment(3), raw(16)), 44), 0x86dd)
   )))
   expect_equal(as.character(x$flow), c(rep("[2001:db8::1]:1000 > [2001:db8::2]:80", 2), "2001:db8::1 > 2001:db8::2"))
   expect_equal(x$payload_bytes, c(3L, 3L, 16L))
@@ -84,8 +89,10 @@ test_that("fragments beyond the first have no ports", {
 })
 
 test_that("TCP and UDP between the same ends are two flows", {
-  x <- read_pcap(write_capture(list(ethernet(ipv4(tcp(5, 6), 6)), ethernet(ipv4(udp(5, 6), 17)), ethernet(ipv4(udp(6, 5), 17)))))
-  expect_equal(as.character(x$flow), c("10.0.0.1:5 > 10.0.0.2:6", "10.0.0.1:5 > 10.0.0.2:6 (udp)", "10.0.0.1:6 > 10.0.0.2:5"))
+  packets <- list(ipv4(tcp(5, 6), 6), ipv4(udp(5, 6), 17), ipv4(udp(6, 5), 17))
+  x <- read_pcap(write_capture(lapply(packets, ethernet)))
+  names <- c("10.0.0.1:5 > 10.0.0.2:6", "10.0.0.1:5 > 10.0.0.2:6 (udp)", "10.0.0.1:6 > 10.0.0.2:5")
+  expect_equal(as.character(x$flow), names)
   expect_equal(reverse_flow(levels(x$flow)[2]), "10.0.0.2:6 > 10.0.0.1:5 (udp)")
 })
 
@@ -124,7 +131,8 @@ test_that("PAUSE frames tell their quanta", {
 test_that("SYN options are read and the scale is held at 14", {
   x <- read_pcap(write_capture(list(
     ethernet(ipv4(tcp(flags = 2, options = c(option_mss(1460), option_scale(7))), 6)),
-    ethernet(ipv4(tcp(flags = 2, options = option_scale(200)), 6)), ethernet(ipv4(tcp(flags = 16, options = option_scale(7)), 6))
+    ethernet(ipv4(tcp(flags = 2, options = option_scale(200)), 6)),
+    ethernet(ipv4(tcp(flags = 16, options = option_scale(7)), 6))
   )))
   expect_equal(x$mss_bytes, c(1460L, NA, NA))
   expect_equal(x$wscale, c(7L, 14L, NA))
@@ -173,8 +181,10 @@ test_that("noise in a capture is read without harm", {
   set.seed(20130417)
   noise <- \(n) as.raw(sample(0:255, n, replace = TRUE))
   frames <- c(
-    lapply(1:1000, \(i) noise(sample(0:120, 1))), lapply(1:1000, \(i) ethernet(c(as.raw(0x45 + sample(0:10, 1)), noise(sample(0:100, 1))))),
-    lapply(1:1000, \(i) ethernet(ipv4(noise(sample(0:60, 1)), 6))), lapply(1:1000, \(i) ethernet(c(as.raw(0x60), noise(60)), 0x86dd))
+    lapply(1:1000, \(i) noise(sample(0:120, 1))),
+    lapply(1:1000, \(i) ethernet(c(as.raw(0x45 + sample(0:10, 1)), noise(sample(0:100, 1))))),
+    lapply(1:1000, \(i) ethernet(ipv4(noise(sample(0:60, 1)), 6))),
+    lapply(1:1000, \(i) ethernet(c(as.raw(0x60), noise(60)), 0x86dd))
   )
   for (link in c(0, 1, 101, 113, 276)) expect_equal(nrow(read_pcap(write_capture(frames, link = link))), 4000L)
 })

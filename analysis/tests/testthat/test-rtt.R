@@ -9,7 +9,7 @@ move_clock <- function(capture, offset_ns = 0, ppm = 0) {
   moved
 }
 
-# The definition word by word, with loops: last outgoing packet that reached mon strictly before each return, each used once.
+# The definition word by word: last outgoing packet that reached mon strictly before each return, each used once.
 pairs_by_definition <- function(ref, mon, flow) {
   matched <- \(name) {
     r <- ref[as.character(ref$flow) == name]
@@ -26,7 +26,8 @@ pairs_by_definition <- function(ref, mon, flow) {
     if (last <= used) return(NULL)
     used <<- last
     round_ns <- back$ref_ns[i] - out$ref_ns[last]
-    data.table::data.table(t_ns = back$ref_ns[i] - round_ns / 2, rtt_ms = pmax(round_ns - (back$mon_ns[i] - out$mon_ns[last]), 0) / 1e6)
+    stay_ns <- back$mon_ns[i] - out$mon_ns[last]
+    data.table::data.table(t_ns = back$ref_ns[i] - round_ns / 2, rtt_ms = pmax(round_ns - stay_ns, 0) / 1e6)
   })
   data.table::rbindlist(rows)
 }
@@ -84,16 +85,18 @@ test_that("all flows at once give what each gives alone", {
   x <- read_pair(committed_pair())
   together <- rtt_by_flow(x$ref, x$mon)
   for (name in levels(together$flow)) {
-    expect_equal(together[flow == name, .(t_ns, rtt_ms)], packet_pair_rtt(x$ref, x$mon, name), ignore_attr = TRUE)
+    alone <- packet_pair_rtt(x$ref, x$mon, name)
+    expect_equal(together[flow == name, .(t_ns, rtt_ms)], alone, ignore_attr = TRUE)
   }
 })
 
 test_that("captures in the wrong order are told", {
   x <- read_pair(committed_pair())
   flow <- data_flows(x$ref)$flow[1]
-  expect_warning(packet_pair_rtt(x$mon, x$ref, flow), "capture at the sender")
-  expect_error(packet_pair_rtt(x$ref, x$mon, "1.2.3.4:5 > 6.7.8.9:10"), "is not in the capture", class = "samovar_error_flow")
-  expect_error(packet_pair_rtt(x$ref[, .(t_ns, flow, id)], x$mon, flow), "not a capture", class = "samovar_error_argument")
+  expect_warning(packet_pair_rtt(x$mon, x$ref, flow), "capture at the sender", class = "samovar_warning_direction")
+  expect_error(packet_pair_rtt(x$ref, x$mon, "1.2.3.4:5 > 6.7.8.9:10"), "not in the capture", class = "samovar_error_flow")
+  computed <- x$ref[, .(t_ns, flow, id)]
+  expect_error(packet_pair_rtt(computed, x$mon, flow), "not a capture", class = "samovar_error_argument")
 })
 
 test_that("packets with one id are matched first in first out and counted as ambiguous", {
@@ -110,8 +113,9 @@ test_that("a counter that wraps does not match a packet to one that was lost a w
   # 5 s between the two packets with id 7, of which the first is lost; the others tell the spread of the clocks.
   packet <- \(id) ethernet(ipv4(udp(9, 10), 17, id = id))
   answer <- ethernet(ipv4(udp(10, 9), 17, src = "10.0.0.2", dst = "10.0.0.1"))
-  ref <- read_pcap(write_capture(list(packet(7), packet(8), packet(9), packet(7), answer), t_ns = c(0.1, 0.2, 5, 5.1, 5.2) * 1e9))
-  mon <- read_pcap(write_capture(list(packet(8), packet(9), packet(7), answer), t_ns = c(0.25, 5.05, 5.15, 5.151) * 1e9, epoch_s = 17))
+  sent <- list(packet(7), packet(8), packet(9), packet(7), answer)
+  ref <- read_pcap(write_capture(sent, t_ns = c(0.1, 0.2, 5, 5.1, 5.2) * 1e9))
+  mon <- read_pcap(write_capture(sent[-1], t_ns = c(0.25, 5.05, 5.15, 5.151) * 1e9, epoch_s = 17))
   rtt <- packet_pair_rtt(ref, mon, "10.0.0.1:9 > 10.0.0.2:10")
   expect_equal(rtt$rtt_ms, 99)
   expect_equal(attr(rtt, "unmatched"), 1)
@@ -184,14 +188,16 @@ test_that("an acknowledgement of half a segment or of a probe of a closed window
 })
 
 test_that("sequence numbers that wrap give the same samples", {
-  steps <- unlist(lapply(0:9, \(k) list(list(seq = 1 + 500 * k, bytes = 500), list(from = "b", seq = 1, ack = 501 + 500 * k))), recursive = FALSE)
+  exchange <- \(k) list(list(seq = 1 + 500 * k, bytes = 500), list(from = "b", seq = 1, ack = 501 + 500 * k))
+  steps <- unlist(lapply(0:9, exchange), recursive = FALSE)
   samples <- \(isn) data_ack_rtt(read_pcap(write_capture(conversation(steps, isn_a = isn))), flow_a)
   expect_equal(samples(2^32 - 2200), samples(1000))
   expect_equal(nrow(samples(1000)), 10L)
 })
 
 handshake <- list(
-  list(flags = 2, options = option_timestamps(100, 0)), list(from = "b", flags = 18, ack = 1, options = option_timestamps(900, 100)),
+  list(flags = 2, options = option_timestamps(100, 0)),
+  list(from = "b", flags = 18, ack = 1, options = option_timestamps(900, 100)),
   list(seq = 1, ack = 1, options = option_timestamps(101, 900))
 )
 
@@ -202,7 +208,8 @@ test_that("the handshake's time is from the SYN to its answer at either end", {
 })
 
 test_that("of SYNs sent twice the one that was answered counts, if time stamps tell", {
-  again <- c(list(handshake[[1]], utils::modifyList(handshake[[1]], list(options = option_timestamps(1100, 0)))), handshake[2:3])
+  second <- utils::modifyList(handshake[[1]], list(options = option_timestamps(1100, 0)))
+  again <- c(handshake[1], list(second), handshake[2:3])
   capture <- \(steps) read_pcap(write_capture(conversation(steps), t_ns = c(0, 1e9, 1.025e9, 1.026e9)))
   expect_equal(handshake_rtt(capture(again), flow_a), 1025)
   again[[3]]$options <- option_timestamps(900, 1100)

@@ -3,7 +3,9 @@ one_packet <- function(bytes) ethernet(ipv4(udp(9, 10, raw(bytes - 28)), 17))
 test_that("the windows' bytes add up to the capture's, for every layer and width", {
   for (path in unlist(lapply(all_pairs(), `[`, c("sender", "receiver")))) {
     capture <- read_pcap(path)
-    totals <- capture[!is.na(flow), .(ip = sum(ip_bytes), frame = sum(frame_bytes), payload = sum(payload_bytes), tcpstat = sum(frame_bytes - 14L)), by = flow]
+    totals <- capture[!is.na(flow), .(
+      ip = sum(ip_bytes), frame = sum(frame_bytes), payload = sum(payload_bytes), tcpstat = sum(frame_bytes - 14L)
+    ), by = flow]
     for (layer in names(totals)[-1]) {
       for (width_s in c(0.01, 0.37, 1, 100)) {
         sums <- throughput_windows(capture, width_s, layer = layer)[, .(bytes = sum(bytes)), by = flow]
@@ -14,7 +16,8 @@ test_that("the windows' bytes add up to the capture's, for every layer and width
 })
 
 test_that("empty windows count as zero and the last is marked as partial", {
-  capture <- read_pcap(write_capture(list(one_packet(100), one_packet(200), one_packet(300)), t_ns = c(0.4, 0.6, 3.0) * 1e9))
+  packets <- lapply(c(100, 200, 300), one_packet)
+  capture <- read_pcap(write_capture(packets, t_ns = c(0.4, 0.6, 3.0) * 1e9))
   windows <- throughput_windows(capture, 1)
   expect_equal(windows$t_s, c(0, 1, 2))
   expect_equal(windows$bytes, c(300, 0, 300))
@@ -24,7 +27,8 @@ test_that("empty windows count as zero and the last is marked as partial", {
 })
 
 test_that("a range that fits the width has no partial window and leaves out what is beyond it", {
-  capture <- read_pcap(write_capture(list(one_packet(100), one_packet(200), one_packet(300), one_packet(400)), t_ns = c(0, 1, 1.5, 3) * 1e9))
+  packets <- lapply(c(100, 200, 300, 400), one_packet)
+  capture <- read_pcap(write_capture(packets, t_ns = c(0, 1, 1.5, 3) * 1e9))
   windows <- throughput_windows(capture, 0.5, from_s = 1, to_s = 3)
   expect_equal(windows$t_s, c(1, 1.5, 2, 2.5))
   expect_equal(windows$bytes, c(200, 300, 0, 0))
@@ -56,7 +60,8 @@ test_that("tcpstat's windows are followed to the last digit", {
     plain <- plain_copy(path)
     capture <- read_pcap(plain)
     for (width in c("0.001", "0.1", "0.37", "1", "60")) {
-      lines <- system2("tcpstat", c("-r", plain, "-o", shQuote("%R %r %n %N %B %b\\n"), width), stdout = TRUE, stderr = FALSE)
+      asked <- c("-r", plain, "-o", shQuote("%R %r %n %N %B %b\\n"), width)
+      lines <- system2("tcpstat", asked, stdout = TRUE, stderr = FALSE)
       theirs <- data.table::fread(text = c("R r n N B b", lines), sep = " ")
       ours <- tcpstat_windows(capture, as.numeric(width))
       expect_equal(nrow(ours), nrow(theirs))

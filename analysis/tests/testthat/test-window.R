@@ -1,7 +1,8 @@
 offers <- function(scale_a, scale_b) {
   steps <- list(
-    list(flags = 2, window = 64000, options = scale_a), list(from = "b", flags = 18, ack = 1, window = 65000, options = scale_b),
-    list(seq = 1, ack = 1), list(from = "b", seq = 1, ack = 1, window = 500), list(from = "b", seq = 1, ack = 1, window = 500),
+    list(flags = 2, window = 64000, options = scale_a),
+    list(from = "b", flags = 18, ack = 1, window = 65000, options = scale_b), list(seq = 1, ack = 1),
+    list(from = "b", seq = 1, ack = 1, window = 500), list(from = "b", seq = 1, ack = 1, window = 500),
     list(from = "b", seq = 1, ack = 1, window = 600), list(from = "b", seq = 1, ack = 1, flags = 4, window = 0)
   )
   advertised_window(read_pcap(write_capture(conversation(steps))), flow_a)
