@@ -23,48 +23,27 @@ from samovar.testbed.session import Session
 
 DEADLINE_S = 60.0
 CLOCK_READINGS = 3
+# fmt: off
 PROGRAMS = (
-    *(
-        "awk",
-        "ethtool",
-        "grep",
-        "gzip",
-        "ip",
-        "iperf",
-        "iperf3",
-        "modprobe",
-        "nuttcp",
-        "ping",
-        "python3",
-        "sed",
-    ),
-    *("sha256sum", "ss", "sysctl", "tc", "tcpdump", "timeout"),
+    "awk", "ethtool", "grep", "gzip", "ip", "iperf", "iperf3", "modprobe", "nuttcp", "ping", "python3", "sed",
+    "sha256sum", "ss", "sysctl", "tc", "tcpdump", "timeout",
 )
 """The programs that are looked for unless others are named."""
 
+# ip and ss come with tc; python3 takes longer to say than all others together.
 _VERSION_FLAGS = {
-    **dict.fromkeys(("ip", "nuttcp", "ss", "tc"), "-V"),
-    **dict.fromkeys(("ethtool", "iperf3", "python3", "tcpdump"), "--version"),
+    "ethtool": "--version",
     "iperf": "-v",
+    "iperf3": "--version",
+    "nuttcp": "-V",
+    "tc": "-V",
+    "tcpdump": "--version",
 }
 QDISCS = (
-    *(
-        "bfifo",
-        "cake",
-        "codel",
-        "fq",
-        "fq_codel",
-        "fq_pie",
-        "htb",
-        "netem",
-        "pfifo",
-        "pie",
-        "red",
-        "sfq",
-        "tbf",
-    ),
+    "bfifo", "cake", "codel", "fq", "fq_codel", "fq_pie", "htb", "netem", "pfifo", "pie", "red", "sfq", "tbf",
 )
 """The queue disciplines that are tried unless others are named."""
+# fmt: on
 
 _QDISC_ARGUMENTS = {
     "red": "limit 100000 avpkt 1000 burst 30 bandwidth 1mbit",

@@ -1,0 +1,204 @@
+"""Facts from what real hosts printed: a lab's router (Linux 6.1, user mode) and a virtual machine (Linux 6.18)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from samovar.errors import TestbedError
+from samovar.testbed import NOT_ENDED, Completed, HostFacts
+from samovar.testbed.facts import PROGRAMS, QDISCS, facts_of, parse_facts, script_of
+from samovar.testbed.parsers import (
+    Interface,
+    parse_clock,
+    parse_disk_free_bytes,
+    parse_interfaces,
+    parse_number,
+    parse_os_release,
+    parse_qdiscs,
+    parse_rings,
+    parse_tools,
+    parse_words,
+)
+
+LAB_INTERFACES = """\
+[{"ifindex":1,"ifname":"lo","flags":["LOOPBACK","UP","LOWER_UP"],"mtu":65536,"qdisc":"noqueue","addr_info":\
+[{"family":"inet","local":"127.0.0.1","prefixlen":8,"scope":"host","label":"lo"}]},\
+{"ifindex":3,"link_index":4,"ifname":"eth1","flags":["BROADCAST","MULTICAST","UP","LOWER_UP"],"mtu":1500,\
+"qdisc":"noqueue","operstate":"UP","group":"default","txqlen":1000,"link_type":"ether","link_netnsid":1,\
+"addr_info":[{"family":"inet","local":"172.16.10.1","prefixlen":24,"scope":"global","label":"eth1"}]}]
+eth1:
+Features for eth1:
+rx-checksumming: on
+tx-checksumming: on
+	tx-checksum-ipv4: off [fixed]
+	tx-checksum-ip-generic: on
+scatter-gather: on
+	tx-scatter-gather: on
+tcp-segmentation-offload: on
+	tx-tcp-segmentation: on
+	tx-tcp6-segmentation: on
+generic-segmentation-offload: on
+generic-receive-offload: off
+large-receive-offload: off [fixed]
+rx-vlan-offload: on
+tx-udp-segmentation: on
+rx-gro-list: off
+"""
+
+MACHINE_RINGS = """\
+ifb0:
+eth0:
+Ring parameters for eth0:
+Pre-set maximums:
+RX:		256
+RX Mini:	n/a
+RX Jumbo:	n/a
+TX:		256
+Current hardware settings:
+RX:		256
+RX Mini:	n/a
+RX Jumbo:	n/a
+TX:		256
+RX Buf Len:		n/a
+CQE Size:		n/a
+TX Push:	off
+TCP data split:	n/a
+"""
+
+WIRELESS_RINGS = """\
+wlan0:
+Ring parameters for wlan0:
+Pre-set maximums:
+RX:		n/a
+TX:		n/a
+Current hardware settings:
+RX:		n/a
+TX:		n/a
+"""
+
+TOOLS = """\
+ethtool ethtool version 6.1
+grep
+iperf iperf version 2.1.8 (12 August 2022) pthreads
+iperf3 iperf 3.12 (cJSON 1.7.15)
+nuttcp nuttcp-6.1.2
+tc tc utility, iproute2-6.1.0, libbpf 1.1.2
+tcpdump tcpdump version 4.99.3
+"""
+
+MACHINE_QDISCS = """\
+Error: Specified qdisc kind is unknown.
+Command failed -:2
+Error: Specified qdisc kind is unknown.
+Command failed -:4
+exit 1
+"""
+
+DISK = """\
+Filesystem     1024-blocks     Used Available Capacity Mounted on
+/dev/vda         264212084 16508424  78992840      18% /
+"""
+
+OS_RELEASE = """\
+NAME="Debian GNU/Linux"
+VERSION_ID="12"
+PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
+ID=debian
+"""
+
+
+def test_interfaces_have_their_mtu_addresses_and_the_offloads_that_are_on() -> None:
+    assert parse_interfaces(LAB_INTERFACES) == (
+        Interface("lo", 65536, ("127.0.0.1/8",)),
+        Interface("eth1", 1500, ("172.16.10.1/24",), ("tso", "gso")),
+    )
+
+
+def test_only_an_interface_with_a_number_of_transmit_descriptors_has_a_ring() -> None:
+    assert parse_rings(MACHINE_RINGS) == ("eth0",)
+    assert parse_rings(WIRELESS_RINGS) == ()
+    assert parse_rings("ctl0:\neth1:\neth2:\n") == ()
+
+
+def test_tools_have_the_version_that_they_tell() -> None:
+    assert parse_tools(TOOLS) == {
+        "ethtool": "6.1",
+        "grep": "",
+        "iperf": "2.1.8",
+        "iperf3": "3.12",
+        "nuttcp": "6.1.2",
+        "tc": "6.1.0",
+        "tcpdump": "4.99.3",
+    }
+
+
+def test_queue_disciplines_are_those_that_tc_did_not_complain_of() -> None:
+    asked = ("bfifo", "cake", "htb", "netem", "tbf")
+    assert parse_qdiscs(asked, MACHINE_QDISCS) == ("bfifo", "htb", "tbf")
+    assert parse_qdiscs(asked, "exit 0\n") == asked
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "exit 127\n",
+        "unshare: unshare failed: Operation not permitted\nexit 1\n",
+        "/bin/sh: 1: unshare: not found\nexit 127\n",
+    ],
+)
+def test_a_host_that_could_not_try_offers_no_queue_discipline(said: str) -> None:
+    assert parse_qdiscs(("tbf",), said) == ()
+
+
+def test_small_facts_are_parsed() -> None:
+    assert parse_disk_free_bytes(DISK) == 78992840 * 1024
+    assert parse_os_release(OS_RELEASE) == "Debian GNU/Linux 12 (bookworm)"
+    assert parse_os_release("PRETTY_NAME=Slackware\n") == "Slackware"
+    assert parse_number("4\n") == 4
+    assert parse_words("reno cubic bbr\ncubic\n") == ("bbr", "cubic", "reno")
+
+
+def test_what_is_not_told_is_empty() -> None:
+    facts = facts_of(PROGRAMS, QDISCS)
+    assert HostFacts("src", **parse_facts(facts, "")) == HostFacts("src")
+
+
+def clock(text: str, seconds: float) -> Completed:
+    return Completed("src", "clock", "", NOT_ENDED, text.encode(), b"", 1795271645.0, seconds)
+
+
+def test_the_clocks_offset_is_known_to_half_the_time_that_asking_took() -> None:
+    offset_s, error_s = parse_clock(clock("1795271647250000000\n", 0.5))
+    assert offset_s == pytest.approx(2.0, abs=1e-6)
+    assert error_s == 0.25
+
+
+def test_a_date_without_nanoseconds_is_good_to_half_a_second_more() -> None:
+    offset_s, error_s = parse_clock(clock("1795271645N\n", 0.2))
+    assert offset_s == pytest.approx(0.4)
+    assert error_s == 0.6
+
+
+def test_a_clock_that_tells_no_time_is_an_error() -> None:
+    with pytest.raises(TestbedError, match="src: date: 'what'"):
+        parse_clock(clock("what\n", 0.2))
+
+
+def test_the_script_tells_every_fact_of_this_machine_though_one_command_fails() -> None:
+    facts = facts_of(("gzip", "no-such-program", "tc"), ("no-such-qdisc",))
+    done = subprocess.run(["/bin/sh", "-c", script_of(facts)], capture_output=True, text=True, check=True)
+    found = HostFacts("here", **parse_facts(facts, done.stdout))
+    assert done.stderr == ""
+    assert found.kernel.startswith("Linux ")
+    assert found.cpu_count > 0
+    assert found.disk_free_bytes > 0
+    assert set(found.tools) == {"gzip", "tc"}
+    assert found.tools["tc"]
+    assert "reno" in found.cc_offered
+    assert found.qdiscs == ()
+    assert any("127.0.0.1/8" in interface.addresses for interface in found.interfaces)
+    assert json.loads(json.dumps(found.as_json()))["boot_id"] == found.boot_id

@@ -1,0 +1,63 @@
+"""The protocol of the one shell per host: what is sent, and what is understood of what comes."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from samovar.errors import TestbedError
+from samovar.testbed.shell import Folder, Frame, FrameReader, boot_text, find_line, new_mark, run_text
+
+MARK = "samovar-00112233445566778899aabbccddeeff"
+M = MARK.encode()
+
+
+def read(data: bytes, size: int) -> Frame | None:
+    reader, frame = FrameReader(MARK), None
+    for start in range(0, len(data), size):
+        assert frame is None, "the frame ends with its last byte"
+        frame = reader.feed(data[start : start + size])
+    return frame
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 31, 1000])
+def test_a_frame_is_read_however_it_is_cut(size: int) -> None:
+    data = b"noise\n" + b"\n" + M + b" 3 10.50 12.75\n" + b"out\n\0\xff" + M + b"err" + M
+    assert read(data, size) == Frame(3, b"out\n\0\xff", b"err", 2.25)
+
+
+def test_outputs_may_be_empty_and_uptimes_absent() -> None:
+    assert read(b"\n" + M + b" 0 - -\n" + M + M, 1000) == Frame(0, b"", b"", None)
+
+
+def test_what_an_earlier_script_still_sends_is_passed_over() -> None:
+    other = new_mark().encode()
+    late = b"\n" + other + b" 137 1.0 2.0\nlate" + other + other
+    assert read(late + b"\n" + M + b" 0 - -\nnow" + M + M, 9) == Frame(0, b"now", b"", None)
+
+
+def test_a_frame_that_is_not_whole_is_awaited() -> None:
+    whole = b"\n" + M + b" 0 - -\nout" + M + b"err" + M
+    assert all(FrameReader(MARK).feed(whole[:end]) is None for end in range(len(whole)))
+
+
+def test_a_line_with_a_mark_is_found_once_it_is_whole() -> None:
+    assert find_line(bytearray(b"motd\n\n" + M + b" /tmp/samov"), MARK) is None
+    assert find_line(bytearray(b"motd\n\n" + M + b" /tmp/samovar-src.x\n"), MARK) == "/tmp/samovar-src.x"
+
+
+def test_marks_do_not_repeat() -> None:
+    assert len({new_mark() for _ in range(100)}) == 100
+
+
+@pytest.mark.parametrize("host", ["", "a b", "a;b", "../x", "-n", "$(id)", "a\nb"])
+def test_a_host_whose_name_could_be_more_than_a_name_is_refused(host: str) -> None:
+    with pytest.raises(TestbedError, match="not a name"):
+        boot_text(host, MARK, None)
+
+
+def test_what_is_sent_is_posix_shell() -> None:
+    texts = boot_text("src", MARK, Folder("/tmp/it's", "samovar-x")) + run_text("echo 'a\n'", MARK)
+    subprocess.run(["/bin/sh", "-n"], input=texts, text=True, check=True)
+    subprocess.run(["/bin/bash", "--posix", "-n"], input=texts, text=True, check=True)
