@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from samovar.command.catalogue import Catalogue
-from samovar.command.settings import Setting, settings_of
+from samovar.command.settings import Setting, settings_of, typed
 from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, Trial
 
+NONE: Mapping[str, str] = {}
 STOP_GRACE_S = 20.0
 """How much longer than the traffic a logger may live by itself, should nobody be left to end it."""
 
@@ -120,8 +121,8 @@ class TrialScripts:
                 yield self._process(host, _capture(capture), block, values)
         for entry in self.resolved.loggers:
             if entry.host == host:
-                values = {"interface": entry.interface, "interval_s": entry.interval_s, **entry.parameters}
-                yield self._process(host, _logger(entry), block, values)
+                values = {"interface": entry.interface, "interval_s": entry.interval_s}
+                yield self._process(host, _logger(entry), block, values, entry.parameters)
 
     def _flows(self, host: str, block: str) -> Iterator[str]:
         for flow in self.resolved.flows:
@@ -137,9 +138,16 @@ class TrialScripts:
             "duration_s": flow.duration_s,
             "size_bytes": flow.size_bytes,
         }
-        return self._process(host, end, block, {**values, **flow.parameters})
+        return self._process(host, end, block, values, flow.parameters)
 
-    def _process(self, host: str, process: Process, block: str, values: Mapping[str, object]) -> str:
+    def _process(
+        self,
+        host: str,
+        process: Process,
+        block: str,
+        values: Mapping[str, object],
+        parameters: Mapping[str, str] = NONE,
+    ) -> str:
         kind = "generator" if process.kind == "generator" else "logger"
         recipe = self.catalogue.recipe(kind, process.recipe, self._os(host))
         grace_s = 0.0 if block == "client" else STOP_GRACE_S
@@ -150,7 +158,7 @@ class TrialScripts:
             "limit_s": round(self.resolved.deadline_s + grace_s, 3),
             "addresses": addresses,
         }
-        return recipe.render(block, {**common, **values})
+        return recipe.render(block, {**common, **values, **typed(recipe, parameters)})
 
     def _delayed(self, start_s: float, launch: str) -> str:
         return f"( sleep {start_s:.6f}\n{launch}wait ) &\n" if start_s > 0 else launch

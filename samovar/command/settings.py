@@ -6,7 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from samovar.command.catalogue import Catalogue
+from samovar.command.recipe import Recipe
+from samovar.definition import parse_parameter
+from samovar.errors import RecipeError
 from samovar.plan import HostPlan, PathPlan, Resolved
+from samovar.units import UnitError
 
 ETHERNET_HEADER_BYTES = 14
 """What Linux's queue disciplines count on top of an IP packet (skb->len on an Ethernet device)."""
@@ -41,7 +45,7 @@ def _settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterator[S
 def _end_host(name: str, host: HostPlan, resolved: Resolved) -> Iterator[Setting]:
     yield Setting("tcp", {})
     if host.cc is not None:
-        yield Setting("cc", {"algorithm": host.cc})
+        yield Setting("cc", {"algorithm": host.cc, "parameters": host.cc_parameters})
     peers = sorted({flow.from_address for flow in resolved.flows if flow.to_host == name})
     if host.rwnd_bytes is not None and peers:
         yield Setting("rwnd", {"size_bytes": host.rwnd_bytes, "peers": tuple(peers)})
@@ -54,7 +58,8 @@ def bottleneck_values(
     frame_bytes = (mtu_bytes or 1500) + ETHERNET_HEADER_BYTES
     buffer = {"buffer_packets": path.buffer_packets, "buffer_bytes": path.buffer_bytes}
     given = {key: value for key, value in buffer.items() if value is not None}
-    aqm, values = catalogue.recipe("aqm", path.aqm, host.os), {**given, **path.aqm_parameters}
+    aqm = catalogue.recipe("aqm", path.aqm, host.os)
+    values = {**given, **typed(aqm, path.aqm_parameters)}
     return {
         "from_interface": path.from_interface,
         "to_interface": path.to_interface,
@@ -67,6 +72,21 @@ def bottleneck_values(
         "queue": aqm.render("qdisc", values).strip(),
         "queue_text": aqm.render("shown", values).strip(),
     }
+
+
+def typed(recipe: Recipe, parameters: Mapping[str, str]) -> dict[str, object]:
+    """Read the parameters that an experiment gives a recipe as the recipe's header types them.
+
+    Raises RecipeError for a parameter that the recipe does not take, or a value that is not of its type.
+    """
+    known = recipe.header.parameters
+    try:
+        return {name: parse_parameter(known[name], text) for name, text in parameters.items()}
+    except KeyError as error:
+        names = ", ".join(known) or "none"
+        raise RecipeError(f"{recipe.path}: no parameter {error}; it takes: {names}") from None
+    except UnitError as error:
+        raise RecipeError(f"{recipe.path}: {error}") from error
 
 
 def tc_rate(rate_bps: int) -> str:

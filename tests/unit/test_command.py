@@ -14,7 +14,7 @@ from samovar.command import Catalogue
 from samovar.command.quote import quote, shell_environment, window_floor
 from samovar.command.recipe import BLOCKS, read_recipe
 from samovar.command.scripts import TrialScripts
-from samovar.command.settings import tc_rate
+from samovar.command.settings import tc_rate, typed
 from samovar.errors import RecipeError
 from tests.unit.trials import TRIAL
 
@@ -93,7 +93,13 @@ HOSTILE = "$(touch pwned)`touch pwned`;touch pwned'\"&|>pwned"
 def test_a_hostile_value_runs_nothing_in_any_setting(name: str, block: str, tmp_path: Path) -> None:
     recipe = CATALOGUE.recipe("setting", name, "linux")
     values: dict[str, object] = dict.fromkeys(recipe.header.parameters, HOSTILE)
-    values |= {"interfaces": (HOSTILE,), "peers": (HOSTILE,), "size_bytes": 50_000, "rtt_us": 10}
+    values |= {
+        "interfaces": (HOSTILE,),
+        "peers": (HOSTILE,),
+        "size_bytes": 50_000,
+        "rtt_us": 10,
+        "parameters": {HOSTILE: HOSTILE},
+    }
     was = {f"{p}{HOSTILE}": HOSTILE for p in ("mtu.", "txd.")} | {
         f"offload.{HOSTILE}.x": "on",
         f"route.{HOSTILE}": "",
@@ -102,7 +108,7 @@ def test_a_hostile_value_runs_nothing_in_any_setting(name: str, block: str, tmp_
     was |= dict.fromkeys(
         ("tcp_ecn", "tcp_sack", "tcp_timestamps", "tcp_window_scaling", "tcp_no_metrics_save"), HOSTILE
     )
-    was |= {"tcp_wmem": HOSTILE}
+    was |= {"tcp_wmem": HOSTILE, f"cc.{HOSTILE}": HOSTILE}
     script = "fail() { exit 1; }\n" + recipe.render(block, {**values, "was": was})
     # Commands of the system are out of reach: only what the value itself could start would leave a file.
     command = ["unshare", "--net", "--mount", "sh", "-c", "mount -o bind,ro /proc/sys /proc/sys && exec dash"]
@@ -110,6 +116,13 @@ def test_a_hostile_value_runs_nothing_in_any_setting(name: str, block: str, tmp_
         command[1:1] = ["--user", "--map-root-user"]
     subprocess.run(command, input=script, text=True, capture_output=True, check=False, cwd=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_parameters_of_an_experiment_reach_a_recipe_typed() -> None:
+    recipe = CATALOGUE.recipe("generator", "nuttcp", "linux")
+    assert typed(recipe, {"length": "64KB"}) == {"length": 64_000}
+    with pytest.raises(RecipeError, match=r"nuttcp\.sh\.j2: no parameter 'lenght'; it takes: length"):
+        typed(recipe, {"lenght": "64KB"})
 
 
 def test_a_value_with_a_line_break_is_refused() -> None:

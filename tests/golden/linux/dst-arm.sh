@@ -72,7 +72,7 @@ listening() { # PORT
 }
 launch dst-eth1 41 dst-eth1.pcap.gz tcpdump -n -Z root -i eth1 -s 96 -B 16384 --time-stamp-precision=nano -w -
 launch bulk-server 41 bulk-server.out.gz iperf3 -s -1 -p 5001 -B 172.16.11.2 -J
-launch late-server 41 late-server.out.gz nuttcp -1 -P 7002
+launch late-server 41 late-server.out.gz nuttcp -S --nofork -P 7002
 await 5 has_line dst-eth1.err 'listening on' || { cat dst-eth1.err >&2; fail "tcpdump does not listen on "eth1; }
 await 5 listening 5001 || { cat bulk-server.err >&2; fail "iperf3 does not listen on port "5001; }
 await 5 listening 7002 || { cat late-server.err >&2; fail "nuttcp does not listen on port "7002; }
