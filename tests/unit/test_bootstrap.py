@@ -1,0 +1,102 @@
+"""tools/bootstrap installs what is missing and nothing else; run in a folder of its own, with empty locks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+
+def clone_in(folder: Path) -> Path:
+    """Make a clone that needs no package beyond the machine's own, and has no R package."""
+    (folder / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "bootstrap", folder / "tools")
+    (folder / "packages.debian").write_text("# a comment\n\nbash   # always there\ncoreutils\n")
+    for lock in LOCKS:
+        (folder / lock).write_text("# nothing\n")
+    return folder
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A clone of which nothing is installed."""
+    return clone_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone with everything installed; tests leave it so."""
+    clone = clone_in(tmp_path_factory.mktemp("clone"))
+    first = bootstrap(clone, "--dev")
+    assert first.returncode == 0, first.stderr
+    assert "creating .venv" in first.stdout
+    return clone
+
+
+def bootstrap(clone: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [str(clone / "tools" / "bootstrap"), *arguments]
+    return subprocess.run(
+        command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+
+
+def test_a_second_run_installs_nothing(installed: Path) -> None:
+    second = bootstrap(installed, "--dev")
+    assert (second.returncode, second.stdout) == (0, "samovar: nothing to install\n")
+
+
+def test_only_the_lock_that_changed_is_installed_again(installed: Path) -> None:
+    (installed / "requirements-dev.lock").write_text("# nothing, said otherwise\n")
+    again = bootstrap(installed, "--dev")
+    assert again.stdout == "samovar: installing requirements-dev.lock into .venv\n"
+
+
+def test_a_virtual_environment_that_was_removed_is_made_again(installed: Path) -> None:
+    shutil.rmtree(installed / ".venv")
+    again = bootstrap(installed, "--dev")
+    made = ["creating .venv", *(f"installing {lock} into .venv" for lock in LOCKS)]
+    assert again.stdout.splitlines() == [f"samovar: {line}" for line in made]
+
+
+def test_a_package_whose_hash_differs_is_refused(installed: Path) -> None:
+    lock, wheel = installed / "requirements.lock", installed / "wrong-1-py3-none-any.whl"
+    before = lock.read_text()
+    wheel.write_bytes(b"not what was locked")
+    lock.write_text(f"wrong @ {wheel.as_uri()} --hash=sha256:{'0' * 64}\n")
+    refused = bootstrap(installed)
+    lock.write_text(before)
+    assert refused.returncode == 1
+    assert "DO NOT MATCH THE HASHES" in refused.stderr
+    assert refused.stderr.splitlines()[-1].startswith("samovar: pip could not install requirements.lock")
+    assert bootstrap(installed).stdout == "samovar: nothing to install\n"
+
+
+def test_an_interpreter_that_is_not_there_is_said(clone: Path) -> None:
+    refused = bootstrap(clone, PYTHON="/nonexistent/python3")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("samovar: there is no /nonexistent/python3; name Python 3.11 or newer")
+
+
+def test_missing_packages_are_named_to_who_cannot_install_them(clone: Path) -> None:
+    (clone / "packages.debian").write_text("bash\nno-such-package-for-samovar\n")
+    programs = clone / "programs"  # all that the script needs, without sudo and with an id that is nobody's root
+    programs.mkdir()
+    for name in ("bash", "cat", "comm", "dirname", "dpkg-query", "flock", "mkdir", "sed", "sort", "stat", "xargs"):
+        found = shutil.which(name)
+        assert found
+        (programs / name).symlink_to(found)
+    (programs / "id").write_text("#!/bin/sh\necho 1000\n")
+    (programs / "id").chmod(0o755)
+    refused = bootstrap(clone, PATH=str(programs))
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines() == [
+        "samovar: Debian packages are missing and neither root nor sudo is at hand; as root, run:",
+        "  apt-get install --no-install-recommends no-such-package-for-samovar",
+    ]
+    assert not (clone / ".venv").exists()
