@@ -90,7 +90,7 @@ write_analysis <- function(results, undrawn, bundle, seconds) {
   left <- results$left_out
   write_json(list(
     r_version = as.character(getRversion()),
-    packages = lapply(setNames(nm = packages), \(p) as.character(utils::packageVersion(p))),
+    packages = lapply(stats::setNames(nm = packages), \(p) as.character(utils::packageVersion(p))),
     trials_used = I(results$campaign$trials$id),
     trials_left_out = lapply(seq_len(nrow(left)), \(i) list(id = left$id[i], reason = left$reason[i])),
     figures_left_out = unname(undrawn), seconds = round(seconds, 1)

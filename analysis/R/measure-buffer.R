@@ -53,7 +53,7 @@ buffer_of_trial <- function(cycles) {
   used <- cycles[cycles$counts]
   methods <- c("method1", "method2", "method1_raw", "method2_raw")
   found <- lapply(methods, \(m) stats::median(as.double(used[[paste0(m, "_packets")]]), na.rm = TRUE))
-  setNames(found, paste0("buffer_", methods, "_packets"))
+  stats::setNames(found, paste0("buffer_", methods, "_packets"))
 }
 
 samples_before_collapse <- 10L

@@ -32,7 +32,7 @@ abort_choice <- function(what, name, known) {
 
 # An entry of `figures:` or `tables:` is a name, or a name with options; values come as lists from JSON.
 as_entry <- function(entry, kind) {
-  options <- if (is.character(entry)) setNames(list(entry[1]), kind) else entry
+  options <- if (is.character(entry)) stats::setNames(list(entry[1]), kind) else entry
   if (is.null(options[[kind]])) {
     cli::cli_abort("An entry of {kind}s names its {kind}, as in {.code {kind}: {known_names(kind)[1]}}.",
                    class = "samovar_error_name", call = NULL)
@@ -58,7 +58,7 @@ entry_name <- function(options, kind) {
 select_trials <- function(results, options, extra = character()) {
   campaign <- results$campaign
   trials <- campaign$trials
-  columns <- c(part = "part", trial = "id", setNames(nm = campaign$factors))
+  columns <- c(part = "part", trial = "id", stats::setNames(nm = campaign$factors))
   known <- c(names(columns), extra, "title")
   for (name in setdiff(names(options), c("figure", "table"))) {
     if (!name %in% known) abort_choice("Unknown option", name, known)

@@ -3,9 +3,10 @@
 #' @param y_title Title of the y axis.
 #' @param title Title of the legend.
 #' @param theory A table `rwnd_bytes`, `value`: what the path predicts, or NULL.
+#' @param y_from Where the y axis starts.
 #' @return A ggplot.
 #' @export
-plot_by_rwnd <- function(data, y_title, title = "Congestion control", theory = NULL) {
+plot_by_rwnd <- function(data, y_title, title = "Congestion control", theory = NULL, y_from = 0) {
   dodge <- ggplot2::position_dodge(width = 0.012 * nlevels(data$curve))
   ggplot2::ggplot(data, ggplot2::aes(rwnd_bytes, median, colour = curve, linetype = curve, shape = curve)) +
     theory_line(theory) +
@@ -15,7 +16,7 @@ plot_by_rwnd <- function(data, y_title, title = "Congestion control", theory = N
     ggplot2::geom_point(size = 1.8, position = dodge) +
     scale_levels(levels(data$curve), title) +
     rwnd_axis(unique(data$rwnd_bytes)) +
-    ggplot2::scale_y_continuous(y_title, limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.06))) +
+    ggplot2::scale_y_continuous(y_title, limits = c(y_from, NA), expand = ggplot2::expansion(c(0, 0.06))) +
     theme_samovar()
 }
 
@@ -55,16 +56,25 @@ by_rwnd <- function(results, options, metric_name, scale, y_title, title, what, 
   per_trial <- values[!is.na(rwnd_bytes), .(value = scale * stats::median(value)), by = .(curve, rwnd, rwnd_bytes, trial)]
   data <- per_trial[, median_interval(value), by = .(curve, rwnd, rwnd_bytes)][order(curve, rwnd_bytes)]
   line <- if (theory) rwnd_theory(campaign, trials, range(data$rwnd_bytes))
+  y_from <- if (theory) 0 else y_start(data)
   list(
-    plot = plot_by_rwnd(data, y_title, curves$title, line), data = data, trials = unique(per_trial$trial),
+    plot = plot_by_rwnd(data, y_title, curves$title, line, y_from), data = data, trials = unique(per_trial$trial),
     width_in = 6.3, height_in = 3.2, title = options$title %||% title,
     caption = sentences(
       paste0(what, ", ", replicate_words(data$n), " (", count_words(uniqueN(per_trial$trial), "trial"), ")"),
       interval_words(data$n),
       if (!is.null(line)) "Grey: a window that fills the path and its queue, RTT = window / rate, up to a full buffer",
+      if (y_from > 0) "The y axis does not start at zero",
       path_words(campaign, trials)
     )
   )
+}
+
+# Curves that all lie near the top are shown apart, over a fifth of the axis at least so that noise does not look like an effect.
+y_start <- function(data) {
+  top <- max(data$median, data$hi, na.rm = TRUE)
+  bottom <- min(data$median, data$lo, na.rm = TRUE)
+  if (bottom < 0.6 * top) 0 else pretty(min(bottom, 0.8 * top), 2)[1]
 }
 
 # RTT of a flow that keeps its whole window in flight; none when the trials' paths differ.

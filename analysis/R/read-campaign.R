@@ -11,7 +11,7 @@
 read_campaign <- function(folder) {
   plan <- read_plan(folder)
   planned <- vapply(plan$trials, \(t) t$id, "")
-  read <- lapply(setNames(nm = planned), \(id) read_manifest(folder, id))
+  read <- lapply(stats::setNames(nm = planned), \(id) read_manifest(folder, id))
   reasons <- vapply(read, \(m) m[["reason"]] %||% NA_character_, "")
   manifests <- read[is.na(reasons)]
   if (length(manifests) == 0) abort_campaign(folder, no_trial_message(reasons))
@@ -76,7 +76,7 @@ reason_to_leave_out <- function(manifest, at) {
 }
 
 trial_row <- function(manifest, factors) {
-  levels <- lapply(setNames(nm = factors), \(f) manifest$treatment[[f]] %||% NA_character_)
+  levels <- lapply(stats::setNames(nm = factors), \(f) manifest$treatment[[f]] %||% NA_character_)
   c(list(id = manifest$id, part = manifest$part), levels,
     list(replicate = as.integer(manifest$replicate), block = as.integer(manifest$block %||% NA),
          verdict = manifest$verdict, overhead_s = as.double(manifest$overhead_s %||% NA)))

@@ -44,7 +44,7 @@ scale_levels <- function(levels, title, aesthetics = c("colour", "linetype", "sh
                     choose with an option of the figure, such as {.code {title}: [{levels[1]}, {levels[2]}]}.",
                    class = "samovar_error_figure", call = NULL)
   }
-  pick <- \(values) setNames(values[seq_along(levels)], levels)
+  pick <- \(values) stats::setNames(values[seq_along(levels)], levels)
   list(
     if ("colour" %in% aesthetics) ggplot2::scale_colour_manual(title, values = pick(okabe_ito)),
     if ("fill" %in% aesthetics) ggplot2::scale_fill_manual(title, values = pick(okabe_ito)),

@@ -1,0 +1,114 @@
+test_that("both methods find the 20 packets of a real queue within one", {
+  folder <- small_campaign()
+  quietly(results <- analyse_campaign(folder, figures = list(), cores = 1L))
+  found <- results$summary[part == "buffer"]
+  for (size in c("600", "1500")) {
+    value <- \(name) found[mtu == size & metric == name]$median
+    expect_equal(value("buffer_truth_packets"), 20)
+    expect_lt(abs(value("buffer_method1_packets") - 20), 1)
+    expect_lt(abs(value("buffer_method2_packets") - 20), 1)
+  }
+})
+
+test_that("RTT is a straight line of the receive window with the slope that theory says", {
+  folder <- small_campaign()
+  quietly(results <- analyse_campaign(folder, figures = list(), cores = 1L))
+  line <- results$summary[grepl("^rtt_rwnd", metric)]
+  expect_equal(line$rwnd, c("", ""))
+  expect_gt(line[metric == "rtt_rwnd_linearity_r2"]$median, 0.99)
+  expect_equal(line[metric == "rtt_rwnd_slope_ratio"]$median, 1, tolerance = 0.05)
+})
+
+test_that("a second analysis reads its measures back and writes the same bytes", {
+  folder <- small_campaign()
+  quietly(analyse_campaign(folder, cores = 1L))
+  made <- list.files(file.path(folder, c("bundle", "tables")), recursive = TRUE, full.names = TRUE)
+  made <- grep("analysis.json", made, value = TRUE, invert = TRUE)
+  before <- tools::md5sum(made)
+  # Of the same size as its manifest says, yet no capture: it must not be read again.
+  for (capture in list.files(file.path(folder, "trials"), "pcap.gz$", recursive = TRUE, full.names = TRUE)) {
+    writeBin(as.raw(rep(7, file.size(capture))), capture)
+  }
+  quietly(again <- analyse_campaign(folder, cores = 1L))
+  expect_gt(length(made), 20)
+  expect_equal(nrow(again$left_out), 0)
+  expect_equal(tools::md5sum(made), before)
+})
+
+test_that("a figure carries the date of its data, not of its drawing", {
+  path <- tempfile(fileext = ".pdf")
+  date <- as.POSIXct("2013-04-17 12:34:56", tz = "UTC")
+  write_figure(ggplot2::ggplot(), path, 2, 2, date)
+  bytes <- readBin(path, "raw", 4096)
+  expect_length(grepRaw("/CreationDate (D:20130417123456", bytes, fixed = TRUE), 1)
+  expect_length(grepRaw("/ModDate (D:20130417123456", bytes, fixed = TRUE), 1)
+})
+
+test_that("progress is one JSON object a line", {
+  folder <- small_campaign()
+  lines <- utils::capture.output(analyse_campaign(folder, figures = list(), cores = 1L))
+  said <- lapply(lines, jsonlite::fromJSON)
+  expect_equal(vapply(said, \(s) s$done, 0L), 1:6)
+  expect_true(all(vapply(said, \(s) s$event, "") == "analysed"))
+})
+
+test_that("the bundle lists its figures with captions, data and trials", {
+  folder <- small_campaign()
+  quietly(analyse_campaign(folder, cores = 1L))
+  figures <- jsonlite::fromJSON(file.path(folder, "bundle", "figures.json"), simplifyVector = FALSE)
+  expect_equal(length(figures), 6)
+  for (f in figures) {
+    expect_true(file.exists(file.path(folder, "bundle", f$file)))
+    expect_true(file.exists(file.path(folder, "bundle", f$data)))
+    expect_match(f$caption, "trial")
+    expect_gt(length(f$trials), 0)
+  }
+  tables <- jsonlite::fromJSON(file.path(folder, "bundle", "tables.json"), simplifyVector = FALSE)
+  for (t in tables) for (row in t$rows) expect_equal(length(row), length(t$columns))
+})
+
+test_that("a trial whose capture cannot be read is left out, and the others are analysed", {
+  folder <- small_campaign()
+  trial <- trial_named(folder, "window-cubic")
+  capture <- file.path(trial, "traces", "src-eth1.pcap.gz")
+  writeBin(as.raw(rep(7, file.size(capture))), capture)
+  quietly(results <- analyse_campaign(folder, figures = list(), cores = 1L))
+  expect_equal(results$left_out$id, basename(trial))
+  expect_match(results$left_out$reason, "cannot be measured")
+})
+
+test_that("an unknown figure is refused before anything is measured, with the nearest name", {
+  folder <- small_campaign()
+  expect_error(analyse_campaign(folder, figures = "bufer-cdf"), "did you mean .buffer-cdf.", class = "samovar_error_name")
+  expect_false(dir.exists(file.path(folder, "tables")))
+})
+
+test_that("an unknown level, part or option is refused with the nearest name", {
+  folder <- small_campaign()
+  refused <- \(...) expect_error(analyse_campaign(folder, figures = list(list(figure = "rtt-cdf", ...))), class = "samovar_error_name")
+  expect_match(conditionMessage(refused(cc = "cubik")), "did you mean .cubic.")
+  expect_match(conditionMessage(refused(part = "bufer")), "did you mean .buffer.")
+  expect_match(conditionMessage(refused(parts = "buffer")), "did you mean .part.")
+})
+
+test_that("a figure for which the campaign has no data is left out with the reason", {
+  folder <- small_campaign()
+  quietly(analyse_campaign(folder, figures = list(list(figure = "buffer-cdf", rwnd = "9KB")), cores = 1L))
+  left <- jsonlite::fromJSON(file.path(folder, "bundle", "analysis.json"), simplifyVector = FALSE)$figures_left_out
+  expect_equal(left[[1]]$name, "buffer-cdf-9KB")
+  expect_match(left[[1]]$reason, "no cwnd cycle")
+})
+
+test_that("the table of congestion controls shows published numbers only where the experiment gives them", {
+  folder <- small_campaign()
+  published <- list(`TP-Link` = list(newreno = list(median = "~150", max = "~240")))
+  edit_json(file.path(folder, "plan.json"), \(p) {
+    p$tables <- list(list(table = "cc-comparison", part = "window", published = published))
+    p
+  })
+  quietly(analyse_campaign(folder, figures = list(), cores = 1L))
+  table <- jsonlite::fromJSON(file.path(folder, "bundle", "tables.json"), simplifyVector = FALSE)[[1]]
+  expect_equal(table$columns[[5]]$name, "TP-Link: median")
+  expect_equal(table$rows[[1]][[1]], "cubic")
+  expect_equal(table$rows[[1]][[5]], "-")
+})

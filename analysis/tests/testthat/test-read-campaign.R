@@ -1,0 +1,57 @@
+judged <- function(manifest, verdict, reason) {
+  manifest$verdict <- verdict
+  manifest$reasons <- list(reason)
+  manifest
+}
+
+test_that("trials come with their levels as text, in the order of the plan", {
+  campaign <- read_campaign(small_campaign())
+  expect_equal(campaign$factors, c("cc", "rwnd", "mtu"))
+  expect_equal(nrow(campaign$trials), 6)
+  expect_equal(campaign$trials$mtu[1:2], c("600", "1500"))
+  expect_equal(nrow(campaign$left_out), 0)
+})
+
+test_that("an invalid, a missing, a half written and a shortened trial are left out, each with its reason", {
+  folder <- small_campaign()
+  invalid <- trial_named(folder, "window-newreno-15KB")
+  edit_json(file.path(invalid, "manifest.json"), \(m) judged(m, "invalid", "12 capture drops"))
+  missing <- trial_named(folder, "window-newreno-21KB")
+  unlink(missing, recursive = TRUE)
+  half <- trial_named(folder, "window-cubic")
+  unlink(file.path(half, "manifest.json"))
+  short <- trial_named(folder, "buffer-newreno-9999KB-600")
+  trace <- file.path(short, "traces", "src-tcp-info.csv.gz")
+  writeBin(readBin(trace, "raw", 1000), trace)
+
+  left <- read_campaign(folder)$left_out
+  reason <- \(path) left$reason[left$id == basename(path)]
+  expect_equal(reason(invalid), "invalid: 12 capture drops")
+  expect_equal(reason(missing), "not run")
+  expect_match(reason(half), "half written: no manifest.json")
+  expect_match(reason(short), "has 1000 bytes, its manifest says")
+  expect_equal(nrow(left), 4)
+})
+
+test_that("a suspect trial stays", {
+  folder <- small_campaign()
+  path <- file.path(trial_named(folder, "window-cubic"), "manifest.json")
+  edit_json(path, \(m) judged(m, "suspect", "clock off by 3 ms"))
+  expect_equal(nrow(read_campaign(folder)$trials), 6)
+})
+
+test_that("a campaign that was cut short says what it lacks", {
+  folder <- small_campaign()
+  expect_error(read_campaign(file.path(folder, "nowhere")), "no such folder", class = "samovar_error_campaign")
+  plan <- file.path(folder, "plan.json")
+  writeLines(substr(paste(readLines(plan, warn = FALSE), collapse = "\n"), 1, 500), plan)
+  expect_error(read_campaign(folder), "plan.json is cut short", class = "samovar_error_campaign")
+  unlink(plan)
+  expect_error(read_campaign(folder), "no plan.json", class = "samovar_error_campaign")
+})
+
+test_that("a campaign without a whole trial says why each is left out", {
+  folder <- small_campaign()
+  unlink(list.files(file.path(folder, "trials"), "manifest.json", recursive = TRUE, full.names = TRUE))
+  expect_error(read_campaign(folder), "none of its 6 planned trials.*no manifest.json \\(6\\)", class = "samovar_error_campaign")
+})
