@@ -89,10 +89,17 @@ class TrialRun:
         except TestbedError as error:
             finished = self._broken_off("failed", error, started)
         except KeyboardInterrupt as interrupt:
-            self.bench.sessions.interrupt()
+            self._interrupt()
             self._broken_off("interrupted", interrupt, started)
             raise
         return finished
+
+    def _interrupt(self) -> None:
+        """End the scripts that other threads wait for; a host that does not answer is swept all the same."""
+        try:
+            self.bench.sessions.interrupt()
+        except TestbedError as error:
+            self.bench.emit(Event("warning", {"text": str(error)}))
 
     def _measure(self) -> None:
         self._read()

@@ -90,6 +90,9 @@ class Show:
     def _on_host_recovered(self, values: Any) -> None:
         self.line(f"{values['host']}: put back as it was before {values['trial']}, which had been cut off")
 
+    def _on_warning(self, values: Any) -> None:
+        self.line(f"? {values['text']}")
+
     def _on_trials_open(self, values: Any) -> None:
         self._eta = Eta(values["seconds"])
         self._asked, self._number = values["asked"], values["asked"] - values["open"]

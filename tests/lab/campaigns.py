@@ -1,0 +1,149 @@
+"""A checkout of its own for tests that run campaigns, and what can be asked of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from samovar import lab
+from samovar.controller import Controller
+from samovar.definition import load_testbed
+from samovar.events import silent
+from samovar.journal import NAME as JOURNAL
+from samovar.journal import Entry, read_journal
+
+ROOT = Path(__file__).parents[2]
+RUN = """
+import sys, fabfile
+fabfile.CONTROLLER = fabfile.Controller(fabfile.Path(sys.argv[1]))
+try:
+    fabfile.guarded(fabfile._run)(sys.argv[2], "", "")
+except fabfile.Exit as exit:
+    sys.exit(exit.code)
+"""
+"""What `fab run` does, for another checkout."""
+PROGRAMS = ("iperf3", "nuttcp", "tcpdump", "python3", "timeout", "gzip")
+"""What trials start on hosts, and nothing else there does."""
+
+TRAFFIC = "[{flow: bulk, generator: iperf3, from: sender, to: receiver}]"
+EXPERIMENT = """
+experiment: {name}
+title: A campaign of a test
+testbed: lab
+path: {{rate: 10Mbit, rtt: 4ms, loss: 0%, aqm: pfifo, buffer: 40packets}}
+duration: {duration_s}s
+replicates: {replicates}
+order: {{kind: sequential, seed: 1}}
+traffic: {traffic}
+captures: [{{at: sender}}, {{at: receiver}}]
+loggers: [{{logger: tcp-info, at: sender, interval: 10ms}}, {{logger: queue, at: router, interval: 10ms}}]
+factors: {factors}
+"""
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A folder with recipes and testbeds of this project, and experiments of the test."""
+
+    folder: Path
+
+    @property
+    def controller(self) -> Controller:
+        """A controller of this checkout."""
+        return Controller(self.folder)
+
+    def define(
+        self, name: str, factors: str, traffic: str = TRAFFIC, *, duration_s: float = 2, replicates: int = 1
+    ) -> None:
+        """Write an experiment."""
+        text = EXPERIMENT.format(
+            name=name, factors=factors, traffic=traffic, duration_s=duration_s, replicates=replicates
+        )
+        (self.folder / "experiments" / f"{name}.yaml").write_text(text)
+
+    def start(self, name: str) -> subprocess.Popen[str]:
+        """Start `fab run NAME` as a process of its own."""
+        command = [sys.executable, "-c", RUN, str(self.folder), name]
+        return subprocess.Popen(
+            command,
+            cwd=ROOT,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def run(self, name: str) -> tuple[int, str]:
+        """Run `fab run NAME` to its end; return its exit code and what it said."""
+        process = self.start(name)
+        said, _ = process.communicate(timeout=300)
+        return process.returncode, said
+
+    def campaign(self, name: str) -> Path:
+        """The latest campaign of an experiment."""
+        return (self.folder / "results" / name / "latest").resolve()
+
+    def journal(self, name: str) -> list[Entry]:
+        """The events of that campaign so far."""
+        file = self.folder / "results" / name / "latest" / JOURNAL
+        return read_journal(file) if file.exists() else []
+
+    def manifests(self, name: str) -> dict[str, dict[str, Any]]:
+        """The manifests of that campaign's whole trials, by id."""
+        files = sorted((self.campaign(name) / "trials").glob("*/manifest.json"))
+        return {file.parent.name: json.loads(file.read_bytes()) for file in files}
+
+    def wait_for_traffic(self, name: str, trial: int) -> str:
+        """Wait until the traffic of the n-th trial runs; return its id."""
+        deadline_s = time.monotonic() + 120
+        while time.monotonic() < deadline_s:
+            events = self.journal(name)
+            started = [entry.values["id"] for entry in events if entry.event == "trial-started"]
+            armed = [e.values["id"] for e in events if e.event == "phase" and e.values["phase"] == "arm"]
+            if len(started) >= trial and started[trial - 1] in armed:
+                return str(started[trial - 1])
+            time.sleep(0.05)
+        raise AssertionError(f"no traffic in trial {trial} of {name}: {self.journal(name)[-3:]}")
+
+    def on_host(self, host: str, script: str) -> str:
+        """Run a script on a host of the lab by ssh, beside whatever samovar does there."""
+        access = lab.read_access(self.controller.lab_folder("lab"))
+        assert access
+        command = [*lab.shell_command(access, host), script]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, f"{host}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def running(self, host: str) -> list[str]:
+        """The programs of trials that run on a host now."""
+        found = self.on_host(host, "cat /proc/[0-9]*/comm 2>/dev/null; true").split()
+        return sorted(set(found) & set(PROGRAMS))
+
+    def wait_until_idle(self, host: str) -> None:
+        """Wait until no program of a trial runs on a host."""
+        deadline_s = time.monotonic() + 30
+        while (found := self.running(host)) and time.monotonic() < deadline_s:
+            time.sleep(0.2)
+        assert not found, f"{host} still runs {found}"
+
+    def lab_up(self) -> None:
+        """Start the lab of this checkout."""
+        testbed = load_testbed(self.folder / "hosts" / "lab.yaml")
+        self.controller.lab_up(testbed, None, silent)
+
+    def lab_down(self) -> None:
+        """Stop it."""
+        lab.down(self.controller.lab_folder("lab"), silent)
+
+
+def make_checkout(folder: Path) -> Checkout:
+    """Lay out a checkout that shares recipes and testbeds with this one."""
+    for name in ("templates", "hosts", "analysis", "config.yaml", ".rlib"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "experiments").mkdir()
+    return Checkout(folder)
