@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.errors import DeadlineError, RemoteError, TestbedError
+from samovar.errors import DeadlineError, LabError, RemoteError, TestbedError
 from samovar.testbed import (
     NOT_ENDED,
     Completed,
@@ -357,20 +358,16 @@ def shell_of(session: Session) -> int:
     return int((folder / "pid").read_text())
 
 
-def serving(sshd: Sshd, session: Session) -> int:
-    """The sshd process that serves a session: an ancestor of its shell."""
-    pid = shell_of(session)
-    connections = sshd.connection_pids()
-    while pid not in connections:
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return pid
+def serving(session: Session) -> int:
+    """The sshd process that holds a session's connection: the parent of its shell."""
+    return int(Path(f"/proc/{shell_of(session)}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def test_a_connection_that_breaks_ends_the_script_runs_the_clean_up_and_is_made_anew(
-    sshd: Sshd, session: Session, kept: list[Completed], tmp_path: Path
+    session: Session, kept: list[Completed], tmp_path: Path
 ) -> None:
     session.set_on_loss(f"sleep 0.5; echo cleaned >>{tmp_path}/cleaned")
-    connection = serving(sshd, session)
+    connection = serving(session)
     run(session, f"(while [ ! -e {tmp_path}/own ]; do sleep 0.05; done; kill -KILL {connection}) & :")
     with pytest.raises(TestbedError, match=rf"{session.host}: test: the connection was lost"):
         run(session, f"echo $$ >{tmp_path}/own; sleep 600")
@@ -380,10 +377,10 @@ def test_a_connection_that_breaks_ends_the_script_runs_the_clean_up_and_is_made_
     assert not alive(pid_in(tmp_path / "own"))
 
 
-def test_a_clean_up_is_kept_over_a_new_connection(sshd: Sshd, session: Session, tmp_path: Path) -> None:
+def test_a_clean_up_is_kept_over_a_new_connection(session: Session, tmp_path: Path) -> None:
     session.set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
     for count in (1, 2):
-        os.kill(serving(sshd, session), signal.SIGKILL)
+        os.kill(serving(session), signal.SIGKILL)
         await_that(lambda: lines_of(tmp_path / "cleaned"), f"clean-up {count}")
         (tmp_path / "cleaned").unlink()
         with pytest.raises(TestbedError, match="the connection was lost"):  # said once, and then made anew
@@ -486,7 +483,7 @@ def test_a_clean_up_outlives_the_hang_up_of_its_session(sshd: Sshd, host: str, t
     session.set_on_loss(f"echo $$ >{tmp_path}/begun; sleep 0.5; echo cleaned >{tmp_path}/cleaned")
     shell = shell_of(session)
     os.kill(shell, signal.SIGHUP)
-    os.kill(serving(sshd, session), signal.SIGKILL)
+    os.kill(serving(session), signal.SIGKILL)
     begun = pid_in(tmp_path / "begun")
     for pid in (shell, begun):
         os.kill(pid, signal.SIGHUP)
@@ -494,12 +491,39 @@ def test_a_clean_up_outlives_the_hang_up_of_its_session(sshd: Sshd, host: str, t
     await_that(lambda: not left_behind(host), "nothing in /tmp")
 
 
+def test_another_controller_begins_when_the_clean_up_after_the_first_has_ended(
+    sshd: Sshd, host: str, tmp_path: Path
+) -> None:
+    first, second = Session(sshd.target(host)), Session(sshd.target(host))
+    first.set_on_loss(f"echo $$ >{tmp_path}/begun; sleep 1; echo cleaned >{tmp_path}/cleaned")
+    os.kill(serving(first), signal.SIGKILL)
+    pid_in(tmp_path / "begun")
+    assert run(second, f"cat {tmp_path}/cleaned").stdout == b"cleaned\n"
+    second.close()
+    await_that(lambda: not left_behind(host), "nothing in /tmp")
+
+
+def test_a_clean_up_that_fails_leaves_what_it_said_and_holds_nobody_up(
+    sshd: Sshd, host: str, tmp_path: Path
+) -> None:
+    first, second = Session(sshd.target(host)), Session(sshd.target(host))
+    first.set_on_loss(f"echo no such qdisc >&2; echo $$ >{tmp_path}/begun; exit 1")
+    os.kill(serving(first), signal.SIGKILL)
+    pid_in(tmp_path / "begun")
+    (folder,) = left_behind(host)
+    assert run(second, "echo usable").stdout == b"usable\n"
+    second.close()
+    assert (folder / "on-loss.log").read_text() == "no such qdisc\n"
+    shutil.rmtree(folder)
+    assert not left_behind(host)
+
+
 def test_good_bye_and_a_clean_up_taken_back_run_nothing(sshd: Sshd, host: str, tmp_path: Path) -> None:
     session = Session(sshd.target(host))
     session.set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
     session.close()
     session.set_on_loss(None)
-    os.kill(serving(sshd, session), signal.SIGKILL)
+    os.kill(serving(session), signal.SIGKILL)
     await_that(lambda: not left_behind(host), "nothing in /tmp")
     assert lines_of(tmp_path / "cleaned") == []
 
@@ -557,6 +581,14 @@ def test_a_host_that_does_not_answer_is_named_with_a_hint(sshd: Sshd) -> None:
     said = refusal(Session(nobody))
     assert said.startswith(f"src: no answer at 127.0.0.1:{port} within 5 s")
     assert said.endswith(f"; {hint}")
+
+
+def test_a_dialer_that_finds_no_way_is_no_answer(sshd: Sshd) -> None:
+    def dial(address: str, port: int) -> socket.socket:
+        raise LabError("lab: no route")
+
+    said = refusal(Session(replace(sshd.target("src"), hint="is the lab up?"), dialer=dial))
+    assert said.endswith("within 5 s (lab: no route); is the lab up?")
 
 
 def test_a_host_that_accepts_and_says_nothing_is_given_up_in_time(sshd: Sshd) -> None:
@@ -622,12 +654,10 @@ def test_a_file_that_is_not_there_is_named(session: Session, tmp_path: Path) -> 
     assert not (tmp_path / "local").exists()
 
 
-def test_a_host_that_stands_still_in_a_transfer_misses_the_deadline(
-    sshd: Sshd, session: Session, tmp_path: Path
-) -> None:
+def test_a_host_that_stands_still_in_a_transfer_misses_the_deadline(session: Session, tmp_path: Path) -> None:
     file = wanted(os.urandom(100_000), tmp_path / "remote", tmp_path / "local")
     session.fetch_all([file])
-    connection = serving(sshd, session)
+    connection = serving(session)
     os.kill(connection, signal.SIGSTOP)
     for child in children(connection):
         os.kill(child, signal.SIGSTOP)
@@ -706,6 +736,6 @@ def test_another_posix_shell_does_as_well(tmp_path: Path, host: str, kept: list[
         assert run(session, "echo usable").stdout == b"usable\n"
         assert kept[-1].host_seconds is not None
         session.set_on_loss(f"echo cleaned >{tmp_path}/cleaned")
-        os.kill(serving(other, session), signal.SIGKILL)
+        os.kill(serving(session), signal.SIGKILL)
         await_that(lambda: lines_of(tmp_path / "cleaned") == ["cleaned"], "the clean-up")
         await_that(lambda: not left_behind(host), "nothing in /tmp")
