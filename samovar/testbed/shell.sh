@@ -24,16 +24,18 @@ samovar_job() { # MARK LIMIT_BYTES
   printf '%s' "$1"
   if [ -s "$samovar_err" ]; then head -c "$2" "$samovar_err"; fi
   printf '%s' "$1"
-  : >"$samovar_out" 2>"$samovar_err"
 }
+samovar_await() { if [ -n "$samovar_child" ]; then wait "$samovar_child"; fi; }
 # Each script has files of its own for its outputs: what it leaves running may go on writing to them.
 samovar_run() { # MARK LIMIT_BYTES
-  if [ -n "$samovar_child" ]; then wait "$samovar_child"; fi
+  samovar_await
+  if [ "$samovar_count" -gt 0 ]; then : >"$d/out.$samovar_count" 2>"$d/err.$samovar_count"; fi
   samovar_count=$((samovar_count + 1))
   if [ "$((samovar_count % 100))" = 0 ]; then rm -f "$d"/out.* "$d"/err.*; fi
   samovar_job "$@" & samovar_child=$!
 }
 samovar_unwritten() { printf '\n%s 74 - -\n%sno room for the script in /tmp\n%s' "$1" "$1" "$1"; }
+samovar_first() { grep -e "$1" | while read -r samovar_word _; do echo "$samovar_word"; done; }
 # End the script of folder $1 and all that it has started, whatever their parents, groups and sessions are: they have
 # its mark in their environment, which ps shows. Those that start others meanwhile are why it is done in rounds.
 samovar_kill() {
@@ -41,7 +43,7 @@ samovar_kill() {
   samovar_rounds=10
   while [ -n "$samovar_mark" ] && [ "$samovar_rounds" -gt 0 ]; do
     samovar_rounds=$((samovar_rounds - 1))
-    samovar_pids=$(ps axeww | grep "[S]AMOVAR_RUN=$samovar_mark" | while read -r pid _; do echo "$pid"; done)
+    samovar_pids=$(ps axeww | samovar_first "[S]AMOVAR_RUN=$samovar_mark")
     if [ -z "$samovar_pids" ]; then return; fi
     kill -s KILL $samovar_pids
   done
@@ -50,6 +52,7 @@ samovar_kill() {
 samovar_lose() {
   : >"$1/ending"
   samovar_kill "$1"
+  samovar_await
   if [ ! -s "$1/on-loss" ] || /bin/sh "$1/on-loss" </dev/null >"$1/on-loss.log" 2>&1; then
     rm -rf "$1"
   else
@@ -57,13 +60,13 @@ samovar_lose() {
   fi
 }
 samovar_gone() { trap '' HUP INT TERM PIPE; trap - EXIT; exec >/dev/null 2>&1; samovar_lose "$d"; }
-samovar_bye() { trap - EXIT; samovar_kill "$d"; rm -rf "$d"; exit 0; }
-# Do what is due after the shell of folder $1, called $2, whose connection was lost though it may not know.
+samovar_bye() { trap - EXIT; samovar_kill "$d"; samovar_await; rm -rf "$d"; exit 0; }
+# Do what is due after the shell of folder $1 whose connection was lost, though it may not know. It and its child are
+# recognised by the name $2 in their arguments.
 samovar_succeed() {
   if [ ! -d "$1" ] || [ -e "$1/ending" ]; then return; fi
-  read -r samovar_old <"$1/pid"
-  # The number may have been given to another process since; its arguments tell.
-  case $(ps -o args= -p "$samovar_old") in *"$2"*) kill -s KILL "$samovar_old" ;; esac
+  samovar_pids=$(ps axww -o pid= -o args= | samovar_first "sh -s [s]${2#s}")
+  if [ -n "$samovar_pids" ]; then kill -s KILL $samovar_pids; fi
   samovar_lose "$1"
 }
 # Wait, 10 s at most, for shells of this host that are cleaning up after a controller.
