@@ -21,6 +21,8 @@
 #'
 #' Both are exact for a drop-tail queue of N packets behind a token bucket to one packet: the last packet let in waits
 #' between N - 1 and N service times (the head of the queue waits for its tokens in the queue), and cwnd grows by whole packets.
+#' Where packets reach the queue in bursts (a busy host, a coarse timer) a burst of b overflows it before it stands full, and
+#' both methods give the queue that stood there, up to b lower: the queue sampler's mean backlog in that round trip tells.
 #'
 #' @param cycles Cycles of one socket, of [cwnd_cycles()].
 #' @param samples The TCP_INFO samples that they come from.
