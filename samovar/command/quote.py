@@ -35,6 +35,11 @@ def quote(value: object) -> str:
     return shlex.quote(text)
 
 
+def literal(text: str) -> Raw:
+    """Quote a text of a recipe's own, a program of several lines, as one shell word."""
+    return Raw(shlex.quote(text))
+
+
 def window_floor(size_bytes: int) -> int:
     """Round a window down to what the TCP window scale it needs can express.
 
@@ -71,5 +76,6 @@ def _environment(finalize: Callable[[object], str]) -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["raw"] = Raw
+    environment.filters["literal"] = literal
     environment.filters["window_floor"] = window_floor
     return environment

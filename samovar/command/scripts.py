@@ -17,7 +17,10 @@ STOP_GRACE_S = 20.0
 
 @dataclass(frozen=True)
 class Process:
-    """One program that a trial starts on a host, and the file it leaves."""
+    """One program that a trial starts on a host, and the file it leaves.
+
+    What grows fast is compressed while it is written (.gz), the rest when it is collected.
+    """
 
     name: str
     kind: Literal["capture", "logger", "generator"]
@@ -45,13 +48,16 @@ class TrialScripts:
 
     def read(self, host: str) -> str:
         """Print the state that the trial will change, as key=value lines."""
-        return self._script(host, (self._setting(host, s, "read") for s in self.settings(host)))
+        return self._script(host, (self.reading(host),))
 
-    def set(self, host: str) -> str:
-        """Change the state, then print it as `read` does."""
-        changes = [self._setting(host, s, "set") for s in self.settings(host)]
-        reads = [self._setting(host, s, "read") for s in self.settings(host)]
-        return self._script(host, (*changes, *reads))
+    def reading(self, host: str) -> str:
+        """Give the text of `read` that is the same for trials that change the same things."""
+        return "".join(self._setting(host, setting, "read") for setting in self.settings(host))
+
+    def set(self, host: str, was: Mapping[str, str]) -> str:
+        """Change the state from what `read` printed, then print it as `read` does."""
+        changes = [self._setting(host, s, "set", {"was": was}) for s in self.settings(host)]
+        return self._script(host, (*changes, self.reading(host)))
 
     def wanted(self, host: str) -> tuple[str, ...]:
         """List what `set` must print: `key=value`, or `key*=text that the value holds`."""
@@ -66,15 +72,14 @@ class TrialScripts:
         """
         halts = (f"halt {process.name}\n" for process in self.processes(host) if process.kind != "capture")
         changes = [self._setting(host, s, "restore", {"was": was}) for s in reversed(self.settings(host))]
-        reads = [self._setting(host, s, "read") for s in self.settings(host)]
-        return self._script(host, (*halts, *changes, *reads))
+        return self._script(host, (*halts, *changes, self.reading(host)))
 
     def on_loss(self, host: str, was: Mapping[str, str]) -> str:
         """End what runs and restore the state: what a host does when its controller is gone."""
         return self.sweep(host) + self.restore(host, was)
 
     def sweep(self, host: str) -> str:
-        """End every process of this campaign on a host."""
+        """End every process of this campaign on a host, and remove what the trial has written there."""
         return self._script(host, (self._step(host, "sweep", {"campaign": self.campaign}),))
 
     def arm(self, host: str) -> str | None:
@@ -187,9 +192,9 @@ def _capture(capture: CapturePlan) -> Process:
 
 def _logger(entry: LoggerPlan) -> Process:
     name = f"{entry.host}-{entry.logger}"
-    return Process(name, "logger", entry.logger, f"{name}.csv.gz", interface=entry.interface)
+    return Process(name, "logger", entry.logger, f"{name}.csv", interface=entry.interface)
 
 
 def _end(flow: FlowPlan, end: Literal["client", "server"]) -> Process:
     name = f"{flow.label}-{end}"
-    return Process(name, "generator", flow.generator, f"{name}.out.gz", flow=flow.label)
+    return Process(name, "generator", flow.generator, f"{name}.out", flow=flow.label)

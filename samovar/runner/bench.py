@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -27,6 +27,8 @@ class Bench:
     catalogue: Catalogue
     note: Note
     emit: Emit
+    left: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
+    """The state in which the last trial left each host, with the reading that told it."""
 
     @property
     def in_progress(self) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -100,7 +101,12 @@ class _Seen:
 
 def check_sockets(resolved: Resolved, host: str, trace: Path) -> Iterator[Check]:
     """Check congestion control in force and largest window offered, by the sender's TCP_INFO."""
-    seen = _sockets(trace, {(flow.from_address, flow.to_address, str(flow.port)) for flow in resolved.flows})
+    flows = {(flow.from_address, flow.to_address, str(flow.port)) for flow in resolved.flows}
+    try:
+        seen = _sockets(trace, flows)
+    except (OSError, EOFError, ValueError, KeyError, csv.Error, zlib.error) as error:
+        yield Check(f"trace {trace.name}", host, "readable", f"{type(error).__name__}: {error}", False)
+        return
     for flow in resolved.flows:
         if flow.from_host != host:
             continue

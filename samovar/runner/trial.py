@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from samovar.collect import Expected, collect, commit_trial
-from samovar.command.scripts import TrialScripts
+from samovar.command.scripts import Process, TrialScripts
 from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.plan import Trial
@@ -112,8 +112,13 @@ class TrialRun:
 
     def _read(self) -> None:
         with self._phase("read"):
-            done = self._on_hosts("read", self.scripts.read)
-            self.seen.before = {host: parse_state(result.text) for host, result in done.items()}
+            # What the last trial read when it had restored the host, a moment ago, need not be read again.
+            known = {h: s for h, (text, s) in self.bench.left.items() if text == self.scripts.reading(h)}
+            unknown = [host for host in self.hosts if host not in known]
+            done = self._on_hosts("read", self.scripts.read, hosts=unknown)
+            read = {host: parse_state(result.text) for host, result in done.items()}
+            self.seen.before = {host: {**known, **read}[host] for host in self.hosts}
+            self.bench.left.clear()
             for host, state in self.seen.before.items():
                 # What is needed to restore is on disk before anything changes.
                 self.bench.note("state-read", id=self.trial.id, host=host, state=state)
@@ -125,7 +130,7 @@ class TrialRun:
 
     def _set(self) -> None:
         with self._phase("set"):
-            done = self._on_hosts("set", self.scripts.set)
+            done = self._on_hosts("set", lambda host: self.scripts.set(host, self.seen.before[host]))
         problems = []
         for host, result in done.items():
             state = parse_state(result.text)
@@ -167,6 +172,7 @@ class TrialRun:
                 self.seen.checks.append(check)
             else:
                 self.bench.note("state-restored", id=self.trial.id, host=host)
+                self.bench.left[host] = (self.scripts.reading(host), after)
 
     def _stop(self) -> None:
         with self._phase("stop"):
@@ -186,21 +192,9 @@ class TrialRun:
                 self.hosts,
             )
             self.seen.files = [entry for entries in per_host.values() for entry in entries]
-        with self._phase("release"):
-            self.bench.sessions.map(lambda session: session.set_on_loss(None), self.hosts)
 
     def _expected(self, host: str) -> tuple[Expected, ...]:
-        folder = {"capture": "traces", "logger": "traces", "generator": "logs"}
-        return tuple(
-            Expected(
-                remote=process.output,
-                path=f"{folder[process.kind]}/{process.output}",
-                kind=process.kind,
-                logger=process.recipe,
-                interface=process.interface,
-            )
-            for process in self.scripts.processes(host)
-        )
+        return tuple(_expected(process) for process in self.scripts.processes(host))
 
     def _judged(self, started: float) -> Finished:
         self.seen.checks += self._checks()
@@ -221,7 +215,7 @@ class TrialRun:
             yield from check_captures(host, captures, self.seen.complaints)
             for process in processes:
                 if process.recipe == "tcp-info":
-                    yield from check_sockets(resolved, host, self.folder / "traces" / process.output)
+                    yield from check_sockets(resolved, host, self.folder / _expected(process).packed.path)
         yield from check_duration(resolved.flows, self._seconds(NOT_OVERHEAD))
 
     def _broken_off(self, outcome: Outcome, error: BaseException, started: float) -> Finished:
@@ -230,7 +224,6 @@ class TrialRun:
             with self._phase("clear"):
                 self._on_hosts("sweep", self.scripts.sweep)
                 self._restored()
-                self.bench.sessions.map(lambda session: session.set_on_loss(None), self.hosts)
         except TestbedError as second:
             reasons.append(f"and the testbed could not be restored: {second}")
         finished = self._finished(outcome, "invalid", tuple(reasons), time.monotonic() - started)
@@ -292,3 +285,14 @@ class TrialRun:
             seconds = round(time.monotonic() - started, 4)
             self.seen.phases.append((name, seconds))
             self.bench.note("phase", id=self.trial.id, phase=name, seconds=seconds)
+
+
+def _expected(process: Process) -> Expected:
+    """Say which file a process leaves, and where it belongs in the trial's folder."""
+    return Expected(
+        remote=process.output,
+        path=f"{'logs' if process.kind == 'generator' else 'traces'}/{process.output}",
+        kind=process.kind,
+        logger=process.recipe,
+        interface=process.interface,
+    )

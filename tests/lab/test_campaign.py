@@ -78,7 +78,7 @@ def test_each_script_is_kept_with_its_exit_code_output_and_time(plain: Checkout)
     id_ = next(iter(plain.manifests("plain")))
     commands = plain.campaign("plain") / "trials" / id_ / "commands"
     steps = {json.loads(file.read_bytes())["step"] for file in commands.glob("*.json")}
-    assert {"read", "set", "arm", "traffic", "restore", "stop", "pack", "remove"} <= steps
+    assert {"set", "arm", "traffic", "restore", "stop", "pack", "remove"} <= steps
     for file in commands.glob("*.json"):
         record = json.loads(file.read_bytes())
         assert (record["exit_code"], record["ending"]) == (0, "exit")
@@ -176,19 +176,22 @@ def test_a_trial_whose_generator_dies_is_invalid_and_the_campaign_goes_on(checko
 
 
 @pytest.mark.parametrize(
-    ("changes", "complaint"),
+    ("factors", "receiver", "complaint"),
     [
-        ({"factors": "{cc: [turbo]}"}, "no congestion control turbo"),
-        ({"factors": "{cc: [cubic], txd: [256]}"}, "no transmit ring, so no txd, at eth1"),
-        ({"factors": "{cc: [cubik, cubic], rwnd: [100]}"}, "100"),
-        ({"factors": "{cc: []}"}, "factors"),
-        ({"traffic": "[{flow: bulk, generator: iperf3, from: sender, to: nowhere}]"}, "nowhere"),
+        ("{cc: [turbo]}", "receiver", "no congestion control turbo"),
+        ("{cc: [cubic], txd: [256]}", "receiver", "no transmit ring, so no txd, at eth1"),
+        ("{cc: [cubic], rwnd: [100]}", "receiver", "has no unit"),
+        ("{cc: []}", "receiver", "no levels"),
+        ("{cc: [cubic], path.buffer: [-3packets]}", "receiver", "-3packets"),
+        ("{cc: [cubic], colour: [red]}", "receiver", "colour"),
+        ("{cc: [cubic]}", "nowhere", "nowhere"),
+        ("{cc: [cubic", "receiver", "refused.yaml"),
     ],
 )
 def test_what_cannot_run_is_refused_before_anything_changes(
-    checkout: Checkout, changes: dict[str, str], complaint: str
+    checkout: Checkout, factors: str, receiver: str, complaint: str
 ) -> None:
-    checkout.define("refused", **{"factors": "{cc: [cubic]}", **changes})
+    checkout.define("refused", factors, f"[{{flow: bulk, generator: iperf3, from: sender, to: {receiver}}}]")
     states = {host: checkout.on_host(host, "tc qdisc; ip -br link; sysctl net.ipv4 2>&1") for host in HOSTS}
     code, said = checkout.run("refused")
     assert code == 1

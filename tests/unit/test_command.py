@@ -45,7 +45,8 @@ def _scripts() -> dict[str, str]:
     for host in ("src", "rtr", "dst"):
         made[f"{host}-wanted"] = "\n".join(SCRIPTS.wanted(host)) + "\n"
         made[f"{host}-restore"] = SCRIPTS.restore(host, _was(host))
-        for phase in ("read", "set", "arm", "traffic", "stop", "sweep"):
+        made[f"{host}-set"] = SCRIPTS.set(host, _was(host))
+        for phase in ("read", "arm", "traffic", "stop", "sweep"):
             made[f"{host}-{phase}"] = getattr(SCRIPTS, phase)(host)
     return {name: text for name, text in made.items() if text is not None}
 

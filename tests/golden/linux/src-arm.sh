@@ -11,17 +11,16 @@ fail() { printf '%s\n' "$*" >&2; exit 1; }
 # compressed on the way; NAME.err takes the standard error, NAME.pid the process, NAME.exit its code when all is written.
 launch() {
   l_name=$1 l_limit=$2 l_output=$3; shift 3
-  rm -f "$l_name.exit" "$l_name.code" "$l_name.pid"
   case $l_output in
-    *.gz) ( run_bounded "$@" </dev/null 2>"$l_name.err" | gzip -1 >"$l_output"; mv "$l_name.code" "$l_name.exit" ) >/dev/null 2>&1 & ;;
-    *) ( run_bounded "$@" </dev/null >"$l_output" 2>"$l_name.err"; mv "$l_name.code" "$l_name.exit" ) >/dev/null 2>&1 & ;;
+    *.gz) ( run_bounded "$@" </dev/null 2>"$l_name.err" | gzip -1 >"$l_output"; read -r l_code <"$l_name.code"; echo "$l_code" >"$l_name.exit" ) >/dev/null 2>&1 & ;;
+    *) ( run_bounded "$@" </dev/null >"$l_output" 2>"$l_name.err"; read -r l_code <"$l_name.code"; echo "$l_code" >"$l_name.exit" ) >/dev/null 2>&1 & ;;
   esac
 }
 run_bounded() {
   timeout -k 2 "$l_limit" "$@" &
-  printf '%s\n' "$!" >"$l_name.pid"
+  echo "$!" >"$l_name.pid"
   wait "$!"
-  printf '%s\n' "$?" >"$l_name.code"
+  echo "$?" >"$l_name.code"
 }
 
 # await SECONDS COMMAND...: repeat the command until it succeeds, 20 times a second.
@@ -34,6 +33,7 @@ await() {
   done
 }
 exists() { [ -e "$1" ]; }
+ended() { [ -s "$1.exit" ]; }
 has_line() { # FILE TEXT: one line of the file holds the text
   [ -e "$1" ] || return 1
   while IFS= read -r h_line || [ -n "$h_line" ]; do case $h_line in *"$2"*) return 0 ;; esac; done <"$1"
@@ -41,22 +41,22 @@ has_line() { # FILE TEXT: one line of the file holds the text
 }
 # halt NAME: end what launch started under this name, if it still runs.
 halt() {
-  [ -e "$1.pid" ] && [ ! -e "$1.exit" ] || return 0
+  [ -e "$1.pid" ] && ! ended "$1" || return 0
   read -r h_pid <"$1.pid"
   kill -TERM "$h_pid" 2>/dev/null
 }
 # await_end NAME: wait until what was halted has written everything; at worst it is killed.
 await_end() {
   [ -e "$1.pid" ] || return 0
-  await 5 exists "$1.exit" && return 0
+  await 5 ended "$1" && return 0
   read -r h_pid <"$1.pid"
   kill -KILL "$h_pid" 2>/dev/null
-  await 2 exists "$1.exit" || fail "$1 could not be ended"
+  await 2 ended "$1" || fail "$1 could not be ended"
 }
 # tell NAME: print how it ended, and what it complained of.
 tell() {
   t_code=none
-  [ ! -e "$1.exit" ] || read -r t_code <"$1.exit"
+  ! ended "$1" || read -r t_code <"$1.exit"
   printf 'exit %s %s\n' "$1" "$t_code"
   [ ! -e "$1.err" ] || while IFS= read -r t_line || [ -n "$t_line" ]; do printf 'err %s %s\n' "$1" "$t_line"; done <"$1.err"
 }
@@ -71,8 +71,7 @@ listening() { # PORT
   return 1
 }
 launch src-eth1 41 src-eth1.pcap.gz tcpdump -n -Z root -i eth1 -s 96 -B 16384 --time-stamp-precision=nano -w -
-cat >src-tcp-info.py <<'PYTHON'
-import os, signal, socket, struct, sys, time
+launch src-tcp-info 41 src-tcp-info.csv python3 -IS -c 'import os, signal, socket, struct, sys, time
 
 interval_ns, ready, addresses = int(float(sys.argv[1]) * 1e9), sys.argv[2], set(sys.argv[3:])
 STATES = {1: "ESTAB", 2: "SYN-SENT", 3: "SYN-RECV", 4: "FIN-WAIT-1", 5: "FIN-WAIT-2", 7: "UNCONN", 8: "CLOSE-WAIT",
@@ -163,8 +162,7 @@ while True:
         time.sleep(rest / 1e9)
     else:
         due -= rest  # a late sample delays the next ones instead of a burst
-PYTHON
-launch src-tcp-info 41 src-tcp-info.csv.gz python3 -IS src-tcp-info.py 0.01 src-tcp-info.ready 172.16.10.2 172.16.11.2
+' 0.01 src-tcp-info.ready 172.16.10.2 172.16.11.2
 await 5 has_line src-eth1.err 'listening on' || { cat src-eth1.err >&2; fail "tcpdump does not listen on "eth1; }
 await 5 exists src-tcp-info.ready || { cat src-tcp-info.err >&2; fail "the TCP_INFO sampler does not run"; }
 exit 0
