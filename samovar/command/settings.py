@@ -12,6 +12,7 @@ from samovar.errors import RecipeError
 from samovar.plan import HostPlan, PathPlan, Resolved
 from samovar.units import UnitError
 
+BURST_S = 0.004
 ETHERNET_HEADER_BYTES = 14
 """What Linux's queue disciplines count on top of an IP packet (skb->len on an Ethernet device)."""
 
@@ -65,8 +66,8 @@ def bottleneck_values(
         "to_interface": path.to_interface,
         "rate_bps": path.rate_bps,
         "rate_text": tc_rate(path.rate_bps),
-        # A millisecond of line rate lets a timer come late without losing rate, and hardly counts as a queue.
-        "burst_bytes": max(2 * frame_bytes, path.rate_bps // 8 // 1000),
+        # So much a timer may come late without the link losing rate; the bucket is empty while a queue stands.
+        "burst_bytes": max(2 * frame_bytes, round(path.rate_bps / 8 * BURST_S)),
         "rtt_us": round(path.rtt_s * 1e6),
         "loss_percent": path.loss * 100,
         "queue": aqm.render("qdisc", values).strip(),

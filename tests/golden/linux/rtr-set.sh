@@ -81,7 +81,7 @@ echo 600 >/sys/class/net/eth2/mtu || fail "mtu "600" was refused by "eth2
   echo 'link set dev sv-in up'
 } | ip -batch - || fail "no intermediate device (ifb) on this kernel"
 {
-  printf 'qdisc replace dev %s root handle 1: tbf rate %sbit burst %s limit 1000000\n' eth2 12000000 1500
+  printf 'qdisc replace dev %s root handle 1: tbf rate %sbit burst %s limit 1000000\n' eth2 12000000 6000
   printf 'qdisc replace dev %s parent 1:1 handle 10: %s\n' eth2 'pfifo limit 137'
   printf 'qdisc add dev %s handle ffff: ingress\n' eth1
   printf 'filter add dev %s parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev sv-in\n' eth1
