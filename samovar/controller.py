@@ -205,7 +205,7 @@ class Controller:
         return done.stdout.strip() if done.returncode == 0 else ""
 
     def campaign(self, name: str) -> Path:
-        """Find a campaign: by path, as experiment/campaign, by experiment (its latest), or the very latest."""
+        """Find a campaign: by path, as experiment/campaign, by experiment, or the latest."""
         home = self.results / name
         if (Path(name) / "plan.json").is_file() and name:
             return Path(name).resolve()

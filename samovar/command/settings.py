@@ -66,7 +66,7 @@ def bottleneck_values(
         "to_interface": path.to_interface,
         "rate_bps": path.rate_bps,
         "rate_text": tc_rate(path.rate_bps),
-        # So much a timer may come late without the link losing rate; the bucket is empty while a queue stands.
+        # A timer may come so late before rate is lost; while a queue stands, the bucket is empty.
         "burst_bytes": max(2 * frame_bytes, round(path.rate_bps / 8 * BURST_S)),
         "rtt_us": round(path.rtt_s * 1e6),
         "loss_percent": path.loss * 100,

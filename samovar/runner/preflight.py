@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from samovar.command import Catalogue, Recipe
 from samovar.command.scripts import TrialScripts
-from samovar.plan import Plan, Trial
+from samovar.plan import Plan, Trial, estimate_cost
+from samovar.plan.cost import COMPRESSION
 from samovar.runner.judge import LINUX_NAME
 from samovar.testbed import HostFacts
+from samovar.units import format_bytes
 
 FAR_CLOCK = "the clocks are set by hand or by chrony/ntpd before a campaign"
 
@@ -101,7 +103,10 @@ def examine(
         finding
         for host, needs in host_needs(plan, catalogue).items()
         if host in facts
-        for finding in _examine(host, needs, facts[host], clock_tolerance_s)
+        for finding in (
+            *_examine(host, needs, facts[host], clock_tolerance_s),
+            *_space(host, plan, facts[host]),
+        )
     ]
     return sorted(found, key=lambda finding: not finding.stops)
 
@@ -120,6 +125,15 @@ def _examine(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s: f
                 yield Finding(host, f"no {what} {name}", known, True, tuple(trials))
     if abs(facts.clock_offset_s) > clock_tolerance_s:
         yield Finding(host, f"its clock is {facts.clock_offset_s:+.3f} s from this one's", FAR_CLOCK, False)
+
+
+def _space(host: str, plan: Plan, facts: HostFacts) -> Iterator[Finding]:
+    """Compare the largest trial's traces, compressed as they are written, with the disk that is free."""
+    needed_bytes = estimate_cost(plan).host_bytes // COMPRESSION
+    if facts.disk_free_bytes < needed_bytes:
+        what = f"the disk has {format_bytes(facts.disk_free_bytes, 3)} free"
+        remedy = f"a trial needs up to {format_bytes(needed_bytes, 3)}"
+        yield Finding(host, what, remedy, True, tuple(trial.id for trial in plan.trials))
 
 
 def blocked_trials(findings: Iterable[Finding]) -> dict[str, list[str]]:

@@ -1,0 +1,229 @@
+"""What the runner decides from what it is told: states, verdicts, needs, what goes on."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from samovar.command import Catalogue
+from samovar.errors import CampaignError, PlanError
+from samovar.events import Event, silent
+from samovar.journal import NAME, Journal
+from samovar.plan import Plan
+from samovar.runner.campaign import open_campaign, read_plan
+from samovar.runner.judge import (
+    check_captures,
+    check_clients,
+    check_duration,
+    check_sockets,
+    parse_tells,
+    verdict_of,
+)
+from samovar.runner.preflight import blocked_trials, examine, host_needs, needs_of
+from samovar.runner.state import changed, parse_state, unmet
+from samovar.testbed import HostFacts
+from tests.unit.trials import RESOLVED, TRIAL, flow
+
+ROOT = Path(__file__).parents[2]
+CATALOGUE = Catalogue(ROOT / "templates")
+PLAN = Plan(
+    experiment="x",
+    title="",
+    source="",
+    description="",
+    profile=None,
+    testbed="lab",
+    seed=1,
+    order="sequential",
+    parts=(),
+    figures=(),
+    tables=(),
+    trials=(TRIAL,),
+)
+TELLS = """\
+exit bulk-client 0
+err src-eth1 tcpdump: listening on eth1
+exit src-eth1 0
+err src-eth1 10 packets captured
+err src-eth1 12 packets received by filter
+err src-eth1 {lost} packets dropped by kernel
+"""
+SAMPLES = "t_ns,src,dst,dport,cc,snd_wnd_bytes\n"
+ROW = "1,172.16.10.2,172.16.11.2,{port},{cc},{window}\n"
+
+
+def test_a_state_is_read_from_lines_and_blanks_count_as_one() -> None:
+    assert parse_state("a=1\nnot a state line\nb= 4096\t16384  4194304 \nc=\n") == {
+        "a": "1",
+        "b": "4096 16384 4194304",
+        "c": "",
+    }
+
+
+def test_what_was_wanted_and_is_not_so_is_named_with_both_values() -> None:
+    state = {"mtu.eth1": "1500", "qdisc.eth2.10:": "pfifo limit 546p"}
+    assert unmet(["mtu.eth1=1500", "qdisc.eth2.10:*=limit 546p"], state) == ()
+    found = [
+        str(difference) for difference in unmet(["mtu.eth1=600", "cc=cdg", "qdisc.eth2.10:*=137p"], state)
+    ]
+    assert found == [
+        "mtu.eth1: wanted '600', found '1500'",
+        "cc: wanted 'cdg', found nothing",
+        "qdisc.eth2.10:: wanted '137p', found 'pfifo limit 546p'",
+    ]
+
+
+def test_a_host_that_was_not_restored_differs_in_the_keys_that_changed() -> None:
+    assert changed({"a": "1", "b": "2"}, {"a": "1", "b": "2"}) == ()
+    assert [d.key for d in changed({"a": "1", "b": "2"}, {"a": "3", "c": "4"})] == ["a", "b", "c"]
+
+
+def test_codes_and_complaints_are_told_apart() -> None:
+    codes, complaints = parse_tells(TELLS.format(lost=0))
+    assert codes == {"bulk-client": "0", "src-eth1": "0"}
+    assert len(complaints["src-eth1"]) == 4
+
+
+@pytest.mark.parametrize(("lost", "verdict"), [(0, "valid"), (3, "invalid")])
+def test_a_capture_that_lost_packets_makes_the_trial_invalid(lost: int, verdict: str) -> None:
+    _, complaints = parse_tells(TELLS.format(lost=lost))
+    checks = list(check_captures("src", ["src-eth1"], complaints))
+    assert verdict_of(checks)[0] == verdict
+
+
+def test_a_capture_that_did_not_close_is_not_taken_for_one_without_losses() -> None:
+    checks = list(check_captures("src", ["src-eth1"], {"src-eth1": ["tcpdump: listening on eth1"]}))
+    assert verdict_of(checks) == (
+        "invalid",
+        (
+            "packets dropped by kernel in capture src-eth1 at src: requested 0, observed no count: the capture did "
+            "not end by itself",
+        ),
+    )
+
+
+@pytest.mark.parametrize(("codes", "observed"), [({"bulk-client": "1"}, "1"), ({}, "none")])
+def test_a_generator_that_failed_or_never_ended_makes_the_trial_invalid(
+    codes: dict[str, str], observed: str
+) -> None:
+    verdict, reasons = verdict_of(check_clients("src", ["bulk-client"], codes))
+    assert verdict == "invalid"
+    assert reasons == (f"exit code of bulk-client at src: requested 0, observed {observed}",)
+
+
+@pytest.mark.parametrize(("seconds", "ok"), [(6.0, True), (5.8, True), (5.0, False)])
+def test_traffic_that_ended_early_is_noticed(seconds: float, ok: bool) -> None:
+    assert [check.ok for check in check_duration([flow()], seconds)] == [ok]
+
+
+def _sockets(tmp_path: Path, *rows: str) -> tuple[str, tuple[str, ...]]:
+    trace = tmp_path / "src-tcp-info.csv.gz"
+    with gzip.open(trace, "wt") as file:
+        file.write(SAMPLES + "".join(rows) + ROW.format(port=5002, cc="reno", window=9_990_000))
+    return verdict_of(check_sockets(RESOLVED, "src", trace))
+
+
+def test_the_control_in_force_on_the_socket_is_what_counts(tmp_path: Path) -> None:
+    right = ROW.format(port=5001, cc="reno", window=9_998_848)
+    assert _sockets(tmp_path, right) == ("valid", ())
+    verdict, reasons = _sockets(tmp_path, ROW.format(port=5001, cc="cubic", window=9_998_848))
+    assert verdict == "invalid"
+    assert reasons == ("congestion control of flow bulk at src: requested reno, observed cubic",)
+
+
+def test_a_window_above_what_was_asked_is_invalid_and_one_far_below_suspect(tmp_path: Path) -> None:
+    assert _sockets(tmp_path, ROW.format(port=5001, cc="reno", window=10_000_000))[0] == "invalid"
+    assert _sockets(tmp_path, ROW.format(port=5001, cc="reno", window=8_000_000))[0] == "suspect"
+
+
+def test_a_flow_that_no_sample_saw_makes_the_trial_invalid(tmp_path: Path) -> None:
+    verdict, reasons = _sockets(tmp_path)
+    assert (verdict, reasons) == ("invalid", ("samples of flow bulk at src: requested some, observed 0",))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no gzip at all", gzip.compress(b"a,b\n1,2\n"), gzip.compress(b"x")[:15]]
+)
+def test_a_trace_that_cannot_be_read_fails_the_trial_not_the_campaign(tmp_path: Path, content: bytes) -> None:
+    trace = tmp_path / "src-tcp-info.csv.gz"
+    trace.write_bytes(content)
+    assert verdict_of(check_sockets(RESOLVED, "src", trace))[0] == "invalid"
+
+
+def test_what_a_plan_needs_comes_from_the_recipes_it_uses() -> None:
+    needs = host_needs(PLAN, CATALOGUE)
+    assert {"iperf3", "nuttcp", "tcpdump", "python3", "ethtool"} <= set(needs["src"].programs)
+    assert "nuttcp" not in needs["rtr"].programs
+    assert needs_of(PLAN, CATALOGUE) == (frozenset({"reno"}), frozenset({"tbf", "netem", "pfifo"}))
+
+
+def _facts(**more: object) -> HostFacts:
+    programs = {program for need in host_needs(PLAN, CATALOGUE).values() for program in need.programs}
+    known: dict[str, object] = {
+        "host": "src",
+        "tools": dict.fromkeys(programs, ""),
+        "cc_offered": ("reno", "cubic"),
+        "qdiscs": ("tbf", "netem", "pfifo"),
+        "disk_free_bytes": 10**9,
+    }
+    return HostFacts(**{**known, **more})  # type: ignore[arg-type]
+
+
+def test_a_testbed_that_has_everything_gives_no_finding() -> None:
+    assert examine(PLAN, CATALOGUE, dict.fromkeys(("src", "rtr", "dst"), _facts()), 1.0) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"cc_offered": ("cubic",)}, "src: no congestion control reno (1 trials); known there: cubic"),
+        ({"tools": {}}, "src: no program timeout (1 trials); known there: none"),
+        ({"disk_free_bytes": 1000}, "src: the disk has 1KB free"),
+    ],
+)
+def test_what_is_missing_is_named_and_stops_the_trials(facts: dict[str, object], said: str) -> None:
+    findings = examine(PLAN, CATALOGUE, {"src": _facts(**facts)}, 1.0)
+    assert any(str(finding).startswith(said) for finding in findings), [str(f) for f in findings]
+    assert list(blocked_trials(findings)) == [TRIAL.id]
+
+
+def test_a_clock_that_is_off_is_told_but_stops_nothing() -> None:
+    findings = examine(PLAN, CATALOGUE, {"src": _facts(clock_offset_s=-2.5)}, 1.0)
+    assert [finding.stops for finding in findings] == [False]
+    assert "-2.500 s" in str(findings[0])
+
+
+def test_the_same_plan_goes_on_and_another_begins_anew(tmp_path: Path) -> None:
+    events: list[Event] = []
+    first = open_campaign(PLAN, tmp_path, {}, events.append)
+    assert open_campaign(PLAN, tmp_path, {}, events.append) == first
+    assert [event.name for event in events] == ["campaign-created", "campaign-resumed"]
+    other = PLAN.model_copy(update={"profile": "quick"})
+    assert open_campaign(other, tmp_path, {}, silent) != first
+    assert (tmp_path / "x" / "latest").resolve().name.startswith("quick-")
+
+
+@pytest.mark.parametrize(("verdict", "goes_on"), [("valid", False), ("suspect", False), ("invalid", True)])
+def test_a_campaign_goes_on_until_each_trial_is_there_and_not_invalid(
+    tmp_path: Path, verdict: str, goes_on: bool
+) -> None:
+    folder = open_campaign(PLAN, tmp_path, {}, silent)
+    with Journal(folder / NAME) as journal:
+        journal.append("trial-started", 1.0, id=TRIAL.id, attempt=1)
+        journal.append("trial-finished", 2.0, id=TRIAL.id, outcome="completed", verdict=verdict, reasons=[])
+    events: list[Event] = []
+    try:
+        open_campaign(PLAN, tmp_path, {}, events.append)
+    except CampaignError:
+        events.append(Event("campaign-created"))  # a second one would have had the same second for its name
+    assert [event.name for event in events] == ["campaign-resumed" if goes_on else "campaign-created"]
+
+
+def test_a_plan_cut_short_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(CampaignError, match=r"no plan\.json; accepted: a folder that `fab run` made"):
+        read_plan(tmp_path)
+    (tmp_path / "plan.json").write_bytes(PLAN.to_json()[:200])
+    with pytest.raises(PlanError, match=r"plan\.json: .*expected a plan written by samovar"):
+        read_plan(tmp_path)
