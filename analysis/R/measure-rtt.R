@@ -18,8 +18,8 @@
 #' @source CAIA-TR-060707A, CAIA-TR-130730A (SPP).
 #' @export
 packet_pair_rtt <- function(ref, mon, flow) {
-  check_capture(ref)
-  check_capture(mon)
+  check_capture(ref, "ref")
+  check_capture(mon, "mon")
   flow <- check_flow(ref, flow)
   match <- match_captures(ref, mon, flow, reverse_flow(flow))
   rtt <- setDT(match[c("t_ns", "rtt_ms")])
@@ -33,11 +33,11 @@ packet_pair_rtt <- function(ref, mon, flow) {
 #' @return As [packet_pair_rtt()] with a column `flow` (factor) in front, ordered by flow and time.
 #' @export
 rtt_by_flow <- function(ref, mon, flows = NULL) {
-  check_capture(ref)
-  check_capture(mon)
+  check_capture(ref, "ref")
+  check_capture(mon, "mon")
   flows <- flows_or_data_flows(ref, flows)
   match <- match_captures(ref, mon, flows, reverse_flow(flows))
-  flow <- factor(flows[match$group], levels = flows)
+  flow <- structure(match$group, levels = flows, class = "factor")
   rtt <- setDT(list(flow = flow, t_ns = match$t_ns, rtt_ms = match$rtt_ms))
   describe_match(setorderv(rtt, "flow"), match, ref, flows)
 }
@@ -52,8 +52,8 @@ rtt_by_flow <- function(ref, mon, flows = NULL) {
 #'   `ambiguous_packets`, `unjudged_packets`.
 #' @export
 loss_by_flow <- function(ref, mon, flows = NULL) {
-  check_capture(ref)
-  check_capture(mon)
+  check_capture(ref, "ref")
+  check_capture(mon, "mon")
   flows <- flows_or_data_flows(ref, flows)
   out <- match_captures(ref, mon, flows, reverse_flow(flows))$out
   lost <- out$sent - out$matched - out$unjudged
