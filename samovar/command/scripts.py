@@ -11,6 +11,8 @@ from samovar.command.settings import Setting, settings_of, typed
 from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, Trial
 
 NONE: Mapping[str, str] = {}
+BODY = "# ---- the step itself ----\n"
+"""Stands in every script between the functions that all of them share and what this one does."""
 STOP_GRACE_S = 20.0
 """How much longer than the traffic a logger may live by itself, should nobody be left to end it."""
 
@@ -179,7 +181,7 @@ class TrialScripts:
 
     def _script(self, host: str, parts: Iterator[str] | tuple[str, ...] | list[str]) -> str:
         prelude = self._step(host, "prelude", {"folder": self.folder, "campaign": self.campaign})
-        return prelude + self._step(host, "listening", {}) + "".join(parts) + "exit 0\n"
+        return prelude + self._step(host, "listening", {}) + BODY + "".join(parts) + "exit 0\n"
 
     def _os(self, host: str) -> str:
         return self.resolved.hosts[host].os

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from samovar.command.scripts import BODY
 from samovar.report.campaign import Campaign, Json, ids, read_json, standing
 
 # A page holds about 60 lines of listing; a script of more than a page is cut in its middle.
@@ -39,9 +40,15 @@ def script(file: Path) -> Json:
         "name": file.name,
         "host": str(record.get("host", "")),
         "step": str(record.get("step", "")),
-        "lines": shortened(wrapped(text.splitlines())),
+        "lines": shortened(wrapped(own(text).splitlines())),
         "ended": ", ".join(ended),
     }
+
+
+def own(text: str) -> str:
+    """Leave out the functions that every script starts with; they are in the files."""
+    _, body, rest = text.partition(BODY)
+    return body + rest if body else text
 
 
 def wrapped(lines: Iterable[str]) -> list[str]:

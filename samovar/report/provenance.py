@@ -12,6 +12,8 @@ from samovar.report.campaign import Campaign, Json
 from samovar.report.words import duration
 
 SETTING = ("typst", "Jinja2")
+MORE = {"cpu_count": "CPUs:", "boot_id": "boot id:", "clock_offset_s": "clock offset in s:"}
+"""What the report says of a host beside its system and tools; provenance.json has the rest."""
 
 
 def provenance(campaign: Campaign, analysis: Json) -> list[Json]:
@@ -120,21 +122,20 @@ def host_row(name: str, declared: Json, recorded: Json) -> Json:
     """Return one host: role, system, kernel, addresses, tools."""
     interfaces: Json = declared.get("interfaces") or {}
     addresses = [f"{one} {(values or {}).get('address', '')}".strip() for one, values in interfaces.items()]
-    rest = {key: value for key, value in recorded.items() if key not in ("os", "kernel", "tools", "facts")}
     return {
         "name": name,
         "role": str(declared.get("role") or ""),
-        "system": flat(recorded.get("os") or declared.get("os")),
+        "system": flat(recorded.get("os_release") or recorded.get("os") or declared.get("os")),
         "kernel": flat(recorded.get("kernel")),
         "control": str(declared.get("address") or ""),
         "interfaces": addresses,
         "tools": tool_words(recorded.get("tools")),
-        "more": flat(rest),
+        "more": flat({name: recorded[key] for key, name in MORE.items() if recorded.get(key)}),
     }
 
 
 def tool_words(tools: object) -> list[str]:
     """List a host's tools with their versions."""
     if isinstance(tools, Mapping):
-        return [f"{name} {flat(entry)}".strip() for name, entry in tools.items()]
+        return [f"{name} {flat(entry)}" for name, entry in tools.items() if flat(entry)]
     return [flat(tool) for tool in tools] if isinstance(tools, (list, tuple)) else []

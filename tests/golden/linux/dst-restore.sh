@@ -70,6 +70,7 @@ listening() { # PORT
   done
   return 1
 }
+# ---- the step itself ----
 halt bulk-server
 halt late-server
 echo 1 >/proc/sys/net/ipv4/tcp_moderate_rcvbuf

@@ -70,6 +70,7 @@ listening() { # PORT
   done
   return 1
 }
+# ---- the step itself ----
 ethtool -K eth1 tso off gso off gro off lro off tx-udp-segmentation off rx-gro-list off >/dev/null 2>&1 ||
   for feature in tso gso gro lro tx-udp-segmentation rx-gro-list; do ethtool -K eth1 "$feature" off >/dev/null 2>&1; done
 echo 600 >/sys/class/net/eth1/mtu || fail "mtu "600" was refused by "eth1

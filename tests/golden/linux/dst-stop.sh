@@ -70,6 +70,7 @@ listening() { # PORT
   done
   return 1
 }
+# ---- the step itself ----
 halt dst-eth1
 halt bulk-server
 halt late-server

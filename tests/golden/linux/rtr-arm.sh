@@ -70,6 +70,7 @@ listening() { # PORT
   done
   return 1
 }
+# ---- the step itself ----
 launch rtr-queue 41 rtr-queue.csv python3 -IS -c 'import os, signal, socket, struct, sys, time
 
 interval_ns, ready, interface = int(float(sys.argv[1]) * 1e9), sys.argv[2], sys.argv[3]

@@ -70,6 +70,7 @@ listening() { # PORT
   done
   return 1
 }
+# ---- the step itself ----
 ethtool -k eth1 | while read -r feature value _; do
   case $feature in
     tcp-segmentation-offload: | generic-segmentation-offload: | generic-receive-offload: | large-receive-offload: | tx-udp-segmentation: | rx-gro-list:)

@@ -70,6 +70,7 @@ listening() { # PORT
   done
   return 1
 }
+# ---- the step itself ----
 halt rtr-queue
 {
   printf 'qdisc del dev %s root\n' eth2

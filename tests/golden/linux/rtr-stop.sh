@@ -70,6 +70,7 @@ listening() { # PORT
   done
   return 1
 }
+# ---- the step itself ----
 halt rtr-queue
 await_end rtr-queue
 tell rtr-queue

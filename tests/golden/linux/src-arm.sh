@@ -70,6 +70,7 @@ listening() { # PORT
   done
   return 1
 }
+# ---- the step itself ----
 launch src-eth1 41 src-eth1.pcap.gz tcpdump -n -Z root -i eth1 -s 96 -B 16384 --time-stamp-precision=nano -w -
 launch src-tcp-info 41 src-tcp-info.csv python3 -IS -c 'import os, signal, socket, struct, sys, time
 

@@ -70,6 +70,7 @@ listening() { # PORT
   done
   return 1
 }
+# ---- the step itself ----
 halt src-tcp-info
 halt bulk-client
 halt late-client

@@ -70,6 +70,7 @@ listening() { # PORT
   done
   return 1
 }
+# ---- the step itself ----
 halt src-eth1
 halt src-tcp-info
 halt bulk-client

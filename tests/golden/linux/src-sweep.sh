@@ -70,6 +70,7 @@ listening() { # PORT
   done
   return 1
 }
+# ---- the step itself ----
 own=$$
 for round in TERM KILL; do
   found=

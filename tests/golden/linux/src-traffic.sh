@@ -70,6 +70,7 @@ listening() { # PORT
   done
   return 1
 }
+# ---- the step itself ----
 launch bulk-client 21 bulk-client.out iperf3 -c 172.16.11.2 -B 172.16.10.2 -p 5001 -J -i 1 -t 6
 ( sleep 2.500000
 launch late-client 21 late-client.out sh -c '
