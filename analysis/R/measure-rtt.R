@@ -11,10 +11,11 @@
 #' @param ref Capture at the flow's sender, of [read_pcap()].
 #' @param mon Capture at the flow's receiver; its clock may differ in offset and rate.
 #' @param flow Name of the flow from `ref` to `mon`.
-#' @return A data.table `t_ns` (ns since `ref`'s `epoch_s`: midway between sending and return), `rtt_ms`;
-#'   attributes `epoch_s`, `matched`, `unmatched`, `ambiguous` (packets of both directions: found at the other
-#'   end, not found, with an id that is not unique), `floored` (negative times set to 0) and `matching` (a
-#'   data.table by direction).
+#' @return A data.table `t_ns` (ns since `ref`'s `epoch_s`: midway between sending and return), `rtt_ms`,
+#'   `arrival_ns` (when the packet that went out reached `mon`, on its clock, since its `epoch_s`); attributes
+#'   `epoch_s`, `matched`, `unmatched`, `ambiguous` (packets of both directions: found at the other end, not
+#'   found, with an id that is not unique), `floored` (negative times set to 0) and `matching` (a data.table
+#'   by direction).
 #' @source CAIA-TR-060707A, CAIA-TR-130730A (SPP).
 #' @export
 packet_pair_rtt <- function(ref, mon, flow) {
@@ -22,7 +23,7 @@ packet_pair_rtt <- function(ref, mon, flow) {
   check_capture(mon, "mon")
   flow <- check_flow(ref, flow)
   match <- match_captures(ref, mon, flow, reverse_flow(flow))
-  rtt <- setDT(match[c("t_ns", "rtt_ms")])
+  rtt <- setDT(match[c("t_ns", "rtt_ms", "arrival_ns")])
   describe_match(rtt, match, ref, flow)
 }
 
@@ -38,7 +39,7 @@ rtt_by_flow <- function(ref, mon, flows = NULL) {
   flows <- flows_or_data_flows(ref, flows)
   match <- match_captures(ref, mon, flows, reverse_flow(flows))
   flow <- structure(match$group, levels = flows, class = "factor")
-  rtt <- setDT(list(flow = flow, t_ns = match$t_ns, rtt_ms = match$rtt_ms))
+  rtt <- setDT(list(flow = flow, t_ns = match$t_ns, rtt_ms = match$rtt_ms, arrival_ns = match$arrival_ns))
   describe_match(setorderv(rtt, "flow"), match, ref, flows)
 }
 

@@ -202,7 +202,7 @@ std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sid
     const int64_t round_ns = ref_ns - out->ref_ns;
     const int64_t rtt_ns = round_ns - (mon_ns - out->mon_ns);
     pairs.push_back({side.group, static_cast<double>(ref_ns) - static_cast<double>(round_ns) / 2,
-                     std::max<int64_t>(rtt_ns, 0), rtt_ns < 0});
+                     static_cast<double>(out->mon_ns), std::max<int64_t>(rtt_ns, 0), rtt_ns < 0});
   }
   return pairs;
 }

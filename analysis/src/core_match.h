@@ -37,7 +37,8 @@ Matching match_packets(const Packets& ref, const Sides& ref_sides, const Packets
 
 struct Pair {
   int group;
-  double t_ns;  // on ref's clock
+  double t_ns;        // on ref's clock
+  double arrival_ns;  // of the packet that went out, on mon's clock
   int64_t rtt_ns;
   bool floored;  // was negative
 };

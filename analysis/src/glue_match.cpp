@@ -52,17 +52,18 @@ Rcpp::List match_captures(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon
 
   const R_xlen_t n = static_cast<R_xlen_t>(pairs.size());
   Rcpp::IntegerVector group(n);
-  Rcpp::NumericVector t_ns(n), rtt_ms(n);
+  Rcpp::NumericVector t_ns(n), arrival_ns(n), rtt_ms(n);
   double floored = 0;
   for (R_xlen_t k = 0; k < n; ++k) {
     const samovar::Pair& pair = pairs[static_cast<size_t>(k)];
     group[k] = pair.group + 1;
     t_ns[k] = pair.t_ns;
+    arrival_ns[k] = pair.arrival_ns;
     rtt_ms[k] = static_cast<double>(pair.rtt_ns) / 1e6;
     floored += pair.floored;
   }
   const samovar::Tallies tallies = samovar::tally_packets(r, ref_sides, m, mon_sides, matching, groups);
   return Rcpp::List::create(Rcpp::_["group"] = group, Rcpp::_["t_ns"] = t_ns, Rcpp::_["rtt_ms"] = rtt_ms,
-                            Rcpp::_["floored"] = floored, Rcpp::_["out"] = table_of(tallies.out),
-                            Rcpp::_["back"] = table_of(tallies.back));
+                            Rcpp::_["arrival_ns"] = arrival_ns, Rcpp::_["floored"] = floored,
+                            Rcpp::_["out"] = table_of(tallies.out), Rcpp::_["back"] = table_of(tallies.back));
 }

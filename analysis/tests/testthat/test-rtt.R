@@ -1,14 +1,5 @@
 read_pair <- function(pair) list(ref = read_pcap(pair$sender), mon = read_pcap(pair$receiver), drops = pair$drops)
 
-move_clock <- function(capture, offset_ns = 0, ppm = 0) {
-  moved <- data.table::copy(capture)
-  epoch_s <- attr(capture, "epoch_s")
-  # What a clock with another rate would have written, in whole nanoseconds.
-  data.table::set(moved, NULL, "t_ns", round(capture$t_ns * (1 + ppm * 1e-6)) + offset_ns %% 1e9)
-  data.table::setattr(moved, "epoch_s", epoch_s + offset_ns %/% 1e9)
-  moved
-}
-
 # The definition word by word: last outgoing packet that reached mon strictly before each return, each used once.
 pairs_by_definition <- function(ref, mon, flow) {
   matched <- \(name) {
@@ -27,7 +18,8 @@ pairs_by_definition <- function(ref, mon, flow) {
     used <<- last
     round_ns <- back$ref_ns[i] - out$ref_ns[last]
     stay_ns <- back$mon_ns[i] - out$mon_ns[last]
-    data.table::data.table(t_ns = back$ref_ns[i] - round_ns / 2, rtt_ms = pmax(round_ns - stay_ns, 0) / 1e6)
+    data.table::data.table(t_ns = back$ref_ns[i] - round_ns / 2, rtt_ms = pmax(round_ns - stay_ns, 0) / 1e6,
+                           arrival_ns = out$mon_ns[last])
   })
   data.table::rbindlist(rows)
 }
@@ -48,7 +40,9 @@ test_that("packet pair times do not change by a bit when the receiver's clock is
   expected <- rtt_by_flow(x$ref, x$mon)
   expect_equal(attr(expected, "floored"), 0)
   for (offset_s in c(3.7, -3.7, 86400 * 365.25, -1.5e9)) {
-    expect_identical(rtt_by_flow(x$ref, move_clock(x$mon, offset_s * 1e9)), expected)
+    moved <- rtt_by_flow(x$ref, move_clock(x$mon, offset_s * 1e9))
+    expect_identical(moved$arrival_ns, expected$arrival_ns + (offset_s * 1e9) %% 1e9)
+    expect_identical(moved[, arrival_ns := expected$arrival_ns], expected)
   }
 })
 
@@ -86,7 +80,7 @@ test_that("all flows at once give what each gives alone", {
   together <- rtt_by_flow(x$ref, x$mon)
   for (name in levels(together$flow)) {
     alone <- packet_pair_rtt(x$ref, x$mon, name)
-    expect_equal(together[flow == name, .(t_ns, rtt_ms)], alone, ignore_attr = TRUE)
+    expect_equal(together[flow == name, .(t_ns, rtt_ms, arrival_ns)], alone, ignore_attr = TRUE)
   }
 })
 
