@@ -101,3 +101,12 @@ tcptrace_samples <- function(path) {
   read <- \(file) data.table::fread(file, col.names = c("seq", "rtt_ms"), integer64 = "double")
   lapply(stats::setNames(files, sub("_.*", "", files)), read)
 }
+
+# The capture that a clock with another offset and rate would have written, in whole nanoseconds.
+move_clock <- function(capture, offset_ns = 0, ppm = 0) {
+  moved <- data.table::copy(capture)
+  epoch_s <- attr(capture, "epoch_s")
+  data.table::set(moved, NULL, "t_ns", round(capture$t_ns * (1 + ppm * 1e-6)) + offset_ns %% 1e9)
+  data.table::setattr(moved, "epoch_s", epoch_s + offset_ns %/% 1e9)
+  moved
+}
