@@ -1,49 +1,57 @@
 #' Buffer size per cwnd cycle, by two methods
 #'
-#' Method 1 (equations 1 and 2 of the report): `bytes = (RTT_max - RTT_min) * rate`, `packets = bytes / MTU`.
-#' RTT_max is the median of the ten packet-pair RTTs seen last before the collapse, RTT_min the handshake's RTT. As
-#' published (`method1_raw_packets`) the rate is the mean over the cycle's whole seconds, counted back from the collapse (a cycle
-#' under one second is one window). That holds while the link serves at one rate; where the rate wanders, or the link idles after a
-#' collapse (a buffer below beta / (1 - beta) idle bandwidth-delay products, 1 for Reno and 3/7 for CUBIC), the mean is not the rate
-#' that made the delay. The estimate (`method1_packets`) therefore takes the rate during the delay itself: the bytes that left the
-#' queue while each of the ten packets waited in it, and their median.
+#' Method 1 (equations 1 and 2 of the report): `bytes = (RTT_max - RTT_min) * EthernetRate`, `packets = bytes / MTU`.
+#' RTT_max is the median of the ten packet-pair RTTs seen last before the collapse, RTT_min the handshake's RTT,
+#' EthernetRate the mean over the cycle's one-second windows. Where the report leaves room:
 #'
-#' Layer: rates and sizes are those of IP packets, in the direction of the data, where they leave the bottleneck (the
-#' receiver's capture). A full packet has MTU bytes there, so rate / MTU is packets per second whatever the link adds; a
-#' shaper that counts 14 bytes of Ethernet header more per packet slows both alike. tcpstat on the sender's capture, as used
-#' by the report, counts frame length less 14, which is the IP packet too, but in both directions and before the queue:
-#' acknowledgements add 1.7 % at MTU 1500 and 4.3 % at MTU 600 (52 bytes for two packets), and packets that the queue drops
-#' count as carried.
+#' - Rates and sizes are those of IP packets in the direction of the data. A full packet has MTU bytes there, so rate / MTU is
+#'   packets per second whatever the link adds to each. Frame bytes would say 14 / MTU more (0.9 % at 1500, 2.3 % at
+#'   600); both directions, as tcpstat counts, add acknowledgements (1.7 % and 4.3 %).
+#' - They are counted behind the queue, in the receiver's capture. Before it, packets that the queue drops count as carried, and
+#'   so do those with which it fills: half a buffer per cycle, of some 3/8 buffer squared packets for Reno.
+#' - Windows are whole seconds counted back from the collapse: none holds a part of another cycle. A cycle under one second is one
+#'   window. Where the seconds begin and end is told by packets, not by clocks: at the receiver, a cycle ends when the last of the
+#'   ten came in, and begins when the one came in that was answered last before the collapse before.
+#'
+#' The mean of a cycle is the rate that made the delay as long as the link serves at one rate. Where the rate wanders, the two are
+#' taken at different times; where the link idles after a collapse (a buffer below beta / (1 - beta) idle
+#' bandwidth-delay products, 1 for Reno and 3/7 for CUBIC) the mean is too low. The local variant (`method1_local_packets`)
+#' takes the rate during the delay itself: a packet that came in at moment a had waited w = RTT - RTT_min, so what came in during
+#' (a - w, a] stood in the queue before it or was itself; the median over the ten.
 #'
 #' Method 2: cwnd just before the collapse (`method2_raw_packets`, as published). A drop is noticed one round trip
 #' after it happened, in which cwnd goes on growing, and what is in flight then also lies on the idle path. The
-#' estimate `method2_packets` is therefore cwnd one RTT_max before the collapse, less `RTT_min * rate / MTU`.
+#' estimate `method2_packets` is therefore cwnd one RTT_max before the collapse, less RTT_min * local rate / MTU.
 #'
 #' Both are exact for a drop-tail queue of N packets behind a token bucket to one packet: the last packet let in waits
 #' between N - 1 and N service times (the head of the queue waits for its tokens in the queue), and cwnd grows by whole packets.
 #' Where packets reach the queue in bursts (a busy host, a coarse timer) a burst of b overflows it before it stands full, and
 #' both methods give the queue that stood there, up to b lower: the queue sampler's mean backlog in that round trip tells.
 #'
+#' Collapses, cwnd and RTTs are of the sender's clock, arrivals of the receiver's; only differences on one clock are taken.
+#'
 #' @param cycles Cycles of one socket, of [cwnd_cycles()].
 #' @param samples The TCP_INFO samples that they come from.
-#' @param rtt Packet-pair RTTs: `t_s` (when the acknowledgement was seen), `rtt_ms`.
-#' @param arrivals Packets in the direction of the data at the receiver, all flows of the link: `t_s`, `ip_bytes`.
+#' @param rtt Packet-pair RTTs in order of `t_s` (when the answer was seen, as in `samples`), `rtt_ms`, `arrival_s` (when the
+#'   packet came in at the receiver, on its clock).
+#' @param arrivals Packets in the direction of the data at the receiver, all flows of the link: `t_s` (as `arrival_s`), `ip_bytes`.
 #' @param rtt_min_ms RTT of the idle path.
 #' @param mtu_bytes MTU of the path.
-#' @return `cycles` with `rtt_max_ms`, `rate_bps` (IP layer, during RTT_max), `cycle_rate_bps` (mean of the cycle), `method1_bytes`,
-#'   `method1_packets`, `method1_raw_packets`, `method2_packets`, `method2_raw_packets`.
+#' @return `cycles` with `rtt_max_ms`, `rate_bps` (IP layer, mean of the cycle), `local_rate_bps` (during RTT_max),
+#'   `method1_bytes`, `method1_packets`, `method1_local_packets`, `method2_packets`, `method2_raw_packets`.
 #' @source CAIA-TR-130417A, section IV; Claypool et al., PAM 2004 (QFind).
 #' @export
 buffer_by_cycle <- function(cycles, samples, rtt, arrivals, rtt_min_ms, mtu_bytes) {
   x <- copy(cycles)
   carried <- carried_until(arrivals)
   x[, rtt_max_ms := before_collapse(rtt, before_s, \(seen) seen$rtt_ms)]
-  x[, method1_bytes := before_collapse(rtt, before_s, \(seen) waited_bytes(seen, carried, rtt_min_ms))]
-  x[, rate_bps := 8e3 * method1_bytes / (rtt_max_ms - rtt_min_ms)]
-  x[, cycle_rate_bps := mean_rate(carried, start_s, end_s)]
+  x[, rate_bps := mean_rate(carried, last_arrival(rtt, start_s), last_arrival(rtt, before_s))]
+  x[, method1_bytes := (rtt_max_ms - rtt_min_ms) / 8e3 * rate_bps]
   x[, method1_packets := method1_bytes / mtu_bytes]
-  x[, method1_raw_packets := (rtt_max_ms - rtt_min_ms) / 8e3 * cycle_rate_bps / mtu_bytes]
-  x[, method2_packets := cwnd_at(samples, before_s - rtt_max_ms / 1e3) - rtt_min_ms / 8e3 * rate_bps / mtu_bytes]
+  waited_for <- before_collapse(rtt, x$before_s, \(seen) waited_bytes(seen, carried, rtt_min_ms))
+  x[, local_rate_bps := 8e3 * waited_for / (rtt_max_ms - rtt_min_ms)]
+  x[, method1_local_packets := waited_for / mtu_bytes]
+  x[, method2_packets := cwnd_at(samples, before_s - rtt_max_ms / 1e3) - rtt_min_ms / 8e3 * local_rate_bps / mtu_bytes]
   x[, method2_raw_packets := cwnd_packets][]
 }
 
@@ -53,7 +61,7 @@ buffer_by_cycle <- function(cycles, samples, rtt, arrivals, rtt_min_ms, mtu_byte
 #' @noRd
 buffer_of_trial <- function(cycles) {
   used <- cycles[cycles$counts]
-  methods <- c("method1", "method2", "method1_raw", "method2_raw")
+  methods <- c("method1", "method1_local", "method2", "method2_raw")
   found <- lapply(methods, \(m) stats::median(as.double(used[[paste0(m, "_packets")]]), na.rm = TRUE))
   stats::setNames(found, paste0("buffer_", methods, "_packets"))
 }
@@ -68,8 +76,11 @@ before_collapse <- function(rtt, moment_s, say) {
   }, 0)
 }
 
+# When the packet came in, on the receiver's clock, whose answer the sender saw last before a moment on its own.
+last_arrival <- function(rtt, moment_s) rtt$arrival_s[pmax(findInterval(moment_s, rtt$t_s), 1L)]
+
 waited_bytes <- function(seen, carried, rtt_min_ms) {
-  carried(seen$t_s) - carried(seen$t_s - (seen$rtt_ms - rtt_min_ms) / 1e3)
+  carried(seen$arrival_s) - carried(seen$arrival_s - (seen$rtt_ms - rtt_min_ms) / 1e3)
 }
 
 # Bytes that had arrived by a moment, as a function of it.

@@ -1,15 +1,16 @@
-# Samples at the moment their acknowledgement was seen: a packet pair is dated midway between the two.
+# `t_s`, on the sender's clock, is when the answer was seen there (a packet pair is dated midway, and what the receiver waited
+# before it answered is left out); `arrival_s`, on the receiver's clock, is when the packet came in there.
 flow_rtt <- function(ref, mon, name, t_start_s) {
   if (is.null(ref)) return(no_rtt)
   paired <- !is.null(mon)
   x <- if (paired) packet_pair_rtt(ref, mon, name) else data_ack_rtt(ref, name)
   if (nrow(x) == 0) return(no_rtt)
-  setattr(x, "epoch_s", attr(ref, "epoch_s"))
   t_s <- seconds_since(x, t_start_s) + if (paired) x$rtt_ms / 2e3 else 0
-  setorder(data.table(t_s = t_s, rtt_ms = x$rtt_ms), t_s)[]
+  arrival_s <- if (paired) x$arrival_ns / 1e9 else NA_real_
+  setorder(data.table(t_s = t_s, rtt_ms = x$rtt_ms, arrival_s = arrival_s), t_s)[]
 }
 
-no_rtt <- data.table(t_s = double(), rtt_ms = double())
+no_rtt <- data.table(t_s = double(), rtt_ms = double(), arrival_s = double())
 
 # Throughput is of IP packets at the receiver, from the flow's first to its last packet there.
 capture_metrics <- function(ref, mon, name) {
@@ -57,6 +58,7 @@ rtt_quantiles <- function(rtt_ms) {
   data.table(share = share, rtt_ms = stats::quantile(rtt_ms, share, names = FALSE, type = 1))
 }
 
+# A figure lays series of three clocks (sender's, receiver's, router's) over one axis; no number is made from them together.
 flow_series <- function(label, sender, rtt, far, name, t_start_s) {
   parts <- list(thin_series(rtt$t_s, rtt$rtt_ms, label, "rtt", "ms"))
   if (!is.null(sender)) {

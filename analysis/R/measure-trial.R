@@ -9,7 +9,7 @@
 measure_trial <- function(folder, manifest) {
   traces <- open_traces(folder, manifest)
   queue <- measure_queue(traces)
-  flows <- lapply(manifest$resolved$flows, \(f) measure_flow(f, traces, manifest, queue$filled))
+  flows <- lapply(manifest$resolved$flows, \(f) measure_flow(f, traces, manifest))
   part <- \(name) rbindlist(c(lapply(flows, \(f) f[[name]]), list(queue[[name]])), use.names = TRUE, fill = TRUE)
   overhead <- metric_rows("", list(overhead_s = as.double(manifest$overhead_s %||% NA)))
   list(id = manifest$id, metrics = rbind(part("metrics"), overhead)[!is.na(value)], cycles = part("cycles"),
@@ -20,7 +20,8 @@ metric_units <- c(
   throughput_bps = "bit/s", goodput_bps = "bit/s", rtt_median_ms = "ms", rtt_max_ms = "ms", rtt_min_ms = "ms",
   srtt_median_ms = "ms", cwnd_median_packets = "packets", retransmissions_packets = "packets", loss_share = "share",
   handshake_rtt_ms = "ms", queue_max_packets = "packets", queue_max_bytes = "bytes", buffer_method1_packets = "packets",
-  buffer_method1_raw_packets = "packets", buffer_method2_packets = "packets", buffer_method2_raw_packets = "packets", buffer_truth_packets = "packets",
+  buffer_method1_local_packets = "packets", buffer_method2_packets = "packets", buffer_method2_raw_packets = "packets",
+  buffer_truth_packets = "packets",
   rwnd_max_bytes = "bytes", cycles = "cycles", overhead_s = "s", rtt_rwnd_linearity_r2 = "share",
   rtt_rwnd_slope_ratio = "ratio"
 )
@@ -54,19 +55,18 @@ open_traces <- function(folder, manifest) {
 measure_queue <- function(traces) {
   path <- traces$path("queue")
   queue <- if (length(path) > 0) read_queue(path[1])
-  if (is.null(queue) || nrow(queue) == 0) return(list(filled = NA_real_))
+  if (is.null(queue) || nrow(queue) == 0) return(list())
   queue[, t_s := seconds_since(queue, traces$t_start_s)]
   deepest <- max(queue$backlog_packets)
   dropped <- queue$drops[nrow(queue)] > queue$drops[1]
   list(
-    filled = if (dropped) deepest else NA_real_,
     metrics = metric_rows("", list(queue_max_packets = deepest, queue_max_bytes = max(queue$backlog_bytes),
                                    buffer_truth_packets = if (dropped) deepest else NA)),
     series = thin_series(queue$t_s, queue$backlog_packets, "", "queue", "packets")
   )
 }
 
-measure_flow <- function(flow, traces, manifest, filled) {
+measure_flow <- function(flow, traces, manifest) {
   ref <- traces$capture(flow$from)
   mon <- traces$capture(flow$to)
   name <- flow_in_capture(flow, mon %||% ref)
@@ -112,9 +112,8 @@ flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
   cycles <- cwnd_cycles(sender)
   if (nrow(rtt) == 0 || is.null(mon) || is.na(handshake_ms)) return(cycles)
   from <- vapply(manifest$resolved$flows, \(f) f$from_address, "")
-  onward <- mon[as.character(mon$src) %in% from, c("t_ns", "ip_bytes")]
-  setattr(onward, "epoch_s", attr(mon, "epoch_s"))
-  arrivals <- data.table(t_s = seconds_since(onward, manifest$t_start_s), ip_bytes = onward$ip_bytes)
+  # On the receiver's own clock, as `arrival_s` of the RTT samples is: the hosts' clocks need not agree.
+  arrivals <- mon[as.character(mon$src) %in% from, .(t_s = t_ns / 1e9, ip_bytes)]
   # With several CPUs a capture's order is not quite that of its time stamps.
   setorder(arrivals, t_s)
   # The handshake is one sample: a host that was busy just then must not pass for a long path.

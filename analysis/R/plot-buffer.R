@@ -42,6 +42,7 @@ cdf_steps <- function(values, limits) {
   list(packets = c(limits[1], sort(values), limits[2]), share = c(0, seq_along(values) / length(values), 1))
 }
 
+#' CDF of buffer size per cwnd cycle, by method 1, 1-local, 2 or 2-raw
 #' @noRd
 figure_buffer_cdf <- function(results, options) {
   method <- options$method %||% "1"
@@ -54,22 +55,25 @@ figure_buffer_cdf <- function(results, options) {
   curves <- curves_of(results$campaign, trials)
   cycles[, curve := curves$labels[match(trial, trials$id)]][, packets := get(column)]
   cycles <- cycles[!is.na(packets)]
-  data <- cycles[order(curve, packets), .(curve = droplevels(curve), packets, trial, cycle, rtt_max_ms, rate_bps)]
+  data <- cycles[order(curve, packets),
+                 .(curve = droplevels(curve), packets, trial, cycle, rtt_max_ms, rate_bps, local_rate_bps)]
   truth <- set_buffer(results$campaign, trials$id)
   list(
     plot = plot_buffer_cdf(data, truth, curves$title), data = data, trials = unique(cycles$trial),
-    width_in = 6.3, height_in = 3.0, title = options$title %||% paste("Buffer size estimated by method", method),
+    width_in = 6.3, height_in = 3.0, title = options$title %||% paste("Buffer size estimated by", method_names[[method]]),
     caption = sentences(
-      paste0("CDF of buffer size by method ", method, ", one estimate per cwnd cycle: ", nrow(cycles), " cycles of ",
+      paste0("CDF of buffer size by ", method_names[[method]], ", one estimate per cwnd cycle: ", nrow(cycles), " cycles of ",
              count_words(uniqueN(cycles$trial), "trial")),
       method_words[[method]], path_words(results$campaign, trials)
     )
   )
 }
 
+method_names <- c("1" = "method 1", "1-local" = "method 1, local rate", "2" = "method 2", "2-raw" = "method 2, as published")
+
 method_words <- c(
-  "1" = "Bytes that left the queue during the queueing delay seen before the collapse of cwnd, divided by the MTU.",
+  "1" = "Queueing delay before the collapse of cwnd times mean IP throughput of the cycle, divided by the MTU.",
+  "1-local" = "Bytes that left the queue during the queueing delay seen before the collapse of cwnd, divided by the MTU.",
   "2" = "Congestion window one round trip before its collapse is seen, less the idle path's share.",
-  "1-raw" = "As published: queueing delay before the collapse of cwnd times mean IP throughput of the cycle, divided by the MTU.",
-  "2-raw" = "As published: congestion window just before its collapse."
+  "2-raw" = "Congestion window just before its collapse."
 )

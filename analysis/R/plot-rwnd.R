@@ -33,12 +33,14 @@ theory_line <- function(theory) {
   ggplot2::geom_line(ggplot2::aes(rwnd_bytes, value), theory, inherit.aes = FALSE, colour = "grey60", linewidth = 1.6, alpha = 0.5)
 }
 
+#' Median throughput against the receive window
 #' @noRd
 figure_throughput_by_rwnd <- function(results, options) {
   by_rwnd(results, options, "throughput_bps", 1e-6, "Throughput (Mbit/s)", "Median throughput against receive window",
           "Throughput of IP packets at the receiver")
 }
 
+#' Median RTT against the receive window, with what the path predicts
 #' @noRd
 figure_rtt_by_rwnd <- function(results, options) {
   by_rwnd(results, options, "rtt_median_ms", 1, "Median RTT (ms)", "Median RTT against receive window",

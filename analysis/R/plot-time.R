@@ -33,12 +33,14 @@ limit_lines <- function(limits) {
 
 panel_titles <- c(cwnd = "cwnd (packets)", rtt = "RTT (ms)", throughput = "Throughput\n(Mbit/s)", queue = "Queue (packets)")
 
+#' cwnd, RTT, throughput and queue of one trial per treatment over time
 #' @noRd
 figure_trial_time_series <- function(results, options) {
   time_figure(results, options, names(panel_titles), "One trial over time",
               "Congestion window, RTT by packet pairs, throughput of IP packets at the receiver and bottleneck queue")
 }
 
+#' Bottleneck queue of one trial per treatment over time
 #' @noRd
 figure_queue_time <- function(results, options) {
   time_figure(results, options, "queue", "Bottleneck queue over time", "Packets in the bottleneck's queue")

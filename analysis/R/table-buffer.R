@@ -1,3 +1,4 @@
+#' Buffer estimates by both methods, beside the queue sampler's
 #' @noRd
 table_buffer_estimates <- function(results, options) {
   campaign <- results$campaign
@@ -13,12 +14,13 @@ table_buffer_estimates <- function(results, options) {
   })
   list(
     title = options$title %||% "Buffer size estimates",
-    columns = table_columns(c(curves$title, buffer_columns[shown], "Trials"), c("left", rep("right", length(shown) + 1))),
+    columns = headed(c(curves$title, buffer_columns[shown], "Trials"), c("left", rep("right", length(shown) + 1))),
     rows = rows, data = data, trials = unique(values$trial),
     caption = sentences(
       "Buffer in packets: median over trials of each trial's median over cwnd cycles, with its interval in brackets",
       "The queue sampler's figure is the deepest queue that it saw in trials with drops",
-      "As published: method 1 with the mean rate of the cycle, method 2 with cwnd as it is at its collapse",
+      "Method 1 takes the cycle's mean rate, its local form the rate during the queueing delay itself",
+      "Method 2 takes cwnd one round trip before its collapse less the idle path's share, as published cwnd at its collapse",
       bracket_words(data$n), path_words(campaign, trials)
     )
   )
@@ -26,12 +28,12 @@ table_buffer_estimates <- function(results, options) {
 
 buffer_columns <- c(
   buffer_method1_packets = "Method 1", buffer_method2_packets = "Method 2", buffer_truth_packets = "Queue sampler",
-  buffer_method1_raw_packets = "Method 1, as published", buffer_method2_raw_packets = "Method 2, as published"
+  buffer_method1_local_packets = "Method 1, local rate", buffer_method2_raw_packets = "Method 2, as published"
 )
 
 trial_count <- function(values, l) as.character(uniqueN(values[level == l]$trial))
 
-table_columns <- function(names, align) {
+headed <- function(names, align) {
   Map(\(name, align) list(name = name, align = align), unname(names), align) |> unname()
 }
 

@@ -10,7 +10,7 @@ table_overhead <- function(results, options) {
   seconds <- \(v) format(round(v, 2), nsmall = 2, trim = TRUE)
   list(
     title = options$title %||% "Time a trial costs beyond its traffic",
-    columns = table_columns(c("Phase", "Median (s)", "Max (s)", "All trials (s)", "Trials"), c("left", rep("right", 4))),
+    columns = headed(c("Phase", "Median (s)", "Max (s)", "All trials (s)", "Trials"), c("left", rep("right", 4))),
     rows = lapply(seq_len(nrow(data)), \(i) with(data[i], c(phase, seconds(median_s), seconds(max_s), seconds(total_s), n))),
     data = data, trials = trials$id,
     caption = sentences(paste("Time spent per phase, over", count_words(nrow(trials), "trial")))
@@ -23,7 +23,7 @@ table_left_out <- function(results, options) {
   left <- results$left_out
   list(
     title = options$title %||% "Trials left out",
-    columns = table_columns(c("Trial", "Reason"), c("left", "left")),
+    columns = headed(c("Trial", "Reason"), c("left", "left")),
     rows = lapply(seq_len(nrow(left)), \(i) c(left$id[i], left$reason[i])),
     data = left, trials = character(),
     caption = sentences(

@@ -1,7 +1,7 @@
+# Option `published`: per source, per congestion control, `median` and `max` in ms or as text, as in
+# `{TP-Link: {newreno: {median: "~150", max: "~240"}}}`.
+
 #' RTT per congestion control at the largest receive window, beside numbers published elsewhere
-#'
-#' Option `published`: per source, per congestion control, `median` and `max` in ms or as text, as in
-#' `{TP-Link: {newreno: {median: "~150", max: "~240"}}}`.
 #' @noRd
 table_cc_comparison <- function(results, options) {
   campaign <- results$campaign
@@ -18,8 +18,8 @@ table_cc_comparison <- function(results, options) {
   sources <- as.vector(vapply(names(published), \(s) paste0(s, ": ", c("median", "max")), character(2)))
   list(
     title = options$title %||% "RTT by congestion control",
-    columns = table_columns(c(curves$title, "RTT median (ms)", "RTT max (ms)", "Trials", sources),
-                            c("left", rep("right", 3 + length(sources)))),
+    columns = headed(c(curves$title, "RTT median (ms)", "RTT max (ms)", "Trials", sources),
+                     c("left", rep("right", 3 + length(sources)))),
     rows = rows, data = data, trials = unique(values$trial),
     caption = sentences(
       "RTT by packet pairs: median over trials of each trial's median and maximum, with its interval in brackets",

@@ -17,6 +17,8 @@ write_json <- function(x, path) {
 
 #' Write a figure as a vector PDF, the same bytes for the same data
 #'
+#' Fonts are embedded: a document that holds the figure then looks the same everywhere.
+#'
 #' @param plot A ggplot.
 #' @param path Where to.
 #' @param width_in,height_in Size, inches.
@@ -25,20 +27,29 @@ write_json <- function(x, path) {
 #' @export
 write_figure <- function(plot, path, width_in, height_in, date) {
   write_whole(path, \(to) {
-    grDevices::pdf(to, width = width_in, height = height_in, useDingbats = FALSE, title = sub("[.]pdf$", "", basename(path)))
-    tryCatch(print(plot), finally = grDevices::dev.off())
+    in_utc({
+      grDevices::cairo_pdf(to, width = width_in, height = height_in, family = "DejaVu Sans")
+      tryCatch(print(plot), finally = grDevices::dev.off())
+    })
     set_pdf_date(to, date)
   })
 }
 
-# pdf() writes the clock into the file: fourteen digits, replaced in place so that the file's offsets hold.
+# The device writes local time with its distance from UTC.
+in_utc <- function(code) {
+  zone <- Sys.getenv("TZ", unset = NA)
+  on.exit(if (is.na(zone)) Sys.unsetenv("TZ") else Sys.setenv(TZ = zone))
+  Sys.setenv(TZ = "UTC")
+  code
+}
+
+# The device writes the clock into the file: fourteen digits, replaced in place so that the file's offsets hold.
 set_pdf_date <- function(path, date) {
   bytes <- readBin(path, "raw", file.size(path))
   stamp <- charToRaw(format(date, "%Y%m%d%H%M%S", tz = "UTC"))
-  for (key in c("/CreationDate (D:", "/ModDate (D:")) {
-    at <- grepRaw(key, bytes, fixed = TRUE)
-    if (length(at) == 1) bytes[at + nchar(key) + seq_along(stamp) - 1L] <- stamp
-  }
+  key <- "/CreationDate (D:"
+  at <- grepRaw(key, bytes, fixed = TRUE)
+  if (length(at) == 1) bytes[at + nchar(key) + seq_along(stamp) - 1L] <- stamp
   writeBin(bytes, path)
 }
 
@@ -73,7 +84,8 @@ one_table <- function(results, options, bundle) {
   data <- file.path("data", paste0(name, ".csv"))
   write_csv(made$data, file.path(bundle, data))
   list(name = name, title = made$title, caption = made$caption, columns = made$columns,
-       rows = lapply(made$rows, \(r) I(as.character(r))), data = data)
+       rows = lapply(made$rows, \(r) I(as.character(r))), data = data,
+       trials = if (length(made$trials) > 0) I(as.character(made$trials)))
 }
 
 # A campaign without data for a figure is no error: the figure is left out and the reason kept.

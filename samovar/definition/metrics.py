@@ -18,6 +18,7 @@ METRICS: Mapping[str, str] = {
     "queue_max_packets": "packets",
     "queue_max_bytes": "bytes",
     "buffer_method1_packets": "packets",
+    "buffer_method1_local_packets": "packets",
     "buffer_method2_packets": "packets",
     "buffer_method2_raw_packets": "packets",
     "buffer_truth_packets": "packets",

@@ -35,13 +35,28 @@ test_that("a second analysis reads its measures back and writes the same bytes",
   expect_equal(tools::md5sum(made), before)
 })
 
-test_that("a figure carries the date of its data, not of its drawing", {
+drawn <- function(zone = "UTC") {
   path <- tempfile(fileext = ".pdf")
-  date <- as.POSIXct("2013-04-17 12:34:56", tz = "UTC")
-  write_figure(ggplot2::ggplot(), path, 2, 2, date)
-  bytes <- readBin(path, "raw", 4096)
-  expect_length(grepRaw("/CreationDate (D:20130417123456", bytes, fixed = TRUE), 1)
-  expect_length(grepRaw("/ModDate (D:20130417123456", bytes, fixed = TRUE), 1)
+  before <- Sys.getenv("TZ", unset = NA)
+  on.exit(if (is.na(before)) Sys.unsetenv("TZ") else Sys.setenv(TZ = before))
+  Sys.setenv(TZ = zone)
+  plot <- ggplot2::ggplot(mtcars, ggplot2::aes(wt, mpg)) + ggplot2::geom_point() + theme_samovar()
+  write_figure(plot, path, 2, 2, as.POSIXct("2013-04-17 12:34:56", tz = "UTC"))
+}
+
+test_that("a figure carries the date of its data, not of its drawing, and is the same bytes in any time zone", {
+  path <- drawn()
+  bytes <- readBin(path, "raw", file.size(path))
+  expect_length(grepRaw("/CreationDate (D:20130417123456Z", bytes, fixed = TRUE), 1)
+  Sys.sleep(1.1)
+  expect_equal(unname(tools::md5sum(drawn("Australia/Melbourne"))), unname(tools::md5sum(path)))
+})
+
+test_that("a figure's fonts are embedded", {
+  need_tool("pdffonts")
+  fonts <- system2("pdffonts", drawn(), stdout = TRUE)[-(1:2)]
+  expect_gt(length(fonts), 0)
+  expect_match(fonts, "DejaVuSans .* yes yes (yes|no) +[0-9]+ +[0-9]+$")
 })
 
 test_that("progress is one JSON object a line", {
@@ -65,6 +80,8 @@ test_that("the bundle lists its figures with captions, data and trials", {
   }
   tables <- jsonlite::fromJSON(file.path(folder, "bundle", "tables.json"), simplifyVector = FALSE)
   for (t in tables) for (row in t$rows) expect_equal(length(row), length(t$columns))
+  estimates <- Filter(\(t) startsWith(t$name, "buffer-estimates"), tables)[[1]]
+  expect_match(unlist(estimates$trials), "^buffer-")
 })
 
 test_that("a trial whose capture cannot be read is left out, and the others are analysed", {
@@ -111,4 +128,24 @@ test_that("the table of congestion controls shows published numbers only where t
   expect_equal(table$columns[[5]]$name, "TP-Link: median")
   expect_equal(table$rows[[1]][[1]], "cubic")
   expect_equal(table$rows[[1]][[5]], "-")
+})
+
+test_that("every figure and table has a title in a line of its own above it", {
+  folder <- file.path(dirname(traces_folder()), "..", "analysis", "R")
+  for (kind in c("figure", "table")) {
+    sources <- unlist(lapply(list.files(folder, "[.]R$", full.names = TRUE), readLines))
+    at <- grep(paste0("^", kind, "_[a-z_]+ <- function"), sources)
+    expect_setequal(gsub("_", "-", sub(paste0(kind, "_"), "", sub(" <-.*", "", sources[at]))), known_names(kind))
+    expect_equal(sources[at - 1], rep("#' @noRd", length(at)))
+    expect_match(sources[at - 2], "^#' [A-Zc]")
+    expect_false(any(startsWith(sources[at - 3], "#'")))
+  }
+})
+
+test_that("a figure draws either form of either method", {
+  folder <- small_campaign()
+  forms <- lapply(c("1", "1-local", "2", "2-raw"), \(m) list(figure = "buffer-cdf", method = m, part = "buffer"))
+  quietly(analyse_campaign(folder, figures = forms, cores = 1L))
+  figures <- jsonlite::fromJSON(file.path(folder, "bundle", "figures.json"), simplifyVector = FALSE)
+  expect_equal(vapply(figures, \(f) f$name, ""), paste0("buffer-cdf-", c("1", "1-local", "2", "2-raw"), "-buffer"))
 })

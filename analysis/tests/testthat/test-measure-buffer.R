@@ -4,48 +4,89 @@ cycle <- function(cwnd = 121, start_s = 0.5) {
   data.table::data.table(cycle = 1L, start_s = start_s, before_s = 5, end_s = 5.01, cwnd_packets = cwnd, cause = "recovery",
                          first = FALSE, counts = TRUE)
 }
-waits <- function(rtt_ms, every_s = 0.0021) data.table::data.table(t_s = 5 - rev(seq_along(rtt_ms) - 1) * every_s, rtt_ms = rtt_ms)
+# The receiver's clock is 7 s behind the sender's, and a packet comes in there 10 ms before its answer is seen.
+behind_s <- 7
+at_receiver <- function(arrivals) data.table::copy(arrivals)[, t_s := t_s - behind_s]
+waits <- function(rtt_ms, every_s = 0.0021) {
+  t_s <- c(0.1, 5 - rev(seq_along(rtt_ms) - 1) * every_s)
+  data.table::data.table(t_s = t_s, rtt_ms = c(20, rtt_ms), arrival_s = t_s - 0.01 - behind_s)
+}
 grown <- data.table::data.table(t_s = seq(0, 5, by = 0.01), cwnd_packets = ifelse(seq(0, 5, by = 0.01) < 4.9, 120, 121))
+estimate <- function(rtt_ms = rep(120, 12), arrivals = steady(), x = cycle()) {
+  buffer_by_cycle(x, grown, waits(rtt_ms), at_receiver(arrivals), 20, 1500)
+}
 
-test_that("method 1 is queueing delay times rate: 100 ms at 1000 packets a second are 100 packets", {
-  found <- buffer_by_cycle(cycle(), grown, waits(rep(120, 12)), steady(), 20, 1500)
+test_that("method 1 is queueing delay times the cycle's mean rate: 100 ms at 1000 packets a second are 100 packets", {
+  found <- estimate()
   expect_equal(found$rtt_max_ms, 120)
-  expect_equal(found$method1_packets, 100)
-  expect_equal(found$method1_bytes, 150000)
-  expect_equal(found$method1_raw_packets, 100, tolerance = 1e-3)
-  expect_equal(found$cycle_rate_bps, 12e6, tolerance = 1e-3)
+  expect_equal(found$rate_bps, 12e6, tolerance = 1e-3)
+  expect_equal(found$method1_packets, 100, tolerance = 1e-3)
+  expect_equal(found$method1_bytes, 150000, tolerance = 1e-3)
+  expect_equal(found$method1_local_packets, 100, tolerance = 0.01)
 })
 
 test_that("RTT_max is the median of the last ten samples, whatever came before and whichever two stand out", {
-  found <- buffer_by_cycle(cycle(), grown, waits(c(rep(500, 5), rep(120, 4), 900, rep(120, 4), 30)), steady(), 20, 1500)
-  expect_equal(found$rtt_max_ms, 120)
+  expect_equal(estimate(c(rep(500, 5), rep(120, 4), 900, rep(120, 4), 30))$rtt_max_ms, 120)
 })
 
-test_that("a link that idled earlier in the cycle lowers the published form and leaves the estimate", {
-  idled <- rbind(steady(2.0), steady(6, from_s = 3.5))
-  found <- buffer_by_cycle(cycle(), grown, waits(rep(120, 12)), idled, 20, 1500)
-  expect_equal(found$method1_packets, 100)
-  expect_lt(found$method1_raw_packets, 70)
+test_that("a link that idled earlier in the cycle lowers the mean rate and leaves the local one", {
+  found <- estimate(arrivals = rbind(steady(2.0), steady(6, from_s = 3.5)))
+  expect_equal(found$method1_local_packets, 100, tolerance = 0.01)
+  expect_lt(found$method1_packets, 70)
+})
+
+test_that("the packets that a packet waited for are those that came in while it waited, itself included", {
+  # Nothing came in for half a second before the hundred that the ten samples waited for, and much did before that.
+  burst <- rbind(data.table::data.table(t_s = seq(0.0001, 4.4, by = 0.0001), ip_bytes = 1500), steady(6, from_s = 4.87))
+  expect_equal(estimate(arrivals = burst)$method1_local_packets, 100, tolerance = 0.01)
 })
 
 test_that("method 2 takes cwnd of one round trip earlier, less what lies on the idle path", {
-  found <- buffer_by_cycle(cycle(), grown, waits(rep(120, 12)), steady(), 20, 1500)
+  found <- estimate()
   expect_equal(found$method2_raw_packets, 121)
-  expect_equal(found$method2_packets, 120 - 20)
+  expect_equal(found$method2_packets, 120 - 20, tolerance = 0.01)
 })
 
 test_that("a collapse before ten RTT samples has no estimate by method 1", {
-  found <- buffer_by_cycle(cycle(), grown, waits(rep(120, 9)), steady(), 20, 1500)
+  found <- estimate(rep(120, 8))
   expect_true(is.na(found$method1_packets))
+  expect_true(is.na(found$method1_local_packets))
 })
 
 test_that("a cycle shorter than a second is one window", {
-  found <- buffer_by_cycle(cycle(start_s = 4.5), grown, waits(rep(120, 12)), steady(), 20, 1500)
-  expect_equal(found$cycle_rate_bps, 12e6, tolerance = 2e-3)
+  early <- waits(rep(120, 12))[, t_s := c(4.3, t_s[-1])][, arrival_s := t_s - 0.01 - behind_s]
+  found <- buffer_by_cycle(cycle(start_s = 4.5), grown, early, at_receiver(steady()), 20, 1500)
+  expect_equal(found$rate_bps, 12e6, tolerance = 2e-3)
 })
 
 test_that("the trial's estimate is the median over the cycles that count", {
   cycles <- data.table::data.table(counts = c(FALSE, TRUE, TRUE, TRUE), method1_packets = c(900, 98, 100, 130),
-                                   method2_packets = 4:1, method1_raw_packets = 1:4, method2_raw_packets = 1:4)
+                                   method2_packets = 4:1, method1_local_packets = 1:4, method2_raw_packets = 1:4)
   expect_equal(buffer_of_trial(cycles)$buffer_method1_packets, 100)
+})
+
+# The trial as it would be had the receiver's clock been another.
+measured_with <- function(folder, id, ...) {
+  manifest <- read_campaign(folder)$manifests[[id]]
+  flow <- manifest$resolved$flows[[1]]
+  traces <- open_traces(folder, manifest)
+  original <- traces$capture
+  traces$capture <- \(of) if (of == flow$to) move_clock(original(of), ...) else original(of)
+  measure_flow(flow, traces, manifest)
+}
+
+test_that("a receiver's clock that is 250 ms ahead and 40 ppm fast gives the same cycles and metrics", {
+  folder <- small_campaign()
+  for (pattern in c("buffer-.*-1500", "buffer-.*-600", "window-cubic")) {
+    id <- basename(trial_named(folder, pattern))
+    expected <- measured_with(folder, id)
+    expect_equal(measured_with(folder, id, offset_ns = 0.25e9)[c("metrics", "cycles", "rtt")],
+                 expected[c("metrics", "cycles", "rtt")], tolerance = 1e-9)
+    skewed <- measured_with(folder, id, offset_ns = 0.25e9, ppm = 40)
+    # One packet of the seconds or of the waits that are counted may fall to the other side of their edge.
+    expect_equal(skewed$metrics$metric, expected$metrics$metric)
+    one_packet <- grepl("^buffer_", expected$metrics$metric)
+    expect_lt(max(abs(skewed$metrics$value - expected$metrics$value)[one_packet]), 1)
+    expect_equal(skewed$metrics[!one_packet], expected$metrics[!one_packet], tolerance = 1e-4)
+  }
 })
