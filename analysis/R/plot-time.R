@@ -16,10 +16,11 @@ plot_time_series <- function(data, limits = NULL, panels = stacked_panels(), y_t
     ggplot2::geom_line(linewidth = 0.35) +
     panels +
     scale_levels(flows, "Flow", c("colour", "fill")) +
-    ggplot2::scale_x_continuous("Time (s)", expand = ggplot2::expansion(c(0.01, 0.02))) +
+    ggplot2::scale_x_continuous("Time since the start of traffic (s)", expand = ggplot2::expansion(c(0.01, 0.02)), n.breaks = 4,
+                                labels = format_plain) +
     ggplot2::scale_y_continuous(y_title, limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.08)), n.breaks = 4) +
     theme_samovar() +
-    ggplot2::theme(strip.text.y.left = ggplot2::element_text(angle = 90, hjust = 0.5),
+    ggplot2::theme(strip.text.y.left = ggplot2::element_text(angle = 90, hjust = 0.5), panel.spacing.x = ggplot2::unit(14, "pt"),
                    legend.position = if (length(flows) > 1) "top" else "none")
 }
 
