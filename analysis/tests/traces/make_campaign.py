@@ -8,7 +8,6 @@ import ctypes
 import gzip
 import hashlib
 import json
-import os
 import socket
 import struct
 import subprocess
@@ -61,6 +60,10 @@ def dotted(raw):
     return ".".join(str(b) for b in raw[:4])
 
 
+def reader(form, data):
+    return lambda at: struct.unpack_from(form, data, at)[0]
+
+
 def tcp_rows(sock, ports):
     request = struct.pack("=BBBBI", socket.AF_INET, socket.IPPROTO_TCP, 2 | 8, 0, 0x0FFE - 0x400) + bytes(48)
     sock.send(struct.pack("=IHHII", 16 + len(request), 20, 0x301, 1, 0) + request)
@@ -73,8 +76,7 @@ def tcp_rows(sock, ports):
         i = found.get(2)
         if not i:
             continue
-        u32 = lambda at: struct.unpack_from("=I", i, at)[0]
-        u64 = lambda at: struct.unpack_from("=Q", i, at)[0]
+        u32, u64 = reader("=I", i), reader("=Q", i)
         cc = found.get(4, b"").rstrip(b"\0").decode()
         yield (t_ns, dotted(m[8:12]), sport, dotted(m[24:28]), dport, m[1], cc, u32(80), u32(76), u32(68), u32(72),
                u32(148), u32(8), u32(16), u32(20), u32(24), u32(32), u32(36), u32(100), u64(120),
