@@ -85,9 +85,23 @@ def test_an_interpreter_that_is_not_there_is_said(clone: Path) -> None:
 
 def test_missing_packages_are_named_to_who_cannot_install_them(clone: Path) -> None:
     (clone / "packages.debian").write_text("bash\nno-such-package-for-samovar\n")
-    programs = clone / "programs"  # all that the script needs, without sudo and with an id that is nobody's root
+    programs = (
+        clone / "programs"
+    )  # all that the script needs, without sudo and with an id that is nobody's root
     programs.mkdir()
-    for name in ("bash", "cat", "comm", "dirname", "dpkg-query", "flock", "mkdir", "sed", "sort", "stat", "xargs"):
+    for name in (
+        "bash",
+        "cat",
+        "comm",
+        "dirname",
+        "dpkg-query",
+        "flock",
+        "mkdir",
+        "sed",
+        "sort",
+        "stat",
+        "xargs",
+    ):
         found = shutil.which(name)
         assert found
         (programs / name).symlink_to(found)
