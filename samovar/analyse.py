@@ -51,19 +51,18 @@ def _start(command: list[str], environment: dict[str, str], errors: IO[str]) -> 
 
 def _follow(process: subprocess.Popen[str], errors: IO[str], emit: Emit) -> None:
     said: list[str] = []
-    try:
-        assert process.stdout
-        for line in process.stdout:
-            event = _event(line)
-            if event:
-                emit(event)
-            else:
-                said.append(line)
-        process.wait()
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
+    with process:
+        try:
+            assert process.stdout
+            for line in process.stdout:
+                event = _event(line)
+                if event:
+                    emit(event)
+                else:
+                    said.append(line)
+        except BaseException:
+            process.kill()
+            raise
     if process.returncode:
         errors.seek(0)
         words = ("".join(said) + errors.read()).strip()[-4000:]
