@@ -208,17 +208,18 @@ def _analyse(folder: Path) -> None:
 @guarded
 def report(c: Connection, campaign: str = "") -> None:
     """Set a campaign's PDF bundle; the exit code says whether its expectations hold."""
-    _report(CONTROLLER.campaign(campaign))
+    status = exit_status(_bundle(CONTROLLER.campaign(campaign)))
+    if status:
+        raise Exit(code=status)
 
 
-def _report(folder: Path) -> None:
+def _bundle(folder: Path) -> list[str]:
     with Show(Console()) as progress:
         pdf = make_bundle(folder, progress)
     verdicts = read_verdicts(folder)
     counts = {verdict: verdicts.count(verdict) for verdict in ("reproduced", "differs", "no data")}
     show([f"scorecard: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}", str(pdf)])
-    if exit_status(verdicts):
-        raise Exit(code=exit_status(verdicts))
+    return verdicts
 
 
 @task
@@ -227,7 +228,7 @@ def demo(c: Connection) -> None:
     """Start the lab, run experiments/demo.yaml, analyse it, set its PDF, stop the lab."""
     folder = _run("demo", "", "")
     _analyse(folder)
-    _report(folder)
+    _bundle(folder)
 
 
 namespace = Collection(list_all, plan, check, run, status, analyse, report, demo)

@@ -27,7 +27,8 @@ def analyse(campaign: Path, root: Path, emit: Emit) -> None:
         raise AnalysisError(f"{library}: the R package is not installed there; `make install` does it")
     trials = sum(1 for _ in (campaign / "trials").glob("*/manifest.json"))
     emit(Event("analysis-started", {"trials": trials}))
-    environment = {**os.environ, "R_LIBS": str(library)}
+    # R reads UTF-8 and sorts alike everywhere, whatever the caller's locale.
+    environment = {**os.environ, "R_LIBS": str(library), "LC_ALL": "C.UTF-8"}
     # A file, not a pipe: R may say more than a pipe holds while its other output is being read.
     with TemporaryFile("w+", errors="replace") as errors:
         process = _start(["Rscript", "--vanilla", str(script), str(campaign)], environment, errors)

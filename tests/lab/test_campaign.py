@@ -98,7 +98,8 @@ def test_the_samplers_meet_their_interval_and_see_the_queue_fill(plain: Checkout
     with gzip.open(traces / "rtr-queue.csv.gz", "rt") as file:
         names, *rows = [line.strip().split(",") for line in file]
     bottleneck = [dict(zip(names, row, strict=True)) for row in rows if row[names.index("handle")] == "10:"]
-    assert max(int(row["backlog_packets"]) for row in bottleneck) == 40
+    # A sampler that is held up on a busy machine may miss the few milliseconds in which the queue is quite full.
+    assert 38 <= max(int(row["backlog_packets"]) for row in bottleneck) <= 40
     assert int(bottleneck[-1]["drops"]) > 0
 
 
