@@ -28,7 +28,7 @@ class Finding:
 
     def __str__(self) -> str:
         """Say it in words."""
-        many = f" ({len(self.trials)} trials)" if self.trials else ""
+        many = f" ({len(self.trials)} trial{'s' * (len(self.trials) > 1)})" if self.trials else ""
         return f"{self.host}: {self.what}{many}; {self.remedy}"
 
 

@@ -15,6 +15,7 @@ from samovar.testbed import HostFacts
 from samovar.units import format_bytes
 
 MARKS: Mapping[str, str] = {"valid": "✓", "suspect": "?", "invalid": "✗", "": "·"}
+STANDINGS: Mapping[str, str] = {"in flight": "»", "failed": "✗", "interrupted": "✗"}
 
 
 def clock(seconds: float) -> str:
@@ -22,6 +23,11 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def counted(number: int, thing: str) -> str:
+    """Write a number of things: 1 trial, 2 trials."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -53,7 +59,7 @@ def plan_lines(plan: Plan, cost: Cost, blocked: Mapping[str, Sequence[str]]) -> 
 def cost_lines(cost: Cost) -> Iterator[str]:
     """Show what a plan costs."""
     yield (
-        f"{cost.trials} trials, {cost.hours:.2f} h (traffic {clock(cost.traffic_s)}, "
+        f"{counted(cost.trials, 'trial')}, {cost.hours:.2f} h (traffic {clock(cost.traffic_s)}, "
         f"beyond traffic {clock(cost.overhead_s)}), {cost.reboots} reboots"
     )
     here = format_bytes(cost.controller_bytes, 3)
@@ -90,7 +96,7 @@ def _trial_row(trial: Trial, state: CampaignState) -> tuple[str, str, str, str]:
     known = state.trials.get(trial.id)
     if known is None:
         return "·", trial.id, "open", ""
-    mark = MARKS.get(known.verdict, "·") if known.standing == "completed" else "✗"
+    mark = STANDINGS.get(known.standing) or MARKS.get(known.verdict, "·")
     beyond = f"{known.overhead_s:.1f} s beyond traffic" if known.overhead_s is not None else ""
     return mark, trial.id, known.standing, "; ".join(known.reasons) or beyond
 

@@ -178,8 +178,8 @@ def test_a_testbed_that_has_everything_gives_no_finding() -> None:
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({"cc_offered": ("cubic",)}, "src: no congestion control reno (1 trials); known there: cubic"),
-        ({"tools": {}}, "src: no program timeout (1 trials); known there: none"),
+        ({"cc_offered": ("cubic",)}, "src: no congestion control reno (1 trial); known there: cubic"),
+        ({"tools": {}}, "src: no program timeout (1 trial); known there: none"),
         ({"disk_free_bytes": 1000}, "src: the disk has 1KB free"),
     ],
 )
