@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from samovar.command.catalogue import Catalogue
+from samovar.command.recipe import BLOCKS
 from samovar.command.settings import Setting, settings_of, typed
 from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, Trial
 
@@ -100,12 +101,12 @@ class TrialScripts:
         return self._script(host, (*starts, "wait\n", *tells))
 
     def stop(self, host: str) -> str | None:
-        """End loggers and servers, wait until their files are whole, and print how each ended."""
+        """Let captures catch up, end what runs, wait until files are whole, tell how each ended."""
         names = [process.name for process in self.processes(host)]
         if not names:
             return None
         lines = [f"{verb} {name}\n" for verb in ("halt", "await_end", "tell") for name in names]
-        return self._script(host, lines)
+        return self._script(host, (*self._loggers(host, "drain"), *lines))
 
     def processes(self, host: str) -> tuple[Process, ...]:
         """List what the trial starts on a host."""
@@ -157,6 +158,8 @@ class TrialScripts:
     ) -> str:
         kind = "generator" if process.kind == "generator" else "logger"
         recipe = self.catalogue.recipe(kind, process.recipe, self._os(host))
+        if block not in recipe.blocks and block not in BLOCKS[recipe.kind]:
+            return ""  # an optional block that this recipe has no need of
         grace_s = 0.0 if block == "client" else STOP_GRACE_S
         addresses = sorted({a for f in self.resolved.flows for a in (f.from_address, f.to_address)})
         common = {

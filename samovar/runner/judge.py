@@ -75,11 +75,22 @@ def check_captures(host: str, names: Iterable[str], complaints: Mapping[str, lis
     for name in names:
         text = "\n".join(complaints.get(name, ()))
         for who in ("kernel", "interface"):
-            count = re.search(rf"(\d+) packets? dropped by {who}", text)
+            count = _closing_count(rf"dropped by {who}", text)
             if count is None and who == "interface":
                 continue  # not every libpcap counts these
-            observed = count[1] if count else "no count: the capture did not end by itself"
-            yield Check(f"packets dropped by {who} in capture {name}", host, "0", observed, observed == "0")
+            observed = "no count: the capture did not end by itself" if count is None else str(count)
+            yield Check(f"packets dropped by {who} in capture {name}", host, "0", observed, count == 0)
+        captured, dropped = _closing_count("captured", text), _closing_count("dropped by kernel", text)
+        received = _closing_count("received by filter", text)
+        if captured is not None and dropped is not None and received is not None:
+            unread = received - captured - dropped
+            yield Check(f"packets never read by capture {name}", host, "0", str(unread), unread <= 0)
+
+
+def _closing_count(what: str, text: str) -> int | None:
+    """Read the last count of its kind that tcpdump printed: on request it prints some before."""
+    counts = re.findall(rf"(\d+) packets? {what}", text)
+    return int(counts[-1]) if counts else None
 
 
 def check_duration(flows: Iterable[FlowPlan], seconds: float) -> Iterator[Check]:

@@ -30,10 +30,6 @@ from samovar.testbed import Completed
 Outcome = Literal["completed", "failed", "interrupted"]
 STEP_DEADLINE_S = 60.0
 COLLECT_DEADLINE_S = 900.0
-CAPTURE_DRAIN_S = 1.05
-"""tcpdump is handed a half-filled block of packets after a second at most (its pcap_set_timeout):
-ended earlier, it would lose the trial's last packets."""
-
 NOT_OVERHEAD = frozenset({"traffic"})
 
 
@@ -176,7 +172,6 @@ class TrialRun:
 
     def _stop(self) -> None:
         with self._phase("stop"):
-            time.sleep(max(0.0, self.seen.t_end_s + CAPTURE_DRAIN_S - time.time()))
             self._hear(self._on_hosts("stop", self.scripts.stop))
 
     def _collect(self) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from samovar.errors import LabError
 from samovar.events import silent
-from samovar.testbed import gather_facts
 from tests.lab.campaigns import Checkout, make_checkout
 
 HOSTS = ("src", "rtr", "dst")
@@ -103,11 +102,11 @@ def test_the_samplers_meet_their_interval_and_see_the_queue_fill(plain: Checkout
     assert int(bottleneck[-1]["drops"]) > 0
 
 
-def test_a_campaign_that_is_whole_is_not_run_again_but_begun_anew(plain: Checkout) -> None:
+def test_the_preflight_finds_nothing_missing_in_the_lab_and_changes_nothing(plain: Checkout) -> None:
     before = plain.campaign("plain")
     study = plain.controller.study("plain", "", "")
     with plain.controller.opened(study, silent) as sessions:
-        facts = sessions.map(gather_facts)
+        facts = plain.controller.facts(sessions, study.plan)
         assert plain.controller.examine(study, facts) == []
     assert plain.campaign("plain") == before
 

@@ -46,7 +46,8 @@ TELLS = """\
 exit bulk-client 0
 err src-eth1 tcpdump: listening on eth1
 exit src-eth1 0
-err src-eth1 10 packets captured
+err src-eth1 tcpdump: 9 packets captured, 12 packets received by filter, 0 packets dropped by kernel
+err src-eth1 12 packets captured
 err src-eth1 12 packets received by filter
 err src-eth1 {lost} packets dropped by kernel
 """
@@ -83,7 +84,7 @@ def test_a_host_that_was_not_restored_differs_in_the_keys_that_changed() -> None
 def test_codes_and_complaints_are_told_apart() -> None:
     codes, complaints = parse_tells(TELLS.format(lost=0))
     assert codes == {"bulk-client": "0", "src-eth1": "0"}
-    assert len(complaints["src-eth1"]) == 4
+    assert len(complaints["src-eth1"]) == 5
 
 
 @pytest.mark.parametrize(("lost", "verdict"), [(0, "valid"), (3, "invalid")])
@@ -91,6 +92,13 @@ def test_a_capture_that_lost_packets_makes_the_trial_invalid(lost: int, verdict:
     _, complaints = parse_tells(TELLS.format(lost=lost))
     checks = list(check_captures("src", ["src-eth1"], complaints))
     assert verdict_of(checks)[0] == verdict
+
+
+def test_packets_that_a_capture_left_unread_make_the_trial_invalid() -> None:
+    told = ["10548 packets captured", "11896 packets received by filter", "0 packets dropped by kernel"]
+    verdict, reasons = verdict_of(check_captures("src", ["src-eth1"], {"src-eth1": told}))
+    assert verdict == "invalid"
+    assert reasons == ("packets never read by capture src-eth1 at src: requested 0, observed 1348",)
 
 
 def test_a_capture_that_did_not_close_is_not_taken_for_one_without_losses() -> None:

@@ -1,3 +1,13 @@
+drained() { # NAME
+  read -r d_pid <"$1.pid"
+  pkill -USR1 -P "$d_pid" || return 0
+  sleep 0.05
+  d_told=
+  while IFS= read -r d_line; do case $d_line in *captured,*) d_told=$d_line ;; esac; done <"$1.err"
+  set -- $d_told
+  [ $# -ge 10 ] && [ $(($2 + ${10})) -ge "$5" ]
+}
+await 15 drained src-eth1 || echo "err "src-eth1" packets were left in the kernel's buffer"
 halt src-eth1
 halt src-tcp-info
 halt bulk-client
