@@ -12,7 +12,7 @@ fail() { printf '%s\n' "$*" >&2; exit 1; }
 launch() {
   l_name=$1 l_limit=$2 l_output=$3; shift 3
   case $l_output in
-    *.gz) ( run_bounded "$@" </dev/null 2>"$l_name.err" | gzip -1 >"$l_output"; read -r l_code <"$l_name.code"; echo "$l_code" >"$l_name.exit" ) >/dev/null 2>&1 & ;;
+    *.gz) ( run_bounded "$@" </dev/null 2>"$l_name.err" | nice -n -5 gzip -1 >"$l_output"; read -r l_code <"$l_name.code"; echo "$l_code" >"$l_name.exit" ) >/dev/null 2>&1 & ;;
     *) ( run_bounded "$@" </dev/null >"$l_output" 2>"$l_name.err"; read -r l_code <"$l_name.code"; echo "$l_code" >"$l_name.exit" ) >/dev/null 2>&1 & ;;
   esac
 }

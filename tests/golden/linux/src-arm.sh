@@ -1,4 +1,4 @@
-launch src-eth1 41 src-eth1.pcap.gz tcpdump -n -Z root -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -
+launch src-eth1 41 src-eth1.pcap.gz nice -n -5 tcpdump -n -Z root -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -
 launch src-tcp-info 41 src-tcp-info.csv python3 -IS -c 'import _signal as signal, _socket as socket, _struct as struct, posix, sys, time  # socket.py alone takes 0.1 s to load
 
 interval_ns, ready, addresses = int(float(sys.argv[1]) * 1e9), sys.argv[2], set(sys.argv[3:])
