@@ -139,6 +139,13 @@ def parse_number(text: str) -> float:
     return float(Decimal(text))
 
 
+def parse_switch(text: str) -> int:
+    """Read on or off, as 1 or 0; raises UnitError."""
+    if text not in ("on", "off"):
+        raise UnitError(f"'{text}' is no switch; expected on or off")
+    return int(text == "on")
+
+
 def parse_mtu(text: str) -> int:
     """Read an MTU such as 1500 or 1500B, in bytes from 68 (RFC 791) to 65535; raises UnitError."""
     return parse_count(text.removesuffix("B"), least=68, most=65535, what="MTU in bytes")

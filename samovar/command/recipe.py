@@ -13,7 +13,9 @@ from jinja2.exceptions import UndefinedError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from samovar.command.quote import plain_environment, shell_environment
+from samovar.definition import parse_parameter
 from samovar.errors import RecipeError
+from samovar.units import UnitError
 
 HEADER = re.compile(r"\A\{#---\n(?P<yaml>.*?)\n---#\}\n", re.DOTALL)
 Kind = Literal["setting", "aqm", "generator", "logger", "step"]
@@ -64,6 +66,11 @@ class Recipe:
 
     def __init__(self, kind: Kind, name: str, path: Path, header: Header, text: str) -> None:
         self.kind, self.name, self.path, self.header = kind, name, path, header
+        self.defaults = {
+            name: _default(path, name, known, known.default)
+            for name, known in header.parameters.items()
+            if known.default is not None
+        }
         self._quoted: Template = shell_environment().from_string(text)
         self._plain: Template = plain_environment().from_string(text)
 
@@ -73,7 +80,8 @@ class Recipe:
         return frozenset(self._quoted.blocks)
 
     def render(self, block: str, values: Mapping[str, object]) -> str:
-        """Render one block with its values, each quoted as a shell word.
+        """Render one block with its values, each quoted as a shell word; a header's default stands for what
+        is not given.
 
         Raises RecipeError when a value is missing or the block does not exist.
         """
@@ -83,7 +91,7 @@ class Recipe:
             )
         template = self._plain if block in NOT_SHELL else self._quoted
         try:
-            return "".join(template.blocks[block](template.new_context(dict(values))))
+            return "".join(template.blocks[block](template.new_context({**self.defaults, **values})))
         except UndefinedError as error:
             raise RecipeError(f"{self.path}: block {block}: {error.message}") from error
         except TemplateError as error:
@@ -120,3 +128,10 @@ def _header(path: Path, text: str) -> Header:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise RecipeError(f"{path}: header: {where}: {first['msg']}") from error
+
+
+def _default(path: Path, name: str, parameter: Parameter, text: str) -> object:
+    try:
+        return parse_parameter(parameter, text)
+    except UnitError as error:
+        raise RecipeError(f"{path}: header: parameters.{name}.default: {error}") from error

@@ -11,11 +11,15 @@ class ParameterInfo(Protocol):
 
     @property
     def type(self) -> str:
-        """The type's name: size, rate, duration, packets, share, integer, number or text."""
+        """The type's name: size, rate, duration, packets, share, integer, number, switch or text."""
 
     @property
     def unit(self) -> str | None:
         """The unit of the value that the recipe gets; None when it has none."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The texts that are accepted; none means any that is of the type."""
 
     @property
     def description(self) -> str:

@@ -16,6 +16,7 @@ _BY_TYPE: Mapping[str, Callable[[str], object]] = {
     "share": units.parse_share,
     "integer": lambda text: units.parse_count(text),
     "number": units.parse_number,
+    "switch": units.parse_switch,
 }
 # What samovar itself hands to recipes: not for an experiment to set.
 _GIVEN = frozenset(
@@ -25,10 +26,13 @@ _GIVEN_TO_AQM = frozenset({"buffer_packets", "buffer_bytes", "rate_bps"})
 
 
 def parse_parameter(info: ParameterInfo, text: str) -> object:
-    """Read a parameter's text as its type says (bytes, bit/s, seconds, fraction); other types stay text.
+    """Read a parameter's text as its type says (bytes, bit/s, seconds, fraction, 1 or 0); other types stay
+    text.
 
-    Raises UnitError.
+    Raises UnitError, also for a text that is none of the recipe's choices.
     """
+    if info.choices and text not in info.choices:
+        raise units.UnitError(f"'{text}' is none of its choices; expected one of {', '.join(info.choices)}")
     parse = _BY_TYPE.get(info.type)
     return parse(text) if parse else text
 
