@@ -81,8 +81,8 @@ y_start <- function(data) {
 
 # RTT of a flow that keeps its whole window in flight; none when the trials' paths differ.
 rwnd_theory <- function(campaign, trials, range_bytes) {
-  resolved <- lapply(campaign$manifests[trials$id], \(m) m$resolved)
-  paths <- unique(lapply(resolved, \(r) c(r$path[c("rate_bps", "rtt_s", "buffer_packets")], mtu = r$mtu_bytes)))
+  paths <- unique(lapply(campaign$manifests[trials$id],
+                         \(m) c(path_down(m)[c("rate_bps", "rtt_s", "buffer_packets")], mtu = m$resolved$mtu_bytes)))
   if (length(paths) != 1 || anyNA(match(c("rate_bps", "rtt_s", "buffer_packets"), names(unlist(paths[[1]]))))) return(NULL)
   p <- paths[[1]]
   rwnd_bytes <- exp(seq(log(range_bytes[1]), log(range_bytes[2]), length.out = 200))

@@ -21,9 +21,12 @@ fixed_words <- function(campaign, trials, but = character()) {
   paste(vapply(held, \(f) paste(f, trials[[f]][1]), ""), collapse = ", ")
 }
 
+# What the way that data takes through the bottleneck was set to, and the delay added both ways.
+path_down <- function(manifest) c(manifest$resolved$path$down, manifest$resolved$path["rtt_s"])
+
 # "40 Mbit/s, buffer 546 packets, idle RTT 2 ms", or nothing when the trials' paths differ.
 path_words <- function(campaign, trials) {
-  paths <- unique(lapply(campaign$manifests[trials$id], \(m) m$resolved$path[c("rate_bps", "rtt_s", "buffer_packets", "buffer_bytes")]))
+  paths <- unique(lapply(campaign$manifests[trials$id], \(m) path_down(m)[c("rate_bps", "rtt_s", "buffer_packets", "buffer_bytes")]))
   if (length(paths) != 1) return("")
   p <- paths[[1]]
   words <- c(
@@ -43,6 +46,6 @@ sentences <- function(...) {
 
 # Buffer that the trials were given, packets; NA when they differ or it was set in bytes or by nobody.
 set_buffer <- function(campaign, ids) {
-  set <- unique(unlist(lapply(campaign$manifests[ids], \(m) m$resolved$path$buffer_packets %||% NA_real_)))
+  set <- unique(unlist(lapply(campaign$manifests[ids], \(m) path_down(m)$buffer_packets %||% NA_real_)))
   if (length(set) == 1) as.double(set) else NA_real_
 }

@@ -65,7 +65,7 @@ rwnd_linearity <- function(campaign, metrics) {
 
 # Payload bytes in flight that just begin to queue, and that just fill the queue.
 window_limits <- function(manifest) {
-  path <- manifest$resolved$path
+  path <- path_down(manifest)
   mtu <- manifest$resolved$mtu_bytes
   payload <- (mtu - tcp_header_bytes) / mtu
   idle_bytes <- (path$rate_bps %||% NA) / 8 * (path$rtt_s %||% 0)

@@ -32,24 +32,42 @@ def settings_of(name: str, resolved: Resolved, catalogue: Catalogue) -> tuple[Se
 
 def _settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterator[Setting]:
     host = resolved.hosts[name]
-    yield Setting("offloads", {"interfaces": host.interfaces})
+    given = {recipe: _given(recipe, host, catalogue) for recipe in host.settings}
+    yield Setting("offloads", {"interfaces": host.interfaces, **given.pop("offloads", {})})
     if host.mtu_bytes is not None:
         yield Setting("mtu", {"interfaces": host.interfaces, "mtu_bytes": host.mtu_bytes})
     if host.txd is not None:
         yield Setting("txd", {"interfaces": host.interfaces, "txd": host.txd})
-    if any(name in (flow.from_host, flow.to_host) for flow in resolved.flows):
+    ends = any(name in (flow.from_host, flow.to_host) for flow in resolved.flows)
+    if ends or "tcp" in given:
+        yield Setting("tcp", given.pop("tcp", {}))
+    if ends:
         yield from _end_host(name, host, resolved)
+    for recipe, values in sorted(given.items()):
+        yield Setting(recipe, {"interfaces": host.interfaces, **values})
     if resolved.path is not None and resolved.path.router == name:
         yield Setting("bottleneck", bottleneck_values(resolved.path, host, resolved.mtu_bytes, catalogue))
 
 
+def _given(recipe: str, host: HostPlan, catalogue: Catalogue) -> Mapping[str, object]:
+    return typed(catalogue.recipe("setting", recipe, host.system), host.settings[recipe])
+
+
 def _end_host(name: str, host: HostPlan, resolved: Resolved) -> Iterator[Setting]:
-    yield Setting("tcp", {})
     if host.cc is not None:
         yield Setting("cc", {"algorithm": host.cc, "parameters": host.cc_parameters})
-    peers = sorted({flow.from_address for flow in resolved.flows if flow.to_host == name})
-    if host.rwnd_bytes is not None and peers:
-        yield Setting("rwnd", {"size_bytes": host.rwnd_bytes, "peers": tuple(peers)})
+    yield from _windows(name, host, resolved)
+
+
+def _windows(name: str, host: HostPlan, resolved: Resolved) -> Iterator[Setting]:
+    """Give each peer that sends to a host its window: the flow's own, or else the host's."""
+    peers: dict[int, set[str]] = {}
+    for flow in resolved.flows:
+        window_bytes = flow.rwnd_bytes if flow.rwnd_bytes is not None else host.rwnd_bytes
+        if flow.to_host == name and window_bytes is not None:
+            peers.setdefault(window_bytes, set()).add(flow.from_address)
+    for window_bytes, addresses in sorted(peers.items()):
+        yield Setting("rwnd", {"size_bytes": window_bytes, "peers": tuple(sorted(addresses))})
 
 
 def bottleneck_values(
@@ -57,19 +75,22 @@ def bottleneck_values(
 ) -> Mapping[str, object]:
     """Work out what the bottleneck recipe takes: bucket, queue discipline, delay in microseconds."""
     frame_bytes = (mtu_bytes or 1500) + ETHERNET_HEADER_BYTES
-    buffer = {"buffer_packets": path.buffer_packets, "buffer_bytes": path.buffer_bytes}
+    down = path.down
+    if down.rate_bps is None or down.aqm is None:
+        raise RecipeError("bottleneck: no rate from its `from` to its `to`; expected one")
+    buffer = {"buffer_packets": down.buffer_packets, "buffer_bytes": down.buffer_bytes}
     given = {key: value for key, value in buffer.items() if value is not None}
-    aqm = catalogue.recipe("aqm", path.aqm, host.os)
-    values = {**given, **typed(aqm, path.aqm_parameters)}
+    aqm = catalogue.recipe("aqm", down.aqm, host.system)
+    values = {**given, **typed(aqm, down.aqm_parameters)}
     return {
-        "from_interface": path.from_interface,
-        "to_interface": path.to_interface,
-        "rate_bps": path.rate_bps,
-        "rate_text": tc_rate(path.rate_bps),
+        "from_interface": path.up.interface,
+        "to_interface": down.interface,
+        "rate_bps": down.rate_bps,
+        "rate_text": tc_rate(down.rate_bps),
         # A timer may come so late before rate is lost; while a queue stands, the bucket is empty.
-        "burst_bytes": max(2 * frame_bytes, round(path.rate_bps / 8 * BURST_S)),
+        "burst_bytes": max(2 * frame_bytes, round(down.rate_bps / 8 * BURST_S)),
         "rtt_us": round(path.rtt_s * 1e6),
-        "loss_percent": path.loss * 100,
+        "loss_percent": down.loss * 100,
         "queue": aqm.render("qdisc", values).strip(),
         "queue_text": aqm.render("shown", values).strip(),
     }

@@ -63,7 +63,7 @@ def trace_bytes(resolved: Resolved) -> int:
 
 def _packets(resolved: Resolved) -> float:
     """Estimate the packets that pass, acknowledgements included, the path being full all the time."""
-    rate_bps = resolved.path.rate_bps if resolved.path else DEFAULT_RATE_BPS
+    rate_bps = (resolved.path and resolved.path.down.rate_bps) or DEFAULT_RATE_BPS
     packet_bits = (resolved.mtu_bytes or DEFAULT_MTU_BYTES) * 8
     return resolved.duration_s * rate_bps / packet_bits * (1 + ACKS_PER_PACKET)
 

@@ -26,25 +26,64 @@ class Value(BaseModel):
         return self.model_dump(mode="json", by_alias=True)
 
 
-class PathPlan(Value):
-    """What the bottleneck is set to for one trial."""
+class DirectionPlan(Value):
+    """One way through the bottleneck: it is shaped at the interface by which the packets leave the router.
 
-    router: str
-    from_interface: str
-    to_interface: str
-    rate_bps: int
-    rtt_s: float
-    loss: float
-    aqm: str
-    buffer_packets: int | None
-    buffer_bytes: int | None
+    Without a rate nothing queues there, and neither aqm nor buffer is set. Shares are of 0 to 1.
+    """
+
+    interface: str
+    rate_bps: int | None = None
+    delay_s: float = 0.0
+    jitter_s: float = 0.0
+    loss: float = 0.0
+    loss_burst_packets: float | None = None
+    reorder: float = 0.0
+    duplicate: float = 0.0
+    aqm: str | None = None
+    buffer_packets: int | None = None
+    buffer_bytes: int | None = None
     aqm_parameters: Mapping[str, str] = Field(default_factory=dict)
 
 
+class MatchPlan(Value):
+    """Packets that data goes by, and their answers the other way; None matches anything.
+
+    Subnets are texts such as 172.16.10.2/32, the port is the one that the flow's receiver listens on.
+    """
+
+    from_subnet: str | None = None
+    to_subnet: str | None = None
+    port: int | None = None
+
+
+class ClassPlan(Value):
+    """Packets with a delay and loss of their own, in place of the path's, before the same queue."""
+
+    match: tuple[MatchPlan, ...]
+    delay_down_s: float
+    delay_up_s: float
+    loss: float
+
+
+class PathPlan(Value):
+    """What the bottleneck is set to: `down` is the way from its `from` to its `to`, `up` the way back."""
+
+    router: str
+    rtt_s: float
+    down: DirectionPlan
+    up: DirectionPlan
+    classes: tuple[ClassPlan, ...] = ()
+
+
 class HostPlan(Value):
-    """What one host is set to; None leaves a setting as it is found."""
+    """What one host is set to; None leaves a setting as it is found.
+
+    `settings` holds what else is set: a setting recipe's name to its parameters as written.
+    """
 
     os: str
+    release: str | None = None
     role: str
     cc: str | None
     rwnd_bytes: int | None
@@ -52,12 +91,23 @@ class HostPlan(Value):
     txd: int | None
     interfaces: tuple[str, ...]
     cc_parameters: Mapping[str, str] = Field(default_factory=dict)
+    settings: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
+
+    @property
+    def system(self) -> str:
+        """Name the system as recipes are looked up for it: linux, freebsd-11."""
+        return f"{self.os}-{self.release.partition('.')[0]}" if self.release else self.os
 
 
 class FlowPlan(Value):
-    """One flow: data goes from `from_host` to `to_host`, which listens on the port."""
+    """One flow: data goes from `from_host` to `to_host`, which listens on the port.
+
+    It ends by one of duration, size and `until`, the label of the flow that it ends with. Flows that one
+    entry of the experiment makes have its label as their group.
+    """
 
     label: str
+    group: str = ""
     generator: str
     from_host: str = Field(alias="from")
     to_host: str = Field(alias="to")
@@ -67,7 +117,18 @@ class FlowPlan(Value):
     start_s: float
     duration_s: float | None
     size_bytes: int | None
+    until: str | None = None
+    cc: str | None = None
+    rwnd_bytes: int | None = None
+    dscp: int | None = None
     parameters: Mapping[str, str] = Field(default_factory=dict)
+
+
+class StopPlan(Value):
+    """When the traffic of a trial ends although flows would go on, which counts as completed."""
+
+    after_s: float | None = None
+    when: str | None = None
 
 
 class CapturePlan(Value):
@@ -99,6 +160,7 @@ class Resolved(Value):
     flows: tuple[FlowPlan, ...]
     captures: tuple[CapturePlan, ...]
     loggers: tuple[LoggerPlan, ...]
+    stop: StopPlan | None = None
 
 
 class Trial(Value):

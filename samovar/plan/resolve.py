@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from samovar.definition.experiment import Capture, Flow, Logger, NetworkPath, Part
 from samovar.definition.testbed import Testbed
 from samovar.errors import PlanError
-from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, PathPlan, Resolved
+from samovar.plan.model import CapturePlan, DirectionPlan, FlowPlan, HostPlan, LoggerPlan, PathPlan, Resolved
 from samovar.plan.places import Route, host_of, ports_of, route_of, watched_interface
 from samovar.plan.settings import Settings
 
@@ -42,18 +42,18 @@ def _path(path: NetworkPath | None, testbed: Testbed) -> PathPlan | None:
         raise PlanError(f"testbed {testbed.name}: {message}")
     if path.rate_bps is None or path.buffer is None:
         raise PlanError("path: has no rate or no buffer; expected both, as values or factors")
-    return PathPlan(
-        router=testbed.bottleneck.router,
-        from_interface=testbed.bottleneck.from_interface,
-        to_interface=testbed.bottleneck.to_interface,
+    down = DirectionPlan(
+        interface=testbed.bottleneck.to_interface,
         rate_bps=path.rate_bps,
-        rtt_s=path.rtt_s,
+        delay_s=path.rtt_s / 2,
         loss=path.loss,
         aqm=path.aqm,
         buffer_packets=path.buffer.packets,
         buffer_bytes=path.buffer.bytes,
         aqm_parameters=path.parameters,
     )
+    up = DirectionPlan(interface=testbed.bottleneck.from_interface, delay_s=path.rtt_s / 2)
+    return PathPlan(router=testbed.bottleneck.router, rtt_s=path.rtt_s, down=down, up=up)
 
 
 def _host(name: str, settings: Settings, testbed: Testbed, routes: Sequence[Route]) -> HostPlan:
@@ -84,6 +84,7 @@ def _flow(flow: Flow, route: Route, port: int, default_s: float | None) -> FlowP
         raise PlanError(f"flow {flow.label}: never ends; expected a size or a duration")
     return FlowPlan(
         label=flow.label,
+        group=flow.label,
         generator=flow.generator,
         from_host=route.from_host,
         to_host=route.to_host,
@@ -110,7 +111,7 @@ def _ends(
 
 def _transfer_s(flows: Sequence[FlowPlan], path: PathPlan | None, rwnd_bytes: int | None) -> float:
     """Return how long all transfers together take on the path, with a quarter to spare and 5 s to begin."""
-    rate_bps = float(path.rate_bps if path else SLOWEST_BPS)
+    rate_bps = float((path and path.down.rate_bps) or SLOWEST_BPS)
     if rwnd_bytes is not None:
         rtt_s = max(path.rtt_s if path else SHORTEST_RTT_S, SHORTEST_RTT_S)
         rate_bps = min(rate_bps, rwnd_bytes * 8 / rtt_s)

@@ -61,10 +61,11 @@ def _of_path(resolved: Resolved, mtu_bytes: int) -> Iterator[str]:
     path = resolved.path
     if path is None:
         return
-    buffer_bytes = path.buffer_bytes or (path.buffer_packets or 0) * mtu_bytes
-    if path.buffer_bytes is not None and path.buffer_bytes < mtu_bytes + 14:
-        yield f"buffer {format_bytes(path.buffer_bytes)} is below one frame of {mtu_bytes + 14} bytes"
-    full_rtt_s = path.rtt_s + buffer_bytes * 8 / path.rate_bps
+    queue = path.down
+    buffer_bytes = queue.buffer_bytes or (queue.buffer_packets or 0) * mtu_bytes
+    if queue.buffer_bytes is not None and queue.buffer_bytes < mtu_bytes + 14:
+        yield f"buffer {format_bytes(queue.buffer_bytes)} is below one frame of {mtu_bytes + 14} bytes"
+    full_rtt_s = path.rtt_s + (buffer_bytes * 8 / queue.rate_bps if queue.rate_bps else 0)
     for flow in resolved.flows:
         if flow.duration_s is not None and flow.duration_s < FEWEST_RTTS * full_rtt_s:
             rtts = f"{FEWEST_RTTS} RTTs at a full buffer ({format_duration(round(full_rtt_s, 3))} each)"

@@ -8,6 +8,14 @@ from collections.abc import Iterable
 from samovar.report.campaign import NOT_RUN, Campaign, Json, campaign_end_s, campaign_time_s, standing
 from samovar.report.words import count, duration, listed, moment, quantity
 
+# What a direction of the path is set to: how it is called, its key, its unit.
+DIRECTION_WORDS = (
+    ("rate", "rate_bps", "bps"),
+    ("jitter", "jitter_s", "s"),
+    ("loss", "loss", "share"),
+    ("reordering", "reorder", "share"),
+    ("duplication", "duplicate", "share"),
+)
 # The order in which verdicts and outcomes are told.
 STANDINGS = ("valid", "suspect", "invalid", "failed", "interrupted", NOT_RUN)
 
@@ -96,25 +104,34 @@ def path_words(trials: Iterable[Json]) -> list[str]:
             if words not in seen.setdefault(name, []):
                 seen[name].append(words)
     return [
-        f"{name} {listed(seen[name], 'or')}" if name != "aqm" else listed(seen[name], "or") for name in seen
+        listed(seen[name], "or") if name == "aqm" else f"{name} {listed(seen[name], 'or')}" for name in seen
     ]
 
 
 def path_settings(path: Json) -> list[tuple[str, str]]:
-    """Name the settings of one resolved path, each with its value in words."""
-    found: list[tuple[str, str]] = []
-    if path.get("rate_bps") is not None:
-        found.append(("rate", quantity(float(path["rate_bps"]), "bps")))
-    if path.get("rtt_s") is not None:
-        found.append(("RTT", quantity(float(path["rtt_s"]), "s")))
-    if path.get("loss"):
-        found.append(("loss", quantity(float(path["loss"]), "share")))
-    if path.get("buffer_packets") is not None:
-        found.append(("buffer", quantity(float(path["buffer_packets"]), "packets")))
-    elif path.get("buffer_bytes") is not None:
-        found.append(("buffer", quantity(float(path["buffer_bytes"]), "bytes")))
-    if path.get("aqm"):
-        found.append(("aqm", str(path["aqm"])))
+    """Name the settings of one resolved path, each with its value in words; the way up where it is shaped."""
+    down, up = path.get("down") or {}, path.get("up") or {}
+    rtt_s = path.get("rtt_s")
+    rtt = [("RTT", quantity(float(rtt_s), "s"))] if rtt_s is not None else []
+    there = direction_settings(down)
+    rates = sum(name == "rate" for name, _ in there)
+    back = [(f"{name} up", words) for name, words in direction_settings(up)]
+    return [*there[:rates], *rtt, *there[rates:], *back]
+
+
+def direction_settings(way: Json) -> list[tuple[str, str]]:
+    """Name the settings of one direction of a path, each with its value in words."""
+    found = [
+        (name, quantity(float(way[key]), unit))
+        for name, key, unit in DIRECTION_WORDS
+        if way.get(key) or (key == "rate_bps" and way.get(key) is not None)
+    ]
+    if way.get("buffer_packets") is not None:
+        found.append(("buffer", quantity(float(way["buffer_packets"]), "packets")))
+    elif way.get("buffer_bytes") is not None:
+        found.append(("buffer", quantity(float(way["buffer_bytes"]), "bytes")))
+    if way.get("aqm"):
+        found.append(("aqm", str(way["aqm"])))
     return found
 
 
@@ -165,6 +182,8 @@ def flow_words(flow: Json) -> str:
         parts.append(quantity(float(flow["size_bytes"]), "bytes"))
     elif flow.get("duration_s") is not None:
         parts.append(f"for {duration(float(flow['duration_s']))}")
+    elif flow.get("until"):
+        parts.append(f"until {flow['until']} ends")
     if flow.get("start_s"):
         parts.append(f"starting at {duration(float(flow['start_s']))}")
     return ", ".join(parts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from samovar.command import Catalogue, Recipe
 from samovar.command.scripts import TrialScripts
-from samovar.plan import Plan, Trial, estimate_cost
+from samovar.plan import DirectionPlan, Plan, Trial, estimate_cost
 from samovar.plan.cost import COMPRESSION
 from samovar.runner.judge import LINUX_NAME
 from samovar.testbed import HostFacts
@@ -67,7 +67,7 @@ def _add(needs: HostNeeds, trial: Trial, host: str, scripts: TrialScripts) -> No
 
 
 def _recipes(trial: Trial, host: str, scripts: TrialScripts) -> Iterator[Recipe]:
-    os, catalogue = trial.resolved.hosts[host].os, scripts.catalogue
+    os, catalogue = trial.resolved.hosts[host].system, scripts.catalogue
     yield catalogue.recipe("step", "prelude", os)
     yield catalogue.recipe("step", "sweep", os)
     for setting in scripts.settings(host):
@@ -80,10 +80,17 @@ def _qdiscs(trial: Trial, host: str, scripts: TrialScripts) -> Iterator[str]:
     path = trial.resolved.path
     if path is None or path.router != host:
         return
-    yield "tbf"
-    if path.rtt_s or path.loss:
+    ways, system = (path.down, path.up), trial.resolved.hosts[host].system
+    if any(way.rate_bps is not None for way in ways):
+        yield "tbf"
+    if path.classes or any(_impairs(way) for way in ways):
         yield "netem"
-    yield from scripts.catalogue.header("aqm", path.aqm, trial.resolved.hosts[host].os).modules
+    for aqm in dict.fromkeys(way.aqm for way in ways if way.aqm is not None):
+        yield from scripts.catalogue.header("aqm", aqm, system).modules
+
+
+def _impairs(way: DirectionPlan) -> bool:
+    return any((way.delay_s, way.loss, way.jitter_s, way.reorder, way.duplicate))
 
 
 def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozenset[str]]:

@@ -175,10 +175,12 @@ def make_plan(sample: Sample) -> Json:
 
 def make_trial(part: str, treatment: dict[str, str], replicate: int) -> Json:
     name = f"{part}-{'-'.join(treatment.values())}-r{replicate}-3f9a1c"
-    path = {
-        "router": "rtr", "from_interface": "eth1", "to_interface": "eth2", "rate_bps": 40_000_000, "rtt_s": 0.002,
-        "loss": 0.0, "aqm": "pfifo", "buffer_packets": 546, "buffer_bytes": None,
+    down = {
+        "interface": "eth2", "rate_bps": 40_000_000, "delay_s": 0.001, "loss": 0.0, "aqm": "pfifo",
+        "buffer_packets": 546, "buffer_bytes": None,
     }  # fmt: skip
+    up = {"interface": "eth1", "rate_bps": None, "delay_s": 0.001}
+    path = {"router": "rtr", "rtt_s": 0.002, "down": down, "up": up}
     flow = {
         "label": "bulk", "generator": "nuttcp", "from": "src", "to": "dst", "from_address": "172.16.10.2",
         "to_address": "172.16.11.2", "port": 5001, "start_s": 0.0, "duration_s": 15.0, "size_bytes": None,

@@ -199,7 +199,7 @@ def test_flows_without_a_port_get_the_next_that_is_free() -> None:
 def test_a_path_factor_stands_over_the_path() -> None:
     plan = planned(("mtu: [1500]", "path.buffer: [64KB, 10packets], path.aqm: [codel]"))
     seen = {
-        (path.aqm, path.buffer_packets, path.buffer_bytes, path.rate_bps)
+        (path.down.aqm, path.down.buffer_packets, path.down.buffer_bytes, path.down.rate_bps)
         for path in (trial.resolved.path for trial in plan.trials)
         if path is not None
     }

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from samovar.plan import CapturePlan, FlowPlan, HostPlan, LoggerPlan, PathPlan, Resolved, Trial
+from samovar.plan import (
+    CapturePlan,
+    DirectionPlan,
+    FlowPlan,
+    HostPlan,
+    LoggerPlan,
+    PathPlan,
+    Resolved,
+    Trial,
+)
 
 
 def host(
@@ -32,14 +41,11 @@ def flow(label: str = "bulk", generator: str = "iperf3", start_s: float = 0.0) -
 
 PATH = PathPlan(
     router="rtr",
-    from_interface="eth1",
-    to_interface="eth2",
-    rate_bps=12_000_000,
     rtt_s=0.02,
-    loss=0.001,
-    aqm="pfifo",
-    buffer_packets=137,
-    buffer_bytes=None,
+    down=DirectionPlan(
+        interface="eth2", rate_bps=12_000_000, delay_s=0.01, loss=0.001, aqm="pfifo", buffer_packets=137
+    ),
+    up=DirectionPlan(interface="eth1", delay_s=0.01),
 )
 
 RESOLVED = Resolved(

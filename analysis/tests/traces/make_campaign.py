@@ -195,9 +195,10 @@ def plan_trial(t):
     levels = t["treatment"]
     resolved = {
         "mtu_bytes": int(levels["mtu"]), "duration_s": float(t["duration_s"]),
-        "path": {"router": "rtr", "from_interface": "eth1", "to_interface": "eth2", "rate_bps": t["rate_bps"],
-                 "rtt_s": t["rtt_s"], "loss": 0.0, "aqm": "pfifo", "buffer_packets": t["buffer_packets"],
-                 "buffer_bytes": None},
+        "path": {"router": "rtr", "rtt_s": t["rtt_s"],
+                 "down": {"interface": "eth2", "rate_bps": t["rate_bps"], "delay_s": t["rtt_s"] / 2, "loss": 0.0,
+                          "aqm": "pfifo", "buffer_packets": t["buffer_packets"], "buffer_bytes": None},
+                 "up": {"interface": "eth1", "rate_bps": None, "delay_s": t["rtt_s"] / 2}},
         "hosts": {"src": {"os": "linux", "role": "sender", "cc": levels["cc"], "rwnd_bytes": None,
                           "mtu_bytes": int(levels["mtu"]), "txd": None, "interfaces": ["eth1"], "cc_parameters": {}},
                   "rtr": {"os": "linux", "role": "router", "cc": None, "rwnd_bytes": None,
