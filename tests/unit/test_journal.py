@@ -259,3 +259,16 @@ def test_every_event_is_on_disk_before_append_returns(file: Path, monkeypatch: p
         monkeypatch.setattr(os, "fsync", watched)
         journal.append(BEGUN.event, BEGUN.t_s, **BEGUN.values)
     assert synced == [len(BEGUN.line())]
+
+
+def test_what_the_testbed_cannot_run_is_known_until_it_is_asked_again() -> None:
+    why = {"blocked": [{"reasons": ["src: no congestion control bbr"], "trials": ["a", "b"]}]}
+    blocked = [BEGUN, Entry(2.0, "trials-blocked", why)]
+    assert fold(blocked).blocked == dict.fromkeys(("a", "b"), ("src: no congestion control bbr",))
+    assert fold([*blocked, Entry(3.0, "campaign-resumed", {})]).blocked == {}
+
+
+def test_a_campaign_is_clean_when_nothing_was_cut_off() -> None:
+    assert fold([BEGUN, STARTED, FINISHED]).clean
+    assert not fold([BEGUN, STARTED]).clean
+    assert not fold([BEGUN, read("a", "src", "x")]).clean

@@ -1,6 +1,6 @@
 """The journal of a campaign: what happened, one JSON object a line, on disk before the next step is taken.
 
-Written and read here; what it means for the trials is a pure function of the events, `fold`.
+What it means for the trials is a pure function of the events: see state.py.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from samovar.errors import CampaignError
 
@@ -170,132 +170,3 @@ def _entry(line: bytes) -> Entry | None:
         return Entry(float(record.pop("t_s")), str(record.pop("event")), record)
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
-
-
-Standing = Literal["in flight", "completed", "failed", "interrupted"]
-
-
-@dataclass(frozen=True)
-class TrialState:
-    """What the journal says of one trial.
-
-    `standing` is of the last attempt: in flight until it finished, which after a crash it never did.
-    `seconds` and `overhead_s` (the part of it that was not traffic) are None until then. `phases` are seconds
-    by phase.
-    """
-
-    id: str
-    attempts: int = 0
-    standing: Standing = "in flight"
-    verdict: str = ""
-    reasons: tuple[str, ...] = ()
-    t_start_s: float = 0.0
-    seconds: float | None = None
-    overhead_s: float | None = None
-    phases: Mapping[str, float] = field(default_factory=dict)
-    set_aside: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class StateRead:
-    """What a host was like before a trial changed it."""
-
-    id: str
-    host: str
-    state: Any
-
-
-@dataclass(frozen=True)
-class CampaignState:
-    """What the journal says of a campaign.
-
-    `unrestored` has, by host, what was read and not restored since, oldest first: restore the newest first,
-    so that the oldest, which no trial had touched, has the last word.
-    """
-
-    trials: Mapping[str, TrialState]
-    unrestored: Mapping[str, tuple[StateRead, ...]]
-    controllers: int = 0
-    last_event: str = ""
-    t_last_s: float = 0.0
-
-    def standing(self, standing: Standing) -> tuple[TrialState, ...]:
-        """Return the trials that stand so, in the order in which they were first started."""
-        return tuple(trial for trial in self.trials.values() if trial.standing == standing)
-
-
-def fold(entries: Iterable[Entry]) -> CampaignState:
-    """Derive a campaign's state from its events; unknown events change nothing.
-
-    Raises CampaignError for an event that lacks one of its values.
-    """
-    trials: dict[str, TrialState] = {}
-    unrestored: dict[str, tuple[StateRead, ...]] = {}
-    controllers, last = 0, Entry(0.0, "")
-    for number, last in enumerate(entries, 1):
-        try:
-            _fold_one(trials, unrestored, last)
-        except (KeyError, TypeError, ValueError) as error:
-            raise CampaignError(
-                f"journal, line {number}: {last.event}: value missing or wrong: {error}"
-            ) from error
-        controllers += last.event in ("campaign-started", "campaign-resumed")
-    return CampaignState(trials, unrestored, controllers, last.event, last.t_s)
-
-
-def _fold_one(
-    trials: dict[str, TrialState], unrestored: dict[str, tuple[StateRead, ...]], entry: Entry
-) -> None:
-    values = entry.values
-    if entry.event in _TRIAL_STEPS:
-        trial = trials.get(values["id"], TrialState(values["id"]))
-        trials[trial.id] = _TRIAL_STEPS[entry.event](trial, entry)
-    elif entry.event == "state-read":
-        read = StateRead(values["id"], values["host"], values["state"])
-        unrestored[read.host] = (*unrestored.get(read.host, ()), read)
-    elif entry.event == "state-restored":
-        reads = _before(unrestored.pop(values["host"], ()), values["id"])
-        unrestored.update({values["host"]: reads} if reads else {})
-
-
-def _before(reads: tuple[StateRead, ...], id_: str) -> tuple[StateRead, ...]:
-    """Return the reads that restoring a trial's leaves open: those that are older."""
-    ids = [read.id for read in reads]
-    return reads[: ids.index(id_)] if id_ in ids else reads
-
-
-def _started(trial: TrialState, entry: Entry) -> TrialState:
-    attempt = int(entry.values["attempt"])
-    return TrialState(trial.id, attempt, t_start_s=entry.t_s, set_aside=trial.set_aside)
-
-
-def _phase(trial: TrialState, entry: Entry) -> TrialState:
-    name, seconds = str(entry.values["phase"]), float(entry.values["seconds"])
-    return replace(trial, phases={**trial.phases, name: trial.phases.get(name, 0.0) + seconds})
-
-
-def _finished(trial: TrialState, entry: Entry) -> TrialState:
-    values = entry.values
-    if values["outcome"] not in ("completed", "failed", "interrupted"):
-        raise ValueError(f"outcome {values['outcome']!r}")
-    return replace(
-        trial,
-        standing=values["outcome"],
-        verdict=str(values.get("verdict", "")),
-        reasons=tuple(values.get("reasons", ())),
-        seconds=entry.t_s - trial.t_start_s,
-        overhead_s=values.get("overhead_s"),
-    )
-
-
-def _set_aside(trial: TrialState, entry: Entry) -> TrialState:
-    standing: Standing = "interrupted" if trial.standing == "in flight" else trial.standing
-    return replace(trial, standing=standing, set_aside=(*trial.set_aside, str(entry.values["folder"])))
-
-
-_TRIAL_STEPS: Mapping[str, Callable[[TrialState, Entry], TrialState]] = {
-    "trial-started": _started,
-    "phase": _phase,
-    "trial-finished": _finished,
-    "trial-set-aside": _set_aside,
-}

@@ -1,0 +1,16 @@
+"""The journal of a campaign: written event by event, and what the events mean for its trials."""
+
+from samovar.journal.file import NAME, Entry, Journal, read_journal
+from samovar.journal.state import STARTS, CampaignState, StateRead, TrialState, fold
+
+__all__ = [
+    "NAME",
+    "STARTS",
+    "CampaignState",
+    "Entry",
+    "Journal",
+    "StateRead",
+    "TrialState",
+    "fold",
+    "read_journal",
+]
