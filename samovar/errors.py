@@ -18,7 +18,7 @@ SamovarError
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class SamovarError(Exception):
@@ -27,12 +27,16 @@ class SamovarError(Exception):
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake at one place of one file (line and column count from 1; 0 when unknown)."""
+    """One mistake at one place of one file (line and column count from 1; 0 when unknown).
+
+    `text` is the line that it stands in, when that is known.
+    """
 
     file: str
     line: int
     column: int
     message: str
+    text: str = field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
         """Render as file:line:column: message, the form editors can jump to."""

@@ -89,7 +89,7 @@ def load_config(path: Path) -> Config:
     tree, mistakes = read_yaml(path)
     checked = validate(Config, tree)
     _raise([*mistakes, *checked.problems])
-    return _model(checked)
+    return _model(checked).with_source(tree)
 
 
 def apply_profile(experiment: Experiment, name: str | None) -> Experiment:
@@ -158,6 +158,8 @@ def _checked_testbed(path: Path, problems: list[Problem]) -> Checked[Testbed] | 
     if tree is None:
         return None
     checked = validate(Testbed, tree)
+    if checked.model is not None:
+        checked.model = checked.model.with_source(tree)
     check_testbed(checked, path)
     problems += checked.problems
     return checked

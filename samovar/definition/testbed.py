@@ -15,9 +15,11 @@ from ipaddress import (
 )
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PrivateAttr
 
 from samovar.definition.fields import Interface, Name, Port, Sentence, Size, Strict, Word, choice, scalar
+from samovar.definition.settings import Settings
+from samovar.definition.yamltext import Map
 from samovar.units import UnitError
 
 OSES = ("linux", "freebsd")
@@ -26,6 +28,7 @@ KERNELS = ("auto", "uml", "native")
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"  # RFC 1123, section 2.1
 _HOST_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
+_RELEASE = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){0,3}")
 
 
 def _address(text: str) -> IPv4Interface | IPv6Interface:
@@ -67,10 +70,17 @@ def _user(text: str) -> str:
     return text
 
 
+def _release(text: str) -> str:
+    if not _RELEASE.fullmatch(text):
+        raise UnitError(f"'{text}' is no release; expected a number such as 11 or 13.2")
+    return text
+
+
 Address = Annotated[IPv4Interface | IPv6Interface, BeforeValidator(scalar(_address))]
 Subnet = Annotated[IPv4Network | IPv6Network, BeforeValidator(scalar(_subnet))]
 ControlAddress = Annotated[str, BeforeValidator(scalar(_control_address))]
 User = Annotated[str, BeforeValidator(scalar(_user))]
+Release = Annotated[str, BeforeValidator(scalar(_release))]
 
 
 class Ssh(Strict):
@@ -113,14 +123,24 @@ class Link(Strict):
 
 
 class Host(Strict):
-    """One machine: `address` is on the control network, its interfaces on the testbed's."""
+    """One machine: `address` is on the control network, its interfaces on the testbed's.
+
+    The release of its system chooses recipes made for that one; without it, the system's own serve.
+    """
 
     os: Annotated[Literal["linux", "freebsd"], choice("os", *OSES)]
+    release: Release | None = None
     role: Annotated[Literal["sender", "receiver", "router", "observer"], choice("role", *ROLES)]
     address: ControlAddress
     interfaces: Mapping[Interface, NetworkInterface] = Field(default_factory=dict)
     ssh: HostSsh = HostSsh()
+    settings: Settings = Field(default_factory=dict)
     description: Sentence = ""
+
+    @property
+    def system(self) -> str:
+        """The system as the catalogue of recipes knows it: linux, or freebsd-11 of release 11.4."""
+        return f"{self.os}-{self.release.partition('.')[0]}" if self.release else self.os
 
 
 class Bottleneck(Strict):
@@ -143,6 +163,20 @@ class Testbed(Strict):
     hosts: Mapping[Name, Host] = Field(min_length=1)
     links: Mapping[Name, Link] = Field(default_factory=dict)
     bottleneck: Bottleneck | None = None
+    settings: Settings = Field(default_factory=dict)
+
+    _written: Map | None = PrivateAttr(None)
+
+    @property
+    def written(self) -> Map | None:
+        """Return the file's own tree with its places: origins of settings start from it."""
+        return self._written
+
+    def with_source(self, tree: Map) -> Testbed:
+        """Return this testbed remembering the tree it was read from."""
+        copy = self.model_copy()
+        copy._written = tree
+        return copy
 
     def host_of(self, name: str) -> str | None:
         """Return the host that a host's or role's name means; sender2 is the second sender of the file."""

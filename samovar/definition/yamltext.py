@@ -6,7 +6,7 @@ Nothing is typed here, so YAML 1.1's surprises (no, 010, 10:20, 1e6) never happe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -21,15 +21,20 @@ PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in a file; line and column count from 1."""
+    """A place in a file; line and column count from 1, and `text` is the whole line."""
 
     file: str
     line: int
     column: int
+    text: str = field(default="", compare=False, repr=False)
 
     def problem(self, message: str) -> Problem:
         """Return the mistake that stands here."""
-        return Problem(self.file, self.line, self.column, message)
+        return Problem(self.file, self.line, self.column, message, self.text)
+
+    def __str__(self) -> str:
+        """Render as file:line:column; a place on the command line is the option itself."""
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
 class Text(str):
@@ -47,12 +52,13 @@ class Seq(list["Node"]):
 
 
 class Map(dict[str, "Node"]):
-    """A mapping with its place and the places of its keys."""
+    """A mapping with its place, the places of its keys, and what other layers said that it hides."""
 
     def __init__(self, mark: Mark) -> None:
         super().__init__()
         self.mark = mark
         self.key_marks: dict[str, Mark] = {}
+        self.hidden: dict[str, tuple[Node, ...]] = {}
 
     def put(self, key: str, value: Node, key_mark: Mark) -> None:
         """Set one entry and the place of its key."""
@@ -64,6 +70,7 @@ class Map(dict[str, "Node"]):
         copy = Map(self.mark)
         copy.update(self)
         copy.key_marks.update(self.key_marks)
+        copy.hidden.update(self.hidden)
         return copy
 
 
