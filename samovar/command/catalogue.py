@@ -1,4 +1,4 @@
-"""All recipes of a templates folder, found by operating system, kind and name."""
+"""All recipes of a templates folder, found by system, kind and name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAMILY: Mapping[str, tuple[str, ...]] = {
     "linux": ("linux", "posix", "common"),
     "freebsd": ("freebsd", "posix", "common"),
 }
-"""Where recipes of an operating system are looked for, most specific first."""
+"""Where recipes of an operating system are looked for, most specific first, after those of its releases."""
 
 SUFFIX = ".sh.j2"
 
@@ -27,9 +27,25 @@ class Catalogue:
         self.folder = folder
         self._find = cache(self._read)
 
+    def places(self, os: str) -> tuple[str, ...]:
+        """Name the folders that serve a system, such as linux or freebsd-11, most specific first.
+
+        `freebsd-11` holds what release 11 and older ones need; of several the nearest comes first.
+        """
+        name, _, release = os.partition("-")
+        family = FAMILY.get(name, ())
+        if not release.isdecimal() or not family:
+            return () if release else family
+        return (*self._releases(name, int(release)), *family)
+
+    def _releases(self, name: str, release: int) -> tuple[str, ...]:
+        found = (path.name.removeprefix(f"{name}-") for path in self.folder.glob(f"{name}-*"))
+        serving = sorted(int(text) for text in found if text.isdecimal() and int(text) >= release)
+        return tuple(f"{name}-{number}" for number in serving)
+
     def names(self, kind: str, os: str) -> frozenset[str]:
-        """Name every recipe of a kind that serves an operating system."""
-        folders = (self.folder / family / kind for family in FAMILY.get(os, ()))
+        """Name every recipe of a kind that serves a system."""
+        folders = (self.folder / place / kind for place in self.places(os))
         return frozenset(
             path.name.removesuffix(SUFFIX) for folder in folders for path in folder.glob(f"*{SUFFIX}")
         )
@@ -57,8 +73,8 @@ class Catalogue:
             raise RecipeError(f"no recipe kind {kind!r}; known: {', '.join(BLOCKS)}")
         known = self.names(kind, os)
         if name in known:
-            for family in FAMILY[os]:
-                path = self.folder / family / kind / (name + SUFFIX)
+            for place in self.places(os):
+                path = self.folder / place / kind / (name + SUFFIX)
                 if path.is_file():
                     return read_recipe(cast(Kind, kind), name, path)
         near = get_close_matches(name, sorted(known), n=1)
