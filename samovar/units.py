@@ -13,7 +13,7 @@ from decimal import Context, Decimal
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?"
 _QUANTITY = re.compile(rf"(?P<number>{_NUMBER})(?P<space> *)(?P<unit>[A-Za-z%µ/]*)")
 _SIGNED = re.compile(r"[+-]\s*[0-9.]")
-_LARGEST = 10**18
+LARGEST = 10**18
 _EXACT = Context(prec=80)  # every product of a number above and a scale below fits
 
 
@@ -21,7 +21,7 @@ class UnitError(ValueError):
     """A text that is not the quantity it should be; the message says what was expected."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kind:
     """A kind of quantity: its name, an example, its units and the spellings people use for them."""
 
@@ -87,6 +87,22 @@ PACKETS = Kind(
 )
 SHARE = Kind("share", "2%", {"%": 1}, {"percent": "%", "pct": "%"})
 
+KINDS = (SIZE, RATE, DURATION, PACKETS, SHARE)
+
+
+def split_quantity(text: str) -> tuple[Decimal, str, Kind | None] | None:
+    """Return number, unit as it is written and the kind of quantity; a bare number has none of the latter.
+
+    None when the text is no quantity with a unit that is known.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match["space"]:
+        return None
+    if not match["unit"]:
+        return Decimal(match["number"]), "", None
+    kind = next((kind for kind in KINDS if kind.unit(match["unit"])), None)
+    return (Decimal(match["number"]), match["unit"], kind) if kind else None
+
 
 def parse_size(text: str, *, allow_zero: bool = False) -> int:
     """Read a size such as 50KB, in bytes; raises UnitError."""
@@ -121,9 +137,9 @@ def parse_share(text: str) -> float:
     return float(value / 100)
 
 
-def parse_count(text: str, *, least: int = 0, most: int = _LARGEST, what: str = "whole number") -> int:
+def parse_count(text: str, *, least: int = 0, most: int = LARGEST, what: str = "whole number") -> int:
     """Read a bare whole number from least to most; raises UnitError."""
-    bounds = f"from {least}" + (f" to {most}" if most != _LARGEST else " up")
+    bounds = f"from {least}" + (f" to {most}" if most != LARGEST else " up")
     if not re.fullmatch(r"-?[0-9]{1,18}", text):
         raise UnitError(f"'{text}' is no {what}; expected digits only, {bounds}")
     value = int(text)
@@ -137,6 +153,16 @@ def parse_number(text: str) -> float:
     if not re.fullmatch(rf"-?{_NUMBER}", text):
         raise UnitError(f"'{text}' is no number; expected digits such as 546 or 0.98, without a unit")
     return float(Decimal(text))
+
+
+def parse_frequency(text: str) -> float:
+    """Read how often something happens, such as 2/s or 30/min, per second; raises UnitError."""
+    match = re.fullmatch(rf"({_NUMBER})/(s|min|h)", text)
+    if match is None or not Decimal(match[1]):
+        raise UnitError(
+            f"'{text}' is no frequency; expected one above zero such as 2/s (units: /s, /min, /h)"
+        )
+    return float(Decimal(match[1]) / {"s": 1, "min": 60, "h": 3600}[match[2]])
 
 
 def parse_switch(text: str) -> int:
@@ -190,7 +216,7 @@ def _whole(text: str, kind: Kind, what: str, allow_zero: bool) -> int:
     if value != value.to_integral_value():
         expected = f"expected one such as {kind.example}"
         raise UnitError(f"{kind.name} '{text}' is no whole number of {what}; {expected}")
-    if value > _LARGEST:
+    if value > LARGEST:
         raise UnitError(f"{kind.name} '{text}' is beyond any testbed; expected one such as {kind.example}")
     return int(value)
 

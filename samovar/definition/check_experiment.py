@@ -48,7 +48,7 @@ def _check_factors(context: Context, name: str, part: Part) -> None:
         if parser_of(factor, part) is None:
             report(where, _unknown_factor(context, factor, part), key=True)
             continue
-        if not levels:
+        if not levels.levels:
             report(where, f"factor '{factor}' has no levels; expected at least one")
         _check_levels(context, where, factor, part)
     own = [flow for flow in part.traffic if flow.size_bytes is None and flow.duration_s is None]
@@ -60,14 +60,14 @@ def _check_factors(context: Context, name: str, part: Part) -> None:
 def _check_levels(context: Context, where: Loc, factor: str, part: Part) -> None:
     parse = parser_of(factor, part)
     seen: dict[object, str] = {}
-    for index, level in enumerate(part.factors[factor]):
+    for index, level in enumerate(part.factors[factor].labels):
         try:
             value = parse(level) if parse else level
         except UnitError as error:
             context.checked.report((*where, index), f"{factor}: {error}")
             continue
         first = seen.setdefault(value, level)
-        if index and (first != level or level in part.factors[factor][:index]):
+        if index and (first != level or level in part.factors[factor].labels[:index]):
             same = "stands here again" if first == level else f"is the same as '{first}'"
             context.checked.report((*where, index), f"{factor}: level '{level}' {same}; expected it once")
 
@@ -116,7 +116,7 @@ def _check_treatment(context: Context, where: Loc, parts: list[Part], wanted: st
         factors = {factor for part in parts for factor in part.factors}
         context.checked.report(where, unknown("factor", factor, factors), key=True)
         return
-    known = {level for levels in having for level in levels}
+    known = {level for levels in having for level in levels.labels}
     for level in [wanted] if isinstance(wanted, str) else wanted:
         if known and level not in known:
             context.checked.report(where, unknown(f"level of {factor}", level, known))

@@ -134,8 +134,10 @@ def _check_path_recipes(context: Context, where: Loc, part: Part) -> None:
     os = context.router_os()
     if os is None:
         return
-    written = part.path.aqm if part.path else "pfifo"
-    levels = part.factors.get("path.aqm")
+    aqm = part.path.aqm if part.path else "pfifo"
+    written = aqm if isinstance(aqm, str) else aqm.down or "pfifo"
+    factor = part.factors.get("path.aqm")
+    levels = factor.labels if factor else None
     for index, name in enumerate(levels or (written,)):
         if name not in context.catalogue.names("aqm", os):
             at = (*where, "factors", "path.aqm", index) if levels else (*where, "path", "aqm")
@@ -188,7 +190,7 @@ def _check_parameter_levels(context: Context, where: Loc, part: Part) -> None:
             message = unknown(f"parameter of {owner}", parameter, known)
             context.checked.report((*where, "factors", factor), message, key=True)
             continue
-        for index, level in enumerate(levels):
+        for index, level in enumerate(levels.labels):
             message_or_none = refusal(parameter, level, known, ())
             if message_or_none:
                 context.checked.report((*where, "factors", factor, index), message_or_none)
@@ -202,4 +204,4 @@ def _plain_factors(part: Part) -> set[str]:
 
 
 def _alternatives(part: Part, factor: str, written: str) -> tuple[str, ...]:
-    return part.factors.get(factor, (written,))
+    return part.factors[factor].labels if factor in part.factors else (written,)

@@ -34,7 +34,7 @@ class Context:
         """Yield what stands before the dot and the parameters it takes, for all recipes that a part names."""
         router = self.router_os()
         if part.path is not None and router:
-            yield "path", settable(self.catalogue, "aqm", part.path.aqm, router)
+            yield "path", settable(self.catalogue, "aqm", str(part.path.aqm), router)
         for flow in part.traffic:
             os = self.host_os(flow.from_end)
             if os:

@@ -7,133 +7,103 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
 
+from samovar.definition.factor_levels import Excluded, Factors, Included, Levels, Setting
+from samovar.definition.factor_levels import Factor as Factor
+from samovar.definition.factor_levels import Level as Level
+from samovar.definition.factor_levels import SettingValue as SettingValue
 from samovar.definition.fields import (
-    BufferField,
     Duration,
-    DurationOrZero,
     Free,
     Interface,
     Name,
     Number,
-    Port,
     Positive,
-    Rate,
     Seed,
     Sentence,
-    Share,
-    Size,
     Snaplen,
     Strict,
+    TimeOrFormula,
     Within,
     Word,
     choice,
 )
+from samovar.definition.flows import Arrivals as Arrivals
+from samovar.definition.flows import Flow as Flow
+from samovar.definition.flows import Stop as Stop
+from samovar.definition.flows import Uniform as Uniform
 from samovar.definition.metrics import METRICS
 from samovar.definition.nearest import unknown
+from samovar.definition.network_path import NetworkPath as NetworkPath
+from samovar.definition.network_path import PathClass as PathClass
+from samovar.definition.values import Directional as Directional
+from samovar.definition.values import PerHost as PerHost
+from samovar.definition.with_parameters import WithParameters as WithParameters
+from samovar.definition.with_parameters import own_keys as own_keys
 from samovar.definition.yamltext import Map, plain
 
 ORDERS = ("sequential", "shuffled", "blocked")
 
 
-class WithParameters(Strict):
-    """A model whose other keys are parameters of the recipe it names."""
-
-    parameters: Mapping[str, Word] = Field(default_factory=dict)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _gather(cls, data: object) -> object:
-        if not isinstance(data, dict):
-            return data
-        known = own_keys(cls)
-        gathered: dict[str, object] = {key: value for key, value in data.items() if key in known}
-        return gathered | {"parameters": {key: value for key, value in data.items() if key not in known}}
-
-
-def own_keys(model: type[Strict]) -> frozenset[str]:
-    """Return the keys that a model has in the file, without the parameters of recipes."""
-    keys = (field.alias or name for name, field in model.model_fields.items())
-    return frozenset(key for key in keys if key != "parameters")
-
-
-class NetworkPath(WithParameters):
-    """What the bottleneck is set to; None where a factor must say it."""
-
-    rate_bps: Rate | None = Field(None, alias="rate")
-    rtt_s: DurationOrZero = Field(0.0, alias="rtt")
-    loss: Share = 0.0
-    aqm: Name = "pfifo"
-    buffer: BufferField | None = None
-
-
-class Flow(WithParameters):
-    """One flow of data from one host to another."""
-
-    label: Name = Field(alias="flow")
-    generator: Name
-    from_end: Name = Field(alias="from")
-    to_end: Name = Field(alias="to")
-    start_s: DurationOrZero = Field(0.0, alias="start")
-    port: Port | None = None
-    size_bytes: Size | None = Field(None, alias="size")
-    duration_s: Duration | None = Field(None, alias="duration")
-
-    @model_validator(mode="after")
-    def _ends_once(self) -> Flow:
-        if self.size_bytes is not None and self.duration_s is not None:
-            raise ValueError(f"flow '{self.label}' has a size and a duration; expected one of them")
-        return self
-
-
 class Capture(Strict):
     """One packet capture; without an interface, the one that faces the traffic."""
 
-    at: Name
-    interface: Interface | None = None
-    snaplen_bytes: Snaplen = Field(96, alias="snaplen")
+    at: Name = Field(description="Host or role that captures.")
+    interface: Interface | None = Field(
+        None, description="Interface to capture at; else the one that faces traffic."
+    )
+    snaplen_bytes: Snaplen = Field(
+        96, alias="snaplen", description="Bytes kept of every packet, 64 to 262144."
+    )
 
 
 class Logger(WithParameters):
     """One logger at one host."""
 
-    logger: Name
-    at: Name
-    interface: Interface | None = None
-    interval_s: Duration = Field(0.01, alias="interval")
+    logger: Name = Field(description="Recipe of the logger; keys that no logger has are its parameters.")
+    at: Name = Field(description="Host or role that logs.")
+    interface: Interface | None = Field(
+        None, description="Interface to watch; else the one that faces traffic."
+    )
+    interval_s: Duration = Field(0.01, alias="interval", description="Time between samples, such as 10ms.")
 
 
 class Order(Strict):
     """How the trials of a part are put in time."""
 
-    kind: Annotated[Literal["sequential", "shuffled", "blocked"], choice("order", *ORDERS)] = "blocked"
-    seed: Seed = 1
-
-
-Factors = Mapping[Word, tuple[Word, ...]]
+    kind: Annotated[Literal["sequential", "shuffled", "blocked"], choice("order", *ORDERS)] = Field(
+        "blocked",
+        description="sequential: as written; shuffled: at random; blocked: at random within blocks that hold every "
+        "treatment once.",
+    )
+    seed: Seed = Field(1, description="Seed of every random choice; the same seed gives the same plan.")
 
 
 class Part(Strict):
     """One matrix of the experiment with everything it inherits filled in."""
 
-    title: Sentence = ""
-    factors: Factors = Field(default_factory=dict)
-    replicates: Positive = 1
-    duration_s: Duration | None = Field(None, alias="duration")
-    path: NetworkPath | None = None
-    traffic: tuple[Flow, ...]
-    captures: tuple[Capture, ...] = ()
-    loggers: tuple[Logger, ...] = ()
-
-
-def _levels(value: object) -> str | tuple[str, ...]:
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, list) and value and all(isinstance(level, str) for level in value):
-        return tuple(str(level) for level in value)
-    raise ValueError("expected a level or a list of levels, such as cdg or [newreno, cubic]")
-
-
-Levels = Annotated[str | tuple[str, ...], PlainValidator(_levels)]
+    title: Sentence = Field("", description="Title of the part in tables and figures.")
+    factors: Factors = Field(
+        default_factory=dict, description="What varies: every combination of levels is run."
+    )
+    exclude: tuple[Excluded, ...] = Field(
+        (), description="Treatments to leave out: all that have the given levels, {factor: level or list}."
+    )
+    include: tuple[Included, ...] = Field(
+        (), description="Treatments to add: one level for every factor, new ones among them."
+    )
+    replicates: Positive = Field(1, description="How often every treatment is run.")
+    settings: Mapping[Word, Setting] = Field(
+        default_factory=dict,
+        description="What hosts are set to: cc, rwnd, mtu, txd or RECIPE.PARAMETER; one value, or one per host.",
+    )
+    duration_s: TimeOrFormula | None = Field(
+        None, alias="duration", description="How long flows last that have no end of their own, such as 90s."
+    )
+    path: NetworkPath | None = Field(None, description="What the bottleneck is set to.")
+    traffic: tuple[Flow, ...] = Field(description="The flows of every trial.")
+    stop: Stop | None = Field(None, description="When the traffic of a trial ends.")
+    captures: tuple[Capture, ...] = Field((), description="Packet captures.")
+    loggers: tuple[Logger, ...] = Field((), description="Recorders that run beside the traffic.")
 
 
 def _metric(value: object) -> str:
@@ -145,17 +115,23 @@ def _metric(value: object) -> str:
 class Expect(Strict):
     """One line of the scorecard: what a metric should be, in the metric's own unit."""
 
-    say: Sentence
-    metric: Annotated[str, PlainValidator(_metric)]
-    part: Name | None = None
-    where: Mapping[Word, Levels] = Field(default_factory=dict)
-    relative_to: Mapping[Word, Word] | None = None
-    equals: Number | None = None
-    within: Within | None = None
-    below: Number | None = None
-    above: Number | None = None
-    between: tuple[Number, Number] | None = None
-    source: Sentence | None = None
+    say: Sentence = Field(description="What is expected, in words.")
+    metric: Annotated[str, PlainValidator(_metric, json_schema_input_type=str)] = Field(
+        description="The metric that is compared; its unit is that of the bounds."
+    )
+    part: Name | None = Field(None, description="Part whose trials are taken; else all.")
+    where: Mapping[Word, Levels] = Field(
+        default_factory=dict, description="Levels whose trials are taken, {factor: level or list}."
+    )
+    relative_to: Mapping[Word, Word] | None = Field(
+        None, description="Levels of other trials to divide by, so that the bounds are ratios."
+    )
+    equals: Number | None = Field(None, description="The value that is expected.")
+    within: Within | None = Field(None, description="How far from equals it may be, such as 2% or 5.")
+    below: Number | None = Field(None, description="What it must be below.")
+    above: Number | None = Field(None, description="What it must be above.")
+    between: tuple[Number, Number] | None = Field(None, description="The least and the most that it may be.")
+    source: Sentence | None = Field(None, description="Where the expectation comes from.")
 
     @model_validator(mode="after")
     def _asks_something(self) -> Expect:
@@ -177,39 +153,65 @@ def _named(kind: str) -> BeforeValidator:
     return BeforeValidator(entry)
 
 
+def _of_part(field: str) -> str | None:
+    return Part.model_fields[field].description
+
+
 class Experiment(Strict):
     """One experiment file; `parts` holds every matrix complete, top-level values filled in."""
 
-    name: Name = Field(alias="experiment")
-    title: Sentence = ""
-    source: Sentence = ""
-    description: Sentence = ""
-    testbed: Name
-    order: Order = Order()
-    parts: Mapping[Name, Part] = Field(min_length=1)
-    figures: tuple[Annotated[Mapping[str, Any], _named("figure")], ...] = ()
-    tables: tuple[Annotated[Mapping[str, Any], _named("table")], ...] = ()
-    expect: tuple[Expect, ...] = ()
-    profiles: Mapping[Name, Free] = Field(default_factory=dict)
+    name: Name = Field(alias="experiment", description="Name of the experiment, the same as the file's.")
+    title: Sentence = Field("", description="Title of the report.")
+    source: Sentence = Field("", description="What the study repeats or follows.")
+    description: Sentence = Field("", description="What is studied, in a paragraph.")
+    testbed: Name = Field(description="Testbed that it runs on, a file in hosts/.")
+    order: Order = Field(Order(), description="How trials are put in time.")
+    parts: Mapping[Name, Part] = Field(
+        min_length=1, description="Matrices with values of their own over those at the top level."
+    )
+    figures: tuple[Annotated[Mapping[str, Any], _named("figure")], ...] = Field(
+        (), description="Figures of the report: names, or mappings with their options."
+    )
+    tables: tuple[Annotated[Mapping[str, Any], _named("table")], ...] = Field(
+        (), description="Tables of the report: names, or mappings with their options."
+    )
+    expect: tuple[Expect, ...] = Field((), description="Lines of the scorecard.")
+    profiles: Mapping[Name, Free] = Field(
+        default_factory=dict, description="Named changes, such as a quick run, that lie over the experiment."
+    )
 
     # What the parts inherit: filled into them before this model sees it, kept to be checked where it stands.
-    factors: Factors = Field(default_factory=dict, exclude=True)
-    replicates: Positive = Field(1, exclude=True)
-    duration_s: Duration | None = Field(None, alias="duration", exclude=True)
-    path: NetworkPath | None = Field(None, exclude=True)
-    traffic: tuple[Flow, ...] = Field((), exclude=True)
-    captures: tuple[Capture, ...] = Field((), exclude=True)
-    loggers: tuple[Logger, ...] = Field((), exclude=True)
+    factors: Factors = Field(default_factory=dict, exclude=True, description=_of_part("factors"))
+    exclude: tuple[Excluded, ...] = Field((), exclude=True, description=_of_part("exclude"))
+    include: tuple[Included, ...] = Field((), exclude=True, description=_of_part("include"))
+    replicates: Positive = Field(1, exclude=True, description=_of_part("replicates"))
+    settings: Mapping[Word, Setting] = Field(
+        default_factory=dict, exclude=True, description=_of_part("settings")
+    )
+    duration_s: TimeOrFormula | None = Field(
+        None, alias="duration", exclude=True, description=_of_part("duration_s")
+    )
+    path: NetworkPath | None = Field(None, exclude=True, description=_of_part("path"))
+    traffic: tuple[Flow, ...] = Field((), exclude=True, description=_of_part("traffic"))
+    stop: Stop | None = Field(None, exclude=True, description=_of_part("stop"))
+    captures: tuple[Capture, ...] = Field((), exclude=True, description=_of_part("captures"))
+    loggers: tuple[Logger, ...] = Field((), exclude=True, description=_of_part("loggers"))
 
     _written: Map | None = PrivateAttr(None)
+    _complete: Map | None = PrivateAttr(None)
 
     @property
     def written(self) -> Map | None:
-        """Return the file's own tree with its places: profiles and explanations start from it."""
+        """Return the file's tree with its places, bases and fragments laid under it: profiles start from it."""
         return self._written
 
-    def with_source(self, tree: Map) -> Experiment:
-        """Return this experiment remembering the tree it was read from."""
+    @property
+    def complete(self) -> Map | None:
+        """Return the tree that this was read from, profile and overrides laid over it, every part filled in."""
+        return self._complete
+
+    def with_source(self, tree: Map, complete: Map | None = None) -> Experiment:
+        """Return this experiment remembering the trees it was read from."""
         copy = self.model_copy()
-        copy._written = tree
+        copy._written, copy._complete = tree, complete
         return copy

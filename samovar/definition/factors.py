@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from samovar import units
+from samovar.definition.dscp import parse_dscp
 from samovar.definition.experiment import Flow, Logger, NetworkPath, Part, own_keys
-from samovar.definition.fields import parse_algorithm, parse_buffer, parse_name
+from samovar.definition.fields import (
+    parse_algorithm,
+    parse_buffer_amount,
+    parse_delay,
+    parse_duration,
+    parse_name,
+    parse_packets,
+    parse_positive,
+    parse_rate,
+    parse_share,
+    parse_size,
+)
+from samovar.definition.values import Directional, PerHost, Value
 from samovar.units import UnitError
 
 Parser = Callable[[str], object]
-
-
-def _or_zero(text: str) -> float:
-    return units.parse_duration(text, allow_zero=True)
 
 
 def _descriptors(text: str) -> int:
@@ -22,55 +31,93 @@ def _descriptors(text: str) -> int:
 
 SETTINGS: Mapping[str, Parser] = {
     "cc": parse_algorithm,
-    "rwnd": units.parse_size,
+    "rwnd": parse_size,
     "mtu": units.parse_mtu,
     "txd": _descriptors,
 }
 """Factors that set a host; each is also the name of the setting recipe that does it."""
 
-_OF_PATH: Mapping[str, Parser] = {
-    "rate": units.parse_rate,
-    "rtt": _or_zero,
-    "loss": units.parse_share,
+OF_PATH: Mapping[str, Parser] = {
+    "rate": parse_rate,
+    "rtt": parse_delay,
+    "delay": parse_delay,
+    "jitter": parse_delay,
+    "loss": parse_share,
+    "loss_burst": parse_packets,
+    "reorder": parse_share,
+    "duplicate": parse_share,
     "aqm": parse_name,
-    "buffer": parse_buffer,
+    "buffer": parse_buffer_amount,
 }
-_OF_FLOW: Mapping[str, Parser] = {
+OF_FLOW: Mapping[str, Parser] = {
     "generator": parse_name,
-    "start": _or_zero,
-    "size": units.parse_size,
-    "duration": units.parse_duration,
+    "from": parse_name,
+    "to": parse_name,
+    "start": parse_delay,
+    "size": parse_size,
+    "duration": parse_duration,
+    "until": parse_name,
+    "cc": parse_algorithm,
+    "rwnd": parse_size,
+    "dscp": parse_dscp,
+    "count": parse_positive,
+    "every": parse_delay,
 }
+OF_LOGGER: Mapping[str, Parser] = {"interval": units.parse_duration}
+UNDIRECTED = ("rtt",)  # keys of the path that have no directions
+ONE_PER_DIRECTION = ("delay",)  # keys of the path that have nothing else
 
 
 def known_factors(part: Part) -> dict[str, Parser]:
     """Return the factors that a part can have, without the parameters of recipes, and their parsers."""
-    known = dict(SETTINGS) | {"duration": units.parse_duration}
-    known |= {f"path.{key}": parse for key, parse in _OF_PATH.items()}
+    known = dict(SETTINGS) | {"duration": parse_duration}
+    known |= {f"path.{key}": parse for key, parse in OF_PATH.items()}
     for flow in part.traffic:
-        known |= {f"traffic.{flow.label}.{key}": parse for key, parse in _OF_FLOW.items()}
+        known |= {f"traffic.{flow.label}.{key}": parse for key, parse in OF_FLOW.items()}
+    for logger in part.loggers:
+        known |= {f"loggers.{logger.logger}.{key}": parse for key, parse in OF_LOGGER.items()}
     return known
 
 
-def parser_of(factor: str, part: Part) -> Parser | None:
-    """Return how a factor's levels are read; None when there is no such factor.
+def parser_of(target: str, part: Part) -> Parser | None:
+    """Return how a target's values are read; None when there is no such target.
 
-    Levels of recipe parameters are text here: the recipe's header says more.
+    Values of recipe parameters are text here: the recipe's header says more.
     """
-    known = known_factors(part).get(factor)
+    known = known_factors(part).get(target)
     if known is not None:
         return known
-    owner, _, parameter = factor.rpartition(".")
+    owner, _, parameter = target.rpartition(".")
     if owner in set(parameter_owners(part)) and parameter and parameter not in _reserved(owner):
         return _parameter_value
-    return None
+    return _parameter_value if _is_setting_parameter(owner, parameter) else None
+
+
+def read_target(target: str, value: Value, part: Part) -> object:
+    """Read a level's value for a target: typed, a Formula, or a Directional or PerHost of these.
+
+    Raises UnitError, also for a target that is not known.
+    """
+    parse = parser_of(target, part)
+    if parse is None:
+        raise UnitError(f"{target}: is not known; expected a factor that the definition accepts")
+    if isinstance(value, Directional):
+        return Directional(*(None if one is None else parse(one) for one in (value.down, value.up)))
+    if isinstance(value, PerHost):
+        return PerHost({host: parse(one) for host, one in value.hosts.items()})
+    return parse(value)
 
 
 def parameter_owners(part: Part) -> Iterator[str]:
-    """Yield what stands before the dot in a factor that is a recipe's parameter."""
+    """Yield what stands before the dot in a factor that is a parameter of a recipe that the part names."""
     yield from ("cc", "path")
     yield from (f"traffic.{flow.label}" for flow in part.traffic)
     yield from (f"loggers.{logger.logger}" for logger in part.loggers)
+
+
+def _is_setting_parameter(owner: str, parameter: str) -> bool:
+    """Say whether a target may be RECIPE.PARAMETER of a setting recipe; the catalogue knows which there are."""
+    return bool(parameter) and "." not in owner and owner not in ("", "path", "traffic", "loggers")
 
 
 def _reserved(owner: str) -> frozenset[str]:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
 from samovar import units
+from samovar.definition.formula import Formula
+from samovar.definition.formula_values import read_amount
+from samovar.definition.mistakes import Mistakes
 from samovar.definition.nearest import unknown
+from samovar.definition.values import Buffer as Buffer
+from samovar.definition.values import Directional
 from samovar.definition.yamltext import plain
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -22,14 +27,6 @@ class Strict(BaseModel):
     """A frozen model that refuses unknown keys; aliases are the keys of the YAML file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """The size of a queue, in packets or in bytes (one of both is None)."""
-
-    packets: int | None
-    bytes: int | None
 
 
 def parse_buffer(text: str) -> Buffer:
@@ -65,6 +62,16 @@ def parse_algorithm(text: str) -> str:
     return text
 
 
+def parse_end(text: str) -> str:
+    """Read a host, a role or a subnet such as 172.16.10.0/24; raises UnitError."""
+    if "/" not in text and ":" not in text:
+        return parse_name(text)
+    try:
+        return str(ip_network(text))
+    except ValueError:
+        raise units.UnitError(f"'{text}' is no subnet; expected a host, a role or 172.16.10.0/24") from None
+
+
 def scalar(parse: Callable[[str], Any]) -> Callable[[object], Any]:
     """Wrap a parser of text so that a list or mapping in its place is refused with a sentence."""
 
@@ -73,6 +80,29 @@ def scalar(parse: Callable[[str], Any]) -> Callable[[object], Any]:
             what = "a mapping" if isinstance(value, dict) else "a list"
             raise ValueError(f"expected one value, not {what}")
         return parse(str(value))
+
+    return validate
+
+
+def directional(parse: Callable[[str], Any], *, both: bool = False) -> Callable[[object], Any]:
+    """Wrap a parser of text so that {down: ..., up: ...} is read too; with `both`, nothing else is."""
+
+    def validate(value: object) -> Any:
+        if not isinstance(value, dict):
+            if both:
+                raise ValueError("expected {down: ..., up: ...}, one value for each direction")
+            return scalar(parse)(value)
+        mistakes = Mistakes()
+        for key in value:
+            if key not in ("down", "up"):
+                mistakes.add((key,), unknown("direction", key, ("down", "up")), key=True)
+        found = {
+            way: mistakes.within((way,), scalar(parse), value[way]) for way in ("down", "up") if way in value
+        }
+        mistakes.raise_any()
+        if not found or (both and len(found) < 2):
+            raise ValueError("expected {down: ..., up: ...}, " + ("both" if both else "one of them or both"))
+        return Directional(found.get("down"), found.get("up"))
 
     return validate
 
@@ -114,20 +144,91 @@ def _within(text: str) -> str:
     return text
 
 
+def parse_size(text: str) -> int | Formula:
+    """Read a size or a formula for one, in bytes; raises UnitError."""
+    return read_amount(text, "size", units.parse_size)
+
+
+def parse_rate(text: str) -> int | Formula:
+    """Read a rate or a formula for one, in bit/s; raises UnitError."""
+    return read_amount(text, "rate", units.parse_rate)
+
+
+def parse_duration(text: str) -> float | Formula:
+    """Read a time above zero or a formula for one, in seconds; raises UnitError."""
+    return read_amount(text, "duration", units.parse_duration)
+
+
+def parse_delay(text: str) -> float | Formula:
+    """Read a time that may be zero or a formula for one, in seconds; raises UnitError."""
+    return read_amount(text, "delay", _allow_zero_duration)
+
+
+def parse_share(text: str) -> float | Formula:
+    """Read a share or a formula for one, as a fraction; raises UnitError."""
+    return read_amount(text, "share", units.parse_share)
+
+
+def parse_packets(text: str) -> int | Formula:
+    """Read a count of packets or a formula for one; raises UnitError."""
+    return read_amount(text, "packets", units.parse_packets)
+
+
+def parse_buffer_amount(text: str) -> Buffer | Formula:
+    """Read a queue size or a formula for one; raises UnitError."""
+    return read_amount(text, "buffer", parse_buffer)
+
+
+def parse_positive(text: str) -> int:
+    """Read a whole number from 1 up; raises UnitError."""
+    return units.parse_count(text, least=1)
+
+
 Sentence = Annotated[str, BeforeValidator(scalar(_sentence))]
 Name = Annotated[str, BeforeValidator(scalar(parse_name))]
 Interface = Annotated[str, BeforeValidator(scalar(parse_interface))]
 Word = Annotated[str, BeforeValidator(scalar(str))]
 Size = Annotated[int, BeforeValidator(scalar(units.parse_size))]
-Rate = Annotated[int, BeforeValidator(scalar(units.parse_rate))]
 Duration = Annotated[float, BeforeValidator(scalar(units.parse_duration))]
-DurationOrZero = Annotated[float, BeforeValidator(scalar(_allow_zero_duration))]
-Share = Annotated[float, BeforeValidator(scalar(units.parse_share))]
 Number = Annotated[float, BeforeValidator(scalar(units.parse_number))]
 Within = Annotated[str, BeforeValidator(scalar(_within))]
-BufferField = Annotated[Buffer, BeforeValidator(scalar(parse_buffer))]
 Snaplen = Annotated[int, BeforeValidator(scalar(_snaplen))]
 Port = Annotated[int, BeforeValidator(scalar(_port))]
-Positive = Annotated[int, BeforeValidator(scalar(lambda text: units.parse_count(text, least=1)))]
+Positive = Annotated[int, BeforeValidator(scalar(parse_positive))]
 Seed = Annotated[int, BeforeValidator(scalar(lambda text: units.parse_count(text)))]
 Free = Annotated[Any, PlainValidator(plain)]
+
+# Quantities that may be computed; the validator's own result is kept as it is.
+SizeOrFormula = Annotated[int | Formula, PlainValidator(scalar(parse_size), json_schema_input_type=str)]
+TimeOrFormula = Annotated[float | Formula, PlainValidator(scalar(parse_duration), json_schema_input_type=str)]
+DelayOrFormula = Annotated[float | Formula, PlainValidator(scalar(parse_delay), json_schema_input_type=str)]
+ShareOrFormula = Annotated[float | Formula, PlainValidator(scalar(parse_share), json_schema_input_type=str)]
+_PerDirection = str | dict[str, str]
+RatePerDirection = Annotated[
+    int | Formula | Directional[int | Formula],
+    PlainValidator(directional(parse_rate), json_schema_input_type=_PerDirection),
+]
+DelayPerDirection = Annotated[
+    float | Formula | Directional[float | Formula],
+    PlainValidator(directional(parse_delay), json_schema_input_type=_PerDirection),
+]
+BothDelays = Annotated[
+    Directional[float | Formula],
+    PlainValidator(directional(parse_delay, both=True), json_schema_input_type=dict[str, str]),
+]
+SharePerDirection = Annotated[
+    float | Formula | Directional[float | Formula],
+    PlainValidator(directional(parse_share), json_schema_input_type=_PerDirection),
+]
+PacketsPerDirection = Annotated[
+    int | Formula | Directional[int | Formula],
+    PlainValidator(directional(parse_packets), json_schema_input_type=_PerDirection),
+]
+BufferPerDirection = Annotated[
+    Buffer | Formula | Directional[Buffer | Formula],
+    PlainValidator(directional(parse_buffer_amount), json_schema_input_type=_PerDirection),
+]
+NamePerDirection = Annotated[
+    str | Directional[str],
+    PlainValidator(directional(parse_name), json_schema_input_type=_PerDirection),
+]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from samovar.definition.experiment import Flow, Logger, NetworkPath, Part, WithParameters
-from samovar.definition.factors import SETTINGS, parser_of
+from samovar.definition.factors import SETTINGS, read_target
+from samovar.definition.values import Value
 from samovar.errors import PlanError
 from samovar.units import UnitError
 
@@ -33,7 +34,11 @@ class Settings:
 
 def settings_of(part: Part, treatment: Mapping[str, str]) -> Settings:
     """Lay the levels of a treatment over its part; raises PlanError for a level that cannot be read."""
-    values = {factor: _typed(factor, level, part) for factor, level in treatment.items()}
+    values: dict[str, object] = {}
+    for factor, label in treatment.items():
+        level = part.factors[factor].level(label)
+        for target, value in level.values.items() if level else ():
+            values[target] = _typed(target, value, part)
     hosts = {factor: values.get(factor) for factor in SETTINGS}
     return Settings(
         path=_path(part.path, _below("path", values)),
@@ -48,14 +53,11 @@ def settings_of(part: Part, treatment: Mapping[str, str]) -> Settings:
     )
 
 
-def _typed(factor: str, level: str, part: Part) -> object:
-    parse = parser_of(factor, part)
-    if parse is None:
-        raise PlanError(f"factor {factor}: is not known; expected one that the definition accepts")
+def _typed(target: str, value: Value, part: Part) -> object:
     try:
-        return parse(level)
+        return read_target(target, value, part)
     except UnitError as error:
-        raise PlanError(f"factor {factor}: {error}") from error
+        raise PlanError(f"factor {target}: {error}") from error
 
 
 def _below(owner: str, values: Mapping[str, object]) -> dict[str, object]:

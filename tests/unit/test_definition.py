@@ -120,15 +120,18 @@ def test_an_experiment_without_parts_has_one_part_called_main() -> None:
     tree, _ = parse_yaml("experiment: x\ntestbed: lab\nfactors: {mtu: [1500]}\ntraffic: []\n", "x.yaml")
     whole = Experiment.model_validate(complete([tree], []))
     assert list(whole.parts) == ["main"]
-    assert whole.parts["main"].factors == {"mtu": ("1500",)}
+    assert whole.parts["main"].factors["mtu"].labels == ("1500",)
 
 
 def test_a_profile_stands_over_the_experiment_and_its_parts(study: Experiment) -> None:
     quick = apply_profile(study, "quick")
     assert quick.parts["one"].replicates == 1
     assert quick.parts["two"].replicates == 2
-    assert quick.parts["one"].factors == {"rwnd": ("50KB",), "cc": ("cdg",)}
-    assert study.parts["one"].factors["rwnd"] == ("50KB", "1MB")
+    assert {name: one.labels for name, one in quick.parts["one"].factors.items()} == {
+        "rwnd": ("50KB",),
+        "cc": ("cdg",),
+    }
+    assert study.parts["one"].factors["rwnd"].labels == ("50KB", "1MB")
 
 
 def test_a_profile_that_gives_a_flow_a_duration_takes_its_size(study: Experiment) -> None:

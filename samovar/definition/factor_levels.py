@@ -1,0 +1,223 @@
+"""Factors with their levels as an experiment writes them: lists, ranges, levels that are more than one text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, PlainValidator
+
+from samovar.definition.fields import Word, parse_name
+from samovar.definition.mistakes import Mistakes
+from samovar.definition.nearest import unknown
+from samovar.definition.ranges import is_range, read_range
+from samovar.definition.values import Directional, PerHost, Value
+
+PLAIN_FACTORS = ("cc", "rwnd", "mtu", "txd", "duration")
+SPEC_KEYS = ("levels", "recipe", "parameter", "at")
+A_LEVEL = "expected a level such as cdg, {down: 100Mbit, up: 40Mbit} or {sender: cubic, sender2: cdg}"
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level: its text in tables, ids and figures, and the values it sets by their target (path.rate, cc)."""
+
+    label: str
+    values: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One factor with its levels; recipe, parameter and at are those it names itself."""
+
+    name: str
+    levels: tuple[Level, ...]
+    recipe: str | None = None
+    parameter: str | None = None
+    at: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The texts of its levels."""
+        return tuple(level.label for level in self.levels)
+
+    @property
+    def linked(self) -> bool:
+        """Whether its name is a free word, so that mappings are levels of several factors that move together."""
+        return self.recipe is None and is_free(self.name)
+
+    @property
+    def target(self) -> str:
+        """What its levels set when they do not say so themselves: its name, or RECIPE.PARAMETER."""
+        if self.recipe is None:
+            return self.name
+        return f"{self.recipe}.{self.parameter}" if self.parameter else self.recipe
+
+    def level(self, label: str) -> Level | None:
+        """Return the level with a label."""
+        return next((level for level in self.levels if level.label == label), None)
+
+    def read(self, written: object) -> Level:
+        """Return the level of this factor that is written; raises ValueError or a ValidationError with places."""
+        if isinstance(written, str):
+            return Level(str(written), {self.target: self._placed(str(written))})
+        if not isinstance(written, Mapping):
+            raise ValueError(f"{A_LEVEL}, not a list")
+        values = self._values({key: value for key, value in written.items() if key != "label"})
+        label = written.get("label", "-".join(text for value in values.values() for text in texts_of(value)))
+        if not isinstance(label, str) or not label.strip():
+            raise ValueError("label: expected one word")
+        return Level(str(label), values)
+
+    def _values(self, written: Mapping[str, object]) -> dict[str, Value]:
+        if not written:
+            raise ValueError(A_LEVEL)
+        if not self.linked:
+            return {self.target: _value(written)}
+        mistakes = Mistakes()
+        values = {key: mistakes.within((key,), _value, value) for key, value in written.items()}
+        mistakes.raise_any()
+        return values
+
+    def _placed(self, text: str) -> Value:
+        return PerHost(dict.fromkeys(self.at, text)) if self.at else text
+
+
+def is_free(name: str) -> bool:
+    """Say whether a factor's name is none that says itself what it sets."""
+    return "." not in name and name not in PLAIN_FACTORS
+
+
+def texts_of(value: Value) -> Iterator[str]:
+    """Yield the texts of a value, those of all directions or hosts."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Directional):
+        yield from (one for one in (value.down, value.up) if one is not None)
+    else:
+        yield from value.hosts.values()
+
+
+def read_value(written: object) -> Value:
+    """Read a value: a text, or a mapping of directions or hosts to texts."""
+    return _value(written)
+
+
+def _value(written: object) -> Value:
+    if isinstance(written, str):
+        return str(written)
+    if not isinstance(written, Mapping) or not written:
+        raise ValueError(f"{A_LEVEL}, not {'a list' if isinstance(written, list) else 'nothing'}")
+    mistakes = Mistakes()
+    for key, value in written.items():
+        if not isinstance(value, str):
+            mistakes.add((key,), "expected one value")
+    mistakes.raise_any()
+    found = {str(key): str(value) for key, value in written.items()}
+    if found.keys() <= {"down", "up"}:
+        return Directional(found.get("down"), found.get("up"))
+    return PerHost(found)
+
+
+def _read_factors(written: object) -> Mapping[str, Factor]:
+    if not isinstance(written, Mapping):
+        raise ValueError("expected a mapping such as {cc: [cubic, cdg], rwnd: [50KB, 1MB]}")
+    mistakes = Mistakes()
+    factors = {str(name): mistakes.within((name,), read_factor, str(name), written[name])
+               for name in written}  # fmt: skip
+    mistakes.raise_any()
+    return factors
+
+
+def read_factor(name: str, written: object) -> Factor:
+    """Read one factor; raises ValueError or pydantic's ValidationError, with the places of the mistakes."""
+    mistakes = Mistakes()
+    bare = _with_recipe(name, written, mistakes) if _is_spec(written) else Factor(name, ())
+    spec, loc = (written["levels"], ("levels",)) if _is_spec(written) else (written, ())  # type: ignore[index]
+    levels: list[Level] = []
+    for at, one in mistakes.within(loc, _items, spec) or ():
+        level = mistakes.within((*loc, *at), bare.read, one)
+        levels += [level] if level is not None else []
+    mistakes.raise_any()
+    return Factor(name, tuple(levels), bare.recipe, bare.parameter, bare.at)
+
+
+def _is_spec(written: object) -> bool:
+    return isinstance(written, Mapping) and "levels" in written
+
+
+def _items(spec: object) -> list[tuple[tuple[int, ...], object]]:
+    """Return the written levels with their places."""
+    if isinstance(spec, str):
+        return [((), spec)]
+    if isinstance(spec, list):
+        return [((index,), one) for index, one in enumerate(spec)]
+    if isinstance(spec, Mapping) and is_range(spec):
+        return [((), text) for text in read_range(spec)]
+    raise ValueError("expected a level, a list such as [50KB, 1MB], {from: ..., to: ..., step: ...} "
+                     "or {levels: ...}; one level that is a mapping stands in a list")  # fmt: skip
+
+
+def _with_recipe(name: str, written: object, mistakes: Mistakes) -> Factor:
+    assert isinstance(written, Mapping)
+    for key in written:
+        if key not in SPEC_KEYS:
+            mistakes.add((key,), unknown("key of a factor", key, SPEC_KEYS), key=True)
+    found = {key: mistakes.within((key,), _name, written[key])
+             for key in ("recipe", "parameter") if key in written}  # fmt: skip
+    if "parameter" in found and "recipe" not in found:
+        mistakes.add(("parameter",), "a parameter without a recipe; expected recipe beside it", key=True)
+    at = mistakes.within(("at",), _places, written["at"]) if "at" in written else ()
+    return Factor(name, (), found.get("recipe"), found.get("parameter"), at or ())
+
+
+def _name(written: object) -> str:
+    if not isinstance(written, str):
+        raise ValueError("expected one name")
+    return parse_name(written)
+
+
+def _places(written: object) -> tuple[str, ...]:
+    if isinstance(written, str):
+        return (parse_name(written),)
+    if not isinstance(written, list) or not written:
+        raise ValueError("expected a host or role, or a list of them")
+    return tuple(_name(one) for one in written)
+
+
+def _levels(value: object) -> str | tuple[str, ...]:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, list) and value and all(isinstance(level, str) for level in value):
+        return tuple(str(level) for level in value)
+    raise ValueError("expected a level or a list of levels, such as cdg or [newreno, cubic]")
+
+
+def _read_setting(written: object) -> str | PerHost[str]:
+    value = _value(written)
+    if isinstance(value, Directional):
+        raise ValueError("a host has no directions; expected one value, or one per host or role")
+    return value
+
+
+def _read_include(written: object) -> Mapping[str, object]:
+    if not isinstance(written, Mapping) or not written:
+        raise ValueError("expected a mapping such as {cc: bbr, rwnd: 9999KB}, a level for every factor")
+    return {str(name): value if isinstance(value, str) else dict(value) if isinstance(value, Mapping) else value
+            for name, value in written.items()}  # fmt: skip
+
+
+SettingValue = str | PerHost[str]
+_PerHost = str | dict[str, str]
+Setting = Annotated[SettingValue, PlainValidator(_read_setting, json_schema_input_type=_PerHost)]
+Levels = Annotated[
+    str | tuple[str, ...], PlainValidator(_levels, json_schema_input_type=str | tuple[str, ...])
+]
+Excluded = Annotated[Mapping[Word, Levels], Field(min_length=1)]
+Factors = Annotated[
+    Mapping[str, Factor], PlainValidator(_read_factors, json_schema_input_type=dict[str, object])
+]
+Included = Annotated[
+    Mapping[str, object], PlainValidator(_read_include, json_schema_input_type=dict[str, object])
+]

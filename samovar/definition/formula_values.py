@@ -1,0 +1,157 @@
+"""Values of formulas: computed when everything is laid over, typed as the field that they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+from samovar.definition.dimension import BYTES, PACKETS, RATE, SECONDS, SHARE, Dimension
+from samovar.definition.formula import Formula, is_formula, read_formula
+from samovar.definition.formula_names import canonical, dimension_of
+from samovar.definition.values import Buffer
+from samovar.units import LARGEST, UnitError
+
+DEFAULT_MTU_BYTES = 1500
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a field takes: the dimensions, an example, and how its number is written to the plan."""
+
+    expected: str
+    dimensions: tuple[Dimension, ...]
+    typed: Callable[[Fraction, Dimension], int | float | Buffer]
+    may_be_zero: bool = False
+
+
+def _whole(number: Fraction) -> int:
+    return int(number + Fraction(1, 2))  # half up; what is negative is refused before
+
+
+def _seconds(number: Fraction, _: Dimension) -> float:
+    return float(Fraction(_whole(number * 10**9), 10**9))
+
+
+def _buffer(number: Fraction, dimension: Dimension) -> Buffer:
+    return Buffer(_whole(number), None) if dimension == PACKETS else Buffer(None, _whole(number))
+
+
+KINDS: Mapping[str, Kind] = {
+    "size": Kind("a size such as 1 BDP", (BYTES,), lambda number, _: _whole(number)),
+    "rate": Kind("a rate such as path.rate / 2", (RATE,), lambda number, _: _whole(number * 8)),
+    "duration": Kind("a time such as 20 RTT", (SECONDS,), _seconds),
+    "delay": Kind("a time such as 20 RTT", (SECONDS,), _seconds, may_be_zero=True),
+    "packets": Kind("a count of packets such as 10packets", (PACKETS,), lambda number, _: _whole(number)),
+    "share": Kind(
+        "a share such as path.loss / 2", (SHARE,), lambda number, _: float(number), may_be_zero=True
+    ),
+    "buffer": Kind("a size or a count of packets such as 1 BDP", (PACKETS, BYTES), _buffer),
+}
+"""What fields may take a formula, by the name of the kind."""
+
+
+def read_amount(text: str, kind: str, parse: Callable[[str], T]) -> T | Formula:
+    """Read a quantity, or a formula for one; raises UnitError."""
+    if not is_formula(text):
+        return parse(text)
+    formula = read_formula(text, kind)
+    _fitting(formula)
+    return formula
+
+
+class Scope:
+    """The values of one treatment by their canonical names; formulas among them are computed on demand.
+
+    Canonical names are those of formula_names.canonical: path.rate.down, path.rtt, mtu, traffic.bulk.size.
+    Values are numbers in bytes, bit/s and seconds, shares as fractions, Buffers, Formulas, or None.
+    """
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self._values = values
+        self._open: list[str] = []
+
+    def value(self, amount: object) -> object:
+        """Return a formula's value, typed as its field is, and anything else as it is; raises UnitError."""
+        return self._typed(amount) if isinstance(amount, Formula) else amount
+
+    def _typed(self, formula: Formula) -> int | float | Buffer:
+        kind = KINDS[formula.kind]
+        try:
+            number, dimension = self._fitted(formula)
+            _check_range(number, kind, formula)
+        except UnitError as error:
+            text = f"'{formula.text}': "
+            raise UnitError(str(error) if str(error).startswith(text) else text + str(error)) from None
+        return kind.typed(number, dimension)
+
+    def _fitted(self, formula: Formula) -> tuple[Fraction, Dimension]:
+        """Return the number in the dimension that the field takes."""
+        number, wanted = formula.term.number(self.number), _fitting(formula)
+        power = wanted.bytes - formula.term.dimension.bytes
+        return number * self.number("MTU") ** power if power else number, wanted
+
+    def number(self, name: str) -> Fraction:
+        """Return the value of a name in bytes, seconds, bytes per second or as a fraction.
+
+        Raises UnitError for a name without a value, and when a value needs itself.
+        """
+        name = canonical(name)
+        if name in self._open:
+            way = " -> ".join([*self._open[self._open.index(name) :], name])
+            raise UnitError(f"the value needs itself ({way}); expected formulas that end")
+        self._open.append(name)
+        try:
+            return self._number(name)
+        finally:
+            self._open.pop()
+
+    def _number(self, name: str) -> Fraction:
+        if name.startswith("BDP."):
+            way = name.removeprefix("BDP.")
+            return self.number(f"path.rate.{way}") * self.number("path.rtt")
+        value = self._values.get(name)
+        if value is None:
+            return self._absent(name)
+        typed = self.value(value)
+        if isinstance(typed, Buffer):
+            packets = Fraction(typed.packets or 0)
+            return packets * self.number("mtu") if typed.packets is not None else Fraction(typed.bytes or 0)
+        number = Fraction(str(typed))
+        return number / 8 if dimension_of(name) == RATE else number
+
+    def _absent(self, name: str) -> Fraction:
+        if name == "mtu":
+            return Fraction(DEFAULT_MTU_BYTES)
+        if name == "path.rtt" and self._values.get("path.delay.down") is not None:
+            return self.number("path.delay.down") + self.number("path.delay.up")
+        raise UnitError(f"{name} has no value here; expected one, as a value or a factor")
+
+
+def _check_range(number: Fraction, kind: Kind, formula: Formula) -> None:
+    if number < 0 or (number == 0 and not kind.may_be_zero):
+        raise UnitError(f"is {'zero' if number == 0 else 'negative'}; expected {kind.expected}")
+    if number > LARGEST:
+        raise UnitError(f"is beyond any testbed; expected {kind.expected}")
+    if kind.dimensions == (SHARE,) and number > 1:
+        raise UnitError("is more than the whole; expected 0% to 100%")
+    if (
+        not kind.may_be_zero
+        and kind.dimensions != (SECONDS,)
+        and kind.typed(number, PACKETS) in (0, Buffer(0, None))
+    ):
+        raise UnitError(f"is less than one; expected {kind.expected}")
+
+
+def _fitting(formula: Formula) -> Dimension:
+    """Return the dimension of the field that a formula's value has; raises UnitError when there is none."""
+    kind, own = KINDS[formula.kind], formula.term.dimension
+    for wanted in kind.dimensions:
+        if own == wanted:
+            return wanted
+    for wanted in kind.dimensions:
+        if own.in_bytes() == wanted.in_bytes():
+            return wanted
+    raise UnitError(f"'{formula.text}' is {own}; expected {kind.expected}")
