@@ -55,7 +55,7 @@ def make_plan(experiment: Experiment, testbed: Testbed, profile_name: str | None
 def treatments_of(part: Part) -> Iterator[dict[str, str]]:
     """Yield every combination of a part's levels; the last factor varies fastest."""
     names = list(part.factors)
-    for levels in product(*part.factors.values()):
+    for levels in product(*(factor.labels for factor in part.factors.values())):
         yield dict(zip(names, levels, strict=True))
 
 
@@ -81,7 +81,12 @@ def _treatment(name: str, part: Part, levels: Mapping[str, str], testbed: Testbe
 
 
 def _part_plan(name: str, part: Part) -> PartPlan:
-    return PartPlan(name=name, title=part.title, factors=part.factors, replicates=part.replicates)
+    return PartPlan(
+        name=name,
+        title=part.title,
+        factors={factor.name: factor.labels for factor in part.factors.values()},
+        replicates=part.replicates,
+    )
 
 
 def _refuse_same(part: str, treatments: Sequence[Treatment]) -> None:
