@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from jinja2 import Environment, StrictUndefined
 
+from samovar.command.tc import FILTERS
 from samovar.errors import RecipeError
 
 
@@ -75,6 +76,7 @@ def _environment(finalize: Callable[[object], str]) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters.update(FILTERS)
     environment.filters["raw"] = Raw
     environment.filters["literal"] = literal
     environment.filters["window_floor"] = window_floor

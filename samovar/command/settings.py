@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from samovar.command.bottleneck import bottleneck_values
 from samovar.command.catalogue import Catalogue
-from samovar.command.recipe import Recipe
-from samovar.definition import parse_parameter
-from samovar.errors import RecipeError
-from samovar.plan import HostPlan, PathPlan, Resolved
-from samovar.units import UnitError
+from samovar.command.values import typed
+from samovar.plan import HostPlan, Resolved
 
-BURST_S = 0.004
-ETHERNET_HEADER_BYTES = 14
-"""What Linux's queue disciplines count on top of an IP packet (skb->len on an Ethernet device)."""
+END_HOST = ("buffers", "tcp")
+"""Setting recipes that every host with an end of a flow is set by, where its system has them."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +36,10 @@ def _settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterator[S
     if host.txd is not None:
         yield Setting("txd", {"interfaces": host.interfaces, "txd": host.txd})
     ends = any(name in (flow.from_host, flow.to_host) for flow in resolved.flows)
-    if ends or "tcp" in given:
-        yield Setting("tcp", given.pop("tcp", {}))
     if ends:
+        known = catalogue.names("setting", host.system)
+        for recipe in (recipe for recipe in END_HOST if recipe in known):
+            yield Setting(recipe, {"interfaces": host.interfaces, **given.pop(recipe, {})})
         yield from _end_host(name, host, resolved)
     for recipe, values in sorted(given.items()):
         yield Setting(recipe, {"interfaces": host.interfaces, **values})
@@ -68,54 +66,3 @@ def _windows(name: str, host: HostPlan, resolved: Resolved) -> Iterator[Setting]
             peers.setdefault(window_bytes, set()).add(flow.from_address)
     for window_bytes, addresses in sorted(peers.items()):
         yield Setting("rwnd", {"size_bytes": window_bytes, "peers": tuple(sorted(addresses))})
-
-
-def bottleneck_values(
-    path: PathPlan, host: HostPlan, mtu_bytes: int | None, catalogue: Catalogue
-) -> Mapping[str, object]:
-    """Work out what the bottleneck recipe takes: bucket, queue discipline, delay in microseconds."""
-    frame_bytes = (mtu_bytes or 1500) + ETHERNET_HEADER_BYTES
-    down = path.down
-    if down.rate_bps is None or down.aqm is None:
-        raise RecipeError("bottleneck: no rate from its `from` to its `to`; expected one")
-    buffer = {"buffer_packets": down.buffer_packets, "buffer_bytes": down.buffer_bytes}
-    given = {key: value for key, value in buffer.items() if value is not None}
-    aqm = catalogue.recipe("aqm", down.aqm, host.system)
-    values = {**given, **typed(aqm, down.aqm_parameters)}
-    return {
-        "from_interface": path.up.interface,
-        "to_interface": down.interface,
-        "rate_bps": down.rate_bps,
-        "rate_text": tc_rate(down.rate_bps),
-        # A timer may come so late before rate is lost; while a queue stands, the bucket is empty.
-        "burst_bytes": max(2 * frame_bytes, round(down.rate_bps / 8 * BURST_S)),
-        "rtt_us": round(path.rtt_s * 1e6),
-        "loss_percent": down.loss * 100,
-        "queue": aqm.render("qdisc", values).strip(),
-        "queue_text": aqm.render("shown", values).strip(),
-    }
-
-
-def typed(recipe: Recipe, parameters: Mapping[str, str]) -> dict[str, object]:
-    """Read the parameters that an experiment gives a recipe as the recipe's header types them.
-
-    Raises RecipeError for a parameter that the recipe does not take, or a value that is not of its type.
-    """
-    known = recipe.header.parameters
-    try:
-        return {name: parse_parameter(known[name], text) for name, text in parameters.items()}
-    except KeyError as error:
-        names = ", ".join(known) or "none"
-        raise RecipeError(f"{recipe.path}: no parameter {error}; it takes: {names}") from None
-    except UnitError as error:
-        raise RecipeError(f"{recipe.path}: {error}") from error
-
-
-def tc_rate(rate_bps: int) -> str:
-    """Write a rate as tc(8) prints it back: 40Mbit, 1500Kbit, 999bit (iproute2's tc_print_rate)."""
-    value, units = rate_bps, ("bit", "Kbit", "Mbit", "Gbit", "Tbit")
-    for unit in units[:-1]:
-        if value < 1000 or (value % 1000 and value < 1000 * 1000):
-            return f"{value}{unit}"
-        value //= 1000
-    return f"{value}{units[-1]}"

@@ -12,10 +12,12 @@ ethtool -k eth2 | while read -r feature value _; do
 done
 read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
 read -r value </sys/class/net/eth2/mtu && echo mtu.eth2"=$value"
-tc qdisc show | while read -r _ kind handle _ device rest; do
-  case $device in eth2 | eth1) ;; *) continue ;; esac
+tc -d qdisc show | while read -r _ kind handle _ device rest; do
+  case $device in eth2 | eth1 | sv-*) ;; *) continue ;; esac
   rest=${rest#root } rest=${rest#refcnt * } rest=${rest#parent * }
   echo "qdisc.$device.$handle=$kind $rest"
 done
-if [ -e /sys/class/net/sv-in ]; then echo "device.sv-in=present"; else echo "device.sv-in=absent"; fi
+for device in /sys/class/net/sv-*; do
+  [ ! -e "$device" ] || echo "device.${device##*/}=present"
+done
 exit 0

@@ -1,10 +1,12 @@
 halt rtr-queue
 {
   printf 'qdisc del dev %s root\n' eth2
-  printf 'qdisc del dev %s root\n' eth1
   printf 'qdisc del dev %s ingress\n' eth1
+  printf 'qdisc del dev %s ingress\n' eth2
 } | tc -force -batch - 2>&1
-[ ! -e /sys/class/net/sv-in ] || ip link del sv-in
+for device in /sys/class/net/sv-*; do
+  [ ! -e "$device" ] || ip link del "${device##*/}"
+done
 echo 1500 >/sys/class/net/eth1/mtu
 echo 1500 >/sys/class/net/eth2/mtu
 set --
@@ -27,10 +29,12 @@ ethtool -k eth2 | while read -r feature value _; do
 done
 read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
 read -r value </sys/class/net/eth2/mtu && echo mtu.eth2"=$value"
-tc qdisc show | while read -r _ kind handle _ device rest; do
-  case $device in eth2 | eth1) ;; *) continue ;; esac
+tc -d qdisc show | while read -r _ kind handle _ device rest; do
+  case $device in eth2 | eth1 | sv-*) ;; *) continue ;; esac
   rest=${rest#root } rest=${rest#refcnt * } rest=${rest#parent * }
   echo "qdisc.$device.$handle=$kind $rest"
 done
-if [ -e /sys/class/net/sv-in ]; then echo "device.sv-in=present"; else echo "device.sv-in=absent"; fi
+for device in /sys/class/net/sv-*; do
+  [ ! -e "$device" ] || echo "device.${device##*/}=present"
+done
 exit 0

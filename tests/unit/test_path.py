@@ -1,0 +1,244 @@
+"""What a path becomes at a Linux router: stages before queues, values as tc prints them, refusals in words."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from samovar.command import Catalogue
+from samovar.command.bottleneck import Way, bottleneck_values, loss_states
+from samovar.command.quote import plain_environment
+from samovar.command.tc import netem, netem_shown, tc_size, tc_time
+from samovar.errors import RecipeError
+from samovar.plan import ClassPlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "linux" / "path"
+CATALOGUE = Catalogue(ROOT / "templates")
+ROUTER = HostPlan(
+    os="linux", role="router", cc=None, rwnd_bytes=None, mtu_bytes=1500, txd=None, interfaces=("eth1", "eth2")
+)
+DOWN = DirectionPlan(
+    interface="eth2", rate_bps=10_000_000, delay_s=0.02, aqm="pfifo", buffer_packets=100, loss=0.01
+)
+UP = DirectionPlan(interface="eth1", delay_s=0.02)
+PATHS = {
+    "one-way": PathPlan(router="rtr", rtt_s=0.04, down=DOWN, up=UP),
+    "both-ways": PathPlan(
+        router="rtr",
+        rtt_s=0.05,
+        down=DOWN.model_copy(
+            update={"jitter_s": 0.002, "loss_burst_packets": 3.0, "reorder": 0.001, "duplicate": 0.0001}
+        ),
+        up=DirectionPlan(
+            interface="eth1", rate_bps=2_000_000, delay_s=0.03, aqm="bfifo", buffer_bytes=50_000
+        ),
+    ),
+    "classes": PathPlan(
+        router="rtr",
+        rtt_s=0.04,
+        down=DOWN,
+        up=UP,
+        classes=(
+            ClassPlan(
+                match=(MatchPlan(from_subnet="172.16.10.2/32", to_subnet="172.16.11.2/32", port=5002),),
+                delay_down_s=0.05,
+                delay_up_s=0.05,
+                loss=0.0,
+            ),
+        ),
+    ),
+    "bare": PathPlan(
+        router="rtr",
+        rtt_s=0.0,
+        down=DOWN.model_copy(update={"delay_s": 0.0, "loss": 0.0}),
+        up=DirectionPlan(interface="eth1"),
+    ),
+}
+AQMS = sorted(CATALOGUE.names("aqm", "linux"))
+PARAMETERS = {
+    "red": {"min": "20KB", "max": "60KB", "probability": "5%", "ecn": "on"},
+    "codel": {"target": "250us", "interval": "15500us", "ecn": "on", "ce_threshold": "1ms"},
+    "fq_codel": {"flows": "512", "quantum": "300B", "ecn": "off"},
+    "pie": {"target": "333us", "ecn": "on", "alpha": "3"},
+    "fq_pie": {"target": "10ms", "ecn": "on", "bytemode": "on"},
+    "cake": {"interval": "30ms", "tins": "diffserv4", "fairness": "flows"},
+    "fq": {"flow_limit": "50packets"},
+    "sfq": {"perturb": "10", "headdrop": "on"},
+    "choke": {"min": "10packets", "max": "40packets"},
+    "hhf": {"admit_bytes": "64KiB"},
+}
+
+
+def _values(path: PathPlan) -> dict[str, object]:
+    return dict(bottleneck_values(path, ROUTER, 1500, CATALOGUE))
+
+
+def _way(path: PathPlan, name: str) -> Way:
+    ways: list[Way] = _values(path)["ways"]  # type: ignore[assignment]
+    return next(way for way in ways if way.name == name)
+
+
+def _with(**changes: object) -> PathPlan:
+    return PATHS["one-way"].model_copy(update={"down": DOWN.model_copy(update=changes)})
+
+
+def _aqm(name: str, parameters: dict[str, str]) -> Way:
+    bytes_only = "buffer_bytes" in CATALOGUE.header("aqm", name, "linux").parameters
+    buffer = {"buffer_packets": None, "buffer_bytes": 150_000} if bytes_only else {}
+    return _way(_with(aqm=name, aqm_parameters=parameters, **buffer), "down")
+
+
+def _matches_golden(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("SAMOVAR_WRITE_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("block", ["read", "set", "wanted", "restore"])
+@pytest.mark.parametrize("name", sorted(PATHS))
+def test_a_path_becomes_the_golden_script(name: str, block: str) -> None:
+    text = CATALOGUE.recipe("setting", "bottleneck", "linux").render(
+        block, {**_values(PATHS[name]), "was": {}}
+    )
+    _matches_golden(f"{name}-{block}.{'txt' if block == 'wanted' else 'sh'}", text)
+    if block != "wanted":
+        done = subprocess.run(["dash", "-n"], input=text, text=True, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_queue_discipline_is_set_and_shown_as_the_golden_ones() -> None:
+    rows = []
+    for name in AQMS:
+        for parameters in ({}, PARAMETERS.get(name)):
+            if parameters is not None:
+                way = _aqm(name, parameters)
+                rows += [way.queue, *(f"  {line}" for line in way.queue_shown)]
+    _matches_golden("aqm.txt", "\n".join(rows) + "\n")
+
+
+@pytest.mark.parametrize("name", AQMS)
+def test_every_queue_discipline_holds_what_is_asked_for_as_its_hard_limit(name: str) -> None:
+    way = _aqm(name, {})
+    asked = "memlimit 150000" if name == "cake" else "limit 150000" if "150000" in way.queue else "limit 100"
+    assert f"{asked} " in f"{way.queue} "
+    assert way.queue_shown[0].startswith(name)
+
+
+def test_each_way_has_its_own_rate_queue_and_delay() -> None:
+    down, up = _way(PATHS["both-ways"], "down"), _way(PATHS["both-ways"], "up")
+    assert (down.arrives, down.leaves, down.rate_bps, down.queue) == (
+        "eth1",
+        "eth2",
+        10_000_000,
+        "pfifo limit 100",
+    )
+    assert (up.arrives, up.leaves, up.rate_bps, up.queue) == ("eth2", "eth1", 2_000_000, "bfifo limit 50000")
+    assert [stage.delay_us for stage in down.stages + up.stages] == [20_000, 30_000]
+
+
+def test_a_way_without_rate_is_delayed_only() -> None:
+    up = _way(PATHS["one-way"], "up")
+    assert (up.rate_bps, up.queue, up.queue_shown) == (None, "", ())
+    assert [stage.delay_us for stage in up.stages] == [20_000]
+
+
+def test_a_path_without_delay_needs_no_device() -> None:
+    assert _way(PATHS["bare"], "down").stages == ()
+    assert "ifb" not in CATALOGUE.recipe("setting", "bottleneck", "linux").render(
+        "set", _values(PATHS["bare"])
+    )
+
+
+def test_a_class_is_matched_before_the_rest_and_both_ways() -> None:
+    down, up = _way(PATHS["classes"], "down"), _way(PATHS["classes"], "up")
+    assert [(stage.name, stage.delay_us, stage.loss) for stage in down.stages] == [
+        ("down1", 50_000, 0.0),
+        ("down", 20_000, 0.01),
+    ]
+    assert (down.stages[0].matches[0].destination_port, up.stages[0].matches[0].source_port) == (5002, 5002)
+    assert up.stages[0].matches[0].source == "172.16.11.2/32"
+
+
+@pytest.mark.parametrize(("rate_bps", "delay_s"), [(10_000_000, 0.02), (1_000_000_000, 0.1), (100_000, 2.0)])
+def test_netem_holds_all_that_can_be_on_its_way_twice(rate_bps: int, delay_s: float) -> None:
+    (stage,) = _way(_with(rate_bps=rate_bps, delay_s=delay_s), "down").stages
+    smallest = rate_bps * delay_s / 8 / 54
+    assert 2 * smallest + 2 * 100 <= stage.limit_packets <= 2 * smallest + 40_000
+
+
+@pytest.mark.parametrize(("loss", "length"), [(0.01, 3.0), (0.2, 1.0), (0.001, 25.0)])
+def test_loss_bursts_have_the_mean_length_and_share_that_are_asked_for(loss: float, length: float) -> None:
+    states = loss_states(loss, length)
+    assert states is not None
+    begin, end = states
+    assert 1 / end == pytest.approx(length)
+    assert begin / (begin + end) == pytest.approx(loss)
+
+
+def test_losses_are_alone_unless_a_burst_is_asked_for() -> None:
+    assert loss_states(0.01, None) is None
+    assert "loss random 1%" in netem(_way(PATHS["one-way"], "down").stages[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"aqm": "bfifo"},
+            "aqm bfifo: holds bytes, not packets; accepted: a buffer in bytes, or an aqm .*: .*pfifo",
+        ),
+        (
+            {"buffer_packets": None, "buffer_bytes": 50_000},
+            "pfifo: holds packets, not bytes; .*: bfifo, cake, red",
+        ),
+        ({"aqm": None}, "a rate without an aqm"),
+        ({"jitter_s": 0.03}, r"jitter 0\.03 s is more than the delay, 0\.02 s; accepted: at most the delay"),
+        ({"delay_s": 0.0, "reorder": 0.01}, "reorder lets packets overtake .* accepted: a delay beside it"),
+        ({"loss_burst_packets": 0.5}, "a loss burst of 0.5 packets .* accepted: 1 packet or more"),
+        (
+            {"loss": 0.9, "loss_burst_packets": 2.0},
+            "90.* cannot come in bursts of 2 packets; accepted: 9 packets",
+        ),
+        ({"aqm_parameters": {"limt": "3"}}, "no parameter 'limt'"),
+        ({"aqm": "codel", "aqm_parameters": {"target": "5"}}, "5' has no unit"),
+    ],
+)
+def test_what_no_queue_can_do_is_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(RecipeError, match=message):
+        _values(_with(**change))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shift", "printed"),
+    [(0.005, 10, "5ms"), (0.00025, 10, "249us"), (0.0155, 10, "15.5ms"), (0.001, 6, "1ms"), (1.5, 0, "1.5s")]
+    + [(0.000333, 6, "332us"), (0.012345, 0, "12.3ms"), (0.0, 0, "0us")],
+)
+def test_a_time_is_written_as_tc_prints_it(seconds: float, shift: int, printed: str) -> None:
+    assert tc_time(seconds, shift) == printed
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "printed"),
+    [(1514, "1514b"), (65536, "64Kb"), (131072, "128Kb"), (8_000_000, "8000000b"), (33554432, "32Mb")],
+)
+def test_a_size_is_written_as_tc_prints_it(size_bytes: int, printed: str) -> None:
+    assert tc_size(size_bytes) == printed
+
+
+def test_jitter_keeps_packets_in_order() -> None:
+    (stage,) = _way(_with(jitter_s=0.005), "down").stages
+    assert netem(stage).endswith("delay 20000us 5000us loss random 1% rate 100gbit")
+    assert netem_shown(stage).endswith("delay 20ms 5ms loss 1%")
+
+
+def test_filters_of_tc_are_at_hand_in_recipes() -> None:
+    match = SimpleNamespace(source="fd00::/64", destination=None, source_port=None, destination_port=443)
+    text = plain_environment().from_string("{{ match | u32 }}").render(match=match)
+    assert text == "prio 2 protocol ipv6 u32 match ip6 src fd00::/64 match ip6 dport 443 0xffff"
