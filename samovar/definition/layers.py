@@ -1,51 +1,99 @@
-"""Later layers over earlier ones: an experiment, its parts, a profile, merged with every place kept.
+"""Later layers over earlier ones: bases, fragments, an experiment, a profile, with every place kept.
 
-A mapping is merged key by key, anything else is replaced. Traffic may also be given as a mapping from
-a flow's label to what changes in it.
+A mapping is merged key by key, anything else is replaced. Flows and loggers may also be given as a mapping
+from their names to what changes in them; a name that is not there yet is added when it says enough. What
+a value hides is remembered beside it (Map.hidden), so that it can be explained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from samovar.definition.nearest import unknown
 from samovar.definition.yamltext import Map, Node, Seq, text
 from samovar.errors import Problem
 
-INHERITED = ("path", "duration", "replicates", "traffic", "captures", "loggers")
-OF_A_PART = ("title", "factors", *INHERITED)
-OF_A_PROFILE = ("parts", "factors", "order", "figures", "tables", *INHERITED)
+INHERITED = ("path", "duration", "replicates", "traffic", "captures", "loggers", "settings", "stop")
+DESIGN = ("factors", "exclude", "include")
+OF_A_PART = ("title", *DESIGN, *INHERITED)
+OF_A_PROFILE = ("parts", "order", "figures", "tables", *DESIGN, *INHERITED)
 MAIN = "main"
-EXPECTED_CHANGE = "expected a mapping of what changes in the flow"
+LISTED: Mapping[str, tuple[str, str, str]] = {
+    "traffic": ("flow", "flow", "generator"),
+    "loggers": ("logger", "logger", "at"),
+}
+"""Lists that changes may be given for by name: what an entry is, its name's key, what a new one must say."""
+ALTERNATIVES: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "flow": (("size",), ("duration",), ("until",)),
+    "path": (("rtt",), ("delay",)),
+    "": (("parts",), DESIGN),
+}
+"""Groups of keys of which a layer that says one takes the others away."""
 
 
-def merged(base: Map, over: Map, problems: list[Problem]) -> Map:
-    """Return base with another mapping over it."""
+def merged(base: Map, over: Map, problems: list[Problem], kind: str = "part") -> Map:
+    """Return base with another mapping over it; `kind` says what the mapping is (a part, a flow, a path)."""
     result = base.copied()
     for key, value in over.items():
-        result.put(key, _merged_value(key, base.get(key), value, problems), over.key_marks[key])
-    _drop_alternative(result, over)
+        own = over.hidden.get(key, ())
+        put_over(result, key, _merged_value(key, base.get(key), value, problems), over, own)
+    for key, values in over.hidden.items():
+        if key not in over:
+            result.hidden[key] = (*values, *result.hidden.get(key, ()))
+    _drop_alternatives(result, over, kind)
+    return result
+
+
+def put_over(result: Map, key: str, value: Node, over: Map, hidden: tuple[Node, ...]) -> None:
+    """Set a key that another layer gives, remembering what that hides."""
+    was = result.get(key)
+    replaced = () if was is None or value is not over[key] else (was,)  # what was merged is hidden further in
+    chain = (*hidden, *replaced, *result.hidden.get(key, ()))
+    if chain:
+        result.hidden[key] = chain
+    result.put(key, value, over.key_marks[key])
+
+
+def overlaid(base: Map, layer: Map, problems: list[Problem]) -> Map:
+    """Return an experiment with a layer over it; what the layer says at its top changes the parts as well."""
+    for key in LISTED.keys() & layer.keys():
+        _check_entries(base, key, layer[key], problems)
+    top = _only(layer, [key for key in layer if key != "parts"])
+    result = merged(base, _passing(base, top), problems, "")
+    parts = base.get("parts")
+    if isinstance(parts, Map) and "parts" in result:
+        result["parts"] = _parts_under(parts, top, problems)
+    if "parts" in layer:
+        result = merged(result, _only(layer, ["parts"]), problems, "")
     return result
 
 
 def complete(layers: Sequence[Map], problems: list[Problem]) -> Map:
-    """Return the experiment that the layers give together, with every part complete.
+    """Return the experiment that the layers give together, with every part complete."""
+    with_parts = [in_parts(layer) for layer in layers] if "parts" not in layers[0] else list(layers)
+    result = with_parts[0].copied()
+    for layer in with_parts[1:]:
+        result = overlaid(result, layer, problems)
+    parts = result.get("parts")
+    if isinstance(parts, Map):
+        result["parts"] = complete_parts = parts.copied()
+        for name, part in parts.items():
+            complete_parts[name] = _complete_part(result, part, problems)
+    for key in LISTED.keys() & result.keys():
+        result[key] = _as_list(key, result[key], problems)
+    return result
 
-    The layers are the experiment as written and, over it, a profile; within each, a part stands over
-    the top level.
-    """
-    result = layers[0].copied()
-    for layer in layers[1:]:
-        result = _under(result, layer, (*INHERITED, "order", "figures", "tables"))
-    names = _part_names(layers[0])
-    if "parts" not in layers[0]:
-        result.put("parts", _with_main(layers, problems), result.mark)
-    elif names and isinstance(layers[0]["parts"], Map):
-        parts = layers[0]["parts"].copied()
-        for name in names:
-            parts[name] = _part(layers, name, problems)
-        result["parts"] = parts
+
+def in_parts(tree: Map) -> Map:
+    """Return a layer of an experiment without parts as one with a part for its factors."""
+    result = _only(tree, [key for key in tree if key not in DESIGN])
+    parts = result.get("parts", Map(tree.mark))
+    own = parts.get(MAIN, Map(tree.mark)) if isinstance(parts, Map) else None
+    if isinstance(own, Map) and isinstance(parts, Map):
+        result.put("parts", parts.copied(), tree.key_marks.get("parts", tree.mark))
+        main = merged(_only(tree, DESIGN), own, [])
+        cast(Map, result["parts"]).put(MAIN, main, parts.key_marks.get(MAIN, tree.mark))
     return result
 
 
@@ -55,29 +103,82 @@ def checked_profile(base: Map, profile: Map, problems: list[Problem]) -> Map:
     for key in [key for key in result if key not in OF_A_PROFILE]:
         problems.append(profile.key_marks[key].problem(unknown("key of a profile", key, OF_A_PROFILE)))
         del result[key]
-    if "factors" in result and _part_names(base):
-        message = "factors of a profile stand in its parts; expected parts: {...: {factors: ...}}"
-        problems.append(profile.key_marks["factors"].problem(message))
-        del result["factors"]
-    if isinstance(result.get("traffic"), Map):
-        _check_flows(base, cast(Map, result["traffic"]), problems)
+    for key in [key for key in DESIGN if key in result and _part_names(base)]:
+        message = f"{key} of a profile stand in its parts; expected parts: {{...: {{{key}: ...}}}}"
+        problems.append(profile.key_marks[key].problem(message))
+        del result[key]
     if "parts" in result:
         result["parts"] = _known_parts(base, result["parts"], problems)
     return result
 
 
-def _check_flows(base: Map, changes: Map, problems: list[Problem]) -> None:
-    """Report changes of flows that neither the top level nor any part has."""
+def _complete_part(tree: Map, part: Node, problems: list[Problem]) -> Node:
+    if not isinstance(part, Map):
+        return part
+    whole = merged(_only(tree, INHERITED), part, problems)
+    whole.mark = part.mark
+    for key in LISTED.keys() & whole.keys():
+        whole[key] = _as_list(key, whole[key], problems)
+    return whole
+
+
+def _parts_under(parts: Map, top: Map, problems: list[Problem]) -> Map:
+    """Return the parts with a layer's top level over what they say themselves."""
+    result = parts.copied()
+    for name, part in parts.items():
+        if isinstance(part, Map):
+            own = _only(top, [key for key in INHERITED if key in part and key in top])
+            result[name] = merged(part, _passing(part, own), problems)
+    return result
+
+
+def _passing(base: Map, over: Map) -> Map:
+    """Return a layer without the changes of entries that a list of the base does not have."""
+    result = over.copied()
+    for key in LISTED.keys() & over.keys():
+        held, changes = base.get(key), over[key]
+        if isinstance(changes, Map):
+            known = _names(key, held)
+            kept = [name for name in changes if name in known or _says_enough(key, changes[name])]
+            result[key] = _only(changes, kept)
+            if not kept:
+                del result[key]
+    return result
+
+
+def _says_enough(key: str, change: Node) -> bool:
+    return isinstance(change, Map) and LISTED[key][2] in change
+
+
+def _names(key: str, entries: Node | None) -> list[str]:
+    """Name the entries of a list, or of the mapping that stands for one."""
+    if isinstance(entries, Map):
+        return list(entries)
+    name = LISTED[key][1]
+    own = (one.get(name) for one in entries if isinstance(one, Map)) if isinstance(entries, Seq) else ()
+    return [str(one) for one in own if isinstance(one, str)]
+
+
+def _check_entries(base: Map, key: str, changes: Node, problems: list[Problem]) -> None:
+    """Report changes of entries that neither the top level nor any part has."""
     parts = base.get("parts")
     holders = [base, *(parts.values() if isinstance(parts, Map) else ())]
-    lists = [holder.get("traffic") for holder in holders if isinstance(holder, Map)]
-    flows = [flow for one in lists if isinstance(one, Seq) for flow in one if isinstance(flow, Map)]
-    labels = [str(flow["flow"]) for flow in flows if "flow" in flow]
-    for label, change in changes.items():
-        if label not in labels:
-            problems.append(changes.key_marks[label].problem(unknown("flow", label, labels)))
-        elif not isinstance(change, Map):
-            problems.append(change.mark.problem(f"{label}: {EXPECTED_CHANGE}"))
+    known = [name for one in holders if isinstance(one, Map) for name in _names(key, one.get(key))]
+    if not isinstance(changes, Map):
+        return
+    for name, change in changes.items():
+        if name not in known and not _says_enough(key, change):
+            problems.append(changes.key_marks[name].problem(_unknown_entry(key, name, change, known)))
+
+
+def _unknown_entry(key: str, name: str, change: Node, known: Sequence[str]) -> str:
+    what, _, needed = LISTED[key]
+    if not isinstance(change, Map):
+        return f"{name}: expected a mapping of what changes in the {what}"
+    hint = (
+        f" (a new {what} names its {needed})" if needed == "generator" else f" (a new {what} says {needed})"
+    )
+    return unknown(what, name, known) + hint
 
 
 def _known_parts(base: Map, parts: Node, problems: list[Problem]) -> Map:
@@ -102,81 +203,91 @@ def _part_names(tree: Map) -> list[str]:
     return list(parts) if isinstance(parts, Map) else ["?"] if parts is not None else []
 
 
-def _with_main(layers: Sequence[Map], problems: list[Problem]) -> Map:
-    """Return the parts of an experiment that names none: one, of the top-level factors."""
-    main = cast(Map, _part(layers, MAIN, problems))
-    for layer in layers:
-        main = merged(main, _only(layer, ("factors",)), problems)
-    for layer in layers[1:]:
-        own = layer.get("parts")
-        part = own.get(MAIN) if isinstance(own, Map) else None
-        main = merged(main, part, problems) if isinstance(part, Map) else main
-    parts = Map(layers[0].mark)
-    parts.put(MAIN, main, layers[0].mark)
-    return parts
-
-
-def _part(layers: Sequence[Map], name: str, problems: list[Problem]) -> Node:
-    part = Map(layers[0].mark)
-    for layer in layers:
-        part = _under(part, layer, INHERITED)
-        parts = layer.get("parts")
-        own = parts.get(name) if isinstance(parts, Map) else None
-        if own is not None and not isinstance(own, Map):
-            return own
-        if isinstance(own, Map):
-            part = merged(part, own, problems)
-            part.mark = own.mark if layer is layers[0] else part.mark
-    return part
-
-
-def _under(base: Map, layer: Map, keys: Sequence[str]) -> Map:
-    """Return base with a layer's top level over it; changes of flows that it does not have pass it by."""
-    over = _only(layer, keys)
-    if isinstance(over.get("traffic"), Map) and isinstance(base.get("traffic"), Seq):
-        over = over.copied()
-        over["traffic"] = _merged_flows(cast(Seq, base["traffic"]), cast(Map, over["traffic"]), [])
-    elif isinstance(over.get("traffic"), Map) and base:
-        over.pop("traffic")
-    return merged(base, over, [])
-
-
 def _only(tree: Map, keys: Sequence[str]) -> Map:
     result = Map(tree.mark)
     for key in keys:
         if key in tree:
             result.put(key, tree[key], tree.key_marks[key])
+        if key in tree.hidden:
+            result.hidden[key] = tree.hidden[key]
     return result
 
 
 def _merged_value(key: str, base: Node | None, over: Node, problems: list[Problem]) -> Node:
-    if isinstance(base, Map) and isinstance(over, Map):
-        return merged(base, over, problems)
-    if key == "traffic" and isinstance(base, Seq) and isinstance(over, Map):
-        return _merged_flows(base, over, problems)
-    return over
+    if key in LISTED and isinstance(over, Map) and isinstance(base, Seq):
+        return _merged_entries(key, base, over, problems)
+    if not isinstance(base, Map) or not isinstance(over, Map):
+        return over
+    if key in LISTED:
+        return _merged_changes(key, base, over, problems)
+    return _replacing(base, over) if key == "factors" else merged(base, over, problems, key)
 
 
-def _merged_flows(flows: Seq, changes: Map, problems: list[Problem]) -> Seq:
-    labels = [flow.get("flow") if isinstance(flow, Map) else None for flow in flows]
-    result = Seq(list(flows), flows.mark)
-    for label, change in changes.items():
-        mark = changes.key_marks[label]
-        if text(label, mark) not in labels:
-            problems.append(mark.problem(unknown("flow", label, (str(one) for one in labels if one))))
-        elif not isinstance(change, Map):
-            problems.append(change.mark.problem(f"{label}: {EXPECTED_CHANGE}"))
-        else:
-            index = labels.index(text(label, mark))
-            flow = flows[index]
-            result[index] = merged(flow, change, problems) if isinstance(flow, Map) else flow
+def _replacing(base: Map, over: Map) -> Map:
+    """Return base with each of the other's values in the place of its own: levels are never mixed."""
+    result = base.copied()
+    for key, value in over.items():
+        put_over(result, key, value, over, over.hidden.get(key, ()))
     return result
 
 
-def _drop_alternative(result: Map, over: Map) -> None:
-    """A flow ends by size or by duration: a layer that says one takes the other away."""
-    if "flow" not in result:
-        return
-    for key, other in (("size", "duration"), ("duration", "size")):
-        if key in over and other not in over:
-            result.pop(other, None)
+def _merged_changes(key: str, base: Map, over: Map, problems: list[Problem]) -> Map:
+    """Return changes by name with others over them."""
+    result = base.copied()
+    for name, change in over.items():
+        was = base.get(name)
+        both = isinstance(was, Map) and isinstance(change, Map)
+        new = merged(cast(Map, was), cast(Map, change), problems, LISTED[key][0]) if both else change
+        put_over(result, name, new, over, over.hidden.get(name, ()))
+    return result
+
+
+def _merged_entries(key: str, entries: Seq, changes: Map, problems: list[Problem]) -> Seq:
+    what, name_key, _ = LISTED[key]
+    result = Seq(list(entries), entries.mark)
+    for name, change in changes.items():
+        mark = changes.key_marks[name]
+        places = [index for index, one in enumerate(result) if _is_named(one, name_key, name)]
+        if not isinstance(change, Map):
+            message = f"{name}: expected a mapping of what changes in the {what}"
+            problems.append(change.mark.problem(message))
+        elif not places and not _says_enough(key, change):
+            problems.append(mark.problem(_unknown_entry(key, name, change, _names(key, entries))))
+        for index in places if isinstance(change, Map) else ():
+            result[index] = merged(cast(Map, result[index]), cast(Map, change), problems, what)
+        if not places and isinstance(change, Map) and _says_enough(key, change):
+            result.append(_entry(key, name, changes))
+    return result
+
+
+def _is_named(entry: Node, key: str, name: str) -> bool:
+    return isinstance(entry, Map) and entry.get(key) == name
+
+
+def _entry(key: str, name: str, changes: Map) -> Map:
+    """Return a named entry as one of a list."""
+    change, name_key = cast(Map, changes[name]), LISTED[key][1]
+    result = Map(change.mark)
+    result.put(name_key, text(name, changes.key_marks[name]), changes.key_marks[name])
+    return merged(result, change, [], LISTED[key][0])
+
+
+def _as_list(key: str, entries: Node, problems: list[Problem]) -> Node:
+    """Return a mapping that stands for a list as that list."""
+    if not isinstance(entries, Map):
+        return entries
+    return _merged_entries(key, Seq([], entries.mark), entries, problems)
+
+
+def _drop_alternatives(result: Map, over: Map, kind: str) -> None:
+    """Take away what a layer's words replace: a flow that a layer gives a size has no duration of another."""
+    for other in _replaced(over, kind):
+        if other in result:
+            result.hidden[other] = (result.pop(other), *result.hidden.get(other, ()))
+
+
+def _replaced(over: Map, kind: str) -> Iterator[str]:
+    """Yield the keys that a layer takes away by those it says."""
+    groups = ALTERNATIVES.get(kind, ())
+    said = [group for group in groups if any(key in over for key in group)]
+    return (key for group in groups if said and group not in said for key in group)

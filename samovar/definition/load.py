@@ -2,48 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from samovar.definition.catalogue import RecipeCatalogue
 from samovar.definition.check_experiment import check_experiment, check_name
+from samovar.definition.check_settings import check_site
 from samovar.definition.check_testbed import check_testbed
 from samovar.definition.config import Config
 from samovar.definition.context import Context
 from samovar.definition.experiment import Experiment
-from samovar.definition.layers import checked_profile, complete
+from samovar.definition.extends import Flattened, flattened
+from samovar.definition.layers import DESIGN, checked_profile, complete
 from samovar.definition.nearest import unknown
+from samovar.definition.overrides import override_layers
+from samovar.definition.sources import kept_sources
 from samovar.definition.testbed import Testbed
 from samovar.definition.validate import Checked, M, validate
-from samovar.definition.yamltext import Map, read_yaml
+from samovar.definition.yamltext import Map, near, read_yaml
 from samovar.errors import DefinitionError, Problem
 
 
 @dataclass(frozen=True)
 class Study:
-    """An experiment with the testbed that it runs on."""
+    """An experiment with the testbed that it runs on.
+
+    The experiment is as written: `profile` and `overrides` were checked over it and are still to be applied.
+    `sources` holds what a campaign keeps of the files, by the name it gets there.
+    """
 
     experiment: Experiment
     testbed: Testbed
+    profile: str | None = None
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def load_study(path: Path, catalogue: RecipeCatalogue, testbed_path: Path | None = None) -> Study:
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of an experiment beside its file: a profile, overrides, the site's settings."""
+
+    profile: str | None = None
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    config: Config | None = None
+
+
+NOTHING = Asked()
+
+
+def load_study(
+    path: Path, catalogue: RecipeCatalogue, testbed_path: Path | None = None, asked: Asked = NOTHING
+) -> Study:
     """Read an experiment and its testbed.
 
     That is the one it names, found in hosts/ beside the experiment's folder, or another one.
-    Raises DefinitionError with every mistake of both files.
+    Raises DefinitionError with every mistake of all files and of the overrides.
     """
     problems: list[Problem] = []
-    tree = _read(path, problems)
-    found = testbed_path or (_own_testbed(path, tree, problems) if tree is not None else None)
+    flat = _flat(path, problems)
+    found = testbed_path or (_own_testbed(path, flat.tree, problems) if flat else None)
     testbed = _checked_testbed(found, problems) if found else None
     sound = testbed.model if testbed and testbed.intact("hosts") and testbed.intact("bottleneck") else None
-    experiment = _checked_experiment(path, tree, sound, catalogue, problems) if tree is not None else None
+    experiment = _checked_experiment(path, flat.tree, sound, catalogue, problems, asked) if flat else None
+    if sound is not None:
+        problems += check_site(sound, asked.config, catalogue)
     _raise(problems)
-    if experiment is None or sound is None:
+    if experiment is None or sound is None or flat is None or found is None:
         raise DefinitionError([Problem(str(path), 0, 0, "cannot be read; expected an experiment")])
-    return Study(experiment, sound)
+    return Study(experiment, sound, asked.profile, asked.overrides, kept_sources(flat, found))
 
 
 def load_experiment(path: Path, catalogue: RecipeCatalogue, testbed: Testbed | None = None) -> Experiment:
@@ -54,24 +81,24 @@ def load_experiment(path: Path, catalogue: RecipeCatalogue, testbed: Testbed | N
     if testbed is None:
         return load_study(path, catalogue).experiment
     problems: list[Problem] = []
-    tree = _read(path, problems)
-    experiment = _checked_experiment(path, tree, testbed, catalogue, problems) if tree is not None else None
+    flat = _flat(path, problems)
+    experiment = _checked_experiment(path, flat.tree, testbed, catalogue, problems, NOTHING) if flat else None
     _raise(problems)
     if experiment is None:
         raise DefinitionError([Problem(str(path), 0, 0, "cannot be read; expected an experiment")])
     return experiment
 
 
-def read_experiment(path: Path) -> Experiment:
+def read_experiment(path: Path, overrides: Mapping[str, str] | None = None) -> Experiment:
     """Read an experiment's values alone, as a campaign keeps them under another file name.
 
     Names, recipes and the testbed are not checked; raises DefinitionError.
     """
     problems: list[Problem] = []
     tree, mistakes = read_yaml(path)
-    checked = validate(Experiment, complete([tree], problems))
-    _raise([*mistakes, *problems, *checked.problems])
-    return _model(checked).with_source(tree)
+    flat = flattened(tree, path, problems).tree
+    _raise([*mistakes, *problems])
+    return _over(flat, [], overrides or {}, problems)
 
 
 def load_testbed(path: Path) -> Testbed:
@@ -92,20 +119,44 @@ def load_config(path: Path) -> Config:
     return _model(checked).with_source(tree)
 
 
-def apply_profile(experiment: Experiment, name: str | None) -> Experiment:
-    """Return the experiment with one of its profiles over it; raises DefinitionError when there is none."""
-    if name is None:
-        return experiment
+def apply_profile(
+    experiment: Experiment, name: str | None, overrides: Mapping[str, str] | None = None
+) -> Experiment:
+    """Return the experiment with one of its profiles over it, and the overrides of --set over that.
+
+    Raises DefinitionError when there is no such profile, and for an override that cannot be meant.
+    """
     tree = experiment.written
-    profiles = tree.get("profiles") if tree is not None else None
-    profile = profiles.get(name) if isinstance(profiles, Map) else None
-    if tree is None or not isinstance(profile, Map):
-        message = unknown(f"profile of {experiment.name}", name, experiment.profiles)
-        raise DefinitionError([Problem(tree.mark.file if tree else experiment.name, 0, 0, message)])
+    if name is None and not overrides:
+        return experiment
+    if tree is None:
+        raise DefinitionError(
+            [Problem(experiment.name, 0, 0, "was not read from a file; expected one that was")]
+        )
     problems: list[Problem] = []
-    checked = validate(Experiment, complete([tree, checked_profile(tree, profile, problems)], problems))
+    layers = [] if name is None else [checked_profile(tree, _profile(tree, name), problems)]
+    return _over(tree, layers, overrides or {}, problems)
+
+
+def _over(
+    tree: Map, layers: Sequence[Map], overrides: Mapping[str, str], problems: list[Problem]
+) -> Experiment:
+    own = override_layers(tree, overrides, problems)
+    whole = complete([tree, *layers, *own], problems)
+    checked = validate(Experiment, whole)
     _raise([*problems, *checked.problems])
-    return _model(checked).with_source(tree)
+    return _model(checked).with_source(tree, whole)
+
+
+def _profile(tree: Map, name: str) -> Map:
+    """Return a profile of an experiment; raises DefinitionError when there is none of that name."""
+    profiles = tree.get("profiles")
+    known = profiles if isinstance(profiles, Map) else Map(tree.mark)
+    profile = known.get(name)
+    if isinstance(profile, Map):
+        return profile
+    message = unknown(f"profile of {tree.get('experiment', 'the experiment')}", name, known)
+    raise DefinitionError([Problem(tree.mark.file, 0, 0, message)])
 
 
 def list_experiments(folder: Path) -> list[str]:
@@ -118,20 +169,39 @@ def list_testbeds(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
+def _flat(path: Path, problems: list[Problem]) -> Flattened | None:
+    """Read an experiment's file and lay under it what it extends and uses."""
+    tree = _read(path, problems)
+    if tree is None:
+        return None
+    beside = [key for key in DESIGN if key in tree and "parts" in tree]
+    expected = "beside parts; expected them within the parts"
+    problems += [tree.key_marks[key].problem(f"{key} {expected}") for key in beside]
+    return flattened(tree, path, problems)
+
+
 def _checked_experiment(
-    path: Path, tree: Map, testbed: Testbed | None, catalogue: RecipeCatalogue, problems: list[Problem]
+    path: Path,
+    tree: Map,
+    testbed: Testbed | None,
+    catalogue: RecipeCatalogue,
+    problems: list[Problem],
+    asked: Asked,
 ) -> Experiment | None:
-    """Check the experiment as written and then with each profile over it."""
-    if "factors" in tree and "parts" in tree:
-        message = "factors beside parts; expected them within the parts"
-        problems.append(tree.key_marks["factors"].problem(message))
+    """Check the experiment as written, then with each profile over it, then as it is asked for."""
     base = _checked_layers([tree], testbed, catalogue, problems)
     check_name(Context(base, testbed, catalogue), path)
     problems += base.problems
-    for profile in _profiles(tree, problems):
-        over = checked_profile(tree, profile, problems)
+    profiles = {name: checked_profile(tree, one, problems) for name, one in _profiles(tree, problems).items()}
+    for over in profiles.values():
         problems += _checked_layers([tree, over], testbed, catalogue, problems).problems
-    return base.model.with_source(tree) if base.model else None
+    if asked.profile is not None:
+        _profile(tree, asked.profile)
+    if asked.overrides:
+        layers = [tree, *([profiles[asked.profile]] if asked.profile else [])]
+        layers += override_layers(tree, asked.overrides, problems)
+        problems += _checked_layers(layers, testbed, catalogue, problems).problems
+    return base.model.with_source(tree, base.tree) if base.model else None
 
 
 def _checked_layers(
@@ -142,15 +212,15 @@ def _checked_layers(
     return checked
 
 
-def _profiles(tree: Map, problems: list[Problem]) -> list[Map]:
+def _profiles(tree: Map, problems: list[Problem]) -> dict[str, Map]:
     profiles = tree.get("profiles")
     if not isinstance(profiles, Map):
-        return []
+        return {}
     for name, profile in profiles.items():
         if not isinstance(profile, Map):
             message = f"{name}: expected a mapping of what the profile changes, not '{profile}'"
             problems.append(profiles[name].mark.problem(message))
-    return [profile for profile in profiles.values() if isinstance(profile, Map)]
+    return {name: profile for name, profile in profiles.items() if isinstance(profile, Map)}
 
 
 def _checked_testbed(path: Path, problems: list[Problem]) -> Checked[Testbed] | None:
@@ -175,13 +245,7 @@ def _own_testbed(path: Path, tree: Map, problems: list[Problem]) -> Path | None:
     if str(name) not in known:
         problems.append(name.mark.problem(unknown("testbed", name, known)))
         return None
-    return _near(folder, str(name))
-
-
-def _near(folder: Path, name: str) -> Path:
-    """Name the file as briefly as the working folder allows."""
-    path = folder / f"{name}.yaml"
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return near(folder, str(name))
 
 
 def _read(path: Path, problems: list[Problem]) -> Map | None:

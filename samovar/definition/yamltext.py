@@ -6,35 +6,18 @@ Nothing is typed here, so YAML 1.1's surprises (no, 010, 10:20, 1e6) never happe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
+from samovar.definition.marks import Mark as Mark
+from samovar.definition.marks import Places
+from samovar.definition.yamlsyntax import compose
 from samovar.errors import DefinitionError, Problem
 
-LARGEST_FILE_BYTES = 2**20
+LARGEST_FILE_BYTES = 2**18
 MOST_NODES = 50_000  # after aliases are followed: a file of ten lines can otherwise mean billions
-DEEPEST = 40
 PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A place in a file; line and column count from 1, and `text` is the whole line."""
-
-    file: str
-    line: int
-    column: int
-    text: str = field(default="", compare=False, repr=False)
-
-    def problem(self, message: str) -> Problem:
-        """Return the mistake that stands here."""
-        return Problem(self.file, self.line, self.column, message, self.text)
-
-    def __str__(self) -> str:
-        """Render as file:line:column; a place on the command line is the option itself."""
-        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
 class Text(str):
@@ -103,17 +86,40 @@ def read_yaml(path: Path) -> tuple[Map, list[Problem]]:
 
 def parse_yaml(content: str, file: str) -> tuple[Map, list[Problem]]:
     """Parse a text like read_yaml does; `file` names it in messages."""
-    root = _compose(content, file)
-    start = Mark(file, 1, 1)
+    places = Places(file, content)
+    root = compose(content, places)
+    start = places.at(0, 0)
     if root is None:
         raise DefinitionError([start.problem("the file is empty; expected a mapping (key: value)")])
-    converter = _Converter(file)
+    converter = _Converter(places)
     tree = converter.convert(root)
     if not isinstance(tree, Map):
         what = "a list" if isinstance(tree, Seq) else "text"
         message = f"the file holds {what}; expected a mapping (key: value)"
         raise DefinitionError([*converter.problems, tree.mark.problem(message)])
     return tree, converter.problems
+
+
+def parse_value(content: str, start: Mark) -> Node:
+    """Parse one value of any kind, such as that of --set; raises DefinitionError.
+
+    Every place in it is counted from `start` in the line that it stands in.
+    """
+    places = Places(start.file, content, start)
+    root = compose(content, places)
+    if root is None:
+        return text("", start)
+    converter = _Converter(places)
+    node = converter.convert(root)
+    if converter.problems:
+        raise DefinitionError(converter.problems)
+    return node
+
+
+def near(folder: Path, name: str) -> Path:
+    """Name a YAML file of a folder as briefly as the working folder allows."""
+    path = (folder / f"{name}.yaml").absolute()
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _read_text(path: Path) -> str:
@@ -129,55 +135,22 @@ def _read_text(path: Path) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = data[: error.start]
-        mark = Mark(str(path), before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1)
-        raise DefinitionError([mark.problem("a byte that is no UTF-8; expected UTF-8 text")]) from error
+        raise DefinitionError([_no_utf8(path, data, error.start)]) from error
 
 
-class _BoundedLoader(yaml.BaseLoader):
-    """PyYAML's untyped loader with a bound on nesting."""
-
-    depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        self.depth += 1
-        if self.depth > DEEPEST:
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(problem=f"nested deeper than {DEEPEST} levels", problem_mark=mark)
-        node: yaml.Node | None = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
-
-
-def _compose(content: str, file: str) -> yaml.Node | None:
-    try:
-        return _BoundedLoader(content).get_single_node()
-    except yaml.MarkedYAMLError as error:
-        place = error.problem_mark or error.context_mark
-        mark = Mark(file, place.line + 1, place.column + 1) if place else Mark(file, 1, 1)
-        raise DefinitionError([mark.problem(_syntax_message(error))]) from error
-    except yaml.reader.ReaderError as error:
-        before = content[: error.position]
-        mark = Mark(file, before.count("\n") + 1, error.position - (before.rfind("\n") + 1) + 1)
-        message = f"a control character (U+{ord(content[error.position]):04X}); expected printable text"
-        raise DefinitionError([mark.problem(message)]) from error
-
-
-def _syntax_message(error: yaml.MarkedYAMLError) -> str:
-    problem = error.problem or "cannot be read"
-    if "'\\t'" in problem:
-        return "a tab where YAML allows only spaces; indent with spaces"
-    if "found another document" in problem:
-        return "a second document starts here; expected one document per file"
-    context = f" {error.context}" if error.context else ""
-    return f"this is no YAML: {problem}{context}"
+def _no_utf8(path: Path, data: bytes, at: int) -> Problem:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return Problem(str(path), 1, 1, "the file is UTF-16; expected UTF-8 text")
+    before = data[:at].decode("utf-8")
+    column = len(before) - (before.rfind("\n") + 1) + 1
+    return Problem(str(path), before.count("\n") + 1, column, "a byte that is no UTF-8; expected UTF-8 text")
 
 
 class _Converter:
     """From PyYAML's nodes to ours, collecting the mistakes that leave the rest readable."""
 
-    def __init__(self, file: str) -> None:
-        self.file = file
+    def __init__(self, places: Places) -> None:
+        self._places = places
         self.problems: list[Problem] = []
         self._count = 0
         self._open: set[int] = set()
@@ -220,10 +193,23 @@ class _Converter:
     def _entries(self, node: yaml.Node) -> Iterator[tuple[str, Mark, yaml.Node]]:
         for key, value in node.value:
             mark = self._mark(key)
-            if isinstance(key, yaml.ScalarNode):
-                yield key.value, mark, value
-            else:
+            if not isinstance(key, yaml.ScalarNode):
                 self.problems.append(mark.problem("a key that is a list or mapping; expected a word"))
+            elif key.value == "<<" and key.style is None:
+                message = "a merge key '<<'; expected the keys themselves, or fragments and use: [NAME]"
+                self.problems.append(mark.problem(message))
+            elif _is_unparted(key, value):
+                before, _, after = key.value.partition(":")
+                message = f"no blank after ':' in '{key.value}'; expected '{before}: {after}'"
+                self.problems.append(mark.problem(message))
+            else:
+                yield key.value, mark, value
 
     def _mark(self, node: yaml.Node) -> Mark:
-        return Mark(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
+        return self._places.at(node.start_mark.line, node.start_mark.column)
+
+
+def _is_unparted(key: yaml.ScalarNode, value: yaml.Node) -> bool:
+    """Tell {rate:40Mbit}, where YAML sees one key without a value, from what was meant."""
+    empty = isinstance(value, yaml.ScalarNode) and value.value == "" and value.style is None
+    return empty and key.style is None and ":" in key.value

@@ -1,0 +1,86 @@
+"""One tree of several files: an experiment over the one it extends and over the fragments it uses.
+
+The rule is that of profiles everywhere: what stands later lies over what stands earlier, and what a layer
+says at its top changes the parts below it as well. Every node keeps the place that it was written at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from samovar.definition.fragments import Fragments
+from samovar.definition.layers import overlaid
+from samovar.definition.nearest import unknown
+from samovar.definition.yamltext import Map, near, read_yaml
+from samovar.errors import DefinitionError, Problem
+
+REUSE = ("extends", "use", "fragments")
+
+
+@dataclass(frozen=True)
+class Flattened:
+    """One tree that needs no other file, and the files that it was made from (the experiment first)."""
+
+    tree: Map
+    sources: tuple[Path, ...]
+
+
+def flattened(tree: Map, path: Path, problems: list[Problem]) -> Flattened:
+    """Return an experiment with what it extends and uses laid under it; mistakes are added to problems."""
+    sources = [path]
+    whole = _laid(tree, path, (path.stem,), sources, problems)
+    return Flattened(_without(whole, REUSE), tuple(dict.fromkeys(sources)))
+
+
+def _laid(tree: Map, path: Path, trail: tuple[str, ...], sources: list[Path], problems: list[Problem]) -> Map:
+    """Return a file's tree over its bases, still with all fragments that it knows."""
+    base = _base(tree, path, trail, sources, problems)
+    fragments = Fragments.of(base, tree, path.parent / "fragments", sources, problems)
+    result = Map(tree.mark)
+    for layer in (base, *fragments.used_by(tree), _without(fragments.expanded(tree), REUSE)):
+        if layer is not None:
+            result = overlaid(result, layer, problems) if result else layer.copied()
+    result.mark = tree.mark
+    if fragments.own:
+        result.put("fragments", fragments.own, tree.key_marks.get("fragments", tree.mark))
+    return result
+
+
+def _base(
+    tree: Map, path: Path, trail: tuple[str, ...], sources: list[Path], problems: list[Problem]
+) -> Map | None:
+    name = tree.get("extends")
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        problems.append(name.mark.problem("extends: expected the name of one experiment of this folder"))
+        return None
+    known = sorted(one.stem for one in path.parent.glob("*.yaml") if one.stem != path.stem)
+    if str(name) in trail:
+        circle = " extends ".join([*trail[trail.index(str(name)) :], str(name)])
+        problems.append(name.mark.problem(f"{circle}; expected files that do not extend each other"))
+    elif str(name) not in known:
+        problems.append(name.mark.problem(unknown("experiment", name, known)))
+    else:
+        return _other(near(path.parent, str(name)), (*trail, str(name)), sources, problems)
+    return None
+
+
+def _other(path: Path, trail: tuple[str, ...], sources: list[Path], problems: list[Problem]) -> Map | None:
+    sources.append(path)
+    try:
+        tree, mistakes = read_yaml(path)
+    except DefinitionError as error:
+        problems += error.problems
+        return None
+    problems += mistakes
+    return _laid(tree, path, trail, sources, problems)
+
+
+def _without(tree: Map, keys: tuple[str, ...]) -> Map:
+    result = tree.copied()
+    for key in keys:
+        result.pop(key, None)
+        result.hidden.pop(key, None)
+    return result

@@ -1,0 +1,150 @@
+"""`--set KEY=VALUE`: layers from the command line, over the profile.
+
+KEY is written as a factor's name is: duration, path.rate, traffic.bulk.size, loggers.queue.interval, cc,
+tcp.sack; or parts.PART.KEY for one part. Where KEY is a factor, VALUE takes the place of its levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import cast
+
+from samovar.definition.factors import SETTINGS
+from samovar.definition.layers import DESIGN, LISTED, MAIN, OF_A_PART, OF_A_PROFILE
+from samovar.definition.nearest import unknown
+from samovar.definition.yamltext import Map, Mark, Node, Seq, parse_value
+from samovar.errors import DefinitionError, Problem
+
+Steps = tuple[str, ...]
+EXPECTED = "expected KEY=VALUE, such as --set duration=10s or --set path.rate=10Mbit"
+TOP = tuple(key for key in OF_A_PROFILE if key not in ("parts", *DESIGN))
+
+
+def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
+    """Read the arguments of --set, later ones over earlier ones; raises DefinitionError."""
+    found: dict[str, str] = {}
+    for argument in arguments:
+        key, sign, value = argument.partition("=")
+        if not sign or not key.strip() or not value.strip():
+            raise DefinitionError(
+                [_mark(argument, 1).problem(f"{'no value' if sign else 'no ='}; {EXPECTED}")]
+            )
+        found[key.strip()] = value.strip()
+    return found
+
+
+def override_layers(tree: Map, overrides: Mapping[str, str], problems: list[Problem]) -> list[Map]:
+    """Return one layer for each override, to be laid over a tree that has its profile already."""
+    layers = []
+    for key, value in overrides.items():
+        argument = f"{key}={value}"
+        try:
+            node = parse_value(value, _mark(argument, len(key) + 2))
+        except DefinitionError as error:
+            problems += error.problems
+            continue
+        problem = _refusal(tree, key)
+        if problem:
+            problems.append(_mark(argument, 1).problem(problem))
+            continue
+        layers += [_layer(steps, node, _mark(argument, 1)) for steps in _places(tree, key)]
+    return layers
+
+
+def _mark(argument: str, column: int) -> Mark:
+    return Mark(f"--set {argument}", 0, column, argument)
+
+
+def _layer(steps: Steps, value: Node, mark: Mark) -> Map:
+    """Return nested mappings that hold one value."""
+    for step in reversed(steps):
+        holder = Map(mark)
+        holder.put(step, value, mark)
+        value = holder
+    return cast(Map, value)
+
+
+def _refusal(tree: Map, key: str) -> str | None:
+    """Say why a key cannot be set, or return None."""
+    part, rest = _split_part(key)
+    if part is not None and part not in _parts(tree):
+        return unknown("part", part, _parts(tree))
+    if part is not None and not rest:
+        return f"'{key}' is a whole part; expected parts.{part}.KEY=VALUE"
+    first = rest.partition(".")[0]
+    known = _known(tree, part)
+    if rest in known or first in known or ("." in rest and first != "parts"):
+        return _hidden_by_levels(tree, part, rest)
+    return unknown("key", rest, known)
+
+
+def _known(tree: Map, part: str | None) -> set[str]:
+    factors = {factor for name, own in _factors(tree).items() if part in (None, name) for factor in own}
+    return {*(OF_A_PART if part else TOP), *SETTINGS, *factors, "factors"}
+
+
+def _hidden_by_levels(tree: Map, part: str | None, key: str) -> str | None:
+    """Say which factor sets a key by its levels, which nothing but the factor itself can change."""
+    for name, factors in _factors(tree).items():
+        for factor, spec in factors.items():
+            linked = factor != key and any(key in level for level in _mappings(spec))
+            if linked and part in (None, name):
+                return f"'{key}' is set by the levels of factor '{factor}'; expected --set {factor}=..."
+    return None
+
+
+def _mappings(spec: Node) -> list[Map]:
+    levels = spec.get("levels", spec) if isinstance(spec, Map) else spec
+    return [one for one in (levels if isinstance(levels, Seq) else [levels]) if isinstance(one, Map)]
+
+
+def _places(tree: Map, key: str) -> Iterator[Steps]:
+    """Yield where a value is put: at the factor of that name where a part has it, as a key elsewhere."""
+    part, rest = _split_part(key)
+    factors = _factors(tree)
+    name = rest.removeprefix("factors.")
+    parts = list(factors) if part is None else [part]
+    having = [one for one in parts if name in factors.get(one, {})]
+    if rest.startswith("factors."):
+        having = having or parts
+    yield from (_in_part(tree, one, ("factors", name)) for one in having)
+    if len(having) < len(parts):
+        steps = _steps(rest)
+        yield steps if part is None else _in_part(tree, part, steps)
+
+
+def _in_part(tree: Map, part: str, steps: Steps) -> Steps:
+    return ("parts", part, *steps)
+
+
+def _steps(key: str) -> Steps:
+    """Return the keys that lead to a value: settings keep their dots, and so do labels of flows."""
+    first, _, rest = key.partition(".")
+    if first in LISTED and "." in rest:
+        name, _, own = rest.rpartition(".")
+        return (first, name, own)
+    if first == "settings" and rest:
+        return (first, rest)
+    if first in ("path", "order", "stop"):
+        return tuple(key.split("."))
+    return (key,) if first in (*OF_A_PART, *TOP) else ("settings", key)
+
+
+def _split_part(key: str) -> tuple[str | None, str]:
+    if not key.startswith("parts."):
+        return None, key
+    part, _, rest = key.removeprefix("parts.").partition(".")
+    return part, rest
+
+
+def _parts(tree: Map) -> Sequence[str]:
+    parts = tree.get("parts")
+    return list(parts) if isinstance(parts, Map) else [MAIN]
+
+
+def _factors(tree: Map) -> dict[str, Map]:
+    """Return the factors of each part as written."""
+    parts = tree.get("parts")
+    holders = parts if isinstance(parts, Map) else {MAIN: tree}
+    own = {name: one.get("factors") for name, one in holders.items() if isinstance(one, Map)}
+    return {name: factors if isinstance(factors, Map) else Map(tree.mark) for name, factors in own.items()}
