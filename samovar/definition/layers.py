@@ -172,13 +172,10 @@ def _check_entries(base: Map, key: str, changes: Node, problems: list[Problem]) 
 
 
 def _unknown_entry(key: str, name: str, change: Node, known: Sequence[str]) -> str:
-    what, _, needed = LISTED[key]
+    what = LISTED[key][0]
     if not isinstance(change, Map):
         return f"{name}: expected a mapping of what changes in the {what}"
-    hint = (
-        f" (a new {what} names its {needed})" if needed == "generator" else f" (a new {what} says {needed})"
-    )
-    return unknown(what, name, known) + hint
+    return unknown(what, name, known)
 
 
 def _known_parts(base: Map, parts: Node, problems: list[Problem]) -> Map:
