@@ -8,7 +8,7 @@ from pathlib import Path
 
 from samovar.definition.catalogue import RecipeCatalogue
 from samovar.definition.check_experiment import check_experiment, check_name
-from samovar.definition.check_settings import check_site
+from samovar.definition.check_settings import check_settings, check_site
 from samovar.definition.check_testbed import check_testbed
 from samovar.definition.config import Config
 from samovar.definition.context import Context
@@ -209,6 +209,10 @@ def _checked_layers(
 ) -> Checked[Experiment]:
     checked = validate(Experiment, complete(layers, problems))
     check_experiment(Context(checked, testbed, catalogue), lines=len(layers) == 1)
+    parts = checked.tree.get("parts")
+    for part in parts.values() if testbed and isinstance(parts, Map) else ():
+        settings = part.get("settings") if isinstance(part, Map) else None
+        checked.problems += check_settings(settings, testbed, catalogue)
     return checked
 
 

@@ -10,7 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from samovar.definition.catalogue import RecipeCatalogue
+from samovar.definition.config import Config
+from samovar.definition.experiment import Experiment
 from samovar.definition.testbed import ROLES, Testbed
+from samovar.definition.values import PerHost
 from samovar.definition.yamltext import Map, Node
 
 LAYERS = ("recipe", "site", "os", "testbed", "host", "experiment", "level")
@@ -66,10 +69,23 @@ def resolve_setting(
     return ResolvedSetting(key, host, level.value, level.origin, hides)
 
 
-def level_of(factor: str, value: str | Mapping[str, str], host: str, testbed: Testbed) -> Given | None:
-    """Return what a level says for a host; None when it is a mapping that does not name the host."""
-    own = value if isinstance(value, str) else _named(value, host, testbed)
+def level_of(factor: str, value: str | PerHost[str], host: str, testbed: Testbed) -> Given | None:
+    """Return what a level says for a host; None when it has values per host and none for this one."""
+    own = value if isinstance(value, str) else _named(value.hosts, host, testbed)
     return None if own is None else Given(str(own), Origin("level", f"factor {factor}"))
+
+
+def layers_for(
+    experiment: Experiment,
+    part: str,
+    testbed: Testbed,
+    config: Config | None = None,
+    catalogue: RecipeCatalogue | None = None,
+) -> SettingLayers:
+    """Lay the layers of a part of an experiment, a profile and overrides included if they were applied."""
+    own = _at(experiment.complete, "parts", part, "settings")
+    site = config.written if config is not None else None
+    return setting_layers(testbed, experiment=own, site=site, catalogue=catalogue)
 
 
 def setting_layers(
