@@ -17,8 +17,11 @@ SamovarError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+
+_GUTTER = 6  # for the line's number
 
 
 class SamovarError(Exception):
@@ -44,13 +47,70 @@ class Problem:
             return f"{self.file}: {self.message}"
         return f"{self.file}:{self.line}:{self.column}: {self.message}"
 
+    def excerpt(self, width: int = 100) -> tuple[str, str] | None:
+        """Return the line that it stands in and a caret under the place, both cut to a width in cells.
+
+        None when the line is not known. A tab is shown as one blank, and what cannot be printed as a dot.
+        """
+        if not self.text or not self.column:
+            return None
+        shown = "".join(_shown(character) for character in self.text)
+        at = min(self.column, len(shown) + 1) - 1
+        first, last = _window(shown, at, width)
+        left, right = ("…" if first else ""), ("…" if last < len(shown) else "")
+        before = cells(left + shown[first:at])
+        return f"{left}{shown[first:last]}{right}", " " * before + "^"
+
+
+def cells(text: str) -> int:
+    """Return how many cells of a terminal a text takes (UAX 11; combining characters take none)."""
+    return sum(_width(character) for character in text)
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _shown(character: str) -> str:
+    if character == "\t":
+        return " "
+    printable = character.isprintable() or unicodedata.combining(character)
+    return character if printable else "·"
+
+
+def _window(text: str, at: int, width: int) -> tuple[int, int]:
+    """Return the part of a text, by first and last index, that fits a width and has a place in its middle."""
+    if cells(text) <= width:
+        return 0, len(text)
+    first = last = at
+    room = width - 2  # an ellipsis on either side
+    while room > 0 and (first > 0 or last < len(text)):
+        if last < len(text):
+            room -= _width(text[last])
+            last += 1
+        if first > 0 and room > 0:
+            first -= 1
+            room -= _width(text[first])
+    return first, last
+
 
 class DefinitionError(SamovarError):
-    """Everything that is wrong in the definition files, reported at once."""
+    """Everything that is wrong in the definition files, reported at once, sorted by place."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda p: (p.file, p.line, p.column, p.message)))
         super().__init__("\n".join(str(p) for p in self.problems))
+
+    def lines(self, width: int = 100) -> Iterator[tuple[str, str]]:
+        """Yield what to show: ("message", text), each followed by its ("line", text) and ("caret", text)."""
+        for problem in self.problems:
+            yield "message", str(problem)
+            excerpt = problem.excerpt(width - _GUTTER - 3)
+            if excerpt is not None:
+                yield "line", f"{problem.line or '':>{_GUTTER}} | {excerpt[0]}"
+                yield "caret", f"{'':>{_GUTTER}} | {excerpt[1]}"
 
 
 class PlanError(SamovarError):

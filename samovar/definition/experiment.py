@@ -202,12 +202,12 @@ class Experiment(Strict):
 
     @property
     def written(self) -> Map | None:
-        """Return the file's tree with its places, bases and fragments laid under it: profiles start from it."""
+        """Return the file's tree with its places, what it reuses laid under it: profiles start from it."""
         return self._written
 
     @property
     def complete(self) -> Map | None:
-        """Return the tree that this was read from, profile and overrides laid over it, every part filled in."""
+        """Return the tree this was read from: profile and overrides laid over it, every part filled in."""
         return self._complete
 
     def with_source(self, tree: Map, complete: Map | None = None) -> Experiment:

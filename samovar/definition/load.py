@@ -210,9 +210,9 @@ def _checked_layers(
     checked = validate(Experiment, complete(layers, problems))
     check_experiment(Context(checked, testbed, catalogue), lines=len(layers) == 1)
     parts = checked.tree.get("parts")
-    for part in parts.values() if testbed and isinstance(parts, Map) else ():
-        settings = part.get("settings") if isinstance(part, Map) else None
-        checked.problems += check_settings(settings, testbed, catalogue)
+    if testbed is not None and isinstance(parts, Map):
+        settings = (part.get("settings") for part in parts.values() if isinstance(part, Map))
+        checked.problems += [one for own in settings for one in check_settings(own, testbed, catalogue)]
     return checked
 
 
