@@ -1,4 +1,4 @@
-"""What kind of quantity a term of a formula is: bytes, seconds, packets, a share, or what products of these are."""
+"""What kind of quantity a term of a formula is: bytes, seconds, packets, a share, or a product of these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Factors with their levels as an experiment writes them: lists, ranges, levels that are more than one text."""
+"""Factors with their levels as an experiment writes them: lists, ranges, levels of several values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ A_LEVEL = "expected a level such as cdg, {down: 100Mbit, up: 40Mbit} or {sender:
 
 @dataclass(frozen=True)
 class Level:
-    """One level: its text in tables, ids and figures, and the values it sets by their target (path.rate, cc)."""
+    """One level: its text in tables, ids and figures, and its values by what they set (path.rate, cc)."""
 
     label: str
     values: Mapping[str, Value]
@@ -44,7 +44,7 @@ class Factor:
 
     @property
     def linked(self) -> bool:
-        """Whether its name is a free word, so that mappings are levels of several factors that move together."""
+        """Whether its name is a free word, so that a mapping is a level of several factors together."""
         return self.recipe is None and is_free(self.name)
 
     @property
@@ -59,7 +59,7 @@ class Factor:
         return next((level for level in self.levels if level.label == label), None)
 
     def read(self, written: object) -> Level:
-        """Return the level of this factor that is written; raises ValueError or a ValidationError with places."""
+        """Return the level that is written; raises ValueError or pydantic's ValidationError with places."""
         if isinstance(written, str):
             return Level(str(written), {self.target: self._placed(str(written))})
         if not isinstance(written, Mapping):
@@ -204,8 +204,7 @@ def _read_setting(written: object) -> str | PerHost[str]:
 def _read_include(written: object) -> Mapping[str, object]:
     if not isinstance(written, Mapping) or not written:
         raise ValueError("expected a mapping such as {cc: bbr, rwnd: 9999KB}, a level for every factor")
-    return {str(name): value if isinstance(value, str) else dict(value) if isinstance(value, Mapping) else value
-            for name, value in written.items()}  # fmt: skip
+    return {str(name): value for name, value in written.items()}
 
 
 SettingValue = str | PerHost[str]

@@ -106,7 +106,7 @@ class Flow(WithParameters):
     start_s: Start = Field(
         0.0,
         alias="start",
-        description="When the flow begins after the trial does, such as 5s, or {uniform: [0s, 5s]} for a random time.",
+        description="When the flow begins after the trial, such as 5s, or {uniform: [0s, 5s]} at random.",
     )
     port: Port | None = Field(
         None, description="Port at the receiver; counted flows take the ones that follow it."
@@ -150,7 +150,10 @@ class Flow(WithParameters):
 
 
 class Stop(Strict):
-    """When a trial's traffic ends, complete, whatever still runs; flows without an end of their own end then."""
+    """When a trial's traffic ends, complete, whatever still runs.
+
+    Flows without an end of their own end then.
+    """
 
     after_s: TimeOrFormula | None = Field(
         None, alias="after", description="Time after the trial's start, such as 120s."

@@ -23,12 +23,9 @@ from samovar.definition.dimension import (
     RATE,
     SECONDS,
     SHARE,
-    Dimension,
-    alike,
-    product,
-    quotient,
 )
 from samovar.definition.formula_names import NAMES, dimension_of, known_names
+from samovar.definition.formula_terms import Literal, Name, Term, Value, names_of, operation
 from samovar.definition.nearest import unknown
 from samovar.units import UnitError
 
@@ -57,76 +54,6 @@ class Token(NamedTuple):
     column: int
 
 
-class Value(NamedTuple):
-    """A number in bytes, seconds, bytes per second, packets, or as a fraction, and what it is."""
-
-    number: Fraction
-    dimension: Dimension
-
-
-Lookup = Callable[[str], Fraction]
-
-
-@dataclass(frozen=True)
-class Literal:
-    """A number or quantity as it is written."""
-
-    value: Value
-
-    @property
-    def dimension(self) -> Dimension:
-        """What it is."""
-        return self.value.dimension
-
-    def number(self, lookup: Lookup) -> Fraction:
-        """Return its number."""
-        return self.value.number
-
-
-@dataclass(frozen=True)
-class Name:
-    """A value of the treatment, such as RTT or path.rate."""
-
-    text: str
-    dimension: Dimension
-
-    def number(self, lookup: Lookup) -> Fraction:
-        """Return what the treatment has for it."""
-        return lookup(self.text)
-
-
-@dataclass(frozen=True)
-class Operation:
-    """Two or more terms put together: one of + - * / min max."""
-
-    sign: str
-    terms: tuple[Term, ...]
-    column: int
-    dimension: Dimension
-
-    def number(self, lookup: Lookup) -> Fraction:
-        """Compute it; raises UnitError for a division by zero."""
-        numbers = [self._fitted(term, lookup) for term in self.terms]
-        if self.sign in ("min", "max"):
-            return min(numbers) if self.sign == "min" else max(numbers)
-        left, right = numbers
-        if self.sign == "/" and right == 0:
-            raise UnitError(f"a division by zero at column {self.column}")
-        if self.sign in "*/":
-            return left * right if self.sign == "*" else left / right
-        return left + right if self.sign == "+" else left - right
-
-    def _fitted(self, term: Term, lookup: Lookup) -> Fraction:
-        """Return a term's number, in bytes where the others of a sum are."""
-        number = term.number(lookup)
-        if self.sign in "*/" or term.dimension == self.dimension:
-            return number
-        return number * lookup("MTU") ** term.dimension.packets
-
-
-Term = Literal | Name | Operation
-
-
 @dataclass(frozen=True)
 class Formula:
     """A computed value of a field: its text, what the field takes, and what the text says."""
@@ -141,7 +68,7 @@ class Formula:
     @property
     def names(self) -> tuple[str, ...]:
         """The names it needs values of, each once, in their order."""
-        return tuple(dict.fromkeys(_names(self.term)))
+        return tuple(dict.fromkeys(names_of(self.term)))
 
 
 def read_formula(text: str, kind: str) -> Formula:
@@ -167,14 +94,6 @@ def is_formula(text: str) -> bool:
         return quantity[1].upper() in NAMES
     words = re.findall(r"[A-Za-z_][A-Za-z0-9_.]*", text)
     return bool(re.search(r"[-+*/()]", text)) or any(word.upper() in NAMES or "." in word for word in words)
-
-
-def _names(term: Term) -> Iterator[str]:
-    if isinstance(term, Name):
-        yield term.text
-    elif isinstance(term, Operation):
-        for one in term.terms:
-            yield from _names(one)
 
 
 def _tokens(text: str) -> Iterator[Token]:
@@ -230,7 +149,7 @@ class _Parser:
         term = part()
         while self._here.kind == "mark" and self._here.text in signs:
             sign = self._next()
-            term = _operation(sign, (term, part()))
+            term = operation(sign.text, (term, part()), sign.column)
         return term
 
     def _factor(self) -> Term:
@@ -254,7 +173,7 @@ class _Parser:
             if quantity and quantity[2]:
                 raise UnitError(f"a space before the unit at column {name.column}; "
                                 f"did you mean {token.text}{name.text}?")  # fmt: skip
-            return _operation(Token("mark", "*", name.column), (literal, _name(name)))
+            return operation("*", (literal, _name(name)), name.column)
         return literal
 
     def _called(self, token: Token) -> Term:
@@ -264,7 +183,7 @@ class _Parser:
             self._next()
             terms.append(self._sum())
         self._expect(")")
-        return _operation(token, tuple(terms))
+        return operation(token.text, tuple(terms), token.column)
 
     def _expect(self, mark: str) -> None:
         if self._here.text != mark:
@@ -293,7 +212,9 @@ def _joined(token: Token) -> Term:
     match = re.fullmatch(r"([0-9.]{1,38})([A-Za-z]+)", token.text)
     if match and match[2] in NAMES and (split := units.split_quantity(match[1])):
         number = Literal(Value(Fraction(split[0]), NUMBER))
-        return _operation(token, (number, _name(Token("name", match[2], token.column + len(match[1])))), "*")
+        return operation(
+            "*", (number, _name(Token("name", match[2], token.column + len(match[1])))), token.column
+        )
     raise UnitError(f"'{token.text}' at column {token.column} is no quantity; "
                     "expected one such as 50KB, 40Mbit, 5ms, 10packets or 2%")  # fmt: skip
 
@@ -303,17 +224,3 @@ def _name(token: Token) -> Name:
     if dimension is None:
         raise UnitError(f"{unknown('name', token.text, known_names())} (column {token.column})")
     return Name(token.text, dimension)
-
-
-def _operation(token: Token, terms: tuple[Term, ...], sign: str | None = None) -> Operation:
-    sign = sign or token.text
-    dimension = terms[0].dimension
-    for term in terms[1:]:
-        try:
-            dimension = _COMBINED[sign](dimension, term.dimension)
-        except UnitError as error:
-            raise UnitError(f"{error} ('{sign}' at column {token.column})") from None
-    return Operation(sign, terms, token.column, dimension)
-
-
-_COMBINED = {"+": alike, "-": alike, "min": alike, "max": alike, "*": product, "/": quotient}

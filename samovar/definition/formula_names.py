@@ -64,5 +64,5 @@ def canonical(name: str) -> str:
     """Return the one name of a value: RATE is path.rate.down, BDP is BDP.down."""
     if name in _CANONICAL:
         return _CANONICAL[name]
-    directed = name == "BDP" or name.removeprefix("path.") in _OF_PATH and name.startswith("path.")
+    directed = name == "BDP" or (name.removeprefix("path.") in _OF_PATH and name.startswith("path."))
     return f"{name}.down" if directed else name

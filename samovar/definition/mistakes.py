@@ -27,7 +27,7 @@ class Mistakes:
         )
 
     def within(self, loc: tuple[int | str, ...], read: Callable[..., Any], *arguments: object) -> Any:
-        """Return what a reader makes of its arguments; what it raises is noted below a place, and None returned."""
+        """Return what a reader makes of its arguments; None when it raises, which is noted below a place."""
         try:
             return read(*arguments)
         except ValidationError as error:

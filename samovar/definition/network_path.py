@@ -70,8 +70,8 @@ class NetworkPath(WithParameters):
     rate_bps: RatePerDirection | None = Field(
         None,
         alias="rate",
-        description="Rate of the bottleneck, such as 40Mbit, or {down: 100Mbit, up: 40Mbit}; a plain one leaves the "
-        "way up unshaped.",
+        description="Rate of the bottleneck, such as 40Mbit, or {down: 100Mbit, up: 40Mbit}; a plain one "
+        "leaves the way up unshaped.",
     )
     rtt_s: DelayOrFormula = Field(
         0.0,

@@ -15,7 +15,7 @@ from samovar.units import UnitError
 KEYS = ("from", "to", "step", "points", "scale")
 SCALES = ("linear", "log")
 MOST_LEVELS = 1000
-# Units of which a level holds no part: a packet, a byte, a bit, a nanosecond, and IEC units, whose parts are no bytes.
+# Units of which a level holds no part: the smallest ones, and IEC units, whose parts are no whole bytes.
 _WHOLE = ("packets", "packet", "B", "bit", "ns", "KiB", "MiB", "GiB", "TiB")
 
 

@@ -22,7 +22,7 @@ class Member:
 
 
 def hosts_of(testbed: Testbed, name: str) -> tuple[str, ...]:
-    """Return the hosts that an end of a flow means: all of a plural role (senders), or the one of that name."""
+    """Return the hosts that an end of a flow means: all of a plural role (senders), or the one so named."""
     role = name.removesuffix("s")
     host = testbed.host_of(name)
     if host is not None or name == role or role not in ROLES:

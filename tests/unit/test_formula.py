@@ -1,0 +1,298 @@
+"""Formulas: exact arithmetic on quantities, dimensions checked, nothing else understood."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from samovar.definition.fields import (
+    parse_buffer_amount,
+    parse_delay,
+    parse_duration,
+    parse_packets,
+    parse_rate,
+    parse_share,
+    parse_size,
+)
+from samovar.definition.formula import DEEPEST, LONGEST, Formula, is_formula, read_formula
+from samovar.definition.formula_values import Scope
+from samovar.definition.values import Buffer
+from samovar.units import UnitError
+
+PATH = {
+    "path.rate.down": 40_000_000,
+    "path.rate.up": 10_000_000,
+    "path.rtt": 0.02,
+    "path.buffer.down": Buffer(100, None),
+    "path.loss.down": 0.02,
+    "mtu": 1200,
+    "rwnd": 64_000,
+    "traffic.web-1.size": 1_000_000,
+}
+
+
+def value(text: str, parse: Callable[[str], object], **changes: object) -> object:
+    return Scope({**PATH, **changes}).value(parse(text))
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "expected"),
+    [
+        (parse_buffer_amount, "1 BDP", Buffer(None, 100_000)),
+        (parse_buffer_amount, "1BDP", Buffer(None, 100_000)),
+        (parse_buffer_amount, "BDP.up", Buffer(None, 25_000)),
+        (parse_buffer_amount, "2 * BDP + 10packets", Buffer(None, 212_000)),
+        (parse_buffer_amount, "max(1 BDP, 50KB)", Buffer(None, 100_000)),
+        (parse_buffer_amount, "min(1 BDP, 50KB, 1MB)", Buffer(None, 50_000)),
+        (parse_buffer_amount, "3 * 20packets", Buffer(60, None)),
+        (parse_buffer_amount, "BDP / MTU * 1packet", Buffer(83, None)),
+        (parse_rate, "path.rate / 2", 20_000_000),
+        (parse_rate, "RATE.up", 10_000_000),
+        (parse_rate, "BDP / RTT", 40_000_000),
+        (parse_rate, "(rwnd / RTT)", 25_600_000),
+        (parse_rate, "10packets / 1ms", 96_000_000),
+        (parse_duration, "20 RTT", 0.4),
+        (parse_duration, "traffic.web-1.size / path.rate", 0.2),
+        (parse_duration, "0.1s + 0.2s", 0.3),
+        (parse_delay, "RTT - RTT", 0.0),
+        (parse_size, "BUFFER + 1packet", 121_200),
+        (parse_size, "BDP - 50% * BDP", 50_000),
+        (parse_packets, "BDP", 83),
+        (parse_packets, "BUFFER / 3", 33),
+        (parse_share, "path.loss / 2", 0.01),
+        (parse_share, "1% + 2 * 0.5%", 0.02),
+        (parse_size, "(1 + 2) * 3 * 1KB - 1KB", 8_000),
+        (parse_size, "8KB / 2 / 2", 2_000),
+        (parse_size, "8KB - 4KB - 2KB", 2_000),
+    ],
+)
+def test_a_formula_has_the_value_of_its_text(
+    parse: Callable[[str], object], text: str, expected: object
+) -> None:
+    assert value(text, parse) == expected
+    assert type(value(text, parse)) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "message"),
+    [
+        (
+            parse_buffer_amount,
+            "20 RTT",
+            "'20 RTT' is a time; expected a size or a count of packets such as 1 BDP",
+        ),
+        (parse_duration, "1 BDP", "'1 BDP' is a size; expected a time such as 20 RTT"),
+        (parse_size, "2 * 3", "'2 * 3' is a number; expected a size such as 1 BDP"),
+        (
+            parse_rate,
+            "BDP * RTT",
+            "'BDP * RTT' is a quantity in bytes * seconds; expected a rate such as path.rate / 2",
+        ),
+        (parse_share, "1 / 2", "'1 / 2' is a number; expected a share such as path.loss / 2"),
+        (
+            parse_size,
+            "1 BDP + 20ms",
+            "'1 BDP + 20ms': a size and a time do not go together ('+' at column 7)",
+        ),
+        (
+            parse_size,
+            "max(1 BDP, 3)",
+            "'max(1 BDP, 3)': a size and a number do not go together ('max' at column 1)",
+        ),
+        (
+            parse_size,
+            "2 * BPD",
+            "'2 * BPD': unknown name 'BPD'; did you mean 'BDP'? known: BDP, BUFFER, MTU, RATE, RTT, duration, mtu, "
+            "path.buffer, path.delay.down, path.duplicate, path.jitter, path.loss, path.loss_burst, path.rate, "
+            "path.reorder, path.rtt, rwnd, traffic.<flow>.count, traffic.<flow>.duration, traffic.<flow>.every, "
+            "traffic.<flow>.rwnd, traffic.<flow>.size, traffic.<flow>.start, txd (column 5)",
+        ),
+        (parse_size, "2 * ", "'2 * ': it ends too early; expected a number, a name or '('"),
+        (parse_size, "2 * (BDP", "'2 * (BDP': it ends too early; expected ')'"),
+        (parse_size, "BDP)", "'BDP)': ')' at column 4; expected an operator or the end"),
+        (parse_size, "BDP BDP", "'BDP BDP': 'BDP' at column 5; expected an operator or the end"),
+        (parse_size, "2 + 10 KB", "'2 + 10 KB': a space before the unit at column 8; did you mean 10KB?"),
+        (
+            parse_size,
+            "BDP + 10kb",
+            "'BDP + 10kb': '10kb' at column 7 is no quantity; expected one such as 50KB, 40Mbit, 5ms, 10packets or 2%",
+        ),
+        (
+            parse_size,
+            "BDP ^ 2",
+            "'BDP ^ 2': '^' at column 5; expected numbers, names, + - * / ( ) min and max",
+        ),
+        (parse_size, "BDP ** 2", "'BDP ** 2': '*' at column 6; expected a number, a name or '('"),
+        (parse_size, "(-BDP)", "'(-BDP)': '-' at column 2; expected a number, a name or '('"),
+        (parse_size, "max BDP", "'max BDP': 'BDP' at column 5; expected '('"),
+        (parse_size, "BDP / path.rate.sideways", None),
+        (parse_size, "__import__('os').system('x')", None),
+        (parse_size, "BDP.__class__", None),
+        (parse_size, "[BDP for BDP in ()]", None),
+        (parse_size, "lambda: BDP()", None),
+        (parse_size, "BDP; BDP * 1", None),
+    ],
+)
+def test_what_is_no_formula_is_refused_with_its_column(
+    parse: Callable[[str], object], text: str, message: str | None
+) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse(text)
+    assert message is None or str(caught.value) == message
+    assert "expected" in str(caught.value) or "known" in str(caught.value) or message
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "message"),
+    [
+        (parse_size, "BDP - 1MB", "'BDP - 1MB': is negative; expected a size such as 1 BDP"),
+        (parse_size, "BDP - BDP", "'BDP - BDP': is zero; expected a size such as 1 BDP"),
+        (
+            parse_size,
+            "BDP / 1000000000",
+            "'BDP / 1000000000': is less than one; expected a size such as 1 BDP",
+        ),
+        (
+            parse_size,
+            "BDP * 999999999999999",
+            "'BDP * 999999999999999': is beyond any testbed; expected a size such as 1 BDP",
+        ),
+        (parse_share, "60 * path.loss", "'60 * path.loss': is more than the whole; expected 0% to 100%"),
+        (parse_size, "1KB / (1 - 1)", "'1KB / (1 - 1)': a division by zero at column 5"),
+        (
+            parse_duration,
+            "5 * duration",
+            "'5 * duration': duration has no value here; expected one, as a value or a factor",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused(parse: Callable[[str], object], text: str, message: str) -> None:
+    with pytest.raises(UnitError) as caught:
+        value(text, parse)
+    assert str(caught.value) == message
+
+
+def test_a_value_that_needs_itself_is_refused() -> None:
+    rwnd, buffer = parse_size("2 * BUFFER"), parse_buffer_amount("rwnd / 2")
+    scope = Scope({**PATH, "rwnd": rwnd, "path.buffer.down": buffer})
+    with pytest.raises(UnitError, match=r"needs itself \(path.buffer.down -> rwnd -> path.buffer.down\)"):
+        scope.value(rwnd)
+    assert Scope(PATH).value(rwnd) == 240_000, "a scope that failed leaves others as they are"
+
+
+def test_formulas_are_computed_through_other_formulas() -> None:
+    values = {**PATH, "path.buffer.down": parse_buffer_amount("2 BDP"), "rwnd": parse_size("BUFFER / 4")}
+    assert Scope(values).value(parse_size("2 * rwnd")) == 100_000
+
+
+def test_without_an_rtt_the_delays_of_both_ways_are_taken() -> None:
+    values = {"path.rate.down": 8_000_000, "path.delay.down": 0.03, "path.delay.up": 0.01}
+    assert Scope(values).value(parse_size("BDP")) == 40_000
+
+
+def test_without_an_mtu_packets_have_1500_bytes() -> None:
+    assert Scope({}).value(parse_size("10packets + 0KB")) == 15_000
+
+
+def test_a_formula_knows_the_names_that_it_needs() -> None:
+    formula = parse_buffer_amount("max(2 BDP, rwnd) + BDP")
+    assert isinstance(formula, Formula)
+    assert formula.names == ("BDP", "rwnd")
+
+
+@pytest.mark.parametrize(
+    "text", ["50KB", "40 Mbit", "40Mb/s", "-5KB", "1e6", "10:20", "010", "no", "0x1F", "1,5ms", "five", "nan"]
+)
+def test_one_quantity_is_no_formula(text: str) -> None:
+    assert not is_formula(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["1 BDP", "20 rtt", "RTT", "path.rate", "2*3", "(1)", "max(1)", "5ms-1ms", "1 / 2"]
+)
+def test_a_name_an_operator_or_a_parenthesis_makes_a_formula(text: str) -> None:
+    assert is_formula(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("(" * 500 + "1", f"a formula of 501 characters; expected at most {LONGEST}"),
+        (
+            "(" * 99 + "BDP" + ")" * 98,
+            f"more than {DEEPEST} parentheses within each other at column {DEEPEST + 1}",
+        ),
+        ("max(" * 40 + "1", "more than"),
+        ("9" * 100 + "KB * 1", "is no quantity"),
+        ("BDP" + "*9" * 90, "is beyond any testbed"),
+        ("1KB" + "/3" * 90 + "*3" * 8, "is less than one"),
+    ],
+    ids=["long", "deep", "deep calls", "digits", "product", "quotient"],
+)
+def test_hostile_formulas_are_refused_in_bounded_work(text: str, message: str) -> None:
+    with pytest.raises(UnitError, match=message.replace("(", r"\(")):
+        value(text, parse_size)
+
+
+Tree = tuple[str, Fraction]
+
+
+def _leaf() -> st.SearchStrategy[Tree]:
+    return st.decimals(0, 10**6, places=3, allow_nan=False).map(lambda one: (f"{one:f}", Fraction(one)))
+
+
+def _pair(children: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
+    signs = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+
+    def joined(sign: str, left: Tree, right: Tree) -> Tree:
+        if sign == "/" and right[1] == 0:
+            sign = "+"
+        return f"({left[0]} {sign} {right[0]})", signs[sign](left[1], right[1])
+
+    def chosen(word: str, left: Tree, right: Tree) -> Tree:
+        return f"{word}({left[0]}, {right[0]})", (min if word == "min" else max)(left[1], right[1])
+
+    both = (children, children)
+    return st.builds(joined, st.sampled_from("+-*/"), *both) | st.builds(
+        chosen, st.sampled_from(["min", "max"]), *both
+    )
+
+
+@given(st.recursive(_leaf(), _pair, max_leaves=8))
+def test_arithmetic_is_that_of_exact_fractions(tree: Tree) -> None:
+    text, expected = tree
+    formula = read_formula(text, "size")
+    assert formula.term.number(lambda name: Fraction(0)) == expected
+
+
+@given(st.lists(st.tuples(st.sampled_from("+-*/"), st.integers(1, 99)), max_size=20), st.integers(1, 99))
+def test_products_bind_before_sums_and_both_from_the_left(steps: list[tuple[str, int]], first: int) -> None:
+    text = str(first) + "".join(f" {sign} {number}" for sign, number in steps)
+    expected = _left_to_right(first, steps)
+    assert read_formula(text, "size").term.number(lambda name: Fraction(0)) == expected
+
+
+def _left_to_right(first: int, steps: list[tuple[str, int]]) -> Fraction:
+    """Products first, then sums, each from the left."""
+    sums = [("+", Fraction(first))]
+    for sign, number in steps:
+        if sign in "+-":
+            sums.append((sign, Fraction(number)))
+        else:
+            before, value = sums[-1]
+            sums[-1] = (before, value * number if sign == "*" else value / number)
+    return sum((value if sign == "+" else -value for sign, value in sums), Fraction(0))
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused_with_a_sentence(text: str) -> None:
+    for parse in (parse_size, parse_buffer_amount, parse_share, parse_duration):
+        try:
+            parse(text)
+        except UnitError as error:
+            assert str(error)
