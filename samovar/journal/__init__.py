@@ -1,7 +1,7 @@
 """The journal of a campaign: written event by event, and what the events mean for its trials."""
 
 from samovar.journal.file import NAME, Entry, Journal, read_journal
-from samovar.journal.state import STARTS, CampaignState, StateRead, TrialState, fold
+from samovar.journal.state import STARTS, CampaignState, StateRead, TrialState, fold, is_open
 
 __all__ = [
     "NAME",
@@ -12,5 +12,6 @@ __all__ = [
     "StateRead",
     "TrialState",
     "fold",
+    "is_open",
     "read_journal",
 ]

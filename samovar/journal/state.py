@@ -34,6 +34,11 @@ class TrialState:
     set_aside: tuple[str, ...] = ()
 
 
+def is_open(trial: TrialState | None) -> bool:
+    """Tell whether a trial is still to be run: never completed, or completed with an invalid verdict."""
+    return trial is None or trial.standing != "completed" or trial.verdict == "invalid"
+
+
 @dataclass(frozen=True)
 class StateRead:
     """What a host was like before a trial changed it."""
@@ -48,8 +53,8 @@ class CampaignState:
     """What the journal says of a campaign.
 
     `unrestored` has, by host, what was read and not restored since, oldest first: restore the newest first,
-    so that the oldest, which no trial had touched, has the last word. `blocked` has, by trial, why the testbed
-    could not run it when it was last asked.
+    so that the oldest, which no trial had touched, has the last word. `blocked` has, by trial, why the
+    testbed could not run it when it was last asked.
     """
 
     trials: Mapping[str, TrialState]

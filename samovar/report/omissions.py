@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from samovar.journal import is_open
 from samovar.report.campaign import NOT_RUN, Campaign, Json, ids, standing
 from samovar.report.words import count, listed
 
@@ -27,6 +28,7 @@ def omissions(campaign: Campaign, analysis: Json) -> Json:
     return {
         "groups": [group(state, reason, trials) for (state, reason), trials in groups.items()],
         "retried": retried(campaign),
+        "superseded": superseded(campaign),
         "unavailable": unavailable(analysis),
         "warnings": [str(one) for one in campaign.plan.get("warnings") or []],
     }
@@ -54,8 +56,10 @@ def exceptions(campaign: Campaign, analysis: Json) -> Iterable[tuple[str, str, s
 def reasons(campaign: Campaign, trial: str) -> list[str]:
     """Return why a trial was judged or failed: from its manifest, else from the journal."""
     manifest, told = campaign.manifests.get(trial), campaign.state.trials.get(trial)
-    found = (manifest.get("reasons") or []) if manifest is not None else told.reasons if told else ()
-    return [str(reason) for reason in found]
+    if manifest is not None:
+        return [str(reason) for reason in manifest.get("reasons") or []]
+    blocked = campaign.state.blocked.get(trial, ())
+    return [f"the testbed lacks it: {reason}" for reason in blocked] or list(told.reasons if told else ())
 
 
 def listed_trials(trials: list[str]) -> list[str]:
@@ -72,6 +76,22 @@ def retried(campaign: Campaign) -> str:
     said = [f"{count(aside, 'attempt')} set aside"] if aside else []
     said += [f"{count(again, 'trial')} completed after more than one attempt"] if again else []
     return f"Besides, {listed(said)}." if said else ""
+
+
+def superseded(campaign: Campaign) -> str:
+    """Say how many results the plan does not ask for, by why: they are in the folder and in no figure."""
+    asked, known = set(ids(campaign)), campaign.state.trials
+    unasked = {id_ for id_, told in known.items() if not is_open(told) and id_ not in asked}
+    stale: set[str] = set()
+    for entry in campaign.journal:
+        if entry.event == "plan-changed":
+            stale |= {id_ for one in entry.values.get("stale", ()) for id_ in one["results"]}
+    kinds = (
+        (len(unasked & stale), "of a trial that was changed since"),
+        (len(unasked - stale), "of a trial that is no longer asked for"),
+    )
+    said = [f"{count(number, 'result')} {kind}" for number, kind in kinds if number]
+    return f"Kept in the folder and not analysed: {listed(said)}." if said else ""
 
 
 def unavailable(analysis: Json) -> list[Json]:
