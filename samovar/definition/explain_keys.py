@@ -1,0 +1,114 @@
+"""What of an experiment can be explained: its keys, and what holds where nobody says anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from samovar.definition.catalogue import ParameterInfo, RecipeCatalogue
+from samovar.definition.check_settings import setting_parameters
+from samovar.definition.config import Config
+from samovar.definition.experiment import Experiment, Logger, NetworkPath, Order, Part, own_keys
+from samovar.definition.explain_places import LayerNames
+from samovar.definition.factor_levels import Factor
+from samovar.definition.factors import SETTINGS
+from samovar.definition.fields import Strict
+from samovar.definition.flows import Flow, Stop
+from samovar.definition.layers import LISTED
+from samovar.definition.origins import layers_for
+from samovar.definition.parameters import settable
+from samovar.definition.testbed import Testbed
+
+OF_PART = ("title", "duration", "replicates", "traffic", "captures", "loggers", "path", "exclude", "include")
+OF_EXPERIMENT = ("testbed", "title", "source", "description", "figures", "tables", "expect")
+NESTED: Mapping[str, type[Strict]] = {"path": NetworkPath, "stop": Stop, "order": Order}
+ENTRIES: Mapping[str, tuple[type[Strict], str]] = {
+    "traffic": (Flow, "generator"),
+    "loggers": (Logger, "logger"),
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An experiment with its profile and overrides applied, and all that its values can come from."""
+
+    experiment: Experiment
+    testbed: Testbed
+    catalogue: RecipeCatalogue
+    config: Config | None = None
+    names: LayerNames = field(default_factory=LayerNames)
+
+
+def steps_of(key: str) -> tuple[str, ...]:
+    """Return the keys that lead to a value: labels of flows and names of settings keep their dots."""
+    first, _, rest = key.partition(".")
+    if first in LISTED and "." in rest:
+        label, _, own = rest.rpartition(".")
+        return (first, label, own)
+    return tuple(key.split(".")) if first in NESTED else (key,)
+
+
+def known_keys(subject: Subject, name: str) -> set[str]:
+    """Return every key of a part that can be explained."""
+    part = subject.experiment.parts[name]
+    found = {*OF_PART, *part.factors, *SETTINGS, "stop.after", "stop.when"}
+    found |= {target for _, target in targets_of(part)}
+    for owner, (model, known) in _owners(subject, part).items():
+        found |= {f"{owner}.{key}" for key in (*own_keys(model), *known)}
+    layers = layers_for(subject.experiment, name, subject.testbed, subject.config)
+    for host, machine in subject.testbed.hosts.items():
+        found |= {*setting_parameters(subject.catalogue, machine.system), *layers.of(host)}
+    return found
+
+
+def targets_of(part: Part) -> Iterator[tuple[Factor, str]]:
+    """Yield each factor with each thing that its levels set."""
+    for factor in part.factors.values():
+        found = {target for level in factor.levels for target in level.values}
+        yield from ((factor, target) for target in sorted(found))
+
+
+def default_of(subject: Subject, key: str, part: Part | None) -> str | None:
+    """Return what holds when nobody says anything, as text; None when then nothing does."""
+    steps = steps_of(key)
+    owner = ".".join(steps[:-1])
+    model: type[Strict] = NESTED.get(owner, Part if part is not None else Experiment)
+    known: Mapping[str, ParameterInfo] = {}
+    if part is not None:
+        model, known = _owners(subject, part).get(owner, (model, known))
+    if steps[-1] in known:
+        text = getattr(known[steps[-1]], "default", None)
+        return None if text is None else str(text)
+    return _field_default(model, steps[-1])
+
+
+def _owners(subject: Subject, part: Part) -> dict[str, tuple[type[Strict], Mapping[str, ParameterInfo]]]:
+    """Return what stands before the last dot of a key, with its own keys and its recipe's parameters."""
+    found: dict[str, tuple[type[Strict], Mapping[str, ParameterInfo]]] = {}
+    bottleneck = subject.testbed.bottleneck
+    if bottleneck is not None:
+        system = subject.testbed.hosts[bottleneck.router].system
+        aqm = part.path.aqm if part.path is not None else "pfifo"
+        found["path"] = (NetworkPath, settable(subject.catalogue, "aqm", str(aqm), system))
+    for group, label, recipe, at in _recipes(part):
+        model, kind = ENTRIES[group]
+        host = subject.testbed.host_of(at) or subject.testbed.host_of(at.removesuffix("s"))
+        known = settable(subject.catalogue, kind, recipe, subject.testbed.hosts[host].system) if host else {}
+        found[f"{group}.{label}"] = (model, known)
+    return found
+
+
+def _recipes(part: Part) -> Sequence[tuple[str, str, str, str]]:
+    flows = [("traffic", flow.label, flow.generator, flow.from_end) for flow in part.traffic]
+    return [*flows, *(("loggers", one.logger, one.logger, one.at) for one in part.loggers)]
+
+
+def _field_default(model: type[Strict], key: str) -> str | None:
+    fields = {info.alias or name: (name, info) for name, info in model.model_fields.items()}
+    name, info = fields.get(key, ("", None))
+    if info is None or info.is_required():
+        return None
+    value = info.get_default(call_default_factory=True)
+    if value is None or value in ("", (), {}) or isinstance(value, Strict):
+        return None
+    return f"{value:g}{' s' if name.endswith('_s') else ''}" if isinstance(value, float) else str(value)
