@@ -23,7 +23,7 @@ Kind = Literal["setting", "aqm", "generator", "logger", "step"]
 BLOCKS: Mapping[str, frozenset[str]] = {
     "setting": frozenset({"read", "set", "wanted", "restore"}),
     "aqm": frozenset({"qdisc", "shown"}),
-    "generator": frozenset({"server", "ready", "client"}),
+    "generator": frozenset({"client"}),
     "logger": frozenset({"start", "ready"}),
     "step": frozenset({"script"}),
 }
@@ -53,12 +53,19 @@ class Header(BaseModel):
 
     summary: str
     needs: tuple[str, ...] = Field(default=(), description="programs that must be on the host")
+    client_needs: tuple[str, ...] = Field(default=(), description="programs that a generator's client needs")
+    server_needs: tuple[str, ...] = Field(default=(), description="programs that a generator's server needs")
     modules: tuple[str, ...] = Field(
         default=(), description="kernel features (qdisc names) that must be on the host"
     )
+    tracepoints: tuple[str, ...] = Field(default=(), description="tracepoints that the kernel must have")
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     leaves: tuple[str, ...] = Field(default=(), description="traces left in the trial's folder")
     change: Literal["none", "interface-reset", "reboot"] = "none"
+    transport: Literal["tcp", "udp", "icmp"] = Field(default="tcp", description="what a generator sends over")
+    listens: Literal["from", "to"] = Field(
+        default="to", description="which end of a flow a generator's server runs at; data goes to `to`"
+    )
 
 
 class Recipe:
@@ -80,9 +87,9 @@ class Recipe:
         return frozenset(self._quoted.blocks)
 
     def render(self, block: str, values: Mapping[str, object]) -> str:
-        """Render one block with its values, each quoted as a shell word; a header's default stands for what
-        is not given.
+        """Render one block with its values, each quoted as a shell word.
 
+        A header's default stands for what is not given; `given` maps each parameter that has a value to it.
         Raises RecipeError when a value is missing or the block does not exist.
         """
         if block not in self.blocks:
@@ -91,13 +98,17 @@ class Recipe:
             )
         template = self._plain if block in NOT_SHELL else self._quoted
         try:
-            return "".join(template.blocks[block](template.new_context({**self.defaults, **values})))
+            return "".join(template.blocks[block](template.new_context(self._context(values))))
         except UndefinedError as error:
             raise RecipeError(f"{self.path}: block {block}: {error.message}") from error
         except TemplateError as error:
             raise RecipeError(f"{self.path}: block {block}: {error}") from error
         except RecipeError as error:
             raise RecipeError(f"{self.path}: block {block}: {error}") from error
+
+    def _context(self, values: Mapping[str, object]) -> dict[str, object]:
+        known = {**self.defaults, **values}
+        return {"given": {name: known[name] for name in self.header.parameters if name in known}, **known}
 
 
 def read_recipe(kind: Kind, name: str, path: Path) -> Recipe:

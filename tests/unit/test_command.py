@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samovar.command import Catalogue
+from samovar.command.bottleneck import Match, Stage, Way
 from samovar.command.quote import quote, shell_environment, window_floor
-from samovar.command.recipe import BLOCKS, read_recipe
+from samovar.command.recipe import BLOCKS, Parameter, read_recipe
 from samovar.command.scripts import BODY, TrialScripts
-from samovar.command.settings import tc_rate, typed
+from samovar.command.tc import tc_rate
+from samovar.command.values import typed
 from samovar.errors import RecipeError
 from tests.unit.trials import TRIAL
 
@@ -28,9 +30,10 @@ WAS = {
     "dst": "route.172.16.10.2=\ntcp_moderate_rcvbuf=1\ntcp_adv_win_scale=1\ntcp_rmem=4096 131072 6291456",
 }
 COMMON = (
-    "mtu.eth1=1500\nmtu.eth2=1500\noffload.eth1.tcp-segmentation-offload=on\n"
-    "offload.eth2.generic-receive-offload=on\ntcp_ecn=2\ntcp_sack=1\ntcp_timestamps=1\ntcp_window_scaling=1\ntcp_no_metrics_save=0\n"
-    "tcp_wmem=4096 16384 4194304"
+    "mtu.eth1=1500\nmtu.eth2=1500\noffload.eth1.tso=on\noffload.eth2.gro=on\noffload.eth2.rx-gro-list=on\n"
+    "tcp_ecn=2\ntcp_sack=1\ntcp_timestamps=1\ntcp_window_scaling=1\ntcp_no_metrics_save=0\n"
+    "tcp_wmem.low=4096\ntcp_wmem.default=16384\ntcp_wmem.max=4194304\n"
+    "tcp_rmem.low=4096\ntcp_rmem.default=131072\ntcp_rmem.max=6291456"
 )
 
 
@@ -97,28 +100,39 @@ def test_a_hostile_value_reaches_the_shell_as_one_word(value: str) -> None:
 HOSTILE = "$(touch pwned)`touch pwned`;touch pwned'\"&|>pwned"
 
 
+class Anything(dict[str, str]):
+    """A state that holds a hostile text under every key."""
+
+    def __missing__(self, key: str) -> str:
+        return HOSTILE
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+def _hostile(parameter: Parameter) -> object:
+    """Return the worst value that can come through a parameter of this type."""
+    if parameter.choices:
+        return parameter.choices[0]
+    if parameter.type == "ways":
+        match = Match(HOSTILE, HOSTILE, None, None)
+        stages = (Stage(HOSTILE, (match,), 1, 1, 1, 0.1, None, 0.1, 0.1), Stage(HOSTILE, (), 1, 1, 1, 0.1, None, 0, 0))
+        return (Way(HOSTILE, HOSTILE, HOSTILE, stages, 1, 1, HOSTILE, (HOSTILE,)),)
+    if parameter.type.startswith("list"):
+        return (HOSTILE,)
+    numbers = ("size", "rate", "duration", "packets", "share", "integer", "number", "switch")
+    return {"names and values": {HOSTILE: HOSTILE}}.get(
+        parameter.type, 50_000_000 if parameter.type in numbers else HOSTILE
+    )
+
+
 @pytest.mark.parametrize("block", ["read", "set", "restore"])
 @pytest.mark.parametrize("name", sorted(CATALOGUE.names("setting", "linux")))
 def test_a_hostile_value_runs_nothing_in_any_setting(name: str, block: str, tmp_path: Path) -> None:
     recipe = CATALOGUE.recipe("setting", name, "linux")
-    values: dict[str, object] = dict.fromkeys(recipe.header.parameters, HOSTILE)
-    values |= {
-        "interfaces": (HOSTILE,),
-        "peers": (HOSTILE,),
-        "size_bytes": 50_000,
-        "rtt_us": 10,
-        "parameters": {HOSTILE: HOSTILE},
-    }
-    was = {f"{p}{HOSTILE}": HOSTILE for p in ("mtu.", "txd.")} | {
-        f"offload.{HOSTILE}.x": "on",
-        f"route.{HOSTILE}": "",
-    }
-    was |= dict.fromkeys(("cc", "tcp_moderate_rcvbuf", "tcp_adv_win_scale", "tcp_rmem"), HOSTILE)
-    was |= dict.fromkeys(
-        ("tcp_ecn", "tcp_sack", "tcp_timestamps", "tcp_window_scaling", "tcp_no_metrics_save"), HOSTILE
-    )
-    was |= {"tcp_wmem": HOSTILE, f"cc.{HOSTILE}": HOSTILE}
-    script = "fail() { exit 1; }\n" + recipe.render(block, {**values, "was": was})
+    values = {name: _hostile(parameter) for name, parameter in recipe.header.parameters.items()}
+    was = Anything({f"offload.{HOSTILE}.tso": "on"})
+    script = "fail() { exit 1; }\nawait() { shift; \"$@\"; }\n" + recipe.render(block, {**values, "was": was})
     # Commands of the system are out of reach: only what the value itself could start would leave a file.
     command = ["unshare", "--net", "--mount", "sh", "-c", "mount -o bind,ro /proc/sys /proc/sys && exec dash"]
     if os.geteuid() != 0:
