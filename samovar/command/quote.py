@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from samovar.command.tc import FILTERS
+from samovar.command import dummynet, tc
 from samovar.errors import RecipeError
 
 
@@ -57,18 +58,22 @@ def plain(value: object) -> str:
     return str(value)
 
 
-def shell_environment() -> Environment:
-    """Make a Jinja2 environment that quotes every value and refuses undefined ones."""
-    return _environment(quote)
+def shell_environment(folder: Path | None = None) -> Environment:
+    """Make a Jinja2 environment that quotes every value and refuses undefined ones.
+
+    `folder` is where files are that a recipe includes: programs in other languages.
+    """
+    return _environment(quote, folder)
 
 
-def plain_environment() -> Environment:
+def plain_environment(folder: Path | None = None) -> Environment:
     """Make a Jinja2 environment for blocks that are compared, not run."""
-    return _environment(plain)
+    return _environment(plain, folder)
 
 
-def _environment(finalize: Callable[[object], str]) -> Environment:
+def _environment(finalize: Callable[[object], str], folder: Path | None) -> Environment:
     environment = Environment(
+        loader=FileSystemLoader(folder) if folder else None,
         finalize=finalize,
         undefined=StrictUndefined,
         autoescape=False,
@@ -76,7 +81,7 @@ def _environment(finalize: Callable[[object], str]) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(FILTERS)
+    environment.filters.update({**tc.FILTERS, **dummynet.FILTERS})
     environment.filters["raw"] = Raw
     environment.filters["literal"] = literal
     environment.filters["window_floor"] = window_floor

@@ -18,7 +18,7 @@ from samovar.errors import RecipeError
 from samovar.units import UnitError
 
 HEADER = re.compile(r"\A\{#---\n(?P<yaml>.*?)\n---#\}\n", re.DOTALL)
-Kind = Literal["setting", "aqm", "generator", "logger", "step"]
+Kind = Literal["setting", "aqm", "generator", "logger", "step", "fact"]
 
 BLOCKS: Mapping[str, frozenset[str]] = {
     "setting": frozenset({"read", "set", "wanted", "restore"}),
@@ -26,6 +26,7 @@ BLOCKS: Mapping[str, frozenset[str]] = {
     "generator": frozenset({"client"}),
     "logger": frozenset({"start", "ready"}),
     "step": frozenset({"script"}),
+    "fact": frozenset({"command"}),
 }
 """The blocks that a recipe of each kind must have; it may have more."""
 
@@ -59,6 +60,9 @@ class Header(BaseModel):
         default=(), description="kernel features (qdisc names) that must be on the host"
     )
     tracepoints: tuple[str, ...] = Field(default=(), description="tracepoints that the kernel must have")
+    interfaces_need: tuple[Literal["ring", "pause"], ...] = Field(
+        default=(), description="what each interface must have: a transmit ring, flow control"
+    )
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     leaves: tuple[str, ...] = Field(default=(), description="traces left in the trial's folder")
     change: Literal["none", "interface-reset", "reboot"] = "none"
@@ -78,8 +82,8 @@ class Recipe:
             for name, known in header.parameters.items()
             if known.default is not None
         }
-        self._quoted: Template = shell_environment().from_string(text)
-        self._plain: Template = plain_environment().from_string(text)
+        self._quoted: Template = shell_environment(path.parents[2]).from_string(text)
+        self._plain: Template = plain_environment(path.parents[2]).from_string(text)
 
     @property
     def blocks(self) -> frozenset[str]:

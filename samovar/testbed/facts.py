@@ -6,14 +6,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from samovar.command import Catalogue, Recipe
 from samovar.command.quote import quote
+from samovar.errors import RecipeError
 from samovar.testbed.parsers import (
     Interface,
+    parse_cc_available,
+    parse_cc_parameters,
     parse_clock,
+    parse_clock_source,
     parse_disk_free_bytes,
+    parse_dmesg_rings,
+    parse_ifconfig,
     parse_interfaces,
     parse_number,
     parse_os_release,
+    parse_pauses,
     parse_qdiscs,
     parse_rings,
     parse_tools,
@@ -25,8 +33,8 @@ DEADLINE_S = 60.0
 CLOCK_READINGS = 3
 # fmt: off
 PROGRAMS = (
-    "awk", "ethtool", "grep", "gzip", "ip", "iperf", "iperf3", "modprobe", "nuttcp", "ping", "python3", "sed",
-    "sha256sum", "ss", "sysctl", "tc", "tcpdump", "timeout",
+    "awk", "chronyc", "ethtool", "grep", "gzip", "ip", "iperf", "iperf3", "modprobe", "ntpq", "nuttcp", "ping",
+    "python3", "sed", "sha256sum", "ss", "sysctl", "tc", "tcpdump", "timeout",
 )
 """The programs that are looked for unless others are named."""
 
@@ -59,8 +67,10 @@ class HostFacts:
     `tools` maps each program that is there to its version ("" where it is not asked). `cc_offered` are the
     congestion controls that the kernel has or can load, `cc_allowed` those that need no privilege. `qdiscs`
     are those that the host could set up when it was asked to, in a network namespace of its own. `rings` are
-    the interfaces that have a transmit ring. The host's clock minus the controller's is `clock_offset_s`,
-    give or take `clock_error_s`.
+    the interfaces that have a transmit ring (a card's, or a TAP device's queue), `pauses` those with flow
+    control to set. `cc_parameters` are those of the congestion controls whose modules are loaded. What steers
+    the clock, chrony, ntp or timesyncd, is `clock_source`. The host's clock minus the controller's is
+    `clock_offset_s`, give or take `clock_error_s`.
     """
 
     host: str
@@ -74,6 +84,10 @@ class HostFacts:
     qdiscs: tuple[str, ...] = ()
     interfaces: tuple[Interface, ...] = ()
     rings: tuple[str, ...] = ()
+    pauses: tuple[str, ...] = ()
+    cc_parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tracepoints: tuple[str, ...] = ()
+    clock_source: str = ""
     disk_free_bytes: int = 0
     clock_offset_s: float = 0.0
     clock_error_s: float = 0.0
@@ -92,15 +106,42 @@ class Fact:
     parse: Callable[[str], Any]
 
 
+FORMATS: Mapping[str, Callable[[str], Any]] = {
+    "line": str.strip,
+    "number": parse_number,
+    "words": parse_words,
+    "os-release": parse_os_release,
+    "tools": parse_tools,
+    "df": parse_disk_free_bytes,
+    "tc-batch": parse_qdiscs,
+    "ip-json": parse_interfaces,
+    "ethtool-rings": parse_rings,
+    "ethtool-pauses": parse_pauses,
+    "ifconfig": parse_ifconfig,
+    "dmesg-rings": parse_dmesg_rings,
+    "cc-parameters": parse_cc_parameters,
+    "clock-source": parse_clock_source,
+    "cc-available": parse_cc_available,
+}
+"""How each form of output that a fact's recipe leaves is understood."""
+
+
 def gather_facts(
-    session: Session, programs: Iterable[str] = PROGRAMS, qdiscs: Iterable[str] = QDISCS
+    session: Session,
+    catalogue: Catalogue,
+    system: str,
+    programs: Iterable[str] = PROGRAMS,
+    qdiscs: Iterable[str] = QDISCS,
 ) -> HostFacts:
-    """Ask a host for every fact, with one script and a few readings of its clock. Raises TestbedError."""
-    facts = facts_of(sorted(programs), sorted(qdiscs))
+    """Ask a host for every fact, with one script and a few readings of its clock.
+
+    The system, such as linux or freebsd-11, says which recipes ask. Raises TestbedError, RecipeError.
+    """
+    facts = facts_of(catalogue, system, sorted(programs), sorted(qdiscs))
     done = session.run(script_of(facts), step="facts", deadline_s=DEADLINE_S)
+    clock = catalogue.recipe("step", "clock", system).render("script", {}) + "now_ns\n"
     readings = [
-        parse_clock(session.run("date +%s%N\n", step="clock", deadline_s=DEADLINE_S))
-        for _ in range(CLOCK_READINGS)
+        parse_clock(session.run(clock, step="clock", deadline_s=DEADLINE_S)) for _ in range(CLOCK_READINGS)
     ]
     offset_s, error_s = min(readings, key=lambda reading: reading[1])
     return HostFacts(
@@ -108,69 +149,35 @@ def gather_facts(
     )
 
 
-def facts_of(programs: Sequence[str], qdiscs: Sequence[str]) -> tuple[Fact, ...]:
-    """List what is asked of a host; each field of HostFacts but those of the clock."""
-    return (
-        Fact("kernel", "uname -srm", str.strip),
-        Fact("os_release", "slurp /etc/os-release", parse_os_release),
-        Fact("boot_id", "slurp /proc/sys/kernel/random/boot_id", str.strip),
-        Fact("cpu_count", "getconf _NPROCESSORS_ONLN || getconf NPROCESSORS_ONLN", parse_number),
-        Fact("tools", _tools_command(programs), parse_tools),
-        Fact("cc_offered", _CC_COMMAND, parse_words),
-        Fact("cc_allowed", "slurp /proc/sys/net/ipv4/tcp_allowed_congestion_control", parse_words),
-        Fact("qdiscs", _qdiscs_command(qdiscs), lambda text: parse_qdiscs(qdiscs, text)),
-        Fact("interfaces", _INTERFACES_COMMAND, parse_interfaces),
-        Fact("rings", _RINGS_COMMAND, parse_rings),
-        Fact("disk_free_bytes", "df -Pk /tmp", parse_disk_free_bytes),
-    )
+def facts_of(
+    catalogue: Catalogue, system: str, programs: Sequence[str], qdiscs: Sequence[str]
+) -> tuple[Fact, ...]:
+    """List what is asked of a host; each is a field of HostFacts. Raises RecipeError."""
+    values = {
+        "programs": [(program, _VERSION_FLAGS.get(program, "")) for program in programs],
+        "qdiscs": [(qdisc, _QDISC_ARGUMENTS.get(qdisc, "")) for qdisc in qdiscs],
+    }
+    names = sorted(catalogue.names("fact", system))
+    return tuple(_fact(catalogue.recipe("fact", name, system), values) for name in names)
+
+
+def _fact(recipe: Recipe, values: Mapping[str, object]) -> Fact:
+    form = "".join(recipe.header.leaves)
+    if form not in FORMATS:
+        raise RecipeError(f"{recipe.path}: leaves {form!r}; accepted: one of {', '.join(FORMATS)}")
+    return Fact(recipe.name, recipe.render("command", values), FORMATS[form])
 
 
 # `slurp` prints a file without starting a program, which is what costs time in a virtual lab.
 _PRELUDE = """\
 export LC_ALL=C PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 slurp() { while IFS= read -r line || [ -n "$line" ]; do printf '%s\\n' "$line"; done <"$1"; }
-interfaces() {
-  while read -r name _; do case $name in lo:*) ;; *:*) echo "${name%%:*}" ;; esac; done </proc/net/dev
-}
 """
-
-_CC_COMMAND = """\
-slurp /proc/sys/net/ipv4/tcp_available_congestion_control
-read -r release </proc/sys/kernel/osrelease
-for file in /lib/modules/"$release"/kernel/net/ipv4/tcp_*.ko*; do
-  file=${file##*/tcp_}
-  case $file in '*'* | diag.*) ;; *) echo "${file%%.*}" ;; esac
-done"""
-
-_INTERFACES_COMMAND = """\
-ip -j addr show
-for name in $(interfaces); do echo "$name:"; ethtool -k "$name"; done"""
-
-_RINGS_COMMAND = 'for name in $(interfaces); do echo "$name:"; ethtool -g "$name"; done'
-
-
-def _tools_command(programs: Sequence[str]) -> str:
-    # Each word of the list is `program` or `program=flag`, the flag that makes it tell its version.
-    words = (f"{program}={_VERSION_FLAGS.get(program, '')}" for program in programs)
-    return f"""\
-for word in {" ".join(quote(word) for word in words)}; do
-  name=${{word%%=*}} flag=${{word#*=}} version=
-  command -v "$name" >/dev/null || continue
-  if [ -n "$flag" ]; then version=$("$name" "$flag" 2>&1 </dev/null); fi
-  printf '%s %s\\n' "$name" "${{version%%
-*}}"
-done"""
-
-
-def _qdiscs_command(qdiscs: Sequence[str]) -> str:
-    # In a network namespace that ends with the command, so nothing that is in use is touched.
-    lines = "\n".join(f"qdisc replace dev lo root {name} {_QDISC_ARGUMENTS.get(name, '')}" for name in qdiscs)
-    return f"unshare -n tc -force -batch - <<'END' 2>&1\n{lines}\nEND\necho \"exit $?\""
 
 
 def script_of(facts: Sequence[Fact]) -> str:
     """Return the script that runs each fact's command, whatever becomes of the others."""
-    parts = (f"echo {quote(_HEAD + fact.name)}\n{{\n{fact.command}\n}} 2>/dev/null\n" for fact in facts)
+    parts = (f"echo {quote(_HEAD + fact.name)}\n(\n{fact.command}\n) 2>/dev/null\n" for fact in facts)
     return _PRELUDE + "".join(parts) + "exit 0\n"
 
 

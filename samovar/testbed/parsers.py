@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from samovar.errors import TestbedError
@@ -55,17 +54,31 @@ def _version(line: str) -> str:
     return found[0] if found else ""
 
 
-def parse_qdiscs(qdiscs: Sequence[str], text: str) -> tuple[str, ...]:
-    """Parse tc -batch's complaints: what is not complained of works. Nothing works if tc was not run."""
-    lines = text.splitlines()
+def parse_cc_available(text: str) -> tuple[str, ...]:
+    """Parse net.inet.tcp.cc.available, and names one a line: words with commas, or a table since FreeBSD 14.
+
+    reno is newreno's name on Linux, and told beside it.
+    """
+    rows = (re.split(r",\s*", line) if "," in line else line.split()[:1] for line in text.splitlines())
+    names = {name.strip() for row in rows for name in row} - {"CCmod", ""}
+    return tuple(sorted(names | ({"reno"} if "newreno" in names else set())))
+
+
+def parse_qdiscs(text: str) -> tuple[str, ...]:
+    """Parse the names that tc -batch was given, a line each, and after `tc:` its complaints by line number.
+
+    What is not complained of works. Nothing works if tc was not run.
+    """
+    asked, _, told = text.partition("tc:\n")
+    lines = told.splitlines()
     if (
         not lines
         or lines[-1] not in ("exit 0", "exit 1")
         or any(line.startswith("unshare:") for line in lines)
     ):
         return ()
-    failed = {int(number) for number in re.findall(r"^Command failed -:(\d+)$", text, re.MULTILINE)}
-    return tuple(name for number, name in enumerate(qdiscs, 1) if number not in failed)
+    failed = {int(number) for number in re.findall(r"^Command failed -:(\d+)$", told, re.MULTILINE)}
+    return tuple(name for number, name in enumerate(asked.split(), 1) if number not in failed)
 
 
 def parse_interfaces(text: str) -> tuple[Interface, ...]:
@@ -91,6 +104,51 @@ def parse_rings(text: str) -> tuple[str, ...]:
     )
 
 
+def parse_pauses(text: str) -> tuple[str, ...]:
+    """Parse `name:` and `ethtool -a` of each interface: those that have flow control to set."""
+    parts = _by_interface(text).items()
+    return tuple(name for name, part in parts if re.search(r"^RX:\s+o(n|ff)", part, re.MULTILINE))
+
+
+def parse_cc_parameters(text: str) -> dict[str, tuple[str, ...]]:
+    """Parse names such as /sys/module/tcp_cdg/parameters/window and net.inet.tcp.cc.cdg.beta_delay."""
+    found: dict[str, tuple[str, ...]] = {}
+    pattern = r"(?:/tcp_(?=\w+/p)|\.cc\.)(\w+)(?:/parameters/|\.)(\w+)$"
+    for name, parameter in re.findall(pattern, text, re.MULTILINE):
+        found[name] = (*found.get(name, ()), parameter)
+    return found
+
+
+def parse_clock_source(text: str) -> str:
+    """Parse a line of chrony, ntp or timesyncd and what that one told below it; "" where none steers."""
+    source, _, told = text.partition("\n")
+    steered = {"chrony": r"^[0-9A-F]{8},.*,Normal$", "ntp": r"^[*o]\S", "timesyncd": r"^NTPSynchronized=yes$"}
+    return source if source in steered and re.search(steered[source], told, re.MULTILINE) else ""
+
+
+def parse_ifconfig(text: str) -> tuple[Interface, ...]:
+    """Parse `ifconfig -a` of FreeBSD."""
+    parts = re.split(r"^(\S+): flags=", text, flags=re.MULTILINE)
+    return tuple(_ifconfig(name, part) for name, part in zip(parts[1::2], parts[2::2], strict=True))
+
+
+def _ifconfig(name: str, text: str) -> Interface:
+    mtu = re.search(r" mtu (\d+)", text)
+    four = re.findall(r"^\s+inet (\S+) (?:--> \S+ )?netmask 0x([0-9a-f]{8})", text, re.MULTILINE)
+    six = re.findall(r"^\s+inet6 (\S+) prefixlen (\d+)", text, re.MULTILINE)
+    addresses = [f"{address}/{int(mask, 16).bit_count()}" for address, mask in four]
+    addresses += [f"{address.partition('%')[0]}/{length}" for address, length in six]
+    options = re.search(r"^\s+options=[0-9a-f]+<([^>]*)>", text, re.MULTILINE)
+    having = set(options[1].split(",")) if options else set()
+    offloads = tuple(short for flag, short in (("TSO4", "tso"), ("LRO", "lro")) if flag in having)
+    return Interface(name, int(mtu[1]) if mtu else 0, tuple(addresses), offloads)
+
+
+def parse_dmesg_rings(text: str) -> tuple[str, ...]:
+    """Parse what drivers say as they attach: `em1: Using 1024 TX descriptors and 1024 RX descriptors`."""
+    return tuple(sorted(set(re.findall(r"^(\S+): Using \d+ TX descriptors", text, re.MULTILINE))))
+
+
 def parse_disk_free_bytes(text: str) -> int:
     """Parse the available blocks that df -Pk prints of one file system."""
     found = re.search(r"\s(\d+)\s+\d+%\s", text)
@@ -101,16 +159,16 @@ def parse_clock(done: Completed) -> tuple[float, float]:
     """Parse epoch nanoseconds (or seconds, where date knows no %N): the host's offset and its largest error,
     in s.
 
-    The host read its clock at some time of the run; half way is at most half the run away. Raises
-    TestbedError.
+    The host read its clock at some time of the run; half way is at most half the run away. A clock that is
+    told in whole seconds is half a second later on average. Raises TestbedError.
     """
     digits = re.match(r"\d+", done.text)
     half_s = done.seconds / 2
     if not digits:
         raise TestbedError(f"{done.host}: date: {done.text.strip()!r}; accepted: seconds since the epoch")
-    if len(digits[0]) > 11:
+    if len(digits[0]) > 11 and not digits[0].endswith("000000000"):
         return int(digits[0]) / 1e9 - (done.t_start_s + half_s), half_s
-    return int(digits[0]) + 0.5 - (done.t_start_s + half_s), half_s + 0.5
+    return int(digits[0][:10]) + 0.5 - (done.t_start_s + half_s), half_s + 0.5
 
 
 def _by_interface(text: str) -> dict[str, str]:

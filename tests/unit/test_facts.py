@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from samovar.command import Catalogue
 from samovar.errors import TestbedError
 from samovar.testbed import NOT_ENDED, Completed, HostFacts
 from samovar.testbed.facts import PROGRAMS, QDISCS, facts_of, parse_facts, script_of
 from samovar.testbed.parsers import (
     Interface,
+    parse_cc_parameters,
     parse_clock,
+    parse_clock_source,
     parse_disk_free_bytes,
     parse_interfaces,
     parse_number,
     parse_os_release,
+    parse_pauses,
     parse_qdiscs,
     parse_rings,
     parse_tools,
     parse_words,
 )
+
+CATALOGUE = Catalogue(Path(__file__).parents[2] / "templates")
 
 LAB_INTERFACES = """\
 [{"ifindex":1,"ifname":"lo","flags":["LOOPBACK","UP","LOWER_UP"],"mtu":65536,"qdisc":"noqueue","addr_info":\
@@ -90,6 +97,12 @@ tcpdump tcpdump version 4.99.3
 """
 
 MACHINE_QDISCS = """\
+bfifo
+cake
+htb
+netem
+tbf
+tc:
 Error: Specified qdisc kind is unknown.
 Command failed -:2
 Error: Specified qdisc kind is unknown.
@@ -117,9 +130,50 @@ def test_interfaces_have_their_mtu_addresses_and_the_offloads_that_are_on() -> N
     )
 
 
+PAUSES = """\
+eth1:
+netlink error: Operation not supported
+enp3s0:
+Pause parameters for enp3s0:
+Autonegotiate:	on
+RX:		off
+TX:		off
+"""
+
+
+def test_only_an_interface_that_tells_of_flow_control_has_it() -> None:
+    assert parse_pauses(PAUSES) == ("enp3s0",)
+
+
+def test_a_loaded_congestion_control_tells_its_parameters() -> None:
+    text = "/sys/module/tcp_cdg/parameters/window\n/sys/module/tcp_cubic/parameters/beta\n/sys/module/tcp_cdg/parameters/use_ineff\n"
+    assert parse_cc_parameters(text) == {"cdg": ("window", "use_ineff"), "cubic": ("beta",)}
+    assert parse_cc_parameters("/sys/module/tcp_*/parameters/*\n") == {}
+
+
+CHRONY = "C0A80001,192.168.0.1,3,1763740000.123,-0.000001,0.000002,0.000010,1.5,0.001,0.05,0.01,0.002,64.0,"
+
+
+@pytest.mark.parametrize(
+    ("told", "source"),
+    [
+        (f"chrony\n{CHRONY}Normal\n", "chrony"),
+        (f"chrony\n{CHRONY}Not synchronised\n", ""),
+        ("ntp\n     remote  refid\n====\n*192.168.0.1  GPS  1 u 12 64 377 0.2 0.01 0.003\n", "ntp"),
+        ("ntp\n     remote  refid\n====\n 192.168.0.1  .INIT.  16 u - 64 0 0.0 0.0 0.0\n", ""),
+        ("timesyncd\nNTP=yes\nNTPSynchronized=yes\n", "timesyncd"),
+        ("timesyncd\nNTP=yes\nNTPSynchronized=no\n", ""),
+        ("\n", ""),
+    ],
+)
+def test_a_clock_has_a_source_only_while_it_follows_one(told: str, source: str) -> None:
+    assert parse_clock_source(told) == source
+
+
 def test_only_an_interface_with_a_number_of_transmit_descriptors_has_a_ring() -> None:
     assert parse_rings(MACHINE_RINGS) == ("eth0",)
     assert parse_rings(WIRELESS_RINGS) == ()
+    assert parse_rings("em0:\nCurrent hardware settings:\nTX: 256\n") == ("em0",)
     assert parse_rings("ctl0:\neth1:\neth2:\n") == ()
 
 
@@ -136,9 +190,8 @@ def test_tools_have_the_version_that_they_tell() -> None:
 
 
 def test_queue_disciplines_are_those_that_tc_did_not_complain_of() -> None:
-    asked = ("bfifo", "cake", "htb", "netem", "tbf")
-    assert parse_qdiscs(asked, MACHINE_QDISCS) == ("bfifo", "htb", "tbf")
-    assert parse_qdiscs(asked, "exit 0\n") == asked
+    assert parse_qdiscs(MACHINE_QDISCS) == ("bfifo", "htb", "tbf")
+    assert parse_qdiscs("pfifo\nred\ntc:\nexit 0\n") == ("pfifo", "red")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +204,7 @@ def test_queue_disciplines_are_those_that_tc_did_not_complain_of() -> None:
     ],
 )
 def test_a_host_that_could_not_try_offers_no_queue_discipline(said: str) -> None:
-    assert parse_qdiscs(("tbf",), said) == ()
+    assert parse_qdiscs(f"tbf\ntc:\n{said}") == ()
 
 
 def test_small_facts_are_parsed() -> None:
@@ -163,7 +216,7 @@ def test_small_facts_are_parsed() -> None:
 
 
 def test_what_is_not_told_is_empty() -> None:
-    facts = facts_of(PROGRAMS, QDISCS)
+    facts = facts_of(CATALOGUE, "linux", PROGRAMS, QDISCS)
     assert HostFacts("src", **parse_facts(facts, "")) == HostFacts("src")
 
 
@@ -189,7 +242,7 @@ def test_a_clock_that_tells_no_time_is_an_error() -> None:
 
 
 def test_the_script_tells_every_fact_of_this_machine_though_one_command_fails() -> None:
-    facts = facts_of(("gzip", "no-such-program", "tc"), ("no-such-qdisc",))
+    facts = facts_of(CATALOGUE, "linux", ("gzip", "no-such-program", "tc"), ("no-such-qdisc",))
     done = subprocess.run(["/bin/sh", "-c", script_of(facts)], capture_output=True, text=True, check=True)
     found = HostFacts("here", **parse_facts(facts, done.stdout))
     assert done.stderr == ""
