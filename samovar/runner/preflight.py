@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from samovar.command import Catalogue, Recipe
+from samovar.command import Catalogue, Header, Recipe
 from samovar.command.scripts import TrialScripts
 from samovar.plan import DirectionPlan, Plan, Trial, estimate_cost
 from samovar.plan.cost import COMPRESSION
@@ -39,7 +39,10 @@ class HostNeeds:
     programs: dict[str, list[str]] = field(default_factory=dict)
     congestion_controls: dict[str, list[str]] = field(default_factory=dict)
     qdiscs: dict[str, list[str]] = field(default_factory=dict)
-    ringed: dict[str, list[str]] = field(default_factory=dict)
+    cc_parameters: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    tracepoints: dict[str, list[str]] = field(default_factory=dict)
+    ring: dict[str, list[str]] = field(default_factory=dict)
+    pause: dict[str, list[str]] = field(default_factory=dict)
 
 
 def host_needs(plan: Plan, catalogue: Catalogue) -> dict[str, HostNeeds]:
@@ -55,15 +58,24 @@ def host_needs(plan: Plan, catalogue: Catalogue) -> dict[str, HostNeeds]:
 def _add(needs: HostNeeds, trial: Trial, host: str, scripts: TrialScripts) -> None:
     plan = trial.resolved.hosts[host]
     for recipe in _recipes(trial, host, scripts):
-        for program in recipe.header.needs:
-            needs.programs.setdefault(program, []).append(trial.id)
+        _add_header(needs, recipe.header, plan.interfaces, trial.id)
     if plan.cc is not None:
-        needs.congestion_controls.setdefault(LINUX_NAME.get(plan.cc, plan.cc), []).append(trial.id)
-    if plan.txd is not None:
-        for interface in plan.interfaces:
-            needs.ringed.setdefault(interface, []).append(trial.id)
+        cc = LINUX_NAME.get(plan.cc, plan.cc)
+        needs.congestion_controls.setdefault(cc, []).append(trial.id)
+        for parameter in plan.cc_parameters:
+            needs.cc_parameters.setdefault((cc, parameter), []).append(trial.id)
     for qdisc in _qdiscs(trial, host, scripts):
         needs.qdiscs.setdefault(qdisc, []).append(trial.id)
+
+
+def _add_header(needs: HostNeeds, header: Header, interfaces: Iterable[str], trial: str) -> None:
+    for program in header.needs:
+        needs.programs.setdefault(program, []).append(trial)
+    for tracepoint in header.tracepoints:
+        needs.tracepoints.setdefault(tracepoint, []).append(trial)
+    for kind in header.interfaces_need:
+        for interface in interfaces:
+            (needs.ring if kind == "ring" else needs.pause).setdefault(interface, []).append(trial)
 
 
 def _recipes(trial: Trial, host: str, scripts: TrialScripts) -> Iterator[Recipe]:
@@ -123,13 +135,20 @@ def _examine(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s: f
         ("program", needs.programs, facts.tools),
         ("congestion control", needs.congestion_controls, facts.cc_offered),
         ("queue discipline", needs.qdiscs, facts.qdiscs),
-        ("transmit ring, so no txd, at", needs.ringed, facts.rings),
+        ("tracepoint", needs.tracepoints, facts.tracepoints),
+        ("transmit ring, so no txd, at", needs.ring, facts.rings),
+        ("flow control to set at", needs.pause, facts.pauses),
     )
     for what, asked, there in offered:
         for name, trials in asked.items():
             if name not in there:
                 known = f"known there: {', '.join(sorted(there)) or 'none'}"
                 yield Finding(host, f"no {what} {name}", known, True, tuple(trials))
+    for (cc, parameter), trials in needs.cc_parameters.items():
+        named = facts.cc_parameters.get(cc)  # of a module that is not loaded nobody knows
+        if named is not None and parameter not in named:
+            what = f"the congestion control {cc} has no parameter {parameter}"
+            yield Finding(host, what, f"it has: {', '.join(named)}", True, tuple(trials))
     if abs(facts.clock_offset_s) > clock_tolerance_s:
         yield Finding(host, f"its clock is {facts.clock_offset_s:+.3f} s from this one's", FAR_CLOCK, False)
 

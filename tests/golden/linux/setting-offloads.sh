@@ -1,0 +1,70 @@
+# ---- read
+ethtool -k eth1 | while read -r feature value _; do
+  case $feature in
+    tcp-segmentation-offload:) feature=tso ;;
+    generic-segmentation-offload:) feature=gso ;;
+    generic-receive-offload:) feature=gro ;;
+    large-receive-offload:) feature=lro ;;
+    rx-checksumming:) feature=rx ;;
+    tx-checksumming:) feature=tx ;;
+    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) feature=${feature%:} ;;
+    *) continue ;;
+  esac
+  echo offload.eth1".$feature=$value"
+done
+ethtool -k eth2 | while read -r feature value _; do
+  case $feature in
+    tcp-segmentation-offload:) feature=tso ;;
+    generic-segmentation-offload:) feature=gso ;;
+    generic-receive-offload:) feature=gro ;;
+    large-receive-offload:) feature=lro ;;
+    rx-checksumming:) feature=rx ;;
+    tx-checksumming:) feature=tx ;;
+    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) feature=${feature%:} ;;
+    *) continue ;;
+  esac
+  echo offload.eth2".$feature=$value"
+done
+# ---- set
+set --
+set -- "$@" tso on
+set -- "$@" gro off
+set -- "$@" tx off
+set -- "$@" rx-gro-list off
+if [ $# -gt 0 ] && ! ethtool -K eth1 "$@" >/dev/null 2>&1; then
+  # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
+  while [ $# -gt 0 ]; do ethtool -K eth1 "$1" "$2" >/dev/null; shift 2; done
+fi
+set --
+set -- "$@" tso on
+set -- "$@" gro off
+set -- "$@" tx off
+set -- "$@" rx-gro-list off
+if [ $# -gt 0 ] && ! ethtool -K eth2 "$@" >/dev/null 2>&1; then
+  # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
+  while [ $# -gt 0 ]; do ethtool -K eth2 "$1" "$2" >/dev/null; shift 2; done
+fi
+# ---- wanted
+offload.eth1.tso=on
+offload.eth1.gso=off
+offload.eth1.gro=off
+offload.eth1.lro=off
+offload.eth1.tx=off
+offload.eth2.tso=on
+offload.eth2.gso=off
+offload.eth2.gro=off
+offload.eth2.lro=off
+offload.eth2.tx=off
+# ---- restore
+set --
+set -- "$@" tso off
+set -- "$@" gro on
+set -- "$@" tx on
+set -- "$@" rx-gro-list on
+[ $# -eq 0 ] || ethtool -K eth1 "$@" >/dev/null
+set --
+set -- "$@" tso off
+set -- "$@" gro on
+set -- "$@" tx on
+set -- "$@" rx-gro-list on
+[ $# -eq 0 ] || ethtool -K eth2 "$@" >/dev/null

@@ -1,0 +1,32 @@
+# ---- read
+( cd /proc/sys/net/ipv4 && grep -s . tcp_ecn tcp_sack tcp_timestamps tcp_window_scaling tcp_no_metrics_save tcp_moderate_rcvbuf tcp_notsent_lowat /dev/null ) |
+  while IFS=: read -r name value; do echo "$name=$value"; done
+# ---- set
+put() {
+  [ -e "/proc/sys/net/ipv4/$1" ] || fail "this kernel has no net.ipv4.$1"
+  echo "$2" >/proc/sys/net/ipv4/"$1" || fail "$1=$2 was refused"
+}
+put tcp_ecn 2
+put tcp_sack 0
+put tcp_timestamps 1
+put tcp_window_scaling 1
+put tcp_no_metrics_save 1
+put tcp_moderate_rcvbuf 0
+put tcp_notsent_lowat 131072
+ip tcp_metrics flush >/dev/null || fail "the cache of TCP metrics could not be emptied"
+# ---- wanted
+tcp_ecn=2
+tcp_sack=0
+tcp_timestamps=1
+tcp_window_scaling=1
+tcp_no_metrics_save=1
+tcp_moderate_rcvbuf=0
+tcp_notsent_lowat=131072
+# ---- restore
+echo 2 >/proc/sys/net/ipv4/tcp_ecn
+echo 1 >/proc/sys/net/ipv4/tcp_sack
+echo 1 >/proc/sys/net/ipv4/tcp_timestamps
+echo 1 >/proc/sys/net/ipv4/tcp_window_scaling
+echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save
+echo 1 >/proc/sys/net/ipv4/tcp_moderate_rcvbuf
+echo 4294967295 >/proc/sys/net/ipv4/tcp_notsent_lowat

@@ -1,0 +1,187 @@
+"""Recipes of Linux hosts: headers that say everything, and renderings that are the golden ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from samovar.command import Catalogue, Recipe
+from samovar.command.recipe import read_recipe
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "linux"
+CATALOGUE = Catalogue(ROOT / "templates")
+KINDS = ("setting", "aqm", "generator", "logger")
+SYSTEMS = ("linux", "posix")
+UNITS = {"size": "B", "rate": "bit/s", "duration": "s", "packets": "packets"}
+"""What the value of a type is counted in when a recipe gets it."""
+TYPES = {
+    *UNITS,
+    "share",
+    "integer",
+    "number",
+    "switch",
+    "choice",
+    "text",
+    "name",
+    "interface",
+    "address",
+    "path",
+    "shell",
+}
+COMPOUND = ("list of ", "names and values", "ways")
+COUNTED = ("_bytes", "_packets", "_s", "_us", "_ns", "_bps", "_kib")
+NOT_IN_DEBIAN = {"nttcp"}
+ALWAYS = {"python3-minimal"}
+"""Packages that come with others that are listed."""
+
+
+def recipes() -> list[object]:
+    """Every recipe that an experiment can name, by where it lies."""
+    paths = sorted(path for system in SYSTEMS for kind in KINDS for path in _files(system, kind))
+    return [
+        pytest.param(read_recipe(path.parent.name, _name(path), path), id=f"{path.parent.name}-{_name(path)}")  # type: ignore[arg-type]
+        for path in paths
+    ]
+
+
+def _files(system: str, kind: str) -> list[Path]:
+    return list((ROOT / "templates" / system / kind).glob("*.sh.j2"))
+
+
+def _name(path: Path) -> str:
+    return path.name.removesuffix(".sh.j2")
+
+
+@pytest.mark.parametrize("recipe", recipes())
+def test_a_header_says_what_the_recipe_is_for_in_one_sentence(recipe: Recipe) -> None:
+    summary = recipe.header.summary
+    assert summary.endswith(".")
+    assert "\n" not in summary
+
+
+@pytest.mark.parametrize("recipe", recipes())
+def test_each_parameter_has_a_type_a_unit_and_a_meaning(recipe: Recipe) -> None:
+    for name, parameter in recipe.header.parameters.items():
+        assert parameter.type in TYPES or parameter.type.startswith(COMPOUND), name
+        assert parameter.description, name
+        assert parameter.unit == UNITS.get(parameter.type, parameter.unit), name
+        assert parameter.unit or not name.endswith(COUNTED), f"{name} has no unit"
+        assert parameter.choices or parameter.type != "choice", name
+
+
+@pytest.mark.parametrize("recipe", recipes())
+def test_what_leaves_a_trace_says_of_which_kind(recipe: Recipe) -> None:
+    assert bool(recipe.header.leaves) == (recipe.kind in ("generator", "logger"))
+
+
+@pytest.mark.parametrize("recipe", recipes())
+def test_what_makes_a_driver_start_anew_says_so(recipe: Recipe) -> None:
+    text = recipe.path.read_text()
+    resets = any(f"ethtool {flag} " in text for flag in ("-G", "-A", "-s")) or " mtu {{" in text
+    if resets:
+        assert recipe.header.change == "interface-reset"
+
+
+@cache
+def listed_packages() -> frozenset[str]:
+    """The packages that are installed because the project asks for them, or that every Debian has."""
+    lines = (ROOT / "packages.debian").read_text().splitlines()
+    named = {line.split("#")[0].strip() for line in lines} - {""}
+    form = "${Package} ${Essential} ${Priority}\n"
+    told = _dpkg("-W", "-f", form).splitlines()
+    always = {line.split()[0] for line in told if "yes" in line.split()[1:] or "required" in line.split()[1:]}
+    return frozenset(named | always | ALWAYS)
+
+
+def _dpkg(*arguments: str) -> str:
+    return subprocess.run(["dpkg-query", *arguments], capture_output=True, text=True, check=False).stdout
+
+
+@cache
+def package_of(program: str) -> str:
+    """The Debian package that a program comes in; none when it is not installed."""
+    for folder in ("/usr/bin", "/usr/sbin", "/bin", "/sbin"):
+        for line in _dpkg("-S", f"{folder}/{program}").splitlines():
+            if not line.startswith("diversion "):
+                return line.partition(":")[0]
+    return "none"
+
+
+@pytest.mark.skipif(shutil.which("dpkg-query") is None, reason="not a Debian")
+@pytest.mark.parametrize("recipe", recipes())
+def test_the_programs_that_a_recipe_needs_come_with_the_listed_packages(recipe: Recipe) -> None:
+    header = recipe.header
+    programs = {*header.needs, *header.client_needs, *header.server_needs} - NOT_IN_DEBIAN
+    missing = {program: package_of(program) for program in programs}
+    assert {p: package for p, package in missing.items() if package not in listed_packages()} == {}
+
+
+IFS = ("eth1", "eth2")
+SETTINGS: dict[str, dict[str, object]] = {
+    "tcp": {"interfaces": IFS, "sack": 0, "ecn": "accept", "autotuning": 0, "notsent_lowat": 131072},
+    "buffers": {"interfaces": IFS, "receive_max": 200_000, "socket_receive_max": 400_000},
+    "offloads": {"interfaces": IFS, "tso": 1, "tx_checksum": 0},
+    "mtu": {"interfaces": IFS, "mtu_bytes": 600},
+    "qlen": {"interfaces": IFS, "packets": 33},
+    "txd": {"interfaces": IFS, "txd": 256},
+    "pause": {"interfaces": IFS, "tx": 1},
+    "speed": {"interfaces": IFS, "rate": 100_000_000},
+    "cc": {"algorithm": "cdg", "parameters": {"backoff_beta": "512", "use_shadow": "off"}},
+    "rwnd": {"size_bytes": 200_000, "peers": ("172.16.10.2",)},
+}
+WAS = {
+    **{f"offload.{name}.{what}": "on" for name in IFS for what in ("gro", "tx", "rx-gro-list")},
+    **{f"offload.{name}.{what}": "off" for name in IFS for what in ("tso", "gso", "lro")},
+    **{f"{what}.{name}": value for name in IFS for what, value in (("mtu", "1500"), ("qlen", "1000"), ("txd", "512"))},
+    **{f"pause.{name}.{what}": "on" for name in IFS for what in ("rx", "tx", "autoneg")},
+    **{f"{what}.{name}": value for name in IFS for what, value in (("speed", "1000"), ("duplex", "full"), ("autoneg", "on"))},
+    **{f"{name}.{what}": "4096" for name in ("tcp_rmem", "tcp_wmem") for what in ("low", "default", "max")},
+    **{f"tcp_{name}": "1" for name in ("sack", "timestamps", "window_scaling", "no_metrics_save", "moderate_rcvbuf")},
+    "tcp_ecn": "2", "tcp_notsent_lowat": "4294967295", "socket_receive_max": "212992", "tcp_adv_win_scale": "1",
+    "tcp_rmem": "4096 131072 6291456", "route.172.16.10.2": "172.16.10.2 via 172.16.11.1 dev eth1",
+    "cc": "cubic", "cc.backoff_beta": "724", "cc.use_shadow": "1",
+}  # fmt: skip
+LOGGERS: dict[str, dict[str, object]] = {
+    "tcpdump": {"interface": "eth1", "output": "src-eth1.pcap.gz"},
+    "tcp-probe": {"ports": (5001, 5002)},
+    "beacons": {"control": "eth0", "interval_s": 1.0},
+}
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE.names("setting", "linux") - {"bottleneck"}))
+def test_a_setting_renders_as_the_golden_one(name: str) -> None:
+    recipe = CATALOGUE.recipe("setting", name, "linux")
+    values = {**SETTINGS[name], "was": WAS}
+    texts = {block: recipe.render(block, values) for block in ("read", "set", "wanted", "restore")}
+    _check(f"setting-{name}", "".join(f"# ---- {block}\n{text}" for block, text in texts.items()))
+    for block in ("read", "set", "restore"):
+        _parses(texts[block])
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE.names("logger", "linux")))
+def test_a_logger_renders_as_the_golden_one(name: str) -> None:
+    recipe = CATALOGUE.recipe("logger", name, "linux")
+    common = {"name": f"src-{name}", "output": f"src-{name}.csv", "limit_s": 26.0, "interface": "eth1"}
+    values = {**common, "addresses": ("172.16.10.2", "172.16.11.2"), **LOGGERS.get(name, {})}
+    blocks = [block for block in ("start", "ready", "drain") if block in recipe.blocks]
+    text = "".join(f"# ---- {block}\n{recipe.render(block, values)}" for block in blocks)
+    _check(f"logger-{name}", text)
+    _parses(text)
+
+
+def _check(name: str, text: str) -> None:
+    path = GOLDEN / f"{name}.sh"
+    if os.environ.get("SAMOVAR_WRITE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def _parses(script: str) -> None:
+    done = subprocess.run(["dash", "-n"], input=script, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
