@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,9 @@ from rich.console import Console
 
 from samovar import lab
 from samovar.analyse import analyse as analyse_campaign
-from samovar.controller import Controller, Study
+from samovar.controller import Controller, Question, Study
 from samovar.definition import load_testbed
-from samovar.errors import SamovarError, TestbedError
+from samovar.errors import DefinitionError, SamovarError, TestbedError
 from samovar.journal import NAME as JOURNAL
 from samovar.journal import fold, read_journal
 from samovar.plan import estimate_cost
@@ -26,6 +27,7 @@ from samovar.report import exit_status, make_bundle, read_verdicts
 from samovar.runner.campaign import read_plan
 from samovar.runner.preflight import blocked_trials
 from samovar.view import text
+from samovar.view.explain import explanation_lines
 from samovar.view.progress import Show
 
 CONTROLLER = Controller(Path(__file__).resolve().parent)
@@ -38,6 +40,17 @@ def show(lines: Iterable[str]) -> None:
         print(line)
 
 
+STYLES = {"message": "red", "line": "default", "caret": "bold red"}
+
+
+def show_error(error: SamovarError) -> None:
+    """Print an error, in colour on a terminal; mistakes in files with their lines."""
+    console = Console(stderr=True)
+    lines = error.lines(console.width) if isinstance(error, DefinitionError) else [("message", str(error))]
+    for kind, line in lines:
+        console.print(line, style=STYLES[kind], markup=False, highlight=False, soft_wrap=True)
+
+
 def guarded(body: Callable[..., None]) -> Callable[..., None]:
     """Turn errors into a message and an exit code, never a traceback."""
 
@@ -46,7 +59,7 @@ def guarded(body: Callable[..., None]) -> Callable[..., None]:
         try:
             body(*args, **kwargs)
         except SamovarError as error:
-            Console(stderr=True).print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+            show_error(error)
             raise Exit(code=1) from None
         except KeyboardInterrupt:
             print("interrupted; the same command goes on", file=sys.stderr)
@@ -114,14 +127,18 @@ PLAN_HELP = {
     "experiment": "name of a file in experiments/",
     "profile": "a profile that the experiment defines, such as quick",
     "testbed": "testbed file in hosts/ (default: the experiment's own)",
+    "set": "KEY=VALUE over experiment and profile, such as duration=10s; may be given again",
 }
+SETS = ["set_"]  # options that may be given more than once
 
 
-@task(help={**PLAN_HELP, "json": "print for machines"})
+@task(help={**PLAN_HELP, "json": "print for machines"}, iterable=SETS)
 @guarded
-def plan(c: Connection, experiment: str, profile: str = "", testbed: str = "", json: bool = False) -> None:
+def plan(
+    c: Connection, experiment: str, set_: list[str], profile: str = "", testbed: str = "", json: bool = False
+) -> None:
     """Show the trials in order, what they cost, and what the testbed cannot do."""
-    study = CONTROLLER.study(experiment, profile, testbed)
+    study = CONTROLLER.study(experiment, profile, testbed, set_)
     cost = estimate_cost(study.plan, CONTROLLER.measured_overhead_s(study.testbed.name))
     asked, why_not = _ask(study)
     blocked = blocked_trials(asked)
@@ -146,11 +163,11 @@ def _ask(study: Study) -> tuple[Any, str]:
         return (), str(error)
 
 
-@task(help=PLAN_HELP)
+@task(help=PLAN_HELP, iterable=SETS)
 @guarded
-def check(c: Connection, experiment: str, profile: str = "", testbed: str = "") -> None:
+def check(c: Connection, experiment: str, set_: list[str], profile: str = "", testbed: str = "") -> None:
     """Check that the testbed has what an experiment needs; changes nothing on it."""
-    study = CONTROLLER.study(experiment, profile, testbed)
+    study = CONTROLLER.study(experiment, profile, testbed, set_)
     with Show(Console()) as progress, CONTROLLER.opened(study, progress) as sessions:
         facts = CONTROLLER.facts(sessions, study.plan)
     findings = CONTROLLER.examine(study, facts)
@@ -160,18 +177,50 @@ def check(c: Connection, experiment: str, profile: str = "", testbed: str = "") 
         raise Exit(code=1)
 
 
-@task(help=PLAN_HELP)
+@task(help={"name": "of the experiment", "from": "an experiment to extend, in place of a starter"})
 @guarded
-def run(c: Connection, experiment: str, profile: str = "", testbed: str = "") -> None:
+def new(c: Connection, name: str, from_: str = "") -> None:
+    """Write experiments/NAME.yaml: a commented experiment that can be planned at once."""
+    path = CONTROLLER.new(name, from_)
+    show([f"{path}: edit it, then `fab plan {name}`"])
+
+
+@task(
+    help={
+        **PLAN_HELP,
+        "key": "as a factor's name: path.rate, traffic.bulk.size, cc",
+        "trial": "a trial's id",
+    },
+    iterable=SETS,
+)
+@guarded
+def explain(
+    c: Connection,
+    experiment: str,
+    key: str,
+    set_: list[str],
+    trial: str = "",
+    profile: str = "",
+    testbed: str = "",
+) -> None:
+    """Show where a value of an experiment comes from, and what it hides."""
+    question = Question(experiment, key, trial, profile, testbed, set_)
+    show(explanation_lines(CONTROLLER.explain(question)))
+
+
+@task(help=PLAN_HELP, iterable=SETS)
+@guarded
+def run(c: Connection, experiment: str, set_: list[str], profile: str = "", testbed: str = "") -> None:
     """Run a campaign, or go on with the one that was interrupted."""
-    _run(experiment, profile, testbed)
+    _run(experiment, profile, testbed, set_)
 
 
-def _run(experiment: str, profile: str, testbed: str) -> Path:
-    study = CONTROLLER.study(experiment, profile, testbed)
+def _run(experiment: str, profile: str, testbed: str, overrides: Sequence[str] = ()) -> Path:
+    study = CONTROLLER.study(experiment, profile, testbed, overrides)
     with Show(Console()) as progress, CONTROLLER.opened(study, progress) as sessions:
         summary = CONTROLLER.run(study, sessions, CONTROLLER.facts(sessions, study.plan), progress)
     flags = (f" --profile {profile}" if profile else "") + (f" --testbed {testbed}" if testbed else "")
+    flags += "".join(f" --set {shlex.quote(one)}" for one in overrides)
     show(text.summary_lines(summary, f"fab run {experiment}{flags}"))
     if not summary.whole:
         raise Exit(code=1)
@@ -231,5 +280,5 @@ def demo(c: Connection) -> None:
     _bundle(folder)
 
 
-namespace = Collection(list_all, plan, check, run, status, analyse, report, demo)
+namespace = Collection(list_all, new, plan, explain, check, run, status, analyse, report, demo)
 namespace.add_collection(Collection("lab", lab_up, lab_status, lab_shell, lab_down))

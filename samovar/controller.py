@@ -6,7 +6,7 @@ import platform
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from importlib import metadata
@@ -16,18 +16,26 @@ from statistics import median
 from samovar import __version__, lab
 from samovar.command import Catalogue
 from samovar.definition import (
+    Asked,
     Config,
     Experiment,
     Testbed,
     apply_profile,
     load_config,
     load_study,
+    parse_overrides,
 )
+from samovar.definition import Study as DefinedStudy
+from samovar.definition.explain import Explanation, explain
+from samovar.definition.explain_keys import Subject
+from samovar.definition.starter import write_starter
+from samovar.definition.yamltext import near
 from samovar.errors import CampaignError, DefinitionError, LabError, Problem, TestbedError
 from samovar.events import Emit
 from samovar.journal import NAME as JOURNAL
 from samovar.journal import fold, read_journal
 from samovar.plan import Plan, make_plan
+from samovar.plan.explain import explain_trial
 from samovar.runner.campaign import LATEST, CampaignRun, Summary, open_campaign, read_plan
 from samovar.runner.preflight import Finding, examine, host_needs, needs_of
 from samovar.testbed import HostFacts, Sessions, Target, gather_facts
@@ -45,6 +53,19 @@ class Study:
     experiment: Experiment
     testbed: Testbed
     plan: Plan
+    sources: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Where does a value come from: the arguments of `fab explain`."""
+
+    experiment: str
+    key: str
+    trial: str = ""
+    profile: str = ""
+    testbed: str = ""
+    overrides: Sequence[str] = ()
 
 
 class Controller:
@@ -57,7 +78,7 @@ class Controller:
     @cached_property
     def config(self) -> Config:
         """The controller's own settings; raises DefinitionError."""
-        return load_config(self.root / "config.yaml")
+        return load_config(near(self.root, "config"))
 
     @property
     def results(self) -> Path:
@@ -76,13 +97,37 @@ class Controller:
         """Find a testbed's file by name; raises DefinitionError with the nearest known one."""
         return _named(name or self.config.testbed, self.testbeds(), "testbed")
 
-    def study(self, name: str, profile: str, testbed: str) -> Study:
-        """Read an experiment and its testbed and plan it; raises DefinitionError or PlanError."""
+    def study(self, name: str, profile: str, testbed: str, overrides: Sequence[str] = ()) -> Study:
+        """Read an experiment and its testbed and plan it; raises DefinitionError or PlanError.
+
+        `overrides` are arguments of --set, KEY=VALUE.
+        """
         path = _named(name, self.experiments(), "experiment")
-        own = load_study(path, self.catalogue, self.testbed_path(testbed) if testbed else None)
-        experiment = apply_profile(own.experiment, profile or None)
-        plan = make_plan(experiment, own.testbed, profile or None)
-        return Study(path, self.testbed_path(own.testbed.name), experiment, own.testbed, plan)
+        own = self._read(path, profile, testbed, overrides)
+        experiment = apply_profile(own.experiment, own.profile, own.overrides)
+        plan = make_plan(own.experiment, own.testbed, own.profile, own.overrides)
+        return Study(
+            path, self.testbed_path(own.testbed.name), experiment, own.testbed, plan, sources=own.sources
+        )
+
+    def _read(self, path: Path, profile: str, testbed: str, overrides: Sequence[str]) -> DefinedStudy:
+        asked = Asked(profile or None, parse_overrides(overrides), self.config)
+        return load_study(path, self.catalogue, self.testbed_path(testbed) if testbed else None, asked)
+
+    def new(self, name: str, base: str = "") -> Path:
+        """Write a new experiment, or one that extends another; raises DefinitionError."""
+        return write_starter(self.root / "templates", self.root / "experiments", name, base)
+
+    def explain(self, question: Question) -> list[Explanation]:
+        """Say where the values of a key come from, in one trial when it is given."""
+        path = _named(question.experiment, self.experiments(), "experiment")
+        own = self._read(path, question.profile, question.testbed, question.overrides)
+        experiment = apply_profile(own.experiment, own.profile, own.overrides)
+        subject = Subject(experiment, own.testbed, self.catalogue, self.config)
+        if not question.trial:
+            return explain(subject, question.key)
+        plan = make_plan(own.experiment, own.testbed, own.profile, own.overrides)
+        return explain_trial(subject, plan, question.key, question.trial)
 
     def lab_folder(self, testbed: str) -> Path:
         """Name the folder that a lab keeps its state in."""
@@ -153,7 +198,16 @@ class Controller:
         needs = host_needs(plan, self.catalogue)
         programs = {program for need in needs.values() for program in need.programs}
         _, qdiscs = needs_of(plan, self.catalogue)
-        return sessions.map(lambda session: gather_facts(session, {*PROGRAMS, *programs}, {*QDISCS, *qdiscs}))
+        systems = {name: host.system for trial in plan.trials for name, host in trial.resolved.hosts.items()}
+        return sessions.map(
+            lambda session: gather_facts(
+                session,
+                self.catalogue,
+                systems[session.host],
+                {*PROGRAMS, *programs},
+                {*QDISCS, *qdiscs},
+            )
+        )
 
     def examine(self, study: Study, facts: Mapping[str, HostFacts]) -> Sequence[Finding]:
         """Compare what a plan needs with what the hosts have."""
@@ -169,8 +223,7 @@ class Controller:
             raise TestbedError(
                 f"{study.plan.testbed} cannot run {study.plan.experiment}:\n" + "\n".join(stops)
             )
-        sources = {"experiment.yaml": study.path, "testbed.yaml": study.testbed_path}
-        folder = open_campaign(study.plan, self.results, sources, emit)
+        folder = open_campaign(study.plan, self.results, study.sources, emit)
         run = CampaignRun(folder, sessions, self.catalogue, emit)
         return run.run(self.provenance(study, facts))
 
@@ -229,10 +282,10 @@ def lab_default_needs() -> tuple[frozenset[str], frozenset[str]]:
 def _named(name: str, paths: Sequence[Path], what: str) -> Path:
     for path in paths:
         if path.stem == name:
-            return path
+            return near(path.parent, name)
     known = [path.stem for path in paths]
-    near = get_close_matches(name, known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ";"
+    close = get_close_matches(name, known, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ";"
     folder = f"{'hosts' if what == 'testbed' else what + 's'}/"
     message = f"no {what} {name!r}{hint} known: " + (", ".join(known) or "none")
     raise DefinitionError([Problem(folder, 0, 0, message)])

@@ -41,13 +41,14 @@ class Said:
 class Explanation:
     """One value with all that was said of it; the first of `chain` holds unless `taken_away`.
 
-    A key that varies has the levels of its factor.
+    A key that varies has the levels of its factor; in a trial, `came_to` says what it is there and where.
     """
 
     subject: str
     chain: tuple[Said, ...]
     levels: tuple[str, ...] = ()
     taken_away: bool = False
+    came_to: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

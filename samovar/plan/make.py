@@ -27,12 +27,17 @@ class Treatment:
     digest: str
 
 
-def make_plan(experiment: Experiment, testbed: Testbed, profile_name: str | None = None) -> Plan:
+def make_plan(
+    experiment: Experiment,
+    testbed: Testbed,
+    profile_name: str | None = None,
+    overrides: Mapping[str, str] | None = None,
+) -> Plan:
     """Plan an experiment on a testbed: the same input gives the same bytes.
 
     Raises DefinitionError for an unknown profile and PlanError for what cannot run on this testbed.
     """
-    applied = apply_profile(experiment, profile_name)
+    applied = apply_profile(experiment, profile_name, overrides)
     parts = applied.parts.items()
     trials = tuple(trial for name, part in parts for trial in _trials(applied, name, part, testbed))
     return Plan(
@@ -41,6 +46,7 @@ def make_plan(experiment: Experiment, testbed: Testbed, profile_name: str | None
         source=applied.source,
         description=applied.description,
         profile=profile_name,
+        overrides=dict(overrides or {}),
         testbed=testbed.name,
         seed=applied.order.seed,
         order=applied.order.kind,

@@ -192,6 +192,7 @@ class Plan(Value):
     source: str
     description: str
     profile: str | None
+    overrides: Mapping[str, str] = Field(default_factory=dict)
     testbed: str
     seed: int
     order: str

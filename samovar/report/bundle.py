@@ -54,7 +54,8 @@ def make_bundle(campaign_folder: Path, emit: Emit, *, licence: str | None = None
     """
     campaign = read_campaign(campaign_folder)
     require_analysis(campaign, analyse_command(campaign))
-    expected = read_experiment(campaign.folder / "experiment.yaml").expect
+    overrides = campaign.plan.get("overrides", {})
+    expected = read_experiment(campaign.folder / "experiment.yaml", overrides).expect
     results = score(expected, read_summary(campaign.folder / TABLES[0]))
     copy_inputs(campaign)
     document = compose(campaign, results)

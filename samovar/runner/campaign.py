@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,7 +41,7 @@ class Summary:
         return self.done == self.asked
 
 
-def open_campaign(plan: Plan, results: Path, sources: Mapping[str, Path], emit: Emit) -> Path:
+def open_campaign(plan: Plan, results: Path, sources: Mapping[str, bytes], emit: Emit) -> Path:
     """Find the unfinished campaign of this very plan, or begin a new one; return its folder.
 
     `sources` are the definition files to keep with it, by the name that they get.
@@ -69,14 +68,15 @@ def is_open(standing: TrialState | None) -> bool:
     return standing is None or standing.standing != "completed" or standing.verdict == "invalid"
 
 
-def _begin(plan: Plan, home: Path, sources: Mapping[str, Path], emit: Emit) -> Path:
+def _begin(plan: Plan, home: Path, sources: Mapping[str, bytes], emit: Emit) -> Path:
     folder = home / f"{plan.profile or 'full'}-{datetime.now(UTC).astimezone():%Y%m%d-%H%M%S}"
     try:
         (folder / "trials").mkdir(parents=True)
     except FileExistsError:
         raise CampaignError(f"{folder}: exists already; start again in a second") from None
-    for name, source in sources.items():
-        shutil.copyfile(source, folder / name)
+    for name, content in sources.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
     part = folder / "plan.json.part"
     part.write_bytes(plan.to_json())
     part.rename(folder / "plan.json")

@@ -1,0 +1,52 @@
+"""New experiments: a commented file that plans at once, or one that extends another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from samovar.definition.fields import parse_name
+from samovar.definition.nearest import unknown
+from samovar.definition.yamltext import near
+from samovar.errors import DefinitionError, Problem
+from samovar.units import UnitError
+
+RESERVED = ("latest",)
+"""Names that mean something else where the name of an experiment can stand."""
+
+
+def write_starter(templates: Path, experiments: Path, name: str, base: str = "") -> Path:
+    """Write experiments/NAME.yaml from templates/starter/, or one that extends `base`.
+
+    Raises DefinitionError for a name that is none or is taken, and for a base that is not there.
+    """
+    _check_name(name)
+    path = near(experiments, name)
+    known = sorted(one.stem for one in experiments.glob("*.yaml"))
+    if base and base not in known:
+        raise _refused(f"--from {base}", unknown("experiment", base, known))
+    template = templates / "starter" / ("extension.yaml" if base else "experiment.yaml")
+    text = template.read_text(encoding="utf-8").replace("NAME", name).replace("BASE", base)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text.replace("TITLE", f"{base}, changed"))
+    except FileExistsError:
+        raise _refused(str(path), "is there already; expected a name of its own") from None
+    except OSError as error:
+        raise _refused(
+            str(path), f"{(error.strerror or 'cannot be written').lower()}; expected a folder to write in"
+        ) from error
+    return path
+
+
+def _check_name(name: str) -> None:
+    try:
+        parse_name(name)
+    except UnitError as error:
+        raise _refused(f"fab new {name}", str(error)) from error
+    if name in RESERVED or name.endswith((".yaml", ".yml")):
+        hint = "a name without its ending" if "." in name else "another name"
+        raise _refused(f"fab new {name}", f"'{name}' cannot name an experiment; expected {hint}")
+
+
+def _refused(where: str, message: str) -> DefinitionError:
+    return DefinitionError([Problem(where, 0, 0, message)])
