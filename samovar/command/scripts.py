@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
 from typing import Literal
 
 from samovar.command.catalogue import Catalogue
+from samovar.command.flows import ENDS, End, FlowEnds, Rule, flows_of, rules_of
+from samovar.command.quote import quote
 from samovar.command.recipe import BLOCKS
-from samovar.command.settings import Setting, settings_of, typed
-from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, Trial
+from samovar.command.settings import Setting, settings_of
+from samovar.command.values import typed
+from samovar.command.watch import start_at, watch_text
+from samovar.plan import CapturePlan, LoggerPlan, Trial
 
 NONE: Mapping[str, str] = {}
 BODY = "# ---- the step itself ----\n"
@@ -44,6 +50,16 @@ class TrialScripts:
     def folder(self) -> str:
         """Name the trial's folder on every host."""
         return f"/tmp/samovar/{self.campaign}/{self.trial.id}"
+
+    @cached_property
+    def flows(self) -> tuple[FlowEnds, ...]:
+        """Give each flow with its recipe and its ends."""
+        return flows_of(self.resolved, self.catalogue)
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """List what ends with something else."""
+        return rules_of(self.resolved, self.flows)
 
     def settings(self, host: str) -> tuple[Setting, ...]:
         """List the settings of a host."""
@@ -85,20 +101,61 @@ class TrialScripts:
         """End every process of this campaign on a host, and remove what the trial has written there."""
         return self._script(host, (self._step(host, "sweep", {"campaign": self.campaign}),))
 
-    def arm(self, host: str) -> str | None:
-        """Start loggers and servers, and return when each says that it is ready; None when there are none."""
-        starts = [*self._loggers(host, "start"), *self._flows(host, "server")]
-        readies = [*self._loggers(host, "ready"), *self._flows(host, "ready")]
-        return self._script(host, (*starts, *readies)) if starts else None
+    def offer(self, host: str) -> str | None:
+        """Print what one end of a flow has to tell the other before it starts; None when nothing."""
+        parts = [
+            f"printf 'offer %s %s\\n' {quote(ends.name(end))} \"$(\n{text})\"\n"
+            for ends, end in self._at(host)
+            if (text := self._flow(host, ends, end, f"offer_{end}", ""))
+        ]
+        return self._script(host, parts) if parts else None
 
-    def traffic(self, host: str) -> str | None:
-        """Start the clients of a host at their instants and wait for them; None when it sends nothing."""
-        flows = [flow for flow in self.resolved.flows if flow.from_host == host]
-        if not flows:
+    def arm(self, host: str, offers: Mapping[str, str] = NONE) -> str | None:
+        """Start loggers and servers, prepare clients, and return when each is ready; None for none.
+
+        `offers` holds what `offer` printed, by the program's name.
+        """
+        starts = [*self._loggers(host, "start"), *self._flows(host, "server", "server", offers)]
+        readies = [*self._loggers(host, "ready"), *self._flows(host, "server", "ready", offers)]
+        prepared = [*self._flows(host, "client", "prepare", offers)]
+        parts = [*starts, *readies, *prepared]
+        return self._script(host, parts) if parts else None
+
+    def clock(self, host: str) -> str:
+        """Print the time of a host's clock, in ns since the epoch."""
+        return self._step(host, "clock", {}) + "now_ns\n"
+
+    def traffic(self, host: str, t0_ns: int) -> str | None:
+        """Start the clients of a host, second 0 being t0_ns of its clock, and watch; None without a flow.
+
+        Prints what the controller must know, and ends then: `failed NAME why`, `gone NAME` of a server,
+        `ended NAME` of a client that others wait for elsewhere, `idle` when all clients here have ended.
+        """
+        if not self.has_flows(host):
             return None
-        starts = (self._delayed(flow.start_s, self._flow(host, flow, "client")) for flow in flows)
-        tells = (f"tell {self.client(flow).name}\n" for flow in flows)
-        return self._script(host, (*starts, "wait\n", *tells))
+        ours = sorted(self._ends(host, "client"), key=lambda ends: ends.flow.start_s)
+        starts = [
+            start_at(t0_ns, start_s, "".join(self._launch(host, ends) for ends in group))
+            for start_s, group in groupby(ours, key=lambda ends: ends.flow.start_s)
+        ]
+        stop = self.resolved.stop
+        if ours and stop is not None and stop.after_s is not None:
+            starts.append(start_at(t0_ns, stop.after_s, ": >order-stop\nwake\n"))
+        return self._watching(host, ("listen\n", *starts, watch_text(self.flows, self.rules, host, t0_ns)))
+
+    def follow(self, host: str, t0_ns: int) -> str:
+        """Go on watching after `traffic` or `follow` has told something."""
+        return self._watching(host, ("listen\n", watch_text(self.flows, self.rules, host, t0_ns)))
+
+    def order(self, word: str) -> str:
+        """Give the watch of any host an order: `stop`, or `NAME.halt` or `NAME.doubt` of a client.
+
+        For the host's own shell, which must not end by it: hence no special built-in with a redirection.
+        """
+        folder, pipe = quote(self.folder), quote(f"{self.folder}/events")
+        file = quote(f"{self.folder}/{'order-' * (word == 'stop')}{word}")
+        written = f"[ -d {folder} ] || mkdir -p {folder}; printf %s >{file}"
+        return f"{written}; [ ! -p {pipe} ] || echo wake 1<>{pipe}\n"
 
     def stop(self, host: str) -> str | None:
         """Let captures catch up, end what runs, wait until files are whole, tell how each ended."""
@@ -106,21 +163,43 @@ class TrialScripts:
         if not names:
             return None
         lines = [f"{verb} {name}\n" for verb in ("halt", "await_end", "tell") for name in names]
-        return self._script(host, (*self._loggers(host, "drain"), *lines))
+        began = f"began {' '.join(map(quote, self.clients(host)))}\n"
+        return self._script(host, (*self._loggers(host, "drain"), *lines, began))
 
     def processes(self, host: str) -> tuple[Process, ...]:
         """List what the trial starts on a host."""
         return tuple(self._processes(host))
 
-    def client(self, flow: FlowPlan) -> Process:
-        """Describe the sending end of a flow."""
-        return _end(flow, "client")
+    def has_flows(self, host: str) -> bool:
+        """Tell whether a host is an end of any flow."""
+        return any(ends.host(end) == host for ends in self.flows for end in ENDS)
+
+    def end_needs(self, host: str) -> Iterator[str]:
+        """Name the programs that only one end of a generator needs, for the ends at a host."""
+        for ends, end in self._at(host):
+            header = ends.recipe.header
+            yield from header.client_needs if end == "client" else header.server_needs
+
+    def clients(self, host: str) -> tuple[str, ...]:
+        """Name the clients that run on a host."""
+        return tuple(ends.name("client") for ends in self._ends(host, "client"))
 
     def _processes(self, host: str) -> Iterator[Process]:
         yield from (_capture(c) for c in self.resolved.captures if c.host == host)
         yield from (_logger(entry) for entry in self.resolved.loggers if entry.host == host)
-        yield from (_end(flow, "client") for flow in self.resolved.flows if flow.from_host == host)
-        yield from (_end(flow, "server") for flow in self.resolved.flows if flow.to_host == host)
+        yield from (_generator(ends, end) for ends, end in self._at(host))
+
+    def _at(self, host: str) -> Iterator[tuple[FlowEnds, End]]:
+        """Give each end of a flow that runs on a host, the clients first."""
+        yield from ((ends, "client") for ends in self._ends(host, "client"))
+        yield from ((ends, "server") for ends in self._ends(host, "server"))
+
+    @property
+    def _ports(self) -> tuple[int, ...]:
+        return tuple(sorted({flow.port for flow in self.resolved.flows}))
+
+    def _ends(self, host: str, end: End) -> Iterator[FlowEnds]:
+        return (ends for ends in self.flows if ends.host(end) == host)
 
     def _loggers(self, host: str, block: str) -> Iterator[str]:
         for capture in self.resolved.captures:
@@ -129,24 +208,34 @@ class TrialScripts:
                 yield self._process(host, _capture(capture), block, values)
         for entry in self.resolved.loggers:
             if entry.host == host:
-                values = {"interface": entry.interface, "interval_s": entry.interval_s}
+                given = {"interval_s": entry.interval_s} if entry.interval_s is not None else {}
+                values = {"interface": entry.interface, "ports": self._ports, **given}
                 yield self._process(host, _logger(entry), block, values, entry.parameters)
 
-    def _flows(self, host: str, block: str) -> Iterator[str]:
-        for flow in self.resolved.flows:
-            if flow.to_host == host:
-                yield self._flow(host, flow, block)
+    def _flows(self, host: str, end: End, block: str, offers: Mapping[str, str]) -> Iterator[str]:
+        for ends in self._ends(host, end):
+            other = ends.name("server" if end == "client" else "client")
+            yield self._flow(host, ends, end, block, offers.get(other, ""))
 
-    def _flow(self, host: str, flow: FlowPlan, block: str) -> str:
-        end = _end(flow, "client" if block == "client" else "server")
+    def _flow(self, host: str, ends: FlowEnds, end: End, block: str, offered: str) -> str:
+        flow, limit_s = ends.flow, self.resolved.deadline_s
+        endless = flow.duration_s is None and flow.size_bytes is None
         values = {
             "from_address": flow.from_address,
             "to_address": flow.to_address,
             "port": flow.port,
-            "duration_s": flow.duration_s,
+            "duration_s": limit_s if endless else flow.duration_s,
             "size_bytes": flow.size_bytes,
+            "cc": flow.cc,
+            "dscp": flow.dscp,
+            "system": self._os(host),
+            "offered": offered,
         }
-        return self._process(host, end, block, values, flow.parameters)
+        return self._process(host, _generator(ends, end), block, values, flow.parameters)
+
+    def _launch(self, host: str, ends: FlowEnds) -> str:
+        name = quote(ends.name("client"))
+        return f"if [ ! -e {name}.finished ]; then\n{self._flow(host, ends, 'client', 'client', '')}fi\n"
 
     def _process(
         self,
@@ -170,9 +259,6 @@ class TrialScripts:
         }
         return recipe.render(block, {**common, **values, **typed(recipe, parameters)})
 
-    def _delayed(self, start_s: float, launch: str) -> str:
-        return f"( sleep {start_s:.6f}\n{launch}wait ) &\n" if start_s > 0 else launch
-
     def _setting(
         self, host: str, setting: Setting, block: str, more: Mapping[str, object] | None = None
     ) -> str:
@@ -182,9 +268,13 @@ class TrialScripts:
     def _step(self, host: str, name: str, values: Mapping[str, object]) -> str:
         return self.catalogue.recipe("step", name, self._os(host)).render("script", values)
 
-    def _script(self, host: str, parts: Iterator[str] | tuple[str, ...] | list[str]) -> str:
+    def _watching(self, host: str, parts: Iterable[str]) -> str:
+        return self._script(host, parts, self._step(host, "watch", {}))
+
+    def _script(self, host: str, parts: Iterable[str], more: str = "") -> str:
         prelude = self._step(host, "prelude", {"folder": self.folder, "campaign": self.campaign})
-        return prelude + self._step(host, "listening", {}) + BODY + "".join(parts) + "exit 0\n"
+        shared = self._step(host, "listening", {}) + self._step(host, "clock", {})
+        return prelude + shared + more + BODY + "".join(parts) + "exit 0\n"
 
     def _os(self, host: str) -> str:
         return self.resolved.hosts[host].os
@@ -200,6 +290,6 @@ def _logger(entry: LoggerPlan) -> Process:
     return Process(name, "logger", entry.logger, f"{name}.csv", interface=entry.interface)
 
 
-def _end(flow: FlowPlan, end: Literal["client", "server"]) -> Process:
-    name = f"{flow.label}-{end}"
-    return Process(name, "generator", flow.generator, f"{name}.out", flow=flow.label)
+def _generator(ends: FlowEnds, end: End) -> Process:
+    name = ends.name(end)
+    return Process(name, "generator", ends.flow.generator, f"{name}.out", flow=ends.flow.label)

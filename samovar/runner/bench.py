@@ -11,6 +11,7 @@ from pathlib import Path
 
 from samovar.command import Catalogue
 from samovar.events import Emit
+from samovar.runner.clocks import Clocks
 from samovar.testbed import Completed, Sessions
 
 Note = Callable[..., None]
@@ -27,6 +28,7 @@ class Bench:
     catalogue: Catalogue
     note: Note
     emit: Emit
+    clocks: Clocks = field(default_factory=Clocks)
     left: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
     """The state in which the last trial left each host, with the reading that told it."""
 

@@ -128,12 +128,13 @@ def check_sockets(resolved: Resolved, host: str, trace: Path) -> Iterator[Check]
 
 
 def _socket_checks(resolved: Resolved, flow: FlowPlan, host: str, found: _Seen) -> Iterator[Check]:
-    asked = resolved.hosts[host].cc
+    asked = flow.cc or resolved.hosts[host].cc
     if asked is not None:
         cc = LINUX_NAME.get(asked, asked)
         label = f"congestion control of flow {flow.label}"
         yield Check(label, host, cc, ", ".join(sorted(found.cc)), found.cc == {cc})
-    rwnd = resolved.hosts[flow.to_host].rwnd_bytes
+    own = flow.rwnd_bytes
+    rwnd = own if own is not None else resolved.hosts[flow.to_host].rwnd_bytes
     if rwnd is not None and found.window_bytes:
         label, observed = f"largest window offered to flow {flow.label}", f"{found.window_bytes} B"
         yield Check(label, flow.to_host, f"at most {rwnd} B", observed, found.window_bytes <= rwnd)
@@ -147,8 +148,10 @@ def _sockets(trace: Path, flows: set[tuple[str, str, str]]) -> dict[tuple[str, s
     seen: dict[tuple[str, str, str], _Seen] = {}
     with gzip.open(trace, "rt", encoding="ascii", errors="replace", newline="") as file:
         for row in csv.DictReader(file):
-            key = (row["src"], row["dst"], row["dport"])
-            if key in flows and row["cc"]:
+            # The sender of the data is the one that listens where the receiver asks for it.
+            ports = (row["dport"], row.get("sport", ""))
+            key = next((k for port in ports if (k := (row["src"], row["dst"], port)) in flows), None)
+            if key is not None and row["cc"]:
                 entry = seen.setdefault(key, _Seen())
                 entry.samples += 1
                 entry.cc |= {row["cc"]}

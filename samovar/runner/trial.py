@@ -5,32 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from samovar.collect import Expected, collect, commit_trial
-from samovar.command.scripts import Process, TrialScripts
+from samovar.command.scripts import TrialScripts
 from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.plan import Trial
 from samovar.runner.bench import Bench, Recorder, write_json
-from samovar.runner.judge import (
-    Check,
-    Verdict,
-    check_captures,
-    check_clients,
-    check_duration,
-    check_sockets,
-    parse_tells,
-    verdict_of,
-)
+from samovar.runner.evidence import NOT_OVERHEAD, Evidence, checks_of, expected, starts_of
+from samovar.runner.judge import Check, Verdict, verdict_of
 from samovar.runner.state import changed, parse_state, unmet
+from samovar.runner.traffic import Traffic, parse_named
 from samovar.testbed import Completed
 
 Outcome = Literal["completed", "failed", "interrupted"]
 STEP_DEADLINE_S = 60.0
 COLLECT_DEADLINE_S = 900.0
-NOT_OVERHEAD = frozenset({"traffic"})
+LEAD_S = 0.1
+LEAD_READINGS = 4.0
+"""How long before second 0 its scripts are sent, so that every host has read its own: a fixed part, and how
+many times what the slowest host takes to tell its time."""
 
 
 @dataclass(frozen=True)
@@ -44,20 +40,6 @@ class Finished:
     phases: tuple[tuple[str, float], ...] = ()
 
 
-@dataclass
-class _Evidence:
-    """What the phases leave for the verdict."""
-
-    phases: list[tuple[str, float]] = field(default_factory=list)
-    before: dict[str, dict[str, str]] = field(default_factory=dict)
-    checks: list[Check] = field(default_factory=list)
-    files: list[Mapping[str, object]] = field(default_factory=list)
-    codes: dict[str, str] = field(default_factory=dict)
-    complaints: dict[str, list[str]] = field(default_factory=dict)
-    t_start_s: float = 0.0
-    t_end_s: float = 0.0
-
-
 class TrialRun:
     """One attempt at one trial; used once."""
 
@@ -66,7 +48,7 @@ class TrialRun:
         self.scripts = TrialScripts(trial, bench.catalogue, bench.campaign)
         self.hosts = tuple(trial.resolved.hosts)
         self.folder = bench.in_progress / trial.id
-        self.seen = _Evidence()
+        self.seen = Evidence()
 
     def run(self) -> Finished:
         """Run the trial to its end and leave the testbed as it was found.
@@ -137,15 +119,26 @@ class TrialRun:
 
     def _arm(self) -> None:
         with self._phase("arm"):
-            self._on_hosts("arm", self.scripts.arm)
+            offers: dict[str, str] = {}
+            for done in self._on_hosts("offer", self.scripts.offer).values():
+                offers |= parse_named(done.text, "offer")
+            self._on_hosts("arm", lambda host: self.scripts.arm(host, offers))
 
     def _traffic(self) -> None:
-        deadline_s = self.trial.resolved.deadline_s + 10.0
-        self.seen.t_start_s = time.time()
-        with self._phase("traffic"):
-            done = self._on_hosts("traffic", self.scripts.traffic, deadline_s)
-        self.seen.t_end_s = time.time()
-        self._hear(done)
+        ends = tuple(host for host in self.hosts if self.scripts.has_flows(host))
+        with self._phase("clocks"):
+            self.bench.clocks.read(self.bench.sessions, ends, self.scripts.clock)
+            self.seen.clocks = self.bench.clocks.offsets(ends)
+        lead_s = LEAD_S + LEAD_READINGS * self.bench.clocks.longest_s()
+        self.seen.t_start_s = time.time() + lead_s
+        with self._phase("traffic", "start", lead_s):
+            t0_ns = {
+                host: round((self.seen.t_start_s + clock.correction_s) * 1e9)
+                for host, clock in self.seen.clocks.items()
+            }
+            traffic = Traffic(self.scripts, self.bench.sessions, t0_ns)
+            self.seen.ending = traffic.run(lead_s + self.trial.resolved.deadline_s)
+        self.seen.t_end_s = self.seen.ending.t_end_s
 
     def _restore(self) -> None:
         with self._phase("restore"):
@@ -172,7 +165,7 @@ class TrialRun:
 
     def _stop(self) -> None:
         with self._phase("stop"):
-            self._hear(self._on_hosts("stop", self.scripts.stop))
+            self.seen.hear(self._on_hosts("stop", self.scripts.stop).values())
 
     def _collect(self) -> None:
         with self._phase("collect"):
@@ -189,29 +182,16 @@ class TrialRun:
             self.seen.files = [entry for entries in per_host.values() for entry in entries]
 
     def _expected(self, host: str) -> tuple[Expected, ...]:
-        return tuple(_expected(process) for process in self.scripts.processes(host))
+        return tuple(expected(process) for process in self.scripts.processes(host))
 
     def _judged(self, started: float) -> Finished:
-        self.seen.checks += self._checks()
+        self.seen.checks += checks_of(self.seen, self.scripts, self.folder)
         verdict, reasons = verdict_of(self.seen.checks)
-        overhead_s = time.monotonic() - started - self._seconds(NOT_OVERHEAD)
+        overhead_s = time.monotonic() - started - self.seen.seconds(NOT_OVERHEAD)
         finished = self._finished("completed", verdict, reasons, overhead_s)
         write_json(self.folder / "manifest.json", self._manifest(finished))
         commit_trial(self.folder, self.bench.trials)
         return finished
-
-    def _checks(self) -> Iterator[Check]:
-        resolved = self.trial.resolved
-        for host in self.hosts:
-            processes = self.scripts.processes(host)
-            clients = [p.name for p in processes if p.name.endswith("-client")]
-            yield from check_clients(host, clients, self.seen.codes)
-            captures = [p.name for p in processes if p.kind == "capture"]
-            yield from check_captures(host, captures, self.seen.complaints)
-            for process in processes:
-                if process.recipe == "tcp-info":
-                    yield from check_sockets(resolved, host, self.folder / _expected(process).packed.path)
-        yield from check_duration(resolved.flows, self._seconds(NOT_OVERHEAD))
 
     def _broken_off(self, outcome: Outcome, error: BaseException, started: float) -> Finished:
         reasons = [str(error) or "interrupted"]
@@ -242,6 +222,8 @@ class TrialRun:
             "reasons": list(finished.reasons),
             "t_start_s": round(self.seen.t_start_s, 6),
             "t_end_s": round(self.seen.t_end_s, 6),
+            "clocks": [clock.as_json() for clock in self.seen.clocks.values()],
+            "starts": list(starts_of(self.seen, self.scripts)),
             "phases": [{"phase": name, "seconds": seconds} for name, seconds in finished.phases],
             "overhead_s": finished.overhead_s,
             "checks": [check.as_json() for check in self.seen.checks],
@@ -261,33 +243,20 @@ class TrialRun:
             lambda session: session.run(wanted[session.host], step=step, deadline_s=deadline_s), wanted
         )
 
-    def _hear(self, done: Mapping[str, Completed]) -> None:
-        for result in done.values():
-            codes, complaints = parse_tells(result.text)
-            self.seen.codes |= codes
-            self.seen.complaints |= complaints
-
-    def _seconds(self, phases: Iterable[str]) -> float:
-        return sum(seconds for name, seconds in self.seen.phases if name in phases)
-
     @contextmanager
-    def _phase(self, name: str) -> Iterator[None]:
+    def _phase(self, name: str, lead: str = "", lead_s: float = 0.0) -> Iterator[None]:
+        """Time a phase; its first seconds may be a phase of their own."""
         self.bench.emit(Event("phase", {"id": self.trial.id, "phase": name}))
         started = time.monotonic()
         try:
             yield
         finally:
-            seconds = round(time.monotonic() - started, 4)
-            self.seen.phases.append((name, seconds))
-            self.bench.note("phase", id=self.trial.id, phase=name, seconds=seconds)
+            seconds = time.monotonic() - started
+            first_s = min(lead_s, seconds)
+            if lead:
+                self._took(lead, first_s)
+            self._took(name, seconds - first_s)
 
-
-def _expected(process: Process) -> Expected:
-    """Say which file a process leaves, and where it belongs in the trial's folder."""
-    return Expected(
-        remote=process.output,
-        path=f"{'logs' if process.kind == 'generator' else 'traces'}/{process.output}",
-        kind=process.kind,
-        logger=process.recipe,
-        interface=process.interface,
-    )
+    def _took(self, phase: str, seconds: float) -> None:
+        self.seen.phases.append((phase, round(seconds, 4)))
+        self.bench.note("phase", id=self.trial.id, phase=phase, seconds=round(seconds, 4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -38,13 +39,14 @@ class UnansweredError(LostError):
 
 
 class RemoteShell:
-    """One long-lived shell on one host; not safe to use from two threads at once."""
+    """One long-lived shell on one host; but for `kill` and `order`, for one thread at a time."""
 
     def __init__(self, channel: Channel, host: str, name: str) -> None:
         self._channel = channel
         self._host = host
         self._name = name
         self.folder: shell.Folder | None = None
+        self._sending = threading.Lock()
 
     def boot(self, before: shell.Folder | None, deadline_s: float) -> None:
         """Wait until the shell is there, and what the shell before it has left is gone. Raises LostError."""
@@ -74,7 +76,15 @@ class RemoteShell:
 
     def kill(self) -> None:
         """End the script that is running, if one is, so that run returns; any thread may call this."""
-        self._channel.sendall(shell.KILL_TEXT.encode())
+        self.order(shell.KILL_TEXT)
+
+    def order(self, text: str) -> None:
+        """Have the shell itself do something short beside its script; any thread may call this.
+
+        Nothing is told of what came of it.
+        """
+        with self._sending:
+            self._channel.sendall(text.encode())
 
     def keep_on_loss(self, script: str, deadline_s: float) -> None:
         """Leave the script to be run when the controller is gone.
@@ -128,7 +138,7 @@ class RemoteShell:
     def _send(self, text: str, until: float) -> None:
         self._bound(until)
         try:
-            self._channel.sendall(text.encode())
+            self.order(text)
         except TimeoutError:
             raise
         except (OSError, EOFError) as error:

@@ -102,6 +102,16 @@ class Session:
         with self._lock:
             self._transfer(lambda sftp: put_whole(sftp, self.host, data, remote, mode, clock))
 
+    def order(self, text: str) -> None:
+        """Have the host's shell do something short beside the script that another thread runs here.
+
+        Nothing is told of what came of it; when the connection is being lost, that script's thread learns so.
+        """
+        live = self._shell
+        if live:
+            with suppress(OSError, EOFError):
+                live.order(text)
+
     def interrupt(self) -> None:
         """End the script or the transfer that another thread has under way here; that thread gets a
         TestbedError.

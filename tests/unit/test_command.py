@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "linux"
 CATALOGUE = Catalogue(ROOT / "templates")
 SCRIPTS = TrialScripts(TRIAL, CATALOGUE, "full-20260101-000000")
+T0_NS = 1_800_000_000 * 10**9
 WAS = {
     "src": "cc=cubic",
     "rtr": "",
@@ -49,8 +50,9 @@ def _scripts() -> dict[str, str]:
         made[f"{host}-wanted"] = "\n".join(SCRIPTS.wanted(host)) + "\n"
         made[f"{host}-restore"] = SCRIPTS.restore(host, _was(host))
         made[f"{host}-set"] = SCRIPTS.set(host, _was(host))
-        for phase in ("read", "arm", "traffic", "stop", "sweep"):
+        for phase in ("read", "arm", "stop", "sweep"):
             made[f"{host}-{phase}"] = getattr(SCRIPTS, phase)(host)
+        made[f"{host}-traffic"] = SCRIPTS.traffic(host, T0_NS)
     return {name: text for name, text in made.items() if text is not None}
 
 
@@ -173,7 +175,7 @@ def test_a_recipe_without_header_says_what_a_header_is(tmp_path: Path) -> None:
 def test_a_recipe_without_its_blocks_names_them(tmp_path: Path) -> None:
     path = tmp_path / "x.sh.j2"
     path.write_text("{#---\nsummary: X.\n---#}\n{% block server %}{% endblock %}\n")
-    with pytest.raises(RecipeError, match=r"needs the block\(s\) client, ready"):
+    with pytest.raises(RecipeError, match=r"needs the block\(s\) client"):
         read_recipe("generator", "x", path)
 
 

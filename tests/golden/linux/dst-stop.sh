@@ -17,4 +17,5 @@ await_end late-server
 tell dst-eth1
 tell bulk-server
 tell late-server
+began 
 exit 0

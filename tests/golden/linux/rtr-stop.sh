@@ -1,4 +1,5 @@
 halt rtr-queue
 await_end rtr-queue
 tell rtr-queue
+began 
 exit 0

@@ -20,4 +20,5 @@ tell src-eth1
 tell src-tcp-info
 tell bulk-client
 tell late-client
+began bulk-client late-client
 exit 0

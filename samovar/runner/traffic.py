@@ -1,0 +1,132 @@
+"""The traffic of a trial: one instant for all hosts, then watched until all of it has ended."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from samovar.command.flows import Rule
+from samovar.command.scripts import TrialScripts
+from samovar.errors import TestbedError
+from samovar.testbed import Session, Sessions
+
+DOUBT_S = 1.0
+"""How long a client may outlive its server before the server is taken to have died."""
+GRACE_S = 10.0
+
+
+@dataclass
+class Ending:
+    """How the traffic came to its end."""
+
+    failures: list[str] = field(default_factory=list)
+    t_end_s: float = 0.0
+
+
+def parse_named(text: str, word: str) -> dict[str, str]:
+    """Read lines of `word NAME VALUE` that a script printed."""
+    lines = (line.split(" ", 2) for line in text.splitlines() if line.startswith(f"{word} "))
+    return {name: " ".join(value) for _, name, *value in lines}
+
+
+class Traffic:
+    """The traffic of one trial on all of its hosts; used once.
+
+    Each host watches its own programs. What one host's must know of another's goes through here: the end of a
+    flow that others wait for, and that one has failed, which ends the trial.
+    """
+
+    def __init__(self, scripts: TrialScripts, sessions: Sessions, t0_ns: Mapping[str, int]) -> None:
+        self._scripts, self._sessions, self._t0_ns = scripts, sessions, t0_ns
+        self._hosts = tuple(host for host in t0_ns if scripts.traffic(host, 0) is not None)
+        self._clients = {host: frozenset(scripts.clients(host)) for host in self._hosts}
+        self._busy = {host for host, clients in self._clients.items() if clients}
+        self._ended: set[str] = set()
+        self._done_rules: set[Rule] = set()
+        self._change = threading.Condition()
+        self._over = False
+        self.ending = Ending()
+
+    def run(self, deadline_s: float) -> Ending:
+        """Start everything and return when all has ended. Raises TestbedError when a host is lost."""
+        self._until = time.monotonic() + deadline_s + GRACE_S
+        self._sessions.map(self._attend, self._hosts)
+        return self.ending
+
+    def _attend(self, session: Session) -> None:
+        script = self._scripts.traffic(session.host, self._t0_ns[session.host]) or ""
+        try:
+            while not self._hear(session.host, self._watch(session, script)):
+                script = self._scripts.follow(session.host, self._t0_ns[session.host])
+        except TestbedError:
+            self._stop()
+            raise
+
+    def _watch(self, session: Session, script: str) -> Iterator[list[str]]:
+        left_s = max(1.0, self._until - time.monotonic())
+        done = session.run(script, step="traffic", deadline_s=left_s)
+        return (line.split(" ", 2) for line in done.text.splitlines())
+
+    def _hear(self, host: str, told: Iterable[list[str]]) -> bool:
+        """Act upon what a host's watch has told; True when the traffic is over."""
+        for word, *rest in told:
+            if word == "failed":
+                self._fail(host, rest)
+            elif word == "gone":
+                self._doubt(rest[0])
+            elif word == "ended":
+                self._end({rest[0]})
+            elif word == "idle":
+                self._idle(host)
+        with self._change:
+            return self._over
+
+    def _fail(self, host: str, rest: list[str]) -> None:
+        with self._change:
+            self.ending.failures.append(f"{host}: {' '.join(rest)}")
+        self._stop()
+
+    def _doubt(self, server: str) -> None:
+        """Ask after the client of a server that is gone, unless the flow ends just now."""
+        client = f"{server.removesuffix('-server')}-client"
+        with self._change:
+            self._change.wait_for(lambda: self._over or client in self._ended, DOUBT_S)
+            late = not self._over and client not in self._ended
+        if late:
+            self._order(client, "doubt")
+
+    def _idle(self, host: str) -> None:
+        with self._change:
+            self._busy.discard(host)
+            last = not self._busy
+        self._end(self._clients[host])
+        if last:
+            self._stop()
+
+    def _end(self, clients: Iterable[str]) -> None:
+        with self._change:
+            self._ended.update(clients)
+            due = [rule for rule in self._scripts.rules if rule.when <= self._ended]
+            fresh = [rule for rule in due if rule not in self._done_rules]
+            self._done_rules.update(fresh)
+            self._change.notify_all()
+        for rule in fresh:
+            for client in rule.finish:
+                self._order(client, "halt")
+
+    def _order(self, client: str, word: str) -> None:
+        for host, clients in self._clients.items():
+            if client in clients:
+                self._sessions[host].order(self._scripts.order(f"{client}.{word}"))
+
+    def _stop(self) -> None:
+        """End what runs and let every host's watch end."""
+        with self._change:
+            first, self._over = not self._over, True
+            if first:
+                self.ending.t_end_s = time.time()
+            self._change.notify_all()
+        for host in self._hosts if first else ():
+            self._sessions[host].order(self._scripts.order("stop"))

@@ -1,0 +1,74 @@
+"""UDP packets both ways, each at its own pace.
+
+serve ADDRESS PORT SIZE INTERVAL DSCP; call ADDRESS PORT OWN SECONDS SIZE INTERVAL DSCP. SIZE is the payload
+in bytes, or MEAN:SD of a normal distribution, the same in every run. The server sends to whoever sent to it
+last. A line is written for each packet that came: its number, when it was sent, when it came, each by its
+own host's clock.
+"""
+
+import random
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+
+HEAD = struct.Struct("!Qq")
+SMALLEST, LARGEST = HEAD.size, 65507
+
+
+def sizes(text):
+    mean, _, deviation = text.partition(":")
+    draw = random.Random(0)
+    while True:
+        size = draw.gauss(float(mean), float(deviation)) if deviation else float(mean)
+        yield round(min(max(size, SMALLEST), LARGEST))
+
+
+def talk(sock, peer, size, interval, end):
+    sizing, interval_ns, number = sizes(size), round(float(interval) * 1e9), 0
+    due = time.monotonic_ns()
+    sys.stdout.write("number,t_sent_ns,t_ns,bytes\n")
+    while due < end:
+        rest = max(0, due - time.monotonic_ns()) if peer else 1_000_000_000
+        if select.select([sock], [], [], rest / 1e9)[0]:
+            data, sender = sock.recvfrom(1 << 16)
+            if not peer:
+                due = time.monotonic_ns()
+            peer = sender
+            if len(data) >= HEAD.size:
+                received, t_sent_ns = HEAD.unpack_from(data)
+                sys.stdout.write(f"{received},{t_sent_ns},{time.time_ns()},{len(data)}\n")
+        elif peer:
+            sock.sendto(HEAD.pack(number, time.time_ns()) + bytes(next(sizing) - HEAD.size), peer)
+            number, due = number + 1, due + interval_ns
+    sys.stdout.flush()
+
+
+def opened(address, port, dscp):
+    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+    if ":" in address:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, 4 * int(dscp))
+    else:
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 4 * int(dscp))
+    sock.bind((address, int(port)))
+    return sock
+
+
+def serve(address, port, size, interval, dscp):
+    talk(opened(address, port, dscp), None, size, interval, float("inf"))
+
+
+def call(address, port, own, seconds, size, interval, dscp):
+    end = time.monotonic_ns() + round(float(seconds) * 1e9)
+    talk(opened(own, 0, dscp), (address, int(port)), size, interval, end)
+
+
+def stop(*_):
+    sys.stdout.flush()
+    raise SystemExit(0)
+
+
+signal.signal(signal.SIGTERM, stop)
+{"serve": serve, "call": call}[sys.argv[1]](*sys.argv[2:])

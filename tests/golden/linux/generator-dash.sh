@@ -1,0 +1,49 @@
+# ==== timed client ====
+listen
+( at 1000000002500000000
+if [ ! -e late-client.finished ]; then
+launch late-client 20 late-client.out python3 -IS -c <http.py> get 172.16.10.2 5001 172.16.11.2 6 - 1250000 250000 2
+fi
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+clients=late-client
+servers=''
+named=''
+due_of() {
+  case $1 in
+  late-client) due_ns=1000000008200000000 ;;
+  *) due_ns=0 ;;
+  esac
+}
+rules() {
+  :
+}
+watch
+exit 0
+# ==== timed server ====
+launch late-server 40 late-server.out python3 -IS -c <http.py> serve 172.16.10.2 5001
+await 5 listening 5001 || { cat late-server.err >&2; fail "the HTTP server does not listen on port "5001; }
+exit 0
+# ==== sized client ====
+listen
+( at 1000000002500000000
+if [ ! -e late-client.finished ]; then
+launch late-client 20 late-client.out python3 -IS -c <http.py> get 172.16.10.2 5001 172.16.11.2 - 1000000 1250000 250000 2
+fi
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+clients=late-client
+servers=''
+named=''
+due_of() {
+  case $1 in
+  *) due_ns=0 ;;
+  esac
+}
+rules() {
+  :
+}
+watch
+exit 0
+# ==== sized server ====
+launch late-server 40 late-server.out python3 -IS -c <http.py> serve 172.16.10.2 5001
+await 5 listening 5001 || { cat late-server.err >&2; fail "the HTTP server does not listen on port "5001; }
+exit 0

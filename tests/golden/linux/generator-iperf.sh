@@ -1,0 +1,49 @@
+# ==== timed client ====
+listen
+( at 1000000002500000000
+if [ ! -e late-client.finished ]; then
+launch late-client 20 late-client.out iperf -c 172.16.11.2 -B 172.16.10.2 -p 5001 -y C -i 1 -t 6
+fi
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+clients=late-client
+servers=''
+named=''
+due_of() {
+  case $1 in
+  late-client) due_ns=1000000008200000000 ;;
+  *) due_ns=0 ;;
+  esac
+}
+rules() {
+  :
+}
+watch
+exit 0
+# ==== timed server ====
+launch late-server 40 late-server.out iperf -s -p 5001 -B 172.16.11.2 -y C
+await 5 listening 5001 || { cat late-server.err >&2; fail "iperf does not listen on port "5001; }
+exit 0
+# ==== sized client ====
+listen
+( at 1000000002500000000
+if [ ! -e late-client.finished ]; then
+launch late-client 20 late-client.out iperf -c 172.16.11.2 -B 172.16.10.2 -p 5001 -y C -i 1 -Z reno -S 184 -n 1000000
+fi
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+clients=late-client
+servers=''
+named=''
+due_of() {
+  case $1 in
+  *) due_ns=0 ;;
+  esac
+}
+rules() {
+  :
+}
+watch
+exit 0
+# ==== sized server ====
+launch late-server 40 late-server.out iperf -s -p 5001 -B 172.16.11.2 -y C
+await 5 listening 5001 || { cat late-server.err >&2; fail "iperf does not listen on port "5001; }
+exit 0

@@ -1,0 +1,89 @@
+# ==== timed client ====
+printf 'offer %s %s\n' late-client "$(
+ssh-keygen -q -t ed25519 -N '' -C samovar -f late-client.key </dev/null >/dev/null && IFS= read -r key <late-client.key.pub && echo "$key"
+)"
+exit 0
+set -- 'root ssh-ed25519 BBBB'
+user=${1%% *} key=${1#* }
+printf '%s\n' "$user" >late-client.user
+printf 'samovar %s\n' "$key" >late-client.known
+dd if=/dev/null of=late-client.file bs=1 seek=1000000000 2>/dev/null || fail "no file could be made"
+exit 0
+listen
+( at 1000000002500000000
+if [ ! -e late-client.finished ]; then
+read -r user <late-client.user
+launch late-client 20 late-client.out sh -c 'timeout --foreground "$0" "$@"; [ $? = 124 ]' 6 scp -q -B -F /dev/null -P 5001 -i late-client.key -o IdentitiesOnly=yes -o IdentityAgent=none -o HostKeyAlias=samovar -o StrictHostKeyChecking=yes \
+  -o UserKnownHostsFile=late-client.known -o GlobalKnownHostsFile=/dev/null -o BindAddress=172.16.10.2 -o Compression=no late-client.file "$user@"172.16.11.2:/dev/null
+fi
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+clients=late-client
+servers=''
+named=''
+due_of() {
+  case $1 in
+  late-client) due_ns=1000000008200000000 ;;
+  *) due_ns=0 ;;
+  esac
+}
+rules() {
+  :
+}
+watch
+exit 0
+# ==== timed server ====
+printf 'offer %s %s\n' late-server "$(
+ssh-keygen -q -t ed25519 -N '' -C samovar -f late-server.key </dev/null >/dev/null && read -r kind key _ <late-server.key.pub && echo "$(id -un) $kind $key"
+)"
+exit 0
+printf 'restrict %s\n' 'ssh-ed25519 AAAA samovar' >late-server.authorized
+printf '%s\n' "AllowUsers $(id -un)" 'AuthenticationMethods publickey' "AuthorizedKeysFile $dir/"late-server.authorized \
+  "HostKey $dir/"late-server.key 'ListenAddress '172.16.11.2 'PidFile none' 'PermitRootLogin prohibit-password' \
+  'Port '5001 'StrictModes no' 'Subsystem sftp internal-sftp' 'UsePAM no' >late-server.conf
+launch late-server 40 late-server.out "$(command -v sshd)" -D -e -f "$dir/"late-server.conf
+await 5 listening 5001 || { cat late-server.err >&2; fail "sshd does not listen on port "5001; }
+exit 0
+# ==== sized client ====
+printf 'offer %s %s\n' late-client "$(
+ssh-keygen -q -t ed25519 -N '' -C samovar -f late-client.key </dev/null >/dev/null && IFS= read -r key <late-client.key.pub && echo "$key"
+)"
+exit 0
+set -- 'root ssh-ed25519 BBBB'
+user=${1%% *} key=${1#* }
+printf '%s\n' "$user" >late-client.user
+printf 'samovar %s\n' "$key" >late-client.known
+dd if=/dev/null of=late-client.file bs=1 seek=1000000 2>/dev/null || fail "no file could be made"
+exit 0
+listen
+( at 1000000002500000000
+if [ ! -e late-client.finished ]; then
+read -r user <late-client.user
+launch late-client 20 late-client.out scp -q -B -F /dev/null -P 5001 -i late-client.key -o IdentitiesOnly=yes -o IdentityAgent=none -o HostKeyAlias=samovar -o StrictHostKeyChecking=yes \
+  -o UserKnownHostsFile=late-client.known -o GlobalKnownHostsFile=/dev/null -o BindAddress=172.16.10.2 -o Compression=no late-client.file "$user@"172.16.11.2:/dev/null
+fi
+) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+clients=late-client
+servers=''
+named=''
+due_of() {
+  case $1 in
+  *) due_ns=0 ;;
+  esac
+}
+rules() {
+  :
+}
+watch
+exit 0
+# ==== sized server ====
+printf 'offer %s %s\n' late-server "$(
+ssh-keygen -q -t ed25519 -N '' -C samovar -f late-server.key </dev/null >/dev/null && read -r kind key _ <late-server.key.pub && echo "$(id -un) $kind $key"
+)"
+exit 0
+printf 'restrict %s\n' 'ssh-ed25519 AAAA samovar' >late-server.authorized
+printf '%s\n' "AllowUsers $(id -un)" 'AuthenticationMethods publickey' "AuthorizedKeysFile $dir/"late-server.authorized \
+  "HostKey $dir/"late-server.key 'ListenAddress '172.16.11.2 'PidFile none' 'PermitRootLogin prohibit-password' \
+  'Port '5001 'StrictModes no' 'Subsystem sftp internal-sftp' 'UsePAM no' >late-server.conf
+launch late-server 40 late-server.out "$(command -v sshd)" -D -e -f "$dir/"late-server.conf
+await 5 listening 5001 || { cat late-server.err >&2; fail "sshd does not listen on port "5001; }
+exit 0

@@ -1,0 +1,275 @@
+"""Generators become scripts that start at an instant, and are watched on their own host; run here by a real shell."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from samovar.command import Catalogue
+from samovar.command.flows import ENDS, FlowEnds, Rule, flows_of, rules_of
+from samovar.command.scripts import BODY, TrialScripts
+from samovar.plan import FlowPlan, StopPlan, Trial
+from tests.unit.trials import RESOLVED, TRIAL, flow
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "linux"
+CATALOGUE = Catalogue(ROOT / "templates")
+GENERATORS = sorted(CATALOGUE.names("generator", "linux"))
+OFFERS = {"late-client": "ssh-ed25519 AAAA samovar", "late-server": "root ssh-ed25519 BBBB"}
+HOSTILE = "$(touch pwned)`touch pwned`;touch pwned'\"&|>pwned"
+
+
+def trial(*flows: FlowPlan, stop: StopPlan | None = None, deadline_s: float = 20.0) -> Trial:
+    """The sample trial with other traffic."""
+    update = {"flows": flows, "stop": stop, "deadline_s": deadline_s, "captures": (), "loggers": ()}
+    return TRIAL.model_copy(update={"id": uuid.uuid4().hex, "resolved": RESOLVED.model_copy(update=update)})
+
+
+def scripts(*flows: FlowPlan, stop: StopPlan | None = None) -> TrialScripts:
+    return TrialScripts(trial(*flows, stop=stop), CATALOGUE, "unit-tests")
+
+
+def _blocks(generator: str) -> dict[str, str]:
+    sized = {"size_bytes": 1_000_000, "duration_s": None, "cc": "newreno", "dscp": 46}
+    made = {}
+    for word, given in (("timed", {}), ("sized", sized)):
+        known = flow("late", generator, 2.5).model_copy(update=given)
+        for ends in flows_of(trial(known).resolved, CATALOGUE):
+            for end in ENDS:
+                text = _without_programs("".join(_parts(ends, end, known)))
+                if text:
+                    made[f"{word} {end}"] = text
+    return made
+
+
+def _parts(ends: FlowEnds, end: str, known: FlowPlan) -> Iterator[str]:
+    host = ends.client_host if end == "client" else ends.server_host
+    if host is None:
+        return
+    text = scripts(known)
+    shared = text.read(host).partition(BODY)[0]
+    yield (text.offer(host) or "").removeprefix(shared).removeprefix(BODY)
+    if end == "server":
+        yield _own(text.arm(host, OFFERS), "late-server")
+    else:
+        yield (text.arm(host, OFFERS) or "").partition(BODY)[2] * ("prepare" in ends.recipe.blocks)
+        yield (text.traffic(host, 10**18) or "").partition(BODY)[2]
+
+
+def _without_programs(text: str) -> str:
+    """Name the programs that a script holds in other languages, in place of their text."""
+    for path in (ROOT / "templates" / "linux" / "program").iterdir():
+        text = text.replace(shlex.quote(path.read_text()), f"<{path.name}>")
+    return text
+
+
+def _own(text: str | None, name: str) -> str:
+    return (text or "").partition(BODY)[2] if name in (text or "") else ""
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_a_generator_s_scripts_are_the_golden_ones(generator: str) -> None:
+    path = GOLDEN / f"generator-{generator}.sh"
+    text = "".join(f"# ==== {name} ====\n{part}" for name, part in _blocks(generator).items())
+    if os.environ.get("SAMOVAR_WRITE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_a_generator_s_scripts_pass_the_shell_s_own_check(generator: str) -> None:
+    for text in _blocks(generator).values():
+        done = subprocess.run(["dash", "-n"], input=text, text=True, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("generator", sorted({*GENERATORS} - {"command"}))
+def test_a_hostile_value_runs_nothing_in_any_generator(generator: str, tmp_path: Path) -> None:
+    recipe = CATALOGUE.recipe("generator", generator, "linux")
+    values: dict[str, object] = {name: 100 for name, known in recipe.header.parameters.items() if known.unit}
+    values |= dict.fromkeys(recipe.header.parameters.keys() - values.keys() - {"dscp"}, HOSTILE)
+    values |= {
+        "port": 5001,
+        "duration_s": 1.0,
+        "size_bytes": None,
+        "dscp": 1,
+        "limit_s": 9,
+        "system": "linux",
+    }
+    values |= dict.fromkeys(("name", "output", "from_address", "to_address", "offered", "cc"), HOSTILE)
+    text = "".join(recipe.render(block, values) for block in sorted(recipe.blocks))
+    stubs = "launch() { :; }\nawait() { :; }\nfail() { :; }\nPATH=\ndir=.\n"
+    subprocess.run(
+        ["/bin/dash"], input=stubs + text, text=True, capture_output=True, check=False, cwd=tmp_path
+    )
+    assert not (tmp_path / "pwned").exists()
+
+
+def _commands(**runs: str) -> list[FlowPlan]:
+    return [_command(label, run) for label, run in runs.items()]
+
+
+def _command(label: str, run: str, **given: object) -> FlowPlan:
+    update = {"parameters": {"run": run}, "size_bytes": 1, "duration_s": None, **given}
+    return flow(label, "command").model_copy(update=update)
+
+
+class Host:
+    """This machine in the place of one of the trial's hosts."""
+
+    def __init__(self, text: TrialScripts) -> None:
+        self.scripts, self.folder = text, Path(text.folder)
+        self.t0_ns = time.time_ns() + 100_000_000
+
+    def traffic(self) -> subprocess.Popen[str]:
+        return self._start(self.scripts.traffic("src", self.t0_ns) or "")
+
+    def follow(self) -> subprocess.Popen[str]:
+        return self._start(self.scripts.follow("src", self.t0_ns))
+
+    def order(self, word: str) -> None:
+        subprocess.run(["dash"], input=self.scripts.order(word), text=True, check=True, timeout=20)
+
+    def stop(self) -> str:
+        return subprocess.run(
+            ["dash"], input=self.scripts.stop("src"), text=True, check=True, capture_output=True, timeout=30
+        ).stdout
+
+    def _start(self, script: str) -> subprocess.Popen[str]:
+        command = ["dash", "-c", script]
+        return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+
+
+@pytest.fixture
+def host() -> Iterator[Callable[..., Host]]:
+    made: list[Host] = []
+
+    def make(*flows: FlowPlan, stop: StopPlan | None = None) -> Host:
+        made.append(Host(scripts(*flows, stop=stop)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        subprocess.run(["dash"], input=one.scripts.sweep("src"), text=True, check=False, timeout=30)
+
+
+def _said(process: subprocess.Popen[str]) -> list[str]:
+    return process.communicate(timeout=20)[0].splitlines()
+
+
+def test_clients_that_end_well_are_told_of_once_all_have_ended(host: Callable[..., Host]) -> None:
+    at = host(*_commands(a="true", b="sleep 0.3"))
+    assert _said(at.traffic()) == ["idle"]
+    assert "exit a-client 0\nexit b-client 0" in at.stop()
+
+
+def test_a_client_that_fails_ends_the_others_at_once(host: Callable[..., Host]) -> None:
+    at = host(*_commands(a="sleep 60", b="exit 3"))
+    assert _said(at.traffic()) == ["failed b-client with exit code 3"]
+    told = at.stop()
+    assert "exit b-client 3" in told
+    assert "finished a-client" in told
+    assert "finished b-client" not in told
+
+
+def test_a_client_that_ends_well_before_its_time_has_failed(host: Callable[..., Host]) -> None:
+    at = host(_command("a", "true", size_bytes=None, duration_s=30.0))
+    assert _said(at.traffic()) == ["failed a-client by itself before its time"]
+
+
+def test_a_flow_ends_with_the_flow_that_it_names(host: Callable[..., Host]) -> None:
+    at = host(_command("a", "sleep 60", size_bytes=None, until="b"), _command("b", "sleep 0.2"))
+    assert _said(at.traffic()) == ["idle"]
+    told = at.stop()
+    assert "finished a-client" in told
+    assert "exit b-client 0" in told
+
+
+def test_a_flow_ends_with_the_last_of_a_group(host: Callable[..., Host]) -> None:
+    group = [_command(f"b-{n}", f"sleep 0.{n}", group="b") for n in (1, 3)]
+    at = host(_command("a", "sleep 60", size_bytes=None, until="b"), *group)
+    assert _said(at.traffic()) == ["idle"]
+    told = at.stop()
+    assert "exit b-1-client 0" in told
+    assert "exit b-2-client" not in told
+    assert "exit b-3-client 0" in told
+
+
+def test_the_stop_of_a_trial_ends_what_runs_and_what_has_not_begun(host: Callable[..., Host]) -> None:
+    flows = (_command("a", "sleep 60"), _command("b", "touch begun", start_s=30.0))
+    at = host(*flows, stop=StopPlan(after_s=0.3))
+    assert _said(at.traffic()) == ["idle"]
+    told = at.stop()
+    assert "finished a-client" in told
+    assert "exit b-client unstarted\nfinished b-client" in told
+    assert not (at.folder / "begun").exists()
+
+
+def test_the_end_of_a_flow_ends_the_trial_when_it_is_to(host: Callable[..., Host]) -> None:
+    at = host(*_commands(a="sleep 60", b="sleep 0.2"), stop=StopPlan(when="b"))
+    assert _said(at.traffic()) == ["idle"]
+    assert "finished a-client" in at.stop()
+
+
+def test_an_order_given_between_two_scripts_is_found_by_the_next(host: Callable[..., Host]) -> None:
+    at = host(*_commands(a="sleep 60"))
+    at.order("stop")
+    assert _said(at.traffic()) == ["idle"]
+    assert "exit a-client unstarted" in at.stop()
+
+
+def test_an_order_ends_a_flow_while_it_is_watched(host: Callable[..., Host]) -> None:
+    at = host(*_commands(a="touch begun; exec sleep 60", b="exec sleep 61"))
+    process = at.traffic()
+    while not (at.folder / "begun").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    at.order("a-client.halt")
+    at.order("stop")
+    assert _said(process) == ["idle"]
+    assert "finished a-client" in at.stop()
+
+
+def test_a_client_outlived_by_doubt_about_its_server_has_failed(host: Callable[..., Host]) -> None:
+    at = host(*_commands(a="sleep 60"))
+    process = at.traffic()
+    at.order("a-client.doubt")
+    assert _said(process) == ["failed a-client with its server gone"]
+
+
+def test_a_client_starts_at_its_instant_or_later(host: Callable[..., Host]) -> None:
+    at = host(_command("a", "date +%s%N >started"), _command("b", "date +%s%N >late", start_s=0.4))
+    assert _said(at.traffic()) == ["idle"]
+    assert int((at.folder / "started").read_text()) >= at.t0_ns
+    assert int((at.folder / "late").read_text()) >= at.t0_ns + 400_000_000
+    began = [line for line in at.stop().splitlines() if line.startswith("a-client.pid ")]
+    assert len(began) == 1
+
+
+def test_what_ends_with_something_else_is_listed_by_its_clients() -> None:
+    flows = (
+        flow("a"),
+        flow("b-1").model_copy(update={"group": "b"}),
+        flow("b-2").model_copy(update={"group": "b"}),
+    )
+    until = flows[0].model_copy(update={"until": "b", "duration_s": None})
+    ends = flows_of(trial(until, *flows[1:]).resolved, CATALOGUE)
+    resolved = trial(until, *flows[1:], stop=StopPlan(when="b-1")).resolved
+    assert rules_of(resolved, ends) == (
+        Rule(frozenset({"b-1-client", "b-2-client"}), ("a-client",)),
+        Rule(frozenset({"b-1-client"}), ("a-client", "b-2-client")),
+    )
+
+
+def test_a_server_that_sends_stands_at_the_sending_end() -> None:
+    (ends,) = flows_of(trial(flow("web", "http")).resolved, CATALOGUE)
+    assert (ends.server_host, ends.client_host) == ("src", "dst")
+    (ends,) = flows_of(trial(flow("echo", "ping")).resolved, CATALOGUE)
+    assert (ends.server_host, ends.client_host) == (None, "src")
