@@ -8,6 +8,7 @@ from samovar.plan.model import LoggerPlan, Plan, Resolved
 
 DEFAULT_OVERHEAD_S = 2.5  # what a trial takes beyond its traffic, until it was measured on the testbed
 PCAP_RECORD_BYTES = 16
+SAMPLE_INTERVAL_S = 0.01
 SAMPLE_BYTES = 200  # one row of a sampler's CSV, before compression
 COMPRESSION = 4  # gzip of captures cut to headers and of CSV: measured between 4 and 8
 ACKS_PER_PACKET = 0.5
@@ -69,4 +70,4 @@ def _packets(resolved: Resolved) -> float:
 
 
 def _samples(logger: LoggerPlan, resolved: Resolved) -> float:
-    return resolved.duration_s / logger.interval_s * max(1, len(resolved.flows))
+    return resolved.duration_s / (logger.interval_s or SAMPLE_INTERVAL_S) * max(1, len(resolved.flows))

@@ -140,12 +140,12 @@ class CapturePlan(Value):
 
 
 class LoggerPlan(Value):
-    """One logger on one host."""
+    """One logger on one host; without an interval it samples as often as its recipe says."""
 
     logger: str
     host: str
     interface: str
-    interval_s: float
+    interval_s: float | None = None
     parameters: Mapping[str, str] = Field(default_factory=dict)
 
 

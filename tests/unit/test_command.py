@@ -157,7 +157,7 @@ def test_a_value_with_a_line_break_is_refused() -> None:
 
 def test_a_value_that_is_not_set_is_refused_with_the_recipe_s_name() -> None:
     with pytest.raises(RecipeError, match=r"mtu\.sh\.j2: block set: .*mtu_bytes"):
-        CATALOGUE.recipe("setting", "mtu", "linux").render("set", {"interfaces": ("eth1",)})
+        CATALOGUE.recipe("setting", "mtu", "linux").render("set", {"interfaces": ("eth1",), "was": {}})
 
 
 def test_an_unknown_recipe_is_refused_with_the_nearest_name() -> None:

@@ -182,7 +182,7 @@ def test_places_are_filled_in_from_the_testbed() -> None:
         ("dst", "eth1", 128),
     ]
     assert [(one.host, one.interface, one.interval_s) for one in resolved.loggers] == [
-        ("src", "eth1", 0.01),
+        ("src", "eth1", None),
         ("rtr", "eth2", 0.005),
     ]
 

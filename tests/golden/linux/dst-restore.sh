@@ -9,19 +9,31 @@ echo 1 >/proc/sys/net/ipv4/tcp_sack
 echo 1 >/proc/sys/net/ipv4/tcp_timestamps
 echo 1 >/proc/sys/net/ipv4/tcp_window_scaling
 echo 0 >/proc/sys/net/ipv4/tcp_no_metrics_save
-echo '4096 16384 4194304' >/proc/sys/net/ipv4/tcp_wmem
-echo 1500 >/sys/class/net/eth1/mtu
+echo 4096 16384 4194304 >/proc/sys/net/ipv4/tcp_wmem
+echo 4096 131072 6291456 >/proc/sys/net/ipv4/tcp_rmem
+ip link set dev eth1 mtu 1500
 set --
-set -- "$@" tcp-segmentation-offload on
+set -- "$@" tso on
 [ $# -eq 0 ] || ethtool -K eth1 "$@" >/dev/null
 ethtool -k eth1 | while read -r feature value _; do
   case $feature in
-    tcp-segmentation-offload: | generic-segmentation-offload: | generic-receive-offload: | large-receive-offload: | tx-udp-segmentation: | rx-gro-list:)
-      echo offload.eth1".${feature%:}=$value" ;;
+    tcp-segmentation-offload:) feature=tso ;;
+    generic-segmentation-offload:) feature=gso ;;
+    generic-receive-offload:) feature=gro ;;
+    large-receive-offload:) feature=lro ;;
+    rx-checksumming:) feature=rx ;;
+    tx-checksumming:) feature=tx ;;
+    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) feature=${feature%:} ;;
+    *) continue ;;
   esac
+  echo offload.eth1".$feature=$value"
 done
 read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
-( cd /proc/sys/net/ipv4 && grep . tcp_ecn tcp_sack tcp_timestamps tcp_window_scaling tcp_no_metrics_save tcp_wmem ) |
+( cd /proc/sys/net/ipv4 && grep . tcp_wmem tcp_rmem ) | while IFS=: read -r name value; do
+  set -- $value
+  echo "$name.low=$1"; echo "$name.default=$2"; echo "$name.max=$3"
+done
+( cd /proc/sys/net/ipv4 && grep -s . tcp_ecn tcp_sack tcp_timestamps tcp_window_scaling tcp_no_metrics_save /dev/null ) |
   while IFS=: read -r name value; do echo "$name=$value"; done
 ( cd /proc/sys/net/ipv4 && grep . tcp_moderate_rcvbuf tcp_adv_win_scale tcp_rmem ) |
   while IFS=: read -r name value; do echo "$name=$value"; done

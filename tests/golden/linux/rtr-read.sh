@@ -1,14 +1,28 @@
 ethtool -k eth1 | while read -r feature value _; do
   case $feature in
-    tcp-segmentation-offload: | generic-segmentation-offload: | generic-receive-offload: | large-receive-offload: | tx-udp-segmentation: | rx-gro-list:)
-      echo offload.eth1".${feature%:}=$value" ;;
+    tcp-segmentation-offload:) feature=tso ;;
+    generic-segmentation-offload:) feature=gso ;;
+    generic-receive-offload:) feature=gro ;;
+    large-receive-offload:) feature=lro ;;
+    rx-checksumming:) feature=rx ;;
+    tx-checksumming:) feature=tx ;;
+    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) feature=${feature%:} ;;
+    *) continue ;;
   esac
+  echo offload.eth1".$feature=$value"
 done
 ethtool -k eth2 | while read -r feature value _; do
   case $feature in
-    tcp-segmentation-offload: | generic-segmentation-offload: | generic-receive-offload: | large-receive-offload: | tx-udp-segmentation: | rx-gro-list:)
-      echo offload.eth2".${feature%:}=$value" ;;
+    tcp-segmentation-offload:) feature=tso ;;
+    generic-segmentation-offload:) feature=gso ;;
+    generic-receive-offload:) feature=gro ;;
+    large-receive-offload:) feature=lro ;;
+    rx-checksumming:) feature=rx ;;
+    tx-checksumming:) feature=tx ;;
+    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) feature=${feature%:} ;;
+    *) continue ;;
   esac
+  echo offload.eth2".$feature=$value"
 done
 read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
 read -r value </sys/class/net/eth2/mtu && echo mtu.eth2"=$value"

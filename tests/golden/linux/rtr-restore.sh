@@ -7,25 +7,40 @@ halt rtr-queue
 for device in /sys/class/net/sv-*; do
   [ ! -e "$device" ] || ip link del "${device##*/}"
 done
-echo 1500 >/sys/class/net/eth1/mtu
-echo 1500 >/sys/class/net/eth2/mtu
+ip link set dev eth1 mtu 1500
+ip link set dev eth2 mtu 1500
 set --
-set -- "$@" tcp-segmentation-offload on
+set -- "$@" tso on
 [ $# -eq 0 ] || ethtool -K eth1 "$@" >/dev/null
 set --
-set -- "$@" generic-receive-offload on
+set -- "$@" gro on
+set -- "$@" rx-gro-list on
 [ $# -eq 0 ] || ethtool -K eth2 "$@" >/dev/null
 ethtool -k eth1 | while read -r feature value _; do
   case $feature in
-    tcp-segmentation-offload: | generic-segmentation-offload: | generic-receive-offload: | large-receive-offload: | tx-udp-segmentation: | rx-gro-list:)
-      echo offload.eth1".${feature%:}=$value" ;;
+    tcp-segmentation-offload:) feature=tso ;;
+    generic-segmentation-offload:) feature=gso ;;
+    generic-receive-offload:) feature=gro ;;
+    large-receive-offload:) feature=lro ;;
+    rx-checksumming:) feature=rx ;;
+    tx-checksumming:) feature=tx ;;
+    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) feature=${feature%:} ;;
+    *) continue ;;
   esac
+  echo offload.eth1".$feature=$value"
 done
 ethtool -k eth2 | while read -r feature value _; do
   case $feature in
-    tcp-segmentation-offload: | generic-segmentation-offload: | generic-receive-offload: | large-receive-offload: | tx-udp-segmentation: | rx-gro-list:)
-      echo offload.eth2".${feature%:}=$value" ;;
+    tcp-segmentation-offload:) feature=tso ;;
+    generic-segmentation-offload:) feature=gso ;;
+    generic-receive-offload:) feature=gro ;;
+    large-receive-offload:) feature=lro ;;
+    rx-checksumming:) feature=rx ;;
+    tx-checksumming:) feature=tx ;;
+    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) feature=${feature%:} ;;
+    *) continue ;;
   esac
+  echo offload.eth2".$feature=$value"
 done
 read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
 read -r value </sys/class/net/eth2/mtu && echo mtu.eth2"=$value"

@@ -1,9 +1,27 @@
-ethtool -K eth1 tso off gso off gro off lro off tx-udp-segmentation off rx-gro-list off >/dev/null 2>&1 ||
-  for feature in tso gso gro lro tx-udp-segmentation rx-gro-list; do ethtool -K eth1 "$feature" off >/dev/null 2>&1; done
-ethtool -K eth2 tso off gso off gro off lro off tx-udp-segmentation off rx-gro-list off >/dev/null 2>&1 ||
-  for feature in tso gso gro lro tx-udp-segmentation rx-gro-list; do ethtool -K eth2 "$feature" off >/dev/null 2>&1; done
-echo 600 >/sys/class/net/eth1/mtu || fail "mtu "600" was refused by "eth1
-echo 600 >/sys/class/net/eth2/mtu || fail "mtu "600" was refused by "eth2
+set --
+set -- "$@" tso off
+set -- "$@" gso off
+set -- "$@" gro off
+set -- "$@" lro off
+if [ $# -gt 0 ] && ! ethtool -K eth1 "$@" >/dev/null 2>&1; then
+  # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
+  while [ $# -gt 0 ]; do ethtool -K eth1 "$1" "$2" >/dev/null; shift 2; done
+fi
+set --
+set -- "$@" tso off
+set -- "$@" gso off
+set -- "$@" gro off
+set -- "$@" lro off
+set -- "$@" rx-gro-list off
+if [ $# -gt 0 ] && ! ethtool -K eth2 "$@" >/dev/null 2>&1; then
+  # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
+  while [ $# -gt 0 ]; do ethtool -K eth2 "$1" "$2" >/dev/null; shift 2; done
+fi
+linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
+ip link set dev eth1 mtu 600 || fail "mtu "600" was refused by "eth1
+await 20 linked eth1 || fail eth1" has no link 20 s after its MTU was set"
+ip link set dev eth2 mtu 600 || fail "mtu "600" was refused by "eth2
+await 20 linked eth2 || fail eth2" has no link 20 s after its MTU was set"
 # The module comes with two devices of its own unless it is told not to.
 [ -d /sys/module/ifb ] || modprobe ifb numifbs=0 2>/dev/null
 {
@@ -22,15 +40,29 @@ echo 600 >/sys/class/net/eth2/mtu || fail "mtu "600" was refused by "eth2
 } | tc -batch - || fail "the bottleneck was refused by tc"
 ethtool -k eth1 | while read -r feature value _; do
   case $feature in
-    tcp-segmentation-offload: | generic-segmentation-offload: | generic-receive-offload: | large-receive-offload: | tx-udp-segmentation: | rx-gro-list:)
-      echo offload.eth1".${feature%:}=$value" ;;
+    tcp-segmentation-offload:) feature=tso ;;
+    generic-segmentation-offload:) feature=gso ;;
+    generic-receive-offload:) feature=gro ;;
+    large-receive-offload:) feature=lro ;;
+    rx-checksumming:) feature=rx ;;
+    tx-checksumming:) feature=tx ;;
+    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) feature=${feature%:} ;;
+    *) continue ;;
   esac
+  echo offload.eth1".$feature=$value"
 done
 ethtool -k eth2 | while read -r feature value _; do
   case $feature in
-    tcp-segmentation-offload: | generic-segmentation-offload: | generic-receive-offload: | large-receive-offload: | tx-udp-segmentation: | rx-gro-list:)
-      echo offload.eth2".${feature%:}=$value" ;;
+    tcp-segmentation-offload:) feature=tso ;;
+    generic-segmentation-offload:) feature=gso ;;
+    generic-receive-offload:) feature=gro ;;
+    large-receive-offload:) feature=lro ;;
+    rx-checksumming:) feature=rx ;;
+    tx-checksumming:) feature=tx ;;
+    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) feature=${feature%:} ;;
+    *) continue ;;
   esac
+  echo offload.eth2".$feature=$value"
 done
 read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
 read -r value </sys/class/net/eth2/mtu && echo mtu.eth2"=$value"

@@ -1,11 +1,22 @@
 ethtool -k eth1 | while read -r feature value _; do
   case $feature in
-    tcp-segmentation-offload: | generic-segmentation-offload: | generic-receive-offload: | large-receive-offload: | tx-udp-segmentation: | rx-gro-list:)
-      echo offload.eth1".${feature%:}=$value" ;;
+    tcp-segmentation-offload:) feature=tso ;;
+    generic-segmentation-offload:) feature=gso ;;
+    generic-receive-offload:) feature=gro ;;
+    large-receive-offload:) feature=lro ;;
+    rx-checksumming:) feature=rx ;;
+    tx-checksumming:) feature=tx ;;
+    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) feature=${feature%:} ;;
+    *) continue ;;
   esac
+  echo offload.eth1".$feature=$value"
 done
 read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
-( cd /proc/sys/net/ipv4 && grep . tcp_ecn tcp_sack tcp_timestamps tcp_window_scaling tcp_no_metrics_save tcp_wmem ) |
+( cd /proc/sys/net/ipv4 && grep . tcp_wmem tcp_rmem ) | while IFS=: read -r name value; do
+  set -- $value
+  echo "$name.low=$1"; echo "$name.default=$2"; echo "$name.max=$3"
+done
+( cd /proc/sys/net/ipv4 && grep -s . tcp_ecn tcp_sack tcp_timestamps tcp_window_scaling tcp_no_metrics_save /dev/null ) |
   while IFS=: read -r name value; do echo "$name=$value"; done
 read -r value </proc/sys/net/ipv4/tcp_congestion_control && echo "cc=$value"
 exit 0

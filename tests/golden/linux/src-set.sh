@@ -1,26 +1,51 @@
-ethtool -K eth1 tso off gso off gro off lro off tx-udp-segmentation off rx-gro-list off >/dev/null 2>&1 ||
-  for feature in tso gso gro lro tx-udp-segmentation rx-gro-list; do ethtool -K eth1 "$feature" off >/dev/null 2>&1; done
-echo 600 >/sys/class/net/eth1/mtu || fail "mtu "600" was refused by "eth1
-put() { echo "$2" >/proc/sys/net/ipv4/"$1" || fail "$1=$2 was refused"; }
+set --
+set -- "$@" tso off
+set -- "$@" gso off
+set -- "$@" gro off
+set -- "$@" lro off
+if [ $# -gt 0 ] && ! ethtool -K eth1 "$@" >/dev/null 2>&1; then
+  # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
+  while [ $# -gt 0 ]; do ethtool -K eth1 "$1" "$2" >/dev/null; shift 2; done
+fi
+linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
+ip link set dev eth1 mtu 600 || fail "mtu "600" was refused by "eth1
+await 20 linked eth1 || fail eth1" has no link 20 s after its MTU was set"
+echo 4096 262144 33554432 >/proc/sys/net/ipv4/tcp_wmem || fail tcp_wmem" was refused"
+put() {
+  [ -e "/proc/sys/net/ipv4/$1" ] || fail "this kernel has no net.ipv4.$1"
+  echo "$2" >/proc/sys/net/ipv4/"$1" || fail "$1=$2 was refused"
+}
 put tcp_ecn 0
 put tcp_sack 1
 put tcp_timestamps 1
 put tcp_window_scaling 1
 put tcp_no_metrics_save 1
-put tcp_wmem '4096 262144 33554432'
 ip tcp_metrics flush >/dev/null || fail "the cache of TCP metrics could not be emptied"
 cc=reno
 read -r offered </proc/sys/net/ipv4/tcp_available_congestion_control
-case " $offered " in *" $cc "*) ;; *) modprobe "tcp_$cc" || fail "this kernel does not offer the congestion control $cc; it offers: $offered" ;; esac
-echo "$cc" >/proc/sys/net/ipv4/tcp_congestion_control || fail "the congestion control $cc was refused"
+read -r allowed </proc/sys/net/ipv4/tcp_allowed_congestion_control || allowed=none
+helper=modprobe; [ ! -e /proc/sys/kernel/modprobe ] || read -r helper </proc/sys/kernel/modprobe
+case " $offered " in *" $cc "*) ;; *) "$helper" "tcp_$cc" || fail "this kernel does not offer the congestion control $cc; it offers: $offered" ;; esac
+echo "$cc" >/proc/sys/net/ipv4/tcp_congestion_control || fail "the congestion control $cc was refused; a network namespace may only choose what the machine allows: $allowed"
 ethtool -k eth1 | while read -r feature value _; do
   case $feature in
-    tcp-segmentation-offload: | generic-segmentation-offload: | generic-receive-offload: | large-receive-offload: | tx-udp-segmentation: | rx-gro-list:)
-      echo offload.eth1".${feature%:}=$value" ;;
+    tcp-segmentation-offload:) feature=tso ;;
+    generic-segmentation-offload:) feature=gso ;;
+    generic-receive-offload:) feature=gro ;;
+    large-receive-offload:) feature=lro ;;
+    rx-checksumming:) feature=rx ;;
+    tx-checksumming:) feature=tx ;;
+    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) feature=${feature%:} ;;
+    *) continue ;;
   esac
+  echo offload.eth1".$feature=$value"
 done
 read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
-( cd /proc/sys/net/ipv4 && grep . tcp_ecn tcp_sack tcp_timestamps tcp_window_scaling tcp_no_metrics_save tcp_wmem ) |
+( cd /proc/sys/net/ipv4 && grep . tcp_wmem tcp_rmem ) | while IFS=: read -r name value; do
+  set -- $value
+  echo "$name.low=$1"; echo "$name.default=$2"; echo "$name.max=$3"
+done
+( cd /proc/sys/net/ipv4 && grep -s . tcp_ecn tcp_sack tcp_timestamps tcp_window_scaling tcp_no_metrics_save /dev/null ) |
   while IFS=: read -r name value; do echo "$name=$value"; done
 read -r value </proc/sys/net/ipv4/tcp_congestion_control && echo "cc=$value"
 exit 0
