@@ -142,6 +142,7 @@ def parse_count(text: str, *, least: int = 0, most: int = LARGEST, what: str = "
     bounds = f"from {least}" + (f" to {most}" if most != LARGEST else " up")
     if not re.fullmatch(r"-?[0-9]{1,18}", text):
         raise UnitError(f"'{text}' is no {what}; expected digits only, {bounds}")
+    _refuse_octal(text)
     value = int(text)
     if not least <= value <= most:
         raise UnitError(f"{what} {value} is out of range; expected one {bounds}")
@@ -152,6 +153,7 @@ def parse_number(text: str) -> float:
     """Read a bare number such as 0.98 or -3; raises UnitError (nan and inf are refused)."""
     if not re.fullmatch(rf"-?{_NUMBER}", text):
         raise UnitError(f"'{text}' is no number; expected digits such as 546 or 0.98, without a unit")
+    _refuse_octal(text)
     return float(Decimal(text))
 
 
@@ -202,6 +204,12 @@ def format_duration(duration_s: float, digits: int | None = None) -> str:
     return _format(count_ns, scales, digits)
 
 
+def format_share(share: float) -> str:
+    """Write a fraction as a percentage, exactly: 2%, 0.01%."""
+    text = f"{Decimal(repr(float(share))) * 100:f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + "%"
+
+
 def _format(count: int, scales: tuple[tuple[str, int], ...], digits: int | None) -> str:
     unit, scale = next(((u, s) for u, s in scales if abs(count) >= s), scales[-1])
     value = Decimal(count) / scale
@@ -225,6 +233,7 @@ def _scaled(text: str, kind: Kind, allow_zero: bool) -> Decimal:
     match = _QUANTITY.fullmatch(text)
     if match is None:
         raise UnitError(_refusal(text, kind))
+    _refuse_octal(match["number"])
     unit = kind.unit(match["unit"])
     if unit is None or match["space"]:
         raise UnitError(_unit_refusal(text, match, kind))
@@ -232,6 +241,11 @@ def _scaled(text: str, kind: Kind, allow_zero: bool) -> Decimal:
     if value == 0 and not allow_zero:
         raise UnitError(f"{kind.name} '{text}' is zero; expected more, such as {kind.example}")
     return value
+
+
+def _refuse_octal(number: str) -> None:
+    if re.match(r"-?0[0-9]", number):
+        raise UnitError(f"number '{number}' begins with a zero; expected {number.lstrip('0') or '0'}")
 
 
 def _refusal(text: str, kind: Kind) -> str:

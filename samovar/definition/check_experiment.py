@@ -1,16 +1,21 @@
-"""What makes an experiment impossible although every value is sound: factors, levels, path, expectations."""
+"""What makes an experiment impossible although every value is sound: parts, expectations."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+from samovar.definition.check_factors import check_factors
+from samovar.definition.check_formulas import check_formulas
+from samovar.definition.check_path import check_path
+from samovar.definition.check_settings import check_settings
 from samovar.definition.check_traffic import check_traffic
 from samovar.definition.context import Context
-from samovar.definition.experiment import Expect, Experiment, NetworkPath, Part
-from samovar.definition.factors import known_factors, parameter_owners, parser_of
+from samovar.definition.experiment import Expect, Experiment, Part
 from samovar.definition.nearest import unknown
+from samovar.definition.treatments import included
 from samovar.definition.validate import Loc
-from samovar.units import UnitError
+from samovar.definition.yamltext import Map
 
 
 def check_experiment(context: Context, lines: bool) -> None:
@@ -22,9 +27,11 @@ def check_experiment(context: Context, lines: bool) -> None:
     if experiment is None:
         return
     for name, part in experiment.parts.items():
-        _check_factors(context, name, part)
-        _check_path(context, name, part)
+        check_factors(context, name, part)
+        check_path(context, name, part)
         check_traffic(context, name, part)
+        check_formulas(context, name, part)
+        _check_settings(context, name)
     for index, line in enumerate(experiment.expect if lines else ()):
         _check_expect(context, experiment, index, line)
     for key, entries in (("figures", experiment.figures), ("tables", experiment.tables)):
@@ -41,60 +48,12 @@ def check_name(context: Context, path: Path) -> None:
         context.checked.report(("experiment",), message)
 
 
-def _check_factors(context: Context, name: str, part: Part) -> None:
-    report = context.checked.report
-    for factor, levels in part.factors.items():
-        where: Loc = ("parts", name, "factors", factor)
-        if parser_of(factor, part) is None:
-            report(where, _unknown_factor(context, factor, part), key=True)
-            continue
-        if not levels.levels:
-            report(where, f"factor '{factor}' has no levels; expected at least one")
-        _check_levels(context, where, factor, part)
-    own = [flow for flow in part.traffic if flow.size_bytes is None and flow.duration_s is None]
-    if "duration" in part.factors and not own:
-        message = "factor 'duration' changes nothing, as every flow has its own end; expected one without"
-        report(("parts", name, "factors", "duration"), message, key=True)
-
-
-def _check_levels(context: Context, where: Loc, factor: str, part: Part) -> None:
-    parse = parser_of(factor, part)
-    seen: dict[object, str] = {}
-    for index, level in enumerate(part.factors[factor].labels):
-        try:
-            value = parse(level) if parse else level
-        except UnitError as error:
-            context.checked.report((*where, index), f"{factor}: {error}")
-            continue
-        first = seen.setdefault(value, level)
-        if index and (first != level or level in part.factors[factor].labels[:index]):
-            same = "stands here again" if first == level else f"is the same as '{first}'"
-            context.checked.report((*where, index), f"{factor}: level '{level}' {same}; expected it once")
-
-
-def _unknown_factor(context: Context, factor: str, part: Part) -> str:
-    """Name the nearest factor; a bare parameter's name is answered with the form that is known."""
-    for owner, known in context.parameters(part):
-        if factor in known:
-            return f"unknown factor '{factor}'; did you mean '{owner}.{factor}'?"
-    names = [*known_factors(part), *(f"{owner}.<parameter>" for owner in parameter_owners(part))]
-    return unknown("factor", factor, names)
-
-
-def _check_path(context: Context, name: str, part: Part) -> None:
-    where: Loc = ("parts", name, "path")
-    touched = [factor for factor in part.factors if factor.startswith("path.")]
-    if part.path is None and not touched:
-        return
-    testbed = context.testbed
-    if testbed is not None and testbed.bottleneck is None:
-        message = f"testbed '{testbed.name}' has no bottleneck to set; expected none of path here"
-        context.checked.report(where, message, key=True)
-    written = part.path or NetworkPath()
-    for key, given in (("rate", written.rate_bps), ("buffer", written.buffer)):
-        if not given and f"path.{key}" not in part.factors and context.checked.intact(*where[:2]):
-            message = f"path has no {key}; expected {key}: ... here, or a factor path.{key}"
-            context.checked.report(where, message, key=True)
+def _check_settings(context: Context, name: str) -> None:
+    """Report settings of a part that no host can have."""
+    parts = context.checked.tree.get("parts")
+    part = parts.get(name) if isinstance(parts, Map) else None
+    if context.testbed is not None and isinstance(part, Map) and "settings" in part:
+        context.checked.problems += check_settings(part["settings"], context.testbed, context.catalogue)
 
 
 def _check_expect(context: Context, experiment: Experiment, index: int, line: Expect) -> None:
@@ -117,9 +76,18 @@ def _check_treatment(context: Context, where: Loc, parts: list[Part], wanted: st
         context.checked.report(where, unknown("factor", factor, factors), key=True)
         return
     known = {level for levels in having for level in levels.labels}
+    known |= {text for part in parts if factor in part.factors for text in _added(part, factor)}
     for level in [wanted] if isinstance(wanted, str) else wanted:
         if known and level not in known:
             context.checked.report(where, unknown(f"level of {factor}", level, known))
+
+
+def _added(part: Part, factor: str) -> Iterator[str]:
+    """Yield the levels that include lines give a factor."""
+    try:
+        yield from (treatment[factor].label for treatment in included(part))
+    except (ValueError, KeyError):
+        return  # a line that cannot be read is reported with the factors
 
 
 def _check_part(context: Context, experiment: Experiment, where: Loc, name: str) -> bool:

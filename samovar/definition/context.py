@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 from samovar.definition.catalogue import ParameterInfo, RecipeCatalogue
 from samovar.definition.experiment import Experiment, Part
+from samovar.definition.factor_levels import Level, texts_of
 from samovar.definition.parameters import settable
 from samovar.definition.testbed import Testbed
+from samovar.definition.traffic import hosts_of
 from samovar.definition.validate import Checked
+
+Known = Mapping[str, ParameterInfo]
 
 
 @dataclass(frozen=True)
@@ -20,26 +24,63 @@ class Context:
     testbed: Testbed | None
     catalogue: RecipeCatalogue
 
-    def host_os(self, name: str) -> str | None:
-        """Return the operating system of a host or role; None when there is none of that name."""
-        host = self.testbed.host_of(name) if self.testbed else None
-        return self.testbed.hosts[host].os if self.testbed and host else None
+    def system_of(self, name: str) -> str | None:
+        """Return the system of a host, a role or the first host of a plural one; None without such a host."""
+        hosts = hosts_of(self.testbed, name) if self.testbed else ()
+        return self.testbed.hosts[hosts[0]].system if self.testbed and hosts else None
 
-    def router_os(self) -> str | None:
-        """Return the operating system of the bottleneck's router."""
+    def router_system(self) -> str | None:
+        """Return the system of the bottleneck's router."""
         bottleneck = self.testbed.bottleneck if self.testbed else None
-        return self.host_os(bottleneck.router) if bottleneck else None
+        return self.system_of(bottleneck.router) if bottleneck else None
 
-    def parameters(self, part: Part) -> Iterator[tuple[str, Mapping[str, ParameterInfo]]]:
+    def parameters(self, part: Part) -> Iterator[tuple[str, Known]]:
         """Yield what stands before the dot and the parameters it takes, for all recipes that a part names."""
-        router = self.router_os()
-        if part.path is not None and router:
-            yield "path", settable(self.catalogue, "aqm", str(part.path.aqm), router)
+        owners = ["path", *(f"traffic.{flow.label}" for flow in part.traffic)]
+        owners += [f"loggers.{logger.logger}" for logger in part.loggers]
+        for owner in owners:
+            for _, known in self.takers(part, owner, None):
+                yield owner, known
+
+    def takers(self, part: Part, owner: str, level: Level | None) -> Iterator[tuple[str, Known]]:
+        """Yield each recipe that gets the parameters of an owner, with those it takes.
+
+        Those are all that a factor may put there, or the one that the level itself names.
+        """
+        if owner == "path":
+            yield from self._takers("aqm", aqms_of(part, level), self.router_system())
         for flow in part.traffic:
-            os = self.host_os(flow.from_end)
-            if os:
-                yield f"traffic.{flow.label}", settable(self.catalogue, "generator", flow.generator, os)
+            if owner == f"traffic.{flow.label}":
+                names = chosen(part, f"{owner}.generator", (flow.generator,), level)
+                yield from self._takers("generator", names, self.system_of(flow.from_end))
         for logger in part.loggers:
-            os = self.host_os(logger.at)
-            if os:
-                yield f"loggers.{logger.logger}", settable(self.catalogue, "logger", logger.logger, os)
+            if owner == f"loggers.{logger.logger}":
+                yield from self._takers("logger", (logger.logger,), self.system_of(logger.at))
+
+    def _takers(self, kind: str, names: tuple[str, ...], system: str | None) -> Iterator[tuple[str, Known]]:
+        for name in names if system else ():
+            if system and name in self.catalogue.names(kind, system):
+                yield name, settable(self.catalogue, kind, name, system)
+
+
+def aqms_of(part: Part, level: Level | None = None) -> tuple[str, ...]:
+    """Return the queue disciplines that a part may set, each once."""
+    aqm = part.path.aqm if part.path else "pfifo"
+    written = (aqm,) if isinstance(aqm, str) else tuple(one for one in (aqm.down, aqm.up) if one is not None)
+    return chosen(part, "path.aqm", written, level)
+
+
+def chosen(part: Part, target: str, written: tuple[str, ...], level: Level | None = None) -> tuple[str, ...]:
+    """Return the texts that a target may have: a level's, those of all levels, or the written."""
+    if level is not None and target in level.values:
+        return tuple(dict.fromkeys(texts_of(level.values[target])))
+    levels = [one for factor in part.factors.values() for one in factor.levels if target in one.values]
+    found = tuple(dict.fromkeys(text for one in levels for text in texts_of(one.values[target])))
+    return found or written
+
+
+def varied(part: Part) -> frozenset[str]:
+    """Return everything that a level of the part may set."""
+    return frozenset(
+        target for factor in part.factors.values() for one in factor.levels for target in one.values
+    )

@@ -64,7 +64,9 @@ class Logger(WithParameters):
     interface: Interface | None = Field(
         None, description="Interface to watch; else the one that faces traffic."
     )
-    interval_s: Duration = Field(0.01, alias="interval", description="Time between samples, such as 10ms.")
+    interval_s: Duration | None = Field(
+        None, alias="interval", description="Time between samples, such as 10ms; else as its recipe says."
+    )
 
 
 class Order(Strict):
@@ -72,8 +74,8 @@ class Order(Strict):
 
     kind: Annotated[Literal["sequential", "shuffled", "blocked"], choice("order", *ORDERS)] = Field(
         "blocked",
-        description="sequential: as written; shuffled: at random; blocked: at random within blocks that hold every "
-        "treatment once.",
+        description="sequential: as written; shuffled: at random; blocked: at random within blocks that hold "
+        "every treatment once.",
     )
     seed: Seed = Field(1, description="Seed of every random choice; the same seed gives the same plan.")
 
@@ -94,7 +96,7 @@ class Part(Strict):
     replicates: Positive = Field(1, description="How often every treatment is run.")
     settings: Mapping[Word, Setting] = Field(
         default_factory=dict,
-        description="What hosts are set to: cc, rwnd, mtu, txd or RECIPE.PARAMETER; one value, or one per host.",
+        description="What hosts are set to: cc, rwnd, mtu, txd or RECIPE.PARAMETER, for all or per host.",
     )
     duration_s: TimeOrFormula | None = Field(
         None, alias="duration", description="How long flows last that have no end of their own, such as 90s."
@@ -104,6 +106,11 @@ class Part(Strict):
     stop: Stop | None = Field(None, description="When the traffic of a trial ends.")
     captures: tuple[Capture, ...] = Field((), description="Packet captures.")
     loggers: tuple[Logger, ...] = Field((), description="Recorders that run beside the traffic.")
+
+    # Laid under the part before this model sees it.
+    use: Name | tuple[Name, ...] = Field(
+        (), exclude=True, description="Fragments that lie under what stands here, later over earlier ones."
+    )
 
 
 def _metric(value: object) -> str:
@@ -179,6 +186,15 @@ class Experiment(Strict):
     profiles: Mapping[Name, Free] = Field(
         default_factory=dict, description="Named changes, such as a quick run, that lie over the experiment."
     )
+
+    # Laid under the file before this model sees it.
+    extends: Name | None = Field(
+        None, exclude=True, description="Another experiment of the folder, over which this one lies."
+    )
+    fragments: Mapping[Name, Free] = Field(
+        default_factory=dict, exclude=True, description="Named pieces of experiments and parts, for use."
+    )
+    use: Name | tuple[Name, ...] = Field((), exclude=True, description=_of_part("use"))
 
     # What the parts inherit: filled into them before this model sees it, kept to be checked where it stands.
     factors: Factors = Field(default_factory=dict, exclude=True, description=_of_part("factors"))

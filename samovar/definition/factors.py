@@ -64,8 +64,14 @@ OF_FLOW: Mapping[str, Parser] = {
     "every": parse_delay,
 }
 OF_LOGGER: Mapping[str, Parser] = {"interval": units.parse_duration}
+DIRECTED = frozenset(f"path.{key}" for key in OF_PATH if key != "rtt")
 UNDIRECTED = ("rtt",)  # keys of the path that have no directions
 ONE_PER_DIRECTION = ("delay",)  # keys of the path that have nothing else
+
+
+def is_directed(target: str) -> bool:
+    """Say whether a target may have a value for each direction; a plain one is of the way down."""
+    return target in DIRECTED
 
 
 def known_factors(part: Part) -> dict[str, Parser]:
@@ -116,7 +122,7 @@ def parameter_owners(part: Part) -> Iterator[str]:
 
 
 def _is_setting_parameter(owner: str, parameter: str) -> bool:
-    """Say whether a target may be RECIPE.PARAMETER of a setting recipe; the catalogue knows which there are."""
+    """Say whether a target may be RECIPE.PARAMETER of a setting recipe; the catalogue knows which are."""
     return bool(parameter) and "." not in owner and owner not in ("", "path", "traffic", "loggers")
 
 

@@ -84,13 +84,16 @@ def scalar(parse: Callable[[str], Any]) -> Callable[[object], Any]:
     return validate
 
 
+ONE_EACH = "expected {down: ..., up: ...}, one value for each direction"
+
+
 def directional(parse: Callable[[str], Any], *, both: bool = False) -> Callable[[object], Any]:
     """Wrap a parser of text so that {down: ..., up: ...} is read too; with `both`, nothing else is."""
 
     def validate(value: object) -> Any:
         if not isinstance(value, dict):
             if both:
-                raise ValueError("expected {down: ..., up: ...}, one value for each direction")
+                raise ValueError(ONE_EACH)
             return scalar(parse)(value)
         mistakes = Mistakes()
         for key in value:
@@ -101,7 +104,7 @@ def directional(parse: Callable[[str], Any], *, both: bool = False) -> Callable[
         }
         mistakes.raise_any()
         if not found or (both and len(found) < 2):
-            raise ValueError("expected {down: ..., up: ...}, " + ("both" if both else "one of them or both"))
+            raise ValueError(ONE_EACH if both else "is empty; expected {down: ..., up: ...}, one or both")
         return Directional(found.get("down"), found.get("up"))
 
     return validate

@@ -86,7 +86,8 @@ class Arrivals(Strict):
     @model_validator(mode="after")
     def _ends_once(self) -> Arrivals:
         if (self.until_s is None) == (self.count is None):
-            raise ValueError("arrivals end once; expected until or count beside poisson")
+            what = "no end" if self.count is None else "two ends"
+            raise ValueError(f"{what}; expected until or count beside poisson")
         return self
 
 
@@ -163,5 +164,5 @@ class Stop(Strict):
     @model_validator(mode="after")
     def _stops(self) -> Stop:
         if self.after_s is None and self.when is None:
-            raise ValueError("stop says nothing; expected after, when or both")
+            raise ValueError("says nothing; expected after, when or both")
         return self

@@ -222,5 +222,6 @@ def _joined(token: Token) -> Term:
 def _name(token: Token) -> Name:
     dimension = dimension_of(token.text)
     if dimension is None:
-        raise UnitError(f"{unknown('name', token.text, known_names())} (column {token.column})")
+        known = unknown("name", token.text, known_names()).partition(";")[2]
+        raise UnitError(f"unknown name '{token.text}' at column {token.column};{known}")
     return Name(token.text, dimension)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-MOST_LISTED = 24
+MOST_LISTED = 25
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

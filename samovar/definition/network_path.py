@@ -113,5 +113,5 @@ class NetworkPath(WithParameters):
     @model_validator(mode="after")
     def _delays_once(self) -> NetworkPath:
         if self.delay_s is not None and "rtt_s" in self.model_fields_set:
-            raise ValueError("path has an rtt and a delay; expected one of them")
+            raise ValueError("has an rtt and a delay; expected one of them")
         return self

@@ -6,6 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from samovar import units
 from samovar.definition.catalogue import ParameterInfo, RecipeCatalogue
+from samovar.definition.fields import parse_delay as parse_time
+from samovar.definition.fields import parse_packets, parse_rate, parse_share, parse_size
+from samovar.definition.formula import Formula, is_formula
+from samovar.definition.formula_values import Scope
 from samovar.definition.nearest import unknown
 
 _BY_TYPE: Mapping[str, Callable[[str], object]] = {
@@ -18,18 +22,34 @@ _BY_TYPE: Mapping[str, Callable[[str], object]] = {
     "number": units.parse_number,
     "switch": units.parse_switch,
 }
+_COMPUTED: Mapping[str, Callable[[str], object]] = {
+    "size": parse_size,
+    "rate": parse_rate,
+    "duration": parse_time,
+    "packets": parse_packets,
+    "share": parse_share,
+}
+_WRITTEN: Mapping[str, Callable[[object], str]] = {
+    "size": lambda value: f"{value}B",
+    "rate": lambda value: f"{value}bit",
+    "duration": lambda value: units.format_duration(float(str(value))),
+    "packets": lambda value: f"{value}packets",
+    "share": lambda value: units.format_share(float(str(value))),
+}
 # What samovar itself hands to recipes: not for an experiment to set.
 _GIVEN = frozenset(
     {"interface", "interval_s", "port", "to_address", "from_address", "start_s", "duration_s", "size_bytes"}
 )
-_GIVEN_TO_AQM = frozenset({"buffer_packets", "buffer_bytes", "rate_bps"})
+_GIVEN_TO: Mapping[str, frozenset[str]] = {
+    "aqm": frozenset({"buffer_packets", "buffer_bytes", "rate_bps", "frame_bytes"}),
+    "setting": frozenset({"interfaces", "peers", "mtu_bytes", "txd", "algorithm", "parameters"}),
+}
 
 
 def parse_parameter(info: ParameterInfo, text: str) -> object:
-    """Read a parameter's text as its type says (bytes, bit/s, seconds, fraction, 1 or 0); other types stay
-    text.
+    """Read a parameter's text as its type says (bytes, bit/s, seconds, fraction, 1 or 0).
 
-    Raises UnitError, also for a text that is none of the recipe's choices.
+    Other types stay text. Raises UnitError, also for a text that is none of the recipe's choices.
     """
     if info.choices and text not in info.choices:
         raise units.UnitError(f"'{text}' is none of its choices; expected one of {', '.join(info.choices)}")
@@ -37,9 +57,21 @@ def parse_parameter(info: ParameterInfo, text: str) -> object:
     return parse(text) if parse else text
 
 
+def read_parameter(info: ParameterInfo, text: str) -> object:
+    """Read a parameter's text, or the formula that stands for it; raises UnitError."""
+    parse = None if info.choices else _COMPUTED.get(info.type)
+    return parse(text) if parse and is_formula(text) else parse_parameter(info, text)
+
+
+def computed_parameter(info: ParameterInfo, text: str, scope: Scope) -> str:
+    """Return a parameter's text with a formula's value in its place; raises UnitError."""
+    value = read_parameter(info, text)
+    return _WRITTEN[info.type](scope.value(value)) if isinstance(value, Formula) else text
+
+
 def settable(catalogue: RecipeCatalogue, kind: str, name: str, os: str) -> dict[str, ParameterInfo]:
     """Return the parameters of a recipe that an experiment may set (none when there is no such recipe)."""
-    given = _GIVEN | (_GIVEN_TO_AQM if kind == "aqm" else frozenset())
+    given = _GIVEN | _GIVEN_TO.get(kind, frozenset())
     known = catalogue.parameters(kind, name, os) or {}
     return {parameter: info for parameter, info in known.items() if parameter not in given}
 
@@ -49,7 +81,7 @@ def refusal(parameter: str, text: str, known: Mapping[str, ParameterInfo], keys:
     if parameter not in known:
         return unknown("key or parameter", parameter, [*known, *keys])
     try:
-        parse_parameter(known[parameter], text)
+        read_parameter(known[parameter], text)
     except units.UnitError as error:
         return f"{parameter}: {error}"
     return None

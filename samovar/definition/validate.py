@@ -171,7 +171,8 @@ def _sentence(error: ErrorDetails, model: type[Strict], loc: Loc) -> str:
         keys = ", ".join(sorted(_keys_at(model, loc)))
         return f"expected a mapping{f' with the keys {keys}' if keys else ''}, not {given}"
     if kind == "tuple_type":
-        return f"expected a list such as [{error['input']}], not {given}"
+        like = f" such as [{error['input']}]" if isinstance(error["input"], str) else ""
+        return f"expected a list{like}, not {given}"
     if kind == "too_short":
         return "is empty; expected at least one"
     return f"{error['msg'].lower()}, not {given}"

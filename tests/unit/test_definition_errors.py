@@ -79,13 +79,24 @@ class Parameter:
     type: str
     unit: str | None = None
     description: str = ""
+    choices: tuple[str, ...] = ()
 
 
 class Recipes:
     """A small catalogue whose names do not change when the project gains recipes."""
 
     KNOWN: Mapping[tuple[str, str], Mapping[str, Mapping[str, Parameter]]] = {
-        ("setting", "linux"): {"cc": {}, "rwnd": {}, "mtu": {}, "txd": {}},
+        ("setting", "linux"): {
+            "cc": {},
+            "rwnd": {},
+            "mtu": {},
+            "txd": {},
+            "tcp": {
+                "sack": Parameter("switch"),
+                "ecn": Parameter("choice", choices=("off", "on", "accept")),
+                "delack": Parameter("duration"),
+            },
+        },
         ("setting", "freebsd"): {"cc": {}, "rwnd": {}, "mtu": {}},
         ("aqm", "linux"): {
             "pfifo": {"buffer_packets": Parameter("integer")},
@@ -93,7 +104,11 @@ class Recipes:
         },
         ("generator", "linux"): {
             "nuttcp": {"length": Parameter("size")},
-            "iperf3": {"streams": Parameter("integer")},
+            "iperf3": {
+                "streams": Parameter("integer"),
+                "cc": Parameter("name"),
+                "dscp": Parameter("integer"),
+            },
         },
         ("generator", "freebsd"): {"iperf3": {}},
         ("logger", "linux"): {"queue": {"interval_s": Parameter("duration")}, "tcp-info": {}},

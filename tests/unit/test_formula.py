@@ -107,10 +107,10 @@ def test_a_formula_has_the_value_of_its_text(
         (
             parse_size,
             "2 * BPD",
-            "'2 * BPD': unknown name 'BPD'; did you mean 'BDP'? known: BDP, BUFFER, MTU, RATE, RTT, duration, mtu, "
+            "'2 * BPD': unknown name 'BPD' at column 5; did you mean 'BDP'? known: BDP, BUFFER, MTU, RATE, RTT, duration, mtu, "
             "path.buffer, path.delay.down, path.duplicate, path.jitter, path.loss, path.loss_burst, path.rate, "
             "path.reorder, path.rtt, rwnd, traffic.<flow>.count, traffic.<flow>.duration, traffic.<flow>.every, "
-            "traffic.<flow>.rwnd, traffic.<flow>.size, traffic.<flow>.start, txd (column 5)",
+            "traffic.<flow>.rwnd, traffic.<flow>.size, traffic.<flow>.start, txd",
         ),
         (parse_size, "2 * ", "'2 * ': it ends too early; expected a number, a name or '('"),
         (parse_size, "2 * (BDP", "'2 * (BDP': it ends too early; expected ')'"),

@@ -1,0 +1,159 @@
+"""What makes a level impossible: its form, its values, unknown hosts, parameters no recipe takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from samovar.definition.context import Context
+from samovar.definition.experiment import Part
+from samovar.definition.factor_levels import Level
+from samovar.definition.factors import ONE_PER_DIRECTION, SETTINGS, UNDIRECTED, known_factors, parser_of
+from samovar.definition.nearest import unknown
+from samovar.definition.parameters import refusal
+from samovar.definition.setting_values import refused_setting
+from samovar.definition.traffic import end_names, hosts_of
+from samovar.definition.validate import Loc
+from samovar.definition.values import Directional, PerHost, Value
+from samovar.units import UnitError
+
+OWNERS = ("path", "traffic", "loggers")
+WAYS = ("down", "up")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One value of a level: what it sets, the level it is of, and where it stands."""
+
+    where: Loc
+    target: str
+    level: Level
+
+    @property
+    def key(self) -> Loc:
+        """The place whose key says what is set: the factor's, or that of one value of a linked level."""
+        return self.where if self.where[-1] == self.target else self.where[: self.where.index("levels")]
+
+    def below(self, *steps: str) -> Loc:
+        """Return a place within the value."""
+        return (*self.where, *steps)
+
+
+def check_value(context: Context, part: Part, place: Place) -> bool:
+    """Report what a target cannot be set to; say whether it can."""
+    before = len(context.checked.problems)
+    value = place.level.values[place.target]
+    _check_form(context, place, value)
+    if len(context.checked.problems) == before:
+        for steps, text in _texts(value):
+            _check_text(context, part, place, steps, text)
+    return len(context.checked.problems) == before
+
+
+def is_setting(target: str) -> bool:
+    """Say whether a target is a setting of hosts, by a built-in name or a recipe's parameter."""
+    return target in SETTINGS or ("." in target and target.partition(".")[0] not in OWNERS)
+
+
+def _texts(value: Value) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the texts of a value with the steps that lead to each."""
+    if isinstance(value, str):
+        yield (), value
+    elif isinstance(value, PerHost):
+        yield from (((host,), text) for host, text in value.hosts.items())
+    else:
+        pairs = (("down", value.down), ("up", value.up))
+        yield from (((way,), text) for way, text in pairs if text is not None)
+
+
+def _check_form(context: Context, place: Place, value: Value) -> None:
+    """Report directions of what has none, and hosts of what is no setting of hosts."""
+    if place.target.startswith("path."):
+        _check_directions(context, place, value)
+    elif is_setting(place.target) and isinstance(value, Directional):
+        message = f"{place.target}: hosts have no directions; expected one value, or one per host"
+        context.checked.report(place.where, message)
+    elif is_setting(place.target):
+        for one in value.hosts if isinstance(value, PerHost) else ():
+            _check_host(context, place.below(one), one)
+    elif not isinstance(value, str):
+        context.checked.report(place.where, f"{place.target}: expected one value, not a mapping")
+
+
+def _check_directions(context: Context, place: Place, value: Value) -> None:
+    key = place.target.removeprefix("path.")
+    if isinstance(value, PerHost):
+        for one in [one for one in value.hosts if one not in WAYS]:
+            context.checked.report(place.below(one), unknown("direction", one, WAYS), key=True)
+    elif key in ONE_PER_DIRECTION and (isinstance(value, str) or None in (value.down, value.up)):
+        message = f"{place.target}: expected {{down: ..., up: ...}}, one value for each direction"
+        context.checked.report(place.where, message)
+    elif key in UNDIRECTED and not isinstance(value, str):
+        message = f"{place.target}: expected one value; path.delay has one for each direction"
+        context.checked.report(place.where, message)
+
+
+def _check_host(context: Context, where: Loc, name: str) -> None:
+    testbed = context.testbed
+    if testbed is not None and not hosts_of(testbed, name):
+        context.checked.report(where, unknown("host or role", name, end_names(testbed)), key=True)
+
+
+def _check_text(context: Context, part: Part, place: Place, steps: tuple[str, ...], text: str) -> None:
+    parse = parser_of(place.target, part)
+    try:
+        if parse is not None:
+            parse(text)
+    except UnitError as error:
+        context.checked.report(place.below(*steps), f"{place.target}: {error}")
+        return
+    if is_setting(place.target):
+        _check_setting(context, part, place, steps, text)
+    elif place.target not in known_factors(part):
+        _check_parameter(context, part, place, steps, text)
+
+
+def _check_setting(context: Context, part: Part, place: Place, steps: tuple[str, ...], text: str) -> None:
+    for system in _systems(context, part, place.target, steps):
+        refused = refused_setting(context.catalogue, place.target, text, system)
+        if refused:
+            where = place.key if refused.of_key else place.below(*steps)
+            context.checked.report(where, refused.message, key=refused.of_key)
+            return
+
+
+def _systems(context: Context, part: Part, target: str, steps: tuple[str, ...]) -> list[str]:
+    """Return the systems of the hosts that a setting is for."""
+    testbed = context.testbed
+    if testbed is None:
+        return []
+    hosts = {host for name in steps for host in hosts_of(testbed, name)}
+    if not steps:
+        ends = [end for flow in part.traffic for end in _ends(flow.from_end, flow.to_end, target)]
+        hosts = {host for end in ends for host in hosts_of(testbed, end)}
+    if not steps and target == "mtu":
+        hosts = {name for name, host in testbed.hosts.items() if host.interfaces}
+    return sorted({testbed.hosts[host].system for host in hosts})
+
+
+def _ends(source: str, sink: str, target: str) -> tuple[str, ...]:
+    if target in ("cc", "txd") or target.startswith("cc."):
+        return (source,)
+    return (sink,) if target == "rwnd" else (source, sink)
+
+
+def _check_parameter(context: Context, part: Part, place: Place, steps: tuple[str, ...], text: str) -> None:
+    """Report parameters of recipes that no recipe takes or whose values it refuses."""
+    owner, _, parameter = place.target.rpartition(".")
+    for _, known in context.takers(part, owner, place.level):
+        if parameter not in known:
+            own = (
+                key.removeprefix(f"{owner}.") for key in known_factors(part) if key.startswith(f"{owner}.")
+            )
+            message = unknown(f"key or parameter of {owner}", parameter, [*known, *own])
+            context.checked.report(place.key, message, key=True)
+            return
+        refused = refusal(parameter, text, known, ())
+        if refused:
+            context.checked.report(place.below(*steps), refused)
+            return

@@ -1,0 +1,110 @@
+"""What makes a path impossible: no bottleneck, no rate or buffer, values that need others, classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from samovar.definition.context import Context, aqms_of, varied
+from samovar.definition.experiment import NetworkPath, Part, PathClass, own_keys
+from samovar.definition.nearest import unknown
+from samovar.definition.parameters import refusal
+from samovar.definition.traffic import end_names, hosts_of
+from samovar.definition.validate import Loc
+from samovar.definition.values import Directional
+
+
+def check_path(context: Context, name: str, part: Part) -> None:
+    """Report what cannot be set at the bottleneck of a testbed."""
+    where: Loc = ("parts", name, "path")
+    touched = [target for target in varied(part) if target.startswith("path.")]
+    if part.path is None and not touched:
+        return
+    testbed = context.testbed
+    if testbed is not None and testbed.bottleneck is None:
+        message = f"testbed '{testbed.name}' has no bottleneck to set; expected none of path here"
+        context.checked.report(where, message, key=True)
+    written = part.path or NetworkPath()
+    for key, given in (("rate", written.rate_bps), ("buffer", written.buffer)):
+        if not given and f"path.{key}" not in touched and context.checked.intact(*where[:2]):
+            message = f"path has no {key}; expected {key}: ... here, or a factor path.{key}"
+            context.checked.report(where, message, key=True)
+    for key, message in _lonely(written, varied(part)):
+        context.checked.report((*where, key), f"path has {message}")
+    _check_recipes(context, where, part)
+    for index, one in enumerate(written.classes):
+        _check_class(context, (*where, "classes", index), part, one)
+
+
+def _lonely(path: NetworkPath, varied: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Yield the keys that say nothing without another, with what is wrong."""
+    if not isinstance(path.rate_bps, Directional) and path.rate_bps and "path.rate" not in varied:
+        for key, value in (("buffer", path.buffer), ("aqm", path.aqm)):
+            if isinstance(value, Directional) and value.up is not None:
+                yield key, f"{key} for the way up, which has no rate; expected rate: {{down: ..., up: ...}}"
+    delayed = path.delay_s or path.rtt_s or {"path.rtt", "path.delay"} & varied
+    for key, share in (("jitter", path.jitter_s), ("reorder", path.reorder)):
+        if share and not delayed:
+            yield key, f"{key} but no delay, which it changes; expected rtt or delay beside it"
+    if path.loss_burst_packets and not path.loss and "path.loss" not in varied:
+        yield "loss_burst", "loss_burst but no loss; expected loss beside it"
+
+
+def _check_recipes(context: Context, where: Loc, part: Part) -> None:
+    system = context.router_system()
+    if system is None:
+        return
+    known = context.catalogue.names("aqm", system)
+    for name in aqms_of(part):
+        if name not in known:
+            message = unknown(f"aqm on {system}", name, known)
+            context.checked.report(_place_of(where, part, name), message)
+    for parameter, value in (part.path.parameters if part.path else {}).items():
+        for name, takes in context.takers(part, "path", None):
+            message_or_none = refusal(parameter, value, takes, own_keys(NetworkPath))
+            if message_or_none:
+                if parameter not in takes and len(aqms_of(part)) > 1:
+                    message_or_none = unknown(f"parameter of aqm {name}", parameter, takes)
+                context.checked.report((*where, parameter), message_or_none, key=parameter not in takes)
+                break
+
+
+def _place_of(where: Loc, part: Part, aqm: str) -> Loc:
+    """Return where a queue discipline stands: at the level that names it, or in the path."""
+    for factor in part.factors.values():
+        for index, level in enumerate(factor.levels):
+            value = level.values.get("path.aqm")
+            at = (
+                *where[:2],
+                "factors",
+                factor.name,
+                "levels",
+                index,
+                *(["path.aqm"] if factor.linked else []),
+            )
+            if isinstance(value, Directional) and aqm in (value.down, value.up):
+                return (*at, "down" if value.down == aqm else "up")
+            if value == aqm:
+                return at
+    written = part.path.aqm if part.path else None
+    way = ["down" if written.down == aqm else "up"] if isinstance(written, Directional) else []
+    return (*where, "aqm", *way)
+
+
+def _check_class(context: Context, where: Loc, part: Part, one: PathClass) -> None:
+    labels = [flow.label for flow in part.traffic]
+    if one.flow is not None and one.flow not in labels:
+        context.checked.report((*where, "flow"), unknown("flow", one.flow, labels))
+    match = (one.flow, one.from_end, one.to_end)
+    first = next(
+        index
+        for index, other in enumerate(part.path.classes if part.path else ())
+        if (other.flow, other.from_end, other.to_end) == match
+    )
+    if first != where[-1]:
+        context.checked.report(where, "a class for the same packets stands here again; expected it once")
+    for key, end in (("from", one.from_end), ("to", one.to_end)):
+        if context.testbed is None or end is None or "/" in end or ":" in end:
+            continue
+        if not hosts_of(context.testbed, end):
+            known = end_names(context.testbed)
+            context.checked.report((*where, key), unknown("host or role", end, known))
