@@ -10,7 +10,7 @@ from samovar.command.catalogue import Catalogue
 from samovar.command.recipe import Recipe
 from samovar.command.values import typed
 from samovar.errors import RecipeError
-from samovar.plan import ClassPlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
+from samovar.plan import DirectionPlan, HostPlan, MatchPlan, PathPlan
 
 BURST_S = 0.004
 ETHERNET_HEADER_BYTES = 14
@@ -71,7 +71,7 @@ def bottleneck_values(
 ) -> Mapping[str, object]:
     """Work out what the bottleneck recipe takes.
 
-    Raises RecipeError for what no queue discipline can do: a buffer in the wrong unit, disorder without delay.
+    Raises RecipeError for what cannot be done: a buffer in the other unit, reordering without delay.
     """
     frame_bytes = (mtu_bytes or DEFAULT_MTU_BYTES) + ETHERNET_HEADER_BYTES
     ways = (_way("down", path, frame_bytes, host, catalogue), _way("up", path, frame_bytes, host, catalogue))
@@ -121,7 +121,7 @@ def _match(name: str, match: MatchPlan) -> Match:
 
 @dataclass(frozen=True)
 class _Room:
-    """How much can be on its way at once: what the rate carries, and a window of packets that comes as one."""
+    """How much can be on its way at once: what the rate carries, and a whole window that comes as one."""
 
     rate_bps: int
     window_packets: int
@@ -168,8 +168,8 @@ def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float]
     """Turn a share of losses in bursts of a mean length into the chances that a burst begins and ends.
 
     That is the Gilbert model: every packet of the bad state is lost, so a burst lasts 1/r packets on average
-    and p/(p+r) of all packets are lost, with p to enter and r to leave it (S. Salsano, F. Ludovici, A. Ordine,
-    Definition of a general and intuitive loss model for packet networks, 2009; netem's gemodel).
+    and p/(p+r) of all packets are lost, with p to enter and r to leave it (netem's gemodel; S. Salsano,
+    F. Ludovici, A. Ordine, Definition of a general and intuitive loss model for packet networks, 2009).
     None without bursts. Raises RecipeError for a length that gives no such chances.
     """
     if not loss or burst_packets is None:
@@ -205,7 +205,7 @@ def _queue(
 def _buffer(
     plan: DirectionPlan, recipe: Recipe, host: HostPlan, catalogue: Catalogue
 ) -> Mapping[str, object]:
-    """Give the buffer in the unit in which it was asked for; refuse it where the discipline counts the other."""
+    """Give the buffer in the unit in which it was asked for; refuse it where the other is counted."""
     known = recipe.header.parameters
     buffers = {"buffer_packets": plan.buffer_packets, "buffer_bytes": plan.buffer_bytes}
     given = {key: value for key, value in buffers.items() if value is not None}

@@ -164,7 +164,7 @@ class Match(Protocol):
 
 
 def u32(match: Match) -> str:
-    """Say which packets are meant as tc's u32 classifier takes it (tc-u32(8)); for packets without IP options."""
+    """Say which packets are meant as tc's u32 classifier takes it (tc-u32(8)); they have no IP options."""
     six = ":" in f"{match.source}{match.destination}"
     # Within one prio the first that was added is asked first, but one prio serves one protocol.
     head = "prio 2 protocol ipv6 u32 " if six else "prio 1 protocol ip u32 "

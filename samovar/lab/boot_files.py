@@ -20,6 +20,7 @@ MODULES = (
     *("veth", "bridge", "ifb", "tun"),
     *("sch_htb", "sch_tbf", "sch_netem", "sch_fq_codel", "sch_codel"),
     *("sch_pie", "sch_cake", "sch_fq", "sch_sfq", "sch_red"),
+    *("sch_ingress", "cls_u32", "act_mirred"),
 )
 """Loaded at the start; any other comes when it is first asked for."""
 ROOT = "root:x:0:0:root:/root:/bin/sh\n"

@@ -29,6 +29,7 @@ MAP_ROOT = ("--user", "--map-root-user")
 QDISC_ARGUMENTS: Mapping[str, str] = {
     "tbf": "rate 1mbit burst 10kb limit 10kb",
     "red": "limit 100kb avpkt 1000",
+    "choke": "limit 100 bandwidth 1mbit",
     "netem": "delay 1ms",
 }
 """What tc insists on before it asks the kernel."""

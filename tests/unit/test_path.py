@@ -217,8 +217,16 @@ def test_what_no_queue_can_do_is_refused(change: dict[str, object], message: str
 
 @pytest.mark.parametrize(
     ("seconds", "shift", "printed"),
-    [(0.005, 10, "5ms"), (0.00025, 10, "249us"), (0.0155, 10, "15.5ms"), (0.001, 6, "1ms"), (1.5, 0, "1.5s")]
-    + [(0.000333, 6, "332us"), (0.012345, 0, "12.3ms"), (0.0, 0, "0us")],
+    [
+        (0.005, 10, "5ms"),
+        (0.00025, 10, "249us"),
+        (0.0155, 10, "15.5ms"),
+        (0.001, 6, "1ms"),
+        (0.000333, 6, "332us"),
+        (0.012345, 0, "12.3ms"),
+        (1.5, 0, "1.5s"),
+        (0.0, 0, "0us"),
+    ],
 )
 def test_a_time_is_written_as_tc_prints_it(seconds: float, shift: int, printed: str) -> None:
     assert tc_time(seconds, shift) == printed

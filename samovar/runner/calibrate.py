@@ -1,0 +1,208 @@
+"""What a calibration has shown of one way through the path, and whether that is what was asked for."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from math import exp, lgamma, log
+from statistics import median
+
+from samovar.command.bottleneck import ETHERNET_HEADER_BYTES, loss_states
+from samovar.command.calibration import IP_UDP_BYTES, Probe
+from samovar.plan import DirectionPlan, PathPlan
+from samovar.runner.judge import Check
+
+RATE_SHARE, RATE_PARTS = 0.02, 40
+DELAY_SHARE, DELAY_S = 0.05, 0.001
+CHANCE = 0.001
+"""How seldom a path that is as asked may be called another: losses are counted, and counts vary."""
+LEAF = "10:"
+"""The handle of the queue discipline that the bottleneck recipe sets."""
+PING = re.compile(r"icmp_seq=(\d+) .*time=([\d.]+) ms")
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One packet at the receiver: its number, when the kernel had it, the size of its frame."""
+
+    number: int
+    t_ns: int
+    frame_bytes: int
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was seen of one way."""
+
+    round_trips_s: tuple[float, ...]
+    burst: tuple[Arrival, ...]
+    paced: tuple[Arrival, ...]
+    sent_burst: int
+    sent_paced: int
+    held_packets: int | None
+    held_bytes: int | None
+
+    @property
+    def base_rtt_s(self) -> float | None:
+        """The median round trip of an idle path."""
+        return median(self.round_trips_s) if self.round_trips_s else None
+
+    def rate_bps(self, burst_bytes: int) -> float | None:
+        """The rate at the Ethernet layer at which a full queue drains, once the bucket is empty.
+
+        It is the median of the burst's parts, so that a host that stalls for a moment does not count. A part
+        is at least two buckets, and so long enough for what came late to be made up for.
+        """
+        frame_bytes = max((arrival.frame_bytes for arrival in self.burst), default=1)
+        buckets = 2 * burst_bytes // frame_bytes + 1
+        kept = self.burst[buckets:]
+        size = max(buckets, len(kept) // RATE_PARTS)
+        ends = kept[::size]
+        rates = [rate for early, late in pairwise(ends) if (rate := _rate_bps(early, late, size)) is not None]
+        return median(rates) if rates else None
+
+    @property
+    def lost(self) -> tuple[int, ...]:
+        """How many paced packets are missing, run by run."""
+        seen = {arrival.number for arrival in self.paced}
+        gone = ((number not in seen) for number in range(self.sent_paced))
+        return tuple(len(list(run)) for missing, run in groupby(gone) if missing)
+
+    @property
+    def duplicates(self) -> int:
+        """How many paced packets came once more."""
+        return len(self.paced) - len({arrival.number for arrival in self.paced})
+
+    @property
+    def overtaken(self) -> int:
+        """How often a paced packet came before one that was sent earlier."""
+        numbers = [arrival.number for arrival in self.paced]
+        return sum(later < earlier for earlier, later in pairwise(numbers))
+
+
+def _rate_bps(early: Arrival, late: Arrival, packets: int) -> float | None:
+    seconds = (late.t_ns - early.t_ns) / 1e9
+    return packets * late.frame_bytes * 8 / seconds if seconds > 0 else None
+
+
+def parse_calibration(sent: str, received: str, queue: str, interface: str) -> Calibration:
+    """Read what the sender's and the receiver's script printed, and the samples of the router's queue."""
+    sizes = dict(re.findall(r"^sent (burst|paced) (\d+)", sent, re.MULTILINE))
+    packets, in_bytes = _held(queue.splitlines(), interface)
+    return Calibration(
+        # The first may have waited for the answer of a neighbour.
+        round_trips_s=tuple(float(ms) / 1e3 for number, ms in PING.findall(sent) if number != "1"),
+        burst=tuple(_arrivals(received, "burst")),
+        paced=tuple(_arrivals(received, "paced")),
+        sent_burst=int(sizes.get("burst", 0)),
+        sent_paced=int(sizes.get("paced", 0)),
+        held_packets=packets,
+        held_bytes=in_bytes,
+    )
+
+
+def _arrivals(text: str, kind: str) -> Iterator[Arrival]:
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 4 and words[0] == kind:
+            yield Arrival(int(words[1]), int(words[2]), int(words[3]) + IP_UDP_BYTES + ETHERNET_HEADER_BYTES)
+
+
+def _held(lines: Iterable[str], interface: str) -> tuple[int | None, int | None]:
+    rows = [
+        (int(row["backlog_packets"]), int(row["backlog_bytes"]))
+        for row in csv.DictReader(lines)
+        if (row["interface"], row["handle"]) == (interface, LEAF)
+    ]
+    return (max(row[0] for row in rows), max(row[1] for row in rows)) if rows else (None, None)
+
+
+def check_calibration(
+    path: PathPlan, way: DirectionPlan, probe: Probe, seen: Calibration, *, burst_bytes: int, fills: bool
+) -> Iterator[Check]:
+    """Compare what was seen of a way with what was asked for.
+
+    `fills` says that an overload fills the queue discipline; one that drops early is asked only not to hold
+    more. Tolerances: round trip 1 ms and 5 %, rate 2 %, buffer one packet, losses as chance allows.
+    """
+    if probe.pings:
+        yield _rtt(path, seen)
+    if probe.burst_packets:
+        yield _rate(path, way, seen.rate_bps(burst_bytes))
+        yield _buffer(path, way, probe, seen, fills)
+    if seen.sent_paced:
+        yield _loss(path, way, seen)
+
+
+def _rtt(path: PathPlan, seen: Calibration) -> Check:
+    if seen.base_rtt_s is None:
+        return Check("base RTT", path.router, f"{path.rtt_s * 1e3:g} ms", "no answer", False)
+    room_s = DELAY_S + DELAY_SHARE * path.rtt_s + path.down.jitter_s + path.up.jitter_s
+    ok = abs(seen.base_rtt_s - path.rtt_s) <= room_s
+    return Check(
+        "base RTT", path.router, f"{path.rtt_s * 1e3:g} ms", f"{seen.base_rtt_s * 1e3:.2f} ms", ok, "suspect"
+    )
+
+
+def _rate(path: PathPlan, way: DirectionPlan, rate_bps: float | None) -> Check:
+    asked = way.rate_bps or 0
+    label = f"rate at {way.interface}"
+    if rate_bps is None:
+        return Check(label, path.router, f"{asked / 1e6:g} Mbit/s", "nothing came", False)
+    ok = abs(rate_bps - asked) <= RATE_SHARE * asked
+    return Check(label, path.router, f"{asked / 1e6:g} Mbit/s", f"{rate_bps / 1e6:.4g} Mbit/s", ok, "suspect")
+
+
+def _buffer(path: PathPlan, way: DirectionPlan, probe: Probe, seen: Calibration, fills: bool) -> Check:
+    in_packets = way.buffer_packets is not None
+    asked = (way.buffer_packets if in_packets else way.buffer_bytes) or 0
+    held = seen.held_packets if in_packets else seen.held_bytes
+    unit, one = ("packets", 1) if in_packets else ("B", probe.frame_bytes)
+    label = f"buffer held at {way.interface}"
+    if held is None:
+        return Check(label, path.router, f"{asked} {unit}", "no sample", False, "suspect")
+    ok = held <= asked + one and (held >= asked - one or not fills)
+    return Check(
+        label,
+        path.router,
+        f"{asked} {unit}" if fills else f"at most {asked} {unit}",
+        f"{held} {unit}",
+        ok,
+        "suspect",
+    )
+
+
+def _loss(path: PathPlan, way: DirectionPlan, seen: Calibration) -> Check:
+    lost = sum(seen.lost)
+    ok = plausible(lost, seen.sent_paced, way.loss, loss_states(way.loss, way.loss_burst_packets))
+    asked, observed = f"{way.loss:.4%}", f"{lost} of {seen.sent_paced}"
+    return Check(f"loss towards {way.interface}", path.router, asked, observed, ok, "suspect")
+
+
+def plausible(lost: int, sent: int, share: float, states: tuple[float, float] | None = None) -> bool:
+    """Tell whether so many losses lie within the 99.9 % interval of the binomial distribution.
+
+    Losses in bursts vary more; they count as so many fewer packets as the variance of a Gilbert chain is
+    larger, (1 + s) / (1 - s) with s = 1 - p - r.
+    """
+    if states is not None:
+        memory = 1 - sum(states)
+        factor = max(1.0, (1 + memory) / (1 - memory))
+        lost, sent = round(lost / factor), round(sent / factor)
+    if share in (0.0, 1.0):
+        return lost == sent * share
+    chances = [exp(_log_chance(k, sent, share)) for k in range(sent + 1)]
+    return min(sum(chances[: lost + 1]), sum(chances[lost:])) > CHANCE / 2
+
+
+def _log_chance(k: int, n: int, share: float) -> float:
+    ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+    return ways + k * log(share) + (n - k) * log(1 - share)
+
+
+def mean_burst(lost: Sequence[int]) -> float | None:
+    """Return the mean length of the runs of lost packets."""
+    return sum(lost) / len(lost) if lost else None
