@@ -54,6 +54,7 @@ QDISCS = (
 # fmt: on
 
 _QDISC_ARGUMENTS = {
+    "choke": "limit 100 bandwidth 1mbit",
     "red": "limit 100000 avpkt 1000 burst 30 bandwidth 1mbit",
     "tbf": "rate 1mbit burst 10kb limit 10kb",
 }
