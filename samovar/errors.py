@@ -86,14 +86,15 @@ def _window(text: str, at: int, width: int) -> tuple[int, int]:
         return 0, len(text)
     first = last = at
     room = width - 2  # an ellipsis on either side
-    while room > 0 and (first > 0 or last < len(text)):
-        if last < len(text):
-            room -= _width(text[last])
-            last += 1
-        if first > 0 and room > 0:
-            first -= 1
-            room -= _width(text[first])
-    return first, last
+    while True:
+        right = _width(text[last]) if last < len(text) else width
+        if right <= room:
+            last, room = last + 1, room - right
+        left = _width(text[first - 1]) if first else width
+        if left <= room:
+            first, room = first - 1, room - left
+        if min(left, right) > room:
+            return first, last
 
 
 class DefinitionError(SamovarError):

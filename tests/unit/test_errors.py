@@ -1,0 +1,60 @@
+"""Mistakes as they are shown: the line, a caret under the place, cut where the line is long."""
+
+import pytest
+
+from samovar.definition.yamltext import parse_yaml
+from samovar.errors import DefinitionError, Problem, cells
+
+
+def shown(text: str, column: int, width: int = 60) -> tuple[str, str]:
+    excerpt = Problem("f", 1, column, "wrong", text).excerpt(width)
+    assert excerpt is not None
+    return excerpt
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "line", "caret"),
+    [
+        ("rate: 40", 7, "rate: 40", "      ^"),
+        ("\trate: 40", 8, " rate: 40", "       ^"),
+        ("name: 電力線 x", 11, "name: 電力線 x", "             ^"),
+        ("name: é x", 9, "name: é x", "        ^"),
+        ("name: e\u0301 x", 10, "name: e\u0301 x", "        ^"),
+        ("a: \x1b[31mred", 4, "a: ·[31mred", "   ^"),
+        ("a: [", 9, "a: [", "    ^"),
+    ],
+    ids=["plain", "tab", "wide", "accent", "combining", "escape", "beyond the end"],
+)
+def test_the_caret_stands_under_the_place(text: str, column: int, line: str, caret: str) -> None:
+    assert shown(text, column) == (line, caret)
+
+
+@pytest.mark.parametrize("column", [1, 5, 100, 195, 200])
+def test_a_long_line_is_cut_around_the_caret(column: int) -> None:
+    text = "".join(chr(ord("a") + index % 26) for index in range(200))
+    line, caret = shown(text, column)
+    assert line[len(caret) - 1] == text[column - 1]
+    assert cells(line) <= 60
+    assert line.startswith("…") == (column > 40)
+    assert line.endswith("…") == (column < 160)
+
+
+def test_a_long_line_of_wide_characters_is_cut_to_the_same_width() -> None:
+    line, caret = shown("力" * 100 + "x" + "力" * 100, 101)
+    assert 56 <= cells(line) <= 60
+    assert cells(line[: line.index("x")]) == len(caret) - 1
+
+
+def test_every_mistake_is_followed_by_its_line_sorted_by_place() -> None:
+    _, problems = parse_yaml("a: 1\nb: {c: 1, c: 2}\na: 2\n", "f")
+    error = DefinitionError([*problems, Problem("a", 0, 0, "is not there")])
+    assert list(error.lines()) == [
+        ("message", "a: is not there"),
+        ("message", "f:2:11: key 'c' stands here again (first in line 2); expected it once"),
+        ("line", "     2 | b: {c: 1, c: 2}"),
+        ("caret", "       |           ^"),
+        ("message", "f:3:1: key 'a' stands here again (first in line 1); expected it once"),
+        ("line", "     3 | a: 2"),
+        ("caret", "       | ^"),
+    ]
+    assert str(error) == "\n".join(text for kind, text in error.lines() if kind == "message")

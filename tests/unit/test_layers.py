@@ -1,0 +1,318 @@
+"""Experiments over experiments, over fragments: what lies over what, and where every value was written."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from samovar.definition import Experiment, apply_profile, read_experiment
+from samovar.definition.extends import flattened
+from samovar.definition.flows import Flow
+from samovar.definition.sources import kept_sources
+from samovar.definition.yamltext import Map, plain, read_yaml
+from samovar.errors import DefinitionError, Problem
+
+BASE = """\
+experiment: base
+title: The base
+testbed: lab
+path: {rate: 40Mbit, rtt: 2ms, buffer: 546packets}
+duration: 10s
+replicates: 3
+traffic:
+  - {flow: bulk, generator: nuttcp, from: sender, to: receiver, size: 1GB}
+  - {flow: thin, generator: nuttcp, from: sender, to: receiver}
+loggers: [{logger: queue, at: router, interval: 5ms}]
+parts:
+  one:
+    factors: {cc: [newreno, cubic], rwnd: [50KB, 1MB]}
+  two:
+    factors: {mtu: [1500]}
+    replicates: 8
+    path: {buffer: 64KB}
+profiles:
+  quick: {replicates: 1}
+"""
+
+
+class Folder:
+    """An experiments folder that tests write to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "experiments"
+        (self.folder / "fragments").mkdir(parents=True)
+        self.write("base", BASE)
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / f"{name}.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def read(self, name: str, text: str) -> Experiment:
+        return read_experiment(self.write(name, text))
+
+    def mistakes(self, name: str, text: str) -> list[str]:
+        with pytest.raises(DefinitionError) as caught:
+            self.read(name, text)
+        return str(caught.value).replace(f"{self.folder}/", "").splitlines()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def flows(experiment: Experiment, part: str) -> Mapping[str, Flow]:
+    return {flow.label: flow for flow in experiment.parts[part].traffic}
+
+
+def test_an_experiment_has_what_it_extends(folder: Folder) -> None:
+    study = folder.read("study", "experiment: study\nextends: base\n")
+    assert (study.name, study.title, study.testbed) == ("study", "The base", "lab")
+    assert list(study.parts) == ["one", "two"]
+    assert study.parts["two"].replicates == 8
+
+
+def test_what_stands_at_the_top_of_a_later_file_changes_the_parts_of_an_earlier_one(folder: Folder) -> None:
+    study = folder.read("study", "experiment: study\nextends: base\nreplicates: 2\npath: {rtt: 9ms}\n")
+    assert {name: part.replicates for name, part in study.parts.items()} == {"one": 2, "two": 2}
+    path = study.parts["two"].path
+    assert path is not None
+    assert (path.rtt_s, path.buffer) == (0.009, folder_buffer(folder))
+
+
+def folder_buffer(folder: Folder) -> object:
+    path = read_experiment(folder.folder / "base.yaml").parts["two"].path
+    assert path is not None
+    return path.buffer
+
+
+def test_extending_goes_on_through_several_files(folder: Folder) -> None:
+    folder.write("middle", "experiment: middle\nextends: base\nduration: 20s\nreplicates: 5\n")
+    study = folder.read("study", "experiment: study\nextends: middle\nreplicates: 7\n")
+    assert study.parts["one"].duration_s == 20
+    assert study.parts["one"].replicates == 7
+
+
+def test_a_list_is_replaced_and_a_mapping_is_merged(folder: Folder) -> None:
+    study = folder.read("study", "experiment: study\nextends: base\nparts: {one: {factors: {cc: [cdg]}}}\n")
+    assert {name: factor.labels for name, factor in study.parts["one"].factors.items()} == {
+        "cc": ("cdg",),
+        "rwnd": ("50KB", "1MB"),
+    }
+
+
+def test_levels_of_two_layers_are_never_mixed(folder: Folder) -> None:
+    first = "experiment: first\nextends: base\nparts: {one: {factors: {rwnd: {from: 50KB, to: 90KB, points: 3}}}}\n"
+    folder.write("first", first)
+    second = "experiment: second\nextends: first\nparts: {one: {factors: {rwnd: {from: 10KB, to: 20KB, step: 5KB}}}}\n"
+    assert folder.read("second", second).parts["one"].factors["rwnd"].labels == ("10KB", "15KB", "20KB")
+
+
+def test_factors_at_the_top_take_the_parts_of_the_base_away_and_the_other_way_round(folder: Folder) -> None:
+    flat = folder.read("flat", "experiment: flat\nextends: base\nfactors: {cc: [cdg]}\n")
+    assert list(flat.parts) == ["main"]
+    again = folder.read("again", "experiment: again\nextends: flat\nparts: {three: {factors: {cc: [bbr]}}}\n")
+    assert list(again.parts) == ["three"]
+    assert list(again.parts["three"].factors) == ["cc"]
+
+
+def test_traffic_as_a_mapping_changes_flows_and_adds_those_that_name_a_generator(folder: Folder) -> None:
+    text = "experiment: study\nextends: base\ntraffic:\n  thin: {start: 2s}\n  new: {generator: iperf3, from: sender, to: receiver}\n"
+    found = flows(folder.read("study", text), "one")
+    assert list(found) == ["bulk", "thin", "new"]
+    assert (found["thin"].start_s, found["new"].generator) == (2, "iperf3")
+
+
+def test_traffic_may_be_a_mapping_from_the_beginning(folder: Folder) -> None:
+    text = BASE.replace("experiment: base", "experiment: study")
+    start = text.index("traffic:")
+    mapping = "traffic: {bulk: {generator: nuttcp, from: sender, to: receiver}}\n"
+    study = folder.read("study", text[:start] + mapping + text[text.index("loggers:") :])
+    assert list(flows(study, "two")) == ["bulk"]
+
+
+def test_an_end_of_a_later_layer_takes_the_place_of_another_end(folder: Folder) -> None:
+    study = folder.read("study", "experiment: study\nextends: base\ntraffic: {bulk: {duration: 5s}}\n")
+    bulk = flows(study, "one")["bulk"]
+    assert (bulk.size_bytes, bulk.duration_s) == (None, 5)
+
+
+def test_loggers_may_be_changed_by_name(folder: Folder) -> None:
+    study = folder.read("study", "experiment: study\nextends: base\nloggers: {queue: {interval: 1ms}}\n")
+    assert [logger.interval_s for logger in study.parts["one"].loggers] == [0.001]
+
+
+def test_fragments_lie_under_the_users_own_keys_later_ones_over_earlier_ones(folder: Folder) -> None:
+    text = """\
+experiment: study
+extends: base
+use: [slow, lossy]
+path: {rtt: 30ms}
+fragments:
+  slow: {path: {rate: 1Mbit, rtt: 10ms, loss: 5%}}
+  lossy: {path: {loss: 1%}}
+"""
+    path = folder.read("study", text).parts["one"].path
+    assert path is not None
+    written = plain(folder.read("study", text).complete)
+    assert isinstance(written, dict)
+    assert written["parts"]["one"]["path"] == {
+        "rate": "1Mbit",
+        "rtt": "30ms",
+        "buffer": "546packets",
+        "loss": "1%",
+    }
+
+
+def test_a_fragment_file_is_used_by_a_part_and_by_another_fragment(folder: Folder) -> None:
+    folder.write("fragments/slow", "use: far\npath: {rate: 1Mbit}\n")
+    folder.write("fragments/far", "path: {rtt: 200ms, rate: 9Mbit}\n")
+    study = folder.read("study", "experiment: study\nextends: base\nparts: {one: {use: slow}}\n")
+    one, two = (study.parts[name].path for name in ("one", "two"))
+    assert one is not None
+    assert two is not None
+    assert (one.rtt_s, two.rtt_s) == (0.2, 0.002)
+    assert plain(study.complete["parts"]["one"]["path"]["rate"]) == "1Mbit"  # type: ignore[index,call-overload]
+
+
+def test_fragments_of_the_base_are_known_to_those_that_extend_it(folder: Folder) -> None:
+    folder.write("base", BASE + "fragments: {short: {duration: 1s}}\n")
+    assert folder.read("study", "experiment: study\nextends: base\nuse: short\n").parts["one"].duration_s == 1
+
+
+def test_a_profile_lies_over_everything_and_may_use_fragments(folder: Folder) -> None:
+    text = "experiment: study\nextends: base\nduration: 7s\nfragments: {short: {duration: 1s}}\n"
+    study = folder.read("study", text + "profiles: {quick: {use: short}, plain: {replicates: 4}}\n")
+    assert apply_profile(study, "quick").parts["two"].duration_s == 1
+    assert apply_profile(study, "quick").parts["two"].replicates == 1
+    assert apply_profile(study, "plain").parts["two"].replicates == 4
+    assert study.parts["two"].duration_s == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("extends: bse\n", "study.yaml:2:10: unknown experiment 'bse'; did you mean 'base'? known: base"),
+        ("extends: [base]\n", "study.yaml:2:10: extends: expected the name of one experiment of this folder"),
+        (
+            "extends: study\n",
+            "study.yaml:2:10: study extends study; expected files that do not extend each other",
+        ),
+        (
+            "extends: base\nuse: slow\nfragments: {slw: {duration: 1s}}\n",
+            "study.yaml:3:6: unknown fragment 'slow'; did you mean 'slw'? known: slw",
+        ),
+        (
+            "extends: base\nuse: {slow: 1}\n",
+            "study.yaml:3:6: use: expected the names of fragments, such as [slow-link, lossy]",
+        ),
+        (
+            "extends: base\nuse: a\nfragments: {a: {use: b}, b: {use: a}}\n",
+            "study.yaml:4:35: fragment a uses b uses a; expected fragments that end",
+        ),
+        (
+            "extends: base\nfragments: [a]\n",
+            "study.yaml:3:12: fragments: expected a mapping of names to their contents",
+        ),
+        (
+            "extends: base\nfragments: {a: fast}\n",
+            "study.yaml:3:16: a: expected a mapping of what the fragment says, not 'fast'",
+        ),
+        (
+            "extends: base\ntraffic: {blk: {start: 1s}}\n",
+            "study.yaml:3:11: unknown flow 'blk'; did you mean 'bulk'? known: bulk, thin",
+        ),
+        (
+            "extends: base\ntraffic: {bulk: 1s}\n",
+            "study.yaml:3:17: bulk: expected a mapping of what changes in the flow",
+        ),
+        (
+            "extends: base\nloggers: {quue: {interval: 1s}}\n",
+            "study.yaml:3:11: unknown logger 'quue'; did you mean 'queue'? known: queue",
+        ),
+    ],
+)
+def test_reuse_that_cannot_be_meant_is_refused_at_its_place(folder: Folder, text: str, said: str) -> None:
+    assert said in folder.mistakes("study", f"experiment: study\n{text}")
+
+
+def test_a_circle_of_files_is_named_in_full(folder: Folder) -> None:
+    folder.write("middle", "experiment: middle\nextends: study\n")
+    assert folder.mistakes("study", "experiment: study\nextends: middle\n")[0] == (
+        "middle.yaml:2:10: study extends middle extends study; expected files that do not extend each other"
+    )
+
+
+def test_a_mistake_in_a_fragment_points_into_the_fragments_file(folder: Folder) -> None:
+    folder.write("fragments/slow", "# slow\npath:\n  rate: 40\n")
+    assert folder.mistakes("study", "experiment: study\nextends: base\nuse: slow\n") == [
+        "fragments/slow.yaml:3:9: rate: '40' has no unit; expected a rate such as 40Mbit"
+    ]
+
+
+def test_a_mistake_in_the_base_points_into_the_base(folder: Folder) -> None:
+    folder.write("base", BASE.replace("duration: 10s", "duration: 10"))
+    assert folder.mistakes("study", "experiment: study\nextends: base\n") == [
+        "base.yaml:5:11: duration: '10' has no unit; expected a time such as 5ms"
+    ]
+
+
+def test_an_unknown_key_of_a_fragment_is_reported_there(folder: Folder) -> None:
+    folder.write("fragments/slow", "pth: {rate: 1Mbit}\n")
+    (said,) = folder.mistakes("study", "experiment: study\nextends: base\nuse: slow\n")
+    assert said.startswith("fragments/slow.yaml:1:1: unknown key of a fragment 'pth'; did you mean 'path'?")
+
+
+def test_a_fragment_that_is_in_the_file_and_a_file_of_its_own_is_refused(folder: Folder) -> None:
+    folder.write("fragments/slow", "duration: 1s\n")
+    text = "experiment: study\nextends: base\nuse: slow\nfragments: {slow: {duration: 2s}}\n"
+    assert folder.mistakes("study", text) == [
+        "study.yaml:4:13: fragment 'slow' stands in study.yaml and as a file of fragments/; expected it once"
+    ]
+
+
+def test_what_is_hidden_is_remembered_with_its_place(folder: Folder) -> None:
+    study = folder.read("study", "experiment: study\nextends: base\npath: {buffer: 9packets}\n")
+    assert study.complete is not None
+    parts = study.complete["parts"]
+    assert isinstance(parts, Map)
+    path = parts["two"]["path"]  # type: ignore[index,call-overload]
+    assert isinstance(path, Map)
+    chain = [path["buffer"], *path.hidden["buffer"]]
+    assert [(str(one), one.mark.line) for one in chain] == [
+        ("9packets", 3),
+        ("64KB", 17),
+        ("9packets", 3),
+        ("546packets", 4),
+    ]
+
+
+def test_a_campaign_keeps_one_file_that_needs_no_other_beside_the_originals(
+    folder: Folder, tmp_path: Path
+) -> None:
+    folder.write("fragments/slow", "path: {rate: 1Mbit}\n")
+    path = folder.write(
+        "study", "experiment: study\nextends: base\nuse: slow\nprofiles: {long: {duration: 60s}}\n"
+    )
+    problems: list[Problem] = []
+    kept = kept_sources(flattened(read_yaml(path)[0], path, problems), folder.write("lab", "testbed: lab\n"))
+    assert sorted(kept) == [
+        "definition/base.yaml",
+        "definition/fragments/slow.yaml",
+        "definition/study.yaml",
+        "experiment.yaml",
+        "testbed.yaml",
+    ]
+    alone = tmp_path / "alone.yaml"
+    alone.write_bytes(kept["experiment.yaml"])
+    again, first = read_experiment(alone), read_experiment(path)
+    assert again.parts == first.parts
+    assert apply_profile(again, "long").parts == apply_profile(first, "long").parts
+    assert problems == []
+
+
+def test_an_experiment_that_reuses_nothing_is_kept_byte_for_byte(folder: Folder) -> None:
+    path = folder.folder / "base.yaml"
+    kept = kept_sources(flattened(read_yaml(path)[0], path, []), path)
+    assert kept == {"experiment.yaml": BASE.encode(), "testbed.yaml": BASE.encode()}

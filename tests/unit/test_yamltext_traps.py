@@ -1,0 +1,127 @@
+"""YAML's traps: what it would read as something else, or take hours over, is refused at its place or read as written."""
+
+from pathlib import Path
+
+import pytest
+
+from samovar.definition.yamltext import LARGEST_FILE_BYTES, MOST_NODES, Map, parse_yaml, plain, read_yaml
+from samovar.errors import DefinitionError
+
+LAUGHS = "\n".join(
+    ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+    + [f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True)]
+)
+TRAPS = {
+    "duplicate key": ("a: 1\nb: 2\na: 3\n", "f:3:1: key 'a' stands here again (first in line 1); expected it once"),
+    "duplicate key in a flow mapping": ("a: {b: 1, b: 2}", "f:1:11: key 'b' stands here again (first in line 1); expected it once"),
+    "tab as indentation": ("a:\n\tb: 1\n", "f:2:1: a tab where YAML allows only spaces; indent with spaces"),
+    "billion laughs": (LAUGHS, f"f:1:32: more than {MOST_NODES} values once aliases are followed; write them out or use fewer"),
+    "alias to itself": ("a: &a [*a]", "f:1:4: an alias holds itself; expected values that end"),
+    "alias without anchor": ("a: *b", "f:1:4: alias '*b' has no anchor; expected '&b' before it"),
+    "anchor twice": ("a: {b: &x 1, c: &x 2}", None),
+    "merge key": ("a: {<<: {b: 1}}", "f:1:5: a merge key '<<'; expected the keys themselves, or fragments and use: [NAME]"),
+    "two documents": ("a: 1\n---\nb: 2\n", "f:2:1: a second document starts here; expected one document per file"),
+    "empty file": ("", "f:1:1: the file is empty; expected a mapping (key: value)"),
+    "comments alone": ("# nothing\n", "f:1:1: the file is empty; expected a mapping (key: value)"),
+    "a list": ("- a\n", "f:1:1: the file holds a list; expected a mapping (key: value)"),
+    "a text": ("just words\n", "f:1:1: the file holds text; expected a mapping (key: value)"),
+    "deep nesting": ("a: " + "[" * 50 + "]" * 50, "f:1:43: nested deeper than 40 levels; expected a definition, not data"),
+    "deep nesting of a whole file": ("[" * 200_000, "f:1:41: nested deeper than 40 levels; expected a definition, not data"),
+    "control character": ("a: b\x07c\n", "f:1:5: a control character (U+0007); expected printable text"),
+    "list as a key": ("a: 1\n[b, c]: 2\n", "f:2:1: a key that is a list or mapping; expected a word"),
+    "tag": ("a: !!python/object:os.system {}\n", "f:1:4: tag 'tag:yaml.org,2002:python/object:os.system'; expected plain YAML without tags"),
+    "binary": ("a: !!binary aGk=\n", "f:1:4: tag 'tag:yaml.org,2002:binary'; expected plain YAML without tags"),
+    "set": ("a: !!set {b, c}\n", "f:1:4: tag 'tag:yaml.org,2002:set'; expected plain YAML without tags"),
+    "no blank after a colon": ("a: {rate:40Mbit}", "f:1:5: no blank after ':' in 'rate:40Mbit'; expected 'rate: 40Mbit'"),
+    "no colon at all": ("a: 1\nduration 10s\nb: 2\n", "f:2:1: no ': ' in this line; expected key: value"),
+    "two colons in a line": ("a: b: c\n", "f:1:5: a ':' where no key can stand; quote a text that holds ': '"),
+    "open list": ("a: [b, c\nd: 1\n", "f:2:2: no ',' or ']' before this; close what is open"),
+    "open mapping": ("a: {b: 1\nc: 2\n", "f:2:2: no ',' or '}' before this; close what is open"),
+    "open quote": ("a: 'b\nc: 2\n", "f:1:4: a quote opens here and never closes; expected another"),
+    "percent sign": ("a: %b\n", "f:1:4: a text cannot begin like this in YAML; quote it"),
+    "at sign": ("a: @b\n", "f:1:4: a text cannot begin like this in YAML; quote it"),
+    "ragged indentation": ("a:\n    b: 1\n  c: 2\n", "f:3:3: indented unlike its neighbours; expected the same blanks before each key"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("trap", [name for name, (_, said) in TRAPS.items() if said])
+def test_a_trap_is_refused_at_its_place_in_one_sentence(trap: str) -> None:
+    content, said = TRAPS[trap]
+    assert mistakes(content) == said
+
+
+def mistakes(content: str) -> str:
+    try:
+        _, problems = parse_yaml(content, "f")
+    except DefinitionError as error:
+        return str(error)
+    return "\n".join(map(str, problems))
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "no",
+        "on",
+        "y",
+        "~",
+        "null",
+        "010",
+        "0x10",
+        "10:20",
+        "1e6",
+        "1_000",
+        ".inf",
+        "2026-01-01",
+        "=",
+        "1.10",
+        "+1",
+    ],
+)
+def test_what_yaml_1_1_would_change_is_read_as_written(written: str) -> None:
+    tree, problems = parse_yaml(f"a: {written}\nb: [{written}]\nc: {{{written}: d}}\n", "f")
+    assert plain(tree) == {"a": written, "b": [written], "c": {written: "d"}}
+    assert problems == []
+
+
+def test_an_anchor_may_be_used_for_a_value_that_stays_small() -> None:
+    tree, problems = parse_yaml("a: &a {b: 1}\nc: [*a, *a]\n", "f")
+    assert plain(tree) == {"a": {"b": "1"}, "c": [{"b": "1"}, {"b": "1"}]}
+    assert problems == []
+
+
+def test_a_byte_order_mark_and_windows_line_ends_change_no_place(tmp_path: Path) -> None:
+    (tmp_path / "f.yaml").write_bytes(b"\xef\xbb\xbfa: 1\r\nb:\r\n  c: 2\r\n")
+    tree, problems = read_yaml(tmp_path / "f.yaml")
+    assert plain(tree) == {"a": "1", "b": {"c": "2"}}
+    assert isinstance(tree["b"], Map)
+    mark = tree["b"].key_marks["c"]
+    assert (mark.line, mark.column, mark.text, problems) == (3, 3, "  c: 2", [])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"a: 1\nb: caf\xe9\n", "f.yaml:2:7: a byte that is no UTF-8; expected UTF-8 text"),
+        ("é: ".encode() + b"\xff", "f.yaml:1:4: a byte that is no UTF-8; expected UTF-8 text"),
+        ("a: 1\n".encode("utf-16"), "f.yaml:1:1: the file is UTF-16; expected UTF-8 text"),
+        (
+            b"a: " + b"x" * LARGEST_FILE_BYTES,
+            "f.yaml: the file is larger than 256 KiB; expected a definition, not data",
+        ),
+        (b"a: \x00\n", "f.yaml:1:4: a control character (U+0000); expected printable text"),
+    ],
+    ids=["latin 1", "column in characters", "utf-16", "size", "nul"],
+)
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "f.yaml").write_bytes(content)
+    with pytest.raises(DefinitionError) as caught:
+        read_yaml(tmp_path / "f.yaml")
+    assert str(caught.value) == f"{tmp_path}/{said}"
+
+
+def test_a_folder_and_a_file_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    for path, said in ((tmp_path, "is a directory"), (tmp_path / "f.yaml", "no such file or directory")):
+        with pytest.raises(DefinitionError) as caught:
+            read_yaml(path)
+        assert str(caught.value) == f"{path}: {said}; expected a YAML file"
