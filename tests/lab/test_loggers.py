@@ -231,11 +231,14 @@ def test_the_tracepoint_tells_of_each_acknowledgement(left: Left) -> None:
         pytest.skip("this kernel has no tracepoints")
     rows = [row for row in left.rows("tcp-probe") if row["dport"] == "5001"]
     assert {row["src"] for row in rows} == {"172.16.10.2"}
-    largest = max(rows, key=lambda row: int(row["cwnd_packets"]))
-    acked = [int(row["snd_una"]) for row in rows if row["sport"] == largest["sport"]]
+    # By connection: a lab of somebody else's on this machine may have the same addresses.
+    acked: dict[str, list[int]] = {}
+    for row in rows:
+        acked.setdefault(row["cookie"], []).append(int(row["snd_una"]))
+    moved = [(una[-1] - una[1]) % 2**32 for una in acked.values() if len(una) > 100]
     # What is acknowledged once the program has closed the connection passes no tracepoint.
-    assert 0.75 * left.sent_bytes < (acked[-1] - acked[1]) % 2**32 <= left.sent_bytes
-    assert int(largest["cwnd_packets"]) > 10
+    assert any(0.75 * left.sent_bytes < bytes_ <= left.sent_bytes for bytes_ in moved), moved
+    assert max(int(row["cwnd_packets"]) for row in rows) > 10
     assert "0 lost by kernel" in left.told["src"]
     window_ns = [int(row["t_ns"]) for row in left.rows("nic")]
     assert window_ns[0] - 10**9 < int(rows[0]["t_ns"]) < int(rows[-1]["t_ns"]) < window_ns[-1] + 10**9
