@@ -12,7 +12,9 @@ from samovar.definition.fields import Strict, Word
 class WithParameters(Strict):
     """A model whose other keys are parameters of the recipe it names."""
 
-    parameters: Mapping[str, Word] = Field(default_factory=dict)
+    parameters: Mapping[str, Word] = Field(
+        default_factory=dict, description="Parameters of the recipe, as texts; its header types them."
+    )
 
     @model_validator(mode="before")
     @classmethod

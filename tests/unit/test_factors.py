@@ -1,0 +1,302 @@
+"""Factors as they are written: levels of every form, ranges, treatments taken away and added, flows counted."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from samovar.definition import load_testbed
+from samovar.definition.experiment import Experiment, Part
+from samovar.definition.factor_levels import Level
+from samovar.definition.factors import read_target
+from samovar.definition.fields import parse_size
+from samovar.definition.flows import Uniform
+from samovar.definition.formula import Formula
+from samovar.definition.layers import complete
+from samovar.definition.ranges import read_range
+from samovar.definition.traffic import hosts_of, members_of, number_of
+from samovar.definition.treatments import treatments_of
+from samovar.definition.values import Buffer, Directional, PerHost
+from samovar.definition.yamltext import parse_yaml
+from samovar.units import split_quantity
+
+DUMBBELL = load_testbed(Path(__file__).parents[2] / "hosts" / "dumbbell.yaml")
+FLOW = "{flow: bulk, generator: iperf3, from: sender, to: receiver, duration: 5s}"
+
+
+def part_of(text: str = "", flow: str = FLOW) -> Part:
+    """Return the one part of an experiment with some text of its own."""
+    tree, problems = parse_yaml(f"experiment: x\ntestbed: lab\ntraffic: [{flow}]\n{text}\n", "x.yaml")
+    assert not problems
+    return Experiment.model_validate(complete([tree], [])).parts["main"]
+
+
+def levels_of(spec: str, name: str = "cc") -> tuple[Level, ...]:
+    return part_of(f"factors:\n  {name}: {spec}").factors[name].levels
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "level"),
+    [
+        ("cc", "cubic", Level("cubic", {"cc": "cubic"})),
+        ("cc", "[cubic]", Level("cubic", {"cc": "cubic"})),
+        ("cc", "{levels: [cubic]}", Level("cubic", {"cc": "cubic"})),
+        ("path.buffer", "[1 BDP]", Level("1 BDP", {"path.buffer": "1 BDP"})),
+        (
+            "path.rate",
+            "[{down: 100Mbit, up: 40Mbit}]",
+            Level("100Mbit-40Mbit", {"path.rate": Directional("100Mbit", "40Mbit")}),
+        ),
+        ("path.loss", "[{up: 1%}]", Level("1%", {"path.loss": Directional(None, "1%")})),
+        (
+            "path.rate",
+            "[{down: 100Mbit, up: 40Mbit, label: cable}]",
+            Level("cable", {"path.rate": Directional("100Mbit", "40Mbit")}),
+        ),
+        (
+            "cc",
+            "[{sender: cubic, sender2: cdg}]",
+            Level("cubic-cdg", {"cc": PerHost({"sender": "cubic", "sender2": "cdg"})}),
+        ),
+        (
+            "home",
+            "[{path.rate: {down: 10Mbit, up: 1Mbit}, path.buffer: 1 BDP, rwnd: {receiver: 2 BDP}, label: dsl}]",
+            Level(
+                "dsl",
+                {
+                    "path.rate": Directional("10Mbit", "1Mbit"),
+                    "path.buffer": "1 BDP",
+                    "rwnd": PerHost({"receiver": "2 BDP"}),
+                },
+            ),
+        ),
+        (
+            "home",
+            "[{path.rate: 10Mbit, rwnd: 50KB}]",
+            Level("10Mbit-50KB", {"path.rate": "10Mbit", "rwnd": "50KB"}),
+        ),
+        ("ecn", "{levels: ['on'], recipe: tcp, parameter: ecn}", Level("on", {"tcp.ecn": "on"})),
+        (
+            "ecn",
+            "{levels: ['on'], recipe: tcp, parameter: ecn, at: [sender, receiver]}",
+            Level("on", {"tcp.ecn": PerHost({"sender": "on", "receiver": "on"})}),
+        ),
+        ("window", "{levels: [50KB], recipe: rwnd}", Level("50KB", {"rwnd": "50KB"})),
+        ("tcp.sack", "[no]", Level("no", {"tcp.sack": "no"})),
+        ("txd", "[010, 1e3]", Level("010", {"txd": "010"})),
+    ],
+)
+def test_a_level_has_the_values_and_the_label_that_are_written(name: str, spec: str, level: Level) -> None:
+    assert levels_of(spec, name)[0] == level
+
+
+def test_a_factor_remembers_the_recipe_it_names() -> None:
+    factor = part_of("factors: {ecn: {levels: ['off'], recipe: tcp, parameter: ecn, at: sender}}").factors[
+        "ecn"
+    ]
+    assert (factor.recipe, factor.parameter, factor.at, factor.target) == (
+        "tcp",
+        "ecn",
+        ("sender",),
+        "tcp.ecn",
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "texts"),
+    [
+        ("{from: 50KB, to: 200KB, step: 50KB}", "50KB 100KB 150KB 200KB"),
+        ("{from: 0.5MB, to: 1MB, step: 250KB}", "0.5MB 0.75MB 1MB"),
+        ("{from: 1ms, to: 1s, points: 4, scale: log}", "1ms 10ms 100ms 1000ms"),
+        ("{from: 1ms, to: 1s, points: 7, scale: log}", "1ms 3.16ms 10ms 31.6ms 100ms 316ms 1000ms"),
+        ("{from: 1Mbit, to: 1Gbit, points: 2}", "1Mbit 1000Mbit"),
+        ("{from: 0%, to: 0.3%, step: 0.1%}", "0% 0.1% 0.2% 0.3%"),
+        ("{from: 0ms, to: 20ms, points: 3}", "0ms 10ms 20ms"),
+        ("{from: 1s, to: 2s, points: 4}", "1s 1.33s 1.67s 2s"),
+        (
+            "{from: 10packets, to: 1000packets, points: 4, scale: log}",
+            "10packets 46packets 215packets 1000packets",
+        ),
+        ("{from: 1, to: 64, points: 7, scale: log}", "1 2 4 8 16 32 64"),
+        ("{from: 1.5, to: 2.5, points: 3}", "1.5 2 2.5"),
+        ("{from: 1KiB, to: 1MiB, points: 3, scale: log}", "1KiB 32KiB 1024KiB"),
+        (
+            "{from: 1000ms, to: 1004ms, points: 9}",
+            "1000ms 1000.5ms 1001ms 1001.5ms 1002ms 1002.5ms 1003ms 1003.5ms 1004ms",
+        ),
+    ],
+)
+def test_a_range_has_its_ends_and_readable_levels_between(written: str, texts: str) -> None:
+    tree, _ = parse_yaml(f"x: {written}\n", "x.yaml")
+    assert " ".join(read_range(tree["x"])) == texts  # type: ignore[arg-type]
+
+
+@given(st.integers(0, 10**6), st.integers(1, 10**4), st.integers(1, 60), st.integers(0, 4))
+def test_a_range_by_steps_is_exact_however_fine(start: int, step: int, count: int, places: int) -> None:
+    scale = Decimal(1).scaleb(-places)
+    texts = [f"{number * scale:f}KB" for number in (start, start + count * step, step)]
+    found = read_range(dict(zip(("from", "to", "step"), texts, strict=True)))
+    numbers = [(split_quantity(text) or (Decimal(-1), "", None))[0] for text in found]
+    assert numbers == [(start + index * step) * scale for index in range(count + 1)]
+
+
+@given(st.integers(1, 10**6), st.integers(2, 10**6), st.integers(2, 40), st.sampled_from(["linear", "log"]))
+def test_points_of_a_range_rise_from_end_to_end(first: int, ratio: int, points: int, scale: str) -> None:
+    written = {"from": f"{first}ms", "to": f"{first * ratio}ms", "points": str(points), "scale": scale}
+    found = read_range(written)
+    numbers = [(split_quantity(text) or (Decimal(-1), "", None))[0] for text in found]
+    assert (len(found), found[0], found[-1]) == (points, f"{first}ms", f"{first * ratio}ms")
+    assert sorted(set(numbers)) == numbers
+    assert all(len(text) < 24 for text in found)
+
+
+def test_what_is_excluded_is_left_out_and_what_is_included_comes_last() -> None:
+    part = part_of(
+        "factors: {cc: [cubic, cdg], mtu: [600, 1200, 1500]}\n"
+        "exclude: [{cc: cdg, mtu: [600, 1200]}, {mtu: 1200}]\n"
+        "include: [{mtu: 1500, cc: bbr}, {cc: cdg, mtu: 600}]"
+    )
+    treatments = [" ".join(level.label for level in one.values()) for one in treatments_of(part)]
+    assert treatments == ["cubic 600", "cubic 1500", "cdg 1500", "bbr 1500", "cdg 600"]
+
+
+def test_an_included_label_means_the_level_of_that_label() -> None:
+    part = part_of(
+        "factors: {home: [{path.rate: 1Mbit, label: slow}, {path.rate: 9Mbit, label: fast}], cc: [cdg]}\n"
+        "include: [{home: fast, cc: bbr}, {home: {path.rate: 99Mbit, label: new}, cc: bbr}]"
+    )
+    added = [one["home"].values["path.rate"] for one in treatments_of(part)][2:]
+    assert added == ["9Mbit", "99Mbit"]
+
+
+def test_values_of_levels_are_typed_by_what_they_set() -> None:
+    part = part_of()
+    assert read_target("path.rate", Directional("1Mbit", "2Mbit"), part) == Directional(1_000_000, 2_000_000)
+    assert read_target("rwnd", PerHost({"dst": "50KB"}), part) == PerHost({"dst": 50_000})
+    assert read_target("path.buffer", "10packets", part) == Buffer(10, None)
+    assert read_target("traffic.bulk.count", "4", part) == 4
+    assert read_target("traffic.bulk.dscp", "AF41", part) == 34
+    assert read_target("path.loss_burst", "3packets", part) == 3
+    assert isinstance(read_target("duration", "20 RTT", part), Formula)
+    assert (
+        read_target("loggers.queue.interval", "1ms", part_of("loggers: [{logger: queue, at: router}]"))
+        == 0.001
+    )
+
+
+def test_a_path_has_values_for_both_ways() -> None:
+    path = part_of(
+        "path:\n  rate: {down: 40Mbit, up: 8Mbit}\n  delay: {down: 20ms, up: 5ms}\n  loss: {up: 1%}\n"
+        "  jitter: 1ms\n  loss_burst: 3packets\n  reorder: 0.1%\n  duplicate: {down: 1%, up: 2%}\n"
+        "  aqm: {down: codel, up: pfifo}\n  buffer: 2 * BDP + 10packets\n"
+        "  classes: [{flow: bulk, rtt: 5ms}, {from: 172.16.10.0/24, to: receiver, delay: {down: 1ms, up: 2ms}, loss: 1%}]"
+    ).path
+    assert path is not None
+    assert (path.rate_bps, path.delay_s) == (Directional(40_000_000, 8_000_000), Directional(0.02, 0.005))
+    assert (path.loss, path.jitter_s, path.loss_burst_packets) == (Directional(None, 0.01), 0.001, 3)
+    assert (path.reorder, path.duplicate) == (0.001, Directional(0.01, 0.02))
+    assert path.aqm == Directional("codel", "pfifo")
+    assert str(path.buffer) == "2 * BDP + 10packets"
+    assert [(one.flow, one.from_end, one.to_end) for one in path.classes] == [
+        ("bulk", None, None),
+        (None, "172.16.10.0/24", "receiver"),
+    ]
+
+
+def test_a_flow_says_how_many_when_and_how() -> None:
+    (flow,) = part_of(
+        flow="{flow: web, generator: iperf3, from: senders, to: receiver, size: 1 BDP, start: {uniform: [0s, 5s]}, "
+        "cc: cubic, rwnd: 200KB, dscp: EF, count: 4, every: 10s, length: 8KB}"
+    ).traffic
+    assert (flow.start_s, flow.count, flow.every_s) == (Uniform(0.0, 5.0), 4, 10.0)
+    assert (flow.cc, flow.rwnd_bytes, flow.dscp) == ("cubic", 200_000, 46)
+    assert flow.size_bytes == parse_size("1 BDP")
+    assert flow.parameters == {"length": "8KB"}
+
+
+def test_arrivals_and_stops_are_read_with_their_units() -> None:
+    flow = "{flow: web, generator: iperf3, from: sender, to: receiver, size: 1MB, arrivals: {poisson: 30/min, until: 60s}}"
+    part = part_of("stop: {after: 100 RTT, when: web}", flow)
+    arrivals, stop = part.traffic[0].arrivals, part.stop
+    assert arrivals is not None and (arrivals.poisson_per_s, arrivals.until_s, arrivals.count) == (
+        0.5,
+        60.0,
+        None,
+    )
+    assert stop is not None and (str(stop.after_s), stop.when) == ("100 RTT", "web")
+
+
+def test_settings_are_for_all_hosts_or_for_each() -> None:
+    assert part_of("settings: {cc: cubic, mtu: {sender: 1500, router: 9000}, tcp.sack: off}").settings == {
+        "cc": "cubic",
+        "mtu": PerHost({"sender": "1500", "router": "9000"}),
+        "tcp.sack": "off",
+    }
+
+
+@pytest.mark.parametrize(
+    ("flow", "expected"),
+    [
+        ("from: sender, to: receiver", ["bulk src1 dst1 None"]),
+        ("from: sender, to: receiver, count: 1, port: 80", ["bulk-1 src1 dst1 80"]),
+        (
+            "from: src2, to: receiver, count: 2, port: 80",
+            ["bulk-1 src2 dst1 80", "bulk-2 src2 dst1 81"],
+        ),
+        (
+            "from: senders, to: receiver",
+            [
+                "bulk-1 src1 dst1 None",
+                "bulk-2 src2 dst1 None",
+                "bulk-3 src3 dst1 None",
+                "bulk-4 src4 dst1 None",
+            ],
+        ),
+        (
+            "from: senders, to: receivers, count: 5",
+            [
+                "bulk-1 src1 dst1 None",
+                "bulk-2 src2 dst2 None",
+                "bulk-3 src3 dst3 None",
+                "bulk-4 src4 dst4 None",
+                "bulk-5 src1 dst1 None",
+            ],
+        ),
+        ("from: sender, to: receivers, count: 2", ["bulk-1 src1 dst1 None", "bulk-2 src1 dst2 None"]),
+    ],
+)
+def test_a_line_of_traffic_means_its_flows(flow: str, expected: list[str]) -> None:
+    (line,) = part_of(flow=f"{{flow: bulk, generator: iperf3, duration: 1s, {flow}}}").traffic
+    found = [f"{one.label} {one.from_host} {one.to_host} {one.port}" for one in members_of(line, DUMBBELL)]
+    assert found == expected
+
+
+def test_arrivals_mean_as_many_flows_as_are_drawn() -> None:
+    (line,) = part_of(
+        flow="{flow: web, generator: iperf3, from: sender, to: receiver, size: 1KB, arrivals: {poisson: 1/s, until: 9s}}"
+    ).traffic
+    assert number_of(line, DUMBBELL) == 1
+    assert [one.label for one in members_of(line, DUMBBELL, 3)] == ["web-1", "web-2", "web-3"]
+
+
+def test_a_plural_role_means_all_its_hosts_and_a_singular_one_the_first() -> None:
+    assert hosts_of(DUMBBELL, "senders") == ("src1", "src2", "src3", "src4")
+    assert (hosts_of(DUMBBELL, "sender"), hosts_of(DUMBBELL, "dst2")) == (("src1",), ("dst2",))
+    assert (hosts_of(DUMBBELL, "observers"), hosts_of(DUMBBELL, "hosts")) == ((), ())
+
+
+def test_every_field_of_an_experiment_says_what_it_is() -> None:
+    from samovar.definition.experiment import Capture, Expect, Logger, Order
+    from samovar.definition.flows import Arrivals, Flow, Stop
+    from samovar.definition.network_path import NetworkPath, PathClass
+
+    models = (Arrivals, Capture, Expect, Experiment, Flow, Logger, NetworkPath, Order, Part, PathClass, Stop)
+    silent = [
+        f"{model.__name__}.{name}"
+        for model in models
+        for name, field in model.model_fields.items()
+        if not field.description
+    ]
+    assert silent == []
