@@ -15,7 +15,7 @@ from samovar.definition.marks import Places
 from samovar.definition.yamlsyntax import compose
 from samovar.errors import DefinitionError, Problem
 
-LARGEST_FILE_BYTES = 2**18
+LARGEST_FILE_BYTES = 2**17
 MOST_NODES = 50_000  # after aliases are followed: a file of ten lines can otherwise mean billions
 PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
 

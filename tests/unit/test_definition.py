@@ -86,7 +86,7 @@ def test_an_alias_means_what_its_anchor_holds() -> None:
         (b"a: \xff\n", "{file}:1:4: a byte that is no UTF-8; expected UTF-8 text"),
         (
             b"#" * (LARGEST_FILE_BYTES + 1),
-            "{file}: the file is larger than 256 KiB; expected a definition, not data",
+            "{file}: the file is larger than 128 KiB; expected a definition, not data",
         ),
         (None, "{file}: no such file or directory; expected a YAML file"),
     ],

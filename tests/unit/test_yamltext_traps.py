@@ -107,7 +107,7 @@ def test_a_byte_order_mark_and_windows_line_ends_change_no_place(tmp_path: Path)
         ("a: 1\n".encode("utf-16"), "f.yaml:1:1: the file is UTF-16; expected UTF-8 text"),
         (
             b"a: " + b"x" * LARGEST_FILE_BYTES,
-            "f.yaml: the file is larger than 256 KiB; expected a definition, not data",
+            "f.yaml: the file is larger than 128 KiB; expected a definition, not data",
         ),
         (b"a: \x00\n", "f.yaml:1:4: a control character (U+0000); expected printable text"),
     ],

@@ -1,0 +1,210 @@
+"""What a host is set to: site, system, testbed, host, experiment and level, each over the one before."""
+
+from pathlib import Path
+
+import pytest
+
+from samovar.command import Catalogue
+from samovar.definition import (
+    Asked,
+    Config,
+    Study,
+    Testbed,
+    apply_profile,
+    layers_for,
+    level_of,
+    load_config,
+    load_study,
+    load_testbed,
+    resolve_setting,
+)
+from samovar.definition.values import PerHost
+from samovar.errors import DefinitionError
+
+ROOT = Path(__file__).parents[2]
+CATALOGUE = Catalogue(ROOT / "templates")
+
+CONFIG = """\
+settings: {cc: reno, mtu: 1400, tcp.sack: on}
+os:
+  linux: {settings: {cc: cubic, tcp.sack: off}}
+"""
+TESTBED = """\
+testbed: bench
+settings: {cc: htcp, rwnd: 1MB}
+hosts:
+  a: {os: linux, role: sender, address: 10.0.0.1, interfaces: {eth1: {address: 172.16.1.1/24, link: one}}}
+  b:
+    os: linux
+    role: sender
+    address: 10.0.0.2
+    settings: {cc: vegas}
+    interfaces: {eth1: {address: 172.16.1.2/24, link: one}}
+  c: {os: linux, role: receiver, address: 10.0.0.3, interfaces: {eth1: {address: 172.16.1.3/24, link: one}}}
+"""
+EXPERIMENT = """\
+experiment: study
+testbed: bench
+duration: 10s
+replicates: 3
+settings: {rwnd: {receiver: 2MB}}
+traffic:
+  - {flow: bulk, generator: nuttcp, from: sender, to: receiver}
+parts:
+  plain: {factors: {mtu: [1500]}}
+  other:
+    factors: {mtu: [1500]}
+    settings: {cc: {sender2: bbr}}
+profiles:
+  quick: {settings: {rwnd: 3MB}}
+"""
+
+
+class Bench:
+    """A site with one testbed and one experiment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("hosts", "experiments"):
+            (folder / name).mkdir()
+        self.write("config.yaml", CONFIG)
+        self.write("hosts/bench.yaml", TESTBED)
+        self.write("experiments/study.yaml", EXPERIMENT)
+
+    def write(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+    @property
+    def config(self) -> Config:
+        return load_config(self.folder / "config.yaml")
+
+    @property
+    def testbed(self) -> Testbed:
+        return load_testbed(self.folder / "hosts" / "bench.yaml")
+
+    def load(self) -> Study:
+        return load_study(
+            self.folder / "experiments" / "study.yaml", CATALOGUE, None, Asked(config=self.config)
+        )
+
+    def chain(self, key: str, host: str, part: str = "plain", profile: str | None = None) -> list[str]:
+        """Return `value layer place` of all that is said, the strongest first."""
+        study = self.load()
+        experiment = apply_profile(study.experiment, profile)
+        found = resolve_setting(key, host, layers_for(experiment, part, study.testbed, self.config))
+        if found is None:
+            return []
+        every = [(found.value, found.origin), *((one.value, one.origin) for one in found.hides)]
+        return [
+            f"{value} {origin.layer} {origin.place}".replace(f"{self.folder}/", "") for value, origin in every
+        ]
+
+    def mistakes(self) -> list[str]:
+        with pytest.raises(DefinitionError) as caught:
+            self.load()
+        return str(caught.value).replace(f"{self.folder}/", "").splitlines()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_each_layer_hides_the_ones_below_it(bench: Bench) -> None:
+    assert bench.chain("cc", "b") == [
+        "vegas host hosts/bench.yaml:9:20",
+        "htcp testbed hosts/bench.yaml:2:16",
+        "cubic os config.yaml:3:26",
+        "reno site config.yaml:1:16",
+    ]
+
+
+def test_a_host_that_an_experiment_does_not_name_keeps_the_layer_below(bench: Bench) -> None:
+    assert bench.chain("rwnd", "c") == [
+        "2MB experiment experiments/study.yaml:5:29",
+        "1MB testbed hosts/bench.yaml:2:28",
+    ]
+    assert bench.chain("rwnd", "a") == ["1MB testbed hosts/bench.yaml:2:28"]
+
+
+def test_a_part_and_a_profile_lie_over_the_top_of_the_experiment(bench: Bench) -> None:
+    assert bench.chain("cc", "b", "other")[0] == "bbr experiment experiments/study.yaml:12:30"
+    assert bench.chain("cc", "a", "other")[0] == "htcp testbed hosts/bench.yaml:2:16"
+    assert bench.chain("rwnd", "c", profile="quick")[:2] == [
+        "3MB experiment experiments/study.yaml:14:28",
+        "2MB experiment experiments/study.yaml:5:29",
+    ]
+
+
+def test_a_level_is_the_last_word_at_the_hosts_that_it_names(bench: Bench) -> None:
+    testbed, layers = bench.testbed, layers_for(bench.load().experiment, "plain", bench.testbed, bench.config)
+    level = PerHost({"sender": "cdg"})
+    first = resolve_setting("cc", "a", layers, level_of("cc", level, "a", testbed))
+    second = resolve_setting("cc", "b", layers, level_of("cc", level, "b", testbed))
+    assert first is not None
+    assert second is not None
+    assert (first.value, first.origin.layer, first.origin.place) == ("cdg", "level", "factor cc")
+    assert [one.value for one in first.hides] == ["htcp", "cubic", "reno"]
+    assert second.value == "vegas"
+
+
+def test_a_hosts_own_name_says_more_than_its_role(bench: Bench) -> None:
+    value = PerHost({"senders": "reno", "sender2": "cdg", "b": "bbr"})
+    told = {host: level_of("cc", value, host, bench.testbed) for host in ("a", "b", "c")}
+    assert {host: given.value if given else None for host, given in told.items()} == {
+        "a": "reno",
+        "b": "bbr",
+        "c": None,
+    }
+
+
+def test_defaults_of_recipes_are_the_ground_below_the_site(bench: Bench) -> None:
+    study = bench.load()
+    layers = layers_for(study.experiment, "plain", study.testbed, None, CATALOGUE)
+    found = resolve_setting("tcp.timestamps", "a", layers)
+    assert found is not None
+    assert (found.origin.layer, found.origin.place) == ("recipe", "setting/tcp on linux")
+
+
+def test_nothing_is_said_of_a_setting_that_no_layer_has(bench: Bench) -> None:
+    assert bench.chain("txd", "a") == []
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("config.yaml", "tcp.sack: on", "tcp.sak: on", "config.yaml:1:33: unknown setting on linux 'tcp.sak'; did you mean 'tcp.sack'?"),
+        ("config.yaml", "tcp.sack: on", "tcp.sack: maybe", "config.yaml:1:43: tcp.sack: 'maybe' is no switch; expected on or off"),
+        ("config.yaml", "mtu: 1400", "mtu: 14", "config.yaml:1:27: mtu: MTU in bytes 14 is out of range; expected one from 68 to 65535"),
+        ("config.yaml", "linux:", "linus:", "config.yaml:3:3: linus: unknown os 'linus'; did you mean 'linux'?"),
+        ("hosts/bench.yaml", "cc: vegas", "cca: vegas", "hosts/bench.yaml:9:16: unknown setting on linux 'cca'; did you mean 'cc'?"),
+        ("hosts/bench.yaml", "rwnd: 1MB", "rwnd: {recever: 1MB}", "hosts/bench.yaml:2:29: unknown host or role 'recever'; did you mean 'receiver'?"),
+        ("hosts/bench.yaml", "rwnd: 1MB", "rwnd: 1", "hosts/bench.yaml:2:28: rwnd: '1' has no unit; expected a size such as 50KB"),
+        ("experiments/study.yaml", "{sender2: bbr}", "{sender3: bbr}", "experiments/study.yaml:12:21: unknown host or role 'sender3'"),
+        ("experiments/study.yaml", "rwnd: {", "cca: {", "experiments/study.yaml:5:12: unknown setting on linux 'cca'; did you mean 'cc'?"),
+        ("experiments/study.yaml", "{rwnd: 3MB}", "{rwnd: 3}", "experiments/study.yaml:14:28: rwnd: '3' has no unit"),
+    ],
+)  # fmt: skip
+def test_a_setting_that_cannot_be_is_refused_at_its_place(
+    bench: Bench, file: str, old: str, new: str, said: str
+) -> None:
+    text = {"config.yaml": CONFIG, "hosts/bench.yaml": TESTBED}.get(file, EXPERIMENT)
+    assert old in text
+    bench.write(file, text.replace(old, new, 1))
+    try:
+        found = bench.mistakes()
+    except DefinitionError as error:  # the configuration is read before anything else
+        found = str(error).replace(f"{bench.folder}/", "").splitlines()
+    assert any(one.startswith(said) for one in found), found
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("release", ["eleven", "11.x", "", "11."])
+def test_a_release_is_a_number(bench: Bench, release: str) -> None:
+    text = TESTBED.replace(
+        "    os: linux\n    role: sender\n", f"    os: linux\n    release: '{release}'\n    role: sender\n"
+    )
+    bench.write("hosts/bench.yaml", text)
+    assert bench.mistakes() == [
+        f"hosts/bench.yaml:7:14: release: '{release}' is no release; expected a number such as 11 or 13.2"
+    ]
