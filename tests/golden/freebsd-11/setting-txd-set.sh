@@ -1,0 +1,6 @@
+loader() { # NAME [VALUE]: have this and no other line for it in /boot/loader.conf, or none; whole or not at all
+  { [ ! -e /boot/loader.conf ] || grep -v "^[[:space:]]*$1[[:space:]]*=" /boot/loader.conf; [ $# -lt 2 ] || echo "$1=\"$2\""; } >/boot/loader.conf.samovar
+  mv /boot/loader.conf.samovar /boot/loader.conf
+}
+loader "hw.$(driver em1).txd" 256 || fail "/boot/loader.conf could not be written"
+loader "hw.$(driver em2).txd" 256 || fail "/boot/loader.conf could not be written"

@@ -1,0 +1,1 @@
+queue 819200bytes

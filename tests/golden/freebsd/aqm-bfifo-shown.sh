@@ -1,0 +1,1 @@
+800 KB droptail

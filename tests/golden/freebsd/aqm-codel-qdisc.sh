@@ -1,0 +1,1 @@
+queue 200 codel target 5000us interval 100000us noecn

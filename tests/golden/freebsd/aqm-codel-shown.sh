@@ -1,0 +1,2 @@
+200 sl.
+AQM CoDel target 5ms interval 100ms NoECN

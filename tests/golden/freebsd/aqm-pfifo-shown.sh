@@ -1,0 +1,1 @@
+200 sl. droptail

@@ -1,0 +1,1 @@
+sysctl -n net.inet.tcp.cc.available

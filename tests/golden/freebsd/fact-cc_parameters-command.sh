@@ -1,0 +1,1 @@
+sysctl -N net.inet.tcp.cc

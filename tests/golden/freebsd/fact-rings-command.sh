@@ -1,0 +1,2 @@
+cat /var/run/dmesg.boot
+dmesg

@@ -1,0 +1,37 @@
+[ 0 -le 65535 ] && [ 1 -ge 1 ] || fail "siftr: a port of 0 to 65535, and 1 or more packets a line"
+launch src-siftr 21 src-siftr.csv sh -c 'folder=$1 ready=$2 log=$1/$3 ppl=$4 port=$5 hashes=$6
+say() { echo "$*" >&2; exit 1; }
+now() { sysctl -n "net.inet.siftr.$1" 2>/dev/null; }
+put() {
+  sysctl "net.inet.siftr.$1=$2" >/dev/null && [ "$(now "$1")" = "$2" ] || say "siftr: $1=$2 was not taken: it is $(now "$1")"
+}
+finish() {
+  trap "" TERM INT HUP
+  kill "$!"
+  sysctl net.inet.siftr.enabled=0 >/dev/null
+  left=100
+  until tail -n 1 "$log" | grep -q "^disable_time_secs="; do
+    left=$((left - 1))
+    [ "$left" -gt 0 ] || { echo "siftr: the log has no footer" >&2; break; }
+    sleep 0.05
+  done
+  [ -z "$was_port" ] || put port_filter "$was_port"
+  [ -z "$was_hashes" ] || put genhashes "$was_hashes"
+  put ppl "$was_ppl"
+  put logfile "$was_log"
+  [ "$left" -gt 0 ] || exit 1
+  exit 0
+}
+kldstat -q -m siftr || kldload -n siftr || { dmesg | tail -n 2 >&2; say "siftr: its module cannot be loaded; it needs alq"; }
+[ "$(now enabled)" = 0 ] || say "siftr: it is on already, by another"
+was_log=$(now logfile) was_ppl=$(now ppl) was_port=$(now port_filter) was_hashes=$(now genhashes)
+[ "$port" = 0 ] || [ -n "$was_port" ] || say "siftr: this kernel has no port_filter"
+put ppl "$ppl"
+[ -z "$was_port" ] || put port_filter "$port"
+[ -z "$was_hashes" ] || put genhashes "$hashes"
+put logfile "$log"
+trap finish TERM INT HUP
+put enabled 1
+: >"$folder/$ready"
+while :; do sleep 3600 & wait "$!"; done
+' siftr "$dir" src-siftr.ready src-siftr.csv 1 0 0

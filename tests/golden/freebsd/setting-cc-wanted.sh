@@ -1,0 +1,2 @@
+cc.beta_delay=60
+cc=cdg

@@ -1,0 +1,6 @@
+turn net.inet.tcp.tso 0
+set --
+set -- "$@" -lro
+[ $# -eq 0 ] || { ifconfig em1 "$@" || fail em1" refused $*"; settled em1; }
+set --
+[ $# -eq 0 ] || { ifconfig em2 "$@" || fail em2" refused $*"; settled em2; }

@@ -1,0 +1,3 @@
+offload.tso=0
+offload.em1.lro=0
+offload.em2.lro=0

@@ -1,0 +1,2 @@
+pause.em1=0
+pause.em2=0

@@ -1,0 +1,134 @@
+# listening PORT, listening_udp PORT: some program listens there. sockstat(1) lets wide columns run into each other, so
+# only the protocol and the port are looked for.
+listening() { bound "$1" tcp; }
+listening_udp() { bound "$1" udp; }
+bound() { # PORT PROTOCOL
+  case $(sockstat -4 -6 -l -p "$1") in *[[:space:]]"$2"[46]*:"$1"[[:space:]]*) return 0 ;; esac
+  return 1
+}
+
+# FreeBSD has timeout(1) since 10.3; as `timeout -k GRACE LIMIT COMMAND...` this one does what is needed of it.
+command -v timeout >/dev/null || timeout() {
+  s_grace=$2 s_limit=$3; shift 3
+  "$@" & s_command=$!
+  (
+    trap 'kill "$!"; exit' TERM
+    sleep "$s_limit" & wait "$!"; kill -TERM "$s_command"
+    sleep "$s_grace" & wait "$!"; kill -KILL "$s_command"
+  ) >/dev/null 2>&1 & s_guard=$!
+  trap 'kill -TERM "$s_command" 2>/dev/null' TERM
+  wait "$s_command"; s_code=$?
+  while kill -0 "$s_command" 2>/dev/null; do wait "$s_command"; s_code=$?; done
+  kill "$s_guard" 2>/dev/null
+  return "$s_code"
+}
+
+# knob OID [NAME]: print its value for the controller, absent where this kernel has none.
+knob() {
+  if s_value=$(sysctl -n "$1" 2>/dev/null); then echo "${2:-$1}=$s_value"; else echo "${2:-$1}=absent"; fi
+}
+# turn OID VALUE: set it. A value that sysctl(8) changed on the way is found when it is read back.
+turn() {
+  s_value=$(sysctl -n "$1" 2>/dev/null) || fail "this kernel has no $1"
+  [ "$s_value" = "$2" ] || sysctl "$1=$2" >/dev/null || fail "$1=$2 was refused"
+}
+# back OID VALUE: put it back, without giving up on what else is to be put back.
+back() { [ "$2" = absent ] || [ "$(sysctl -n "$1")" = "$2" ] || sysctl "$1=$2" >/dev/null; }
+
+# module NAME FILE: have a kernel module. kldstat(8) lists files, and much is built in: modules are asked for by module
+# name. kldload(8) of what is there is an error without -n, and its message only points to dmesg(8).
+module() {
+  kldstat -q -m "$1" || kldload -n "$2" || { dmesg | tail -n 2 >&2; fail "the kernel module $2 cannot be loaded"; }
+}
+
+# active INTERFACE: its link is up; one that tells no status has none to wait for.
+active() {
+  case $(ifconfig "$1" 2>/dev/null) in *'status: active'*) return 0 ;; *'status: '* | '') return 1 ;; esac
+}
+inactive() { ! active "$1"; }
+# settled INTERFACE: wait until a link that a change may have taken down is up again. It goes down a moment after the
+# change, if at all.
+settled() {
+  await 1 inactive "$1"
+  await 30 active "$1" || fail "$1 has no link 30 s after it was changed"
+}
+
+# driver INTERFACE, unit INTERFACE: the two parts of em1.
+driver() { echo "${1%%[0-9]*}"; }
+unit() { echo "${1##*[!0-9]}"; }
+# capable INTERFACE CAPABILITY: it is switched on, as ifconfig(8) names it: TSO4, LRO.
+capable() {
+  s_options=$(ifconfig "$1" 2>/dev/null) && s_options=${s_options#*options=} && s_options=${s_options%%>*}
+  case ",${s_options#*<}," in *,"$2",*) return 0 ;; esac
+  return 1
+}
+# mtu INTERFACE: print it as netstat(1) tells it.
+mtu() {
+  netstat -n -I "$1" | while read -r s_name s_mtu s_network _; do
+    case $s_network in '<Link'*) echo "$s_mtu"; break ;; esac
+  done
+}
+# path_mtu ADDRESS: print the MTU of the route to it, the fifth number under the last heading of route(8).
+path_mtu() {
+  case $1 in *:*) set -- "$1" -inet6 ;; *) set -- "$1" -inet ;; esac
+  route -n get "$2" "$1" | while read -r s_head _; do
+    [ "$s_head" != recvpipe ] || { read -r _ _ _ _ s_mtu _ && echo "$s_mtu"; }
+  done
+}
+# segment ADDRESS: print the largest segment on the way to it, as TCP rounds its buffers to.
+segment() {
+  s_mtu=$(path_mtu "$1")
+  case $1 in *:*) echo "$((${s_mtu:-1500} - 60))" ;; *) echo "$((${s_mtu:-1500} - 40))" ;; esac
+}
+
+# descriptors INTERFACE: print the length of its transmit ring, as the driver said when it attached last.
+descriptors() {
+  { cat /var/run/dmesg.boot 2>/dev/null; dmesg; } | {
+    s_count=none
+    while read -r s_name s_word s_number s_kind s_rest; do
+      case "$s_name $s_word $s_kind $s_rest" in "$1: Using TX descriptors"*) s_count=$s_number ;; esac
+    done
+    echo "$s_count"
+  }
+}
+# reattach INTERFACE: detach its driver and attach it anew, and put back what only the interface knew: MTU, LRO, flow
+# control, addresses, `up`, static routes; then wait for its link.
+reattach() {
+  s_mtu=$(mtu "$1") s_fc=$(sysctl -n "dev.$(driver "$1").$(unit "$1").fc" 2>/dev/null)
+  if capable "$1" LRO; then s_lro=lro; else s_lro=-lro; fi
+  s_addresses=$(ifconfig "$1") s_routes=$(netstat -rn)
+  devctl disable "$1" && devctl enable "$1" || fail "$1 could not be attached anew"
+  await 20 ifconfig "$1" >/dev/null || fail "$1 did not come back"
+  ifconfig "$1" mtu "$s_mtu"
+  { [ "$s_lro" = lro ] && capable "$1" LRO; } || { [ "$s_lro" = -lro ] && ! capable "$1" LRO; } || ifconfig "$1" "$s_lro"
+  [ -z "$s_fc" ] || sysctl "dev.$(driver "$1").$(unit "$1").fc=$s_fc" >/dev/null
+  ifconfig "$1" up
+  addresses_back "$1" <<EOF
+$s_addresses
+EOF
+  settled "$1"
+  routes_back "$1" <<EOF
+$s_routes
+EOF
+}
+addresses_back() { # INTERFACE, what ifconfig(8) printed on the standard input
+  while read -r s_family s_address s_word s_mask s_rest; do
+    case $s_family.$s_address in
+      inet.*) ifconfig "$1" inet "$s_address" netmask "$s_mask" alias ;;
+      inet6.fe80:*) ;;
+      inet6.*) ifconfig "$1" inet6 "$s_address" prefixlen "$s_mask" alias ;;
+    esac || fail "$1 did not take its address $s_address back"
+  done
+}
+routes_back() { # INTERFACE, what netstat -rn printed on the standard input
+  while read -r s_to s_gateway s_flags s_name _; do
+    [ "$s_name" = "$1" ] || continue
+    case $s_to in fe80:* | *%*) continue ;; *:*) s_family=-inet6 ;; *) s_family=-inet ;; esac
+    case $s_gateway in *:*) s_family=-inet6 ;; esac
+    case $s_flags in
+      *G*H*S*) route -q add "$s_family" -host "$s_to" "$s_gateway" ;;
+      *G*S*) route -q add "$s_family" -net "$s_to" "$s_gateway" ;;
+      *) continue ;;
+    esac >/dev/null 2>&1 || route -n get "$s_family" "${s_to%/*}" >/dev/null || fail "the route to $s_to could not be put back"
+  done
+}

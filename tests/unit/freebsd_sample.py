@@ -1,0 +1,196 @@
+"""What FreeBSD's recipes are rendered with in tests, and what real FreeBSD hosts answered."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from samovar.command import Catalogue
+from samovar.command.bottleneck import bottleneck_values
+from samovar.command.recipe import Recipe
+from samovar.plan import ClassPlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
+
+ROOT = Path(__file__).parents[2]
+CATALOGUE = Catalogue(ROOT / "templates")
+TRACES = ROOT / "tests" / "traces" / "freebsd"
+RELEASES = ("9", "10", "11", "12", "13", "14", "15")
+KINDS = ("aqm", "fact", "logger", "setting", "step")
+
+ROUTER = HostPlan(
+    os="freebsd",
+    release="13.2",
+    role="router",
+    cc=None,
+    rwnd_bytes=None,
+    mtu_bytes=None,
+    txd=None,
+    interfaces=("em1", "em2"),
+)
+PATH = PathPlan(
+    router="rtr",
+    rtt_s=0.015,
+    down=DirectionPlan(
+        interface="em2",
+        rate_bps=40_000_000,
+        delay_s=0.0075,
+        loss=0.01,
+        reorder=0.001,
+        aqm="pfifo",
+        buffer_packets=546,
+    ),
+    up=DirectionPlan(
+        interface="em1", rate_bps=10_000_000, delay_s=0.0075, aqm="fq_codel", buffer_packets=1000
+    ),
+    classes=(
+        ClassPlan(
+            match=(MatchPlan(from_subnet="172.16.10.2/32", to_subnet="172.16.11.2/32", port=5001),),
+            delay_down_s=0.05,
+            delay_up_s=0.05,
+            loss=0.0,
+        ),
+    ),
+)
+PLAIN = PATH.model_copy(update={"classes": ()})
+
+WAS: Mapping[str, Mapping[str, str]] = {
+    "offloads": {"offload.tso": "1", "offload.em1.lro": "1", "offload.em2.lro": "0"},
+    "mtu": {"mtu.em1": "1500", "mtu.em2": "600"},
+    "cc": {"cc": "newreno", "cc.beta_delay": "70"},
+    "tcp": {
+        "net.inet.tcp.rfc1323": "1",
+        "net.inet.tcp.sack.enable": "1",
+        "net.inet.tcp.ecn.enable": "2",
+        "net.inet.tcp.hostcache.enable": "1",
+        "net.inet.tcp.hostcache.expire": "3600",
+        "net.inet.tcp.hostcache.prune": "300",
+    },
+    "buffers": {
+        "buffer.send_max": "2097152",
+        "buffer.receive_max": "2097152",
+        "buffer.socket_max": "2097152",
+        "net.inet.tcp.recvspace": "65536",
+    },
+    "rwnd": {
+        "net.inet.tcp.recvspace": "65536",
+        "net.inet.tcp.recvbuf_auto": "1",
+        "kern.ipc.maxsockbuf": "2097152",
+    },
+    "txd": {
+        "txd.em1": "1024",
+        "txd.em1.kenv": "unset",
+        "txd.em2": "256",
+        "txd.em2.kenv": "256",
+        "planned.txd.em1": "unset",
+        "planned.txd.em2": "1024",
+    },
+    "pause": {"pause.em1": "3", "pause.em2": "3"},
+    "speed": {"speed.em1": "autoselect", "speed.em2": "100baseTX <full-duplex>"},
+    "bottleneck": {
+        "ipfw.rules": "0",
+        "net.inet.ip.fw.enable": "1",
+        "net.inet.ip.fw.one_pass": "1",
+        "net.inet.ip.dummynet.expire": "1",
+        "net.inet.ip.dummynet.pipe_slot_limit": "100",
+        "net.inet.ip.dummynet.pipe_byte_limit": "1048576",
+    },
+}
+VALUES: Mapping[str, Mapping[str, object]] = {
+    "offloads": {},
+    "mtu": {"mtu_bytes": 600},
+    "cc": {"algorithm": "cdg", "parameters": {"beta_delay": "60"}},
+    "tcp": {"ecn": "accept", "delayed_ack": 0},
+    "buffers": {},
+    "rwnd": {"size_bytes": 200_000, "peers": ("172.16.10.2",)},
+    "txd": {"txd": 256},
+    "pause": {},
+    "speed": {"rate": 100_000_000},
+}
+
+
+def values_of(recipe: Recipe) -> Mapping[str, object]:
+    """Give a recipe what a trial would."""
+    if recipe.kind == "setting":
+        given = bottleneck() if recipe.name == "bottleneck" else VALUES[recipe.name]
+        return {"interfaces": ("em1", "em2"), **given, "was": WAS[recipe.name]}
+    if recipe.kind == "aqm":
+        return {"buffer_packets": 200, "buffer_bytes": 819_200, "rate_bps": 10_000_000}
+    if recipe.kind == "logger":
+        name = f"src-{recipe.name}"
+        output = f"{name}.pcap.gz" if recipe.name == "tcpdump" else f"{name}.csv"
+        return {"name": name, "output": output, "limit_s": 21.0, "interface": "em1", "interval_s": 0.1}
+    if recipe.kind == "fact":
+        return {"programs": [("gzip", ""), ("iperf3", "--version")], "qdiscs": []}
+    return {"folder": "/tmp/samovar/full-20260101-000000/trial", "campaign": "full-20260101-000000"}
+
+
+def bottleneck(path: PathPlan = PATH) -> Mapping[str, object]:
+    """Work out the bottleneck's values for a FreeBSD router."""
+    return bottleneck_values(path, ROUTER, 1500, CATALOGUE)
+
+
+def recipes(release: str) -> Iterator[Recipe]:
+    """Give every recipe that is FreeBSD's own at a release."""
+    system = f"freebsd-{release}"
+    for kind in KINDS:
+        for name in sorted(CATALOGUE.names(kind, system)):
+            recipe = CATALOGUE.recipe(kind, name, system)
+            if recipe.path.parents[1].name.startswith("freebsd"):
+                yield recipe
+
+
+def prelude() -> str:
+    """Render what every script of a FreeBSD host begins with."""
+    values = {"folder": "/tmp/samovar-test/x", "campaign": "c"}
+    names = ("prelude", "listening", "clock")
+    return "".join(CATALOGUE.recipe("step", n, "freebsd").render("script", values) for n in names)
+
+
+@cache
+def _told(release: str) -> list[dict[str, object]]:
+    told: list[dict[str, object]] = json.loads((TRACES / f"{release}.json").read_text())
+    return told
+
+
+def told(release: str, command: str, turn: int = 0, stream: str = "stdout") -> str:
+    """Return what a real FreeBSD wrote when it was given a command, of several times the one meant."""
+    answers = [str(entry[stream]) for entry in _told(release) if entry["command"] == command]
+    return answers[turn]
+
+
+def replay(script: str, answers: Mapping[str, str], *more: str) -> subprocess.CompletedProcess[str]:
+    """Run shell text of a recipe in dash, where each command answers as a FreeBSD did, and no other does.
+
+    `more` are lines that define what else the text needs.
+    """
+    programs = sorted({command.split()[0] for command in answers})
+    lines = [_program(program, answers) for program in programs]
+    text = "\n".join([functions(), *lines, *more, script])
+    return subprocess.run(["dash"], input=text, text=True, capture_output=True, check=False, timeout=30)
+
+
+@cache
+def functions() -> str:
+    """Return the functions that FreeBSD's scripts share, without what sets up a trial's folder."""
+    script = CATALOGUE.recipe("step", "listening", "freebsd").render("script", {})
+    return "set -u\nfail() { printf '%s\\n' \"$*\" >&2; exit 1; }\n" + script
+
+
+def _program(name: str, answers: Mapping[str, str]) -> str:
+    cases = "".join(
+        f"{_quoted(command)}) {_printing(text)} ;;\n"
+        for command, text in answers.items()
+        if command.split()[0] == name
+    )
+    return f'{name}() {{ case "{name}${{*:+ $*}}" in\n{cases}*) echo "nobody recorded: {name} $*" >&2; return 127 ;;\nesac; }}'
+
+
+def _printing(text: str) -> str:
+    body = text.rstrip("\n")
+    return f"cat <<'THE-END'\n{body}\nTHE-END\n" if body else ":"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"

@@ -1,0 +1,129 @@
+"""FreeBSD's recipes: the golden text for each release, accepted by a POSIX shell and by a linter."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from samovar.command.recipe import BLOCKS, NOT_SHELL
+from tests.unit.freebsd_sample import CATALOGUE, RELEASES, ROOT, prelude, recipes, values_of
+
+GOLDEN = ROOT / "tests" / "golden"
+NO_LINT = (
+    "SC2034,"  # what one recipe sets another reads
+    "SC2086,"  # a queue's words are meant to be split, with set -f
+    "SC2154,"  # what one recipe reads another sets
+    "SC2050,"  # what is rendered is constant
+    "SC2140,"  # "a text about "'a value': values bring their own quotes
+    "SC2317,SC2016,SC2015"  # functions called by name; programs of awk and sh in quotes; a && b || c is meant
+)
+
+
+def rendered(release: str) -> dict[str, str]:
+    """Render every block of FreeBSD's own recipes at a release, by the golden file that it belongs in."""
+    texts = {}
+    for recipe in recipes(release):
+        for block in sorted(recipe.blocks):
+            folder = recipe.path.parents[1].name
+            texts[f"{folder}/{recipe.kind}-{recipe.name}-{block}.sh"] = recipe.render(
+                block, values_of(recipe)
+            )
+    return texts
+
+
+ALL = {name: text for release in RELEASES for name, text in rendered(release).items()}
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_a_rendered_block_is_the_golden_one(name: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("SAMOVAR_WRITE_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(ALL[name])
+    assert ALL[name] == path.read_text()
+
+
+def test_no_golden_file_is_left_over() -> None:
+    found = {str(path.relative_to(GOLDEN)) for path in GOLDEN.glob("freebsd*/*.sh")}
+    assert found == set(ALL)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_only_the_transmit_ring_differs_between_releases_as_text(release: str) -> None:
+    own = {name for name in rendered(release) if name.startswith("freebsd-")}
+    older = {
+        "fact-rings-command",
+        "setting-txd-read",
+        "setting-txd-restore",
+        "setting-txd-set",
+        "setting-txd-wanted",
+    }
+    assert own == ({f"freebsd-11/{name}.sh" for name in older} if int(release) <= 11 else set())
+
+
+@pytest.mark.parametrize(
+    ("system", "places"),
+    [
+        ("freebsd-9", ("freebsd-11", "freebsd", "posix", "common")),
+        ("freebsd-11", ("freebsd-11", "freebsd", "posix", "common")),
+        ("freebsd-12", ("freebsd", "posix", "common")),
+        ("freebsd", ("freebsd", "posix", "common")),
+        ("linux-6", ("linux", "posix", "common")),
+        ("plan9", ()),
+    ],
+)
+def test_recipes_of_a_release_are_looked_for_before_those_of_the_system(
+    system: str, places: tuple[str, ...]
+) -> None:
+    assert CATALOGUE.places(system) == places
+
+
+def test_of_several_older_releases_the_nearest_comes_first(tmp_path: Path) -> None:
+    for folder in ("freebsd-9", "freebsd-11", "freebsd-13", "freebsd-x", "freebsd"):
+        (tmp_path / folder / "setting").mkdir(parents=True)
+    catalogue = type(CATALOGUE)(tmp_path)
+    assert catalogue.places("freebsd-10")[:3] == ("freebsd-11", "freebsd-13", "freebsd")
+    assert catalogue.places("freebsd-9")[:2] == ("freebsd-9", "freebsd-11")
+
+
+@pytest.mark.parametrize("release", ["11", "12"])
+def test_a_level_of_txd_costs_a_reboot_before_freebsd_12_and_an_interface_reset_after(release: str) -> None:
+    change = CATALOGUE.header("setting", "txd", f"freebsd-{release}").change
+    assert change == ("reboot" if release == "11" else "interface-reset")
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n in ALL if n.split("-")[-1].removesuffix(".sh") not in NOT_SHELL)
+)
+def test_a_rendered_block_passes_the_shell_s_own_check(name: str) -> None:
+    done = subprocess.run(["dash", "-n"], input=ALL[name], text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_all_that_freebsd_s_shells_read_passes_the_linter(tmp_path: Path) -> None:
+    lint = shutil.which("shellcheck")
+    assert lint, "shellcheck is one of packages.debian"
+    shell = {n: t for n, t in ALL.items() if n.split("-")[-1].removesuffix(".sh") not in NOT_SHELL}
+    files = [tmp_path / name.replace("/", "-") for name in ("prelude.sh", *shell)]
+    for file, text in zip(files, (prelude(), *shell.values()), strict=True):
+        file.write_text("#!/bin/sh\n" + text)
+    done = subprocess.run(
+        [lint, "-s", "sh", "-S", "warning", "-e", NO_LINT, "-f", "gcc", *files],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("", 0)
+
+
+@pytest.mark.parametrize("kind", ["setting", "aqm", "logger", "step", "fact"])
+def test_every_recipe_of_freebsd_has_the_blocks_of_its_kind(kind: str) -> None:
+    for name in CATALOGUE.names(kind, "freebsd"):
+        assert (
+            CATALOGUE.recipe(kind, name, "freebsd").blocks
+            >= BLOCKS[CATALOGUE.recipe(kind, name, "freebsd").kind]
+        )

@@ -1,0 +1,132 @@
+"""FreeBSD's facts from what real FreeBSD 13.2 and 14.0 hosts answered (tests/traces/freebsd)."""
+
+from __future__ import annotations
+
+import pytest
+
+from samovar.testbed import HostFacts
+from samovar.testbed.facts import PROGRAMS, facts_of, parse_facts, script_of
+from samovar.testbed.parsers import (
+    Interface,
+    parse_cc_available,
+    parse_cc_parameters,
+    parse_disk_free_bytes,
+    parse_dmesg_rings,
+    parse_ifconfig,
+    parse_os_release,
+    parse_tools,
+)
+from tests.unit.freebsd_sample import CATALOGUE, RELEASES, replay, told
+
+CC = "sysctl -n net.inet.tcp.cc.available"
+
+
+@pytest.mark.parametrize(
+    ("release", "turn", "names"),
+    [
+        ("13.2", 0, "newreno reno"),
+        ("13.2", 1, "cdg chd cubic dctcp hd htcp newreno reno vegas"),
+        ("14.0", 0, "cubic"),
+        ("14.0", 1, "cdg chd cubic dctcp hd htcp newreno reno vegas"),
+    ],
+)
+def test_congestion_controls_are_found_in_a_list_with_commas_and_in_a_table(
+    release: str, turn: int, names: str
+) -> None:
+    assert parse_cc_available(told(release, CC, turn)) == tuple(names.split())
+
+
+def test_a_congestion_control_that_can_be_loaded_counts_as_offered() -> None:
+    command = facts_command("cc_offered")
+    done = replay(command.replace("/boot/kernel", "/nonexistent"), {CC: told("14.0", CC)})
+    assert (parse_cc_available(done.stdout), done.stderr) == (("cubic",), "")
+
+
+def facts_command(name: str, system: str = "freebsd") -> str:
+    return next(fact.command for fact in facts_of(CATALOGUE, system, PROGRAMS, ()) if fact.name == name)
+
+
+@pytest.mark.parametrize(("release", "offloads"), [("13.2", ()), ("14.0", ("tso", "lro"))])
+def test_interfaces_have_the_mtu_addresses_and_offloads_that_ifconfig_tells(
+    release: str, offloads: tuple[str, ...]
+) -> None:
+    assert parse_ifconfig(told(release, "ifconfig")) == (
+        Interface("em0", 1500, ("10.0.2.15/24",), offloads),
+        Interface("em1", 1500, ("172.16.10.2/24",), offloads),
+        Interface("lo0", 16384, ("127.0.0.1/8", "::1/128", "fe80::1/64")),
+    )
+
+
+def test_rings_are_those_of_drivers_that_tell_of_their_descriptors() -> None:
+    assert parse_dmesg_rings(told("13.2", "dmesg")) == ("em0", "em1")
+    assert parse_dmesg_rings("vtnet0: <VirtIO Networking Adapter> on virtio_pci1\n") == ()
+
+
+def test_before_iflib_a_ring_is_what_a_driver_has_a_tunable_for() -> None:
+    command = facts_command("rings", "freebsd-10")
+    done = replay(command, {"ifconfig -l": "em0 igb1 vtnet0 lo0", "sysctl -n hw.none.txd": ""})
+    assert done.stdout.split() == ["em0", "igb1"]
+
+
+@pytest.mark.parametrize(
+    ("release", "name"), [("13.2", "FreeBSD 13.2-RELEASE"), ("14.0", "FreeBSD 14.0-STABLE")]
+)
+def test_the_system_is_named_by_os_release(release: str, name: str) -> None:
+    assert parse_os_release(told(release, "cat /etc/os-release")) == name
+
+
+def test_a_system_without_os_release_is_named_by_uname() -> None:
+    command = facts_command("os_release").replace("/etc/os-release", "/nonexistent")
+    assert (
+        parse_os_release(replay(command, {"uname -sr": "FreeBSD 10.4-RELEASE"}).stdout)
+        == "FreeBSD 10.4-RELEASE"
+    )
+
+
+def test_tcpdump_tells_its_version_on_the_standard_error() -> None:
+    first = told("13.2", "tcpdump --version", 0, "stderr").splitlines()[0]
+    assert parse_tools(f"tcpdump {first}\ngzip \n") == {"tcpdump": "4.9.3", "gzip": ""}
+
+
+def test_the_disk_s_free_space_is_what_df_prints_in_kilobytes() -> None:
+    heading = told("13.2", "df -h").splitlines()[0]
+    assert heading.split()[:4] == ["Filesystem", "Size", "Used", "Avail"]
+    text = "Filesystem 1024-blocks  Used  Avail Capacity  Mounted on\ntmpfs          439296    8 439288     0%    /tmp\n"
+    assert parse_disk_free_bytes(text) == 439288 * 1024
+
+
+def test_parameters_of_loaded_congestion_controls_are_their_sysctls() -> None:
+    names = "\n".join(
+        line.partition(":")[0] for line in told("13.2", "sysctl net.inet.tcp.cc", 1).splitlines()
+    )
+    found = parse_cc_parameters(names)
+    assert set(found) == {"dctcp", "htcp", "chd", "hd", "vegas", "cdg", "newreno"}
+    assert {"beta_delay", "beta_loss", "exp_backoff_scale", "smoothing_factor"} <= set(found["cdg"])
+
+
+@pytest.mark.parametrize(
+    ("osreldate", "offered"),
+    [
+        ("1302001", {"ipfw", "dummynet", "codel", "pie", "fq_codel", "fq_pie"}),
+        ("1003000", {"ipfw", "dummynet", "codel", "pie", "fq_codel", "fq_pie"}),
+        ("903000", {"ipfw", "dummynet"}),
+    ],
+)
+def test_what_dummynet_offers_depends_on_the_release(osreldate: str, offered: set[str]) -> None:
+    answers = {"kldstat -q -m ipfw": "", "kldstat -q -m dummynet": "", "sysctl -n kern.osreldate": osreldate}
+    assert set(replay(facts_command("qdiscs"), answers).stdout.split()) == offered
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_fact_of_a_freebsd_host_is_a_field_and_what_is_not_told_is_empty(release: str) -> None:
+    facts = facts_of(CATALOGUE, f"freebsd-{release}", PROGRAMS, ())
+    assert HostFacts("src", **parse_facts(facts, "")) == HostFacts("src")
+    assert {fact.name for fact in facts} >= {
+        "kernel",
+        "boot_id",
+        "cc_offered",
+        "qdiscs",
+        "interfaces",
+        "rings",
+    }
+    assert "/proc/" not in script_of(facts)

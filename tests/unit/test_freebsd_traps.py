@@ -1,0 +1,588 @@
+"""What real FreeBSD 13.2 and 14.0 hosts did that a driver must know: each with the recipe's text that lives with it.
+
+Recipes run in dash; commands answer what was recorded (tests/traces/freebsd), and only what was recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from samovar.runner.state import parse_state, unmet
+from tests.unit.freebsd_sample import (
+    CATALOGUE,
+    PLAIN,
+    TRACES,
+    bottleneck,
+    prelude,
+    recipes,
+    replay,
+    told,
+    values_of,
+)
+
+FREEBSD = "freebsd"
+COUNTERS = {
+    "kldstat -q -m ipfw": "",
+    "kldstat -q -m dummynet": "",
+    "sysctl -n net.inet.ip.fw.enable": "1",
+    "sysctl -n net.inet.ip.fw.one_pass": "0",
+    "sysctl -n net.inet.ip.dummynet.expire": "0",
+    "sysctl -n net.inet.ip.dummynet.pipe_slot_limit": "100000",
+    "sysctl -n net.inet.ip.dummynet.pipe_byte_limit": "67108864",
+}
+AQM_OF_PIPE = {3: "pfifo", 4: "red", 5: "gred", 6: "codel", 7: "pie"}
+
+
+def setting(name: str, block: str, system: str = FREEBSD, **values: object) -> str:
+    recipe = CATALOGUE.recipe("setting", name, system)
+    return recipe.render(block, {**values_of(recipe), **values})
+
+
+def numbered(text: str, pipe: int, number: int) -> str:
+    """What was recorded of one pipe, as if it had the number that the recipe uses."""
+    return text.replace(f"{pipe:05d}:", f"{number:05d}:").replace(
+        f"q{131072 + pipe} ", f"q{131072 + number} "
+    )
+
+
+def state_of(rules: str, pipes: str, scheds: str = "") -> dict[str, str]:
+    answers = {**COUNTERS, "ipfw list": rules, "ipfw pipe show": pipes, "ipfw sched show": scheds}
+    done = replay(setting("bottleneck", "read"), answers)
+    assert (done.stderr, done.returncode) == ("", 0)
+    return parse_state(done.stdout)
+
+
+# -- loading ipfw and dummynet (2) --
+
+
+def test_ipfw_is_told_to_let_all_pass_in_the_command_that_loads_it_and_before_dummynet_is_loaded() -> None:
+    text = setting("bottleneck", "read")
+    line = next(line for line in text.splitlines() if "kldload" in line)
+    places = [line.index(part) for part in ("kldload -n ipfw", "add 65534 allow", "kldload -n dummynet")]
+    assert places == sorted(places)
+    assert told("13.2", "kldload dummynet; echo rc=$?; kldstat") == ""  # it never answered again
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_an_ipfw_that_cannot_be_told_so_is_unloaded_and_dummynet_left_alone(allowed: bool) -> None:
+    line = next(line for line in setting("bottleneck", "read").splitlines() if "kldload" in line)
+    script = f"""
+have=
+kldstat() {{ case " $have " in *" $3 "*) return 0 ;; esac; return 1; }}
+kldload() {{ echo "load $2"; have="$have $2"; }}
+kldunload() {{ echo "unload $1"; have=; }}
+ipfw() {{ echo "ipfw $*"; return {0 if allowed else 1}; }}
+{line}
+"""
+    done = replay(script, {})
+    said = ["load ipfw", "ipfw -q add 65534 allow ip from any to any"]
+    assert done.stdout.splitlines() == [*said, "load dummynet" if allowed else "unload ipfw"]
+
+
+# -- flushing (3) --
+
+
+def test_no_recipe_of_any_release_flushes_the_firewall() -> None:
+    for release in ("9", "13", "14"):
+        for recipe in recipes(release):
+            for block in recipe.blocks:
+                assert not re.search(r"ipfw\b.*\bflush", recipe.render(block, values_of(recipe))), recipe.path
+    assert told("14.0", "ipfw -f flush && ipfw -q add 65534 allow ip from any to any; echo rc=$?") == (
+        "Flushed all rules.\n"
+    )
+
+
+def test_what_is_removed_is_what_was_added_and_no_rule_or_pipe_more() -> None:
+    added = re.findall(r"ipfw -q add (\d+)", setting("bottleneck", "set"))
+    made = re.findall(r"ipfw -q (pipe|sched|queue) (\d+) config", setting("bottleneck", "set"))
+    restore = setting("bottleneck", "restore")
+    assert set(re.findall(r"ipfw -q delete (\d+)", restore)) == set(added)
+    assert set(re.findall(r"ipfw -q (pipe|sched|queue) (\d+) delete", restore)) == set(made)
+    assert all(41 <= int(rule) <= 49 for rule in added)
+    assert all(20001 <= int(number) <= 21999 for _, number in made)
+
+
+def test_rules_of_another_in_the_range_are_not_touched() -> None:
+    state = state_of("00041 pipe 1 ip from any to any out\n65534 allow ip from any to any\n", "")
+    assert state["ipfw.rules"] == "1"
+    script = setting("bottleneck", "set", was={**values_of_was("bottleneck"), **state})
+    done = replay(script, {})
+    assert done.returncode == 1
+    assert "rules 41 to 49 of ipfw are taken" in done.stderr
+    assert "nobody recorded" not in done.stderr
+
+
+def values_of_was(name: str) -> dict[str, str]:
+    was = values_of(CATALOGUE.recipe("setting", name, FREEBSD))["was"]
+    assert isinstance(was, dict)
+    return was
+
+
+# -- kldload and modules (4, and the panic after kldunload siftr) --
+
+
+def test_modules_are_asked_for_by_module_name_and_loaded_quietly() -> None:
+    assert told("14.0", "kldload ipfw && ipfw -q add 65534 allow ip from any to any; kldstat; ipfw list")
+    assert told("13.2", "kldload siftr", 1, "stderr").startswith("kldload: can't load siftr: module already")
+    for release in ("9", "14"):
+        for recipe in recipes(release):
+            for block in recipe.blocks:
+                text = recipe.render(block, values_of(recipe))
+                assert not re.search(r"kldload (?!-n )", text), recipe.path
+                assert "kldunload siftr" not in text
+
+
+def test_siftr_is_never_unloaded_because_its_shutdown_hook_stays_behind() -> None:
+    assert "Fatal trap 12" in told("13.2", "dmesg")
+    assert "kldunload" not in CATALOGUE.recipe("logger", "siftr", FREEBSD).path.read_text()
+
+
+# -- congestion control (5) --
+
+
+def test_a_refused_algorithm_fails_though_sysctl_prints_the_old_one() -> None:
+    refused = "net.inet.tcp.cc.algorithm=nosuch"
+    assert told("13.2", f"sysctl {refused}") == "net.inet.tcp.cc.algorithm: newreno\n"
+    script = setting("cc", "set", algorithm="nosuch", parameters={})
+    sysctl = 'sysctl() { [ "$1" = -n ] && echo newreno && return; echo "net.inet.tcp.cc.algorithm: newreno"; return 1; }'
+    done = replay(script, {"kldstat -q -m nosuch": ""}, sysctl)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "net.inet.tcp.cc.algorithm=nosuch was refused" in done.stderr
+
+
+def test_a_module_that_cannot_be_loaded_is_explained_by_dmesg() -> None:
+    assert "Please check dmesg(8)" in told("14.0", "kldload siftr", 0, "stderr")
+    dmesg = (
+        "KLD cc_cdg.ko: depends on ertt - not available or version mismatch\nlinker_load_file: unsupported"
+    )
+    refusing = "kldstat() { return 1; }\nkldload() { return 1; }"
+    done = replay(setting("cc", "set"), {"dmesg": dmesg}, refusing)
+    assert done.returncode == 1
+    assert "depends on ertt" in done.stderr
+    assert "the kernel module cc_cdg cannot be loaded" in done.stderr
+
+
+# -- dummynet's counters and printing (6, 7) --
+
+
+@pytest.mark.parametrize("release", ["13.2", "14.0"])
+def test_the_queue_sampler_reads_what_ipfw_shows_while_traffic_flows(release: str, tmp_path: Path) -> None:
+    shown = told(release, "ipfw pipe show", 0 if release == "13.2" else 4)
+    rows = sampled(numbered(shown, 1, 20999), "00043 pipe 20999 ip from any to any out xmit em2", tmp_path)
+    row = dict(zip(rows[0].split(","), rows[1].split(","), strict=True))
+    expected = {"13.2": ("60", "2630", "0"), "14.0": ("0", "18892", "0")}[release]
+    assert (row["drops"], row["sent_packets"], row["backlog_packets"]) == expected
+    assert (row["t_ns"], row["interface"], row["handle"]) == ("1795271645123456789", "em2", "20999:")
+
+
+def sampled(pipes: str, rules: str, folder: Path) -> list[str]:
+    values = {
+        **values_of(CATALOGUE.recipe("logger", "queue", FREEBSD)),
+        "interface": "em2",
+        "interval_s": 0.05,
+    }
+    start = CATALOGUE.recipe("logger", "queue", FREEBSD).render("start", values)
+    (folder / "bin").mkdir()
+    for name, text in (
+        ("ipfw", f'case $1 in list) echo "{rules}" ;; *) cat <<EOF\n{pipes}EOF\n;; esac'),
+        ("stat", "echo t 1795271645.123456789"),
+    ):
+        program = folder / "bin" / name
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+    script = (
+        f"cd '{folder}'; PATH='{folder}/bin':$PATH\n"
+        'launch() { l_output=$3; shift 3; "$@" >"$l_output" & }\n'
+        f"{start}\nuntil [ -e src-queue.ready ]; do sleep 0.02; done; kill $!; wait\n"
+    )
+    subprocess.run(["dash", "-c", script], check=True, capture_output=True, timeout=30)
+    return (folder / "src-queue.csv").read_text().splitlines()
+
+
+def test_idle_queues_keep_their_counters_while_the_bottleneck_stands() -> None:
+    assert "Drp" not in told("13.2", "sleep 2; ipfw pipe show")  # expire=1: the counters are gone
+    assert "turn net.inet.ip.dummynet.expire 0" in setting("bottleneck", "set").splitlines()
+    assert "net.inet.ip.dummynet.expire=0" in setting("bottleneck", "wanted").splitlines()
+
+
+@pytest.mark.parametrize("pipe", sorted(AQM_OF_PIPE))
+def test_a_pipe_is_read_back_as_it_was_shown_by_a_real_kernel(pipe: int) -> None:
+    shown = told("14.0", f"ipfw pipe {pipe} show")
+    state = state_of("65534 allow ip from any to any", numbered(shown, pipe, 20999))
+    recipe = CATALOGUE.recipe("aqm", AQM_OF_PIPE[pipe], FREEBSD)
+    asked = {"buffer_packets": 100 if pipe == 3 else 200, "ecn": int(pipe in (5, 7))}
+    lines = [line.strip() for line in recipe.render("shown", asked).splitlines() if line.strip()]
+    assert lines
+    assert [str(found) for found in unmet([f"queue.20999*={line}" for line in lines], state)] == []
+    assert state["pipe.20999.rate"] == "10000000"
+    assert (state["pipe.20999.delay"], state["pipe.20999.loss"]) == (
+        ("20", "0.010000") if pipe == 3 else ("0", "0")
+    )
+
+
+def test_a_queue_of_bytes_and_a_pipe_without_a_rate_are_read_back() -> None:
+    two = numbered(numbered(told("14.0", "ipfw pipe show", 1), 1, 20001), 2, 20999)
+    state = state_of("", two)
+    assert state["queue.20999"] == "800 KB droptail"
+    shown = CATALOGUE.recipe("aqm", "bfifo", FREEBSD).render("shown", {"buffer_bytes": 819_200}).strip()
+    assert shown == state["queue.20999"]
+    free = state_of("", numbered(told("14.0", "ipfw pipe show", 3), 2, 21001))
+    assert (free["pipe.21001.rate"], free["pipe.21001.delay"]) == ("0", "5")
+
+
+@pytest.mark.parametrize(("aqm", "number", "packets"), [("fq_codel", 8, 1000), ("fq_pie", 9, 500)])
+def test_a_scheduler_is_read_back_as_it_was_shown_by_a_real_kernel(
+    aqm: str, number: int, packets: int
+) -> None:
+    shown = told("14.0", "ipfw sched show", 1)
+    shown = shown.replace(f" sched {number} type", " sched 20999 type")
+    state = state_of("", "", shown)
+    wanted = CATALOGUE.recipe("aqm", aqm, FREEBSD).render("shown", {"buffer_packets": packets})
+    assert [str(found) for found in unmet([f"queue.20999*={wanted.strip()}"], state)] == []
+
+
+def test_pipes_of_another_are_not_read() -> None:
+    state = state_of("", told("14.0", "ipfw pipe show", 1), told("14.0", "ipfw sched show", 0))
+    assert {key for key in state if key.startswith(("pipe.", "queue."))} == set()
+
+
+def test_a_rate_is_always_given_in_bits_and_read_back_because_ipfw_takes_any_unit() -> None:
+    assert told("14.0", "ipfw pipe 3 config bw 8mbitbits/s", 0, "stderr") == ""
+    assert "config bw 40000000bit/s queue 546" in setting("bottleneck", "set", **bottleneck(PLAIN)).replace(
+        " $queue", " queue 546"
+    )
+    assert "pipe.20999.rate=40000000" in setting("bottleneck", "wanted").splitlines()
+
+
+def test_a_queue_that_was_silently_taken_as_another_is_found() -> None:
+    assert told("14.0", "ipfw pipe 3 config bw 10Mbit/s queue 0", 0, "stderr") == ""
+    wanted = [line for line in setting("bottleneck", "wanted").splitlines() if line.startswith("queue.20999")]
+    state = state_of("", numbered(told("14.0", "ipfw pipe show", 3), 2, 20999))
+    assert [found.observed for found in unmet(wanted, state)] == ["50 sl. droptail"]
+
+
+# -- links that go down, clocks without fractions (8) --
+
+
+def test_an_interface_is_active_only_while_its_link_is() -> None:
+    up, down = (told("14.0", "ifconfig em1", turn) for turn in (0, 1))
+    assert "status: no carrier" in down
+    for text, code in ((up, 0), (down, 1)):
+        assert replay("active em1", {"ifconfig em1": text}).returncode == code
+    assert replay("active em9", {}).returncode == 1
+
+
+def test_segmentation_goes_off_by_a_sysctl_and_flags_change_only_where_they_differ() -> None:
+    text = setting("offloads", "set")
+    assert "turn net.inet.tcp.tso 0" in text
+    assert "tso" not in text.replace("net.inet.tcp.tso", "")
+    assert text.count("-lro") == 1  # em2 has none
+    lro = told("14.0", "ifconfig em1", 0)
+    done = replay(
+        setting("offloads", "read"),
+        {
+            "sysctl -n net.inet.tcp.tso": "1",
+            "ifconfig em1": lro,
+            "ifconfig em2": told("14.0", "ifconfig em1", 1),
+        },
+    )
+    assert parse_state(done.stdout) == {"offload.tso": "1", "offload.em1.lro": "1", "offload.em2.lro": "0"}
+
+
+@pytest.mark.parametrize("name", ["offloads", "mtu", "speed", "txd"])
+def test_every_change_that_takes_a_link_down_waits_for_it(name: str) -> None:
+    text = setting(name, "set")
+    changes = text.count("reattach") if name == "txd" else text.count("settled")
+    assert changes >= 1
+    assert "settled" in prelude().split("reattach() {")[1].split("\n}\n")[0]
+
+
+def test_the_mtu_is_read_by_netstat() -> None:
+    done = replay("mtu em1", {"netstat -n -I em1": told("13.2", "netstat -ibn -I em1")})
+    assert done.stdout == "1500\n"
+
+
+def test_the_clock_is_read_from_a_file_because_date_knows_no_fraction() -> None:
+    assert ".N" in told("13.2", "date; date -u +%s; date +%s.%N; date -u '+%Y-%m-%dT%H:%M:%SZ'")
+    script = CATALOGUE.recipe("step", "clock", FREEBSD).render("script", {})
+    done = replay(script + "now_ns", {}, "stat() { echo 1795271645.123456789; }")
+    assert done.stdout == "1795271645123456789\n"
+
+
+# -- receive windows (10, and the ENOBUFS that followed recvspace=9999999) --
+
+
+def test_the_receive_buffer_starts_large_because_autotuning_stops_early() -> None:
+    text = CATALOGUE.recipe("setting", "buffers", FREEBSD).render(
+        "set", values_of(CATALOGUE.recipe("setting", "buffers", FREEBSD))
+    )
+    assert "turn net.inet.tcp.recvspace 2097152" in text.splitlines()
+
+
+def test_no_receive_buffer_is_set_that_would_make_every_socket_fail() -> None:
+    assert (
+        told("14.0", "sysctl net.inet.tcp.recvspace=9999999")
+        == "net.inet.tcp.recvspace: 1500000 -> 9999999\n"
+    )
+    assert "No buffer space available" in told("14.0", "iperf3 -c 172.16.11.9 -t 1", 0, "stderr")
+    for size_bytes in (50_000, 1_500_000, 9_999_000, 100_000_000):
+        done = windowed(size_bytes)
+        told_to = dict(line.split(" ") for line in done)
+        space, room = (
+            int(told_to["net.inet.tcp.recvspace"]),
+            int(told_to.get("kern.ipc.maxsockbuf", 2_097_152)),
+        )
+        assert space <= size_bytes < space + 1460
+        assert space % 1460 == 0
+        assert space <= room * 8 // 9
+        assert [line.split()[0] for line in done][-1] == "net.inet.tcp.recvspace"
+
+
+def windowed(size_bytes: int) -> list[str]:
+    answers = {
+        "route -n get -inet 172.16.10.2": told("13.2", "route -n get 172.16.11.2"),
+        "sysctl -n kern.ipc.maxsockbuf": "2097152",
+    }
+    script = setting("rwnd", "set", size_bytes=size_bytes)
+    done = replay(script, answers, 'turn() { echo "$1 $2"; }')
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "space", "fits"),
+    [(200_000, 198_560, "fits"), (200_000, 200_000, "other"), (200_000, 65_536, "other")],
+)
+def test_a_window_fits_when_what_tcp_makes_of_the_buffer_is_just_below_it(
+    size_bytes: int, space: int, fits: str
+) -> None:
+    answers = {
+        "route -n get -inet 172.16.10.2": told("14.0", "route -n get 172.16.11.2"),
+        "sysctl -n kern.ipc.maxsockbuf": "16776960",
+        "sysctl -n net.inet.tcp.recvspace": str(space),
+        "sysctl -n net.inet.tcp.recvbuf_auto": "0",
+    }
+    done = replay(setting("rwnd", "read", size_bytes=size_bytes), answers)
+    assert parse_state(done.stdout)["window.172.16.10.2"] == fits
+
+
+# -- txd (11) --
+
+
+def test_the_ring_is_what_the_driver_said_last_in_dmesg() -> None:
+    boot = told("13.2", "dmesg")
+    assert replay("descriptors em1", {"dmesg": boot}).stdout == "1024\n"
+    again = (
+        boot
+        + "em1: Using 256 TX descriptors and 1024 RX descriptors\nem0: Using 512 TX descriptors and 1024 RX descriptors\n"
+    )
+    assert replay("descriptors em1", {"dmesg": again}).stdout == "256\n"
+    assert replay("descriptors em2", {"dmesg": boot}).stdout == "none\n"
+
+
+def test_a_ring_is_set_in_the_kernel_s_environment_not_by_the_sysctl_that_does_nothing() -> None:
+    assert "0 -> 256" in told("14.0", "sysctl dev.em.1.iflib.override_ntxds=256")
+    text = setting("txd", "set")
+    assert "kenv " in text
+    assert not re.search(r"sysctl (?!-n)", text)
+
+
+@pytest.mark.parametrize(("txd", "taken"), [(256, True), (257, False), (0, False), (4096, True)])
+def test_a_ring_that_is_no_power_of_two_is_refused_before_the_driver_ignores_it(
+    txd: int, taken: bool
+) -> None:
+    done = replay(setting("txd", "set", txd=txd).splitlines()[0], {})
+    assert (done.returncode == 0) is taken
+    assert ("not a power of two" in done.stderr) is not taken
+
+
+def test_addresses_and_static_routes_of_an_interface_are_put_back() -> None:
+    interface = told("13.2", "ifconfig").split("em1: ")[1].split("lo0: ")[0]
+    echo = 'ifconfig() { echo "ifconfig $*"; }\nroute() { echo "route $*" >&2; }'
+    script = f"addresses_back em1 <<'EOF'\n{interface}EOF\n"
+    assert replay(script, {}, echo).stdout == "ifconfig em1 inet 172.16.10.2 netmask 0xffffff00 alias\n"
+    table = told("13.2", "netstat -rn -f inet")
+    script = f'route() {{ echo "route $*" >>"$log"; }}\nlog=$(mktemp); routes_back em1 <<\'EOF\'\n{table}EOF\ncat "$log"; rm "$log"'
+    assert replay(script, {}).stdout == "route -q add -inet -net 172.16.11.0/24 172.16.10.1\n"
+
+
+def test_a_tunable_of_the_loader_is_written_whole_and_taken_back(tmp_path: Path) -> None:
+    conf = tmp_path / "loader.conf"
+    conf.write_text('kern.hz="1000"\nhw.em.txd="1024"\nhw.em.rxd="1024"\n')
+
+    def run(block: str, **values: object) -> subprocess.CompletedProcess[str]:
+        text = setting("txd", block, "freebsd-11", interfaces=("em1",), **values)
+        answers = {"sysctl -n hw.em.txd": "1024"}
+        return replay(text.replace("/boot/loader.conf", str(conf)), answers)
+
+    assert parse_state(run("read").stdout) == {"txd.em1": "1024", "planned.txd.em1": "1024"}
+    was = {"txd.em1": "1024", "planned.txd.em1": "1024"}
+    assert run("set", was=was).returncode == 0
+    assert conf.read_text() == 'kern.hz="1000"\nhw.em.rxd="1024"\nhw.em.txd="256"\n'
+    assert parse_state(run("read").stdout) == {"txd.em1": "1024", "planned.txd.em1": "256"}
+    run("restore", was={**was, "planned.txd.em1": "unset"})
+    assert conf.read_text() == 'kern.hz="1000"\nhw.em.rxd="1024"\n'
+    assert [path.name for path in tmp_path.iterdir()] == ["loader.conf"]
+
+
+# -- SIFTR (1) --
+
+
+class Siftr:
+    """The kernel's side of SIFTR as it was recorded: what each sysctl stores and refuses, and the log's two lines."""
+
+    def __init__(self, folder: Path, oids: str) -> None:
+        self.folder = folder
+        (folder / "bin").mkdir()
+        (folder / "oids").mkdir()
+        for line in oids.splitlines():
+            name, _, value = line.removeprefix("net.inet.siftr.").partition(": ")
+            (folder / "oids" / name).write_text(value + "\n")
+        program = folder / "bin" / "sysctl"
+        program.write_text(f"""#!/bin/sh
+cd '{folder}/oids'
+case $1 in -n) name=${{2##*.}}; [ -e "$name" ] || {{ echo "sysctl: unknown oid '$2'" >&2; exit 1; }}; cat "$name"; exit ;; esac
+name=${{1%%=*}}; name=${{name##*.}} value=${{1#*=}}
+[ -e "$name" ] || {{ echo "sysctl: unknown oid 'net.inet.siftr.$name'" >&2; exit 1; }}
+case $name in
+  port_filter) value=$((value & 65535)) ;;
+  logfile) [ -d "${{value%/*}}" ] || {{ echo "sysctl: $1: No such file or directory" >&2; exit 1; }} ;;
+  enabled) read -r log <logfile; if [ "$value" = 1 ]; then echo "enable_time_secs=1" >>"$log"; else echo "disable_time_secs=2" >>"$log"; fi ;;
+esac
+echo "net.inet.siftr.$name: $(cat "$name") -> $value"
+echo "$value" >"$name"
+""")
+        program.chmod(0o755)
+        for name in ("kldstat", "kldload", "dmesg"):
+            (folder / "bin" / name).write_text("#!/bin/sh\n")
+            (folder / "bin" / name).chmod(0o755)
+
+    def run(self, **values: object) -> subprocess.CompletedProcess[str]:
+        recipe = CATALOGUE.recipe("logger", "siftr", FREEBSD)
+        start = recipe.render("start", {**values_of(recipe), **values})
+        script = (
+            f"cd '{self.folder}'; dir='{self.folder}'; PATH='{self.folder}/bin':$PATH\n"
+            'fail() { echo "$*" >&2; exit 1; }\n'
+            'launch() { l_output=$3; shift 3; "$@" >"$l_output" & }\n'
+            f"{start}\nn=0; until [ -e src-siftr.ready ] || [ $n = 100 ]; do n=$((n + 1)); sleep 0.02; done; sleep 0.1\n"
+            "kill -TERM $!; wait $!\n"
+        )
+        return subprocess.run(["dash", "-c", script], text=True, capture_output=True, check=False, timeout=30)
+
+    def value(self, oid: str) -> str:
+        return (self.folder / "oids" / oid).read_text().strip()
+
+
+SIFTR_OIDS = {
+    "13.2": told("13.2", "sysctl net.inet.siftr", 1),
+    "14.0": told("14.0", "sysctl net.inet.siftr", 1),
+}
+
+
+@pytest.mark.parametrize("release", sorted(SIFTR_OIDS))
+def test_siftr_writes_header_and_footer_to_one_file_and_is_left_as_it_was(
+    release: str, tmp_path: Path
+) -> None:
+    siftr = Siftr(tmp_path, SIFTR_OIDS[release])
+    before = {path.name: path.read_text() for path in (tmp_path / "oids").iterdir()}
+    done = siftr.run(port=5201, hashes=1)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert (tmp_path / "src-siftr.csv").read_text() == "enable_time_secs=1\ndisable_time_secs=2\n"
+    assert {path.name: path.read_text() for path in (tmp_path / "oids").iterdir()} == before
+    assert ("genhashes" in before) is (release == "13.2")
+
+
+def test_a_port_that_siftr_would_wrap_is_refused(tmp_path: Path) -> None:
+    assert "0 -> 4464" in told(
+        "14.0",
+        next(c for c in commands("14.0") if "port_filter=70000" in c),
+    )
+    done = Siftr(tmp_path, SIFTR_OIDS["14.0"]).run(port=70000)
+    assert "a port of 0 to 65535" in done.stderr
+
+
+def commands(release: str) -> list[str]:
+    return [str(entry["command"]) for entry in json.loads((TRACES / f"{release}.json").read_text())]
+
+
+def test_siftr_that_another_has_on_is_left_alone(tmp_path: Path) -> None:
+    siftr = Siftr(tmp_path, SIFTR_OIDS["14.0"])
+    (tmp_path / "oids" / "enabled").write_text("1\n")
+    done = siftr.run()
+    assert "on already" in done.stderr
+    assert siftr.value("logfile") == "/var/log/siftr.log"
+
+
+def test_an_old_siftr_without_a_port_filter_is_asked_for_none(tmp_path: Path) -> None:
+    oids = "".join(line + "\n" for line in SIFTR_OIDS["13.2"].splitlines() if "port_filter" not in line)
+    assert Siftr(tmp_path, oids).run(port=0).returncode == 0
+
+
+def test_an_old_siftr_without_a_port_filter_cannot_be_given_one(tmp_path: Path) -> None:
+    oids = "".join(line + "\n" for line in SIFTR_OIDS["13.2"].splitlines() if "port_filter" not in line)
+    assert "has no port_filter" in Siftr(tmp_path, oids).run(port=5201).stderr
+
+
+# -- steps --
+
+
+def test_a_listening_port_is_found_though_columns_run_into_each_other() -> None:
+    shown = told("14.0", "pgrep iperf3 >/dev/null || iperf3 -s -D; sleep 0.3; sockstat -4 -l -p 5201")
+    heading = shown.splitlines()[0] + "\n"
+    for port, text, code in (
+        ("5201", shown, 0),
+        ("520", heading, 1),
+        ("22", told("13.2", "sockstat -4 -l"), 0),
+    ):
+        assert replay(f"listening {port}", {f"sockstat -4 -6 -l -p {port}": text}).returncode == code
+        assert replay(f"listening_udp {port}", {f"sockstat -4 -6 -l -p {port}": text}).returncode == 1
+
+
+@pytest.mark.parametrize(("command", "code"), [("true", 0), ("sh -c 'exit 3'", 3), ("sleep 5", 143)])
+def test_a_program_is_bounded_where_there_is_no_timeout(command: str, code: int) -> None:
+    functions = CATALOGUE.recipe("step", "listening", FREEBSD).render("script", {})
+    own = functions.replace("command -v timeout >/dev/null || timeout()", "timeout()")
+    done = subprocess.run(
+        ["dash", "-c", f"{own}\ntimeout -k 1 0.2 {command}"], capture_output=True, check=False, timeout=20
+    )
+    assert done.returncode == code
+
+
+def test_a_program_that_is_bounded_without_timeout_can_be_ended() -> None:
+    functions = CATALOGUE.recipe("step", "listening", FREEBSD).render("script", {})
+    own = functions.replace("command -v timeout >/dev/null || timeout()", "timeout()")
+    script = f"{own}\ntimeout -k 1 20 sleep 20 & sleep 0.2; kill -TERM $!; wait $!"
+    done = subprocess.run(["dash", "-c", script], capture_output=True, check=False, timeout=10)
+    assert done.returncode == 143
+
+
+@pytest.mark.parametrize("what", ["jitter", "duplicate", "loss_burst"])
+def test_what_dummynet_cannot_do_is_refused_by_name(what: str) -> None:
+    change: dict[str, object] = {
+        "jitter": {"jitter_s": 0.001},
+        "duplicate": {"duplicate": 0.01},
+        "loss_burst": {"loss": 0.01, "loss_burst_packets": 3.0},
+    }[what]  # type: ignore[assignment]
+    path = PLAIN.model_copy(update={"down": PLAIN.down.model_copy(update=change)})
+    done = replay(setting("bottleneck", "set", **bottleneck(path)), {"sysctl -n kern.hz": "1000"})
+    assert done.returncode == 1
+    assert f"dummynet has no {what}" in done.stderr
+
+
+def test_halves_of_a_millisecond_go_to_the_way_back_and_smaller_parts_are_refused() -> None:
+    text = setting("bottleneck", "set", **bottleneck(PLAIN))
+    assert re.findall(r"config delay (\d+)ms", text) == ["7", "8"]
+    down = PLAIN.down.model_copy(update={"delay_s": 0.0001})
+    path = PLAIN.model_copy(update={"down": down})
+    done = replay(setting("bottleneck", "set", **bottleneck(path)), {"sysctl -n kern.hz": "1000"})
+    assert "dummynet delays by whole milliseconds" in done.stderr
+
+
+def test_a_router_whose_clock_ticks_too_slowly_is_refused() -> None:
+    done = replay(setting("bottleneck", "set"), {"sysctl -n kern.hz": "100"})
+    assert "kern.hz=100 ticks a second" in done.stderr
