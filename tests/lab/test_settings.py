@@ -84,6 +84,8 @@ def test_every_setting_is_tried_here(hosts: Hosts) -> None:
     [
         ("txd", {"interfaces": ETH1, "txd": 256}, "eth1 has no transmit ring to set to 256"),
         ("pause", {"interfaces": ETH1}, "eth1 has no flow control that can be set"),
+        ("speed", {"interfaces": ETH1, "rate": 100_000_000}, "eth1 cannot be set to 100 Mbit/s full"),
+        ("speed", {"interfaces": ("em0",), "rate": 1_500_000}, "speed is a whole number of Mbit/s"),
         ("buffers", {"socket_receive_max": 8_000_000}, "belongs to the whole machine and cannot be set"),
         ("cc", {"algorithm": "nosuch", "parameters": {}}, "does not offer the congestion control nosuch"),
         ("cc", {"algorithm": "cubic", "parameters": {"betta": "1"}}, "cubic has no parameter betta; it has:"),

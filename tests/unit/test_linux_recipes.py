@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from functools import cache
@@ -36,6 +37,7 @@ TYPES = {
 }
 COMPOUND = ("list of ", "names and values", "ways")
 COUNTED = ("_bytes", "_packets", "_s", "_us", "_ns", "_bps", "_kib")
+KEYS_OF_THEIR_OWN = {"bottleneck", "cc", "mtu", "rwnd", "txd"}
 NOT_IN_DEBIAN = {"nttcp"}
 ALWAYS = {"python3-minimal"}
 """Packages that come with others that are listed."""
@@ -86,6 +88,34 @@ def test_what_makes_a_driver_start_anew_says_so(recipe: Recipe) -> None:
     resets = any(f"ethtool {flag} " in text for flag in ("-G", "-A", "-s")) or " mtu {{" in text
     if resets:
         assert recipe.header.change == "interface-reset"
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE.names("setting", "linux") - KEYS_OF_THEIR_OWN))
+def test_each_setting_stands_in_the_reference_with_its_parameters(name: str) -> None:
+    page = (ROOT / "docs" / "reference" / "linux-settings.md").read_text()
+    for parameter, known in CATALOGUE.header("setting", name, "linux").parameters.items():
+        row = f"| `{name}.{parameter}` | "
+        told = [line for line in page.splitlines() if line.startswith(row)]
+        assert parameter == "interfaces" or len(told) == 1, row
+        assert all(known.description in line and f"| {known.default or ''} |" in line for line in told), told
+
+
+def test_each_logger_s_trace_is_explained() -> None:
+    page = (ROOT / "docs" / "reference" / "traces.md").read_text()
+    explained = set(re.findall(r"^## .*`<host>-([\w-]+)\.csv\.gz`", page, flags=re.MULTILINE))
+    assert explained == CATALOGUE.names("logger", "linux") - {"tcpdump"}
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE.names("logger", "linux") - {"tcpdump", "nic"}))
+def test_each_column_of_a_trace_is_explained(name: str) -> None:
+    page = (ROOT / "docs" / "reference" / "traces.md").read_text()
+    (part,) = [part for part in page.split("\n## ") if f"`<host>-{name}.csv.gz`" in part.partition("\n")[0]]
+    header = re.search(
+        r'"(t_ns,[^"]*"(?:\s*"[^"]*")*)', CATALOGUE.recipe("logger", name, "linux").path.read_text()
+    )
+    assert header
+    names = re.sub(r'"\s*"|\\n|"', "", header[1]).split(",")
+    assert set(names) <= set(re.findall(r"`([^`]+)`", part))
 
 
 @cache
