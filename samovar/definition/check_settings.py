@@ -9,11 +9,14 @@ from samovar.definition.config import Config
 from samovar.definition.factors import SETTINGS
 from samovar.definition.nearest import unknown
 from samovar.definition.origins import names_of
-from samovar.definition.parameters import parse_parameter
+from samovar.definition.parameters import read_parameter, settable
 from samovar.definition.testbed import OSES, Testbed
 from samovar.definition.yamltext import Map, Node
 from samovar.errors import Problem
 from samovar.units import UnitError
+
+OF_THE_PATH = {"bottleneck"}
+"""Setting recipes that an experiment sets by `path`."""
 
 
 def check_site(testbed: Testbed, config: Config | None, catalogue: RecipeCatalogue) -> list[Problem]:
@@ -37,13 +40,12 @@ def check_settings(settings: Node | None, testbed: Testbed, catalogue: RecipeCat
 
 
 def setting_parameters(catalogue: RecipeCatalogue, system: str) -> dict[str, ParameterInfo]:
-    """Return RECIPE.PARAMETER of each setting recipe with what it takes: those that have a default."""
-    found: dict[str, ParameterInfo] = {}
-    for recipe in sorted(catalogue.names("setting", system)):
-        for name, info in (catalogue.parameters("setting", recipe, system) or {}).items():
-            if getattr(info, "default", None) is not None:
-                found[f"{recipe}.{name}"] = info
-    return found
+    """Return RECIPE.PARAMETER of each setting recipe that a file may give a value, with what it takes."""
+    return {
+        f"{recipe}.{name}": info
+        for recipe in sorted(catalogue.names("setting", system) - OF_THE_PATH)
+        for name, info in settable(catalogue, "setting", recipe, system).items()
+    }
 
 
 def _problems(
@@ -92,7 +94,7 @@ def _refused_value(key: str, value: str, systems: Sequence[str], catalogue: Reci
         for system in systems:
             info = setting_parameters(catalogue, system).get(key)
             if info is not None:
-                parse_parameter(info, str(value))
+                read_parameter(info, str(value))
     except UnitError as error:
         return str(error)
     return "is empty; expected a value" if not value.strip() else None

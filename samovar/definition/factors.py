@@ -8,6 +8,7 @@ from samovar import units
 from samovar.definition.dscp import parse_dscp
 from samovar.definition.experiment import Flow, Logger, NetworkPath, Part, own_keys
 from samovar.definition.fields import (
+    Strict,
     parse_algorithm,
     parse_buffer_amount,
     parse_delay,
@@ -90,13 +91,26 @@ def parser_of(target: str, part: Part) -> Parser | None:
 
     Values of recipe parameters are text here: the recipe's header says more.
     """
-    known = known_factors(part).get(target)
-    if known is not None:
-        return known
-    owner, _, parameter = target.rpartition(".")
-    if owner in set(parameter_owners(part)) and parameter and parameter not in _reserved(owner):
+    owner, _, key = target.rpartition(".")
+    if not owner:
+        return SETTINGS.get(key) or (parse_duration if key == "duration" else None)
+    if _is_setting_parameter(owner, key):
         return _parameter_value
-    return _parameter_value if _is_setting_parameter(owner, parameter) else None
+    own, model = _keys_of(owner, part)
+    if model is None or not key:
+        return None
+    return own.get(key) or (None if key in own_keys(model) else _parameter_value)
+
+
+def _keys_of(owner: str, part: Part) -> tuple[Mapping[str, Parser], type[Strict] | None]:
+    """Return the keys of a path, a flow or a logger that may vary, with their model; None without one."""
+    if owner == "path":
+        return OF_PATH, NetworkPath
+    if any(owner == f"traffic.{flow.label}" for flow in part.traffic):
+        return OF_FLOW, Flow
+    if any(owner == f"loggers.{logger.logger}" for logger in part.loggers):
+        return OF_LOGGER, Logger
+    return {}, None
 
 
 def read_target(target: str, value: Value, part: Part) -> object:
@@ -124,12 +138,6 @@ def parameter_owners(part: Part) -> Iterator[str]:
 def _is_setting_parameter(owner: str, parameter: str) -> bool:
     """Say whether a target may be RECIPE.PARAMETER of a setting recipe; the catalogue knows which are."""
     return bool(parameter) and "." not in owner and owner not in ("", "path", "traffic", "loggers")
-
-
-def _reserved(owner: str) -> frozenset[str]:
-    return {"path": own_keys(NetworkPath), "cc": frozenset[str]()}.get(
-        owner, own_keys(Flow) if owner.startswith("traffic.") else own_keys(Logger)
-    )
 
 
 def _parameter_value(text: str) -> str:
