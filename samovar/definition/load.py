@@ -8,7 +8,7 @@ from pathlib import Path
 
 from samovar.definition.catalogue import RecipeCatalogue
 from samovar.definition.check_experiment import check_experiment, check_name
-from samovar.definition.check_settings import check_settings, check_site
+from samovar.definition.check_settings import check_site
 from samovar.definition.check_testbed import check_testbed
 from samovar.definition.config import Config
 from samovar.definition.context import Context
@@ -209,10 +209,6 @@ def _checked_layers(
 ) -> Checked[Experiment]:
     checked = validate(Experiment, complete(layers, problems))
     check_experiment(Context(checked, testbed, catalogue), lines=len(layers) == 1)
-    parts = checked.tree.get("parts")
-    if testbed is not None and isinstance(parts, Map):
-        settings = (part.get("settings") for part in parts.values() if isinstance(part, Map))
-        checked.problems += [one for own in settings for one in check_settings(own, testbed, catalogue)]
     return checked
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
+from samovar.definition.factor_levels import is_free
 from samovar.definition.factors import SETTINGS
 from samovar.definition.layers import DESIGN, LISTED, MAIN, OF_A_PART, OF_A_PROFILE
 from samovar.definition.nearest import unknown
@@ -26,9 +27,8 @@ def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
     for argument in arguments:
         key, sign, value = argument.partition("=")
         if not sign or not key.strip() or not value.strip():
-            raise DefinitionError(
-                [_mark(argument, 1).problem(f"{'no value' if sign else 'no ='}; {EXPECTED}")]
-            )
+            missing = "no =" if not sign else "no value" if key.strip() else "no key"
+            raise DefinitionError([_mark(argument, 1).problem(f"{missing}; {EXPECTED}")])
         found[key.strip()] = value.strip()
     return found
 
@@ -47,7 +47,7 @@ def override_layers(tree: Map, overrides: Mapping[str, str], problems: list[Prob
         if problem:
             problems.append(_mark(argument, 1).problem(problem))
             continue
-        layers += [_layer(steps, node, _mark(argument, 1)) for steps in _places(tree, key)]
+        layers += [_layer(steps, node, _mark(argument, 1)) for steps in _places(tree, key, node)]
     return layers
 
 
@@ -98,7 +98,7 @@ def _mappings(spec: Node) -> list[Map]:
     return [one for one in (levels if isinstance(levels, Seq) else [levels]) if isinstance(one, Map)]
 
 
-def _places(tree: Map, key: str) -> Iterator[Steps]:
+def _places(tree: Map, key: str, value: Node) -> Iterator[Steps]:
     """Yield where a value is put: at the factor of that name where a part has it, as a key elsewhere."""
     part, rest = _split_part(key)
     factors = _factors(tree)
@@ -108,7 +108,8 @@ def _places(tree: Map, key: str) -> Iterator[Steps]:
     if rest.startswith("factors."):
         having = having or parts
     yield from (_in_part(tree, one, ("factors", name)) for one in having)
-    if len(having) < len(parts):
+    levels_alone = having and (is_free(name) or name != rest or not isinstance(value, str))
+    if len(having) < len(parts) and not levels_alone:
         steps = _steps(rest)
         yield steps if part is None else _in_part(tree, part, steps)
 

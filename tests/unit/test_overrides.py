@@ -1,0 +1,184 @@
+"""--set KEY=VALUE: over the profile, at factors and at keys, refused with a caret into the argument."""
+
+from pathlib import Path
+
+import pytest
+
+from samovar.command import Catalogue
+from samovar.definition import Asked, Experiment, Study, apply_profile, load_study, parse_overrides
+from samovar.errors import DefinitionError
+from samovar.plan import make_plan
+
+ROOT = Path(__file__).parents[2]
+CATALOGUE = Catalogue(ROOT / "templates")
+
+EXPERIMENT = """\
+experiment: study
+testbed: lab
+path: {rate: 40Mbit, rtt: 2ms, buffer: 546packets}
+duration: 10s
+replicates: 3
+traffic:
+  - {flow: bulk, generator: nuttcp, from: sender, to: receiver}
+loggers: [{logger: queue, at: router, interval: 5ms}]
+parts:
+  one: {factors: {cc: [newreno, cubic], rwnd: [50KB, 1MB]}}
+  two:
+    factors:
+      home:
+        - {path.rate: 10Mbit, path.buffer: 50packets, label: slow}
+        - {path.rate: 90Mbit, path.buffer: 100packets, label: fast}
+    traffic: [{flow: other, generator: nuttcp, from: sender, to: receiver}]
+profiles:
+  quick: {replicates: 1, parts: {one: {factors: {cc: [cdg]}}}}
+"""
+FLAT = (
+    EXPERIMENT[: EXPERIMENT.index("parts:")]
+    + "factors: {cc: [newreno, cubic]}\nprofiles: {quick: {duration: 1s}}\n"
+)
+
+
+class Folder:
+    def __init__(self, folder: Path) -> None:
+        (folder / "experiments").mkdir()
+        self.path = folder / "experiments" / "study.yaml"
+        self.write(EXPERIMENT)
+
+    def write(self, text: str) -> None:
+        self.path.write_text(text, encoding="utf-8")
+
+    def study(self, *sets: str, profile: str | None = None) -> Study:
+        asked = Asked(profile, parse_overrides(sets))
+        return load_study(self.path, CATALOGUE, ROOT / "hosts" / "lab.yaml", asked)
+
+    def read(self, *sets: str, profile: str | None = None) -> Experiment:
+        study = self.study(*sets, profile=profile)
+        return apply_profile(study.experiment, study.profile, study.overrides)
+
+    def shown(self, *sets: str, profile: str | None = None) -> list[str]:
+        with pytest.raises(DefinitionError) as caught:
+            self.read(*sets, profile=profile)
+        return [line for _, line in caught.value.lines()]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def labels(experiment: Experiment, part: str) -> dict[str, tuple[str, ...]]:
+    return {name: factor.labels for name, factor in experiment.parts[part].factors.items()}
+
+
+def test_a_value_holds_in_every_part(folder: Folder) -> None:
+    parts = folder.read("duration=1s", "path.rtt=8ms", "order.seed=5").parts
+    assert [part.duration_s for part in parts.values()] == [1, 1]
+    assert [part.path.rtt_s for part in parts.values() if part.path] == [0.008, 0.008]
+
+
+def test_a_value_lies_over_the_profile(folder: Folder) -> None:
+    assert folder.read("replicates=7", profile="quick").parts["one"].replicates == 7
+    assert labels(folder.read("cc=bbr", profile="quick"), "one")["cc"] == ("bbr",)
+
+
+def test_a_factor_gets_other_levels_where_it_varies(folder: Folder) -> None:
+    experiment = folder.read("cc=[cubic, cdg]")
+    assert labels(experiment, "one")["cc"] == ("cubic", "cdg")
+    assert "cc" not in experiment.parts["two"].settings
+
+
+def test_a_single_value_of_a_factor_holds_in_the_other_parts_too(folder: Folder) -> None:
+    experiment = folder.read("cc=cdg")
+    assert labels(experiment, "one")["cc"] == ("cdg",)
+    assert experiment.parts["two"].settings == {"cc": "cdg"}
+
+
+def test_a_factor_may_be_set_to_a_range_and_to_one_level(folder: Folder) -> None:
+    assert labels(folder.read("parts.one.rwnd={from: 1MB, to: 3MB, step: 1MB}"), "one")["rwnd"] == (
+        "1MB",
+        "2MB",
+        "3MB",
+    )
+    assert labels(folder.read("factors.rwnd=9MB"), "one")["rwnd"] == ("9MB",)
+
+
+def test_a_linked_factor_is_set_by_its_own_name(folder: Folder) -> None:
+    found = labels(folder.read("home=[{path.rate: 5Mbit, path.buffer: 9packets, label: mine}]"), "two")
+    assert found == {"home": ("mine",)}
+
+
+def test_one_part_may_be_meant(folder: Folder) -> None:
+    experiment = folder.read("parts.two.duration=2s")
+    assert {name: part.duration_s for name, part in experiment.parts.items()} == {"one": 10, "two": 2}
+
+
+def test_a_flow_is_meant_by_its_label_in_the_parts_that_have_it(folder: Folder) -> None:
+    experiment = folder.read("traffic.bulk.size=5MB", "traffic.other.start=2s")
+    (one,), (two,) = (part.traffic for part in experiment.parts.values())
+    assert (one.size_bytes, two.size_bytes, two.start_s) == (5_000_000, None, 2)
+
+
+def test_a_logger_is_meant_by_its_name(folder: Folder) -> None:
+    experiment = folder.read("loggers.queue.interval=20ms")
+    assert [one.interval_s for part in experiment.parts.values() for one in part.loggers] == [0.02, 0.02]
+
+
+def test_a_setting_is_meant_where_no_factor_has_its_name(folder: Folder) -> None:
+    experiment = folder.read("tcp.sack=off", "settings.mtu=1400")
+    assert dict(experiment.parts["two"].settings) == {"tcp.sack": "off", "mtu": "1400"}
+
+
+def test_an_experiment_without_parts_is_changed_in_the_same_words(folder: Folder) -> None:
+    folder.write(FLAT)
+    experiment = folder.read("cc=cdg", "duration=3s", profile="quick")
+    assert labels(experiment, "main") == {"cc": ("cdg",)}
+    assert experiment.parts["main"].duration_s == 3
+
+
+def test_the_last_of_two_values_for_a_key_holds(folder: Folder) -> None:
+    assert folder.read("duration=1s", "duration=2s").parts["one"].duration_s == 2
+
+
+def test_overrides_are_written_into_the_plan(folder: Folder) -> None:
+    study = folder.study("duration=1s", "cc=cubic", profile="quick")
+    plan = make_plan(study.experiment, study.testbed, study.profile, study.overrides)
+    assert dict(plan.overrides) == {"duration": "1s", "cc": "cubic"}
+    assert {trial.resolved.duration_s for trial in plan.trials} == {1}
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "caret"),
+    [
+        ("duration=10", "--set duration=10: duration: '10' has no unit; expected a time such as 5ms", 10),
+        ("path.rate=[1Mbit", "--set path.rate=[1Mbit: no ',' or ']' before this; close what is open", 17),
+        ("durtion=1s", "--set durtion=1s: unknown key 'durtion'; did you mean 'duration'? known: ", 1),
+        ("path.rat=1Mbit", "--set path.rat=1Mbit: unknown ", 1),
+        ("parts.on.duration=1s", "--set parts.on.duration=1s: unknown part 'on'; did you mean 'one'? known: one, two", 1),
+        ("parts.one=1s", "--set parts.one=1s: 'parts.one' is a whole part; expected parts.one.KEY=VALUE", 1),
+        ("traffic.bluk.size=1MB", "--set traffic.bluk.size=1MB: unknown flow 'bluk'; did you mean 'bulk'? known: bulk, other", 1),
+        ("cc=[cubic, 9 lives]", "--set cc=[cubic, 9 lives]: cc: '9 lives' is no congestion control", 12),
+        ("parts.two.path.rate=1Mbit", "--set parts.two.path.rate=1Mbit: 'path.rate' is set by the levels of factor 'home'; expected --set home=...", 1),
+        ("tcp.sak=on", "--set tcp.sak=on: unknown setting on linux 'tcp.sak'; did you mean 'tcp.sack'?", 1),
+        ("experiment=x", "--set experiment=x: unknown key 'experiment'", 1),
+        ("duration", "--set duration: no =; expected KEY=VALUE, such as --set duration=10s or --set path.rate=10Mbit", 1),
+        ("duration=", "--set duration=: no value; expected KEY=VALUE, such as --set duration=10s or --set path.rate=10Mbit", 1),
+        ("=10s", "--set =10s: no key; expected KEY=VALUE, such as --set duration=10s or --set path.rate=10Mbit", 1),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_set_is_refused_with_a_caret_into_the_argument(
+    folder: Folder, given: str, said: str, caret: int
+) -> None:
+    shown = folder.shown(given)
+    at = next(index for index, line in enumerate(shown) if line.startswith(said))
+    assert shown[at + 1 : at + 3] == [f"       | {given}", "       | " + " " * (caret - 1) + "^"]
+
+
+def test_all_that_is_wrong_is_said_at_once(folder: Folder) -> None:
+    shown = folder.shown("duration=10", "path.rate=fast", "replicates=0")
+    assert sum(line.startswith("--set") for line in shown) == 3
+
+
+def test_an_unknown_profile_is_refused_before_anything_is_laid_over_it(folder: Folder) -> None:
+    assert folder.shown("duration=1s", profile="quik")[0].endswith(
+        "unknown profile of study 'quik'; did you mean 'quick'? known: quick"
+    )
