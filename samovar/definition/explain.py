@@ -84,12 +84,12 @@ def explain(subject: Subject, key: str, part: str = "", levels: Levels | None = 
     parts = subject.experiment.parts
     given, rest = _split_part(subject, key)
     wanted = given or part
-    if not wanted and (rest in OF_EXPERIMENT or rest.startswith("order.")):
+    if not wanted and rest in OF_EXPERIMENT:
         return [_of_experiment(subject, rest)]
     known = {name: known_keys(subject, name) for name in parts if name in (wanted or name)}
     having = [name for name, keys in known.items() if rest in keys]
     if not having:
-        every = {*OF_EXPERIMENT, "order.kind", "order.seed"}.union(*known.values())
+        every = set(OF_EXPERIMENT).union(*known.values())
         raise DefinitionError([Problem(subject.experiment.name, 0, 0, unknown("key", rest, every))])
     places = (_Where(subject, name, rest, levels) for name in having)
     return [one for where in places for one in _in_part(where)]

@@ -20,7 +20,10 @@ from samovar.definition.parameters import settable
 from samovar.definition.testbed import Testbed
 
 OF_PART = ("title", "duration", "replicates", "traffic", "captures", "loggers", "path", "exclude", "include")
-OF_EXPERIMENT = ("testbed", "title", "source", "description", "figures", "tables", "expect")
+OF_EXPERIMENT = (
+    *("testbed", "title", "source", "description", "figures", "tables", "expect"),
+    *("order.kind", "order.seed"),
+)
 NESTED: Mapping[str, type[Strict]] = {"path": NetworkPath, "stop": Stop, "order": Order}
 ENTRIES: Mapping[str, tuple[type[Strict], str]] = {
     "traffic": (Flow, "generator"),

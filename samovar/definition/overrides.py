@@ -84,13 +84,18 @@ def _known(tree: Map, part: str | None) -> set[str]:
 
 
 def _hidden_by_levels(tree: Map, part: str | None, key: str) -> str | None:
-    """Say which factor sets a key by its levels, which nothing but the factor itself can change."""
-    for name, factors in _factors(tree).items():
-        for factor, spec in factors.items():
-            linked = factor != key and any(key in level for level in _mappings(spec))
-            if linked and part in (None, name):
-                return f"'{key}' is set by the levels of factor '{factor}'; expected --set {factor}=..."
-    return None
+    """Say which factor sets a key by its levels, where that is so in every part that is meant."""
+    own = [factors for name, factors in _factors(tree).items() if part in (None, name)]
+    linked = [_linking(factors, key) for factors in own]
+    if not linked or not all(linked):
+        return None
+    return f"'{key}' is set by the levels of factor '{linked[0]}'; expected --set {linked[0]}=..."
+
+
+def _linking(factors: Map, key: str) -> str | None:
+    """Return the factor, of another name, whose levels set a key."""
+    found = (name for name, spec in factors.items() if any(key in level for level in _mappings(spec)))
+    return next((name for name in found if name != key), None)
 
 
 def _mappings(spec: Node) -> list[Map]:
