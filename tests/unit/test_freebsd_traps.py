@@ -38,7 +38,8 @@ COUNTERS = {
 AQM_OF_PIPE = {3: "pfifo", 4: "red", 5: "gred", 6: "codel", 7: "pie"}
 
 
-def setting(name: str, block: str, system: str = FREEBSD, **values: object) -> str:
+def setting(name: str, block: str, **values: object) -> str:
+    system = str(values.pop("system", FREEBSD))
     recipe = CATALOGUE.recipe("setting", name, system)
     return recipe.render(block, {**values_of(recipe), **values})
 
@@ -416,7 +417,7 @@ def test_a_tunable_of_the_loader_is_written_whole_and_taken_back(tmp_path: Path)
     conf.write_text('kern.hz="1000"\nhw.em.txd="1024"\nhw.em.rxd="1024"\n')
 
     def run(block: str, **values: object) -> subprocess.CompletedProcess[str]:
-        text = setting("txd", block, "freebsd-11", interfaces=("em1",), **values)
+        text = setting("txd", block, system="freebsd-11", interfaces=("em1",), **values)
         answers = {"sysctl -n hw.em.txd": "1024"}
         return replay(text.replace("/boot/loader.conf", str(conf)), answers)
 
