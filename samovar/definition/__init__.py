@@ -3,15 +3,25 @@
 from samovar.definition.catalogue import ParameterInfo, RecipeCatalogue
 from samovar.definition.config import Config
 from samovar.definition.experiment import (
+    Arrivals,
     Capture,
+    Directional,
     Expect,
     Experiment,
+    Factor,
     Flow,
+    Level,
     Logger,
     NetworkPath,
     Order,
     Part,
+    PathClass,
+    PerHost,
+    Stop,
+    Uniform,
 )
+from samovar.definition.formula import Formula
+from samovar.definition.formula_values import Scope
 from samovar.definition.load import (
     Asked,
     Study,
@@ -37,34 +47,48 @@ from samovar.definition.overrides import parse_overrides
 from samovar.definition.parameters import parse_parameter
 from samovar.definition.testbed import Bottleneck, Host, Lab, Link, NetworkInterface, Ssh, Testbed
 from samovar.definition.topology import Hop, shortest_path
+from samovar.definition.traffic import Member, hosts_of, members_of
+from samovar.definition.treatments import treatments_of
 
 __all__ = [
+    "Arrivals",
     "Asked",
     "Bottleneck",
     "Capture",
     "Config",
+    "Directional",
     "Expect",
     "Experiment",
+    "Factor",
     "Flow",
+    "Formula",
     "Given",
     "Hop",
     "Host",
     "Lab",
+    "Level",
     "Link",
     "Logger",
+    "Member",
     "NetworkInterface",
     "NetworkPath",
     "Order",
     "Origin",
     "ParameterInfo",
     "Part",
+    "PathClass",
+    "PerHost",
     "RecipeCatalogue",
     "ResolvedSetting",
+    "Scope",
     "SettingLayers",
     "Ssh",
+    "Stop",
     "Study",
     "Testbed",
+    "Uniform",
     "apply_profile",
+    "hosts_of",
     "layers_for",
     "level_of",
     "list_experiments",
@@ -73,9 +97,11 @@ __all__ = [
     "load_experiment",
     "load_study",
     "load_testbed",
+    "members_of",
     "parse_overrides",
     "parse_parameter",
     "read_experiment",
     "resolve_setting",
     "shortest_path",
+    "treatments_of",
 ]

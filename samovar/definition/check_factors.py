@@ -94,7 +94,7 @@ def _check_levels(context: Context, where: Loc, factor: Factor, part: Part) -> N
         if mark == wrong:
             continue  # a range says the same of each of its levels
         if _check_level(context, at, factor, level, part):
-            _check_once(context, at, factor, level, part, seen)
+            _check_once(context, at, level, part, seen)
         else:
             wrong = mark
 
@@ -112,20 +112,18 @@ def _check_level(context: Context, where: Loc, factor: Factor, level: Level, par
     return sound
 
 
-def _check_once(
-    context: Context, where: Loc, factor: Factor, level: Level, part: Part, seen: dict[str, str]
-) -> None:
+def _check_once(context: Context, where: Loc, level: Level, part: Part, seen: dict[str, str]) -> None:
+    """Report a level or a label that stands in the factor before; `seen` has the labels by their values."""
     read = {target: read_target(target, value, part) for target, value in level.values.items()}
-    what = repr(sorted((target, repr(value)) for target, value in read.items()))
-    first = seen.setdefault(what, level.label)
-    report = context.checked.report
-    if first != level.label:
-        report(where, f"{factor.name}: level '{level.label}' is the same as '{first}'; expected it once")
-    elif list(seen.values()).count(level.label) > 1:
-        message = f"{factor.name}: label '{level.label}' is another level's already; expected one of its own"
-        report(where, message)
-    elif level is not factor.level(level.label):
-        report(where, f"{factor.name}: level '{level.label}' stands here again; expected it once")
+    first = seen.get(values := repr(sorted((target, repr(value)) for target, value in read.items())))
+    name = where[where.index("levels") - 1]
+    if first is not None:
+        same = "stands here again" if first == level.label else f"is the same as '{first}'"
+        context.checked.report(where, f"{name}: level '{level.label}' {same}; expected it once")
+    elif level.label in seen.values():
+        message = f"label '{level.label}' is another level's already; expected one of its own"
+        context.checked.report(where, f"{name}: {message}")
+    seen.setdefault(values, level.label)
 
 
 def _check_targets(context: Context, where: Loc, part: Part) -> None:

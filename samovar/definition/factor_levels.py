@@ -11,7 +11,7 @@ from pydantic import Field, PlainValidator
 from samovar.definition.fields import Word, parse_name
 from samovar.definition.mistakes import Mistakes
 from samovar.definition.nearest import unknown
-from samovar.definition.ranges import is_range, read_range
+from samovar.definition.ranges import MOST_LEVELS, is_range, read_range
 from samovar.definition.values import Directional, PerHost, Value
 
 PLAIN_FACTORS = ("cc", "rwnd", "mtu", "txd", "duration")
@@ -151,6 +151,8 @@ def _items(spec: object) -> list[tuple[tuple[int, ...], object]]:
     """Return the written levels with their places."""
     if isinstance(spec, str):
         return [((), spec)]
+    if isinstance(spec, list) and len(spec) > MOST_LEVELS:
+        raise ValueError(f"{len(spec)} levels; expected at most {MOST_LEVELS}")
     if isinstance(spec, list):
         return [((index,), one) for index, one in enumerate(spec)]
     if isinstance(spec, Mapping) and is_range(spec):

@@ -13,9 +13,9 @@ from samovar.definition.fields import (
     parse_buffer_amount,
     parse_delay,
     parse_duration,
+    parse_flow_count,
     parse_name,
     parse_packets,
-    parse_positive,
     parse_rate,
     parse_share,
     parse_size,
@@ -61,7 +61,7 @@ OF_FLOW: Mapping[str, Parser] = {
     "cc": parse_algorithm,
     "rwnd": parse_size,
     "dscp": parse_dscp,
-    "count": parse_positive,
+    "count": parse_flow_count,
     "every": parse_delay,
 }
 OF_LOGGER: Mapping[str, Parser] = {"interval": units.parse_duration}

@@ -20,6 +20,7 @@ from samovar.definition.yamltext import plain
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _INTERFACE = re.compile(r"[A-Za-z][A-Za-z0-9._@-]{0,14}")  # IFNAMSIZ is 16 on Linux and FreeBSD
+MOST_FLOWS = 10_000  # of one line of traffic; every one has a port of its own
 _ALGORITHM = re.compile(r"[a-z0-9_-]{1,32}")
 
 
@@ -182,6 +183,11 @@ def parse_buffer_amount(text: str) -> Buffer | Formula:
     return read_amount(text, "buffer", parse_buffer)
 
 
+def parse_flow_count(text: str) -> int:
+    """Read how many flows one line means, from 1 to MOST_FLOWS; raises UnitError."""
+    return units.parse_count(text, least=1, most=MOST_FLOWS, what="number of flows")
+
+
 def parse_positive(text: str) -> int:
     """Read a whole number from 1 up; raises UnitError."""
     return units.parse_count(text, least=1)
@@ -198,6 +204,7 @@ Within = Annotated[str, BeforeValidator(scalar(_within))]
 Snaplen = Annotated[int, BeforeValidator(scalar(_snaplen))]
 Port = Annotated[int, BeforeValidator(scalar(_port))]
 Positive = Annotated[int, BeforeValidator(scalar(parse_positive))]
+FlowCount = Annotated[int, BeforeValidator(scalar(parse_flow_count))]
 Seed = Annotated[int, BeforeValidator(scalar(lambda text: units.parse_count(text)))]
 Free = Annotated[Any, PlainValidator(plain)]
 

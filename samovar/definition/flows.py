@@ -11,11 +11,12 @@ from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 from samovar import units
 from samovar.definition.dscp import parse_dscp
 from samovar.definition.fields import (
+    MOST_FLOWS,
     DelayOrFormula,
     Duration,
+    FlowCount,
     Name,
     Port,
-    Positive,
     SizeOrFormula,
     Strict,
     TimeOrFormula,
@@ -81,13 +82,16 @@ class Arrivals(Strict):
     until_s: Duration | None = Field(
         None, alias="until", description="Time after which none begins, such as 60s."
     )
-    count: Positive | None = Field(None, description="Number of flows that begin.")
+    count: FlowCount | None = Field(None, description="Number of flows that begin, up to 10000.")
 
     @model_validator(mode="after")
     def _ends_once(self) -> Arrivals:
         if (self.until_s is None) == (self.count is None):
             what = "no end" if self.count is None else "two ends"
             raise ValueError(f"{what}; expected until or count beside poisson")
+        if self.until_s is not None and self.until_s * self.poisson_per_s > MOST_FLOWS:
+            many = round(self.until_s * self.poisson_per_s)
+            raise ValueError(f"about {many} flows begin; expected at most {MOST_FLOWS}")
         return self
 
 
@@ -130,7 +134,7 @@ class Flow(WithParameters):
     dscp: Dscp | None = Field(
         None, description="DiffServ code point: a name such as EF, AF11 or CS1, or 0 to 63."
     )
-    count: Positive | None = Field(None, description="Number of flows, labelled FLOW-1, FLOW-2 and so on.")
+    count: FlowCount | None = Field(None, description="Number of flows, labelled FLOW-1, FLOW-2 and so on.")
     every_s: DelayOrFormula = Field(
         0.0, alias="every", description="Time between the starts of counted flows, such as 10s."
     )

@@ -59,6 +59,8 @@ def read_amount(text: str, kind: str, parse: Callable[[str], T]) -> T | Formula:
         return parse(text)
     formula = read_formula(text, kind)
     _fitting(formula)
+    if not formula.names:
+        Scope({}).value(formula)  # nothing can change what it is: what is wrong with it is said at once
     return formula
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from samovar.definition import load_testbed
 from samovar.definition.experiment import Experiment, Part
@@ -150,6 +151,12 @@ def test_points_of_a_range_rise_from_end_to_end(first: int, ratio: int, points: 
     assert (len(found), found[0], found[-1]) == (points, f"{first}ms", f"{first * ratio}ms")
     assert sorted(set(numbers)) == numbers
     assert all(len(text) < 24 for text in found)
+
+
+def test_a_factor_has_at_most_a_thousand_levels() -> None:
+    many = "[" + ", ".join(map(str, range(1500, 2501))) + "]"
+    with pytest.raises(ValidationError, match="1001 levels; expected at most 1000"):
+        part_of(f"factors: {{mtu: {many}}}")
 
 
 def test_what_is_excluded_is_left_out_and_what_is_included_comes_last() -> None:
