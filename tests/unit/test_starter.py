@@ -1,0 +1,81 @@
+"""`fab new`: what it writes can be planned at once, and it never writes over anything."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from samovar.controller import Controller
+from samovar.definition import load_experiment, load_testbed
+from samovar.errors import DefinitionError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Controller:
+    for name in ("templates", "hosts", "config.yaml"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "demo.yaml").symlink_to(ROOT / "experiments" / "demo.yaml")
+    return Controller(tmp_path)
+
+
+def test_a_new_experiment_can_be_planned_at_once(controller: Controller) -> None:
+    path = controller.new("mine")
+    assert path == controller.root / "experiments" / "mine.yaml"
+    plan = controller.study("mine", "", "").plan
+    assert (plan.experiment, len(plan.trials)) == ("mine", 6)
+
+
+def test_its_core_is_ten_lines(controller: Controller) -> None:
+    lines = controller.new("mine").read_text(encoding="utf-8").splitlines()
+    assert len([line for line in lines if line and not line.startswith("#")]) == 11  # one factor has a line
+
+
+def test_what_its_comments_offer_is_sound(controller: Controller) -> None:
+    """Each piece that is commented out is put in the place of the core's."""
+    text = controller.new("mine").read_text(encoding="utf-8")
+    core, _, offered = text.partition("# What follows is optional")
+    pieces = re.findall(r"^#(\S.*\n(?:#  .*\n)*)", offered, flags=re.MULTILINE)
+    path, testbed = controller.root / "experiments" / "mine.yaml", load_testbed(ROOT / "hosts" / "lab.yaml")
+    assert len(pieces) == 12
+    for piece in pieces:
+        own = piece.replace("\n#", "\n")
+        core_left = _without(core, own.partition(":")[0])
+        needed = "factors: {cc: [cdg, cubic], rwnd: [100KB]}\n" if own.startswith("exclude") else ""
+        path.write_text((_without(core_left, "factors") if needed else core_left) + needed + own)
+        assert load_experiment(path, controller.catalogue, testbed).name == "mine", own
+
+
+def _without(text: str, key: str) -> str:
+    """Return the text without a key of its top level."""
+    return re.sub(rf"^{key}:.*\n(?:  .*\n)*", "", text, flags=re.MULTILINE)
+
+
+def test_one_that_extends_another_can_be_planned_at_once(controller: Controller) -> None:
+    text = controller.new("mine", "demo").read_text(encoding="utf-8")
+    assert "extends: demo" in text
+    own, base = controller.study("mine", "", "").plan, controller.study("demo", "", "").plan
+    assert [trial.resolved for trial in own.trials] == [trial.resolved for trial in base.trials]
+
+
+def test_nothing_is_written_over(controller: Controller) -> None:
+    controller.new("mine").write_text("precious", encoding="utf-8")
+    with pytest.raises(DefinitionError, match=r"mine\.yaml: is there already; expected a name of its own"):
+        controller.new("mine")
+    assert (controller.root / "experiments" / "mine.yaml").read_text(encoding="utf-8") == "precious"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a b", "../escape", "/tmp/x", "-x", "a/b", "latest", "x.yaml", "é", "x" * 64]
+)
+def test_a_bad_name_is_refused_and_nothing_is_written(controller: Controller, name: str) -> None:
+    with pytest.raises(DefinitionError, match=r"^fab new"):
+        controller.new(name)
+    assert [path.name for path in (controller.root / "experiments").iterdir()] == ["demo.yaml"]
+
+
+def test_a_base_that_is_not_there_is_refused_with_the_nearest(controller: Controller) -> None:
+    with pytest.raises(DefinitionError, match="--from dmo: unknown experiment 'dmo'; did you mean 'demo'"):
+        controller.new("mine", "dmo")
