@@ -1,4 +1,4 @@
-"""How dummynet's pipes are told a queue's values, and how ipfw(8) prints them back; recipes use these as filters."""
+"""How dummynet is told a queue's values, and how ipfw(8) prints them back; recipes use these as filters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def dn_us(seconds: float) -> str:
 
 
 def dn_time(seconds: float) -> str:
-    """Write a time as ipfw prints it: 500us, 2.5ms, and seconds as 1fs (us_to_time() of sbin/ipfw/dummynet.c)."""
+    """Write a time as ipfw prints it: 500us, 2.5ms, and a second as 1fs (us_to_time() of its dummynet.c)."""
     us = round(seconds * 1e6)
     if us < 1000:
         return f"{us}us" if us else "0"
@@ -35,7 +35,7 @@ def dn_pie(weight: float) -> str:
 
 
 def dn_rate(rate_bps: int) -> int:
-    """Round a rate to what can be told from ipfw's printing: three digits after the point of Mbit/s or Kbit/s."""
+    """Round a rate to what ipfw's printing tells of it: three digits after the point of Mbit/s or Kbit/s."""
     step = 1000 if rate_bps >= 1_000_000 else 1
     return round(rate_bps / step) * step
 

@@ -277,7 +277,7 @@ class TrialScripts:
         return prelude + shared + more + BODY + "".join(parts) + "exit 0\n"
 
     def _os(self, host: str) -> str:
-        return self.resolved.hosts[host].os
+        return self.resolved.hosts[host].system
 
 
 def _capture(capture: CapturePlan) -> Process:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from samovar.command import Catalogue, Header, Recipe
 from samovar.command.scripts import TrialScripts
-from samovar.plan import DirectionPlan, Plan, Trial, estimate_cost
+from samovar.plan import Plan, Trial, estimate_cost
 from samovar.plan.cost import COMPRESSION
 from samovar.runner.judge import LINUX_NAME
 from samovar.testbed import HostFacts
@@ -92,17 +92,10 @@ def _qdiscs(trial: Trial, host: str, scripts: TrialScripts) -> Iterator[str]:
     path = trial.resolved.path
     if path is None or path.router != host:
         return
-    ways, system = (path.down, path.up), trial.resolved.hosts[host].system
-    if any(way.rate_bps is not None for way in ways):
-        yield "tbf"
-    if path.classes or any(_impairs(way) for way in ways):
-        yield "netem"
-    for aqm in dict.fromkeys(way.aqm for way in ways if way.aqm is not None):
+    system = trial.resolved.hosts[host].system
+    yield from scripts.catalogue.header("setting", "bottleneck", system).modules
+    for aqm in dict.fromkeys(way.aqm for way in (path.down, path.up) if way.aqm is not None):
         yield from scripts.catalogue.header("aqm", aqm, system).modules
-
-
-def _impairs(way: DirectionPlan) -> bool:
-    return any((way.delay_s, way.loss, way.jitter_s, way.reorder, way.duplicate))
 
 
 def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozenset[str]]:
