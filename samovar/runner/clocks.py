@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from samovar.errors import TestbedError
 from samovar.testbed import Completed, Session, Sessions
 
-FIRST_READINGS = 5
+FIRST_READINGS = 3
 DRIFT = 100e-6
 """How fast two clocks may part: what crystals do, and what ntpd corrects at most times."""
+STALE_SHARE = 0.1
+"""A clock is read again when it may have drifted by this share of what is not known of it anyway."""
 KEPT = 20
 DEADLINE_S = 20.0
 
@@ -57,15 +59,26 @@ class ClockOffset:
 
 @dataclass
 class Clocks:
-    """All readings of a campaign; each trial adds one per host."""
+    """All readings of a campaign; a trial adds one of each host whose last has become stale."""
 
     readings: dict[str, list[Reading]] = field(default_factory=dict)
 
     def read(self, sessions: Sessions, hosts: Iterable[str], script: Callable[[str], str]) -> None:
-        """Read each host's clock, several times when it is the first time. Raises TestbedError."""
-        taken = sessions.map(lambda session: self._read(session, script(session.host)), hosts)
+        """Read each host's clock where that tells anything new, several times in the beginning.
+
+        Raises TestbedError.
+        """
+        stale = [host for host in hosts if self._is_stale(host, time.time())]
+        taken = sessions.map(lambda session: self._read(session, script(session.host)), stale)
         for host, readings in taken.items():
             self.readings[host] = [*self.readings.get(host, ()), *readings][-KEPT:]
+
+    def _is_stale(self, host: str, now_s: float) -> bool:
+        known = self.readings.get(host)
+        if not known:
+            return True
+        drift_s = DRIFT * (now_s - known[-1].t_s)
+        return drift_s > STALE_SHARE * estimate(host, known, now_s).error_s
 
     def _read(self, session: Session, script: str) -> list[Reading]:
         count = 1 if self.readings.get(session.host) else FIRST_READINGS

@@ -1,0 +1,287 @@
+"""Traffic on the virtual dumbbell: every generator, many flows at once, starts, ends and deaths."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from samovar import lab
+from samovar.command import Catalogue
+from samovar.definition import load_testbed
+from samovar.events import Event, silent
+from samovar.plan import CapturePlan, FlowPlan, HostPlan, Resolved, StopPlan, Trial
+from samovar.runner.bench import Bench
+from samovar.runner.trial import Finished, TrialRun
+from samovar.testbed import Sessions
+from tests.lab.campaigns import Checkout, make_checkout
+
+LEFT, RIGHT = ("src1", "src2", "src3", "src4"), ("dst1", "dst2", "dst3", "dst4")
+ADDRESS = {
+    host: f"172.16.{side}.{2 + i}"
+    for side, hosts in ((10, LEFT), (11, RIGHT))
+    for i, host in enumerate(hosts)
+}
+UNTRIED = {"nttcp"}
+"""Debian has no package of it."""
+RATED = {
+    "iperf3-udp": {"rate": "400kbit"},
+    "iperf-udp": {"rate": "400kbit"},
+    "nuttcp-udp": {"rate": "400kbit"},
+}
+GIVEN: Mapping[str, Mapping[str, str]] = {
+    **RATED,
+    "ping": {"interval": "100ms", "length": "3000B"},
+    "scp": {"limit": "2Mbit"},
+    "http": {"object": "50KB", "period": "100ms"},
+    "dash": {"rate": "400kbit", "cycle": "500ms", "prefetch": "1s"},
+    "incast": {"response": "20KB", "period": "500ms"},
+    "command": {"run": "exec iperf3 -c $TO -p $PORT -t $DURATION_S -b 1M", "serve": "exec iperf3 -s -p $PORT", "listens": "yes"},
+}  # fmt: skip
+SLOW = {"scp": 6.0, "tcpreplay": 4.0}
+"""Where an SSH connection or a capture takes long to begin, all hosts being one processor."""
+SIZED = {"iperf3", "iperf", "nuttcp"}
+
+
+def flow(label: str, generator: str, ends: tuple[str, str], port: int, **given: Any) -> FlowPlan:
+    """Plan a flow of two seconds, or of what is given."""
+    values = {
+        "start_s": 0.0,
+        "duration_s": 2.0,
+        "size_bytes": None,
+        "parameters": GIVEN.get(generator, {}),
+        **given,
+    }
+    return FlowPlan(
+        label=label,
+        generator=generator,
+        from_host=ends[0],
+        to_host=ends[1],
+        from_address=ADDRESS[ends[0]],
+        to_address=ADDRESS[ends[1]],
+        port=port,
+        **values,
+    )
+
+
+@dataclass
+class Ran:
+    """A trial that was run: what came of it, its manifest, its folder."""
+
+    finished: Finished
+    manifest: Mapping[str, Any]
+    folder: Path
+
+    def bytes_by_port(self, host: str) -> dict[int, int]:
+        """Count the IP bytes that a host's capture saw between testbed addresses, by either port."""
+        return _bytes_by_port(self.folder / "traces" / f"{host}-eth1.pcap.gz")
+
+
+class Dumbbell:
+    """The dumbbell, connected to."""
+
+    def __init__(self, checkout: Checkout, sessions: Sessions) -> None:
+        self.checkout, self.sessions, self.count = checkout, sessions, 0
+        self.events: list[Event] = []
+
+    def run(self, *flows: FlowPlan, captures: tuple[str, ...] = (), stop: StopPlan | None = None) -> Ran:
+        """Run a trial of nothing but traffic."""
+        self.count += 1
+        trial = Trial(
+            id=f"trial-{self.count}", part="main", treatment={}, replicate=1, block=1, resolved=resolved(flows, captures, stop)
+        )  # fmt: skip
+        campaign = self.checkout.folder / "campaign"
+        (campaign / "trials").mkdir(parents=True, exist_ok=True)
+        catalogue = Catalogue(self.checkout.folder / "templates")
+        bench = Bench(
+            "lab-tests", campaign, self.sessions, catalogue, lambda *_, **__: None, self.events.append
+        )
+        finished = TrialRun(bench, trial, 1).run()
+        folder = next(
+            path for name in ("trials", "in-progress") if (path := campaign / name / trial.id).exists()
+        )
+        return Ran(finished, json.loads((folder / "manifest.json").read_bytes()), folder)
+
+
+def resolved(flows: tuple[FlowPlan, ...], captures: tuple[str, ...], stop: StopPlan | None) -> Resolved:
+    """Plan hosts on which nothing is set but what every host is."""
+    roles = dict.fromkeys(LEFT, "sender") | dict.fromkeys(RIGHT, "receiver")
+    used = {host for flow in flows for host in (flow.from_host, flow.to_host)}
+    return Resolved(
+        mtu_bytes=None,
+        duration_s=10.0,
+        deadline_s=40.0,
+        path=None,
+        hosts={
+            host: HostPlan(
+                os="linux",
+                role=roles[host],
+                cc=None,
+                rwnd_bytes=None,
+                mtu_bytes=None,
+                txd=None,
+                interfaces=("eth1",),
+            )
+            for host in sorted(used)
+        },
+        flows=flows,
+        captures=tuple(CapturePlan(host=host, interface="eth1", snaplen_bytes=96) for host in captures),
+        loggers=(),
+        stop=stop,
+    )
+
+
+def _bytes_by_port(trace: Path) -> dict[int, int]:
+    data, found, at = gzip.decompress(trace.read_bytes()), dict[int, int](), 24
+    while at + 16 <= len(data):
+        kept = int.from_bytes(data[at + 8 : at + 12], "little")
+        frame, at = data[at + 16 : at + 16 + kept], at + 16 + kept
+        if frame[12:14] == b"\x08\x00":
+            length, protocol, options = int.from_bytes(frame[16:18], "big"), frame[23], (frame[14] & 15) * 4
+            first = not int.from_bytes(frame[20:22], "big") & 0x1FFF
+            ports = frame[14 + options : 18 + options] if protocol in (6, 17) and first else b"\0\0\0\0"
+            for port in {int.from_bytes(ports[:2], "big"), int.from_bytes(ports[2:], "big")}:
+                found[port] = found.get(port, 0) + length
+    return found
+
+
+@pytest.fixture(scope="module")
+def dumbbell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dumbbell]:
+    checkout = make_checkout(tmp_path_factory.mktemp("checkout"))
+    testbed = load_testbed(checkout.folder / "hosts" / "dumbbell.yaml")
+    checkout.controller.lab_up(testbed, None, silent)
+    try:
+        with checkout.controller.sessions(testbed) as sessions:
+            yield Dumbbell(checkout, sessions)
+    finally:
+        lab.down(checkout.controller.lab_folder("dumbbell"), silent)
+
+
+@pytest.fixture(scope="module")
+def generators(dumbbell: Dumbbell) -> Ran:
+    """A trial in which every generator there is sends from src1 to dst1."""
+    names = sorted(dumbbell_generators() - UNTRIED)
+    flows = []
+    for number, name in enumerate(names):
+        size = {"size_bytes": 300_000, "duration_s": None} if name in SIZED else {"duration_s": SLOW.get(name, 2.0)}
+        flows.append(flow(f"f-{name}", name, ("src1", "dst1"), 5001 + number, start_s=0.8 * number, **size))
+    return dumbbell.run(*flows, captures=("src1", "dst1"))
+
+
+def dumbbell_generators() -> frozenset[str]:
+    return Catalogue(Path(__file__).parents[2] / "templates").names("generator", "linux")
+
+
+def test_every_generator_runs_to_its_end(generators: Ran) -> None:
+    assert (generators.finished.outcome, generators.finished.reasons) == ("completed", ())
+
+
+@pytest.mark.parametrize("name", sorted(dumbbell_generators() - UNTRIED))
+def test_what_a_generator_sends_is_seen_at_the_receiver(generators: Ran, name: str) -> None:
+    plan = next(one for one in generators.manifest["resolved"]["flows"] if one["generator"] == name)
+    seen = generators.bytes_by_port("dst1")
+    if name == "ping":
+        assert seen[0] > 15 * 3028  # fifteen of twenty requests of 3000 bytes of data, each in fragments
+    else:
+        least = plan["size_bytes"] or {"game": 8_000, "voip": 12_000, "tcpreplay": 12_000}.get(name, 60_000)
+        assert seen[plan["port"]] > least
+
+
+def test_twelve_flows_of_eight_hosts_both_ways_begin_one_after_the_other_and_none_too_early(
+    dumbbell: Dumbbell,
+) -> None:
+    ways = [(LEFT[n % 4], RIGHT[n % 4]) if n < 8 else (RIGHT[n % 4], LEFT[n % 4]) for n in range(12)]
+    flows = [
+        flow(f"bulk-{n + 1}", "iperf3-udp" if n % 2 else "iperf3", way, 5001 + n, start_s=0.4 * n, **_size(n))
+        for n, way in enumerate(ways)
+    ]
+    ran = dumbbell.run(*flows, captures=(*RIGHT, *LEFT))
+    assert ran.finished.reasons == ()
+    starts = {one["flow"]: one for one in ran.manifest["starts"]}
+    assert len(starts) == 12
+    clocks = {one["host"]: one["error_s"] for one in ran.manifest["clocks"]}
+    assert all(one["late_s"] >= -clocks[one["host"]] - TICK_S for one in starts.values())
+    assert [one["flow"] for one in sorted(starts.values(), key=lambda one: one["began_s"])] == [
+        f.label for f in flows
+    ]
+    for one in flows:
+        assert ran.bytes_by_port(one.to_host)[one.port] > 40_000
+
+
+TICK_S = 0.01
+"""The kernel stamps files with the time of its last tick."""
+
+
+def _size(number: int) -> dict[str, Any]:
+    return {} if number % 2 else {"size_bytes": 100_000, "duration_s": None}
+
+
+def test_a_flow_ends_with_one_of_other_hosts_and_that_counts_as_completed(dumbbell: Dumbbell) -> None:
+    ran = dumbbell.run(
+        flow("long", "ping", ("src1", "dst1"), 5001, duration_s=None, until="short"),
+        flow("short", "ping", ("src2", "dst2"), 5002, duration_s=1.0),
+    )
+    assert (ran.finished.outcome, ran.finished.verdict, ran.finished.reasons) == ("completed", "valid", ())
+    assert ran.manifest["t_end_s"] - ran.manifest["t_start_s"] < 30
+
+
+def test_the_end_of_a_flow_ends_the_traffic_of_all_hosts(dumbbell: Dumbbell) -> None:
+    ran = dumbbell.run(
+        flow("a", "iperf3-udp", ("src1", "dst1"), 5001, duration_s=35.0),
+        flow("b", "iperf3-udp", ("dst2", "src3"), 5002, duration_s=35.0),
+        flow("never", "iperf3-udp", ("dst2", "src3"), 5004, start_s=30.0, duration_s=5.0),
+        flow("c", "ping", ("src2", "dst2"), 5003, duration_s=1.0),
+        stop=StopPlan(when="c"),
+    )
+    assert (ran.finished.verdict, ran.finished.reasons) == ("valid", ())
+    assert {one["flow"] for one in ran.manifest["starts"]} == {"a", "b", "c"}
+
+
+def test_traffic_ends_at_the_time_that_was_set_for_it(dumbbell: Dumbbell) -> None:
+    flows = (flow("a", "voip", ("src1", "dst1"), 5001, duration_s=35.0),)
+    ran = dumbbell.run(*flows, stop=StopPlan(after_s=1.5))
+    assert (ran.finished.verdict, ran.finished.reasons) == ("valid", ())
+
+
+@pytest.mark.parametrize("program", ["client", "server"])
+def test_a_generator_that_dies_ends_the_trial_at_once_and_is_named(dumbbell: Dumbbell, program: str) -> None:
+    host = {"client": "src1", "server": "dst1"}[program]
+    killed = threading.Thread(target=_kill, args=(dumbbell, host, f"a-{program}"))
+    killed.start()
+    ran = dumbbell.run(
+        flow("a", "iperf-udp", ("src1", "dst1"), 5001, duration_s=38.0),
+        flow("b", "voip", ("src2", "dst2"), 5002, duration_s=38.0),
+    )
+    killed.join()
+    assert (ran.finished.outcome, ran.finished.verdict) == ("completed", "invalid")
+    assert any("a-client" in reason for reason in ran.finished.reasons), ran.finished.reasons
+    assert not any("b-client" in reason for reason in ran.finished.reasons), ran.finished.reasons
+    assert ran.manifest["t_end_s"] - ran.manifest["t_start_s"] < 30
+
+
+def _kill(dumbbell: Dumbbell, host: str, name: str) -> None:
+    """Kill a program of the trial that comes next, once its client has begun."""
+    folder = f"/tmp/samovar/lab-tests/trial-{dumbbell.count + 1}"
+    client = f"until [ -e {folder}/a-client.pid ]; do sleep 0.1; done\n"
+    _on(dumbbell, "src1", client)
+    _on(dumbbell, host, f"read -r pid <{folder}/{name}.pid && pkill -KILL -P $pid")
+
+
+def _on(dumbbell: Dumbbell, host: str, script: str) -> str:
+    access = lab.read_access(dumbbell.checkout.controller.lab_folder("dumbbell"))
+    assert access
+    command = [*lab.shell_command(access, host), script]
+    return subprocess.run(command, check=True, timeout=60, capture_output=True, text=True).stdout
+
+
+def test_no_program_of_all_these_trials_is_left(dumbbell: Dumbbell) -> None:
+    for host in (*LEFT, *RIGHT):
+        marked = "grep -lszxF SAMOVAR_CAMPAIGN=lab-tests /proc/[0-9]*/environ"
+        assert _on(dumbbell, host, f"{marked} || true") == ""
