@@ -34,7 +34,7 @@ from samovar.errors import CampaignError, DefinitionError, LabError, Problem, Te
 from samovar.events import Emit
 from samovar.journal import NAME as JOURNAL
 from samovar.journal import fold, read_journal
-from samovar.plan import Plan, make_plan
+from samovar.plan import Plan, Site, make_plan
 from samovar.plan.explain import explain_trial
 from samovar.runner.campaign import LATEST, CampaignRun, Summary, open_campaign, read_plan
 from samovar.runner.preflight import Finding, examine, host_needs, needs_of
@@ -81,6 +81,11 @@ class Controller:
         return load_config(near(self.root, "config"))
 
     @property
+    def site(self) -> Site:
+        """What plans are made with: this controller's settings and recipes."""
+        return Site(self.config, self.catalogue)
+
+    @property
     def results(self) -> Path:
         """The folder of all campaigns."""
         return self.root / self.config.results
@@ -105,7 +110,7 @@ class Controller:
         path = _named(name, self.experiments(), "experiment")
         own = self._read(path, profile, testbed, overrides)
         experiment = apply_profile(own.experiment, own.profile, own.overrides)
-        plan = make_plan(own.experiment, own.testbed, own.profile, own.overrides)
+        plan = make_plan(own.experiment, own.testbed, own.profile, own.overrides, site=self.site)
         return Study(
             path, self.testbed_path(own.testbed.name), experiment, own.testbed, plan, sources=own.sources
         )
@@ -126,7 +131,7 @@ class Controller:
         subject = Subject(experiment, own.testbed, self.catalogue, self.config)
         if not question.trial:
             return explain(subject, question.key)
-        plan = make_plan(own.experiment, own.testbed, own.profile, own.overrides)
+        plan = make_plan(own.experiment, own.testbed, own.profile, own.overrides, site=self.site)
         return explain_trial(subject, plan, question.key, question.trial)
 
     def lab_folder(self, testbed: str) -> Path:

@@ -32,11 +32,25 @@ empty_phases <- data.table(id = character(), phase = character(), seconds = nume
 read_plan <- function(folder) {
   if (!dir.exists(folder)) abort_campaign(folder, "no such folder")
   plan <- read_json(file.path(folder, "plan.json"), folder)
-  if (!identical(as.integer(plan$schema), 1L)) {
-    abort_campaign(folder, paste0("plan.json has schema ", plan$schema %||% "none", ", this release reads schema 1"))
+  if (!identical(as.integer(plan$schema), 2L)) {
+    abort_campaign(folder, paste0("plan.json has schema ", plan$schema %||% "none", ", this release reads schema 2"))
   }
   if (length(plan$trials) == 0) abort_campaign(folder, "plan.json holds no trial")
+  plan$trials <- tryCatch(plan_trials(plan), error = \(e) abort_campaign(folder, "the trials of plan.json cannot be read"))
   plan
+}
+
+# Trials as lists of id, part, treatment, replicate, block: in the file they are numbers into tables of treatments.
+plan_trials <- function(plan) {
+  ends <- cumsum(vapply(plan$treatments, \(g) as.integer(g$number), 1L))
+  lapply(plan$trials, \(row) {
+    place <- findInterval(row[[2]], ends) + 1L
+    group <- plan$treatments[[place]]
+    number <- row[[2]] - c(0L, ends)[place] + 1L
+    treatment <- lapply(stats::setNames(nm = names(group$factors)),
+                        \(f) group$factors[[f]][[group$levels[[f]][[number]] + 1L]])
+    list(id = row[[1]], part = group$part, treatment = treatment, replicate = row[[3]], block = row[[4]])
+  })
 }
 
 read_json <- function(path, folder) {

@@ -115,8 +115,8 @@ def _stages(
 
 def _match(name: str, match: MatchPlan) -> Match:
     if name == "down":
-        return Match(match.from_subnet, match.to_subnet, None, match.port)
-    return Match(match.to_subnet, match.from_subnet, match.port, None)
+        return Match(match.from_subnet, match.to_subnet, match.from_port, match.port)
+    return Match(match.to_subnet, match.from_subnet, match.port, match.from_port)
 
 
 @dataclass(frozen=True)

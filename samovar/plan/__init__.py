@@ -1,7 +1,7 @@
 """From an experiment and a testbed to the ordered trials: pure, the same input gives the same bytes."""
 
 from samovar.plan.cost import Cost, estimate_cost
-from samovar.plan.make import make_plan
+from samovar.plan.make import Site, make_plan
 from samovar.plan.model import (
     CapturePlan,
     ClassPlan,
@@ -10,16 +10,16 @@ from samovar.plan.model import (
     HostPlan,
     LoggerPlan,
     MatchPlan,
-    PartPlan,
     PathPlan,
-    Plan,
     Resolved,
     StopPlan,
     Trial,
 )
+from samovar.plan.plan import Changes, PartPlan, Plan
 
 __all__ = [
     "CapturePlan",
+    "Changes",
     "ClassPlan",
     "Cost",
     "DirectionPlan",
@@ -31,6 +31,7 @@ __all__ = [
     "PathPlan",
     "Plan",
     "Resolved",
+    "Site",
     "StopPlan",
     "Trial",
     "estimate_cost",

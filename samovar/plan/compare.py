@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from samovar.plan.model import Plan, Trial
+from samovar.plan.model import Trial
+from samovar.plan.plan import Plan
 
 DONE, NEW, STALE = "done", "new", "stale"
 NOTHING = "nothing"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from samovar.plan.model import LoggerPlan, Plan, Resolved
+from samovar.plan.model import LoggerPlan, Resolved
+from samovar.plan.plan import Plan
 
 DEFAULT_OVERHEAD_S = 2.5  # what a trial takes beyond its traffic, until it was measured on the testbed
 PCAP_RECORD_BYTES = 16

@@ -9,7 +9,8 @@ from samovar.definition.explain import Explanation, explain
 from samovar.definition.explain_keys import Subject, steps_of
 from samovar.definition.nearest import unknown
 from samovar.errors import PlanError
-from samovar.plan.model import Plan, Resolved, Trial, Value
+from samovar.plan.model import Resolved, Trial, Value
+from samovar.plan.plan import Plan
 
 UNITS = {"": "", "_bps": " bit/s", "_s": " s", "_packets": " packets", "_bytes": " B"}
 PARAMETERS = ("parameters", "aqm_parameters")

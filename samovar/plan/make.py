@@ -1,30 +1,41 @@
-"""The plan: every combination of levels, resolved on the testbed, named and put in order."""
+"""The plan: every treatment resolved on the testbed, its trials named and put in order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain
 
+from samovar.definition.config import Config
 from samovar.definition.experiment import Experiment, Part
 from samovar.definition.load import apply_profile
+from samovar.definition.origins import setting_layers
 from samovar.definition.testbed import Testbed
-from samovar.errors import PlanError
-from samovar.plan.identity import digest, trial_id
-from samovar.plan.model import PartPlan, Plan, Resolved, Trial
-from samovar.plan.order import ordered
-from samovar.plan.resolve import resolve
-from samovar.plan.settings import settings_of
+from samovar.definition.yamltext import Map, Node
+from samovar.plan.changes import Costly, Count, Headers, States, costly_of
+from samovar.plan.columns import treatments_of
+from samovar.plan.identity import ids_of, word
+from samovar.plan.order import order_of
+from samovar.plan.places import Places
+from samovar.plan.plan import Changes, PartPlan, Plan
+from samovar.plan.pool import Pool
+from samovar.plan.product import Column
+from samovar.plan.resolve import Where, components_of
+from samovar.plan.table import Order, Table, Treatments
+from samovar.plan.treatments import Design, design_of
 from samovar.plan.warn import warnings_of
 
 
 @dataclass(frozen=True)
-class Treatment:
-    """One combination of levels, resolved."""
+class Site:
+    """What a plan is made with beside experiment and testbed: the controller's settings, the recipes."""
 
-    levels: Mapping[str, str]
-    resolved: Resolved
-    digest: str
+    config: Config | None = None
+    headers: Headers | None = None
+
+
+NOWHERE = Site()
 
 
 def make_plan(
@@ -32,14 +43,19 @@ def make_plan(
     testbed: Testbed,
     profile_name: str | None = None,
     overrides: Mapping[str, str] | None = None,
+    *,
+    site: Site = NOWHERE,
 ) -> Plan:
     """Plan an experiment on a testbed: the same input gives the same bytes.
 
     Raises DefinitionError for an unknown profile and PlanError for what cannot run on this testbed.
     """
     applied = apply_profile(experiment, profile_name, overrides)
-    parts = applied.parts.items()
-    trials = tuple(trial for name, part in parts for trial in _trials(applied, name, part, testbed))
+    pool = Pool()
+    places = Places(testbed)
+    states = States(site.headers)
+    planned = [_plan_part(applied, name, places, site, pool, states) for name in applied.parts]
+    table = _table(planned, pool)
     return Plan(
         experiment=applied.name,
         title=applied.title,
@@ -50,56 +66,85 @@ def make_plan(
         testbed=testbed.name,
         seed=applied.order.seed,
         order=applied.order.kind,
-        parts=tuple(_part_plan(name, part) for name, part in parts),
+        parts=tuple(_part_plan(one.group.part, one.design) for one in planned),
+        changes=_changes(planned),
         figures=applied.figures,
         tables=applied.tables,
-        warnings=warnings_of(applied, testbed, trials),
-        trials=trials,
+        warnings=warnings_of(applied, testbed, table),
+        trials=table,
     )
 
 
-def treatments_of(part: Part) -> Iterator[dict[str, str]]:
-    """Yield every combination of a part's levels; the last factor varies fastest."""
-    names = list(part.factors)
-    for levels in product(*(factor.labels for factor in part.factors.values())):
-        yield dict(zip(names, levels, strict=True))
+@dataclass(frozen=True)
+class _Planned:
+    """One part: its treatments, its trials in order, their ids."""
+
+    design: Design
+    group: Treatments
+    costly: Costly
+    order: Order
+    ids: Sequence[str]
 
 
-def _trials(experiment: Experiment, name: str, part: Part, testbed: Testbed) -> Iterator[Trial]:
-    treatments = [_treatment(name, part, levels, testbed) for levels in treatments_of(part)]
-    _refuse_same(name, treatments)
-    order = experiment.order
-    for slot in ordered(order.kind, order.seed, name, len(treatments), part.replicates):
-        treatment = treatments[slot.treatment]
-        yield Trial(
-            id=trial_id(name, treatment.levels, slot.replicate, treatment.digest),
-            part=name,
-            treatment=treatment.levels,
-            replicate=slot.replicate,
-            block=slot.block,
-            resolved=treatment.resolved,
-        )
-
-
-def _treatment(name: str, part: Part, levels: Mapping[str, str], testbed: Testbed) -> Treatment:
-    resolved = resolve(part, settings_of(part, levels), testbed)
-    return Treatment(levels, resolved, digest(name, resolved))
-
-
-def _part_plan(name: str, part: Part) -> PartPlan:
-    return PartPlan(
-        name=name,
-        title=part.title,
-        factors={factor.name: factor.labels for factor in part.factors.values()},
-        replicates=part.replicates,
+def _plan_part(
+    experiment: Experiment, name: str, places: Places, site: Site, pool: Pool, states: States
+) -> _Planned:
+    part = experiment.parts[name]
+    design = design_of(name, part)
+    layers = setting_layers(
+        places.testbed,
+        experiment=_settings_of(experiment, name),
+        site=site.config.written if site.config else None,
     )
+    where = Where(name, places, layers, experiment.order.seed)
+    group = treatments_of(name, design, part.replicates, components_of(where), pool)
+    costly = costly_of(group, pool, states)
+    how = experiment.order
+    order = order_of(how.kind, how.seed, name, len(group), part.replicates, costly.plots())
+    words = [[word(label) for label in labels] for labels in design.labels]
+    return _Planned(design, group, costly, order, ids_of(group, design.combinations.rows(words), order, pool))
 
 
-def _refuse_same(part: str, treatments: Sequence[Treatment]) -> None:
-    seen: dict[str, Treatment] = {}
-    for treatment in treatments:
-        first = seen.setdefault(treatment.digest, treatment)
-        if first is not treatment:
-            both = f"{dict(first.levels)} and {dict(treatment.levels)}"
-            message = f"treatments {both} are one and the same trial; expected levels that change something"
-            raise PlanError(f"{part}: {message}")
+def _settings_of(experiment: Experiment, name: str) -> Node | None:
+    """Return the settings of a part with their places."""
+    parts = experiment.complete.get("parts") if experiment.complete is not None else None
+    part = parts.get(name) if isinstance(parts, Map) else None
+    return part.get("settings") if isinstance(part, Map) else None
+
+
+def _part_plan(name: str, design: Design) -> PartPlan:
+    part: Part = design.part
+    factors = {factor.name: factor.labels for factor in design.factors}
+    return PartPlan(name=name, title=part.title, factors=factors, replicates=part.replicates)
+
+
+def _table(planned: Sequence[_Planned], pool: Pool) -> Table:
+    """Put the parts one after the other."""
+    every = Order(array("I"), array("I"), array("I"))
+    begin = 0
+    for one in planned:
+        every.treatments.extend(_shifted(one.order.treatments, begin))
+        every.replicates.extend(one.order.replicates)
+        every.blocks.extend(one.order.blocks)
+        begin += len(one.group)
+    ids = planned[0].ids if len(planned) == 1 else list(chain.from_iterable(one.ids for one in planned))
+    return Table(pool, [one.group for one in planned], ids, every)
+
+
+def _shifted(column: Column, by: int) -> Column:
+    return array("I", [one + by for one in column]) if by else column
+
+
+def _changes(planned: Sequence[_Planned]) -> Changes:
+    """Count what the plan's order takes, and what each part block after block in the file's order would."""
+    reboots, either = Count(), Count()
+    for one in planned:
+        replicates = one.design.part.replicates
+        reboots.add(one.costly.reboots, one.order.treatments, replicates)
+        either.add(one.costly.either, one.order.treatments, replicates)
+    return Changes(
+        reboots=reboots.own,
+        resets=either.own - reboots.own,
+        naive_reboots=reboots.naive,
+        naive_resets=either.naive - reboots.naive,
+    )

@@ -1,19 +1,14 @@
-"""The plan as a value: what every trial sets, runs and records, in full and in order.
+"""What a trial sets, runs and records, as values: one class for each component of a trial.
 
-The field names (or their aliases) are the keys of plan.json.
+The field names (or their aliases) are the keys of plan.json and manifest.json.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from samovar.errors import PlanError
-
-SCHEMA = 1
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Value(BaseModel):
@@ -49,12 +44,14 @@ class DirectionPlan(Value):
 class MatchPlan(Value):
     """Packets that data goes by, and their answers the other way; None matches anything.
 
-    Subnets are texts such as 172.16.10.2/32, the port is the one that the flow's receiver listens on.
+    All is said of the way down: where the packets come from and go to, subnets as 172.16.10.2/32. `port` is
+    what they go to, `from_port` what they come from: that of the receiver, where data goes up.
     """
 
     from_subnet: str | None = None
     to_subnet: str | None = None
     port: int | None = None
+    from_port: int | None = None
 
 
 class ClassPlan(Value):
@@ -163,60 +160,50 @@ class Resolved(Value):
     stop: StopPlan | None = None
 
 
-class Trial(Value):
-    """One replicate of one treatment."""
+class Trial:
+    """One replicate of one treatment: light, as there may be a million; `resolved` is made when asked for."""
 
-    id: str
-    part: str
-    treatment: Mapping[str, str]
-    replicate: int
-    block: int
-    resolved: Resolved
+    __slots__ = ("_resolved", "block", "id", "part", "replicate", "treatment")
 
+    def __init__(
+        self,
+        *,
+        id: str,
+        part: str,
+        treatment: Mapping[str, str],
+        replicate: int,
+        block: int,
+        resolved: Resolved | Callable[[], Resolved],
+    ) -> None:
+        self.id, self.part, self.treatment = id, part, treatment
+        self.replicate, self.block, self._resolved = replicate, block, resolved
 
-class PartPlan(Value):
-    """One part of the design: its factors with their levels as written."""
+    @property
+    def resolved(self) -> Resolved:
+        """Everything that the trial sets, runs and records."""
+        return self._resolved if isinstance(self._resolved, Resolved) else self._resolved()
 
-    name: str
-    title: str
-    factors: Mapping[str, tuple[str, ...]]
-    replicates: int
+    def model_copy(self, *, update: Mapping[str, Any]) -> Trial:
+        """Return the trial with some of it changed, as components have it."""
+        own = ("id", "part", "treatment", "replicate", "block", "resolved")
+        return Trial(**{**{name: getattr(self, name) for name in own}, **update})
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the plain form, in full, as manifest.json has it."""
+        return {
+            "id": self.id,
+            "part": self.part,
+            "treatment": dict(self.treatment),
+            "replicate": self.replicate,
+            "block": self.block,
+            "resolved": self.resolved.as_json(),
+        }
 
-class Plan(Value):
-    """The ordered trials of one experiment on one testbed."""
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trial) and self.as_json() == other.as_json()
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
-    experiment: str
-    title: str
-    source: str
-    description: str
-    profile: str | None
-    overrides: Mapping[str, str] = Field(default_factory=dict)
-    testbed: str
-    seed: int
-    order: str
-    parts: tuple[PartPlan, ...]
-    figures: tuple[Mapping[str, Any], ...]
-    tables: tuple[Mapping[str, Any], ...]
-    warnings: tuple[str, ...] = ()
-    trials: tuple[Trial, ...]
+    def __hash__(self) -> int:
+        return hash(self.id)
 
-    def to_json(self) -> bytes:
-        """Return the canonical bytes of plan.json: the same plan gives the same bytes."""
-        text = json.dumps(self.as_json(), ensure_ascii=False, allow_nan=False, indent=1)
-        return text.encode() + b"\n"
-
-    @classmethod
-    def from_json(cls, data: bytes) -> Plan:
-        """Read plan.json back; raises PlanError when it is not one of this schema."""
-        try:
-            plan = cls.model_validate_json(data)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "the file"
-            message = f"plan.json: {where}: {first['msg'].lower()}; expected a plan written by samovar"
-            raise PlanError(message) from error
-        if plan.schema_version != SCHEMA:
-            raise PlanError(f"plan.json: schema {plan.schema_version}; this version reads schema {SCHEMA}")
-        return plan
+    def __repr__(self) -> str:
+        return f"Trial({self.id})"

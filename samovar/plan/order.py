@@ -3,13 +3,24 @@
 Trials stay within their part, and parts follow each other as they stand in the file. A block holds the n-th
 replicate of each treatment once, so that what drifts with time meets all treatments alike. The shuffle of
 a block depends on the seed, the part and the block alone: more replicates append blocks and leave the others.
+
+Treatments that need a reboot to follow one another are kept apart in whole plots, and within these
+those that need an interface reset: what is costly to change changes least often. Plots are shuffled, and
+treatments within their plot (a split-plot design; Box, Hunter and Hunter, Statistics for
+Experimenters, 2nd ed., section 9.1).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from samovar.plan.table import Order
+
+Indices = list[int]
 
 
 class Slot(NamedTuple):
@@ -20,36 +31,88 @@ class Slot(NamedTuple):
     block: int
 
 
-def sequential(treatments: int, replicates: int, seed: str) -> list[Slot]:
-    """Return all replicates of the first treatment, then of the second, and so on."""
+@dataclass(frozen=True)
+class Plots:
+    """What must be rebooted and reset for each treatment: equal numbers need no change (None: never any)."""
+
+    reboots: Sequence[int] | None = None
+    resets: Sequence[int] | None = None
+
+    def split(self, treatments: Indices) -> list[list[Indices]]:
+        """Return the treatments by whole plot and, within these, by plot; in the order in which they come."""
+        return [_grouped(plot, self.resets) for plot in _grouped(treatments, self.reboots)]
+
+
+def _grouped(treatments: Indices, states: Sequence[int] | None) -> list[Indices]:
+    if states is None:
+        return [treatments]
+    found: dict[int, Indices] = {}
+    for treatment in treatments:
+        found.setdefault(states[treatment], []).append(treatment)
+    return list(found.values())
+
+
+def sequential(treatments: int, replicates: int, seed: str, plots: Plots) -> Order:
+    """Return all replicates of the first treatment, then of the second, and so on, plot by plot."""
     del seed
-    return [Slot(index, one, 1) for index in range(treatments) for one in range(1, replicates + 1)]
+    indices = [one for whole in plots.split(list(range(treatments))) for plot in whole for one in plot]
+    every = array("I", [one for one in indices for _ in range(replicates)])
+    return Order(every, array("I", range(1, replicates + 1)) * treatments, array("I", [1]) * len(every))
 
 
-def shuffled(treatments: int, replicates: int, seed: str) -> list[Slot]:
-    """Return all trials of the part in one random order."""
-    slots = sequential(treatments, replicates, seed)
-    random.Random(seed).shuffle(slots)
-    return slots
+def shuffled(treatments: int, replicates: int, seed: str, plots: Plots) -> Order:
+    """Return all trials of the part in one random order, plot by plot."""
+    numbers = random.Random(seed)
+    slots = array("L")
+    for plot in _shuffled_plots(list(range(treatments)), numbers, plots):
+        inside = [one * replicates + replicate for one in plot for replicate in range(replicates)]
+        numbers.shuffle(inside)
+        slots.extend(inside)
+    return Order(
+        array("I", [slot // replicates for slot in slots]),
+        array("I", [slot % replicates + 1 for slot in slots]),
+        array("I", [1]) * len(slots),
+    )
 
 
-def blocked(treatments: int, replicates: int, seed: str) -> list[Slot]:
+def blocked(treatments: int, replicates: int, seed: str, plots: Plots) -> Order:
     """Return block after block; each holds every treatment once, in an order of its own."""
-    slots: list[Slot] = []
+    every, blocks = array("I"), array("I")
     for block in range(1, replicates + 1):
-        indices = list(range(treatments))
-        random.Random(f"{seed}/{block}").shuffle(indices)
-        slots += [Slot(index, block, block) for index in indices]
-    return slots
+        numbers = random.Random(f"{seed}/{block}")
+        for plot in _shuffled_plots(list(range(treatments)), numbers, plots):
+            numbers.shuffle(plot)
+            every.extend(plot)
+        blocks.extend(array("I", [block]) * treatments)
+    return Order(every, blocks, blocks)
 
 
-ORDERS: Mapping[str, Callable[[int, int, str], list[Slot]]] = {
+def _shuffled_plots(treatments: Indices, numbers: random.Random, plots: Plots) -> Iterator[Indices]:
+    whole = plots.split(treatments)
+    numbers.shuffle(whole)
+    for inside in whole:
+        numbers.shuffle(inside)
+        yield from inside
+
+
+ORDERS: Mapping[str, Callable[[int, int, str, Plots], Order]] = {
     "sequential": sequential,
     "shuffled": shuffled,
     "blocked": blocked,
 }
+NO_PLOTS = Plots()
 
 
-def ordered(kind: str, seed: int, part: str, treatments: int, replicates: int) -> list[Slot]:
+def order_of(
+    kind: str, seed: int, part: str, treatments: int, replicates: int, plots: Plots = NO_PLOTS
+) -> Order:
     """Return the order of one part's trials."""
-    return ORDERS[kind](treatments, replicates, f"{seed}/{part}")
+    return ORDERS[kind](treatments, replicates, f"{seed}/{part}", plots)
+
+
+def ordered(
+    kind: str, seed: int, part: str, treatments: int, replicates: int, plots: Plots = NO_PLOTS
+) -> list[Slot]:
+    """Return the order of one part's trials, a slot for each."""
+    order = order_of(kind, seed, part, treatments, replicates, plots)
+    return list(map(Slot, order.treatments, order.replicates, order.blocks))

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from ipaddress import ip_network
 
 from samovar.definition.experiment import Flow
 from samovar.definition.testbed import Testbed
 from samovar.definition.topology import shortest_path
+from samovar.definition.traffic import hosts_of
 from samovar.errors import PlanError
 
 FIRST_PORT = 5001
+LAST_PORT = 65535
 
 
 @dataclass(frozen=True)
 class Route:
-    """The ends of a flow: hosts, the interfaces that face each other, their addresses."""
+    """The ends of a flow: hosts, the interfaces that face each other, their addresses; the way it takes."""
 
     from_host: str
     to_host: str
@@ -24,6 +28,64 @@ class Route:
     from_address: str
     to_address: str
     crosses_bottleneck: bool
+    goes_up: bool = False
+
+
+class Places:
+    """A testbed's places, each looked up once."""
+
+    def __init__(self, testbed: Testbed) -> None:
+        self.testbed = testbed
+        self.route = cache(self._route)
+
+    def _route(self, start: str, end: str) -> Route | None:
+        """Return the way from one host to another by the shortest path; None when there is none."""
+        testbed = self.testbed
+        hops = shortest_path(testbed, start, end)
+        if not hops:
+            return None
+        first, last = hops[0], hops[-1]
+        bottleneck = testbed.bottleneck
+        leaves = {(hop.host, hop.out_interface) for hop in hops}
+        return Route(
+            from_host=start,
+            to_host=end,
+            from_interface=first.out_interface,
+            to_interface=last.in_interface,
+            from_address=str(testbed.hosts[start].interfaces[first.out_interface].address.ip),
+            to_address=str(testbed.hosts[end].interfaces[last.in_interface].address.ip),
+            crosses_bottleneck=bottleneck is not None
+            and (bottleneck.router, bottleneck.to_interface) in leaves,
+            goes_up=bottleneck is not None and (bottleneck.router, bottleneck.from_interface) in leaves,
+        )
+
+    def subnets(self, name: str) -> Iterator[str]:
+        """Yield the addresses of the hosts that a name means, as subnets; a subnet is itself."""
+        if "/" in name:
+            yield str(ip_network(name, strict=False))
+            return
+        for host in hosts_of(self.testbed, name):
+            for interface in self.testbed.hosts[host].interfaces.values():
+                yield subnet_of(str(interface.address.ip))
+
+    def watched_interface(self, host: str, routes: Sequence[Route]) -> str:
+        """Return the interface of a host to capture or log at when none is named.
+
+        At the bottleneck's router that is the queue's; at an end of a flow, the one that faces the other end;
+        elsewhere, the host's first. Raises PlanError when the host has none.
+        """
+        testbed = self.testbed
+        if testbed.bottleneck is not None and testbed.bottleneck.router == host:
+            return testbed.bottleneck.to_interface
+        for route in routes:
+            if host == route.from_host:
+                return route.from_interface
+            if host == route.to_host:
+                return route.to_interface
+        interfaces = list(testbed.hosts[host].interfaces)
+        if not interfaces:
+            raise PlanError(f"testbed {testbed.name}: host {host} has no testbed interface; expected one")
+        return interfaces[0]
 
 
 def host_of(testbed: Testbed, name: str) -> str:
@@ -36,50 +98,37 @@ def host_of(testbed: Testbed, name: str) -> str:
 
 
 def route_of(testbed: Testbed, flow: Flow) -> Route:
-    """Return the way of a flow by the shortest path; raises PlanError when there is none."""
-    start, end = host_of(testbed, flow.from_end), host_of(testbed, flow.to_end)
-    hops = shortest_path(testbed, start, end)
-    if not hops:
-        message = f"no links lead from {start} to {end}; expected hosts that links and routers connect"
-        raise PlanError(f"flow {flow.label}: {message}")
-    first, last = hops[0], hops[-1]
-    bottleneck = testbed.bottleneck
-    queue = (bottleneck.router, bottleneck.to_interface) if bottleneck else None
-    return Route(
-        from_host=start,
-        to_host=end,
-        from_interface=first.out_interface,
-        to_interface=last.in_interface,
-        from_address=str(testbed.hosts[start].interfaces[first.out_interface].address.ip),
-        to_address=str(testbed.hosts[end].interfaces[last.in_interface].address.ip),
-        crosses_bottleneck=any((hop.host, hop.out_interface) == queue for hop in hops),
+    """Return the way of a flow, of the first one where a line means several; raises PlanError."""
+    start, end = (
+        hosts_of(testbed, name) or (host_of(testbed, name),) for name in (flow.from_end, flow.to_end)
     )
+    route = Places(testbed).route(start[0], end[0])
+    if route is None:
+        raise PlanError(f"flow {flow.label}: no links lead from {start[0]} to {end[0]}; expected some")
+    return route
 
 
-def watched_interface(testbed: Testbed, host: str, routes: Sequence[Route]) -> str:
-    """Return the interface of a host to capture or log at when none is named.
-
-    At the bottleneck's router that is the queue's; at an end of a flow, the one that faces the other end;
-    elsewhere, the host's first. Raises PlanError when the host has none.
-    """
-    if testbed.bottleneck is not None and testbed.bottleneck.router == host:
-        return testbed.bottleneck.to_interface
-    for route in routes:
-        if host == route.from_host:
-            return route.from_interface
-        if host == route.to_host:
-            return route.to_interface
-    interfaces = list(testbed.hosts[host].interfaces)
-    if not interfaces:
-        raise PlanError(f"testbed {testbed.name}: host {host} has no testbed interface; expected one")
-    return interfaces[0]
+def subnet_of(address: str) -> str:
+    """Return an address as the subnet that holds it alone."""
+    return f"{address}/{128 if ':' in address else 32}"
 
 
-def ports_of(flows: Sequence[Flow]) -> list[int]:
+def ports_of(wanted: Iterable[int | None]) -> list[int]:
     """Return a port for every flow: its own, or the next one from 5001 up that no flow has.
 
-    Ports are unique in the trial, so that a capture anywhere tells flows apart by port alone.
+    Ports are unique in the trial, so that a capture anywhere tells flows apart by port alone. Raises
+    PlanError when a port is beyond the last, or two flows ask for the same.
     """
-    taken = {flow.port for flow in flows if flow.port is not None}
-    free = (port for port in range(FIRST_PORT, 65536) if port not in taken)
-    return [flow.port if flow.port is not None else next(free) for flow in flows]
+    asked = list(wanted)
+    own = [port for port in asked if port is not None]
+    if len(set(own)) < len(own):
+        twice = next(port for port in own if own.count(port) > 1)
+        raise PlanError(
+            f"two flows have port {twice}; expected one each, as counted flows take those that follow"
+        )
+    taken = set(own)
+    free = (port for port in range(FIRST_PORT, LAST_PORT + 1) if port not in taken)
+    found = [port if port is not None else next(free, LAST_PORT + 1) for port in asked]
+    if max(found, default=0) > LAST_PORT:
+        raise PlanError(f"{len(found)} flows need ports up to {max(found)}; expected at most {LAST_PORT}")
+    return found

@@ -1,90 +1,80 @@
-"""A treatment's levels laid over its part: typed values, nothing of the testbed yet."""
+"""What each host is set to by its layers and the levels: cc, rwnd, mtu and txd typed, all others as texts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator
+from typing import Any, Protocol
 
-from samovar.definition.experiment import Flow, Logger, NetworkPath, Part, WithParameters
-from samovar.definition.factors import SETTINGS, read_target
-from samovar.definition.values import Value
+from samovar.definition.factors import SETTINGS
+from samovar.definition.formula import Formula
+from samovar.definition.origins import SettingLayers, level_of, resolve_setting
+from samovar.definition.values import Directional, PerHost
 from samovar.errors import PlanError
+from samovar.plan.places import Places
+from samovar.plan.treatments import Reader
 from samovar.units import UnitError
 
-W = TypeVar("W", bound=WithParameters)
-_FLOW_FIELDS = {"start": "start_s", "size": "size_bytes", "duration": "duration_s", "generator": "generator"}
-_PATH_FIELDS = {"rate": "rate_bps", "rtt": "rtt_s", "loss": "loss", "aqm": "aqm", "buffer": "buffer"}
+NOT_OF_HOSTS = ("path", "traffic", "loggers", "duration")
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What one treatment asks for."""
+class Computing(Protocol):
+    """What computes formulas."""
 
-    path: NetworkPath | None
-    traffic: tuple[Flow, ...]
-    loggers: tuple[Logger, ...]
-    duration_s: float | None
-    cc: str | None = None
-    rwnd_bytes: int | None = None
-    mtu_bytes: int | None = None
-    txd: int | None = None
-    cc_parameters: Mapping[str, str] = field(default_factory=dict)
+    def computed(self, amount: object, where: str) -> Any:
+        """Return a formula's value, and anything else as it is; raises PlanError."""
 
 
-def settings_of(part: Part, treatment: Mapping[str, str]) -> Settings:
-    """Lay the levels of a treatment over its part; raises PlanError for a level that cannot be read."""
-    values: dict[str, object] = {}
-    for factor, label in treatment.items():
-        level = part.factors[factor].level(label)
-        for target, value in level.values.items() if level else ():
-            values[target] = _typed(target, value, part)
-    hosts = {factor: values.get(factor) for factor in SETTINGS}
-    return Settings(
-        path=_path(part.path, _below("path", values)),
-        traffic=tuple(_flow(flow, _below(f"traffic.{flow.label}", values)) for flow in part.traffic),
-        loggers=tuple(_with(one, {}, _below(f"loggers.{one.logger}", values)) for one in part.loggers),
-        duration_s=cast("float | None", values.get("duration", part.duration_s)),
-        cc=cast("str | None", hosts["cc"]),
-        rwnd_bytes=cast("int | None", hosts["rwnd"]),
-        mtu_bytes=cast("int | None", hosts["mtu"]),
-        txd=cast("int | None", hosts["txd"]),
-        cc_parameters={key: str(value) for key, value in _below("cc", values).items()},
-    )
+class HostSettings:
+    """The settings of every host in one treatment."""
 
+    def __init__(self, reader: Reader, places: Places, layers: SettingLayers, formulas: Computing) -> None:
+        self.reader, self.testbed, self.layers, self.formulas = reader, places.testbed, layers, formulas
 
-def _typed(target: str, value: Value, part: Part) -> object:
-    try:
-        return read_target(target, value, part)
-    except UnitError as error:
-        raise PlanError(f"factor {target}: {error}") from error
+    def text(self, key: str, host: str) -> str | None:
+        """Return what a host is set to, as written; None where nothing says anything."""
+        over = self.reader.text(key)
+        if isinstance(over, Directional):
+            raise PlanError(f"{key}: a host has no directions; expected one value, or one for each host")
+        level = level_of(key, over, host, self.testbed) if over is not None else None
+        found = resolve_setting(key, host, self.layers, level)
+        return found.value if found else None
 
+    def names_host(self, key: str, host: str) -> bool:
+        """Say whether a level names this host, which then is set whatever its part in the traffic."""
+        over = self.reader.text(key)
+        return isinstance(over, PerHost) and level_of(key, over, host, self.testbed) is not None
 
-def _below(owner: str, values: Mapping[str, object]) -> dict[str, object]:
-    """Return the factors `owner.key` by their key."""
-    split = ((factor.rpartition("."), value) for factor, value in values.items())
-    return {key: value for (before, _, key), value in split if before == owner}
+    def typed(self, key: str, host: str) -> object:
+        """Return cc, rwnd, mtu or txd of a host, typed, not computed yet; None where it is left as found."""
+        text = self.text(key, host)
+        try:
+            return None if text is None else SETTINGS[key](text)
+        except UnitError as error:
+            raise PlanError(f"{key} of {host}: {error}") from error
 
+    def value(self, key: str, host: str) -> Any:
+        """Return cc, rwnd, mtu or txd of a host, computed."""
+        return self.formulas.computed(self.typed(key, host), f"{key} of {host}")
 
-def _path(path: NetworkPath | None, over: Mapping[str, object]) -> NetworkPath | None:
-    if path is None and not over:
-        return None
-    return _with(path or NetworkPath(), _PATH_FIELDS, over)
+    def common(self, key: str) -> object:
+        """Return one value of a setting for formulas: the smallest of all hosts'; None when none has one."""
+        if key not in SETTINGS:
+            return None
+        found = [value for host in self.testbed.hosts if (value := self.typed(key, host)) is not None]
+        formulas = [value for value in found if isinstance(value, Formula)]
+        return formulas[0] if formulas else min(found, default=None)  # type: ignore[type-var]
 
+    def parameters(self, host: str) -> dict[str, dict[str, str]]:
+        """Return the other settings of a host: recipe to parameters as written, cc's among them."""
+        found: dict[str, dict[str, str]] = {}
+        for key in sorted({*self._keys(), *self.layers.of(host)} - SETTINGS.keys()):
+            recipe, _, parameter = key.rpartition(".")
+            text = self.text(key, host)
+            if text is not None:
+                found.setdefault(recipe, {})[parameter] = text
+        return found
 
-def _flow(flow: Flow, over: Mapping[str, object]) -> Flow:
-    changed = _with(flow, _FLOW_FIELDS, over)
-    if "size" in over and "duration" not in over:
-        return changed.model_copy(update={"duration_s": None})
-    if "duration" in over and "size" not in over:
-        return changed.model_copy(update={"size_bytes": None})
-    return changed
-
-
-def _with(model: W, fields: Mapping[str, str], over: Mapping[str, object]) -> W:
-    """Return the model with other values; what is no field of it is a parameter of its recipe."""
-    if not over:
-        return model
-    update: dict[str, Any] = {fields[key]: value for key, value in over.items() if key in fields}
-    extra = {key: str(value) for key, value in over.items() if key not in fields}
-    return model.model_copy(update=update | {"parameters": {**model.parameters, **extra}})
+    def _keys(self) -> Iterator[str]:
+        for target in self.reader.design.setters:
+            if target.partition(".")[0] not in NOT_OF_HOSTS:
+                yield target

@@ -13,6 +13,7 @@ from typing import Any, cast
 from samovar.definition.yamltext import plain, read_yaml
 from samovar.errors import ReportError
 from samovar.journal import CampaignState, Entry, fold, read_journal
+from samovar.plan import Plan
 
 Json = dict[str, Any]
 
@@ -49,7 +50,7 @@ class Campaign:
 
     @property
     def trials(self) -> list[Json]:
-        """Planned trials in order."""
+        """Planned trials in order, each in full."""
         return list(self.plan["trials"])
 
     @property
@@ -60,14 +61,11 @@ class Campaign:
 
 
 def read_campaign(folder: Path) -> Campaign:
-    """Read a campaign folder; raises ReportError or CampaignError where it is not what a campaign leaves."""
+    """Read a campaign folder; raises ReportError, PlanError or CampaignError where it is not one."""
     folder = folder.resolve()
     if not (folder / "plan.json").is_file():
         raise ReportError(f"{folder}: no plan.json; a campaign folder is results/<experiment>/<campaign>")
-    plan = read_json(folder / "plan.json")
-    absent = {"experiment", "trials"} - set(plan)
-    if absent:
-        raise ReportError(f"{folder / 'plan.json'}: no {', '.join(sorted(absent))}; a plan has both")
+    plan = Plan.from_json((folder / "plan.json").read_bytes()).as_json()
     journal = read_journal(folder / "journal.jsonl")
     return Campaign(
         folder=folder,

@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from samovar.plan import Plan, Resolved, Trial
+
 Json = dict[str, Any]
 T0 = 1795271645.0  # 21 November 2026, 14:34:05 UTC
 NAME = "quick-20261121-143405"
@@ -113,7 +115,7 @@ def write_campaign(results: Path, sample: Sample | None = None, figures: Path | 
     folder = results / "tplink-buffer" / NAME
     plan = make_plan(sample)
     folder.mkdir(parents=True)
-    dump(folder / "plan.json", plan)
+    (folder / "plan.json").write_bytes(plan_bytes(plan))
     (folder / "experiment.yaml").write_text(sample.experiment)
     (folder / "testbed.yaml").write_text(sample.testbed)
     dump(folder / "provenance.json", make_provenance(sample))
@@ -151,7 +153,7 @@ def make_plan(sample: Sample) -> Json:
         for mtu in factors["mtu"]
     ]
     return {
-        "schema": 1,
+        "schema": 2,
         "experiment": "tplink-buffer",
         "title": sample.title,
         "source": "CAIA-TR-130417A",
@@ -173,6 +175,12 @@ def make_plan(sample: Sample) -> Json:
     }
 
 
+def plan_bytes(plan: Json) -> bytes:
+    """Write a plan as samovar does, from its plain form with every trial in full."""
+    trials = [Trial(**{**one, "resolved": Resolved.model_validate(one["resolved"])}) for one in plan["trials"]]
+    return Plan.model_validate({**plan, "trials": trials}).to_json()
+
+
 def make_trial(part: str, treatment: dict[str, str], replicate: int) -> Json:
     name = f"{part}-{'-'.join(treatment.values())}-r{replicate}-3f9a1c"
     down = {
@@ -188,7 +196,9 @@ def make_trial(part: str, treatment: dict[str, str], replicate: int) -> Json:
     resolved = {
         "mtu_bytes": int(treatment["mtu"]),
         "duration_s": 15.0,
+        "deadline_s": 30.0,
         "path": path,
+        "hosts": {},
         "flows": [flow],
         "captures": [{"host": host, "interface": "eth1", "snaplen_bytes": 96} for host in ("src", "dst")],
         "loggers": [

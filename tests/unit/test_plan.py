@@ -40,7 +40,8 @@ def planned(*changes: tuple[str, str], testbed: Testbed = TESTBED) -> Plan:
         assert old in text
         text = text.replace(old, new, 1)
     tree, _ = parse_yaml(text, "study.yaml")
-    return make_plan(Experiment.model_validate(complete([tree], [])).with_source(tree), testbed)
+    whole = complete([tree], [])
+    return make_plan(Experiment.model_validate(whole).with_source(tree, whole), testbed)
 
 
 def ids(plan: Plan) -> set[str]:
@@ -59,7 +60,7 @@ def test_a_plan_is_read_back_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (b'"schema": 1', b'"schema": 2', "plan.json: schema 2; this version reads schema 1"),
+        (b'"schema": 2', b'"schema": 1', "plan.json: schema 1; this version reads schema 2"),
         (
             b'"seed": 1,',
             b'"seed": "x",',

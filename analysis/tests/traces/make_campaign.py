@@ -217,16 +217,51 @@ def plan_trial(t):
             "block": t["replicate"], "resolved": resolved}
 
 
+def compact(trials):
+    """Write trials as plan.json has them: values, treatments (here one for each trial), trials."""
+    names = ["run", "path", "hosts.src", "hosts.rtr", "hosts.dst", "flows", "captures", "loggers"]
+    values, groups, rows = [], {}, []
+    for trial in trials:
+        group = groups.setdefault(trial["part"], {
+            "part": trial["part"], "number": 0, "factors": {f: [] for f in trial["treatment"]},
+            "levels": {f: [] for f in trial["treatment"]}, "resolved": {name: [] for name in names}})
+        group["number"] += 1
+        for factor, level in trial["treatment"].items():
+            known = group["factors"][factor]
+            known += [] if level in known else [level]
+            group["levels"][factor].append(known.index(level))
+        for name in names:
+            value = component(trial["resolved"], name)
+            values += [] if value in values else [value]
+            group["resolved"][name].append(values.index(value))
+    begins, begin = {}, 0
+    for part, group in groups.items():
+        begins[part], begin = begin, begin + group["number"]
+    for trial in trials:
+        rows.append([trial["id"], begins[trial["part"]], trial["replicate"], trial["block"]])
+        begins[trial["part"]] += 1
+    return {"values": values, "treatments": list(groups.values()), "trials": rows}
+
+
+def component(resolved, name):
+    if name == "run":
+        return {"mtu_bytes": resolved["mtu_bytes"], "duration_s": resolved["duration_s"],
+                "deadline_s": resolved["duration_s"] + 15, "stop": None}
+    kind, _, host = name.partition(".")
+    return resolved[kind][host] if host else resolved[kind]
+
+
 def main():
     spec, out = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
-    plan = {"schema": 1, "experiment": spec["experiment"], "title": spec["title"], "source": spec["source"],
+    trials = [plan_trial(t) for t in spec["trials"]]
+    plan = {"schema": 2, "experiment": spec["experiment"], "title": spec["title"], "source": spec["source"],
             "description": spec["title"], "profile": "full", "testbed": "lab", "seed": 1, "order": "sequential",
             "parts": spec["parts"], "figures": spec["figures"], "tables": spec["tables"],
-            "trials": [plan_trial(t) for t in spec["trials"]]}
+            **compact(trials)}
     (out / "plan.json").write_text(json.dumps(plan, indent=1))
     with open(out / "journal.jsonl", "a") as journal:
-        for given, trial in zip(spec["trials"], plan["trials"], strict=True):
+        for given, trial in zip(spec["trials"], trials, strict=True):
             folder = out / "trials" / trial["id"]
             if (folder / "manifest.json").exists():
                 continue

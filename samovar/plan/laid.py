@@ -1,0 +1,178 @@
+"""A treatment's levels laid over its part: values as they stand, or computed; only what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from samovar.definition.experiment import Flow, Logger, NetworkPath
+from samovar.definition.formula_values import Scope
+from samovar.definition.origins import SettingLayers
+from samovar.definition.values import Directional
+from samovar.errors import PlanError
+from samovar.plan.places import Places
+from samovar.plan.settings import HostSettings
+from samovar.plan.treatments import Reader
+from samovar.units import UnitError
+
+PATH_FIELDS = {
+    "rate": "rate_bps",
+    "rtt": "rtt_s",
+    "delay": "delay_s",
+    "jitter": "jitter_s",
+    "loss": "loss",
+    "loss_burst": "loss_burst_packets",
+    "reorder": "reorder",
+    "duplicate": "duplicate",
+    "aqm": "aqm",
+    "buffer": "buffer",
+}
+FLOW_FIELDS = {
+    "generator": "generator",
+    "from": "from_end",
+    "to": "to_end",
+    "start": "start_s",
+    "size": "size_bytes",
+    "duration": "duration_s",
+    "until": "until",
+    "cc": "cc",
+    "rwnd": "rwnd_bytes",
+    "dscp": "dscp",
+    "count": "count",
+    "every": "every_s",
+}
+QUEUE = ("buffer", "aqm")
+"""Keys of the path whose plain value holds for both directions when the rate is given for both."""
+ENDS = ("size", "duration", "until")
+"""Keys of a flow of which one only can stand: a level's, or else the flow's own."""
+
+
+class Laid:
+    """What one treatment asks for."""
+
+    def __init__(self, reader: Reader, places: Places, layers: SettingLayers, name: str) -> None:
+        self.reader, self.places, self.name = reader, places, name
+        self.part = reader.design.part
+        self.settings = HostSettings(reader, places, layers, self)
+        self._path = self.part.path or NetworkPath()
+        self._scope = Scope(_Names(self))
+
+    def computed(self, amount: object, where: str) -> Any:
+        """Return a formula's value, and anything else as it is; raises PlanError."""
+        try:
+            return self._scope.value(amount)
+        except UnitError as error:
+            raise PlanError(f"{self.name}: {where}: {error}") from error
+
+    @property
+    def has_path(self) -> bool:
+        """Whether anything is said of the path."""
+        return self.part.path is not None or any(
+            owner.partition(".")[0] == "path" for owner in self.reader.design.targets
+        )
+
+    def of_path(self, key: str, way: str) -> object:
+        """Return what is said of a direction of the path, `down` or `up`, not computed yet; or None."""
+        over = self.reader.get(f"path.{key}")
+        if isinstance(over, Directional) and getattr(over, way) is None:
+            over = None
+        return self._directed(getattr(self._path, PATH_FIELDS[key]) if over is None else over, key, way)
+
+    def _directed(self, value: object, key: str, way: str) -> object:
+        if isinstance(value, Directional):
+            return getattr(value, way)
+        if way == "down" or key == "loss_burst":
+            return value
+        return value if key in QUEUE and self._shapes_both() else None
+
+    def _shapes_both(self) -> bool:
+        over = self.reader.get("path.rate")
+        return isinstance(over if over is not None else self._path.rate_bps, Directional)
+
+    def delay(self, way: str) -> object:
+        """Return the one-way delay, not computed yet; None where the RTT is given."""
+        over = self.reader.get("path.delay")
+        if over is None and self.reader.get("path.rtt") is not None:
+            return None
+        base = getattr(self._path.delay_s, way) if self._path.delay_s else None
+        own = getattr(over, way) if isinstance(over, Directional) else over
+        return base if own is None else own
+
+    def rtt(self) -> object:
+        """Return the RTT, not computed yet."""
+        over = self.reader.get("path.rtt")
+        return self._path.rtt_s if over is None else over
+
+    def aqm_parameters(self) -> dict[str, str]:
+        """Return the parameters of the queue discipline, as written."""
+        return self._parameters("path", PATH_FIELDS, self._path.parameters)
+
+    def of_flow(self, flow: Flow, key: str) -> Any:
+        """Return what is said of a flow, not computed yet; None for nothing."""
+        over = self.reader.get(f"traffic.{flow.label}.{key}")
+        if over is not None:
+            return over
+        others = (f"traffic.{flow.label}.{end}" for end in ENDS if end != key) if key in ENDS else ()
+        hidden = any(self.reader.get(other) is not None for other in others)
+        return None if hidden else getattr(flow, FLOW_FIELDS[key])
+
+    def flow_parameters(self, flow: Flow) -> dict[str, str]:
+        """Return the parameters of a flow's generator, as written."""
+        return self._parameters(f"traffic.{flow.label}", FLOW_FIELDS, flow.parameters)
+
+    def flow(self, label: str) -> Flow | None:
+        """Return the flow of the part with a label."""
+        return next((flow for flow in self.part.traffic if flow.label == label), None)
+
+    def interval_s(self, logger: Logger) -> float | None:
+        """Return the time between a logger's samples, in seconds; None leaves it to the recipe."""
+        over = self.reader.get(f"loggers.{logger.logger}.interval")
+        found: float | None = (
+            logger.interval_s if over is None else self.computed(over, f"{logger.logger}: interval")
+        )
+        return found
+
+    def logger_parameters(self, logger: Logger) -> dict[str, str]:
+        """Return the parameters of a logger, as written."""
+        return self._parameters(f"loggers.{logger.logger}", {"interval": ""}, logger.parameters)
+
+    def duration(self) -> object:
+        """Return how long flows last that have no end of their own, not computed yet."""
+        over = self.reader.get("duration")
+        return self.part.duration_s if over is None else over
+
+    def _parameters(self, owner: str, known: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
+        keys = (key for key in self.reader.design.targets.get(owner, ()) if key not in known)
+        over = ((key, self.reader.get(f"{owner}.{key}")) for key in keys)
+        return {**base, **{key: str(value) for key, value in over if value is not None}}
+
+
+class _Names(Mapping[str, object]):
+    """The values that formulas may name, by their canonical names."""
+
+    def __init__(self, laid: Laid) -> None:
+        self._laid = laid
+
+    def __getitem__(self, name: str) -> object:
+        owner, _, key = name.partition(".")
+        if owner == "path":
+            return self._of_path(key)
+        if owner == "traffic":
+            label, _, key = key.rpartition(".")
+            flow = self._laid.flow(label)
+            return self._laid.of_flow(flow, key) if flow else None
+        return self._laid.duration() if name == "duration" else self._laid.settings.common(name)
+
+    def _of_path(self, key: str) -> object:
+        if not self._laid.has_path:
+            return None
+        if key == "rtt":
+            return self._laid.rtt() if self._laid.delay("down") is None else None
+        name, _, way = key.partition(".")
+        return self._laid.delay(way) if name == "delay" else self._laid.of_path(name, way)
+
+    def __iter__(self) -> Iterator[str]:
+        raise NotImplementedError("names are asked for one by one")
+
+    def __len__(self) -> int:
+        raise NotImplementedError("names are asked for one by one")
