@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from samovar.command.recipe import BLOCKS, NOT_SHELL
+from samovar.definition import load_testbed
 from tests.unit.freebsd_sample import CATALOGUE, RELEASES, ROOT, prelude, recipes, values_of
 
 GOLDEN = ROOT / "tests" / "golden"
@@ -127,3 +129,19 @@ def test_every_recipe_of_freebsd_has_the_blocks_of_its_kind(kind: str) -> None:
             CATALOGUE.recipe(kind, name, "freebsd").blocks
             >= BLOCKS[CATALOGUE.recipe(kind, name, "freebsd").kind]
         )
+
+
+@pytest.mark.parametrize("kind", ["setting", "aqm", "logger"])
+def test_every_recipe_of_freebsd_is_listed(kind: str) -> None:
+    page = (ROOT / "docs" / "reference" / "recipes.md").read_text()
+    row = re.search(rf"^\| {kind} on FreeBSD \|(.*)$", page, flags=re.MULTILINE)
+    assert row
+    assert set(re.findall(r"`([^`]+)`", row[1])) == CATALOGUE.names(kind, "freebsd")
+
+
+@pytest.mark.parametrize("name", ["example-freebsd", "example-freebsd-11"])
+def test_a_freebsd_testbed_to_start_from_is_sound(name: str) -> None:
+    testbed = load_testbed(ROOT / "hosts" / f"{name}.yaml")
+    assert {CATALOGUE.header("setting", "txd", host.system).change for host in testbed.hosts.values()} == (
+        {"reboot"} if name.endswith("11") else {"interface-reset"}
+    )

@@ -52,7 +52,7 @@ class State(dict[str, object]):
     def __contains__(self, key: object) -> bool:
         return True
 
-    def get(self, key: str, default: object = None) -> str:  # type: ignore[override]
+    def get(self, key: str, default: object = None) -> str:
         return self.text
 
 
