@@ -112,12 +112,11 @@ def _check_windows(context: Context, where: Loc, part: Part) -> None:
 
 
 def _check_ends(context: Context, where: Loc, part: Part) -> None:
-    labels = [flow.label for flow in part.traffic]
-    by_label = {flow.label: flow for flow in part.traffic}
+    by_label = flows_by_label(context, part)
     for index, flow in enumerate(part.traffic):
         at = (*where, "traffic", index)
-        if flow.until is not None and flow.until not in labels:
-            context.checked.report((*at, "until"), unknown("flow", flow.until, labels))
+        if flow.until is not None and flow.until not in by_label:
+            context.checked.report((*at, "until"), unknown("flow", flow.until, by_label))
         way = _way_back(flow, by_label)
         if way and flow.label == min(way):
             message = f"flow '{flow.label}' ends when it ends itself ({' -> '.join((*way, way[0]))})"
@@ -127,6 +126,12 @@ def _check_ends(context: Context, where: Loc, part: Part) -> None:
                 f"flow '{flow.label}' never ends; expected size or duration here, or duration at the top"
             )
             context.checked.report(at, message)
+
+
+def flows_by_label(context: Context, part: Part) -> dict[str, Flow]:
+    """Return the lines of traffic by the labels that they have: their own, and those of counted flows."""
+    counted = {one.label: flow for flow in part.traffic for one in _members(context, part, flow)}
+    return counted | {flow.label: flow for flow in part.traffic}
 
 
 def ends(part: Part, flow: Flow) -> bool:
@@ -147,12 +152,12 @@ def _way_back(flow: Flow, by_label: dict[str, Flow]) -> Sequence[str]:
     """Return the labels of a chain of untils that leads back to a flow, or nothing."""
     way = [flow.label]
     while flow.until is not None and flow.until in by_label:
-        if flow.until == way[0]:
-            return way
-        if flow.until in way:
-            return ()
-        way.append(flow.until)
         flow = by_label[flow.until]
+        if flow.label == way[0]:
+            return way
+        if flow.label in way:
+            return ()
+        way.append(flow.label)
     return ()
 
 
@@ -160,7 +165,7 @@ def _check_stop(context: Context, where: Loc, part: Part) -> None:
     stop = part.stop
     if stop is None or stop.when is None:
         return
-    at, labels = (*where, "stop", "when"), {flow.label: flow for flow in part.traffic}
+    at, labels = (*where, "stop", "when"), flows_by_label(context, part)
     if stop.when not in labels:
         context.checked.report(at, unknown("flow", stop.when, labels))
         return

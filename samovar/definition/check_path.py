@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from samovar.definition.check_flows import flows_by_label
 from samovar.definition.context import Context, aqms_of, varied
 from samovar.definition.experiment import NetworkPath, Part, PathClass, own_keys
 from samovar.definition.nearest import unknown
@@ -91,7 +92,7 @@ def _place_of(where: Loc, part: Part, aqm: str) -> Loc:
 
 
 def _check_class(context: Context, where: Loc, part: Part, one: PathClass) -> None:
-    labels = [flow.label for flow in part.traffic]
+    labels = flows_by_label(context, part)
     if one.flow is not None and one.flow not in labels:
         context.checked.report((*where, "flow"), unknown("flow", one.flow, labels))
     match = (one.flow, one.from_end, one.to_end)

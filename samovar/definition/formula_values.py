@@ -11,7 +11,7 @@ from samovar.definition.dimension import BYTES, PACKETS, RATE, SECONDS, SHARE, D
 from samovar.definition.formula import Formula, is_formula, read_formula
 from samovar.definition.formula_names import canonical, dimension_of
 from samovar.definition.values import Buffer
-from samovar.units import LARGEST, UnitError
+from samovar.units import LARGEST, UnitError, format_duration, format_share
 
 DEFAULT_MTU_BYTES = 1500
 T = TypeVar("T")
@@ -130,6 +130,31 @@ class Scope:
         if name == "path.rtt" and self._values.get("path.delay.down") is not None:
             return self.number("path.delay.down") + self.number("path.delay.up")
         raise UnitError(f"{name} has no value here; expected one, as a value or a factor")
+
+
+def computed_text(text: str, scope: Scope) -> str:
+    """Return a parameter's text with its value in the place of a formula: `RTT / 2` as 10ms.
+
+    A text that is no formula of names that are known stays as it is. Raises UnitError when the value
+    cannot be computed.
+    """
+    if not is_formula(text):
+        return text
+    try:
+        dimension = read_formula(text, "").term.dimension
+    except UnitError:
+        return text  # such as a word with a hyphen
+    kind = next((kind for kind in _WRITTEN if KINDS[kind].dimensions == (dimension,)), None)
+    return text if kind is None else _WRITTEN[kind](scope.value(read_formula(text, kind)))
+
+
+_WRITTEN: Mapping[str, Callable[[object], str]] = {
+    "size": lambda value: f"{value}B",
+    "rate": lambda value: f"{value}bit",
+    "delay": lambda value: format_duration(float(str(value))),
+    "packets": lambda value: f"{value}packets",
+    "share": lambda value: format_share(float(str(value))),
+}
 
 
 def _check_range(number: Fraction, kind: Kind, formula: Formula) -> None:

@@ -8,8 +8,7 @@ from samovar import units
 from samovar.definition.catalogue import ParameterInfo, RecipeCatalogue
 from samovar.definition.fields import parse_delay as parse_time
 from samovar.definition.fields import parse_packets, parse_rate, parse_share, parse_size
-from samovar.definition.formula import Formula, is_formula
-from samovar.definition.formula_values import Scope
+from samovar.definition.formula import is_formula
 from samovar.definition.nearest import unknown
 
 _BY_TYPE: Mapping[str, Callable[[str], object]] = {
@@ -29,20 +28,16 @@ _COMPUTED: Mapping[str, Callable[[str], object]] = {
     "packets": parse_packets,
     "share": parse_share,
 }
-_WRITTEN: Mapping[str, Callable[[object], str]] = {
-    "size": lambda value: f"{value}B",
-    "rate": lambda value: f"{value}bit",
-    "duration": lambda value: units.format_duration(float(str(value))),
-    "packets": lambda value: f"{value}packets",
-    "share": lambda value: units.format_share(float(str(value))),
-}
 # What samovar itself hands to recipes: not for an experiment to set.
 _GIVEN = frozenset(
     {"interface", "interval_s", "port", "to_address", "from_address", "start_s", "duration_s", "size_bytes"}
 )
 _GIVEN_TO: Mapping[str, frozenset[str]] = {
     "aqm": frozenset({"buffer_packets", "buffer_bytes", "rate_bps", "frame_bytes"}),
-    "setting": frozenset({"interfaces", "peers", "mtu_bytes", "txd", "algorithm", "parameters"}),
+    "setting": frozenset(
+        {"interfaces", "peers", "mtu_bytes", "txd", "algorithm", "parameters"}
+        | {"from_interface", "to_interface", "ways"}  # of the path's own recipe, bottleneck
+    ),
 }
 
 
@@ -61,12 +56,6 @@ def read_parameter(info: ParameterInfo, text: str) -> object:
     """Read a parameter's text, or the formula that stands for it; raises UnitError."""
     parse = None if info.choices else _COMPUTED.get(info.type)
     return parse(text) if parse and is_formula(text) else parse_parameter(info, text)
-
-
-def computed_parameter(info: ParameterInfo, text: str, scope: Scope) -> str:
-    """Return a parameter's text with a formula's value in its place; raises UnitError."""
-    value = read_parameter(info, text)
-    return _WRITTEN[info.type](scope.value(value)) if isinstance(value, Formula) else text
 
 
 def settable(catalogue: RecipeCatalogue, kind: str, name: str, os: str) -> dict[str, ParameterInfo]:

@@ -20,7 +20,7 @@ from samovar.definition.fields import (
     parse_size,
 )
 from samovar.definition.formula import DEEPEST, LONGEST, Formula, is_formula, read_formula
-from samovar.definition.formula_values import Scope
+from samovar.definition.formula_values import Scope, computed_text
 from samovar.definition.values import Buffer
 from samovar.units import UnitError
 
@@ -197,6 +197,28 @@ def test_without_an_rtt_the_delays_of_both_ways_are_taken() -> None:
 
 def test_without_an_mtu_packets_have_1500_bytes() -> None:
     assert Scope({}).value(parse_size("10packets + 0KB")) == 15_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("RTT / 4", "5ms"),
+        ("2 BDP", "200000B"),
+        ("path.rate / 3", "13333333bit"),
+        ("path.loss / 2", "1%"),
+        ("3 * 2packets", "6packets"),
+        ("RTT - RTT", "0s"),
+        ("5ms", "5ms"),
+        ("2 * 3", "2 * 3"),
+        ("ack-filter", "ack-filter"),
+        ("dual-srchost", "dual-srchost"),
+        ("224.0.1.199", "224.0.1.199"),
+        ("BDP * BDP", "BDP * BDP"),
+        ("/dev/null", "/dev/null"),
+    ],
+)
+def test_a_parameter_has_the_value_of_its_formula_and_other_texts_stay(text: str, expected: str) -> None:
+    assert computed_text(text, Scope(PATH)) == expected
 
 
 def test_a_formula_knows_the_names_that_it_needs() -> None:
