@@ -15,9 +15,6 @@ from samovar.definition.yamltext import Map, Node
 from samovar.errors import Problem
 from samovar.units import UnitError
 
-OF_THE_PATH = {"bottleneck"}
-"""Setting recipes that an experiment sets by `path`."""
-
 
 def check_site(testbed: Testbed, config: Config | None, catalogue: RecipeCatalogue) -> list[Problem]:
     """Report what cannot be among the settings of config.yaml, of a testbed and of its hosts."""
@@ -43,7 +40,7 @@ def setting_parameters(catalogue: RecipeCatalogue, system: str) -> dict[str, Par
     """Return RECIPE.PARAMETER of each setting recipe that a file may give a value, with what it takes."""
     return {
         f"{recipe}.{name}": info
-        for recipe in sorted(catalogue.names("setting", system) - OF_THE_PATH)
+        for recipe in sorted(catalogue.names("setting", system))
         for name, info in settable(catalogue, "setting", recipe, system).items()
     }
 

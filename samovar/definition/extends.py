@@ -9,73 +9,66 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from samovar.definition.fragments import Fragments
+from samovar.definition.fragments import Fragments, Reading
 from samovar.definition.layers import overlaid
 from samovar.definition.nearest import unknown
-from samovar.definition.yamltext import Map, near, read_yaml
-from samovar.errors import DefinitionError, Problem
+from samovar.definition.yamltext import Map, near
+from samovar.errors import Problem
 
 REUSE = ("extends", "use", "fragments")
 
 
 @dataclass(frozen=True)
 class Flattened:
-    """One tree that needs no other file, and the files that it was made from (the experiment first)."""
+    """One tree that needs no other file, and the files that it was made from (the experiment first).
+
+    It is not `whole` where a file or fragment is missing: what it lacks then is no mistake of its own.
+    """
 
     tree: Map
     sources: tuple[Path, ...]
+    whole: bool = True
 
 
 def flattened(tree: Map, path: Path, problems: list[Problem]) -> Flattened:
     """Return an experiment with what it extends and uses laid under it; mistakes are added to problems."""
-    sources = [path]
-    whole = _laid(tree, path, (path.stem,), sources, problems)
-    return Flattened(_without(whole, REUSE), tuple(dict.fromkeys(sources)))
+    reading = Reading(problems, [path])
+    laid = _laid(tree, path, (path.stem,), reading)
+    return Flattened(_without(laid, REUSE), tuple(dict.fromkeys(reading.sources)), not reading.missing)
 
 
-def _laid(tree: Map, path: Path, trail: tuple[str, ...], sources: list[Path], problems: list[Problem]) -> Map:
+def _laid(tree: Map, path: Path, trail: tuple[str, ...], reading: Reading) -> Map:
     """Return a file's tree over its bases, still with all fragments that it knows."""
-    base = _base(tree, path, trail, sources, problems)
-    fragments = Fragments.of(base, tree, path.parent / "fragments", sources, problems)
+    base = _base(tree, path, trail, reading)
+    fragments = Fragments.of(base, tree, path.parent / "fragments", reading)
     result = Map(tree.mark)
     for layer in (base, *fragments.used_by(tree), _without(fragments.expanded(tree), REUSE)):
         if layer is not None:
-            result = overlaid(result, layer, problems) if result else layer.copied()
+            result = overlaid(result, layer, reading.problems) if result else layer.copied()
     result.mark = tree.mark
     if fragments.own:
         result.put("fragments", fragments.own, tree.key_marks.get("fragments", tree.mark))
     return result
 
 
-def _base(
-    tree: Map, path: Path, trail: tuple[str, ...], sources: list[Path], problems: list[Problem]
-) -> Map | None:
+def _base(tree: Map, path: Path, trail: tuple[str, ...], reading: Reading) -> Map | None:
     name = tree.get("extends")
     if name is None:
         return None
     if not isinstance(name, str):
-        problems.append(name.mark.problem("extends: expected the name of one experiment of this folder"))
+        reading.lack(name.mark.problem("extends: expected the name of one experiment of this folder"))
         return None
     known = sorted(one.stem for one in path.parent.glob("*.yaml") if one.stem != path.stem)
     if str(name) in trail:
         circle = " extends ".join([*trail[trail.index(str(name)) :], str(name)])
-        problems.append(name.mark.problem(f"{circle}; expected files that do not extend each other"))
+        reading.lack(name.mark.problem(f"{circle}; expected files that do not extend each other"))
     elif str(name) not in known:
-        problems.append(name.mark.problem(unknown("experiment", name, known)))
+        reading.lack(name.mark.problem(unknown("experiment", name, known)))
     else:
-        return _other(near(path.parent, str(name)), (*trail, str(name)), sources, problems)
+        file = near(path.parent, str(name))
+        other = reading.read(file)
+        return _laid(other, file, (*trail, str(name)), reading) if other is not None else None
     return None
-
-
-def _other(path: Path, trail: tuple[str, ...], sources: list[Path], problems: list[Problem]) -> Map | None:
-    sources.append(path)
-    try:
-        tree, mistakes = read_yaml(path)
-    except DefinitionError as error:
-        problems += error.problems
-        return None
-    problems += mistakes
-    return _laid(tree, path, trail, sources, problems)
 
 
 def _without(tree: Map, keys: tuple[str, ...]) -> Map:

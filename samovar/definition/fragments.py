@@ -16,31 +16,52 @@ EXPECTED = "expected the names of fragments, such as [slow-link, lossy]"
 
 
 @dataclass
+class Reading:
+    """What reading an experiment with all that it reuses has come to; `missing` says that something is."""
+
+    problems: list[Problem]
+    sources: list[Path]
+    missing: bool = False
+
+    def lack(self, *problems: Problem) -> None:
+        """Note that something cannot be had, so that what depends on it is not worth checking."""
+        self.problems += problems
+        self.missing = True
+
+    def read(self, path: Path) -> Map | None:
+        """Read one file of those that are reused."""
+        self.sources.append(path)
+        try:
+            tree, mistakes = read_yaml(path)
+        except DefinitionError as error:
+            self.lack(*error.problems)
+            return None
+        self.problems += mistakes
+        return tree
+
+
+@dataclass
 class Fragments:
     """The fragments that one file knows: its own, those of the files it extends, and the folder's."""
 
     own: Map
     folder: Path
-    sources: list[Path]
-    problems: list[Problem]
+    reading: Reading
     _read: dict[str, Map | None] = field(default_factory=dict)
     _open: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(
-        cls, base: Map | None, tree: Map, folder: Path, sources: list[Path], problems: list[Problem]
-    ) -> Fragments:
+    def of(cls, base: Map | None, tree: Map, folder: Path, reading: Reading) -> Fragments:
         """Gather what a file and its base define; what is no fragment is reported."""
         own = Map(tree.mark)
         for layer in (base, tree):
             given = layer.get("fragments") if layer is not None else None
             if isinstance(given, Map):
-                own = merged(own, given, problems)
+                own = merged(own, given, reading.problems)
             elif given is not None:
-                problems.append(
-                    given.mark.problem("fragments: expected a mapping of names to their contents")
-                )
-        fragments = cls(own, folder, sources, problems)
+                message = "fragments: expected a mapping of names to their contents"
+                reading.lack(given.mark.problem(message))
+        fragments = cls(own, folder, reading)
         fragments._check()
         return fragments
 
@@ -65,7 +86,7 @@ class Fragments:
     def _over_used(self, tree: Map) -> Map:
         result = Map(tree.mark)
         for layer in (*self.used_by(tree), self.expanded(tree)):
-            result = merged(result, layer, self.problems)
+            result = merged(result, layer, self.reading.problems)
         result.pop("use", None)
         result.hidden.pop("use", None)
         return result
@@ -76,14 +97,14 @@ class Fragments:
             if isinstance(name, str):
                 yield name
             else:
-                self.problems.append(name.mark.problem(f"use: {EXPECTED}"))
+                self.reading.lack(name.mark.problem(f"use: {EXPECTED}"))
 
     def _named(self, name: Node) -> Map | None:
         """Return one fragment over those that it uses itself, or report that there is none."""
         word = str(name)
         if word in self._open:
             circle = " uses ".join([*self._open[self._open.index(word) :], word])
-            self.problems.append(name.mark.problem(f"fragment {circle}; expected fragments that end"))
+            self.reading.lack(name.mark.problem(f"fragment {circle}; expected fragments that end"))
             return None
         found = self._found(word, name)
         if found is None:
@@ -98,28 +119,18 @@ class Fragments:
         own = self.own.get(word)
         if own is not None and word in files:
             both = f"fragment '{word}' stands in {self.own.key_marks[word].file} and as a file of fragments/"
-            self.problems.append(self.own.key_marks[word].problem(f"{both}; expected it once"))
+            self.reading.problems.append(self.own.key_marks[word].problem(f"{both}; expected it once"))
         if own is None and word not in files:
-            self.problems.append(name.mark.problem(unknown("fragment", word, {*files, *self.own})))
+            self.reading.lack(name.mark.problem(unknown("fragment", word, {*files, *self.own})))
         elif own is None:
             return self._file(word)
         return own if isinstance(own, Map) else None
 
     def _file(self, name: str) -> Map | None:
         if name not in self._read:
-            path = near(self.folder, name)
-            self.sources.append(path)
-            self._read[name] = self._read_file(path)
+            tree = self.reading.read(near(self.folder, name))
+            self._read[name] = self._known_keys(tree) if tree is not None else None
         return self._read[name]
-
-    def _read_file(self, path: Path) -> Map | None:
-        try:
-            tree, mistakes = read_yaml(path)
-        except DefinitionError as error:
-            self.problems += error.problems
-            return None
-        self.problems += mistakes
-        return self._known_keys(tree)
 
     def _check(self) -> None:
         for name, fragment in list(self.own.items()):
@@ -128,13 +139,13 @@ class Fragments:
             else:
                 given = "a list" if isinstance(fragment, Seq) else f"'{fragment}'"
                 message = f"{name}: expected a mapping of what the fragment says, not {given}"
-                self.problems.append(fragment.mark.problem(message))
+                self.reading.lack(fragment.mark.problem(message))
 
     def _known_keys(self, fragment: Map) -> Map:
         """Return a fragment without what no experiment and no part can take, reporting that."""
         result = fragment.copied()
         for key in [key for key in fragment if key not in OF_A_FRAGMENT]:
             mark = fragment.key_marks[key]
-            self.problems.append(mark.problem(unknown("key of a fragment", key, OF_A_FRAGMENT)))
+            self.reading.problems.append(mark.problem(unknown("key of a fragment", key, OF_A_FRAGMENT)))
             del result[key]
         return result

@@ -64,7 +64,8 @@ def load_study(
     found = testbed_path or (_own_testbed(path, flat.tree, problems) if flat else None)
     testbed = _checked_testbed(found, problems) if found else None
     sound = testbed.model if testbed and testbed.intact("hosts") and testbed.intact("bottleneck") else None
-    experiment = _checked_experiment(path, flat.tree, sound, catalogue, problems, asked) if flat else None
+    whole = flat if flat and flat.whole else None
+    experiment = _checked_experiment(path, whole.tree, sound, catalogue, problems, asked) if whole else None
     if sound is not None:
         problems += check_site(sound, asked.config, catalogue)
     _raise(problems)
@@ -82,7 +83,10 @@ def load_experiment(path: Path, catalogue: RecipeCatalogue, testbed: Testbed | N
         return load_study(path, catalogue).experiment
     problems: list[Problem] = []
     flat = _flat(path, problems)
-    experiment = _checked_experiment(path, flat.tree, testbed, catalogue, problems, NOTHING) if flat else None
+    whole = flat if flat and flat.whole else None
+    experiment = (
+        _checked_experiment(path, whole.tree, testbed, catalogue, problems, NOTHING) if whole else None
+    )
     _raise(problems)
     if experiment is None:
         raise DefinitionError([Problem(str(path), 0, 0, "cannot be read; expected an experiment")])

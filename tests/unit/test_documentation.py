@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import cast
 
@@ -47,6 +48,15 @@ def test_an_experiment_in_the_documentation_can_be_planned(text: str, tmp_path: 
     path.write_text(text)
     study = load_study(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
     assert len(make_plan(study.experiment, study.testbed).trials) == 12
+
+
+@pytest.mark.parametrize("text", named(blocks("# experiments/")))
+def test_an_experiment_in_the_documentation_may_extend_a_shipped_one(text: str, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
+    path = tmp_path / text.split()[1]
+    path.write_text(text)
+    study = load_study(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
+    assert make_plan(study.experiment, study.testbed).trials
 
 
 @pytest.mark.parametrize("text", named(blocks("testbed:")))

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from samovar.definition import Experiment, apply_profile, read_experiment
+from samovar.command import Catalogue
+from samovar.definition import Experiment, apply_profile, load_study, read_experiment
 from samovar.definition.extends import flattened
 from samovar.definition.flows import Flow
 from samovar.definition.sources import kept_sources
 from samovar.definition.yamltext import Map, plain, read_yaml
 from samovar.errors import DefinitionError, Problem
+
+ROOT = Path(__file__).parents[2]
 
 BASE = """\
 experiment: base
@@ -316,3 +319,13 @@ def test_an_experiment_that_reuses_nothing_is_kept_byte_for_byte(folder: Folder)
     path = folder.folder / "base.yaml"
     kept = kept_sources(flattened(read_yaml(path)[0], path, []), path)
     assert kept == {"experiment.yaml": BASE.encode(), "testbed.yaml": BASE.encode()}
+
+
+def test_what_is_missing_is_the_only_mistake_that_is_reported(folder: Folder) -> None:
+    """A base that is not there leaves the rest without its path, its flows and its testbed."""
+    path = folder.write(
+        "study", "experiment: study\nextends: bse\npath: {rtt: 4ms}\ntraffic: {bulk: {start: 1s}}\n"
+    )
+    with pytest.raises(DefinitionError) as caught:
+        load_study(path, Catalogue(ROOT / "templates"), ROOT / "hosts" / "lab.yaml")
+    assert str(caught.value) == f"{path}:2:10: unknown experiment 'bse'; did you mean 'base'? known: base"
