@@ -96,19 +96,27 @@ def _counted(text: str) -> int:
 
 def _check_windows(context: Context, where: Loc, part: Part) -> None:
     """Report flows between the same hosts with different windows: a window is set per peer, not per flow."""
-    seen: dict[tuple[str, str], Flow] = {}
+    seen: dict[tuple[str, str], int] = {}
+    reported: set[int] = set()
     for index, flow in enumerate(part.traffic):
-        if flow.rwnd_bytes is None or f"traffic.{flow.label}.rwnd" in varied(part):
-            continue
         for member in _members(context, part, flow):
-            first = seen.setdefault((member.from_host, member.to_host), flow)
-            if first.rwnd_bytes != flow.rwnd_bytes:
-                message = (
-                    f"flow '{first.label}' from {member.from_host} to {member.to_host} has another rwnd; "
-                    "expected the same, as a window is set for a peer"
-                )
-                context.checked.report((*where, "traffic", index, "rwnd"), message)
-                break
+            first = seen.setdefault((member.from_host, member.to_host), index)
+            at = index if flow.rwnd_bytes is not None else first
+            if at in reported or not _differ(part, part.traffic[first], flow):
+                continue
+            reported.add(at)
+            other = part.traffic[first if at == index else index]
+            has = "no rwnd" if other.rwnd_bytes is None else "another rwnd"
+            message = f"flow '{other.label}' from {member.from_host} to {member.to_host} has {has}"
+            message += "; expected the same, as a window is set for a peer"
+            context.checked.report((*where, "traffic", at, "rwnd"), message)
+
+
+def _differ(part: Part, one: Flow, other: Flow) -> bool:
+    levels = varied(part)
+    if any(f"traffic.{flow.label}.rwnd" in levels for flow in (one, other)):
+        return False  # the plan tells which levels meet
+    return one.rwnd_bytes != other.rwnd_bytes
 
 
 def _check_ends(context: Context, where: Loc, part: Part) -> None:

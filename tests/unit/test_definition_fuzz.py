@@ -29,7 +29,7 @@ settings: {mtu: 1500, cc: {sender: cubic}}
 stop: {after: 120s, when: bulk}
 traffic:
   - {flow: bulk, generator: iperf3, from: senders, to: receivers, count: 3, every: 1s, start: {uniform: [0s, 5s]}, port: 80}
-  - {flow: web, generator: iperf3, from: sender, to: receiver, size: 1 BDP, arrivals: {poisson: 2/s, count: 5}, rwnd: 50KB}
+  - {flow: web, generator: iperf3, from: sender, to: receiver, size: 1 BDP, arrivals: {poisson: 2/s, count: 5}}
 captures: [{at: sender, snaplen: 96}]
 loggers: [{logger: queue, at: router, interval: 5ms}]
 factors:
