@@ -110,9 +110,8 @@ def test_each_logger_s_trace_is_explained() -> None:
 def test_each_column_of_a_trace_is_explained(name: str) -> None:
     page = (ROOT / "docs" / "reference" / "traces.md").read_text()
     (part,) = [part for part in page.split("\n## ") if f"`<host>-{name}.csv.gz`" in part.partition("\n")[0]]
-    header = re.search(
-        r'"(t_ns,[^"]*"(?:\s*"[^"]*")*)', CATALOGUE.recipe("logger", name, "linux").path.read_text()
-    )
+    program = ROOT / "templates" / "linux" / "program" / f"{name.replace('-', '_')}.py"
+    header = re.search(r'"(t_ns,[^"]*"(?:\s*"[^"]*")*)', program.read_text())
     assert header
     names = re.sub(r'"\s*"|\\n|"', "", header[1]).split(",")
     assert set(names) <= set(re.findall(r"`([^`]+)`", part))

@@ -1,12 +1,24 @@
 # ---- start
-launch src-pause-frames 26 src-pause-frames.csv python3 -IS -c 'import _signal as signal, _socket as socket, _struct as struct, array, posix, sys
+launch src-pause-frames 26 src-pause-frames.csv python3 -IS -c '"""Each MAC control frame that an interface shows. Arguments: READY INTERFACE."""
+
+import _signal as signal
+import _socket as socket
+import _struct as struct
+import array
+import posix
+import sys
 
 ready, interface = sys.argv[1], sys.argv[2]
 ALL, MAC_CONTROL, SOL_PACKET = 3, 0x8808, 263
 frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
 # Classic BPF: the whole frame when its type is MAC control, in either direction.
-program = array.array("B", b"".join(struct.pack("=HBBI", *one) for one in (
-    (0x28, 0, 0, 12), (0x15, 0, 1, MAC_CONTROL), (0x06, 0, 0, 0xFFFF), (0x06, 0, 0, 0))))
+program = array.array(
+    "B",
+    b"".join(
+        struct.pack("=HBBI", *one)
+        for one in ((0x28, 0, 0, 12), (0x15, 0, 1, MAC_CONTROL), (0x06, 0, 0, 0xFFFF), (0x06, 0, 0, 0))
+    ),
+)
 frames.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HP", 4, program.buffer_info()[0]))
 frames.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
 frames.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
@@ -14,19 +26,21 @@ frames.bind((interface, ALL))
 # The group address is nobody'"'"'s: only a promiscuous card passes it on.
 frames.setsockopt(SOL_PACKET, 1, struct.pack("=iHH8s", socket.if_nametoindex(interface), 1, 0, b""))
 
+
 def write(out, flags=0):
     frame, ancillary, _, address = frames.recvmsg(2048, 256, flags)
     seconds, nanoseconds = struct.unpack("=qq", ancillary[0][2][:16])
-    opcode, = struct.unpack_from(">H", frame, 14)
+    (opcode,) = struct.unpack_from(">H", frame, 14)
     classes, quanta = "", ""
     if opcode == 1:
-        quanta, = struct.unpack_from(">H", frame, 16)
+        (quanta,) = struct.unpack_from(">H", frame, 16)
     elif opcode == 0x101:
         values = struct.unpack_from(">9H", frame, 16)
-        classes, quanta = "0x%02x" % values[0], " ".join(map(str, values[1:]))
+        classes, quanta = f"0x{values[0]:02x}", " ".join(map(str, values[1:]))
     way = "out" if address[2] == 4 else "in"  # PACKET_OUTGOING
-    out.write("%d,%s,%s,%s,0x%04x,%s,%s\n" % (seconds * 10**9 + nanoseconds, interface, way, frame[6:12].hex(":"), opcode,
-                                             classes, quanta))
+    came_ns, source = seconds * 10**9 + nanoseconds, frame[6:12].hex(":")
+    out.write(f"{came_ns},{interface},{way},{source},0x{opcode:04x},{classes},{quanta}\n")
+
 
 def stop(*_):
     try:
@@ -34,10 +48,11 @@ def stop(*_):
             write(sys.stdout, 0x40)  # MSG_DONTWAIT: what has come and was not yet read
     except BlockingIOError:
         pass
-    received, dropped = struct.unpack("=II", frames.getsockopt(SOL_PACKET, 6, 8))
-    sys.stderr.write("%d frames dropped by kernel\n" % dropped)
+    _, dropped = struct.unpack("=II", frames.getsockopt(SOL_PACKET, 6, 8))
+    sys.stderr.write(f"{dropped} frames dropped by kernel\n")
     sys.stdout.flush()
     posix._exit(0)
+
 
 signal.signal(signal.SIGTERM, stop)
 out = sys.stdout

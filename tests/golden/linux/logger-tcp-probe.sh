@@ -1,9 +1,19 @@
 # ---- start
 mkdir -p src-tcp-probe.tracing
-launch src-tcp-probe 26 src-tcp-probe.csv unshare --mount sh -c 'mount -t tracefs tracefs "$2" && exec python3 -IS -c "$0" "$@"' 'import _signal as signal, _socket as socket, posix, sys, time
+launch src-tcp-probe 26 src-tcp-probe.csv unshare --mount sh -c 'mount -t tracefs tracefs "$2" && exec python3 -IS -c "$0" "$@"' '"""The tracepoint tcp:tcp_probe as CSV.
+
+Arguments: READY TRACEFS NAME BUFFER_KIB PORTS ADDRESS…; PORTS is one word, ADDRESSes are those of the trial.
+"""
+
+import _signal as signal
+import _socket as socket
+import posix
+import sys
+import time
 
 ready, tracing, name, size = sys.argv[1:5]
 ports, addresses = sys.argv[5].split(), sys.argv[6:]
+
 
 def local(address):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -13,33 +23,44 @@ def local(address):
     except OSError:
         return False
 
+
+def remove(folder):
+    try:
+        posix.rmdir(folder)
+    except OSError:
+        return  # it is in use
+
+
 own = {address for address in addresses if local(address)}
 instances = tracing + "/instances/"
 for other in posix.listdir(instances):
-    if other.startswith("samovar-%s-" % name):
-        try:
-            posix.rmdir(instances + other)  # of a trial that was killed; one that is in use stays
-        except OSError:
-            pass
-instance = instances + "samovar-%s-%d" % (name, posix.getpid())
+    if other.startswith(f"samovar-{name}-"):
+        remove(instances + other)  # of a trial that was killed
+instance = instances + f"samovar-{name}-{posix.getpid()}"
 posix.mkdir(instance)
+
 
 def put(file, text):
     with open(instance + "/" + file, "w") as f:
         f.write(text)
 
+
 ended, lost, written, left = False, 0, 0, b""
+
 
 def stop(*_):
     global ended
     ended = True
 
+
 def fields(text):
     return dict(word.split("=", 1) for word in text.split() if "=" in word)
+
 
 def endpoint(text):
     address, _, port = text.rpartition(":")
     return address.strip("[]").removeprefix("::ffff:"), port
+
 
 def take(data, offset_ns):
     global left, lost, written
@@ -54,11 +75,25 @@ def take(data, offset_ns):
         (src, sport), (dst, dport) = endpoint(value["src"]), endpoint(value["dest"])
         if src in own and dst in addresses:
             seconds, _, micro = head.split()[-1].partition(".")
-            row = [int(seconds) * 10**9 + int(micro.ljust(9, "0")) + offset_ns, src, sport, dst, dport, value["data_len"],
-                   int(value["snd_nxt"], 16), int(value["snd_una"], 16), value["snd_cwnd"], value["ssthresh"],
-                   value["snd_wnd"], value["srtt"], value["rcv_wnd"], value.get("sock_cookie", "")]
+            row = [
+                int(seconds) * 10**9 + int(micro.ljust(9, "0")) + offset_ns,
+                src,
+                sport,
+                dst,
+                dport,
+                value["data_len"],
+                int(value["snd_nxt"], 16),
+                int(value["snd_una"], 16),
+                value["snd_cwnd"],
+                value["ssthresh"],
+                value["snd_wnd"],
+                value["srtt"],
+                value["rcv_wnd"],
+                value.get("sock_cookie", ""),
+            ]
             sys.stdout.write(",".join(map(str, row)) + "\n")
             written += 1
+
 
 def read(pipe):
     # The trace is stamped with the monotonic clock, which is set against the time of day again and again.
@@ -69,14 +104,17 @@ def read(pipe):
     take(data, time.time_ns() - time.monotonic_ns())
     return bool(data)
 
+
 signal.signal(signal.SIGTERM, stop)
 try:
     put("trace_clock", "mono")
     put("buffer_size_kb", size)
     if ports:
-        put("events/tcp/tcp_probe/filter", "||".join("sport==%s||dport==%s" % (port, port) for port in ports))
-    sys.stdout.write("t_ns,src,sport,dst,dport,data_bytes,snd_nxt,snd_una,cwnd_packets,ssthresh_packets,snd_wnd_bytes,srtt_us,"
-                     "rcv_wnd_bytes,cookie\n")
+        put("events/tcp/tcp_probe/filter", "||".join(f"sport=={port}||dport=={port}" for port in ports))
+    sys.stdout.write(
+        "t_ns,src,sport,dst,dport,data_bytes,snd_nxt,snd_una,cwnd_packets,ssthresh_packets,snd_wnd_bytes,srtt_us,"
+        "rcv_wnd_bytes,cookie\n"
+    )
     pipe = posix.open(instance + "/trace_pipe", posix.O_RDONLY | posix.O_NONBLOCK)
     put("events/tcp/tcp_probe/enable", "1")
     open(ready, "w").close()
@@ -88,7 +126,7 @@ try:
         pass
     sys.stdout.flush()
     posix.close(pipe)
-    sys.stderr.write("%d events written, %d lost by kernel\n" % (written, lost))
+    sys.stderr.write(f"{written} events written, {lost} lost by kernel\n")
 finally:
     posix.rmdir(instance)
 ' src-tcp-probe.ready src-tcp-probe.tracing src-tcp-probe 8192 '5001 5002' 172.16.10.2 172.16.11.2

@@ -1,6 +1,43 @@
-launch rtr-queue 41 rtr-queue.csv python3 -IS -c 'import _signal as signal, _socket as socket, _struct as struct, posix, sys, time  # socket.py alone takes 0.1 s to load
+launch rtr-queue 41 rtr-queue.csv python3 -IS -c '"""How samplers run; stands before each of them. Arguments: INTERVAL_S READY, and what is the sampler'"'"'s."""
 
-interval_ns, ready, interface = int(float(sys.argv[1]) * 1e9), sys.argv[2], sys.argv[3]
+import _signal as signal
+import posix
+import sys
+import time
+
+
+def every(sample, columns, at_end=False):
+    """Write the columns'"'"' names, then sample at the interval until SIGTERM, and perhaps once more."""
+    interval_ns, ready = int(float(sys.argv[1]) * 1e9), sys.argv[2]
+    out = sys.stdout
+
+    def stop(*_):
+        if at_end:
+            sample(out)
+        out.flush()
+        posix._exit(0)
+
+    out.write(columns + "\n")
+    sample(out)
+    signal.signal(signal.SIGTERM, stop)
+    open(ready, "w").close()
+    due = time.monotonic_ns()
+    while True:
+        due += interval_ns
+        rest = due - time.monotonic_ns()
+        if rest > 0:
+            time.sleep(rest / 1e9)
+        else:
+            due -= rest  # a late sample delays the next ones instead of a burst
+        sample(out)
+"""Every queue discipline of an interface, over rtnetlink(7). Arguments: INTERVAL_S READY INTERFACE."""
+
+import _socket as socket
+import _struct as struct
+import sys
+import time
+
+interface = sys.argv[3]
 index = socket.if_nametoindex(interface)
 route = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
 route.bind((0, 0))
@@ -8,16 +45,20 @@ route.settimeout(2)
 # nlmsghdr (RTM_GETQDISC, REQUEST|DUMP) + tcmsg; the kernel dumps all devices, ours are picked here
 request = struct.pack("=IHHII", 36, 38, 0x301, 1, 0) + struct.pack("=BxxxiIII", 0, index, 0, 0, 0)
 
+
 def attributes(data, at, end):
     while at + 4 <= end:
         length, kind = struct.unpack_from("=HH", data, at)
         if length < 4:
             return
-        yield kind & 0x3FFF, data[at + 4:at + length]
+        yield kind & 0x3FFF, data[at + 4 : at + length]
         at += length + 3 & ~3
 
+
 def name(handle):
-    return "root" if handle == 0xFFFFFFFF else "%x:%s" % (handle >> 16, "%x" % (handle & 0xFFFF) if handle & 0xFFFF else "")
+    major, minor = handle >> 16, handle & 0xFFFF
+    return "root" if handle == 0xFFFFFFFF else f"{major:x}:{minor:x}" if minor else f"{major:x}:"
+
 
 def row(message):
     _, device, handle, parent, _ = struct.unpack_from("=BxxxiIII", message, 0)
@@ -33,8 +74,9 @@ def row(message):
                     sent_bytes, sent_packets = struct.unpack_from("=QI", body, 0)
                 elif stat == 3:  # TCA_STATS_QUEUE
                     length, backlog, drops, _, overlimits = struct.unpack_from("=IIIII", body, 0)
-    return "%s,%s,%s,%s,%d,%d,%d,%d,%d,%d" % (interface, kind, name(handle), name(parent), backlog, length, sent_bytes,
-                                              sent_packets, drops, overlimits)
+    counts = (backlog, length, sent_bytes, sent_packets, drops, overlimits)
+    return ",".join(map(str, (interface, kind, name(handle), name(parent), *counts)))
+
 
 def sample(out):
     now = time.time_ns()
@@ -46,30 +88,17 @@ def sample(out):
             length, kind = struct.unpack_from("=IH", data, at)
             if kind != 36 or length < 16:
                 return
-            line = row(data[at + 16:at + length])
+            line = row(data[at + 16 : at + length])
             if line:
-                out.write("%d,%s\n" % (now, line))
+                out.write(f"{now},{line}\n")
             at += length + 3 & ~3
 
-def stop(*_):
-    sys.stdout.flush()
-    posix._exit(0)
 
-signal.signal(signal.SIGTERM, stop)
-out = sys.stdout
-out.write("t_ns,interface,qdisc,handle,parent,backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,overlimits\n")
-due = time.monotonic_ns()
-while True:
-    sample(out)
-    if ready:
-        open(ready, "w").close()
-        ready = ""
-    due += interval_ns
-    rest = due - time.monotonic_ns()
-    if rest > 0:
-        time.sleep(rest / 1e9)
-    else:
-        due -= rest  # a late sample delays the next ones instead of a burst
+COLUMNS = (
+    "t_ns,interface,qdisc,handle,parent,"
+    "backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,overlimits"
+)
+every(sample, COLUMNS)  # noqa: F821 - sampling.py stands before
 ' 0.005 rtr-queue.ready eth2
 await 5 exists rtr-queue.ready || { cat rtr-queue.err >&2; fail "the queue sampler does not run on "eth2; }
 exit 0

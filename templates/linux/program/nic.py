@@ -1,0 +1,59 @@
+"""Counters of an interface, and of its card's PAUSE frames. Arguments: INTERVAL_S READY INTERFACE."""
+
+import _socket as socket
+import _struct as struct
+import array
+import fcntl
+import posix
+import sys
+import time
+
+interface = sys.argv[3]
+table = posix.open("/proc/net/dev", posix.O_RDONLY)
+link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+
+def ethtool(request):
+    buffer = array.array("B", request)
+    fcntl.ioctl(link, 0x8946, struct.pack("16sP16x", interface.encode(), buffer.buffer_info()[0]))
+    return buffer.tobytes()
+
+
+def pause_counters():
+    try:
+        (count,) = struct.unpack_from("=I", ethtool(struct.pack("=I", 3) + bytes(192)), 180)
+        text = ethtool(struct.pack("=III", 0x1B, 1, count) + bytes(32 * count))
+    except OSError:
+        return 0, []
+    names = [text[12 + 32 * k : 44 + 32 * k].split(b"\0")[0].decode("ascii", "replace") for k in range(count)]
+    known = ("pause", "flow_control", "xon", "xoff", "pfc")
+    return count, [
+        (k, name.replace(",", "_"))
+        for k, name in enumerate(names)
+        if any(word in name.lower() for word in known)
+    ]
+
+
+# Where /proc/net/dev has what; the rest of its columns are errors of one sort or another.
+RECEIVED = {"rx_bytes": 0, "rx_packets": 1, "rx_errors": 2, "rx_dropped": 3, "multicast": 7}
+COUNTED = RECEIVED | {"tx_bytes": 8, "tx_packets": 9, "tx_errors": 10, "tx_dropped": 11}
+total, pauses = pause_counters()
+
+
+def sample(out):
+    data, now = posix.pread(table, 1 << 18, 0), time.time_ns()
+    for line in data.split(b"\n"):
+        name, _, rest = line.partition(b":")
+        if name.strip() == interface.encode():
+            counts = rest.split()
+            row = [now, interface, *(int(counts[k]) for k in COUNTED.values())]
+            if pauses:
+                counters = ethtool(struct.pack("=II", 0x1D, total) + bytes(8 * total))
+                row += [struct.unpack_from("=Q", counters, 8 + 8 * k)[0] for k, _ in pauses]
+            out.write(",".join(map(str, row)) + "\n")
+            return
+    sys.exit("no interface " + interface)
+
+
+NAMES = ["t_ns", "interface", *COUNTED, *("card." + name for _, name in pauses)]
+every(sample, ",".join(NAMES), at_end=True)  # noqa: F821 - sampling.py stands before

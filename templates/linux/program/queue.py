@@ -1,0 +1,69 @@
+"""Every queue discipline of an interface, over rtnetlink(7). Arguments: INTERVAL_S READY INTERFACE."""
+
+import _socket as socket
+import _struct as struct
+import sys
+import time
+
+interface = sys.argv[3]
+index = socket.if_nametoindex(interface)
+route = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+route.bind((0, 0))
+route.settimeout(2)
+# nlmsghdr (RTM_GETQDISC, REQUEST|DUMP) + tcmsg; the kernel dumps all devices, ours are picked here
+request = struct.pack("=IHHII", 36, 38, 0x301, 1, 0) + struct.pack("=BxxxiIII", 0, index, 0, 0, 0)
+
+
+def attributes(data, at, end):
+    while at + 4 <= end:
+        length, kind = struct.unpack_from("=HH", data, at)
+        if length < 4:
+            return
+        yield kind & 0x3FFF, data[at + 4 : at + length]
+        at += length + 3 & ~3
+
+
+def name(handle):
+    major, minor = handle >> 16, handle & 0xFFFF
+    return "root" if handle == 0xFFFFFFFF else f"{major:x}:{minor:x}" if minor else f"{major:x}:"
+
+
+def row(message):
+    _, device, handle, parent, _ = struct.unpack_from("=BxxxiIII", message, 0)
+    if device != index:
+        return None
+    kind, sent_bytes, sent_packets, backlog, length, drops, overlimits = "", 0, 0, 0, 0, 0, 0
+    for attribute, value in attributes(message, 20, len(message)):
+        if attribute == 1:  # TCA_KIND
+            kind = value.rstrip(b"\0").decode()
+        elif attribute == 7:  # TCA_STATS2
+            for stat, body in attributes(value, 0, len(value)):
+                if stat == 1:  # TCA_STATS_BASIC
+                    sent_bytes, sent_packets = struct.unpack_from("=QI", body, 0)
+                elif stat == 3:  # TCA_STATS_QUEUE
+                    length, backlog, drops, _, overlimits = struct.unpack_from("=IIIII", body, 0)
+    counts = (backlog, length, sent_bytes, sent_packets, drops, overlimits)
+    return ",".join(map(str, (interface, kind, name(handle), name(parent), *counts)))
+
+
+def sample(out):
+    now = time.time_ns()
+    route.send(request)
+    while True:
+        data = route.recv(1 << 18)
+        at = 0
+        while at + 16 <= len(data):
+            length, kind = struct.unpack_from("=IH", data, at)
+            if kind != 36 or length < 16:
+                return
+            line = row(data[at + 16 : at + length])
+            if line:
+                out.write(f"{now},{line}\n")
+            at += length + 3 & ~3
+
+
+COLUMNS = (
+    "t_ns,interface,qdisc,handle,parent,"
+    "backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,overlimits"
+)
+every(sample, COLUMNS)  # noqa: F821 - sampling.py stands before

@@ -1,0 +1,32 @@
+"""How samplers run; stands before each of them. Arguments: INTERVAL_S READY, and what is the sampler's."""
+
+import _signal as signal
+import posix
+import sys
+import time
+
+
+def every(sample, columns, at_end=False):
+    """Write the columns' names, then sample at the interval until SIGTERM, and perhaps once more."""
+    interval_ns, ready = int(float(sys.argv[1]) * 1e9), sys.argv[2]
+    out = sys.stdout
+
+    def stop(*_):
+        if at_end:
+            sample(out)
+        out.flush()
+        posix._exit(0)
+
+    out.write(columns + "\n")
+    sample(out)
+    signal.signal(signal.SIGTERM, stop)
+    open(ready, "w").close()
+    due = time.monotonic_ns()
+    while True:
+        due += interval_ns
+        rest = due - time.monotonic_ns()
+        if rest > 0:
+            time.sleep(rest / 1e9)
+        else:
+            due -= rest  # a late sample delays the next ones instead of a burst
+        sample(out)

@@ -1,0 +1,99 @@
+"""TCP_INFO of every connection between ADDRESSes, over sock_diag(7). Arguments: INTERVAL_S READY ADDRESS…"""
+
+import _socket as socket
+import _struct as struct
+import sys
+import time
+
+addresses = set(sys.argv[3:])
+STATES = {
+    1: "ESTAB",
+    2: "SYN-SENT",
+    3: "SYN-RECV",
+    4: "FIN-WAIT-1",
+    5: "FIN-WAIT-2",
+    7: "UNCONN",
+    8: "CLOSE-WAIT",
+    9: "LAST-ACK",
+    11: "CLOSING",
+}
+INFO, CONG = 2, 4  # INET_DIAG_INFO, INET_DIAG_CONG (linux/inet_diag.h)
+WANTED = sum(1 << state for state in (1, 4, 5, 8, 9, 11))
+diag = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4)
+diag.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+diag.settimeout(2)
+ext = 1 << (INFO - 1) | 1 << (CONG - 1)
+request = struct.pack("=IHHII", 72, 20, 0x301, 1, 0) + struct.pack("=BBBxI", 2, 6, ext, WANTED) + bytes(48)
+
+
+def fields(info):
+    # struct tcp_info (linux/tcp.h): 8 bytes of flags, 24 u32 of state, u64 counters; older kernels send less
+    info = info + bytes(max(0, 260 - len(info)))
+    w = struct.unpack_from("=24I", info, 8)
+    (acked,) = struct.unpack_from("=Q", info, 120)
+    (min_rtt,) = struct.unpack_from("=I", info, 148)
+    (rate,) = struct.unpack_from("=Q", info, 160)
+    sent, retrans = struct.unpack_from("=QQ", info, 200)
+    (snd_wnd,) = struct.unpack_from("=I", info, 228)
+    state = [w[k] for k in (18, 17, 15, 16)] + [min_rtt] + [w[k] for k in (0, 2, 3, 4, 6, 7, 23)]
+    return (*state, acked, sent, retrans, snd_wnd, w[22], rate * 8, info[1])
+
+
+def sockets(data):
+    at = 0
+    while at + 16 <= len(data):
+        length, kind = struct.unpack_from("=IH", data, at)
+        if kind != 20 or length < 16:
+            yield None
+            return
+        yield data[at + 16 : at + length]
+        at += length + 3 & ~3
+
+
+def row(message):
+    family, state = message[0], message[1]
+    sport, dport = struct.unpack_from(">HH", message, 4)
+    size = 4 if family == 2 else 16
+    src, dst = (socket.inet_ntop(family, message[k : k + size]) for k in (8, 24))
+    src, dst = src.removeprefix("::ffff:"), dst.removeprefix("::ffff:")
+    if src not in addresses or dst in ("0.0.0.0", "::"):
+        return None
+    cc, values, at = "", None, 72
+    while at + 4 <= len(message):
+        length, kind = struct.unpack_from("=HH", message, at)
+        if length < 4:
+            break
+        if kind == INFO:
+            values = fields(message[at + 4 : at + length])
+        elif kind == CONG:
+            cc = message[at + 4 : at + length].split(b"\0")[0].decode()
+        at += length + 3 & ~3
+    if values is None:
+        return None
+    return ",".join(map(str, (src, sport, dst, dport, STATES.get(state, state), cc, *values)))
+
+
+def dump(out, family):
+    now = time.time_ns()
+    diag.send(request[:16] + bytes([family]) + request[17:])
+    while True:
+        for message in sockets(diag.recv(1 << 18)):
+            if message is None:
+                return
+            line = row(message)
+            if line:
+                out.write(f"{now},{line}\n")
+
+
+def sample(out):
+    for family in families:
+        dump(out, family)
+
+
+COLUMNS = (
+    "t_ns,src,sport,dst,dport,state,cc,cwnd_packets,ssthresh_packets,srtt_us,rttvar_us,min_rtt_us,rto_us,"
+    "snd_mss_bytes,rcv_mss_bytes,unacked_packets,lost_packets,retrans_packets,total_retrans_packets,bytes_acked,bytes_sent,"
+    "bytes_retrans,snd_wnd_bytes,rcv_space_bytes,delivery_rate_bps,ca_state"
+)
+families = [2] + ([10] if any(":" in a for a in addresses) else [])
+every(sample, COLUMNS)  # noqa: F821 - sampling.py stands before

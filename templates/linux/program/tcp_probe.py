@@ -1,0 +1,129 @@
+"""The tracepoint tcp:tcp_probe as CSV.
+
+Arguments: READY TRACEFS NAME BUFFER_KIB PORTS ADDRESS…; PORTS is one word, ADDRESSes are those of the trial.
+"""
+
+import _signal as signal
+import _socket as socket
+import posix
+import sys
+import time
+
+ready, tracing, name, size = sys.argv[1:5]
+ports, addresses = sys.argv[5].split(), sys.argv[6:]
+
+
+def local(address):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        socket.socket(family, socket.SOCK_DGRAM).bind((address, 0))
+        return True
+    except OSError:
+        return False
+
+
+def remove(folder):
+    try:
+        posix.rmdir(folder)
+    except OSError:
+        return  # it is in use
+
+
+own = {address for address in addresses if local(address)}
+instances = tracing + "/instances/"
+for other in posix.listdir(instances):
+    if other.startswith(f"samovar-{name}-"):
+        remove(instances + other)  # of a trial that was killed
+instance = instances + f"samovar-{name}-{posix.getpid()}"
+posix.mkdir(instance)
+
+
+def put(file, text):
+    with open(instance + "/" + file, "w") as f:
+        f.write(text)
+
+
+ended, lost, written, left = False, 0, 0, b""
+
+
+def stop(*_):
+    global ended
+    ended = True
+
+
+def fields(text):
+    return dict(word.split("=", 1) for word in text.split() if "=" in word)
+
+
+def endpoint(text):
+    address, _, port = text.rpartition(":")
+    return address.strip("[]").removeprefix("::ffff:"), port
+
+
+def take(data, offset_ns):
+    global left, lost, written
+    *lines, left = (left + data).split(b"\n")
+    for line in lines:
+        head, found, text = line.decode("ascii", "replace").partition(": tcp_probe: ")
+        if not found:
+            if "LOST" in head:
+                lost += int(head.partition("LOST")[2].split()[0])
+            continue
+        value = fields(text)
+        (src, sport), (dst, dport) = endpoint(value["src"]), endpoint(value["dest"])
+        if src in own and dst in addresses:
+            seconds, _, micro = head.split()[-1].partition(".")
+            row = [
+                int(seconds) * 10**9 + int(micro.ljust(9, "0")) + offset_ns,
+                src,
+                sport,
+                dst,
+                dport,
+                value["data_len"],
+                int(value["snd_nxt"], 16),
+                int(value["snd_una"], 16),
+                value["snd_cwnd"],
+                value["ssthresh"],
+                value["snd_wnd"],
+                value["srtt"],
+                value["rcv_wnd"],
+                value.get("sock_cookie", ""),
+            ]
+            sys.stdout.write(",".join(map(str, row)) + "\n")
+            written += 1
+
+
+def read(pipe):
+    # The trace is stamped with the monotonic clock, which is set against the time of day again and again.
+    try:
+        data = posix.read(pipe, 1 << 16)
+    except BlockingIOError:
+        return False
+    take(data, time.time_ns() - time.monotonic_ns())
+    return bool(data)
+
+
+signal.signal(signal.SIGTERM, stop)
+try:
+    put("trace_clock", "mono")
+    put("buffer_size_kb", size)
+    if ports:
+        put("events/tcp/tcp_probe/filter", "||".join(f"sport=={port}||dport=={port}" for port in ports))
+    sys.stdout.write(
+        "t_ns,src,sport,dst,dport,data_bytes,snd_nxt,snd_una,cwnd_packets,ssthresh_packets,snd_wnd_bytes,srtt_us,"
+        "rcv_wnd_bytes,cookie\n"
+    )
+    pipe = posix.open(instance + "/trace_pipe", posix.O_RDONLY | posix.O_NONBLOCK)
+    put("events/tcp/tcp_probe/enable", "1")
+    open(ready, "w").close()
+    while not ended:
+        if not read(pipe):
+            time.sleep(0.02)
+    put("events/tcp/tcp_probe/enable", "0")
+    while read(pipe):
+        pass
+    sys.stdout.flush()
+    posix.close(pipe)
+    sys.stderr.write(f"{written} events written, {lost} lost by kernel\n")
+finally:
+    posix.rmdir(instance)
