@@ -19,6 +19,7 @@ from samovar.runner.judge import (
     check_sockets,
     parse_tells,
 )
+from samovar.runner.siftr import check_siftr
 from samovar.runner.traffic import Ending, parse_named
 from samovar.testbed import Completed
 
@@ -77,6 +78,10 @@ def checks_of(seen: Evidence, scripts: TrialScripts, folder: Path) -> Iterator[C
                 yield from check_sockets(
                     _with_sockets(seen, scripts), host, folder / expected(process).packed.path
                 )
+            if process.recipe == "siftr":
+                yield from check_siftr(
+                    host, folder / expected(process).packed.path, _packets_per_line(host, scripts)
+                )
     yield from check_duration(_flows(scripts, seen.finished), seen.seconds(NOT_OVERHEAD))
 
 
@@ -116,3 +121,8 @@ def expected(process: Process) -> Expected:
         logger=process.recipe,
         interface=process.interface,
     )
+
+
+def _packets_per_line(host: str, scripts: TrialScripts) -> int:
+    loggers = (entry for entry in scripts.resolved.loggers if (entry.host, entry.logger) == (host, "siftr"))
+    return int(next(loggers).parameters.get("packets_per_line", "1"))

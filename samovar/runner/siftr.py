@@ -1,0 +1,85 @@
+"""The verdict on a SIFTR log (siftr(4)): whole, of a known form, and with a line for every packet."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from samovar.runner.judge import Check
+
+COLUMNS: Mapping[str, tuple[int, ...]] = {"1.2": (25, 26, 27, 28), "1.3": (27,)}
+"""How many columns a line of each version has; both have had 27, so only the header tells the version."""
+LOST = ("malloc", "mtx")
+"""What it had no memory or lock for, as the footer names it; packets without a socket here are not lost."""
+
+
+@dataclass(frozen=True)
+class SiftrLog:
+    """What the first and last lines of a log say, and how many lines and columns stand between."""
+
+    header: Mapping[str, str]
+    footer: Mapping[str, str]
+    lines: int
+    columns: frozenset[int]
+
+    @property
+    def version(self) -> str:
+        """Return SIFTR's version, "" when there is no header."""
+        return self.header.get("siftrver", "")
+
+    @property
+    def lost(self) -> int:
+        """Return how many packets the kernel could make no line for."""
+        return sum(
+            int(value) for key, value in self.footer.items() if key.startswith("num_") and key.endswith(LOST)
+        )
+
+    @property
+    def due(self) -> int:
+        """Return how many lines there would be with one for each packet."""
+        return int(self.footer.get("total_tcp_pkts", 0)) - int(self.footer.get("total_skipped_tcp_pkts", 0))
+
+
+def read_siftr(lines: Iterable[str]) -> SiftrLog:
+    """Read a log: a header and a footer of key=value and tabs, and comma-separated lines between them."""
+    header: dict[str, str] = {}
+    footer: dict[str, str] = {}
+    count, columns = 0, set()
+    for line in lines:
+        if line.startswith("enable_time_secs="):
+            header = _pairs(line)
+        elif line.startswith("disable_time_secs="):
+            footer = _pairs(line)
+        elif line.strip():
+            count += 1
+            columns.add(line.count(",") + 1)
+    return SiftrLog(header, footer, count, frozenset(columns))
+
+
+def _pairs(line: str) -> dict[str, str]:
+    return {key: value for key, _, value in (part.partition("=") for part in line.rstrip("\n").split("\t"))}
+
+
+def check_siftr(host: str, trace: Path, packets_per_line: int = 1) -> Iterator[Check]:
+    """Check that a log was not cut off, that its form is known, and that no packet is missing in it."""
+    try:
+        with gzip.open(trace, "rt", encoding="ascii", errors="replace") as file:
+            log = read_siftr(file)
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        yield Check(f"trace {trace.name}", host, "readable", f"{type(error).__name__}: {error}", False)
+        return
+    whole = bool(log.header and log.footer)
+    ends = "whole" if whole else f"without {'footer' if log.header else 'header'}"
+    yield Check("SIFTR log", host, "whole", ends, whole)
+    known = COLUMNS.get(log.version[:3], ())
+    seen = ", ".join(str(number) for number in sorted(log.columns)) or "none"
+    asked = f"{' or '.join(str(number) for number in known) or 'those of a known version'} columns"
+    observed = f"{seen} columns, version {log.version or 'unknown'}"
+    yield Check("form of the SIFTR log", host, asked, observed, bool(known) and log.columns <= set(known))
+    if whole:
+        yield Check("packets that SIFTR lost", host, "0", str(log.lost), log.lost == 0)
+        if packets_per_line == 1:
+            yield Check("lines of the SIFTR log", host, str(log.due), str(log.lines), log.lines == log.due)
