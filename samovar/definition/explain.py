@@ -41,7 +41,8 @@ class Said:
 class Explanation:
     """One value with all that was said of it; the first of `chain` holds unless `taken_away`.
 
-    A key that varies has the levels of its factor; in a trial, `came_to` says what it is there and where.
+    A key that varies has the levels of its factor; in a trial, `came_to` says what it is there and where. A
+    setting is explained for the hosts of which the same is said.
     """
 
     subject: str
@@ -49,6 +50,7 @@ class Explanation:
     levels: tuple[str, ...] = ()
     taken_away: bool = False
     came_to: tuple[tuple[str, str], ...] = ()
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def _of_hosts(where: _Where) -> Iterator[Explanation]:
         hosts_by_chain.setdefault((*_of_factor(where, host), *below), []).append(host)
     for chain, hosts in hosts_by_chain.items():
         at = ", ".join(hosts) if len(hosts_by_chain) > 1 else "every host"
-        yield Explanation(f"{where.title} at {at}", chain, _level_texts(where))
+        yield Explanation(f"{where.title} at {at}", chain, _level_texts(where), hosts=tuple(hosts))
 
 
 def _setting_chain(subject: Subject, setting: ResolvedSetting | None) -> tuple[Said, ...]:

@@ -24,7 +24,11 @@ def explain_trial(subject: Subject, plan: Plan, key: str, name: str) -> list[Exp
     trial = _find(plan, name)
     found = explain(subject, key, trial.part, trial.treatment)
     came_to = tuple(_came_to(trial.resolved, key.removeprefix(f"parts.{trial.part}.")))
-    return [replace(one, came_to=came_to) for one in found]
+    return [replace(one, came_to=_at(one.hosts, came_to)) for one in found]
+
+
+def _at(hosts: tuple[str, ...], came_to: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(one for one in came_to if not hosts or one[0] in hosts)
 
 
 def _find(plan: Plan, name: str) -> Trial:
