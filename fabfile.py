@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,18 @@ from rich.console import Console
 
 from samovar import lab
 from samovar.analyse import analyse as analyse_campaign
-from samovar.controller import Controller, Question, Study
+from samovar.controller import Controller, Going, Question, Study
 from samovar.definition import load_testbed
-from samovar.errors import DefinitionError, SamovarError, TestbedError
-from samovar.journal import NAME as JOURNAL
-from samovar.journal import fold, read_journal
-from samovar.plan import estimate_cost
+from samovar.errors import DefinitionError, LabError, SamovarError, TestbedError
 from samovar.report import exit_status, make_bundle, read_verdicts
-from samovar.runner.campaign import read_plan
+from samovar.runner.folder import read_plan, read_state
 from samovar.runner.preflight import blocked_trials
 from samovar.view import text
 from samovar.view.explain import explanation_lines
+from samovar.view.export import plan_csv, plan_json
+from samovar.view.plan import Seen, plan_lines
 from samovar.view.progress import Show
+from samovar.view.words import columns
 
 CONTROLLER = Controller(Path(__file__).resolve().parent)
 INTERRUPTED = 130  # what a shell reports for a command ended by Ctrl-C
@@ -96,7 +96,7 @@ def lab_status(c: Connection, testbed: str = "") -> None:
     name = CONTROLLER.testbed_path(testbed).stem
     status = lab.status(CONTROLLER.lab_folder(name))
     show([f"lab {name}: {f'running, {status.kernel} kernel' if status.running else 'not running'}"])
-    show(text.columns((h.name, h.address, "answers" if h.answered else "no answer") for h in status.hosts))
+    show(columns((h.name, h.address, "answers" if h.answered else "no answer") for h in status.hosts))
     if not status.running or not all(host.answered for host in status.hosts):
         raise Exit(code=1)
 
@@ -132,35 +132,50 @@ PLAN_HELP = {
 SETS = ["set_"]  # options that may be given more than once
 
 
-@task(help={**PLAN_HELP, "json": "print for machines"}, iterable=SETS)
+VIEW_HELP = {"json": "print for machines", "csv": "print a row per trial", "all": "show every trial"}
+NEW_HELP = {"new": "begin another campaign although there is one that could go on"}
+
+
+@task(help={**PLAN_HELP, **VIEW_HELP, **NEW_HELP}, iterable=SETS)
 @guarded
 def plan(
-    c: Connection, experiment: str, set_: list[str], profile: str = "", testbed: str = "", json: bool = False
+    c: Connection,
+    experiment: str,
+    set_: list[str],
+    profile: str = "",
+    testbed: str = "",
+    json: bool = False,
+    csv: bool = False,
+    all_: bool = False,
+    new: bool = False,
 ) -> None:
-    """Show the trials in order, what they cost, and what the testbed cannot do."""
+    """Show the design, what stands and what will run, what it costs, and what the testbed cannot do."""
     study = CONTROLLER.study(experiment, profile, testbed, set_)
-    cost = estimate_cost(study.plan, CONTROLLER.measured_overhead_s(study.testbed.name))
-    asked, why_not = _ask(study)
-    blocked = blocked_trials(asked)
+    seen = _seen(study, new)
     if json:
-        show([_dump(text.plan_json(study.plan, cost, blocked))])
-        return
-    show(text.plan_lines(study.plan, cost, blocked))
-    if why_not:
-        show([f"the testbed was not asked what it can do: {why_not}"])
+        show([_dump(plan_json(seen))])
+    else:
+        show(plan_csv(seen) if csv else plan_lines(seen, all_))
+    if any(finding.stops and not finding.trials for finding in seen.findings):
+        raise Exit(code=1)
 
 
 def _dump(value: object) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False)
 
 
-def _ask(study: Study) -> tuple[Any, str]:
-    """Ask the testbed what it lacks; say why when it cannot be asked."""
+def _seen(study: Study, new: bool) -> Seen:
+    """Put together all that can be known of a plan before it runs, whether or not the testbed answers."""
+    standing = CONTROLLER.standing(study, new)
+    left = CONTROLLER.cost(study, standing)
     try:
         with CONTROLLER.sessions(study.testbed) as sessions:
-            return CONTROLLER.examine(study, CONTROLLER.facts(sessions, study.plan)), ""
-    except SamovarError as error:
-        return (), str(error)
+            findings, unasked = CONTROLLER.examine(study, CONTROLLER.facts(sessions, study.plan), left), ""
+    except (TestbedError, LabError) as error:
+        foreseen, known = CONTROLLER.foresee(study)
+        findings, unasked = [*CONTROLLER.space(left), *foreseen], f"{known}: {error}"
+    blocked = blocked_trials(findings)
+    return Seen(study.plan, standing, CONTROLLER.cost(study), left, findings, blocked, unasked)
 
 
 @task(help=PLAN_HELP, iterable=SETS)
@@ -170,7 +185,7 @@ def check(c: Connection, experiment: str, set_: list[str], profile: str = "", te
     study = CONTROLLER.study(experiment, profile, testbed, set_)
     with Show(Console()) as progress, CONTROLLER.opened(study, progress) as sessions:
         facts = CONTROLLER.facts(sessions, study.plan)
-    findings = CONTROLLER.examine(study, facts)
+    findings = CONTROLLER.examine(study, facts, CONTROLLER.cost(study, CONTROLLER.standing(study)))
     show(text.facts_lines(facts))
     show(text.finding_lines(findings))
     if any(finding.stops for finding in findings):
@@ -208,20 +223,36 @@ def explain(
     show(explanation_lines(CONTROLLER.explain(question)))
 
 
-@task(help=PLAN_HELP, iterable=SETS)
+RUN_HELP = {"allow-partial": "leave out the trials that the testbed cannot run, and run the others"}
+
+
+@task(help={**PLAN_HELP, **NEW_HELP, **RUN_HELP}, iterable=SETS)
 @guarded
-def run(c: Connection, experiment: str, set_: list[str], profile: str = "", testbed: str = "") -> None:
-    """Run a campaign, or go on with the one that was interrupted."""
-    _run(experiment, profile, testbed, set_)
-
-
-def _run(experiment: str, profile: str, testbed: str, overrides: Sequence[str] = ()) -> Path:
-    study = CONTROLLER.study(experiment, profile, testbed, overrides)
-    with Show(Console()) as progress, CONTROLLER.opened(study, progress) as sessions:
-        summary = CONTROLLER.run(study, sessions, CONTROLLER.facts(sessions, study.plan), progress)
+def run(
+    c: Connection,
+    experiment: str,
+    set_: list[str],
+    profile: str = "",
+    testbed: str = "",
+    new: bool = False,
+    allow_partial: bool = False,
+) -> None:
+    """Run what a campaign lacks of an experiment as it is now; begin a campaign if there is none."""
+    study = CONTROLLER.study(experiment, profile, testbed, set_)
     flags = (f" --profile {profile}" if profile else "") + (f" --testbed {testbed}" if testbed else "")
-    flags += "".join(f" --set {shlex.quote(one)}" for one in overrides)
-    show(text.summary_lines(summary, f"fab run {experiment}{flags}"))
+    flags += "".join(f" --set {shlex.quote(one)}" for one in set_)
+    _run(Going(study, CONTROLLER.standing(study, new), allow_partial), f"fab run {experiment}{flags}")
+
+
+def _run(going: Going, again: str) -> Path:
+    study, standing = going.study, going.standing
+    if standing.folder and standing.settled:
+        summary = CONTROLLER.settle(study, standing.folder)
+        show(text.settled_lines(summary, study.plan.experiment, f"{again} --new"))
+        return summary.folder
+    with Show(Console()) as progress, CONTROLLER.opened(study, progress) as sessions:
+        summary = CONTROLLER.run(going, sessions, CONTROLLER.facts(sessions, study.plan), progress)
+    show(text.summary_lines(summary, again))
     if not summary.whole:
         raise Exit(code=1)
     return summary.folder
@@ -230,14 +261,12 @@ def _run(experiment: str, profile: str, testbed: str, overrides: Sequence[str] =
 CAMPAIGN_HELP = {"campaign": "its folder, experiment/campaign, or an experiment (default: the latest)"}
 
 
-@task(help=CAMPAIGN_HELP)
+@task(help={**CAMPAIGN_HELP, "all": "show every trial"})
 @guarded
-def status(c: Connection, campaign: str = "") -> None:
+def status(c: Connection, campaign: str = "", all_: bool = False) -> None:
     """Show where a campaign stands, also while it runs."""
     folder = CONTROLLER.campaign(campaign)
-    journal = folder / JOURNAL
-    state = fold(read_journal(journal) if journal.exists() else ())
-    show(text.status_lines(folder, read_plan(folder), state))
+    show(text.status_lines(folder, read_plan(folder), read_state(folder), all_))
 
 
 @task(help=CAMPAIGN_HELP)
@@ -275,7 +304,11 @@ def _bundle(folder: Path) -> list[str]:
 @guarded
 def demo(c: Connection) -> None:
     """Start the lab, run experiments/demo.yaml, analyse it, set its PDF, stop the lab."""
-    folder = _run("demo", "", "")
+    study = CONTROLLER.study("demo", "", "")
+    standing = CONTROLLER.standing(study)
+    if standing.settled:
+        standing = CONTROLLER.standing(study, new=True)
+    folder = _run(Going(study, standing), "fab demo")
     _analyse(folder)
     _bundle(folder)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +10,6 @@ from difflib import get_close_matches
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from statistics import median
 
 from samovar import __version__, lab
 from samovar.command import Catalogue
@@ -30,14 +28,15 @@ from samovar.definition.explain import Explanation, explain
 from samovar.definition.explain_keys import Subject
 from samovar.definition.starter import write_starter
 from samovar.definition.yamltext import near
-from samovar.errors import CampaignError, DefinitionError, LabError, Problem, TestbedError
-from samovar.events import Emit
-from samovar.journal import NAME as JOURNAL
-from samovar.journal import fold, read_journal
-from samovar.plan import Plan, Site, make_plan
+from samovar.errors import DefinitionError, LabError, Problem
+from samovar.events import Emit, Event
+from samovar.plan import Cost, Plan, Site, estimate_cost, make_plan
 from samovar.plan.explain import explain_trial
-from samovar.runner.campaign import LATEST, CampaignRun, Summary, open_campaign, read_plan
-from samovar.runner.preflight import Finding, examine, host_needs, needs_of
+from samovar.runner.archive import Archive
+from samovar.runner.campaign import CampaignRun, Intent, Summary, settle
+from samovar.runner.checkout import git_state
+from samovar.runner.folder import Standing, begin_campaign, standing_of
+from samovar.runner.preflight import Finding, examine, foreseen, host_needs, needs_of, runnable, space_here
 from samovar.testbed import HostFacts, Sessions, Target, gather_facts
 from samovar.testbed.facts import PROGRAMS, QDISCS
 
@@ -66,6 +65,15 @@ class Question:
     profile: str = ""
     testbed: str = ""
     overrides: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Going:
+    """What is to be run: a study, what a campaign has of it, whether to run only what the testbed can."""
+
+    study: Study
+    standing: Standing
+    allow_partial: bool = False
 
 
 class Controller:
@@ -183,27 +191,17 @@ class Controller:
                 hint="is the lab up? `fab lab.up`" if access else "",
             )
 
-    def measured_overhead_s(self, testbed: str) -> float | None:
-        """Return what a trial cost beyond its traffic on a testbed: the median over the latest campaigns."""
-        found: list[float] = []
-        for plan in self._plans()[-4:]:
-            journal = plan.with_name(JOURNAL)
-            if journal.is_file() and read_plan(plan.parent).testbed == testbed:
-                trials = fold(read_journal(journal)).standing("completed")
-                found += [trial.overhead_s for trial in trials if trial.overhead_s is not None]
-        return median(found) if found else None
-
-    def _plans(self) -> list[Path]:
-        """Return the plans of all campaigns, the newest last; the `latest` links count once."""
-        found = {plan.resolve() for plan in self.results.glob("*/*/plan.json")}
-        return sorted(found, key=lambda plan: plan.stat().st_mtime)
+    def cost(self, study: Study, standing: Standing | None = None) -> Cost:
+        """Estimate what a plan costs, or what is still to run of it."""
+        only = standing.comparison.runs.keys() if standing else None
+        return estimate_cost(study.plan, Archive(self.results).measured_overhead(study.testbed.name), only)
 
     def facts(self, sessions: Sessions, plan: Plan) -> Mapping[str, HostFacts]:
         """Ask every host what it is and has, of what the plan needs and beyond."""
         needs = host_needs(plan, self.catalogue)
-        programs = {program for need in needs.values() for program in need.programs}
-        _, qdiscs = needs_of(plan, self.catalogue)
-        systems = {name: host.system for trial in plan.trials for name, host in trial.resolved.hosts.items()}
+        programs = {program for need in needs.values() for program in need.names("program")}
+        qdiscs = {name for need in needs.values() for name in need.names("queue discipline")}
+        systems = {name: host.system for name, host in plan.trials[0].resolved.hosts.items()}
         return sessions.map(
             lambda session: gather_facts(
                 session,
@@ -214,22 +212,50 @@ class Controller:
             )
         )
 
-    def examine(self, study: Study, facts: Mapping[str, HostFacts]) -> Sequence[Finding]:
-        """Compare what a plan needs with what the hosts have."""
-        return examine(study.plan, self.catalogue, facts, self.config.clock_tolerance_s)
+    def foresee(self, study: Study) -> tuple[Sequence[Finding], str]:
+        """Tell without asking the testbed what of a plan it cannot run, and what was looked at instead.
 
-    def run(self, study: Study, sessions: Sessions, facts: Mapping[str, HostFacts], emit: Emit) -> Summary:
+        Raises RecipeError for a recipe that is not there, and LabError where no lab could be started.
+        """
+        needs = needs_of(study.plan, self.catalogue)
+        if study.testbed.lab is None:
+            return (), "only its recipes were looked at"
+        lacking = lab.foresee(study.testbed.lab.kernel, lab.Needs(*needs))
+        looked = "only its recipes and the kernel's modules were looked at"
+        return foreseen(study.plan, self.catalogue, lacking), looked
+
+    def examine(self, study: Study, facts: Mapping[str, HostFacts], cost: Cost) -> Sequence[Finding]:
+        """Compare what a plan needs with what the hosts and this machine have."""
+        found = examine(study.plan, self.catalogue, facts, self.config.clock_tolerance_s)
+        return [*self.space(cost), *found]
+
+    def space(self, cost: Cost) -> Sequence[Finding]:
+        """Compare what trials will leave in the results folder with its disk."""
+        return tuple(space_here(cost, self.results))
+
+    def standing(self, study: Study, new: bool = False) -> Standing:
+        """Set a study's plan against the campaign that it goes on in; `new` begins another."""
+        return standing_of(study.plan, self.results, new)
+
+    def settle(self, study: Study, folder: Path) -> Summary:
+        """Take a plan of which everything is there as the campaign's; no host is touched."""
+        return settle(folder, study.plan, study.sources)
+
+    def run(self, going: Going, sessions: Sessions, facts: Mapping[str, HostFacts], emit: Emit) -> Summary:
         """Run what is still open of a study's campaign, beginning one if there is none.
 
         Raises TestbedError when a host lacks what the plan needs; nothing has been changed on any host then.
         """
-        stops = [str(finding) for finding in self.examine(study, facts) if finding.stops]
-        if stops:
-            raise TestbedError(
-                f"{study.plan.testbed} cannot run {study.plan.experiment}:\n" + "\n".join(stops)
-            )
-        folder = open_campaign(study.plan, self.results, study.sources, emit)
-        run = CampaignRun(folder, sessions, self.catalogue, emit)
+        study, standing = going.study, going.standing
+        findings = self.examine(study, facts, self.cost(study, standing))
+        blocked = runnable(study.plan, findings, going.allow_partial)
+        folder = standing.folder
+        if folder is None:
+            folder = begin_campaign(study.plan, self.results, study.sources, emit)
+        else:
+            emit(Event("campaign-resumed", {"folder": str(folder)}))
+        intent = Intent(study.plan, study.sources, blocked)
+        run = CampaignRun(folder, intent, sessions, self.catalogue, emit)
         return run.run(self.provenance(study, facts))
 
     def provenance(self, study: Study, facts: Mapping[str, HostFacts]) -> Mapping[str, object]:
@@ -242,41 +268,15 @@ class Controller:
                 "kernel": platform.release(),
                 "packages": {name: metadata.version(name) for name in REQUIREMENTS},
             },
-            "git": self._git(),
+            "git": git_state(self.root),
             "testbed": study.testbed.name,
             "lab": {"kernel": access.kernel} if access else None,
             "hosts": {host: fact.as_json() for host, fact in facts.items()},
         }
 
-    def _git(self) -> Mapping[str, object]:
-        revision = self._git_says("rev-parse", "HEAD")
-        return (
-            {"revision": revision, "modified": bool(self._git_says("status", "--porcelain"))}
-            if revision
-            else {}
-        )
-
-    def _git_says(self, *words: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(self.root), *words], capture_output=True, text=True, check=False
-        )
-        return done.stdout.strip() if done.returncode == 0 else ""
-
     def campaign(self, name: str) -> Path:
         """Find a campaign: by path, as experiment/campaign, by experiment, or the latest."""
-        home = self.results / name
-        if (Path(name) / "plan.json").is_file() and name:
-            return Path(name).resolve()
-        if name and (home / "plan.json").is_file():
-            return home.resolve()
-        if name and (home / LATEST / "plan.json").is_file():
-            return (home / LATEST).resolve()
-        plans = self._plans()
-        if name or not plans:
-            known = sorted({f"{plan.parent.parent.name}/{plan.parent.resolve().name}" for plan in plans})
-            listed = ", ".join(known[-8:]) or "none yet; `fab run EXPERIMENT` makes one"
-            raise CampaignError(f"no campaign {name!r} in {self.results}; known: {listed}")
-        return plans[-1].parent.resolve()
+        return Archive(self.results).find(name)
 
 
 def lab_default_needs() -> tuple[frozenset[str], frozenset[str]]:

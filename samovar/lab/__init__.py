@@ -2,6 +2,7 @@
 
 from samovar.lab.access import Access, read_access
 from samovar.lab.dial import Dialer, dial, shell_command
+from samovar.lab.foresee import foresee
 from samovar.lab.kernel import Needs, choose_kernel
 from samovar.lab.lifecycle import down, up
 from samovar.lab.status import HostStatus, LabStatus, status
@@ -15,6 +16,7 @@ __all__ = [
     "choose_kernel",
     "dial",
     "down",
+    "foresee",
     "read_access",
     "shell_command",
     "status",

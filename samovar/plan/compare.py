@@ -55,7 +55,7 @@ def compare(plan: Plan, before: Plan | None, standing: Mapping[str, str]) -> Com
 
     `standing` says of each trial that the campaign knows, by id, `done` or how its last attempt ended.
     """
-    asked = {trial.id: trial for trial in plan.trials}
+    asked = dict.fromkeys(plan.table.ids)
     stands = tuple(id_ for id_ in asked if standing.get(id_) == DONE)
     results = {id_ for id_, how in standing.items() if how == DONE and id_ not in asked}
     stale = tuple(_stale(plan, before, results)) if before is not None and results else ()
@@ -69,7 +69,8 @@ def compare(plan: Plan, before: Plan | None, standing: Mapping[str, str]) -> Com
 
 def _stale(plan: Plan, before: Plan, results: set[str]) -> Iterator[Changed]:
     """Pair each result with the trial of the same part, levels and replicate, and group by what changed."""
-    old = {_key(trial): trial for trial in before.trials if trial.id in results}
+    ids = enumerate(before.table.ids)
+    old = {_key(trial): trial for trial in (before.trials[n] for n, id_ in ids if id_ in results)}
     found: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     known: dict[tuple[str, Levels], tuple[str, ...]] = {}
     for now in plan.trials:

@@ -1,13 +1,14 @@
-"""What a plan costs: trials, hours, bytes on the hosts and here, reboots."""
+"""What a plan costs: trials, hours, bytes on the hosts and here."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
 
-from samovar.plan.model import LoggerPlan, Resolved
+from samovar.plan.groups import by_treatment
+from samovar.plan.model import CapturePlan, LoggerPlan, Resolved
 from samovar.plan.plan import Plan
 
-DEFAULT_OVERHEAD_S = 2.5  # what a trial takes beyond its traffic, until it was measured on the testbed
 PCAP_RECORD_BYTES = 16
 SAMPLE_INTERVAL_S = 0.01
 SAMPLE_BYTES = 200  # one row of a sampler's CSV, before compression
@@ -18,15 +19,38 @@ DEFAULT_MTU_BYTES = 1500
 
 
 @dataclass(frozen=True)
+class Overhead:
+    """What a trial takes beyond its traffic: the median over so many that were measured, or assumed."""
+
+    seconds: float = 2.5
+    measured: int = 0
+
+    def __str__(self) -> str:
+        """Say it, and where it is from."""
+        source = "assumed, none measured on this testbed yet"
+        if self.measured:
+            source = f"median of {self.measured} measured on this testbed"
+        return f"{self.seconds:.1f} s a trial ({source})"
+
+
+@dataclass(frozen=True)
 class Cost:
-    """The estimate of a whole plan; bytes are uncompressed on hosts (one trial's) and compressed here."""
+    """The estimate of a plan or of what is left of it.
+
+    `host_bytes` are, by host, what the largest trial leaves there until it is collected: one at a time.
+    `controller_bytes` are all trials' as they are kept here, compressed.
+    """
 
     trials: int
     traffic_s: float
-    overhead_s: float
-    host_bytes: int
-    controller_bytes: int
-    reboots: int = 0
+    overhead: Overhead = field(default_factory=Overhead)
+    host_bytes: Mapping[str, int] = field(default_factory=dict)
+    controller_bytes: int = 0
+
+    @property
+    def overhead_s(self) -> float:
+        """Return the time of all trials that is not traffic, in seconds."""
+        return self.overhead.seconds * self.trials
 
     @property
     def total_s(self) -> float:
@@ -39,36 +63,59 @@ class Cost:
         return self.total_s / 3600
 
 
-def estimate_cost(plan: Plan, overhead_s: float | None = None) -> Cost:
-    """Estimate a plan's cost; `overhead_s` is a trial's time beyond its traffic as measured before.
-
-    Hosts keep one trial at a time, so their figure is the largest trial's.
-    """
-    per_trial = overhead_s if overhead_s is not None else DEFAULT_OVERHEAD_S
-    sizes = [trace_bytes(trial.resolved) for trial in plan.trials]
-    return Cost(
-        trials=len(plan.trials),
-        traffic_s=sum(trial.resolved.duration_s for trial in plan.trials),
-        overhead_s=per_trial * len(plan.trials),
-        host_bytes=max(sizes, default=0),
-        controller_bytes=sum(sizes) // COMPRESSION,
-    )
+def estimate_cost(plan: Plan, overhead: Overhead | None = None, only: Container[str] | None = None) -> Cost:
+    """Estimate a plan's cost, or that of some of its trials; `overhead` is as it was measured before."""
+    trials, traffic_s, here_bytes = 0, 0.0, 0
+    largest: dict[str, int] = {}
+    for resolved, number in _counted(plan, only):
+        trials += number
+        traffic_s += number * resolved.duration_s
+        here_bytes += number * kept_bytes(resolved)
+        for host, size in host_bytes(resolved).items():
+            largest[host] = max(size, largest.get(host, 0))
+    return Cost(trials, traffic_s, overhead or Overhead(), largest, here_bytes)
 
 
-def trace_bytes(resolved: Resolved) -> int:
-    """Estimate the bytes that one trial's captures and samplers leave on the hosts."""
-    captured = sum(
-        _packets(resolved) * (capture.snaplen_bytes + PCAP_RECORD_BYTES) for capture in resolved.captures
-    )
-    return int(captured + sum(_samples(logger, resolved) * SAMPLE_BYTES for logger in resolved.loggers))
+def _counted(plan: Plan, only: Container[str] | None) -> Iterator[tuple[Resolved, int]]:
+    """Yield what trials come to, each with how many cost the same."""
+    if only is None:
+        for trial, number in plan.table.alike("run", "path", "flows", "captures", "loggers"):
+            yield trial.resolved, number
+        return
+    for treatment in by_treatment(plan.table):
+        number = sum(id_ in only for id_ in treatment.ids)
+        if number:
+            yield treatment.resolved, number
+
+
+def host_bytes(resolved: Resolved) -> Mapping[str, int]:
+    """Estimate what one trial leaves on each host: captures compressed as they are written, samples not."""
+    found: dict[str, float] = {}
+    for capture in resolved.captures:
+        found[capture.host] = found.get(capture.host, 0) + _captured(capture, resolved) / COMPRESSION
+    for logger in resolved.loggers:
+        found[logger.host] = found.get(logger.host, 0) + _sampled(logger, resolved)
+    return {host: int(size) for host, size in found.items()}
+
+
+def kept_bytes(resolved: Resolved) -> int:
+    """Estimate what is kept of one trial here: captures and samples, all compressed."""
+    captured = sum(_captured(capture, resolved) for capture in resolved.captures)
+    return int((captured + sum(_sampled(logger, resolved) for logger in resolved.loggers)) / COMPRESSION)
+
+
+def _captured(capture: CapturePlan, resolved: Resolved) -> float:
+    return _packets(resolved) * (capture.snaplen_bytes + PCAP_RECORD_BYTES)
+
+
+def _sampled(logger: LoggerPlan, resolved: Resolved) -> float:
+    samples = resolved.duration_s / (logger.interval_s or SAMPLE_INTERVAL_S)
+    return samples * max(1, len(resolved.flows)) * SAMPLE_BYTES
 
 
 def _packets(resolved: Resolved) -> float:
     """Estimate the packets that pass, acknowledgements included, the path being full all the time."""
-    rate_bps = (resolved.path and resolved.path.down.rate_bps) or DEFAULT_RATE_BPS
+    path = resolved.path
+    rates = [way.rate_bps for way in (path.down, path.up) if way.rate_bps] if path else []
     packet_bits = (resolved.mtu_bytes or DEFAULT_MTU_BYTES) * 8
-    return resolved.duration_s * rate_bps / packet_bits * (1 + ACKS_PER_PACKET)
-
-
-def _samples(logger: LoggerPlan, resolved: Resolved) -> float:
-    return resolved.duration_s / (logger.interval_s or SAMPLE_INTERVAL_S) * max(1, len(resolved.flows))
+    return resolved.duration_s * max(rates, default=DEFAULT_RATE_BPS) / packet_bits * (1 + ACKS_PER_PACKET)

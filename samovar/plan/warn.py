@@ -1,72 +1,98 @@
-"""What a supervisor would say of a plan: it can run, but may not show what was meant."""
+"""What a supervisor would say of a plan: it can run, but may not show what was meant.
+
+Each warning is said once for a part, with how many of its treatments it holds for and one of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from samovar.definition.experiment import Experiment
 from samovar.definition.testbed import Testbed
-from samovar.plan.model import Resolved, Trial
-from samovar.plan.places import route_of
-from samovar.units import format_bytes, format_duration
+from samovar.definition.topology import shortest_path
+from samovar.plan.checks import CHECKS, Check
+from samovar.plan.table import Table
 
-FEWEST_RTTS = 20
-FEWEST_REPLICATES = 3  # for a 95 % interval of the median
-DEFAULT_MTU_BYTES = 1500
-LARGEST_WINDOW_BYTES = 1_073_725_440  # 65535 << 14, RFC 7323 section 2.3
-HEADERS_BYTES = 40  # IPv4 and TCP without options
+FEWEST_REPLICATES = 3
+FOR_AN_INTERVAL = 6
+"""Order statistics of fewer values span the median with less than 95 %: 1 - 2 (1/2)^5 = 0.94."""
 
 
-def warnings_of(experiment: Experiment, testbed: Testbed, trials: Iterable[Trial]) -> tuple[str, ...]:
-    """Return the warnings of a whole plan, each once, in a stable order."""
-    by_treatment = {(trial.part, tuple(trial.treatment.items())): trial for trial in trials}
-    found = [*_replicates(experiment), *_beside_bottleneck(experiment, testbed)]
-    for trial in by_treatment.values():
-        found += [f"{_name(trial)}: {warning}" for warning in _of_resolved(trial.resolved)]
-    return tuple(sorted(set(found)))
+@dataclass
+class Found:
+    """What one check found in one part: in so many trials, first with these levels, and what it said."""
+
+    trials: int
+    levels: str
+    said: str
 
 
-def _name(trial: Trial) -> str:
-    levels = " ".join(trial.treatment.values())
-    return f"{trial.part} {levels}".rstrip()
-
-
-def _replicates(experiment: Experiment) -> Iterator[str]:
+def warnings_of(experiment: Experiment, testbed: Testbed, table: Table) -> tuple[str, ...]:
+    """Return the warnings of a whole plan, each once, in a stable order: by part, then by kind."""
+    trials = {group.part: len(group) * experiment.parts[group.part].replicates for group in table.groups}
+    beside = _beside_bottleneck(testbed, table)
+    found = [(check, _found(check, table)) for check in CHECKS]
+    warnings: list[str] = []
     for name, part in experiment.parts.items():
-        if part.replicates < FEWEST_REPLICATES:
-            replicates = "1 replicate" if part.replicates == 1 else f"{part.replicates} replicates"
-            yield f"{name}: {replicates}; an interval needs at least {FEWEST_REPLICATES}"
+        treatments = trials.get(name, 0) // part.replicates
+        warnings += _of_design(name, part.replicates, experiment.order.kind, treatments)
+        warnings += beside.get(name, ())
+        for check, by_part in found:
+            if name in by_part:
+                warnings.append(_said(name, check, by_part[name], treatments, part.replicates))
+    return tuple(warnings)
 
 
-def _beside_bottleneck(experiment: Experiment, testbed: Testbed) -> Iterator[str]:
-    for name, part in experiment.parts.items():
-        for flow in part.traffic:
-            if part.path is not None and not route_of(testbed, flow).crosses_bottleneck:
-                yield f"{name}: flow '{flow.label}' does not pass the bottleneck's queue"
+def _of_design(name: str, replicates: int, order: str, treatments: int) -> Iterator[str]:
+    amount = "1 replicate" if replicates == 1 else f"{replicates} replicates"
+    interval = f"a 95 % interval of the median needs {FOR_AN_INTERVAL}"
+    if replicates < FEWEST_REPLICATES:
+        yield f"{name}: {amount}; a range needs {FEWEST_REPLICATES}, {interval}"
+    elif replicates < FOR_AN_INTERVAL:
+        yield f"{name}: {amount} give a range; {interval}"
+    if order == "sequential" and treatments > 1:
+        yield f"{name}: order sequential; what drifts with time looks like an effect of the slowest factor"
 
 
-def _of_resolved(resolved: Resolved) -> Iterator[str]:
-    mtu_bytes = resolved.mtu_bytes or DEFAULT_MTU_BYTES
-    mss_bytes = mtu_bytes - HEADERS_BYTES
-    for host in resolved.hosts.values():
-        if host.rwnd_bytes is not None and host.rwnd_bytes > LARGEST_WINDOW_BYTES:
-            largest = format_bytes(LARGEST_WINDOW_BYTES, 4)
-            yield f"rwnd {format_bytes(host.rwnd_bytes)} is beyond TCP's largest window, {largest}"
-        if host.rwnd_bytes is not None and host.rwnd_bytes < 2 * mss_bytes:
-            yield f"rwnd {format_bytes(host.rwnd_bytes)} is below two segments of {mss_bytes} bytes"
-    yield from _of_path(resolved, mtu_bytes)
+def _found(check: Check, table: Table) -> Mapping[str, Found]:
+    """Run a check once for all trials that are alike in what it looks at; return what it found by part."""
+    found: dict[str, Found] = {}
+    for trial, number in table.alike(*check.needs):
+        said = check.of(trial.resolved)
+        if said is not None:
+            levels = " ".join(trial.treatment.values())
+            found.setdefault(trial.part, Found(0, levels, said)).trials += number
+    return found
 
 
-def _of_path(resolved: Resolved, mtu_bytes: int) -> Iterator[str]:
-    path = resolved.path
-    if path is None:
-        return
-    queue = path.down
-    buffer_bytes = queue.buffer_bytes or (queue.buffer_packets or 0) * mtu_bytes
-    if queue.buffer_bytes is not None and queue.buffer_bytes < mtu_bytes + 14:
-        yield f"buffer {format_bytes(queue.buffer_bytes)} is below one frame of {mtu_bytes + 14} bytes"
-    full_rtt_s = path.rtt_s + (buffer_bytes * 8 / queue.rate_bps if queue.rate_bps else 0)
-    for flow in resolved.flows:
-        if flow.duration_s is not None and flow.duration_s < FEWEST_RTTS * full_rtt_s:
-            rtts = f"{FEWEST_RTTS} RTTs at a full buffer ({format_duration(round(full_rtt_s, 3))} each)"
-            yield f"flow '{flow.label}' lasts {format_duration(flow.duration_s)}, less than {rtts}"
+def _said(name: str, check: Check, found: Found, treatments: int, replicates: int) -> str:
+    if treatments <= 1:
+        return f"{name}: {check.says}: {found.said}"
+    amount = min(treatments, -(-found.trials // replicates))
+    many = f"all {treatments}" if amount == treatments else f"{amount} of {treatments}"
+    return f"{name}: {check.says} for {many} treatments, e.g. {found.levels}: {found.said}"
+
+
+def _beside_bottleneck(testbed: Testbed, table: Table) -> Mapping[str, Sequence[str]]:
+    """Name by part the flows that do not meet the bottleneck's queue although the part sets a path."""
+    found: dict[str, dict[str, None]] = {}
+    ways: dict[tuple[str, str], bool] = {}
+    for trial, _ in table.alike("path", "flows"):
+        resolved = trial.resolved
+        for flow in resolved.flows if resolved.path else ():
+            ends = (flow.from_host, flow.to_host)
+            if ends not in ways:
+                ways[ends] = _crosses(testbed, *ends)
+            if not ways[ends]:
+                warning = f"{trial.part}: flow '{flow.label}' does not pass the bottleneck's queue"
+                found.setdefault(trial.part, {})[warning] = None
+    return {part: tuple(warnings) for part, warnings in found.items()}
+
+
+def _crosses(testbed: Testbed, start: str, end: str) -> bool:
+    bottleneck = testbed.bottleneck
+    if bottleneck is None:
+        return False
+    queue = (bottleneck.router, bottleneck.to_interface)
+    return any((hop.host, hop.out_interface) == queue for hop in shortest_path(testbed, start, end) or ())

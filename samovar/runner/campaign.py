@@ -1,12 +1,11 @@
-"""A campaign: a folder, a plan, a journal, and the loop over what the plan asks for and the journal lacks."""
+"""A campaign at work: the loop over what the plan asks for and the journal lacks."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -16,14 +15,20 @@ from samovar.command.scripts import TrialScripts
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event
 from samovar.journal import NAME as JOURNAL
-from samovar.journal import CampaignState, Journal, StateRead, TrialState, fold, read_journal
+from samovar.journal import CampaignState, Journal, StateRead, fold, is_open
 from samovar.plan import Plan, Trial
-from samovar.runner.bench import Bench, write_json
+from samovar.plan.compare import Comparison, compare
+from samovar.runner.bench import Bench, Note, write_json
+from samovar.runner.folder import (
+    point_latest,
+    read_plan,
+    read_plans,
+    replacement_of,
+    standings,
+)
 from samovar.runner.state import changed, parse_state
 from samovar.runner.trial import STEP_DEADLINE_S, Finished, TrialRun
 from samovar.testbed import Sessions
-
-LATEST = "latest"
 
 
 @dataclass(frozen=True)
@@ -34,83 +39,80 @@ class Summary:
     asked: int
     done: int
     failed: Mapping[str, tuple[str, ...]]
+    blocked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def whole(self) -> bool:
-        """Whether every trial of the plan is there."""
-        return self.done == self.asked
+        """Whether every trial of the plan is there that the testbed can run."""
+        return not self.failed
 
 
-def open_campaign(plan: Plan, results: Path, sources: Mapping[str, bytes], emit: Emit) -> Path:
-    """Find the unfinished campaign of this very plan, or begin a new one; return its folder.
+def settle(folder: Path, plan: Plan, sources: Mapping[str, bytes]) -> Summary:
+    """Take a plan that asks for nothing new as the campaign's, touching no host; return where it stands."""
+    with Journal(folder / JOURNAL) as journal:
+        state = fold(journal.entries)
+        if take(folder, plan, sources, _noting(journal), state):
+            journal.append("campaign-finished", round(time.time(), 6), completed=len(plan.trials), failed=[])
+    point_latest(folder)
+    return summarise(folder, plan, state)
 
-    `sources` are the definition files to keep with it, by the name that they get.
+
+def take(folder: Path, plan: Plan, sources: Mapping[str, bytes], note: Note, state: CampaignState) -> bool:
+    """Make a plan and its definition files the campaign's and say in the journal what that changes.
+
+    The earlier files are kept beside. Returns whether there was anything to change.
     """
-    home = results / plan.experiment
-    for folder in sorted(home.glob("*/"), reverse=True):
-        if folder.name != LATEST and _goes_on(folder, plan):
-            emit(Event("campaign-resumed", {"folder": str(folder)}))
-            return folder
-    return _begin(plan, home, sources, emit)
-
-
-def _goes_on(folder: Path, plan: Plan) -> bool:
-    file = folder / "plan.json"
-    if not file.is_file() or file.read_bytes() != plan.to_json():
+    replacement = replacement_of(folder, plan, sources)
+    if replacement is None:
         return False
-    journal = folder / JOURNAL
-    state = fold(read_journal(journal)) if journal.exists() else fold(())
-    return any(is_open(state.trials.get(trial.id)) for trial in plan.trials)
+    comparison = compare(plan, read_plan(folder), standings(state))
+    replacement.keep()
+    note("plan-changed", kept=replacement.kept, **_told(comparison))
+    replacement.write()
+    return True
 
 
-def is_open(standing: TrialState | None) -> bool:
-    """Tell whether a trial is still to be run: never completed, or completed with an invalid verdict."""
-    return standing is None or standing.standing != "completed" or standing.verdict == "invalid"
+def _told(comparison: Comparison) -> Mapping[str, object]:
+    stale = [{"changes": one.changes, "results": one.results} for one in comparison.stale]
+    return {
+        "stands": len(comparison.stands),
+        "runs": comparison.counts,
+        "stale": stale,
+        "orphans": comparison.orphans,
+    }
 
 
-def _begin(plan: Plan, home: Path, sources: Mapping[str, bytes], emit: Emit) -> Path:
-    folder = home / f"{plan.profile or 'full'}-{datetime.now(UTC).astimezone():%Y%m%d-%H%M%S}"
-    try:
-        (folder / "trials").mkdir(parents=True)
-    except FileExistsError:
-        raise CampaignError(f"{folder}: exists already; start again in a second") from None
-    for name, content in sources.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-    part = folder / "plan.json.part"
-    part.write_bytes(plan.to_json())
-    part.rename(folder / "plan.json")
-    _point_latest(home, folder)
-    emit(Event("campaign-created", {"folder": str(folder)}))
-    return folder
+def _noting(journal: Journal) -> Note:
+    def note(event: str, **values: object) -> None:
+        journal.append(event, round(time.time(), 6), **values)
+
+    return note
 
 
-def _point_latest(home: Path, folder: Path) -> None:
-    fresh = home / f".{LATEST}-{folder.name}"
-    fresh.symlink_to(folder.name)
-    fresh.replace(home / LATEST)
+@dataclass(frozen=True)
+class Intent:
+    """What a controller is asked to run: a plan, the files that define it, and what the testbed cannot do.
 
+    `sources` are by the name that they get in the campaign; `blocked` says why not, by trial.
+    """
 
-def read_plan(folder: Path) -> Plan:
-    """Read the plan of a campaign; raises CampaignError when the folder has none."""
-    file = folder / "plan.json"
-    if not file.is_file():
-        raise CampaignError(
-            f"{folder}: no campaign: it has no plan.json; accepted: a folder that `fab run` made"
-        )
-    return Plan.from_json(file.read_bytes())
+    plan: Plan
+    sources: Mapping[str, bytes]
+    blocked: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class CampaignRun:
     """One controller at work on one campaign."""
 
-    def __init__(self, folder: Path, sessions: Sessions, catalogue: Catalogue, emit: Emit) -> None:
+    def __init__(
+        self, folder: Path, intent: Intent, sessions: Sessions, catalogue: Catalogue, emit: Emit
+    ) -> None:
         self.folder, self.emit = folder, emit
-        self.plan = read_plan(folder)
+        self.plan, self.intent = intent.plan, intent
         self._sessions, self._catalogue = sessions, catalogue
 
     def run(self, provenance: Mapping[str, object]) -> Summary:
-        """Run every trial that is still open, each on its own merits.
+        """Take the plan as the campaign's, and run every trial that is still open, each on its own merits.
 
         Raises KeyboardInterrupt again after the running trial was broken off, restored and written down.
         """
@@ -120,8 +122,9 @@ class CampaignRun:
             bench.note(
                 "campaign-resumed" if state.controllers else "campaign-started", trials=len(self.plan.trials)
             )
-            write_json(self.folder / "provenance.json", provenance)
             self._recover(bench, state)
+            self._take(bench, journal)
+            write_json(self.folder / "provenance.json", provenance)
             try:
                 self._run_open(bench, journal)
             except KeyboardInterrupt:
@@ -130,10 +133,19 @@ class CampaignRun:
             return self._close(bench, fold(journal.entries))
 
     def _bench(self, journal: Journal) -> Bench:
-        def note(event: str, **values: object) -> None:
-            journal.append(event, round(time.time(), 6), **values)
-
+        note = _noting(journal)
         return Bench(self.folder.name, self.folder, self._sessions, self._catalogue, note, self.emit)
+
+    def _take(self, bench: Bench, journal: Journal) -> None:
+        """Take the plan after recovery, which may need an earlier one; then say what cannot run."""
+        take(self.folder, self.plan, self.intent.sources, bench.note, fold(journal.entries))
+        point_latest(self.folder)
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for id_, reasons in self.intent.blocked.items():
+            groups.setdefault(tuple(reasons), []).append(id_)
+        if groups:
+            blocked = [{"reasons": why, "trials": ids} for why, ids in groups.items()]
+            bench.note("trials-blocked", blocked=blocked)
 
     def _recover(self, bench: Bench, state: CampaignState) -> None:
         """Undo what an earlier controller left: running programs, changed states, half-written trials."""
@@ -146,12 +158,15 @@ class CampaignRun:
             self._adopt(bench, trial.id)
 
     def _adopt(self, bench: Bench, id_: str) -> None:
-        """Take a trial as finished that was whole on disk when its controller died before saying so."""
+        """Take a trial as finished that was whole on disk when its controller died; any other was cut off."""
         manifest = bench.trials / id_ / "manifest.json"
         if manifest.is_file():
             seen = json.loads(manifest.read_bytes())
             keys = ("id", "outcome", "verdict", "reasons", "overhead_s")
             bench.note("trial-finished", **{key: seen[key] for key in keys})
+        else:
+            why = {"verdict": "invalid", "reasons": ["its controller was cut off"], "overhead_s": 0.0}
+            bench.note("trial-finished", id=id_, outcome="interrupted", **why)
 
     def _restore(self, bench: Bench, read: StateRead) -> None:
         scripts = TrialScripts(self._trial(read.id), self._catalogue, bench.campaign)
@@ -175,9 +190,10 @@ class CampaignRun:
 
     def _run_open(self, bench: Bench, journal: Journal) -> None:
         state = fold(journal.entries)
-        todo = [trial for trial in self.plan.trials if is_open(state.trials.get(trial.id))]
+        opened = [trial for trial in self.plan.trials if is_open(state.trials.get(trial.id))]
+        todo = [trial for trial in opened if trial.id not in self.intent.blocked]
         values = {
-            "asked": len(self.plan.trials),
+            "asked": len(self.plan.trials) - len(opened) + len(todo),
             "open": len(todo),
             "seconds": [_expected_s(t) for t in todo],
         }
@@ -221,18 +237,24 @@ class CampaignRun:
         return summary
 
     def _trial(self, id_: str) -> Trial:
-        for trial in self.plan.trials:
-            if trial.id == id_:
-                return trial
-        raise CampaignError(f"{self.folder}: the journal names a trial that the plan has not: {id_}")
+        """Find a trial that the journal names, which an earlier plan may have asked for."""
+        plans = (self.plan, *read_plans(self.folder))
+        found = next((trial for plan in plans for trial in plan.trials if trial.id == id_), None)
+        if found is None:
+            message = f"the journal names a trial that no plan of it has: {id_}"
+            raise CampaignError(f"{self.folder}: {message}; accepted: one of plan.json or plans/")
+        return found
 
 
 def summarise(folder: Path, plan: Plan, state: CampaignState) -> Summary:
     """Count what is there and name what is not, with the reasons of the last attempt."""
     known = {trial.id: state.trials.get(trial.id) for trial in plan.trials}
     missing = {id_: standing for id_, standing in known.items() if is_open(standing)}
-    reasons = {id_: standing.reasons if standing else () for id_, standing in missing.items()}
-    return Summary(folder, len(known), len(known) - len(missing), reasons)
+    blocked = {id_: state.blocked[id_] for id_ in missing if id_ in state.blocked}
+    failed = {
+        id_: standing.reasons if standing else () for id_, standing in missing.items() if id_ not in blocked
+    }
+    return Summary(folder, len(known), len(known) - len(missing), failed, blocked)
 
 
 def _expected_s(trial: Trial) -> float:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
 
-from samovar.command import Catalogue, Header, Recipe
+from samovar.command import Catalogue, Recipe
 from samovar.command.scripts import TrialScripts
-from samovar.plan import Plan, Trial, estimate_cost
-from samovar.plan.cost import COMPRESSION
+from samovar.errors import TestbedError
+from samovar.plan import Cost, Plan, Resolved
+from samovar.plan.cost import host_bytes
+from samovar.plan.groups import by_treatment
 from samovar.runner.judge import LINUX_NAME
 from samovar.testbed import HostFacts
 from samovar.units import format_bytes
 
+PARAMETER = "parameter of "
+KERNEL = ("congestion control", "queue discipline")
+INTERFACES = {"ring": "transmit ring, so no txd, at", "pause": "flow control to set at"}
+LESS = "record less: shorter trials, a smaller snaplen, fewer captures"
 FAR_CLOCK = "the clocks are set by hand or by chrony/ntpd before a campaign"
 
 
@@ -32,67 +41,105 @@ class Finding:
         return f"{self.host}: {self.what}{many}; {self.remedy}"
 
 
+class Need(NamedTuple):
+    """One thing that trials ask of a host: a program, a congestion control, a queue discipline, a ring."""
+
+    what: str
+    name: str
+
+
 @dataclass
 class HostNeeds:
     """What a plan asks of one host, each with the trials that ask it."""
 
-    programs: dict[str, list[str]] = field(default_factory=dict)
-    congestion_controls: dict[str, list[str]] = field(default_factory=dict)
-    qdiscs: dict[str, list[str]] = field(default_factory=dict)
-    cc_parameters: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-    tracepoints: dict[str, list[str]] = field(default_factory=dict)
-    ring: dict[str, list[str]] = field(default_factory=dict)
-    pause: dict[str, list[str]] = field(default_factory=dict)
+    trials: dict[Need, list[str]] = field(default_factory=dict)
+
+    def add(self, needs: Iterable[Need], ids: Sequence[str]) -> None:
+        """Note that some trials ask these things."""
+        for need in dict.fromkeys(needs):
+            self.trials.setdefault(need, []).extend(ids)
+
+    def names(self, what: str) -> frozenset[str]:
+        """Name what is asked of one sort."""
+        return frozenset(need.name for need in self.trials if need.what == what)
 
 
 def host_needs(plan: Plan, catalogue: Catalogue) -> dict[str, HostNeeds]:
-    """Collect what a plan asks of each host, from the headers of the recipes that it uses."""
+    """Collect what a plan asks of each host, from the headers of the recipes that it uses.
+
+    What a host needs is worked out once for all treatments that ask the same kind of thing of it.
+    """
     needs: dict[str, HostNeeds] = {}
-    for trial in plan.trials:
-        scripts = TrialScripts(trial, catalogue, "preflight")
-        for host in trial.resolved.hosts:
-            _add(needs.setdefault(host, HostNeeds()), trial, host, scripts)
+    known: dict[Hashable, Sequence[Need]] = {}
+    for treatment in by_treatment(plan.table):
+        resolved = treatment.resolved
+        for host in resolved.hosts:
+            kind = (host, *_kind(resolved, host))
+            if kind not in known:
+                known[kind] = tuple(_needs(TrialScripts(treatment.first, catalogue, "preflight"), host))
+            needs.setdefault(host, HostNeeds()).add(known[kind], treatment.ids)
     return needs
 
 
-def _add(needs: HostNeeds, trial: Trial, host: str, scripts: TrialScripts) -> None:
-    plan = trial.resolved.hosts[host]
-    for recipe in _recipes(trial, host, scripts):
-        _add_header(needs, recipe.header, plan.interfaces, trial.id)
-    if plan.cc is not None:
-        cc = LINUX_NAME.get(plan.cc, plan.cc)
-        needs.congestion_controls.setdefault(cc, []).append(trial.id)
-        for parameter in plan.cc_parameters:
-            needs.cc_parameters.setdefault((cc, parameter), []).append(trial.id)
-    for qdisc in _qdiscs(trial, host, scripts):
-        needs.qdiscs.setdefault(qdisc, []).append(trial.id)
+def _kind(resolved: Resolved, host: str) -> Iterator[Hashable]:
+    """Yield all that decides which recipes and features a host takes; sizes and times do not."""
+    plan, path = resolved.hosts[host], resolved.path
+    yield (
+        plan.system,
+        plan.cc,
+        tuple(plan.cc_parameters),
+        plan.interfaces,
+        tuple(plan.settings),
+        plan.txd is None,
+        plan.mtu_bytes is None,
+    )
+    yield plan.rwnd_bytes is None
+    yield from (flow.generator for flow in resolved.flows if host in (flow.from_host, flow.to_host))
+    yield from ((flow.generator, flow.cc) for flow in resolved.flows if host == flow.from_host)
+    yield from (logger.logger for logger in resolved.loggers if logger.host == host)
+    yield any(capture.host == host for capture in resolved.captures)
+    if path is not None and path.router == host:
+        yield path.down.aqm, path.up.aqm
 
 
-def _add_header(needs: HostNeeds, header: Header, interfaces: Iterable[str], trial: str) -> None:
-    for program in header.needs:
-        needs.programs.setdefault(program, []).append(trial)
-    for tracepoint in header.tracepoints:
-        needs.tracepoints.setdefault(tracepoint, []).append(trial)
-    for kind in header.interfaces_need:
-        for interface in interfaces:
-            (needs.ring if kind == "ring" else needs.pause).setdefault(interface, []).append(trial)
+def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
+    plan = scripts.resolved.hosts[host]
+    for recipe in _recipes(scripts, host):
+        yield from (Need("program", name) for name in recipe.header.needs)
+        yield from (Need("tracepoint", name) for name in recipe.header.tracepoints)
+        yield from (
+            Need(INTERFACES[kind], at) for kind in recipe.header.interfaces_need for at in plan.interfaces
+        )
+    yield from (Need("program", name) for name in scripts.end_needs(host))
+    for flow_cc in dict.fromkeys(flow.cc for flow in scripts.resolved.flows if flow.from_host == host):
+        yield from _cc_needs(flow_cc, ())
+    yield from _cc_needs(plan.cc, plan.cc_parameters)
+    yield from (Need("queue discipline", name) for name in _qdiscs(scripts, host))
 
 
-def _recipes(trial: Trial, host: str, scripts: TrialScripts) -> Iterator[Recipe]:
-    os, catalogue = trial.resolved.hosts[host].system, scripts.catalogue
-    yield catalogue.recipe("step", "prelude", os)
-    yield catalogue.recipe("step", "sweep", os)
+def _cc_needs(cc: str | None, parameters: Iterable[str]) -> Iterator[Need]:
+    if cc is not None:
+        name = LINUX_NAME.get(cc, cc)
+        yield Need("congestion control", name)
+        yield from (Need(f"{PARAMETER}{name}", one) for one in parameters)
+
+
+def _recipes(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
+    system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
+    for step in ("prelude", "sweep", "clock", "watch"):
+        yield catalogue.recipe("step", step, system)
     for setting in scripts.settings(host):
-        yield catalogue.recipe("setting", setting.recipe, os)
+        yield catalogue.recipe("setting", setting.recipe, system)
     for process in scripts.processes(host):
-        yield catalogue.recipe("generator" if process.kind == "generator" else "logger", process.recipe, os)
+        kind = "generator" if process.kind == "generator" else "logger"
+        yield catalogue.recipe(kind, process.recipe, system)
 
 
-def _qdiscs(trial: Trial, host: str, scripts: TrialScripts) -> Iterator[str]:
-    path = trial.resolved.path
+def _qdiscs(scripts: TrialScripts, host: str) -> Iterator[str]:
+    path = scripts.resolved.path
     if path is None or path.router != host:
         return
-    system = trial.resolved.hosts[host].system
+    system = scripts.resolved.hosts[host].system
     yield from scripts.catalogue.header("setting", "bottleneck", system).modules
     for aqm in dict.fromkeys(way.aqm for way in (path.down, path.up) if way.aqm is not None):
         yield from scripts.catalogue.header("aqm", aqm, system).modules
@@ -102,8 +149,8 @@ def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozense
     """Name the congestion controls and queue disciplines that a plan asks of any host's kernel."""
     needs = host_needs(plan, catalogue).values()
     return (
-        frozenset(name for need in needs for name in need.congestion_controls),
-        frozenset(name for need in needs for name in need.qdiscs),
+        frozenset(name for need in needs for name in need.names("congestion control")),
+        frozenset(name for need in needs for name in need.names("queue discipline")),
     )
 
 
@@ -115,44 +162,93 @@ def examine(
         finding
         for host, needs in host_needs(plan, catalogue).items()
         if host in facts
-        for finding in (
-            *_examine(host, needs, facts[host], clock_tolerance_s),
-            *_space(host, plan, facts[host]),
-        )
+        for finding in _examine(host, needs, facts[host], clock_tolerance_s)
     ]
+    found += _space(plan, facts)
     return sorted(found, key=lambda finding: not finding.stops)
 
 
+def foreseen(plan: Plan, catalogue: Catalogue, lacking: Mapping[str, str]) -> Sequence[Finding]:
+    """List what the kernel of a testbed that was not asked lacks, by name, with how that is known."""
+    return [
+        Finding(host, f"no {need.what} {need.name}", lacking[need.name], True, tuple(trials))
+        for host, needs in host_needs(plan, catalogue).items()
+        for need, trials in needs.trials.items()
+        if need.what in KERNEL and need.name in lacking
+    ]
+
+
 def _examine(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s: float) -> Iterator[Finding]:
-    offered = (
-        ("program", needs.programs, facts.tools),
-        ("congestion control", needs.congestion_controls, facts.cc_offered),
-        ("queue discipline", needs.qdiscs, facts.qdiscs),
-        ("tracepoint", needs.tracepoints, facts.tracepoints),
-        ("transmit ring, so no txd, at", needs.ring, facts.rings),
-        ("flow control to set at", needs.pause, facts.pauses),
-    )
-    for what, asked, there in offered:
-        for name, trials in asked.items():
-            if name not in there:
-                known = f"known there: {', '.join(sorted(there)) or 'none'}"
-                yield Finding(host, f"no {what} {name}", known, True, tuple(trials))
-    for (cc, parameter), trials in needs.cc_parameters.items():
-        named = facts.cc_parameters.get(cc)  # of a module that is not loaded nobody knows
-        if named is not None and parameter not in named:
-            what = f"the congestion control {cc} has no parameter {parameter}"
-            yield Finding(host, what, f"it has: {', '.join(named)}", True, tuple(trials))
+    for need, trials in needs.trials.items():
+        there = _offered(need.what, facts)
+        if there is not None and need.name not in there:
+            yield _lacking(host, need, there, trials)
     if abs(facts.clock_offset_s) > clock_tolerance_s:
         yield Finding(host, f"its clock is {facts.clock_offset_s:+.3f} s from this one's", FAR_CLOCK, False)
 
 
-def _space(host: str, plan: Plan, facts: HostFacts) -> Iterator[Finding]:
-    """Compare the largest trial's traces, compressed as they are written, with the disk that is free."""
-    needed_bytes = estimate_cost(plan).host_bytes // COMPRESSION
-    if facts.disk_free_bytes < needed_bytes:
-        what = f"the disk has {format_bytes(facts.disk_free_bytes, 3)} free"
-        remedy = f"a trial needs up to {format_bytes(needed_bytes, 3)}"
-        yield Finding(host, what, remedy, True, tuple(trial.id for trial in plan.trials))
+def _lacking(host: str, need: Need, there: Collection[str], trials: Sequence[str]) -> Finding:
+    names = ", ".join(sorted(there)) or "none"
+    if need.what.startswith(PARAMETER):
+        cc = need.what.removeprefix(PARAMETER)
+        what = f"the congestion control {cc} has no parameter {need.name}"
+        return Finding(host, what, f"it has: {names}", True, tuple(trials))
+    return Finding(host, f"no {need.what} {need.name}", f"known there: {names}", True, tuple(trials))
+
+
+def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
+    """Return what a host has of one sort; None when nobody knows, as of a module that is not loaded."""
+    if what.startswith(PARAMETER):
+        return facts.cc_parameters.get(what.removeprefix(PARAMETER))
+    offered: Mapping[str, Collection[str]] = {
+        "program": facts.tools,
+        "congestion control": facts.cc_offered,
+        "queue discipline": facts.qdiscs,
+        "tracepoint": facts.tracepoints,
+        INTERFACES["ring"]: facts.rings,
+        INTERFACES["pause"]: facts.pauses,
+    }
+    return offered[what]
+
+
+def _space(plan: Plan, facts: Mapping[str, HostFacts]) -> Iterator[Finding]:
+    """Compare what a trial leaves on each host, until it is collected, with the disk that is free there."""
+    needed: dict[str, dict[str, int]] = {}
+    for treatment in by_treatment(plan.table):
+        for host, size in host_bytes(treatment.resolved).items():
+            if host in facts and size > facts[host].disk_free_bytes:
+                needed.setdefault(host, {}).update(dict.fromkeys(treatment.ids, size))
+    for host, sizes in needed.items():
+        free = format_bytes(facts[host].disk_free_bytes, 3)
+        what = f"the disk has {free} free and a trial leaves up to {format_bytes(max(sizes.values()), 3)}"
+        yield Finding(host, what, LESS, True, tuple(sizes))
+
+
+def space_here(cost: Cost, results: Path) -> Iterator[Finding]:
+    """Compare what all trials leave in the results folder with the disk that is free there."""
+    folder = next(folder for folder in (results, *results.parents) if folder.exists())
+    disk = os.statvfs(folder)
+    free_bytes = disk.f_bavail * disk.f_frsize
+    if cost.controller_bytes > free_bytes:
+        needed, free = format_bytes(cost.controller_bytes, 3), format_bytes(free_bytes, 3)
+        what = f"{cost.trials} trials leave about {needed}, the disk of {results} has {free} free"
+        yield Finding(
+            "this machine", what, f"free some, set `results` in config.yaml to another disk, or {LESS}", True
+        )
+
+
+def runnable(plan: Plan, findings: Sequence[Finding], allow_partial: bool) -> dict[str, list[str]]:
+    """Say which trials to leave out, and why; raises TestbedError when that was not allowed, or all are."""
+    blocked = blocked_trials(findings)
+    stops = [finding for finding in findings if finding.stops]
+    whole = [finding for finding in stops if not finding.trials]
+    left = len(plan.trials) - len(blocked)
+    if not stops or (allow_partial and left and not whole):
+        return blocked
+    words = [f"{plan.testbed} cannot run {plan.experiment}:", *map(str, stops)]
+    if left and not whole:
+        words.append(f"the other {left} of {len(plan.trials)} trials can run: --allow-partial runs them")
+    raise TestbedError("\n".join(words))
 
 
 def blocked_trials(findings: Iterable[Finding]) -> dict[str, list[str]]:

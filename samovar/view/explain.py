@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from samovar.definition.explain import Explanation
-from samovar.view.text import columns
+from samovar.view.words import columns
 
 HOLDS, HIDDEN, TAKEN_AWAY = "»", " ", "✗"
 

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from samovar.events import Event
-from samovar.view.text import MARKS, clock
+from samovar.view.text import MARKS
+from samovar.view.words import clock
 
 FIRST_GUESS_S = 3.0
 """What a trial costs beyond its traffic, until one has been measured."""

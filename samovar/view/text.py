@@ -1,99 +1,65 @@
-"""Plans, campaigns and menus as lines of text."""
+"""Campaigns, menus and facts as lines of text."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from samovar.command import Catalogue
-from samovar.journal import CampaignState
-from samovar.plan import Cost, Plan, Trial
-from samovar.runner.campaign import Summary, is_open
+from samovar.journal import CampaignState, is_open
+from samovar.plan import Plan, Trial
+from samovar.runner.campaign import Summary
 from samovar.runner.preflight import Finding
 from samovar.testbed import HostFacts
 from samovar.units import format_bytes
+from samovar.view.words import clock, columns, counted
 
+SCREEN = 40
+"""So many trials are shown; of more, those that a reader looks for."""
 MARKS: Mapping[str, str] = {"valid": "✓", "suspect": "?", "invalid": "✗", "": "·"}
 STANDINGS: Mapping[str, str] = {"in flight": "»", "failed": "✗", "interrupted": "✗"}
 
 
-def clock(seconds: float) -> str:
-    """Write a length of time as people read it: 0:42, 12:05, 3:20:00."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-def counted(number: int, thing: str) -> str:
-    """Write a number of things: 1 trial, 2 trials."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
-def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Align rows of cells in columns, two blanks apart."""
-    table = [tuple(row) for row in rows]
-    if not table:
-        return
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    for row in table:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def plan_lines(plan: Plan, cost: Cost, blocked: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Show a plan: the trials in order, what they cost, what cannot run, what a supervisor would say."""
-    yield f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}: {plan.title}"
-    yield ""
-    yield from columns(
-        (str(number), trial.id, clock(trial.resolved.duration_s), "; ".join(blocked.get(trial.id, ())))
-        for number, trial in enumerate(plan.trials, 1)
-    )
-    yield ""
-    yield from cost_lines(cost)
-    runnable = sum(trial.id not in blocked for trial in plan.trials)
-    if runnable < len(plan.trials):
-        yield f"{len(plan.trials) - runnable} of {len(plan.trials)} trials cannot run on {plan.testbed}"
-    yield from (f"warning: {warning}" for warning in plan.warnings)
-
-
-def cost_lines(cost: Cost) -> Iterator[str]:
-    """Show what a plan costs."""
-    yield (
-        f"{counted(cost.trials, 'trial')}, {cost.hours:.2f} h (traffic {clock(cost.traffic_s)}, "
-        f"beyond traffic {clock(cost.overhead_s)}), {cost.reboots} reboots"
-    )
-    here = format_bytes(cost.controller_bytes, 3)
-    yield f"{format_bytes(cost.host_bytes, 3)} on a host at a time, {here} here"
-
-
-def plan_json(plan: Plan, cost: Cost, blocked: Mapping[str, Sequence[str]]) -> Mapping[str, object]:
-    """Return a plan for machines: plan.json's keys, the cost, and the reasons of trials that cannot run."""
-    costs = {
-        "trials": cost.trials,
-        "hours": cost.hours,
-        "traffic_s": cost.traffic_s,
-        "overhead_s": cost.overhead_s,
-        "host_bytes": cost.host_bytes,
-        "controller_bytes": cost.controller_bytes,
-        "reboots": cost.reboots,
-    }
-    return {**plan.as_json(), "cost": costs, "cannot_run": {key: list(why) for key, why in blocked.items()}}
-
-
-def status_lines(folder: Path, plan: Plan, state: CampaignState) -> Iterator[str]:
-    """Show where a campaign stands: each trial, then the counts."""
+def status_lines(folder: Path, plan: Plan, state: CampaignState, every: bool = False) -> Iterator[str]:
+    """Show where a campaign stands: each trial, or of many those that are not done, then the counts."""
     yield f"{plan.experiment} ({plan.profile or 'full'}) in {folder}: {state.last_event or 'not started'}"
     yield ""
-    yield from columns(_trial_row(trial, state) for trial in plan.trials)
+    trials = plan.trials
+    opened = [trial for trial in trials if is_open(state.trials.get(trial.id))]
+    shown = trials if every or len(trials) <= SCREEN else _worth_showing(trials, state)
+    yield from columns(_trial_row(trial, state) for trial in shown)
+    if len(shown) < len(trials):
+        yield f"… {len(trials) - len(shown):,} more (--all shows them)"
     yield ""
-    opened = [trial for trial in plan.trials if is_open(state.trials.get(trial.id))]
-    left_s = sum(trial.resolved.duration_s for trial in opened)
+    yield from _counts(plan, state, opened)
+
+
+def _worth_showing(trials: Sequence[Trial], state: CampaignState) -> Sequence[Trial]:
+    """Choose the trials that ran and are not plainly valid, and the one that runs."""
+    known = (trial for trial in trials if trial.id in state.trials)
+    odd = [trial for trial in known if state.trials[trial.id].verdict != "valid"]
+    return odd[:SCREEN]
+
+
+def _counts(plan: Plan, state: CampaignState, opened: Sequence[Trial]) -> Iterator[str]:
+    todo = [trial for trial in opened if trial.id not in state.blocked]
+    left_s = sum(trial.resolved.duration_s for trial in todo)
     done = len(plan.trials) - len(opened)
-    yield f"{done} of {len(plan.trials)} trials done" + (f", about {clock(left_s)} left" if opened else "")
+    yield f"{done} of {len(plan.trials)} trials done" + (f", about {clock(left_s)} left" if todo else "")
+    if len(todo) < len(opened):
+        yield f"{len(opened) - len(todo)} cannot run on {plan.testbed}"
+    asked = {trial.id for trial in plan.trials}
+    unasked = sum(not is_open(trial) for id_, trial in state.trials.items() if id_ not in asked)
+    if unasked:
+        yield f"{counted(unasked, 'result')} of earlier plans kept, not analysed"
 
 
 def _trial_row(trial: Trial, state: CampaignState) -> tuple[str, str, str, str]:
     known = state.trials.get(trial.id)
+    if trial.id in state.blocked and is_open(known):
+        return "·", trial.id, "cannot run", "; ".join(state.blocked[trial.id])
     if known is None:
         return "·", trial.id, "open", ""
     mark = STANDINGS.get(known.standing) or MARKS.get(known.verdict, "·")
@@ -104,10 +70,23 @@ def _trial_row(trial: Trial, state: CampaignState) -> tuple[str, str, str, str]:
 def summary_lines(summary: Summary, again: str) -> Iterator[str]:
     """Show how a campaign ended and, where something is missing, the command that tries again."""
     yield f"{summary.done} of {summary.asked} trials done: {summary.folder}"
-    for trial, reasons in summary.failed.items():
+    failed = list(summary.failed.items())
+    for trial, reasons in failed[:SCREEN]:
         yield f"  ✗ {trial}: {'; '.join(reasons) or 'not run'}"
+    if len(failed) > SCREEN:
+        yield f"  … {len(failed) - SCREEN:,} more"
     if summary.failed:
         yield f"run what is missing: {again}"
+    for reasons, number in Counter(summary.blocked.values()).items():
+        yield f"  · {counted(number, 'trial')} cannot run: {'; '.join(reasons)}"
+
+
+def settled_lines(summary: Summary, experiment: str, new: str) -> Iterator[str]:
+    """Say of a campaign that is whole that there is nothing to run, and where what came of it is."""
+    yield f"all {counted(summary.asked, 'trial')} stand: {summary.folder}"
+    pdf = summary.folder / "bundle" / f"{experiment}.pdf"
+    yield f"bundle: {pdf}" if pdf.is_file() else "no bundle yet: `fab analyse`, then `fab report`"
+    yield f"to measure all anew: {new}"
 
 
 def menu_lines(

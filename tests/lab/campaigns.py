@@ -22,7 +22,8 @@ RUN = """
 import sys, fabfile
 fabfile.CONTROLLER = fabfile.Controller(fabfile.Path(sys.argv[1]))
 try:
-    fabfile.guarded(fabfile._run)(sys.argv[2], "", "")
+    flags = {name: True for name in sys.argv[3:]}
+    fabfile.run.body(None, sys.argv[2], [], **flags)
 except fabfile.Exit as exit:
     sys.exit(exit.code)
 """
@@ -66,9 +67,9 @@ class Checkout:
         )
         (self.folder / "experiments" / f"{name}.yaml").write_text(text)
 
-    def start(self, name: str) -> subprocess.Popen[str]:
-        """Start `fab run NAME` as a process of its own."""
-        command = [sys.executable, "-c", RUN, str(self.folder), name]
+    def start(self, name: str, *flags: str) -> subprocess.Popen[str]:
+        """Start `fab run NAME` as a process of its own; flags are `new` and `allow_partial`."""
+        command = [sys.executable, "-c", RUN, str(self.folder), name, *flags]
         return subprocess.Popen(
             command,
             cwd=ROOT,
@@ -78,11 +79,15 @@ class Checkout:
             stdin=subprocess.DEVNULL,
         )
 
-    def run(self, name: str) -> tuple[int, str]:
+    def run(self, name: str, *flags: str) -> tuple[int, str]:
         """Run `fab run NAME` to its end; return its exit code and what it said."""
-        process = self.start(name)
+        process = self.start(name, *flags)
         said, _ = process.communicate(timeout=300)
         return process.returncode, said
+
+    def write(self, name: str, text: str) -> None:
+        """Write an experiment in full."""
+        (self.folder / "experiments" / f"{name}.yaml").write_text(text)
 
     def campaign(self, name: str) -> Path:
         """The latest campaign of an experiment."""

@@ -1,17 +1,158 @@
-"""Before a campaign: what recipes ask of a host's interfaces, modules and tracepoints, by their headers."""
+"""What a plan needs of hosts and of this machine, and what becomes of trials that cannot run."""
 
 from __future__ import annotations
 
+from collections import namedtuple
 from pathlib import Path
 
+import pytest
+
 from samovar.command import Catalogue
-from samovar.plan import LoggerPlan, Plan
-from samovar.runner.preflight import examine, host_needs
+from samovar.errors import TestbedError
+from samovar.plan import Cost, LoggerPlan, Plan
+from samovar.runner import preflight
+from samovar.runner.preflight import (
+    Finding,
+    blocked_trials,
+    examine,
+    foreseen,
+    host_needs,
+    needs_of,
+    runnable,
+    space_here,
+)
 from samovar.testbed import HostFacts
-from tests.unit.trials import RESOLVED, TRIAL
+from tests.unit.plan_values import plan_of, trial
+from tests.unit.trials import RESOLVED
 
 CATALOGUE = Catalogue(Path(__file__).parents[2] / "templates")
-SRC = RESOLVED.hosts["src"].model_copy(
+HOSTS = ("src", "rtr", "dst")
+SENDER = RESOLVED.hosts["src"]
+CDG = RESOLVED.model_copy(
+    update={"hosts": {**RESOLVED.hosts, "src": SENDER.model_copy(update={"cc": "cdg"})}}
+)
+PLAN = plan_of([trial("newreno"), trial("newreno", 2)])
+TWO_CCS = plan_of([trial("newreno"), trial("newreno", 2), trial("cdg", 1, CDG), trial("cdg", 2, CDG)])
+
+
+def _facts(**more: object) -> HostFacts:
+    programs = {name for need in host_needs(PLAN, CATALOGUE).values() for name in need.names("program")}
+    known: dict[str, object] = {
+        "host": "src",
+        "tools": dict.fromkeys(programs, ""),
+        "cc_offered": ("reno", "cubic"),
+        "qdiscs": ("tbf", "netem", "pfifo"),
+        "disk_free_bytes": 10**9,
+    }
+    return HostFacts(**{**known, **more})  # type: ignore[arg-type]
+
+
+def test_what_a_plan_needs_comes_from_the_recipes_it_uses() -> None:
+    needs = host_needs(PLAN, CATALOGUE)
+    assert {"iperf3", "nuttcp", "tcpdump", "python3", "ethtool"} <= needs["src"].names("program")
+    assert "nuttcp" not in needs["rtr"].names("program")
+    assert needs_of(TWO_CCS, CATALOGUE) == (frozenset({"reno", "cdg"}), frozenset({"tbf", "netem", "pfifo"}))
+
+
+def test_the_control_of_a_single_flow_is_needed_too() -> None:
+    flows = (RESOLVED.flows[0].model_copy(update={"cc": "bbr"}), RESOLVED.flows[1])
+    needs = host_needs(
+        plan_of([trial("newreno", 1, RESOLVED.model_copy(update={"flows": flows}))]), CATALOGUE
+    )
+    assert needs["src"].names("congestion control") == {"reno", "bbr"}
+    assert needs["dst"].names("congestion control") == frozenset()
+
+
+def test_a_testbed_that_has_everything_gives_no_finding() -> None:
+    assert examine(PLAN, CATALOGUE, dict.fromkeys(HOSTS, _facts()), 1.0) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"cc_offered": ("cubic",)}, "src: no congestion control reno (2 trials); known there: cubic"),
+        ({"tools": {}}, "src: no program timeout (2 trials); known there: none"),
+        ({"disk_free_bytes": 1000}, "src: the disk has 1KB free and a trial leaves up to "),
+    ],
+)
+def test_what_is_missing_is_named_and_stops_the_trials(facts: dict[str, object], said: str) -> None:
+    findings = examine(PLAN, CATALOGUE, {"src": _facts(**facts)}, 1.0)
+    assert any(str(finding).startswith(said) for finding in findings), [str(f) for f in findings]
+    assert list(blocked_trials(findings)) == [one.id for one in PLAN.trials]
+
+
+def test_a_clock_that_is_off_is_told_but_stops_nothing() -> None:
+    findings = examine(PLAN, CATALOGUE, {"src": _facts(clock_offset_s=-2.5)}, 1.0)
+    assert [finding.stops for finding in findings] == [False]
+    assert "-2.500 s" in str(findings[0])
+
+
+def test_only_the_trials_that_ask_for_what_is_missing_are_blocked() -> None:
+    blocked = blocked_trials(examine(TWO_CCS, CATALOGUE, dict.fromkeys(HOSTS, _facts()), 1.0))
+    assert blocked == {key: ["src: no congestion control cdg"] for key in ("cdg-r1-6", "cdg-r2-6")}
+
+
+def test_a_plan_that_cannot_run_as_a_whole_is_refused_unless_a_part_is_enough() -> None:
+    findings = examine(TWO_CCS, CATALOGUE, dict.fromkeys(HOSTS, _facts()), 1.0)
+    with pytest.raises(TestbedError, match="the other 2 of 4 trials can run: --allow-partial runs them"):
+        runnable(TWO_CCS, findings, allow_partial=False)
+    assert list(runnable(TWO_CCS, findings, allow_partial=True)) == ["cdg-r1-6", "cdg-r2-6"]
+
+
+def test_a_part_of_nothing_is_refused() -> None:
+    findings = examine(PLAN, CATALOGUE, {"src": _facts(cc_offered=())}, 1.0)
+    with pytest.raises(TestbedError, match=r"^lab cannot run x:\nsrc: no congestion control reno"):
+        runnable(PLAN, findings, allow_partial=True)
+
+
+def test_what_the_kernel_of_a_lab_that_is_down_lacks_is_foreseen() -> None:
+    findings = foreseen(TWO_CCS, CATALOGUE, {"cdg": "no module tcp_cdg"})
+    assert [str(one) for one in findings] == ["src: no congestion control cdg (2 trials); no module tcp_cdg"]
+
+
+Disk = namedtuple("Disk", ["f_bavail", "f_frsize"])
+
+
+def _space(monkeypatch: pytest.MonkeyPatch, results: Path, free_bytes: int) -> list[Finding]:
+    monkeypatch.setattr(preflight.os, "statvfs", lambda folder: Disk(free_bytes, 1))
+    return list(space_here(Cost(10, 60.0, controller_bytes=5_000_000), results))
+
+
+def test_results_that_this_disk_cannot_hold_are_refused_with_numbers_and_a_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert _space(monkeypatch, tmp_path / "results", 6_000_000) == []
+    (finding,) = _space(monkeypatch, tmp_path / "results", 4_000_000)
+    assert "10 trials leave about 5MB" in str(finding)
+    assert "has 4MB free" in str(finding)
+    assert "`results` in config.yaml" in finding.remedy
+    with pytest.raises(TestbedError, match="4MB free"):
+        runnable(PLAN, [finding], allow_partial=True)
+
+
+def test_needs_are_worked_out_once_for_what_differs_in_sizes_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    needs = preflight._needs
+    monkeypatch.setattr(
+        preflight, "_needs", lambda scripts, host: (asked.append(host), *needs(scripts, host))[1:]
+    )
+    windows = [
+        RESOLVED.model_copy(
+            update={
+                "hosts": {
+                    **RESOLVED.hosts,
+                    "dst": RESOLVED.hosts["dst"].model_copy(update={"rwnd_bytes": size}),
+                }
+            }
+        )
+        for size in (10_000, 20_000, 30_000)
+    ]
+    plan: Plan = plan_of(trial(f"w{number}", 1, resolved) for number, resolved in enumerate(windows))
+    assert len(host_needs(plan, CATALOGUE)["dst"].trials) > 0
+    assert sorted(asked) == sorted(HOSTS)
+
+
+SRC = SENDER.model_copy(
     update={
         "txd": 256,
         "cc": "cdg",
@@ -21,11 +162,8 @@ SRC = RESOLVED.hosts["src"].model_copy(
 )
 PROBE = LoggerPlan(logger="tcp-probe", host="src", interface="eth1", interval_s=0.01)
 CHANGED = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "src": SRC}, "loggers": (PROBE,)})
-PLAN = Plan(
-    experiment="x", title="", source="", description="", profile=None, testbed="lab", seed=1, order="sequential",
-    parts=(), figures=(), tables=(), trials=(TRIAL.model_copy(update={"resolved": CHANGED}),),
-)  # fmt: skip
-TOOLS = {program for need in host_needs(PLAN, CATALOGUE).values() for program in need.programs}
+DEMANDING = plan_of([trial("cdg", 1, CHANGED)])
+TOOLS = {name for need in host_needs(DEMANDING, CATALOGUE).values() for name in need.names("program")}
 OFFERED = HostFacts(
     "src",
     tools=dict.fromkeys(TOOLS, ""),
@@ -40,10 +178,10 @@ OFFERED = HostFacts(
 
 def _said(**lacking: object) -> list[str]:
     facts = HostFacts(**{**OFFERED.__dict__, **lacking})  # type: ignore[arg-type]
-    return [str(finding) for finding in examine(PLAN, CATALOGUE, {"src": facts}, 1.0)]
+    return [str(finding) for finding in examine(DEMANDING, CATALOGUE, {"src": facts}, 1.0)]
 
 
-def test_a_host_that_offers_all_of_it_gives_no_finding() -> None:
+def test_a_host_that_offers_all_that_recipes_ask_by_their_headers_gives_no_finding() -> None:
     assert _said() == []
 
 

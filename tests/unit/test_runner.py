@@ -1,4 +1,4 @@
-"""What the runner decides from what it is told: states, verdicts, needs, what goes on."""
+"""What the runner decides from what it is told: states and verdicts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.errors import CampaignError, PlanError
-from samovar.events import Event, silent
-from samovar.journal import NAME, Journal
-from samovar.plan import Plan
-from samovar.runner.campaign import open_campaign, read_plan
 from samovar.runner.judge import (
     check_captures,
     check_clients,
@@ -21,27 +15,9 @@ from samovar.runner.judge import (
     parse_tells,
     verdict_of,
 )
-from samovar.runner.preflight import blocked_trials, examine, host_needs, needs_of
 from samovar.runner.state import changed, parse_state, unmet
-from samovar.testbed import HostFacts
-from tests.unit.trials import RESOLVED, TRIAL, flow
+from tests.unit.trials import RESOLVED, flow
 
-ROOT = Path(__file__).parents[2]
-CATALOGUE = Catalogue(ROOT / "templates")
-PLAN = Plan(
-    experiment="x",
-    title="",
-    source="",
-    description="",
-    profile=None,
-    testbed="lab",
-    seed=1,
-    order="sequential",
-    parts=(),
-    figures=(),
-    tables=(),
-    trials=(TRIAL,),
-)
 TELLS = """\
 exit bulk-client 0
 err src-eth1 tcpdump: listening on eth1
@@ -158,80 +134,3 @@ def test_a_trace_that_cannot_be_read_fails_the_trial_not_the_campaign(tmp_path: 
     trace = tmp_path / "src-tcp-info.csv.gz"
     trace.write_bytes(content)
     assert verdict_of(check_sockets(RESOLVED, "src", trace))[0] == "invalid"
-
-
-def test_what_a_plan_needs_comes_from_the_recipes_it_uses() -> None:
-    needs = host_needs(PLAN, CATALOGUE)
-    assert {"iperf3", "nuttcp", "tcpdump", "python3", "ethtool"} <= set(needs["src"].programs)
-    assert "nuttcp" not in needs["rtr"].programs
-    assert needs_of(PLAN, CATALOGUE) == (frozenset({"reno"}), frozenset({"tbf", "netem", "pfifo"}))
-
-
-def _facts(**more: object) -> HostFacts:
-    programs = {program for need in host_needs(PLAN, CATALOGUE).values() for program in need.programs}
-    known: dict[str, object] = {
-        "host": "src",
-        "tools": dict.fromkeys(programs, ""),
-        "cc_offered": ("reno", "cubic"),
-        "qdiscs": ("tbf", "netem", "pfifo"),
-        "disk_free_bytes": 10**9,
-    }
-    return HostFacts(**{**known, **more})  # type: ignore[arg-type]
-
-
-def test_a_testbed_that_has_everything_gives_no_finding() -> None:
-    assert examine(PLAN, CATALOGUE, dict.fromkeys(("src", "rtr", "dst"), _facts()), 1.0) == []
-
-
-@pytest.mark.parametrize(
-    ("facts", "said"),
-    [
-        ({"cc_offered": ("cubic",)}, "src: no congestion control reno (1 trial); known there: cubic"),
-        ({"tools": {}}, "src: no program timeout (1 trial); known there: none"),
-        ({"disk_free_bytes": 1000}, "src: the disk has 1KB free"),
-    ],
-)
-def test_what_is_missing_is_named_and_stops_the_trials(facts: dict[str, object], said: str) -> None:
-    findings = examine(PLAN, CATALOGUE, {"src": _facts(**facts)}, 1.0)
-    assert any(str(finding).startswith(said) for finding in findings), [str(f) for f in findings]
-    assert list(blocked_trials(findings)) == [TRIAL.id]
-
-
-def test_a_clock_that_is_off_is_told_but_stops_nothing() -> None:
-    findings = examine(PLAN, CATALOGUE, {"src": _facts(clock_offset_s=-2.5)}, 1.0)
-    assert [finding.stops for finding in findings] == [False]
-    assert "-2.500 s" in str(findings[0])
-
-
-def test_the_same_plan_goes_on_and_another_begins_anew(tmp_path: Path) -> None:
-    events: list[Event] = []
-    first = open_campaign(PLAN, tmp_path, {}, events.append)
-    assert open_campaign(PLAN, tmp_path, {}, events.append) == first
-    assert [event.name for event in events] == ["campaign-created", "campaign-resumed"]
-    other = PLAN.model_copy(update={"profile": "quick"})
-    assert open_campaign(other, tmp_path, {}, silent) != first
-    assert (tmp_path / "x" / "latest").resolve().name.startswith("quick-")
-
-
-@pytest.mark.parametrize(("verdict", "goes_on"), [("valid", False), ("suspect", False), ("invalid", True)])
-def test_a_campaign_goes_on_until_each_trial_is_there_and_not_invalid(
-    tmp_path: Path, verdict: str, goes_on: bool
-) -> None:
-    folder = open_campaign(PLAN, tmp_path, {}, silent)
-    with Journal(folder / NAME) as journal:
-        journal.append("trial-started", 1.0, id=TRIAL.id, attempt=1)
-        journal.append("trial-finished", 2.0, id=TRIAL.id, outcome="completed", verdict=verdict, reasons=[])
-    events: list[Event] = []
-    try:
-        open_campaign(PLAN, tmp_path, {}, events.append)
-    except CampaignError:
-        events.append(Event("campaign-created"))  # a second one would have had the same second for its name
-    assert [event.name for event in events] == ["campaign-resumed" if goes_on else "campaign-created"]
-
-
-def test_a_plan_cut_short_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(CampaignError, match=r"no plan\.json; accepted: a folder that `fab run` made"):
-        read_plan(tmp_path)
-    (tmp_path / "plan.json").write_bytes(PLAN.to_json()[:200])
-    with pytest.raises(PlanError, match=r"plan\.json: .*expected a plan written by samovar"):
-        read_plan(tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,18 @@ from rich.console import Console
 from samovar.command import Catalogue
 from samovar.events import Event
 from samovar.journal import Entry, fold
-from samovar.plan import Plan, estimate_cost
+from samovar.plan import Plan, Trial
 from samovar.runner.campaign import Summary
 from samovar.view import text
 from samovar.view.progress import Eta, Show
-from tests.unit.trials import TRIAL
+from samovar.view.words import clock
+from tests.unit.plan_values import plan_of, trial
+from tests.unit.trials import RESOLVED, TRIAL
 
 ROOT = Path(__file__).parents[2]
-SECOND = TRIAL.model_copy(update={"id": "newreno-9999KB-600-r2-abc123", "replicate": 2})
+SECOND = Trial(
+    id="newreno-9999KB-600-r2-abc123", part="main", treatment={}, replicate=2, block=2, resolved=RESOLVED
+)
 PLAN = Plan(
     experiment="x",
     title="A title",
@@ -32,7 +35,6 @@ PLAN = Plan(
     parts=(),
     figures=(),
     tables=(),
-    warnings=("main: 2 replicates; an interval needs at least 3",),
     trials=(TRIAL, SECOND),
 )
 STARTED = Entry(1.0, "trial-started", {"id": TRIAL.id, "attempt": 1})
@@ -47,26 +49,7 @@ FINISHED = Entry(
     ("seconds", "shown"), [(0, "0:00"), (42.4, "0:42"), (725, "12:05"), (12_000, "3:20:00")]
 )
 def test_a_length_of_time_reads_as_people_write_it(seconds: float, shown: str) -> None:
-    assert text.clock(seconds) == shown
-
-
-def test_a_plan_shows_trials_in_order_cost_warnings_and_what_cannot_run() -> None:
-    lines = list(text.plan_lines(PLAN, estimate_cost(PLAN), {SECOND.id: ["src: no program iperf3"]}))
-    assert lines[0] == "x (quick) on lab: A title"
-    assert lines[2] == f"1  {TRIAL.id}  0:06"
-    assert lines[3] == f"2  {SECOND.id}  0:06  src: no program iperf3"
-    assert any(
-        line.startswith("2 trials, 0.00 h (traffic 0:12, beyond traffic 0:05), 0 reboots") for line in lines
-    )
-    assert "1 of 2 trials cannot run on lab" in lines
-    assert lines[-1] == "warning: main: 2 replicates; an interval needs at least 3"
-
-
-def test_a_plan_for_machines_has_the_plan_its_cost_and_what_cannot_run() -> None:
-    value = json.loads(json.dumps(text.plan_json(PLAN, estimate_cost(PLAN), {SECOND.id: ["why"]})))
-    assert [trial["id"] for trial in value["trials"]] == [TRIAL.id, SECOND.id]
-    assert value["cost"]["trials"] == 2
-    assert value["cannot_run"] == {SECOND.id: ["why"]}
+    assert clock(seconds) == shown
 
 
 def test_a_status_counts_what_is_done_and_says_what_is_left() -> None:
@@ -74,6 +57,50 @@ def test_a_status_counts_what_is_done_and_says_what_is_left() -> None:
     assert lines[2].startswith(f"✓  {TRIAL.id}  completed  2.0 s beyond traffic")
     assert lines[3].startswith(f"·  {SECOND.id}  open")
     assert lines[-1] == "1 of 2 trials done, about 0:06 left"
+
+
+def test_a_status_of_many_trials_shows_those_that_a_reader_looks_for() -> None:
+    plan = plan_of(trial("cubic", replicate) for replicate in range(1, 201))
+    odd = {"outcome": "completed", "verdict": "suspect", "reasons": ["clock"], "overhead_s": 2.0}
+    entries = [STARTED, FINISHED]
+    for one, values in ((plan.trials[0], FINISHED.values), (plan.trials[1], odd)):
+        entries.append(Entry(1.0, "trial-started", {"id": one.id, "attempt": 1}))
+        entries.append(Entry(2.0, "trial-finished", {**values, "id": one.id}))
+    lines = list(text.status_lines(Path("results/x/quick-1"), plan, fold(entries)))
+    assert lines[2] == "?  cubic-r2-6  completed  clock"
+    assert lines[3] == "… 199 more (--all shows them)"
+    assert lines[-2] == "2 of 200 trials done, about 19:48 left"
+    assert lines[-1] == "1 result of earlier plans kept, not analysed"
+    every = list(text.status_lines(Path("results/x/quick-1"), plan, fold(entries), every=True))
+    assert len(every) == 2 + 200 + 3
+
+
+def test_a_status_says_what_cannot_run() -> None:
+    blocked = {"blocked": [{"reasons": ["src: no congestion control cdg"], "trials": [SECOND.id]}]}
+    state = fold([STARTED, FINISHED, Entry(9.0, "trials-blocked", blocked)])
+    lines = list(text.status_lines(Path("results/x/quick-1"), PLAN, state))
+    assert lines[3] == f"·  {SECOND.id}  cannot run  src: no congestion control cdg"
+    assert lines[-2:] == ["1 of 2 trials done", "1 cannot run on lab"]
+
+
+def test_a_summary_says_what_cannot_run_and_does_not_ask_to_run_it() -> None:
+    summary = Summary(Path("results/x/quick-1"), 3, 1, {}, {"a": ("src: no cdg",), "b": ("src: no cdg",)})
+    assert list(text.summary_lines(summary, "fab run x")) == [
+        "1 of 3 trials done: results/x/quick-1",
+        "  · 2 trials cannot run: src: no cdg",
+    ]
+
+
+def test_a_campaign_that_is_whole_says_so_and_where_its_bundle_is(tmp_path: Path) -> None:
+    summary = Summary(tmp_path, 140, 140, {})
+    assert list(text.settled_lines(summary, "x", "fab run x --new")) == [
+        f"all 140 trials stand: {tmp_path}",
+        "no bundle yet: `fab analyse`, then `fab report`",
+        "to measure all anew: fab run x --new",
+    ]
+    (tmp_path / "bundle").mkdir()
+    (tmp_path / "bundle" / "x.pdf").touch()
+    assert f"bundle: {tmp_path / 'bundle' / 'x.pdf'}" in text.settled_lines(summary, "x", "fab run x --new")
 
 
 def test_a_summary_names_what_failed_why_and_the_command_that_tries_again() -> None:

@@ -1,0 +1,60 @@
+"""All campaigns of a results folder: found by name, and asked what trials cost before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from samovar.errors import CampaignError
+from samovar.journal import NAME as JOURNAL
+from samovar.journal import fold, read_journal
+from samovar.plan.cost import Overhead
+from samovar.runner.folder import LATEST, PLAN, read_head
+
+LATEST_CAMPAIGNS = 4
+"""So many are looked at for what a trial costs beyond its traffic: older ones were made by other code."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The campaigns below one folder."""
+
+    results: Path
+
+    def measured_overhead(self, testbed: str) -> Overhead | None:
+        """Tell what a trial cost beyond its traffic on a testbed: the median over the latest campaigns."""
+        found: list[float] = []
+        for plan in self.plans()[-LATEST_CAMPAIGNS:]:
+            journal = plan.with_name(JOURNAL)
+            if journal.is_file() and read_head(plan).get("testbed") == testbed:
+                trials = fold(read_journal(journal)).standing("completed")
+                found += [trial.overhead_s for trial in trials if trial.overhead_s is not None]
+        return Overhead(median(found), len(found)) if found else None
+
+    def plans(self) -> list[Path]:
+        """Return the plans of all campaigns, the one worked on last at the end; `latest` links count once."""
+        found = {plan.resolve() for plan in self.results.glob(f"*/*/{PLAN}")}
+        return sorted(found, key=_last_touched_s)
+
+    def find(self, name: str) -> Path:
+        """Find a campaign: by path, as experiment/campaign, by experiment, or the latest.
+
+        Raises CampaignError that names the ones there are.
+        """
+        home = self.results / name
+        places = [Path(name), home, home / LATEST] if name else []
+        for place in places:
+            if (place / PLAN).is_file():
+                return place.resolve()
+        plans = self.plans()
+        if name or not plans:
+            known = sorted({f"{plan.parent.parent.name}/{plan.parent.name}" for plan in plans})
+            listed = ", ".join(known[-8:]) or "none yet; `fab run EXPERIMENT` makes one"
+            raise CampaignError(f"no campaign {name!r} in {self.results}; known: {listed}")
+        return plans[-1].parent
+
+
+def _last_touched_s(plan: Path) -> float:
+    journal = plan.with_name(JOURNAL)
+    return max(file.stat().st_mtime for file in (plan, journal) if file.exists())

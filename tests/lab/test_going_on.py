@@ -1,0 +1,171 @@
+"""Campaigns that an edited experiment goes on in: what is there stays byte for byte, what is new or stale runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from samovar.controller import Going
+from samovar.events import silent
+from samovar.journal import Entry
+from tests.lab.campaigns import Checkout, make_checkout
+
+TEXT = """\
+experiment: {name}
+testbed: lab
+duration: 2s
+replicates: {replicates}
+order: {{kind: blocked, seed: 1}}
+path: {{rate: 10Mbit, rtt: 4ms, buffer: 40packets}}
+traffic: [{{flow: bulk, generator: iperf3, from: sender, to: receiver}}]
+captures: [{{at: sender}}]
+loggers: [{{logger: tcp-info, at: sender, interval: 10ms}}]
+parts:
+  short: {{path: {{buffer: {buffer}}}, factors: {{cc: [newreno, cubic]}}}}
+  long: {{factors: {{cc: {controls}}}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    made = make_checkout(tmp_path_factory.mktemp("checkout"))
+    made.lab_up()
+    try:
+        yield made
+    finally:
+        made.lab_down()
+
+
+def _define(
+    checkout: Checkout,
+    name: str,
+    *,
+    replicates: int = 1,
+    buffer: str = "20packets",
+    controls: str = "[newreno]",
+) -> None:
+    text = TEXT.format(name=name, replicates=replicates, buffer=buffer, controls=controls)
+    checkout.write(name, text)
+
+
+def _results(checkout: Checkout, name: str) -> dict[str, str]:
+    """Digest every file of every result, by its place."""
+    trials = checkout.campaign(name) / "trials"
+    files = (file for file in sorted(trials.rglob("*")) if file.is_file())
+    return {str(file.relative_to(trials)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def _started(checkout: Checkout, name: str) -> list[str]:
+    return [entry.values["id"] for entry in checkout.journal(name) if entry.event == "trial-started"]
+
+
+def _changes(checkout: Checkout, name: str) -> list[Entry]:
+    return [entry for entry in checkout.journal(name) if entry.event == "plan-changed"]
+
+
+def test_a_campaign_grows_and_changes_with_its_experiment_and_keeps_what_it_has(checkout: Checkout) -> None:
+    name = "grown"
+    _define(checkout, name)
+    code, said = checkout.run(name)
+    assert code == 0, said
+    campaign, first = checkout.campaign(name), _results(checkout, name)
+    assert len(_started(checkout, name)) == 3
+
+    _define(checkout, name, replicates=2)
+    code, said = checkout.run(name)
+    assert code == 0, said
+    assert checkout.campaign(name) == campaign
+    assert all("-r2-" in id_ for id_ in _started(checkout, name)[3:])
+    assert len(_started(checkout, name)) == 6
+    second = _results(checkout, name)
+    assert {place: second[place] for place in first} == first
+
+    _define(checkout, name, replicates=2, buffer="30packets")
+    code, said = checkout.run(name)
+    assert code == 0, said
+    again = _started(checkout, name)[6:]
+    assert len(again) == 4
+    assert all(id_.startswith("short-") for id_ in again)
+    third = _results(checkout, name)
+    assert {place: third[place] for place in second} == second
+    stale = _changes(checkout, name)[1].values["stale"]
+    assert [one["changes"] for one in stale] == [["path.down.buffer_packets 20 -> 30"]]
+    assert sorted(stale[0]["results"]) == sorted(
+        id_ for id_ in _started(checkout, name)[:6] if "short-" in id_
+    )
+
+    earlier = [campaign / "plans" / str(number) / "plan.json" for number in (1, 2)]
+    assert all(file.is_file() for file in earlier)
+    assert len({file.read_bytes() for file in (*earlier, campaign / "plan.json")}) == 3
+
+
+def test_a_campaign_that_is_whole_runs_nothing_and_needs_no_lab(checkout: Checkout, tmp_path: Path) -> None:
+    name = "whole"
+    _define(checkout, name, controls="[newreno, cubic]")
+    assert checkout.run(name)[0] == 0
+    before, journal = _results(checkout, name), checkout.journal(name)
+
+    code, said = checkout.run(name)
+    assert code == 0, said
+    assert "all 4 trials stand" in said
+    assert checkout.journal(name) == journal
+
+    _define(checkout, name, controls="[cubic]")
+    code, said = checkout.run(name)
+    assert code == 0, said
+    assert "all 3 trials stand" in said
+    assert len(_started(checkout, name)) == 4
+    assert _results(checkout, name) == before
+    (change,) = _changes(checkout, name)
+    assert [id_.rpartition("-")[0] for id_ in change.values["orphans"]] == ["long-newreno-r1"]
+
+    campaign = checkout.campaign(name)
+    code, said = checkout.run(name, "new")
+    assert code == 0, said
+    assert checkout.campaign(name) != campaign
+
+
+def test_what_the_testbed_cannot_run_is_left_out_when_that_is_allowed_and_said(checkout: Checkout) -> None:
+    name = "partial"
+    _define(checkout, name, controls="[newreno, turbo]")
+    code, said = checkout.run(name)
+    assert code == 1
+    assert "src: no congestion control turbo (1 trial)" in said
+    assert "the other 3 of 4 trials can run: --allow-partial runs them" in said
+    assert not (checkout.folder / "results" / name).exists()
+
+    code, said = checkout.run(name, "allow_partial")
+    assert code == 0, said
+    assert "1 trial cannot run: src: no congestion control turbo" in said
+    assert sorted(manifest["verdict"] for manifest in checkout.manifests(name).values()) == ["valid"] * 3
+    (blocked,) = (entry for entry in checkout.journal(name) if entry.event == "trials-blocked")
+    assert blocked.values["blocked"][0]["reasons"] == ["src: no congestion control turbo"]
+
+
+def test_a_host_that_an_edited_trial_left_changed_is_put_back_by_the_plan_of_that_trial(
+    checkout: Checkout,
+) -> None:
+    name = "edited"
+    _define(checkout, name, controls="[cubic]")
+    process = checkout.start(name)
+    victim = checkout.wait_for_traffic(name, 1)
+    process.kill()
+    process.communicate()
+    for host in ("src", "rtr", "dst"):
+        checkout.wait_until_idle(host)
+
+    _define(checkout, name, buffer="30packets", controls="[newreno]")
+    study = checkout.controller.study(name, "", "")
+    standing = checkout.controller.standing(study)
+    assert standing.folder == checkout.campaign(name)
+    with checkout.controller.opened(study, silent) as sessions:
+        facts = checkout.controller.facts(sessions, study.plan)
+        summary = checkout.controller.run(Going(study, standing), sessions, facts, silent)
+
+    assert summary.whole
+    assert victim not in {trial.id for trial in study.plan.trials}
+    assert not standing.state.clean
+    assert checkout.controller.standing(study).settled

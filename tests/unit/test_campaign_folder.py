@@ -1,0 +1,190 @@
+"""Which campaign a plan goes on in, and what becomes of the files of one whose plan changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from samovar.errors import CampaignError, PlanError
+from samovar.events import Event, silent
+from samovar.journal import NAME, Journal, fold, read_journal
+from samovar.plan import Plan
+from samovar.runner.campaign import settle, take
+from samovar.runner.folder import (
+    begin_campaign,
+    find_campaign,
+    read_plan,
+    read_plans,
+    read_state,
+    standing_of,
+)
+from tests.unit.plan_values import lasting, plan_of, trial
+
+FIRST = plan_of([trial("cubic"), trial("cdg")])
+LONGER = plan_of([trial("cubic", 1, lasting(12)), trial("cdg", 1, lasting(12))])
+MORE = plan_of([trial(label, replicate) for replicate in (1, 2) for label in ("cubic", "cdg")])
+
+
+def _begin(results: Path, plan: Plan = FIRST, stamp: str = "20260101-000000") -> Path:
+    """Begin a campaign as if at another time: two of one second have one name."""
+    folder = begin_campaign(plan, results, {}, silent)
+    return folder.rename(folder.with_name(f"{plan.profile or 'full'}-{stamp}"))
+
+
+def _run(folder: Path, *ids: str, verdict: str = "valid", outcome: str = "completed") -> None:
+    with Journal(folder / NAME) as journal:
+        for id_ in ids:
+            journal.append("trial-started", 1.0, id=id_, attempt=1)
+            journal.append("trial-finished", 2.0, id=id_, outcome=outcome, verdict=verdict, reasons=[])
+
+
+def _take(folder: Path, plan: Plan, sources: dict[str, bytes] | None = None) -> bool:
+    with Journal(folder / NAME) as journal:
+        return take(
+            folder,
+            plan,
+            sources or {},
+            lambda event, **values: journal.append(event, 3.0, **values),
+            fold(journal.entries),
+        )
+
+
+def test_a_campaign_begins_with_its_plan_and_latest_names_it(tmp_path: Path) -> None:
+    events: list[Event] = []
+    sources = {"experiment.yaml": b"experiment: x\n", "fragments/lan.yaml": b"path: {}\n"}
+    folder = begin_campaign(FIRST, tmp_path, sources, events.append)
+    assert [event.name for event in events] == ["campaign-created"]
+    assert read_plan(folder).to_json() == FIRST.to_json()
+    assert {name: (folder / name).read_bytes() for name in sources} == sources
+    assert (tmp_path / "x" / "latest").resolve() == folder
+
+
+def test_a_changed_plan_goes_on_in_the_newest_campaign_of_its_kind(tmp_path: Path) -> None:
+    _begin(tmp_path, stamp="20260101-000000")
+    newest = _begin(tmp_path, stamp="20260102-000000")
+    assert find_campaign(LONGER, tmp_path) == newest
+    assert standing_of(LONGER, tmp_path).folder == newest
+
+
+@pytest.mark.parametrize(
+    "other", [{"profile": "quick"}, {"testbed": "dumbbell"}, {"overrides": {"duration": "10s"}}]
+)
+def test_another_profile_testbed_or_override_is_another_campaign(
+    tmp_path: Path, other: dict[str, object]
+) -> None:
+    _begin(tmp_path)
+    assert find_campaign(plan_of(FIRST.trials, **other), tmp_path) is None
+
+
+def test_the_same_overrides_go_on(tmp_path: Path) -> None:
+    folder = _begin(tmp_path, plan_of(FIRST.trials, overrides={"duration": "10s"}))
+    assert find_campaign(plan_of(LONGER.trials, overrides={"duration": "10s"}), tmp_path) == folder
+    assert find_campaign(FIRST, tmp_path) is None
+
+
+def test_a_new_campaign_is_begun_when_it_is_asked_for(tmp_path: Path) -> None:
+    _run(_begin(tmp_path), "cubic-r1-6")
+    standing = standing_of(FIRST, tmp_path, new=True)
+    assert standing.folder is None
+    assert list(standing.comparison.runs.values()) == ["new", "new"]
+
+
+@pytest.mark.parametrize("text", ['{"schema": 1, "experiment": "x"}', "{", "[]", ""])
+def test_what_another_version_left_is_passed_over(tmp_path: Path, text: str) -> None:
+    folder = _begin(tmp_path)
+    (folder / "plan.json").write_text(text)
+    assert find_campaign(FIRST, tmp_path) is None
+
+
+def test_a_campaign_is_settled_when_all_is_there_and_nothing_was_cut_off(tmp_path: Path) -> None:
+    folder = _begin(tmp_path)
+    assert not standing_of(FIRST, tmp_path).settled
+    _run(folder, "cubic-r1-6", "cdg-r1-6")
+    assert standing_of(FIRST, tmp_path).settled
+    with Journal(folder / NAME) as journal:
+        journal.append("state-read", 3.0, id="cubic-r1-6", host="src", state={})
+    assert not standing_of(FIRST, tmp_path).settled
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdict", "why"),
+    [
+        ("completed", "invalid", "invalid"),
+        ("failed", "invalid", "failed"),
+        ("interrupted", "invalid", "interrupted"),
+    ],
+)
+def test_what_did_not_come_out_runs_again(tmp_path: Path, outcome: str, verdict: str, why: str) -> None:
+    _run(_begin(tmp_path), "cubic-r1-6", outcome=outcome, verdict=verdict)
+    assert standing_of(FIRST, tmp_path).comparison.runs == {"cubic-r1-6": why, "cdg-r1-6": "new"}
+
+
+def test_a_changed_plan_is_taken_with_the_earlier_kept_and_the_journal_told(tmp_path: Path) -> None:
+    folder = _begin(tmp_path)
+    before = (folder / "plan.json").read_bytes()
+    _run(folder, "cubic-r1-6", "cdg-r1-6")
+    assert _take(folder, LONGER)
+    assert (folder / "plans" / "1" / "plan.json").read_bytes() == before
+    assert read_plan(folder).to_json() == LONGER.to_json()
+    (told,) = (entry for entry in read_journal(folder / NAME) if entry.event == "plan-changed")
+    assert told.values["kept"] == "plans/1"
+    assert told.values["runs"] == {"stale": 2}
+    assert told.values["stale"] == [
+        {"changes": ["duration_s 6 -> 12"], "results": ["cubic-r1-6", "cdg-r1-6"]}
+    ]
+
+
+def test_the_same_plan_is_nothing_to_take(tmp_path: Path) -> None:
+    folder = _begin(tmp_path)
+    assert not _take(folder, FIRST)
+    assert not (folder / "plans").exists()
+
+
+def test_each_change_keeps_a_plan_of_its_own_and_all_can_be_read(tmp_path: Path) -> None:
+    folder = _begin(tmp_path)
+    for plan in (LONGER, MORE, FIRST):
+        assert _take(folder, plan)
+    assert sorted(kept.name for kept in (folder / "plans").iterdir()) == ["1", "2", "3"]
+    wanted = [plan.to_json() for plan in (FIRST, MORE, LONGER, FIRST)]
+    assert [plan.to_json() for plan in read_plans(folder)] == wanted
+
+
+def test_a_change_that_was_cut_off_half_way_is_made_once(tmp_path: Path) -> None:
+    folder = _begin(tmp_path)
+    assert _take(folder, LONGER)
+    (folder / "plan.json").write_bytes((folder / "plans" / "1" / "plan.json").read_bytes())
+    assert _take(folder, LONGER)
+    assert [kept.name for kept in (folder / "plans").iterdir()] == ["1"]
+
+
+def test_an_edit_of_the_text_alone_is_taken_without_a_trial(tmp_path: Path) -> None:
+    before, after = {"experiment.yaml": b"experiment: x\n"}, {"experiment.yaml": b"experiment: x  # a word\n"}
+    folder = begin_campaign(FIRST, tmp_path, before, silent)
+    _run(folder, "cubic-r1-6", "cdg-r1-6")
+    assert settle(folder, FIRST, after).whole
+    assert (folder / "experiment.yaml").read_bytes() == after["experiment.yaml"]
+    assert (folder / "plans" / "1" / "experiment.yaml").read_bytes() == before["experiment.yaml"]
+    assert not (folder / "plans" / "1" / "plan.json").exists()
+    assert read_state(folder).last_event == "campaign-finished"
+
+
+def test_settling_what_is_unchanged_writes_nothing(tmp_path: Path) -> None:
+    folder = _begin(tmp_path)
+    _run(folder, "cubic-r1-6", "cdg-r1-6")
+    before = (folder / NAME).read_bytes()
+    assert settle(folder, FIRST, {}).done == 2
+    assert (folder / NAME).read_bytes() == before
+
+
+def test_a_plan_cut_short_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(CampaignError, match=r"no plan\.json; accepted: a folder that `fab run` made"):
+        read_plan(tmp_path)
+    (tmp_path / "plan.json").write_bytes(FIRST.to_json()[:200])
+    with pytest.raises(PlanError, match=r"plan\.json: .*expected a plan written by samovar"):
+        read_plan(tmp_path)
+
+
+def test_a_whole_plan_is_json(tmp_path: Path) -> None:
+    assert json.loads((_begin(tmp_path) / "plan.json").read_bytes())["experiment"] == "x"

@@ -1,0 +1,130 @@
+"""A plan against a campaign: what stands, runs, became stale, is asked for no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from samovar.plan import Plan
+from samovar.plan.compare import compare, differences
+from tests.unit.plan_values import lasting, plan_of, trial
+from tests.unit.trials import RESOLVED
+
+
+def _crossed(labels: Sequence[str], replicates: int, duration_s: float = 6.0) -> Plan:
+    return plan_of(
+        trial(label, replicate, lasting(duration_s))
+        for replicate in range(1, replicates + 1)
+        for label in labels
+    )
+
+
+def _done(plan: Plan) -> dict[str, str]:
+    return {one.id: "done" for one in plan.trials}
+
+
+FIRST = _crossed(["cubic", "cdg"], 2)
+
+
+def test_of_a_plan_that_is_unchanged_and_done_all_stands() -> None:
+    found = compare(FIRST, FIRST, _done(FIRST))
+    assert (found.stands, found.runs, found.stale, found.orphans) == (tuple(_done(FIRST)), {}, (), ())
+
+
+def test_more_replicates_are_new_and_the_others_stand() -> None:
+    found = compare(_crossed(["cubic", "cdg"], 3), FIRST, _done(FIRST))
+    assert found.runs == {"cubic-r3-6": "new", "cdg-r3-6": "new"}
+    assert set(found.stands) == set(_done(FIRST))
+
+
+def test_an_edit_makes_what_it_touches_stale_and_says_what_changed() -> None:
+    found = compare(_crossed(["cubic", "cdg"], 2, 12.0), FIRST, _done(FIRST))
+    (changed,) = found.stale
+    assert changed.changes == ("duration_s 6 -> 12",)
+    assert changed.results == tuple(_done(FIRST))
+    assert set(found.runs.values()) == {"stale"}
+    assert found.counts == {"stale": 4}
+    assert (found.stands, found.orphans) == ((), ())
+
+
+def test_only_what_has_a_result_can_be_stale() -> None:
+    found = compare(_crossed(["cubic", "cdg"], 2, 12.0), FIRST, {"cubic-r1-6": "done", "cdg-r1-6": "failed"})
+    assert found.runs == {
+        "cubic-r1-12": "stale",
+        "cdg-r1-12": "new",
+        "cubic-r2-12": "new",
+        "cdg-r2-12": "new",
+    }
+    assert [changed.results for changed in found.stale] == [("cubic-r1-6",)]
+
+
+def test_a_level_taken_away_leaves_orphans_and_one_that_is_added_runs() -> None:
+    found = compare(_crossed(["cubic", "vegas"], 2), FIRST, _done(FIRST))
+    assert found.orphans == ("cdg-r1-6", "cdg-r2-6")
+    assert found.runs == {"vegas-r1-6": "new", "vegas-r2-6": "new"}
+    assert found.stale == ()
+
+
+def test_trials_that_failed_run_again_each_with_its_reason() -> None:
+    how = {"cubic-r1-6": "done", "cdg-r1-6": "failed", "cubic-r2-6": "invalid", "cdg-r2-6": "interrupted"}
+    found = compare(FIRST, FIRST, how)
+    assert found.runs == {"cdg-r1-6": "failed", "cubic-r2-6": "invalid", "cdg-r2-6": "interrupted"}
+
+
+def test_an_edit_that_is_taken_back_finds_its_results_again() -> None:
+    edited = _crossed(["cubic", "cdg"], 2, 12.0)
+    found = compare(FIRST, edited, _done(FIRST) | _done(edited))
+    assert found.runs == {}
+    assert set(found.stands) == set(_done(FIRST))
+    assert {id_ for changed in found.stale for id_ in changed.results} == set(_done(edited))
+
+
+def test_results_of_yet_earlier_plans_are_orphans() -> None:
+    found = compare(FIRST, FIRST, {**_done(FIRST), "cubic-r1-99": "done", "cdg-r1-98": "failed"})
+    assert found.orphans == ("cubic-r1-99",)
+
+
+def test_every_result_and_every_trial_stands_in_one_place_only() -> None:
+    new = _crossed(["cubic", "vegas"], 3, 12.0)
+    results = {**_done(FIRST), "cubic-r3-12": "done"}
+    found = compare(new, FIRST, results)
+    stale = [id_ for changed in found.stale for id_ in changed.results]
+    assert sorted([*found.stands, *stale, *found.orphans]) == sorted(results)
+    assert sorted([*found.stands, *found.runs]) == sorted(new.table.ids)
+
+
+CHANGED_PATH = RESOLVED.path.model_copy(  # type: ignore[union-attr]
+    update={"down": RESOLVED.path.down.model_copy(update={"buffer_packets": 640, "aqm": "codel"})}  # type: ignore[union-attr]
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"path": CHANGED_PATH}, ["path.down.aqm pfifo -> codel", "path.down.buffer_packets 137 -> 640"]),
+        ({"path": None}, ["path"]),
+        ({"flows": RESOLVED.flows[:1]}, ["flows.late"]),
+        ({"mtu_bytes": None}, ["mtu_bytes 600 -> nothing"]),
+        ({"captures": ()}, ["captures"]),
+        (
+            {"captures": tuple(one.model_copy(update={"snaplen_bytes": 68}) for one in RESOLVED.captures)},
+            ["captures.src-eth1.snaplen_bytes 96 -> 68", "captures.dst-eth1.snaplen_bytes 96 -> 68"],
+        ),
+        (
+            {"loggers": (RESOLVED.loggers[0], RESOLVED.loggers[1].model_copy(update={"interval_s": 0.1}))},
+            ["loggers.queue-rtr.interval_s 0.005 -> 0.1"],
+        ),
+    ],
+)
+def test_what_changed_is_said_by_its_place_with_both_values(
+    change: dict[str, object], said: list[str]
+) -> None:
+    after = RESOLVED.model_copy(update=change)
+    found = list(differences(RESOLVED.as_json(), after.as_json()))
+    assert len(found) == len(said)
+    assert all(one.startswith(start) for one, start in zip(found, said, strict=True)), found
+
+
+def test_nothing_is_said_of_values_that_are_equal() -> None:
+    assert list(differences(RESOLVED.as_json(), RESOLVED.model_copy().as_json())) == []

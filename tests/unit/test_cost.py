@@ -1,0 +1,46 @@
+"""What a plan costs, and where the figures are from."""
+
+from __future__ import annotations
+
+import pytest
+
+from samovar.plan import estimate_cost
+from samovar.plan.cost import Overhead, host_bytes, kept_bytes
+from tests.unit.plan_values import lasting, plan_of, trial
+from tests.unit.trials import RESOLVED
+
+SHORT, LONG = [trial("cubic", n) for n in (1, 2)], [trial("cdg", n, lasting(60)) for n in (1, 2)]
+PLAN = plan_of([*SHORT, *LONG])
+
+
+def test_time_is_traffic_and_what_a_trial_takes_beyond_it() -> None:
+    cost = estimate_cost(PLAN, Overhead(2.0, 7))
+    assert (cost.trials, cost.traffic_s, cost.overhead_s) == (4, 132.0, 8.0)
+    assert cost.hours == pytest.approx(140 / 3600)
+
+
+def test_the_time_beyond_traffic_says_where_it_is_from() -> None:
+    assert str(Overhead(4.21, 38)) == "4.2 s a trial (median of 38 measured on this testbed)"
+    assert str(Overhead()) == "2.5 s a trial (assumed, none measured on this testbed yet)"
+
+
+def test_what_is_left_costs_only_what_is_left() -> None:
+    left = estimate_cost(PLAN, Overhead(2.0, 7), {one.id for one in LONG})
+    assert (left.trials, left.traffic_s) == (2, 120.0)
+    assert estimate_cost(PLAN, None, ()).trials == 0
+
+
+def test_a_host_holds_one_trial_at_a_time_and_this_machine_all_of_them() -> None:
+    cost = estimate_cost(PLAN)
+    assert cost.host_bytes == host_bytes(lasting(60))
+    assert cost.controller_bytes == 2 * kept_bytes(RESOLVED) + 2 * kept_bytes(lasting(60))
+
+
+def test_a_host_is_charged_with_its_own_captures_compressed_and_its_samples() -> None:
+    packets = 6 * 12_000_000 / (600 * 8) * 1.5
+    capture = packets * (96 + 16) / 4
+    assert host_bytes(RESOLVED) == {
+        "src": int(capture + 6 / 0.01 * 2 * 200),
+        "dst": int(capture),
+        "rtr": int(6 / 0.005 * 2 * 200),
+    }

@@ -1,0 +1,162 @@
+"""What a supervisor would say of a plan: each thing once, with how many treatments it holds for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from samovar.command.catalogue import Catalogue
+from samovar.definition import load_study
+from samovar.plan import FlowPlan, HostPlan, PathPlan, Plan, Resolved, make_plan
+from samovar.plan.checks import CHECKS
+from tests.unit.trials import RESOLVED, flow
+
+ROOT = Path(__file__).parents[2]
+CATALOGUE = Catalogue(ROOT / "templates")
+TEXT = """\
+experiment: study
+testbed: lab
+path: {rate: 8Mbit, rtt: 10ms, buffer: 50packets}
+duration: 30s
+replicates: 6
+order: {kind: blocked, seed: 1}
+factors: {cc: [newreno, cdg], rwnd: [50KB, 1MB]}
+traffic: [{flow: bulk, generator: nuttcp, from: sender, to: receiver}]
+captures: [{at: sender}]
+"""
+
+
+def planned(folder: Path, *changes: tuple[str, str]) -> Plan:
+    """Plan the study above with some of its text changed."""
+    text = TEXT
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    (folder / "study.yaml").write_text(text)
+    study = load_study(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
+    return make_plan(study.experiment, study.testbed)
+
+
+def test_a_plan_that_is_sound_has_no_warning(tmp_path: Path) -> None:
+    assert planned(tmp_path).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "warning"),
+    [
+        (
+            ("replicates: 6", "replicates: 1"),
+            "main: 1 replicate; a range needs 3, a 95 % interval of the median needs 6",
+        ),
+        (
+            ("replicates: 6", "replicates: 5"),
+            "main: 5 replicates give a range; a 95 % interval of the median needs 6",
+        ),
+        (
+            ("blocked", "sequential"),
+            "main: order sequential; what drifts with time looks like an effect of the slowest factor",
+        ),
+        (
+            ("1MB", "5KB"),
+            "main: rwnd is below the path's bandwidth-delay product for 2 of 4 treatments, e.g. newreno 5KB: "
+            "5KB against 10KB (8Mbit x 10ms), so flow 'bulk' reaches 4Mbit at most",
+        ),
+        (
+            ("50packets", "1KB"),
+            "main: buffer is below one packet for all 4 treatments, e.g. newreno 50KB: "
+            "1KB against 1514 bytes with the Ethernet header",
+        ),
+        (
+            ("duration: 30s", "duration: 1s"),
+            "main: duration is below 20 RTTs at a full buffer for all 4 treatments, e.g. newreno 50KB: "
+            "1s of flow 'bulk' against 20 x 85ms",
+        ),
+        (
+            ("{at: sender}", "{at: sender, snaplen: 68}"),
+            "main: snaplen is too short for headers with options for all 4 treatments, e.g. newreno 50KB: "
+            "68 bytes at src against 94 (14 Ethernet + 20 IPv4 + 60 TCP)",
+        ),
+        (
+            ("from: sender, to: receiver", "from: receiver, to: sender"),
+            "main: flow 'bulk' does not pass the bottleneck's queue",
+        ),
+    ],
+)
+def test_a_plan_that_may_not_show_what_was_meant_says_so_once(
+    tmp_path: Path, change: tuple[str, str], warning: str
+) -> None:
+    assert planned(tmp_path, change).warnings == (warning,)
+
+
+def test_a_single_treatment_is_not_counted(tmp_path: Path) -> None:
+    change = ("factors: {cc: [newreno, cdg], rwnd: [50KB, 1MB]}", "factors: {rwnd: [2GB]}")
+    assert planned(tmp_path, change).warnings == (
+        "main: rwnd is beyond TCP's largest window: 2GB against 1.074GB",
+    )
+
+
+def _host(name: str, **values: Any) -> HostPlan:
+    return RESOLVED.hosts[name].model_copy(update=values)
+
+
+def _with(**values: Any) -> Resolved:
+    return RESOLVED.model_copy(update=values)
+
+
+def _path(**down: Any) -> PathPlan:
+    assert RESOLVED.path is not None
+    return RESOLVED.path.model_copy(update={"down": RESOLVED.path.down.model_copy(update=down)})
+
+
+def _flow(**values: Any) -> FlowPlan:
+    return flow().model_copy(update=values)
+
+
+SIX = {"from_address": "2001:db8::1", "to_address": "2001:db8::2"}
+HOSTS = RESOLVED.hosts
+
+
+@pytest.mark.parametrize(
+    ("resolved", "said"),
+    [
+        (_with(flows=(_flow(rwnd_bytes=20_000),)), "rwnd is below the path's bandwidth-delay product"),
+        (_with(flows=(_flow(rwnd_bytes=1_000),)), "rwnd is below two segments"),
+        (
+            _with(hosts={**HOSTS, "dst": _host("dst", settings={"buffers": {"receive_max": "4MB"}})}),
+            "socket buffers are below rwnd: receive_max 4MB at dst, rwnd 10MB",
+        ),
+        (
+            _with(hosts={**HOSTS, "src": _host("src", settings={"buffers": {"send_max": "1MB"}})}),
+            "socket buffers are below rwnd: send_max 1MB at src, rwnd 10MB",
+        ),
+        (_with(flows=(flow(), flow("other"))), "two flows have one port: 'bulk' and 'other' on 5001"),
+        (_with(path=_path(buffer_packets=None, buffer_bytes=600)), "buffer is below one packet"),
+        (
+            _with(path=_path(rate_bps=None, buffer_packets=None, aqm=None, delay_s=0.02)),
+            "nothing but netem's own queue limits the path: 1000 packets for 20ms, so 240Mbit",
+        ),
+        (
+            _with(flows=(_flow(**SIX),)),
+            "snaplen is too short for headers with options: 96 bytes at src against 114 (14 Ethernet + 40 IPv6",
+        ),
+        (_with(flows=(_flow(**SIX),)), "mtu is below IPv6's least: 600 against 1280 bytes"),
+    ],
+)
+def test_a_check_says_what_it_finds_with_both_figures(resolved: Resolved, said: str) -> None:
+    found = [f"{check.says}: {one}" for check in CHECKS if (one := check.of(resolved)) is not None]
+    assert any(one.startswith(said) for one in found), found
+
+
+def test_the_sample_trial_gives_no_check_anything_to_say() -> None:
+    assert [check.says for check in CHECKS if check.of(RESOLVED) is not None] == []
+
+
+def test_what_many_treatments_have_in_common_is_checked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned(tmp_path, ("[50KB, 1MB]", "[" + ", ".join(f"{n}KB" for n in range(100, 140)) + "]"))
+    assert len(plan.trials) == 2 * 40 * 6
+    looked = [number for _, number in plan.table.alike("flows", "captures")]
+    assert looked == [2 * 40 * 6]
