@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Kind:
-    """What a field takes: the dimensions, an example, and how its number is written to the plan."""
+    """What a field takes: the dimensions, an example, and how a number becomes its value."""
 
     expected: str
     dimensions: tuple[Dimension, ...]
-    typed: Callable[[Fraction, Dimension], int | float | Buffer]
+    typed: Callable[[Fraction], int | float]
     may_be_zero: bool = False
 
 
@@ -31,24 +31,18 @@ def _whole(number: Fraction) -> int:
     return int(number + Fraction(1, 2))  # half up; what is negative is refused before
 
 
-def _seconds(number: Fraction, _: Dimension) -> float:
+def _seconds(number: Fraction) -> float:
     return float(Fraction(_whole(number * 10**9), 10**9))
 
 
-def _buffer(number: Fraction, dimension: Dimension) -> Buffer:
-    return Buffer(_whole(number), None) if dimension == PACKETS else Buffer(None, _whole(number))
-
-
 KINDS: Mapping[str, Kind] = {
-    "size": Kind("a size such as 1 BDP", (BYTES,), lambda number, _: _whole(number)),
-    "rate": Kind("a rate such as path.rate / 2", (RATE,), lambda number, _: _whole(number * 8)),
+    "size": Kind("a size such as 1 BDP", (BYTES,), _whole),
+    "rate": Kind("a rate such as path.rate / 2", (RATE,), lambda number: _whole(number * 8)),
     "duration": Kind("a time such as 20 RTT", (SECONDS,), _seconds),
     "delay": Kind("a time such as 20 RTT", (SECONDS,), _seconds, may_be_zero=True),
-    "packets": Kind("a count of packets such as 10packets", (PACKETS,), lambda number, _: _whole(number)),
-    "share": Kind(
-        "a share such as path.loss / 2", (SHARE,), lambda number, _: float(number), may_be_zero=True
-    ),
-    "buffer": Kind("a size or a count of packets such as 1 BDP", (PACKETS, BYTES), _buffer),
+    "packets": Kind("a count of packets such as 10packets", (PACKETS,), _whole),
+    "share": Kind("a share such as path.loss / 2", (SHARE,), float, may_be_zero=True),
+    "buffer": Kind("a size or a count of packets such as 1 BDP", (PACKETS, BYTES), _whole),
 }
 """What fields may take a formula, by the name of the kind."""
 
@@ -83,11 +77,17 @@ class Scope:
         kind = KINDS[formula.kind]
         try:
             number, dimension = self._fitted(formula)
-            _check_range(number, kind, formula)
+            _check_range(number, kind)
+            return self._buffer(number, dimension) if formula.kind == "buffer" else kind.typed(number)
         except UnitError as error:
             text = f"'{formula.text}': "
             raise UnitError(str(error) if str(error).startswith(text) else text + str(error)) from None
-        return kind.typed(number, dimension)
+
+    def _buffer(self, number: Fraction, dimension: Dimension) -> Buffer:
+        """Return a queue's size in packets and in bytes: the queue discipline takes what it counts."""
+        packets = number if dimension == PACKETS else number / self.number("MTU")
+        size = number if dimension == BYTES else number * self.number("MTU")
+        return Buffer(max(_whole(packets), 1), _whole(size))
 
     def _fitted(self, formula: Formula) -> tuple[Fraction, Dimension]:
         """Return the number in the dimension that the field takes."""
@@ -120,7 +120,7 @@ class Scope:
         typed = self.value(value)
         if isinstance(typed, Buffer):
             packets = Fraction(typed.packets or 0)
-            return packets * self.number("mtu") if typed.packets is not None else Fraction(typed.bytes or 0)
+            return packets * self.number("MTU") if typed.bytes is None else Fraction(typed.bytes)
         number = Fraction(str(typed))
         return number / 8 if dimension_of(name) == RATE else number
 
@@ -157,18 +157,14 @@ _WRITTEN: Mapping[str, Callable[[object], str]] = {
 }
 
 
-def _check_range(number: Fraction, kind: Kind, formula: Formula) -> None:
+def _check_range(number: Fraction, kind: Kind) -> None:
     if number < 0 or (number == 0 and not kind.may_be_zero):
         raise UnitError(f"is {'zero' if number == 0 else 'negative'}; expected {kind.expected}")
     if number > LARGEST:
         raise UnitError(f"is beyond any testbed; expected {kind.expected}")
     if kind.dimensions == (SHARE,) and number > 1:
         raise UnitError("is more than the whole; expected 0% to 100%")
-    if (
-        not kind.may_be_zero
-        and kind.dimensions != (SECONDS,)
-        and kind.typed(number, PACKETS) in (0, Buffer(0, None))
-    ):
+    if not kind.may_be_zero and not kind.typed(number):
         raise UnitError(f"is less than one; expected {kind.expected}")
 
 

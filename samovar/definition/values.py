@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Buffer:
-    """The size of a queue, in packets or in bytes (one of both is None)."""
+    """The size of a queue, in packets or in bytes as it is written; a computed one is known in both."""
 
     packets: int | None
     bytes: int | None
