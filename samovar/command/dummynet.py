@@ -13,7 +13,8 @@ PIE_SCALE = 1 << 13
 
 def dn_us(seconds: float) -> str:
     """Write a time as ipfw takes it."""
-    return f"{round(seconds * 1e6)}us"
+    us = round(seconds * 1e6)
+    return f"{us}us" if us % 1000 else f"{us // 1000}ms"
 
 
 def dn_time(seconds: float) -> str:

@@ -587,3 +587,118 @@ def test_halves_of_a_millisecond_go_to_the_way_back_and_smaller_parts_are_refuse
 def test_a_router_whose_clock_ticks_too_slowly_is_refused() -> None:
     done = replay(setting("bottleneck", "set"), {"sysctl -n kern.hz": "100"})
     assert "kern.hz=100 ticks a second" in done.stderr
+
+
+def test_an_interface_that_was_attached_anew_gets_back_all_that_it_had_in_this_order(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    gone = "em1: flags=8802<BROADCAST,SIMPLEX,MULTICAST> metric 0 mtu 1500\n\tstatus: active\n"
+    recorder = f"""
+said() {{ echo "$*" >>'{log}'; }}
+ifconfig() {{ [ $# -gt 1 ] && {{ said ifconfig "$@"; return; }}; if [ -e '{log}' ]; then cat <<'EOF'
+{gone.rstrip()}
+EOF
+else cat <<'EOF'
+{told("14.0", "ifconfig em1").rstrip()}
+EOF
+fi; }}
+devctl() {{ said devctl "$@"; }}
+route() {{ said route "$@"; }}
+sysctl() {{ case $1 in -n) echo 3 ;; *) said sysctl "$@" ;; esac; }}
+await() {{ [ "$2" = inactive ] || {{ shift; "$@"; }}; }}
+"""
+    answers = {
+        "netstat -n -I em1": told("13.2", "netstat -ibn -I em1").replace("1500", "600 "),
+        "netstat -rn": told("14.0", "netstat -rn -f inet"),
+    }
+    done = replay("reattach em1", answers, recorder)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert log.read_text().splitlines() == [
+        "devctl disable em1",
+        "devctl enable em1",
+        "ifconfig em1 mtu 600",
+        "ifconfig em1 lro",
+        "sysctl dev.em.1.fc=3",
+        "ifconfig em1 up",
+        "ifconfig em1 inet 172.16.10.2 netmask 0xffffff00 alias",
+        "route -q add -inet -net 172.16.11.0/24 172.16.10.1",
+    ]
+
+
+def test_an_interface_that_does_not_come_back_stops_the_trial() -> None:
+    recorder = "devctl() { :; }\nifconfig() { return 1; }\nsysctl() { return 1; }\nawait() { return 1; }"
+    answers = {"netstat -n -I em1": told("13.2", "netstat -ibn -I em1"), "netstat -rn": ""}
+    done = replay("reattach em1", answers, recorder)
+    assert (done.returncode, done.stderr) == (1, "em1 did not come back\n")
+
+
+def test_a_queue_may_be_longer_than_the_hundred_slots_that_a_kernel_allows_at_first() -> None:
+    refusal = told("14.0", "ipfw pipe 3 config bw 10Mbit/s queue 100000", 0, "stderr")
+    assert "2 <= queue size <= 20000" in refusal
+    lines = setting("bottleneck", "set").splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("ipfw "))
+    assert "turn net.inet.ip.dummynet.pipe_slot_limit 100000" in lines[:first]
+    assert "turn net.inet.ip.dummynet.pipe_byte_limit 67108864" in lines[:first]
+
+
+def test_tcpdump_is_ended_when_it_has_read_all_and_its_counts_are_those_it_printed(tmp_path: Path) -> None:
+    closing = next(c for c in commands("14.0") if c.startswith("(tcpdump"))
+    assert "0 packets dropped by kernel" in told("14.0", closing, 0, "stderr")
+    drain = CATALOGUE.recipe("logger", "tcpdump", FREEBSD).render(
+        "drain", values_of(CATALOGUE.recipe("logger", "tcpdump", FREEBSD))
+    )
+    for line, behind in (
+        ("94886 packets captured, 94886 packets received by filter, 0 packets dropped by kernel", False),
+        ("94000 packets captured, 94886 packets received by filter, 886 packets dropped by kernel", False),
+        ("90000 packets captured, 94886 packets received by filter, 0 packets dropped by kernel", True),
+    ):
+        (tmp_path / "src-tcpdump.err").write_text(f"tcpdump: listening on em1\n{line}\n")
+        (tmp_path / "src-tcpdump.pid").write_text("1\n")
+        helpers = f"cd '{tmp_path}'\npkill() {{ :; }}\nawait() {{ shift; \"$@\"; }}"
+        assert ("were left in the kernel's buffer" in replay(drain, {}, helpers).stdout) is behind
+
+
+def test_counters_of_a_card_are_found_by_their_headings_and_names(tmp_path: Path) -> None:
+    rows = counted(
+        "nic",
+        {
+            "netstat": told("14.0", "netstat -i -b -n -I em1"),
+            "sysctl": told("14.0", "sysctl dev.em.1.mac_stats 2>/dev/null | head -60"),
+        },
+        tmp_path,
+    )
+    row = dict(zip(rows[0].split(","), rows[1].split(","), strict=True))
+    assert (row["rx_bytes"], row["rx_packets"], row["tx_bytes"], row["tx_packets"]) == (
+        "15580962", "231355", "618681530", "409637",
+    )  # fmt: skip
+    assert {name: value for name, value in row.items() if name.startswith("card.")} == {
+        "card.xoff_txd": "0", "card.xoff_recvd": "0", "card.xon_txd": "0", "card.xon_recvd": "0",
+    }  # fmt: skip
+
+
+def test_cpu_times_are_shares_of_what_passed_since_the_last_sample(tmp_path: Path) -> None:
+    clockrate = told("13.2", next(c for c in commands("13.2") if "kern.clockrate" in c))
+    rate = next(line for line in clockrate.splitlines() if "stathz" in line)
+    script = 'case $2 in kern.clockrate) echo "%s" ;; *) n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) >n; echo "0 0 0 $((n * 32)) $((n * 96))" ;; esac'
+    rows = counted("cpu", {"sysctl": "!" + script % rate.partition(": ")[2]}, tmp_path)
+    first, second = (dict(zip(rows[0].split(","), row.split(","), strict=True)) for row in rows[1:3])
+    assert (first["cpu"], first["busy_share"]) == ("0", "")
+    assert (second["busy_share"], second["softirq_share"]) == ("0.2500", "0.2500")
+    assert (second["irq_s"], second["idle_s"]) == ("0.25", "0.76")  # 127 ticks a second
+
+
+def counted(name: str, programs: dict[str, str], folder: Path) -> list[str]:
+    """Let a sampler run for two samples, with programs that print what was recorded (or run, after a !)."""
+    (folder / "bin").mkdir()
+    for program, text in {**programs, "stat": "t 1795271645.5", "ifconfig": ""}.items():
+        body = text[1:] if text.startswith("!") else f"cat <<'EOF'\n{text}EOF"
+        (folder / "bin" / program).write_text(f"#!/bin/sh\n{body}\n")
+        (folder / "bin" / program).chmod(0o755)
+    recipe = CATALOGUE.recipe("logger", name, FREEBSD)
+    start = recipe.render("start", {**values_of(recipe), "interval_s": 0.05})
+    script = (
+        f"cd '{folder}'; PATH='{folder}/bin':$PATH\n"
+        'launch() { l_output=$3; shift 3; "$@" >"$l_output" & }\n'
+        f"{start}\nuntil [ -e src-{name}.ready ]; do sleep 0.02; done; sleep 0.1; kill $!; wait\n"
+    )
+    subprocess.run(["dash", "-c", script], check=True, capture_output=True, timeout=30)
+    return (folder / f"src-{name}.csv").read_text().splitlines()

@@ -1,1 +1,1 @@
-queue 200 codel target 5000us interval 100000us noecn
+queue 200 codel target 5ms interval 100ms noecn

@@ -1,1 +1,1 @@
-sched fq_codel target 5000us interval 100000us quantum 1514 limit 200 flows 1024 ecn
+sched fq_codel target 5ms interval 100ms quantum 1514 limit 200 flows 1024 ecn

@@ -1,1 +1,1 @@
-sched fq_pie target 15000us tupdate 15000us alpha 0.125 beta 1.25 max_burst 150000us quantum 1514 limit 200 flows 1024 ecn
+sched fq_pie target 15ms tupdate 15ms alpha 0.125 beta 1.25 max_burst 150ms quantum 1514 limit 200 flows 1024 ecn

@@ -1,1 +1,1 @@
-queue 200 pie target 15000us tupdate 15000us alpha 0.125 beta 1.25 max_burst 150000us noecn
+queue 200 pie target 15ms tupdate 15ms alpha 0.125 beta 1.25 max_burst 150ms noecn

@@ -21,7 +21,7 @@ about="$about src-port "5001
 ipfw -q add 46 pipe 21001 tag 21999 ip $about xmit em1 not tagged 21999 || fail "ipfw refused the stage "up1
 ipfw -q pipe 21002 config delay 8ms plr 0 || fail "dummynet refused the stage "up
 ipfw -q add 47 pipe 21002 ip from any to any out xmit em1 not tagged 21999 || fail "ipfw refused the stage "up
-queue='sched fq_codel target 5000us interval 100000us quantum 1514 limit 1000 flows 1024 ecn'
+queue='sched fq_codel target 5ms interval 100ms quantum 1514 limit 1000 flows 1024 ecn'
 ipfw -q pipe 21999 config bw 10000000bit/s && ipfw -q sched 21999 config pipe 21999 type ${queue#sched } && ipfw -q queue 21999 config sched 21999 || fail "dummynet refused $queue"
 ipfw -q add 48 queue 21999 ip from any to any out xmit em1 || fail "ipfw refused the queue"
 set +f
