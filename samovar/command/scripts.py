@@ -218,18 +218,20 @@ class TrialScripts:
             yield self._flow(host, ends, end, block, offers.get(other, ""))
 
     def _flow(self, host: str, ends: FlowEnds, end: End, block: str, offered: str) -> str:
-        flow, limit_s = ends.flow, self.resolved.deadline_s
+        flow = ends.flow
+        left_s = max(1.0, round(self.resolved.deadline_s - flow.start_s, 3))
         endless = flow.duration_s is None and flow.size_bytes is None
         values = {
             "from_address": flow.from_address,
             "to_address": flow.to_address,
             "port": flow.port,
-            "duration_s": limit_s if endless else flow.duration_s,
+            "duration_s": left_s if endless else flow.duration_s,
             "size_bytes": flow.size_bytes,
             "cc": flow.cc,
             "dscp": flow.dscp,
             "system": self._os(host),
             "offered": offered,
+            **({"limit_s": left_s} if block == "client" else {}),
         }
         return self._process(host, _generator(ends, end), block, values, flow.parameters)
 

@@ -2,9 +2,9 @@
 listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-FROM=172.16.10.2 TO=172.16.11.2 PORT=5001 DURATION_S=6 SIZE_BYTES='' LIMIT_S=20
+FROM=172.16.10.2 TO=172.16.11.2 PORT=5001 DURATION_S=6 SIZE_BYTES='' LIMIT_S=17.5
 export FROM TO PORT DURATION_S SIZE_BYTES LIMIT_S
-launch late-client 20 late-client.out sh -c 'echo the flow has no run >&2; exit 2'
+launch late-client 17.5 late-client.out sh -c 'echo the flow has no run >&2; exit 2'
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 clients=late-client
@@ -30,9 +30,9 @@ exit 0
 listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-FROM=172.16.10.2 TO=172.16.11.2 PORT=5001 DURATION_S='' SIZE_BYTES=1000000 LIMIT_S=20
+FROM=172.16.10.2 TO=172.16.11.2 PORT=5001 DURATION_S='' SIZE_BYTES=1000000 LIMIT_S=17.5
 export FROM TO PORT DURATION_S SIZE_BYTES LIMIT_S
-launch late-client 20 late-client.out sh -c 'echo the flow has no run >&2; exit 2'
+launch late-client 17.5 late-client.out sh -c 'echo the flow has no run >&2; exit 2'
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 clients=late-client

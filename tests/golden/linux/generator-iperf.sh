@@ -2,7 +2,7 @@
 listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 20 late-client.out iperf -c 172.16.11.2 -B 172.16.10.2 -p 5001 -y C -i 1 -t 6
+launch late-client 17.5 late-client.out iperf -c 172.16.11.2 -B 172.16.10.2 -p 5001 -y C -i 1 -t 6
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 clients=late-client
@@ -27,7 +27,7 @@ exit 0
 listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 20 late-client.out iperf -c 172.16.11.2 -B 172.16.10.2 -p 5001 -y C -i 1 -Z reno -S 184 -n 1000000
+launch late-client 17.5 late-client.out iperf -c 172.16.11.2 -B 172.16.10.2 -p 5001 -y C -i 1 -Z reno -S 184 -n 1000000
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 clients=late-client

@@ -2,7 +2,7 @@
 listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 20 late-client.out sh -c 'timeout --foreground "$0" "$@"; [ $? = 124 ]' 6 nttcp -T -t -p 5001 -l 4096 -n 2000000000 172.16.11.2
+launch late-client 17.5 late-client.out sh -c 'timeout --foreground "$0" "$@"; [ $? = 124 ]' 6 nttcp -T -t -p 5001 -l 4096 -n 2000000000 172.16.11.2
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 clients=late-client
@@ -27,7 +27,7 @@ exit 0
 listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 20 late-client.out nttcp -T -t -p 5001 -l 4096 -n 245 172.16.11.2
+launch late-client 17.5 late-client.out nttcp -T -t -p 5001 -l 4096 -n 245 172.16.11.2
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 clients=late-client

@@ -2,7 +2,7 @@
 listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 20 late-client.out nuttcp -t -u -fparse -i 1 -P 7001 -p 5001 -l 1400 -R 1000 -T 6 172.16.11.2
+launch late-client 17.5 late-client.out nuttcp -t -u -fparse -i 1 -P 7001 -p 5001 -l 1400 -R 1000 -T 6 172.16.11.2
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 clients=late-client
@@ -27,7 +27,7 @@ exit 0
 listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 20 late-client.out nuttcp -t -u -fparse -i 1 -P 7001 -p 5001 -l 1400 -R 1000 -c 46 -n 715 172.16.11.2
+launch late-client 17.5 late-client.out nuttcp -t -u -fparse -i 1 -P 7001 -p 5001 -l 1400 -R 1000 -c 46 -n 715 172.16.11.2
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 clients=late-client

@@ -2,7 +2,7 @@
 listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 20 late-client.out sh -c '
+launch late-client 17.5 late-client.out sh -c '
   begun=$(date +%s)
   nuttcp "$@" && exit
   [ $(($(date +%s) - begun)) -lt 3 ] || exit 1
@@ -33,7 +33,7 @@ exit 0
 listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 20 late-client.out sh -c '
+launch late-client 17.5 late-client.out sh -c '
   begun=$(date +%s)
   nuttcp "$@" && exit
   [ $(($(date +%s) - begun)) -lt 3 ] || exit 1

@@ -27,7 +27,7 @@ listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 read -r device <late-client.device
-launch late-client 20 late-client.out sh -c 'timeout --foreground "$0" "$@"; [ $? = 124 ]' 6 tcpreplay -i "$device" --loop=0 --multiplier=1.0 late-client.replay.pcap
+launch late-client 17.5 late-client.out sh -c 'timeout --foreground "$0" "$@"; [ $? = 124 ]' 6 tcpreplay -i "$device" --loop=0 --multiplier=1.0 late-client.replay.pcap
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 clients=late-client
@@ -80,7 +80,7 @@ listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
 read -r device <late-client.device
-launch late-client 20 late-client.out tcpreplay -i "$device" --loop=1 --multiplier=1.0 late-client.replay.pcap
+launch late-client 17.5 late-client.out tcpreplay -i "$device" --loop=1 --multiplier=1.0 late-client.replay.pcap
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 clients=late-client

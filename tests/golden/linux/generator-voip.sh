@@ -2,7 +2,7 @@
 listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 20 late-client.out python3 -IS -c <udp.py> call 172.16.11.2 5001 172.16.10.2 6 172 0.02 0
+launch late-client 17.5 late-client.out python3 -IS -c <udp.py> call 172.16.11.2 5001 172.16.10.2 6 172 0.02 0
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 clients=late-client
@@ -27,7 +27,7 @@ exit 0
 listen
 ( at 1000000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 20 late-client.out python3 -IS -c <udp.py> call 172.16.11.2 5001 172.16.10.2 116.279069767 172 0.02 46
+launch late-client 17.5 late-client.out python3 -IS -c <udp.py> call 172.16.11.2 5001 172.16.10.2 116.279069767 172 0.02 46
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 clients=late-client

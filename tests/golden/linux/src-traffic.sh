@@ -76,7 +76,7 @@ fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 ( at 1800000002500000000
 if [ ! -e late-client.finished ]; then
-launch late-client 21 late-client.out sh -c '
+launch late-client 18.5 late-client.out sh -c '
   begun=$(date +%s)
   nuttcp "$@" && exit
   [ $(($(date +%s) - begun)) -lt 3 ] || exit 1
