@@ -23,14 +23,14 @@ def failed(lines: list[str], folder: Path, packets_per_line: int = 1) -> list[st
 
 def test_a_whole_log_has_a_line_for_every_packet_of_a_socket(tmp_path: Path) -> None:
     log = read_siftr(WHOLE)
-    assert (log.version, log.columns, log.lost) == ("1.3.0", {27}, 0)
+    assert (log.version, sorted(log.columns), log.lost) == ("1.3.0", [27], 0)
     assert log.lines == log.due == len(WHOLE) - 2
     assert failed(WHOLE, tmp_path) == []
 
 
 def test_the_two_forms_with_27_and_28_columns_are_told_apart_by_the_header() -> None:
     log = read_siftr(CUT)
-    assert (log.version, log.columns, log.header["hz"]) == ("1.2.4", {28}, "1000")
+    assert (log.version, sorted(log.columns), log.header["hz"]) == ("1.2.4", [28], "1000")
     assert "hz" not in read_siftr(WHOLE).header
 
 
