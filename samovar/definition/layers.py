@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from samovar.definition.nearest import unknown
-from samovar.definition.yamltext import Map, Node, Seq, text
+from samovar.definition.yamltext import Map, Node, Seq, Text, text
 from samovar.errors import Problem
 
 INHERITED = ("path", "duration", "replicates", "traffic", "captures", "loggers", "settings", "stop")
@@ -37,7 +37,8 @@ def merged(base: Map, over: Map, problems: list[Problem], kind: str = "part") ->
     result = base.copied()
     for key, value in over.items():
         own = over.hidden.get(key, ())
-        put_over(result, key, _merged_value(key, base.get(key), value, problems), over, own)
+        was = _by_direction(base, key, value) if kind == "path" else base.get(key)
+        put_over(result, key, _merged_value(key, was, value, problems), over, own)
     for key, values in over.hidden.items():
         if key not in over:
             result.hidden[key] = (*values, *result.hidden.get(key, ()))
@@ -94,21 +95,6 @@ def in_parts(tree: Map) -> Map:
         result.put("parts", parts.copied(), tree.key_marks.get("parts", tree.mark))
         main = merged(_only(tree, DESIGN), own, [])
         cast(Map, result["parts"]).put(MAIN, main, parts.key_marks.get(MAIN, tree.mark))
-    return result
-
-
-def checked_profile(base: Map, profile: Map, problems: list[Problem]) -> Map:
-    """Return the profile without what cannot be meant, reporting that."""
-    result = profile.copied()
-    for key in [key for key in result if key not in OF_A_PROFILE]:
-        problems.append(profile.key_marks[key].problem(unknown("key of a profile", key, OF_A_PROFILE)))
-        del result[key]
-    for key in [key for key in DESIGN if key in result and _part_names(base)]:
-        message = f"{key} of a profile stand in its parts; expected parts: {{...: {{{key}: ...}}}}"
-        problems.append(profile.key_marks[key].problem(message))
-        del result[key]
-    if "parts" in result:
-        result["parts"] = _known_parts(base, result["parts"], problems)
     return result
 
 
@@ -178,28 +164,6 @@ def _unknown_entry(key: str, name: str, change: Node, known: Sequence[str]) -> s
     return unknown(what, name, known)
 
 
-def _known_parts(base: Map, parts: Node, problems: list[Problem]) -> Map:
-    names = _part_names(base) or [MAIN]
-    kept = Map(parts.mark)
-    if not isinstance(parts, Map):
-        problems.append(parts.mark.problem(f"parts: expected a mapping with the keys {', '.join(names)}"))
-        return kept
-    for name, part in parts.items():
-        if name not in names:
-            problems.append(parts.key_marks[name].problem(unknown("part", name, names)))
-        elif not isinstance(part, Map):
-            message = f"{name}: expected a mapping with the keys {', '.join(OF_A_PART)}"
-            problems.append(part.mark.problem(message))
-        else:
-            kept.put(name, part, parts.key_marks[name])
-    return kept
-
-
-def _part_names(tree: Map) -> list[str]:
-    parts = tree.get("parts")
-    return list(parts) if isinstance(parts, Map) else ["?"] if parts is not None else []
-
-
 def _only(tree: Map, keys: Sequence[str]) -> Map:
     result = Map(tree.mark)
     for key in keys:
@@ -225,6 +189,22 @@ def _replacing(base: Map, over: Map) -> Map:
     result = base.copied()
     for key, value in over.items():
         put_over(result, key, value, over, over.hidden.get(key, ()))
+    return result
+
+
+def _by_direction(path: Map, key: str, over: Node) -> Node | None:
+    """Return a value of the path per direction where the layer over it names directions.
+
+    One value is that of the way down; a queue's is that of both ways where both have a rate.
+    """
+    was = path.get(key)
+    if not isinstance(was, Text) or not isinstance(over, Map) or not over.keys() <= {"down", "up"}:
+        return was
+    rate = path.get("rate")
+    both = key in ("aqm", "buffer") and isinstance(rate, Map) and "up" in rate
+    result = Map(was.mark)
+    for direction in ("down", "up") if both else ("down",):
+        result.put(direction, was, path.key_marks[key])
     return result
 
 

@@ -14,9 +14,10 @@ from samovar.definition.config import Config
 from samovar.definition.context import Context
 from samovar.definition.experiment import Experiment
 from samovar.definition.extends import Flattened, flattened
-from samovar.definition.layers import DESIGN, checked_profile, complete
+from samovar.definition.layers import DESIGN, complete
 from samovar.definition.nearest import unknown
 from samovar.definition.overrides import override_layers
+from samovar.definition.profiles import checked_profile
 from samovar.definition.sources import kept_sources
 from samovar.definition.testbed import Testbed
 from samovar.definition.validate import Checked, M, validate

@@ -73,6 +73,8 @@ def _refusal(tree: Map, key: str) -> str | None:
         return f"'{key}' is a whole part; expected parts.{part}.KEY=VALUE"
     first = rest.partition(".")[0]
     known = _known(tree, part)
+    if rest in DESIGN and rest not in known:
+        return f"'{rest}' stands in the parts; expected parts.PART.{rest}=..."
     if rest in known or first in known or ("." in rest and first != "parts"):
         return _hidden_by_levels(tree, part, rest)
     return unknown("key", rest, known)
@@ -80,7 +82,8 @@ def _refusal(tree: Map, key: str) -> str | None:
 
 def _known(tree: Map, part: str | None) -> set[str]:
     factors = {factor for name, own in _factors(tree).items() if part in (None, name) for factor in own}
-    return {*(OF_A_PART if part else TOP), *SETTINGS, *factors, "factors"}
+    design = () if "parts" in tree else DESIGN
+    return {*(OF_A_PART if part else TOP), *SETTINGS, *factors, *design}
 
 
 def _hidden_by_levels(tree: Map, part: str | None, key: str) -> str | None:
@@ -129,6 +132,8 @@ def _steps(key: str) -> Steps:
     if first in LISTED and "." in rest:
         name, _, own = rest.rpartition(".")
         return (first, name, own)
+    if first in LISTED and rest:
+        return (first, rest)
     if first == "settings" and rest:
         return (first, rest)
     if first in ("path", "order", "stop"):

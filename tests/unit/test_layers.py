@@ -329,3 +329,31 @@ def test_what_is_missing_is_the_only_mistake_that_is_reported(folder: Folder) ->
     with pytest.raises(DefinitionError) as caught:
         load_study(path, Catalogue(ROOT / "templates"), ROOT / "hosts" / "lab.yaml")
     assert str(caught.value) == f"{path}:2:10: unknown experiment 'bse'; did you mean 'base'? known: base"
+
+
+@pytest.mark.parametrize(
+    ("over", "whole"),
+    [
+        ("{rate: {up: 5Mbit}}", {"rate": {"down": "40Mbit", "up": "5Mbit"}, "buffer": "546packets"}),
+        ("{rate: {down: 5Mbit}}", {"rate": {"down": "5Mbit"}, "buffer": "546packets"}),
+        ("{rate: 1Mbit}", {"rate": "1Mbit", "buffer": "546packets"}),
+        ("{buffer: {down: 9packets}}", {"rate": "40Mbit", "buffer": {"down": "9packets"}}),
+    ],
+)
+def test_a_direction_of_the_path_lies_over_a_value_of_the_way_down(
+    folder: Folder, over: str, whole: Mapping[str, object]
+) -> None:
+    study = folder.read("study", f"experiment: study\nextends: base\npath: {over}\n")
+    written = plain(study.complete)
+    assert isinstance(written, dict)
+    assert {key: written["parts"]["one"]["path"][key] for key in ("rate", "buffer")} == whole
+
+
+def test_a_queue_of_both_ways_is_changed_in_one_of_them(folder: Folder) -> None:
+    folder.write("base", BASE.replace("rate: 40Mbit", "rate: {down: 40Mbit, up: 5Mbit}"))
+    study = folder.read(
+        "study", "experiment: study\nextends: base\npath: {aqm: {up: codel}, buffer: {up: 9packets}}\n"
+    )
+    written = plain(study.complete)
+    assert isinstance(written, dict)
+    assert written["parts"]["one"]["path"]["buffer"] == {"down": "546packets", "up": "9packets"}

@@ -118,6 +118,17 @@ def test_a_flow_is_meant_by_its_label_in_the_parts_that_have_it(folder: Folder) 
     assert (one.size_bytes, two.size_bytes, two.start_s) == (5_000_000, None, 2)
 
 
+def test_several_keys_of_a_flow_may_be_given_at_once(folder: Folder) -> None:
+    (bulk,) = folder.read("traffic.bulk={start: 1s, size: 1MB}").parts["one"].traffic
+    assert (bulk.start_s, bulk.size_bytes) == (1, 1_000_000)
+
+
+def test_the_design_of_an_experiment_without_parts_may_be_replaced(folder: Folder) -> None:
+    folder.write(FLAT)
+    assert labels(folder.read("factors={mtu: [600, 1500]}"), "main")["mtu"] == ("600", "1500")
+    assert len(folder.read("exclude=[{cc: cubic}]").parts["main"].exclude) == 1
+
+
 def test_a_logger_is_meant_by_its_name(folder: Folder) -> None:
     experiment = folder.read("loggers.queue.interval=20ms")
     assert [one.interval_s for part in experiment.parts.values() for one in part.loggers] == [0.02, 0.02]
@@ -158,6 +169,8 @@ def test_overrides_are_written_into_the_plan(folder: Folder) -> None:
         ("traffic.bluk.size=1MB", "--set traffic.bluk.size=1MB: unknown flow 'bluk'; did you mean 'bulk'? known: bulk, other", 1),
         ("cc=[cubic, 9 lives]", "--set cc=[cubic, 9 lives]: cc: '9 lives' is no congestion control", 12),
         ("parts.two.path.rate=1Mbit", "--set parts.two.path.rate=1Mbit: 'path.rate' is set by the levels of factor 'home'; expected --set home=...", 1),
+        ("factors={}", "--set factors={}: 'factors' stands in the parts; expected parts.PART.factors=...", 1),
+        ("traffic.bulk=3", "--set traffic.bulk=3: bulk: expected a mapping of what changes in the flow", 14),
         ("tcp.sak=on", "--set tcp.sak=on: unknown setting on linux 'tcp.sak'; did you mean 'tcp.sack'?", 1),
         ("experiment=x", "--set experiment=x: unknown key 'experiment'", 1),
         ("duration", "--set duration: no =; expected KEY=VALUE, such as --set duration=10s or --set path.rate=10Mbit", 1),
