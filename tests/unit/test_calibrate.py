@@ -23,14 +23,22 @@ QUEUE_HEAD = "t_ns,interface,qdisc,handle,parent,backlog_bytes,backlog_packets,s
 
 
 def told(
-    *, frame_s: float = FRAME_S, held: int = 60, rtt_ms: float = 40.2, lost: frozenset[int] = frozenset()
+    *,
+    frame_s: float = FRAME_S,
+    held: int = 60,
+    passing: int = 40,
+    rtt_ms: float = 40.2,
+    lost: frozenset[int] = frozenset(),
 ) -> Calibration:
     """Make what the scripts of a calibration print on a path, and read it."""
     pings = "".join(f"64 bytes from 1.2.3.4: icmp_seq={n} ttl=63 time={rtt_ms} ms\n" for n in range(2, 31))
     first = "64 bytes from 1.2.3.4: icmp_seq=1 ttl=63 time=900 ms\n"
     sent = f"{first}{pings}sent burst 615 0.2\nsent paced 1000 0.3\nsent end 5 0.1\n"
-    burst = "".join(f"burst {n} {round(n * frame_s * 1e9)} 1472\n" for n in range(200))
-    paced = "".join(f"paced {n} {10**10 + n} 64\n" for n in range(1000) if n not in lost)
+    # The sender's clock is seven seconds behind, and packets come four times as fast as they leave.
+    leave_ns = [round(n * frame_s * 1e9) for n in range(200)]
+    queued_ns = [max(leave_ns[n] // 4, leave_ns[max(0, n - passing)]) for n in range(200)]
+    burst = "".join(f"burst {n} {queued_ns[n] - 7 * 10**9} {leave_ns[n]} 1472\n" for n in range(200))
+    paced = "".join(f"paced {n} {10**10 + n} {10**10 + n} 64\n" for n in range(1000) if n not in lost)
     rows = ((1, "1:", 99), (2, "10:", 10), (3, "10:", held), (4, "10:", 0))
     queue = "".join(f"{t},eth2,x,{handle},root,{n * 1514},{n},0,0,0,0\n" for t, handle, n in rows)
     other = "5,eth1,x,10:,root,1000000,700,0,0,0,0\n"
@@ -48,9 +56,18 @@ def test_what_was_seen_is_read_from_what_the_scripts_print() -> None:
     assert seen.base_rtt_s == pytest.approx(0.0402)
     assert len(seen.round_trips_s) == 29, "the first may have waited for a neighbour's answer"
     assert seen.rate_bps(5000) == pytest.approx(10e6, rel=1e-4)
-    assert (seen.held_packets, seen.held_bytes) == (60, 90_840)
+    assert (seen.sampled_packets, seen.sampled_bytes) == (60, 90_840)
     assert (seen.sent_burst, seen.sent_paced, seen.lost) == (615, 1000, (3, 1))
     assert mean_burst(seen.lost) == 2
+
+
+def test_the_longest_queue_is_seen_from_outside_although_the_clocks_differ() -> None:
+    assert told(held=3, passing=60).under_way_packets == 60
+    assert failures(told(held=3, passing=60)) == []
+    assert failures(told(held=60, passing=63)) == [], "samples never see more than there is"
+    assert failures(told(held=3, passing=50)) == [
+        "buffer held at eth2 at rtr: requested 60 packets, observed 10 packets sampled, 50 packets under way"
+    ]
 
 
 def test_a_path_that_is_as_asked_is_not_complained_of() -> None:
@@ -61,8 +78,14 @@ def test_a_path_that_is_as_asked_is_not_complained_of() -> None:
     ("seen", "complaint"),
     [
         (told(frame_s=FRAME_S * 1.03), "rate at eth2 at rtr: requested 10 Mbit/s, observed 9.709 Mbit/s"),
-        (told(held=62), "buffer held at eth2 at rtr: requested 60 packets, observed 62 packets"),
-        (told(held=58), "buffer held at eth2 at rtr: requested 60 packets, observed 58 packets"),
+        (
+            told(held=62),
+            "buffer held at eth2 at rtr: requested 60 packets, observed 62 packets sampled, 40 packets under way",
+        ),
+        (
+            told(held=58),
+            "buffer held at eth2 at rtr: requested 60 packets, observed 58 packets sampled, 40 packets under way",
+        ),
         (told(rtt_ms=43.5), "base RTT at rtr: requested 40 ms, observed 43.50 ms"),
         (told(lost=frozenset({7})), "loss towards eth2 at rtr: requested 0.0000%, observed 1 of 1000"),
     ],
@@ -74,7 +97,7 @@ def test_what_is_not_as_asked_is_named_with_both_figures(seen: Calibration, comp
 def test_a_discipline_that_drops_early_may_hold_less_and_never_more() -> None:
     assert failures(told(held=12), fills=False) == []
     assert failures(told(held=62), fills=False) == [
-        "buffer held at eth2 at rtr: requested at most 60 packets, observed 62 packets"
+        "buffer held at eth2 at rtr: requested at most 60 packets, observed 62 packets sampled, 40 packets under way"
     ]
 
 
@@ -83,7 +106,7 @@ def test_nothing_that_comes_is_a_complaint_and_not_an_error() -> None:
     assert [text.split(": ")[1] for text in failures(seen)] == [
         "requested 40 ms, observed no answer",
         "requested 10 Mbit/s, observed nothing came",
-        "requested 60 packets, observed no sample",
+        "requested 60 packets, observed nothing",
     ]
 
 
