@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from samovar.definition.check_buffer import check_buffer
 from samovar.definition.check_factors import check_factors
 from samovar.definition.check_formulas import check_formulas
 from samovar.definition.check_path import check_path
@@ -29,6 +30,7 @@ def check_experiment(context: Context, lines: bool) -> None:
     for name, part in experiment.parts.items():
         check_factors(context, name, part)
         check_path(context, name, part)
+        check_buffer(context, name, part)
         check_traffic(context, name, part)
         check_formulas(context, name, part)
         _check_settings(context, name)

@@ -100,6 +100,7 @@ class Recipes:
         ("setting", "freebsd"): {"cc": {}, "rwnd": {}, "mtu": {}},
         ("aqm", "linux"): {
             "pfifo": {"buffer_packets": Parameter("integer")},
+            "bfifo": {"buffer_bytes": Parameter("integer")},
             "codel": {"target": Parameter("duration")},
         },
         ("generator", "linux"): {
