@@ -1,7 +1,8 @@
 #' Read a campaign: its plan, its journal and the trials fit for analysis
 #'
-#' A trial is left out, with its reason, when it has not been run, is half written, misses a file that its manifest names,
-#' failed, or was judged invalid. A `suspect` trial stays.
+#' Only trials of the plan are read: results of earlier plans stay in the folder. A trial is left out, with its reason, when it
+#' has not been run, is half written, misses a file that its manifest names, failed, or was judged invalid. A `suspect` trial
+#' stays.
 #'
 #' @param folder A campaign folder, with `plan.json` and `trials/`.
 #' @return A list: `folder`, `plan`, `factors` (names), `trials` (data.table: `id`, `part`, one text column per factor,
@@ -18,7 +19,7 @@ read_campaign <- function(folder) {
   factors <- unique(unlist(lapply(plan$parts, \(p) names(p$factors))))
   list(
     folder = folder, plan = plan, factors = factors,
-    trials = rbindlist(lapply(manifests, trial_row, factors = factors)),
+    trials = rbindlist(Map(trial_row, plan$trials[match(names(manifests), planned)], manifests, list(factors))),
     manifests = manifests,
     phases = rbindlist(c(list(empty_phases), lapply(manifests, phase_rows))),
     left_out = data.table(id = planned, reason = unname(reasons))[!is.na(reason)]
@@ -89,12 +90,14 @@ reason_to_leave_out <- function(manifest, at) {
   NULL
 }
 
-trial_row <- function(manifest, factors) {
-  levels <- lapply(stats::setNames(nm = factors), \(f) manifest$treatment[[f]] %||% NA_character_)
-  c(list(id = manifest$id, part = manifest$part), levels,
-    list(replicate = as.integer(manifest$replicate), block = as.integer(manifest$block %||% NA),
-         verdict = manifest$verdict, overhead_s = as.double(manifest$overhead_s %||% NA)))
+# What a trial is comes from the plan, which may have been edited since it ran; how it went from its manifest.
+trial_row <- function(trial, manifest, factors) {
+  c(trial[c("id", "part")], factor_row(trial$treatment, factors), trial["replicate"],
+    list(block = as.integer(manifest$block %||% NA), verdict = manifest$verdict,
+         overhead_s = as.double(manifest$overhead_s %||% NA)))
 }
+
+factor_row <- function(treatment, factors) lapply(stats::setNames(nm = factors), \(f) treatment[[f]] %||% NA_character_)
 
 phase_rows <- function(manifest) {
   rbindlist(lapply(manifest$phases, \(p) list(id = manifest$id, phase = p$phase, seconds = as.double(p$seconds))))

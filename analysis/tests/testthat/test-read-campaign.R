@@ -33,6 +33,18 @@ test_that("an invalid, a missing, a half written and a shortened trial are left 
   expect_equal(nrow(left), 4)
 })
 
+test_that("a result that the plan asks for no longer is not read, and nothing is said to be missing", {
+  folder <- small_campaign()
+  edit_json(file.path(folder, "plan.json"), \(plan) {
+    plan$trials <- plan$trials[-3]
+    plan
+  })
+  campaign <- read_campaign(folder)
+  expect_equal(nrow(campaign$trials), 5)
+  expect_length(campaign$manifests, 5)
+  expect_equal(nrow(campaign$left_out), 0)
+})
+
 test_that("a suspect trial stays", {
   folder <- small_campaign()
   path <- file.path(trial_named(folder, "window-cubic"), "manifest.json")
