@@ -244,6 +244,14 @@ def test_a_client_outlived_by_doubt_about_its_server_has_failed(host: Callable[.
     assert _said(process) == ["failed a-client with its server gone"]
 
 
+def test_whatever_else_watches_over_a_trial_can_end_it(host: Callable[..., Host]) -> None:
+    at = host(
+        *_commands(a="sleep 60", watcher="echo the disk is full >trouble; echo wake 1<>events; exec sleep 60")
+    )
+    assert _said(at.traffic()) == ["failed the disk is full"]
+    assert "finished a-client" in at.stop()
+
+
 def test_a_client_starts_at_its_instant_or_later(host: Callable[..., Host]) -> None:
     at = host(_command("a", "date +%s%N >started"), _command("b", "date +%s%N >late", start_s=0.4))
     assert _said(at.traffic()) == ["idle"]
