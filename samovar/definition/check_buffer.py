@@ -1,4 +1,4 @@
-"""What makes a buffer impossible: a size in bytes where the queue discipline counts packets, or vice versa."""
+"""What makes a buffer impossible: bytes where the queue discipline counts packets, or packets for bytes."""
 
 from __future__ import annotations
 

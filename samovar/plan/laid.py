@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from samovar.definition.experiment import Flow, Logger, NetworkPath
-from samovar.definition.formula_values import Scope
+from samovar.definition.formula_values import Scope, computed_text
 from samovar.definition.origins import SettingLayers
 from samovar.definition.values import Directional
 from samovar.errors import PlanError
@@ -104,7 +104,7 @@ class Laid:
         return self._path.rtt_s if over is None else over
 
     def aqm_parameters(self) -> dict[str, str]:
-        """Return the parameters of the queue discipline, as written."""
+        """Return the parameters of the queue discipline, formulas computed."""
         return self._parameters("path", PATH_FIELDS, self._path.parameters)
 
     def of_flow(self, flow: Flow, key: str) -> Any:
@@ -117,7 +117,7 @@ class Laid:
         return None if hidden else getattr(flow, FLOW_FIELDS[key])
 
     def flow_parameters(self, flow: Flow) -> dict[str, str]:
-        """Return the parameters of a flow's generator, as written."""
+        """Return the parameters of a flow's generator, formulas computed."""
         return self._parameters(f"traffic.{flow.label}", FLOW_FIELDS, flow.parameters)
 
     def flow(self, label: str) -> Flow | None:
@@ -133,7 +133,7 @@ class Laid:
         return found
 
     def logger_parameters(self, logger: Logger) -> dict[str, str]:
-        """Return the parameters of a logger, as written."""
+        """Return the parameters of a logger, formulas computed."""
         return self._parameters(f"loggers.{logger.logger}", {"interval": ""}, logger.parameters)
 
     def duration(self) -> object:
@@ -144,7 +144,14 @@ class Laid:
     def _parameters(self, owner: str, known: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
         keys = (key for key in self.reader.design.targets.get(owner, ()) if key not in known)
         over = ((key, self.reader.get(f"{owner}.{key}")) for key in keys)
-        return {**base, **{key: str(value) for key, value in over if value is not None}}
+        texts = {**base, **{key: str(value) for key, value in over if value is not None}}
+        return {key: self._computed_text(text, f"{owner}.{key}") for key, text in texts.items()}
+
+    def _computed_text(self, text: str, where: str) -> str:
+        try:
+            return computed_text(text, self._scope)
+        except UnitError as error:
+            raise PlanError(f"{self.name}: {where}: {error}") from error
 
 
 class _Names(Mapping[str, object]):

@@ -21,6 +21,7 @@ from samovar.definition.traffic import hosts_of, members_of, number_of
 from samovar.definition.treatments import treatments_of
 from samovar.definition.values import Buffer, Directional, PerHost
 from samovar.definition.yamltext import parse_yaml
+from samovar.plan import make_plan
 from samovar.units import split_quantity
 
 DUMBBELL = load_testbed(Path(__file__).parents[2] / "hosts" / "dumbbell.yaml")
@@ -292,6 +293,21 @@ def test_a_plural_role_means_all_its_hosts_and_a_singular_one_the_first() -> Non
     assert hosts_of(DUMBBELL, "senders") == ("src1", "src2", "src3", "src4")
     assert (hosts_of(DUMBBELL, "sender"), hosts_of(DUMBBELL, "dst2")) == (("src1",), ("dst2",))
     assert (hosts_of(DUMBBELL, "observers"), hosts_of(DUMBBELL, "hosts")) == ((), ())
+
+
+def test_a_parameter_of_a_recipe_may_be_computed() -> None:
+    tree, _ = parse_yaml(
+        "experiment: x\ntestbed: dumbbell\nduration: 5s\n"
+        "path: {rate: 8Mbit, rtt: 20ms, buffer: 1 BDP, aqm: codel, target: RTT / 4}\n"
+        "factors: {path.interval: [100ms, 6 RTT]}\n"
+        f"traffic: [{FLOW}]\n",
+        "x.yaml",
+    )
+    experiment = Experiment.model_validate(complete([tree], [])).with_source(tree)
+    paths = [trial.resolved.path for trial in make_plan(experiment, DUMBBELL).trials]
+    found = [path.down.aqm_parameters for path in paths if path is not None]
+    for interval in ("100ms", "120ms"):
+        assert {"target": "5ms", "interval": interval} in found
 
 
 def test_every_field_of_an_experiment_says_what_it_is() -> None:
