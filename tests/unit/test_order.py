@@ -1,0 +1,104 @@
+"""Whole plots: what takes a reboot or a reset to change varies slowest, and the plan says what that saves."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from samovar.definition import load_testbed
+from samovar.plan import Plan
+from samovar.plan.order import Plots, ordered
+from tests.unit.plans import CATALOGUE, LAB, ROOT, planned, study
+
+OLD = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
+NEW = load_testbed(ROOT / "hosts" / "example-freebsd.yaml")
+TXD = "factors: {cc: [newreno, cubic, cdg], txd: [80, 256], rwnd: [50KB, 1MB]}\nreplicates: 4\n"
+
+
+def changes(plan: Plan, factor: str) -> int:
+    """Count how often a factor's level changes from one trial to the next, the first one counted."""
+    return sum(1 for _ in groupby(trial.treatment[factor] for trial in plan.trials))
+
+
+def kind(name: str) -> str:
+    return study(TXD + f"order: {{kind: {name}, seed: 3}}\n")
+
+
+def test_a_loader_tunable_costs_a_reboot_and_its_levels_are_whole_plots() -> None:
+    plan = planned(kind("blocked"), OLD, CATALOGUE)
+    assert plan.changes.reboots == changes(plan, "txd")
+    assert 4 <= plan.changes.reboots <= 8
+    assert (plan.changes.naive_reboots, plan.changes.resets) == (4 * 3 * 2, 0)
+
+
+def test_the_same_factor_on_a_newer_release_costs_interface_resets() -> None:
+    plan = planned(kind("blocked"), NEW, CATALOGUE)
+    assert (plan.changes.reboots, plan.changes.naive_reboots) == (0, 0)
+    assert plan.changes.resets == changes(plan, "txd") < plan.changes.naive_resets
+
+
+@pytest.mark.parametrize(("name", "reboots"), [("sequential", 2), ("shuffled", 2)])
+def test_an_order_without_blocks_changes_each_costly_level_once(name: str, reboots: int) -> None:
+    assert planned(kind(name), OLD, CATALOGUE).changes.reboots == reboots
+
+
+def test_a_block_still_holds_each_treatment_once() -> None:
+    plan = planned(kind("blocked"), OLD, CATALOGUE)
+    for number in range(4):
+        block = plan.trials[12 * number : 12 * number + 12]
+        assert {trial.block for trial in block} == {number + 1} == {trial.replicate for trial in block}
+        assert len({tuple(trial.treatment.values()) for trial in block}) == 12
+        assert sum(1 for _ in groupby(trial.treatment["txd"] for trial in block)) == 2
+
+
+def test_whole_plots_come_in_an_order_that_the_seed_decides() -> None:
+    firsts = set()
+    for seed in range(8):
+        text = study(TXD + f"order: {{kind: blocked, seed: {seed}}}\n")
+        firsts.add(planned(text, OLD, CATALOGUE).trials[0].treatment["txd"])
+    assert firsts == {"80", "256"}
+
+
+def test_more_replicates_append_blocks_of_whole_plots() -> None:
+    few, many = (
+        planned(kind("blocked").replace("replicates: 4", f"replicates: {n}"), OLD, CATALOGUE) for n in (4, 6)
+    )
+    assert [one.id for one in many.trials[: len(few.trials)]] == [one.id for one in few.trials]
+    assert [one.block for one in many.trials[: len(few.trials)]] == [one.block for one in few.trials]
+
+
+def test_what_costs_nothing_makes_no_plots() -> None:
+    text = study("factors: {cc: [cubic, cdg], rwnd: [50KB, 1MB]}\nreplicates: 3\n")
+    plan = planned(text, LAB, CATALOGUE)
+    assert (plan.changes.reboots, plan.changes.resets, plan.changes.naive_resets) == (0, 0, 0)
+    assert [trial.id for trial in plan.trials] == [trial.id for trial in planned(text, LAB).trials]
+
+
+def test_a_host_that_is_set_alike_in_two_parts_is_not_rebooted_between_them() -> None:
+    parts = "parts:\n  a: {factors: {txd: [256], rwnd: [50KB]}}\n  b: {factors: {txd: [256], rwnd: [1MB]}}\n"
+    assert planned(study(parts), OLD, CATALOGUE).changes.reboots == 1
+    other = parts.replace("b: {factors: {txd: [256]", "b: {factors: {txd: [80]")
+    assert planned(study(other), OLD, CATALOGUE).changes.reboots == 2
+
+
+states = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=24)
+
+
+@given(states, st.integers(1, 4), st.sampled_from(["sequential", "shuffled", "blocked"]))
+def test_plots_stay_together_and_hold_every_trial(
+    costly: list[tuple[int, int]], replicates: int, name: str
+) -> None:
+    plots = Plots([reboot for reboot, _ in costly], [reset for _, reset in costly])
+    slots = ordered(name, 1, "main", len(costly), replicates, plots)
+    every = {(one, replicate) for one in range(len(costly)) for replicate in range(1, replicates + 1)}
+    assert {(slot.treatment, slot.replicate) for slot in slots} == every
+    assert len(slots) == len(every)
+    for _, block in groupby(slots, key=lambda slot: slot.block):
+        inside = list(block)
+        wholes = [key for key, _ in groupby(costly[slot.treatment][0] for slot in inside)]
+        assert len(wholes) == len(set(wholes))
+        small = [key for key, _ in groupby(costly[slot.treatment] for slot in inside)]
+        assert len(small) == len(set(small))

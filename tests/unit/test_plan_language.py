@@ -1,0 +1,324 @@
+"""What the plan makes of the language: levels of every form, both directions, classes, flows, stops, draws."""
+
+from __future__ import annotations
+
+import pytest
+
+from samovar.definition import Testbed, load_testbed
+from samovar.errors import PlanError
+from samovar.plan import ClassPlan, FlowPlan, MatchPlan, PathPlan, Plan, Resolved, StopPlan
+from samovar.plan.draws import Draw, poisson_s, uniform_s
+from tests.unit.plans import BULK, DUMBBELL, LAB, ROOT, planned, study
+
+UDP = "{flow: bulk, generator: nuttcp, from: sender, to: receiver"
+
+
+def first(text: str, testbed: Testbed = LAB) -> Resolved:
+    return planned(text, testbed).trials[0].resolved
+
+
+def path(text: str) -> PathPlan:
+    found = first(text).path
+    assert found is not None
+    return found
+
+
+def flows(traffic: str, more: str = "", testbed: Testbed = DUMBBELL) -> tuple[FlowPlan, ...]:
+    return first(study(more, f"traffic: [{traffic}]\n"), testbed).flows
+
+
+def by_level(plan: Plan) -> dict[tuple[str, ...], Resolved]:
+    return {tuple(trial.treatment.values()): trial.resolved for trial in plan.trials}
+
+
+def with_path(written: str, more: str = "") -> PathPlan:
+    text = study(more).replace("{rate: 8Mbit, rtt: 10ms, buffer: 50packets}", written)
+    return path(text)
+
+
+def test_a_plain_rate_leaves_the_way_up_unshaped() -> None:
+    found = with_path("{rate: 8Mbit, rtt: 10ms, buffer: 50packets, loss: 1%}")
+    assert (found.down.interface, found.down.rate_bps, found.down.aqm) == ("eth2", 8_000_000, "pfifo")
+    assert (found.up.interface, found.up.rate_bps, found.up.aqm) == ("eth1", None, None)
+    assert (found.up.buffer_packets, found.up.loss, found.down.loss) == (None, 0.0, 0.01)
+    assert (found.rtt_s, found.down.delay_s, found.up.delay_s) == (0.01, 0.005, 0.005)
+
+
+def test_a_rate_for_each_direction_shapes_both_with_one_buffer_and_aqm() -> None:
+    found = with_path("{rate: {down: 100Mbit, up: 40Mbit}, aqm: codel, buffer: 64KB, target: 5ms}")
+    assert (found.down.rate_bps, found.up.rate_bps) == (100_000_000, 40_000_000)
+    assert {(way.aqm, way.buffer_bytes) for way in (found.down, found.up)} == {("codel", 64_000)}
+    assert found.up.aqm_parameters == {"target": "5ms"}
+
+
+def test_delays_are_one_way_and_their_sum_is_the_rtt() -> None:
+    found = with_path("{rate: 8Mbit, delay: {down: 30ms, up: 10ms}, buffer: 50packets}")
+    assert (found.down.delay_s, found.up.delay_s, found.rtt_s) == (0.03, 0.01, 0.04)
+
+
+def test_a_level_of_rtt_takes_the_delays_away() -> None:
+    written = "{rate: 8Mbit, delay: {down: 30ms, up: 10ms}, buffer: 50packets}"
+    found = with_path(written, "factors: {path.rtt: [8ms]}\n")
+    assert (found.down.delay_s, found.up.delay_s, found.rtt_s) == (0.004, 0.004, 0.008)
+
+
+def test_a_level_of_one_direction_leaves_the_other() -> None:
+    found = path(study("factors: {path.rate: [{up: 2Mbit}], path.loss: [{up: 3%}]}\n"))
+    assert (found.down.rate_bps, found.up.rate_bps, found.up.loss) == (8_000_000, 2_000_000, 0.03)
+
+
+def test_impairments_go_to_the_direction_that_has_them() -> None:
+    found = with_path(
+        "{rate: 8Mbit, buffer: 50packets, jitter: 1ms, loss: {up: 2%}, loss_burst: 3packets, reorder: 1%,"
+        " duplicate: {down: 1%, up: 2%}}"
+    )
+    down, up = found.down, found.up
+    assert (down.jitter_s, down.loss, down.reorder, down.duplicate) == (0.001, 0.0, 0.01, 0.01)
+    assert (up.jitter_s, up.loss, up.reorder, up.duplicate) == (0.0, 0.02, 0.0, 0.02)
+    assert (down.loss_burst_packets, up.loss_burst_packets) == (None, 3.0)
+
+
+def test_linked_levels_move_together() -> None:
+    more = (
+        "factors: {home: [{path.rate: 10Mbit, path.buffer: 1 BDP, rwnd: 2 BDP, label: slow},"
+        " {path.rate: {down: 100Mbit, up: 40Mbit}, path.buffer: 64KB, rwnd: 1MB}], mtu: [1500, 600]}\n"
+    )
+    found = by_level(planned(study(more)))
+    slow, fast = found["slow", "1500"], found["100Mbit-40Mbit-64KB-1MB", "600"]
+    assert slow.path is not None and fast.path is not None
+    assert (slow.path.down.buffer_bytes, slow.hosts["dst"].rwnd_bytes) == (12_500, 25_000)
+    assert (fast.path.up.rate_bps, fast.path.up.buffer_bytes, fast.mtu_bytes) == (40_000_000, 64_000, 600)
+
+
+def test_a_level_may_differ_by_host() -> None:
+    more = "factors: {cc: [{sender: cubic, sender2: cdg}, newreno]}\n"
+    traffic = "traffic: [{flow: bulk, generator: nuttcp, from: senders, to: receivers}]\n"
+    found = by_level(planned(study(more, traffic), DUMBBELL))
+    hosts = found["cubic-cdg",].hosts
+    assert [hosts[name].cc for name in ("src1", "src2", "src3", "rtr", "dst1")] == [
+        "cubic",
+        "cdg",
+        None,
+        None,
+        None,
+    ]
+    assert {host.cc for name, host in found["newreno",].hosts.items() if host.role == "sender"} == {"newreno"}
+
+
+def test_a_factor_may_name_its_recipe_and_place() -> None:
+    more = "factors: {sack: {levels: [on, off], recipe: tcp, parameter: sack, at: sender}}\n"
+    found = by_level(planned(study(more)))
+    assert found["off",].hosts["src"].settings == {"tcp": {"sack": "off"}}
+    assert found["off",].hosts["dst"].settings == {}
+
+
+def test_settings_stand_under_a_factor_s_levels() -> None:
+    more = "settings: {cc: cubic, mtu: 1400, tcp.sack: off, cc.beta: 3}\nfactors: {mtu: [600, 1500]}\n"
+    found = by_level(planned(study(more)))
+    source, router = found["600",].hosts["src"], found["600",].hosts["rtr"]
+    assert (source.cc, source.mtu_bytes, source.cc_parameters) == ("cubic", 600, {"beta": "3"})
+    assert (source.settings, router.settings, router.cc) == ({"tcp": {"sack": "off"}}, {}, None)
+
+
+def test_formulas_are_computed_when_all_levels_are_laid_over() -> None:
+    more = (
+        'duration: 20 RTT\nfactors: {path.rate: [8Mbit, 80Mbit], path.buffer: [2 BDP, "max(1 BDP, 50KB)"]}\n'
+    )
+    found = by_level(planned(study(more).replace("duration: 30s\n", "", 1)))
+    buffers = {levels: one.path.down.buffer_bytes for levels, one in found.items() if one.path}
+    assert buffers == {
+        ("8Mbit", "2 BDP"): 20_000,
+        ("8Mbit", "max(1 BDP, 50KB)"): 50_000,
+        ("80Mbit", "2 BDP"): 200_000,
+        ("80Mbit", "max(1 BDP, 50KB)"): 100_000,
+    }
+    assert {one.duration_s for one in found.values()} == {0.2}
+
+
+def test_excluded_treatments_are_not_there_and_included_ones_come_last() -> None:
+    more = (
+        "factors: {cc: [cubic, cdg], mtu: [600, 1200, 1500]}\norder: {kind: sequential}\n"
+        "exclude: [{cc: cdg, mtu: [600, 1200]}]\ninclude: [{cc: bbr, mtu: 1500}]\n"
+    )
+    found = [tuple(trial.treatment.values()) for trial in planned(study(more)).trials]
+    assert found == [("cubic", "600"), ("cubic", "1200"), ("cubic", "1500"), ("cdg", "1500"), ("bbr", "1500")]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("exclude: [{cc: bbr}]", "main: exclude: {'cc': 'bbr'} matches no treatment"),
+        ("include: [{cc: cdg}]", "main: include: cdg is there already; expected another treatment"),
+        ("exclude: [{cc: [cubic, cdg]}]", "main: every treatment is excluded; expected one that stays"),
+    ],
+)
+def test_lines_that_cannot_be_meant_are_refused(more: str, message: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        planned(study(f"factors: {{cc: [cubic, cdg]}}\n{more}\n"))
+    assert str(caught.value).startswith(message)
+
+
+def test_counted_flows_have_labels_ports_and_starts_of_their_own() -> None:
+    found = flows(UDP + ", count: 3, every: 10s, start: 5s, port: 6000}")
+    assert [(one.label, one.group, one.port, one.start_s) for one in found] == [
+        ("bulk-1", "bulk", 6000, 5.0),
+        ("bulk-2", "bulk", 6001, 15.0),
+        ("bulk-3", "bulk", 6002, 25.0),
+    ]
+
+
+def test_a_count_of_one_is_counted_and_none_is_not() -> None:
+    assert [one.label for one in flows(UDP + ", count: 1}")] == ["bulk-1"]
+    assert [one.label for one in flows(UDP + "}")] == ["bulk"]
+
+
+def test_a_count_may_be_a_factor() -> None:
+    found = by_level(planned(study("factors: {traffic.bulk.count: [4, 8]}\n")))
+    assert {levels: len(one.flows) for levels, one in found.items()} == {("4",): 4, ("8",): 8}
+
+
+def test_a_plural_role_is_one_flow_for_each_of_its_hosts() -> None:
+    found = flows("{flow: bulk, generator: nuttcp, from: senders, to: receivers}")
+    assert [(one.label, one.from_host, one.to_host) for one in found] == [
+        (f"bulk-{n}", f"src{n}", f"dst{n}") for n in (1, 2, 3, 4)
+    ]
+    many = flows("{flow: bulk, generator: nuttcp, from: senders, to: receiver, count: 6}")
+    assert [one.from_host for one in many] == ["src1", "src2", "src3", "src4", "src1", "src2"]
+    assert {one.to_host for one in many} == {"dst1"}
+
+
+def test_flows_carry_what_is_asked_of_each() -> None:
+    (found,) = flows(UDP + ", cc: cdg, rwnd: 200KB, dscp: EF, length: 8KB}")
+    assert (found.cc, found.rwnd_bytes, found.dscp, found.parameters) == (
+        "cdg",
+        200_000,
+        46,
+        {"length": "8KB"},
+    )
+
+
+def test_two_windows_for_one_peer_are_refused() -> None:
+    other = ", {flow: other, generator: nuttcp, from: sender, to: receiver, rwnd: 50KB}"
+    with pytest.raises(PlanError, match="flows bulk and other have different rwnd between src1 and dst1"):
+        flows(UDP + ", rwnd: 20KB}" + other)
+
+
+def test_a_flow_that_goes_on_until_another_ends_with_it() -> None:
+    ping = ", {flow: ping, generator: nuttcp, from: sender, to: receiver, until: bulk}"
+    found = first(study("", f"traffic: [{UDP}, count: 2, every: 10s}}{ping}]\n"))
+    assert [(one.label, one.until, one.duration_s) for one in found.flows][2] == ("ping", "bulk", None)
+    assert (found.duration_s, found.deadline_s) == (40.0, 55.0)
+
+
+def test_flows_that_wait_for_each_other_are_refused() -> None:
+    other = ", {flow: other, generator: nuttcp, from: sender, to: receiver, until: bulk}"
+    with pytest.raises(PlanError, match="flow bulk: until other: no flow of that label ends"):
+        flows(UDP + ", until: other}" + other)
+
+
+@pytest.mark.parametrize(
+    ("stop", "ends"),
+    [
+        ("{after: 12s}", (12.0, 27.0)),
+        ("{when: short}", (5.0, 20.0)),
+        ("{after: 3s, when: short}", (3.0, 18.0)),
+        ("{after: 1h}", (30.0, 45.0)),
+    ],
+)
+def test_stop_ends_the_traffic_before_its_flows(stop: str, ends: tuple[float, float]) -> None:
+    short = ", {flow: short, generator: nuttcp, from: sender, to: receiver, duration: 5s}"
+    found = first(study(f"stop: {stop}\n", f"traffic: [{UDP}}}{short}]\n"))
+    assert (found.duration_s, found.deadline_s) == ends
+    assert isinstance(found.stop, StopPlan)
+
+
+def test_a_flow_without_an_end_ends_when_the_traffic_stops() -> None:
+    text = study("stop: {after: 12s}\n").replace("duration: 30s\n", "")
+    found = first(text)
+    assert (found.flows[0].duration_s, found.duration_s) == (None, 12.0)
+
+
+def test_a_class_of_a_flow_matches_its_addresses_and_ports() -> None:
+    text = study("", f"traffic: [{UDP}, count: 2}}]\n").replace(
+        "buffer: 50packets}", "buffer: 50packets, loss: 1%, classes: [{flow: bulk, rtt: 80ms}]}"
+    )
+    assert path(text).classes == (
+        ClassPlan(
+            match=tuple(
+                MatchPlan(from_subnet="172.16.10.2/32", to_subnet="172.16.11.2/32", port=port)
+                for port in (5001, 5002)
+            ),
+            delay_down_s=0.04,
+            delay_up_s=0.04,
+            loss=0.01,
+        ),
+    )
+
+
+def test_a_class_of_an_address_keeps_the_path_s_delay_when_it_says_loss() -> None:
+    text = study("").replace(
+        "buffer: 50packets}", "buffer: 50packets, classes: [{from: sender, to: 172.16.11.0/24, loss: 2%}]}"
+    )
+    (found,) = path(text).classes
+    assert found.match == (MatchPlan(from_subnet="172.16.10.2/32", to_subnet="172.16.11.0/24"),)
+    assert (found.delay_down_s, found.delay_up_s, found.loss) == (0.005, 0.005, 0.02)
+
+
+def test_a_class_of_a_flow_that_goes_up_matches_its_port_at_the_other_end() -> None:
+    text = study("", BULK.replace("from: sender, to: receiver", "from: receiver, to: sender")).replace(
+        "buffer: 50packets}", "buffer: 50packets, classes: [{flow: bulk, rtt: 80ms}]}"
+    )
+    (match,) = path(text).classes[0].match
+    assert match == MatchPlan(from_subnet="172.16.10.2/32", to_subnet="172.16.11.2/32", from_port=5001)
+
+
+UNIFORM = f"traffic: [{UDP}, start: {{uniform: [0s, 5s]}}, count: 2}}]\n"
+POISSON = f"traffic: [{UDP}, duration: 1s, arrivals: {{poisson: 2/s, until: 20s}}}}]\n"
+
+
+def starts(text: str) -> dict[tuple[tuple[str, ...], int], tuple[float, ...]]:
+    return {
+        (tuple(trial.treatment.values()), trial.replicate): tuple(f.start_s for f in trial.resolved.flows)
+        for trial in planned(text).trials
+    }
+
+
+@pytest.mark.parametrize("traffic", [UNIFORM, POISSON])
+def test_draws_are_the_same_for_all_treatments_of_a_replicate_and_differ_between_replicates(
+    traffic: str,
+) -> None:
+    found = starts(study("replicates: 3\nfactors: {cc: [cubic, cdg]}\n", traffic))
+    by_replicate = {n: {one for (_, replicate), one in found.items() if replicate == n} for n in (1, 2, 3)}
+    assert [len(alike) for alike in by_replicate.values()] == [1, 1, 1]
+    assert len(set.union(*by_replicate.values())) == 3
+
+
+def test_more_replicates_leave_the_draws_and_ids_there_were() -> None:
+    few = planned(study("replicates: 2\nfactors: {cc: [cubic, cdg]}\n", UNIFORM))
+    many = planned(study("replicates: 4\nfactors: {cc: [cubic, cdg]}\n", UNIFORM))
+    assert [one.id for one in few.trials] == [one.id for one in many.trials[:4]]
+
+
+def test_another_seed_draws_other_starts() -> None:
+    assert starts(study("order: {seed: 2}\n", UNIFORM)) != starts(study("order: {seed: 3}\n", UNIFORM))
+
+
+def test_draws_are_the_same_on_every_machine() -> None:
+    draw = Draw(1, "main", "bulk", 1)
+    assert uniform_s(draw, 0.0, 5.0) == UNIFORM_1
+    assert poisson_s(draw, 2.0, None, 3) == POISSON_1
+    assert all(instant < 20.0 for instant in poisson_s(draw, 2.0, 20.0, None))
+
+
+UNIFORM_1 = 1.57026
+POISSON_1 = (0.188477, 1.836317, 1.892655)
+
+
+def test_arrivals_too_many_for_a_trial_are_refused() -> None:
+    with pytest.raises(PlanError, match="flow bulk: more than 10000 arrivals"):
+        poisson_s(Draw(1, "main", "bulk", 1), 1e6, 60.0, None)
+
+
+def test_a_host_names_its_system_by_its_release() -> None:
+    freebsd = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
+    assert {host.system for host in first(study(""), freebsd).hosts.values()} >= {"freebsd-11"}
