@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from samovar.definition.check_flows import flows_by_label
 from samovar.definition.context import Context
 from samovar.definition.experiment import Part
 from samovar.definition.factor_levels import Level
@@ -107,10 +108,28 @@ def _check_text(context: Context, part: Part, place: Place, steps: tuple[str, ..
     except UnitError as error:
         context.checked.report(place.below(*steps), f"{place.target}: {error}")
         return
+    if place.target.startswith("traffic."):
+        _check_named(context, part, place, text)
     if is_setting(place.target):
         _check_setting(context, part, place, steps, text)
     elif place.target not in known_factors(part):
         _check_parameter(context, part, place, steps, text)
+
+
+def _check_named(context: Context, part: Part, place: Place, text: str) -> None:
+    """Report a level of a flow that names a host, a flow or a generator that is not there."""
+    owner, _, key = place.target.rpartition(".")
+    known: Iterable[str] | None = None
+    if key in ("from", "to") and context.testbed is not None:
+        what, known = "host or role", end_names(context.testbed)
+    elif key == "until":
+        what, known = "flow", flows_by_label(context, part)
+    elif key == "generator":
+        ends = (flow.from_end for flow in part.traffic if owner == f"traffic.{flow.label}")
+        system = context.system_of(next(ends, ""))
+        what, known = f"generator on {system}", context.catalogue.names(key, system) if system else None
+    if known is not None and text not in known:
+        context.checked.report(place.where, unknown(what, text, known))
 
 
 def _check_setting(context: Context, part: Part, place: Place, steps: tuple[str, ...], text: str) -> None:

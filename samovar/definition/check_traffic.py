@@ -42,9 +42,8 @@ def _check_flow(context: Context, where: Loc, part: Part, flow: Flow) -> None:
     known = [_check_host(context, (*where, key), end, plural=True) for key, end in ends.items()]
     if all(known):
         _check_connected(context, where, flow)
-    for generator in chosen(part, f"traffic.{flow.label}.generator", (flow.generator,)):
-        for system in _systems(context, ends.values()):
-            _check_generator(context, (*where, "generator"), generator, system)
+    for system in _systems(context, ends.values()):
+        _check_generator(context, (*where, "generator"), flow.generator, system)
     _check_parameters(context, where, part, flow)
     for key in HANDED:
         _check_handed(context, where, part, flow, key)
