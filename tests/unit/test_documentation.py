@@ -11,6 +11,7 @@ import pytest
 
 from samovar.command.catalogue import Catalogue
 from samovar.command.recipe import Kind, read_recipe
+from samovar.command.scripts import TrialScripts
 from samovar.definition import load_study, load_testbed
 from samovar.definition.metrics import METRICS
 from samovar.plan import make_plan
@@ -68,10 +69,34 @@ def test_a_testbed_in_the_documentation_is_sound(text: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("text", named(blocks("{#---")))
 def test_a_recipe_in_the_documentation_is_whole(text: str, tmp_path: Path) -> None:
-    kind = "aqm" if "block qdisc" in text else "generator"
+    told_by = {"qdisc": "aqm", "read": "setting", "start": "logger", "client": "generator"}
+    kind = next(kind for block, kind in told_by.items() if f"block {block} " in text)
     path = tmp_path / "recipe.sh.j2"
     path.write_text(text)
     assert read_recipe(cast(Kind, kind), "recipe", path).header.summary
+
+
+def test_the_recipes_of_the_how_to_are_all_that_its_experiment_needs(tmp_path: Path) -> None:
+    page = (DOCS / "how-to" / "add-a-recipe.md").read_text()
+    files = re.findall(
+        r"^`((?:templates|experiments)/[^`]+)`.*\n\n```\w*\n((?s:.*?))^```$", page, flags=re.MULTILINE
+    )
+    assert len(files) == 5
+    shutil.copytree(ROOT / "templates", tmp_path / "templates")
+    (tmp_path / "experiments").mkdir()
+    for name, text in files:
+        (tmp_path / name).write_text(text)
+    catalogue = Catalogue(tmp_path / "templates")
+    study = load_study(tmp_path / "experiments" / "mine.yaml", catalogue, ROOT / "hosts" / "lab.yaml")
+    plan = make_plan(study.experiment, study.testbed)
+    assert len(plan.trials) == 4
+    for trial in plan.trials:
+        scripts = TrialScripts(trial, catalogue, "campaign")
+        was = {"ttl": "64"}
+        assert "ttl=" in "\n".join(scripts.wanted("src"))
+        assert "iperf3" in str(scripts.arm("dst"))
+        assert "/proc/net/snmp" in str(scripts.arm("src"))
+        assert "sfb limit 60 target 15 max 20" in scripts.set("rtr", was)
 
 
 def test_every_metric_that_can_be_expected_is_explained() -> None:
