@@ -30,6 +30,7 @@ def kept_sources(flat: Flattened, testbed: Path) -> dict[str, bytes]:
 
 
 def _written_out(flat: Flattened) -> bytes:
-    names = ", ".join(source.name for source in flat.sources)
+    home = flat.sources[0].absolute().parent
+    names = ", ".join(source.absolute().relative_to(home).as_posix() for source in flat.sources)
     body = yaml.safe_dump(plain(flat.tree), sort_keys=False, allow_unicode=True, width=110)
     return f"# Made of {names}, which stand in {ORIGINALS}/.\n{body}".encode()

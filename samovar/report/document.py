@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from samovar import __version__
@@ -98,4 +99,6 @@ def regenerate(campaign: Campaign) -> list[str]:
 def rerun(campaign: Campaign) -> str:
     """Return the command that runs the whole campaign again."""
     profile = f" --profile {campaign.plan['profile']}" if campaign.plan.get("profile") else ""
-    return f"fab run {campaign.experiment}{profile}"
+    overrides = (f"{key}={value}" for key, value in campaign.plan.get("overrides", {}).items())
+    sets = "".join(f" --set {shlex.quote(one)}" for one in overrides)
+    return f"fab run {campaign.experiment}{profile}{sets}"

@@ -40,6 +40,7 @@ def facts(campaign: Campaign) -> list[tuple[str, str]]:
         ("Experiment", campaign.experiment),
         ("Source", str(plan.get("source") or "")),
         ("Campaign", campaign.name + (f" (profile {plan['profile']})" if plan.get("profile") else "")),
+        ("Changed", ", ".join(f"{key} {value}" for key, value in plan.get("overrides", {}).items())),
         ("When", when(campaign)),
         ("Testbed", testbed_words(campaign)),
         ("Bottleneck", ", ".join(path_words(campaign.trials))),

@@ -5,9 +5,20 @@ from pathlib import Path
 import pytest
 
 from samovar.command import Catalogue
-from samovar.definition import Asked, Experiment, Study, apply_profile, load_study, parse_overrides
+from samovar.definition import (
+    Asked,
+    Experiment,
+    Study,
+    apply_profile,
+    load_study,
+    parse_overrides,
+    read_experiment,
+)
 from samovar.errors import DefinitionError
+from samovar.journal import fold
 from samovar.plan import make_plan
+from samovar.report.campaign import Campaign
+from samovar.report.document import rerun
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")
@@ -195,3 +206,22 @@ def test_an_unknown_profile_is_refused_before_anything_is_laid_over_it(folder: F
     assert folder.shown("duration=1s", profile="quik")[0].endswith(
         "unknown profile of study 'quik'; did you mean 'quick'? known: quick"
     )
+
+
+def test_a_campaign_is_run_again_and_read_back_with_its_overrides(folder: Folder, tmp_path: Path) -> None:
+    """What the report reads is the experiment's file with the plan's overrides over it."""
+    study = folder.study("parts.one.replicates=9")
+    (tmp_path / "experiment.yaml").write_bytes(study.sources["experiment.yaml"])
+    assert read_experiment(tmp_path / "experiment.yaml").parts["one"].replicates == 3
+    assert read_experiment(tmp_path / "experiment.yaml", study.overrides).parts["one"].replicates == 9
+
+
+def test_a_bundle_names_the_command_with_its_overrides(tmp_path: Path) -> None:
+    plan = {
+        "experiment": "study",
+        "profile": "quick",
+        "overrides": {"duration": "1s", "cc": "[cubic, cdg]"},
+        "trials": [],
+    }
+    campaign = Campaign(tmp_path, plan, (), fold(()), {}, {}, {})
+    assert rerun(campaign) == "fab run study --profile quick --set duration=1s --set 'cc=[cubic, cdg]'"
