@@ -686,19 +686,62 @@ def test_cpu_times_are_shares_of_what_passed_since_the_last_sample(tmp_path: Pat
     assert (second["irq_s"], second["idle_s"]) == ("0.25", "0.76")  # 127 ticks a second
 
 
-def counted(name: str, programs: dict[str, str], folder: Path) -> list[str]:
+def counted(name: str, programs: dict[str, str], folder: Path, **values: object) -> list[str]:
     """Let a sampler run for two samples, with programs that print what was recorded (or run, after a !)."""
     (folder / "bin").mkdir()
-    for program, text in {**programs, "stat": "t 1795271645.5", "ifconfig": ""}.items():
+    for program, text in {"stat": "t 1795271645.5", "ifconfig": "", **programs}.items():
         body = text[1:] if text.startswith("!") else f"cat <<'EOF'\n{text}EOF"
         (folder / "bin" / program).write_text(f"#!/bin/sh\n{body}\n")
         (folder / "bin" / program).chmod(0o755)
     recipe = CATALOGUE.recipe("logger", name, FREEBSD)
-    start = recipe.render("start", {**values_of(recipe), "interval_s": 0.05})
+    start = recipe.render("start", {**values_of(recipe), "interval_s": 0.05, **values})
     script = (
         f"cd '{folder}'; PATH='{folder}/bin':$PATH\n"
-        'launch() { l_output=$3; shift 3; "$@" >"$l_output" & }\n'
+        'launch() { l_output=$3; l_err=$1.err; shift 3; "$@" >"$l_output" 2>"$l_err" & }\n'
         f"{start}\nuntil [ -e src-{name}.ready ]; do sleep 0.02; done; sleep 0.1; kill $!; wait\n"
     )
     subprocess.run(["dash", "-c", script], check=True, capture_output=True, timeout=30)
     return (folder / f"src-{name}.csv").read_text().splitlines()
+
+
+def test_a_clock_that_is_stepped_is_seen_in_the_time_of_the_boot(tmp_path: Path) -> None:
+    boottime = (
+        told("13.2", next(c for c in commands("13.2") if "kern.boottime" in c))
+        .splitlines()[-1]
+        .partition(": ")[2]
+    )
+    peers = "     remote           refid      st t when poll reach   delay   offset  jitter\n====\n*10.64.0.1  .GPS.  1 u 12 64 377 0.250 -0.012 0.003\n"
+    rows = counted("clock", {"sysctl": boottime + "\n", "ntpq": peers, "chronyc": "!exit 1"}, tmp_path)
+    values = [row.split(",")[1:] for row in rows[1:]]
+    assert values[0] == ["kernel", "boottime_s", "1795269674.400099"]
+    assert values[1:6] == [
+        ["ntp", "source", "10.64.0.1"],
+        ["ntp", "stratum", "1"],
+        ["ntp", "delay_s", "0.000250"],
+        ["ntp", "offset_s", "-0.000012"],
+        ["ntp", "jitter_s", "0.000003"],
+    ]
+    assert values[-5:] == values[1:6]  # and once more at the end
+
+
+def test_beacons_are_told_from_what_tcpdump_prints_of_an_echo_request(tmp_path: Path) -> None:
+    printed = told(
+        "14.0", next(c for c in commands("14.0") if c.startswith("tcpdump --time-stamp-type=host"))
+    )
+    line = next(line for line in printed.splitlines() if "echo request" in line)
+    beacon = line.replace(line.split()[0], "1795271645.953945").replace("172.16.11.2", "224.0.1.199")
+    elsewhere = beacon.replace("172.16.10.2", "172.16.10.9")
+    ifconfig = told("13.2", "ifconfig").split("em1: ")[1].split("lo0: ")[0]
+    tcpdump = f"!echo 'listening on em1' >&2; cat <<'EOF'\n{beacon}\n{elsewhere}\nEOF\nexec sleep 0.4"
+    rows = counted(
+        "beacons",
+        {"tcpdump": tcpdump, "ifconfig": "em1: " + ifconfig, "ping": "!exit 0"},
+        tmp_path,
+        control="em1",
+        send="never",
+    )
+    assert rows == [
+        "t_ns,direction,src,id,sequence,sent_ns",
+        "1795271645953945000,out,172.16.10.2,62725,0,",
+        "1795271645953945000,in,172.16.10.9,62725,0,",
+    ]
