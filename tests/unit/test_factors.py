@@ -1,5 +1,6 @@
 """Factors as they are written: levels of every form, ranges, treatments taken away and added, flows counted."""
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -8,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from samovar.definition import load_testbed
+from samovar.command.catalogue import Catalogue
+from samovar.definition import load_experiment, load_testbed
 from samovar.definition.experiment import Experiment, Part
 from samovar.definition.factor_levels import Level
 from samovar.definition.factors import read_target
@@ -24,7 +26,8 @@ from samovar.definition.yamltext import parse_yaml
 from samovar.plan import make_plan
 from samovar.units import split_quantity
 
-DUMBBELL = load_testbed(Path(__file__).parents[2] / "hosts" / "dumbbell.yaml")
+ROOT = Path(__file__).parents[2]
+DUMBBELL = load_testbed(ROOT / "hosts" / "dumbbell.yaml")
 FLOW = "{flow: bulk, generator: iperf3, from: sender, to: receiver, duration: 5s}"
 
 
@@ -308,6 +311,22 @@ def test_a_parameter_of_a_recipe_may_be_computed() -> None:
     found = [path.down.aqm_parameters for path in paths if path is not None]
     for interval in ("100ms", "120ms"):
         assert {"target": "5ms", "interval": interval} in found
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_an_example_of_the_reference_is_sound(number: int, tmp_path: Path) -> None:
+    reference = (ROOT / "docs" / "reference" / "experiment-file.md").read_text(encoding="utf-8")
+    example = re.findall(r"```yaml\n(.*?)```", reference, re.DOTALL)[number]
+    given = {line.split(":")[0] for line in example.splitlines()}
+    rest = {
+        "path": "{rate: 40Mbit, rtt: 20ms, buffer: 1 BDP, aqm: bfifo}",
+        "duration": "9s",
+        "traffic": f"[{FLOW[:-15]}}}]",
+    }
+    text = example + "".join(f"{key}: {value}\n" for key, value in rest.items() if key not in given)
+    (tmp_path / "study.yaml").write_text(f"experiment: study\ntestbed: dumbbell\n{text}", encoding="utf-8")
+    experiment = load_experiment(tmp_path / "study.yaml", Catalogue(ROOT / "templates"), DUMBBELL)
+    assert make_plan(experiment, DUMBBELL).trials
 
 
 def test_every_field_of_an_experiment_says_what_it_is() -> None:
