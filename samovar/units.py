@@ -244,8 +244,10 @@ def _scaled(text: str, kind: Kind, allow_zero: bool) -> Decimal:
 
 
 def _refuse_octal(number: str) -> None:
-    if re.match(r"-?0[0-9]", number):
-        raise UnitError(f"number '{number}' begins with a zero; expected {number.lstrip('0') or '0'}")
+    """Refuse a leading zero: YAML 1.1 and C read 010 as eight, people as ten."""
+    plain = re.sub(r"^(-?)0+(?=[0-9])", r"\1", number)
+    if plain != number:
+        raise UnitError(f"number '{number}' begins with a zero; expected {plain}")
 
 
 def _refusal(text: str, kind: Kind) -> str:

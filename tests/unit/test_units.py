@@ -1,6 +1,7 @@
 """Quantities with units: what is read, what is refused, what is written."""
 
 from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -152,3 +153,45 @@ def test_any_text_is_read_or_refused_and_nothing_else_happens(text: str) -> None
         assert units.parse_size(text) > 0
     except UnitError as error:
         assert "expected" in str(error) or "did you mean" in str(error)
+
+
+@pytest.mark.parametrize(("text", "per_s"), [("2/s", 2.0), ("0.5/s", 0.5), ("30/min", 0.5), ("36/h", 0.01)])
+def test_a_frequency_is_read_per_second(text: str, per_s: float) -> None:
+    assert units.parse_frequency(text) == per_s
+
+
+@pytest.mark.parametrize("text", ["2", "0/s", "-1/s", "2/ms", "2 /s", "s", "2/s/s"])
+def test_what_is_no_frequency_is_refused(text: str) -> None:
+    with pytest.raises(UnitError, match="is no frequency; expected one above zero such as 2/s"):
+        units.parse_frequency(text)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "message"),
+    [
+        (units.parse_count, "010", "number '010' begins with a zero; expected 10"),
+        (units.parse_number, "-010", "number '-010' begins with a zero; expected -10"),
+        (units.parse_duration, "010ms", "number '010' begins with a zero; expected 10"),
+        (units.parse_size, "00B", "number '00' begins with a zero; expected 0"),
+        (units.parse_mtu, "01500", "number '01500' begins with a zero; expected 1500"),
+    ],
+)
+def test_a_number_that_may_be_octal_is_refused(
+    parse: Callable[[str], float], text: str, message: str
+) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse(text)
+    assert str(caught.value) == message
+
+
+def test_a_quantity_is_split_into_number_unit_and_kind() -> None:
+    assert units.split_quantity("1.50KB") == (Decimal("1.50"), "KB", units.SIZE)
+    assert units.split_quantity("40mbit") == (Decimal(40), "mbit", units.RATE)
+    assert units.split_quantity("7") == (Decimal(7), "", None)
+    assert [units.split_quantity(text) for text in ("7 KB", "7foo", "KB", "-7KB", "")] == [None] * 5
+
+
+@given(st.integers(0, 10**6))
+def test_a_share_is_read_back_as_it_was_written(millionths: int) -> None:
+    share = millionths / 10**6
+    assert units.parse_share(units.format_share(share)) == share
