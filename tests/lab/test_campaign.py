@@ -136,7 +136,7 @@ def test_a_killed_controller_leaves_nothing_running_and_the_same_command_runs_on
     assert [path.name for path in (first / "set-aside").iterdir()] == [f"{victim}-1"]
     for host in HOSTS:
         assert checkout.running(host) == []
-        assert "sv-in" not in checkout.on_host(host, "ls /sys/class/net")
+        assert "sv-" not in checkout.on_host(host, "ls /sys/class/net")
 
 
 def test_one_interrupt_ends_the_trial_restores_the_hosts_and_the_same_command_goes_on(
