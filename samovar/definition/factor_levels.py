@@ -13,6 +13,7 @@ from samovar.definition.mistakes import Mistakes
 from samovar.definition.nearest import unknown
 from samovar.definition.ranges import MOST_LEVELS, is_range, read_range
 from samovar.definition.values import Directional, PerHost, Value
+from samovar.definition.yamltext import plain
 
 PLAIN_FACTORS = ("cc", "rwnd", "mtu", "txd", "duration")
 SPEC_KEYS = ("levels", "recipe", "parameter", "at")
@@ -197,6 +198,10 @@ def _levels(value: object) -> str | tuple[str, ...]:
 
 
 def _read_setting(written: object) -> str | PerHost[str]:
+    if isinstance(written, list):
+        raise ValueError(
+            "expected one value, or one per host such as {sender: cubic, sender2: cdg}, not a list"
+        )
     value = _value(written)
     if isinstance(value, Directional):
         raise ValueError("a host has no directions; expected one value, or one per host or role")
@@ -206,7 +211,7 @@ def _read_setting(written: object) -> str | PerHost[str]:
 def _read_include(written: object) -> Mapping[str, object]:
     if not isinstance(written, Mapping) or not written:
         raise ValueError("expected a mapping such as {cc: bbr, rwnd: 9999KB}, a level for every factor")
-    return {str(name): value for name, value in written.items()}
+    return {str(name): plain(value) for name, value in written.items()}
 
 
 SettingValue = str | PerHost[str]
