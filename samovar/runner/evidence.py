@@ -80,7 +80,10 @@ def checks_of(seen: Evidence, scripts: TrialScripts, folder: Path) -> Iterator[C
                 )
             if process.recipe == "siftr":
                 yield from check_siftr(
-                    host, folder / expected(process).packed.path, _packets_per_line(host, scripts)
+                    _with_sockets(seen, scripts),
+                    host,
+                    folder / expected(process).packed.path,
+                    _packets_per_line(host, scripts),
                 )
     yield from check_duration(_flows(scripts, seen.finished), seen.seconds(NOT_OVERHEAD))
 

@@ -133,15 +133,20 @@ def _socket_checks(resolved: Resolved, flow: FlowPlan, host: str, found: _Seen) 
         cc = LINUX_NAME.get(asked, asked)
         label = f"congestion control of flow {flow.label}"
         yield Check(label, host, cc, ", ".join(sorted(found.cc)), found.cc == {cc})
+    if found.window_bytes:
+        yield from check_window(resolved, flow, found.window_bytes)
+
+
+def check_window(resolved: Resolved, flow: FlowPlan, window_bytes: int) -> Iterator[Check]:
+    """Check the largest window that a flow's sender saw against what its receiver was to offer."""
     own = flow.rwnd_bytes
     rwnd = own if own is not None else resolved.hosts[flow.to_host].rwnd_bytes
-    if rwnd is not None and found.window_bytes:
-        label, observed = f"largest window offered to flow {flow.label}", f"{found.window_bytes} B"
-        yield Check(label, flow.to_host, f"at most {rwnd} B", observed, found.window_bytes <= rwnd)
-        near = found.window_bytes >= WINDOW_SHARE * rwnd
-        yield Check(
-            label, flow.to_host, f"at least {WINDOW_SHARE:.0%} of {rwnd} B", observed, near, "suspect"
-        )
+    if rwnd is None:
+        return
+    label, observed = f"largest window offered to flow {flow.label}", f"{window_bytes} B"
+    yield Check(label, flow.to_host, f"at most {rwnd} B", observed, window_bytes <= rwnd)
+    near = window_bytes >= WINDOW_SHARE * rwnd
+    yield Check(label, flow.to_host, f"at least {WINDOW_SHARE:.0%} of {rwnd} B", observed, near, "suspect")
 
 
 def _sockets(trace: Path, flows: set[tuple[str, str, str]]) -> dict[tuple[str, str, str], _Seen]:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from samovar.runner.judge import Check
+from samovar.plan import Resolved
+from samovar.runner.judge import Check, check_window
 
 COLUMNS: Mapping[str, tuple[int, ...]] = {"1.2": (25, 26, 27, 28), "1.3": (27,)}
 """How many columns a line of each version has; both have had 27, so only the header tells the version."""
+HASH: Mapping[str, int] = {"1.2": 1, "1.3": 0}
+"""How many columns stand between direction and time: the hash, which shifts all that follow."""
+Flow = tuple[str, str, str]
+"""A connection by its local address, foreign address and foreign port."""
 LOST = ("malloc", "mtx")
 """What it had no memory or lock for, as the footer names it; packets without a socket here are not lost."""
 
@@ -24,6 +29,7 @@ class SiftrLog:
     footer: Mapping[str, str]
     lines: int
     columns: frozenset[int]
+    windows: Mapping[Flow, int]
 
     @property
     def version(self) -> str:
@@ -47,7 +53,7 @@ def read_siftr(lines: Iterable[str]) -> SiftrLog:
     """Read a log: a header and a footer of key=value and tabs, and comma-separated lines between them."""
     header: dict[str, str] = {}
     footer: dict[str, str] = {}
-    count, columns = 0, set()
+    count, columns, windows = 0, set[int](), dict[Flow, int]()
     for line in lines:
         if line.startswith("enable_time_secs="):
             header = _pairs(line)
@@ -55,22 +61,44 @@ def read_siftr(lines: Iterable[str]) -> SiftrLog:
             footer = _pairs(line)
         elif line.strip():
             count += 1
-            columns.add(line.count(",") + 1)
-    return SiftrLog(header, footer, count, frozenset(columns))
+            parts = line.split(",")
+            columns.add(len(parts))
+            _widen(windows, parts, HASH.get(header.get("siftrver", "")[:3]))
+    return SiftrLog(header, footer, count, frozenset(columns), windows)
+
+
+def _widen(windows: dict[Flow, int], parts: Sequence[str], shift: int | None) -> None:
+    """Take note of the window that the peer offers, of a connection in the state ESTABLISHED (4) or later."""
+    if (
+        shift is not None
+        and len(parts) >= 25
+        and parts[13 + shift].isdecimal()
+        and int(parts[13 + shift]) >= 4
+    ):
+        flow = (parts[2 + shift], parts[4 + shift], parts[5 + shift])
+        windows[flow] = max(windows.get(flow, 0), int(parts[9 + shift]))
 
 
 def _pairs(line: str) -> dict[str, str]:
     return {key: value for key, _, value in (part.partition("=") for part in line.rstrip("\n").split("\t"))}
 
 
-def check_siftr(host: str, trace: Path, packets_per_line: int = 1) -> Iterator[Check]:
-    """Check that a log was not cut off, that its form is known, and that no packet is missing in it."""
+def check_siftr(resolved: Resolved, host: str, trace: Path, packets_per_line: int = 1) -> Iterator[Check]:
+    """Check that a log is whole and of a known form, that no packet is missing, and what windows it shows."""
     try:
         with gzip.open(trace, "rt", encoding="ascii", errors="replace") as file:
             log = read_siftr(file)
     except (OSError, EOFError, zlib.error, ValueError) as error:
         yield Check(f"trace {trace.name}", host, "readable", f"{type(error).__name__}: {error}", False)
         return
+    yield from _form(host, log, packets_per_line)
+    for flow in resolved.flows:
+        seen = log.windows.get((flow.from_address, flow.to_address, str(flow.port)))
+        if flow.from_host == host and seen is not None:
+            yield from check_window(resolved, flow, seen)
+
+
+def _form(host: str, log: SiftrLog, packets_per_line: int) -> Iterator[Check]:
     whole = bool(log.header and log.footer)
     ends = "whole" if whole else f"without {'footer' if log.header else 'header'}"
     yield Check("SIFTR log", host, "whole", ends, whole)

@@ -10,6 +10,7 @@ import pytest
 
 from samovar.runner.siftr import check_siftr, read_siftr
 from tests.unit.freebsd_sample import TRACES
+from tests.unit.trials import RESOLVED
 
 WHOLE = lzma.decompress((TRACES / "siftr-14.0.log.xz").read_bytes()).decode().splitlines(keepends=True)
 CUT = (TRACES / "siftr-13.2-cut.log").read_text().splitlines(keepends=True)
@@ -18,7 +19,7 @@ CUT = (TRACES / "siftr-13.2-cut.log").read_text().splitlines(keepends=True)
 def failed(lines: list[str], folder: Path, packets_per_line: int = 1) -> list[str]:
     trace = folder / "src-siftr.csv.gz"
     trace.write_bytes(gzip.compress("".join(lines).encode()))
-    return [str(check) for check in check_siftr("src", trace, packets_per_line) if not check.ok]
+    return [str(check) for check in check_siftr(RESOLVED, "src", trace, packets_per_line) if not check.ok]
 
 
 def test_a_whole_log_has_a_line_for_every_packet_of_a_socket(tmp_path: Path) -> None:
@@ -69,4 +70,25 @@ def test_packets_without_memory_are_lost_and_those_without_a_socket_are_not(tmp_
 def test_a_log_that_is_no_gzip_is_said_to_be_unreadable(tmp_path: Path) -> None:
     trace = tmp_path / "src-siftr.csv.gz"
     trace.write_text("x")
-    assert [check.ok for check in check_siftr("src", trace)] == [False]
+    assert [check.ok for check in check_siftr(RESOLVED, "src", trace)] == [False]
+
+
+@pytest.mark.parametrize(
+    ("asked", "wrong"),
+    [
+        (None, []),
+        (1_600_000, []),
+        (1_500_000, ["at most 1500000 B"]),
+        (9_999_000, ["at least 90% of 9999000 B"]),
+    ],
+)
+def test_the_largest_window_that_a_sender_saw_is_held_against_what_was_asked(
+    asked: int | None, wrong: list[str], tmp_path: Path
+) -> None:
+    flow = RESOLVED.flows[0].model_copy(update={"port": 5201, "rwnd_bytes": asked})
+    hosts = {**RESOLVED.hosts, "dst": RESOLVED.hosts["dst"].model_copy(update={"rwnd_bytes": None})}
+    resolved = RESOLVED.model_copy(update={"flows": (flow,), "hosts": hosts})
+    trace = tmp_path / "src-siftr.csv.gz"
+    trace.write_bytes(gzip.compress("".join(WHOLE).encode()))
+    bad = [check for check in check_siftr(resolved, "src", trace) if not check.ok]
+    assert [(check.requested, check.observed) for check in bad] == [(text, "1500928 B") for text in wrong]

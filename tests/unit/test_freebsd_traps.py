@@ -331,33 +331,43 @@ def test_no_receive_buffer_is_set_that_would_make_every_socket_fail() -> None:
         == "net.inet.tcp.recvspace: 1500000 -> 9999999\n"
     )
     assert "No buffer space available" in told("14.0", "iperf3 -c 172.16.11.9 -t 1", 0, "stderr")
-    for size_bytes in (50_000, 1_500_000, 9_999_000, 100_000_000):
-        done = windowed(size_bytes)
-        told_to = dict(line.split(" ") for line in done)
-        space, room = (
-            int(told_to["net.inet.tcp.recvspace"]),
-            int(told_to.get("kern.ipc.maxsockbuf", 2_097_152)),
-        )
-        assert space <= size_bytes < space + 1460
-        assert space % 1460 == 0
+    for size_bytes in (1000, 50_000, 1_500_000, 9_999_000, 100_000_000):
+        told_to = windowed(size_bytes)
+        space = int(told_to["net.inet.tcp.recvspace"])
+        room = int(told_to.get("kern.ipc.maxsockbuf", 2_097_152))
         assert space <= room * 8 // 9
-        assert [line.split()[0] for line in done][-1] == "net.inet.tcp.recvspace"
+        assert list(told_to)[-1] == "net.inet.tcp.recvspace"
+        unit = next(1 << scale for scale in range(15) if 65535 << scale >= room)
+        offered = -(-(space if space <= 1460 else -(-space // 1460) * 1460) // unit) * unit
+        assert size_bytes - 2 * 1460 - unit < offered <= size_bytes
 
 
-def windowed(size_bytes: int) -> list[str]:
-    answers = {
-        "route -n get -inet 172.16.10.2": told("13.2", "route -n get 172.16.11.2"),
-        "sysctl -n kern.ipc.maxsockbuf": "2097152",
-    }
+def test_the_window_that_is_worked_out_is_the_one_that_was_seen_on_the_wire() -> None:
+    done = replay('offered 1500000 1460 "$(window_unit)"', {"sysctl -n kern.ipc.maxsockbuf": "2097152"})
+    assert done.stdout == "1500928\n"  # the snd_wnd of both releases' SIFTR logs, with a recvspace of 1500000
+    assert replay("space_for 100 1460 256", {}).returncode == 1
+
+
+def windowed(size_bytes: int) -> dict[str, str]:
+    """Say what the receive window's recipe sets, in its order, on a kernel with the usual limit."""
+    answers = {"route -n get -inet 172.16.10.2": told("13.2", "route -n get 172.16.11.2")}
     script = setting("rwnd", "set", size_bytes=size_bytes)
-    done = replay(script, answers, 'turn() { echo "$1 $2"; }')
+    kernel = """most=2097152
+sysctl() { echo "$most"; }
+turn() { echo "$1 $2"; [ "$1" != kern.ipc.maxsockbuf ] || most=$2; }"""
+    done = replay(script, answers, kernel)
     assert done.stderr == ""
-    return done.stdout.splitlines()
+    return dict(line.split(" ") for line in done.stdout.splitlines())
 
 
 @pytest.mark.parametrize(
     ("size_bytes", "space", "fits"),
-    [(200_000, 198_560, "fits"), (200_000, 200_000, "other"), (200_000, 65_536, "other")],
+    [
+        (200_000, 198_560, "fits"),
+        (200_000, 199_900, "other"),
+        (200_000, 200_000, "other"),
+        (200_000, 65_536, "other"),
+    ],
 )
 def test_a_window_fits_when_what_tcp_makes_of_the_buffer_is_just_below_it(
     size_bytes: int, space: int, fits: str

@@ -81,6 +81,29 @@ segment() {
   case $1 in *:*) echo "$((${s_mtu:-1500} - 60))" ;; *) echo "$((${s_mtu:-1500} - 40))" ;; esac
 }
 
+# window_unit: print the step in which windows are told, by the scale that TCP takes from the largest socket buffer.
+window_unit() {
+  s_unit=1 s_most=$(sysctl -n kern.ipc.maxsockbuf)
+  while [ $((65535 * s_unit)) -lt "$s_most" ] && [ "$s_unit" -lt 16384 ]; do s_unit=$((s_unit * 2)); done
+  echo "$s_unit"
+}
+# offered SPACE SEGMENT UNIT: print the window that a peer sees of a receive buffer: TCP rounds a buffer of more than a
+# segment up to whole segments (tcp_mss()), and since FreeBSD 13 what it tells up to the scale's step.
+offered() {
+  s_space=$1
+  [ "$s_space" -le "$2" ] || s_space=$(((s_space + $2 - 1) / $2 * $2))
+  echo "$(((s_space + $3 - 1) / $3 * $3))"
+}
+# space_for WINDOW SEGMENT UNIT: print the largest receive buffer of whole segments of which no more than this is offered.
+space_for() {
+  s_space=$1
+  if [ "$1" -gt "$2" ]; then s_space=$(($1 / $2 * $2)); fi
+  while [ "$(offered "$s_space" "$2" "$3")" -gt "$1" ]; do
+    if [ "$s_space" -gt "$2" ]; then s_space=$((s_space - $2)); else s_space=$(($1 / $3 * $3)); fi
+  done
+  [ "$s_space" -gt 0 ] && echo "$s_space"
+}
+
 # descriptors INTERFACE: print the length of its transmit ring, as the driver said when it attached last.
 descriptors() {
   { cat /var/run/dmesg.boot 2>/dev/null; dmesg; } | {
