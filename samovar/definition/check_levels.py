@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from samovar.definition.check_flows import flows_by_label
-from samovar.definition.context import Context
+from samovar.definition.context import Context, Known
 from samovar.definition.experiment import Part
 from samovar.definition.factor_levels import Level
 from samovar.definition.factors import ONE_PER_DIRECTION, SETTINGS, UNDIRECTED, known_factors, parser_of
@@ -164,11 +164,14 @@ def _ends(source: str, sink: str, target: str) -> tuple[str, ...]:
 def _check_parameter(context: Context, part: Part, place: Place, steps: tuple[str, ...], text: str) -> None:
     """Report parameters of recipes that no recipe takes or whose values it refuses."""
     owner, _, parameter = place.target.rpartition(".")
-    for _, known in context.takers(part, owner, place.level):
+    takers = dict(context.takers(part, owner, place.level))
+    lacking = not_taken(owner, parameter, takers)
+    if lacking:
+        context.checked.report(place.key, lacking, key=True)
+        return
+    for known in takers.values():
+        own = [key.removeprefix(f"{owner}.") for key in known_factors(part) if key.startswith(f"{owner}.")]
         if parameter not in known:
-            own = (
-                key.removeprefix(f"{owner}.") for key in known_factors(part) if key.startswith(f"{owner}.")
-            )
             message = unknown(f"key or parameter of {owner}", parameter, [*known, *own])
             context.checked.report(place.key, message, key=True)
             return
@@ -176,3 +179,14 @@ def _check_parameter(context: Context, part: Part, place: Place, steps: tuple[st
         if refused:
             context.checked.report(place.below(*steps), refused)
             return
+
+
+def not_taken(owner: str, parameter: str, takers: Mapping[str, Known]) -> str | None:
+    """Say that one of the recipes that get a parameter does not take it although another does, or None."""
+    lacking = [name for name, known in takers.items() if parameter not in known]
+    having = [name for name, known in takers.items() if parameter in known]
+    if not lacking or not having:
+        return None
+    key = "aqm" if owner == "path" else "generator"
+    together = f"{{{owner}.{key}: {having[0]}, {owner}.{parameter}: ...}}"
+    return f"{lacking[0]} takes no {parameter}, as {having[0]} does; expected both in one level, {together}"

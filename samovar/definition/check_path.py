@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from samovar.definition.check_flows import flows_by_label
+from samovar.definition.check_levels import not_taken
 from samovar.definition.context import Context, aqms_of, varied
 from samovar.definition.experiment import NetworkPath, Part, PathClass, own_keys
 from samovar.definition.nearest import unknown
@@ -59,14 +60,13 @@ def _check_recipes(context: Context, where: Loc, part: Part) -> None:
         if name not in known:
             message = unknown(f"aqm on {system}", name, known)
             context.checked.report(_place_of(where, part, name), message)
+    takers = dict(context.takers(part, "path", None))
     for parameter, value in (part.path.parameters if part.path else {}).items():
-        for name, takes in context.takers(part, "path", None):
-            message_or_none = refusal(parameter, value, takes, own_keys(NetworkPath))
-            if message_or_none:
-                if parameter not in takes and len(aqms_of(part)) > 1:
-                    message_or_none = unknown(f"parameter of aqm {name}", parameter, takes)
-                context.checked.report((*where, parameter), message_or_none, key=parameter not in takes)
-                break
+        refusals = (refusal(parameter, value, takes, own_keys(NetworkPath)) for takes in takers.values())
+        wrong = not_taken("path", parameter, takers) or next((one for one in refusals if one), None)
+        if wrong:
+            of_key = any(parameter not in takes for takes in takers.values())
+            context.checked.report((*where, parameter), wrong, key=of_key)
 
 
 def _place_of(where: Loc, part: Part, aqm: str) -> Loc:
