@@ -32,7 +32,7 @@ parts:
   two:
     factors: {mtu: [1500]}
     replicates: 8
-    path: {buffer: 64KB}
+    path: {buffer: 64packets}
 profiles:
   quick: {replicates: 1}
 """
@@ -285,7 +285,7 @@ def test_what_is_hidden_is_remembered_with_its_place(folder: Folder) -> None:
     chain = [path["buffer"], *path.hidden["buffer"]]
     assert [(str(one), one.mark.line) for one in chain] == [
         ("9packets", 3),
-        ("64KB", 17),
+        ("64packets", 17),
         ("9packets", 3),
         ("546packets", 4),
     ]
@@ -357,3 +357,16 @@ def test_a_queue_of_both_ways_is_changed_in_one_of_them(folder: Folder) -> None:
     written = plain(study.complete)
     assert isinstance(written, dict)
     assert written["parts"]["one"]["path"]["buffer"] == {"down": "546packets", "up": "9packets"}
+
+
+def test_expectations_of_the_base_may_speak_of_levels_that_are_no_longer_there(folder: Folder) -> None:
+    line = "{say: fast, metric: throughput_bps, part: one, where: {rwnd: 1MB}, above: 1}"
+    folder.write("base", f"{BASE}expect:\n  - {line}\n")
+    path = folder.write("study", "experiment: study\nextends: base\nparts: {one: {factors: {rwnd: [2MB]}}}\n")
+    assert (
+        len(load_study(path, Catalogue(ROOT / "templates"), ROOT / "hosts" / "lab.yaml").experiment.expect)
+        == 1
+    )
+    path.write_text(path.read_text() + f"expect:\n  - {line}\n", encoding="utf-8")
+    with pytest.raises(DefinitionError, match="unknown level of rwnd '1MB'; known: 2MB"):
+        load_study(path, Catalogue(ROOT / "templates"), ROOT / "hosts" / "lab.yaml")
