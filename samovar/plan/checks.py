@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from samovar.plan.model import DirectionPlan, FlowPlan, PathPlan, Resolved
+from samovar.plan.groups import Looks
+from samovar.plan.model import DirectionPlan, FlowPlan, HostPlan, PathPlan, Resolved
+from samovar.plan.pool import RunPlan
 from samovar.units import UnitError, format_bytes, format_duration, format_rate, parse_size
 
 FEWEST_RTTS = 20
@@ -18,12 +20,12 @@ TCP_BYTES, LARGEST_TCP_BYTES = 20, 60  # without options and with all that its d
 NETEM_PACKETS = 1000  # what netem holds when nothing else is known, tc-netem(8)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Check:
-    """One thing to look for: what is wrong, the components of a trial that tell, and what they tell."""
+    """One thing to look for: what is wrong, what of a trial's components tells, and what that tells."""
 
     says: str
-    needs: tuple[str, ...]
+    looks: Looks
     of: Callable[[Resolved], str | None]
 
 
@@ -166,19 +168,65 @@ def _small_mtu6(resolved: Resolved) -> str | None:
     return f"{least} against {LEAST_MTU6_BYTES} bytes" if six and least < LEAST_MTU6_BYTES else None
 
 
+def _mtu(one: HostPlan | RunPlan) -> int | None:
+    return one.mtu_bytes
+
+
+def _rwnd(host: HostPlan) -> int | None:
+    return host.rwnd_bytes
+
+
+def _sockets(host: HostPlan) -> Hashable:
+    return host.rwnd_bytes, tuple(host.settings.get("buffers", {}).items())
+
+
+def _queue_sizes(path: PathPlan | None) -> Hashable:
+    return path and tuple((way.rate_bps, way.buffer_packets, way.buffer_bytes) for way in _both(path))
+
+
+def _times(path: PathPlan | None) -> Hashable:
+    return path and (path.rtt_s, _queue_sizes(path))
+
+
+def _delays(path: PathPlan | None) -> Hashable:
+    return path and tuple((way.rate_bps, way.delay_s) for way in _both(path))
+
+
+def _rate_and_rtt(path: PathPlan | None) -> Hashable:
+    return path and (path.down.rate_bps, path.rtt_s)
+
+
+def _both(path: PathPlan) -> tuple[DirectionPlan, DirectionPlan]:
+    return path.down, path.up
+
+
 CHECKS: tuple[Check, ...] = (
-    Check("rwnd is below the path's bandwidth-delay product", ("path", "hosts", "flows"), _below_bdp),
-    Check("rwnd is beyond TCP's largest window", ("hosts", "flows"), _above_largest),
-    Check("rwnd is below two segments", ("run", "hosts", "flows"), _below_two_segments),
-    Check("socket buffers are below rwnd", ("hosts", "flows"), _small_sockets),
-    Check("buffer is below one packet", ("run", "path", "hosts"), _below_one_packet),
-    Check("nothing but netem's own queue limits the path", ("run", "path", "hosts"), _unlimited),
+    Check(
+        "rwnd is below the path's bandwidth-delay product",
+        {"path": _rate_and_rtt, "hosts": _rwnd, "flows": None},
+        _below_bdp,
+    ),
+    Check("rwnd is beyond TCP's largest window", {"hosts": _rwnd, "flows": None}, _above_largest),
+    Check(
+        "rwnd is below two segments",
+        {"run": _mtu, "hosts": lambda host: (host.mtu_bytes, host.rwnd_bytes), "flows": None},
+        _below_two_segments,
+    ),
+    Check("socket buffers are below rwnd", {"hosts": _sockets, "flows": None}, _small_sockets),
+    Check(
+        "buffer is below one packet", {"run": _mtu, "path": _queue_sizes, "hosts": _mtu}, _below_one_packet
+    ),
+    Check(
+        "nothing but netem's own queue limits the path",
+        {"run": _mtu, "path": _delays, "hosts": _mtu},
+        _unlimited,
+    ),
     Check(
         f"duration is below {FEWEST_RTTS} RTTs at a full buffer",
-        ("run", "path", "hosts", "flows"),
+        {"run": _mtu, "path": _times, "hosts": _mtu, "flows": None},
         _below_twenty_rtts,
     ),
-    Check("two flows have one port", ("flows",), _one_port),
-    Check("snaplen is too short for headers with options", ("flows", "captures"), _short_snaplen),
-    Check("mtu is below IPv6's least", ("hosts", "flows"), _small_mtu6),
+    Check("two flows have one port", {"flows": None}, _one_port),
+    Check("snaplen is too short for headers with options", {"flows": None, "captures": None}, _short_snaplen),
+    Check("mtu is below IPv6's least", {"hosts": _mtu, "flows": None}, _small_mtu6),
 )

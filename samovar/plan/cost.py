@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from samovar.plan.groups import by_treatment
+from samovar.plan.groups import RECORDED, Kinds
 from samovar.plan.model import CapturePlan, LoggerPlan, Resolved
 from samovar.plan.plan import Plan
 
@@ -63,29 +63,19 @@ class Cost:
         return self.total_s / 3600
 
 
-def estimate_cost(plan: Plan, overhead: Overhead | None = None, only: Container[str] | None = None) -> Cost:
+def estimate_cost(plan: Plan, overhead: Overhead | None = None, only: Collection[str] | None = None) -> Cost:
     """Estimate a plan's cost, or that of some of its trials; `overhead` is as it was measured before."""
+    kinds = Kinds(plan.table, RECORDED)
     trials, traffic_s, here_bytes = 0, 0.0, 0
     largest: dict[str, int] = {}
-    for resolved, number in _counted(plan, only):
+    for kind, number in sorted(kinds.trials(only).items()):
+        resolved = kinds.resolved(kind)
         trials += number
         traffic_s += number * resolved.duration_s
         here_bytes += number * kept_bytes(resolved)
         for host, size in host_bytes(resolved).items():
             largest[host] = max(size, largest.get(host, 0))
     return Cost(trials, traffic_s, overhead or Overhead(), largest, here_bytes)
-
-
-def _counted(plan: Plan, only: Container[str] | None) -> Iterator[tuple[Resolved, int]]:
-    """Yield what trials come to, each with how many cost the same."""
-    if only is None:
-        for trial, number in plan.table.alike("run", "path", "flows", "captures", "loggers"):
-            yield trial.resolved, number
-        return
-    for treatment in by_treatment(plan.table):
-        number = sum(id_ in only for id_ in treatment.ids)
-        if number:
-            yield treatment.resolved, number
 
 
 def host_bytes(resolved: Resolved) -> Mapping[str, int]:

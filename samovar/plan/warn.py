@@ -12,6 +12,7 @@ from samovar.definition.experiment import Experiment
 from samovar.definition.testbed import Testbed
 from samovar.definition.topology import shortest_path
 from samovar.plan.checks import CHECKS, Check
+from samovar.plan.groups import Kinds
 from samovar.plan.table import Table
 
 FEWEST_REPLICATES = 3
@@ -21,26 +22,24 @@ FOR_AN_INTERVAL = 6
 
 @dataclass
 class Found:
-    """What one check found in one part: in so many trials, first with these levels, and what it said."""
+    """What one check found in one part: in so many treatments, first with these levels, and what it said."""
 
-    trials: int
+    treatments: int
     levels: str
     said: str
 
 
 def warnings_of(experiment: Experiment, testbed: Testbed, table: Table) -> tuple[str, ...]:
     """Return the warnings of a whole plan, each once, in a stable order: by part, then by kind."""
-    trials = {group.part: len(group) * experiment.parts[group.part].replicates for group in table.groups}
+    treatments = {group.part: len(group) for group in table.groups}
     beside = _beside_bottleneck(testbed, table)
     found = [(check, _found(check, table)) for check in CHECKS]
     warnings: list[str] = []
     for name, part in experiment.parts.items():
-        treatments = trials.get(name, 0) // part.replicates
-        warnings += _of_design(name, part.replicates, experiment.order.kind, treatments)
+        number = treatments.get(name, 0)
+        warnings += _of_design(name, part.replicates, experiment.order.kind, number)
         warnings += beside.get(name, ())
-        for check, by_part in found:
-            if name in by_part:
-                warnings.append(_said(name, check, by_part[name], treatments, part.replicates))
+        warnings += [_said(name, check, parts[name], number) for check, parts in found if name in parts]
     return tuple(warnings)
 
 
@@ -56,21 +55,23 @@ def _of_design(name: str, replicates: int, order: str, treatments: int) -> Itera
 
 
 def _found(check: Check, table: Table) -> Mapping[str, Found]:
-    """Run a check once for all trials that are alike in what it looks at; return what it found by part."""
+    """Run a check once for all treatments alike in what it looks at; return what it found by part."""
+    kinds = Kinds(table, check.looks)
+    numbers = kinds.treatments()
     found: dict[str, Found] = {}
-    for trial, number in table.alike(*check.needs):
-        said = check.of(trial.resolved)
+    for kind in range(len(kinds)):
+        said = check.of(kinds.resolved(kind))
         if said is not None:
-            levels = " ".join(trial.treatment.values())
-            found.setdefault(trial.part, Found(0, levels, said)).trials += number
+            levels = " ".join(kinds.levels(kind).values())
+            found.setdefault(kinds.part(kind), Found(0, levels, said)).treatments += numbers[kind]
     return found
 
 
-def _said(name: str, check: Check, found: Found, treatments: int, replicates: int) -> str:
+def _said(name: str, check: Check, found: Found, treatments: int) -> str:
     if treatments <= 1:
         return f"{name}: {check.says}: {found.said}"
-    amount = min(treatments, -(-found.trials // replicates))
-    many = f"all {treatments}" if amount == treatments else f"{amount} of {treatments}"
+    whole = found.treatments == treatments
+    many = f"all {treatments:,}" if whole else f"{found.treatments:,} of {treatments:,}"
     return f"{name}: {check.says} for {many} treatments, e.g. {found.levels}: {found.said}"
 
 
@@ -78,15 +79,16 @@ def _beside_bottleneck(testbed: Testbed, table: Table) -> Mapping[str, Sequence[
     """Name by part the flows that do not meet the bottleneck's queue although the part sets a path."""
     found: dict[str, dict[str, None]] = {}
     ways: dict[tuple[str, str], bool] = {}
-    for trial, _ in table.alike("path", "flows"):
-        resolved = trial.resolved
+    kinds = Kinds(table, {"path": lambda path: path is None, "flows": None})
+    for kind in range(len(kinds)):
+        part, resolved = kinds.part(kind), kinds.resolved(kind)
         for flow in resolved.flows if resolved.path else ():
             ends = (flow.from_host, flow.to_host)
             if ends not in ways:
                 ways[ends] = _crosses(testbed, *ends)
             if not ways[ends]:
-                warning = f"{trial.part}: flow '{flow.label}' does not pass the bottleneck's queue"
-                found.setdefault(trial.part, {})[warning] = None
+                warning = f"{part}: flow '{flow.label}' does not pass the bottleneck's queue"
+                found.setdefault(part, {})[warning] = None
     return {part: tuple(warnings) for part, warnings in found.items()}
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from samovar.command import Catalogue, Recipe
 from samovar.command.scripts import TrialScripts
 from samovar.errors import TestbedError
-from samovar.plan import Cost, Plan, Resolved
+from samovar.plan import Cost, HostPlan, Plan, Trial
 from samovar.plan.cost import host_bytes
-from samovar.plan.groups import by_treatment
+from samovar.plan.groups import RECORDED, Kinds, Looks
 from samovar.runner.judge import LINUX_NAME
 from samovar.testbed import HostFacts
 from samovar.units import format_bytes
@@ -48,20 +48,20 @@ class Need(NamedTuple):
     name: str
 
 
-@dataclass
+@dataclass(frozen=True)
 class HostNeeds:
-    """What a plan asks of one host, each with the trials that ask it."""
+    """What a plan asks of one host: each need with the kinds of treatments that ask it."""
 
-    trials: dict[Need, list[str]] = field(default_factory=dict)
-
-    def add(self, needs: Iterable[Need], ids: Sequence[str]) -> None:
-        """Note that some trials ask these things."""
-        for need in dict.fromkeys(needs):
-            self.trials.setdefault(need, []).extend(ids)
+    kinds: Kinds
+    asked: Mapping[Need, Collection[int]]
 
     def names(self, what: str) -> frozenset[str]:
         """Name what is asked of one sort."""
-        return frozenset(need.name for need in self.trials if need.what == what)
+        return frozenset(need.name for need in self.asked if need.what == what)
+
+    def trials(self, need: Need) -> tuple[str, ...]:
+        """Return the ids of the trials that ask a need."""
+        return tuple(self.kinds.ids(self.asked[need]))
 
 
 def host_needs(plan: Plan, catalogue: Catalogue) -> dict[str, HostNeeds]:
@@ -69,37 +69,45 @@ def host_needs(plan: Plan, catalogue: Catalogue) -> dict[str, HostNeeds]:
 
     What a host needs is worked out once for all treatments that ask the same kind of thing of it.
     """
-    needs: dict[str, HostNeeds] = {}
-    known: dict[Hashable, Sequence[Need]] = {}
-    for treatment in by_treatment(plan.table):
-        resolved = treatment.resolved
-        for host in resolved.hosts:
-            kind = (host, *_kind(resolved, host))
-            if kind not in known:
-                known[kind] = tuple(_needs(TrialScripts(treatment.first, catalogue, "preflight"), host))
-            needs.setdefault(host, HostNeeds()).add(known[kind], treatment.ids)
-    return needs
+    hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
+    return {host: _host_needs(plan, host, catalogue) for host in hosts}
 
 
-def _kind(resolved: Resolved, host: str) -> Iterator[Hashable]:
-    """Yield all that decides which recipes and features a host takes; sizes and times do not."""
-    plan, path = resolved.hosts[host], resolved.path
-    yield (
+def _host_needs(plan: Plan, host: str, catalogue: Catalogue) -> HostNeeds:
+    kinds = Kinds(plan.table, _looks(host))
+    asked: dict[Need, set[int]] = {}
+    for kind in range(len(kinds)):
+        resolved = kinds.resolved(kind)
+        example = Trial(id="", part=kinds.part(kind), treatment={}, replicate=1, block=1, resolved=resolved)
+        for need in _needs(TrialScripts(example, catalogue, "preflight"), host):
+            asked.setdefault(need, set()).add(kind)
+    return HostNeeds(kinds, asked)
+
+
+def _looks(host: str) -> Looks:
+    """Name all that decides which recipes and features a host takes; sizes and times do not."""
+    return {
+        "path": lambda path: path and path.router == host and (path.down.aqm, path.up.aqm),
+        f"hosts.{host}": _host_kind,
+        "flows": lambda flows: tuple(
+            (flow.generator, flow.from_host, flow.to_host, flow.cc) for flow in flows
+        ),
+        "captures": lambda captures: any(capture.host == host for capture in captures),
+        "loggers": lambda loggers: tuple(logger.logger for logger in loggers if logger.host == host),
+    }
+
+
+def _host_kind(plan: HostPlan) -> Hashable:
+    values = (plan.txd, plan.mtu_bytes, plan.rwnd_bytes)
+    settings = tuple((recipe, tuple(parameters)) for recipe, parameters in plan.settings.items())
+    return (
         plan.system,
         plan.cc,
         tuple(plan.cc_parameters),
         plan.interfaces,
-        tuple(plan.settings),
-        plan.txd is None,
-        plan.mtu_bytes is None,
+        settings,
+        *(v is None for v in values),
     )
-    yield plan.rwnd_bytes is None
-    yield from (flow.generator for flow in resolved.flows if host in (flow.from_host, flow.to_host))
-    yield from ((flow.generator, flow.cc) for flow in resolved.flows if host == flow.from_host)
-    yield from (logger.logger for logger in resolved.loggers if logger.host == host)
-    yield any(capture.host == host for capture in resolved.captures)
-    if path is not None and path.router == host:
-        yield path.down.aqm, path.up.aqm
 
 
 def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
@@ -171,18 +179,18 @@ def examine(
 def foreseen(plan: Plan, catalogue: Catalogue, lacking: Mapping[str, str]) -> Sequence[Finding]:
     """List what the kernel of a testbed that was not asked lacks, by name, with how that is known."""
     return [
-        Finding(host, f"no {need.what} {need.name}", lacking[need.name], True, tuple(trials))
+        Finding(host, f"no {need.what} {need.name}", lacking[need.name], True, needs.trials(need))
         for host, needs in host_needs(plan, catalogue).items()
-        for need, trials in needs.trials.items()
+        for need in needs.asked
         if need.what in KERNEL and need.name in lacking
     ]
 
 
 def _examine(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s: float) -> Iterator[Finding]:
-    for need, trials in needs.trials.items():
+    for need in needs.asked:
         there = _offered(need.what, facts)
         if there is not None and need.name not in there:
-            yield _lacking(host, need, there, trials)
+            yield _lacking(host, need, there, needs.trials(need))
     if abs(facts.clock_offset_s) > clock_tolerance_s:
         yield Finding(host, f"its clock is {facts.clock_offset_s:+.3f} s from this one's", FAR_CLOCK, False)
 
@@ -213,15 +221,16 @@ def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
 
 def _space(plan: Plan, facts: Mapping[str, HostFacts]) -> Iterator[Finding]:
     """Compare what a trial leaves on each host, until it is collected, with the disk that is free there."""
-    needed: dict[str, dict[str, int]] = {}
-    for treatment in by_treatment(plan.table):
-        for host, size in host_bytes(treatment.resolved).items():
+    kinds = Kinds(plan.table, RECORDED)
+    needed: dict[str, dict[int, int]] = {}
+    for kind in range(len(kinds)):
+        for host, size in host_bytes(kinds.resolved(kind)).items():
             if host in facts and size > facts[host].disk_free_bytes:
-                needed.setdefault(host, {}).update(dict.fromkeys(treatment.ids, size))
+                needed.setdefault(host, {})[kind] = size
     for host, sizes in needed.items():
         free = format_bytes(facts[host].disk_free_bytes, 3)
         what = f"the disk has {free} free and a trial leaves up to {format_bytes(max(sizes.values()), 3)}"
-        yield Finding(host, what, LESS, True, tuple(sizes))
+        yield Finding(host, what, LESS, True, tuple(kinds.ids(sizes)))
 
 
 def space_here(cost: Cost, results: Path) -> Iterator[Finding]:

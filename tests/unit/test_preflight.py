@@ -148,7 +148,7 @@ def test_needs_are_worked_out_once_for_what_differs_in_sizes_only(monkeypatch: p
         for size in (10_000, 20_000, 30_000)
     ]
     plan: Plan = plan_of(trial(f"w{number}", 1, resolved) for number, resolved in enumerate(windows))
-    assert len(host_needs(plan, CATALOGUE)["dst"].trials) > 0
+    assert len(host_needs(plan, CATALOGUE)["dst"].asked) > 0
     assert sorted(asked) == sorted(HOSTS)
 
 
