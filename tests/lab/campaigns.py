@@ -109,7 +109,7 @@ class Checkout:
         while time.monotonic() < deadline_s:
             events = self.journal(name)
             started = [entry.values["id"] for entry in events if entry.event == "trial-started"]
-            armed = [e.values["id"] for e in events if e.event == "phase" and e.values["phase"] == "arm"]
+            armed = [e.values["id"] for e in events if e.event == "phase" and e.values["phase"] == "clocks"]
             if len(started) >= trial and started[trial - 1] in armed:
                 return str(started[trial - 1])
             time.sleep(0.05)

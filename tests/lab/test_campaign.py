@@ -165,7 +165,7 @@ def test_a_trial_whose_generator_dies_is_invalid_and_the_campaign_goes_on(checko
     checkout.define("dying", "{cc: [cubic], rwnd: [100KB, 200KB]}", duration_s=4)
     process = checkout.start("dying")
     victim = checkout.wait_for_traffic("dying", 1)
-    checkout.on_host("src", "pkill -KILL -x iperf3")
+    checkout.on_host("src", "until pkill -KILL -x iperf3; do sleep 0.05; done")
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 1, said
     verdicts = {id_: manifest["verdict"] for id_, manifest in checkout.manifests("dying").items()}
