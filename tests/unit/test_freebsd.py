@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from samovar.command.recipe import BLOCKS, NOT_SHELL
-from samovar.definition import load_testbed
+from samovar.command.scripts import TrialScripts
+from samovar.definition import load_study, load_testbed
+from samovar.plan import make_plan
+from samovar.plan.make import Site
 from tests.unit.freebsd_sample import CATALOGUE, RELEASES, ROOT, prelude, recipes, values_of
 
 GOLDEN = ROOT / "tests" / "golden"
@@ -145,3 +148,32 @@ def test_a_freebsd_testbed_to_start_from_is_sound(name: str) -> None:
     assert {CATALOGUE.header("setting", "txd", host.system).change for host in testbed.hosts.values()} == (
         {"reboot"} if name.endswith("11") else {"interface-reset"}
     )
+
+
+EXPERIMENT = """\
+experiment: rings
+title: Rings
+testbed: example-freebsd
+path: {rate: 40Mbit, rtt: 15ms, aqm: fq_codel, buffer: 546packets}
+traffic:
+  - {flow: bulk, generator: iperf3, from: sender, to: receiver}
+loggers:
+  - {logger: siftr, at: sender}
+parts:
+  main: {title: Rings, factors: {cc: [newreno, cdg], txd: ["256", "1024"]}, duration: 10s, replicates: 1}
+"""
+
+
+@pytest.mark.parametrize(("name", "reboots"), [("example-freebsd", 0), ("example-freebsd-11", 2)])
+def test_a_plan_reboots_freebsd_11_once_for_each_level_of_txd_and_newer_ones_never(
+    name: str, reboots: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "experiments" / "rings.yaml"
+    path.parent.mkdir()
+    path.write_text(EXPERIMENT)
+    study = load_study(path, CATALOGUE, ROOT / "hosts" / f"{name}.yaml")
+    plan = make_plan(study.experiment, study.testbed, site=Site(headers=CATALOGUE))
+    assert len(plan.trials) == 4
+    assert plan.changes.reboots == reboots
+    scripts = TrialScripts(plan.trials[0], CATALOGUE, "rings-1")
+    assert ("hw.$(driver em1).txd" in scripts.read("alpha")) is (reboots > 0)
