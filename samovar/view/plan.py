@@ -65,7 +65,7 @@ def design_lines(plan: Plan) -> Iterator[str]:
     trials = {group.part: len(group) for group in plan.table.groups}
     for part in plan.parts:
         yield f"{part.name}: {part.title}" if part.title else part.name
-        yield from columns((f"  {name}", ", ".join(levels)) for name, levels in part.factors.items())
+        yield from columns((f"  {name}", _levels(levels)) for name, levels in part.factors.items())
         number = trials.get(part.name, 0)
         of = f"{counted(number, 'treatment')} x {counted(part.replicates, 'replicate')}"
         yield f"  {of} = {counted(number * part.replicates, 'trial')}"
@@ -73,6 +73,13 @@ def design_lines(plan: Plan) -> Iterator[str]:
         yield ""
     seeded = f", seed {plan.seed}" if plan.order != "sequential" else ""
     yield f"{counted(len(plan.trials), 'trial')}, order {plan.order}{seeded}"
+
+
+def _levels(levels: Sequence[str]) -> str:
+    if len(levels) <= FEW:
+        return ", ".join(levels)
+    first, last = levels[: FEW // 2], levels[-2:]
+    return f"{', '.join(first)}, … {len(levels) - FEW // 2 - 2} more …, {', '.join(last)}"
 
 
 def strip_lines(plan: Plan, part: PartPlan) -> Iterator[str]:

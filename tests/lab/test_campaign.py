@@ -107,7 +107,7 @@ def test_the_preflight_finds_nothing_missing_in_the_lab_and_changes_nothing(plai
     study = plain.controller.study("plain", "", "")
     with plain.controller.opened(study, silent) as sessions:
         facts = plain.controller.facts(sessions, study.plan)
-        assert plain.controller.examine(study, facts) == []
+        assert plain.controller.examine(study, facts, plain.controller.cost(study)) == []
     assert plain.campaign("plain") == before
 
 

@@ -115,6 +115,13 @@ def test_a_testbed_that_was_not_asked_is_said_so() -> None:
     assert any(line.startswith("the testbed was not asked what it can do, only") for line in lines)
 
 
+def test_a_factor_of_many_levels_shows_its_first_and_last_ones() -> None:
+    plan = plan_of(trial(f"{size}KB") for size in range(50, 1050, 50))
+    assert "  cc  50KB, 100KB, 150KB, 200KB, 250KB, 300KB, … 12 more …, 950KB, 1000KB" in plan_lines(
+        _seen(plan)
+    )
+
+
 def test_a_part_too_long_for_a_strip_has_none() -> None:
     plan = plan_of(trial(label, replicate) for replicate in range(1, 60) for label in LABELS)
     assert not any("in order" in line for line in plan_lines(_seen(plan)))

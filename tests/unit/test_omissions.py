@@ -1,0 +1,53 @@
+"""What the report says is missing: trials that the testbed could not run, results that a plan no longer asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from samovar.journal import NAME, Journal
+from samovar.report.campaign import Campaign, ids, read_campaign
+from samovar.report.omissions import omissions
+from tests.unit.report_sample import Sample, write_campaign
+
+
+def _campaign(folder: Path, *events: tuple[str, Mapping[str, object]], not_run: int = 0) -> Campaign:
+    campaign = write_campaign(folder, Sample(not_run=not_run))
+    with Journal(campaign / NAME) as journal:
+        for event, values in events:
+            journal.append(event, 1795272000.0, **values)
+    return read_campaign(campaign)
+
+
+def _result(id_: str) -> list[tuple[str, Mapping[str, object]]]:
+    ended = {"id": id_, "outcome": "completed", "verdict": "valid", "reasons": []}
+    return [("trial-started", {"id": id_, "attempt": 1}), ("trial-finished", ended)]
+
+
+def test_a_trial_that_the_testbed_could_not_run_is_missing_for_that_reason(tmp_path: Path) -> None:
+    missing = ids(_campaign(tmp_path / "first", not_run=2))[-2:]
+    blocked = {"blocked": [{"reasons": ["src: no congestion control bbr"], "trials": missing}]}
+    campaign = _campaign(tmp_path / "second", ("trials-blocked", blocked), not_run=2)
+    (group,) = (one for one in omissions(campaign, {})["groups"] if one["state"] == "not run")
+    assert group["reason"] == "the testbed lacks it: src: no congestion control bbr"
+    assert (group["amount"], group["means"]) == (2, "missing")
+
+
+def test_results_that_the_plan_does_not_ask_for_are_counted_by_why(tmp_path: Path) -> None:
+    changed = {
+        "stale": [{"changes": ["duration_s 6 -> 12"], "results": ["old-r1", "old-r2"]}],
+        "orphans": ["gone-r1"],
+    }
+    results = [event for id_ in ("old-r1", "old-r2", "gone-r1") for event in _result(id_)]
+    campaign = _campaign(tmp_path, *results, ("plan-changed", changed))
+    assert omissions(campaign, {})["superseded"] == (
+        "Kept in the folder and not analysed: 2 results of a trial that was changed since and "
+        "1 result of a trial that is no longer asked for."
+    )
+
+
+def test_a_result_that_an_undone_edit_asks_for_again_counts_as_any_other(tmp_path: Path) -> None:
+    asked = ids(_campaign(tmp_path / "first"))[0]
+    changed = {"stale": [{"changes": ["duration_s 6 -> 12"], "results": [asked]}], "orphans": []}
+    campaign = _campaign(tmp_path / "second", ("plan-changed", changed))
+    assert omissions(campaign, {})["superseded"] == ""
