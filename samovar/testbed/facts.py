@@ -33,8 +33,8 @@ DEADLINE_S = 60.0
 CLOCK_READINGS = 3
 # fmt: off
 PROGRAMS = (
-    "awk", "chronyc", "ethtool", "grep", "gzip", "ip", "iperf", "iperf3", "modprobe", "ntpq", "nuttcp", "ping",
-    "python3", "sed", "sha256sum", "ss", "sysctl", "tc", "tcpdump", "timeout",
+    "awk", "chronyc", "ethtool", "grep", "gzip", "ip", "iperf", "iperf3", "modprobe", "ntpq", "nuttcp",
+    "ping", "python3", "sed", "sha256sum", "ss", "sysctl", "tc", "tcpdump", "timeout",
 )
 """The programs that are looked for unless others are named."""
 
