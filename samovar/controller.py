@@ -36,7 +36,16 @@ from samovar.runner.archive import Archive
 from samovar.runner.campaign import CampaignRun, Intent, Summary, settle
 from samovar.runner.checkout import git_state
 from samovar.runner.folder import Standing, begin_campaign, standing_of
-from samovar.runner.preflight import Finding, examine, foreseen, host_needs, needs_of, runnable, space_here
+from samovar.runner.preflight import (
+    FEATURE,
+    Finding,
+    examine,
+    foreseen,
+    host_needs,
+    needs_of,
+    runnable,
+    space_here,
+)
 from samovar.testbed import HostFacts, Sessions, Target, gather_facts
 from samovar.testbed.facts import PROGRAMS, QDISCS
 
@@ -200,7 +209,7 @@ class Controller:
         """Ask every host what it is and has, of what the plan needs and beyond."""
         needs = host_needs(plan, self.catalogue)
         programs = {program for need in needs.values() for program in need.names("program")}
-        qdiscs = {name for need in needs.values() for name in need.names("queue discipline")}
+        qdiscs = {name for need in needs.values() for name in need.names(FEATURE)}
         systems = {name: host.system for name, host in plan.trials[0].resolved.hosts.items()}
         return sessions.map(
             lambda session: gather_facts(

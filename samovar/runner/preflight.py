@@ -19,7 +19,9 @@ from samovar.testbed import HostFacts
 from samovar.units import format_bytes
 
 PARAMETER = "parameter of "
-KERNEL = ("congestion control", "queue discipline")
+FEATURE = "kernel feature"
+"""Queue disciplines and other modules, as headers of recipes name them."""
+KERNEL = ("congestion control", FEATURE)
 INTERFACES = {"ring": "transmit ring, so no txd, at", "pause": "flow control to set at"}
 LESS = "record less: shorter trials, a smaller snaplen, fewer captures"
 FAR_CLOCK = "the clocks are set by hand or by chrony/ntpd before a campaign"
@@ -42,7 +44,7 @@ class Finding:
 
 
 class Need(NamedTuple):
-    """One thing that trials ask of a host: a program, a congestion control, a queue discipline, a ring."""
+    """One thing that trials ask of a host: a program, a congestion control, a kernel feature, a ring."""
 
     what: str
     name: str
@@ -115,6 +117,7 @@ def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
     for recipe in _recipes(scripts, host):
         yield from (Need("program", name) for name in recipe.header.needs)
         yield from (Need("tracepoint", name) for name in recipe.header.tracepoints)
+        yield from (Need(FEATURE, name) for name in recipe.header.modules)
         yield from (
             Need(INTERFACES[kind], at) for kind in recipe.header.interfaces_need for at in plan.interfaces
         )
@@ -122,14 +125,13 @@ def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
     for flow_cc in dict.fromkeys(flow.cc for flow in scripts.resolved.flows if flow.from_host == host):
         yield from _cc_needs(flow_cc, ())
     yield from _cc_needs(plan.cc, plan.cc_parameters)
-    yield from (Need("queue discipline", name) for name in _qdiscs(scripts, host))
+    yield from (Need(FEATURE, name) for name in _aqm_features(scripts, host))
 
 
 def _cc_needs(cc: str | None, parameters: Iterable[str]) -> Iterator[Need]:
     if cc is not None:
-        name = LINUX_NAME.get(cc, cc)
-        yield Need("congestion control", name)
-        yield from (Need(f"{PARAMETER}{name}", one) for one in parameters)
+        yield Need("congestion control", cc)
+        yield from (Need(f"{PARAMETER}{cc}", one) for one in parameters)
 
 
 def _recipes(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
@@ -143,22 +145,21 @@ def _recipes(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
         yield catalogue.recipe(kind, process.recipe, system)
 
 
-def _qdiscs(scripts: TrialScripts, host: str) -> Iterator[str]:
+def _aqm_features(scripts: TrialScripts, host: str) -> Iterator[str]:
     path = scripts.resolved.path
     if path is None or path.router != host:
         return
     system = scripts.resolved.hosts[host].system
-    yield from scripts.catalogue.header("setting", "bottleneck", system).modules
     for aqm in dict.fromkeys(way.aqm for way in (path.down, path.up) if way.aqm is not None):
         yield from scripts.catalogue.header("aqm", aqm, system).modules
 
 
 def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozenset[str]]:
-    """Name the congestion controls and queue disciplines that a plan asks of any host's kernel."""
+    """Name the congestion controls (as Linux does) and features that a plan asks of any host's kernel."""
     needs = host_needs(plan, catalogue).values()
     return (
-        frozenset(name for need in needs for name in need.names("congestion control")),
-        frozenset(name for need in needs for name in need.names("queue discipline")),
+        frozenset(_in_linux(name) for need in needs for name in need.names("congestion control")),
+        frozenset(name for need in needs for name in need.names(FEATURE)),
     )
 
 
@@ -179,10 +180,10 @@ def examine(
 def foreseen(plan: Plan, catalogue: Catalogue, lacking: Mapping[str, str]) -> Sequence[Finding]:
     """List what the kernel of a testbed that was not asked lacks, by name, with how that is known."""
     return [
-        Finding(host, f"no {need.what} {need.name}", lacking[need.name], True, needs.trials(need))
+        Finding(host, f"no {need.what} {need.name}", lacking[_in_linux(need.name)], True, needs.trials(need))
         for host, needs in host_needs(plan, catalogue).items()
         for need in needs.asked
-        if need.what in KERNEL and need.name in lacking
+        if need.what in KERNEL and _in_linux(need.name) in lacking
     ]
 
 
@@ -204,14 +205,24 @@ def _lacking(host: str, need: Need, there: Collection[str], trials: Sequence[str
     return Finding(host, f"no {need.what} {need.name}", f"known there: {names}", True, tuple(trials))
 
 
+def _in_linux(name: str) -> str:
+    """Return Linux's name of a congestion control, or the name itself, which other systems go by."""
+    return LINUX_NAME.get(name, name)
+
+
+def _as_written(name: str) -> str:
+    return next((written for written, linux in LINUX_NAME.items() if linux == name), name)
+
+
 def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
     """Return what a host has of one sort; None when nobody knows, as of a module that is not loaded."""
     if what.startswith(PARAMETER):
-        return facts.cc_parameters.get(what.removeprefix(PARAMETER))
+        cc = what.removeprefix(PARAMETER)
+        return facts.cc_parameters.get(cc, facts.cc_parameters.get(_in_linux(cc)))
     offered: Mapping[str, Collection[str]] = {
         "program": facts.tools,
-        "congestion control": facts.cc_offered,
-        "queue discipline": facts.qdiscs,
+        "congestion control": {*facts.cc_offered, *map(_as_written, facts.cc_offered)},
+        FEATURE: facts.qdiscs,
         "tracepoint": facts.tracepoints,
         INTERFACES["ring"]: facts.rings,
         INTERFACES["pause"]: facts.pauses,

@@ -59,7 +59,7 @@ def test_the_control_of_a_single_flow_is_needed_too() -> None:
     needs = host_needs(
         plan_of([trial("newreno", 1, RESOLVED.model_copy(update={"flows": flows}))]), CATALOGUE
     )
-    assert needs["src"].names("congestion control") == {"reno", "bbr"}
+    assert needs["src"].names("congestion control") == {"newreno", "bbr"}
     assert needs["dst"].names("congestion control") == frozenset()
 
 
@@ -70,7 +70,7 @@ def test_a_testbed_that_has_everything_gives_no_finding() -> None:
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({"cc_offered": ("cubic",)}, "src: no congestion control reno (2 trials); known there: cubic"),
+        ({"cc_offered": ("cubic",)}, "src: no congestion control newreno (2 trials); known there: cubic"),
         ({"tools": {}}, "src: no program timeout (2 trials); known there: none"),
         ({"disk_free_bytes": 1000}, "src: the disk has 1KB free and a trial leaves up to "),
     ],
@@ -101,7 +101,7 @@ def test_a_plan_that_cannot_run_as_a_whole_is_refused_unless_a_part_is_enough() 
 
 def test_a_part_of_nothing_is_refused() -> None:
     findings = examine(PLAN, CATALOGUE, {"src": _facts(cc_offered=())}, 1.0)
-    with pytest.raises(TestbedError, match=r"^lab cannot run x:\nsrc: no congestion control reno"):
+    with pytest.raises(TestbedError, match=r"^lab cannot run x:\nsrc: no congestion control newreno"):
         runnable(PLAN, findings, allow_partial=True)
 
 
@@ -202,3 +202,20 @@ def test_a_parameter_that_a_loaded_module_lacks_is_named_and_one_not_loaded_is_n
         "src: the congestion control cdg has no parameter betta (1 trial); it has: use_ineff, window"
     ]
     assert _said(cc_parameters={}) == []
+
+
+FREE = {"os": "freebsd", "release": "13.2"}
+FREEBSD = {name: host.model_copy(update=FREE) for name, host in RESOLVED.hosts.items()}
+SIFTR = LoggerPlan(logger="siftr", host="src", interface="em0", interval_s=None)
+
+
+def test_a_freebsd_host_without_siftr_is_found_before_a_trial_that_logs_with_it() -> None:
+    resolved = RESOLVED.model_copy(update={"hosts": FREEBSD, "loggers": (SIFTR,)})
+    plan = plan_of([trial("newreno", 1, resolved)])
+    programs = host_needs(plan, CATALOGUE)["src"].names("program")
+    known = HostFacts(
+        "src", tools=dict.fromkeys(programs, ""), cc_offered=("newreno",), disk_free_bytes=10**9
+    )
+    said = [str(finding) for finding in examine(plan, CATALOGUE, {"src": known}, 1.0)]
+    assert "src: no kernel feature siftr (1 trial); known there: none" in said
+    assert not any("congestion control" in one for one in said)
