@@ -23,8 +23,8 @@ from samovar.testbed import Completed
 Outcome = Literal["completed", "failed", "interrupted"]
 STEP_DEADLINE_S = 60.0
 COLLECT_DEADLINE_S = 900.0
-LEAD_S = 0.05
-LEAD_READINGS = 3.0
+LEAD_S = 0.08
+LEAD_READINGS = 2.0
 """How long before second 0 its scripts are sent, so that every host has read its own: a fixed part, and how
 many times what the slowest host takes to tell its time."""
 
