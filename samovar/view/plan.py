@@ -47,7 +47,8 @@ class Seen:
 def plan_lines(seen: Seen, every: bool = False) -> Iterator[str]:
     """Show a plan: its design, the first trials (or all), the campaign, the cost, what stands in the way."""
     plan = seen.plan
-    yield f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}: {plan.title}"
+    title = f": {plan.title}" if plan.title else ""
+    yield f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}{title}"
     if plan.overrides:
         yield "set: " + ", ".join(f"{key}={value}" for key, value in plan.overrides.items())
     yield ""
