@@ -42,13 +42,11 @@ def _run(folder: Path, *ids: str, verdict: str = "valid", outcome: str = "comple
 
 def _take(folder: Path, plan: Plan, sources: dict[str, bytes] | None = None) -> bool:
     with Journal(folder / NAME) as journal:
-        return take(
-            folder,
-            plan,
-            sources or {},
-            lambda event, **values: journal.append(event, 3.0, **values),
-            fold(journal.entries),
-        )
+
+        def note(event: str, **values: object) -> None:
+            journal.append(event, 3.0, **values)
+
+        return take(folder, plan, sources or {}, note, fold(journal.entries))
 
 
 def test_a_campaign_begins_with_its_plan_and_latest_names_it(tmp_path: Path) -> None:
