@@ -35,8 +35,14 @@ heard() {
   due_of "$1"
   [ "$due_ns" = 0 ] || [ "$(now_ns)" -ge "$due_ns" ] || { echo "failed $1 by itself before its time"; return 1; }
 }
-# look: act upon what has happened; 1 when there is something to tell the controller.
+# look: act upon what has happened; 1 when there is something to tell the controller. Whatever else watches over a trial
+# writes a line to the file `trouble`, and wakes.
 look() {
+  if [ -e trouble ]; then
+    read -r k_word <trouble
+    echo "failed $k_word"; call_off; rm trouble
+    return 1
+  fi
   [ ! -e order-stop ] || call_off
   k_open=0 k_told=0
   for k_name in $clients; do
