@@ -43,6 +43,9 @@ def _check_factor(context: Context, where: Loc, factor: Factor, part: Part) -> N
     if factor.recipe is not None:
         if _check_own(context, where, factor) and (whole or factor.parameter):
             _check_levels(context, where, factor, part)
+    elif factor.sets:
+        if _check_sets(context, where, factor, part):
+            _check_levels(context, where, factor, part)
     elif _is_bare(factor) and not is_known(context, factor.name, part):
         if whole:
             context.checked.report(where, _unknown_factor(context, factor.name, part), key=True)
@@ -64,6 +67,14 @@ def is_known(context: Context, target: str, part: Part) -> bool:
         return True
     systems = {host.system for host in context.testbed.hosts.values()} if context.testbed else set()
     return not systems or any(recipe in context.catalogue.names("setting", one) for one in systems)
+
+
+def _check_sets(context: Context, where: Loc, factor: Factor, part: Part) -> bool:
+    """Check the keys that a factor sets at once; say whether all are known."""
+    strange = [(n, key) for n, key in enumerate(factor.sets) if not is_known(context, key, part)]
+    for index, key in strange:
+        context.checked.report((*where, "sets", index), _unknown_factor(context, key, part))
+    return not strange
 
 
 def _check_own(context: Context, where: Loc, factor: Factor) -> bool:
@@ -109,6 +120,8 @@ def _check_level(context: Context, where: Loc, factor: Factor, level: Level, par
             sound = False
         elif not check_value(context, part, Place(at, target, level)):
             sound = False
+        if factor.sets and not sound:
+            break  # the next key would be told the same
     return sound
 
 

@@ -10,8 +10,9 @@ from samovar.definition.context import Context, chosen, varied
 from samovar.definition.experiment import Flow, Logger, Part, own_keys
 from samovar.definition.nearest import unknown
 from samovar.definition.parameters import refusal
+from samovar.definition.testbed import Testbed
 from samovar.definition.topology import shortest_path
-from samovar.definition.traffic import end_names, hosts_of, is_plural, members_of
+from samovar.definition.traffic import end_names, hosts_of, is_plural, members_of, places_of
 from samovar.definition.validate import Loc
 
 MOST_PAIRS = 100  # pairs of hosts of one line that are looked at; more only repeat them
@@ -29,10 +30,10 @@ def check_traffic(context: Context, name: str, part: Part) -> None:
     _check_twice(context, (*where, "captures"), [(one.at, one.interface or "") for one in part.captures])
     _check_twice(context, (*where, "loggers"), [(one.at, one.logger) for one in part.loggers])
     for index, capture in enumerate(part.captures):
-        _check_place(context, (*where, "captures", index), capture.at, capture.interface, "captured")
+        _check_places(context, (*where, "captures", index), capture.at, capture.interface, "captured")
     for index, logger in enumerate(part.loggers):
         at = (*where, "loggers", index)
-        if _check_place(context, at, logger.at, logger.interface, "watched"):
+        if _check_places(context, at, logger.at, logger.interface, "watched"):
             _check_recipe(context, (*at, "logger"), "logger", logger.logger, logger.at)
             _check_parameters(context, at, part, logger)
 
@@ -134,36 +135,45 @@ def _check_host(context: Context, where: Loc, name: str, *, plural: bool = False
     return name in known
 
 
-def _check_twice(context: Context, where: Loc, places: Sequence[tuple[str, str]]) -> None:
+def _check_twice(context: Context, where: Loc, places: Sequence[tuple[tuple[str, ...], str]]) -> None:
     """Report what would write the same trace a second time."""
     seen: set[tuple[str, str]] = set()
     for index, (at, what) in enumerate(places):
-        host = (context.testbed.host_of(at) if context.testbed else None) or at
-        if (host, what) in seen:
-            name = f"{what} at {host}" if what else host
-            context.checked.report((*where, index), f"{name} stands here again; expected it once")
-        seen.add((host, what))
+        for host in places_of(context.testbed, at) if context.testbed else at:
+            if (host, what) in seen:
+                name = f"{what} at {host}" if what else host
+                context.checked.report((*where, index), f"{name} stands here again; expected it once")
+            seen.add((host, what))
 
 
-def _check_place(context: Context, where: Loc, at: str, interface: str | None, what: str) -> bool:
-    testbed = context.testbed
-    if testbed is None or not _check_host(context, (*where, "at"), at):
+def _check_places(
+    context: Context, where: Loc, at: tuple[str, ...], interface: str | None, what: str
+) -> bool:
+    """Check every place that something is recorded at; say whether all of them are there."""
+    known = [_check_host(context, (*where, "at", n), name, plural=True) for n, name in enumerate(at)]
+    if context.testbed is None or not all(known):
         return False
-    host = testbed.host_of(at) or at
+    for host in places_of(context.testbed, at):
+        _check_place(context, where, context.testbed, host, interface, what)
+    return True
+
+
+def _check_place(
+    context: Context, where: Loc, testbed: Testbed, host: str, interface: str | None, what: str
+) -> None:
     interfaces = testbed.hosts[host].interfaces
     if not interfaces:
         message = f"host {host} has no testbed interface; expected one where traffic can be {what}"
         context.checked.report((*where, "at"), message)
     elif interface is not None and interface not in interfaces:
         context.checked.report((*where, "interface"), unknown(f"interface of {host}", interface, interfaces))
-    return True
 
 
-def _check_recipe(context: Context, where: Loc, kind: str, name: str, at: str) -> None:
-    os = context.system_of(at)
-    if os is not None and name not in context.catalogue.names(kind, os):
-        message = unknown(f"{kind} on {os}", name, context.catalogue.names(kind, os))
-        context.checked.report(where, message)
+def _check_recipe(context: Context, where: Loc, kind: str, name: str, at: tuple[str, ...]) -> None:
+    for system in context.systems_at(at):
+        known = context.catalogue.names(kind, system)
+        if name not in known:
+            context.checked.report(where, unknown(f"{kind} on {system}", name, known))
 
 
 def _check_parameters(context: Context, where: Loc, part: Part, model: Flow | Logger) -> None:

@@ -10,7 +10,7 @@ from samovar.definition.experiment import Experiment, Part
 from samovar.definition.factor_levels import Level, texts_of
 from samovar.definition.parameters import settable
 from samovar.definition.testbed import Testbed
-from samovar.definition.traffic import hosts_of
+from samovar.definition.traffic import hosts_of, places_of
 from samovar.definition.validate import Checked
 
 Known = Mapping[str, ParameterInfo]
@@ -28,6 +28,11 @@ class Context:
         """Return the system of a host, a role or the first host of a plural one; None without such a host."""
         hosts = hosts_of(self.testbed, name) if self.testbed else ()
         return self.testbed.hosts[hosts[0]].system if self.testbed and hosts else None
+
+    def systems_at(self, at: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the systems of the hosts where something is recorded, each once."""
+        hosts = places_of(self.testbed, at) if self.testbed else ()
+        return tuple(dict.fromkeys(self.testbed.hosts[one].system for one in hosts)) if self.testbed else ()
 
     def router_system(self) -> str | None:
         """Return the system of the bottleneck's router."""
@@ -55,7 +60,8 @@ class Context:
                 yield from self._takers("generator", names, self.system_of(flow.from_end))
         for logger in part.loggers:
             if owner == f"loggers.{logger.logger}":
-                yield from self._takers("logger", (logger.logger,), self.system_of(logger.at))
+                for system in self.systems_at(logger.at):
+                    yield from self._takers("logger", (logger.logger,), system)
 
     def _takers(self, kind: str, names: tuple[str, ...], system: str | None) -> Iterator[tuple[str, Known]]:
         for name in names if system else ():

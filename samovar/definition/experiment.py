@@ -17,6 +17,7 @@ from samovar.definition.fields import (
     Interface,
     Name,
     Number,
+    Places,
     Positive,
     Seed,
     Sentence,
@@ -47,7 +48,7 @@ ORDERS = ("sequential", "shuffled", "blocked")
 class Capture(Strict):
     """One packet capture; without an interface, the one that faces the traffic."""
 
-    at: Name = Field(description="Host or role that captures.")
+    at: Places = Field(description="Host or role that captures, senders for all of a role, or a list.")
     interface: Interface | None = Field(
         None, description="Interface to capture at; else the one that faces traffic."
     )
@@ -60,7 +61,7 @@ class Logger(WithParameters):
     """One logger at one host."""
 
     logger: Name = Field(description="Recipe of the logger; keys that no logger has are its parameters.")
-    at: Name = Field(description="Host or role that logs.")
+    at: Places = Field(description="Host or role that logs, senders for all of a role, or a list.")
     interface: Interface | None = Field(
         None, description="Interface to watch; else the one that faces traffic."
     )

@@ -103,7 +103,7 @@ def _owners(subject: Subject, part: Part) -> dict[str, tuple[type[Strict], Mappi
 
 def _recipes(part: Part) -> Sequence[tuple[str, str, str, str]]:
     flows = [("traffic", flow.label, flow.generator, flow.from_end) for flow in part.traffic]
-    return [*flows, *(("loggers", one.logger, one.logger, one.at) for one in part.loggers)]
+    return [*flows, *(("loggers", one.logger, one.logger, one.at[0]) for one in part.loggers)]
 
 
 def _field_default(model: type[Strict], key: str) -> str | None:

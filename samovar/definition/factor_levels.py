@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field, PlainValidator
 
-from samovar.definition.fields import Word, parse_name
+from samovar.definition.fields import Word, parse_name, parse_places
 from samovar.definition.mistakes import Mistakes
 from samovar.definition.nearest import unknown
 from samovar.definition.ranges import MOST_LEVELS, is_range, read_range
@@ -16,7 +16,7 @@ from samovar.definition.values import Directional, PerHost, Value
 from samovar.definition.yamltext import plain
 
 PLAIN_FACTORS = ("cc", "rwnd", "mtu", "txd", "duration")
-SPEC_KEYS = ("levels", "recipe", "parameter", "at")
+SPEC_KEYS = ("levels", "sets", "recipe", "parameter", "at")
 A_LEVEL = "expected a level such as cdg, {down: 100Mbit, up: 40Mbit} or {sender: cubic, sender2: cdg}"
 
 
@@ -30,13 +30,14 @@ class Level:
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor with its levels; recipe, parameter and at are those it names itself."""
+    """One factor with its levels; sets, recipe, parameter and at are those it names itself."""
 
     name: str
     levels: tuple[Level, ...]
     recipe: str | None = None
     parameter: str | None = None
     at: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -46,14 +47,14 @@ class Factor:
     @property
     def linked(self) -> bool:
         """Whether its name is a free word, so that a mapping is a level of several factors together."""
-        return self.recipe is None and is_free(self.name)
+        return self.recipe is None and not self.sets and is_free(self.name)
 
     @property
-    def target(self) -> str:
-        """What its levels set when they do not say so themselves: its name, or RECIPE.PARAMETER."""
+    def targets(self) -> tuple[str, ...]:
+        """What its levels set when they do not say so: its name, RECIPE.PARAMETER, or all of sets."""
         if self.recipe is None:
-            return self.name
-        return f"{self.recipe}.{self.parameter}" if self.parameter else self.recipe
+            return self.sets or (self.name,)
+        return (f"{self.recipe}.{self.parameter}" if self.parameter else self.recipe,)
 
     def level(self, label: str) -> Level | None:
         """Return the level with a label."""
@@ -62,11 +63,11 @@ class Factor:
     def read(self, written: object) -> Level:
         """Return the level that is written; raises ValueError or pydantic's ValidationError with places."""
         if isinstance(written, str):
-            return Level(str(written), {self.target: self._placed(str(written))})
+            return Level(str(written), dict.fromkeys(self.targets, self._placed(str(written))))
         if not isinstance(written, Mapping):
             raise ValueError(f"{A_LEVEL}, not a list")
         values = self._values({key: value for key, value in written.items() if key != "label"})
-        label = written.get("label", "-".join(text for value in values.values() for text in texts_of(value)))
+        label = written.get("label", "-".join(self._texts(values)))
         if not isinstance(label, str) or not label.strip():
             raise ValueError("label: expected one word")
         return Level(str(label), values)
@@ -75,11 +76,16 @@ class Factor:
         if not written:
             raise ValueError(A_LEVEL)
         if not self.linked:
-            return {self.target: _value(written)}
+            return dict.fromkeys(self.targets, _value(written))
         mistakes = Mistakes()
         values = {key: mistakes.within((key,), _value, value) for key, value in written.items()}
         mistakes.raise_any()
         return values
+
+    def _texts(self, values: Mapping[str, Value]) -> Iterator[str]:
+        """Yield the texts that make a label; what sets several keys at once says them once."""
+        for value in list(values.values())[: None if self.linked else 1]:
+            yield from texts_of(value)
 
     def _placed(self, text: str) -> Value:
         return PerHost(dict.fromkeys(self.at, text)) if self.at else text
@@ -141,7 +147,7 @@ def read_factor(name: str, written: object) -> Factor:
         level = mistakes.within((*loc, *at), bare.read, one)
         levels += [level] if level is not None else []
     mistakes.raise_any()
-    return Factor(name, tuple(levels), bare.recipe, bare.parameter, bare.at)
+    return replace(bare, levels=tuple(levels))
 
 
 def _is_spec(written: object) -> bool:
@@ -171,8 +177,11 @@ def _with_recipe(name: str, written: object, mistakes: Mistakes) -> Factor:
              for key in ("recipe", "parameter") if key in written}  # fmt: skip
     if "parameter" in found and "recipe" not in found:
         mistakes.add(("parameter",), "a parameter without a recipe; expected recipe beside it", key=True)
-    at = mistakes.within(("at",), _places, written["at"]) if "at" in written else ()
-    return Factor(name, (), found.get("recipe"), found.get("parameter"), at or ())
+    if "sets" in written and "recipe" in written:
+        mistakes.add(("sets",), "sets beside a recipe; expected one of them", key=True)
+    at = mistakes.within(("at",), parse_places, written["at"]) if "at" in written else ()
+    sets = mistakes.within(("sets",), _keys, written["sets"]) if "sets" in written else ()
+    return Factor(name, (), found.get("recipe"), found.get("parameter"), at or (), sets or ())
 
 
 def _name(written: object) -> str:
@@ -181,12 +190,14 @@ def _name(written: object) -> str:
     return parse_name(written)
 
 
-def _places(written: object) -> tuple[str, ...]:
-    if isinstance(written, str):
-        return (parse_name(written),)
-    if not isinstance(written, list) or not written:
-        raise ValueError("expected a host or role, or a list of them")
-    return tuple(_name(one) for one in written)
+def _keys(written: object) -> tuple[str, ...]:
+    """Read what a factor sets at once."""
+    keys = written if isinstance(written, list) and all(isinstance(one, str) for one in written) else []
+    if not keys or len(set(keys)) < len(keys):
+        raise ValueError(
+            "expected a list of keys, each once, such as [traffic.there.rate, traffic.back.rate]"
+        )
+    return tuple(str(one) for one in keys)
 
 
 def _levels(value: object) -> str | tuple[str, ...]:

@@ -63,6 +63,14 @@ def parse_algorithm(text: str) -> str:
     return text
 
 
+def parse_places(value: object) -> tuple[str, ...]:
+    """Read a host or role, or a list of them; raises UnitError."""
+    many = value if isinstance(value, list) else [value]
+    if not many or not all(isinstance(one, str) for one in many):
+        raise units.UnitError("expected a host or role, or a list of them")
+    return tuple(parse_name(str(one)) for one in many)
+
+
 def parse_end(text: str) -> str:
     """Read a host, a role or a subnet such as 172.16.10.0/24; raises UnitError."""
     if "/" not in text and ":" not in text:
@@ -195,6 +203,9 @@ def parse_positive(text: str) -> int:
 
 Sentence = Annotated[str, BeforeValidator(scalar(_sentence))]
 Name = Annotated[str, BeforeValidator(scalar(parse_name))]
+Places = Annotated[
+    tuple[str, ...], PlainValidator(parse_places, json_schema_input_type=str | tuple[str, ...])
+]
 Interface = Annotated[str, BeforeValidator(scalar(parse_interface))]
 Word = Annotated[str, BeforeValidator(scalar(str))]
 Size = Annotated[int, BeforeValidator(scalar(units.parse_size))]

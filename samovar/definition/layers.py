@@ -14,10 +14,13 @@ from samovar.definition.nearest import unknown
 from samovar.definition.yamltext import Map, Node, Seq, Text, text
 from samovar.errors import Problem
 
-INHERITED = ("path", "duration", "replicates", "traffic", "captures", "loggers", "settings", "stop")
 DESIGN = ("factors", "exclude", "include")
-OF_A_PART = ("title", *DESIGN, *INHERITED)
-OF_A_PROFILE = ("parts", "order", "figures", "tables", *DESIGN, *INHERITED)
+INHERITED = (
+    *DESIGN,
+    *("path", "duration", "replicates", "traffic", "captures", "loggers", "settings", "stop"),
+)
+OF_A_PART = ("title", *INHERITED)
+OF_A_PROFILE = ("parts", "order", "figures", "tables", *INHERITED)
 MAIN = "main"
 LISTED: Mapping[str, tuple[str, str, str]] = {
     "traffic": ("flow", "flow", "generator"),
@@ -27,7 +30,6 @@ LISTED: Mapping[str, tuple[str, str, str]] = {
 ALTERNATIVES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "flow": (("size",), ("duration",), ("until",)),
     "path": (("rtt",), ("delay",)),
-    "": (("parts",), DESIGN),
 }
 """Groups of keys of which a layer that says one takes the others away."""
 
@@ -185,10 +187,23 @@ def _merged_value(key: str, base: Node | None, over: Node, problems: list[Proble
 
 
 def _replacing(base: Map, over: Map) -> Map:
-    """Return base with each of the other's values in the place of its own: levels are never mixed."""
-    result = base.copied()
+    """Return base with each of the other's factors in the place of its own: levels are never mixed."""
+    result, own = base.copied(), over.copied()
     for key, value in over.items():
-        put_over(result, key, value, over, over.hidden.get(key, ()))
+        own[key] = _same_factor(base.get(key), value)
+        put_over(result, key, own[key], own, over.hidden.get(key, ()))
+    return result
+
+
+def _same_factor(was: Node | None, value: Node) -> Node:
+    """Return levels alone as a factor that goes on setting what it says it sets."""
+    if not isinstance(was, Map) or not {"sets", "recipe"} & was.keys():
+        return value
+    if isinstance(value, Map) and {"levels", "sets", "recipe"} & value.keys():
+        return value
+    result = was.copied()
+    result.mark = value.mark
+    result.put("levels", value, value.mark)
     return result
 
 

@@ -14,7 +14,7 @@ from samovar.definition.config import Config
 from samovar.definition.context import Context
 from samovar.definition.experiment import Experiment
 from samovar.definition.extends import Flattened, flattened
-from samovar.definition.layers import DESIGN, complete
+from samovar.definition.layers import complete
 from samovar.definition.nearest import unknown
 from samovar.definition.overrides import override_layers
 from samovar.definition.profiles import checked_profile
@@ -179,9 +179,6 @@ def _flat(path: Path, problems: list[Problem]) -> Flattened | None:
     tree = _read(path, problems)
     if tree is None:
         return None
-    beside = [key for key in DESIGN if key in tree and "parts" in tree]
-    expected = "beside parts; expected them within the parts"
-    problems += [tree.key_marks[key].problem(f"{key} {expected}") for key in beside]
     return flattened(tree, path, problems)
 
 

@@ -11,7 +11,7 @@ from typing import cast
 
 from samovar.definition.factor_levels import is_free
 from samovar.definition.factors import SETTINGS
-from samovar.definition.layers import DESIGN, LISTED, MAIN, OF_A_PART, OF_A_PROFILE
+from samovar.definition.layers import DESIGN, LISTED, MAIN, OF_A_PART, OF_A_PROFILE, merged
 from samovar.definition.nearest import unknown
 from samovar.definition.yamltext import Map, Mark, Node, Seq, parse_value
 from samovar.errors import DefinitionError, Problem
@@ -97,8 +97,17 @@ def _hidden_by_levels(tree: Map, part: str | None, key: str) -> str | None:
 
 def _linking(factors: Map, key: str) -> str | None:
     """Return the factor, of another name, whose levels set a key."""
-    found = (name for name, spec in factors.items() if any(key in level for level in _mappings(spec)))
+    found = (
+        name
+        for name, spec in factors.items()
+        if key in _sets(spec) or any(key in level for level in _mappings(spec))
+    )
     return next((name for name in found if name != key), None)
+
+
+def _sets(spec: Node) -> Sequence[object]:
+    sets = spec.get("sets") if isinstance(spec, Map) else None
+    return sets if isinstance(sets, Seq) else ()
 
 
 def _mappings(spec: Node) -> list[Map]:
@@ -154,8 +163,16 @@ def _parts(tree: Map) -> Sequence[str]:
 
 
 def _factors(tree: Map) -> dict[str, Map]:
-    """Return the factors of each part as written."""
+    """Return the factors of each part: those of the top, and its own over them."""
     parts = tree.get("parts")
-    holders = parts if isinstance(parts, Map) else {MAIN: tree}
-    own = {name: one.get("factors") for name, one in holders.items() if isinstance(one, Map)}
-    return {name: factors if isinstance(factors, Map) else Map(tree.mark) for name, factors in own.items()}
+    holders = parts if isinstance(parts, Map) else {MAIN: Map(tree.mark)}
+    return {
+        name: merged(_own_factors(tree), _own_factors(one), [], "factors")
+        for name, one in holders.items()
+        if isinstance(one, Map)
+    }
+
+
+def _own_factors(holder: Map) -> Map:
+    factors = holder.get("factors")
+    return factors if isinstance(factors, Map) else Map(holder.mark)

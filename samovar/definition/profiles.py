@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samovar.definition.layers import DESIGN, MAIN, OF_A_PART, OF_A_PROFILE
+from samovar.definition.layers import MAIN, OF_A_PART, OF_A_PROFILE
 from samovar.definition.nearest import unknown
 from samovar.definition.yamltext import Map, Node
 from samovar.errors import Problem
@@ -13,10 +13,6 @@ def checked_profile(base: Map, profile: Map, problems: list[Problem]) -> Map:
     result = profile.copied()
     for key in [key for key in result if key not in OF_A_PROFILE]:
         problems.append(profile.key_marks[key].problem(unknown("key of a profile", key, OF_A_PROFILE)))
-        del result[key]
-    for key in [key for key in DESIGN if key in result and _part_names(base)]:
-        message = f"{key} of a profile stand in its parts; expected parts: {{...: {{{key}: ...}}}}"
-        problems.append(profile.key_marks[key].problem(message))
         del result[key]
     if "parts" in result:
         result["parts"] = _known_parts(base, result["parts"], problems)

@@ -30,6 +30,11 @@ def hosts_of(testbed: Testbed, name: str) -> tuple[str, ...]:
     return tuple(one for one, machine in testbed.hosts.items() if machine.role == role)
 
 
+def places_of(testbed: Testbed, at: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the hosts at which something is recorded, one after the other."""
+    return tuple(host for name in at for host in hosts_of(testbed, name))
+
+
 def is_plural(testbed: Testbed, name: str) -> bool:
     """Say whether a name means every host of a role."""
     return testbed.host_of(name) is None and name.removesuffix("s") in ROLES

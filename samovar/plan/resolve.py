@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from samovar.definition.origins import SettingLayers
+from samovar.definition.traffic import hosts_of
 from samovar.errors import PlanError
 from samovar.plan.flows import SHORTEST_RTT_S, SLOWEST_BPS, Traffic, ends_of
 from samovar.plan.laid import Laid
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan
 from samovar.plan.path import path_of, rate_of, rtt_of
-from samovar.plan.places import Places, Route, host_of
+from samovar.plan.places import Places, host_of
 from samovar.plan.pool import HOST, RunPlan
 from samovar.plan.treatments import Reader
 
@@ -115,11 +116,12 @@ def _captures(laid: Laid, traffic: Traffic) -> tuple[CapturePlan, ...]:
     routes = traffic.routes()
     plans = tuple(
         CapturePlan(
-            host=_at(laid, capture.at),
-            interface=capture.interface or _watched(laid, capture.at, routes),
+            host=host,
+            interface=capture.interface or laid.places.watched_interface(host, routes),
             snaplen_bytes=capture.snaplen_bytes,
         )
         for capture in laid.part.captures
+        for host in _at(laid, capture.at)
     )
     places = [(plan.host, plan.interface) for plan in plans]
     for host, interface in places:
@@ -133,18 +135,17 @@ def _loggers(laid: Laid, traffic: Traffic) -> tuple[LoggerPlan, ...]:
     return tuple(
         LoggerPlan(
             logger=logger.logger,
-            host=_at(laid, logger.at),
-            interface=logger.interface or _watched(laid, logger.at, routes),
+            host=host,
+            interface=logger.interface or laid.places.watched_interface(host, routes),
             interval_s=laid.interval_s(logger),
             parameters=laid.logger_parameters(logger),
         )
         for logger in laid.part.loggers
+        for host in _at(laid, logger.at)
     )
 
 
-def _at(laid: Laid, name: str) -> str:
-    return host_of(laid.places.testbed, name)
-
-
-def _watched(laid: Laid, name: str, routes: Sequence[Route]) -> str:
-    return laid.places.watched_interface(_at(laid, name), routes)
+def _at(laid: Laid, at: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the hosts where something is recorded; raises PlanError for a name that means none."""
+    testbed = laid.places.testbed
+    return tuple(host for name in at for host in hosts_of(testbed, name) or (host_of(testbed, name),))

@@ -101,12 +101,22 @@ def test_a_factor_remembers_the_recipe_it_names() -> None:
     factor = part_of("factors: {ecn: {levels: ['off'], recipe: tcp, parameter: ecn, at: sender}}").factors[
         "ecn"
     ]
-    assert (factor.recipe, factor.parameter, factor.at, factor.target) == (
+    assert (factor.recipe, factor.parameter, factor.at, factor.targets) == (
         "tcp",
         "ecn",
         ("sender",),
-        "tcp.ecn",
+        ("tcp.ecn",),
     )
+
+
+def test_a_factor_may_set_several_keys_at_once() -> None:
+    factor = part_of(
+        "factors: {both: {sets: [path.loss, path.jitter], levels: [{down: 1%, up: 2%}]}}"
+    ).factors["both"]
+    loss = Directional("1%", "2%")
+    assert factor.levels == (Level("1%-2%", {"path.loss": loss, "path.jitter": loss}),)
+    ranged = levels_of("{sets: [rwnd, traffic.bulk.size], levels: {from: 50KB, to: 100KB, step: 50KB}}", "kb")
+    assert ranged[1] == Level("100KB", {"rwnd": "100KB", "traffic.bulk.size": "100KB"})
 
 
 @pytest.mark.parametrize(

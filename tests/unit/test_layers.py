@@ -112,12 +112,47 @@ def test_levels_of_two_layers_are_never_mixed(folder: Folder) -> None:
     assert folder.read("second", second).parts["one"].factors["rwnd"].labels == ("10KB", "15KB", "20KB")
 
 
-def test_factors_at_the_top_take_the_parts_of_the_base_away_and_the_other_way_round(folder: Folder) -> None:
-    flat = folder.read("flat", "experiment: flat\nextends: base\nfactors: {cc: [cdg]}\n")
-    assert list(flat.parts) == ["main"]
-    again = folder.read("again", "experiment: again\nextends: flat\nparts: {three: {factors: {cc: [bbr]}}}\n")
-    assert list(again.parts) == ["three"]
-    assert list(again.parts["three"].factors) == ["cc"]
+def factors_of(experiment: Experiment, part: str) -> dict[str, tuple[str, ...]]:
+    return {name: factor.labels for name, factor in experiment.parts[part].factors.items()}
+
+
+def test_factors_at_the_top_hold_in_every_part_before_the_part_s_own(folder: Folder) -> None:
+    text = BASE.replace("parts:", "factors: {cc: [cdg], txd: [256]}\nparts:")
+    study = folder.read("study", text.replace("experiment: base", "experiment: study"))
+    assert factors_of(study, "one") == {
+        "cc": ("newreno", "cubic"),
+        "txd": ("256",),
+        "rwnd": ("50KB", "1MB"),
+    }
+    assert factors_of(study, "two") == {"cc": ("cdg",), "txd": ("256",), "mtu": ("1500",)}
+    assert list(study.parts["one"].factors) == ["cc", "txd", "rwnd"]
+
+
+def test_factors_at_the_top_of_a_later_layer_change_those_of_every_part(folder: Folder) -> None:
+    study = folder.read("study", "experiment: study\nextends: base\nfactors: {cc: [cdg]}\n")
+    assert factors_of(study, "one") == {"cc": ("cdg",), "rwnd": ("50KB", "1MB")}
+    assert factors_of(study, "two") == {"cc": ("cdg",), "mtu": ("1500",)}
+
+
+def test_factors_of_a_fragment_or_profile_hold_in_every_part_as_well(folder: Folder) -> None:
+    text = BASE.replace("experiment: base", "experiment: study\nuse: windows")
+    text += "  short: {factors: {rwnd: [1MB]}}\nfragments: {windows: {factors: {rwnd: [9KB, 8KB]}}}\n"
+    study = folder.read("study", text)
+    assert factors_of(study, "one") == {"rwnd": ("50KB", "1MB"), "cc": ("newreno", "cubic")}
+    assert factors_of(study, "two") == {"rwnd": ("9KB", "8KB"), "mtu": ("1500",)}
+    short = apply_profile(study, "short")
+    assert {part: factors_of(short, part)["rwnd"] for part in short.parts} == {
+        "one": ("1MB",),
+        "two": ("1MB",),
+    }
+
+
+def test_a_later_layer_s_levels_alone_go_on_setting_what_the_factor_sets(folder: Folder) -> None:
+    own = "duration: {sets: [traffic.bulk.start, traffic.thin.start], levels: [1s, 2s]}"
+    text = BASE.replace("experiment: base", "experiment: study").replace("mtu: [1500]", f"begin{own[8:]}")
+    study = folder.read("study", text + "  later: {factors: {begin: [5s]}}\n")
+    begin = apply_profile(study, "later").parts["two"].factors["begin"]
+    assert begin.levels[0].values == {"traffic.bulk.start": "5s", "traffic.thin.start": "5s"}
 
 
 def test_traffic_as_a_mapping_changes_flows_and_adds_those_that_name_a_generator(folder: Folder) -> None:
