@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr
 
@@ -16,26 +16,43 @@ from samovar.definition.yamltext import Map
 class SshDefaults(Strict):
     """How long SSH may take."""
 
-    connect_timeout_s: Duration = Field(10.0, alias="connect_timeout")
-    keepalive_s: Duration = Field(15.0, alias="keepalive")
+    connect_timeout_s: Duration = Field(
+        10.0, alias="connect_timeout", description="Longest time that a connection may take to stand."
+    )
+    keepalive_s: Duration = Field(
+        15.0, alias="keepalive", description="Time between messages that keep a connection alive."
+    )
 
 
 class System(Strict):
     """What holds for every host of one operating system."""
 
-    settings: Settings = Field(default_factory=dict)
+    settings: Settings = Field(
+        default_factory=dict, description="What its hosts are set to where nothing else is said."
+    )
 
 
 class Config(Strict):
     """What holds for every experiment that this controller runs."""
 
-    results: Word = "results"
-    testbed: Name = "lab"
-    ssh: SshDefaults = SshDefaults()
-    step_timeout_s: Duration = Field(60.0, alias="step_timeout")
-    clock_tolerance_s: Duration = Field(1.0, alias="clock_tolerance")
-    settings: Settings = Field(default_factory=dict)
-    os: Mapping[Annotated[str, choice("os", *OSES)], System] = Field(default_factory=dict)
+    results: Word = Field("results", description="Folder of all campaigns.")
+    testbed: Name = Field("lab", description="Testbed for commands that name none.")
+    ssh: SshDefaults = Field(SshDefaults(), description="How long SSH may take.")
+    step_timeout_s: Duration = Field(
+        60.0, alias="step_timeout", description="Longest time that one remote step without traffic may take."
+    )
+    clock_tolerance_s: Duration = Field(
+        1.0,
+        alias="clock_tolerance",
+        description="Largest difference between a host's clock and this machine's.",
+    )
+    settings: Settings = Field(
+        default_factory=dict,
+        description="What every host is set to where no testbed, host or experiment says otherwise.",
+    )
+    os: Mapping[Annotated[Literal["linux", "freebsd"], choice("os", *OSES)], System] = Field(
+        default_factory=dict, description="What hosts of one operating system are set to, over settings."
+    )
 
     _written: Map | None = PrivateAttr(None)
 

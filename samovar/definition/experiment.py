@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
 
+from samovar.definition import forms
 from samovar.definition.factor_levels import Excluded, Factors, Included, Levels, Setting
 from samovar.definition.factor_levels import Factor as Factor
 from samovar.definition.factor_levels import Level as Level
@@ -124,7 +125,7 @@ class Expect(Strict):
     """One line of the scorecard: what a metric should be, in the metric's own unit."""
 
     say: Sentence = Field(description="What is expected, in words.")
-    metric: Annotated[str, PlainValidator(_metric, json_schema_input_type=str)] = Field(
+    metric: Annotated[str, PlainValidator(_metric, json_schema_input_type=str), forms.METRIC] = Field(
         description="The metric that is compared; its unit is that of the bounds."
     )
     part: Name | None = Field(None, description="Part whose trials are taken; else all.")

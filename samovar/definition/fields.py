@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
 from samovar import units
+from samovar.definition import forms
 from samovar.definition.formula import Formula
 from samovar.definition.formula_values import read_amount
 from samovar.definition.mistakes import Mistakes
@@ -201,55 +202,70 @@ def parse_positive(text: str) -> int:
     return units.parse_count(text, least=1)
 
 
-Sentence = Annotated[str, BeforeValidator(scalar(_sentence))]
-Name = Annotated[str, BeforeValidator(scalar(parse_name))]
+Sentence = Annotated[str, BeforeValidator(scalar(_sentence)), forms.SENTENCE]
+Name = Annotated[str, BeforeValidator(scalar(parse_name)), forms.NAME]
 Places = Annotated[
-    tuple[str, ...], PlainValidator(parse_places, json_schema_input_type=str | tuple[str, ...])
+    tuple[str, ...], PlainValidator(parse_places, json_schema_input_type=str | tuple[str, ...]), forms.NAME
 ]
-Interface = Annotated[str, BeforeValidator(scalar(parse_interface))]
-Word = Annotated[str, BeforeValidator(scalar(str))]
-Size = Annotated[int, BeforeValidator(scalar(units.parse_size))]
-Duration = Annotated[float, BeforeValidator(scalar(units.parse_duration))]
-Number = Annotated[float, BeforeValidator(scalar(units.parse_number))]
-Within = Annotated[str, BeforeValidator(scalar(_within))]
-Snaplen = Annotated[int, BeforeValidator(scalar(_snaplen))]
-Port = Annotated[int, BeforeValidator(scalar(_port))]
-Positive = Annotated[int, BeforeValidator(scalar(parse_positive))]
-FlowCount = Annotated[int, BeforeValidator(scalar(parse_flow_count))]
-Seed = Annotated[int, BeforeValidator(scalar(lambda text: units.parse_count(text)))]
+Interface = Annotated[str, BeforeValidator(scalar(parse_interface)), forms.INTERFACE]
+Word = Annotated[str, BeforeValidator(scalar(str)), forms.WORD]
+Size = Annotated[int, BeforeValidator(scalar(units.parse_size)), forms.SIZE]
+Duration = Annotated[float, BeforeValidator(scalar(units.parse_duration)), forms.DURATION]
+Number = Annotated[float, BeforeValidator(scalar(units.parse_number)), forms.NUMBER]
+Within = Annotated[str, BeforeValidator(scalar(_within)), forms.WITHIN]
+Snaplen = Annotated[int, BeforeValidator(scalar(_snaplen)), forms.SNAPLEN]
+Port = Annotated[int, BeforeValidator(scalar(_port)), forms.PORT]
+Positive = Annotated[int, BeforeValidator(scalar(parse_positive)), forms.POSITIVE]
+FlowCount = Annotated[int, BeforeValidator(scalar(parse_flow_count)), forms.FLOW_COUNT]
+Seed = Annotated[int, BeforeValidator(scalar(lambda text: units.parse_count(text))), forms.INTEGER]
 Free = Annotated[Any, PlainValidator(plain)]
 
 # Quantities that may be computed; the validator's own result is kept as it is.
-SizeOrFormula = Annotated[int | Formula, PlainValidator(scalar(parse_size), json_schema_input_type=str)]
-TimeOrFormula = Annotated[float | Formula, PlainValidator(scalar(parse_duration), json_schema_input_type=str)]
-DelayOrFormula = Annotated[float | Formula, PlainValidator(scalar(parse_delay), json_schema_input_type=str)]
-ShareOrFormula = Annotated[float | Formula, PlainValidator(scalar(parse_share), json_schema_input_type=str)]
+SizeOrFormula = Annotated[
+    int | Formula, PlainValidator(scalar(parse_size), json_schema_input_type=str), forms.SIZE_OR_FORMULA
+]
+TimeOrFormula = Annotated[
+    float | Formula, PlainValidator(scalar(parse_duration), json_schema_input_type=str), forms.TIME_OR_FORMULA
+]
+DelayOrFormula = Annotated[
+    float | Formula, PlainValidator(scalar(parse_delay), json_schema_input_type=str), forms.DELAY_OR_FORMULA
+]
+ShareOrFormula = Annotated[
+    float | Formula, PlainValidator(scalar(parse_share), json_schema_input_type=str), forms.SHARE_OR_FORMULA
+]
 _PerDirection = str | dict[str, str]
 RatePerDirection = Annotated[
     int | Formula | Directional[int | Formula],
     PlainValidator(directional(parse_rate), json_schema_input_type=_PerDirection),
+    forms.RATE_OR_FORMULA.both_ways(),
 ]
 DelayPerDirection = Annotated[
     float | Formula | Directional[float | Formula],
     PlainValidator(directional(parse_delay), json_schema_input_type=_PerDirection),
+    forms.DELAY_OR_FORMULA.both_ways(),
 ]
 BothDelays = Annotated[
     Directional[float | Formula],
     PlainValidator(directional(parse_delay, both=True), json_schema_input_type=dict[str, str]),
+    forms.DELAY_OR_FORMULA.both_ways(must=True),
 ]
 SharePerDirection = Annotated[
     float | Formula | Directional[float | Formula],
     PlainValidator(directional(parse_share), json_schema_input_type=_PerDirection),
+    forms.SHARE_OR_FORMULA.both_ways(),
 ]
 PacketsPerDirection = Annotated[
     int | Formula | Directional[int | Formula],
     PlainValidator(directional(parse_packets), json_schema_input_type=_PerDirection),
+    forms.PACKETS_OR_FORMULA.both_ways(),
 ]
 BufferPerDirection = Annotated[
     Buffer | Formula | Directional[Buffer | Formula],
     PlainValidator(directional(parse_buffer_amount), json_schema_input_type=_PerDirection),
+    forms.BUFFER_OR_FORMULA.both_ways(),
 ]
 NamePerDirection = Annotated[
     str | Directional[str],
     PlainValidator(directional(parse_name), json_schema_input_type=_PerDirection),
+    forms.NAME.both_ways(),
 ]

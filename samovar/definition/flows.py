@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
 from samovar import units
+from samovar.definition import forms
 from samovar.definition.dscp import parse_dscp
 from samovar.definition.fields import (
     MOST_FLOWS,
@@ -67,10 +68,11 @@ def read_start(written: object) -> float | Formula | Uniform:
 Start = Annotated[
     float | Formula | Uniform,
     PlainValidator(read_start, json_schema_input_type=str | dict[str, tuple[str, str]]),
+    forms.DELAY_OR_FORMULA,
 ]
-Algorithm = Annotated[str, BeforeValidator(scalar(parse_algorithm))]
-Dscp = Annotated[int, BeforeValidator(scalar(parse_dscp))]
-Frequency = Annotated[float, BeforeValidator(scalar(units.parse_frequency))]
+Algorithm = Annotated[str, BeforeValidator(scalar(parse_algorithm)), forms.ALGORITHM]
+Dscp = Annotated[int, BeforeValidator(scalar(parse_dscp)), forms.DSCP]
+Frequency = Annotated[float, BeforeValidator(scalar(units.parse_frequency)), forms.FREQUENCY]
 
 
 class Arrivals(Strict):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from samovar.definition import forms
 from samovar.definition.fields import (
     BothDelays,
     BufferPerDirection,
@@ -23,7 +24,7 @@ from samovar.definition.fields import (
 )
 from samovar.definition.with_parameters import WithParameters
 
-EndOrSubnet = Annotated[str, BeforeValidator(scalar(parse_end))]
+EndOrSubnet = Annotated[str, BeforeValidator(scalar(parse_end)), forms.END]
 
 
 class PathClass(Strict):

@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr
 
+from samovar.definition import forms
 from samovar.definition.fields import Interface, Name, Port, Sentence, Size, Strict, Word, choice, scalar
 from samovar.definition.settings import Settings
 from samovar.definition.yamltext import Map
@@ -76,50 +77,61 @@ def _release(text: str) -> str:
     return text
 
 
-Address = Annotated[IPv4Interface | IPv6Interface, BeforeValidator(scalar(_address))]
-Subnet = Annotated[IPv4Network | IPv6Network, BeforeValidator(scalar(_subnet))]
-ControlAddress = Annotated[str, BeforeValidator(scalar(_control_address))]
-User = Annotated[str, BeforeValidator(scalar(_user))]
-Release = Annotated[str, BeforeValidator(scalar(_release))]
+Address = Annotated[IPv4Interface | IPv6Interface, BeforeValidator(scalar(_address)), forms.ADDRESS]
+Subnet = Annotated[IPv4Network | IPv6Network, BeforeValidator(scalar(_subnet)), forms.SUBNET]
+ControlAddress = Annotated[str, BeforeValidator(scalar(_control_address)), forms.CONTROL_ADDRESS]
+User = Annotated[str, BeforeValidator(scalar(_user)), forms.USER]
+Release = Annotated[str, BeforeValidator(scalar(_release)), forms.RELEASE]
 
 
 class Ssh(Strict):
     """How hosts are logged in to; paths may start with ~."""
 
-    user: User = "root"
-    port: Port = 22
-    key: Word | None = None
-    known_hosts: Word | None = None
+    user: User = Field("root", description="User to log in as; root in a lab.")
+    port: Port = Field(22, description="Port of the SSH servers.")
+    key: Word | None = Field(
+        None, description="File of the private key, such as ~/.ssh/id_ed25519; else the agent's."
+    )
+    known_hosts: Word | None = Field(
+        None, description="File of known host keys, other hosts being refused; else ~/.ssh/known_hosts."
+    )
 
 
 class HostSsh(Strict):
     """What one host does differently from the testbed's ssh."""
 
-    user: User | None = None
-    port: Port | None = None
-    key: Word | None = None
-    known_hosts: Word | None = None
+    user: User | None = Field(None, description="User to log in as on this host.")
+    port: Port | None = Field(None, description="Port of this host's SSH server.")
+    key: Word | None = Field(None, description="File of the private key for this host.")
+    known_hosts: Word | None = Field(None, description="File that knows this host's key.")
 
 
 class Lab(Strict):
     """The virtual lab that stands for the testbed."""
 
-    kernel: Annotated[Literal["auto", "uml", "native"], choice("kernel", *KERNELS)] = "auto"
-    memory_bytes: Size = Field(512_000_000, alias="memory")
+    kernel: Annotated[Literal["auto", "uml", "native"], choice("kernel", *KERNELS)] = Field(
+        "auto",
+        description="uml: user-mode Linux; native: the machine's own kernel; auto: native where it can be.",
+    )
+    memory_bytes: Size = Field(
+        512_000_000, alias="memory", description="Memory of the virtual machine, such as 1GB."
+    )
 
 
 class NetworkInterface(Strict):
     """An interface on the testbed's own network."""
 
-    address: Address
-    link: Name
+    address: Address = Field(description="Address with the length of its prefix, such as 172.16.10.2/24.")
+    link: Name = Field(description="Link that it is on: interfaces of the same one are a cable or a switch.")
 
 
 class Link(Strict):
     """What is said of a link beyond its name."""
 
-    subnet: Subnet | None = None
-    description: Sentence = ""
+    subnet: Subnet | None = Field(
+        None, description="Subnet of its interfaces, such as 172.16.10.0/24; else theirs."
+    )
+    description: Sentence = Field("", description="What the link is, for the report.")
 
 
 class Host(Strict):
@@ -128,14 +140,26 @@ class Host(Strict):
     The release of its system chooses recipes made for that one; without it, the system's own serve.
     """
 
-    os: Annotated[Literal["linux", "freebsd"], choice("os", *OSES)]
-    release: Release | None = None
-    role: Annotated[Literal["sender", "receiver", "router", "observer"], choice("role", *ROLES)]
-    address: ControlAddress
-    interfaces: Mapping[Interface, NetworkInterface] = Field(default_factory=dict)
-    ssh: HostSsh = HostSsh()
-    settings: Settings = Field(default_factory=dict)
-    description: Sentence = ""
+    os: Annotated[Literal["linux", "freebsd"], choice("os", *OSES)] = Field(
+        description="Operating system: where its recipes are looked for."
+    )
+    release: Release | None = Field(
+        None, description="Release of the system, such as 11.4: recipes made for it are taken first."
+    )
+    role: Annotated[Literal["sender", "receiver", "router", "observer"], choice("role", *ROLES)] = Field(
+        description="Part it plays; experiments name hosts by it: sender, sender2, senders."
+    )
+    address: ControlAddress = Field(
+        description="Address or name on the control network, where SSH reaches it; an address in a lab."
+    )
+    interfaces: Mapping[Interface, NetworkInterface] = Field(
+        default_factory=dict, description="Interfaces on the testbed's own network, by their names."
+    )
+    ssh: HostSsh = Field(HostSsh(), description="What this host does differently from the testbed's ssh.")
+    settings: Settings = Field(
+        default_factory=dict, description="What this host is set to, over the testbed's settings."
+    )
+    description: Sentence = Field("", description="What the machine is, for the report.")
 
     @property
     def system(self) -> str:
@@ -146,9 +170,11 @@ class Host(Strict):
 class Bottleneck(Strict):
     """Where the queue is: data enters the router at one interface and queues at the egress of the other."""
 
-    router: Name
-    from_interface: Interface = Field(alias="from")
-    to_interface: Interface = Field(alias="to")
+    router: Name = Field(description="Host whose queue is the bottleneck's.")
+    from_interface: Interface = Field(
+        alias="from", description="Interface of the router at which data enters."
+    )
+    to_interface: Interface = Field(alias="to", description="Interface at whose egress data queues.")
 
 
 class Testbed(Strict):
@@ -156,14 +182,22 @@ class Testbed(Strict):
 
     __test__ = False  # the name starts like a test class; pytest must not collect it
 
-    name: Name = Field(alias="testbed")
-    description: Sentence = ""
-    lab: Lab | None = None
-    ssh: Ssh = Ssh()
-    hosts: Mapping[Name, Host] = Field(min_length=1)
-    links: Mapping[Name, Link] = Field(default_factory=dict)
-    bottleneck: Bottleneck | None = None
-    settings: Settings = Field(default_factory=dict)
+    name: Name = Field(alias="testbed", description="Name of the testbed, the same as the file's.")
+    description: Sentence = Field("", description="What the testbed is, for the report.")
+    lab: Lab | None = Field(None, description="Makes this testbed a virtual one, in one kernel.")
+    ssh: Ssh = Field(Ssh(), description="How every host is logged in to.")
+    hosts: Mapping[Name, Host] = Field(min_length=1, description="Machines by their names.")
+    links: Mapping[Name, Link] = Field(
+        default_factory=dict, description="What is said of links beyond what their interfaces say."
+    )
+    bottleneck: Bottleneck | None = Field(
+        None, description="Where the queue is; without it experiments have no path."
+    )
+    settings: Settings = Field(
+        default_factory=dict,
+        description="What every host is set to where no experiment says it: cc, rwnd, mtu, txd or "
+        "RECIPE.PARAMETER.",
+    )
 
     _written: Map | None = PrivateAttr(None)
 
