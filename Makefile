@@ -11,7 +11,7 @@ export R_LIBS := $(CURDIR)/.rlib
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 unexport PYTHONPATH PYTHONHOME R_LIBS_USER
 
-.PHONY: help demo test install install-dev lint unit lab-test r-test lock clean
+.PHONY: help demo test install install-dev lint unit lab-test r-test bench lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -41,6 +41,9 @@ unit: install-dev ## tests that need no lab
 
 lab-test: install-dev ## tests that boot a lab
 	@python -m pytest -m lab
+
+bench: install-dev ## measure how fast a million trials are planned; adds to benchmarks/results.md
+	@python benchmarks/bench_plan.py --append benchmarks/results.md
 
 lock: ## resolve requirements*.in into the hash-pinned locks; make lock UPGRADE=--upgrade takes newer versions
 	@tools/lock $(UPGRADE)

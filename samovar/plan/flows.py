@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from samovar.definition.experiment import Flow, Uniform
-from samovar.definition.traffic import Member, members_of
+from samovar.definition.traffic import Member
 from samovar.errors import PlanError
 from samovar.plan.draws import Draw, poisson_s, uniform_s
 from samovar.plan.laid import Laid
 from samovar.plan.model import FlowPlan, StopPlan
-from samovar.plan.places import Route, host_of, ports_of
+from samovar.plan.places import Route, ports_of
 
 SLOWEST_BPS = 10_000_000  # taken for the time of a transfer when nothing says how fast the path is
 SETTLING_S = 15.0
@@ -59,18 +59,9 @@ class Traffic:
 
     def _members(self, flow: Flow) -> list[Member]:
         """Return the flows that a line means, none of them computed yet."""
-        ends = {"from_end": self.laid.of_flow(flow, "from"), "to_end": self.laid.of_flow(flow, "to")}
-        for end in ends.values():
-            if not end.endswith("s"):
-                host_of(self.laid.places.testbed, end)
-        meant = flow.model_copy(update={**ends, "count": self.laid.of_flow(flow, "count")})
+        start, end, count = (self.laid.of_flow(flow, key) for key in ("from", "to", "count"))
         number = len(self._arrivals(flow)) if flow.arrivals is not None else None
-        found = list(members_of(meant, self.laid.places.testbed, number))
-        if not found and number is None:
-            raise PlanError(
-                f"flow {flow.label}: no host is one of {' and '.join(ends.values())}; expected some"
-            )
-        return found
+        return self.laid.places.members(flow, start, end, count, number)
 
     def _route(self, member: Member) -> Route:
         route = self.laid.places.route(member.from_host, member.to_host)

@@ -32,28 +32,42 @@ class Kinds:
         self.numbers: Column = array("I")
         self._examples: list[tuple[Treatments, int]] = []
         for group in table.groups:
-            self._add(group, [self._seen(column, look) for column, look in _columns(group, looks)])
+            seen = (self._seen(group, number, look) for number, look in _columns(group, looks))
+            self._add(group, [column for column in seen if column is not None])
 
     def __len__(self) -> int:
         return len(self._examples)
 
-    def _seen(self, column: Column, look: Look) -> Column:
-        if look is None:
-            return column
+    def _seen(self, group: Treatments, number: int, look: Look) -> Column | None:
+        """Return what is seen of a component, as numbers by treatment; None where all look the same."""
+        key = (group.part, number, look)
+        if key not in self._table.seen:
+            self._table.seen[key] = self._look(group, number, look)
+        return self._table.seen[key]
+
+    def _look(self, group: Treatments, number: int, look: Look) -> Column | None:
+        column, values = group.columns_of(1)[number], group.different[number]
+        if look is None or len(values) == 1:
+            return column if len(values) > 1 else None
         known: dict[Hashable, int] = {}
         value = self._table.pool.value
-        seen = {number: known.setdefault(look(value(number)), len(known)) for number in set(column)}
-        return array("I", map(seen.__getitem__, column))
+        seen = {one: known.setdefault(look(value(one)), len(known)) for one in values}
+        return array("I", map(seen.__getitem__, column)) if len(known) > 1 else None
 
     def _add(self, group: Treatments, columns: list[Column]) -> None:
-        length = len(group)
+        """Number the kinds of a part by what is seen of its treatments."""
+        length, known = len(group), len(self._examples)
         if not columns:
-            columns = [array("I", [0]) * length]
-        backwards = zip(zip(*map(reversed, columns), strict=True), range(length - 1, -1, -1), strict=True)
-        first = sorted(dict(backwards).items(), key=lambda item: item[1])
-        kinds = {row: len(self._examples) + index for index, (row, _) in enumerate(first)}
-        self._examples += [(group, number) for _, number in first]
-        self.numbers.extend(map(kinds.__getitem__, zip(*columns, strict=True)))
+            self._examples += [(group, 0)] * bool(length)
+            self.numbers.extend(array("I", [known]) * length)
+            return
+        alone = columns[0] if len(columns) == 1 else None
+        backwards = reversed(alone) if alone else zip(*map(reversed, columns), strict=True)
+        first = dict(zip(backwards, range(length - 1, -1, -1), strict=True))
+        ordered = sorted(first.items(), key=lambda item: item[1])
+        kinds: dict[Any, int] = {row: known + index for index, (row, _) in enumerate(ordered)}
+        self._examples += [(group, number) for _, number in ordered]
+        self.numbers.extend(array("I", map(kinds.__getitem__, alone or zip(*columns, strict=True))))
 
     def treatments(self) -> Mapping[int, int]:
         """Count the treatments of each kind."""
@@ -88,11 +102,11 @@ class Kinds:
         return resolved_of(dict(zip(group.components, values, strict=True)))
 
 
-def _columns(group: Treatments, looks: Looks) -> list[tuple[Column, Look]]:
-    named = zip(group.components, group.columns_of(1), strict=True)
+def _columns(group: Treatments, looks: Looks) -> list[tuple[int, Look]]:
+    """Return the numbers of the components that are looked at."""
     return [
-        (column, looks[key])
-        for name, column in named
+        (number, looks[key])
+        for number, name in enumerate(group.components)
         for key in dict.fromkeys((name, kind_of(name)))
         if key in looks
     ]

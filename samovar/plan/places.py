@@ -9,8 +9,8 @@ from ipaddress import ip_network
 
 from samovar.definition.experiment import Flow
 from samovar.definition.testbed import Testbed
-from samovar.definition.topology import shortest_path
-from samovar.definition.traffic import hosts_of
+from samovar.definition.topology import Hop, shortest_path
+from samovar.definition.traffic import Member, hosts_of, members_of
 from samovar.errors import PlanError
 
 FIRST_PORT = 5001
@@ -37,6 +37,7 @@ class Places:
     def __init__(self, testbed: Testbed) -> None:
         self.testbed = testbed
         self.route = cache(self._route)
+        self._members: dict[tuple[object, ...], list[Member]] = {}
 
     def _route(self, start: str, end: str) -> Route | None:
         """Return the way from one host to another by the shortest path; None when there is none."""
@@ -45,8 +46,7 @@ class Places:
         if not hops:
             return None
         first, last = hops[0], hops[-1]
-        bottleneck = testbed.bottleneck
-        leaves = {(hop.host, hop.out_interface) for hop in hops}
+        ways = ways_through(testbed, hops)
         return Route(
             from_host=start,
             to_host=end,
@@ -54,10 +54,22 @@ class Places:
             to_interface=last.in_interface,
             from_address=str(testbed.hosts[start].interfaces[first.out_interface].address.ip),
             to_address=str(testbed.hosts[end].interfaces[last.in_interface].address.ip),
-            crosses_bottleneck=bottleneck is not None
-            and (bottleneck.router, bottleneck.to_interface) in leaves,
-            goes_up=bottleneck is not None and (bottleneck.router, bottleneck.from_interface) in leaves,
+            crosses_bottleneck="down" in ways,
+            goes_up="up" in ways,
         )
+
+    def members(
+        self, flow: Flow, start: str, end: str, count: int | None, number: int | None
+    ) -> list[Member]:
+        """Return the flows that a line means with these ends and count; `number` of them were drawn."""
+        key = (id(flow), start, end, count, number)
+        if key not in self._members:
+            for name in (start, end):
+                if not hosts_of(self.testbed, name):
+                    host_of(self.testbed, name)
+            meant = flow.model_copy(update={"from_end": start, "to_end": end, "count": count})
+            self._members[key] = list(members_of(meant, self.testbed, number))
+        return self._members[key]
 
     def subnets(self, name: str) -> Iterator[str]:
         """Yield the addresses of the hosts that a name means, as subnets; a subnet is itself."""
@@ -86,6 +98,25 @@ class Places:
         if not interfaces:
             raise PlanError(f"testbed {testbed.name}: host {host} has no testbed interface; expected one")
         return interfaces[0]
+
+
+def ways_through(testbed: Testbed, hops: Sequence[Hop]) -> frozenset[str]:
+    """Return the ways, `down` and `up`, by which hops pass the bottleneck."""
+    bottleneck = testbed.bottleneck
+    if bottleneck is not None:
+        leaves = {(hop.host, hop.out_interface) for hop in hops}
+        ends = (("down", bottleneck.to_interface), ("up", bottleneck.from_interface))
+        return frozenset(way for way, interface in ends if (bottleneck.router, interface) in leaves)
+    first = next(
+        (
+            name
+            for name, host in testbed.hosts.items()
+            if any(one.link == testbed.bottleneck_link for one in host.interfaces.values())
+        ),
+        None,
+    )
+    over = (hop.host for hop in hops if hop.link == testbed.bottleneck_link)
+    return frozenset("down" if host == first else "up" for host in over)
 
 
 def host_of(testbed: Testbed, name: str) -> str:

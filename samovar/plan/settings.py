@@ -41,6 +41,8 @@ class HostSettings:
 
     def names_host(self, key: str, host: str) -> bool:
         """Say whether a level names this host, which then is set whatever its part in the traffic."""
+        if key not in self.reader.design.per_host:
+            return False
         over = self.reader.text(key)
         return isinstance(over, PerHost) and level_of(key, over, host, self.testbed) is not None
 

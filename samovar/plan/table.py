@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -11,7 +10,7 @@ from itertools import accumulate
 from typing import Protocol, overload
 
 from samovar.plan.model import Resolved, Trial
-from samovar.plan.pool import HOST, Pool, resolved_of
+from samovar.plan.pool import Pool, resolved_of
 from samovar.plan.product import Column, Levels
 
 
@@ -76,18 +75,14 @@ class Treatments:
         """How many replicates are held apart; 1 where all are alike."""
         return max((len(column) for column in self.columns), default=1)
 
+    @cached_property
+    def different(self) -> tuple[frozenset[int], ...]:
+        """The numbers of the values that each component has, in the first replicate."""
+        return tuple(frozenset(column[0]) for column in self.columns)
+
     def columns_of(self, replicate: int) -> list[Column]:
         """Return the column of every component for a replicate."""
         return [column[(replicate - 1) % len(column)] for column in self.columns]
-
-    def rows(self, components: Sequence[str], replicate: int) -> Iterator[tuple[int, ...]]:
-        """Yield, for each treatment, the numbers of some components' values (`hosts` means all hosts')."""
-        chosen = [
-            column
-            for name, column in zip(self.components, self.columns_of(replicate), strict=True)
-            if name in components or (name.startswith(HOST) and "hosts" in components)
-        ]
-        return zip(*chosen, strict=True) if chosen else iter([()] * len(self))
 
 
 @dataclass(frozen=True)
@@ -104,6 +99,7 @@ class Table(Sequence[Trial]):
 
     def __init__(self, pool: Pool, groups: Sequence[Treatments], ids: Sequence[str], order: Order) -> None:
         self.pool, self.groups, self.ids, self.order = pool, tuple(groups), ids, order
+        self.seen: dict[object, Column | None] = {}  # what groups.Kinds works out, for the next who asks
         self._ends = list(accumulate(len(group) for group in self.groups))
         self._resolved = lru_cache(maxsize=1024)(self._put_together)
 
@@ -121,51 +117,6 @@ class Table(Sequence[Trial]):
 
     def __iter__(self) -> Iterator[Trial]:
         return map(self._trial, range(len(self)))
-
-    def treatments(self) -> Iterator[tuple[Trial, int]]:
-        """Yield the first trial of every treatment, in the order of the file, and how many trials it has."""
-        first = self._first
-        counts = Counter(self.order.treatments)
-        for number in range(self._ends[-1] if self._ends else 0):
-            if counts[number]:
-                yield self._trial(first[number]), counts[number]
-
-    def alike(self, *components: str) -> Iterator[tuple[Trial, int]]:
-        """Yield one trial for each set of trials with the same values of some components, and their number.
-
-        Components are run, path, hosts, flows, captures and loggers. What depends on them alone need be
-        worked out only for these, which are few where trials are many.
-        """
-        counts = Counter(self.order.treatments)
-        for place, group in enumerate(self.groups):
-            begin = self._ends[place] - len(group)
-            for replicate in range(1, group.drawn + 1):
-                found: dict[tuple[int, ...], list[int]] = {}
-                for number, row in enumerate(group.rows(components, replicate)):
-                    entry = found.setdefault(row, [number, 0])
-                    entry[1] += counts[begin + number] // group.drawn
-                for number, trials in found.values():
-                    yield self._example(place, number, replicate), trials
-
-    def _example(self, place: int, number: int, replicate: int) -> Trial:
-        group = self.groups[place]
-        if group.drawn == 1:
-            return self._trial(self._first[self._ends[place] - len(group) + number])
-        values = group.values(number, replicate)
-        return Trial(
-            id="",
-            part=group.part,
-            treatment=group.treatment(number),
-            replicate=replicate,
-            block=replicate,
-            resolved=lambda: self._resolved(place, values),
-        )
-
-    @cached_property
-    def _first(self) -> dict[int, int]:
-        """The first trial of each treatment."""
-        backwards = zip(reversed(self.order.treatments), range(len(self) - 1, -1, -1), strict=True)
-        return dict(backwards)
 
     def _trial(self, number: int) -> Trial:
         treatment, replicate = self.order.treatments[number], self.order.replicates[number]

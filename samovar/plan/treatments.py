@@ -9,7 +9,7 @@ from functools import cached_property
 from samovar.definition.experiment import Factor, Level, Part
 from samovar.definition.factors import read_target
 from samovar.definition.treatments import Treatment, included, labels
-from samovar.definition.values import Value
+from samovar.definition.values import PerHost, Value
 from samovar.errors import PlanError
 from samovar.plan.product import Combinations, Levels
 from samovar.units import UnitError
@@ -38,6 +38,14 @@ class Design:
             for target in dict.fromkeys(target for level in factor.levels for target in level.values):
                 found.setdefault(target, []).append(number)
         return {target: tuple(numbers) for target, numbers in found.items()}
+
+    @cached_property
+    def per_host(self) -> frozenset[str]:
+        """The targets that some level sets by host."""
+        levels = (level for factor in self.factors for level in factor.levels)
+        return frozenset(
+            target for level in levels for target, value in level.values.items() if isinstance(value, PerHost)
+        )
 
     @cached_property
     def typed(self) -> Sequence[Sequence[Mapping[str, object]]]:

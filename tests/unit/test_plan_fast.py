@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from samovar.definition import load_study
 from samovar.plan import Plan, make_plan
+from samovar.plan.groups import Kinds
 from samovar.plan.product import Combinations
 from tests.unit.plans import CATALOGUE, DUMBBELL, LAB, ROOT, experiment_of, plain_plan, planned, study
 
@@ -144,12 +145,11 @@ def test_the_same_experiment_gives_the_same_bytes(text: str) -> None:
     assert planned(text, DUMBBELL, CATALOGUE).to_json() == planned(text, DUMBBELL, CATALOGUE).to_json()
 
 
-def test_trials_that_share_components_are_found_without_walking_them_all() -> None:
+def test_treatments_that_share_components_are_found_without_walking_their_trials() -> None:
     text = study("replicates: 4\nfactors: {cc: [cubic, cdg], mtu: [600, 1500], path.rate: [8Mbit, 9Mbit]}\n")
     table = planned(text, LAB).table
-    paths = [(one.resolved.path, number) for one, number in table.alike("path")]
-    assert [number for _, number in paths] == [16, 16]
-    assert len({path.down.rate_bps for path, _ in paths if path}) == 2
-    assert len(list(table.alike("hosts"))) == 4
-    assert [number for _, number in table.treatments()] == [4] * 8
-    assert sum(number for _, number in table.alike("flows")) == len(table) == 32
+    paths = Kinds(table, {"path": None})
+    assert (len(paths), dict(paths.trials())) == (2, {0: 16, 1: 16})
+    found = [paths.resolved(kind).path for kind in range(2)]
+    assert [path.down.rate_bps for path in found if path] == [8_000_000, 9_000_000]
+    assert [len(Kinds(table, {look: None})) for look in ("hosts", "flows", "captures")] == [4, 1, 1]

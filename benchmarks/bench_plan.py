@@ -1,0 +1,189 @@
+"""How fast a million trials are planned, against the plainest way to make such a table.
+
+Run by `make bench`; each case in a process of its own, so that its peak of memory is its own:
+
+    python benchmarks/bench_plan.py [--append benchmarks/results.md]
+
+The naive peer makes what any script would: itertools.product, a dictionary for each trial, the SHA-256 of its
+JSON as its id, one shuffle a block. It resolves nothing: no hosts, addresses, ports, deadlines or formulas.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import itertools
+import json
+import os
+import platform
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+T = TypeVar("T")
+
+CCS = ["newreno", "cubic", "cdg", "htcp", "vegas", "westwood", "bbr", "dctcp", "illinois", "bic"]
+SHAPES = {
+    "100,000 treatments x 10": ((5, 20, 4, 10, 5, 5), 10),
+    "1,000,000 treatments x 1": ((10, 25, 4, 10, 10, 10), 1),
+}
+HEAD = """\
+experiment: bench
+testbed: lab
+path: {rate: 8Mbit, rtt: 10ms, buffer: 50packets}
+duration: 30s
+order: {kind: blocked, seed: 1}
+traffic: [{flow: bulk, generator: nuttcp, from: sender, to: receiver}]
+captures: [{at: sender}, {at: receiver, snaplen: 128}]
+loggers: [{logger: tcp-info, at: sender}, {logger: queue, at: router, interval: 5ms}]
+"""
+
+
+def levels_of(sizes: tuple[int, ...]) -> dict[str, list[str]]:
+    """Return the factors of the benchmark's experiment with so many levels each."""
+    cc, rwnd, mtu, rate, rtt, buffer = sizes
+    return {
+        "cc": CCS[:cc],
+        "rwnd": [f"{10 * (n + 1)}KB" for n in range(rwnd)],
+        "mtu": [str(600 + 100 * n) for n in range(mtu)],
+        "path.rate": [f"{5 * (n + 1)}Mbit" for n in range(rate)],
+        "path.rtt": [f"{5 * (n + 1)}ms" for n in range(rtt)],
+        "path.buffer": [f"{0.5 * (n + 1):g} BDP" for n in range(buffer)],
+    }
+
+
+def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
+    """Plan, write and read back; the YAML is read before the clock starts."""
+    from samovar.command.catalogue import Catalogue
+    from samovar.definition import Experiment, load_testbed
+    from samovar.definition.layers import complete
+    from samovar.definition.yamltext import parse_yaml
+    from samovar.plan import Plan, Site, make_plan
+
+    factors = json.dumps(levels_of(sizes))
+    tree, _ = parse_yaml(f"{HEAD}replicates: {replicates}\nfactors: {factors}\n", "bench.yaml")
+    whole = complete([tree], [])
+    experiment = Experiment.model_validate(whole).with_source(tree, whole)
+    testbed = load_testbed(ROOT / "hosts" / "lab.yaml")
+    site = Site(headers=Catalogue(ROOT / "templates"))
+    plan, planned = clocked(lambda: make_plan(experiment, testbed, site=site))
+    peak_mb = peak()
+    data, written = clocked(plan.to_json)
+    count = len(plan.trials)
+    del plan
+    read, took = clocked(lambda: Plan.from_json(data))
+    if len(read.trials) != count or len(set(read.table.ids)) != count:
+        raise SystemExit("the plan was not read back as it was written")
+    return {
+        **planned,
+        "trials": count,
+        "peak_mb": peak_mb,
+        "write_s": written["cpu_s"],
+        "read_s": took["cpu_s"],
+        "file_mb": len(data) / 1e6,
+        "peak_all_mb": peak(),
+    }
+
+
+def naive(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
+    """Make the trials as a plain script would: a dictionary and a hash of its JSON for each."""
+    factors = levels_of(sizes)
+
+    def make() -> list[dict[str, object]]:
+        trials: list[dict[str, object]] = []
+        for block in range(1, replicates + 1):
+            rows: list[dict[str, object]] = []
+            for levels in itertools.product(*factors.values()):
+                trial: dict[str, object] = {**dict(zip(factors, levels, strict=True)), "replicate": block}
+                text = json.dumps(trial, sort_keys=True)
+                trial["id"] = "-".join(levels) + "-" + hashlib.sha256(text.encode()).hexdigest()[:6]
+                rows.append(trial)
+            random.Random(block).shuffle(rows)
+            trials += rows
+        return trials
+
+    trials, took = clocked(make)
+    return {**took, "trials": len(trials), "peak_mb": peak()}
+
+
+def clocked(work: Callable[[], T]) -> tuple[T, dict[str, float]]:
+    """Return what the work returns, its wall time and its CPU time, in seconds."""
+    wall_s, cpu_s = time.perf_counter(), time.process_time()
+    found = work()
+    return found, {"wall_s": time.perf_counter() - wall_s, "cpu_s": time.process_time() - cpu_s}
+
+
+def peak() -> float:
+    """Return the largest resident size so far, in MB (getrusage counts KiB on Linux)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+
+
+MAKERS = {"samovar": ours, "naive": naive}
+
+
+def in_process(maker: str, shape: str) -> Mapping[str, float]:
+    """Run one case in a fresh process."""
+    command = [sys.executable, __file__, "--one", maker, shape]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
+    if done.returncode:
+        raise SystemExit(f"{maker}, {shape}: {done.stderr}")
+    found: Mapping[str, float] = json.loads(done.stdout)
+    return found
+
+
+def lines_of(shape: str) -> list[str]:
+    """Run both makers on a shape, one after the other, and write the rows of the table."""
+    own, other = (in_process(maker, shape) for maker in MAKERS)
+    ratio = own["cpu_s"] / other["cpu_s"]
+    files = f"{own['write_s']:.1f} | {own['read_s']:.1f} | {own['file_mb']:.0f} | {own['peak_all_mb']:.0f}"
+    return [
+        f"| {shape} | samovar | {timed(own)} | {ratio:.2f} | {files} |",
+        f"| {shape} | naive | {timed(other)} | 1 | | | | |",
+    ]
+
+
+def timed(found: Mapping[str, float]) -> str:
+    """Write the cells of time and memory."""
+    return f"{found['wall_s']:.1f} | {found['cpu_s']:.1f} | {found['peak_mb']:.0f}"
+
+
+def main() -> None:
+    """Run every case, print the table and, if asked, append it to a file."""
+    parser = argparse.ArgumentParser(description="Plan a million trials.")
+    parser.add_argument("--append", type=Path, help="Markdown file that the results are added to")
+    parser.add_argument("--one", nargs=2, metavar=("MAKER", "SHAPE"), help="one case, in this process")
+    asked = parser.parse_args()
+    if asked.one:
+        maker, shape = asked.one
+        print(json.dumps(MAKERS[maker](*SHAPES[shape])))
+        return
+    table = [HEADINGS, "|".join(["", *(["---"] * (HEADINGS.count("|") - 1)), ""])]
+    table += [line for shape in SHAPES for line in lines_of(shape)]
+    python = f"Python {platform.python_version()} on {platform.machine()}"
+    heading = f"## Planning, {time.strftime('%Y-%m-%d')}, {python}, {cpus()}"
+    text = "\n".join([heading, "", *table, ""])
+    print(text)
+    if asked.append:
+        with asked.append.open("a", encoding="utf-8") as file:
+            file.write(f"\n{text}")
+
+
+def cpus() -> str:
+    """Say how many processors there are and how busy they were, which the wall time needs to be read by."""
+    return f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}"
+
+
+HEADINGS = (
+    "| trials | made by | wall (s) | CPU (s) | peak (MB) | CPU, naive = 1 | write plan.json (s) | read (s) | "
+    "file (MB) | peak with both (MB) |"
+)
+
+if __name__ == "__main__":
+    main()
