@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Literal
 
 from samovar.command.catalogue import Catalogue
 from samovar.command.flows import ENDS, End, FlowEnds, Rule, flows_of, rules_of
+from samovar.command.processes import Process as Process
+from samovar.command.processes import of_capture, of_generator, of_logger
 from samovar.command.quote import quote
 from samovar.command.recipe import BLOCKS
 from samovar.command.settings import Setting, settings_of
 from samovar.command.values import typed
 from samovar.command.watch import start_at, watch_text
-from samovar.plan import CapturePlan, LoggerPlan, Trial
+from samovar.plan import Trial
 
 NONE: Mapping[str, str] = {}
 BODY = "# ---- the step itself ----\n"
 """Stands in every script between the functions that all of them share and what this one does."""
 STOP_GRACE_S = 20.0
 """How much longer than the traffic a logger may live by itself, should nobody be left to end it."""
-
-
-@dataclass(frozen=True)
-class Process:
-    """One program that a trial starts on a host, and the file it leaves.
-
-    What grows fast is compressed while it is written (.gz), the rest when it is collected.
-    """
-
-    name: str
-    kind: Literal["capture", "logger", "generator"]
-    recipe: str
-    output: str
-    interface: str | None = None
-    flow: str | None = None
 
 
 class TrialScripts:
@@ -61,26 +46,29 @@ class TrialScripts:
         """List what ends with something else."""
         return rules_of(self.resolved, self.flows)
 
-    def settings(self, host: str) -> tuple[Setting, ...]:
-        """List the settings of a host."""
-        return settings_of(host, self.resolved, self.catalogue)
+    def settings(self, host: str, lasting: bool | None = None) -> tuple[Setting, ...]:
+        """List the settings of a host: all, only those that last over trials, or only the others."""
+        return settings_of(host, self.resolved, self.catalogue, lasting)
 
-    def read(self, host: str) -> str:
+    def read(self, host: str, lasting: bool | None = None) -> str:
         """Print the state that the trial will change, as key=value lines."""
-        return self._script(host, (self.reading(host),))
+        return self._script(host, (self.reading(host, lasting),))
 
-    def reading(self, host: str) -> str:
+    def reading(self, host: str, lasting: bool | None = None) -> str:
         """Give the text of `read` that is the same for trials that change the same things."""
-        return "".join(self._setting(host, setting, "read") for setting in self.settings(host))
+        return "".join(self._setting(host, setting, "read") for setting in self.settings(host, lasting))
 
-    def set(self, host: str, was: Mapping[str, str]) -> str:
-        """Change the state from what `read` printed, then print it as `read` does."""
-        changes = [self._setting(host, s, "set", {"was": was}) for s in self.settings(host)]
-        return self._script(host, (*changes, self.reading(host)))
+    def set(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
+        """Change the state from what `read` printed, then print it as `read` does.
 
-    def wanted(self, host: str) -> tuple[str, ...]:
+        What lasts over trials is changed by itself, and only read back otherwise.
+        """
+        changes = [self._setting(host, s, "set", {"was": was}) for s in self.settings(host, lasting)]
+        return self._script(host, (*changes, self.reading(host, lasting or None)))
+
+    def wanted(self, host: str, lasting: bool | None = None) -> tuple[str, ...]:
         """List what `set` must print: `key=value`, or `key*=text that the value holds`."""
-        text = "\n".join(self._setting(host, s, "wanted") for s in self.settings(host))
+        text = "\n".join(self._setting(host, s, "wanted") for s in self.settings(host, lasting))
         return tuple(line.strip() for line in text.splitlines() if line.strip())
 
     def restore(self, host: str, was: Mapping[str, str]) -> str:
@@ -90,12 +78,28 @@ class TrialScripts:
         on, so that the last packets of the traffic still reach them.
         """
         halts = (f"halt {process.name}\n" for process in self.processes(host) if process.kind != "capture")
-        changes = [self._setting(host, s, "restore", {"was": was}) for s in reversed(self.settings(host))]
-        return self._script(host, (*halts, *changes, self.reading(host)))
+        return self._script(host, (*halts, self.undoing(host, was), self.reading(host)))
 
-    def on_loss(self, host: str, was: Mapping[str, str]) -> str:
-        """End what runs and restore the state: what a host does when its controller is gone."""
-        return self.sweep(host) + self.restore(host, was)
+    def undoing(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
+        """Give the text that puts back the state that `read` printed, last change first."""
+        settings = reversed(self.settings(host, lasting))
+        return "".join(self._setting(host, s, "restore", {"was": was}) for s in settings)
+
+    def restore_lasting(self, host: str, was: Mapping[str, str]) -> str:
+        """Put back what lasts over trials as `read` printed it, then print it again."""
+        return self._script(host, (self.undoing(host, was, True), self.reading(host, True)))
+
+    def on_loss(self, host: str, was: Mapping[str, str], lasting: str = "") -> str:
+        """End what runs and restore the state: what a host does when its controller is gone.
+
+        `lasting` puts back what lasts over trials; that is in force once the host is booted again.
+        """
+        sweep = self._step(host, "sweep", {"campaign": self.campaign})
+        return self._script(host, (sweep, self.undoing(host, was), lasting))
+
+    def reboot(self, host: str) -> str:
+        """Boot a host anew, a moment after the script has ended."""
+        return self._script(host, (self._step(host, "reboot", {}),))
 
     def sweep(self, host: str) -> str:
         """End every process of this campaign on a host, and remove what the trial has written there."""
@@ -185,9 +189,9 @@ class TrialScripts:
         return tuple(ends.name("client") for ends in self._ends(host, "client"))
 
     def _processes(self, host: str) -> Iterator[Process]:
-        yield from (_capture(c) for c in self.resolved.captures if c.host == host)
-        yield from (_logger(entry) for entry in self.resolved.loggers if entry.host == host)
-        yield from (_generator(ends, end) for ends, end in self._at(host))
+        yield from (of_capture(c) for c in self.resolved.captures if c.host == host)
+        yield from (of_logger(entry) for entry in self.resolved.loggers if entry.host == host)
+        yield from (of_generator(ends, end) for ends, end in self._at(host))
 
     def _at(self, host: str) -> Iterator[tuple[FlowEnds, End]]:
         """Give each end of a flow that runs on a host, the clients first."""
@@ -205,12 +209,12 @@ class TrialScripts:
         for capture in self.resolved.captures:
             if capture.host == host:
                 values = {"interface": capture.interface, "snaplen_bytes": capture.snaplen_bytes}
-                yield self._process(host, _capture(capture), block, values)
+                yield self._process(host, of_capture(capture), block, values)
         for entry in self.resolved.loggers:
             if entry.host == host:
                 given = {"interval_s": entry.interval_s} if entry.interval_s is not None else {}
                 values = {"interface": entry.interface, "ports": self._ports, **given}
-                yield self._process(host, _logger(entry), block, values, entry.parameters)
+                yield self._process(host, of_logger(entry), block, values, entry.parameters)
 
     def _flows(self, host: str, end: End, block: str, offers: Mapping[str, str]) -> Iterator[str]:
         for ends in self._ends(host, end):
@@ -233,7 +237,7 @@ class TrialScripts:
             "offered": offered,
             **({"limit_s": left_s} if block == "client" else {}),
         }
-        return self._process(host, _generator(ends, end), block, values, flow.parameters)
+        return self._process(host, of_generator(ends, end), block, values, flow.parameters)
 
     def _launch(self, host: str, ends: FlowEnds) -> str:
         name = quote(ends.name("client"))
@@ -280,18 +284,3 @@ class TrialScripts:
 
     def _os(self, host: str) -> str:
         return self.resolved.hosts[host].system
-
-
-def _capture(capture: CapturePlan) -> Process:
-    name = f"{capture.host}-{capture.interface}"
-    return Process(name, "capture", "tcpdump", f"{name}.pcap.gz", interface=capture.interface)
-
-
-def _logger(entry: LoggerPlan) -> Process:
-    name = f"{entry.host}-{entry.logger}"
-    return Process(name, "logger", entry.logger, f"{name}.csv", interface=entry.interface)
-
-
-def _generator(ends: FlowEnds, end: End) -> Process:
-    name = ends.name(end)
-    return Process(name, "generator", ends.flow.generator, f"{name}.out", flow=ends.flow.label)

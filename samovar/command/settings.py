@@ -22,9 +22,20 @@ class Setting:
     values: Mapping[str, object]
 
 
-def settings_of(name: str, resolved: Resolved, catalogue: Catalogue) -> tuple[Setting, ...]:
-    """List the settings of one host of a trial in the order in which they are set."""
-    return tuple(_settings(name, resolved, catalogue))
+def settings_of(
+    name: str, resolved: Resolved, catalogue: Catalogue, lasting: bool | None = None
+) -> tuple[Setting, ...]:
+    """List the settings of one host of a trial in the order in which they are set.
+
+    Those that last are what a reboot brings into force; `lasting` chooses these, or the others.
+    """
+    system = resolved.hosts[name].system
+
+    def lasts(setting: Setting) -> bool:
+        return catalogue.header("setting", setting.recipe, system).change == "reboot"
+
+    every = _settings(name, resolved, catalogue)
+    return tuple(setting for setting in every if lasting is None or lasts(setting) is lasting)
 
 
 def _settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterator[Setting]:

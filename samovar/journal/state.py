@@ -41,11 +41,12 @@ def is_open(trial: TrialState | None) -> bool:
 
 @dataclass(frozen=True)
 class StateRead:
-    """What a host was like before a trial changed it."""
+    """What a host was like before a trial changed it; what lasts, before the first trial of several."""
 
     id: str
     host: str
     state: Any
+    lasting: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,17 +112,17 @@ def _fold_one(
         trial = trials.get(values["id"], TrialState(values["id"]))
         trials[trial.id] = _TRIAL_STEPS[entry.event](trial, entry)
     elif entry.event == "state-read":
-        read = StateRead(values["id"], values["host"], values["state"])
+        read = StateRead(values["id"], values["host"], values["state"], bool(values.get("lasting")))
         unrestored[read.host] = (*unrestored.get(read.host, ()), read)
     elif entry.event == "state-restored":
-        reads = _before(unrestored.pop(values["host"], ()), values["id"])
+        reads = _before(unrestored.pop(values["host"], ()), values["id"], bool(values.get("lasting")))
         unrestored.update({values["host"]: reads} if reads else {})
 
 
-def _before(reads: tuple[StateRead, ...], id_: str) -> tuple[StateRead, ...]:
+def _before(reads: tuple[StateRead, ...], id_: str, lasting: bool) -> tuple[StateRead, ...]:
     """Return the reads that restoring a trial's leaves open: those that are older."""
-    ids = [read.id for read in reads]
-    return reads[: ids.index(id_)] if id_ in ids else reads
+    known = [(read.id, read.lasting) for read in reads]
+    return reads[: known.index((id_, lasting))] if (id_, lasting) in known else reads
 
 
 def _started(trial: TrialState, entry: Entry) -> TrialState:
