@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from samovar.errors import PlanError
 from samovar.plan.pool import Pool
+from samovar.plan.product import Column
 from samovar.plan.table import Order, Treatments
 
 HASH_DIGITS = 6
@@ -72,12 +73,30 @@ def _names(group: Treatments, rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 def _hashes(group: Treatments, pool: Pool, replicate: int) -> list[str]:
-    before = prefix(group.part, group.components)
-    columns = (map(pool.digests.__getitem__, column) for column in group.columns_of(replicate))
-    found = [digest(before, row) for row in zip(*columns, strict=True)]
+    before, columns = _folded(group, pool, replicate)
+    rows = zip(*columns, strict=True) if columns else [()] * len(group)
+    found = [digest(before, row) for row in rows]
     if len(set(found)) < len(found):
         _refuse_same(group, found)
     return [one.hex()[:HASH_DIGITS] for one in found]
+
+
+def _folded(group: Treatments, pool: Pool, replicate: int) -> tuple[bytes, list[Iterator[bytes]]]:
+    """Return the digests by treatment; one that all share is put to what stands before it."""
+    before = prefix(group.part, group.components)
+    known: list[tuple[Column, dict[int, bytes]]] = []
+    for column in group.columns_of(replicate):
+        digests = {number: pool.digests[number] for number in set(column)}
+        if len(digests) > 1:
+            known.append((column, digests))
+            continue
+        shared = b"".join(digests.values())
+        if known:
+            last = known[-1][1]
+            last.update({number: one + shared for number, one in last.items()})
+        else:
+            before += shared
+    return before, [map(digests.__getitem__, column) for column, digests in known]
 
 
 def _refuse_same(group: Treatments, digests: Sequence[bytes]) -> None:
