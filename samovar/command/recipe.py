@@ -10,7 +10,7 @@ from typing import Literal
 import yaml
 from jinja2 import Template, TemplateError
 from jinja2.exceptions import UndefinedError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from samovar.command.quote import plain_environment, shell_environment
 from samovar.definition import parse_parameter
@@ -47,6 +47,36 @@ class Parameter(BaseModel):
     choices: tuple[str, ...] = ()
 
 
+class Counts(BaseModel):
+    """Where a generator says how many bytes of data it has sent or taken: in its client's output.
+
+    The last match of the pattern counts: its first group is a number of units of so many bytes. `at` is the end
+    of the flow that it speaks for.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pattern: str
+    at: Literal["from", "to"] = "from"
+    unit_bytes: int = 1
+
+    @field_validator("pattern")
+    @classmethod
+    def _has_a_number(cls, pattern: str) -> str:
+        try:
+            groups = re.compile(pattern).groups
+        except re.error as error:
+            raise ValueError(f"no regular expression: {error}") from error
+        if groups != 1:
+            raise ValueError("expected one group in parentheses, around the number")
+        return pattern
+
+    def read(self, text: str) -> int | None:
+        """Return the bytes that a client's output tells, None where it tells none."""
+        found = re.findall(self.pattern, text)
+        return round(float(found[-1]) * self.unit_bytes) if found else None
+
+
 class Header(BaseModel):
     """What a recipe says of itself before anything is rendered."""
 
@@ -70,6 +100,10 @@ class Header(BaseModel):
     listens: Literal["from", "to"] = Field(
         default="to", description="which end of a flow a generator's server runs at; data goes to `to`"
     )
+    ports: tuple[int, ...] = Field(
+        default=(0,), description="ports of a generator, beyond its flow's; none for any port"
+    )
+    counts: Counts | None = Field(default=None, description="where a generator tells the bytes of its flow")
 
 
 class Recipe:

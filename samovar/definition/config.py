@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr
 
-from samovar.definition.fields import Duration, Name, Strict, Word, choice
+from samovar.definition.fields import Duration, Name, Seed, Strict, Word, choice
 from samovar.definition.settings import Settings
 from samovar.definition.testbed import OSES
+from samovar.definition.verdict import Calibrate, Thresholds
 from samovar.definition.yamltext import Map
 
 
@@ -46,6 +47,14 @@ class Config(Strict):
         alias="clock_tolerance",
         description="Largest difference between a host's clock and this machine's.",
     )
+    calibrate: Calibrate = Field(
+        "auto",
+        description="Whether each path is measured before its first trial; auto: on real testbeds, not in a lab.",
+    )
+    retries: Seed = Field(
+        2, description="How often a trial that failed or is invalid is run again within one run."
+    )
+    verdict: Thresholds = Field(Thresholds(), description="When a trial is suspect or invalid.")
     settings: Settings = Field(
         default_factory=dict,
         description="What every host is set to where no testbed, host or experiment says otherwise.",

@@ -39,6 +39,8 @@ from samovar.definition.network_path import NetworkPath as NetworkPath
 from samovar.definition.network_path import PathClass as PathClass
 from samovar.definition.values import Directional as Directional
 from samovar.definition.values import PerHost as PerHost
+from samovar.definition.verdict import Calibrate as Calibrate
+from samovar.definition.verdict import Thresholds as Thresholds
 from samovar.definition.with_parameters import WithParameters as WithParameters
 from samovar.definition.with_parameters import own_keys as own_keys
 from samovar.definition.yamltext import Map, plain
@@ -185,6 +187,12 @@ class Experiment(Strict):
         (), description="Tables of the report: names, or mappings with their options."
     )
     expect: tuple[Expect, ...] = Field((), description="Lines of the scorecard.")
+    verdict: Thresholds = Field(
+        Thresholds(), description="When a trial is suspect or invalid, over the configuration's."
+    )
+    calibrate: Calibrate | None = Field(
+        None, description="Whether each path is measured before its first trial; else as configured."
+    )
     profiles: Mapping[Name, Free] = Field(
         default_factory=dict, description="Named changes, such as a quick run, that lie over the experiment."
     )

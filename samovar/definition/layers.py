@@ -20,7 +20,7 @@ INHERITED = (
     *("path", "duration", "replicates", "traffic", "captures", "loggers", "settings", "stop"),
 )
 OF_A_PART = ("title", *INHERITED)
-OF_A_PROFILE = ("parts", "order", "figures", "tables", *INHERITED)
+OF_A_PROFILE = ("parts", "order", "figures", "tables", "verdict", "calibrate", *INHERITED)
 MAIN = "main"
 LISTED: Mapping[str, tuple[str, str, str]] = {
     "traffic": ("flow", "flow", "generator"),

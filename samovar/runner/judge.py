@@ -11,12 +11,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from samovar.definition.verdict import Thresholds
 from samovar.plan import FlowPlan, Resolved
+from samovar.runner.clocks import ClockOffset
+from samovar.runner.state import Compared
 
 Verdict = Literal["valid", "suspect", "invalid"]
-WINDOW_SHARE = 0.9
-"""A window that never comes this near to what was asked may not have been exercised at all."""
-DURATION_SHARE = 0.95
+WINDOW_SHARE = Thresholds().window
 LINUX_NAME = {"newreno": "reno"}
 
 
@@ -93,11 +94,46 @@ def _closing_count(what: str, text: str) -> int | None:
     return int(counts[-1]) if counts else None
 
 
-def check_duration(flows: Iterable[FlowPlan], seconds: float) -> Iterator[Check]:
+def check_settings(host: str, compared: Iterable[Compared]) -> Iterator[Check]:
+    """Check that what was set, and read back then, still was so when the traffic had ended."""
+    for one in compared:
+        found = "nothing" if one.observed is None else one.observed
+        yield Check(f"{one.key} after the traffic", host, one.wanted, found, one.met)
+
+
+def check_starts(starts: Iterable[Mapping[str, object]], late_s: float) -> Iterator[Check]:
+    """Check that each flow that began did so at its instant, by the controller's clock."""
+    for start in starts:
+        off_s = float(str(start["late_s"]))
+        observed = f"{abs(off_s) * 1e3:.1f} ms {'late' if off_s >= 0 else 'early'}"
+        label = f"start of flow {start['flow']}"
+        yield Check(
+            label,
+            str(start["host"]),
+            f"within {late_s * 1e3:g} ms",
+            observed,
+            abs(off_s) <= late_s,
+            "suspect",
+        )
+
+
+def check_clocks(clocks: Iterable[ClockOffset], tolerance_s: float) -> Iterator[Check]:
+    """Check that no clock is far off, nor has stepped since an earlier reading of the campaign."""
+    for clock in clocks:
+        asked = f"within {tolerance_s:g} s of this machine's, and steady"
+        steady = "its readings contradict each other" if clock.stepped else "steady"
+        observed = f"{clock.offset_s * 1e3:+.1f} ms ± {clock.error_s * 1e3:.1f} ms, {steady}"
+        ok = abs(clock.offset_s) <= tolerance_s and not clock.stepped
+        yield Check("clock", clock.host, asked, observed, ok, "suspect")
+
+
+def check_duration(
+    flows: Iterable[FlowPlan], seconds: float, share: float = Thresholds().duration
+) -> Iterator[Check]:
     """Check that the traffic lasted as long as its longest timed flow."""
     asked = [flow.start_s + flow.duration_s for flow in flows if flow.duration_s and flow.size_bytes is None]
     if asked:
-        ok = seconds >= DURATION_SHARE * max(asked)
+        ok = seconds >= share * max(asked)
         yield Check("duration of the traffic", "all", f"{max(asked):g} s", f"{seconds:.2f} s", ok)
 
 
@@ -137,16 +173,21 @@ def _socket_checks(resolved: Resolved, flow: FlowPlan, host: str, found: _Seen) 
         yield from check_window(resolved, flow, found.window_bytes)
 
 
-def check_window(resolved: Resolved, flow: FlowPlan, window_bytes: int) -> Iterator[Check]:
-    """Check the largest window that a flow's sender saw against what its receiver was to offer."""
+def check_window(
+    resolved: Resolved, flow: FlowPlan, window_bytes: int, share: float = WINDOW_SHARE
+) -> Iterator[Check]:
+    """Check the largest window that a flow's sender saw against what its receiver was to offer.
+
+    One that never comes near what was asked, by a share of it, may not have been exercised at all.
+    """
     own = flow.rwnd_bytes
     rwnd = own if own is not None else resolved.hosts[flow.to_host].rwnd_bytes
     if rwnd is None:
         return
     label, observed = f"largest window offered to flow {flow.label}", f"{window_bytes} B"
     yield Check(label, flow.to_host, f"at most {rwnd} B", observed, window_bytes <= rwnd)
-    near = window_bytes >= WINDOW_SHARE * rwnd
-    yield Check(label, flow.to_host, f"at least {WINDOW_SHARE:.0%} of {rwnd} B", observed, near, "suspect")
+    near = window_bytes >= share * rwnd
+    yield Check(label, flow.to_host, f"at least {share:.0%} of {rwnd} B", observed, near, "suspect")
 
 
 def _sockets(trace: Path, flows: set[tuple[str, str, str]]) -> dict[tuple[str, str, str], _Seen]:

@@ -20,6 +20,16 @@ class Difference:
         return f"{self.key}: wanted {self.wanted!r}, found {found}"
 
 
+@dataclass(frozen=True)
+class Compared:
+    """One key with what it should be, what it is, and whether that is the same."""
+
+    key: str
+    wanted: str
+    observed: str | None
+    met: bool
+
+
 def parse_state(text: str) -> dict[str, str]:
     """Read key=value lines; lines of another form are not state, and runs of blanks count as one."""
     pairs = (line.partition("=") for line in text.splitlines())
@@ -28,18 +38,17 @@ def parse_state(text: str) -> dict[str, str]:
 
 def unmet(wanted: Iterable[str], state: Mapping[str, str]) -> tuple[Difference, ...]:
     """Compare a state with wanted lines: `key=value` must be equal, `key*=text` must hold the text."""
-    return tuple(_unmet(wanted, state))
+    return tuple(Difference(c.key, c.wanted, c.observed) for c in compared(wanted, state) if not c.met)
 
 
-def _unmet(wanted: Iterable[str], state: Mapping[str, str]) -> Iterator[Difference]:
+def compared(wanted: Iterable[str], state: Mapping[str, str]) -> Iterator[Compared]:
+    """Set each wanted line beside what a state has for it, see unmet."""
     for line in wanted:
         key, _, value = line.partition("=")
         holds = key.endswith("*")
         key = key.rstrip("*")
         found = state.get(key)
-        met = found is not None and (value in found if holds else value == found)
-        if not met:
-            yield Difference(key, value, found)
+        yield Compared(key, value, found, found is not None and (value in found if holds else value == found))
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Difference, ...]:

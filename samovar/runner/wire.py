@@ -1,0 +1,230 @@
+"""The verdict on what was on the wire: handshakes, windows, paths, sizes, strangers, and bytes against counters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+
+from samovar.command.flows import FlowEnds
+from samovar.definition.verdict import Thresholds
+from samovar.plan import CapturePlan, FlowPlan, Resolved
+from samovar.runner.judge import Check, Verdict, check_window
+from samovar.runner.pcap import ETHERNET_HEADER_BYTES, ICMP, TCP, UDP, Capture, OneWay, read_capture
+from samovar.runner.policy import Policy
+
+PROTOCOLS = {"tcp": TCP, "udp": UDP, "icmp": ICMP}
+TCP_IP_HEADER_BYTES = 40
+LARGEST_FIELD = 0xFFFF
+INITIAL_TTLS = (64, 128, 255)
+HOUSEKEEPING = frozenset({53, 67, 68, 123, 319, 320, 5353})
+"""Ports of names, addresses and time: DNS, DHCP, NTP, PTP, mDNS."""
+SLACK_BYTES = 65_536
+"""What may be under way, or be said of a flow beside its data, without anything being wrong."""
+
+
+@dataclass
+class Seen:
+    """Every capture of a trial that could be read, with where it was made."""
+
+    captures: list[tuple[CapturePlan, Capture]] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+
+    def at(self, host: str) -> Capture | None:
+        """Return the first whole capture of a host."""
+        return next((c for plan, c in self.captures if plan.host == host and c.whole), None)
+
+
+def read_captures(resolved: Resolved, folder: Path, thresholds: Thresholds) -> Seen:
+    """Read every capture of a trial, up to as many packets as the thresholds let."""
+    seen = Seen()
+    for plan in resolved.captures:
+        name = f"{plan.host}-{plan.interface}"
+        try:
+            capture = read_capture(folder / "traces" / f"{name}.pcap.gz", thresholds.capture_packets)
+        except (OSError, ValueError, EOFError) as error:
+            observed = f"{type(error).__name__}: {error}"
+            seen.checks.append(Check(f"capture {name}", plan.host, "readable", observed, False))
+            continue
+        seen.captures.append((plan, capture))
+        observed = f"{capture.packets} packets" + (", the last one torn" if capture.torn else "")
+        if not capture.whole:
+            observed = f"the first {capture.packets} packets read"
+        seen.checks.append(Check(f"capture {name}", plan.host, "whole", observed, not capture.torn))
+    return seen
+
+
+def check_wire(resolved: Resolved, flows: Sequence[FlowEnds], seen: Seen, policy: Policy) -> Iterator[Check]:
+    """Compare what the captures show with what was asked."""
+    yield from seen.checks
+    for plan, capture in seen.captures:
+        yield from _sizes(resolved, plan, capture)
+        yield from _strangers(flows, plan, capture, policy)
+    for ends in flows:
+        yield from _flow(resolved, ends, seen, policy)
+
+
+def _sizes(resolved: Resolved, plan: CapturePlan, capture: Capture) -> Iterator[Check]:
+    """Check that no frame is larger than the MTU lets: it would be several, joined or not yet cut."""
+    mtu_bytes = resolved.hosts[plan.host].mtu_bytes if plan.host in resolved.hosts else None
+    mtu_bytes = mtu_bytes or resolved.mtu_bytes
+    if mtu_bytes is None:
+        return
+    most = mtu_bytes + ETHERNET_HEADER_BYTES
+    largest = max((way.largest_bytes for way in capture), default=0)
+    label = f"largest segment in the capture at {plan.interface} (offloads)"
+    yield Check(label, plan.host, f"at most {most} B", f"{largest} B", largest <= most)
+
+
+def _strangers(
+    flows: Sequence[FlowEnds], plan: CapturePlan, capture: Capture, policy: Policy
+) -> Iterator[Check]:
+    """Check that what belongs to no flow is next to nothing; name the greatest of it."""
+    limits = policy.thresholds
+    total = sum(way.frame_bytes for way in capture)
+    strangers = [way for way in capture if not _is_known(way, flows, policy)]
+    bytes_ = sum(way.frame_bytes for way in strangers)
+    most = max(limits.competing_bytes, round(limits.competing * total))
+    observed = f"{bytes_} B of {total} B"
+    if bytes_:
+        worst = max(strangers, key=lambda way: way.frame_bytes)
+        observed += f", most of it {worst} ({worst.packets} packets, {worst.frame_bytes} B)"
+    severity: Verdict = "invalid" if bytes_ > 10 * most else "suspect"
+    label = f"traffic of no flow at {plan.interface}"
+    yield Check(label, plan.host, f"at most {most} B", observed, bytes_ <= most, severity)
+
+
+def _is_known(way: OneWay, flows: Sequence[FlowEnds], policy: Policy) -> bool:
+    ports = {way.source_port, way.destination_port}
+    if way.protocol in (TCP, UDP) and ports & (HOUSEKEEPING | policy.control_ports):
+        return True
+    there = ip_address(way.destination)
+    group = there.is_multicast or way.destination.endswith(".255") or way.protocol == 2
+    return group or any(belongs(way, ends) for ends in flows)
+
+
+def belongs(way: OneWay, ends: FlowEnds) -> bool:
+    """Tell whether packets are of a flow, or of the answers to it."""
+    flow, header = ends.flow, ends.recipe.header
+    if {way.source, way.destination} != {flow.from_address, flow.to_address}:
+        return False
+    if not header.ports:
+        return True
+    if way.protocol not in (TCP, UDP):
+        return PROTOCOLS[header.transport] == way.protocol
+    fragment = not way.source_port and not way.destination_port
+    own = {flow.port + offset for offset in header.ports}
+    return fragment or bool(own & {way.source_port, way.destination_port})
+
+
+def data_ways(capture: Capture, ends: FlowEnds) -> list[OneWay]:
+    """Return the ways of a flow's data, by which its generator's recipe sends."""
+    return [way for way in capture if way.source == ends.flow.from_address and _is_data(way, ends)]
+
+
+def _is_data(way: OneWay, ends: FlowEnds) -> bool:
+    fits = way.protocol == PROTOCOLS[ends.recipe.header.transport]
+    ports = (way.source_port, way.destination_port)
+    return (
+        fits and belongs(way, ends) and (way.protocol == ICMP or ends.flow.port in ports or ports == (0, 0))
+    )
+
+
+def _answers(capture: Capture, ends: FlowEnds) -> list[OneWay]:
+    return [way for way in capture if way.source == ends.flow.to_address and _is_data(way, ends)]
+
+
+def _flow(resolved: Resolved, ends: FlowEnds, seen: Seen, policy: Policy) -> Iterator[Check]:
+    flow = ends.flow
+    captures = [
+        (plan, capture) for plan, capture in seen.captures if plan.host in (flow.from_host, flow.to_host)
+    ]
+    if ends.recipe.header.transport == "tcp" and captures:
+        _, capture = next(((p, c) for p, c in captures if p.host == flow.to_host), captures[0])
+        share = policy.thresholds.window
+        yield from _handshake(resolved, flow, data_ways(capture, ends), _answers(capture, ends), share)
+    arrived = next((capture for plan, capture in captures if plan.host == flow.to_host), None)
+    if arrived is not None:
+        yield from _path(flow, data_ways(arrived, ends), policy)
+
+
+def _handshake(
+    resolved: Resolved, flow: FlowPlan, data: Sequence[OneWay], answers: Sequence[OneWay], share: float
+) -> Iterator[Check]:
+    for host, ways in ((flow.from_host, data), (flow.to_host, answers)):
+        mtu_bytes = resolved.hosts[host].mtu_bytes
+        offered = {way.mss_bytes for way in ways if way.syn}
+        if mtu_bytes is not None and offered:
+            asked = mtu_bytes - TCP_IP_HEADER_BYTES
+            label = f"MSS that {host} offered to flow {flow.label}"
+            yield Check(label, host, f"{asked} B", f"{_listed(offered)} B", offered == {asked})
+    yield from _window(resolved, flow, [way for way in answers if way.syn], share)
+
+
+def _window(resolved: Resolved, flow: FlowPlan, answers: Sequence[OneWay], share: float) -> Iterator[Check]:
+    own = flow.rwnd_bytes
+    rwnd = own if own is not None else resolved.hosts[flow.to_host].rwnd_bytes
+    if rwnd is None or not answers:
+        return
+    scales = {way.scale or 0 for way in answers}
+    least = max(0, (rwnd // (LARGEST_FIELD + 1)).bit_length())
+    label = f"window scale of flow {flow.label}"
+    yield Check(label, flow.to_host, f"{least} or more", _listed(scales), min(scales) >= least)
+    yield from check_window(resolved, flow, max(way.window_bytes for way in answers), share)
+
+
+def _path(flow: FlowPlan, data: Sequence[OneWay], policy: Policy) -> Iterator[Check]:
+    asked = policy.routers.get((flow.from_address, flow.to_address))
+    ttls = {ttl for way in data for ttl in way.ttls}
+    if asked is None or not ttls:
+        return
+    routers = {min(first for first in INITIAL_TTLS if first >= ttl) - ttl for ttl in ttls}
+    observed = f"{_listed(routers)} (TTL {_listed(ttls)})"
+    yield Check(
+        f"routers that flow {flow.label} passed", flow.to_host, str(asked), observed, routers == {asked}
+    )
+
+
+def _listed(values: Iterable[int | None]) -> str:
+    return ", ".join(sorted("none" if value is None else str(value) for value in values))
+
+
+def check_counted(
+    ends: FlowEnds, counted_bytes: int, seen: Seen, slack_bytes: int, thresholds: Thresholds
+) -> Iterator[Check]:
+    """Check a generator's own count of bytes against a capture at the end that it speaks for.
+
+    `slack_bytes` is what may have been sent again, beyond the tolerance.
+    """
+    counts = ends.recipe.header.counts
+    host = ends.flow.to_host if counts is not None and counts.at == "to" else ends.flow.from_host
+    capture = seen.at(host)
+    if capture is None:
+        return
+    wire_bytes = sum(way.payload_bytes for way in data_ways(capture, ends))
+    share = thresholds.bytes_differ
+    least = (1 - share) * counted_bytes - SLACK_BYTES
+    most = (1 + share) * counted_bytes + SLACK_BYTES + slack_bytes
+    label = f"bytes of flow {ends.flow.label} in the capture"
+    asked = f"{counted_bytes} B ± {share:.1%}, as its generator counted"
+    yield Check(label, host, asked, f"{wire_bytes} B", least <= wire_bytes <= most)
+
+
+def check_bottleneck(
+    name: str, router: str, sent_bytes: int, seen: Seen, hosts: Iterable[str], policy: Policy
+) -> Iterator[Check]:
+    """Check what one way of the bottleneck counted against what arrived at the hosts behind it."""
+    behind, share = policy.behind.get(name, frozenset()), policy.thresholds.bottleneck
+    captures = [seen.at(host) for host in hosts]
+    if not behind or not captures or None in captures:
+        return
+    arrived_bytes = sum(
+        way.frame_bytes
+        for capture in captures
+        for way in capture or ()
+        if way.destination in behind and way.source not in behind
+    )
+    asked = f"{arrived_bytes} B ± {share:.1%}, as captured behind it"
+    ok = abs(sent_bytes - arrived_bytes) <= share * sent_bytes + SLACK_BYTES
+    yield Check(f"bytes through the bottleneck, {name}", router, asked, f"{sent_bytes} B", ok, "suspect")
