@@ -21,6 +21,7 @@ from samovar.definition import (
     apply_profile,
     load_config,
     load_study,
+    load_testbed,
     parse_overrides,
 )
 from samovar.definition import Study as DefinedStudy
@@ -157,6 +158,7 @@ class Controller:
 
     def lab_up(self, testbed: Testbed, plan: Plan | None, emit: Emit) -> lab.Access:
         """Start a testbed's lab; the plan says what its kernel must offer."""
+        self._require_devices(testbed)
         needs = needs_of(plan, self.catalogue) if plan else lab_default_needs()
         return lab.up(testbed, self.lab_folder(testbed.name), lab.Needs(*needs), emit)
 
@@ -178,12 +180,18 @@ class Controller:
         """Make the sessions of a testbed's hosts, not yet open. Raises LabError for a lab that is down."""
         if testbed.lab is None:
             return Sessions(self._targets(testbed, None))
+        self._require_devices(testbed)
         access = lab.read_access(self.lab_folder(testbed.name))
         if access is None:
             raise LabError(
                 f"lab {testbed.name} is not running; `fab lab.up --testbed {testbed.name}` starts it"
             )
         return Sessions(self._targets(testbed, access), lab.dial(access))
+
+    def _require_devices(self, testbed: Testbed) -> None:
+        """Refuse a lab that has links which no lab can be, naming the testbeds whose lab runs."""
+        if lab.lacking(testbed):
+            lab.require_devices(testbed, [load_testbed(path) for path in self.testbeds()])
 
     def _targets(self, testbed: Testbed, access: lab.Access | None) -> Iterator[Target]:
         for name, host in testbed.hosts.items():

@@ -12,12 +12,14 @@ measure_trial <- function(folder, manifest) {
   flows <- lapply(manifest$resolved$flows, \(f) measure_flow(f, traces, manifest))
   part <- \(name) rbindlist(c(lapply(flows, \(f) f[[name]]), list(queue[[name]])), use.names = TRUE, fill = TRUE)
   overhead <- metric_rows("", list(overhead_s = as.double(manifest$overhead_s %||% NA)))
-  list(id = manifest$id, metrics = rbind(part("metrics"), overhead)[!is.na(value)], cycles = part("cycles"),
+  together <- metrics_together(part("size"), manifest$resolved$path$down$rate_bps)
+  list(id = manifest$id, metrics = rbind(part("metrics"), together, overhead)[!is.na(value)], cycles = part("cycles"),
        rtt = part("rtt"), series = part("series"))
 }
 
 metric_units <- c(
-  throughput_bps = "bit/s", goodput_bps = "bit/s", rtt_median_ms = "ms", rtt_max_ms = "ms", rtt_min_ms = "ms",
+  throughput_bps = "bit/s", throughput_total_bps = "bit/s", link_utilisation_share = "share", domination_share = "share",
+  fairness_jain = "share", goodput_bps = "bit/s", rtt_median_ms = "ms", rtt_max_ms = "ms", rtt_min_ms = "ms",
   srtt_median_ms = "ms", cwnd_median_packets = "packets", retransmissions_packets = "packets", loss_share = "share",
   handshake_rtt_ms = "ms", queue_max_packets = "packets", queue_max_bytes = "bytes", buffer_method1_packets = "packets",
   buffer_method1_local_packets = "packets", buffer_method2_packets = "packets", buffer_method2_raw_packets = "packets",
@@ -79,6 +81,7 @@ measure_flow <- function(flow, traces, manifest) {
     metrics = metric_rows(flow$label, c(
       capture_metrics(ref, mon, name), rtt_metrics(rtt, handshake_ms), sender_metrics(sender), cycle_metrics(cycles)
     )),
+    size = flow_size(flow, mon %||% ref, name, manifest),
     cycles = if (!is.null(cycles)) cbind(flow = flow$label, cycles),
     rtt = if (nrow(rtt) > 0) cbind(flow = flow$label, rtt_quantiles(rtt$rtt_ms)),
     series = flow_series(flow$label, sender, rtt, mon %||% ref, name, traces$t_start_s)

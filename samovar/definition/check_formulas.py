@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from samovar.definition.context import Context
+from samovar.definition.devices import Adapter, with_device
 from samovar.definition.experiment import Part
 from samovar.definition.factors import is_directed, read_target
 from samovar.definition.formula import Formula
@@ -70,7 +71,7 @@ class Values:
 
 def check_formulas(context: Context, name: str, part: Part) -> None:
     """Report formulas whose names have no value in the part, and those that need their own value."""
-    values = values_of(part, ("parts", name))
+    values = values_of(part, ("parts", name), context.device)
     for _, held, formula in values.formulas():
         for one in formula.names:
             message = _missing(values, part, one)
@@ -85,10 +86,10 @@ def check_formulas(context: Context, name: str, part: Part) -> None:
             context.checked.report(held.where, message)
 
 
-def values_of(part: Part, where: Loc) -> Values:
-    """Return every value of a part that a formula may name or be."""
+def values_of(part: Part, where: Loc, device: Adapter | None = None) -> Values:
+    """Return every value of a part that a formula may name or be, those of the path's device among them."""
     values = Values()
-    path, at = part.path, (*where, "path")
+    path, at = with_device(part.path, device), (*where, "path")
     for key in _PATH_FIELDS if path else ():
         value = getattr(path, key + _SUFFIXES.get(key, ""))
         replaced = key == "rtt" and path is not None and path.delay_s is not None

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from samovar.definition.check_flows import flows_by_label
 from samovar.definition.check_levels import not_taken
 from samovar.definition.context import Context, aqms_of, varied
+from samovar.definition.devices import OF_A_ROUTER
+from samovar.definition.devices import PARAMETERS as DEVICE_PARAMETERS
 from samovar.definition.experiment import NetworkPath, Part, PathClass, own_keys
 from samovar.definition.nearest import unknown
 from samovar.definition.parameters import refusal
@@ -22,6 +24,9 @@ def check_path(context: Context, name: str, part: Part) -> None:
     if part.path is None and not touched:
         return
     testbed = context.testbed
+    if testbed is not None and testbed.bottleneck_link is not None:
+        _check_device(context, where, part)
+        return
     if testbed is not None and testbed.bottleneck is None:
         message = f"testbed '{testbed.name}' has no bottleneck to set; expected none of path here"
         context.checked.report(where, message, key=True)
@@ -35,6 +40,27 @@ def check_path(context: Context, name: str, part: Part) -> None:
     _check_recipes(context, where, part)
     for index, one in enumerate(written.classes):
         _check_class(context, (*where, "classes", index), part, one)
+
+
+def _check_device(context: Context, where: Loc, part: Part) -> None:
+    """Report what a device between two hosts cannot be."""
+    written = part.path or NetworkPath()
+    name = context.testbed.bottleneck_link if context.testbed else ""
+    takes = ["rate", "rtt", "delay", "loss", "buffer", *DEVICE_PARAMETERS]
+    refused = f"is a router's; the bottleneck is link '{name}', which takes {', '.join(takes)}"
+    fields = {info.alias or field: field for field, info in NetworkPath.model_fields.items()}
+    for key in OF_A_ROUTER:
+        if fields[key] in written.model_fields_set:
+            context.checked.report((*where, key), f"path.{key} {refused}", key=True)
+    for factor in part.factors.values():
+        for key in OF_A_ROUTER:
+            if any(f"path.{key}" in level.values for level in factor.levels):
+                at = (*where[:2], "factors", factor.name)
+                context.checked.report(at, f"path.{key} {refused}", key=True)
+    for parameter, value in written.parameters.items():
+        wrong = refusal(parameter, value, DEVICE_PARAMETERS, own_keys(NetworkPath) - set(OF_A_ROUTER))
+        if wrong:
+            context.checked.report((*where, parameter), wrong, key=parameter not in DEVICE_PARAMETERS)
 
 
 def _lonely(path: NetworkPath, varied: frozenset[str]) -> Iterator[tuple[str, str]]:

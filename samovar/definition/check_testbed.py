@@ -23,6 +23,7 @@ def check_testbed(checked: Checked[Testbed], path: Path) -> None:
     _check_subnets(checked, testbed)
     _check_control_network(checked, testbed)
     _check_bottleneck(checked, testbed)
+    _check_device(checked, testbed)
     for name in testbed.links:
         known = {interface.link for _, _, interface in _interfaces(testbed)}
         if name not in known:
@@ -87,6 +88,22 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _check_device(checked: Checked[Testbed], testbed: Testbed) -> None:
+    name = testbed.bottleneck_link
+    if name is None or not checked.intact("hosts") or not checked.intact("links"):
+        return
+    where = ("bottleneck", "link")
+    ends = [interface for _, _, interface in _interfaces(testbed) if interface.link == name]
+    if name not in testbed.links:
+        checked.report(where, unknown("link", name, testbed.links))
+    elif testbed.device is None:
+        expected = "expected one with adapter: {rate: ..., buffer: ...}"
+        checked.report(where, f"link '{name}' is no device; {expected}")
+    elif len(ends) != 2:
+        message = f"link '{name}' has {len(ends)} ends; expected the two that a pair of adapters joins"
+        checked.report(where, message)
 
 
 def _check_bottleneck(checked: Checked[Testbed], testbed: Testbed) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from samovar.definition.catalogue import ParameterInfo, RecipeCatalogue
+from samovar.definition.devices import PARAMETERS as DEVICE_PARAMETERS
+from samovar.definition.devices import Adapter
 from samovar.definition.experiment import Experiment, Part
 from samovar.definition.factor_levels import Level, texts_of
 from samovar.definition.parameters import settable
@@ -34,6 +36,11 @@ class Context:
         hosts = places_of(self.testbed, at) if self.testbed else ()
         return tuple(dict.fromkeys(self.testbed.hosts[one].system for one in hosts)) if self.testbed else ()
 
+    @property
+    def device(self) -> Adapter | None:
+        """The device that is the testbed's bottleneck."""
+        return self.testbed.device if self.testbed else None
+
     def router_system(self) -> str | None:
         """Return the system of the bottleneck's router."""
         bottleneck = self.testbed.bottleneck if self.testbed else None
@@ -52,7 +59,9 @@ class Context:
 
         Those are all that a factor may put there, or the one that the level itself names.
         """
-        if owner == "path":
+        if owner == "path" and self.testbed is not None and self.testbed.bottleneck_link is not None:
+            yield "the adapter", DEVICE_PARAMETERS
+        elif owner == "path":
             yield from self._takers("aqm", aqms_of(part, level), self.router_system())
         for flow in part.traffic:
             if owner == f"traffic.{flow.label}":

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from samovar.definition.catalogue import ParameterInfo, RecipeCatalogue
 from samovar.definition.check_settings import setting_parameters
 from samovar.definition.config import Config
+from samovar.definition.devices import PARAMETERS as DEVICE_PARAMETERS
 from samovar.definition.experiment import Experiment, Logger, NetworkPath, Order, Part, own_keys
 from samovar.definition.explain_places import LayerNames
 from samovar.definition.factor_levels import Factor
@@ -93,6 +94,8 @@ def _owners(subject: Subject, part: Part) -> dict[str, tuple[type[Strict], Mappi
         system = subject.testbed.hosts[bottleneck.router].system
         aqm = part.path.aqm if part.path is not None else "pfifo"
         found["path"] = (NetworkPath, settable(subject.catalogue, "aqm", str(aqm), system))
+    elif subject.testbed.device is not None:
+        found["path"] = (NetworkPath, DEVICE_PARAMETERS)
     for group, label, recipe, at in _recipes(part):
         model, kind = ENTRIES[group]
         host = subject.testbed.host_of(at) or subject.testbed.host_of(at.removesuffix("s"))

@@ -64,7 +64,7 @@ def load_study(
     flat = _flat(path, problems)
     found = testbed_path or (_own_testbed(path, flat.tree, problems) if flat else None)
     testbed = _checked_testbed(found, problems) if found else None
-    sound = testbed.model if testbed and testbed.intact("hosts") and testbed.intact("bottleneck") else None
+    sound = testbed.model if testbed and all(map(testbed.intact, ("hosts", "links", "bottleneck"))) else None
     whole = flat if flat and flat.whole else None
     experiment = _checked_experiment(path, whole.tree, sound, catalogue, problems, asked) if whole else None
     if sound is not None:

@@ -15,9 +15,10 @@ from ipaddress import (
 )
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, PrivateAttr
+from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
 
 from samovar.definition import forms
+from samovar.definition.devices import Adapter, Wlan
 from samovar.definition.fields import Interface, Name, Port, Sentence, Size, Strict, Word, choice, scalar
 from samovar.definition.settings import Settings
 from samovar.definition.yamltext import Map
@@ -131,7 +132,17 @@ class Link(Strict):
     subnet: Subnet | None = Field(
         None, description="Subnet of its interfaces, such as 172.16.10.0/24; else theirs."
     )
+    adapter: Adapter | None = Field(
+        None, description="A pair of adapters between two hosts: what they are where an experiment is silent."
+    )
+    wlan: Wlan | None = Field(None, description="A wireless network of the hosts on this link.")
     description: Sentence = Field("", description="What the link is, for the report.")
+
+    @model_validator(mode="after")
+    def _is_one_thing(self) -> Link:
+        if self.adapter is not None and self.wlan is not None:
+            raise ValueError("the link is an adapter and a wlan; expected one of them")
+        return self
 
 
 class Host(Strict):
@@ -177,6 +188,23 @@ class Bottleneck(Strict):
     to_interface: Interface = Field(alias="to", description="Interface at whose egress data queues.")
 
 
+class LinkBottleneck(Strict):
+    """Where the queue is when a device between two hosts holds it, such as an adapter: at a link."""
+
+    link: Name = Field(description="Link whose adapters queue.")
+
+
+def _bottleneck(written: object) -> Bottleneck | LinkBottleneck:
+    if not isinstance(written, dict):
+        raise ValueError("expected a mapping, {router: ..., from: ..., to: ...} or {link: ...}")
+    if "link" not in written:
+        return Bottleneck.model_validate(written)
+    if len(written) > 1:
+        others = ", ".join(str(key) for key in written if key != "link")
+        raise ValueError(f"is a link and has {others} beside it; expected link alone, or router, from and to")
+    return LinkBottleneck.model_validate(written)
+
+
 class Testbed(Strict):
     """One testbed file."""
 
@@ -190,8 +218,11 @@ class Testbed(Strict):
     links: Mapping[Name, Link] = Field(
         default_factory=dict, description="What is said of links beyond what their interfaces say."
     )
-    bottleneck: Bottleneck | None = Field(
-        None, description="Where the queue is; without it experiments have no path."
+    place: Annotated[
+        Bottleneck | LinkBottleneck | None,
+        PlainValidator(_bottleneck, json_schema_input_type=Bottleneck | LinkBottleneck),
+    ] = Field(
+        None, alias="bottleneck", description="Where the queue is; without it experiments have no path."
     )
     settings: Settings = Field(
         default_factory=dict,
@@ -200,6 +231,22 @@ class Testbed(Strict):
     )
 
     _written: Map | None = PrivateAttr(None)
+
+    @property
+    def bottleneck(self) -> Bottleneck | None:
+        """The router that holds the queue; None where there is none, or a device holds it."""
+        return self.place if isinstance(self.place, Bottleneck) else None
+
+    @property
+    def bottleneck_link(self) -> str | None:
+        """The link whose device holds the queue; None where a router does, or nothing."""
+        return self.place.link if isinstance(self.place, LinkBottleneck) else None
+
+    @property
+    def device(self) -> Adapter | None:
+        """The device that holds the queue."""
+        link = self.links.get(self.bottleneck_link or "")
+        return link.adapter if link else None
 
     @property
     def written(self) -> Map | None:

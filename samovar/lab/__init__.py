@@ -1,6 +1,7 @@
 """The virtual lab: a testbed's hosts as namespaces of one kernel, reached over SSH like any machine."""
 
 from samovar.lab.access import Access, read_access
+from samovar.lab.devices import lacking, require_devices
 from samovar.lab.dial import Dialer, dial, shell_command
 from samovar.lab.foresee import foresee
 from samovar.lab.kernel import Needs, choose_kernel
@@ -17,7 +18,9 @@ __all__ = [
     "dial",
     "down",
     "foresee",
+    "lacking",
     "read_access",
+    "require_devices",
     "shell_command",
     "status",
     "up",

@@ -15,6 +15,7 @@ from samovar.events import Emit, Event
 from samovar.lab import allowed
 from samovar.lab.access import RECORD, Access, Process, read_record, write_record
 from samovar.lab.boot_files import Boot, write_boot_folder
+from samovar.lab.devices import require_devices
 from samovar.lab.kernel import Needs, choose_kernel, machine_lacks, needs_user_namespace, require_programs
 from samovar.lab.keys import CLIENT_KEY, KNOWN_HOSTS, make_keys
 from samovar.lab.outer import end_process, launched, wait_until_ready
@@ -73,6 +74,7 @@ def _locked(state_folder: Path) -> Iterator[Path]:
 def _lab_topology(testbed: Testbed) -> Topology:
     if testbed.lab is None:
         raise LabError(f"testbed {testbed.name}: no lab; accepted: a testbed file with a `lab:` key")
+    require_devices(testbed)
     for name in testbed.hosts:
         ssh = testbed.ssh_of(name)
         if (ssh.user, ssh.port) != ("root", testbed.ssh.port):

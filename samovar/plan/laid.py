@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from samovar.definition.devices import with_device
 from samovar.definition.experiment import Flow, Logger, NetworkPath
 from samovar.definition.formula_values import Scope, computed_text
 from samovar.definition.origins import SettingLayers
@@ -54,7 +55,8 @@ class Laid:
         self.reader, self.places, self.name = reader, places, name
         self.part = reader.design.part
         self.settings = HostSettings(reader, places, layers, self)
-        self._path = self.part.path or NetworkPath()
+        self._device = places.testbed.device
+        self._path = with_device(self.part.path, self._device) or NetworkPath()
         self._scope = Scope(_Names(self))
 
     def computed(self, amount: object, where: str) -> Any:
@@ -67,7 +69,7 @@ class Laid:
     @property
     def has_path(self) -> bool:
         """Whether anything is said of the path."""
-        return self.part.path is not None or any(
+        return (self.part.path is not None or self._device is not None) or any(
             owner.partition(".")[0] == "path" for owner in self.reader.design.targets
         )
 
@@ -81,7 +83,7 @@ class Laid:
     def _directed(self, value: object, key: str, way: str) -> object:
         if isinstance(value, Directional):
             return getattr(value, way)
-        if way == "down" or key == "loss_burst":
+        if way == "down" or key == "loss_burst" or (self._device is not None and key in ("rate", "buffer")):
             return value
         return value if key in QUEUE and self._shapes_both() else None
 
@@ -102,6 +104,10 @@ class Laid:
         """Return the RTT, not computed yet."""
         over = self.reader.get("path.rtt")
         return self._path.rtt_s if over is None else over
+
+    def device_parameters(self) -> dict[str, str]:
+        """Return what is said of the device that is the bottleneck, beside its rate, delay and buffer."""
+        return self._parameters("path", PATH_FIELDS, self._path.parameters)
 
     def aqm_parameters(self) -> dict[str, str]:
         """Return the parameters of the queue discipline, formulas computed."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 
 class Value(BaseModel):
@@ -24,10 +24,11 @@ class Value(BaseModel):
 class DirectionPlan(Value):
     """One way through the bottleneck: it is shaped at the interface by which the packets leave the router.
 
-    Without a rate nothing queues there, and neither aqm nor buffer is set. Shares are of 0 to 1.
+    The way through a device between two hosts has an empty interface. Without a rate nothing queues there,
+    and neither aqm nor buffer is set. Shares are of 0 to 1.
     """
 
-    interface: str
+    interface: str = ""
     rate_bps: int | None = None
     delay_s: float = 0.0
     jitter_s: float = 0.0
@@ -63,14 +64,35 @@ class ClassPlan(Value):
     loss: float
 
 
+class DevicePlan(Value):
+    """A pair of adapters that joins two hosts; drift is a share of the rate, a quantum 512 bit times."""
+
+    medium: str
+    flow_control: bool
+    pause_quanta: int
+    drift: float = 0.0
+
+
 class PathPlan(Value):
-    """What the bottleneck is set to: `down` is the way from its `from` to its `to`, `up` the way back."""
+    """What the bottleneck is set to: `down` is the way from its `from` to its `to`, `up` the way back.
+
+    It is a router's, or that of a link's device: then `down` begins at the link's first host in the testbed's
+    file, and the router's name is empty.
+    """
 
     router: str
     rtt_s: float
     down: DirectionPlan
     up: DirectionPlan
     classes: tuple[ClassPlan, ...] = ()
+    link: str | None = None
+    device: DevicePlan | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_device(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what a router's path does not have, so that its trials keep their ids."""
+        written: dict[str, Any] = write(self)
+        return {key: value for key, value in written.items() if key not in ("link", "device") or value}
 
 
 class HostPlan(Value):

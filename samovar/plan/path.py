@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
+from samovar.definition.devices import PARAMETERS, Adapter
 from samovar.definition.experiment import PathClass
+from samovar.definition.parameters import parse_parameter
 from samovar.definition.values import Buffer
 from samovar.errors import PlanError
 from samovar.plan.flows import Traffic
 from samovar.plan.laid import Laid
-from samovar.plan.model import ClassPlan, DirectionPlan, MatchPlan, PathPlan
+from samovar.plan.model import ClassPlan, DevicePlan, DirectionPlan, MatchPlan, PathPlan
 from samovar.plan.places import subnet_of
 
 WAYS = ("down", "up")
@@ -21,6 +23,8 @@ def path_of(laid: Laid, traffic: Traffic) -> PathPlan | None:
     """Return what the bottleneck is set to; None where nothing is said of it. Raises PlanError."""
     if not laid.has_path:
         return None
+    if laid.places.testbed.device is not None:
+        return _of_device(laid, laid.places.testbed.device)
     bottleneck = laid.places.testbed.bottleneck
     if bottleneck is None:
         message = "has no bottleneck to set a path at; expected one, or no path"
@@ -37,6 +41,22 @@ def path_of(laid: Laid, traffic: Traffic) -> PathPlan | None:
         down=ways["down"],
         up=ways["up"],
         classes=tuple(_class(laid, traffic, one, ways) for one in classes),
+    )
+
+
+def _of_device(laid: Laid, adapter: Adapter) -> PathPlan:
+    """Return the path through a pair of adapters; a queue of frames in either of them, and no discipline."""
+    own = {key: parse_parameter(PARAMETERS[key], text) for key, text in laid.device_parameters().items()}
+    known = {"medium": adapter.medium, "flow_control": adapter.flow_control}
+    return PathPlan(
+        router="",
+        link=laid.places.testbed.bottleneck_link,
+        rtt_s=rtt_of(laid),
+        down=_direction(laid, "down", ""),
+        up=_direction(laid, "up", ""),
+        device=DevicePlan.model_validate(
+            {**known, "pause_quanta": adapter.pause_quanta, "drift": adapter.drift, **own}
+        ),
     )
 
 
@@ -70,6 +90,8 @@ def _queue(laid: Laid, way: str) -> dict[str, Any]:
     buffer: Buffer | None = _computed(laid, "buffer", way)
     if buffer is None:
         raise PlanError("path: has no rate or no buffer; expected both, as values or factors")
+    if laid.places.testbed.device is not None:
+        return {"buffer_packets": buffer.packets, "buffer_bytes": buffer.bytes}
     return {
         "aqm": laid.of_path("aqm", way) or "pfifo",
         "buffer_packets": buffer.packets,

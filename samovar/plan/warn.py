@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from samovar.definition.experiment import Experiment
+from samovar.definition.metrics import METRICS
 from samovar.definition.testbed import Testbed
 from samovar.definition.topology import shortest_path
 from samovar.plan.checks import CHECKS, Check
 from samovar.plan.groups import Kinds
+from samovar.plan.places import ways_through
 from samovar.plan.table import Table
 
 FEWEST_REPLICATES = 3
@@ -40,7 +42,14 @@ def warnings_of(experiment: Experiment, testbed: Testbed, table: Table) -> tuple
         warnings += _of_design(name, part.replicates, experiment.order.kind, number)
         warnings += beside.get(name, ())
         warnings += [_said(name, check, parts[name], number) for check, parts in found if name in parts]
-    return tuple(warnings)
+    return (*warnings, *_of_metrics(experiment))
+
+
+def _of_metrics(experiment: Experiment) -> Iterator[str]:
+    """Name the metrics that are expected to be something although nothing measures them yet."""
+    for metric in dict.fromkeys(line.metric for line in experiment.expect):
+        if not METRICS[metric].written:
+            yield f"expect: no analysis writes {metric} yet; the scorecard will say no data"
 
 
 def _of_design(name: str, replicates: int, order: str, treatments: int) -> Iterator[str]:
@@ -93,8 +102,6 @@ def _beside_bottleneck(testbed: Testbed, table: Table) -> Mapping[str, Sequence[
 
 
 def _crosses(testbed: Testbed, start: str, end: str) -> bool:
-    bottleneck = testbed.bottleneck
-    if bottleneck is None:
-        return False
-    queue = (bottleneck.router, bottleneck.to_interface)
-    return any((hop.host, hop.out_interface) == queue for hop in shortest_path(testbed, start, end) or ())
+    """Say whether the way between two hosts meets a queue: the router's going down, a device's either way."""
+    ways = ways_through(testbed, shortest_path(testbed, start, end) or ())
+    return "down" in ways or (testbed.device is not None and "up" in ways)

@@ -59,7 +59,7 @@ def exit_status(verdicts: Iterable[str]) -> int:
 def judge(line: Expect, summary: Sequence[SummaryRow]) -> Result:
     """Judge one expect line: every treatment that it selects must hold."""
     rows = [row for row in summary if selects(line, row)]
-    unit = "×" if line.relative_to else next((row.unit for row in rows), METRICS.get(line.metric, ""))
+    unit = "×" if line.relative_to else next((row.unit for row in rows), METRICS[line.metric].unit)
     observations = [observe(line, row, summary) for row in rows]
     return Result(
         say=line.say,

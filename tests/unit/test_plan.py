@@ -246,7 +246,7 @@ def test_what_cannot_run_on_this_testbed_is_refused(change: tuple[str, str], mes
 
 
 def test_a_testbed_without_bottleneck_plans_an_experiment_without_path() -> None:
-    bare = TESTBED.model_copy(update={"bottleneck": None})
+    bare = TESTBED.model_copy(update={"place": None})
     assert (
         planned(("path: {rate: 8Mbit, rtt: 10ms, buffer: 50packets}\n", ""), testbed=bare)
         .trials[0]

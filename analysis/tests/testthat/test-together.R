@@ -1,0 +1,37 @@
+sizes_of <- function(down, start_s, bytes, last_s) {
+  data.table::data.table(down, start_s, throughput_bps = bytes * 8 / (last_s - start_s), ip_bytes = bytes,
+                         payload_bytes = bytes * 0.9, first_s = start_s, last_s)
+}
+
+values_of <- function(rows) stats::setNames(rows$value, rows$metric)
+
+test_that("two flows that share a path alike have what was computed by hand", {
+  # 50 and 50 MB in 10 s of a path of 100 Mbit/s.
+  found <- values_of(metrics_together(sizes_of(c(TRUE, TRUE), c(0, 0), c(50e6, 50e6), c(10, 10)), 100e6))
+  expect_equal(found[["throughput_total_bps"]], 80e6)
+  expect_equal(found[["link_utilisation_share"]], 0.8)
+  expect_equal(found[["domination_share"]], 0.5)
+  expect_equal(found[["fairness_jain"]], 1)
+})
+
+test_that("the first of three downloads is set against the downloads alone, the upload against nothing", {
+  # Downloads of 60, 20 and 20 MB from 0, 10 and 20 s on, an upload of 300 MB; all end at 40 s.
+  sizes <- sizes_of(c(TRUE, TRUE, TRUE, FALSE), c(0, 10, 20, 5), c(60e6, 20e6, 20e6, 300e6), rep(40, 4))
+  found <- values_of(metrics_together(sizes, 40e6))
+  expect_equal(found[["domination_share"]], 0.6)
+  expect_equal(found[["link_utilisation_share"]], 0.5) # 800 Mbit of 40 s x 40 Mbit/s
+  # Rates of 12, 16/3, 8 and 480/7 Mbit/s.
+  rates <- c(12, 16 / 3, 8, 480 / 7)
+  expect_equal(found[["throughput_total_bps"]], sum(rates) * 1e6)
+  expect_equal(found[["fairness_jain"]], sum(rates)^2 / (4 * sum(rates^2)))
+})
+
+test_that("one flow has no fairness and dominates nobody", {
+  found <- values_of(metrics_together(sizes_of(TRUE, 0, 1e6, 1), NULL))
+  expect_equal(found[["throughput_total_bps"]], 8e6)
+  expect_true(all(is.na(found[c("fairness_jain", "domination_share", "link_utilisation_share")])))
+})
+
+test_that("no flow leaves no metric", {
+  expect_equal(nrow(metrics_together(NULL, 1e6)), 0)
+})
