@@ -47,7 +47,7 @@ from samovar.runner.preflight import (
     runnable,
     space_here,
 )
-from samovar.testbed import HostFacts, Sessions, Target, gather_facts
+from samovar.testbed import HostFacts, Sessions, Target, gather_facts, machines_of
 from samovar.testbed.facts import PROGRAMS, QDISCS
 
 REQUIREMENTS = ("fabric", "paramiko", "Jinja2", "PyYAML", "pydantic", "rich", "typst")
@@ -271,7 +271,7 @@ class Controller:
             folder = begin_campaign(study.plan, self.results, study.sources, emit)
         else:
             emit(Event("campaign-resumed", {"folder": str(folder)}))
-        intent = Intent(study.plan, study.sources, blocked)
+        intent = Intent(study.plan, study.sources, blocked, machines_of(study.testbed))
         run = CampaignRun(folder, intent, sessions, self.catalogue, emit)
         return run.run(self.provenance(study, facts))
 

@@ -19,7 +19,19 @@ from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_
 
 from samovar.definition import forms
 from samovar.definition.devices import Adapter, Wlan
-from samovar.definition.fields import Interface, Name, Port, Sentence, Size, Strict, Word, choice, scalar
+from samovar.definition.fields import (
+    Duration,
+    Interface,
+    Name,
+    Port,
+    Sentence,
+    Size,
+    Strict,
+    Word,
+    choice,
+    scalar,
+)
+from samovar.definition.power import Power
 from samovar.definition.settings import Settings
 from samovar.definition.yamltext import Map
 from samovar.units import UnitError
@@ -169,6 +181,12 @@ class Host(Strict):
     ssh: HostSsh = Field(HostSsh(), description="What this host does differently from the testbed's ssh.")
     settings: Settings = Field(
         default_factory=dict, description="What this host is set to, over the testbed's settings."
+    )
+    boot_timeout_s: Duration = Field(
+        300.0, alias="boot_timeout", description="How long it may take to answer again after a reboot."
+    )
+    power: Power | None = Field(
+        None, description="How it is switched on and off from outside, should a reboot not bring it back."
     )
     description: Sentence = Field("", description="What the machine is, for the report.")
 

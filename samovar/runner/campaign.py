@@ -18,7 +18,7 @@ from samovar.journal import NAME as JOURNAL
 from samovar.journal import CampaignState, Journal, StateRead, fold, is_open
 from samovar.plan import Plan, Trial
 from samovar.plan.compare import Comparison, compare
-from samovar.runner.bench import Bench, Note, write_json
+from samovar.runner.bench import Bench, Note, Recorder, write_json
 from samovar.runner.folder import (
     point_latest,
     read_plan,
@@ -26,9 +26,11 @@ from samovar.runner.folder import (
     replacement_of,
     standings,
 )
+from samovar.runner.lasting import Lasting
+from samovar.runner.reboot import Reboots
 from samovar.runner.state import changed, parse_state
 from samovar.runner.trial import STEP_DEADLINE_S, Finished, TrialRun
-from samovar.testbed import Sessions
+from samovar.testbed import Machine, Sessions
 
 
 @dataclass(frozen=True)
@@ -93,12 +95,14 @@ def _noting(journal: Journal) -> Note:
 class Intent:
     """What a controller is asked to run: a plan, the files that define it, and what the testbed cannot do.
 
-    `sources` are by the name that they get in the campaign; `blocked` says why not, by trial.
+    `sources` are by the name that they get in the campaign; `blocked` says why not, by trial. `machines` tell
+    how hosts boot and are switched.
     """
 
     plan: Plan
     sources: Mapping[str, bytes]
     blocked: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    machines: Mapping[str, Machine] = field(default_factory=dict)
 
 
 class CampaignRun:
@@ -122,19 +126,41 @@ class CampaignRun:
             bench.note(
                 "campaign-resumed" if state.controllers else "campaign-started", trials=len(self.plan.trials)
             )
-            self._recover(bench, state)
+            lasting = self._lasting(bench)
+            self._recover(bench, state, lasting)
             self._take(bench, journal)
             write_json(self.folder / "provenance.json", provenance)
             try:
-                self._run_open(bench, journal)
+                self._run_open(bench, journal, lasting)
             except KeyboardInterrupt:
                 bench.note("campaign-interrupted")
                 raise
+            finally:
+                self._finish_lasting(bench, lasting, state.controllers + 1)
             return self._close(bench, fold(journal.entries))
 
     def _bench(self, journal: Journal) -> Bench:
         note = _noting(journal)
         return Bench(self.folder.name, self.folder, self._sessions, self._catalogue, note, self.emit)
+
+    def _lasting(self, bench: Bench) -> Lasting:
+        systems = {name: host.system for name, host in self.plan.trials[0].resolved.hosts.items()}
+        return Lasting(bench, Reboots(bench, systems, self.intent.machines), partial(self._scripts, bench))
+
+    def _scripts(self, bench: Bench, id_: str) -> TrialScripts:
+        return TrialScripts(self._trial(id_), self._catalogue, bench.campaign)
+
+    def _finish_lasting(self, bench: Bench, lasting: Lasting, number: int) -> None:
+        """Put back what outlasts trials; what cannot be stays in the journal for whoever goes on."""
+        if not lasting.hosts:
+            return
+        recorder = Recorder(self.folder / "commands" / str(number))
+        for session in self._sessions:
+            session.record = recorder
+        try:
+            lasting.finish()
+        except TestbedError as error:
+            self.emit(Event("warning", {"text": str(error)}))
 
     def _take(self, bench: Bench, journal: Journal) -> None:
         """Take the plan after recovery, which may need an earlier one; then say what cannot run."""
@@ -147,11 +173,16 @@ class CampaignRun:
             blocked = [{"reasons": why, "trials": ids} for why, ids in groups.items()]
             bench.note("trials-blocked", blocked=blocked)
 
-    def _recover(self, bench: Bench, state: CampaignState) -> None:
-        """Undo what an earlier controller left: running programs, changed states, half-written trials."""
+    def _recover(self, bench: Bench, state: CampaignState, lasting: Lasting) -> None:
+        """Undo what an earlier controller left: running programs, changed states, half-written trials.
+
+        What takes a reboot is taken over as it is: the next trial may want it so.
+        """
         for host in self._sessions.hosts:
-            for read in reversed(state.unrestored.get(host, ())):
+            reads = state.unrestored.get(host, ())
+            for read in reversed([read for read in reads if not read.lasting]):
                 self._restore(bench, read)
+            lasting.adopt(read for read in reads if read.lasting)
         for folder in sorted(bench.in_progress.glob("*/")):
             self._put_aside(bench, folder)
         for trial in state.standing("in flight"):
@@ -169,7 +200,7 @@ class CampaignRun:
             bench.note("trial-finished", id=id_, outcome="interrupted", **why)
 
     def _restore(self, bench: Bench, read: StateRead) -> None:
-        scripts = TrialScripts(self._trial(read.id), self._catalogue, bench.campaign)
+        scripts = self._scripts(bench, read.id)
         session = self._sessions[read.host]
         session.run(scripts.sweep(read.host), step="sweep", deadline_s=STEP_DEADLINE_S)
         script = scripts.restore(read.host, read.state)
@@ -188,7 +219,7 @@ class CampaignRun:
         aside = set_aside(folder, self.folder / "set-aside")
         bench.note("trial-set-aside", id=folder.name, folder=str(aside.relative_to(self.folder)))
 
-    def _run_open(self, bench: Bench, journal: Journal) -> None:
+    def _run_open(self, bench: Bench, journal: Journal, lasting: Lasting) -> None:
         state = fold(journal.entries)
         opened = [trial for trial in self.plan.trials if is_open(state.trials.get(trial.id))]
         todo = [trial for trial in opened if trial.id not in self.intent.blocked]
@@ -200,9 +231,9 @@ class CampaignRun:
         self.emit(Event("trials-open", values))
         for trial in todo:
             known = state.trials.get(trial.id)
-            self._run_one(bench, trial, (known.attempts if known else 0) + 1)
+            self._run_one(bench, trial, (known.attempts if known else 0) + 1, lasting)
 
-    def _run_one(self, bench: Bench, trial: Trial, attempt: int) -> Finished:
+    def _run_one(self, bench: Bench, trial: Trial, attempt: int, lasting: Lasting) -> Finished:
         invalid = bench.trials / trial.id
         if invalid.exists():
             self._put_aside(bench, invalid)
@@ -210,7 +241,7 @@ class CampaignRun:
         self.emit(Event("trial-started", {"id": trial.id, "attempt": attempt, "seconds": _expected_s(trial)}))
         finish = partial(self._finish, bench, trial)
         try:
-            finished = TrialRun(bench, trial, attempt).run()
+            finished = TrialRun(bench, trial, attempt, lasting).run()
         except KeyboardInterrupt:
             finish(Finished("interrupted", "invalid", ("interrupted by the user",), 0.0))
             raise

@@ -73,6 +73,10 @@ class Clocks:
         for host, readings in taken.items():
             self.readings[host] = [*self.readings.get(host, ()), *readings][-KEPT:]
 
+    def forget(self) -> None:
+        """Drop all readings, which say nothing of a clock whose machine has booted since."""
+        self.readings.clear()
+
     def _is_stale(self, host: str, now_s: float) -> bool:
         known = self.readings.get(host)
         if not known:

@@ -24,7 +24,9 @@ from samovar.runner.traffic import Ending, parse_named
 from samovar.testbed import Completed
 
 BEGAN = re.compile(r"^(\S+)\.pid (\d+\.\d+)$", re.MULTILINE)
-NOT_OVERHEAD = frozenset({"traffic"})
+TRAFFIC = frozenset({"traffic"})
+NOT_OVERHEAD = TRAFFIC | {"reboot"}
+"""The phases whose time the experiment asked for."""
 
 
 @dataclass
@@ -85,7 +87,7 @@ def checks_of(seen: Evidence, scripts: TrialScripts, folder: Path) -> Iterator[C
                     folder / expected(process).packed.path,
                     _packets_per_line(host, scripts),
                 )
-    yield from check_duration(_flows(scripts, seen.finished), seen.seconds(NOT_OVERHEAD))
+    yield from check_duration(_flows(scripts, seen.finished), seen.seconds(TRAFFIC))
 
 
 def _with_sockets(seen: Evidence, scripts: TrialScripts) -> Resolved:

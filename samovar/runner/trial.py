@@ -16,6 +16,7 @@ from samovar.plan import Trial
 from samovar.runner.bench import Bench, Recorder, write_json
 from samovar.runner.evidence import NOT_OVERHEAD, Evidence, checks_of, expected, starts_of
 from samovar.runner.judge import Check, Verdict, verdict_of
+from samovar.runner.lasting import Lasting
 from samovar.runner.state import changed, parse_state, unmet
 from samovar.runner.traffic import Traffic, parse_named
 from samovar.testbed import Completed
@@ -43,8 +44,8 @@ class Finished:
 class TrialRun:
     """One attempt at one trial; used once."""
 
-    def __init__(self, bench: Bench, trial: Trial, attempt: int) -> None:
-        self.bench, self.trial, self.attempt = bench, trial, attempt
+    def __init__(self, bench: Bench, trial: Trial, attempt: int, lasting: Lasting) -> None:
+        self.bench, self.trial, self.attempt, self.lasting = bench, trial, attempt, lasting
         self.scripts = TrialScripts(trial, bench.catalogue, bench.campaign)
         self.hosts = tuple(trial.resolved.hosts)
         self.folder = bench.in_progress / trial.id
@@ -80,6 +81,7 @@ class TrialRun:
             self.bench.emit(Event("warning", {"text": str(error)}))
 
     def _measure(self) -> None:
+        self._reboot()
         self._read()
         self._set()
         self._arm()
@@ -87,6 +89,12 @@ class TrialRun:
         self._restore()
         self._stop()
         self._collect()
+
+    def _reboot(self) -> None:
+        """Have in force what takes a reboot; what is so already is only looked at."""
+        if self.lasting.concerns(self.scripts):
+            with self._phase("reboot"):
+                self.lasting.prepare(self.scripts)
 
     def _read(self) -> None:
         with self._phase("read"):
@@ -102,9 +110,10 @@ class TrialRun:
                 self.bench.note("state-read", id=self.trial.id, host=host, state=state)
                 write_json(self.folder / "facts" / f"{host}-before.json", state)
         with self._phase("guard"):
-            self.bench.sessions.map(
-                lambda s: s.set_on_loss(self.scripts.on_loss(s.host, self.seen.before[s.host])), self.hosts
-            )
+            self.bench.sessions.map(lambda s: s.set_on_loss(self._on_loss(s.host)), self.hosts)
+
+    def _on_loss(self, host: str) -> str:
+        return self.scripts.on_loss(host, self.seen.before[host], self.lasting.on_loss(host))
 
     def _set(self) -> None:
         with self._phase("set"):

@@ -1,7 +1,8 @@
 """Hosts over SSH: one connection and one shell each, every script recorded and bounded."""
 
 from samovar.testbed.completed import NOT_ENDED, Completed, Record, unrecorded
-from samovar.testbed.facts import HostFacts, gather_facts
+from samovar.testbed.facts import HostFacts, boot_id_of, gather_facts
+from samovar.testbed.power import Machine, machines_of
 from samovar.testbed.session import Session
 from samovar.testbed.sessions import HostsError, Sessions
 from samovar.testbed.ssh import Dialer, Target, UnreachableError
@@ -13,12 +14,15 @@ __all__ = [
     "Dialer",
     "HostFacts",
     "HostsError",
+    "Machine",
     "Record",
     "Session",
     "Sessions",
     "Target",
     "UnreachableError",
     "Wanted",
+    "boot_id_of",
     "gather_facts",
+    "machines_of",
     "unrecorded",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from samovar.command import Catalogue, Recipe
 from samovar.command.quote import quote
-from samovar.errors import RecipeError
+from samovar.errors import RecipeError, TestbedError
 from samovar.testbed.parsers import (
     Interface,
     parse_cc_available,
@@ -148,6 +148,17 @@ def gather_facts(
     return HostFacts(
         session.host, **parse_facts(facts, done.text), clock_offset_s=offset_s, clock_error_s=error_s
     )
+
+
+def boot_id_of(session: Session, catalogue: Catalogue, system: str, deadline_s: float = DEADLINE_S) -> str:
+    """Ask a host what tells its present boot from others. Raises TestbedError, RecipeError."""
+    fact = _fact(catalogue.recipe("fact", "boot_id", system), {})
+    told: str = parse_facts(
+        [fact], session.run(script_of([fact]), step="boot id", deadline_s=deadline_s).text
+    )[fact.name]
+    if not told:
+        raise TestbedError(f"{session.host}: tells no boot id; accepted: one line by the fact boot_id")
+    return told
 
 
 def facts_of(

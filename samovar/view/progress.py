@@ -91,6 +91,15 @@ class Show:
     def _on_host_recovered(self, values: Any) -> None:
         self.line(f"{values['host']}: put back as it was before {values['trial']}, which had been cut off")
 
+    def _on_host_rebooting(self, values: Any) -> None:
+        self.line(f"{values['host']}: reboots")
+
+    def _on_host_power_cycled(self, values: Any) -> None:
+        self.line(f"{values['host']}: does not come back; its power is switched")
+
+    def _on_host_rebooted(self, values: Any) -> None:
+        self.line(f"{values['host']}: is back after {values['seconds']:.0f} s")
+
     def _on_warning(self, values: Any) -> None:
         self.line(f"? {values['text']}")
 
