@@ -57,6 +57,7 @@ class Kinds:
     def _add(self, group: Treatments, columns: list[Column]) -> None:
         """Number the kinds of a part by what is seen of its treatments."""
         length, known = len(group), len(self._examples)
+        columns = list({column.tobytes(): column for column in columns}.values())  # hosts are often alike
         if not columns:
             self._examples += [(group, 0)] * bool(length)
             self.numbers.extend(array("I", [known]) * length)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 
@@ -50,6 +52,29 @@ def make_plan(
 
     Raises DefinitionError for an unknown profile and PlanError for what cannot run on this testbed.
     """
+    with _uncollected():
+        return _make_plan(experiment, testbed, profile_name, overrides, site)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the garbage collector from going through millions of new objects that all stay."""
+    ran = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if ran:
+            gc.enable()
+
+
+def _make_plan(
+    experiment: Experiment,
+    testbed: Testbed,
+    profile_name: str | None,
+    overrides: Mapping[str, str] | None,
+    site: Site,
+) -> Plan:
     applied = apply_profile(experiment, profile_name, overrides)
     pool = Pool()
     places = Places(testbed)
