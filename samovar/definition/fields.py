@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Annotated, Any
 
@@ -120,7 +121,14 @@ def directional(parse: Callable[[str], Any], *, both: bool = False) -> Callable[
     return validate
 
 
-def choice(what: str, *known: str) -> BeforeValidator:
+@dataclass(frozen=True)
+class Choice(BeforeValidator):
+    """A validator of one of a few words, which it names."""
+
+    known: tuple[str, ...] = ()
+
+
+def choice(what: str, *known: str) -> Choice:
     """Return a validator that takes one of a few words and names the nearest otherwise."""
 
     def parse(text: str) -> str:
@@ -128,7 +136,7 @@ def choice(what: str, *known: str) -> BeforeValidator:
             raise ValueError(unknown(what, text, known))
         return text
 
-    return BeforeValidator(scalar(parse))
+    return Choice(scalar(parse), known=known)
 
 
 def _sentence(text: str) -> str:

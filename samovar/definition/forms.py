@@ -7,13 +7,14 @@ computing. A plain number may be a number of YAML. Patterns keep to what ECMA 26
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from samovar import units
 from samovar.definition.dscp import NAMES as CODE_POINTS
-from samovar.definition.formula_names import NAMES
+from samovar.definition.formula_names import NAMES, OF_FLOW
+from samovar.definition.formula_values import KINDS
 from samovar.definition.metrics import METRICS
 
 SCALAR = ("string", "number")
@@ -27,7 +28,8 @@ ONE_HOST, EITHER, EACH = "", "either", "each"
 class Form:
     """One kind of text: its name, examples, JSON Schema, and how a value of it is written.
 
-    `ways` says whether {down: ..., up: ...} may stand for it (EITHER), must (EACH), or may not.
+    `ways` says whether {down: ..., up: ...} may stand for it (EITHER), must (EACH), or may not; `base` is
+    the form without formulas of one that takes them.
     """
 
     name: str
@@ -36,7 +38,7 @@ class Form:
     schema: Mapping[str, Any]
     write: Callable[[Any], str] = str
     ways: str = ONE_HOST
-    computed: bool = False
+    base: Form | None = None
 
     def both_ways(self, must: bool = False) -> Form:
         """Return the form with a value for each direction of the path."""
@@ -51,19 +53,27 @@ def _units_of(kind: units.Kind) -> str:
     return f"(?:{'|'.join(spelt)})"
 
 
-def _formula() -> str:
-    """Return a pattern of formulas; whether parentheses close and dimensions fit is not told by it."""
-    names = "|".join(re.escape(name) for name in sorted(NAMES, key=lambda name: (-len(name), name)))
-    name = rf"(?:traffic\.[A-Za-z0-9._-]*[A-Za-z0-9_]|{names})"
-    quantities = "|".join(_units_of(kind) for kind in units.KINDS)
-    number = rf"[0-9]+(?:\.[0-9]+)?(?: *{name}|{quantities})?"
-    opening = r"(?:(?:min *|max *)?\( *)*"
-    operand = rf"{opening}(?:{number}|{name})(?: *\))*"
-    telling = r"(?=.*(?:[-+*/()]|RTT|RATE|BDP|BUFFER|MTU|[a-z]\.[a-z]))"
-    return rf"(?:{telling}{operand}(?: *[-+*/,] *{operand})*)"
+def _alternatives(texts: Iterable[str]) -> str:
+    return "|".join(re.escape(text) for text in sorted(texts, key=lambda text: (-len(text), text)))
 
 
-FORMULA = _formula()
+def _name(kind: str) -> str:
+    """Return a pattern of the names in formulas; with a kind, of those that alone are a value of it."""
+    wanted = [one.in_bytes() for one in KINDS[kind].dimensions] if kind else []
+    names = [name for name, own in NAMES.items() if not kind or own.in_bytes() in wanted]
+    keys = [key for key, own in OF_FLOW.items() if not kind or own.in_bytes() in wanted]
+    of_flow = rf"traffic\.[A-Za-z0-9._-]+\.(?:{_alternatives(keys)})"
+    return f"(?:{'|'.join([*([of_flow] if keys else []), *([_alternatives(names)] if names else [])])})"
+
+
+def _formula(kind: str) -> str:
+    """Return a pattern of formulas; whether parentheses close and sums fit together is not told by it."""
+    quantities = "|".join(_units_of(one) for one in units.KINDS)
+    number = r"[0-9]+(?:\.[0-9]+)?"
+    opening = r"(?:(?:min *|max *)?\( *)"
+    operand = rf"{opening}*(?:{number}(?: *{_name('')}|{quantities})?|{_name('')})(?: *\))*"
+    alone = rf"(?:{number} *)?{_name(kind)}"
+    return rf"(?:{alone}|(?={opening}|.*[-+*/]){operand}(?: *[-+*/,] *{operand})*)"
 
 
 def _quantity(kind: units.Kind, name: str, may_be_zero: bool, write: Callable[[Any], str]) -> Form:
@@ -87,13 +97,14 @@ def _text(
     return Form(name, meaning, examples, schema, write)
 
 
-def computable(form: Form, example: str) -> Form:
-    """Return a form for which a formula may stand."""
+def computable(form: Form, kind: str, example: str) -> Form:
+    """Return a form for which a formula may stand, of one of formula_values.KINDS."""
     pattern = str(form.schema["pattern"]).removeprefix("^(?:").removesuffix(")$")
-    whole = _text("", f"{form.meaning}, or a formula", (*form.examples, example), f"{pattern}|{FORMULA}")
-    return Form(
-        f"{form.name}, or a formula", whole.meaning, whole.examples, whole.schema, form.write, computed=True
+    examples = (*form.examples, example)
+    whole = _text(
+        f"{form.name}, or a formula", f"{form.meaning}, or a formula", examples, f"{pattern}|{_formula(kind)}"
     )
+    return replace(whole, write=form.write, base=form)
 
 
 def whole(name: str, meaning: str, examples: tuple[str, ...], least: int, most: int, unit: str = "") -> Form:
@@ -145,13 +156,13 @@ BUFFER = _text(
     ("546packets", "819KB"),
     rf"{_NOT_ZERO}{_NUMBER}(?:{_units_of(units.PACKETS)}|{_units_of(units.SIZE)})",
 )
-SIZE_OR_FORMULA = computable(SIZE, "1 BDP")
-RATE_OR_FORMULA = computable(RATE, "path.rate / 2")
-TIME_OR_FORMULA = computable(DURATION, "20 RTT")
-DELAY_OR_FORMULA = computable(DELAY, "RTT / 2")
-SHARE_OR_FORMULA = computable(SHARE, "path.loss / 2")
-PACKETS_OR_FORMULA = computable(PACKETS, "10packets + 5packets")
-BUFFER_OR_FORMULA = computable(BUFFER, "1 BDP")
+SIZE_OR_FORMULA = computable(SIZE, "size", "1 BDP")
+RATE_OR_FORMULA = computable(RATE, "rate", "path.rate / 2")
+TIME_OR_FORMULA = computable(DURATION, "duration", "20 RTT")
+DELAY_OR_FORMULA = computable(DELAY, "delay", "RTT / 2")
+SHARE_OR_FORMULA = computable(SHARE, "share", "path.loss / 2")
+PACKETS_OR_FORMULA = computable(PACKETS, "packets", "10packets + 5packets")
+BUFFER_OR_FORMULA = computable(BUFFER, "buffer", "1 BDP")
 FREQUENCY = _text(
     "frequency",
     "how often, with its unit (/s, /min, /h)",
@@ -229,9 +240,13 @@ ALGORITHM = name_of(
     ("cubic", "newreno"),
     "a congestion control: lower-case letters, digits, '_' and '-'",
 )
+_IPV4 = r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!$|/)|(?=$|/))){4}"
+_IPV6 = r"[0-9A-Fa-f.:]*:[0-9A-Fa-f.:]*(?:%[^/]+)?"
+_PREFIX = r"/(?:[0-9]{1,3}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})"
+_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 END = name_of(
     "host, role or subnet",
-    r"^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,62}|[0-9A-Fa-f.:]+(?:/[0-9]{1,3}(?:\.[0-9]{1,3}){0,3})?)$",
+    rf"^(?:[A-Za-z0-9][A-Za-z0-9._-]{{0,62}}|(?:{_IPV4}|{_IPV6})(?:{_PREFIX})?)$",
     ("sender", "172.16.10.0/24"),
     "a host, a role or a subnet",
 )
@@ -239,17 +254,12 @@ ADDRESS = _text(
     "address/prefix",
     "an address with the length of its prefix",
     ("172.16.10.2/24",),
-    r"[0-9A-Fa-f.:]+(?:%[^/]+)?/[0-9]{1,3}(?:\.[0-9]{1,3}){0,3}",
+    rf"(?:{_IPV4}|{_IPV6}){_PREFIX}",
 )
-SUBNET = _text(
-    "subnet",
-    "a subnet",
-    ("172.16.10.0/24",),
-    r"[0-9A-Fa-f.:]+(?:/[0-9]{1,3}(?:\.[0-9]{1,3}){0,3})?",
-)
+SUBNET = _text("subnet", "a subnet", ("172.16.10.0/24",), rf"(?:{_IPV4}|{_IPV6})(?:{_PREFIX})?")
 CONTROL_ADDRESS = name_of(
     "address or host name",
-    r"^[A-Za-z0-9:](?:[A-Za-z0-9.:%-]{0,251}[A-Za-z0-9:])?$",
+    rf"^(?:{_IPV4}|{_IPV6}|(?![0-9.]+$)(?=.{{1,253}}$){_HOST}(?:\.{_HOST})*)$",
     ("10.64.0.11", "alpha.example.org"),
     "an address or a host name",
 )

@@ -17,7 +17,7 @@ _OF_PATH = {
     "reorder": SHARE,
     "duplicate": SHARE,
 }
-_OF_FLOW = {
+OF_FLOW = {
     "start": SECONDS,
     "size": BYTES,
     "duration": SECONDS,
@@ -51,13 +51,13 @@ def dimension_of(name: str) -> Dimension | None:
     if name in NAMES:
         return NAMES[name]
     owner, _, key = name.rpartition(".")
-    return _OF_FLOW.get(key) if owner.startswith("traffic.") and owner != "traffic." else None
+    return OF_FLOW.get(key) if owner.startswith("traffic.") and owner != "traffic." else None
 
 
 def known_names() -> tuple[str, ...]:
     """Return the names for messages: directions are left out."""
     short = [name for name in NAMES if not name.endswith((".down", ".up"))]
-    return (*short, "path.delay.down", *(f"traffic.<flow>.{key}" for key in _OF_FLOW))
+    return (*short, "path.delay.down", *(f"traffic.<flow>.{key}" for key in OF_FLOW))
 
 
 def canonical(name: str) -> str:
