@@ -50,8 +50,8 @@ class Parameter(BaseModel):
 class Counts(BaseModel):
     """Where a generator says how many bytes of data it has sent or taken: in its client's output.
 
-    The last match of the pattern counts: its first group is a number of units of so many bytes. `at` is the end
-    of the flow that it speaks for.
+    The last match of the pattern counts: its group is a number of units of so many bytes. `at` is the end of
+    the flow that it speaks for.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import groupby
 
 from samovar.command.catalogue import Catalogue
+from samovar.command.counting import FOUND, RESTORED, counting_text
 from samovar.command.flows import ENDS, End, FlowEnds, Rule, flows_of, rules_of
 from samovar.command.processes import Process as Process
 from samovar.command.processes import of_capture, of_generator, of_logger
@@ -77,8 +78,21 @@ class TrialScripts:
         Samplers and servers are told to end first: they would only compete with what follows. Captures go
         on, so that the last packets of the traffic still reach them.
         """
-        halts = (f"halt {process.name}\n" for process in self.processes(host) if process.kind != "capture")
-        return self._script(host, (*halts, self.undoing(host, was), self.reading(host)))
+        return self._script(host, (*self._halts(host), self.undoing(host, was), self.reading(host)))
+
+    def _halts(self, host: str) -> Iterator[str]:
+        return (f"halt {process.name}\n" for process in self.processes(host) if process.kind != "capture")
+
+    def count(self, host: str) -> str | None:
+        """Print what a host has counted so far, as key=value lines; None where nothing is."""
+        text = counting_text(self.catalogue, self._os(host), self.settings(host))
+        return self._script(host, (text,)) if text else None
+
+    def finish(self, host: str, was: Mapping[str, str]) -> str:
+        """Print counters and state as the traffic left them, then restore; parts are as in `parts_of`."""
+        counting = counting_text(self.catalogue, self._os(host), self.settings(host))
+        look = (counting, f"echo {quote(FOUND)}\n", self.reading(host), f"echo {quote(RESTORED)}\n")
+        return self._script(host, (*self._halts(host), *look, self.undoing(host, was), self.reading(host)))
 
     def undoing(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
         """Give the text that puts back the state that `read` printed, last change first."""

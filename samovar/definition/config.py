@@ -49,7 +49,8 @@ class Config(Strict):
     )
     calibrate: Calibrate = Field(
         "auto",
-        description="Whether each path is measured before its first trial; auto: on real testbeds, not in a lab.",
+        description="Whether each path is measured before its first trial; auto: on real testbeds, not in "
+        "a lab.",
     )
     retries: Seed = Field(
         2, description="How often a trial that failed or is invalid is run again within one run."

@@ -30,7 +30,8 @@ class Thresholds(Strict):
     bytes_differ: Share = Field(
         0.02,
         alias="bytes",
-        description="How far a flow's bytes in a capture may be from what its generator counted; more is invalid.",
+        description="How far a flow's bytes in a capture may be from what its generator counted; more is "
+        "invalid.",
     )
     bottleneck: Share = Field(
         0.01,
@@ -39,13 +40,13 @@ class Thresholds(Strict):
     )
     rate: Share = Field(
         0.04,
-        description="How far the bottleneck's rate while packets wait may be from the asked; more is suspect, three "
-        "times as much invalid.",
+        description="How far the bottleneck's rate while packets wait may be from the asked; more is "
+        "suspect, three times as much invalid.",
     )
     competing: Share = Field(
         0.001,
-        description="Largest share of a capture's bytes that may belong to no flow; more is suspect, ten times "
-        "as much invalid.",
+        description="Largest share of a capture's bytes that may belong to no flow; more is suspect, ten "
+        "times as much invalid.",
     )
     competing_bytes: Size = Field(
         20_000, alias="competing_least", description="Bytes of no flow that are always let pass."

@@ -12,6 +12,7 @@ from pathlib import Path
 from samovar.command import Catalogue
 from samovar.events import Emit
 from samovar.runner.clocks import Clocks
+from samovar.runner.policy import AS_ALWAYS, Policy
 from samovar.testbed import Completed, Sessions
 
 Note = Callable[..., None]
@@ -31,6 +32,7 @@ class Bench:
     clocks: Clocks = field(default_factory=Clocks)
     left: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
     """The state in which the last trial left each host, with the reading that told it."""
+    policy: Policy = AS_ALWAYS
 
     @property
     def in_progress(self) -> Path:

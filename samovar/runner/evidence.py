@@ -11,16 +11,24 @@ from samovar.collect import Expected
 from samovar.command.scripts import Process, TrialScripts
 from samovar.plan import FlowPlan, Resolved
 from samovar.runner.clocks import ClockOffset
+from samovar.runner.counters import Span
 from samovar.runner.judge import (
     Check,
     check_captures,
     check_clients,
+    check_clocks,
     check_duration,
+    check_settings,
     check_sockets,
+    check_starts,
     parse_tells,
 )
+from samovar.runner.observed import check_counts, check_host
+from samovar.runner.policy import AS_ALWAYS, Policy
 from samovar.runner.siftr import check_siftr
+from samovar.runner.state import compared
 from samovar.runner.traffic import Ending, parse_named
+from samovar.runner.wire import Seen, check_wire, read_captures
 from samovar.testbed import Completed
 
 BEGAN = re.compile(r"^(\S+)\.pid (\d+\.\d+)$", re.MULTILINE)
@@ -34,7 +42,8 @@ class Evidence:
     """What is known of a trial so far.
 
     `finished` are the clients that were ended, or never begun, as was asked for; `began` holds when clients
-    were started, in seconds since the epoch by their host's clock.
+    were started, in seconds since the epoch by their host's clock. `spans` holds what hosts counted over the
+    traffic, `found` the state in which it left them.
     """
 
     phases: list[tuple[str, float]] = field(default_factory=list)
@@ -46,6 +55,8 @@ class Evidence:
     finished: set[str] = field(default_factory=set)
     began: dict[str, float] = field(default_factory=dict)
     clocks: Mapping[str, ClockOffset] = field(default_factory=dict)
+    spans: dict[str, Span] = field(default_factory=dict)
+    found: dict[str, dict[str, str]] = field(default_factory=dict)
     ending: Ending = field(default_factory=Ending)
     t_start_s: float = 0.0
     t_end_s: float = 0.0
@@ -64,30 +75,66 @@ class Evidence:
         return sum(seconds for name, seconds in self.phases if name in phases)
 
 
-def checks_of(seen: Evidence, scripts: TrialScripts, folder: Path) -> Iterator[Check]:
-    """Compare what was asked of the traffic with what was seen of it."""
+def checks_of(
+    seen: Evidence, scripts: TrialScripts, folder: Path, policy: Policy = AS_ALWAYS
+) -> Iterator[Check]:
+    """Compare what was asked of a trial with what was seen of it; what is seen twice is told once."""
+    wire = read_captures(scripts.resolved, folder, policy.thresholds)
+    known: set[tuple[str, str, str, bool]] = set()
+    for check in _checks(seen, scripts, folder, policy, wire):
+        # The wire tells windows first; what samples of sockets tell beside it is the same, or less.
+        key = (check.check, check.host, check.requested, check.ok)
+        if key not in known:
+            known.add(key)
+            yield check
+
+
+def _checks(
+    seen: Evidence, scripts: TrialScripts, folder: Path, policy: Policy, wire: Seen
+) -> Iterator[Check]:
+    limits = policy.thresholds
+    begun = [ends for ends in scripts.flows if ends.name("client") in seen.began]
+    yield from _failures(seen)
+    for host in scripts.resolved.hosts:
+        if host in seen.found:
+            yield from check_settings(host, compared(scripts.wanted(host), seen.found[host]))
+        yield from _programs(seen, scripts, host)
+        if host in seen.spans:
+            yield from check_host(host, seen.spans[host], scripts.resolved, limits)
+    yield from check_wire(scripts.resolved, begun, wire, policy)
+    for host in scripts.resolved.hosts:
+        yield from _traces(seen, scripts, host, folder)
+    whole = [ends for ends in begun if ends.name("client") not in seen.finished]
+    yield from check_counts(scripts.resolved, whole, wire, folder, seen.spans, policy)
+    yield from check_starts(starts_of(seen, scripts), limits.late_s)
+    yield from check_clocks(seen.clocks.values(), policy.clock_tolerance_s)
+    flows, seconds = _flows(scripts, seen.finished), seen.seconds(TRAFFIC)
+    yield from check_duration(flows, seconds, limits.duration)
+
+
+def _failures(seen: Evidence) -> Iterator[Check]:
     for failure in seen.ending.failures:
         host, _, what = failure.partition(": ")
         yield Check("generators", host, "run to their end", what, False)
-    for host in scripts.resolved.hosts:
-        own_ends = [client for client in scripts.clients(host) if client not in seen.finished]
-        yield from check_clients(host, own_ends, seen.codes)
-        processes = scripts.processes(host)
-        captures = [p.name for p in processes if p.kind == "capture"]
-        yield from check_captures(host, captures, seen.complaints)
-        for process in processes:
-            if process.recipe == "tcp-info":
-                yield from check_sockets(
-                    _with_sockets(seen, scripts), host, folder / expected(process).packed.path
-                )
-            if process.recipe == "siftr":
-                yield from check_siftr(
-                    _with_sockets(seen, scripts),
-                    host,
-                    folder / expected(process).packed.path,
-                    _packets_per_line(host, scripts),
-                )
-    yield from check_duration(_flows(scripts, seen.finished), seen.seconds(TRAFFIC))
+
+
+def _programs(seen: Evidence, scripts: TrialScripts, host: str) -> Iterator[Check]:
+    """Check how the programs of a host ended."""
+    own_ends = [client for client in scripts.clients(host) if client not in seen.finished]
+    yield from check_clients(host, own_ends, seen.codes)
+    captures = [p.name for p in scripts.processes(host) if p.kind == "capture"]
+    yield from check_captures(host, captures, seen.complaints)
+
+
+def _traces(seen: Evidence, scripts: TrialScripts, host: str, folder: Path) -> Iterator[Check]:
+    """Check what the loggers of a host saw of sockets."""
+    for process in scripts.processes(host):
+        trace = folder / expected(process).packed.path
+        if process.recipe == "tcp-info":
+            yield from check_sockets(_with_sockets(seen, scripts), host, trace)
+        if process.recipe == "siftr":
+            lines = _packets_per_line(host, scripts)
+            yield from check_siftr(_with_sockets(seen, scripts), host, trace, lines)
 
 
 def _with_sockets(seen: Evidence, scripts: TrialScripts) -> Resolved:

@@ -1,6 +1,6 @@
 """What a packet capture says for the verdict: packets and bytes of each conversation, in one quick pass.
 
-Packets are measured with care in R; here only what a verdict needs is looked at, and nothing is kept of a packet.
+Packets are measured with care in R; here only what a verdict needs is looked at, and no packet is kept.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Key = tuple[int, bytes]
 class OneWay:
     """One direction of one conversation.
 
-    `frame_bytes` and `largest_bytes` count whole frames as they were on the wire. `windows` holds the largest
-    window field but that of SYNs, `ttls` the times to live; `mss_bytes` and `scale` are the SYN's options, None
-    where it was not seen or had none. `syn` says whether it was seen.
+    `frame_bytes` and `largest_bytes` are of whole frames as they were on the wire. `window` is the largest
+    window field but that of SYNs; `mss_bytes` and `scale` are options of the SYN, None where it had none, and
+    `syn` says whether there was one.
     """
 
     protocol: int
@@ -76,8 +76,8 @@ class OneWay:
 class Capture:
     """What was seen in a capture.
 
-    `whole` is False where reading stopped at the most packets that were to be looked at, `torn` where the file
-    ends within a packet. `other_packets` have no IPv4 (neighbours, routers, IPv6 of the control of a link).
+    `whole` is False where reading stopped at the most packets that were to be read, `torn` where the file
+    ends within a packet. `other_packets` have no IPv4: those of neighbours, of switches, of IPv6.
     """
 
     ways: dict[Key, OneWay] = field(default_factory=dict)
@@ -163,7 +163,7 @@ def _take(found: Capture, data: bytes, record: struct.Struct, most_packets: int)
 
 
 def _count(ways: dict[Key, OneWay], data: bytes, frame: int, size: int) -> None:
-    """Count one packet: what stands here is done for every packet of every trial, a million in about a second."""
+    """Count one packet. What stands here is done for every packet of a trial, a million in about a second."""
     protocol = data[frame + 23]
     key = (TCP, data[frame + 26 : frame + 38]) if protocol == TCP else _key(protocol, data, frame)
     way = ways.get(key)

@@ -1,4 +1,4 @@
-"""By what a campaign's trials are judged and how often they are tried: what is known beyond the plan itself."""
+"""By what a campaign's trials are judged, how often they are tried: what is known beyond the plan."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from samovar.definition.verdict import Thresholds
+
+DEFAULTS = Thresholds()
 
 
 @dataclass(frozen=True)
@@ -22,11 +24,11 @@ class Policy:
     """Thresholds, repeats, calibration, and what the testbed's layout says.
 
     `routers` counts the routers between two addresses of the testbed, `ways` has the ends of `down` and `up`,
-    `behind` the addresses that each leads to. `boots` is what tells a host's boots apart. `control_ports` carry
-    what is no experiment's.
+    `behind` the addresses that each leads to. `boots` is what tells a host's boots apart. `control_ports`
+    carry what is no experiment's.
     """
 
-    thresholds: Thresholds = Thresholds()
+    thresholds: Thresholds = DEFAULTS
     retries: int = 0
     calibrate: bool = False
     clock_tolerance_s: float = 1.0
@@ -35,3 +37,6 @@ class Policy:
     behind: Mapping[str, frozenset[str]] = field(default_factory=dict)
     boots: Mapping[str, str] = field(default_factory=dict)
     control_ports: frozenset[int] = frozenset({22})
+
+
+AS_ALWAYS = Policy()

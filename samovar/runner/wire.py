@@ -1,4 +1,4 @@
-"""The verdict on what was on the wire: handshakes, windows, paths, sizes, strangers, and bytes against counters."""
+"""The verdict on what was on the wire: handshakes, windows, paths, sizes, strangers, bytes."""
 
 from __future__ import annotations
 

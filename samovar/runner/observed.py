@@ -1,0 +1,96 @@
+"""What hosts, queues and generators counted, held against each other and against the captures."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from samovar.command.flows import FlowEnds
+from samovar.definition.verdict import Thresholds
+from samovar.plan import PathPlan, Resolved
+from samovar.runner.counters import (
+    QUEUE,
+    STAGE,
+    Span,
+    check_cpu,
+    check_rate,
+    check_stages,
+    check_step,
+    through,
+)
+from samovar.runner.judge import Check
+from samovar.runner.policy import Policy
+from samovar.runner.wire import Seen, check_bottleneck, check_counted
+
+WAYS = ("down", "up")
+FULL_FRAME_BYTES = 1514
+
+
+def check_host(host: str, span: Span, resolved: Resolved, thresholds: Thresholds) -> Iterator[Check]:
+    """Check what one host counted over the traffic: CPUs, its clock, and at a router what delays packets."""
+    yield from check_cpu(host, span, thresholds)
+    yield from check_step(host, span, thresholds)
+    if resolved.path is not None and resolved.path.router == host:
+        yield from check_stages(resolved.path, span)
+
+
+def check_counts(
+    resolved: Resolved,
+    flows: Sequence[FlowEnds],
+    wire: Seen,
+    folder: Path,
+    spans: Mapping[str, Span],
+    policy: Policy,
+) -> Iterator[Check]:
+    """Check bytes at the generator against bytes in the capture against the bottleneck's counter."""
+    path = resolved.path
+    span = spans.get(path.router) if path is not None else None
+    again_bytes = _dropped(span) * FULL_FRAME_BYTES if span is not None else 0
+    for ends in flows:
+        counted_bytes = _counted_bytes(ends, folder)
+        if counted_bytes is not None:
+            yield from check_counted(ends, counted_bytes, wire, again_bytes, policy.thresholds)
+    if path is not None and span is not None:
+        yield from _queues(resolved, path, span, wire, policy)
+    if path is not None:
+        yield from _rates(resolved, path, folder, policy.thresholds)
+
+
+def _dropped(span: Span) -> int:
+    """Count what was lost at the router, and so sent again; a duplicate is one more."""
+    keys = [key for key in span.before if key.startswith((QUEUE, STAGE))]
+    return sum(seen.drops for key in keys if (seen := through(span, key)) is not None)
+
+
+def _counted_bytes(ends: FlowEnds, folder: Path) -> int | None:
+    counts = ends.recipe.header.counts
+    if counts is None:
+        return None
+    try:
+        with gzip.open(folder / "logs" / f"{ends.name('client')}.out.gz", "rt", errors="replace") as file:
+            return counts.read(file.read())
+    except (OSError, EOFError, zlib.error):
+        return None  # what a generator left is in the manifest, its exit code has a check of its own
+
+
+def _queues(resolved: Resolved, path: PathPlan, span: Span, wire: Seen, policy: Policy) -> Iterator[Check]:
+    for name in WAYS:
+        seen, behind = through(span, f"{QUEUE}{name}"), policy.behind.get(name, frozenset())
+        ends = {
+            host: address
+            for flow in resolved.flows
+            for host, address in ((flow.from_host, flow.from_address), (flow.to_host, flow.to_address))
+        }
+        hosts = [host for host, address in ends.items() if address in behind]
+        if seen is not None:
+            yield from check_bottleneck(name, path.router, seen.sent_bytes, wire, hosts, policy)
+
+
+def _rates(resolved: Resolved, path: PathPlan, folder: Path, thresholds: Thresholds) -> Iterator[Check]:
+    for way in (path.down, path.up):
+        for logger in resolved.loggers:
+            if (logger.logger, logger.host, logger.interface) == ("queue", path.router, way.interface):
+                trace = folder / "traces" / f"{logger.host}-queue.csv.gz"
+                yield from check_rate(way, path.router, trace, thresholds)
