@@ -7,7 +7,8 @@ a block depends on the seed, the part and the block alone: more replicates appen
 Treatments that need a reboot to follow one another are kept apart in whole plots, and within these
 those that need an interface reset: what is costly to change changes least often. Plots are shuffled, and
 treatments within their plot (a split-plot design; Box, Hunter and Hunter, Statistics for
-Experimenters, 2nd ed., section 9.1).
+Experimenters, 2nd ed., section 9.1). A whole plot is run to its end, all its blocks, before the next one, so
+that a level which takes a reboot is booted once; what takes a reset only is taken up anew in each block.
 """
 
 from __future__ import annotations
@@ -76,14 +77,20 @@ def shuffled(treatments: int, replicates: int, seed: str, plots: Plots) -> Order
 
 
 def blocked(treatments: int, replicates: int, seed: str, plots: Plots) -> Order:
-    """Return block after block; each holds every treatment once, in an order of its own."""
+    """Return whole plot after whole plot, each block after block.
+
+    A block holds every treatment of its whole plot once, in an order of its own.
+    """
+    wholes = plots.split(list(range(treatments)))
+    names = [f"{seed}/{number}" for number in range(len(wholes))] if len(wholes) > 1 else [seed]
+    order = list(range(len(wholes)))
+    random.Random(seed).shuffle(order)
     every, blocks = array("I"), array("I")
-    for block in range(1, replicates + 1):
-        numbers = random.Random(f"{seed}/{block}")
-        for plot in _shuffled_plots(list(range(treatments)), numbers, plots):
-            numbers.shuffle(plot)
-            every.extend(plot)
-        blocks.extend(array("I", [block]) * treatments)
+    for number in order:
+        length = sum(map(len, wholes[number]))
+        for block in range(1, replicates + 1):
+            every.extend(_shuffled(wholes[number], random.Random(f"{names[number]}/{block}")))
+            blocks.extend(array("I", [block]) * length)
     return Order(every, blocks, blocks)
 
 
@@ -93,6 +100,14 @@ def _shuffled_plots(treatments: Indices, numbers: random.Random, plots: Plots) -
     for inside in whole:
         numbers.shuffle(inside)
         yield from inside
+
+
+def _shuffled(plots: Sequence[Indices], numbers: random.Random) -> Iterator[int]:
+    inside = [list(plot) for plot in plots]
+    numbers.shuffle(inside)
+    for plot in inside:
+        numbers.shuffle(plot)
+        yield from plot
 
 
 ORDERS: Mapping[str, Callable[[int, int, str, Plots], Order]] = {

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from samovar.definition import load_testbed
+from samovar.definition.testbed import Testbed
 from samovar.plan import Plan
 from samovar.plan.order import Plots, ordered
 from tests.unit.plans import CATALOGUE, LAB, ROOT, planned, study
@@ -16,6 +17,8 @@ from tests.unit.plans import CATALOGUE, LAB, ROOT, planned, study
 OLD = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
 NEW = load_testbed(ROOT / "hosts" / "example-freebsd.yaml")
 TXD = "factors: {cc: [newreno, cubic, cdg], txd: [80, 256], rwnd: [50KB, 1MB]}\nreplicates: 4\n"
+BACK = 1
+"""The last reboot, which brings back what the host was booted with before."""
 
 
 def changes(plan: Plan, factor: str) -> int:
@@ -29,9 +32,8 @@ def kind(name: str) -> str:
 
 def test_a_loader_tunable_costs_a_reboot_and_its_levels_are_whole_plots() -> None:
     plan = planned(kind("blocked"), OLD, CATALOGUE)
-    assert plan.changes.reboots == changes(plan, "txd")
-    assert 4 <= plan.changes.reboots <= 8
-    assert (plan.changes.naive_reboots, plan.changes.resets) == (4 * 3 * 2, 0)
+    assert plan.changes.reboots == changes(plan, "txd") + BACK == 2 + BACK
+    assert (plan.changes.naive_reboots, plan.changes.resets) == (4 * 3 * 2 + BACK, 0)
 
 
 def test_the_same_factor_on_a_newer_release_costs_interface_resets() -> None:
@@ -40,16 +42,28 @@ def test_the_same_factor_on_a_newer_release_costs_interface_resets() -> None:
     assert plan.changes.resets == changes(plan, "txd") < plan.changes.naive_resets
 
 
-@pytest.mark.parametrize(("name", "reboots"), [("sequential", 2), ("shuffled", 2)])
-def test_an_order_without_blocks_changes_each_costly_level_once(name: str, reboots: int) -> None:
-    assert planned(kind(name), OLD, CATALOGUE).changes.reboots == reboots
+@pytest.mark.parametrize(("name", "reboots"), [("sequential", 2), ("shuffled", 2), ("blocked", 2)])
+def test_every_order_boots_each_costly_level_once(name: str, reboots: int) -> None:
+    assert planned(kind(name), OLD, CATALOGUE).changes.reboots == reboots + BACK
 
 
-def test_a_block_still_holds_each_treatment_once() -> None:
+def test_a_block_holds_each_treatment_of_its_whole_plot_once_in_an_order_of_its_own() -> None:
     plan = planned(kind("blocked"), OLD, CATALOGUE)
+    by_plot = groupby(plan.trials, key=lambda one: (one.treatment["txd"], one.block))
+    blocks = [list(block) for _, block in by_plot]
+    assert len(blocks) == 2 * 4
+    for number, block in enumerate(blocks):
+        assert {trial.block for trial in block} == {number % 4 + 1} == {trial.replicate for trial in block}
+        assert len({tuple(trial.treatment.values()) for trial in block}) == 6
+    orders = [[(one.treatment["cc"], one.treatment["rwnd"]) for one in block] for block in blocks]
+    assert len(set(map(tuple, orders))) == len(orders)
+
+
+def test_what_takes_an_interface_reset_is_taken_up_anew_in_each_block() -> None:
+    plan = planned(kind("blocked"), NEW, CATALOGUE)
     for number in range(4):
         block = plan.trials[12 * number : 12 * number + 12]
-        assert {trial.block for trial in block} == {number + 1} == {trial.replicate for trial in block}
+        assert {trial.block for trial in block} == {number + 1}
         assert len({tuple(trial.treatment.values()) for trial in block}) == 12
         assert sum(1 for _ in groupby(trial.treatment["txd"] for trial in block)) == 2
 
@@ -62,12 +76,15 @@ def test_whole_plots_come_in_an_order_that_the_seed_decides() -> None:
     assert firsts == {"80", "256"}
 
 
-def test_more_replicates_append_blocks_of_whole_plots() -> None:
+@pytest.mark.parametrize("testbed", [OLD, NEW])
+def test_more_replicates_append_blocks_to_each_whole_plot_and_leave_the_others(testbed: Testbed) -> None:
     few, many = (
-        planned(kind("blocked").replace("replicates: 4", f"replicates: {n}"), OLD, CATALOGUE) for n in (4, 6)
+        planned(kind("blocked").replace("replicates: 4", f"replicates: {n}"), testbed, CATALOGUE)
+        for n in (4, 6)
     )
-    assert [one.id for one in many.trials[: len(few.trials)]] == [one.id for one in few.trials]
-    assert [one.block for one in many.trials[: len(few.trials)]] == [one.block for one in few.trials]
+    kept = [one for one in many.trials if one.replicate <= 4]
+    assert [(one.id, one.block) for one in kept] == [(one.id, one.block) for one in few.trials]
+    assert many.changes.reboots == few.changes.reboots
 
 
 def test_what_costs_nothing_makes_no_plots() -> None:
@@ -79,9 +96,9 @@ def test_what_costs_nothing_makes_no_plots() -> None:
 
 def test_a_host_that_is_set_alike_in_two_parts_is_not_rebooted_between_them() -> None:
     parts = "parts:\n  a: {factors: {txd: [256], rwnd: [50KB]}}\n  b: {factors: {txd: [256], rwnd: [1MB]}}\n"
-    assert planned(study(parts), OLD, CATALOGUE).changes.reboots == 1
+    assert planned(study(parts), OLD, CATALOGUE).changes.reboots == 1 + BACK
     other = parts.replace("b: {factors: {txd: [256]", "b: {factors: {txd: [80]")
-    assert planned(study(other), OLD, CATALOGUE).changes.reboots == 2
+    assert planned(study(other), OLD, CATALOGUE).changes.reboots == 2 + BACK
 
 
 states = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=24)
@@ -96,9 +113,9 @@ def test_plots_stay_together_and_hold_every_trial(
     every = {(one, replicate) for one in range(len(costly)) for replicate in range(1, replicates + 1)}
     assert {(slot.treatment, slot.replicate) for slot in slots} == every
     assert len(slots) == len(every)
-    for _, block in groupby(slots, key=lambda slot: slot.block):
-        inside = list(block)
-        wholes = [key for key, _ in groupby(costly[slot.treatment][0] for slot in inside)]
-        assert len(wholes) == len(set(wholes))
-        small = [key for key, _ in groupby(costly[slot.treatment] for slot in inside)]
+    wholes = [key for key, _ in groupby(costly[slot.treatment][0] for slot in slots)]
+    assert len(wholes) == len(set(wholes))
+    for _, block in groupby(slots, key=lambda slot: (costly[slot.treatment][0], slot.block)):
+        inside = [costly[slot.treatment] for slot in block]
+        small = [key for key, _ in groupby(inside)]
         assert len(small) == len(set(small))
