@@ -2,7 +2,7 @@
 # sender of the testbed), `start_s` (planned), `throughput_bps`, `ip_bytes`, `payload_bytes`, and on the receiver's clock
 # `first_s` and `last_s`, its first and last packet with data.
 metrics_together <- function(sizes, rate_bps) {
-  if (is.null(sizes) || nrow(sizes) == 0) return(metric_rows("", list()))
+  if (is.null(sizes) || nrow(sizes) == 0) return(NULL)
   metric_rows("", list(
     throughput_total_bps = sum(sizes$throughput_bps), link_utilisation_share = utilisation(sizes[sizes$down], rate_bps),
     domination_share = domination(sizes), fairness_jain = jain(sizes$throughput_bps)

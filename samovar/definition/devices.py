@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainValidator
+from pydantic import BeforeValidator, Field, WrapValidator
 
 from samovar import units
 from samovar.definition import forms
@@ -29,7 +29,7 @@ Delay = Annotated[
     BeforeValidator(scalar(lambda text: units.parse_duration(text, allow_zero=True))),
     forms.DELAY,
 ]
-Frames = Annotated[Buffer, PlainValidator(scalar(parse_buffer), json_schema_input_type=str), forms.BUFFER]
+Frames = Annotated[Buffer, WrapValidator(lambda written, _: scalar(parse_buffer)(written)), forms.BUFFER]
 Switch = Annotated[bool, BeforeValidator(scalar(lambda text: bool(units.parse_switch(text)))), forms.SWITCH]
 Quanta = Annotated[
     int,

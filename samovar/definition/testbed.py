@@ -15,7 +15,7 @@ from ipaddress import (
 )
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, WrapValidator, model_validator
 
 from samovar.definition import forms
 from samovar.definition.devices import Adapter, Wlan
@@ -212,7 +212,7 @@ class LinkBottleneck(Strict):
     link: Name = Field(description="Link whose adapters queue.")
 
 
-def _bottleneck(written: object) -> Bottleneck | LinkBottleneck:
+def _bottleneck(written: object, _: object) -> Bottleneck | LinkBottleneck:
     if not isinstance(written, dict):
         raise ValueError("expected a mapping, {router: ..., from: ..., to: ...} or {link: ...}")
     if "link" not in written:
@@ -236,10 +236,7 @@ class Testbed(Strict):
     links: Mapping[Name, Link] = Field(
         default_factory=dict, description="What is said of links beyond what their interfaces say."
     )
-    place: Annotated[
-        Bottleneck | LinkBottleneck | None,
-        PlainValidator(_bottleneck, json_schema_input_type=Bottleneck | LinkBottleneck),
-    ] = Field(
+    place: Annotated[Bottleneck | LinkBottleneck | None, WrapValidator(_bottleneck)] = Field(
         None, alias="bottleneck", description="Where the queue is; without it experiments have no path."
     )
     settings: Settings = Field(

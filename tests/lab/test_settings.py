@@ -51,6 +51,12 @@ SET = [
     ("offloads", {"interfaces": ETH1, "gso": 1}, "ethtool -k eth1", "generic-segmentation-offload: on"),
     ("offloads", {"interfaces": ETH1, "tx_checksum": 0}, "ethtool -k eth1", "tx-checksumming: off"),
     ("qlen", {"interfaces": ETH1, "packets": 33}, "ip link show eth1", "qlen 33"),
+    (
+        "shaper",
+        {"interfaces": ETH1, "rate": 40_000_000},
+        "tc qdisc show dev eth1",
+        "rate 40Mbit burst 20000b",
+    ),
     ("txd", {"interfaces": ("em0",), "txd": 256}, "ip link show em0", "qlen 256"),
     ("speed", {"interfaces": ("em0",), "rate": 100_000_000}, "ethtool em0", "Speed: 100Mb/s"),
     ("cc", {"algorithm": "newreno", "parameters": {}}, "sysctl -n net.ipv4.tcp_congestion_control", "reno"),
@@ -75,7 +81,7 @@ def test_a_setting_is_set_read_back_and_put_back(
 
 
 def test_every_setting_is_tried_here(hosts: Hosts) -> None:
-    elsewhere = {"bottleneck", "rwnd", "pause"}
+    elsewhere = {"bottleneck", "rwnd", "pause", "wlan"}
     assert {name for name, *_ in SET} | elsewhere == CATALOGUE.names("setting", "linux")
 
 
@@ -95,6 +101,17 @@ def test_what_a_host_does_not_offer_is_refused_in_a_sentence(
     hosts: Hosts, name: str, values: dict[str, object], sentence: str
 ) -> None:
     assert sentence in refusal(hosts, "src", name, values)
+
+
+def test_a_shaper_limits_what_a_host_sends(hosts: Hosts) -> None:
+    hosts.run("dst", "nuttcp -1 -P 5101 </dev/null >/dev/null 2>&1")
+    values = {"interfaces": ETH1, "rate": 8_000_000, "queue": 50}
+    done = apply(hosts, "src", "shaper", values, "nuttcp -T 3 -fparse -P 5101 172.16.11.2")
+    rates = [word.partition("=")[2] for word in done.seen.split() if word.startswith("rate_Mbps=")]
+    # A full segment of a 1500-byte MTU: 1448 bytes of payload in 1514 of frame.
+    assert 0.95 * 8 * 1448 / 1514 < float(rates[0]) < 8 * 1448 / 1514 * 1.05
+    assert done.while_set["shaper.eth1.queue"] == "pfifo limit 50p"
+    assert done.before == done.after
 
 
 def test_cdg_s_parameters_are_set_and_put_back(hosts: Hosts) -> None:

@@ -88,6 +88,8 @@ WAS: Mapping[str, Mapping[str, str]] = {
     },
     "pause": {"pause.em1": "3", "pause.em2": "3"},
     "speed": {"speed.em1": "autoselect", "speed.em2": "100baseTX <full-duplex>"},
+    "shaper": {"shaper.rules": "0", "net.inet.ip.fw.enable": "1"},
+    "wlan": {"wlan.rates": "NONE"},
     "bottleneck": {
         "ipfw.rules": "0",
         "net.inet.ip.fw.enable": "1",
@@ -107,6 +109,8 @@ VALUES: Mapping[str, Mapping[str, object]] = {
     "txd": {"txd": 256},
     "pause": {},
     "speed": {"rate": 100_000_000},
+    "shaper": {"rate": 40_000_000},
+    "wlan": {"rate": "5.5Mbit"},
 }
 
 

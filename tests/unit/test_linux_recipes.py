@@ -39,6 +39,7 @@ COMPOUND = ("list of ", "names and values", "ways")
 COUNTED = ("_bytes", "_packets", "_s", "_us", "_ns", "_bps", "_kib")
 KEYS_OF_THEIR_OWN = {"bottleneck", "cc", "mtu", "rwnd", "txd"}
 NOT_IN_DEBIAN = {"nttcp"}
+FOR_RADIOS = {"iw"}  # which neither a lab nor the controller has
 ALWAYS = {"python3-minimal"}
 """Packages that come with others that are listed."""
 
@@ -146,7 +147,7 @@ def package_of(program: str) -> str:
 @pytest.mark.parametrize("recipe", recipes())
 def test_the_programs_that_a_recipe_needs_come_with_the_listed_packages(recipe: Recipe) -> None:
     header = recipe.header
-    programs = {*header.needs, *header.client_needs, *header.server_needs} - NOT_IN_DEBIAN
+    programs = {*header.needs, *header.client_needs, *header.server_needs} - NOT_IN_DEBIAN - FOR_RADIOS
     missing = {program: package_of(program) for program in programs}
     assert {p: package for p, package in missing.items() if package not in listed_packages()} == {}
 
@@ -158,6 +159,8 @@ SETTINGS: dict[str, dict[str, object]] = {
     "offloads": {"interfaces": IFS, "tso": 1, "tx_checksum": 0},
     "mtu": {"interfaces": IFS, "mtu_bytes": 600},
     "qlen": {"interfaces": IFS, "packets": 33},
+    "shaper": {"interfaces": IFS, "rate": 40_000_000},
+    "wlan": {"interfaces": ("wlan0", "eth1"), "rate": "54Mbit"},
     "txd": {"interfaces": IFS, "txd": 256},
     "pause": {"interfaces": IFS, "tx": 1},
     "speed": {"interfaces": IFS, "rate": 100_000_000},
@@ -174,7 +177,8 @@ WAS = {
     **{f"tcp_{name}": "1" for name in ("sack", "timestamps", "window_scaling", "no_metrics_save", "moderate_rcvbuf")},
     "tcp_ecn": "2", "tcp_notsent_lowat": "4294967295", "socket_receive_max": "212992", "tcp_adv_win_scale": "1",
     "tcp_rmem": "4096 131072 6291456", "route.172.16.10.2": "172.16.10.2 via 172.16.11.1 dev eth1",
-    "cc": "cubic", "cc.backoff_beta": "724", "cc.use_shadow": "1",
+    "cc": "cubic", "cc.backoff_beta": "724", "cc.use_shadow": "1", "wlan.rates": "0xfff",
+    "shaper.eth1": "noqueue 0: ", "shaper.eth2": "mq 0: ",
 }  # fmt: skip
 LOGGERS: dict[str, dict[str, object]] = {
     "tcpdump": {"interface": "eth1", "output": "src-eth1.pcap.gz"},

@@ -1,0 +1,1 @@
+wlan.rates=5.5
