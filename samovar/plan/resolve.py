@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +16,7 @@ from samovar.plan.path import path_of, rate_of, rtt_of
 from samovar.plan.places import Places, host_of
 from samovar.plan.pool import HOST, RunPlan
 from samovar.plan.treatments import Reader
+from samovar.units import UnitError, parse_rate
 
 OF_ENDS = ("tcp", "buffers")
 """Setting recipes that mean something at the ends of flows only."""
@@ -71,16 +72,26 @@ def _transfer_s(laid: Laid, flows: Sequence[FlowPlan]) -> float:
 
 
 def _rate_bps(laid: Laid, flow: FlowPlan) -> float:
-    """Return the rate that a flow can have: the path's, or that of its window."""
+    """Return the rate that a flow can have: the path's, that of its window, or what it is limited to."""
     route = laid.places.route(flow.from_host, flow.to_host)
     ways = ("up", "down") if route is not None and route.goes_up else ("down", "up")
     known = [rate for way in ways if laid.has_path and (rate := rate_of(laid, way)) is not None]
-    rate_bps = float(known[0] if known else SLOWEST_BPS)
+    rate_bps = float(min([known[0] if known else SLOWEST_BPS, *_limits_bps(laid, flow)]))
     rwnd_bytes = flow.rwnd_bytes if flow.rwnd_bytes is not None else laid.settings.value("rwnd", flow.to_host)
     if rwnd_bytes is None:
         return rate_bps
     rtt_s = max(rtt_of(laid) if laid.has_path else SHORTEST_RTT_S, SHORTEST_RTT_S)
     return min(rate_bps, rwnd_bytes * 8 / rtt_s)
+
+
+def _limits_bps(laid: Laid, flow: FlowPlan) -> Iterator[int]:
+    """Yield the rates among a flow's parameters, and that of its sender's shaper."""
+    shaper = laid.settings.parameters(flow.from_host).get("shaper", {})
+    for text in (*flow.parameters.values(), *shaper.values()):
+        try:
+            yield parse_rate(text)
+        except UnitError:
+            continue  # what is no rate limits nothing
 
 
 def _host(name: str, laid: Laid, traffic: Traffic) -> HostPlan:

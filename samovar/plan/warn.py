@@ -14,6 +14,7 @@ from samovar.definition.testbed import Testbed
 from samovar.definition.topology import shortest_path
 from samovar.plan.checks import CHECKS, Check
 from samovar.plan.groups import Kinds
+from samovar.plan.model import PathPlan
 from samovar.plan.places import ways_through
 from samovar.plan.table import Table
 
@@ -87,21 +88,21 @@ def _said(name: str, check: Check, found: Found, treatments: int) -> str:
 def _beside_bottleneck(testbed: Testbed, table: Table) -> Mapping[str, Sequence[str]]:
     """Name by part the flows that do not meet the bottleneck's queue although the part sets a path."""
     found: dict[str, dict[str, None]] = {}
-    ways: dict[tuple[str, str], bool] = {}
-    kinds = Kinds(table, {"path": lambda path: path is None, "flows": None})
+    known: dict[tuple[str, str], frozenset[str]] = {}
+    kinds = Kinds(table, {"path": _shaped, "flows": None})
     for kind in range(len(kinds)):
         part, resolved = kinds.part(kind), kinds.resolved(kind)
         for flow in resolved.flows if resolved.path else ():
             ends = (flow.from_host, flow.to_host)
-            if ends not in ways:
-                ways[ends] = _crosses(testbed, *ends)
-            if not ways[ends]:
-                warning = f"{part}: flow '{flow.label}' does not pass the bottleneck's queue"
+            if ends not in known:
+                known[ends] = ways_through(testbed, shortest_path(testbed, *ends) or ())
+            if not known[ends] & _shaped(resolved.path):
+                warning = f"{part}: flow '{flow.group or flow.label}' does not pass the bottleneck's queue"
                 found.setdefault(part, {})[warning] = None
     return {part: tuple(warnings) for part, warnings in found.items()}
 
 
-def _crosses(testbed: Testbed, start: str, end: str) -> bool:
-    """Say whether the way between two hosts meets a queue: the router's going down, a device's either way."""
-    ways = ways_through(testbed, shortest_path(testbed, start, end) or ())
-    return "down" in ways or (testbed.device is not None and "up" in ways)
+def _shaped(path: PathPlan | None) -> frozenset[str]:
+    """Return the ways of a path that have a rate, so that packets queue there."""
+    ways = (("down", path.down), ("up", path.up)) if path is not None else ()
+    return frozenset(name for name, way in ways if way.rate_bps is not None)
