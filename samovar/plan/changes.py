@@ -139,6 +139,10 @@ class Count:
             self.naive += replicates * around + between + (column[0] != naive)
             self._last_own[host], self._last_naive[host] = last, column[-1]
 
+    def back(self) -> tuple[int, int]:
+        """Count the hosts that are not as they were found at the end, in the plan's order and the file's."""
+        return sum(map(bool, self._last_own.values())), sum(map(bool, self._last_naive.values()))
+
     def _inside(self, column: Column, order: Column) -> tuple[int, int]:
         """Count the changes of a column in an order and as it stands; hosts are often all set alike."""
         key = (column.tobytes(), id(order), len(order))

@@ -167,9 +167,10 @@ def _changes(planned: Sequence[_Planned]) -> Changes:
         replicates = one.design.part.replicates
         reboots.add(one.costly.reboots, one.order.treatments, replicates)
         either.add(one.costly.either, one.order.treatments, replicates)
+    own, naive = reboots.back()
     return Changes(
-        reboots=reboots.own,
+        reboots=reboots.own + own,
         resets=either.own - reboots.own,
-        naive_reboots=reboots.naive,
+        naive_reboots=reboots.naive + naive,
         naive_resets=either.naive - reboots.naive,
     )

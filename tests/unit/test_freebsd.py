@@ -164,8 +164,8 @@ parts:
 """
 
 
-@pytest.mark.parametrize(("name", "reboots"), [("example-freebsd", 0), ("example-freebsd-11", 2)])
-def test_a_plan_reboots_freebsd_11_once_for_each_level_of_txd_and_newer_ones_never(
+@pytest.mark.parametrize(("name", "reboots"), [("example-freebsd", 0), ("example-freebsd-11", 3)])
+def test_a_plan_reboots_freebsd_11_once_for_each_level_of_txd_and_back_and_newer_ones_never(
     name: str, reboots: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "experiments" / "rings.yaml"

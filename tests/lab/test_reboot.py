@@ -1,0 +1,178 @@
+"""Reboots that a plan orders, on a lab whose kernel boots anew: counted, awaited, and put back at the end."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from itertools import groupby
+
+import pytest
+
+from samovar.journal import Entry, fold
+from samovar.runner.state import parse_state
+from tests.lab.campaigns import ROOT, TRAFFIC, Checkout
+
+TESTBED = """\
+testbed: lab
+lab: {kernel: uml, memory: 1GB}
+hosts:
+  src:
+    os: linux
+    role: sender
+    address: 10.64.0.11
+    boot_timeout: 120s
+    interfaces: {eth1: {address: 172.16.10.2/24, link: left}}
+  rtr:
+    os: linux
+    role: router
+    address: 10.64.0.12
+    interfaces: {eth1: {address: 172.16.10.1/24, link: left}, eth2: {address: 172.16.11.1/24, link: right}}
+  dst:
+    os: linux
+    role: receiver
+    address: 10.64.0.13
+    interfaces: {eth1: {address: 172.16.11.2/24, link: right}}
+bottleneck: {router: rtr, from: eth1, to: eth2}
+"""
+# What a kernel was booted with is what the file held when that boot was first asked. The file lies on the machine, which a
+# reboot of the user-mode kernel does not touch.
+LOADER = """\
+{#---
+summary: A tunable of the boot loader in little.
+needs: [mount, mkdir]
+change: reboot
+parameters:
+  interfaces: {type: list of interfaces, description: "interfaces on the testbed"}
+  level: {type: integer, description: "what the kernel is booted with"}
+---#}
+{% block read %}
+[ -d /run/loader ] || { mkdir /run/loader && mount -t hostfs -o @FOLDER@ none /run/loader; } || fail "no folder of the loader"
+read -r s_planned </run/loader/planned
+read -r s_boot </proc/sys/kernel/random/boot_id
+[ -e "/run/loader/$s_boot" ] || echo "$s_planned" >"/run/loader/$s_boot"
+read -r s_booted <"/run/loader/$s_boot"
+echo "level=$s_booted"
+echo "planned.level=$s_planned"
+{% endblock %}
+{% block set %}
+echo {{ level }} >/run/loader/planned
+{% endblock %}
+{% block wanted %}
+planned.level={{ level }}
+level={{ level }}
+{% endblock %}
+{% block restore %}
+echo {{ was["planned.level"] }} >/run/loader/planned
+{% endblock %}
+"""
+FACTORS = "{cc: [newreno, cubic], loader: {levels: [1, 2], recipe: loader, parameter: level, at: sender}}"
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in ("analysis", "config.yaml", ".rlib"):
+        (folder / name).symlink_to(ROOT / name)
+    for name in ("experiments", "hosts", "loader"):
+        (folder / name).mkdir()
+    (folder / "hosts" / "lab.yaml").write_text(TESTBED)
+    shutil.copytree(ROOT / "templates", folder / "templates")
+    recipe = LOADER.replace("@FOLDER@", str(folder / "loader"))
+    (folder / "templates" / "linux" / "setting" / "loader.sh.j2").write_text(recipe)
+    (folder / "loader" / "planned").write_text("found\n")
+    made = Checkout(folder)
+    made.lab_up()
+    try:
+        yield made
+    finally:
+        made.lab_down()
+
+
+def _events(checkout: Checkout, name: str, event: str) -> list[Entry]:
+    return [entry for entry in checkout.journal(name) if entry.event == event]
+
+
+def _planned(checkout: Checkout) -> str:
+    return (checkout.folder / "loader" / "planned").read_text().strip()
+
+
+def _booted(checkout: Checkout) -> str:
+    """What the running kernel was booted with."""
+    boot_id = checkout.on_host("src", "cat /proc/sys/kernel/random/boot_id").strip()
+    return (checkout.folder / "loader" / boot_id).read_text().strip()
+
+
+def _assert_found_again(checkout: Checkout, name: str) -> None:
+    assert (_planned(checkout), _booted(checkout)) == ("found", "found")
+    assert fold(checkout.journal(name)).clean
+
+
+def test_a_campaign_reboots_as_often_as_planned_and_leaves_the_host_as_it_was_found(
+    checkout: Checkout,
+) -> None:
+    checkout.define("levels", FACTORS)
+    plan = checkout.controller.study("levels", "", "").plan
+    assert (plan.changes.reboots, plan.changes.naive_reboots) == (3, 5)
+    assert len(list(groupby(trial.treatment["loader"] for trial in plan.trials))) == 2
+
+    code, said = checkout.run("levels")
+    assert code == 0, said
+    manifests = checkout.manifests("levels")
+    verdicts = [manifest["verdict"] for manifest in manifests.values()]
+    assert len(verdicts) == 4 and "invalid" not in verdicts, said
+    for id_, manifest in manifests.items():
+        facts = checkout.campaign("levels") / "trials" / id_ / "facts" / "src-set.json"
+        assert f'"level": "{manifest["treatment"]["loader"]}"' in facts.read_text()
+
+    ordered, back = (
+        _events(checkout, "levels", "host-rebooting"),
+        _events(checkout, "levels", "host-rebooted"),
+    )
+    assert len(ordered) == len(back) == plan.changes.reboots
+    ids = [entry.values["boot_id"] for entry in back]
+    assert len(set(ids)) == len(ids)
+    assert [entry.values["boot_id"] for entry in ordered[1:]] == ids[:-1]
+    assert {entry.values["host"] for entry in (*ordered, *back)} == {"src"}
+    _assert_found_again(checkout, "levels")
+
+
+def test_a_controller_that_was_killed_is_followed_by_one_that_reboots_no_more_than_is_left(
+    checkout: Checkout,
+) -> None:
+    name = "killed"
+    checkout.define(
+        name, "{loader: {levels: [3], recipe: loader, parameter: level, at: sender}}", replicates=2
+    )
+    process = checkout.start(name)
+    checkout.wait_for_traffic(name, 2)
+    process.kill()
+    process.communicate()
+    for host in ("src", "rtr", "dst"):
+        checkout.wait_until_idle(host)
+    assert _booted(checkout) == "3"
+    assert [read.lasting for read in fold(checkout.journal(name)).unrestored["src"]] == [True, False]
+
+    code, said = checkout.run(name)
+    assert code == 0, said
+    assert len(checkout.manifests(name)) == 2
+    assert len(_events(checkout, name, "host-rebooted")) == 2
+    _assert_found_again(checkout, name)
+
+
+def test_a_host_that_ignores_its_order_is_named_with_what_it_was_given(checkout: Checkout) -> None:
+    name = "deaf"
+    step = checkout.folder / "templates" / "linux" / "step" / "reboot.sh.j2"
+    kept, testbed = step.read_text(), checkout.folder / "hosts" / "lab.yaml"
+    step.write_text("{#---\nsummary: Do nothing.\n---#}\n{% block script %}\n:\n{% endblock %}\n")
+    try:
+        testbed.write_text(TESTBED.replace("120s", "2s"))
+        factors = "{loader: {levels: [4], recipe: loader, parameter: level, at: sender}}"
+        checkout.define(name, factors, TRAFFIC, duration_s=1)
+        code, said = checkout.run(name)
+    finally:
+        step.write_text(kept)
+        testbed.write_text(TESTBED)
+    assert code == 1
+    assert "src: not back 2 s (its boot_timeout) after a reboot; a `power:` could bring it back" in said
+    assert _planned(checkout) == "found"
+    assert parse_state("level=found") == {"level": _booted(checkout)}
