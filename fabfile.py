@@ -192,6 +192,20 @@ def check(c: Connection, experiment: str, set_: list[str], profile: str = "", te
         raise Exit(code=1)
 
 
+@task(
+    help={
+        "host": "host of the testbed",
+        "action": "on, off, cycle or status",
+        "testbed": "testbed file in hosts/",
+    }
+)
+@guarded
+def power(c: Connection, host: str, action: str, testbed: str = "") -> None:
+    """Switch a host on or off as its testbed file says, or ask whether it is on."""
+    said = CONTROLLER.power(host, action, testbed)
+    show([said or f"{host}: power {action}: done"])
+
+
 @task(help={"name": "of the experiment", "from": "an experiment to extend, in place of a starter"})
 @guarded
 def new(c: Connection, name: str, from_: str = "") -> None:
@@ -313,5 +327,5 @@ def demo(c: Connection) -> None:
     _bundle(folder)
 
 
-namespace = Collection(list_all, new, plan, explain, check, run, status, analyse, report, demo)
+namespace = Collection(list_all, new, plan, explain, check, power, run, status, analyse, report, demo)
 namespace.add_collection(Collection("lab", lab_up, lab_status, lab_shell, lab_down))

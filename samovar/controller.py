@@ -29,7 +29,7 @@ from samovar.definition.explain import Explanation, explain
 from samovar.definition.explain_keys import Subject
 from samovar.definition.starter import write_starter
 from samovar.definition.yamltext import near
-from samovar.errors import DefinitionError, LabError, Problem
+from samovar.errors import DefinitionError, LabError, Problem, TestbedError
 from samovar.events import Emit, Event
 from samovar.plan import Cost, Plan, Site, estimate_cost, make_plan
 from samovar.plan.explain import explain_trial
@@ -49,6 +49,7 @@ from samovar.runner.preflight import (
 )
 from samovar.testbed import HostFacts, Sessions, Target, gather_facts, machines_of
 from samovar.testbed.facts import PROGRAMS, QDISCS
+from samovar.testbed.power import ACTIONS
 
 REQUIREMENTS = ("fabric", "paramiko", "Jinja2", "PyYAML", "pydantic", "rich", "typst")
 
@@ -207,6 +208,15 @@ class Controller:
                 connect_timeout_s=self.config.ssh.connect_timeout_s,
                 hint="is the lab up? `fab lab.up`" if access else "",
             )
+
+    def power(self, host: str, action: str, testbed: str = "") -> str:
+        """Switch a host of a testbed, or ask whether it is on; raises DefinitionError or TestbedError."""
+        machines = machines_of(load_testbed(self.testbed_path(testbed)))
+        if host not in machines:
+            raise TestbedError(f"{host}: no such host; accepted: {', '.join(machines)}")
+        if action not in ACTIONS:
+            raise TestbedError(f"power {action}: not known; accepted: {', '.join(ACTIONS)}")
+        return machines[host].switch(action)
 
     def cost(self, study: Study, standing: Standing | None = None) -> Cost:
         """Estimate what a plan costs, or what is still to run of it."""

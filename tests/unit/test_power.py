@@ -1,0 +1,168 @@
+"""Switching hosts on and off: which command runs, what is said of it, and that no password leaves its file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from samovar.definition import load_testbed
+from samovar.definition.testbed import Testbed
+from samovar.errors import DefinitionError, TestbedError
+from samovar.testbed import Machine, machines_of
+
+ROOT = Path(__file__).parents[2]
+CANARY = "c4n4ry-0f-th3-p0w3r"
+TEXT = """\
+testbed: bench
+hosts:
+  one:
+    os: linux
+    role: sender
+    address: 192.0.2.1
+    boot_timeout: 2min
+    power: {power}
+"""
+# In place of ipmitool(1), for want of a management controller: tells how it was called, and all that it could know.
+IPMITOOL = """\
+#!{python} -IS
+import json, os, sys
+words = sys.argv[1:]
+password = open(words[words.index("-f") + 1]).read()
+json.dump({{"words": words, "seen": open("/proc/self/cmdline").read(), "environment": dict(os.environ)}}, open({log!r}, "a"))
+if words[-1] == "status":
+    print("Chassis Power is off")
+else:
+    print("Error: Unable to establish session as", password)
+    sys.exit({code})
+"""
+
+
+def bench(folder: Path, power: str) -> Testbed:
+    path = folder / "bench.yaml"
+    path.write_text(TEXT.format(power=power))
+    return load_testbed(path)
+
+
+def machine(folder: Path, power: str) -> Machine:
+    return machines_of(bench(folder, power))["one"]
+
+
+def mistake(folder: Path, power: str) -> str:
+    with pytest.raises(DefinitionError) as caught:
+        bench(folder, power)
+    return str(caught.value)
+
+
+def test_commands_get_host_address_and_outlet_as_words_and_no_shell_reads_them(tmp_path: Path) -> None:
+    one = machine(tmp_path, "{cycle: [printf, '%s|', '{host}', '{address}', 'x; id', '{outlet}'], outlet: 7}")
+    assert one.switch("cycle") == "one|192.0.2.1|x; id|7|"
+    assert one.boot_timeout_s == 120
+
+
+def test_a_command_may_be_one_text_that_is_split_as_a_shell_would(tmp_path: Path) -> None:
+    one = machine(tmp_path, """{cycle: "printf '%s|' 'a b' $HOME {host}"}""")
+    assert one.switch("cycle") == "a b|$HOME|one|"
+
+
+def test_a_cycle_that_is_not_given_is_off_and_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("samovar.testbed.power.DISCHARGE_S", 0.0)
+    log = tmp_path / "log"
+    tee = f"[sh, -c, 'echo $1 >>{log}', sh, {{}}]"
+    machine(tmp_path, f"{{on: {tee.format('on')}, off: {tee.format('off')}}}").switch("cycle")
+    assert log.read_text() == "off\non\n"
+
+
+def test_what_fails_is_named_with_its_code_and_words(tmp_path: Path) -> None:
+    one = machine(tmp_path, "{cycle: [sh, -c, 'echo no such outlet >&2; exit 3'], on: [/nowhere/switch]}")
+    with pytest.raises(TestbedError, match=r"^one: power cycle: sh: exit code 3: no such outlet$"):
+        one.switch("cycle")
+    with pytest.raises(TestbedError, match="one: power on: /nowhere/switch: cannot be run: No such file"):
+        one.switch("on")
+    with pytest.raises(TestbedError, match=r"one: no command for power status; accepted: on, cycle"):
+        one.switch("status")
+
+
+def test_a_host_without_power_says_where_it_would_stand() -> None:
+    with pytest.raises(TestbedError, match="no power in the testbed file; accepted: power: under the host"):
+        Machine("one", "192.0.2.1").switch("on")
+
+
+@pytest.mark.parametrize(
+    ("power", "said"),
+    [
+        ("{on: true}", "cannot switch the machine off and on; expected cycle, or on and off, or ipmi"),
+        ("{cycle: 'a {adress}'}", "unknown placeholder 'adress'; did you mean 'address'?"),
+        ("{cycle: 'a {'}", "'{' has a lone brace"),
+        ("{cycle: []}", "is empty; expected a program and its arguments"),
+        ('{cycle: "a \'b"}', "no closing quotation; expected a program and its arguments"),
+        ("{cycle: 'a {outlet}'}", "a command has {outlet} and there is none; expected outlet: ... beside it"),
+        ("{cycle: a, ipmi: {address: b, user: c, password_file: d}}", "has ipmi and cycle; expected ipmi or"),
+        ("{ipmi: {address: -b, user: c, password_file: d}}", "'-b' is no address"),
+        (
+            "{ipmi: {address: b, user: c, password: d}}",
+            "unknown key 'password'; did you mean 'password_file'?",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_when_the_file_is_read(tmp_path: Path, power: str, said: str) -> None:
+    assert said in mistake(tmp_path, power)
+
+
+def bmc(folder: Path, monkeypatch: pytest.MonkeyPatch, mode: int = 0o600, code: int = 1) -> Machine:
+    secret = folder / "secret"
+    secret.write_text(CANARY + "\n")
+    secret.chmod(mode)
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "ipmitool"
+    program.write_text(IPMITOOL.format(python=sys.executable, log=str(folder / "log"), code=code))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}:/usr/bin:/bin")
+    return machine(folder, f"{{ipmi: {{address: 10.64.1.11, user: lab, password_file: {secret}}}}}")
+
+
+def test_no_password_is_in_a_command_line_an_environment_an_error_or_a_definition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = bmc(tmp_path, monkeypatch)
+    with pytest.raises(TestbedError, match="Unable to establish session as …") as caught:
+        one.switch("off")
+    log = (tmp_path / "log").read_text()
+    seen = json.loads(log)
+    assert seen["words"][:6] == ["-I", "lanplus", "-H", "10.64.1.11", "-U", "lab"]
+    assert seen["words"][-3:] == ["chassis", "power", "off"]
+    for text in (
+        log,
+        str(caught.value),
+        repr(caught.value.__cause__),
+        repr(one),
+        (tmp_path / "bench.yaml").read_text(),
+    ):
+        assert CANARY not in text
+
+
+def test_a_machine_that_is_off_is_switched_on_in_place_of_a_cycle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bmc(tmp_path, monkeypatch, code=0).switch("cycle")
+    calls = (tmp_path / "log").read_text().replace("}{", "}\n{").splitlines()
+    assert [json.loads(call)["words"][-1] for call in calls] == ["status", "on"]
+
+
+def test_a_password_that_others_may_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TestbedError, match="mode 644, others may read it; accepted: 600"):
+        bmc(tmp_path, monkeypatch, mode=0o644).switch("status")
+
+
+def test_fab_power_names_what_it_does_not_know() -> None:
+    for arguments, said in (
+        (["power", "nohost", "on"], "nohost: no such host; accepted: src, rtr, dst"),
+        (["power", "src", "up"], "power up: not known; accepted: on, off, cycle, status"),
+        (["power", "src", "on", "--testbed", "lab"], "src: no power in the testbed file"),
+    ):
+        command = [str(Path(sys.executable).with_name("fab")), *arguments]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, said in done.stderr) == (1, True), done.stderr
