@@ -51,11 +51,11 @@ class TrialScripts:
         """List the settings of a host: all, only those that last over trials, or only the others."""
         return settings_of(host, self.resolved, self.catalogue, lasting)
 
-    def read(self, host: str, lasting: bool | None = None) -> str:
-        """Print the state that the trial will change, as key=value lines."""
+    def read(self, host: str, lasting: bool = False) -> str:
+        """Print the state that the trial, or its plot, will change, as key=value lines."""
         return self._script(host, (self.reading(host, lasting),))
 
-    def reading(self, host: str, lasting: bool | None = None) -> str:
+    def reading(self, host: str, lasting: bool | None = False) -> str:
         """Give the text of `read` that is the same for trials that change the same things."""
         return "".join(self._setting(host, setting, "read") for setting in self.settings(host, lasting))
 

@@ -176,4 +176,4 @@ def test_a_plan_reboots_freebsd_11_once_for_each_level_of_txd_and_back_and_newer
     assert len(plan.trials) == 4
     assert plan.changes.reboots == reboots
     scripts = TrialScripts(plan.trials[0], CATALOGUE, "rings-1")
-    assert ("hw.$(driver em1).txd" in scripts.read("alpha")) is (reboots > 0)
+    assert ("hw.$(driver em1).txd" in scripts.read("alpha", lasting=True)) is (reboots > 0)
