@@ -23,6 +23,7 @@ from samovar.errors import DefinitionError, LabError, SamovarError, TestbedError
 from samovar.report import exit_status, make_bundle, read_verdicts
 from samovar.runner.folder import read_plan, read_state
 from samovar.runner.preflight import blocked_trials
+from samovar.schema import write as write_generated
 from samovar.view import text
 from samovar.view.explain import explanation_lines
 from samovar.view.export import plan_csv, plan_json
@@ -316,6 +317,14 @@ def _bundle(folder: Path) -> list[str]:
 
 @task
 @guarded
+def schema(c: Connection) -> None:
+    """Make the JSON Schemas of editors and the reference say what the types and recipes say."""
+    changed = write_generated(CONTROLLER.root)
+    show([f"written: {path}" for path in changed] or ["everything is current"])
+
+
+@task
+@guarded
 def demo(c: Connection) -> None:
     """Start the lab, run experiments/demo.yaml, analyse it, set its PDF, stop the lab."""
     study = CONTROLLER.study("demo", "", "")
@@ -327,5 +336,5 @@ def demo(c: Connection) -> None:
     _bundle(folder)
 
 
-namespace = Collection(list_all, new, plan, explain, check, power, run, status, analyse, report, demo)
+namespace = Collection(list_all, new, plan, explain, check, power, run, status, analyse, report, schema, demo)
 namespace.add_collection(Collection("lab", lab_up, lab_status, lab_shell, lab_down))

@@ -214,7 +214,11 @@ DSCP = Form(
         "errorMessage": "expected a code point such as EF, AF11 or CS1, or 0 to 63",
     },
 )
-METRIC = words("metric", "a metric of the analysis", tuple(METRICS))
+METRIC = words(
+    "metric",
+    "a metric",
+    {name: f"{one.description} ({one.unit})" for name, one in METRICS.items()},
+)
 SENTENCE = Form(
     "words",
     "words",

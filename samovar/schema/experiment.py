@@ -1,0 +1,231 @@
+"""JSON Schema of an experiment file: its models, what recipes take, and how layers lie over each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial as bound
+from pathlib import Path
+
+from samovar.definition import forms
+from samovar.definition.check_traffic import HANDED
+from samovar.definition.devices import PARAMETERS as DEVICES
+from samovar.definition.experiment import Experiment, Flow, Logger, NetworkPath, Part
+from samovar.definition.fields import Strict
+from samovar.definition.fragments import OF_A_FRAGMENT
+from samovar.definition.layers import OF_A_PART, OF_A_PROFILE
+from samovar.definition.with_parameters import own_keys
+from samovar.schema import recipes as of_recipes
+from samovar.schema.factors import SCALAR, FactorSchema
+from samovar.schema.keywords import Json, any_of, at_least_one, closed
+from samovar.schema.models import (
+    DRAFT,
+    Definitions,
+    Special,
+    own_fields,
+)
+from samovar.schema.recipes import Recipes, Taken
+
+KIND_OF: Mapping[type[Strict], tuple[str, str]] = {
+    Flow: ("generator", "generator"),
+    Logger: ("logger", "logger"),
+    NetworkPath: ("aqm", "aqm"),
+}
+"""Models whose other keys are parameters: the kind of recipe, and the key that names it."""
+
+LABELS: Json = any_of(SCALAR, {"type": "array", "items": SCALAR, "minItems": 1})
+
+
+class ExperimentSchema:
+    """Makes the schema of experiments, and of the pieces that they reuse."""
+
+    def __init__(self, recipes: Recipes, analysis: Path | None = None) -> None:
+        self.recipes, self._analysis = recipes, analysis
+        self.definitions = Definitions(self._special())
+        self.factors = FactorSchema(self.definitions, recipes)
+
+    def _special(self) -> dict[tuple[str, str], Special]:
+        drawn = {"figures": "figure", "tables": "table"}
+        return {
+            ("", "factors"): lambda *_: self.factors.factors(),
+            ("", "settings"): lambda *_: self.factors.settings(),
+            ("", "exclude"): lambda *_: _lines(LABELS),
+            ("", "include"): lambda *_: _lines(any_of(SCALAR, {"type": "object", "minProperties": 1})),
+            ("", "traffic"): lambda *_: self._listed(),
+            ("", "loggers"): lambda *_: self._listed_loggers(),
+            ("", "path"): lambda *_: self._path(),
+            ("", "use"): lambda *_: self._use(),
+            ("Flow", "start"): lambda *_: self._start(),
+            ("Flow", "generator"): lambda *_: of_recipes.choice(self.recipes, "generator"),
+            ("Logger", "logger"): lambda *_: of_recipes.choice(self.recipes, "logger"),
+            ("NetworkPath", "aqm"): lambda *_: self._aqm(),
+            ("Expect", "where"): lambda *_: {"type": "object", "additionalProperties": LABELS},
+            ("Experiment", "parts"): lambda *_: self._named_parts(),
+            ("Experiment", "profiles"): lambda *_: self._named(self._profile()),
+            ("Experiment", "fragments"): lambda *_: self._named(self.fragment()),
+            **{("Experiment", key): bound(self._drawn, one) for key, one in drawn.items()},
+        }
+
+    def root(self) -> Json:
+        """Return the whole file's object."""
+        properties = self.definitions.properties(Experiment, partial=True)
+        alone = {"not": any_of({"required": ["extends"]}, {"required": ["use"]})}
+        rules = [
+            {"if": {"not": {"required": ["extends"]}}, "then": {"required": ["testbed"]}},
+            {"if": {"allOf": [alone, {"not": {"required": ["parts"]}}]}, "then": {"required": ["traffic"]}},
+            {"if": alone, "then": {"properties": {**_complete(), "factors": self.factors.said_here()}}},
+            {
+                "if": {"allOf": [alone, {"not": {"required": ["factors"]}}]},
+                "then": {"properties": {"parts": {"additionalProperties": self._said_in_part()}}},
+            },
+            {
+                "if": {"allOf": [alone, {"not": {"required": ["traffic"]}}]},
+                "then": {"properties": {"parts": {"additionalProperties": at_least_one("traffic", "use")}}},
+            },
+        ]
+        return closed(properties, required=["experiment"], allOf=rules)
+
+    def _said_in_part(self) -> Json:
+        """Return what holds of the factors of a part that lies over no other's."""
+        own = {"properties": {"factors": self.factors.said_here()}}
+        return {"if": {"not": {"required": ["use"]}}, "then": own}
+
+    def fragment(self) -> Json:
+        """Return a piece of experiments and parts that has a name of its own."""
+        return self.definitions.refer("Fragment", lambda: self._layer(OF_A_FRAGMENT, "A piece for `use`."))
+
+    def _profile(self) -> Json:
+        words = "Changes that lie over the experiment with --profile."
+        return self.definitions.refer("Profile", lambda: self._layer((*OF_A_PROFILE, "use"), words))
+
+    def _layer(self, keys: tuple[str, ...], words: str) -> Json:
+        fields = dict(own_fields(Experiment))
+        known = [key for key in fields if key in keys]
+        properties = {key: self.definitions.property(Experiment, key, fields[key], True) for key in known}
+        return closed(properties, description=words)
+
+    def _named(self, one: Json) -> Json:
+        pattern = str(forms.NAME.schema["pattern"])
+        return {"type": "object", "additionalProperties": one, "propertyNames": {"pattern": pattern}}
+
+    def _named_parts(self) -> Json:
+        return {**self._named(self.definitions.refer("Part", self._part)), "minProperties": 1}
+
+    def _part(self) -> Json:
+        fields = dict(own_fields(Part))
+        assert fields.keys() >= set(OF_A_PART)
+        words = "One matrix, over what stands at the top level."
+        return closed(self.definitions.properties(Part, partial=True), description=words)
+
+    def _use(self) -> Json:
+        name = self.definitions.form(forms.NAME)
+        return any_of(name, {"type": "array", "items": name})
+
+    def _start(self) -> Json:
+        ends = {"type": "array", "items": self.definitions.form(forms.DELAY), "minItems": 2, "maxItems": 2}
+        words = "Drawn at random between two times, such as [0s, 5s]."
+        drawn = closed({"uniform": {**ends, "description": words}}, required=["uniform"])
+        return any_of(self.definitions.form(forms.DELAY_OR_FORMULA), drawn)
+
+    def _aqm(self) -> Json:
+        one = of_recipes.choice(self.recipes, "aqm")
+        return any_of(one, closed({"down": one, "up": one}, minProperties=1))
+
+    def _drawn(self, key: str, *_: object) -> Json:
+        """Return the figures or tables: names, or mappings with options that the analysis knows."""
+        name: Json = {"type": ["string", "number"], "examples": _known(self._analysis, key)}
+        options = {key: name, "part": {"type": ["string", "number"], "description": "Part that is shown."}}
+        entry = {"type": "object", "properties": options, "required": [key]}
+        return {"type": "array", "items": any_of(name, entry)}
+
+    # Objects with the parameters of a recipe beside their own keys.
+
+    def _path(self) -> Json:
+        return self.definitions.refer("Path", lambda: self._with(NetworkPath, True))
+
+    def _flow(self, partial: bool) -> Json:
+        name = f"Flow{'Change' if partial else ''}"
+        return self.definitions.refer(name, lambda: self._with(Flow, partial))
+
+    def _listed(self) -> Json:
+        entries = {"type": "array", "items": self._flow(False)}
+        return any_of(entries, {**self._named(self._flow(True)), "description": "Changes of flows by label."})
+
+    def _listed_loggers(self) -> Json:
+        make = bound(self._with, Logger, False)
+        entries = {"type": "array", "items": self.definitions.refer("Logger", make)}
+        own = self.definitions.properties(Logger, partial=True)
+        changes = {
+            name: closed({**own, **self._parameters(Logger, name)}) for name in self.recipes.names("logger")
+        }
+        by_name = self.definitions.refer("LoggerChanges", lambda: closed(changes))
+        return any_of(entries, {**by_name, "description": "Changes of loggers by their recipes."})
+
+    def _with(self, model: type[Strict], partial: bool) -> Json:
+        """Return a model's object whose other keys are parameters of the recipe that it names."""
+        kind, key = KIND_OF[model]
+        made = self.definitions.object(model, partial)
+        own = list(made["properties"])
+        del made["additionalProperties"]
+        named = {"properties": {key: {"enum": self.recipes.names(kind)}}, "required": [key]}
+        every = {name: one for name, one in self._every(kind).items() if name not in own}
+        other = {"if": {"not": named}, "then": closed({**dict.fromkeys(own, True), **every})}
+        made["allOf"] = [*made.get("allOf", []), *self._of_each(model, own), other]
+        return made
+
+    def _every(self, kind: str) -> Json:
+        """Return the parameters that any recipe of a kind takes; of a path, those of devices too."""
+        devices = DEVICES if kind == "aqm" else {}
+        own = {key: of_recipes.parameter(self.definitions, [Taken("", one)]) for key, one in devices.items()}
+        return {**of_recipes.union(self.definitions, self.recipes, kind), **own}
+
+    def _of_each(self, model: type[Strict], own: list[str]) -> Iterator[Json]:
+        """Yield what holds beside each recipe: its parameters, and no others."""
+        kind, key = KIND_OF[model]
+        for name in self.recipes.names(kind):
+            takes = self.recipes.parameters(kind, name)
+            here = [one for one in own if kind != "generator" or one not in HANDED or one in takes]
+            keys = {**dict.fromkeys(here, True), **self._parameters(model, name)}
+            yield {"if": {"properties": {key: {"const": name}}, "required": [key]}, "then": closed(keys)}
+
+    def _parameters(self, model: type[Strict], name: str) -> Json:
+        known = of_recipes.parameters(self.definitions, self.recipes, KIND_OF[model][0], name)
+        return {key: one for key, one in known.items() if key not in own_keys(model)}
+
+
+def _lines(level: Json) -> Json:
+    line = {"type": "object", "minProperties": 1, "additionalProperties": level}
+    return {"type": "array", "items": line}
+
+
+def _complete() -> Json:
+    """Return what holds for parts of a file that lies over no other."""
+    return {
+        "path": {"properties": {"delay": {"required": ["down", "up"]}}},
+        "stop": at_least_one("after", "when"),
+    }
+
+
+def _known(analysis: Path | None, kind: str) -> list[str]:
+    """Name the figures or tables that the analysis draws: functions figure_NAME and table_NAME."""
+    files = sorted(analysis.glob("*.R")) if analysis else []
+    found = (
+        re.findall(rf"^{kind}_(\w+) <- function", file.read_text("utf-8"), re.MULTILINE) for file in files
+    )
+    return sorted(name.replace("_", "-") for names in found for name in names)
+
+
+def _document(maker: ExperimentSchema, title: str, root: Json) -> Json:
+    defs = dict(sorted(maker.definitions.schemas.items()))
+    return {"$schema": DRAFT, "title": title, **root, "$defs": defs}
+
+
+def experiment_schema(recipes: Recipes, analysis: Path | None = None) -> Json:
+    """Return the schema of experiments/NAME.yaml; the R code below `analysis` knows figures and tables."""
+    maker = ExperimentSchema(recipes, analysis)
+    return _document(maker, "experiment", maker.root())
+
+
+def fragment_schema() -> Json:
+    """Return the schema of experiments/fragments/NAME.yaml, which is a part of that of experiments."""
+    return {"$schema": DRAFT, "title": "fragment", "$ref": "experiment.json#/$defs/Fragment"}

@@ -1,0 +1,55 @@
+"""The files that are made from the types and recipes, and whether those that stand are current."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from samovar.command.catalogue import Catalogue
+from samovar.schema.experiment import experiment_schema, fragment_schema
+from samovar.schema.files import config_schema, testbed_schema
+from samovar.schema.keywords import Json
+from samovar.schema.recipes import Recipes
+
+FOLDER = Path("docs") / "reference" / "schema"
+
+
+def schemas(root: Path) -> Mapping[str, Json]:
+    """Return the schema of each kind of file of a checkout."""
+    recipes = Recipes.of(Catalogue(root / "templates"))
+    analysis = root / "analysis" / "R"
+    return {
+        "experiment": experiment_schema(recipes, analysis),
+        "fragment": fragment_schema(),
+        "testbed": testbed_schema(recipes),
+        "config": config_schema(recipes),
+    }
+
+
+def generated(root: Path) -> dict[Path, str]:
+    """Return what each generated file of a checkout should hold, by its path there."""
+    return {FOLDER / f"{name}.json": _text(schema) for name, schema in schemas(root).items()}
+
+
+def stale(root: Path) -> list[Path]:
+    """Name the generated files that are missing or not current."""
+    return [path for path, text in generated(root).items() if _standing(root / path) != text]
+
+
+def write(root: Path) -> list[Path]:
+    """Make the generated files current; name those that changed."""
+    made = generated(root)
+    changed = [path for path, text in made.items() if _standing(root / path) != text]
+    for path in changed:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(made[path], encoding="utf-8")
+    return changed
+
+
+def _standing(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def _text(schema: Json) -> str:
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,452 @@
+"""What editors are told of the files is so: the schemas are current, and refuse nothing that the loader takes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft7Validator, Draft202012Validator
+
+from samovar.command.catalogue import Catalogue
+from samovar.definition import Config, Testbed, load_config, load_study, load_testbed
+from samovar.definition.check_settings import check_site
+from samovar.definition.load import Asked
+from samovar.definition.metrics import METRICS
+from samovar.definition.yamltext import parse_yaml, plain
+from samovar.errors import DefinitionError
+from samovar.schema import experiment_schema, stale
+from samovar.schema import testbed_schema as schema_of_testbeds
+from samovar.schema.generated import schemas
+from samovar.schema.recipes import Recipes
+from tests.unit import test_definition_errors as pinned
+
+ROOT = Path(__file__).parents[2]
+CATALOGUE = Catalogue(ROOT / "templates")
+SCHEMAS = schemas(ROOT)
+KINDS = {"experiments": "experiment", "experiments/fragments": "fragment", "hosts": "testbed"}
+SHIPPED = [(path, kind) for folder, kind in KINDS.items() for path in sorted((ROOT / folder).glob("*.yaml"))]
+SHIPPED += [(ROOT / "config.yaml", "config")]
+
+# How YAML 1.2's core schema types plain scalars, which is how editors read a file.
+CORE: list[tuple[str, Callable[[str], object]]] = [
+    (r"~|null|Null|NULL|", lambda _: None),
+    (r"true|True|TRUE", lambda _: True),
+    (r"false|False|FALSE", lambda _: False),
+    (r"[-+]?[0-9]+", int),
+    (r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", float),
+]
+
+
+def typed(text: str) -> object:
+    """A plain scalar as an editor types it."""
+    return next((read(text) for pattern, read in CORE if re.fullmatch(pattern, text)), text)
+
+
+def as_editor(text: str) -> Any:
+    """A file as an editor reads it; raises ValueError for what its YAML parser underlines itself."""
+    try:
+        node = yaml.compose(text, Loader=yaml.BaseLoader)
+        return _read(node) if node is not None else None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _read(node: yaml.Node) -> object:
+    if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
+        raise ValueError(f"tag {node.tag}")
+    if isinstance(node, yaml.SequenceNode):
+        return [_read(item) for item in node.value]
+    if isinstance(node, yaml.ScalarNode):
+        return node.value if node.style else typed(node.value)
+    keys = [key.value for key, _ in node.value]
+    if len({str(key) for key in keys}) < len(keys) or not all(isinstance(key, str) for key in keys):
+        raise ValueError("a key twice, or one that is no word")
+    return {key.value: _read(value) for key, value in node.value}
+
+
+@cache
+def validator(kind: str) -> Draft202012Validator:
+    if kind == "fragment":  # what it refers to stands in the experiment's schema
+        whole = SCHEMAS["experiment"]
+        return Draft202012Validator({"$ref": "#/$defs/Fragment", "$defs": whole["$defs"]})
+    return Draft202012Validator(SCHEMAS[kind])
+
+
+def complaints(schema: Draft202012Validator, tree: Any) -> list[str]:
+    return [
+        f"{'/'.join(map(str, error.absolute_path))}: {error.message}" for error in schema.iter_errors(tree)
+    ]
+
+
+def test_what_is_generated_is_current() -> None:
+    old = [str(path) for path in stale(ROOT)]
+    assert not old, f"{', '.join(old)}: not what the types and recipes say; make them anew with: fab schema"
+
+
+def test_the_generated_text_is_the_same_every_time() -> None:
+    assert repr(schemas(ROOT)) == repr(SCHEMAS)
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_a_schema_is_one_for_tools_of_the_draft_it_names_and_for_those_of_draft_7(kind: str) -> None:
+    Draft202012Validator.check_schema(SCHEMAS[kind])
+    Draft7Validator.check_schema(SCHEMAS[kind])
+    assert not keywords(SCHEMAS[kind]) & {
+        "prefixItems",
+        "unevaluatedProperties",
+        "dependentRequired",
+        "minContains",
+    }
+
+
+def keywords(schema: Any) -> set[str]:
+    """Every key that stands anywhere in a schema."""
+    below = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    own = set(schema) if isinstance(schema, dict) else set()
+    return own.union(*(keywords(one) for one in below))
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_every_reference_within_a_schema_leads_somewhere(kind: str) -> None:
+    named = set(re.findall(r"'\$ref': '#/\$defs/([^']+)'", repr(SCHEMAS[kind])))
+    assert named <= SCHEMAS[kind].get("$defs", {}).keys()
+
+
+@pytest.mark.parametrize(("path", "kind"), SHIPPED, ids=lambda one: getattr(one, "stem", one))
+def test_a_shipped_file_is_underlined_nowhere(path: Path, kind: str) -> None:
+    assert complaints(validator(kind), as_editor(path.read_text(encoding="utf-8"))) == []
+
+
+def examples() -> Iterator[object]:
+    fence = re.compile(r"^```\w*\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+    kinds = {"experiment:": "experiment", "# experiments/": "experiment", "testbed:": "testbed"}
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        for index, text in enumerate(fence.findall(page.read_text(encoding="utf-8"))):
+            kind = next((kind for start, kind in kinds.items() if text.startswith(start)), None)
+            if kind is not None:
+                yield pytest.param(text, kind, id=f"{page.stem}-{index}")
+
+
+@pytest.mark.parametrize(("text", "kind"), list(examples()))
+def test_an_example_of_the_documentation_is_underlined_nowhere(text: str, kind: str) -> None:
+    assert complaints(validator(kind), as_editor(text)) == []
+
+
+# Every number and word may also be quoted: the loader reads text.
+
+
+def quoted(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: quoted(value) for key, value in tree.items()}
+    return [quoted(one) for one in tree] if isinstance(tree, list) else str(tree)
+
+
+@pytest.mark.parametrize(("path", "kind"), SHIPPED, ids=lambda one: getattr(one, "stem", one))
+def test_a_shipped_file_with_everything_quoted_is_underlined_nowhere(path: Path, kind: str) -> None:
+    assert complaints(validator(kind), quoted(as_editor(path.read_text(encoding="utf-8")))) == []
+
+
+# The mistakes that the loader's tests pin: the schema refuses each, but for those that need more than the file.
+
+CASES: list[Mapping[str, Any]] = pinned.CASES
+UNTOLD: Mapping[str, list[str]] = yaml.safe_load(
+    Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+)
+SMALL = Recipes(pinned.Recipes(), ("linux", "freebsd"))
+OF_EXPERIMENT = Draft202012Validator(experiment_schema(SMALL))
+OF_TESTBED = Draft202012Validator(schema_of_testbeds(SMALL))
+
+
+def is_told(case: Mapping[str, Any]) -> bool:
+    """Whether an editor underlines something in a pinned mistake."""
+    try:
+        experiment = as_editor(pinned.changed(pinned.EXPERIMENT, case.get("experiment", {})))
+        testbed = as_editor(pinned.changed(pinned.TESTBED, case.get("testbed", {})))
+    except ValueError:
+        return True
+    return not (OF_EXPERIMENT.is_valid(experiment) and OF_TESTBED.is_valid(testbed))
+
+
+def test_the_sound_files_of_the_pinned_mistakes_are_underlined_nowhere() -> None:
+    assert complaints(OF_EXPERIMENT, as_editor(pinned.EXPERIMENT)) == []
+    assert complaints(OF_TESTBED, as_editor(pinned.TESTBED)) == []
+
+
+def test_each_pinned_mistake_is_underlined_or_has_a_reason_why_only_the_loader_can_know() -> None:
+    untold = {mistake for mistakes in UNTOLD.values() for mistake in mistakes}
+    told = {str(case["mistake"]): is_told(case) for case in CASES}
+    missed = sorted(name for name, known in told.items() if not known and name not in untold)
+    assert not missed, f"neither refused by the schema nor listed in {Path(__file__).stem}.yaml: {missed}"
+    assert not [name for name in untold if told.get(name, True)], "listed, and refused or no longer pinned"
+
+
+def test_most_pinned_mistakes_that_are_not_about_other_places_are_underlined() -> None:
+    assert sum(is_told(case) for case in CASES) >= LEAST_TOLD
+
+
+LEAST_TOLD = 176
+
+
+# No false underlines: whatever the schema refuses, the loader refuses.
+
+WORDS = [
+    "",
+    "no",
+    "on",
+    "1",
+    "0",
+    "-1",
+    "010",
+    "1e6",
+    "10:20",
+    "0.5",
+    "50KB",
+    "5ms",
+    "0s",
+    "2%",
+    "1500B",
+    "46",
+    "EF",
+]
+WORDS += [
+    "1 BDP",
+    "BDP + 1",
+    "2 * (",
+    "20 RTT",
+    "40mbit",
+    "10packets",
+    "2/s",
+    "down",
+    "cubic",
+    "sender",
+    "senders",
+]
+WORDS += [
+    "bulk",
+    "path.rate",
+    "traffic.bulk.size",
+    "RTT",
+    "codel",
+    "iperf3",
+    "9" * 40,
+    "x" * 70,
+    "€",
+    "a b",
+    "é",
+    "tcp",
+]
+KEYS = [
+    "down",
+    "up",
+    "label",
+    "levels",
+    "from",
+    "to",
+    "step",
+    "points",
+    "scale",
+    "uniform",
+    "poisson",
+    "cc",
+    "mtu",
+]
+KEYS += [
+    "path.rate",
+    "path.rtt",
+    "target",
+    "interval",
+    "recipe",
+    "parameter",
+    "at",
+    "sets",
+    "use",
+    "rtt",
+    "delay",
+    "loss",
+]
+KEYS += [
+    "size",
+    "duration",
+    "until",
+    "count",
+    "every",
+    "dscp",
+    "length",
+    "tcp.sack",
+    "x",
+    "sender",
+    "src",
+    "title",
+]
+TEXTS = st.sampled_from(WORDS) | st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=6)
+JUNK = st.recursive(
+    TEXTS,
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(KEYS) | TEXTS, inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+# A text that YAML 1.2 takes for no text must be quoted where words stand: null, true and false; and what is
+# written in a fragment that nothing uses is not read by the loader.
+NOT_WORDS = re.compile(r"(?:|~|[Nn]ull|NULL|[Tt]rue|TRUE|[Ff]alse|FALSE)")
+
+
+def places(node: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for step, child in children:
+        yield (*way, step)
+        yield from places(child, (*way, step))
+
+
+def as_loader(text: str) -> Any:
+    """A file with every scalar as text."""
+    return plain(parse_yaml(text, "")[0])
+
+
+VARIED = [
+    (path, kind, as_loader(path.read_text(encoding="utf-8"))) for path, kind in SHIPPED if kind != "fragment"
+]
+PLACES = [(path, kind, tree, place) for path, kind, tree in VARIED for place in places(tree)]
+
+
+@st.composite
+def variations(draw: st.DrawFn) -> tuple[Path, str, Any]:
+    """A shipped file in which one value is another, or one key stands that did not, or is gone."""
+    path, kind, tree, place = draw(st.sampled_from(PLACES))
+    tree = deepcopy(tree)
+    node = tree
+    for step in place[:-1]:
+        node = node[step]
+    change = draw(st.sampled_from(["replace", "replace", "add", "drop"]))
+    if change == "drop":
+        del node[place[-1]]
+    elif change == "add" and isinstance(node, dict):
+        node[draw(st.sampled_from(KEYS))] = draw(JUNK)
+    else:
+        node[place[-1]] = draw(JUNK)
+    return path, kind, tree
+
+
+def core(tree: Any) -> Any:
+    """The same with plain scalars typed; those that stand for no text are quoted."""
+    if isinstance(tree, dict):
+        return {key: core(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [core(one) for one in tree]
+    return tree if NOT_WORDS.fullmatch(tree) else typed(tree)
+
+
+CONFIG = load_config(ROOT / "config.yaml")
+TESTBEDS = [load_testbed(path) for path in sorted((ROOT / "hosts").glob("*.yaml"))]
+
+
+def load(path: Path, kind: str, tree: Any, folder: Path) -> None:
+    """Have the loader read a changed file among the others that are shipped."""
+    changed = folder / path.relative_to(ROOT)
+    changed.write_text(yaml.safe_dump(tree, allow_unicode=True, sort_keys=False), encoding="utf-8")
+    if kind == "experiment":
+        load_study(changed, CATALOGUE, None, Asked(config=CONFIG))
+    elif kind == "testbed":
+        _check([load_testbed(changed)], None)
+    else:
+        _check(TESTBEDS, load_config(changed))
+
+
+def _check(testbeds: list[Testbed], config: Config | None) -> None:
+    problems = [one for testbed in testbeds for one in check_site(testbed, config, CATALOGUE)]
+    if problems:
+        raise DefinitionError(problems)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(variations())
+def test_what_the_schema_refuses_the_loader_refuses_too(variation: tuple[Path, str, Any]) -> None:
+    path, kind, tree = variation
+    found = complaints(validator(kind), core(tree)) + complaints(validator(kind), tree)
+    if not found:
+        return
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("experiments", "hosts"):
+            shutil.copytree(ROOT / part, folder / part)
+        with pytest.raises(DefinitionError):
+            load(path, kind, tree, folder)
+            print(found)
+
+
+# What an editor completes.
+
+
+def names(kind: str) -> set[str]:
+    return {name for system in ("linux", "freebsd") for name in CATALOGUE.names(kind, system)}
+
+
+def test_generators_loggers_and_queue_disciplines_are_completed_with_what_they_are() -> None:
+    defs = SCHEMAS["experiment"]["$defs"]
+    for model, key, kind in (
+        ("Flow", "generator", "generator"),
+        ("Logger", "logger", "logger"),
+        ("Path", "aqm", "aqm"),
+    ):
+        value = defs[model]["properties"][key]
+        value = value.get("anyOf", [value])[0]
+        assert set(value["enum"]) == names(kind)
+        assert len(value["enumDescriptions"]) == len(value["enum"])
+        assert all(value["enumDescriptions"])
+
+
+def test_the_parameters_of_a_generator_are_completed_beside_it_alone() -> None:
+    flow = {"flow": "a", "from": "sender", "to": "receiver"}
+    base = {"experiment": "x", "testbed": "lab", "duration": "5s"}
+    for generator, key, sound in (
+        ("scp", "length", False),
+        ("iperf3", "length", True),
+        ("iperf3", "lenght", False),
+    ):
+        tree = {**base, "traffic": [{**flow, "generator": generator, key: "8KB"}]}
+        assert validator("experiment").is_valid(tree) == sound, generator
+
+
+def test_every_metric_is_completed_with_its_meaning() -> None:
+    metric = SCHEMAS["experiment"]["$defs"]["metric"]
+    assert metric["enum"] == list(METRICS)
+    assert all(
+        one.unit in words for one, words in zip(METRICS.values(), metric["enumDescriptions"], strict=True)
+    )
+
+
+def test_each_setting_of_each_system_is_a_key_with_its_meaning() -> None:
+    known = SCHEMAS["config"]["$defs"]["Settings"]["properties"]
+    for system in ("linux", "freebsd"):
+        for recipe in CATALOGUE.names("setting", system) - {"bottleneck"}:
+            for parameter, info in (CATALOGUE.parameters("setting", recipe, system) or {}).items():
+                key = f"{recipe}.{parameter}"
+                assert (
+                    key not in known
+                    or info.description.lower()[:20] in str(known[key]).lower()
+                    or system != "linux"
+                )
+    assert {"cc", "rwnd", "mtu", "txd", "tcp.sack", "offloads.tso"} <= known.keys()
+
+
+@pytest.mark.parametrize("kind", ["experiment", "testbed", "config"])
+def test_every_key_says_what_it_is(kind: str) -> None:
+    rules = ("FactorsAlone",)  # what it holds stands in Factors with its words
+    objects = [SCHEMAS[kind], *(one for name, one in SCHEMAS[kind]["$defs"].items() if name not in rules)]
+    silent = [
+        key
+        for one in objects
+        for key, value in one.get("properties", {}).items()
+        if isinstance(value, dict) and not value.get("description") and key not in ("down", "up")
+    ]
+    assert silent == []
