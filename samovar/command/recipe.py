@@ -19,6 +19,7 @@ from samovar.units import UnitError
 
 HEADER = re.compile(r"\A\{#---\n(?P<yaml>.*?)\n---#\}\n", re.DOTALL)
 Kind = Literal["setting", "aqm", "generator", "logger", "step", "fact"]
+PathFeature = Literal["jitter", "reorder", "duplicate", "loss_burst"]
 
 BLOCKS: Mapping[str, frozenset[str]] = {
     "setting": frozenset({"read", "set", "wanted", "restore"}),
@@ -92,6 +93,15 @@ class Header(BaseModel):
     tracepoints: tuple[str, ...] = Field(default=(), description="tracepoints that the kernel must have")
     interfaces_need: tuple[Literal["ring", "pause"], ...] = Field(
         default=(), description="what each interface must have: a transmit ring, flow control"
+    )
+    brings: tuple[str, ...] = Field(
+        default=(), description="programs that functions of a step stand for where they are missing"
+    )
+    lacks: tuple[PathFeature, ...] = Field(
+        default=(), description="what of a path a bottleneck's recipe cannot do"
+    )
+    delay_step: str | None = Field(
+        default=None, description="what a bottleneck's round-trip times are whole multiples of, such as 1ms"
     )
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     leaves: tuple[str, ...] = Field(default=(), description="traces left in the trial's folder")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from samovar.lab.boot_files import UML_MODULES
-from samovar.lab.kernel import Needs, choose_kernel, machine_lacks
+from samovar.lab.kernel import LINKS, Needs, choose_kernel, machine_lacks
 
 IN_EVERY_KERNEL = frozenset({"reno", "pfifo", "bfifo", "pfifo_fast"})
 """What is no module: Linux builds it in (net/ipv4/tcp_cong.c, net/sched/sch_fifo.c)."""
@@ -21,7 +21,8 @@ def foresee(wanted: str, needs: Needs) -> Mapping[str, str]:
 
 def _without_module(needs: Needs) -> Iterator[tuple[str, str]]:
     files = {f"tcp_{name}": name for name in sorted(needs.congestion_controls - IN_EVERY_KERNEL)}
-    files |= {f"sch_{name}": name for name in sorted(needs.qdiscs - IN_EVERY_KERNEL)}
+    features = sorted(needs.qdiscs - IN_EVERY_KERNEL)
+    files |= {name if name in LINKS else f"sch_{name}": name for name in features}
     there = modules_of(UML_MODULES)
     for module, name in files.items():
         if module not in there:

@@ -33,6 +33,8 @@ QDISC_ARGUMENTS: Mapping[str, str] = {
     "netem": "delay 1ms",
 }
 """What tc insists on before it asks the kernel."""
+LINKS = frozenset({"ifb"})
+"""Kernel features that are kinds of devices, and no queue disciplines."""
 NATIVE_NEEDS_ROOT = (
     "kernel native needs root, since sshd changes to another user number and an ordinary user's namespace "
     "holds only one; accepted: root, or kernel uml"
@@ -79,6 +81,8 @@ def _has_module(name: str) -> bool:
 def _has_qdisc(name: str) -> bool:
     """Ask the kernel itself, in a network namespace that ends with the question."""
     arguments = QDISC_ARGUMENTS.get(name, "").split()
+    if name in LINKS:
+        return _succeeds(["unshare", "--net", "ip", "link", "add", "sv-try", "type", name])
     return _succeeds(["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", name, *arguments])
 
 

@@ -114,8 +114,10 @@ def _host_kind(plan: HostPlan) -> Hashable:
 
 def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
     plan = scripts.resolved.hosts[host]
-    for recipe in _recipes(scripts, host):
-        yield from (Need("program", name) for name in recipe.header.needs)
+    recipes = tuple(_recipes(scripts, host))
+    brought = {name for recipe in recipes for name in recipe.header.brings}
+    for recipe in recipes:
+        yield from (Need("program", name) for name in recipe.header.needs if name not in brought)
         yield from (Need("tracepoint", name) for name in recipe.header.tracepoints)
         yield from (Need(FEATURE, name) for name in recipe.header.modules)
         yield from (
@@ -136,7 +138,8 @@ def _cc_needs(cc: str | None, parameters: Iterable[str]) -> Iterator[Need]:
 
 def _recipes(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
     system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
-    for step in ("prelude", "sweep", "clock", "watch"):
+    steps = ("prelude", "listening", "sweep", "clock", "watch")
+    for step in (*steps, "reboot") if scripts.settings(host, True) else steps:
         yield catalogue.recipe("step", step, system)
     for setting in scripts.settings(host):
         yield catalogue.recipe("setting", setting.recipe, system)

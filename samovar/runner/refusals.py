@@ -1,0 +1,97 @@
+"""What a router cannot do of the paths that a plan asks of it, told by recipes: no host is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from samovar.command import Catalogue
+from samovar.command.bottleneck import bottleneck_values
+from samovar.command.recipe import Header
+from samovar.errors import RecipeError
+from samovar.plan import DirectionPlan, HostPlan, PathPlan, Plan, Resolved
+from samovar.plan.groups import Kinds
+from samovar.runner.preflight import Finding
+from samovar.units import format_duration, parse_duration
+
+BOTTLENECK = "bottleneck"
+NANOSECOND_S = 1e-9
+
+
+class Refusal(NamedTuple):
+    """One thing that a router cannot do, and what would be accepted."""
+
+    host: str
+    what: str
+    accepted: str
+
+
+def refusals(plan: Plan, catalogue: Catalogue) -> list[Finding]:
+    """List what the routers of a plan cannot do by their recipes, with the trials that ask it."""
+    kinds = Kinds(plan.table, {"run": lambda run: run.mtu_bytes, "path": None, "hosts": _system})
+    found: dict[Refusal, list[int]] = {}
+    for kind in range(len(kinds)):
+        for refusal in _refused(kinds.resolved(kind), catalogue):
+            found.setdefault(refusal, []).append(kind)
+    return [_finding(refusal, kinds, numbers) for refusal, numbers in found.items()]
+
+
+def _system(host: HostPlan) -> str:
+    return host.system
+
+
+def _finding(refusal: Refusal, kinds: Kinds, numbers: list[int]) -> Finding:
+    levels = " ".join(kinds.levels(numbers[0]).values())
+    what = f"{refusal.what}{f', e.g. {levels}' if levels else ''}"
+    return Finding(refusal.host, what, f"accepted: {refusal.accepted}", True, tuple(kinds.ids(numbers)))
+
+
+def _refused(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
+    path = resolved.path
+    host = resolved.hosts.get(path.router) if path else None
+    if path is None or host is None:
+        return
+    header = catalogue.header("setting", BOTTLENECK, host.system)
+    yield from _lacking(path, host, header, catalogue)
+    yield from _between_steps(path, host, header)
+    try:
+        bottleneck_values(path, host, resolved.mtu_bytes, catalogue)
+    except RecipeError as error:
+        what, _, accepted = str(error).partition("; accepted: ")
+        yield Refusal(path.router, what, accepted or "another path")
+
+
+def _lacking(path: PathPlan, host: HostPlan, header: Header, catalogue: Catalogue) -> Iterator[Refusal]:
+    for way in (path.down, path.up):
+        for name in sorted(_asked(way) & set(header.lacks)):
+            able = [os for os in catalogue.operating_systems() if name not in _lacks(os, catalogue)]
+            accepted = f"a router with {' or '.join(able)}, or a path without" if able else "a path without"
+            words = name.replace("_", " ")
+            yield Refusal(path.router, f"a path of {host.system} has no {words}", accepted)
+
+
+def _lacks(os: str, catalogue: Catalogue) -> tuple[str, ...]:
+    return catalogue.header("setting", BOTTLENECK, os).lacks
+
+
+def _asked(way: DirectionPlan) -> frozenset[str]:
+    asks = {
+        "jitter": way.jitter_s,
+        "reorder": way.reorder,
+        "duplicate": way.duplicate,
+        "loss_burst": way.loss and way.loss_burst_packets,
+    }
+    return frozenset(name for name, value in asks.items() if value)
+
+
+def _between_steps(path: PathPlan, host: HostPlan, header: Header) -> Iterator[Refusal]:
+    """Find round-trip times that are no whole number of the recipe's steps."""
+    if header.delay_step is None:
+        return
+    step_s = parse_duration(header.delay_step)
+    classes = [one.delay_down_s + one.delay_up_s for one in path.classes]
+    for rtt_s in dict.fromkeys([path.down.delay_s + path.up.delay_s, *classes]):
+        if abs(rtt_s - round(rtt_s / step_s) * step_s) > NANOSECOND_S:
+            what = f"{host.system} delays by steps of {header.delay_step}, and a round trip takes"
+            accepted = f"a round-trip time in whole multiples of {header.delay_step}"
+            yield Refusal(path.router, f"{what} {format_duration(round(rtt_s, 9))}", accepted)

@@ -1,0 +1,92 @@
+"""What recipes cannot do is found when planned: which trials ask it of which router, and who could."""
+
+from __future__ import annotations
+
+import pytest
+
+from samovar.definition import load_testbed
+from samovar.definition.testbed import Testbed
+from samovar.plan import Plan
+from samovar.runner.preflight import Finding, examine, host_needs
+from samovar.runner.refusals import refusals
+from samovar.testbed import HostFacts
+from tests.unit.plans import CATALOGUE, LAB, ROOT, planned, study
+
+OLD = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
+
+
+def plan_of(path: str, testbed: Testbed, factors: str = "{cc: [cubic]}") -> Plan:
+    own = f"path: {{rate: 10Mbit, buffer: 40packets, {path}}}\n"
+    head = "".join(own if line.startswith("path:") else line for line in study("").splitlines(keepends=True))
+    return planned(f"{head}factors: {factors}\n", testbed, CATALOGUE)
+
+
+def found(path: str, testbed: Testbed) -> list[Finding]:
+    return refusals(plan_of(path, testbed), CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        ("rtt: 20ms, jitter: 1ms", "jitter"),
+        ("rtt: 20ms, duplicate: 1%", "duplicate"),
+        ("rtt: 20ms, loss: 1%, loss_burst: 3packets", "loss burst"),
+    ],
+)
+def test_what_dummynet_lacks_is_refused_by_name_with_the_system_that_has_it(path: str, what: str) -> None:
+    (finding,) = found(path, OLD)
+    assert finding.stops
+    assert str(finding).startswith(f"gate: a path of freebsd-11 has no {what}, e.g. ")
+    assert finding.remedy == "accepted: a router with linux, or a path without"
+    assert found(path, LAB) == []
+
+
+def test_only_the_trials_that_ask_for_it_are_refused() -> None:
+    plan = plan_of("rtt: 20ms", OLD, "{path.jitter: [0ms, 1ms], cc: [newreno, cubic]}")
+    (finding,) = refusals(plan, CATALOGUE)
+    asking = {trial.id for trial in plan.trials if trial.treatment["path.jitter"] == "1ms"}
+    assert set(finding.trials) == asking
+    assert len(asking) == len(plan.trials) / 2
+
+
+def test_a_round_trip_between_dummynet_s_steps_is_refused_and_an_odd_one_is_not() -> None:
+    (finding,) = found("rtt: 2500us", OLD)
+    assert "freebsd-11 delays by steps of 1ms, and a round trip takes 2.5ms" in finding.what
+    assert found("rtt: 3ms", OLD) == found("rtt: 2500us", LAB) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("delay: {down: 1ms, up: 1ms}, jitter: 2ms", "jitter 0.002 s is more than the delay, 0.001 s"),
+        ("rtt: 0ms, reorder: 1%", "reorder lets packets overtake those that are delayed, and none is"),
+    ],
+)
+def test_what_no_router_can_do_is_refused_before_any_trial(path: str, said: str) -> None:
+    (finding,) = found(path, LAB)
+    assert said in finding.what
+    assert finding.host == "rtr"
+
+
+def test_a_router_without_intermediate_devices_is_named() -> None:
+    plan = plan_of("rtt: 4ms", LAB)
+    tools = dict.fromkeys(host_needs(plan, CATALOGUE)["rtr"].names("program"), "")
+    facts = {"rtr": HostFacts("rtr", tools=tools, qdiscs=("netem", "pfifo", "tbf"), disk_free_bytes=10**12)}
+    said = [str(finding) for finding in examine(plan, CATALOGUE, facts, 1.0)]
+    assert len(said) == 1
+    assert said[0].startswith("rtr: no kernel feature ifb (")
+
+
+def test_a_shell_function_that_stands_for_a_program_is_as_good_as_one() -> None:
+    text = study("factors: {cc: [newreno], txd: [256]}\n")
+    for testbed, stands in ((OLD, True), (LAB, False)):
+        needs = host_needs(planned(text, testbed, CATALOGUE), CATALOGUE)
+        programs = next(iter(needs.values())).names("program")
+        assert ("timeout" not in programs) is stands
+
+
+def test_a_level_that_takes_a_reboot_asks_for_what_the_reboot_takes() -> None:
+    (name,) = (name for name, host in OLD.hosts.items() if host.role == "sender")
+    for factor, asked in (("txd: [256]", True), ("cc: [newreno]", False)):
+        needs = host_needs(planned(study(f"factors: {{{factor}}}\n"), OLD, CATALOGUE), CATALOGUE)
+        assert ("shutdown" in needs[name].names("program")) is asked
