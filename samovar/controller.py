@@ -47,6 +47,7 @@ from samovar.runner.preflight import (
     runnable,
     space_here,
 )
+from samovar.runner.refusals import refusals
 from samovar.testbed import HostFacts, Sessions, Target, gather_facts, machines_of
 from samovar.testbed.facts import PROGRAMS, QDISCS
 from samovar.testbed.power import ACTIONS
@@ -246,15 +247,15 @@ class Controller:
         """
         needs = needs_of(study.plan, self.catalogue)
         if study.testbed.lab is None:
-            return (), "only its recipes were looked at"
+            return refusals(study.plan, self.catalogue), "only its recipes were looked at"
         lacking = lab.foresee(study.testbed.lab.kernel, lab.Needs(*needs))
         looked = "only its recipes and the kernel's modules were looked at"
-        return foreseen(study.plan, self.catalogue, lacking), looked
+        return [*refusals(study.plan, self.catalogue), *foreseen(study.plan, self.catalogue, lacking)], looked
 
     def examine(self, study: Study, facts: Mapping[str, HostFacts], cost: Cost) -> Sequence[Finding]:
         """Compare what a plan needs with what the hosts and this machine have."""
         found = examine(study.plan, self.catalogue, facts, self.config.clock_tolerance_s)
-        return [*self.space(cost), *found]
+        return [*self.space(cost), *refusals(study.plan, self.catalogue), *found]
 
     def space(self, cost: Cost) -> Sequence[Finding]:
         """Compare what trials will leave in the results folder with its disk."""
