@@ -137,13 +137,34 @@ def _fact_rows(facts: Sequence[HostFacts]) -> Iterator[tuple[str, ...]]:
     yield "system", *(fact.os_release for fact in facts)
     clocks = (f"{fact.clock_offset_s * 1000:+.1f} ± {fact.clock_error_s * 1000:.1f} ms" for fact in facts)
     yield "clock", *clocks
+    yield "clock kept by", *(fact.clock_source or "-" for fact in facts)
     yield "free disk", *(format_bytes(fact.disk_free_bytes, 3) for fact in facts)
     for cc in sorted({cc for fact in facts for cc in fact.cc_offered}):
-        yield f"cc {cc}", *("yes" if cc in fact.cc_offered else "-" for fact in facts)
+        yield f"cc {cc}", *(_control(fact, cc) for fact in facts)
     for qdisc in sorted({qdisc for fact in facts for qdisc in fact.qdiscs}):
         yield f"qdisc {qdisc}", *("yes" if qdisc in fact.qdiscs else "-" for fact in facts)
+    for point in sorted({point for fact in facts for point in fact.tracepoints}):
+        yield f"tracepoint {point}", *("yes" if point in fact.tracepoints else "-" for fact in facts)
+    for name in dict.fromkeys(interface.name for fact in facts for interface in fact.interfaces):
+        yield f"interface {name}", *(_interface(fact, name) for fact in facts)
     for tool in sorted({tool for fact in facts for tool in fact.tools}):
         yield tool, *(fact.tools.get(tool) or ("yes" if tool in fact.tools else "-") for fact in facts)
+
+
+def _control(fact: HostFacts, cc: str) -> str:
+    """Say whether a host has a congestion control and, where its module is loaded, how many parameters."""
+    number = len(fact.cc_parameters.get(cc, ()))
+    offered = "yes" if cc in fact.cc_offered else "-"
+    return f"{offered}, {counted(number, 'parameter')}" if number else offered
+
+
+def _interface(fact: HostFacts, name: str) -> str:
+    """Say what an interface has: its MTU, a ring and flow control to set, the offloads that are on."""
+    known = next((interface for interface in fact.interfaces if interface.name == name), None)
+    if known is None:
+        return "-"
+    having = [word for word, names in (("ring", fact.rings), ("pause", fact.pauses)) if name in names]
+    return ", ".join([f"mtu {known.mtu_bytes}", *having, *known.offloads])
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:

@@ -1,0 +1,66 @@
+"""The table of `fab check`: all that is known of each host, and a dash for what it has not."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from samovar.testbed import HostFacts
+from samovar.testbed.facts import FORMATS, QDISCS, facts_of
+from samovar.testbed.parsers import Interface
+from samovar.view.text import facts_lines
+from tests.unit.plans import CATALOGUE
+
+RICH = HostFacts(
+    "src",
+    kernel="Linux 6.1.0",
+    os_release="Debian GNU/Linux 12",
+    cc_offered=("cubic", "cdg"),
+    cc_parameters={"cubic": ("beta", "hystart")},
+    qdiscs=("netem",),
+    interfaces=(Interface("em0", 1500, ("192.0.2.1/24",), ("tso",)), Interface("eth1", 9000)),
+    rings=("em0",),
+    pauses=("em0",),
+    tracepoints=("tcp:tcp_probe",),
+    clock_source="chrony",
+    tools={"tc": "6.1.0", "gzip": ""},
+    disk_free_bytes=10**9,
+)
+POOR = HostFacts("dst", cc_offered=("cubic",), disk_free_bytes=10**6)
+
+
+def test_every_sort_of_fact_has_a_row_with_a_dash_where_a_host_lacks_it() -> None:
+    rows = {
+        line[:24].strip(): line[24:].split("  ") for line in _padded(facts_lines({"src": RICH, "dst": POOR}))
+    }
+    told = {name: [cell.strip() for cell in cells if cell.strip()] for name, cells in rows.items()}
+    assert told["clock kept by"] == ["chrony", "-"]
+    assert told["cc cubic"] == ["yes, 2 parameters", "yes"]
+    assert told["cc cdg"] == ["yes", "-"]
+    assert told["tracepoint tcp:tcp_probe"] == ["yes", "-"]
+    assert told["interface em0"] == ["mtu 1500, ring, pause, tso", "-"]
+    assert told["interface eth1"] == ["mtu 9000", "-"]
+    assert told["qdisc netem"] == ["yes", "-"]
+    assert told["tc"] == ["6.1.0", "-"]
+
+
+def _padded(lines: object) -> list[str]:
+    """The first column of the table is as wide as its longest name."""
+    made = list(lines)  # type: ignore[call-overload]
+    width = len("tracepoint tcp:tcp_probe")
+    assert all(len(line) > width for line in made)
+    return made
+
+
+def test_every_fact_of_a_system_is_a_field_whose_form_is_known() -> None:
+    known = {field.name for field in fields(HostFacts)}
+    forms = set()
+    for system in ("linux", "freebsd", "freebsd-11"):
+        for fact in facts_of(CATALOGUE, system, ["tc"], QDISCS):
+            assert fact.name in known
+            forms |= {form for form, parse in FORMATS.items() if parse is fact.parse}
+    assert forms == set(FORMATS)
+
+
+def test_linux_tells_every_fact_but_those_of_the_clock_s_reading() -> None:
+    asked = {fact.name for fact in facts_of(CATALOGUE, "linux", ["tc"], QDISCS)}
+    assert {field.name for field in fields(HostFacts)} - asked == {"host", "clock_offset_s", "clock_error_s"}
