@@ -50,6 +50,7 @@ class Reboots:
             now = self._other_boot_id(session, before)
         if now is None:
             raise TestbedError(self._away(host))
+        self._bench.boots[host] = now
         self._tell("host-rebooted", host, boot_id=now, seconds=round(time.monotonic() - started_s, 1))
 
     def _await_any(self, session: Session) -> None:
