@@ -34,7 +34,7 @@ class Bench:
     """The state in which the last trial left each host, with the reading that told it."""
     policy: Policy = AS_ALWAYS
     boots: dict[str, str] = field(default_factory=dict)
-    """What tells the present boot of each host apart that was rebooted since the campaign's hosts were asked."""
+    """What tells the present boot apart of each host that was booted since the facts were asked."""
 
     @property
     def in_progress(self) -> Path:

@@ -54,8 +54,10 @@ class Reboots:
         self._tell("host-rebooted", host, boot_id=now, seconds=round(time.monotonic() - started_s, 1))
 
     def _await_any(self, session: Session) -> None:
-        if self._other_boot_id(session, "") is None:
+        now = self._other_boot_id(session, "")
+        if now is None:
             raise TestbedError(self._away(session.host))
+        self._bench.boots[session.host] = now
 
     def _other_boot_id(self, session: Session, before: str) -> str | None:
         """Wait until a host answers, with another boot id than before; None when it does not in time."""
