@@ -37,6 +37,7 @@ from samovar.runner.archive import Archive
 from samovar.runner.campaign import CampaignRun, Intent, Summary, settle
 from samovar.runner.checkout import git_state
 from samovar.runner.folder import Standing, begin_campaign, standing_of
+from samovar.runner.policy import policy_of
 from samovar.runner.preflight import (
     FEATURE,
     Finding,
@@ -282,7 +283,9 @@ class Controller:
             folder = begin_campaign(study.plan, self.results, study.sources, emit)
         else:
             emit(Event("campaign-resumed", {"folder": str(folder)}))
-        intent = Intent(study.plan, study.sources, blocked, machines_of(study.testbed))
+        boots = {host: fact.boot_id for host, fact in facts.items()}
+        policy = policy_of(study.experiment, study.testbed, self.config, boots)
+        intent = Intent(study.plan, study.sources, blocked, machines_of(study.testbed), policy)
         run = CampaignRun(folder, intent, sessions, self.catalogue, emit)
         return run.run(self.provenance(study, facts))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from samovar.command.bottleneck import DEFAULT_MTU_BYTES, ETHERNET_HEADER_BYTES
 from samovar.command.catalogue import Catalogue
@@ -40,6 +40,10 @@ class Probe:
     def frame_bytes(self) -> int:
         """The size of a frame of the burst."""
         return self.payload_bytes + IP_UDP_BYTES + ETHERNET_HEADER_BYTES
+
+    def with_paced(self, packets: int) -> Probe:
+        """Return the same with another number of paced packets."""
+        return replace(self, paced_packets=packets)
 
     @property
     def duration_s(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import yaml
 from jinja2 import Template, TemplateError
@@ -49,19 +49,18 @@ class Parameter(BaseModel):
 
 
 class Counts(BaseModel):
-    """Where a generator says how many bytes of data it has sent or taken: in its client's output.
+    """How a generator's client says what bytes of data it sent, and its server received, as patterns.
 
-    The last match of the pattern counts: its group is a number of units of so many bytes. `at` is the end of
-    the flow that it speaks for.
+    The last match counts; its group is a number of units of so many bytes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    pattern: str
-    at: Literal["from", "to"] = "from"
+    sent: str
+    received: str | None = None
     unit_bytes: int = 1
 
-    @field_validator("pattern")
+    @field_validator("sent", "received")
     @classmethod
     def _has_a_number(cls, pattern: str) -> str:
         try:
@@ -72,10 +71,22 @@ class Counts(BaseModel):
             raise ValueError("expected one group in parentheses, around the number")
         return pattern
 
-    def read(self, text: str) -> int | None:
-        """Return the bytes that a client's output tells, None where it tells none."""
-        found = re.findall(self.pattern, text)
+    def read(self, text: str) -> Counted | None:
+        """Read a client's output; None where it tells nothing, what is not told is as sent."""
+        sent = self._last(self.sent, text)
+        received = self._last(self.received, text) if self.received else sent
+        return Counted(sent, received) if sent is not None and received is not None else None
+
+    def _last(self, pattern: str, text: str) -> int | None:
+        found = re.findall(pattern, text)
         return round(float(found[-1]) * self.unit_bytes) if found else None
+
+
+class Counted(NamedTuple):
+    """What a generator counted of a flow's data."""
+
+    sent_bytes: int
+    received_bytes: int
 
 
 class Header(BaseModel):

@@ -53,7 +53,7 @@ class TrialScripts:
 
     def read(self, host: str, lasting: bool = False) -> str:
         """Print the state that the trial, or its plot, will change, as key=value lines."""
-        return self._script(host, (self.reading(host, lasting),))
+        return self.script(host, (self.reading(host, lasting),))
 
     def reading(self, host: str, lasting: bool | None = False) -> str:
         """Give the text of `read` that is the same for trials that change the same things."""
@@ -65,7 +65,7 @@ class TrialScripts:
         What lasts over trials is changed by itself, and only read back otherwise.
         """
         changes = [self._setting(host, s, "set", {"was": was}) for s in self.settings(host, lasting)]
-        return self._script(host, (*changes, self.reading(host, lasting or None)))
+        return self.script(host, (*changes, self.reading(host, lasting or None)))
 
     def wanted(self, host: str, lasting: bool | None = None) -> tuple[str, ...]:
         """List what `set` must print: `key=value`, or `key*=text that the value holds`."""
@@ -78,7 +78,7 @@ class TrialScripts:
         Samplers and servers are told to end first: they would only compete with what follows. Captures go
         on, so that the last packets of the traffic still reach them.
         """
-        return self._script(host, (*self._halts(host), self.undoing(host, was), self.reading(host)))
+        return self.script(host, (*self._halts(host), self.undoing(host, was), self.reading(host)))
 
     def _halts(self, host: str) -> Iterator[str]:
         return (f"halt {process.name}\n" for process in self.processes(host) if process.kind != "capture")
@@ -86,13 +86,13 @@ class TrialScripts:
     def count(self, host: str) -> str | None:
         """Print what a host has counted so far, as key=value lines; None where nothing is."""
         text = counting_text(self.catalogue, self._os(host), self.settings(host))
-        return self._script(host, (text,)) if text else None
+        return self.script(host, (text,)) if text else None
 
     def finish(self, host: str, was: Mapping[str, str]) -> str:
         """Print counters and state as the traffic left them, then restore; parts are as in `parts_of`."""
         counting = counting_text(self.catalogue, self._os(host), self.settings(host))
         look = (counting, f"echo {quote(FOUND)}\n", self.reading(host), f"echo {quote(RESTORED)}\n")
-        return self._script(host, (*self._halts(host), *look, self.undoing(host, was), self.reading(host)))
+        return self.script(host, (*self._halts(host), *look, self.undoing(host, was), self.reading(host)))
 
     def undoing(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
         """Give the text that puts back the state that `read` printed, last change first."""
@@ -101,7 +101,7 @@ class TrialScripts:
 
     def restore_lasting(self, host: str, was: Mapping[str, str]) -> str:
         """Put back what lasts over trials as `read` printed it, then print it again."""
-        return self._script(host, (self.undoing(host, was, True), self.reading(host, True)))
+        return self.script(host, (self.undoing(host, was, True), self.reading(host, True)))
 
     def on_loss(self, host: str, was: Mapping[str, str], lasting: str = "") -> str:
         """End what runs and restore the state: what a host does when its controller is gone.
@@ -109,15 +109,15 @@ class TrialScripts:
         `lasting` puts back what lasts over trials; that is in force once the host is booted again.
         """
         sweep = self._step(host, "sweep", {"campaign": self.campaign})
-        return self._script(host, (sweep, self.undoing(host, was), lasting))
+        return self.script(host, (sweep, self.undoing(host, was), lasting))
 
     def reboot(self, host: str) -> str:
         """Boot a host anew, a moment after the script has ended."""
-        return self._script(host, (self._step(host, "reboot", {}),))
+        return self.script(host, (self._step(host, "reboot", {}),))
 
     def sweep(self, host: str) -> str:
         """End every process of this campaign on a host, and remove what the trial has written there."""
-        return self._script(host, (self._step(host, "sweep", {"campaign": self.campaign}),))
+        return self.script(host, (self._step(host, "sweep", {"campaign": self.campaign}),))
 
     def offer(self, host: str) -> str | None:
         """Print what one end of a flow has to tell the other before it starts; None when nothing."""
@@ -126,7 +126,7 @@ class TrialScripts:
             for ends, end in self._at(host)
             if (text := self._flow(host, ends, end, f"offer_{end}", ""))
         ]
-        return self._script(host, parts) if parts else None
+        return self.script(host, parts) if parts else None
 
     def arm(self, host: str, offers: Mapping[str, str] = NONE) -> str | None:
         """Start loggers and servers, prepare clients, and return when each is ready; None for none.
@@ -137,7 +137,7 @@ class TrialScripts:
         readies = [*self._loggers(host, "ready"), *self._flows(host, "server", "ready", offers)]
         prepared = [*self._flows(host, "client", "prepare", offers)]
         parts = [*starts, *readies, *prepared]
-        return self._script(host, parts) if parts else None
+        return self.script(host, parts) if parts else None
 
     def clock(self, host: str) -> str:
         """Print the time of a host's clock, in ns since the epoch."""
@@ -182,7 +182,7 @@ class TrialScripts:
             return None
         lines = [f"{verb} {name}\n" for verb in ("halt", "await_end", "tell") for name in names]
         began = f"began {' '.join(map(quote, self.clients(host)))}\n"
-        return self._script(host, (*self._loggers(host, "drain"), *lines, began))
+        return self.script(host, (*self._loggers(host, "drain"), *lines, began))
 
     def processes(self, host: str) -> tuple[Process, ...]:
         """List what the trial starts on a host."""
@@ -289,9 +289,10 @@ class TrialScripts:
         return self.catalogue.recipe("step", name, self._os(host)).render("script", values)
 
     def _watching(self, host: str, parts: Iterable[str]) -> str:
-        return self._script(host, parts, self._step(host, "watch", {}))
+        return self.script(host, parts, self._step(host, "watch", {}))
 
-    def _script(self, host: str, parts: Iterable[str], more: str = "") -> str:
+    def script(self, host: str, parts: Iterable[str], more: str = "") -> str:
+        """Put texts behind the functions that all of them share, as a script for a host."""
         prelude = self._step(host, "prelude", {"folder": self.folder, "campaign": self.campaign})
         shared = self._step(host, "listening", {}) + self._step(host, "clock", {})
         return prelude + shared + more + BODY + "".join(parts) + "exit 0\n"

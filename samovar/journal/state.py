@@ -149,6 +149,10 @@ def _finished(trial: TrialState, entry: Entry) -> TrialState:
     )
 
 
+def _refused(trial: TrialState, entry: Entry) -> TrialState:
+    return replace(trial, standing="failed", verdict="invalid", reasons=tuple(entry.values["reasons"]))
+
+
 def _set_aside(trial: TrialState, entry: Entry) -> TrialState:
     standing: Standing = "interrupted" if trial.standing == "in flight" else trial.standing
     return replace(trial, standing=standing, set_aside=(*trial.set_aside, str(entry.values["folder"])))
@@ -158,5 +162,6 @@ _TRIAL_STEPS: Mapping[str, Callable[[TrialState, Entry], TrialState]] = {
     "trial-started": _started,
     "phase": _phase,
     "trial-finished": _finished,
+    "trial-refused": _refused,
     "trial-set-aside": _set_aside,
 }

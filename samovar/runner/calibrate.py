@@ -13,12 +13,14 @@ from statistics import median
 from samovar.command.bottleneck import ETHERNET_HEADER_BYTES, loss_states
 from samovar.command.calibration import IP_UDP_BYTES, Probe
 from samovar.plan import DirectionPlan, PathPlan
-from samovar.runner.judge import Check
+from samovar.runner.judge import Check, Verdict
 
 RATE_SHARE, RATE_PARTS = 0.02, 40
 DELAY_SHARE, DELAY_S = 0.05, 0.001
 CHANCE = 0.001
 """How seldom a path that is as asked may be called another: losses are counted, and counts vary."""
+GROSS = 5
+"""How many times its tolerance a round trip or a rate may be off for trials to run, as suspect ones."""
 LEAF = "10:"
 """The handle of the queue discipline that the bottleneck recipe sets."""
 PING = re.compile(r"icmp_seq=(\d+) .*time=([\d.]+) ms")
@@ -160,10 +162,13 @@ def _rtt(path: PathPlan, seen: Calibration) -> Check:
     if seen.base_rtt_s is None:
         return Check("base RTT", path.router, f"{path.rtt_s * 1e3:g} ms", "no answer", False)
     room_s = DELAY_S + DELAY_SHARE * path.rtt_s + path.down.jitter_s + path.up.jitter_s
-    ok = abs(seen.base_rtt_s - path.rtt_s) <= room_s
-    return Check(
-        "base RTT", path.router, f"{path.rtt_s * 1e3:g} ms", f"{seen.base_rtt_s * 1e3:.2f} ms", ok, "suspect"
-    )
+    off_s = abs(seen.base_rtt_s - path.rtt_s)
+    asked, observed = f"{path.rtt_s * 1e3:g} ms", f"{seen.base_rtt_s * 1e3:.2f} ms"
+    return Check("base RTT", path.router, asked, observed, off_s <= room_s, _weight(off_s / room_s))
+
+
+def _weight(tolerances: float) -> Verdict:
+    return "invalid" if tolerances > GROSS else "suspect"
 
 
 def _rate(path: PathPlan, way: DirectionPlan, rate_bps: float | None) -> Check:
@@ -171,8 +176,11 @@ def _rate(path: PathPlan, way: DirectionPlan, rate_bps: float | None) -> Check:
     label = f"rate at {way.interface}"
     if rate_bps is None:
         return Check(label, path.router, f"{asked / 1e6:g} Mbit/s", "nothing came", False)
-    ok = abs(rate_bps - asked) <= RATE_SHARE * asked
-    return Check(label, path.router, f"{asked / 1e6:g} Mbit/s", f"{rate_bps / 1e6:.4g} Mbit/s", ok, "suspect")
+    tolerances = abs(rate_bps - asked) / (RATE_SHARE * asked)
+    observed = f"{rate_bps / 1e6:.4g} Mbit/s"
+    return Check(
+        label, path.router, f"{asked / 1e6:g} Mbit/s", observed, tolerances <= 1, _weight(tolerances)
+    )
 
 
 def _buffer(path: PathPlan, way: DirectionPlan, probe: Probe, seen: Calibration, fills: bool) -> Check:

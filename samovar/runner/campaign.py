@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from samovar.collect import set_aside
 from samovar.command import Catalogue
 from samovar.command.scripts import TrialScripts
-from samovar.errors import CampaignError, TestbedError
+from samovar.errors import TestbedError
 from samovar.events import Emit, Event
 from samovar.journal import NAME as JOURNAL
-from samovar.journal import CampaignState, Journal, StateRead, fold, is_open
+from samovar.journal import CampaignState, Journal, fold, is_open
 from samovar.plan import Plan, Trial
 from samovar.plan.compare import Comparison, compare
 from samovar.runner.bench import Bench, Note, Recorder, write_json
 from samovar.runner.folder import (
     point_latest,
     read_plan,
-    read_plans,
     replacement_of,
     standings,
 )
 from samovar.runner.lasting import Lasting
+from samovar.runner.paths import Paths
+from samovar.runner.policy import AS_ALWAYS, Policy
 from samovar.runner.reboot import Reboots
-from samovar.runner.state import changed, parse_state
-from samovar.runner.trial import STEP_DEADLINE_S, Finished, TrialRun
+from samovar.runner.recovery import Recovery, find_trial
+from samovar.runner.trial import Carried, Finished, TrialRun
 from samovar.testbed import Machine, Sessions
 
 
@@ -96,13 +95,14 @@ class Intent:
     """What a controller is asked to run: a plan, the files that define it, and what the testbed cannot do.
 
     `sources` are by the name that they get in the campaign; `blocked` says why not, by trial. `machines` tell
-    how hosts boot and are switched.
+    how hosts boot and are switched, `policy` by what trials are judged.
     """
 
     plan: Plan
     sources: Mapping[str, bytes]
     blocked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     machines: Mapping[str, Machine] = field(default_factory=dict)
+    policy: Policy = AS_ALWAYS
 
 
 class CampaignRun:
@@ -127,11 +127,13 @@ class CampaignRun:
                 "campaign-resumed" if state.controllers else "campaign-started", trials=len(self.plan.trials)
             )
             lasting = self._lasting(bench)
-            self._recover(bench, state, lasting)
+            recovery = Recovery(bench, partial(self._scripts, bench))
+            recovery.hosts(state, lasting)
+            recovery.trials(state)
             self._take(bench, journal)
             write_json(self.folder / "provenance.json", provenance)
             try:
-                self._run_open(bench, journal, lasting)
+                self._run_open(bench, journal, Carried(lasting, Paths(bench)))
             except KeyboardInterrupt:
                 bench.note("campaign-interrupted")
                 raise
@@ -141,14 +143,17 @@ class CampaignRun:
 
     def _bench(self, journal: Journal) -> Bench:
         note = _noting(journal)
-        return Bench(self.folder.name, self.folder, self._sessions, self._catalogue, note, self.emit)
+        who = (self.folder.name, self.folder, self._sessions, self._catalogue)
+        return Bench(*who, note, self.emit, policy=self.intent.policy)
 
     def _lasting(self, bench: Bench) -> Lasting:
         systems = {name: host.system for name, host in self.plan.trials[0].resolved.hosts.items()}
         return Lasting(bench, Reboots(bench, systems, self.intent.machines), partial(self._scripts, bench))
 
     def _scripts(self, bench: Bench, id_: str) -> TrialScripts:
-        return TrialScripts(self._trial(id_), self._catalogue, bench.campaign)
+        known = (trial for trial in self.plan.trials if trial.id == id_)
+        trial = next(known, None) or find_trial(self.folder, id_)
+        return TrialScripts(trial, self._catalogue, bench.campaign)
 
     def _finish_lasting(self, bench: Bench, lasting: Lasting, number: int) -> None:
         """Put back what outlasts trials; what cannot be stays in the journal for whoever goes on."""
@@ -173,53 +178,7 @@ class CampaignRun:
             blocked = [{"reasons": why, "trials": ids} for why, ids in groups.items()]
             bench.note("trials-blocked", blocked=blocked)
 
-    def _recover(self, bench: Bench, state: CampaignState, lasting: Lasting) -> None:
-        """Undo what an earlier controller left: running programs, changed states, half-written trials.
-
-        What takes a reboot is taken over as it is: the next trial may want it so.
-        """
-        for host in self._sessions.hosts:
-            reads = state.unrestored.get(host, ())
-            for read in reversed([read for read in reads if not read.lasting]):
-                self._restore(bench, read)
-            lasting.adopt(read for read in reads if read.lasting)
-        for folder in sorted(bench.in_progress.glob("*/")):
-            self._put_aside(bench, folder)
-        for trial in state.standing("in flight"):
-            self._adopt(bench, trial.id)
-
-    def _adopt(self, bench: Bench, id_: str) -> None:
-        """Take a trial as finished that was whole on disk when its controller died; any other was cut off."""
-        manifest = bench.trials / id_ / "manifest.json"
-        if manifest.is_file():
-            seen = json.loads(manifest.read_bytes())
-            keys = ("id", "outcome", "verdict", "reasons", "overhead_s")
-            bench.note("trial-finished", **{key: seen[key] for key in keys})
-        else:
-            why = {"verdict": "invalid", "reasons": ["its controller was cut off"], "overhead_s": 0.0}
-            bench.note("trial-finished", id=id_, outcome="interrupted", **why)
-
-    def _restore(self, bench: Bench, read: StateRead) -> None:
-        scripts = self._scripts(bench, read.id)
-        session = self._sessions[read.host]
-        session.run(scripts.sweep(read.host), step="sweep", deadline_s=STEP_DEADLINE_S)
-        script = scripts.restore(read.host, read.state)
-        done = session.run(script, step="restore", deadline_s=STEP_DEADLINE_S)
-        differences = [str(difference) for difference in changed(read.state, parse_state(done.text))]
-        if differences:
-            bench.note("restore-failed", id=read.id, host=read.host, differences=differences)
-            text = "\n".join(differences)
-            raise TestbedError(
-                f"{read.host}: its state from before trial {read.id} cannot be restored:\n{text}"
-            )
-        bench.note("state-restored", id=read.id, host=read.host)
-        self.emit(Event("host-recovered", {"host": read.host, "trial": read.id}))
-
-    def _put_aside(self, bench: Bench, folder: Path) -> None:
-        aside = set_aside(folder, self.folder / "set-aside")
-        bench.note("trial-set-aside", id=folder.name, folder=str(aside.relative_to(self.folder)))
-
-    def _run_open(self, bench: Bench, journal: Journal, lasting: Lasting) -> None:
+    def _run_open(self, bench: Bench, journal: Journal, carried: Carried) -> None:
         state = fold(journal.entries)
         opened = [trial for trial in self.plan.trials if is_open(state.trials.get(trial.id))]
         todo = [trial for trial in opened if trial.id not in self.intent.blocked]
@@ -231,9 +190,37 @@ class CampaignRun:
         self.emit(Event("trials-open", values))
         for trial in todo:
             known = state.trials.get(trial.id)
-            self._run_one(bench, trial, (known.attempts if known else 0) + 1, lasting)
+            self._run_again(bench, trial, (known.attempts if known else 0) + 1, carried)
 
-    def _run_one(self, bench: Bench, trial: Trial, attempt: int, lasting: Lasting) -> Finished:
+    def _run_again(self, bench: Bench, trial: Trial, attempt: int, carried: Carried) -> None:
+        """Run a trial until it is not invalid, as often as the policy allows, unless its path is refused."""
+        last = attempt + bench.policy.retries
+        for number in range(attempt, last + 1):
+            known = carried.paths.known(trial.resolved)
+            if known is not None and known.refusal:
+                self._refuse(bench, trial, known.refusal)
+                return
+            finished = self._run_one(bench, trial, number, carried)
+            if finished.verdict != "invalid":
+                return
+            known = carried.paths.known(trial.resolved)
+            if number < last and not (known and known.refusal):
+                values = {
+                    "id": trial.id,
+                    "attempt": number + 1,
+                    "of": last,
+                    "reasons": list(finished.reasons),
+                }
+                bench.note("trial-again", **values)
+                self.emit(Event("trial-again", values))
+
+    def _refuse(self, bench: Bench, trial: Trial, reasons: Sequence[str]) -> None:
+        """Leave out a trial whose path has been found to be another than asked for."""
+        values = {"id": trial.id, "reasons": list(reasons)}
+        bench.note("trial-refused", **values)
+        self.emit(Event("trial-refused", values))
+
+    def _run_one(self, bench: Bench, trial: Trial, attempt: int, carried: Carried) -> Finished:
         invalid = bench.trials / trial.id
         if invalid.exists():
             self._put_aside(bench, invalid)
@@ -241,12 +228,15 @@ class CampaignRun:
         self.emit(Event("trial-started", {"id": trial.id, "attempt": attempt, "seconds": _expected_s(trial)}))
         finish = partial(self._finish, bench, trial)
         try:
-            finished = TrialRun(bench, trial, attempt, lasting).run()
+            finished = TrialRun(bench, trial, attempt, carried).run()
         except KeyboardInterrupt:
             finish(Finished("interrupted", "invalid", ("interrupted by the user",), 0.0))
             raise
         finish(finished)
         return finished
+
+    def _put_aside(self, bench: Bench, folder: Path) -> None:
+        Recovery(bench, partial(self._scripts, bench)).put_aside(folder)
 
     def _finish(self, bench: Bench, trial: Trial, finished: Finished) -> None:
         values = {
@@ -266,15 +256,6 @@ class CampaignRun:
         summary = summarise(self.folder, self.plan, state)
         bench.note("campaign-finished", completed=summary.done, failed=sorted(summary.failed))
         return summary
-
-    def _trial(self, id_: str) -> Trial:
-        """Find a trial that the journal names, which an earlier plan may have asked for."""
-        plans = (self.plan, *read_plans(self.folder))
-        found = next((trial for plan in plans for trial in plan.trials if trial.id == id_), None)
-        if found is None:
-            message = f"the journal names a trial that no plan of it has: {id_}"
-            raise CampaignError(f"{self.folder}: {message}; accepted: one of plan.json or plans/")
-        return found
 
 
 def summarise(folder: Path, plan: Plan, state: CampaignState) -> Summary:

@@ -33,7 +33,7 @@ from samovar.testbed import Completed
 
 BEGAN = re.compile(r"^(\S+)\.pid (\d+\.\d+)$", re.MULTILINE)
 TRAFFIC = frozenset({"traffic"})
-NOT_OVERHEAD = TRAFFIC | {"reboot"}
+NOT_OVERHEAD = TRAFFIC | {"reboot", "calibrate"}
 """The phases whose time the experiment asked for."""
 
 

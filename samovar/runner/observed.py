@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from samovar.command.flows import FlowEnds
+from samovar.command.recipe import Counted
 from samovar.definition.verdict import Thresholds
 from samovar.plan import PathPlan, Resolved
 from samovar.runner.counters import (
@@ -49,9 +50,9 @@ def check_counts(
     span = spans.get(path.router) if path is not None else None
     again_bytes = _dropped(span) * FULL_FRAME_BYTES if span is not None else 0
     for ends in flows:
-        counted_bytes = _counted_bytes(ends, folder)
-        if counted_bytes is not None:
-            yield from check_counted(ends, counted_bytes, wire, again_bytes, policy.thresholds)
+        counted = _counted(ends, folder)
+        if counted is not None:
+            yield from check_counted(ends, counted, wire, again_bytes, policy.thresholds)
     if path is not None and span is not None:
         yield from _queues(resolved, path, span, wire, policy)
     if path is not None:
@@ -64,7 +65,7 @@ def _dropped(span: Span) -> int:
     return sum(seen.drops for key in keys if (seen := through(span, key)) is not None)
 
 
-def _counted_bytes(ends: FlowEnds, folder: Path) -> int | None:
+def _counted(ends: FlowEnds, folder: Path) -> Counted | None:
     counts = ends.recipe.header.counts
     if counts is None:
         return None

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from samovar.definition.config import Config
+from samovar.definition.experiment import Experiment
+from samovar.definition.testbed import Testbed
+from samovar.definition.topology import shortest_path
 from samovar.definition.verdict import Thresholds
 
 DEFAULTS = Thresholds()
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Two hosts on either side of the bottleneck: a way through it, from one to an address of the other."""
-
-    sender: str
-    receiver: str
-    address: str
-
-
-@dataclass(frozen=True)
 class Policy:
     """Thresholds, repeats, calibration, and what the testbed's layout says.
 
-    `routers` counts the routers between two addresses of the testbed, `ways` has the ends of `down` and `up`,
-    `behind` the addresses that each leads to. `boots` is what tells a host's boots apart. `control_ports`
+    `routers` counts the routers between two addresses of the testbed, `behind` has the addresses that the
+    bottleneck's ways `down` and `up` lead to. `boots` is what tells a host's boots apart. `control_ports`
     carry what is no experiment's.
     """
 
@@ -33,10 +28,56 @@ class Policy:
     calibrate: bool = False
     clock_tolerance_s: float = 1.0
     routers: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    ways: Mapping[str, Ends] = field(default_factory=dict)
     behind: Mapping[str, frozenset[str]] = field(default_factory=dict)
     boots: Mapping[str, str] = field(default_factory=dict)
     control_ports: frozenset[int] = frozenset({22})
 
 
 AS_ALWAYS = Policy()
+
+
+def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: Mapping[str, str]) -> Policy:
+    """Put together by what trials are judged: the configuration, the experiment over it, the testbed."""
+    asked = experiment.calibrate or config.calibrate
+    return Policy(
+        thresholds=config.verdict.under(experiment.verdict),
+        retries=config.retries,
+        calibrate=testbed.lab is None if asked == "auto" else asked == "on",
+        clock_tolerance_s=config.clock_tolerance_s,
+        routers=dict(_routers(testbed)),
+        behind=_behind(testbed),
+        boots=boots,
+        control_ports=frozenset({testbed.ssh_of(host).port for host in testbed.hosts}),
+    )
+
+
+def _routers(testbed: Testbed) -> Iterator[tuple[tuple[str, str], int]]:
+    """Count the routers between each two hosts, by the addresses that the way leads from and to."""
+    for start in testbed.hosts:
+        for end in testbed.hosts:
+            hops = shortest_path(testbed, start, end)
+            if hops:
+                yield (
+                    (
+                        _address(testbed, start, hops[0].out_interface),
+                        _address(testbed, end, hops[-1].in_interface),
+                    ),
+                    len(hops) - 1,
+                )
+
+
+def _behind(testbed: Testbed) -> Mapping[str, frozenset[str]]:
+    """Find the addresses that each way of the bottleneck leads to."""
+    place = testbed.bottleneck
+    if place is None:
+        return {}
+    sides: dict[str, set[str]] = {place.to_interface: set(), place.from_interface: set()}
+    for host, machine in testbed.hosts.items():
+        hops = shortest_path(testbed, place.router, host)
+        if hops and hops[0].out_interface in sides:
+            sides[hops[0].out_interface] |= {str(one.address.ip) for one in machine.interfaces.values()}
+    return {"down": frozenset(sides[place.to_interface]), "up": frozenset(sides[place.from_interface])}
+
+
+def _address(testbed: Testbed, host: str, interface: str) -> str:
+    return str(testbed.hosts[host].interfaces[interface].address.ip)

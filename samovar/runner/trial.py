@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from samovar.collect import Expected, collect, commit_trial
+from samovar.command.counting import parts_of
 from samovar.command.scripts import TrialScripts
 from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.plan import Trial
 from samovar.runner.bench import Bench, Recorder, write_json
+from samovar.runner.counters import Span
 from samovar.runner.evidence import NOT_OVERHEAD, Evidence, checks_of, expected, starts_of
 from samovar.runner.judge import Check, Verdict, verdict_of
 from samovar.runner.lasting import Lasting
+from samovar.runner.paths import Paths
 from samovar.runner.state import changed, parse_state, unmet
 from samovar.runner.traffic import Traffic, parse_named
 from samovar.testbed import Completed
@@ -41,11 +44,20 @@ class Finished:
     phases: tuple[tuple[str, float], ...] = ()
 
 
+@dataclass(frozen=True)
+class Carried:
+    """What goes on from one trial of a campaign to the next: settings that take a reboot, paths measured."""
+
+    lasting: Lasting
+    paths: Paths
+
+
 class TrialRun:
     """One attempt at one trial; used once."""
 
-    def __init__(self, bench: Bench, trial: Trial, attempt: int, lasting: Lasting) -> None:
-        self.bench, self.trial, self.attempt, self.lasting = bench, trial, attempt, lasting
+    def __init__(self, bench: Bench, trial: Trial, attempt: int, carried: Carried) -> None:
+        self.bench, self.trial, self.attempt = bench, trial, attempt
+        self.lasting, self.paths = carried.lasting, carried.paths
         self.scripts = TrialScripts(trial, bench.catalogue, bench.campaign)
         self.hosts = tuple(trial.resolved.hosts)
         self.folder = bench.in_progress / trial.id
@@ -84,6 +96,7 @@ class TrialRun:
         self._reboot()
         self._read()
         self._set()
+        self._calibrate()
         self._arm()
         self._traffic()
         self._restore()
@@ -126,12 +139,25 @@ class TrialRun:
         if problems:
             raise TestbedError("the testbed is not in the state that was asked for:\n" + "\n".join(problems))
 
+    def _calibrate(self) -> None:
+        """Measure a path that is not yet known, and take what is known of it as checks of this trial."""
+        if self.paths.due(self.trial.resolved):
+            with self._phase("calibrate"):
+                self.paths.measure(self.scripts)
+        known = self.paths.known(self.trial.resolved)
+        if known is not None and known.refusal:
+            raise TestbedError("\n".join(known.refusal))
+        self.seen.checks += known.checks if known is not None else ()
+
     def _arm(self) -> None:
         with self._phase("arm"):
             offers: dict[str, str] = {}
             for done in self._on_hosts("offer", self.scripts.offer).values():
                 offers |= parse_named(done.text, "offer")
             self._on_hosts("arm", lambda host: self.scripts.arm(host, offers))
+        with self._phase("count"):
+            counted = self._on_hosts("count", self.scripts.count).items()
+            self.seen.spans = {host: Span(parse_state(one.text), {}) for host, one in counted}
 
     def _traffic(self) -> None:
         ends = tuple(host for host in self.hosts if self.scripts.has_flows(host))
@@ -150,27 +176,35 @@ class TrialRun:
         self.seen.t_end_s = self.seen.ending.t_end_s
 
     def _restore(self) -> None:
+        """Look how the traffic has left each host, then put it back."""
         with self._phase("restore"):
-            self._restored()
+            done = self._on_hosts("restore", lambda host: self.scripts.finish(host, self.seen.before[host]))
+            for host, result in done.items():
+                counted, found, restored = parts_of(result.text)
+                if host in self.seen.spans:
+                    self.seen.spans[host] = Span(self.seen.spans[host].before, parse_state(counted))
+                self.seen.found[host] = parse_state(found)
+                write_json(self.folder / "facts" / f"{host}-found.json", self.seen.found[host])
+                self._prove(host, parse_state(restored))
 
-    def _restored(self) -> None:
-        def restore(host: str) -> str:
-            return self.scripts.restore(host, self.seen.before[host])
+    def _put_back(self) -> None:
+        """Put each host back after a trial that was broken off."""
+        scripts = {host: self.scripts.restore(host, state) for host, state in self.seen.before.items()}
+        for host, result in self._on_hosts("restore", scripts.get, hosts=scripts).items():
+            self._prove(host, parse_state(result.text))
 
-        done = self._on_hosts("restore", restore, hosts=self.seen.before)
-        for host, result in done.items():
-            after = parse_state(result.text)
-            write_json(self.folder / "facts" / f"{host}-after.json", after)
-            differences = [str(difference) for difference in changed(self.seen.before[host], after)]
-            if differences:
-                self.bench.note("restore-failed", id=self.trial.id, host=host, differences=differences)
-                check = Check(
-                    "state after the trial", host, "as before", "; ".join(differences), False, "suspect"
-                )
-                self.seen.checks.append(check)
-            else:
-                self.bench.note("state-restored", id=self.trial.id, host=host)
-                self.bench.left[host] = (self.scripts.reading(host), after)
+    def _prove(self, host: str, after: dict[str, str]) -> None:
+        """Compare a host as it was put back with what it was before."""
+        write_json(self.folder / "facts" / f"{host}-after.json", after)
+        differences = [str(difference) for difference in changed(self.seen.before[host], after)]
+        if differences:
+            self.bench.note("restore-failed", id=self.trial.id, host=host, differences=differences)
+            observed = "; ".join(differences)
+            check = Check("state after the trial", host, "as before", observed, False, "suspect")
+            self.seen.checks.append(check)
+        else:
+            self.bench.note("state-restored", id=self.trial.id, host=host)
+            self.bench.left[host] = (self.scripts.reading(host), after)
 
     def _stop(self) -> None:
         with self._phase("stop"):
@@ -194,8 +228,9 @@ class TrialRun:
         return tuple(expected(process) for process in self.scripts.processes(host))
 
     def _judged(self, started: float) -> Finished:
-        self.seen.checks += checks_of(self.seen, self.scripts, self.folder)
-        verdict, reasons = verdict_of(self.seen.checks)
+        with self._phase("judge"):
+            self.seen.checks += checks_of(self.seen, self.scripts, self.folder, self.bench.policy)
+            verdict, reasons = verdict_of(self.seen.checks)
         overhead_s = time.monotonic() - started - self.seen.seconds(NOT_OVERHEAD)
         finished = self._finished("completed", verdict, reasons, overhead_s)
         write_json(self.folder / "manifest.json", self._manifest(finished))
@@ -207,7 +242,7 @@ class TrialRun:
         try:
             with self._phase("clear"):
                 self._on_hosts("sweep", self.scripts.sweep)
-                self._restored()
+                self._put_back()
         except TestbedError as second:
             reasons.append(f"and the testbed could not be restored: {second}")
         finished = self._finished(outcome, "invalid", tuple(reasons), time.monotonic() - started)

@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from samovar.command.flows import FlowEnds
+from samovar.command.recipe import Counted
 from samovar.definition.verdict import Thresholds
 from samovar.plan import CapturePlan, FlowPlan, Resolved
 from samovar.runner.judge import Check, Verdict, check_window
@@ -191,23 +192,24 @@ def _listed(values: Iterable[int | None]) -> str:
 
 
 def check_counted(
-    ends: FlowEnds, counted_bytes: int, seen: Seen, slack_bytes: int, thresholds: Thresholds
+    ends: FlowEnds, counted: Counted, seen: Seen, slack_bytes: int, thresholds: Thresholds
 ) -> Iterator[Check]:
-    """Check a generator's own count of bytes against a capture at the end that it speaks for.
+    """Check a generator's own count of bytes against a capture where the data arrives, or leaves unanswered.
 
-    `slack_bytes` is what may have been sent again, beyond the tolerance.
+    What was received must be there, and no more than was sent; `slack_bytes` may have been sent again.
     """
-    counts = ends.recipe.header.counts
-    host = ends.flow.to_host if counts is not None and counts.at == "to" else ends.flow.from_host
+    reliable = ends.recipe.header.transport == "tcp"
+    host = ends.flow.to_host if reliable else ends.flow.from_host
     capture = seen.at(host)
     if capture is None:
         return
     wire_bytes = sum(way.payload_bytes for way in data_ways(capture, ends))
     share = thresholds.bytes_differ
-    least = (1 - share) * counted_bytes - SLACK_BYTES
-    most = (1 + share) * counted_bytes + SLACK_BYTES + slack_bytes
+    least = (1 - share) * (counted.received_bytes if reliable else counted.sent_bytes) - SLACK_BYTES
+    most = (1 + share) * counted.sent_bytes + SLACK_BYTES + slack_bytes
     label = f"bytes of flow {ends.flow.label} in the capture"
-    asked = f"{counted_bytes} B ± {share:.1%}, as its generator counted"
+    told = f"{counted.sent_bytes} B sent, {counted.received_bytes} B received"
+    asked = f"{told} ± {share:.1%}, as its generator counted"
     yield Check(label, host, asked, f"{wire_bytes} B", least <= wire_bytes <= most)
 
 
