@@ -91,7 +91,7 @@ class TrialScripts:
     def finish(self, host: str, was: Mapping[str, str]) -> str:
         """Print counters and state as the traffic left them, then restore; parts are as in `parts_of`."""
         counting = counting_text(self.catalogue, self._os(host), self.settings(host))
-        look = (counting, f"echo {quote(FOUND)}\n", self.reading(host), f"echo {quote(RESTORED)}\n")
+        look = (counting, f"echo {quote(FOUND)}\n", self.reading(host, None), f"echo {quote(RESTORED)}\n")
         return self.script(host, (*self._halts(host), *look, self.undoing(host, was), self.reading(host)))
 
     def undoing(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
