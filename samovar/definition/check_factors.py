@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from math import prod
 
@@ -118,11 +118,19 @@ def _check_level(context: Context, where: Loc, factor: Factor, level: Level, par
         if not is_known(context, target, part):
             context.checked.report(at, _unknown_factor(context, target, part), key=factor.linked)
             sound = False
-        elif not check_value(context, part, Place(at, target, level)):
+        elif not check_value(context, part, Place(at, target, level, _named(where, factor, target))):
             sound = False
         if factor.sets and not sound:
             break  # the next key would be told the same
     return sound
+
+
+def _named(where: Loc, factor: Factor, target: str) -> Loc:
+    """Return where a target's name stands when it is no key: in `sets`, or as a recipe's parameter."""
+    own = where[: where.index("levels")]
+    if target in factor.sets:
+        return (*own, "sets", factor.sets.index(target))
+    return (*own, "parameter") if factor.parameter else ()
 
 
 def _check_once(context: Context, where: Loc, level: Level, part: Part, seen: dict[str, str]) -> None:
@@ -170,8 +178,14 @@ def _unknown_factor(context: Context, factor: str, part: Part) -> str:
     testbed = context.testbed
     systems = {host.system for host in testbed.hosts.values()} if testbed else set()
     settings = {key for system in systems for key in known_settings(context.catalogue, system)}
-    names = [*known_factors(part), *(f"{owner}.<parameter>" for owner in parameter_owners(part)), *settings]
-    return unknown("factor", factor, names)
+    return unknown("factor", factor, {*known_factors(part), *settings}, _kinds(part, settings))
+
+
+def _kinds(part: Part, settings: Iterable[str]) -> Iterator[str]:
+    """Name the factors that there are, those of one owner together: path.<key>, tcp.<parameter>."""
+    yield from PLAIN_FACTORS
+    yield from (f"{owner}.<{'parameter' if owner == 'cc' else 'key'}>" for owner in parameter_owners(part))
+    yield from (f"{key.partition('.')[0]}.<parameter>" for key in settings)
 
 
 def _check_excluded(context: Context, where: Loc, part: Part) -> None:

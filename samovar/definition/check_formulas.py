@@ -102,6 +102,9 @@ def values_of(part: Part, where: Loc, device: Adapter | None = None) -> Values:
         for key in _FLOW_FIELDS:
             value = getattr(flow, key + _SUFFIXES.get(key, ""))
             values.add(f"traffic.{flow.label}.{key}", Held(value, (*where, "traffic", index, key)))
+    for index, logger in enumerate(part.loggers):
+        at = (*where, "loggers", index, "interval")
+        values.add(f"loggers.{logger.logger}.interval", Held(logger.interval_s, at))
     values.add("duration", Held(part.duration_s, (*where, "duration")))
     values.add("stop.after", Held(part.stop and part.stop.after_s, (*where, "stop", "after")))
     _add_settings(values, part, where)

@@ -24,16 +24,27 @@ WAYS = ("down", "up")
 
 @dataclass(frozen=True)
 class Place:
-    """One value of a level: what it sets, the level it is of, and where it stands."""
+    """One value of a level: what it sets, the level it is of, and where it stands.
+
+    `named` is where the target's name stands when that is the value of a key: `sets` or `parameter`.
+    """
 
     where: Loc
     target: str
     level: Level
+    named: Loc = ()
 
     @property
     def key(self) -> Loc:
         """The place whose key says what is set: the factor's, or that of one value of a linked level."""
         return self.where if self.where[-1] == self.target else self.where[: self.where.index("levels")]
+
+    def blame(self, context: Context, message: str) -> None:
+        """Report what is wrong with the target, where its name stands."""
+        if self.named:
+            context.checked.report(self.named, message)
+        else:
+            context.checked.report(self.key, message, key=True)
 
     def below(self, *steps: str) -> Loc:
         """Return a place within the value."""
@@ -136,8 +147,10 @@ def _check_setting(context: Context, part: Part, place: Place, steps: tuple[str,
     for system in _systems(context, part, place.target, steps):
         refused = refused_setting(context.catalogue, place.target, text, system)
         if refused:
-            where = place.key if refused.of_key else place.below(*steps)
-            context.checked.report(where, refused.message, key=refused.of_key)
+            if refused.of_key:
+                place.blame(context, refused.message)
+            else:
+                context.checked.report(place.below(*steps), refused.message)
             return
 
 
@@ -167,13 +180,13 @@ def _check_parameter(context: Context, part: Part, place: Place, steps: tuple[st
     takers = dict(context.takers(part, owner, place.level))
     lacking = not_taken(owner, parameter, takers)
     if lacking:
-        context.checked.report(place.key, lacking, key=True)
+        place.blame(context, lacking)
         return
     for known in takers.values():
         own = [key.removeprefix(f"{owner}.") for key in known_factors(part) if key.startswith(f"{owner}.")]
         if parameter not in known:
             message = unknown(f"key or parameter of {owner}", parameter, [*known, *own])
-            context.checked.report(place.key, message, key=True)
+            place.blame(context, message)
             return
         refused = refusal(parameter, text, known, ())
         if refused:

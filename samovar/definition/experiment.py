@@ -13,7 +13,6 @@ from samovar.definition.factor_levels import Factor as Factor
 from samovar.definition.factor_levels import Level as Level
 from samovar.definition.factor_levels import SettingValue as SettingValue
 from samovar.definition.fields import (
-    Duration,
     Free,
     Interface,
     Name,
@@ -68,7 +67,7 @@ class Logger(WithParameters):
     interface: Interface | None = Field(
         None, description="Interface to watch; else the one that faces traffic."
     )
-    interval_s: Duration | None = Field(
+    interval_s: TimeOrFormula | None = Field(
         None, alias="interval", description="Time between samples, such as 10ms; else as its recipe says."
     )
 

@@ -116,6 +116,8 @@ def _value(written: object) -> Value:
         return str(written)
     if not isinstance(written, Mapping) or not written:
         raise ValueError(f"{A_LEVEL}, not {'a list' if isinstance(written, list) else 'nothing'}")
+    if is_range(written):
+        raise ValueError("a range stands in place of a list; expected it alone, or its levels one by one")
     mistakes = Mistakes()
     for key, value in written.items():
         if not isinstance(value, str):

@@ -64,7 +64,7 @@ OF_FLOW: Mapping[str, Parser] = {
     "count": parse_flow_count,
     "every": parse_delay,
 }
-OF_LOGGER: Mapping[str, Parser] = {"interval": units.parse_duration}
+OF_LOGGER: Mapping[str, Parser] = {"interval": parse_duration}
 DIRECTED = frozenset(f"path.{key}" for key in OF_PATH if key != "rtt")
 UNDIRECTED = ("rtt",)  # keys of the path that have no directions
 ONE_PER_DIRECTION = ("delay",)  # keys of the path that have nothing else

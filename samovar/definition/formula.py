@@ -26,7 +26,7 @@ from samovar.definition.dimension import (
 )
 from samovar.definition.formula_names import NAMES, dimension_of, known_names
 from samovar.definition.formula_terms import Literal, Name, Term, Value, names_of, operation
-from samovar.definition.nearest import unknown
+from samovar.definition.nearest import nearest, unknown
 from samovar.units import UnitError
 
 LONGEST = 200
@@ -36,6 +36,10 @@ _TOKEN = re.compile(
     r"|(?P<name>traffic\.[A-Za-z0-9._-]*[A-Za-z0-9_]|[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*)"
     r"|(?P<mark>[-+*/(),])"
 )
+_CAPITALS = re.compile("[A-Z]{2,}")
+_FOLDED = frozenset(name.upper() for name in NAMES)
+_PLAIN = tuple(name for name in NAMES if "." not in name)
+_UNITS = tuple(unit for kind in units.KINDS for unit in kind.scales)
 _DIMENSIONS = {
     units.SIZE: BYTES,
     units.RATE: RATE,
@@ -89,11 +93,20 @@ def is_formula(text: str) -> bool:
     """Say whether a text is meant as a formula rather than as one quantity, sound or not."""
     if re.match(r"[+-]", text):
         return False
-    quantity = re.fullmatch(r"[0-9.]+ *([A-Za-z%µ/]*)", text)
-    if quantity:
-        return quantity[1].upper() in NAMES
+    counted = re.fullmatch(r"(?:[0-9]+(?:\.[0-9]+)? *)?([A-Za-z%µ/]+)", text)
+    if counted:
+        return _is_meant(counted[1])
     words = re.findall(r"[A-Za-z_][A-Za-z0-9_.]*", text)
-    return bool(re.search(r"[-+*/()]", text)) or any(word.upper() in NAMES or "." in word for word in words)
+    return bool(re.search(r"[-+*/()]", text)) or any(word.upper() in _FOLDED or "." in word for word in words)
+
+
+def _is_meant(word: str) -> bool:
+    """Say whether a word is a name, or no unit and written like a name or near to one: BPD, RTTs."""
+    if word.upper() in _FOLDED:
+        return True
+    if any(kind.unit(word) or kind.suggest(word) for kind in units.KINDS):
+        return False
+    return _CAPITALS.fullmatch(word) is not None or nearest(word, [*_PLAIN, *_UNITS]) in _PLAIN
 
 
 def _tokens(text: str) -> Iterator[Token]:

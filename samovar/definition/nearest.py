@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-MOST_LISTED = 25
+MOST_LISTED = 40
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that was probably meant."""
     names = sorted(set(known))
     folded = {one.lower(): one for one in names}
-    close = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    close = get_close_matches(name.lower(), folded, n=1, cutoff=0.65)
     return folded[close[0]] if close else None
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """Say that a name is not known, which one is near, and which ones there are."""
-    names = sorted(set(known))
-    near = nearest(name, names)
+def unknown(what: str, name: str, known: Iterable[str], kinds: Iterable[str] | None = None) -> str:
+    """Say that a name is not known, which one is near, and which ones there are.
+
+    `kinds` are listed in place of the names where these are too many to be read.
+    """
+    near = nearest(name, known := set(known))
     hint = f"did you mean '{near}'? " if near else ""
+    names = sorted(set(known if kinds is None else kinds))
     listed = ", ".join(names[:MOST_LISTED]) + (", ..." if len(names) > MOST_LISTED else "")
     return f"unknown {what} '{name}'; {hint}known: {listed or 'none'}"

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from samovar import units
+from samovar.definition.formula import is_formula
 from samovar.definition.mistakes import Mistakes
 from samovar.definition.nearest import unknown
 from samovar.units import UnitError
@@ -80,6 +81,8 @@ def _levels(written: Mapping[str, str]) -> tuple[str, ...]:
 
 def _end(text: str) -> _End:
     split = units.split_quantity(text)
+    if split is None and is_formula(text):
+        raise UnitError(f"'{text}' is computed; expected a quantity, or a list such as [1 BDP, 2 BDP]")
     if split is None:
         raise UnitError(f"'{text}' is no quantity; expected one such as 50KB, 40Mbit, 5ms, 10packets or 2%")
     return _End(Fraction(split[0]), split[1], split[2])

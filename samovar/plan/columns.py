@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 
+from samovar.errors import PlanError
 from samovar.plan.pool import Pool
 from samovar.plan.product import Column
 from samovar.plan.resolve import Component
@@ -67,7 +68,11 @@ def _work_out(
     drawn, read = False, set[int]()
     for key in keys:
         reader = Reader(design, design.combinations.levels_of(key, depends), replicate)
-        value = make(reader)
+        try:
+            value = make(reader)
+        except PlanError:  # of no account where the levels read are those of no treatment
+            if reader.read <= set(depends):
+                raise
         read |= reader.read
         if not reader.read <= set(depends):
             break

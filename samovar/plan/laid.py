@@ -48,6 +48,14 @@ ENDS = ("size", "duration", "until")
 """Keys of a flow of which one only can stand: a level's, or else the flow's own."""
 
 
+class UncomputedError(PlanError):
+    """A formula has no value in a treatment; carries its part, what it is of and its text."""
+
+    def __init__(self, part: str, where: str, text: str, message: str) -> None:
+        self.part, self.where, self.text = part, where, text
+        super().__init__(message)
+
+
 class Laid:
     """What one treatment asks for."""
 
@@ -64,7 +72,7 @@ class Laid:
         try:
             return self._scope.value(amount)
         except UnitError as error:
-            raise PlanError(f"{self.name}: {where}: {error}") from error
+            raise self._uncomputed(where, str(amount), error) from error
 
     @property
     def has_path(self) -> bool:
@@ -133,9 +141,8 @@ class Laid:
     def interval_s(self, logger: Logger) -> float | None:
         """Return the time between a logger's samples, in seconds; None leaves it to the recipe."""
         over = self.reader.get(f"loggers.{logger.logger}.interval")
-        found: float | None = (
-            logger.interval_s if over is None else self.computed(over, f"{logger.logger}: interval")
-        )
+        written = logger.interval_s if over is None else over
+        found: float | None = self.computed(written, f"loggers.{logger.logger}.interval")
         return found
 
     def logger_parameters(self, logger: Logger) -> dict[str, str]:
@@ -157,7 +164,12 @@ class Laid:
         try:
             return computed_text(text, self._scope)
         except UnitError as error:
-            raise PlanError(f"{self.name}: {where}: {error}") from error
+            raise self._uncomputed(where, text, error) from error
+
+    def _uncomputed(self, where: str, text: str, why: UnitError) -> UncomputedError:
+        said = f"{self.name}: {where}: {why}"
+        levels = self.reader.labels()
+        return UncomputedError(self.name, where, text, f"{said}, where {levels}" if levels else said)
 
 
 class _Names(Mapping[str, object]):

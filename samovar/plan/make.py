@@ -18,7 +18,9 @@ from samovar.definition.yamltext import Map, Node
 from samovar.plan.changes import Costly, Count, Headers, States, costly_of
 from samovar.plan.columns import treatments_of
 from samovar.plan.identity import ids_of, word
+from samovar.plan.laid import UncomputedError
 from samovar.plan.order import order_of
+from samovar.plan.placed import placed
 from samovar.plan.places import Places
 from samovar.plan.plan import Changes, PartPlan, Plan
 from samovar.plan.pool import Pool
@@ -122,7 +124,10 @@ def _plan_part(
         site=site.config.written if site.config else None,
     )
     where = Where(name, places, layers, experiment.order.seed)
-    group = treatments_of(name, design, part.replicates, components_of(where), pool)
+    try:
+        group = treatments_of(name, design, part.replicates, components_of(where), pool)
+    except UncomputedError as error:
+        raise placed(error, experiment) from error
     costly = costly_of(group, pool, states)
     how = experiment.order
     order = order_of(how.kind, how.seed, name, len(group), part.replicates, costly.plots())

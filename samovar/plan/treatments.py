@@ -94,6 +94,11 @@ class Reader:
                 return found
         return None
 
+    def labels(self) -> str:
+        """Say the levels that were looked at: `path.rtt is 0ms, mtu is 600`."""
+        factors = ((self.design.factors[one], self._levels[one]) for one in sorted(self.read))
+        return ", ".join(f"{factor.name} is {factor.levels[level].label}" for factor, level in factors)
+
     def below(self, owner: str) -> dict[str, object]:
         """Return what the levels say for OWNER.KEY, by key."""
         keys = self.design.targets.get(owner, ())

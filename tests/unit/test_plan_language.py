@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from samovar.definition import Testbed, load_testbed
-from samovar.errors import PlanError
+from samovar.errors import DefinitionError, PlanError
 from samovar.plan import ClassPlan, FlowPlan, MatchPlan, PathPlan, Plan, Resolved, StopPlan
 from samovar.plan.draws import Draw, poisson_s, uniform_s
 from tests.unit.plans import BULK, DUMBBELL, LAB, ROOT, planned, study
@@ -322,3 +322,32 @@ def test_arrivals_too_many_for_a_trial_are_refused() -> None:
 def test_a_host_names_its_system_by_its_release() -> None:
     freebsd = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
     assert {host.system for host in first(study(""), freebsd).hosts.values()} >= {"freebsd-11"}
+
+
+def test_a_formula_counts_any_name_that_formulas_know() -> None:
+    found = planned(study("settings: {rwnd: 50KB}\n").replace("bulk,", "bulk, size: 2 rwnd,", 1))
+    assert found.trials[0].resolved.flows[0].size_bytes == 100_000
+
+
+def test_a_logger_samples_at_a_computed_interval() -> None:
+    text = study("loggers: [{logger: tcp-info, at: sender, interval: RTT / 2}]\n")
+    assert first(text).loggers[0].interval_s == 0.005
+
+
+EMPTY = "factors: {path.rtt: [0ms, 10ms], path.buffer: [1 BDP, 10packets]}\n"
+
+
+def test_a_formula_without_a_value_is_refused_at_its_place_with_the_levels_that_take_it_away() -> None:
+    with pytest.raises(DefinitionError) as caught:
+        planned(study(EMPTY))
+    (problem,) = caught.value.problems
+    assert problem.text[problem.column - 1 :].startswith("1 BDP")
+    assert problem.message == (
+        "main: path.buffer.down: '1 BDP': is zero; expected a size or a count of packets such as 1 BDP, "
+        "where path.rtt is 0ms, path.buffer is 1 BDP"
+    )
+
+
+def test_a_treatment_that_is_excluded_need_not_be_computable() -> None:
+    plan = planned(study(EMPTY + "exclude: [{path.rtt: 0ms, path.buffer: 1 BDP}]\n"))
+    assert len(plan.trials) == 3

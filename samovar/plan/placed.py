@@ -1,0 +1,36 @@
+"""Where a formula stands that has no value in a treatment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from samovar.definition.experiment import Experiment
+from samovar.definition.yamltext import Map, Node, Seq, Text
+from samovar.errors import DefinitionError, SamovarError
+from samovar.plan.laid import UncomputedError
+
+Steps = tuple[str, ...]
+
+
+def placed(error: UncomputedError, experiment: Experiment) -> SamovarError:
+    """Return the error with the place of its formula; as it is where no line of the experiment has it."""
+    parts = experiment.complete.get("parts") if experiment.complete is not None else None
+    part = parts.get(error.part) if isinstance(parts, Map) else None
+    wanted = set(error.where.replace(":", "").replace(" ", ".").split("."))
+    found = [(len(wanted.intersection(steps)), one) for steps, one in _texts(part) if one == error.text]
+    if not found:
+        return error
+    nearest = max(found, key=lambda pair: pair[0])[1]
+    return DefinitionError([nearest.mark.problem(str(error))])
+
+
+def _texts(node: Node | None, steps: Steps = ()) -> Iterator[tuple[Steps, Text]]:
+    """Yield every scalar with the words of the keys that lead to it."""
+    if isinstance(node, Text):
+        yield steps, node
+    elif isinstance(node, Seq):
+        for one in node:
+            yield from _texts(one, steps)
+    elif isinstance(node, Map):
+        for key, one in node.items():
+            yield from _texts(one, (*steps, *key.split(".")))
