@@ -273,6 +273,18 @@ def _run(going: Going, again: str) -> Path:
     return summary.folder
 
 
+@task(help={"testbed": "testbed file in hosts/"})
+@guarded
+def restore(c: Connection, testbed: str = "") -> None:
+    """Put hosts back as journals say they were before a campaign that was cut off."""
+    bed = load_testbed(CONTROLLER.testbed_path(testbed))
+    with Show(Console()) as progress:
+        restored = CONTROLLER.restore(bed, progress)
+    show(text.restored_lines(bed.name, restored))
+    if restored.problems:
+        raise Exit(code=1)
+
+
 CAMPAIGN_HELP = {"campaign": "its folder, experiment/campaign, or an experiment (default: the latest)"}
 
 
@@ -336,5 +348,5 @@ def demo(c: Connection) -> None:
     _bundle(folder)
 
 
-namespace = Collection(list_all, new, plan, explain, check, power, run, status, analyse, report, schema, demo)
+namespace = Collection(list_all, new, plan, explain, check, power, run, restore, status, analyse, report, schema, demo)
 namespace.add_collection(Collection("lab", lab_up, lab_status, lab_shell, lab_down))

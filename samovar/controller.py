@@ -48,6 +48,7 @@ from samovar.runner.preflight import (
     runnable,
     space_here,
 )
+from samovar.runner.recovery import Restored, Restorer, changed_campaigns
 from samovar.runner.refusals import refusals
 from samovar.testbed import HostFacts, Sessions, Target, gather_facts, machines_of
 from samovar.testbed.facts import PROGRAMS, QDISCS
@@ -288,6 +289,17 @@ class Controller:
         intent = Intent(study.plan, study.sources, blocked, machines_of(study.testbed), policy)
         run = CampaignRun(folder, intent, sessions, self.catalogue, emit)
         return run.run(self.provenance(study, facts))
+
+    def restore(self, testbed: Testbed, emit: Emit) -> Restored:
+        """Put every host of a testbed back as the journals of its campaigns say that it was.
+
+        Touches no host when no journal names one. Raises LabError for a lab that is down.
+        """
+        folders = changed_campaigns(self.results, testbed.name)
+        if not folders:
+            return Restored()
+        with self.sessions(testbed) as sessions:
+            return Restorer(sessions, self.catalogue, machines_of(testbed), emit).run(folders)
 
     def provenance(self, study: Study, facts: Mapping[str, HostFacts]) -> Mapping[str, object]:
         """Say with what a campaign is made: versions, hosts, the state of this checkout."""

@@ -212,7 +212,7 @@ class CampaignRun:
                     "reasons": list(finished.reasons),
                 }
                 bench.note("trial-again", **values)
-                self.emit(Event("trial-again", values))
+                self.emit(Event("trial-again", {**values, "seconds": _expected_s(trial)}))
 
     def _refuse(self, bench: Bench, trial: Trial, reasons: Sequence[str]) -> None:
         """Leave out a trial whose path has been found to be another than asked for."""

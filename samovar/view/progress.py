@@ -30,6 +30,10 @@ class Eta:
         known = self._overheads_s or [FIRST_GUESS_S]
         return sum(self._traffic_s) + len(self._traffic_s) * sum(known) / len(known)
 
+    def again(self, traffic_s: float) -> None:
+        """Take a trial as open that will be run once more."""
+        self._traffic_s.insert(0, traffic_s)
+
     def finished(self, overhead_s: float) -> None:
         """Take the first of the open trials as done."""
         if self._traffic_s:
@@ -126,6 +130,16 @@ class Show:
         self.line(f"{mark} {count} {values['id']}: {state}, {cost}{why}")
         if self._task is not None:
             self._bar.update(self._task, completed=self._number)
+
+    def _on_trial_again(self, values: Any) -> None:
+        self._number -= 1
+        self._eta.again(values["seconds"])
+        self.line(f"↻ {values['id']}: again, attempt {values['attempt']} of {values['of']}")
+
+    def _on_trial_refused(self, values: Any) -> None:
+        self._number += 1
+        self._eta.finished(0.0)
+        self.line(f"✗ {values['id']}: not started ({'; '.join(values['reasons'])})")
 
     def _on_analysis_started(self, values: Any) -> None:
         self._asked, self._number = values["trials"], 0

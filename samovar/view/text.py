@@ -12,6 +12,7 @@ from samovar.journal import CampaignState, is_open
 from samovar.plan import Plan, Trial
 from samovar.runner.campaign import Summary
 from samovar.runner.preflight import Finding
+from samovar.runner.recovery import Restored
 from samovar.testbed import HostFacts
 from samovar.units import format_bytes
 from samovar.view.words import clock, columns, counted
@@ -87,6 +88,16 @@ def settled_lines(summary: Summary, experiment: str, new: str) -> Iterator[str]:
     pdf = summary.folder / "bundle" / f"{experiment}.pdf"
     yield f"bundle: {pdf}" if pdf.is_file() else "no bundle yet: `fab analyse`, then `fab report`"
     yield f"to measure all anew: {new}"
+
+
+def restored_lines(testbed: str, restored: Restored) -> Iterator[str]:
+    """Say which hosts were put back after which campaign, and what could not be."""
+    for campaign, hosts in restored.hosts.items():
+        if hosts:
+            yield f"✓ {campaign}: {', '.join(hosts)} as before"
+    yield from (f"✗ {problem}" for problem in restored.problems)
+    if not restored.hosts and not restored.problems:
+        yield f"{testbed}: no journal names a host that is not as it was"
 
 
 def menu_lines(

@@ -13,9 +13,11 @@ from typing import Any
 from samovar import lab
 from samovar.controller import Controller
 from samovar.definition import load_testbed
+from samovar.definition.verdict import Thresholds
 from samovar.events import silent
 from samovar.journal import NAME as JOURNAL
 from samovar.journal import Entry, read_journal
+from samovar.runner.policy import Policy
 
 ROOT = Path(__file__).parents[2]
 RUN = """
@@ -31,6 +33,9 @@ except fabfile.Exit as exit:
 PROGRAMS = ("iperf3", "nuttcp", "tcpdump", "python3", "timeout", "gzip")
 """What trials start on hosts, and nothing else there does."""
 
+BUSY = "{cpu: 100%, late: 60s, rate: 90%}"
+"""What the verdict lets pass on a machine that runs other tests beside: its CPUs are busy, and it is late."""
+LENIENT = Policy(thresholds=Thresholds.model_validate({"cpu": "100%", "late": "60s", "rate": "90%"}))
 TRAFFIC = "[{flow: bulk, generator: iperf3, from: sender, to: receiver}]"
 EXPERIMENT = """
 experiment: {name}
@@ -146,9 +151,10 @@ class Checkout:
         lab.down(self.controller.lab_folder("lab"), silent)
 
 
-def make_checkout(folder: Path) -> Checkout:
+def make_checkout(folder: Path, retries: int = 0) -> Checkout:
     """Lay out a checkout that shares recipes and testbeds with this one."""
-    for name in ("templates", "hosts", "analysis", "config.yaml", ".rlib"):
+    for name in ("templates", "hosts", "analysis", ".rlib"):
         (folder / name).symlink_to(ROOT / name)
+    (folder / "config.yaml").write_text(f"retries: {retries}\nverdict: {BUSY}\n")
     (folder / "experiments").mkdir()
     return Checkout(folder)

@@ -15,13 +15,17 @@ import pytest
 
 from samovar import lab
 from samovar.command import Catalogue
+from samovar.command.scripts import TrialScripts
 from samovar.definition import load_testbed
 from samovar.events import Event, silent
 from samovar.plan import CapturePlan, FlowPlan, HostPlan, Resolved, StopPlan, Trial
 from samovar.runner.bench import Bench
-from samovar.runner.trial import Finished, TrialRun
+from samovar.runner.lasting import Lasting
+from samovar.runner.paths import Paths
+from samovar.runner.reboot import Reboots
+from samovar.runner.trial import Carried, Finished, TrialRun
 from samovar.testbed import Sessions
-from tests.lab.campaigns import Checkout, make_checkout
+from tests.lab.campaigns import LENIENT, Checkout, make_checkout
 
 LEFT, RIGHT = ("src1", "src2", "src3", "src4"), ("dst1", "dst2", "dst3", "dst4")
 ADDRESS = {
@@ -100,14 +104,18 @@ class Dumbbell:
         campaign = self.checkout.folder / "campaign"
         (campaign / "trials").mkdir(parents=True, exist_ok=True)
         catalogue = Catalogue(self.checkout.folder / "templates")
-        bench = Bench(
-            "lab-tests", campaign, self.sessions, catalogue, lambda *_, **__: None, self.events.append
-        )
-        finished = TrialRun(bench, trial, 1).run()
+        who = ("lab-tests", campaign, self.sessions, catalogue)
+        bench = Bench(*who, lambda *_, **__: None, self.events.append, policy=LENIENT)
+        carried = Carried(Lasting(bench, Reboots(bench, {}, {}), _no_trial), Paths(bench))
+        finished = TrialRun(bench, trial, 1, carried).run()
         folder = next(
             path for name in ("trials", "in-progress") if (path := campaign / name / trial.id).exists()
         )
         return Ran(finished, json.loads((folder / "manifest.json").read_bytes()), folder)
+
+
+def _no_trial(id_: str) -> TrialScripts:
+    raise AssertionError(f"nothing lasts over trial {id_}")
 
 
 def resolved(flows: tuple[FlowPlan, ...], captures: tuple[str, ...], stop: StopPlan | None) -> Resolved:
@@ -170,7 +178,11 @@ def generators(dumbbell: Dumbbell) -> Ran:
     names = sorted(dumbbell_generators() - UNTRIED)
     flows = []
     for number, name in enumerate(names):
-        size = {"size_bytes": 300_000, "duration_s": None} if name in SIZED else {"duration_s": SLOW.get(name, 2.0)}
+        size = (
+            {"size_bytes": 300_000, "duration_s": None}
+            if name in SIZED
+            else {"duration_s": SLOW.get(name, 2.0)}
+        )
         flows.append(flow(f"f-{name}", name, ("src1", "dst1"), 5001 + number, start_s=0.8 * number, **size))
     return dumbbell.run(*flows, captures=("src1", "dst1"))
 
