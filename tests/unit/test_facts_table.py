@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields
 
 from samovar.testbed import HostFacts
@@ -43,9 +44,9 @@ def test_every_sort_of_fact_has_a_row_with_a_dash_where_a_host_lacks_it() -> Non
     assert told["tc"] == ["6.1.0", "-"]
 
 
-def _padded(lines: object) -> list[str]:
+def _padded(lines: Iterable[str]) -> list[str]:
     """The first column of the table is as wide as its longest name."""
-    made = list(lines)  # type: ignore[call-overload]
+    made = list(lines)
     width = len("tracepoint tcp:tcp_probe")
     assert all(len(line) > width for line in made)
     return made
