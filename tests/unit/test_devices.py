@@ -1,0 +1,97 @@
+"""A bottleneck that is a link's device: what the testbed says of it, and what an experiment says over that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from samovar.command import Catalogue
+from samovar.definition import load_study
+from samovar.definition.explain import explain
+from samovar.definition.explain_keys import Subject
+from samovar.plan import PathPlan, Plan, make_plan
+from tests.unit.trials import PATH
+
+ROOT = Path(__file__).parents[2]
+CATALOGUE = Catalogue(ROOT / "templates")
+TEXT = """\
+experiment: study
+testbed: powerline
+duration: 10s
+traffic: [{flow: there, generator: iperf3, from: sender, to: receiver}]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "experiments").mkdir()
+    return tmp_path / "experiments"
+
+
+def planned(folder: Path, text: str) -> Plan:
+    path = folder / "study.yaml"
+    path.write_text(TEXT + text)
+    study = load_study(path, CATALOGUE, ROOT / "hosts" / "powerline.yaml")
+    return make_plan(study.experiment, study.testbed)
+
+
+def paths(folder: Path, text: str) -> list[PathPlan]:
+    found = [trial.resolved.path for trial in planned(folder, text).trials]
+    return [path for path in found if path is not None]
+
+
+def test_an_experiment_that_says_nothing_has_the_device_of_the_testbed(folder: Path) -> None:
+    (path,) = paths(folder, "")
+    assert (path.link, path.router, path.rtt_s) == ("powerline", "", 0.004)
+    assert [(way.rate_bps, way.buffer_packets, way.delay_s) for way in (path.down, path.up)] == [
+        (40_000_000, 2720, 0.002)
+    ] * 2
+
+
+def test_what_an_experiment_says_of_a_device_lies_over_the_testbed(folder: Path) -> None:
+    (path,) = paths(
+        folder, "path: {buffer: 9packets, rtt: 6ms, medium: duplex, flow_control: off, drift: 5%}\n"
+    )
+    assert path.device is not None
+    assert (path.down.rate_bps, path.up.buffer_packets, path.rtt_s) == (40_000_000, 9, 0.006)
+    assert (path.device.medium, path.device.flow_control, path.device.drift) == ("duplex", False, 0.05)
+    assert path.device.pause_quanta == 65535
+
+
+def test_a_device_s_rate_and_parameters_may_vary_and_formulas_reckon_with_them(folder: Path) -> None:
+    text = (
+        "path: {buffer: 10 BDP}\nfactors: {path.rate: [12Mbit, 24Mbit], path.flow_control: ['on', 'off']}\n"
+    )
+    found = paths(folder, text)
+    # 12 Mbit/s x 4 ms are 6000 bytes, four packets of 1500.
+    assert {(path.down.rate_bps, path.up.rate_bps, path.down.buffer_packets) for path in found} == {
+        (12_000_000, 12_000_000, 40),
+        (24_000_000, 24_000_000, 80),
+    }
+    assert {path.device.flow_control for path in found if path.device} == {True, False}
+
+
+def test_a_flow_over_the_device_meets_its_queue_in_either_direction(folder: Path) -> None:
+    back = "traffic: [{flow: back, generator: iperf3, from: receiver, to: sender}]\n"
+    (folder / "study.yaml").write_text(TEXT.partition("traffic:")[0] + back)
+    study = load_study(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "powerline.yaml")
+    warnings = make_plan(study.experiment, study.testbed).warnings
+    assert not [warning for warning in warnings if "queue" in warning]
+
+
+def test_a_router_s_path_is_written_without_what_only_a_device_has() -> None:
+    assert {"link", "device"} & PATH.as_json().keys() == set()
+    assert PathPlan.model_validate(PATH.as_json()) == PATH
+
+
+def test_a_device_s_path_is_read_back_as_it_was_written(folder: Path) -> None:
+    (path,) = paths(folder, "")
+    assert PathPlan.model_validate(path.as_json()) == path
+
+
+def test_parameters_of_a_device_can_be_explained(folder: Path) -> None:
+    planned(folder, "path: {flow_control: off}\n")
+    study = load_study(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "powerline.yaml")
+    (found,) = explain(Subject(study.experiment, study.testbed, CATALOGUE), "path.flow_control")
+    assert [said.value for said in found.chain] == ["off"]
