@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import groupby
 
 import pytest
 
+from samovar import lab
 from samovar.journal import Entry, fold
-from samovar.runner.state import parse_state
-from tests.lab.campaigns import ROOT, TRAFFIC, Checkout
+from tests.lab.campaigns import ROOT, Checkout
 
 TESTBED = """\
 testbed: lab
@@ -159,20 +161,45 @@ def test_a_controller_that_was_killed_is_followed_by_one_that_reboots_no_more_th
     _assert_found_again(checkout, name)
 
 
-def test_a_host_that_ignores_its_order_is_named_with_what_it_was_given(checkout: Checkout) -> None:
-    name = "deaf"
+@contextmanager
+def _deaf(checkout: Checkout, testbed: str) -> Iterator[None]:
+    """Have hosts ignore the order to reboot, on another testbed file."""
     step = checkout.folder / "templates" / "linux" / "step" / "reboot.sh.j2"
-    kept, testbed = step.read_text(), checkout.folder / "hosts" / "lab.yaml"
+    kept, file = step.read_text(), checkout.folder / "hosts" / "lab.yaml"
     step.write_text("{#---\nsummary: Do nothing.\n---#}\n{% block script %}\n:\n{% endblock %}\n")
+    file.write_text(testbed)
     try:
-        testbed.write_text(TESTBED.replace("120s", "2s"))
-        factors = "{loader: {levels: [4], recipe: loader, parameter: level, at: sender}}"
-        checkout.define(name, factors, TRAFFIC, duration_s=1)
-        code, said = checkout.run(name)
+        yield
     finally:
         step.write_text(kept)
-        testbed.write_text(TESTBED)
+        file.write_text(TESTBED)
+
+
+def _one_level(level: int) -> str:
+    return f"{{loader: {{levels: [{level}], recipe: loader, parameter: level, at: sender}}}}"
+
+
+def test_a_host_that_ignores_its_order_is_named_with_what_it_was_given(checkout: Checkout) -> None:
+    name = "deaf"
+    checkout.define(name, _one_level(4), duration_s=1)
+    with _deaf(checkout, TESTBED.replace("120s", "2s")):
+        code, said = checkout.run(name)
     assert code == 1
     assert "src: not back 2 s (its boot_timeout) after a reboot; a `power:` could bring it back" in said
-    assert _planned(checkout) == "found"
-    assert parse_state("level=found") == {"level": _booted(checkout)}
+    assert (_planned(checkout), _booted(checkout)) == ("found", "found")
+
+
+def test_a_host_that_stays_away_comes_back_when_its_power_is_switched(checkout: Checkout) -> None:
+    name = "switched"
+    access = lab.read_access(checkout.controller.lab_folder("lab"))
+    assert access
+    switch = checkout.folder / "switch.sh"
+    switch.write_text(shlex.join([*lab.shell_command(access, "src"), "reboot -f"]) + "\nexit 0\n")
+    checkout.define(name, _one_level(5), duration_s=1)
+    power = f"boot_timeout: 40s\n    power: {{cycle: [sh, {switch}]}}"
+    with _deaf(checkout, TESTBED.replace("boot_timeout: 120s", power)):
+        code, said = checkout.run(name)
+    assert code == 0, said
+    assert len(_events(checkout, name, "host-power-cycled")) == 2
+    assert len(_events(checkout, name, "host-rebooted")) == 2
+    _assert_found_again(checkout, name)
