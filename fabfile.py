@@ -348,5 +348,6 @@ def demo(c: Connection) -> None:
     _bundle(folder)
 
 
-namespace = Collection(list_all, new, plan, explain, check, power, run, restore, status, analyse, report, schema, demo)
+TASKS = (list_all, new, plan, explain, check, power, run, restore, status, analyse, report, schema, demo)
+namespace = Collection(*TASKS)
 namespace.add_collection(Collection("lab", lab_up, lab_status, lab_shell, lab_down))

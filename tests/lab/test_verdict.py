@@ -1,0 +1,218 @@
+"""Testbeds that are not as asked for: each mismatch, made behind a trial's back, gets the verdict that names it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from samovar import lab
+from samovar.command import Catalogue
+from samovar.command.scripts import TrialScripts
+from samovar.controller import Study
+from samovar.events import Event, silent
+from samovar.runner.bench import Bench
+from samovar.runner.lasting import Lasting
+from samovar.runner.paths import Paths
+from samovar.runner.policy import Policy, policy_of
+from samovar.runner.reboot import Reboots
+from samovar.runner.trial import Carried, Finished, TrialRun
+from samovar.testbed import Sessions
+from tests.lab.campaigns import Checkout, make_checkout
+
+# No delay, so that any kernel will do; a rate of its own for what a machine that is busy makes late.
+TEXT = """\
+experiment: judged
+testbed: lab
+duration: 3s
+verdict: {cpu: 100%, late: 60s, rate: 10%}
+path: {rate: 10Mbit, delay: {down: 0ms, up: 0ms}, buffer: 40packets}
+settings: {mtu: 1000}
+traffic: [{flow: bulk, generator: iperf3, from: sender, to: receiver}]
+captures: [{at: sender}, {at: receiver}]
+loggers: [{logger: tcp-info, at: sender, interval: 10ms}, {logger: queue, at: router, interval: 10ms}]
+factors: {cc: [newreno]}
+"""
+STALL = """\
+until pkill -STOP -x tcpdump; do sleep 0.02; done
+sleep 1.5
+pkill -CONT -x tcpdump
+"""
+
+
+@dataclass
+class Ran:
+    """A trial that was run: what came of it, and its manifest."""
+
+    finished: Finished
+    manifest: Mapping[str, Any]
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """What was observed, by check and host, of each check that failed."""
+        checks = (check for check in self.manifest["checks"] if not check["ok"])
+        return {f"{check['check']} at {check['host']}": check["observed"] for check in checks}
+
+
+class Judge:
+    """A lab of three hosts that runs one trial again and again, with something done to it meanwhile."""
+
+    def __init__(self, checkout: Checkout, study: Study, sessions: Sessions) -> None:
+        self.checkout, self.study, self.sessions = checkout, study, sessions
+        self.catalogue = checkout.controller.catalogue
+        self.policy = policy_of(study.experiment, study.testbed, checkout.controller.config, {})
+        self._count = 0
+
+    def run(
+        self,
+        *orders: tuple[str, str, str],
+        catalogue: Catalogue | None = None,
+        policy: Policy | None = None,
+    ) -> Ran:
+        """Run the trial; an order is a phase, and a script that a host runs once it begins.
+
+        What is ordered for the traffic goes on beside it; the trial waits for all else.
+        """
+        self._count += 1
+        campaign = self.checkout.folder / "campaign"
+        (campaign / "trials").mkdir(parents=True, exist_ok=True)
+        trial = self.study.plan.trials[0].model_copy(update={"id": f"trial-{self._count}"})
+        beside = [threading.Thread(target=self.on_host, args=order[1:]) for order in orders]
+        who = ("verdicts", campaign, self.sessions, catalogue or self.catalogue)
+        bench = Bench(*who, lambda *_, **__: None, self._hook(orders, beside), policy=policy or self.policy)
+        carried = Carried(Lasting(bench, Reboots(bench, {}, {}), _no_trial), Paths(bench))
+        finished = TrialRun(bench, trial, 1, carried).run()
+        for thread in beside:
+            thread.join()
+        folder = next(
+            path for name in ("trials", "in-progress") if (path := campaign / name / trial.id).exists()
+        )
+        return Ran(finished, json.loads((folder / "manifest.json").read_bytes()))
+
+    def _hook(
+        self, orders: tuple[tuple[str, str, str], ...], beside: list[threading.Thread]
+    ) -> Callable[[Event], None]:
+        def emit(event: Event) -> None:
+            for (phase, _, _), thread in zip(orders, beside, strict=True):
+                if event.name == "phase" and event.values["phase"] == phase:
+                    thread.start()
+                    if phase != "traffic":
+                        thread.join()
+
+        return emit
+
+    def on_host(self, host: str, script: str) -> None:
+        """Run a script on a host by a connection of its own; it must succeed."""
+        access = lab.read_access(self.checkout.controller.lab_folder("lab"))
+        assert access
+        command = [*lab.shell_command(access, host), script]
+        subprocess.run(command, check=True, timeout=60, capture_output=True)
+
+
+def _no_trial(id_: str) -> TrialScripts:
+    raise AssertionError(f"nothing lasts over trial {id_}")
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    checkout = make_checkout(tmp_path_factory.mktemp("checkout"))
+    checkout.write("judged", TEXT)
+    study, controller = checkout.controller.study("judged", "", ""), checkout.controller
+    folder = controller.lab_folder("lab")
+    lab.up(study.testbed, folder, lab.Needs(frozenset({"cubic"}), frozenset({"tbf"})), silent)
+    try:
+        with controller.sessions(study.testbed) as sessions:
+            yield Judge(checkout, study, sessions)
+    finally:
+        lab.down(folder, silent)
+
+
+def test_a_trial_that_is_as_asked_for_is_valid_and_every_claim_of_it_was_checked(judge: Judge) -> None:
+    ran = judge.run()
+    assert (ran.finished.outcome, ran.finished.verdict, ran.finished.reasons) == ("completed", "valid", ())
+    checked = {f"{check['check']} at {check['host']}" for check in ran.manifest["checks"]}
+    assert checked >= {
+        "congestion control of flow bulk at src",
+        "MSS that dst offered to flow bulk at dst",
+        "routers that flow bulk passed at dst",
+        "largest segment in the capture at eth1 (offloads) at src",
+        "traffic of no flow at eth1 at dst",
+        "bytes of flow bulk in the capture at dst",
+        "bytes through the bottleneck, down at rtr",
+        "rate at eth2 while packets wait at rtr",
+        "packets dropped by kernel in capture src-eth1 at src",
+        "start of flow bulk at src",
+        "duration of the traffic at all",
+        "clock at src",
+        "clock over the traffic at rtr",
+        "CPU over the traffic at dst",
+        "mtu.eth1 after the traffic at src",
+        "qdisc.eth2.10: after the traffic at rtr",
+        "cc after the traffic at src",
+    }
+
+
+def test_a_congestion_control_that_was_changed_after_it_was_set_is_named(judge: Judge) -> None:
+    ran = judge.run(("arm", "src", "echo cubic >/proc/sys/net/ipv4/tcp_congestion_control"))
+    assert ran.finished.verdict == "invalid"
+    assert ran.failed["congestion control of flow bulk at src"] == "cubic"
+    assert ran.failed["cc after the traffic at src"] == "cubic"
+
+
+def test_an_mtu_left_at_1500_is_named_by_the_handshake_and_by_the_host(judge: Judge) -> None:
+    ran = judge.run(("arm", "dst", "ip link set dev eth1 mtu 1500"))
+    assert ran.finished.verdict == "invalid"
+    assert ran.failed["MSS that dst offered to flow bulk at dst"] == "1460 B"
+    assert ran.failed["mtu.eth1 after the traffic at dst"] == "1500"
+
+
+def test_a_generator_that_is_killed_is_named(judge: Judge) -> None:
+    ran = judge.run(("traffic", "src", "until pkill -KILL -x iperf3; do sleep 0.05; done"))
+    assert ran.finished.verdict == "invalid"
+    assert "bulk-client" in ran.failed["generators at src"]
+
+
+def test_a_capture_with_a_buffer_of_4_kb_is_named_by_what_it_lost(judge: Judge, tmp_path: Path) -> None:
+    shutil.copytree(judge.checkout.folder / "templates", tmp_path / "templates")
+    recipe = tmp_path / "templates" / "linux" / "logger" / "tcpdump.sh.j2"
+    recipe.write_text(recipe.read_text().replace("49152", "4"))
+    ran = judge.run(("traffic", "dst", STALL), catalogue=Catalogue(tmp_path / "templates"))
+    assert ran.finished.verdict == "invalid"
+    assert int(ran.failed["packets dropped by kernel in capture dst-eth1 at dst"]) > 0
+
+
+def test_offloads_that_were_turned_on_are_named_by_the_capture_and_by_the_host(judge: Judge) -> None:
+    ran = judge.run(("arm", "src", "ethtool -K eth1 tso on gso on"))
+    assert ran.finished.verdict == "invalid"
+    assert int(ran.failed["largest segment in the capture at eth1 (offloads) at src"].split()[0]) > 1014
+    assert ran.failed["offload.eth1.tso after the traffic at src"] == "on"
+
+
+def test_a_bottleneck_at_another_rate_is_named_by_its_queue_and_by_its_setting(judge: Judge) -> None:
+    slower = "tc qdisc change dev eth2 root handle 1: tbf rate 5mbit burst 5000 limit 1000000"
+    ran = judge.run(("arm", "rtr", slower))
+    assert ran.finished.verdict == "invalid"
+    rate = float(ran.failed["rate at eth2 while packets wait at rtr"].split()[0])
+    assert 4 < rate < 6
+    assert "rate 5Mbit" in ran.failed["qdisc.eth2.1: after the traffic at rtr"]
+
+
+def test_a_second_iperf_that_nobody_asked_for_is_named_by_its_addresses_and_port(judge: Judge) -> None:
+    server = "iperf3 -s -1 -p 5999 -D && until ss -ltn | grep -q :5999; do sleep 0.05; done"
+    client = "iperf3 -c 172.16.11.2 -p 5999 -t 1 -b 2M"
+    ran = judge.run(("arm", "dst", server), ("traffic", "src", client))
+    assert ran.finished.verdict == "invalid"
+    assert "172.16.11.2:5999" in ran.failed["traffic of no flow at eth1 at dst"]
+    assert "172.16.11.2:5999" in ran.failed["traffic of no flow at eth1 at src"]
+
+
+def test_every_host_is_as_before_after_all_of_this(judge: Judge) -> None:
+    ran = judge.run()
+    assert (ran.finished.verdict, ran.finished.reasons) == ("valid", ())
