@@ -9,6 +9,10 @@ decode_capture <- function(path) {
     .Call(`_samovar_decode_capture`, path)
 }
 
+read_siftr_files <- function(paths) {
+    .Call(`_samovar_read_siftr_files`, paths)
+}
+
 acknowledged_segments <- function(capture, out, back) {
     .Call(`_samovar_acknowledged_segments`, capture, out, back)
 }

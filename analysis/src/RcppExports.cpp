@@ -35,6 +35,17 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// read_siftr_files
+Rcpp::List read_siftr_files(const std::vector<std::string>& paths);
+RcppExport SEXP _samovar_read_siftr_files(SEXP pathsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< const std::vector<std::string>& >::type paths(pathsSEXP);
+    rcpp_result_gen = Rcpp::wrap(read_siftr_files(paths));
+    return rcpp_result_gen;
+END_RCPP
+}
 // acknowledged_segments
 Rcpp::List acknowledged_segments(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back);
 RcppExport SEXP _samovar_acknowledged_segments(SEXP captureSEXP, SEXP outSEXP, SEXP backSEXP) {
@@ -65,6 +76,7 @@ END_RCPP
 static const R_CallMethodDef CallEntries[] = {
     {"_samovar_match_captures", (DL_FUNC) &_samovar_match_captures, 4},
     {"_samovar_decode_capture", (DL_FUNC) &_samovar_decode_capture, 1},
+    {"_samovar_read_siftr_files", (DL_FUNC) &_samovar_read_siftr_files, 1},
     {"_samovar_acknowledged_segments", (DL_FUNC) &_samovar_acknowledged_segments, 3},
     {"_samovar_sequence_space", (DL_FUNC) &_samovar_sequence_space, 3},
     {NULL, NULL, 0}

@@ -1,0 +1,26 @@
+# Real logs: one of FreeBSD 14.0 whole, cuts of a 13.2 and another 14.0 with the footers of their whole logs.
+siftr_lines <- function(name) lines_of(gzfile(test_path("data", name)))
+
+lines_of <- function(connection) {
+  on.exit(close(connection))
+  readLines(connection)
+}
+
+whole_siftr <- function() {
+  from <- file.path(traces_folder(), "freebsd", "siftr-14.0.log.xz")
+  skip_if_not(file.exists(from), "the repository's traces are not beside the package")
+  text_file(lines_of(xzfile(from)))
+}
+
+text_file <- function(lines, end = "\n", sep = "\n") {
+  path <- tempfile(fileext = ".log")
+  writeBin(charToRaw(paste0(paste(lines, collapse = sep), end)), path)
+  path
+}
+
+# The header and records of another layout, made of a 1.2.4 log with 28 fields.
+as_layout <- function(lines, change) {
+  record <- grepl("^[io],", lines)
+  lines[record] <- vapply(strsplit(lines[record], ","), \(f) paste(change(f), collapse = ","), "")
+  lines
+}

@@ -1,0 +1,214 @@
+old <- siftr_lines("siftr-13.2-cut.log.gz")
+new <- siftr_lines("siftr-14.0-cdg-cut.log.gz")
+integrity <- function(x) attr(x, "integrity")
+records <- function(lines) grep("^[io],", lines, value = TRUE)
+
+test_that("a whole log gives the counts, RTTs and window that were computed for it apart", {
+  x <- read_siftr(whole_siftr())
+  bulk <- x[flow == "172.16.10.2:46740 > 172.16.11.2:5201"]
+  expect_equal(c(nrow(bulk), bulk[, sum(direction == "out")], bulk[, sum(direction == "in")]), c(25469, 16698, 8771))
+  expect_equal(round(mean(bulk[state == "ESTABLISHED"]$srtt_us) / 1e3, 3), 59.376)
+  expect_equal(range(bulk$srtt_us, na.rm = TRUE) / 1e3, c(22.406, 245.187))
+  expect_equal(max(bulk$cwnd_bytes, na.rm = TRUE), 192584)
+  expect_true(integrity(x)$whole)
+  expect_equal(integrity(x)$records, 25509 - 10)
+})
+
+test_that("a record of 1.2.4 is read field by field, its times in microseconds", {
+  x <- read_siftr(text_file(c(old[1], "o,0xbb65b0bf,1795269403.222385,172.16.10.2,56722,172.16.11.2,5201,750064,749368,0,1473408,1500928,6,6,4,1460,5075,1,537920481,362,1860396,1621476,1500880,0,1473368,0,0,0", old[length(old)])))
+  expect_equal(attr(x, "epoch_s"), 1795269403)
+  expect_equal(x$t_ns, 222385000)
+  expect_equal(as.character(x$flow), "172.16.10.2:56722 > 172.16.11.2:5201")
+  expect_equal(list(as.character(x$src), x$sport, as.character(x$dst), x$dport), list("172.16.10.2", 56722L, "172.16.11.2", 5201L))
+  expect_equal(x$srtt_us, 5075 * 1e6 / (1000 * 32))
+  expect_equal(x$rto_us, 362e3)
+  expect_equal(c(x$ssthresh_bytes, x$cwnd_bytes, x$snd_wnd_bytes, x$rcv_wnd_bytes, x$in_flight_bytes), c(750064, 749368, 1473408, 1500928, 1473368))
+  expect_equal(c(x$flags, x$flags2, x$hash, x$mss_bytes, x$sack), c(537920481, 0, 0xbb65b0bf, 1460, 1))
+  expect_equal(c(x$snd_buffer_bytes, x$snd_buffered_bytes, x$rcv_buffer_bytes, x$rcv_buffered_bytes, x$reassembly_segments), c(1860396, 1621476, 1500880, 0, 0))
+  expect_equal(as.character(x$state), "ESTABLISHED")
+})
+
+test_that("a record of 1.3.0 has no hash, and its times are microseconds already", {
+  x <- read_siftr(text_file(c(new[1], "o,1795267976.270963,172.16.10.2,45737,172.16.11.2,5201,1073725440,14480,2,65535,1500880,6,6,4,1460,74000,1,16778209,422000,33580,0,1500880,0,0,0,866519386,63")))
+  expect_equal(c(x$srtt_us, x$rto_us, x$ssthresh_bytes, x$cwnd_bytes, x$flags2, x$flow_id, x$flow_type),
+               c(74000, 422000, Inf, 14480, 2, 866519386, 63))
+  expect_false("hash" %in% names(x))
+})
+
+test_that("layouts are told apart by version and number of fields", {
+  layout <- \(lines) integrity(read_siftr(text_file(lines)))$layout
+  expect_equal(layout(old), "1.2.4-flowid")
+  expect_equal(layout(as_layout(old, \(f) f[1:26])), "1.2.4")
+  expect_equal(layout(as_layout(old, \(f) f[1:25])), "1.2.3")
+  expect_equal(layout(as_layout(old, \(f) c(f[1:26], "2400"))), "1.2.4-ertt")
+  expect_equal(layout(new), "1.3.0")
+  expect_equal(layout(as_layout(new, \(f) c(f, "4294967295", "17", "1448"))), "1.3.0-data")
+})
+
+test_that("what a layout adds is read, and -1 for no unsmoothed RTT is none", {
+  ertt <- read_siftr(text_file(as_layout(old, \(f) c(f[1:26], if (f[1] == "i") "-1" else "2400"))))
+  expect_equal(unique(ertt$ertt_us[ertt$direction == "out"]), 2400 * 1e6 / 32000)
+  expect_true(all(is.na(ertt$ertt_us[ertt$direction == "in"])))
+  data <- read_siftr(text_file(as_layout(new, \(f) c(f, "4294967295", "17", "1448"))))
+  expect_equal(unlist(data[1, .(seq, ack, payload_bytes)], use.names = FALSE), c(4294967295, 17, 1448))
+})
+
+test_that("siftr2's hexadecimal records get their times from the header and their addresses from the footer", {
+  x <- read_siftr(text_file(c(
+    "enable_time_secs=1700000000\tenable_time_usecs=999500\tsiftrver=2.5\trec_fmt=txt\tsysver=1500000",
+    "8a1b,o,3e8,3908,3fffc000,2710,5a8,10000,16e6c0,3e4,2,38270,8330,0,16e6c0,0,5a8,0",
+    "disable_time_secs=1700000009\tdisable_time_usecs=1\tglobal_flow_cnt=1\tring_drops=3\tmax_str_size=90\tgen_flowid_cnt=0\tflow_list=8a1b,4,10.0.0.1,5000,10.0.0.2,80,freebsd,cubic,1448,1,6,6,1,1;"
+  )))
+  expect_equal(as.character(x$flow), "10.0.0.1:5000 > 10.0.0.2:80")
+  expect_equal(attr(x, "epoch_s") + x$t_ns / 1e9, 1700000001.9995)
+  expect_equal(c(x$cwnd_bytes, x$ssthresh_bytes, x$srtt_us, x$mss_bytes, x$in_flight_bytes, x$rto_us), c(14600, Inf, 10000, 1448, 1448, 230000))
+  expect_equal(integrity(x)$skipped, 3)
+})
+
+test_that("IPv6 addresses have one form, whatever the version prints", {
+  swap <- \(f) replace(f, c(4, 6), c("fd00:0:0:0:0:0:0:1", "fd00:0:0:0:0:0:0:2"))
+  x <- read_siftr(text_file(as_layout(old[c(1, 3)], swap)))
+  expect_match(as.character(x$flow), "[fd00::1]:", fixed = TRUE)
+})
+
+test_that("windows that nothing has set are missing, not of a gigabyte", {
+  x <- read_siftr(text_file(as_layout(new[1:3], \(f) replace(f, 8, "1073725440"))))
+  expect_true(all(is.na(x$cwnd_bytes)) && all(is.na(x$swnd_bytes)))
+  expect_true(all(x$ssthresh_bytes == Inf))
+})
+
+test_that("cwnd above the peer's window bounds nothing: swnd is the lesser", {
+  x <- read_siftr(text_file(as_layout(new[1:2], \(f) replace(f, c(8, 10), c("4194240", "1500928")))))
+  expect_equal(c(x$cwnd_bytes, x$swnd_bytes), c(4194240, 1500928))
+})
+
+test_that("an RTT of zero is no sample yet", {
+  x <- read_siftr(text_file(as_layout(new[1:2], \(f) replace(f, 16, "0"))))
+  expect_true(is.na(x$srtt_us))
+})
+
+test_that("a log without footer, or with fewer records than counted, is not whole", {
+  lines <- c(new[1], records(new))
+  expect_false(integrity(read_siftr(text_file(lines)))$whole)
+  counts <- \(n) sprintf("disable_time_secs=1\tdisable_time_usecs=2\tnum_inbound_tcp_pkts=%d\tnum_outbound_tcp_pkts=7\ttotal_tcp_pkts=9\ttotal_skipped_tcp_pkts=7\tflow_list=,", n)
+  expect_true(integrity(read_siftr(text_file(c(lines, counts(length(lines) - 1)))))$whole)
+  expect_false(integrity(read_siftr(text_file(c(lines, counts(length(lines))))))$whole)
+  expect_true(is.na(integrity(read_siftr(text_file(c(lines, counts(9))), packets_per_line = 10))$whole))
+})
+
+test_that("a footer in another file belongs to the header before it", {
+  head <- text_file(old[1:20])
+  rest <- text_file(old[21:length(old)])
+  both <- read_siftr(c(head, rest))
+  expect_equal(nrow(integrity(both)), 1)
+  expect_true(integrity(both)$footer)
+  attributes <- c("path", "epoch_s")
+  expect_equal(both, read_siftr(text_file(old)), ignore_attr = attributes)
+  expect_error(read_siftr(rest), ":1: records of version 1.2 without the header", class = "samovar_error_siftr")
+  expect_error(read_siftr(text_file(old[length(old)])), "footer of SIFTR alone", class = "samovar_error_siftr")
+})
+
+test_that("records of 1.3.0 need no header, but are not whole then", {
+  x <- read_siftr(text_file(new[-1]))
+  expect_equal(nrow(x), length(records(new)))
+  expect_false(integrity(x)$header)
+})
+
+test_that("two enablings in one file are told apart", {
+  x <- read_siftr(text_file(c(new, old)))
+  expect_equal(integrity(x)$layout, c("1.3.0", "1.2.4-flowid"))
+  expect_equal(integrity(x)$records, c(length(records(new)), length(records(old))))
+  expect_equal(nrow(x), sum(integrity(x)$records))
+})
+
+test_that("first lines of other flows are flows of their own", {
+  x <- read_siftr(text_file(old))
+  expect_equal(as.character(x$flow[1]), "10.0.2.15:22 > 10.0.2.2:40134")
+  expect_true("172.16.10.2:56722 > 172.16.11.2:5201" %in% levels(x$flow))
+})
+
+test_that("a record out of time order is counted and sorted", {
+  lines <- new[c(1, 3, 2)]
+  x <- read_siftr(text_file(lines))
+  expect_equal(integrity(x)$backwards, 1)
+  expect_false(is.unsorted(x$t_ns))
+  expect_true(all(x$t_ns >= 0))
+})
+
+test_that("lines that are no record are counted, with the first one's number", {
+  x <- read_siftr(text_file(c(new[1:3], "i,17952,interleaved", new[4], "", new[5:7])))
+  expect_equal(unlist(integrity(x)[, .(malformed, first_malformed_line, records)], use.names = FALSE), c(1, 4, 6 - sum(!grepl("^[io],", new[5:7]))))
+  expect_false(integrity(x)$whole)
+})
+
+test_that("a last line that was cut off is left out", {
+  path <- text_file(c(new[1:3], substr(new[4], 1, nchar(new[4]) - 1)), end = "")
+  x <- read_siftr(path)
+  expect_equal(nrow(x), 2)
+  expect_true(integrity(x)$cut)
+})
+
+test_that("line ends of Windows and gzip make no difference", {
+  x <- read_siftr(text_file(new))
+  expect_equal(read_siftr(text_file(new, end = "\r\n", sep = "\r\n")), x, ignore_attr = "path")
+  packed <- test_path("data", "siftr-14.0-cdg-cut.log.gz")
+  expect_equal(read_siftr(packed), x, ignore_attr = "path")
+})
+
+test_that("what is no log is refused with file, line and what would have been accepted", {
+  expect_error(read_siftr("nowhere.log"), "no such file", class = "samovar_error_file")
+  expect_error(read_siftr(1), "no file name", class = "samovar_error_argument")
+  expect_error(read_siftr(text_file(character(), end = "")), "is empty; a log of SIFTR", class = "samovar_error_siftr")
+  expect_error(read_siftr(text_file("hello\nworld")), ":1: is no record of SIFTR", class = "samovar_error_siftr")
+  expect_error(read_siftr(text_file(sub("1.3.0", "3.0", new[1], fixed = TRUE))), "1.2.x, 1.3.x and siftr2 2.x", class = "samovar_error_siftr")
+  expect_error(read_siftr(text_file(sub("hz=1000", "hz=0", old[1], fixed = TRUE))), "hz=", class = "samovar_error_siftr")
+  expect_error(read_siftr(text_file("enable_time_secs=1\tenable_time_usecs=2\tsiftrver=2.5\trec_fmt=binary")), "text records", class = "samovar_error_siftr")
+  expect_error(read_siftr(text_file(rep(new[1], 300))), "more than 256", class = "samovar_error_siftr")
+})
+
+test_that("collapses of a real log are told apart by flag and ssthresh", {
+  k <- siftr_collapses(read_siftr(whole_siftr()))
+  expect_equal(k$cause, rep("recovery", 13))
+  expect_equal(k$t_ns[1:2], c(721525000, 946905000))
+  expect_equal(k$until_ns[1:2], c(876273000, 1026757000))
+  cdg <- siftr_collapses(read_siftr(text_file(new)))
+  expect_equal(cdg$cause, c("timeout", rep("recovery", 7)))
+  expect_equal(as.list(cdg[1, .(cwnd_before_bytes, cwnd_bytes, ssthresh_before_bytes, ssthresh_bytes)]),
+               list(cwnd_before_bytes = 1357792, cwnd_bytes = 1448, ssthresh_before_bytes = 985928, ssthresh_bytes = 677664))
+  expect_equal(siftr_collapses(read_siftr(text_file(old)))[, .N, by = cause]$cause, c("recovery", "timeout"))
+})
+
+# FreeBSD's own record of a lack of buffers could not be had: these are a real connection's records, changed as tcp_output() does.
+test_that("cwnd of a segment with ssthresh and flags as before is a lack of buffers, until cwnd grows", {
+  steady <- grep("^o,", new, value = TRUE)[10]
+  at <- \(t, cwnd, ssthresh, rto = 300123, flags = 996) {
+    f <- strsplit(steady, ",")[[1]]
+    values <- format(c(ssthresh, cwnd, flags, rto), scientific = FALSE, trim = TRUE)
+    paste(replace(f, c(2, 7, 8, 18, 19), c(sprintf("1795269990.%06d", t), values)), collapse = ",")
+  }
+  cause <- \(...) siftr_collapses(read_siftr(text_file(c(new[1], ...))))
+  k <- cause(at(1, 90000, 44888), at(2, 1448, 44888), at(3, 1448, 44888), at(4, 2896, 44888))
+  expect_equal(k$cause, "enobufs")
+  expect_equal(c(k$t_ns, k$until_ns), c(2000, 4000))
+  expect_equal(cause(at(1, 90000, 44888), at(2, 1448, 30000))$cause, "timeout")
+  expect_equal(cause(at(1, 90000, 44888), at(2, 1448, 30000, flags = 0x20000000))$cause, "recovery")
+  expect_equal(cause(at(1, 2896, 2896), at(2, 1448, 2896, rto = 600300))$cause, "timeout")
+  expect_equal(cause(at(1, 2896, 2896), at(2, 1448, 2896))$cause, "enobufs")
+  expect_equal(nrow(cause(at(1, 90000, 44888), at(2, 45000, 44888))), 0)
+})
+
+test_that("damaged logs end in a table or an error of ours, never otherwise", {
+  set.seed(20261121)
+  sources <- list(charToRaw(paste0(paste(old[c(1:6, length(old))], collapse = "\n"), "\n")),
+                  charToRaw(paste0(paste(new[c(1:6, length(new))], collapse = "\n"), "\n")))
+  path <- tempfile()
+  ends <- vapply(1:400, \(i) {
+    writeBin(damaged(sources[[1 + i %% 2]]), path)
+    tryCatch({
+      x <- read_siftr(path)
+      siftr_collapses(x)
+      if (nrow(x) <= 12) "table" else "too many rows"
+    }, samovar_error_siftr = \(e) "refused", error = \(e) conditionMessage(e))
+  }, "")
+  expect_setequal(ends, c("table", "refused"))
+})
