@@ -201,7 +201,7 @@ FLOW_COUNT = whole("integer", "a number of flows", ("4",), 1, 10_000)
 SNAPLEN = whole("bytes", "a length in bytes", ("96",), 64, 262144, "B")
 MTU = whole("bytes", "an MTU in bytes", ("1500",), 68, 65535, "B")
 DESCRIPTORS = whole("integer", "a number of descriptors", ("256",), 1, 65536)
-SWITCH = words("switch", "on or off", ("on", "off"))
+SWITCH = replace(words("switch", "on or off", ("on", "off")), write=lambda value: "on" if value else "off")
 DSCP = Form(
     "code point",
     "a DiffServ code point: a name, or 0 to 63",

@@ -19,9 +19,18 @@ METRICS: Mapping[str, Metric] = {
     "throughput_bps": Metric("bit/s", "IP packets of a flow's data at its receiver"),
     "throughput_total_bps": Metric("bit/s", "the throughput of all flows of a trial together"),
     "goodput_bps": Metric("bit/s", "payload of a flow that was delivered once"),
-    "link_utilisation_share": Metric("share", "IP packets of all downward flows, of what the path carries"),
-    "domination_share": Metric("share", "payload of the first flow, of all flows in its direction"),
-    "fairness_jain": Metric("share", "Jain's index of the flows' throughputs: 1 when all are alike"),
+    "link_utilisation_share": Metric(
+        "share",
+        "IP packets of all flows from senders, from the first to the last of them, over what the path's rate "
+        "down carries in that time",
+    ),
+    "domination_share": Metric(
+        "share",
+        "payload of the first flow to begin, of all payload that went its way; where flows compete there",
+    ),
+    "fairness_jain": Metric(
+        "share", "Jain's index of the flows' throughputs: 1 when all are alike, 1/n when one has all"
+    ),
     "rtt_median_ms": Metric("ms", "median RTT of packet pairs in two captures"),
     "rtt_max_ms": Metric("ms", "largest RTT of packet pairs"),
     "rtt_min_ms": Metric("ms", "smallest RTT of packet pairs"),
@@ -29,7 +38,11 @@ METRICS: Mapping[str, Metric] = {
     "srtt_median_ms": Metric("ms", "median of the sender's own smoothed RTT"),
     "cwnd_median_packets": Metric("packets", "median congestion window"),
     "retransmissions_packets": Metric("packets", "packets sent again"),
-    "loss_share": Metric("share", "packets sent and never seen at the other end"),
+    "loss_share": Metric(
+        "share",
+        "packets sent and never seen at the other end; those still in flight when a capture ended are not "
+        "judged",
+    ),
     "handshake_rtt_ms": Metric("ms", "SYN to SYN-ACK at the sender: the idle path"),
     "queue_max_packets": Metric("packets", "deepest queue that the sampler saw"),
     "queue_max_bytes": Metric("bytes", "deepest queue that the sampler saw"),

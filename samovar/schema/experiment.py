@@ -156,7 +156,9 @@ class ExperimentSchema:
         entries = {"type": "array", "items": self.definitions.refer("Logger", make)}
         own = self.definitions.properties(Logger, partial=True)
         changes = {
-            name: closed({**own, **self._parameters(Logger, name)}) for name in self.recipes.names("logger")
+            name: {"description": self.recipes.summary("logger", name)}
+            | closed({**own, **self._parameters(Logger, name)})
+            for name in self.recipes.names("logger")
         }
         by_name = self.definitions.refer("LoggerChanges", lambda: closed(changes))
         return any_of(entries, {**by_name, "description": "Changes of loggers by their recipes."})

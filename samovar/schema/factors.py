@@ -83,8 +83,8 @@ def _of_path(definitions: Definitions, recipes: Recipes) -> Iterator[Target]:
 
 def _of_settings(definitions: Definitions, recipes: Recipes) -> Iterator[Target]:
     for key, taken in of_recipes.setting_keys(recipes):
-        having = len(recipes.parameters("setting", key.partition(".")[0]))
-        one = of_recipes.parameter(definitions, taken, min(having, len(taken)))
+        having = recipes.having("setting", key.partition(".")[0])
+        one = of_recipes.parameter(definitions, taken, having)
         yield Target(key, False, *_split(one, HOST))
 
 
@@ -243,7 +243,7 @@ class FactorSchema:
         recipe = of_recipes.choice(self._recipes, "setting")
         words = "Keys that every level sets at once, such as [traffic.there.rate, traffic.back.rate]."
         own = {
-            "levels": self._any_levels(),
+            "levels": {**self._any_levels(), "description": "A level, a list of levels, or a range."},
             "sets": {**keys, "uniqueItems": True, "description": words},
             "recipe": {**recipe, "description": "Setting recipe that the levels are for."},
             "parameter": {"type": "string", "description": "Parameter of the recipe."},

@@ -10,9 +10,11 @@ from samovar.command.catalogue import Catalogue
 from samovar.schema.experiment import experiment_schema, fragment_schema
 from samovar.schema.files import config_schema, testbed_schema
 from samovar.schema.keywords import Json
+from samovar.schema.pages import BLOCK, ROOTS, Page
 from samovar.schema.recipes import Recipes
 
-FOLDER = Path("docs") / "reference" / "schema"
+REFERENCE = Path("docs") / "reference"
+FOLDER = REFERENCE / "schema"
 
 
 def schemas(root: Path) -> Mapping[str, Json]:
@@ -29,7 +31,19 @@ def schemas(root: Path) -> Mapping[str, Json]:
 
 def generated(root: Path) -> dict[Path, str]:
     """Return what each generated file of a checkout should hold, by its path there."""
-    return {FOLDER / f"{name}.json": _text(schema) for name, schema in schemas(root).items()}
+    texts = {FOLDER / f"{name}.json": _text(schema) for name, schema in schemas(root).items()}
+    return texts | pages(root)
+
+
+def pages(root: Path) -> dict[Path, str]:
+    """Return the pages of the reference that hold generated blocks, each as it should be."""
+    recipes = Recipes.of(Catalogue(root / "templates"))
+    found = {path.relative_to(root): path.read_text("utf-8") for path in (root / REFERENCE).glob("*.md")}
+    return {
+        path: Page(text, ROOTS.get(path.stem), recipes).written()
+        for path, text in sorted(found.items())
+        if BLOCK.search(text)
+    }
 
 
 def stale(root: Path) -> list[Path]:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from samovar.definition.fields import Choice, Strict
 from samovar.definition.forms import EACH, ONE_HOST, Form
@@ -20,7 +21,7 @@ from samovar.schema.keywords import Json, any_of, closed
 from samovar.schema.rules import rules_of
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-NO_DEFAULT: tuple[object, ...] = (None, "", ())
+NO_DEFAULT: tuple[object, ...] = (None, "", (), PydanticUndefined)
 
 
 class SchemaError(SamovarError):
@@ -49,7 +50,7 @@ def _form_in(annotation: Any, metadata: list[Any]) -> Form | None:
     return next((one for one in found if one is not None), None)
 
 
-def _metadata(annotation: Any, metadata: list[Any]) -> list[Any]:
+def metadata_of(annotation: Any, metadata: list[Any]) -> list[Any]:
     """Return what Annotated says of a type, also of one that may be left out."""
     nested = [annotation, *get_args(annotation)] if _is_union(annotation) else [annotation]
     return [*metadata, *(one for option in nested for one in getattr(option, "__metadata__", ()))]
@@ -71,8 +72,8 @@ def bare(annotation: Any) -> Any:
 
 def written_default(info: FieldInfo) -> str | None:
     """Return a field's default as a file would write it; None when there is none to write."""
-    default = info.get_default(call_default_factory=False)
-    if info.is_required() or default in NO_DEFAULT or isinstance(default, BaseModel):
+    default = info.default
+    if default in NO_DEFAULT or isinstance(default, BaseModel):
         return None
     form = form_of(info)
     return form.write(default) if form else str(default)
@@ -146,7 +147,7 @@ class Definitions:
             return any_of(self.form(form), self._list(self.form(form))) if many else self.ways(form, partial)
         if isinstance(here, type) and issubclass(here, Strict):
             return self.model(here, partial)
-        known = next((one.known for one in _metadata(annotation, metadata) if isinstance(one, Choice)), ())
+        known = next((one.known for one in metadata_of(annotation, metadata) if isinstance(one, Choice)), ())
         if known or get_origin(here) is Literal:
             return {"enum": list(known or get_args(here))}
         if _is_union(here):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from samovar.command.catalogue import FAMILY, Catalogue
@@ -90,10 +90,11 @@ def form(info: ParameterInfo) -> Form:
     return OF_TYPE.get(info.type, forms.WORD)
 
 
-def parameter(definitions: Definitions, taken: list[Taken], all_systems: int = 0) -> Json:
+def parameter(definitions: Definitions, taken: list[Taken], having: Sequence[str] = ()) -> Json:
     """Return a parameter as a property: what any of the systems takes, and what it means."""
     first = taken[0].info
-    where = "" if len(taken) >= all_systems else f" ({', '.join(one.system for one in taken)} only)"
+    on = [one.system for one in taken if one.system in having]
+    where = f" ({on[0]} only)" if len(on) == 1 and len(having) > 1 else ""
     words = f"{first.description[:1].upper()}{first.description[1:]}{where}."
     own = getattr(first, "default", None)
     default = f"\n\nDefault: `{own}`" if own is not None else ""
@@ -107,7 +108,7 @@ def parameter(definitions: Definitions, taken: list[Taken], all_systems: int = 0
 def parameters(definitions: Definitions, recipes: Recipes, kind: str, name: str) -> Json:
     """Return the parameters of a recipe as properties."""
     known = recipes.parameters(kind, name)
-    having = max((len(taken) for taken in known.values()), default=0)
+    having = recipes.having(kind, name)
     return {key: parameter(definitions, taken, having) for key, taken in known.items()}
 
 

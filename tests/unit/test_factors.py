@@ -325,7 +325,7 @@ def test_a_parameter_of_a_recipe_may_be_computed() -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_an_example_of_the_reference_is_sound(number: int, tmp_path: Path) -> None:
-    reference = (ROOT / "docs" / "reference" / "experiment-file.md").read_text(encoding="utf-8")
+    reference = (ROOT / "docs" / "reference" / "experiment.md").read_text(encoding="utf-8")
     example = re.findall(r"```yaml\n(.*?)```", reference, re.DOTALL)[number]
     given = {line.split(":")[0] for line in example.splitlines()}
     rest = {
