@@ -194,31 +194,22 @@ class CampaignRun:
 
     def _run_again(self, bench: Bench, trial: Trial, attempt: int, carried: Carried) -> None:
         """Run a trial until it is not invalid, as often as the policy allows, unless its path is refused."""
+        refusal = carried.paths.refusal(trial.resolved)
+        if refusal:
+            self._tell(bench, "trial-refused", id=trial.id, reasons=list(refusal))
+            return
         last = attempt + bench.policy.retries
         for number in range(attempt, last + 1):
-            known = carried.paths.known(trial.resolved)
-            if known is not None and known.refusal:
-                self._refuse(bench, trial, known.refusal)
-                return
             finished = self._run_one(bench, trial, number, carried)
-            if finished.verdict != "invalid":
+            if finished.verdict != "invalid" or carried.paths.refusal(trial.resolved):
                 return
-            known = carried.paths.known(trial.resolved)
-            if number < last and not (known and known.refusal):
-                values = {
-                    "id": trial.id,
-                    "attempt": number + 1,
-                    "of": last,
-                    "reasons": list(finished.reasons),
-                }
-                bench.note("trial-again", **values)
-                self.emit(Event("trial-again", {**values, "seconds": _expected_s(trial)}))
+            if number < last:
+                values = {"attempt": number + 1, "of": last, "seconds": _expected_s(trial)}
+                self._tell(bench, "trial-again", id=trial.id, **values, reasons=list(finished.reasons))
 
-    def _refuse(self, bench: Bench, trial: Trial, reasons: Sequence[str]) -> None:
-        """Leave out a trial whose path has been found to be another than asked for."""
-        values = {"id": trial.id, "reasons": list(reasons)}
-        bench.note("trial-refused", **values)
-        self.emit(Event("trial-refused", values))
+    def _tell(self, bench: Bench, event: str, **values: object) -> None:
+        bench.note(event, **values)
+        self.emit(Event(event, values))
 
     def _run_one(self, bench: Bench, trial: Trial, attempt: int, carried: Carried) -> Finished:
         invalid = bench.trials / trial.id

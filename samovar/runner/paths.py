@@ -68,6 +68,11 @@ class Paths:
             self._load(digest)
         return self._known.get(digest)
 
+    def refusal(self, resolved: Resolved) -> tuple[str, ...]:
+        """Say why a trial is not worth starting, by what is known of its path."""
+        known = self.known(resolved)
+        return known.refusal if known is not None else ()
+
     def due(self, resolved: Resolved) -> bool:
         """Tell whether the path of a trial is to be measured before it is used."""
         path = resolved.path

@@ -144,9 +144,9 @@ class TrialRun:
         if self.paths.due(self.trial.resolved):
             with self._phase("calibrate"):
                 self.paths.measure(self.scripts)
-        known = self.paths.known(self.trial.resolved)
-        if known is not None and known.refusal:
-            raise TestbedError("\n".join(known.refusal))
+        refusal, known = self.paths.refusal(self.trial.resolved), self.paths.known(self.trial.resolved)
+        if refusal:
+            raise TestbedError("\n".join(refusal))
         self.seen.checks += known.checks if known is not None else ()
 
     def _arm(self) -> None:

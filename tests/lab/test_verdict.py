@@ -6,8 +6,8 @@ import json
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,11 @@ from samovar.command import Catalogue
 from samovar.command.scripts import TrialScripts
 from samovar.controller import Study
 from samovar.events import Event, silent
+from samovar.journal import NAME as JOURNAL
+from samovar.journal import Entry, read_journal
 from samovar.runner.bench import Bench
+from samovar.runner.campaign import CampaignRun, Intent, Summary
+from samovar.runner.folder import write_whole
 from samovar.runner.lasting import Lasting
 from samovar.runner.paths import Paths
 from samovar.runner.policy import Policy, policy_of
@@ -47,6 +51,10 @@ pkill -CONT -x tcpdump
 """
 
 
+class CrashError(Exception):
+    """The end of a controller that had no time for anything."""
+
+
 @dataclass
 class Ran:
     """A trial that was run: what came of it, and its manifest."""
@@ -59,6 +67,11 @@ class Ran:
         """What was observed, by check and host, of each check that failed."""
         checks = (check for check in self.manifest["checks"] if not check["ok"])
         return {f"{check['check']} at {check['host']}": check["observed"] for check in checks}
+
+    @property
+    def measured(self) -> bool:
+        """Whether the path was measured for it."""
+        return any(phase["phase"] == "calibrate" for phase in self.manifest["phases"])
 
 
 class Judge:
@@ -108,12 +121,41 @@ class Judge:
 
         return emit
 
-    def on_host(self, host: str, script: str) -> None:
-        """Run a script on a host by a connection of its own; it must succeed."""
+    def campaign(
+        self, phase: str, host: str, script: str, policy: Policy, *, times: int = 99, crash: bool = False
+    ) -> tuple[Sequence[Entry], Summary]:
+        """Run a campaign of the trial, with a script run on a host as a phase begins, so many times."""
+        left = iter(range(times))
+
+        def emit(event: Event) -> None:
+            if event.name == "phase" and event.values["phase"] == phase and next(left, None) is not None:
+                self.on_host(host, script)
+                if crash:
+                    raise CrashError
+
+        self._count += 1
+        plan = self.study.plan
+        folder = self.checkout.folder / "results" / plan.experiment / f"full-{self._count}"
+        for name, content in {**self.study.sources, "plan.json": plan.to_json()}.items():
+            write_whole(folder / name, content)
+        (folder / "trials").mkdir()
+        run = CampaignRun(
+            folder, Intent(plan, self.study.sources, policy=policy), self.sessions, self.catalogue, emit
+        )
+        summary = run.run({})
+        return read_journal(folder / JOURNAL), summary
+
+    def state(self) -> list[str]:
+        """Say what trials change and leave on each host."""
+        look = "tc qdisc; ip link; cat /proc/sys/net/ipv4/tcp_congestion_control; find /tmp/samovar -mindepth 2; true"
+        return [self.on_host(host, look) for host in ("src", "rtr", "dst")]
+
+    def on_host(self, host: str, script: str) -> str:
+        """Run a script on a host by a connection of its own; it must succeed. Returns what it printed."""
         access = lab.read_access(self.checkout.controller.lab_folder("lab"))
         assert access
         command = [*lab.shell_command(access, host), script]
-        subprocess.run(command, check=True, timeout=60, capture_output=True)
+        return subprocess.run(command, check=True, timeout=60, capture_output=True, text=True).stdout
 
 
 def _no_trial(id_: str) -> TrialScripts:
@@ -211,6 +253,67 @@ def test_a_second_iperf_that_nobody_asked_for_is_named_by_its_addresses_and_port
     assert ran.finished.verdict == "invalid"
     assert "172.16.11.2:5999" in ran.failed["traffic of no flow at eth1 at dst"]
     assert "172.16.11.2:5999" in ran.failed["traffic of no flow at eth1 at src"]
+
+
+def test_a_path_is_measured_once_and_again_when_a_host_was_booted(judge: Judge) -> None:
+    measuring = replace(judge.policy, calibrate=True)
+    first, second = judge.run(policy=measuring), judge.run(policy=measuring)
+    booted = judge.run(policy=replace(measuring, boots={"rtr": "another"}))
+    assert [ran.measured for ran in (first, second, booted)] == [True, False, True]
+    for ran in (first, second, booted):
+        checks = {check["check"]: check["observed"] for check in ran.manifest["checks"]}
+        assert {"base RTT", "rate at eth2", "buffer held at eth2", "loss towards eth2"} <= checks.keys()
+        assert ran.finished.outcome == "completed"
+    files = list((judge.checkout.folder / "campaign" / "calibration").glob("*.json"))
+    assert len(files) == 2
+    assert json.loads(files[0].read_bytes())["seen"]["down"]["rate_bps"] > 0
+
+
+def test_a_path_that_is_far_from_what_was_asked_starts_no_trial(judge: Judge) -> None:
+    slower = "tc qdisc change dev eth2 root handle 1: tbf rate 5mbit burst 5000 limit 1000000"
+    events, summary = judge.campaign(
+        "calibrate", "rtr", slower, replace(judge.policy, calibrate=True, retries=2)
+    )
+    assert [event.event for event in events].count("trial-started") == 1
+    assert [event.values["id"] for event in events if event.event == "trial-refused"] == []
+    (reasons,) = summary.failed.values()
+    assert "the path is not as asked for: rate at eth2 at rtr: requested 10 Mbit/s" in reasons[0]
+    assert not [e for e in events if e.event == "phase" and e.values["phase"] == "traffic"]
+
+
+def test_an_invalid_trial_is_run_again_and_a_valid_attempt_takes_its_place(judge: Judge) -> None:
+    wrong = "echo cubic >/proc/sys/net/ipv4/tcp_congestion_control"
+    events, summary = judge.campaign("arm", "src", wrong, replace(judge.policy, retries=2), times=1)
+    (again,) = (event for event in events if event.event == "trial-again")
+    assert again.values["attempt"] == 2
+    assert "congestion control of flow bulk at src" in "".join(again.values["reasons"])
+    assert (summary.done, summary.failed) == (1, {})
+    (manifest,) = (summary.folder / "trials").glob("*/manifest.json")
+    assert json.loads(manifest.read_bytes())["attempt"] == 2
+    assert [path.name[-2:] for path in (summary.folder / "set-aside").iterdir()] == ["-1"]
+
+
+def test_a_trial_that_stays_invalid_is_given_up_and_named_with_its_reasons(judge: Judge) -> None:
+    wrong = "echo cubic >/proc/sys/net/ipv4/tcp_congestion_control"
+    events, summary = judge.campaign("arm", "src", wrong, replace(judge.policy, retries=1))
+    assert [event.event for event in events].count("trial-started") == 2
+    (reasons,) = summary.failed.values()
+    assert any("requested reno, observed cubic" in reason for reason in reasons)
+
+
+def test_hosts_are_restored_from_the_journal_alone_after_a_crash(judge: Judge) -> None:
+    before = judge.state()
+    with pytest.raises(CrashError):
+        judge.campaign("restore", "src", "true", judge.policy, crash=True)
+    assert judge.state() != before
+    controller, testbed = judge.checkout.controller, judge.study.testbed
+
+    restored = controller.restore(testbed, silent)
+
+    assert restored.problems == []
+    assert [sorted(hosts) for hosts in restored.hosts.values()] == [["dst", "rtr", "src"]]
+    assert judge.state() == before
+    assert controller.restore(testbed, silent).hosts == {}
 
 
 def test_every_host_is_as_before_after_all_of_this(judge: Judge) -> None:
