@@ -67,6 +67,13 @@ def test_the_tutorial_s_study_from_nothing_has_ten_lines_and_the_profile_that_it
     longer = make_plan(study.experiment, study.testbed, None, overrides).trials[0].resolved.path
     assert longer is not None
     assert longer.rtt_s == 0.1
+    explained = next(
+        trial.resolved.path
+        for trial in make_plan(study.experiment, study.testbed).trials
+        if trial.id.startswith("cubic-0pct-1-BDP-r1")
+    )
+    assert explained is not None
+    assert explained.down.buffer_packets == 67
 
 
 @pytest.mark.parametrize("text", named(blocks("# experiments/")))
