@@ -5,8 +5,20 @@ match_captures <- function(ref, mon, out, back) {
     .Call(`_samovar_match_captures`, ref, mon, out, back)
 }
 
-decode_capture <- function(path) {
-    .Call(`_samovar_decode_capture`, path)
+capture_columns <- function() {
+    .Call(`_samovar_capture_columns`)
+}
+
+decode_capture <- function(path, wanted, mtu_bytes) {
+    .Call(`_samovar_decode_capture`, path, wanted, mtu_bytes)
+}
+
+open_capture_parts <- function(path, mtu_bytes) {
+    .Call(`_samovar_open_capture_parts`, path, mtu_bytes)
+}
+
+decode_capture_part <- function(parts, wanted, packets) {
+    .Call(`_samovar_decode_capture_part`, parts, wanted, packets)
 }
 
 read_siftr_files <- function(paths) {

@@ -1,40 +1,116 @@
 #' Read a packet capture, one row per packet
 #'
-#' Classic pcap files (microsecond or nanosecond time stamps, either byte order), plain or gzip-compressed, of
-#' link types Ethernet (with VLAN tags), null, raw IP, SLL and SLL2. A file that was cut short gives its whole
-#' packets.
+#' Files: pcap with microseconds or nanoseconds in either byte order; pcapng with any number of sections and interfaces,
+#' each with its own resolution, offset and link type (enhanced, simple and obsolete packet blocks; other blocks and
+#' options are passed over). Plain files are mapped into memory, gzip and zstd streams are decompressed as they are read.
+#' Link types: Ethernet with VLAN tags (802.1Q, 802.1ad), null and loop, raw IP, SLL, SLL2. A file that was cut short or
+#' is damaged gives its whole packets up to there, and says so.
 #'
 #' @param path One capture file.
-#' @return A data.table in capture order with columns
-#' - `t_ns` (double, ns since `epoch_s`),
+#' @param columns NULL for the usual columns, "all", or names of columns; the name "usual" stands for the usual ones.
+#'   What is not asked for costs neither time nor memory.
+#' @param mtu_bytes IP packets longer than this are superpackets; the default is more than any Ethernet carries.
+#' @return A data.table in capture order. The usual columns:
+#' - `t_ns` (double, ns since `epoch_s`; NA for packets of simple packet blocks, which have no time),
 #' - `frame_bytes` (length on the wire as captured by the kernel, without FCS),
-#' - `ip_bytes` (IP total length; of a superpacket with length 0, the frame less its link header; NA without
-#'   IP),
-#' - `proto` (factor: tcp, udp, icmp, icmp6, ip, pause, mac-control, arp, other),
+#' - `ip_bytes` (IP total length, RFC 791, or 40 plus the payload length of RFC 8200; where that is 0, the frame less its
+#'   link header; NA without IP),
+#' - `proto` (factor: tcp, udp, icmp, icmp6, ip, pause, pfc, mac-control, arp, other),
 #' - `flow` (factor "a.b.c.d:p > e.f.g.h:q", IPv6 in brackets, without ports where there are none; NA without
 #'   IP),
-#' - `src`, `dst` (factor), `sport`, `dport` (integer),
+#' - `src`, `dst` (factor), `sport`, `dport` (integer; NA for a fragment that is not the first),
 #' - `ip_id`, `seq`, `ack` (double), `flags` (integer, low 9 bits: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32,
-#'   ECE 64, CWR 128),
-#' - `window` (unscaled; of a PAUSE frame its quanta), `payload_bytes`, `tsval`, `tsecr` (double),
-#' - `mss_bytes`, `wscale` (options of a SYN, else NA),
-#' - `id` (double, 53 bit hash of what routers leave alone; equal at both ends of a path).
+#'   ECE 64, CWR 128, AE 256; RFC 9293, RFC 3168),
+#' - `window` (bytes, unscaled; of a PAUSE frame its quanta), `payload_bytes` (of TCP, UDP and ICMP without their headers,
+#'   as the IP header tells it, whatever was captured of it), `tsval`, `tsecr` (double; RFC 7323),
+#' - `mss_bytes` (RFC 9293), `wscale` (shift, at most 14; RFC 7323): options of a SYN, else NA,
+#' - `id` (double, 53 bit hash of what routers leave alone; equal at both ends of a path),
+#' - `superpacket` (TRUE where the IP length is 0 or above `mtu_bytes`: segmentation or reassembly was left to the
+#'   interface, so that this is no packet of the wire).
 #'
-#' and attributes `path`, `epoch_s` (whole seconds of the first packet), `link_type`, `precision` ("us" or
-#' "ns"), `snaplen_bytes`, `cut_packets` (captured shorter than their headers), `truncated` (TRUE when the
-#' file ends inside a record) and `truncated_note`.
+#' Columns on request:
+#' - `interface` (number of the row in attribute `interfaces`), `captured_bytes` (of the frame), `header_cut` (TRUE where
+#'   the snapshot length cut a header that this table needs),
+#' - `vlan`, `vlan_inner` (VLAN ids, 0 to 4095, of the first and second tag; IEEE 802.1Q),
+#' - `tos` (DSCP in the upper six bits, ECN in the lower two; RFC 2474, RFC 3168), `ttl` (IPv6: hop limit),
+#' - `fragment_bytes` (offset of a fragment, NA for whole packets), `more_fragments` (FALSE for the last),
+#' - `options` (TCP options seen, a bit each: MSS 1, window scale 2, SACK permitted 4, SACK 8, time stamps 16, fast open 32,
+#'   multipath 64, MD5 or AO 128, user timeout 256, any other 512, malformed or cut off 1024; RFC 9293 and IANA's list),
+#' - `sack_blocks` (how many), `sack_left`, `sack_right` (double: first block, the one that the receiver saw last or twice;
+#'   RFC 2018, RFC 2883),
+#' - `icmp_type`, `icmp_code`, `echo_id`, `echo_seq` (the last two of echo requests and replies; RFC 792, RFC 4443),
+#' - `opcode` of MAC control (1 PAUSE, 257 PFC; IEEE 802.3 annex 31), `quanta` (how long to be silent, in 512 bit times; of
+#'   PFC the longest), `pfc_classes` (enabled classes, a bit each; IEEE 802.1Qbb).
+#'
+#' Attributes: `path`, `epoch_s` (whole seconds of the first packet), `format` ("pcap", "pcapng"), `link_type`, `precision`
+#' (unit of the time stamps, the coarsest of all interfaces), `snaplen_bytes` (the shortest; 0 for no limit), `interfaces`
+#' (data.table `interface`, `name`, `link_type`, `snaplen_bytes`, `precision`, `offset_s`, `interface_drops`,
+#' `system_drops`: packets that were not captured, NA where the file does not say), `class_pauses` (data.table of PFC: `t_ns`,
+#' `interface`, `priority`, `quanta`), `cut_packets` (captured shorter than their headers), `untimed_packets` (without a time),
+#' `unknown_packets` (of a link type that is not known: `proto` is other), `truncated` (TRUE when reading stopped before
+#' the end of the file) and `truncated_note` (why, and at which byte of the file, decompressed).
+#' @source pcap-savefile(5); draft-ietf-opsawg-pcap; draft-ietf-opsawg-pcapng; the list of link types at tcpdump.org.
 #' @export
-read_pcap <- function(path) {
+read_pcap <- function(path, columns = NULL, mtu_bytes = 9216) {
+  path <- check_capture_path(path)
+  wanted <- columns_wanted(columns)
+  mtu_bytes <- check_count(mtu_bytes, "mtu_bytes")
+  as_capture(of_capture(path, decode_capture(path.expand(path), wanted, mtu_bytes)), path)
+}
+
+#' Work through a capture that is too large for memory, part by part
+#'
+#' The file is read once, from front to back; no more than one part is in memory.
+#'
+#' @inheritParams read_pcap
+#' @param measure A function of one part, a table as [read_pcap()] gives. Levels of `flow`, `src` and `dst` are those seen up
+#'   to there: numbers stay the same from part to part. `cut_packets` and its like count from the start of the file.
+#' @param packets Rows of a part; the last has fewer.
+#' @return A list of what `measure` gave, one element per part; none for a capture without packets.
+#' @export
+read_pcap_parts <- function(path, measure, packets = 1e6, columns = NULL, mtu_bytes = 9216) {
+  path <- check_capture_path(path)
+  wanted <- columns_wanted(columns)
+  packets <- check_count(packets, "packets")
+  parts <- of_capture(path, open_capture_parts(path.expand(path), check_count(mtu_bytes, "mtu_bytes")))
+  results <- list()
+  repeat {
+    part <- as_capture(of_capture(path, decode_capture_part(parts, wanted, packets)), path)
+    if (nrow(part) > 0L) results <- c(results, list(measure(part)))
+    if (nrow(part) < packets) return(results)
+  }
+}
+
+check_capture_path <- function(path) {
   if (!is.character(path) || length(path) != 1L || is.na(path)) {
     cli::cli_abort("{.arg path}: not one file name; the path of a capture would have been accepted",
-                   class = "samovar_error_argument")
+                   class = "samovar_error_argument", call = NULL)
   }
-  if (!file.exists(path)) {
-    cli::cli_abort("{.path {path}}: does not exist; a capture file would have been accepted",
-                   class = "samovar_error_file")
+  if (file.exists(path)) return(path)
+  cli::cli_abort("{.path {path}}: does not exist; a capture file would have been accepted",
+                 class = "samovar_error_file", call = NULL)
+}
+
+columns_wanted <- function(columns) {
+  known <- capture_columns()
+  if (identical(columns, "all")) return(seq_len(nrow(known)))
+  if (is.null(columns)) columns <- "usual"
+  strange <- setdiff(columns, c(known$name, "usual"))
+  if (!is.character(columns) || length(columns) == 0L || length(strange) > 0L) {
+    cli::cli_abort("{.arg columns}: {.val {strange}}; \"usual\", \"all\" or names of {.val {known$name}} would have been accepted",
+                   class = "samovar_error_argument", call = NULL)
   }
-  decoded <- tryCatch(decode_capture(path.expand(path)), error = \(e) abort_capture(path, e))
-  as_capture(decoded, path)
+  which(known$name %in% columns | (known$usual & "usual" %in% columns))
+}
+
+check_count <- function(x, arg) {
+  if (is.numeric(x) && length(x) == 1L && isTRUE(x >= 1 & x <= .Machine$integer.max)) return(as.integer(x))
+  cli::cli_abort("{.arg {arg}}: {.val {x}}; a whole number from 1 to {(.Machine$integer.max)} would have been accepted",
+                 class = "samovar_error_argument", call = NULL)
+}
+
+of_capture <- function(path, code) {
+  tryCatch(code, error = \(e) abort_capture(path, e))
 }
 
 abort_capture <- function(path, error) {
@@ -44,6 +120,7 @@ abort_capture <- function(path, error) {
 
 as_capture <- function(decoded, path) {
   capture <- setDT(decoded$table)
+  for (name in c("interfaces", "class_pauses")) setDT(decoded[[name]])
   for (name in setdiff(names(decoded), "table")) setattr(capture, name, decoded[[name]])
   setattr(capture, "path", path)
   capture[]

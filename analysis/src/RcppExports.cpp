@@ -24,14 +24,51 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// capture_columns
+Rcpp::DataFrame capture_columns();
+RcppExport SEXP _samovar_capture_columns() {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    rcpp_result_gen = Rcpp::wrap(capture_columns());
+    return rcpp_result_gen;
+END_RCPP
+}
 // decode_capture
-Rcpp::List decode_capture(const std::string& path);
-RcppExport SEXP _samovar_decode_capture(SEXP pathSEXP) {
+Rcpp::List decode_capture(const std::string& path, const Rcpp::IntegerVector& wanted, int mtu_bytes);
+RcppExport SEXP _samovar_decode_capture(SEXP pathSEXP, SEXP wantedSEXP, SEXP mtu_bytesSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::RNGScope rcpp_rngScope_gen;
     Rcpp::traits::input_parameter< const std::string& >::type path(pathSEXP);
-    rcpp_result_gen = Rcpp::wrap(decode_capture(path));
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type wanted(wantedSEXP);
+    Rcpp::traits::input_parameter< int >::type mtu_bytes(mtu_bytesSEXP);
+    rcpp_result_gen = Rcpp::wrap(decode_capture(path, wanted, mtu_bytes));
+    return rcpp_result_gen;
+END_RCPP
+}
+// open_capture_parts
+SEXP open_capture_parts(const std::string& path, int mtu_bytes);
+RcppExport SEXP _samovar_open_capture_parts(SEXP pathSEXP, SEXP mtu_bytesSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< const std::string& >::type path(pathSEXP);
+    Rcpp::traits::input_parameter< int >::type mtu_bytes(mtu_bytesSEXP);
+    rcpp_result_gen = Rcpp::wrap(open_capture_parts(path, mtu_bytes));
+    return rcpp_result_gen;
+END_RCPP
+}
+// decode_capture_part
+Rcpp::List decode_capture_part(SEXP parts, const Rcpp::IntegerVector& wanted, double packets);
+RcppExport SEXP _samovar_decode_capture_part(SEXP partsSEXP, SEXP wantedSEXP, SEXP packetsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< SEXP >::type parts(partsSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type wanted(wantedSEXP);
+    Rcpp::traits::input_parameter< double >::type packets(packetsSEXP);
+    rcpp_result_gen = Rcpp::wrap(decode_capture_part(parts, wanted, packets));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -75,7 +112,10 @@ END_RCPP
 
 static const R_CallMethodDef CallEntries[] = {
     {"_samovar_match_captures", (DL_FUNC) &_samovar_match_captures, 4},
-    {"_samovar_decode_capture", (DL_FUNC) &_samovar_decode_capture, 1},
+    {"_samovar_capture_columns", (DL_FUNC) &_samovar_capture_columns, 0},
+    {"_samovar_decode_capture", (DL_FUNC) &_samovar_decode_capture, 3},
+    {"_samovar_open_capture_parts", (DL_FUNC) &_samovar_open_capture_parts, 2},
+    {"_samovar_decode_capture_part", (DL_FUNC) &_samovar_decode_capture_part, 3},
     {"_samovar_read_siftr_files", (DL_FUNC) &_samovar_read_siftr_files, 1},
     {"_samovar_acknowledged_segments", (DL_FUNC) &_samovar_acknowledged_segments, 3},
     {"_samovar_sequence_space", (DL_FUNC) &_samovar_sequence_space, 3},

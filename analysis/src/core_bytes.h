@@ -22,6 +22,7 @@ inline uint32_t net32(const uint8_t* at) { return swap32(load<uint32_t>(at)); }
 
 // One multiplication spreads every input bit over the result (the idea of wyhash and mum).
 __extension__ typedef unsigned __int128 Wide;
+__extension__ typedef __int128 Signed;
 inline uint64_t mix(uint64_t a, uint64_t b) {
   const auto product = static_cast<Wide>(a ^ 0x9E3779B97F4A7C15ULL) * (b ^ 0xD1B54A32D192ED03ULL);
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);

@@ -9,29 +9,12 @@ namespace {
 
 constexpr uint16_t type_ipv4 = 0x0800, type_ipv6 = 0x86DD, type_arp = 0x0806, type_mac_control = 0x8808;
 constexpr uint16_t opcode_pause = 0x0001;  // IEEE 802.3 annex 31B
+constexpr uint16_t opcode_pfc = 0x0101;    // IEEE 802.3 annex 31D, 802.1Qbb
 constexpr uint8_t number_icmp = 1, number_tcp = 6, number_udp = 17, number_icmp6 = 58;
+constexpr uint8_t no_next_header = 59;  // RFC 8200, section 4.7
 constexpr int flag_syn = 2;
 
 bool is_vlan(uint16_t type) { return type == 0x8100 || type == 0x88A8 || type == 0x9100; }
-
-const char* name_of_link(uint32_t link_type) {
-  switch (link_type) {
-    case 0: return "null";
-    case 1: return "ethernet";
-    case 12:
-    case 14:
-    case 101:
-    case 228:
-    case 229: return "raw";
-    case 108: return "loop";
-    case 113: return "sll";
-    case 276: return "sll2";
-    default:
-      throw FormatError("has link type " + std::to_string(link_type) +
-                        "; Ethernet (1), null (0), loop (108), raw IP (101, 228, 229), SLL (113) or SLL2 "
-                        "(276) would have been accepted");
-  }
-}
 
 int proto_of(uint8_t number) {
   switch (number) {
@@ -53,7 +36,21 @@ double missing_double() {
   return value;
 }
 
-Decoder::Decoder(uint32_t link_type) : link_type_(link_type), link_name_(name_of_link(link_type)) {}
+const char* name_of_link(uint32_t link_type) {
+  switch (link_type) {
+    case 0: return "null";
+    case 1: return "ethernet";
+    case 12:
+    case 14:
+    case 101:
+    case 228:
+    case 229: return "raw";
+    case 108: return "loop";
+    case 113: return "sll";
+    case 276: return "sll2";
+    default: return nullptr;
+  }
+}
 
 void Decoder::decode(const Record& record, Row& row) {
   static const Row blank = [] {
@@ -62,26 +59,38 @@ void Decoder::decode(const Record& record, Row& row) {
       if (column.real) empty.*column.real = missing_double();
       else empty.*column.integer = missing_int;
     empty.proto = other;
+    empty.superpacket = empty.header_cut = 0;
     return empty;
   }();
   row = blank;
-  row.t_ns = static_cast<double>(record.t_ns);
+  if (record.timed) row.t_ns = static_cast<double>(record.t_ns);
   row.frame_bytes = static_cast<int>(std::min<uint32_t>(record.frame_bytes, std::numeric_limits<int>::max()));
+  row.captured_bytes = static_cast<int>(record.captured_bytes);
+  row.interface = record.interface;
   cut_now_ = false;
   frame_ = record.data;
-  decode_link({record.data, record.captured_bytes}, row);
+  decode_link(record.link_type, {record.data, record.captured_bytes}, row);
+  row.header_cut = cut_now_;
   cut_ += cut_now_;
+  if (record.timed) return;
+  ++untimed_;
+  row.id = missing_double();  // without a time it cannot be paired
 }
 
-void Decoder::decode_link(Bytes bytes, Row& row) {
+void Decoder::decode_link(uint32_t link_type, Bytes bytes, Row& row) {
   size_t header = 0, type_at = 0;
-  switch (link_type_) {
+  switch (link_type) {
     case 1: header = 14, type_at = 12; break;
     case 113: header = 16, type_at = 14; break;
     case 276: header = 20, type_at = 0; break;
     case 0:
     case 108: header = 4; break;
-    default: break;
+    case 12:
+    case 14:
+    case 101:
+    case 228:
+    case 229: break;
+    default: ++unknown_; return;
   }
   if (!bytes.has(header)) return cut();
   const Bytes inside = bytes.after(header);
@@ -92,17 +101,41 @@ void Decoder::decode_link(Bytes bytes, Row& row) {
 void Decoder::decode_type(uint16_t type, Bytes bytes, Row& row) {
   while (is_vlan(type)) {
     if (!bytes.has(4)) return cut();
+    int& tag = row.vlan == missing_int ? row.vlan : row.vlan_inner;
+    tag = net16(bytes.at) & 0x0FFF;
     type = net16(bytes.at + 2);
     bytes = bytes.after(4);
   }
   if (type == type_ipv4 || type == type_ipv6) return decode_ip(bytes, row);
   if (type == type_arp) row.proto = arp;
-  if (type != type_mac_control) return;
+  if (type == type_mac_control) decode_mac_control(bytes, row);
+}
+
+void Decoder::decode_mac_control(Bytes bytes, Row& row) {
   row.proto = mac_control;
-  if (!bytes.has(4)) return cut();
-  if (net16(bytes.at) != opcode_pause) return;
+  if (!bytes.has(2)) return cut();
+  row.opcode = net16(bytes.at);
+  if (row.opcode == opcode_pfc) {
+    row.proto = pfc;
+    return decode_class_pause(bytes.after(2), row);
+  }
+  if (row.opcode != opcode_pause) return;
   row.proto = pause;
-  row.window = net16(bytes.at + 2);
+  if (!bytes.has(4)) return cut();
+  row.window = row.quanta = net16(bytes.at + 2);
+}
+
+void Decoder::decode_class_pause(Bytes bytes, Row& row) {
+  if (!bytes.has(2)) return cut();
+  row.pfc_classes = net16(bytes.at) & 0xFF;
+  for (int priority = 0; priority < 8; ++priority) {
+    if (!(row.pfc_classes >> priority & 1)) continue;
+    const size_t at = 2 + 2 * static_cast<size_t>(priority);
+    if (!bytes.has(at + 2)) return cut();
+    const int quanta = net16(bytes.at + at);
+    row.quanta = std::max(row.quanta, quanta);
+    class_pauses_.push_back({row.t_ns, row.interface, priority, quanta});
+  }
 }
 
 void Decoder::decode_ip(Bytes bytes, Row& row) {
@@ -112,6 +145,14 @@ void Decoder::decode_ip(Bytes bytes, Row& row) {
   if (version == 6) decode_ipv6(bytes, row);
 }
 
+// A superpacket, which the sender's kernel leaves to its interface to cut up or the receiver's put together from what
+// came, may have a length field of 0, for want of bits or because the interface is to fill it in: the frame's counts.
+void Decoder::set_ip_bytes(int length, int header, Bytes bytes, Row& row) {
+  const int inside = std::max(row.frame_bytes - static_cast<int>(bytes.at - frame_), 0);
+  row.ip_bytes = length ? length + header : inside;
+  row.superpacket = length == 0 || row.ip_bytes > mtu_bytes_;
+}
+
 void Decoder::decode_ipv4(Bytes bytes, Row& row) {
   row.proto = ip;
   if (!bytes.has(20)) return cut();
@@ -119,8 +160,15 @@ void Decoder::decode_ipv4(Bytes bytes, Row& row) {
   const size_t header = 4 * size_t{at[0] & 0x0Fu};
   const int length = net16(at + 2);
   const int fragment = net16(at + 6) & 0x1FFF;
-  row.ip_bytes = length ? length : row.frame_bytes - static_cast<int>(bytes.at - frame_);
+  const bool more = net16(at + 6) & 0x2000;
+  set_ip_bytes(length, 0, bytes, row);
+  row.tos = at[1];
+  row.ttl = at[8];
   row.ip_id = net16(at + 4);
+  if (fragment || more) {
+    row.fragment_bytes = 8 * fragment;
+    row.more_fragments = more;
+  }
   Network network{};
   network.key.version = 4;
   network.key.address = {load<uint32_t>(at + 12), 0, load<uint32_t>(at + 16), 0};
@@ -140,7 +188,10 @@ void Decoder::decode_ipv6(Bytes bytes, Row& row) {
   if (!bytes.has(40)) return cut();
   const uint8_t* at = bytes.at;
   const int length = net16(at + 4);
-  row.ip_bytes = length ? length + 40 : row.frame_bytes - static_cast<int>(bytes.at - frame_);
+  set_ip_bytes(length, 40, bytes, row);
+  if (length == 0 && at[6] == no_next_header) row.ip_bytes = 40, row.superpacket = 0;
+  row.tos = net16(at) >> 4 & 0xFF;
+  row.ttl = at[7];
   Network network{};
   network.key.version = 6;
   std::memcpy(network.key.address.data(), at + 8, 32);
@@ -151,7 +202,8 @@ void Decoder::decode_ipv6(Bytes bytes, Row& row) {
   // Extension headers (RFC 8200, section 4): each tells the next one's type, most their length.
   for (bool more = true; more;) {
     const uint8_t type = network.protocol;
-    more = type == 0 || type == 43 || type == 44 || type == 51 || type == 60;
+    more = type == 0 || type == 43 || type == 44 || type == 51 || type == 60 || type == 135 || type == 139 ||
+           type == 140;
     if (!more) break;
     if (!rest.has(8)) {
       set_flow(network.key, row);
@@ -159,7 +211,9 @@ void Decoder::decode_ipv6(Bytes bytes, Row& row) {
     }
     if (type == 44) {
       fragment = load<uint64_t>(rest.at);
-      network.first_fragment = (net16(rest.at + 2) & 0xFFF8) == 0;
+      row.fragment_bytes = net16(rest.at + 2) & 0xFFF8;
+      row.more_fragments = rest.at[3] & 1;
+      network.first_fragment = row.fragment_bytes == 0;
     }
     const size_t n = type == 44   ? 8
                      : type == 51 ? 4 * (size_t{rest.at[1]} + 2)
@@ -199,8 +253,10 @@ void Decoder::decode_transport(Network& network, Bytes bytes, Row& row) {
     // The length and checksum fields stay out: checksum offload leaves the sender's capture without one.
     if (bytes.has(8)) identity = mix_bytes(identity, bytes.at + 8, std::min<size_t>(bytes.n - 8, 12));
   } else {
-    if (network.first_fragment && (row.proto == icmp || row.proto == icmp6))
+    if (network.first_fragment && (row.proto == icmp || row.proto == icmp6)) {
       row.payload_bytes = std::max(network.transport_bytes - 8, 0);
+      decode_icmp(bytes, row);
+    }
     identity = mix_bytes(identity, bytes.at, std::min<size_t>(bytes.n, 20));
   }
   row.id = static_cast<double>(identity >> 11);
@@ -220,6 +276,7 @@ uint64_t Decoder::decode_tcp(Bytes bytes, uint64_t identity, Row& row) {
   row.payload_bytes = std::max(row.payload_bytes - static_cast<int>(std::max<size_t>(header, 20)), 0);
   identity = mix(identity, load<uint64_t>(at + 4));
   identity = mix(identity, load<uint32_t>(at + 12));
+  row.options = 0;
   if (header <= 20) return identity;
   if (!bytes.has(header)) cut();
   const Bytes options{at + 20, std::min(bytes.n, header) - 20};
@@ -227,21 +284,69 @@ uint64_t Decoder::decode_tcp(Bytes bytes, uint64_t identity, Row& row) {
   return mix_bytes(identity, options.at, options.n);
 }
 
+void Decoder::decode_icmp(Bytes bytes, Row& row) {
+  if (!bytes.has(2)) return cut();
+  row.icmp_type = bytes.at[0];
+  row.icmp_code = bytes.at[1];
+  const bool echo = row.proto == icmp ? row.icmp_type == 0 || row.icmp_type == 8  // RFC 792
+                                      : row.icmp_type == 128 || row.icmp_type == 129;  // RFC 4443
+  if (!echo) return;
+  if (!bytes.has(8)) return cut();
+  row.echo_id = net16(bytes.at + 4);
+  row.echo_seq = net16(bytes.at + 6);
+}
+
 void Decoder::decode_options(Bytes options, Row& row) {
-  while (options.has(2)) {
+  row.options = 0;
+  while (options.has(1)) {
     const uint8_t kind = options.at[0];
     if (kind == 0) return;
-    const size_t n = kind == 1 ? 1 : options.at[1];
-    if (n == 0 || (kind != 1 && n < 2) || !options.has(n)) return;
-    if (kind == 8 && n == 10) {
-      row.tsval = net32(options.at + 2);
-      row.tsecr = net32(options.at + 6);
-    } else if ((row.flags & flag_syn) && kind == 2 && n == 4) {
-      row.mss_bytes = net16(options.at + 2);
-    } else if ((row.flags & flag_syn) && kind == 3 && n == 3) {
-      row.wscale = std::min<int>(options.at[2], 14);  // RFC 7323, section 2.3
+    if (kind == 1) {
+      options = options.after(1);
+      continue;
     }
+    const size_t n = options.has(2) ? options.at[1] : 0;
+    if (n < 2 || !options.has(n)) {
+      row.options |= option_malformed;
+      return;
+    }
+    decode_option(options.at, n, row);
     options = options.after(n);
+  }
+}
+
+// Kinds of IANA's registry of TCP parameters; those of a SYN only count on one (RFC 9293, 7323, 2018).
+void Decoder::decode_option(const uint8_t* at, size_t n, Row& row) {
+  const bool syn = row.flags & flag_syn;
+  switch (at[0]) {
+    case 2:
+      row.options |= option_mss;
+      if (syn && n == 4) row.mss_bytes = net16(at + 2);
+      break;
+    case 3:
+      row.options |= option_wscale;
+      if (syn && n == 3) row.wscale = std::min<int>(at[2], 14);  // RFC 7323, section 2.3
+      break;
+    case 4: row.options |= option_sack_permitted; break;
+    case 5:
+      row.options |= option_sack;
+      row.sack_blocks = static_cast<int>((n - 2) / 8);
+      if (n < 10) break;
+      row.sack_left = net32(at + 2);
+      row.sack_right = net32(at + 6);
+      break;
+    case 8:
+      row.options |= option_timestamps;
+      if (n != 10) break;
+      row.tsval = net32(at + 2);
+      row.tsecr = net32(at + 6);
+      break;
+    case 19:
+    case 29: row.options |= option_authentication; break;
+    case 28: row.options |= option_user_timeout; break;
+    case 30: row.options |= option_multipath; break;
+    case 34: row.options |= option_fast_open; break;
+    default: row.options |= option_other;
   }
 }
 

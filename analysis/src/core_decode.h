@@ -12,52 +12,118 @@ namespace samovar {
 constexpr int missing_int = std::numeric_limits<int>::min();
 double missing_double();
 
-enum Proto { tcp = 1, udp, icmp, icmp6, ip, pause, mac_control, arp, other };
-inline const char* const proto_names[] = {"tcp",   "udp",         "icmp", "icmp6", "ip",
-                                          "pause", "mac-control", "arp",  "other"};
+enum Proto { tcp = 1, udp, icmp, icmp6, ip, pause, pfc, mac_control, arp, other };
+inline const char* const proto_names[] = {"tcp",   "udp", "icmp",        "icmp6", "ip",
+                                          "pause", "pfc", "mac-control", "arp",   "other"};
 
-// One packet as decoded; the rows of the table that read_pcap() gives.
+// One packet as decoded; the rows of the table that read_pcap() gives, and describes.
 struct Row {
-  double t_ns, seq, ack, tsval, tsecr, id;
+  double t_ns, seq, ack, tsval, tsecr, id, sack_left, sack_right;
   int frame_bytes, ip_bytes, proto, flow, src, sport, dst, dport, ip_id, flags, window, payload_bytes,
-      mss_bytes, wscale;
+      mss_bytes, wscale, superpacket, interface, captured_bytes, header_cut, vlan, vlan_inner, tos, ttl,
+      fragment_bytes, more_fragments, options, sack_blocks, icmp_type, icmp_code, echo_id, echo_seq, opcode,
+      quanta, pfc_classes;
 };
+
+// What `options` says of the TCP options seen, a bit for each kind.
+enum TcpOption {
+  option_mss = 1,
+  option_wscale = 2,
+  option_sack_permitted = 4,
+  option_sack = 8,
+  option_timestamps = 16,
+  option_fast_open = 32,
+  option_multipath = 64,
+  option_authentication = 128,  // MD5 (RFC 2385) and AO (RFC 5925)
+  option_user_timeout = 256,
+  option_other = 512,
+  option_malformed = 1024  // or cut off
+};
+
+enum class Kind { real, integer, logical };
 
 struct Column {
   const char* name;
+  Kind kind;
   double Row::* real;  // one of the two is set
   int Row::* integer;
+  bool usual;  // given without being asked for
 };
-inline constexpr Column columns[] = {{"t_ns", &Row::t_ns, nullptr},
-                                     {"frame_bytes", nullptr, &Row::frame_bytes},
-                                     {"ip_bytes", nullptr, &Row::ip_bytes},
-                                     {"proto", nullptr, &Row::proto},
-                                     {"flow", nullptr, &Row::flow},
-                                     {"src", nullptr, &Row::src},
-                                     {"sport", nullptr, &Row::sport},
-                                     {"dst", nullptr, &Row::dst},
-                                     {"dport", nullptr, &Row::dport},
-                                     {"ip_id", nullptr, &Row::ip_id},
-                                     {"seq", &Row::seq, nullptr},
-                                     {"ack", &Row::ack, nullptr},
-                                     {"flags", nullptr, &Row::flags},
-                                     {"window", nullptr, &Row::window},
-                                     {"payload_bytes", nullptr, &Row::payload_bytes},
-                                     {"tsval", &Row::tsval, nullptr},
-                                     {"tsecr", &Row::tsecr, nullptr},
-                                     {"mss_bytes", nullptr, &Row::mss_bytes},
-                                     {"wscale", nullptr, &Row::wscale},
-                                     {"id", &Row::id, nullptr}};
+constexpr Column real(const char* name, double Row::* member, bool usual = true) {
+  return {name, Kind::real, member, nullptr, usual};
+}
+constexpr Column integer(const char* name, int Row::* member, bool usual = true) {
+  return {name, Kind::integer, nullptr, member, usual};
+}
+constexpr Column logical(const char* name, int Row::* member, bool usual = true) {
+  return {name, Kind::logical, nullptr, member, usual};
+}
+
+inline constexpr Column columns[] = {
+    real("t_ns", &Row::t_ns),
+    integer("frame_bytes", &Row::frame_bytes),
+    integer("ip_bytes", &Row::ip_bytes),
+    integer("proto", &Row::proto),
+    integer("flow", &Row::flow),
+    integer("src", &Row::src),
+    integer("sport", &Row::sport),
+    integer("dst", &Row::dst),
+    integer("dport", &Row::dport),
+    integer("ip_id", &Row::ip_id),
+    real("seq", &Row::seq),
+    real("ack", &Row::ack),
+    integer("flags", &Row::flags),
+    integer("window", &Row::window),
+    integer("payload_bytes", &Row::payload_bytes),
+    real("tsval", &Row::tsval),
+    real("tsecr", &Row::tsecr),
+    integer("mss_bytes", &Row::mss_bytes),
+    integer("wscale", &Row::wscale),
+    real("id", &Row::id),
+    logical("superpacket", &Row::superpacket),
+    integer("interface", &Row::interface, false),
+    integer("captured_bytes", &Row::captured_bytes, false),
+    logical("header_cut", &Row::header_cut, false),
+    integer("vlan", &Row::vlan, false),
+    integer("vlan_inner", &Row::vlan_inner, false),
+    integer("tos", &Row::tos, false),
+    integer("ttl", &Row::ttl, false),
+    integer("fragment_bytes", &Row::fragment_bytes, false),
+    logical("more_fragments", &Row::more_fragments, false),
+    integer("options", &Row::options, false),
+    integer("sack_blocks", &Row::sack_blocks, false),
+    real("sack_left", &Row::sack_left, false),
+    real("sack_right", &Row::sack_right, false),
+    integer("icmp_type", &Row::icmp_type, false),
+    integer("icmp_code", &Row::icmp_code, false),
+    integer("echo_id", &Row::echo_id, false),
+    integer("echo_seq", &Row::echo_seq, false),
+    integer("opcode", &Row::opcode, false),
+    integer("quanta", &Row::quanta, false),
+    integer("pfc_classes", &Row::pfc_classes, false),
+};
+
+// How long one class of priority flow control (IEEE 802.1Qbb) is to be silent.
+struct ClassPause {
+  double t_ns;
+  int interface, priority, quanta;
+};
+
+// Name of a link type, or nullptr when it is not known.
+const char* name_of_link(uint32_t link_type);
 
 class Decoder {
  public:
-  // Throws FormatError for a link type that is not known.
-  explicit Decoder(uint32_t link_type);
+  // IP packets longer than `mtu_bytes` were never on a wire: segmentation was left to an interface.
+  explicit Decoder(int mtu_bytes) : mtu_bytes_(mtu_bytes) {}
   void decode(const Record& record, Row& row);
 
-  const char* link_name() const { return link_name_; }
   // Packets captured too short for their headers.
   size_t cut_packets() const { return cut_; }
+  size_t untimed_packets() const { return untimed_; }
+  // Packets of a link type that is not known, which are told without what is inside.
+  size_t unknown_packets() const { return unknown_; }
+  std::vector<ClassPause> take_class_pauses() { return std::move(class_pauses_); }
   const FlowTable& flows() const { return flows_; }
 
  private:
@@ -75,21 +141,26 @@ class Decoder {
     bool first_fragment;
   };
 
-  void decode_link(Bytes bytes, Row& row);
+  void decode_link(uint32_t link_type, Bytes bytes, Row& row);
   void decode_type(uint16_t type, Bytes bytes, Row& row);
+  void decode_mac_control(Bytes bytes, Row& row);
+  void decode_class_pause(Bytes bytes, Row& row);
   void decode_ip(Bytes bytes, Row& row);
   void decode_ipv4(Bytes bytes, Row& row);
   void decode_ipv6(Bytes bytes, Row& row);
   void decode_transport(Network& network, Bytes bytes, Row& row);
   uint64_t decode_tcp(Bytes bytes, uint64_t identity, Row& row);
   void decode_options(Bytes options, Row& row);
+  void decode_option(const uint8_t* at, size_t n, Row& row);
+  void decode_icmp(Bytes bytes, Row& row);
+  void set_ip_bytes(int length, int header, Bytes bytes, Row& row);
   const Flow& set_flow(const FlowKey& key, Row& row);
   void cut() { cut_now_ = true; }
 
-  uint32_t link_type_;
-  const char* link_name_;
-  size_t cut_ = 0;
+  int mtu_bytes_;
+  size_t cut_ = 0, untimed_ = 0, unknown_ = 0;
   bool cut_now_ = false;
+  std::vector<ClassPause> class_pauses_;
   const uint8_t* frame_ = nullptr;  // where the current frame starts
   FlowTable flows_;
 };

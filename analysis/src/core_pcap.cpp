@@ -3,82 +3,113 @@
 #include <algorithm>
 
 #include "core_bytes.h"
+#include "core_pcapng.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "core_bytes.h reads network order by swapping");
 
 namespace samovar {
-namespace {
-
-constexpr size_t file_header_bytes = 24;
-constexpr size_t record_header_bytes = 16;
-// libpcap's MAXIMUM_SNAPLEN: a longer record is a damaged length, not a packet.
-constexpr uint32_t longest_record = 262144;
-constexpr const char* accepted =
-    "; a classic pcap file (magic a1b2c3d4 or a1b23c4d, either byte order), plain or gzip-compressed, would "
-    "have been accepted";
-
-}  // namespace
-
-Capture::Capture(Source& source) : source_(source) {
-  const bool enough = source_.ensure(file_header_bytes);
-  const uint8_t* at = source_.cursor();
-  if (source_.available() == 0) throw FormatError(std::string("is empty") + accepted);
-  const uint32_t magic = source_.available() >= 4 ? load<uint32_t>(at) : 0;
-  if (magic == 0x0A0D0D0A)
-    throw FormatError(std::string("is a pcapng file") + accepted +
-                      " (convert it with `tcpdump -r in.pcapng -w out.pcap`)");
-  swapped_ = magic == 0xD4C3B2A1 || magic == 0x4D3CB2A1;
-  const uint32_t kind = swapped_ ? swap32(magic) : magic;
-  if (kind != 0xA1B2C3D4 && kind != 0xA1B23C4D)
-    throw FormatError(std::string("is not a packet capture") + accepted);
-  if (!enough) throw FormatError(std::string("ends inside its file header") + accepted);
-  fraction_ns_ = kind == 0xA1B23C4D ? 1 : 1000;
-  snaplen_ = file32(at + 16);
-  link_type_ = file32(at + 20) & 0x03FFFFFF;  // the bits above tell the length of a frame check sequence
-  source_.skip(file_header_bytes);
-}
 
 uint32_t Capture::file32(const uint8_t* at) const {
   const uint32_t value = load<uint32_t>(at);
   return swapped_ ? swap32(value) : value;
 }
 
-bool Capture::stop(std::string why) {
-  truncation_ = source_.damage().empty() ? std::move(why) : source_.damage();
+uint16_t Capture::file16(const uint8_t* at) const {
+  const uint16_t value = load<uint16_t>(at);
+  return swapped_ ? swap16(value) : value;
+}
+
+bool Capture::stop(const std::string& why) {
+  truncation_ = (source_.damage().empty() ? why : source_.damage()) + " (byte " +
+                std::to_string(source_.offset()) + ")";
   return false;
 }
 
-bool Capture::next(Record& record) {
-  if (!source_.ensure(record_header_bytes)) {
-    if (source_.available() == 0 && source_.damage().empty()) return false;
-    return stop("the file ends inside a record header");
-  }
-  const uint8_t* at = source_.cursor();
-  const uint32_t captured = file32(at + 8);
-  if (captured > std::max(snaplen_, longest_record) || captured > (1u << 26))
-    return stop("a record claims an impossible length");
-  if (!source_.ensure(record_header_bytes + captured)) return stop("the file ends inside a record");
-  at = source_.cursor();
-  const int64_t second = file32(at);
+void Capture::set_time(Record& record, int64_t second, int64_t nanosecond) {
   if (!any_) {
     any_ = true;
     epoch_s_ = second;
   }
-  record = {(second - epoch_s_) * 1000000000 + int64_t{file32(at + 4)} * fraction_ns_, captured,
-            file32(at + 12), at + record_header_bytes};
-  source_.skip(record_header_bytes + captured);
-  return true;
+  // Differences of two such times, 63 years either way, still fit 64 bits.
+  constexpr Signed furthest_ns = int64_t{2000000000} * 1000000000;
+  const Signed t_ns = (static_cast<Signed>(second) - epoch_s_) * 1000000000 + nanosecond;
+  record.t_ns = static_cast<int64_t>(std::clamp<Signed>(t_ns, -furthest_ns, furthest_ns));
+  record.timed = true;
 }
 
-size_t Capture::count() {
-  const uint8_t* here = source_.cursor();
-  const bool any = any_;
+namespace {
+
+constexpr size_t file_header_bytes = 24;
+constexpr size_t record_header_bytes = 16;
+constexpr uint32_t magic_us = 0xA1B2C3D4, magic_ns = 0xA1B23C4D;
+constexpr const char* accepted =
+    "; a capture in pcap (magic a1b2c3d4 or a1b23c4d, either byte order) or pcapng format, plain, gzip- or "
+    "zstd-compressed, would have been accepted";
+
+[[noreturn]] void refuse(const char* what) { throw FormatError(std::string(what) + accepted); }
+
+class ClassicCapture final : public Capture {
+ public:
+  explicit ClassicCapture(Source& source) : Capture(source) {
+    const uint8_t* at = source_.cursor();
+    const uint32_t magic = load<uint32_t>(at);
+    swapped_ = magic != magic_us && magic != magic_ns;
+    fraction_ns_ = file32(at) == magic_ns ? 1 : 1000;
+    Interface& interface = interfaces_.emplace_back();
+    interface.snaplen_bytes = file32(at + 16);
+    // The bits above tell the length of a frame check sequence.
+    interface.link_type = file32(at + 20) & 0x03FFFFFF;
+    interface.resolution_exponent = fraction_ns_ == 1 ? 9 : 6;
+    longest_ = std::min(std::max(interface.snaplen_bytes, longest_record), longest_announced_record);
+    source_.skip(file_header_bytes);
+  }
+
+  const char* format() const override { return "pcap"; }
+
+  bool next(Record& record) override {
+    if (!source_.ensure(record_header_bytes)) {
+      if (source_.available() == 0 && source_.damage().empty()) return false;
+      return stop("the file ends inside a record header");
+    }
+    const uint32_t captured = file32(source_.cursor() + 8);
+    if (captured > longest_)
+      return stop("a record claims an impossible length of " + std::to_string(captured) + " bytes");
+    if (!source_.ensure(record_header_bytes + captured)) return stop("the file ends inside a record");
+    const uint8_t* at = source_.cursor();
+    set_time(record, file32(at), int64_t{file32(at + 4)} * fraction_ns_);
+    record.captured_bytes = captured;
+    record.frame_bytes = file32(at + 12);
+    record.link_type = interfaces_.front().link_type;
+    record.data = at + record_header_bytes;
+    source_.skip(record_header_bytes + captured);
+    return true;
+  }
+
+ private:
+  int64_t fraction_ns_ = 1000;
+  uint32_t longest_ = longest_record;
+};
+
+}  // namespace
+
+std::unique_ptr<Capture> open_capture(Source& source) {
+  const bool enough = source.ensure(file_header_bytes);
+  if (source.available() == 0 && source.damage().empty()) refuse("is empty");
+  if (source.available() == 0) throw FormatError("cannot be read: " + source.damage() + accepted);
+  const uint32_t magic = source.available() >= 4 ? load<uint32_t>(source.cursor()) : 0;
+  if (magic == block_section) return open_pcapng(source);
+  if (magic != magic_us && magic != magic_ns && magic != swap32(magic_us) && magic != swap32(magic_ns))
+    refuse("is not a packet capture");
+  if (!enough) refuse("ends inside its file header");
+  return std::make_unique<ClassicCapture>(source);
+}
+
+size_t count_records(Source& source) {
+  const uint8_t* here = source.cursor();
   size_t n = 0;
-  Record record;
-  while (next(record)) ++n;
-  source_.rewind_to(here);
-  any_ = any;
-  truncation_.clear();
+  const auto capture = open_capture(source);
+  for (Record record; capture->next(record);) ++n;
+  source.rewind_to(here);
   return n;
 }
 

@@ -1,46 +1,74 @@
-// Records of a classic pcap file (draft-ietf-opsawg-pcap; pcap-savefile(5)).
+// Records of a capture file: classic pcap (draft-ietf-opsawg-pcap, pcap-savefile(5)) and pcapng
+// (draft-ietf-opsawg-pcapng).
 #pragma once
+
+#include <vector>
 
 #include "core_source.h"
 
 namespace samovar {
 
+// What a capture says of an interface it was made on; a classic file has one.
+struct Interface {
+  uint32_t link_type = 0;
+  uint32_t snaplen_bytes = 0;  // 0: no limit
+  std::string name;
+  bool binary_resolution = false;  // a time stamp's unit is 2^-exponent or 10^-exponent seconds
+  int resolution_exponent = 6;
+  int64_t offset_s = 0;  // added to its time stamps
+  // Packets that were not captured, where the file says so, else negative: for want of room in the interface,
+  // and in the operating system.
+  double interface_drops = -1, system_drops = -1;
+};
+
 struct Record {
-  int64_t t_ns;  // since the whole second of the file's first record
-  uint32_t captured_bytes;
-  uint32_t frame_bytes;
-  const uint8_t* data;
+  int64_t t_ns = 0;  // since the whole second of the file's first record that has a time
+  uint32_t captured_bytes = 0;
+  uint32_t frame_bytes = 0;
+  uint32_t link_type = 0;
+  int interface = 1;  // from 1 over the whole file
+  bool timed = true;
+  const uint8_t* data = nullptr;
 };
 
 class Capture {
  public:
-  // Reads the file header; throws FormatError when it is not one of a classic pcap file.
-  explicit Capture(Source& source);
-
+  virtual ~Capture() = default;
   // The next whole record; its data stay valid until the next call.
-  bool next(Record& record);
-  // Records still to come. Only for a whole() source, which is left where it was.
-  size_t count();
+  virtual bool next(Record& record) = 0;
+  virtual const char* format() const = 0;
 
-  uint32_t link_type() const { return link_type_; }
-  uint32_t snaplen_bytes() const { return snaplen_; }
-  bool nanoseconds() const { return fraction_ns_ == 1; }
+  const std::vector<Interface>& interfaces() const { return interfaces_; }
   int64_t epoch_s() const { return epoch_s_; }
   // Why reading stopped before the end of the last record; empty when it did not.
   const std::string& truncation() const { return truncation_; }
 
- private:
+ protected:
+  explicit Capture(Source& source) : source_(source) {}
   uint32_t file32(const uint8_t* at) const;
-  bool stop(std::string why);
+  uint16_t file16(const uint8_t* at) const;
+  bool stop(const std::string& why);
+  // Sets the record's time; the first one sets the epoch.
+  void set_time(Record& record, int64_t second, int64_t nanosecond);
 
   Source& source_;
   bool swapped_ = false;
-  int64_t fraction_ns_ = 1000;
-  uint32_t snaplen_ = 0;
-  uint32_t link_type_ = 0;
+  std::vector<Interface> interfaces_;
+
+ private:
   int64_t epoch_s_ = 0;
   bool any_ = false;
   std::string truncation_;
 };
+
+// libpcap's MAXIMUM_SNAPLEN: a longer record is a damaged length, unless the file announces longer ones.
+constexpr uint32_t longest_record = 262144;
+constexpr uint32_t longest_announced_record = 1u << 26;
+
+// Reads the file's header; throws FormatError when it is not one of a capture.
+std::unique_ptr<Capture> open_capture(Source& source);
+
+// Records of the capture that begins here. Only for a whole() source, which is left where it was.
+size_t count_records(Source& source);
 
 }  // namespace samovar

@@ -1,4 +1,4 @@
-// Where a capture's bytes come from: a mapped file or an inflated stream.
+// Where a capture's bytes come from: a mapped file or a decompressed stream.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,10 @@ class Source {
   size_t available() const { return static_cast<size_t>(end_ - cursor_); }
   const uint8_t* cursor() const { return cursor_; }
   void skip(size_t n) { cursor_ += n; }
+  // Passes over bytes without holding them all; false when the source ends before.
+  bool pass(uint64_t n);
+  // Bytes before the cursor; of a compressed file, as they were before compression.
+  uint64_t offset() const { return passed_ + static_cast<uint64_t>(cursor_ - begin_); }
 
   // All bytes are present, so going back is possible and counting ahead is cheap.
   virtual bool whole() const { return false; }
@@ -31,12 +35,14 @@ class Source {
 
  protected:
   virtual bool fill(size_t wanted) = 0;
+  const uint8_t* begin_ = nullptr;
   const uint8_t* cursor_ = nullptr;
   const uint8_t* end_ = nullptr;
+  uint64_t passed_ = 0;  // before begin_
   std::string damage_;
 };
 
-// Opens a plain file as a mapping and a gzip file as a stream; throws FormatError.
+// Opens a plain file as a mapping, a gzip or zstd file as a stream; throws FormatError.
 std::unique_ptr<Source> open_source(const std::string& path);
 
 }  // namespace samovar

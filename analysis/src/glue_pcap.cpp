@@ -1,6 +1,10 @@
 // [[Rcpp::plugins(cpp17)]]
 #include <Rcpp.h>
 
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
 #include <list>
 
 #include "core_table.h"
@@ -11,46 +15,71 @@ using samovar::column_count;
 using samovar::columns;
 
 constexpr size_t rows_between_interrupts = 1 << 16;
+using Wanted = std::vector<size_t>;
 
-samovar::Destination allocate(Rcpp::List& table, size_t rows) {
+Wanted numbers_of(const Rcpp::IntegerVector& wanted) {
+  Wanted numbers;
+  for (const int number : wanted) numbers.push_back(static_cast<size_t>(number - 1));
+  return numbers;
+}
+
+// Memory that is filled once from end to end is had more cheaply in large pages.
+void prefer_large_pages(void* start, size_t bytes) {
+  constexpr uintptr_t page = 2 << 20;
+  const uintptr_t from = (reinterpret_cast<uintptr_t>(start) + page - 1) / page * page;
+  const uintptr_t to = (reinterpret_cast<uintptr_t>(start) + bytes) / page * page;
+  if (to > from) ::madvise(reinterpret_cast<void*>(from), to - from, MADV_HUGEPAGE);
+}
+
+SEXPTYPE type_of(samovar::Kind kind) {
+  return kind == samovar::Kind::real ? REALSXP : kind == samovar::Kind::integer ? INTSXP : LGLSXP;
+}
+
+samovar::Destination allocate(Rcpp::List& table, const Wanted& wanted, size_t rows) {
   samovar::Destination to;
-  Rcpp::CharacterVector names(column_count);
-  for (size_t c = 0; c < column_count; ++c) {
-    SEXP column = Rf_allocVector(columns[c].real ? REALSXP : INTSXP, static_cast<R_xlen_t>(rows));
-    table[c] = column;
-    names[c] = columns[c].name;
-    to.at[c] = columns[c].real ? static_cast<void*>(REAL(column)) : INTEGER(column);
+  Rcpp::CharacterVector names(static_cast<R_xlen_t>(wanted.size()));
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    const samovar::Column& column = columns[wanted[k]];
+    SEXP vector = Rf_allocVector(type_of(column.kind), static_cast<R_xlen_t>(rows));
+    table[static_cast<R_xlen_t>(k)] = vector;
+    names[static_cast<R_xlen_t>(k)] = column.name;
+    void* memory = column.kind == samovar::Kind::real      ? static_cast<void*>(REAL(vector))
+                   : column.kind == samovar::Kind::integer ? static_cast<void*>(INTEGER(vector))
+                                                           : static_cast<void*>(LOGICAL(vector));
+    prefer_large_pages(memory, rows * (column.real ? sizeof(double) : sizeof(int)));
+    to.at[wanted[k]] = memory;
   }
   table.names() = names;
   return to;
 }
 
-Rcpp::List read_whole(samovar::Capture& capture, samovar::Decoder& decoder) {
-  Rcpp::List table(column_count);
-  const size_t rows = capture.count();
-  const samovar::Destination to = allocate(table, rows);
+Rcpp::List read_counted(samovar::Reader& reader, const Wanted& wanted) {
+  Rcpp::List table(static_cast<R_xlen_t>(wanted.size()));
+  const size_t rows = reader.packets();
+  const samovar::Destination to = allocate(table, wanted, rows);
   for (size_t done = 0; done < rows; Rcpp::checkUserInterrupt()) {
-    const size_t wanted = std::min(rows_between_interrupts, rows - done);
-    if (samovar::decode_rows(capture, decoder, to, done, wanted) != wanted)
-      Rcpp::stop("has changed while it was read");
-    done += wanted;
+    const size_t part = std::min(rows_between_interrupts, rows - done);
+    if (reader.read(to, done, part) != part) Rcpp::stop("has changed while it was read");
+    done += part;
   }
   samovar::Record beyond;
-  capture.next(beyond);  // sets the note on a cut tail
+  reader.capture().next(beyond);  // sets the note on a cut tail
   return table;
 }
 
-Rcpp::List read_stream(samovar::Capture& capture, samovar::Decoder& decoder) {
+Rcpp::List read_stream(samovar::Reader& reader, const Wanted& wanted, size_t limit) {
   std::list<samovar::Chunk> chunks;
   size_t rows = 0;
-  do {
+  for (bool more = true; more && rows < limit;) {
     Rcpp::checkUserInterrupt();
-    samovar::Chunk& chunk = chunks.emplace_back(rows_between_interrupts);
-    chunk.rows = samovar::decode_rows(capture, decoder, chunk.destination(), 0, rows_between_interrupts);
+    const size_t part = std::min(rows_between_interrupts, limit - rows);
+    samovar::Chunk& chunk = chunks.emplace_back(part, wanted);
+    chunk.rows = reader.read(chunk.destination(), 0, part);
     rows += chunk.rows;
-  } while (chunks.back().rows == rows_between_interrupts);
-  Rcpp::List table(column_count);
-  const samovar::Destination to = allocate(table, rows);
+    more = chunk.rows == part;
+  }
+  Rcpp::List table(static_cast<R_xlen_t>(wanted.size()));
+  const samovar::Destination to = allocate(table, wanted, rows);
   for (size_t first = 0; !chunks.empty(); chunks.pop_front()) {
     chunks.front().copy_to(to, first);
     first += chunks.front().rows;
@@ -59,19 +88,104 @@ Rcpp::List read_stream(samovar::Capture& capture, samovar::Decoder& decoder) {
 }
 
 void set_levels(Rcpp::List& table, const char* name, const Rcpp::CharacterVector& levels) {
+  if (!table.containsElementNamed(name)) return;
   Rcpp::IntegerVector column = table[name];
   column.attr("levels") = levels;
   column.attr("class") = "factor";
 }
 
-}  // namespace
+// A name is up to 64 KiB of anything; R's strings have no zero bytes.
+SEXP text_or_missing(const std::string& text) {
+  const std::string shown = text.substr(0, text.find('\0'));
+  return shown.empty() ? NA_STRING : Rf_mkCharLenCE(shown.data(), static_cast<int>(shown.size()), CE_UTF8);
+}
 
-// [[Rcpp::export]]
-Rcpp::List decode_capture(const std::string& path) {
-  const auto source = samovar::open_source(path);
-  samovar::Capture capture(*source);
-  samovar::Decoder decoder(capture.link_type());
-  Rcpp::List table = source->whole() ? read_whole(capture, decoder) : read_stream(capture, decoder);
+double or_missing(double count) { return count < 0 ? NA_REAL : count; }
+
+std::string resolution_text(const samovar::Interface& interface) {
+  const int exponent = interface.resolution_exponent;
+  if (!interface.binary_resolution && exponent % 3 == 0 && exponent <= 9)
+    return std::vector<std::string>{"s", "ms", "us", "ns"}[static_cast<size_t>(exponent / 3)];
+  return (interface.binary_resolution ? "2^-" : "10^-") + std::to_string(exponent) + " s";
+}
+
+// The coarsest counts: no comparison across interfaces is better than that.
+std::string precision_of(const std::vector<samovar::Interface>& interfaces) {
+  const samovar::Interface* coarsest = nullptr;
+  const auto unit_s = [](const samovar::Interface& i) {
+    return std::pow(i.binary_resolution ? 2.0 : 10.0, -i.resolution_exponent);
+  };
+  for (const samovar::Interface& i : interfaces)
+    if (!coarsest || unit_s(i) > unit_s(*coarsest)) coarsest = &i;
+  return coarsest ? resolution_text(*coarsest) : "";
+}
+
+std::string link_text(uint32_t link_type) {
+  const char* name = samovar::name_of_link(link_type);
+  return name ? name : "unknown (" + std::to_string(link_type) + ")";
+}
+
+Rcpp::DataFrame table_of(const std::vector<samovar::Interface>& interfaces) {
+  const R_xlen_t n = static_cast<R_xlen_t>(interfaces.size());
+  Rcpp::IntegerVector number(n);
+  Rcpp::CharacterVector name(n), link(n), precision(n);
+  Rcpp::NumericVector snaplen(n), offset_s(n), interface_drops(n), system_drops(n);
+  for (R_xlen_t k = 0; k < n; ++k) {
+    const samovar::Interface& i = interfaces[static_cast<size_t>(k)];
+    number[k] = static_cast<int>(k) + 1;
+    name[k] = text_or_missing(i.name);
+    link[k] = link_text(i.link_type);
+    snaplen[k] = i.snaplen_bytes;
+    precision[k] = resolution_text(i);
+    offset_s[k] = static_cast<double>(i.offset_s);
+    interface_drops[k] = or_missing(i.interface_drops);
+    system_drops[k] = or_missing(i.system_drops);
+  }
+  return Rcpp::DataFrame::create(
+      Rcpp::_["interface"] = number, Rcpp::_["name"] = name, Rcpp::_["link_type"] = link,
+      Rcpp::_["snaplen_bytes"] = snaplen, Rcpp::_["precision"] = precision, Rcpp::_["offset_s"] = offset_s,
+      Rcpp::_["interface_drops"] = interface_drops, Rcpp::_["system_drops"] = system_drops,
+      Rcpp::_["stringsAsFactors"] = false);
+}
+
+Rcpp::DataFrame table_of(const std::vector<samovar::ClassPause>& pauses) {
+  const R_xlen_t n = static_cast<R_xlen_t>(pauses.size());
+  Rcpp::NumericVector t_ns(n);
+  Rcpp::IntegerVector interface(n), priority(n), quanta(n);
+  for (R_xlen_t k = 0; k < n; ++k) {
+    const samovar::ClassPause& pause = pauses[static_cast<size_t>(k)];
+    t_ns[k] = pause.t_ns;
+    interface[k] = pause.interface;
+    priority[k] = pause.priority;
+    quanta[k] = pause.quanta;
+  }
+  return Rcpp::DataFrame::create(Rcpp::_["t_ns"] = t_ns, Rcpp::_["interface"] = interface,
+                                 Rcpp::_["priority"] = priority, Rcpp::_["quanta"] = quanta);
+}
+
+std::string links_of(const std::vector<samovar::Interface>& interfaces) {
+  std::string all;
+  std::vector<std::string> seen;
+  for (const samovar::Interface& i : interfaces) {
+    const std::string name = link_text(i.link_type);
+    if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
+    all += (seen.empty() ? "" : ", ") + name;
+    seen.push_back(name);
+  }
+  return all;
+}
+
+double snaplen_of(const std::vector<samovar::Interface>& interfaces) {
+  double least = R_PosInf;
+  for (const samovar::Interface& i : interfaces)
+    if (i.snaplen_bytes) least = std::min<double>(least, i.snaplen_bytes);
+  return least == R_PosInf ? 0 : least;
+}
+
+// The table and what is known of the capture up to here.
+Rcpp::List described(Rcpp::List table, samovar::Reader& reader) {
+  samovar::Capture& capture = reader.capture();
+  samovar::Decoder& decoder = reader.decoder();
   const Rcpp::CharacterVector addresses = Rcpp::wrap(decoder.flows().address_names());
   set_levels(table, "proto",
              Rcpp::CharacterVector(std::begin(samovar::proto_names), std::end(samovar::proto_names)));
@@ -80,8 +194,50 @@ Rcpp::List decode_capture(const std::string& path) {
   set_levels(table, "dst", addresses);
   return Rcpp::List::create(
       Rcpp::_["table"] = table, Rcpp::_["epoch_s"] = static_cast<double>(capture.epoch_s()),
-      Rcpp::_["link_type"] = decoder.link_name(), Rcpp::_["precision"] = capture.nanoseconds() ? "ns" : "us",
-      Rcpp::_["snaplen_bytes"] = static_cast<double>(capture.snaplen_bytes()),
+      Rcpp::_["format"] = capture.format(), Rcpp::_["link_type"] = links_of(capture.interfaces()),
+      Rcpp::_["precision"] = precision_of(capture.interfaces()),
+      Rcpp::_["snaplen_bytes"] = snaplen_of(capture.interfaces()),
+      Rcpp::_["interfaces"] = table_of(capture.interfaces()),
       Rcpp::_["cut_packets"] = static_cast<double>(decoder.cut_packets()),
+      Rcpp::_["untimed_packets"] = static_cast<double>(decoder.untimed_packets()),
+      Rcpp::_["unknown_packets"] = static_cast<double>(decoder.unknown_packets()),
+      Rcpp::_["class_pauses"] = table_of(decoder.take_class_pauses()),
       Rcpp::_["truncated"] = !capture.truncation().empty(), Rcpp::_["truncated_note"] = capture.truncation());
+}
+
+}  // namespace
+
+// [[Rcpp::export]]
+Rcpp::DataFrame capture_columns() {
+  Rcpp::CharacterVector name;
+  Rcpp::LogicalVector usual;
+  for (const samovar::Column& column : columns) {
+    name.push_back(column.name);
+    usual.push_back(column.usual);
+  }
+  return Rcpp::DataFrame::create(Rcpp::_["name"] = name, Rcpp::_["usual"] = usual,
+                                 Rcpp::_["stringsAsFactors"] = false);
+}
+
+// [[Rcpp::export]]
+Rcpp::List decode_capture(const std::string& path, const Rcpp::IntegerVector& wanted, int mtu_bytes) {
+  samovar::Reader reader(path, mtu_bytes);
+  Rcpp::List table = reader.counted() ? read_counted(reader, numbers_of(wanted))
+                                      : read_stream(reader, numbers_of(wanted), SIZE_MAX);
+  reader.check_links();
+  return described(table, reader);
+}
+
+// [[Rcpp::export]]
+SEXP open_capture_parts(const std::string& path, int mtu_bytes) {
+  auto reader = std::make_unique<samovar::Reader>(samovar::open_source(path), mtu_bytes, false);
+  return Rcpp::XPtr<samovar::Reader>(reader.release());
+}
+
+// [[Rcpp::export]]
+Rcpp::List decode_capture_part(SEXP parts, const Rcpp::IntegerVector& wanted, double packets) {
+  Rcpp::XPtr<samovar::Reader> reader(parts);
+  Rcpp::List table = read_stream(*reader, numbers_of(wanted), static_cast<size_t>(packets));
+  reader->check_links();
+  return described(table, *reader);
 }

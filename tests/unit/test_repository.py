@@ -68,6 +68,13 @@ def test_each_debian_package_is_listed_once_and_sayable() -> None:
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", name) for name in names)
 
 
+def test_each_debian_package_has_its_reason() -> None:
+    page = (ROOT / "docs" / "decisions" / "0002-dependencies.md").read_text()
+    table = page.split("## Debian")[1].split("\n## ")[0]
+    explained = {name for row in table.splitlines() if row.startswith("| `") for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
+    assert set(listed_packages()) == explained
+
+
 def test_the_package_list_is_the_only_one() -> None:
     """Both targets reach apt through tools/bootstrap alone, and that reads packages.debian."""
     installers = [

@@ -1,0 +1,112 @@
+# What frames made byte by byte say in the columns that are given on request.
+
+read_all <- function(frames, ...) read_pcap(write_capture(frames, ...), "all")
+
+test_that("one and two VLAN tags give their numbers", {
+  x <- read_all(list(
+    ethernet(ipv4(udp(), 17)), vlan(ipv4(udp(), 17)),
+    ethernet(c(big(0xf065, 2), big(0x8100, 2), big(8, 2), big(0x0800, 2), ipv4(udp(), 17)), 0x88a8)
+  ))
+  expect_equal(x$vlan, c(NA, 7L, 0x065L))
+  expect_equal(x$vlan_inner, c(NA, NA, 8L))
+})
+
+test_that("DSCP, ECN and time to live are those of the header", {
+  four <- ipv4(udp(), 17)
+  four[2] <- as.raw(46 * 4 + 1)
+  six <- ipv6(udp(), 17)
+  six[1:2] <- as.raw(c(0x6b, 0x83)) # EF, congestion experienced
+  six[2] <- as.raw(0xb0)
+  six[1] <- as.raw(0x6b)
+  x <- read_all(list(ethernet(four), ethernet(six, 0x86dd)))
+  expect_equal(x$tos, c(185L, 0xbbL))
+  expect_equal(x$ttl, c(64L, 64L))
+})
+
+test_that("fragments tell their offset and whether more follow", {
+  piece <- \(offset, more) c(as.raw(c(17, 0)), big(offset * 8 + more, 2), raw(4))
+  x <- read_all(list(
+    ethernet(ipv4(udp(), 17)), ethernet(ipv4(udp(), 17, fragment = 0x2000)), ethernet(ipv4(raw(24), 17, fragment = 3)),
+    ethernet(ipv6(c(piece(0, 1), udp()), 44), 0x86dd), ethernet(ipv6(c(piece(5, 0), raw(8)), 44), 0x86dd)
+  ))
+  expect_equal(x$fragment_bytes, c(NA, 0L, 24L, 0L, 40L))
+  expect_equal(x$more_fragments, c(NA, TRUE, FALSE, TRUE, FALSE))
+  expect_equal(x$sport, c(1000L, 1000L, NA, 1000L, NA))
+})
+
+test_that("IPv4 options lengthen the header and are no payload", {
+  packet <- ipv4(c(as.raw(rep(1, 8)), tcp(payload = raw(3))), 6)
+  packet[1] <- as.raw(0x47)
+  x <- read_all(list(ethernet(packet)))
+  expect_equal(x$sport, 1000L)
+  expect_equal(x$payload_bytes, 3L)
+})
+
+test_that("every kind of IPv6 extension header is passed through", {
+  kinds <- c(0, 43, 60, 135, 139, 140)
+  chain <- \(kind) ethernet(ipv6(c(as.raw(c(6, 1)), raw(14), tcp(payload = raw(9))), kind), 0x86dd)
+  authentication <- ethernet(ipv6(c(as.raw(c(6, 4)), raw(22), tcp(payload = raw(9))), 51), 0x86dd)
+  x <- read_all(c(lapply(kinds, chain), list(authentication)))
+  expect_equal(x$sport, rep(1000L, 7))
+  expect_equal(x$payload_bytes, rep(9L, 7))
+})
+
+test_that("TCP options are told by kind, malformed ones too", {
+  sack <- \(left, right) c(as.raw(c(1, 1, 5, 18)), big(left, 4), big(right, 4), big(1, 4), big(2, 4))
+  with <- \(options, flags = 16) ethernet(ipv4(tcp(flags = flags, options = options), 6))
+  x <- read_all(list(
+    with(raw()), with(option_timestamps(1, 2)), with(c(option_mss(9), option_scale(3), as.raw(c(4, 2))), 2),
+    with(sack(2^32 - 1, 5)), with(as.raw(c(34, 2, 30, 4, 0, 0, 28, 4, 0, 0, 19, 2))), with(as.raw(c(253, 4, 0, 0))),
+    with(as.raw(c(8, 10, 0, 0))), with(as.raw(c(8, 1, 0, 0))), with(as.raw(c(0, 8, 10, 0)))
+  ))
+  expect_equal(x$options, c(0L, 16L, 7L, 8L, 32L + 64L + 256L + 128L, 512L, 1024L, 1024L, 0L))
+  expect_equal(x$sack_blocks[4], 2L)
+  expect_equal(c(x$sack_left[4], x$sack_right[4]), c(2^32 - 1, 5))
+  expect_true(all(is.na(x$sack_left[-4])))
+})
+
+test_that("echo requests and replies give their numbers", {
+  echo <- \(type, id, seq) c(as.raw(c(type, 0, 0, 0)), big(id, 2), big(seq, 2), raw(8))
+  x <- read_all(list(
+    ethernet(ipv4(echo(8, 77, 65535), 1)), ethernet(ipv4(echo(3, 77, 1), 1)), ethernet(ipv6(echo(129, 5, 6), 58), 0x86dd)
+  ))
+  expect_equal(as.character(x$proto), c("icmp", "icmp", "icmp6"))
+  expect_equal(x$icmp_type, c(8L, 3L, 129L))
+  expect_equal(x$echo_id, c(77L, NA, 5L))
+  expect_equal(x$echo_seq, c(65535L, NA, 6L))
+  expect_equal(x$payload_bytes, rep(8L, 3))
+})
+
+test_that("PFC tells classes and quanta, other MAC control its opcode", {
+  control <- \(opcode, rest) c(as.raw(c(0x01, 0x80, 0xc2, 0, 0, 1)), raw(6), big(0x8808, 2), big(opcode, 2), rest)
+  quanta <- c(0, 100, 0, 65535, 0, 0, 0, 7)
+  x <- read_all(list(
+    control(0x0101, c(big(0x8a, 2), unlist(lapply(quanta, big, 2)))), control(2, raw(40)), pause_frame(9)
+  ))
+  expect_equal(as.character(x$proto), c("pfc", "mac-control", "pause"))
+  expect_equal(x$opcode, c(257L, 2L, 1L))
+  expect_equal(x$pfc_classes, c(138L, NA, NA))
+  expect_equal(x$quanta, c(65535L, NA, 9L))
+  classes <- attr(x, "class_pauses")
+  expect_equal(classes$priority, c(1L, 3L, 7L))
+  expect_equal(classes$quanta, c(100L, 65535L, 7L))
+  expect_equal(classes$t_ns, rep(x$t_ns[1], 3))
+})
+
+test_that("superpackets are told by a length of 0 or one that no link carries", {
+  x <- read_all(list(
+    ethernet(ipv4(tcp(payload = raw(3)), 6)), ethernet(ipv4(tcp(), 6, length = 0)), ethernet(ipv4(tcp(), 6, length = 2948)),
+    ethernet(ipv4(tcp(), 6, length = 65212)), ethernet(ipv6(tcp(), 6, payload = 0), 0x86dd), ethernet(ipv6(raw(), 59), 0x86dd)
+  ), wire_bytes = c(57, 70000, 2962, 65226, 200014, 60))
+  expect_equal(x$superpacket, c(FALSE, TRUE, FALSE, TRUE, TRUE, FALSE))
+  expect_equal(x$ip_bytes, c(43L, 69986L, 2948L, 65212L, 200000L, 40L))
+  path <- write_capture(list(ethernet(ipv4(tcp(), 6, length = 2948))), wire_bytes = 2962)
+  expect_true(read_pcap(path, mtu_bytes = 1500)$superpacket)
+})
+
+test_that("a header that the snapshot length cut is told for its packet alone", {
+  x <- read_all(list(ethernet(ipv4(tcp(), 6)), ethernet(ipv4(udp(), 17))), snaplen = 45,
+                wire_bytes = c(54, 54))
+  expect_equal(x$header_cut, c(TRUE, FALSE))
+  expect_equal(x$captured_bytes, c(45L, 45L))
+})
