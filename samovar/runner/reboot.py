@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -20,6 +21,7 @@ class Reboots:
     def __init__(self, bench: Bench, systems: Mapping[str, str], machines: Mapping[str, Machine]) -> None:
         self._bench, self._systems, self._machines = bench, systems, machines
         self._said: dict[str, str] = {}
+        self._given_up = threading.Event()
 
     def run(self, script: Callable[[str], str], hosts: Sequence[str]) -> None:
         """Reboot hosts at the same time and wait until each answers with another boot id.
@@ -38,13 +40,18 @@ class Reboots:
         sessions.close()
         self._bench.left.clear()
         self._bench.clocks.forget()
-        sessions.map(lambda session: self._await(session, before[session.host], started_s), hosts)
-        sessions.map(self._await_any, [host for host in sessions.hosts if host not in before])
+        self._given_up.clear()
+        try:
+            sessions.map(lambda session: self._await(session, before[session.host], started_s), hosts)
+            sessions.map(self._await_any, [host for host in sessions.hosts if host not in before])
+        except BaseException:  # Ctrl-C: nobody waits for what the hosts' threads still wait for
+            self._given_up.set()
+            raise
 
     def _await(self, session: Session, before: str, started_s: float) -> None:
         host = session.host
         now = self._other_boot_id(session, before)
-        if now is None and self._machine(host).power is not None:
+        if now is None and self._machine(host).power is not None and not self._given_up.is_set():
             self._tell("host-power-cycled", host)
             self._machine(host).switch("cycle")
             now = self._other_boot_id(session, before)
@@ -62,15 +69,16 @@ class Reboots:
     def _other_boot_id(self, session: Session, before: str) -> str | None:
         """Wait until a host answers, with another boot id than before; None when it does not in time."""
         until_s = time.monotonic() + self._machine(session.host).boot_timeout_s
-        while time.monotonic() < until_s:
+        while time.monotonic() < until_s and not self._given_up.is_set():
             try:
                 now = self._boot_id(session)
+                self._said.pop(session.host, None)
             except TestbedError as error:  # it goes down, or is not up yet: the clock has the last word
                 now, self._said[session.host] = before, str(error)
             if now != before:
                 return now
             session.close()
-            time.sleep(BETWEEN_LOOKS_S)
+            self._given_up.wait(BETWEEN_LOOKS_S)
         return None
 
     def _away(self, host: str) -> str:

@@ -67,6 +67,17 @@ level={{ level }}
 echo {{ was["planned.level"] }} >/run/loader/planned
 {% endblock %}
 """
+# As little as makes a trial: the machine is to have time for the reboots.
+EXPERIMENT = """\
+experiment: {name}
+testbed: lab
+path: {{rate: 1Mbit, rtt: 4ms, buffer: 20packets}}
+duration: 2s
+replicates: {replicates}
+order: {{kind: sequential, seed: 1}}
+traffic: [{{flow: bulk, generator: iperf3, from: sender, to: receiver}}]
+factors: {factors}
+"""
 FACTORS = "{cc: [newreno, cubic], loader: {levels: [1, 2], recipe: loader, parameter: level, at: sender}}"
 
 
@@ -88,6 +99,10 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
         yield made
     finally:
         made.lab_down()
+
+
+def _define(checkout: Checkout, name: str, factors: str, replicates: int = 1) -> None:
+    checkout.write(name, EXPERIMENT.format(name=name, factors=factors, replicates=replicates))
 
 
 def _events(checkout: Checkout, name: str, event: str) -> list[Entry]:
@@ -112,7 +127,7 @@ def _assert_found_again(checkout: Checkout, name: str) -> None:
 def test_a_campaign_reboots_as_often_as_planned_and_leaves_the_host_as_it_was_found(
     checkout: Checkout,
 ) -> None:
-    checkout.define("levels", FACTORS)
+    _define(checkout, "levels", FACTORS)
     plan = checkout.controller.study("levels", "", "").plan
     assert (plan.changes.reboots, plan.changes.naive_reboots) == (3, 5)
     assert len(list(groupby(trial.treatment["loader"] for trial in plan.trials))) == 2
@@ -142,9 +157,7 @@ def test_a_controller_that_was_killed_is_followed_by_one_that_reboots_no_more_th
     checkout: Checkout,
 ) -> None:
     name = "killed"
-    checkout.define(
-        name, "{loader: {levels: [3], recipe: loader, parameter: level, at: sender}}", replicates=2
-    )
+    _define(checkout, name, _one_level(3), replicates=2)
     process = checkout.start(name)
     checkout.wait_for_traffic(name, 2)
     process.kill()
@@ -181,7 +194,7 @@ def _one_level(level: int) -> str:
 
 def test_a_host_that_ignores_its_order_is_named_with_what_it_was_given(checkout: Checkout) -> None:
     name = "deaf"
-    checkout.define(name, _one_level(4), duration_s=1)
+    _define(checkout, name, _one_level(4))
     with _deaf(checkout, TESTBED.replace("120s", "2s")):
         code, said = checkout.run(name)
     assert code == 1
@@ -195,7 +208,7 @@ def test_a_host_that_stays_away_comes_back_when_its_power_is_switched(checkout: 
     assert access
     switch = checkout.folder / "switch.sh"
     switch.write_text(shlex.join([*lab.shell_command(access, "src"), "reboot -f"]) + "\nexit 0\n")
-    checkout.define(name, _one_level(5), duration_s=1)
+    _define(checkout, name, _one_level(5))
     power = f"boot_timeout: 40s\n    power: {{cycle: [sh, {switch}]}}"
     with _deaf(checkout, TESTBED.replace("boot_timeout: 120s", power)):
         code, said = checkout.run(name)
