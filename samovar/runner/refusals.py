@@ -42,8 +42,8 @@ def _system(host: HostPlan) -> str:
 
 def _finding(refusal: Refusal, kinds: Kinds, numbers: list[int]) -> Finding:
     levels = " ".join(kinds.levels(numbers[0]).values())
-    what = f"{refusal.what}{f', e.g. {levels}' if levels else ''}"
-    return Finding(refusal.host, what, f"accepted: {refusal.accepted}", True, tuple(kinds.ids(numbers)))
+    remedy = f"{f'e.g. {levels}; ' if levels else ''}accepted: {refusal.accepted}"
+    return Finding(refusal.host, refusal.what, remedy, True, tuple(kinds.ids(numbers)))
 
 
 def _refused(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
