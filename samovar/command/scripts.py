@@ -135,8 +135,7 @@ class TrialScripts:
         """
         starts = [*self._loggers(host, "start"), *self._flows(host, "server", "server", offers)]
         readies = [*self._loggers(host, "ready"), *self._flows(host, "server", "ready", offers)]
-        prepared = [*self._flows(host, "client", "prepare", offers)]
-        parts = [*starts, *readies, *prepared]
+        parts = [*starts, *readies, *self._flows(host, "client", "prepare", offers)]
         return self.script(host, parts) if parts else None
 
     def clock(self, host: str) -> str:

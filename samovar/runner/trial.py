@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Literal
 
 from samovar.collect import Expected, collect, commit_trial
 from samovar.command.counting import parts_of
@@ -14,42 +12,23 @@ from samovar.command.scripts import TrialScripts
 from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.plan import Trial
+from samovar.runner.attempt import Carried as Carried
+from samovar.runner.attempt import Finished as Finished
+from samovar.runner.attempt import Outcome
 from samovar.runner.bench import Bench, Recorder, write_json
 from samovar.runner.counters import Span
 from samovar.runner.evidence import NOT_OVERHEAD, Evidence, checks_of, expected, starts_of
 from samovar.runner.judge import Check, Verdict, verdict_of
-from samovar.runner.lasting import Lasting
-from samovar.runner.paths import Paths
 from samovar.runner.state import changed, parse_state, unmet
 from samovar.runner.traffic import Traffic, parse_named
 from samovar.testbed import Completed
 
-Outcome = Literal["completed", "failed", "interrupted"]
 STEP_DEADLINE_S = 60.0
 COLLECT_DEADLINE_S = 900.0
 LEAD_S = 0.08
 LEAD_READINGS = 2.0
 """How long before second 0 its scripts are sent, so that every host has read its own: a fixed part, and how
 many times what the slowest host takes to tell its time."""
-
-
-@dataclass(frozen=True)
-class Finished:
-    """What came of one attempt at a trial."""
-
-    outcome: Outcome
-    verdict: Verdict
-    reasons: tuple[str, ...]
-    overhead_s: float
-    phases: tuple[tuple[str, float], ...] = ()
-
-
-@dataclass(frozen=True)
-class Carried:
-    """What goes on from one trial of a campaign to the next: settings that take a reboot, paths measured."""
-
-    lasting: Lasting
-    paths: Paths
 
 
 class TrialRun:

@@ -1,0 +1,31 @@
+"""What an attempt at a trial begins with and comes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from samovar.runner.judge import Verdict
+from samovar.runner.lasting import Lasting
+from samovar.runner.paths import Paths
+
+Outcome = Literal["completed", "failed", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What came of one attempt at a trial."""
+
+    outcome: Outcome
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    overhead_s: float
+    phases: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What goes on from one trial of a campaign to the next: settings that take a reboot, paths measured."""
+
+    lasting: Lasting
+    paths: Paths
