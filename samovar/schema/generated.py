@@ -17,9 +17,8 @@ REFERENCE = Path("docs") / "reference"
 FOLDER = REFERENCE / "schema"
 
 
-def schemas(root: Path) -> Mapping[str, Json]:
+def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
     """Return the schema of each kind of file of a checkout."""
-    recipes = Recipes.of(Catalogue(root / "templates"))
     analysis = root / "analysis" / "R"
     return {
         "experiment": experiment_schema(recipes, analysis),
@@ -31,13 +30,13 @@ def schemas(root: Path) -> Mapping[str, Json]:
 
 def generated(root: Path) -> dict[Path, str]:
     """Return what each generated file of a checkout should hold, by its path there."""
-    texts = {FOLDER / f"{name}.json": _text(schema) for name, schema in schemas(root).items()}
-    return texts | pages(root)
-
-
-def pages(root: Path) -> dict[Path, str]:
-    """Return the pages of the reference that hold generated blocks, each as it should be."""
     recipes = Recipes.of(Catalogue(root / "templates"))
+    texts = {FOLDER / f"{name}.json": _text(schema) for name, schema in schemas(root, recipes).items()}
+    return texts | pages(root, recipes)
+
+
+def pages(root: Path, recipes: Recipes) -> dict[Path, str]:
+    """Return the pages of the reference that hold generated blocks, each as it should be."""
     found = {path.relative_to(root): path.read_text("utf-8") for path in (root / REFERENCE).glob("*.md")}
     return {
         path: Page(text, ROOTS.get(path.stem), recipes).written()

@@ -27,12 +27,15 @@ from samovar.errors import DefinitionError
 from samovar.schema import experiment_schema, stale
 from samovar.schema import testbed_schema as schema_of_testbeds
 from samovar.schema.generated import schemas
+from samovar.schema.models import SchemaError, own_fields
+from samovar.schema.pages import ROOTS, Page, models_below
 from samovar.schema.recipes import Recipes
 from tests.unit import test_definition_errors as pinned
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")
-SCHEMAS = schemas(ROOT)
+RECIPES = Recipes.of(CATALOGUE)
+SCHEMAS = schemas(ROOT, RECIPES)
 KINDS = {"experiments": "experiment", "experiments/fragments": "fragment", "hosts": "testbed"}
 SHIPPED = [(path, kind) for folder, kind in KINDS.items() for path in sorted((ROOT / folder).glob("*.yaml"))]
 SHIPPED += [(ROOT / "config.yaml", "config")]
@@ -94,7 +97,7 @@ def test_what_is_generated_is_current() -> None:
 
 
 def test_the_generated_text_is_the_same_every_time() -> None:
-    assert repr(schemas(ROOT)) == repr(SCHEMAS)
+    assert repr(schemas(ROOT, Recipes.of(CATALOGUE))) == repr(SCHEMAS)
 
 
 @pytest.mark.parametrize("kind", SCHEMAS)
@@ -177,6 +180,12 @@ def is_told(case: Mapping[str, Any]) -> bool:
     return not (OF_EXPERIMENT.is_valid(experiment) and OF_TESTBED.is_valid(testbed))
 
 
+@cache
+def told_cases() -> dict[str, bool]:
+    """For each pinned mistake, whether it is underlined."""
+    return {str(case["mistake"]): is_told(case) for case in CASES}
+
+
 def test_the_sound_files_of_the_pinned_mistakes_are_underlined_nowhere() -> None:
     assert complaints(OF_EXPERIMENT, as_editor(pinned.EXPERIMENT)) == []
     assert complaints(OF_TESTBED, as_editor(pinned.TESTBED)) == []
@@ -184,14 +193,14 @@ def test_the_sound_files_of_the_pinned_mistakes_are_underlined_nowhere() -> None
 
 def test_each_pinned_mistake_is_underlined_or_has_a_reason_why_only_the_loader_can_know() -> None:
     untold = {mistake for mistakes in UNTOLD.values() for mistake in mistakes}
-    told = {str(case["mistake"]): is_told(case) for case in CASES}
+    told = told_cases()
     missed = sorted(name for name, known in told.items() if not known and name not in untold)
     assert not missed, f"neither refused by the schema nor listed in {Path(__file__).stem}.yaml: {missed}"
     assert not [name for name in untold if told.get(name, True)], "listed, and refused or no longer pinned"
 
 
 def test_most_pinned_mistakes_that_are_not_about_other_places_are_underlined() -> None:
-    assert sum(is_told(case) for case in CASES) >= LEAST_TOLD
+    assert sum(told_cases().values()) >= LEAST_TOLD
 
 
 LEAST_TOLD = 176
@@ -368,7 +377,7 @@ def _check(testbeds: list[Testbed], config: Config | None) -> None:
         raise DefinitionError(problems)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(variations())
 def test_what_the_schema_refuses_the_loader_refuses_too(variation: tuple[Path, str, Any]) -> None:
     path, kind, tree = variation
@@ -382,6 +391,42 @@ def test_what_the_schema_refuses_the_loader_refuses_too(variation: tuple[Path, s
         with pytest.raises(DefinitionError):
             load(path, kind, tree, folder)
             print(found)
+
+
+# What the reference says.
+
+
+@pytest.mark.parametrize("page", ROOTS)
+def test_every_key_that_a_file_may_have_stands_in_its_page(page: str) -> None:
+    text = (ROOT / "docs" / "reference" / f"{page}.md").read_text(encoding="utf-8")
+    for name, model in models_below(ROOTS[page]):
+        rows = [key for key, _ in own_fields(model) if f"| `{key}` |" not in text]
+        assert not rows, f"{name}: no row for {rows}"
+
+
+@pytest.mark.parametrize("kind", ["setting", "aqm", "generator", "logger", "step", "fact"])
+def test_every_recipe_of_every_system_has_a_section_with_its_parameters(kind: str) -> None:
+    pages = (ROOT / "docs" / "reference").glob("recipe-*.md")
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    for name in RECIPES.names(kind):
+        section = text.split(f"### {kind} `{name}`\n")[1].split("\n##")[0]
+        assert RECIPES.summary(kind, name) in section
+        assert all(f"| `{parameter}` |" in section for parameter in RECIPES.parameters(kind, name))
+
+
+def test_what_people_write_around_the_tables_is_kept() -> None:
+    text = "# Page\n\nBefore.\n\n<!-- fab schema: keys of Stop -->\nold\n<!-- end -->\n\nAfter.\n"
+    made = Page(text, ROOTS["experiment"], RECIPES).written()
+    assert made.startswith("# Page\n\nBefore.\n\n")
+    assert made.endswith("\n\nAfter.\n")
+    assert "| `after` |" in made
+    assert "old" not in made
+
+
+def test_a_block_that_nothing_makes_is_refused_with_those_that_there_are() -> None:
+    page = Page("<!-- fab schema: keyz -->\n<!-- end -->\n", None, RECIPES)
+    with pytest.raises(SchemaError, match="no generated block 'keyz'; known: keys, other keys, factors"):
+        page.written()
 
 
 # What an editor completes.
