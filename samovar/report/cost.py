@@ -11,6 +11,8 @@ from samovar.report.words import count, number
 # The aim for everything that is not traffic, from the design of the runner.
 AIM_S = 2.0
 TRAFFIC = ("traffic", "run")
+ONCE = {"calibrate": "Measuring a path", "reboot": "A reboot"}
+"""What some trials do for others too, and which is no trial's own cost."""
 
 
 def cost(campaign: Campaign) -> Json | None:
@@ -25,7 +27,7 @@ def cost(campaign: Campaign) -> Json | None:
         "longest_s": max((row["median_s"] for row in phases), default=0.0),
         "total_s": median(overheads),
         "worst_s": max(overheads),
-        "words": aim_words(overheads),
+        "words": " ".join([aim_words(overheads), *once_words(measured)]),
     }
 
 
@@ -40,7 +42,7 @@ def aim_words(overheads: list[float]) -> str:
 
 
 def by_phase(manifests: Iterable[Json]) -> dict[str, list[float]]:
-    """Collect the seconds of each phase but the traffic, in order; a trial's repeats of a phase add up."""
+    """Collect the seconds of each phase of a trial's own but the traffic, in order; repeats add up."""
     phases: dict[str, list[float]] = {}
     for manifest in manifests:
         once: dict[str, float] = {}
@@ -48,7 +50,19 @@ def by_phase(manifests: Iterable[Json]) -> dict[str, list[float]]:
             once[str(entry["phase"])] = once.get(str(entry["phase"]), 0.0) + float(entry["seconds"])
         for name, seconds in once.items():
             phases.setdefault(name, []).append(seconds)
-    return {name: seconds for name, seconds in phases.items() if name not in TRAFFIC}
+    return {name: seconds for name, seconds in phases.items() if name not in (*TRAFFIC, *ONCE)}
+
+
+def once_words(manifests: Iterable[Json]) -> list[str]:
+    """Say what was spent beside, once for several trials."""
+    spent: dict[str, list[float]] = {}
+    for entry in (entry for manifest in manifests for entry in manifest["phases"]):
+        spent.setdefault(str(entry["phase"]), []).append(float(entry["seconds"]))
+    return [
+        f"{what} came beside, {count(len(taken), 'time')}, with a median of {number(median(taken))} s."
+        for phase, what in ONCE.items()
+        if (taken := spent.get(phase))
+    ]
 
 
 def phase_row(name: str, seconds: list[float]) -> Json:
