@@ -20,7 +20,7 @@ from samovar.definition.metrics import METRICS
 from samovar.definition.testbed import Testbed
 from samovar.schema.models import SchemaError, bare, form_of, metadata_of, own_fields, written_default
 from samovar.schema.recipes import Recipes
-from samovar.schema.tables import factor_lines, recipe_lines, recipe_names, setting_lines, table
+from samovar.schema.tables import factor_lines, recipe_lines, recipe_names, table
 
 BLOCK = re.compile(r"(<!-- fab schema: (?P<name>[\w., -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 ROOTS: Mapping[str, type[Strict]] = {"experiment": Experiment, "testbed": Testbed, "config": Config}
@@ -76,7 +76,6 @@ class Page:
             "factors": lambda _: factor_lines(self._recipes),
             "recipe names": lambda _: recipe_names(self._recipes),
             "recipes": lambda kind: recipe_lines(self._recipes, kind),
-            "settings": lambda recipe: setting_lines(self._recipes, recipe),
             "metrics": lambda _: metric_lines(True),
             "metrics to come": lambda _: metric_lines(False),
         }

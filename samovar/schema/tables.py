@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from samovar.command.catalogue import Catalogue
 from samovar.command.recipe import BLOCKS, Header
@@ -10,7 +10,7 @@ from samovar.definition import ParameterInfo
 from samovar.schema.factors import BOTH_WAYS, HOST, LABEL, PLAIN, WAYS, Target, targets
 from samovar.schema.keywords import Json
 from samovar.schema.models import Definitions
-from samovar.schema.recipes import Recipes, Taken, form
+from samovar.schema.recipes import Recipes, Taken
 
 SYSTEMS = {"linux": "Linux", "freebsd": "FreeBSD"}
 LEVELS = {
@@ -126,14 +126,16 @@ def _parameters(known: dict[str, list[Taken]], systems: int) -> Iterator[str]:
 def _row(taken: list[Taken], systems: int) -> tuple[str, str, str]:
     """Return a parameter's type, default and meaning, with the systems where they are not the same on all."""
     on = [one for one in taken if "-" not in one.system]
-    own = {(kind_of(one.info), default_of(one.info)) for one in on}
-    first = taken[0].info
     only = f" ({_title(on[0].system)} only)" if len(on) == 1 and systems > 1 else ""
-    if len(own) == 1:
-        return kind_of(first), default_of(first), f"{first.description}{only}"
-    kinds = "; ".join(f"{_title(one.system)}: {kind_of(one.info)}" for one in on)
-    defaults = "; ".join(f"{_title(one.system)}: {default_of(one.info) or 'none'}" for one in on)
-    return kinds, defaults, f"{first.description}{only}"
+    return _each(on, kind_of), _each(on, default_of), f"{taken[0].info.description}{only}"
+
+
+def _each(taken: list[Taken], say: Callable[[ParameterInfo], str]) -> str:
+    """Say something of a parameter once, or for each system where it is not the same."""
+    said = {_title(one.system): say(one.info) for one in taken}
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return "; ".join(f"{system}: {words or 'none'}" for system, words in said.items())
 
 
 def kind_of(info: ParameterInfo) -> str:
@@ -146,14 +148,3 @@ def kind_of(info: ParameterInfo) -> str:
 def default_of(info: ParameterInfo) -> str:
     """Return a parameter's default as an experiment would write it."""
     return str(getattr(info, "default", None) or "")
-
-
-def setting_lines(recipes: Recipes, recipe: str) -> Iterator[str]:
-    """Yield the table of the keys that a setting recipe gives Linux hosts."""
-    known = recipes.catalogue.parameters("setting", recipe, "linux") or {}
-    rows = [
-        (f"`{recipe}.{name}`", kind_of(info), default_of(info), info.description)
-        for name, info in known.items()
-        if form(info) and info.type not in ("list", "names")
-    ]
-    yield from table(("", "type", "default", ""), rows)

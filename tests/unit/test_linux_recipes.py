@@ -93,12 +93,12 @@ def test_what_makes_a_driver_start_anew_says_so(recipe: Recipe) -> None:
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.names("setting", "linux") - KEYS_OF_THEIR_OWN))
 def test_each_setting_stands_in_the_reference_with_its_parameters(name: str) -> None:
-    page = (ROOT / "docs" / "reference" / "linux-settings.md").read_text()
+    page = (ROOT / "docs" / "reference" / "recipe-settings.md").read_text()
+    section = page.split(f"### setting `{name}`\n")[1].split("\n### ")[0]
     for parameter, known in CATALOGUE.header("setting", name, "linux").parameters.items():
-        row = f"| `{name}.{parameter}` | "
-        told = [line for line in page.splitlines() if line.startswith(row)]
-        assert parameter == "interfaces" or len(told) == 1, row
-        assert all(known.description in line and f"| {known.default or ''} |" in line for line in told), told
+        told = [line for line in section.splitlines() if line.startswith(f"| `{parameter}` | ")]
+        assert parameter == "interfaces" or len(told) == 1, parameter
+        assert all(known.description in line and (known.default or "") in line for line in told), told
 
 
 def test_each_logger_s_trace_is_explained() -> None:
