@@ -145,7 +145,7 @@ def _steps(key: str) -> Steps:
         return (first, rest)
     if first == "settings" and rest:
         return (first, rest)
-    if first in ("path", "order", "stop"):
+    if first in ("path", "order", "stop", "verdict"):
         return tuple(key.split("."))
     return (key,) if first in (*OF_A_PART, *TOP) else ("settings", key)
 
