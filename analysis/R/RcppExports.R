@@ -25,6 +25,10 @@ read_siftr_files <- function(paths) {
     .Call(`_samovar_read_siftr_files`, paths)
 }
 
+read_ss_file <- function(path) {
+    .Call(`_samovar_read_ss_file`, path)
+}
+
 acknowledged_segments <- function(capture, out, back) {
     .Call(`_samovar_acknowledged_segments`, capture, out, back)
 }

@@ -29,7 +29,7 @@
 #' @export
 read_siftr <- function(path, packets_per_line = 1) {
   check_files(path, "a log of SIFTR")
-  found <- tryCatch(read_siftr_files(path.expand(path)), error = \(e) abort_siftr(conditionMessage(e)))
+  found <- tryCatch(read_siftr_files(path.expand(path)), error = \(e) abort_core(conditionMessage(e)))
   x <- setDT(found$table)
   name_siftr(x, setDT(found$flows))
   sessions <- setDT(found$sessions)
@@ -78,13 +78,14 @@ shift_epoch <- function(x, epoch_s) {
   setattr(x, "epoch_s", epoch_s + first)
 }
 
-abort_siftr <- function(message) {
+# Errors of the C++ readers are "file<tab>line N: what", the line where they know one.
+abort_core <- function(message, class = "samovar_error_siftr") {
   parts <- strsplit(message, "\t", fixed = TRUE)[[1]]
   what <- parts[length(parts)]
   line <- regmatches(what, regexec("^line ([0-9]+): (.*)$", what))[[1]]
   where <- if (length(line) > 0) paste0(parts[1], ":", line[2]) else parts[1]
   told <- if (length(line) > 0) line[3] else what
-  cli::cli_abort("{where}: {told}", class = "samovar_error_siftr", call = NULL)
+  cli::cli_abort("{where}: {told}", class = class, call = NULL)
 }
 
 #' Collapses of the congestion window in a log of SIFTR, by cause

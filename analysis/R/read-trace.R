@@ -37,11 +37,16 @@ read_queue <- function(path, handle = "10:") {
 #' @noRd
 seconds_since <- function(x, origin_s) (attr(x, "epoch_s") - origin_s) + x$t_ns / 1e9
 
-read_trace_csv <- function(path, needed) {
-  text <- read_whole(path)
+read_trace_csv <- function(path, needed, text = character()) {
+  whole <- read_whole(path)
+  heading <- strsplit(sub("(?s)[\r\n].*", "", whole, perl = TRUE), ",", fixed = TRUE)[[1]]
+  absent <- setdiff(needed, heading)
+  if (length(absent) > 0) abort_trace(path, paste("no column", paste(absent, collapse = ", ")))
   x <- tryCatch(
-    data.table::fread(text = text, colClasses = list(character = "t_ns"), na.strings = c("", "NA"), fill = TRUE,
-                      integer64 = "double"),
+    suppressWarnings(data.table::fread(
+      text = whole, sep = ",", header = TRUE, quote = "", na.strings = c("", "NA"), fill = TRUE, integer64 = "double",
+      colClasses = list(character = intersect(c("t_ns", text), heading))
+    )),
     error = \(e) abort_trace(path, conditionMessage(e))
   )
   absent <- setdiff(needed, names(x))
@@ -50,7 +55,7 @@ read_trace_csv <- function(path, needed) {
 }
 
 # A logger that was killed leaves a last row without its end.
-is_whole_row <- function(x, needed) grepl("^[0-9]{10,}$", x$t_ns) & stats::complete.cases(x[, needed, with = FALSE])
+is_whole_row <- function(x, needed) grepl("^[0-9]{10,19}$", x$t_ns) & stats::complete.cases(x[, needed, with = FALSE])
 
 # Epoch nanoseconds have more digits than a double keeps: split the text before it becomes a number.
 split_epoch <- function(x) {
@@ -64,10 +69,19 @@ split_epoch <- function(x) {
   x[]
 }
 
-# fread opens gzip files only through another package; gzfile reads plain files too.
+# fread opens gzip files only through another package; gzfile reads plain files too. R stops at zeros and at bytes that are no text.
 read_whole <- function(path) {
   if (!file.exists(path)) abort_trace(path, "no such file")
-  connection <- gzfile(path, "rb")
+  bytes <- whole_bytes(path)
+  if (length(bytes) == 0) abort_trace(path, "empty or not readable")
+  rawToChar(ascii_only(bytes))
+}
+
+ascii_only <- function(bytes) replace(bytes, bytes == 0 | bytes > 126, as.raw(63L))
+
+whole_bytes <- function(path) {
+  connection <- tryCatch(gzfile(path, "rb"), error = \(e) NULL, warning = \(w) NULL)
+  if (is.null(connection)) return(raw())
   on.exit(close(connection))
   chunks <- list()
   repeat {
@@ -75,8 +89,7 @@ read_whole <- function(path) {
     if (length(chunk) == 0) break
     chunks[[length(chunks) + 1L]] <- chunk
   }
-  if (length(chunks) == 0) abort_trace(path, "empty or not readable")
-  rawToChar(do.call(c, chunks))
+  if (length(chunks) > 0) do.call(c, chunks) else raw()
 }
 
 abort_trace <- function(path, what) {

@@ -83,6 +83,17 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// read_ss_file
+Rcpp::List read_ss_file(const std::string& path);
+RcppExport SEXP _samovar_read_ss_file(SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< const std::string& >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(read_ss_file(path));
+    return rcpp_result_gen;
+END_RCPP
+}
 // acknowledged_segments
 Rcpp::List acknowledged_segments(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back);
 RcppExport SEXP _samovar_acknowledged_segments(SEXP captureSEXP, SEXP outSEXP, SEXP backSEXP) {
@@ -117,6 +128,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_samovar_open_capture_parts", (DL_FUNC) &_samovar_open_capture_parts, 2},
     {"_samovar_decode_capture_part", (DL_FUNC) &_samovar_decode_capture_part, 3},
     {"_samovar_read_siftr_files", (DL_FUNC) &_samovar_read_siftr_files, 1},
+    {"_samovar_read_ss_file", (DL_FUNC) &_samovar_read_ss_file, 1},
     {"_samovar_acknowledged_segments", (DL_FUNC) &_samovar_acknowledged_segments, 3},
     {"_samovar_sequence_space", (DL_FUNC) &_samovar_sequence_space, 3},
     {NULL, NULL, 0}

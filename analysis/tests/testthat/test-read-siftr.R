@@ -202,7 +202,7 @@ test_that("damaged logs end in a table or an error of ours, never otherwise", {
   sources <- list(charToRaw(paste0(paste(old[c(1:6, length(old))], collapse = "\n"), "\n")),
                   charToRaw(paste0(paste(new[c(1:6, length(new))], collapse = "\n"), "\n")))
   path <- tempfile()
-  ends <- vapply(1:400, \(i) {
+  ends <- vapply(1:150, \(i) {
     writeBin(damaged(sources[[1 + i %% 2]]), path)
     tryCatch({
       x <- read_siftr(path)
