@@ -34,8 +34,6 @@ class Bench:
     """The state in which the last trial left each host, with the reading that told it."""
     policy: Policy = AS_ALWAYS
     boots: dict[str, str] = field(default_factory=dict)
-    """What tells the boot of a host that was rebooted from the one that the policy knows."""
-    boots: dict[str, str] = field(default_factory=dict)
     """What tells the present boot apart of each host that was booted since the facts were asked."""
 
     @property

@@ -58,7 +58,6 @@ class Reboots:
         if now is None:
             raise TestbedError(self._away(host))
         self._bench.boots[host] = now
-        self._bench.boots[host] = now
         self._tell("host-rebooted", host, boot_id=now, seconds=round(time.monotonic() - started_s, 1))
 
     def _await_any(self, session: Session) -> None:

@@ -16,9 +16,11 @@ from samovar.command import Catalogue
 from samovar.command.counting import FOUND, RESTORED, parts_of
 from samovar.command.flows import flows_of
 from samovar.command.recipe import Counted, Counts
+from samovar.controller import Controller
 from samovar.definition import load_study, load_testbed
 from samovar.definition.config import Config
 from samovar.definition.verdict import Thresholds
+from samovar.errors import DefinitionError
 from samovar.journal import Entry, fold, is_open
 from samovar.plan import CapturePlan
 from samovar.runner.clocks import ClockOffset
@@ -389,3 +391,10 @@ def test_a_trial_that_was_not_started_for_its_path_is_open_with_the_reason() -> 
     trial = fold([entry]).trials["a"]
     assert (trial.standing, trial.reasons, trial.attempts) == ("failed", ("the path is not as asked for",), 0)
     assert is_open(trial)
+
+
+def test_a_threshold_is_set_on_the_command_line_too() -> None:
+    study = Controller(ROOT).study("demo", "", "", ["verdict.cpu=80%", "calibrate=on"])
+    assert (study.experiment.verdict.cpu, study.experiment.calibrate) == (0.8, "on")
+    with pytest.raises(DefinitionError, match="did you mean 'cpu'"):
+        Controller(ROOT).study("demo", "", "", ["verdict.cpuu=80%"])
