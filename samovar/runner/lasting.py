@@ -61,7 +61,7 @@ class Lasting:
 
     def finish(self) -> None:
         """Put back all that lasts, with the reboots that it takes. Raises TestbedError."""
-        due = [host for host in self._reads if self._put_back(host)]
+        due = [host for host in self.hosts if self._put_back(host)]
         if due:
             self._reboots.run(lambda host: self._scripts_of(self._reads[host][0].id).reboot(host), due)
         for host in due:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby
@@ -215,4 +217,19 @@ def test_a_host_that_stays_away_comes_back_when_its_power_is_switched(checkout: 
     assert code == 0, said
     assert len(_events(checkout, name, "host-power-cycled")) == 2
     assert len(_events(checkout, name, "host-rebooted")) == 2
+    _assert_found_again(checkout, name)
+
+
+def test_ctrl_c_ends_the_wait_for_a_host_and_puts_back_what_was_planned(checkout: Checkout) -> None:
+    name = "interrupted"
+    _define(checkout, name, _one_level(6))
+    with _deaf(checkout, TESTBED.replace("120s", "1h")):
+        process = checkout.start(name)
+        deadline_s = time.monotonic() + 120
+        while not _events(checkout, name, "host-rebooting") and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert _events(checkout, name, "campaign-interrupted")
     _assert_found_again(checkout, name)
