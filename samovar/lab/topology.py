@@ -23,6 +23,19 @@ class Port:
     address: IPv4Interface
     link: str
 
+    @property
+    def mac(self) -> str:
+        """The interface's hardware address, a locally administered one that is made of its IPv4 address."""
+        return ":".join(f"{byte:02x}" for byte in (0x02, 0x54, *self.address.ip.packed))
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """Another end of a link, and the interface of a host that it is reached by."""
+
+    interface: str
+    port: Port
+
 
 @dataclass(frozen=True)
 class Route:
@@ -41,6 +54,7 @@ class Node:
     forwards: bool
     ports: tuple[Port, ...]
     routes: tuple[Route, ...]
+    neighbours: tuple[Neighbour, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +104,7 @@ def read_topology(testbed: Testbed) -> Topology:
             forwards=host in routers,
             ports=tuple(port for port in ports if port.host == host),
             routes=tuple(shortest_routes(host, links, routers)),
+            neighbours=tuple(_neighbours(host, links)),
         )
         for host in hosts
     )
@@ -128,6 +143,17 @@ def shortest_routes(host: str, links: Sequence[Link], routers: frozenset[str]) -
                     through = gateway or port.address.ip
                     yield Route(beyond.ports[0].address.network, through)
                     edge.append((beyond, through))
+
+
+def _neighbours(host: str, links: Sequence[Link]) -> Iterator[Neighbour]:
+    """Yield the other ends of a host's links.
+
+    They are told to the host for good: asking for them (ARP, RFC 826) could wait in the bottleneck's queue
+    for longer than the kernel waits for an answer, and flows that begin when it is full would find no route.
+    """
+    for link in links:
+        own = [port for port in link.ports if port.host == host]
+        yield from (Neighbour(port.interface, one) for port in own for one in link.ports if one.host != host)
 
 
 def _other_links(port: Port, links: Sequence[Link]) -> Iterator[Link]:

@@ -12,6 +12,8 @@ from samovar.errors import LabError
 from samovar.lab.boot_files import host_table
 from samovar.lab.topology import Topology, read_topology
 
+ROOT = Path(__file__).parents[2]
+
 CHAIN: dict[str, Any] = {
     "testbed": "chain",
     "lab": {},
@@ -152,3 +154,14 @@ def test_what_cannot_be_a_lab_is_refused_with_what_can(
     with pytest.raises(LabError) as caught:
         read_topology(testbed)
     assert message in str(caught.value)
+
+
+def test_a_host_knows_the_other_ends_of_its_links_without_asking() -> None:
+    dumbbell = read_topology(load_testbed(ROOT / "hosts" / "dumbbell.yaml"))
+    nodes = {node.name: node for node in dumbbell.nodes}
+    known = {str(one.port.address.ip): (one.interface, one.port.mac) for one in nodes["src1"].neighbours}
+    assert known["172.16.10.1"] == ("eth1", "02:54:ac:10:0a:01")
+    assert sorted(known) == ["172.16.10.1", "172.16.10.3", "172.16.10.4", "172.16.10.5"]
+    assert {one.interface for one in nodes["rtr"].neighbours} == {"eth1", "eth2"}
+    macs = [port.mac for node in dumbbell.nodes for port in node.ports]
+    assert len(set(macs)) == len(macs)
