@@ -149,11 +149,7 @@ def _fact_rows(facts: Sequence[HostFacts]) -> Iterator[tuple[str, ...]]:
     clocks = (f"{fact.clock_offset_s * 1000:+.1f} ± {fact.clock_error_s * 1000:.1f} ms" for fact in facts)
     yield "clock", *clocks
     yield "clock kept by", *(fact.clock_source or "-" for fact in facts)
-    yield "CPUs", *(str(fact.cpu_count) for fact in facts)
-    yield "clock kept by", *(fact.clock_source or "-" for fact in facts)
     yield "free disk", *(format_bytes(fact.disk_free_bytes, 3) for fact in facts)
-    for interface in sorted({one.name for fact in facts for one in fact.interfaces} - {"lo", "lo0"}):
-        yield f"interface {interface}", *(_interface(fact, interface) for fact in facts)
     for cc in sorted({cc for fact in facts for cc in fact.cc_offered}):
         yield f"cc {cc}", *(_control(fact, cc) for fact in facts)
     for qdisc in sorted({qdisc for fact in facts for qdisc in fact.qdiscs}):
@@ -161,8 +157,6 @@ def _fact_rows(facts: Sequence[HostFacts]) -> Iterator[tuple[str, ...]]:
     yield "tracepoints", *(" ".join(fact.tracepoints) or "-" for fact in facts)
     for name in dict.fromkeys(interface.name for fact in facts for interface in fact.interfaces):
         yield f"interface {name}", *(_interface(fact, name) for fact in facts)
-    for tracepoint in sorted({tracepoint for fact in facts for tracepoint in fact.tracepoints}):
-        yield tracepoint, *("yes" if tracepoint in fact.tracepoints else "-" for fact in facts)
     for tool in sorted({tool for fact in facts for tool in fact.tools}):
         yield tool, *(fact.tools.get(tool) or ("yes" if tool in fact.tools else "-") for fact in facts)
 
@@ -181,15 +175,6 @@ def _interface(fact: HostFacts, name: str) -> str:
         return "-"
     having = [word for word, names in (("ring", fact.rings), ("pause", fact.pauses)) if name in names]
     return ", ".join([f"mtu {known.mtu_bytes}", *having, *known.offloads])
-
-
-def _interface(fact: HostFacts, name: str) -> str:
-    """Say what an interface is set to, and whether it has a transmit ring and flow control to set."""
-    one = next((one for one in fact.interfaces if one.name == name), None)
-    if one is None:
-        return "-"
-    has = (("ring", fact.rings), ("pause", fact.pauses))
-    return " ".join([str(one.mtu_bytes), *one.offloads, *(word for word, names in has if name in names)])
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
