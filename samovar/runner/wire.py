@@ -32,9 +32,10 @@ class Seen:
     captures: list[tuple[CapturePlan, Capture]] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
 
-    def at(self, host: str) -> Capture | None:
-        """Return the first whole capture of a host."""
-        return next((c for plan, c in self.captures if plan.host == host and c.whole), None)
+    def at(self, host: str) -> tuple[Capture, ...]:
+        """Return the captures of a host, none where one was not read to its end."""
+        found = tuple(capture for plan, capture in self.captures if plan.host == host)
+        return found if all(capture.whole for capture in found) else ()
 
 
 def read_captures(resolved: Resolved, folder: Path, thresholds: Thresholds) -> Seen:
@@ -70,12 +71,17 @@ def _sizes(resolved: Resolved, plan: CapturePlan, capture: Capture) -> Iterator[
     """Check that no frame is larger than the MTU lets: it would be several, joined or not yet cut."""
     mtu_bytes = resolved.hosts[plan.host].mtu_bytes if plan.host in resolved.hosts else None
     mtu_bytes = mtu_bytes or resolved.mtu_bytes
-    if mtu_bytes is None:
+    if mtu_bytes is None or offloaded(resolved):
         return
     most = mtu_bytes + ETHERNET_HEADER_BYTES
     largest = max((way.largest_bytes for way in capture), default=0)
     label = f"largest segment in the capture at {plan.interface} (offloads)"
     yield Check(label, plan.host, f"at most {most} B", f"{largest} B", largest <= most)
+
+
+def offloaded(resolved: Resolved) -> bool:
+    """Tell whether an offload is to be on anywhere, so that frames may be larger than packets."""
+    return any("on" in plan.settings.get("offloads", {}).values() for plan in resolved.hosts.values())
 
 
 def _strangers(
@@ -200,10 +206,10 @@ def check_counted(
     """
     reliable = ends.recipe.header.transport == "tcp"
     host = ends.flow.to_host if reliable else ends.flow.from_host
-    capture = seen.at(host)
-    if capture is None:
+    captures = seen.at(host)
+    if not captures:
         return
-    wire_bytes = sum(way.payload_bytes for way in data_ways(capture, ends))
+    wire_bytes = max(sum(way.payload_bytes for way in data_ways(capture, ends)) for capture in captures)
     share = thresholds.bytes_differ
     least = (1 - share) * (counted.received_bytes if reliable else counted.sent_bytes) - SLACK_BYTES
     most = (1 + share) * counted.sent_bytes + SLACK_BYTES + slack_bytes
@@ -219,12 +225,13 @@ def check_bottleneck(
     """Check what one way of the bottleneck counted against what arrived at the hosts behind it."""
     behind, share = policy.behind.get(name, frozenset()), policy.thresholds.bottleneck
     captures = [seen.at(host) for host in hosts]
-    if not behind or not captures or None in captures:
+    if not behind or not captures or not all(captures):
         return
     arrived_bytes = sum(
         way.frame_bytes
-        for capture in captures
-        for way in capture or ()
+        for own in captures
+        for capture in own
+        for way in capture
         if way.destination in behind and way.source not in behind
     )
     asked = f"{arrived_bytes} B ± {share:.1%}, as captured behind it"

@@ -398,3 +398,20 @@ def test_a_threshold_is_set_on_the_command_line_too() -> None:
     assert (study.experiment.verdict.cpu, study.experiment.calibrate) == (0.8, "on")
     with pytest.raises(DefinitionError, match="did you mean 'cpu'"):
         Controller(ROOT).study("demo", "", "", ["verdict.cpuu=80%"])
+
+
+def test_large_segments_are_no_fault_where_an_offload_was_asked_for(tmp_path: Path) -> None:
+    host = RESOLVED.hosts["src"].model_copy(update={"settings": {"offloads": {"tso": "on"}}})
+    resolved = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "src": host}})
+    for name in ("src-eth1", "dst-eth1"):
+        write(tmp_path, name, [*sound(), segment(SRC, DST, (40_000, 5001), 9000, ttl=63)])
+    checks = check_wire(resolved, FLOWS, read_captures(resolved, tmp_path, LIMITS), Policy())
+    assert [check for check in checks if not check.ok] == []
+
+
+def test_bytes_are_not_compared_where_a_capture_was_not_read_to_its_end(tmp_path: Path) -> None:
+    for name in ("src-eth1", "dst-eth1"):
+        write(tmp_path, name, sound())
+    seen = read_captures(RESOLVED, tmp_path, Thresholds.model_validate({"capture_packets": "10"}))
+    assert list(check_counted(FLOWS[0], Counted(9, 9), seen, 0, LIMITS)) == []
+    assert [(check.ok, check.observed) for check in seen.checks] == [(True, "the first 10 packets read")] * 2
