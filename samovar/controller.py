@@ -25,6 +25,7 @@ from samovar.definition import (
     parse_overrides,
 )
 from samovar.definition import Study as DefinedStudy
+from samovar.definition.exhibits import read_exhibits
 from samovar.definition.explain import Explanation, explain
 from samovar.definition.explain_keys import Subject
 from samovar.definition.starter import write_starter
@@ -138,7 +139,8 @@ class Controller:
         )
 
     def _read(self, path: Path, profile: str, testbed: str, overrides: Sequence[str]) -> DefinedStudy:
-        asked = Asked(profile or None, parse_overrides(overrides), self.config)
+        exhibits = read_exhibits(self.root / "analysis" / "R")
+        asked = Asked(profile or None, parse_overrides(overrides), self.config, exhibits)
         return load_study(path, self.catalogue, self.testbed_path(testbed) if testbed else None, asked)
 
     def new(self, name: str, base: str = "") -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path
 
 from samovar.definition.check_buffer import check_buffer
@@ -17,6 +18,8 @@ from samovar.definition.nearest import unknown
 from samovar.definition.treatments import included
 from samovar.definition.validate import Loc
 from samovar.definition.yamltext import Map
+
+MOST_TRIALS = 2_000_000  # a million take seconds and most of a gigabyte
 
 
 def check_experiment(context: Context, lines: bool) -> None:
@@ -34,6 +37,7 @@ def check_experiment(context: Context, lines: bool) -> None:
         check_traffic(context, name, part)
         check_formulas(context, name, part)
         _check_settings(context, name)
+    _check_size(context, experiment)
     for index, line in enumerate(experiment.expect if lines else ()):
         _check_expect(context, experiment, index, line)
     for key, entries in (("figures", experiment.figures), ("tables", experiment.tables)):
@@ -48,6 +52,22 @@ def check_name(context: Context, path: Path) -> None:
     if experiment is not None and context.checked.intact("experiment") and experiment.name != path.stem:
         message = f"experiment '{experiment.name}' stands in {path.name}; expected '{path.stem}', as the file"
         context.checked.report(("experiment",), message)
+
+
+def _check_size(context: Context, experiment: Experiment) -> None:
+    """Report the part with which the trials become more than can be planned."""
+    count = 0
+    for name, part in experiment.parts.items():
+        treatments = prod(len(factor.levels) for factor in part.factors.values())
+        count += treatments * part.replicates
+        if count > MOST_TRIALS:
+            many = f"{treatments:,} treatments"
+            key, size = "factors", many
+            if treatments <= MOST_TRIALS:
+                key, size = "replicates", f"{many} x {part.replicates:,} replicates"
+            message = f"{size} are too many to be planned; expected at most {MOST_TRIALS:,} trials"
+            context.checked.report(("parts", name, key), message)
+            return
 
 
 def _check_settings(context: Context, name: str) -> None:

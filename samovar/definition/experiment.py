@@ -149,6 +149,10 @@ class Expect(Strict):
             raise ValueError("the line asks for nothing; expected equals, below, above or between")
         if self.within is not None and self.equals is None:
             raise ValueError("within needs something to be near; expected equals beside it")
+        least, most = self.between or (self.above, self.below)
+        apart = least is None or most is None or least < most or (least == most and self.between is not None)
+        if not apart:
+            raise ValueError(f"nothing is above {least:g} and below {most:g}; expected the lower bound first")
         return self
 
 

@@ -12,6 +12,7 @@ from samovar.definition.check_settings import check_site
 from samovar.definition.check_testbed import check_testbed
 from samovar.definition.config import Config
 from samovar.definition.context import Context
+from samovar.definition.exhibits import Exhibits, check_exhibits
 from samovar.definition.experiment import Experiment
 from samovar.definition.extends import Flattened, flattened
 from samovar.definition.layers import complete
@@ -42,11 +43,15 @@ class Study:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of an experiment beside its file: a profile, overrides, the site's settings."""
+    """What is asked of an experiment beside its file: a profile, overrides, the site's settings.
+
+    `exhibits` are the figures and tables that can be drawn; empty when nobody knows.
+    """
 
     profile: str | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
     config: Config | None = None
+    exhibits: Exhibits = field(default_factory=dict)
 
 
 NOTHING = Asked()
@@ -67,6 +72,7 @@ def load_study(
     sound = testbed.model if testbed and all(map(testbed.intact, ("hosts", "links", "bottleneck"))) else None
     whole = flat if flat and flat.whole else None
     experiment = _checked_experiment(path, whole.tree, sound, catalogue, problems, asked) if whole else None
+    problems += check_exhibits(whole.tree, asked.exhibits) if whole else ()
     if sound is not None:
         problems += check_site(sound, asked.config, catalogue)
     _raise(problems)

@@ -5,6 +5,7 @@ Nothing is typed here, so YAML 1.1's surprises (no, 010, 10:20, 1e6) never happe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from samovar.errors import DefinitionError, Problem
 
 LARGEST_FILE_BYTES = 2**17
 MOST_NODES = 50_000  # after aliases are followed: a file of ten lines can otherwise mean billions
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
 
 
@@ -93,6 +95,8 @@ def parse_yaml(content: str, file: str) -> tuple[Map, list[Problem]]:
         raise DefinitionError([start.problem("the file is empty; expected a mapping (key: value)")])
     converter = _Converter(places)
     tree = converter.convert(root)
+    if isinstance(tree, Text) and tree in ("", "~", "null"):
+        raise DefinitionError([start.problem("the file is empty; expected a mapping (key: value)")])
     if not isinstance(tree, Map):
         what = "a list" if isinstance(tree, Seq) else "text"
         message = f"the file holds {what}; expected a mapping (key: value)"
@@ -165,8 +169,16 @@ class _Converter:
         if node.tag not in PLAIN_TAGS:
             self.problems.append(mark.problem(f"tag '{node.tag}'; expected plain YAML without tags"))
         if isinstance(node, yaml.ScalarNode):
+            self._refuse_controls(node.value, mark)
             return text(node.value, mark)
         return self._collection(node, mark)
+
+    def _refuse_controls(self, value: str, mark: Mark) -> None:
+        """Report what an escape such as \\e brings in: it would steer a terminal (ECMA-48)."""
+        steering = _STEERING.search(value)
+        if steering:
+            code = f"U+{ord(steering[0]):04X}"
+            self.problems.append(mark.problem(f"a control character ({code}); expected printable text"))
 
     def _collection(self, node: yaml.Node, mark: Mark) -> Node:
         if id(node) in self._open:
@@ -203,6 +215,7 @@ class _Converter:
                 message = f"no blank after ':' in '{key.value}'; expected '{before}: {after}'"
                 self.problems.append(mark.problem(message))
             else:
+                self._refuse_controls(key.value, mark)
                 yield key.value, mark, value
 
     def _mark(self, node: yaml.Node) -> Mark:
