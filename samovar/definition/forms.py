@@ -223,7 +223,11 @@ SENTENCE = Form(
     "words",
     "words",
     ("A short queue",),
-    {"type": list(SCALAR), "pattern": r"\S", "patternErrorMessage": "expected words"},
+    {
+        "type": list(SCALAR),
+        "pattern": r"^(?=[\s\S]*\S)[^\u001b]*$",
+        "patternErrorMessage": "expected printable words",
+    },
 )
 WORD = Form("text", "one value", ("1",), {"type": [*SCALAR, "boolean"]})
 NAME = name_of(

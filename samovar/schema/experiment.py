@@ -109,7 +109,7 @@ class ExperimentSchema:
         return {"type": "object", "additionalProperties": one, "propertyNames": {"pattern": pattern}}
 
     def _named_parts(self) -> Json:
-        return {**self._named(self.definitions.refer("Part", self._part)), "minProperties": 1}
+        return self._named(self.definitions.refer("Part", self._part))
 
     def _part(self) -> Json:
         fields = dict(own_fields(Part))
@@ -204,6 +204,7 @@ def _complete() -> Json:
     """Return what holds for parts of a file that lies over no other."""
     return {
         "path": {"properties": {"delay": {"required": ["down", "up"]}}},
+        "parts": {"minProperties": 1},
         "stop": at_least_one("after", "when"),
     }
 
