@@ -11,7 +11,7 @@ export R_LIBS := $(CURDIR)/.rlib
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 unexport PYTHONPATH PYTHONHOME R_LIBS_USER
 
-.PHONY: help demo test install install-dev lint unit lab-test r-test bench lock clean
+.PHONY: help demo test install install-dev lint unit lab-test r-test fuzz fuzz-short bench lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -19,7 +19,7 @@ help: ## this list
 demo: install ## install what is missing, run experiments/demo.yaml on the virtual lab, print the PDF's path
 	@fab demo
 
-test: install-dev lint r-test ## install what is missing, run every test
+test: install-dev lint r-test fuzz-short ## install what is missing, run every test
 	@python -m pytest
 
 install: ## install what is missing to run
@@ -35,6 +35,14 @@ lint: install-dev ## ruff, mypy, and the contract of the layers
 
 r-test: install-dev ## the tests of the R package
 	@Rscript tools/test-analysis.R
+
+# FUZZ_SECONDS are shared out among the readers.
+fuzz: FUZZ_SECONDS ?= 240
+fuzz-short: FUZZ_SECONDS ?= 20
+fuzz: install-dev ## minutes of damaged and hostile files for the readers; FUZZ_SECONDS=3600 goes on for longer
+fuzz-short: install-dev ## the same in 20 seconds
+fuzz fuzz-short:
+	@$(MAKE) --no-print-directory -s -C analysis/fuzz -j2 run FUZZ_SECONDS=$(FUZZ_SECONDS)
 
 unit: install-dev ## tests that need no lab
 	@python -m pytest -m "not lab"

@@ -1,0 +1,153 @@
+// Any bytes as a capture: no crash, no hang, bounded memory, and the same packets whether the file is there at once or
+// trickles in, which is how compressed files are read. What is compressed is decompressed on the way.
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "../src/core_match.h"
+#include "../src/core_stream.h"
+#include "../src/core_table.h"
+
+using namespace samovar;
+
+namespace {
+
+[[noreturn]] void wrong(const char* what) {
+  std::fprintf(stderr, "%s\n", what);
+  std::abort();
+}
+
+class Whole final : public Source {
+ public:
+  Whole(const uint8_t* data, size_t n) {
+    begin_ = cursor_ = data;
+    end_ = data + n;
+  }
+  bool whole() const override { return true; }
+  void rewind_to(const uint8_t* at) override { cursor_ = at; }
+
+ protected:
+  bool fill(size_t) override { return false; }
+};
+
+class Trickle final : public Stream {
+ public:
+  Trickle(const uint8_t* data, size_t n) : Stream(64), data_(data), left_(n) {}
+
+ protected:
+  size_t read_into(uint8_t* to, size_t room) override {
+    const size_t n = std::min({room, left_, size_t{37}});
+    if (n) std::memcpy(to, data_, n);
+    data_ += n;
+    left_ -= n;
+    return n;
+  }
+
+ private:
+  const uint8_t* data_;
+  size_t left_;
+};
+
+struct Outcome {
+  std::string refusal, truncation;
+  std::vector<double> t_ns, id;
+  std::vector<int> flow, frame_bytes;
+  size_t flows = 0;
+  bool operator==(const Outcome& other) const {
+    const auto same = [](const std::vector<double>& a, const std::vector<double>& b) {
+      return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0);
+    };
+    return refusal == other.refusal && truncation == other.truncation && same(t_ns, other.t_ns) &&
+           same(id, other.id) && flow == other.flow && frame_bytes == other.frame_bytes;
+  }
+};
+
+std::vector<size_t> all_columns() {
+  std::vector<size_t> all;
+  for (size_t c = 0; c < column_count; ++c) all.push_back(c);
+  return all;
+}
+
+size_t column_named(const char* name) {
+  for (size_t c = 0; c < column_count; ++c)
+    if (std::strcmp(columns[c].name, name) == 0) return c;
+  wrong("a column has another name");
+}
+
+template <typename T>
+void append(std::vector<T>& to, const Chunk& chunk, const char* name) {
+  const T* from = static_cast<const T*>(chunk.destination().at[column_named(name)]);
+  to.insert(to.end(), from, from + chunk.rows);
+}
+
+Outcome read_all(std::unique_ptr<Source> source) {
+  Outcome outcome;
+  try {
+    Reader reader(std::move(source), 9216, true);
+    Chunk chunk(100, all_columns());
+    do {
+      chunk.rows = reader.read(chunk.destination(), 0, 100);
+      append(outcome.t_ns, chunk, "t_ns");
+      append(outcome.id, chunk, "id");
+      append(outcome.flow, chunk, "flow");
+      append(outcome.frame_bytes, chunk, "frame_bytes");
+    } while (chunk.rows == 100);
+    if (reader.counted() && reader.packets() != outcome.id.size()) wrong("packets were counted that were not read");
+    outcome.truncation = reader.capture().truncation();
+    outcome.flows = reader.decoder().flows().flow_names().size();
+    reader.decoder().take_class_pauses();
+    reader.check_links();
+  } catch (const FormatError& refused) {
+    outcome.refusal = refused.what();
+    if (outcome.refusal.empty()) wrong("a refusal without a reason");
+  }
+  return outcome;
+}
+
+// The first half of the packets as one end of a path, the second half as the other.
+void match_halves(const Outcome& o) {
+  const size_t half = o.id.size() / 2;
+  if (half == 0) return;
+  Sides sides(o.flows);
+  for (size_t k = 0; k < sides.size(); ++k) sides[k] = {static_cast<int>(k / 2), k % 2 == 0};
+  const size_t groups = o.flows / 2 + 1;
+  const Packets ref{o.id.data(), o.t_ns.data(), o.flow.data(), half};
+  const Packets mon{o.id.data() + half, o.t_ns.data() + half, o.flow.data() + half, o.id.size() - half};
+  const Matching matching = match_packets(ref, sides, mon, sides);
+  for (size_t j = 0; j < mon.n; ++j)
+    if (matching.ref_of_mon[j] >= 0 && ref.id[matching.ref_of_mon[j]] != mon.id[j]) wrong("matched with another id");
+  pair_packets(ref, mon, sides, matching, groups);
+  tally_packets(ref, sides, mon, sides, matching, groups);
+}
+
+bool is_compressed(const uint8_t* data, size_t n) {
+  return n >= 4 && ((data[0] == 0x1F && data[1] == 0x8B) || (data[1] == 0xB5 && data[2] == 0x2F) ||
+                    (data[1] == 0x2A && data[2] == 0x4D));
+}
+
+void read_file(const uint8_t* data, size_t n) {
+  const int fd = ::memfd_create("capture", 0);
+  if (fd < 0 || ::write(fd, data, n) != static_cast<ssize_t>(n)) wrong("no file in memory");
+  try {
+    read_all(open_source("/proc/self/fd/" + std::to_string(fd)));
+  } catch (const FormatError&) {
+  }
+  ::close(fd);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t n) {
+  if (is_compressed(data, n)) {
+    read_file(data, n);
+    return 0;
+  }
+  const Outcome at_once = read_all(std::make_unique<Whole>(data, n));
+  if (!(at_once == read_all(std::make_unique<Trickle>(data, n)))) wrong("a stream reads otherwise than a file");
+  match_halves(at_once);
+  return 0;
+}

@@ -1,0 +1,57 @@
+# Makes corpus/capture/: small captures of every form and kind of header, whole, cut, flipped and hostile. Run in this folder;
+# the same files come out each time.
+
+library(testthat)
+source("../tests/testthat/helper-packets.R")
+source("../tests/testthat/helper-pcapng.R")
+set.seed(20130417)
+folder <- "corpus/capture"
+keep <- function(name, bytes) writeBin(bytes, file.path(folder, name))
+
+sack <- c(as.raw(c(1, 1, 5, 10)), big(5, 4), big(9, 4))
+frames <- list(
+  ethernet(ipv4(tcp(flags = 2, options = c(option_mss(1460), option_scale(7), as.raw(c(4, 2)))), 6)),
+  vlan(ipv4(tcp(options = c(option_timestamps(1, 2), sack)), 6)),
+  ethernet(ipv4(udp(), 17, fragment = 0x2000)),
+  ethernet(ipv6(c(as.raw(c(44, 0)), raw(6), as.raw(c(17, 0, 0, 1)), raw(4), udp()), 0), 0x86dd),
+  ethernet(ipv4(c(as.raw(c(8, 0)), raw(14)), 1)), pause_frame(100),
+  c(as.raw(c(1, 0x80, 0xc2, 0, 0, 1)), raw(6), big(0x8808, 2), big(0x0101, 2), big(0x8a, 2), raw(16)),
+  ethernet(ipv4(tcp(), 6, length = 0))
+)
+inside <- list(ipv4(tcp(payload = raw(4)), 6), ipv6(tcp(), 6))
+classic <- capture_bytes(frames)
+keep("classic.pcap", classic)
+keep("classic-big.pcap", capture_bytes(frames[1:2], precision = "us", order = "big"))
+keep("sll.pcap", capture_bytes(list(sll(inside[[1]]), sll(inside[[2]], 0x86dd)), link = 113))
+keep("sll2.pcap", capture_bytes(list(sll2(inside[[1]])), link = 276))
+keep("null.pcap", capture_bytes(lapply(inside, null_link), link = 0))
+keep("raw.pcap", capture_bytes(inside, link = 101))
+keep("cut.pcap", classic[seq_len(length(classic) - 7)])
+keep("snaplen.pcap", capture_bytes(frames, snaplen = 37, wire_bytes = rep(1500, length(frames))))
+for (i in 1:4) keep(sprintf("flipped-%d.pcap", i), {
+  at <- sample(25:length(classic), 12)
+  replace(classic, at, xor(classic[at], as.raw(2^sample(0:7, 12, replace = TRUE))))
+})
+keep("lengths.pcap", replace(classic, 33:36, as.raw(0xff)))
+
+n <- ng()
+name <- n$option(2, charToRaw("eth0"))
+blocks <- c(
+  n$section(n$option(1, charToRaw("x"))), n$interface(1, 96, name, n$option(9, as.raw(9))), n$interface(101, 0, n$option(9, as.raw(0x8a))),
+  n$enhanced(frames[[2]], 1.7e18), n$enhanced(inside[[1]], 1e6, 1, 60, n$option(2, raw(4))), n$simple(frames[[3]]),
+  n$packet(frames[[5]], 3), n$block(4, raw(16)), n$statistics(0, n$option(5, raw(8)), n$option(7, raw(8)))
+)
+b <- ng("big")
+keep("blocks.pcapng", blocks)
+keep("sections.pcapng", c(blocks, b$section(), b$interface(113, 0, b$option(14, as.raw(rep(0xff, 8)))), b$enhanced(sll(inside[[1]]), 2^40)))
+keep("cut.pcapng", blocks[seq_len(length(blocks) - 50)])
+for (i in 1:4) keep(sprintf("flipped-%d.pcapng", i), {
+  at <- sample(29:length(blocks), 12)
+  replace(blocks, at, xor(blocks[at], as.raw(2^sample(0:7, 12, replace = TRUE))))
+})
+keep("hostile.pcapng", c(blocks, rep(n$interface(), 50), n$number(6, 4), n$number(2^26, 4), raw(12)))
+
+for (tool in c("gzip -n -9", "zstd -q -19")) {
+  to <- file.path(folder, paste0("classic.", sub(" .*", "", tool)))
+  stopifnot(system(paste(tool, "-c", file.path(folder, "classic.pcap"), ">", to)) == 0L)
+}
