@@ -49,7 +49,8 @@ def path_captions(campaign: Campaign) -> Json:
     """Return what the diagram says of the bottleneck, in it and under it."""
     bottleneck = campaign.testbed.get("bottleneck") or {}
     settings = " · ".join(path_words(campaign.trials))
-    where = f"{bottleneck['router']}, egress of {bottleneck['to']}" if bottleneck else ""
+    router = f"{bottleneck['router']}, egress of {bottleneck['to']}" if "router" in bottleneck else ""
+    where = router or (f"link {bottleneck['link']}" if "link" in bottleneck else "")
     return {
         "callout": f"queue at {where}: {settings}" if settings else f"queue at {where}",
         "path-caption": "The path: hosts, links with their interfaces and addresses"
