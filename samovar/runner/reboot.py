@@ -31,13 +31,13 @@ class Reboots:
         """
         sessions = self._bench.sessions
         before = sessions.map(self._boot_id, hosts)
-        for host in hosts:
-            self._tell("host-rebooting", host, boot_id=before[host])
         # Nothing that a host would do on the loss of its controller is to happen while it goes down.
         sessions.map(lambda session: session.set_on_loss(None))
         sessions.map(lambda s: s.run(script(s.host), step="reboot", deadline_s=SCRIPT_DEADLINE_S), hosts)
         started_s = time.monotonic()
         sessions.close()
+        for host in hosts:
+            self._tell("host-rebooting", host, boot_id=before[host])
         self._bench.left.clear()
         self._bench.clocks.forget()
         self._given_up.clear()
