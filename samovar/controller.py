@@ -300,8 +300,11 @@ class Controller:
         folders = changed_campaigns(self.results, testbed.name)
         if not folders:
             return Restored()
-        with self.sessions(testbed) as sessions:
+        sessions = self.sessions(testbed)
+        try:  # each host is connected to by itself: one that is away keeps no other from being restored
             return Restorer(sessions, self.catalogue, machines_of(testbed), emit).run(folders)
+        finally:
+            sessions.close()
 
     def provenance(self, study: Study, facts: Mapping[str, HostFacts]) -> Mapping[str, object]:
         """Say with what a campaign is made: versions, hosts, the state of this checkout."""
