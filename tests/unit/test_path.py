@@ -101,7 +101,7 @@ def _matches_golden(name: str, text: str) -> None:
     assert text == path.read_text()
 
 
-@pytest.mark.parametrize("block", ["read", "set", "wanted", "restore"])
+@pytest.mark.parametrize("block", ["read", "set", "wanted", "restore", "counters"])
 @pytest.mark.parametrize("name", sorted(PATHS))
 def test_a_path_becomes_the_golden_script(name: str, block: str) -> None:
     text = CATALOGUE.recipe("setting", "bottleneck", "linux").render(
