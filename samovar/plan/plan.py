@@ -92,7 +92,7 @@ class Plan(Head):
         tree = _tree(data)
         schema = tree.get("schema")
         if schema != SCHEMA:
-            raise PlanError(f"plan.json: schema {schema}; this version reads schema {SCHEMA}")
+            raise PlanError(_other_schema(schema))
         table = read_trials(tree)
         head = {key: value for key, value in tree.items() if key not in KEYS}
         try:
@@ -101,6 +101,12 @@ class Plan(Head):
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "the file"
             raise PlanError(f"plan.json: {where}: {first['msg'].lower()}; {EXPECTED}") from error
+
+
+def _other_schema(schema: object) -> str:
+    whose = "an earlier release" if schema == 1 else "another release"
+    remedy = "use the release that made the campaign, or begin another one with `fab run`"
+    return f"plan.json: schema {schema} of {whose}; this one reads schema {SCHEMA}: {remedy}"
 
 
 def _tree(data: bytes) -> dict[str, Any]:

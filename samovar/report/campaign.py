@@ -13,7 +13,7 @@ from typing import Any, cast
 from samovar.definition.yamltext import plain, read_yaml
 from samovar.errors import ReportError
 from samovar.journal import CampaignState, Entry, fold, read_journal
-from samovar.plan import Plan
+from samovar.runner.folder import read_plan
 
 Json = dict[str, Any]
 
@@ -65,7 +65,7 @@ def read_campaign(folder: Path) -> Campaign:
     folder = folder.resolve()
     if not (folder / "plan.json").is_file():
         raise ReportError(f"{folder}: no plan.json; a campaign folder is results/<experiment>/<campaign>")
-    plan = Plan.from_json((folder / "plan.json").read_bytes()).as_json()
+    plan = read_plan(folder).as_json()
     journal = read_journal(folder / "journal.jsonl")
     return Campaign(
         folder=folder,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from samovar.errors import CampaignError
+from samovar.errors import CampaignError, PlanError
 from samovar.events import Emit, Event
 from samovar.journal import NAME as JOURNAL
 from samovar.journal import CampaignState, TrialState, fold, is_open, read_journal
@@ -118,7 +118,14 @@ def read_plan(folder: Path) -> Plan:
         raise CampaignError(
             f"{folder}: no campaign: it has no plan.json; accepted: a folder that `fab run` made"
         )
-    return Plan.from_json(file.read_bytes())
+    return _read_plan(file)
+
+
+def _read_plan(file: Path) -> Plan:
+    try:
+        return Plan.from_json(file.read_bytes())
+    except PlanError as error:
+        raise PlanError(f"{file.parent}: {error}") from error
 
 
 def read_plans(folder: Path) -> Iterator[Plan]:
@@ -127,7 +134,7 @@ def read_plans(folder: Path) -> Iterator[Plan]:
     for number in sorted(_kept_numbers(folder), reverse=True):
         file = folder / EARLIER / str(number) / PLAN
         if file.is_file():
-            yield Plan.from_json(file.read_bytes())
+            yield _read_plan(file)
 
 
 def read_state(folder: Path) -> CampaignState:

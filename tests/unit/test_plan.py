@@ -60,7 +60,12 @@ def test_a_plan_is_read_back_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (b'"schema": 2', b'"schema": 1', "plan.json: schema 1; this version reads schema 2"),
+        (
+            b'"schema": 2',
+            b'"schema": 1',
+            "plan.json: schema 1 of an earlier release; this one reads schema 2: "
+            "use the release that made the campaign, or begin another one with `fab run`",
+        ),
         (
             b'"seed": 1,',
             b'"seed": "x",',
