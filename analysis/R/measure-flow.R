@@ -40,9 +40,9 @@ rtt_metrics <- function(rtt, handshake_ms) {
 # Samples taken while nothing is in flight (before the first byte, after the last) tell nothing of the flow.
 sender_metrics <- function(sender) {
   if (is.null(sender)) return(list())
-  busy <- sender[sender$unacked_packets > 0]
-  list(srtt_median_ms = stats::median(busy$srtt_us) / 1e3,
-       cwnd_median_packets = stats::median(as.double(busy$cwnd_packets)))
+  busy <- sender[which(sender$unacked_packets > 0)]
+  list(srtt_median_ms = stats::median(busy$srtt_us, na.rm = TRUE) / 1e3,
+       cwnd_median_packets = stats::median(as.double(busy$cwnd_packets), na.rm = TRUE))
 }
 
 cycle_metrics <- function(cycles) {

@@ -98,18 +98,6 @@ flow_in_capture <- function(flow, capture) {
   if (any(ours)) as.character(seen$flow[which(ours)[which.max(seen$payload_bytes[ours])]]) else NA_character_
 }
 
-tcp_samples <- function(flow, traces) {
-  path <- traces$path("tcp-info", flow$from)
-  if (length(path) == 0) return(NULL)
-  port <- flow$port
-  x <- read_tcp_info(path[1])
-  x[, t_s := seconds_since(x, traces$t_start_s)]
-  ours <- x[x$dport == port | x$sport == port]
-  if (nrow(ours) == 0) return(NULL)
-  busiest <- ours[, .(sent = max(bytes_acked, 0, na.rm = TRUE)), by = .(sport, dport)][which.max(sent)]
-  ours[ours$sport == busiest$sport & ours$dport == busiest$dport]
-}
-
 flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
   if (is.null(sender)) return(NULL)
   cycles <- cwnd_cycles(sender)

@@ -1,0 +1,62 @@
+bulk <- list(label = "bulk", from = "src", from_address = "172.16.10.2", to_address = "172.16.11.2", port = 5201)
+
+# Traces of a trial as open_traces() gives them, with one logger's file.
+traces_of <- function(logger, path) {
+  list(t_start_s = 1795268292, path = \(name, of = NULL) if (name == logger && identical(of, "src")) path else character())
+}
+
+test_that("a FreeBSD sender's cwnd comes from SIFTR, in full segments, on the trial's clock", {
+  path <- whole_siftr()
+  x <- samovar:::tcp_samples(bulk, traces_of("siftr", path))
+  log <- read_siftr(path)[sport == 46740 & !is.na(cwnd_bytes)]
+  expect_equal(nrow(x), nrow(log))
+  expect_equal(max(x$cwnd_packets), 192584 / 1448)
+  expect_equal(unique(x$sport), 46740L)
+  expect_equal(x$t_s[1], attr(read_siftr(path), "epoch_s") + log$t_ns[1] / 1e9 - 1795268292, tolerance = 1e-5)
+})
+
+test_that("cycles of cwnd are the recoveries that SIFTR's flags tell", {
+  x <- samovar:::tcp_samples(bulk, traces_of("siftr", whole_siftr()))
+  cycles <- cwnd_cycles(x)
+  expect_equal(cycles$cause, rep("recovery", 13))
+  expect_equal(sum(cycles$counts), 12)
+  k <- siftr_collapses(read_siftr(whole_siftr()))
+  expect_true(all(abs(cycles$end_s - (attr(k, "epoch_s") + k$t_ns / 1e9 - 1795268292)) < 0.05))
+})
+
+test_that("a time-out within a recovery is state 4, and a lack of buffers is CWR, no loss", {
+  x <- read_siftr(text_file(siftr_lines("siftr-14.0-cdg-cut.log.gz")))
+  samples <- samovar:::samples_of_siftr(x, bulk)
+  at <- siftr_collapses(x)[cause == "timeout", t_ns]
+  expect_equal(samples$ca_state[match(at, samples$t_ns) + c(-1, 0)], c(3L, 4L))
+  refused <- copy(x)
+  late <- refused[, which(as.character(flow) == as.character(refused$flow[100]))]
+  set(refused, late, "cwnd_bytes", 90000)
+  set(refused, late, "ssthresh_bytes", 44888)
+  set(refused, late, "flags", 996)
+  set(refused, late[5:8], "cwnd_bytes", 1448)
+  samples <- samovar:::samples_of_siftr(refused, bulk)
+  expect_equal(which(samples$ca_state == 2L), 5:8)
+  samples[, t_s := t_ns / 1e9]
+  expect_false(any(cwnd_cycles(samples)$cause %in% c("recovery", "timeout")))
+})
+
+test_that("metrics and series of a sender are made from SIFTR as from TCP_INFO", {
+  x <- samovar:::tcp_samples(bulk, traces_of("siftr", whole_siftr()))
+  m <- samovar:::sender_metrics(x)
+  expect_equal(m$srtt_median_ms, 58.593, tolerance = 0.01)
+  expect_gt(m$cwnd_median_packets, 30)
+  series <- samovar:::thin_series(x$t_s, x$cwnd_packets, "bulk", "cwnd", "packets")
+  expect_false(anyNA(series$low))
+  expect_equal(max(series$high), max(x$cwnd_packets))
+})
+
+test_that("TCP's tracepoint serves where nothing else was logged", {
+  rows <- sprintf("17952682920%08.0f,172.16.10.2,46740,172.16.11.2,5201,0,%d,1,%d,%s,65535,250,65535,1a", 1e6 * 1:6, 2000, c(10, 12, 14, 7, 8, 9),
+                  c(rep("2147483647", 3), rep("7", 3)))
+  path <- text_file(c("t_ns,src,sport,dst,dport,data_bytes,snd_nxt,snd_una,cwnd_packets,ssthresh_packets,snd_wnd_bytes,srtt_us,rcv_wnd_bytes,cookie", rows))
+  x <- samovar:::tcp_samples(bulk, traces_of("tcp-probe", path))
+  expect_equal(x$cwnd_packets, c(10, 12, 14, 7, 8, 9))
+  expect_equal(cwnd_cycles(x)$cwnd_packets, 14)
+  expect_null(samovar:::tcp_samples(bulk, traces_of("none", path)))
+})
