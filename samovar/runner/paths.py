@@ -12,6 +12,7 @@ from pathlib import Path
 from samovar.command.bottleneck import Way, bottleneck_values
 from samovar.command.calibration import CalibrationScripts, Probe, calibration_scripts, probe_of
 from samovar.command.scripts import TrialScripts
+from samovar.events import Event
 from samovar.plan import DirectionPlan, PathPlan, Resolved
 from samovar.runner.bench import Bench, write_json
 from samovar.runner.calibrate import Calibration, check_calibration, mean_burst, parse_calibration
@@ -126,12 +127,16 @@ class Paths:
             "seen": measured.seen,
         }
         write_json(self._file(digest), told)
-        file = str(self._file(digest).relative_to(self._bench.folder))
-        seconds = round(time.time() - started_s, 3)
-        refused = list(measured.refusal)
-        missed = [str(check) for check in measured.checks if not check.ok]
-        values = {"trial": scripts.trial.id, "file": file, "seconds": seconds, "missed": missed}
-        self._bench.note("path-measured", **values, refused=refused, left_out=list(measured.left_out))
+        values: dict[str, object] = {
+            "trial": scripts.trial.id,
+            "file": str(self._file(digest).relative_to(self._bench.folder)),
+            "seconds": round(time.time() - started_s, 3),
+            "missed": [str(check) for check in measured.checks if not check.ok],
+            "refused": list(measured.refusal),
+            "left_out": list(measured.left_out),
+        }
+        self._bench.note("path-measured", **values)
+        self._bench.emit(Event("path-measured", values))
 
     def _load(self, digest: str) -> None:
         """Take what an earlier controller measured; what made trials impossible is measured again."""

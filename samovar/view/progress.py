@@ -131,6 +131,10 @@ class Show:
         if self._task is not None:
             self._bar.update(self._task, completed=self._number)
 
+    def _on_path_measured(self, values: Any) -> None:
+        found = "; ".join([*values["missed"], *values["left_out"]]) or "as asked for"
+        self.line(f"path of {values['trial']} measured in {values['seconds']:.1f} s: {found}")
+
     def _on_trial_again(self, values: Any) -> None:
         self._number -= 1
         self._eta.again(values["seconds"])

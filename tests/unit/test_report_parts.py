@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from samovar.report.cost import by_phase, once_words
 from samovar.report.listing import MOST_COLUMNS, MOST_LINES, shortened, wrapped
 from samovar.report.path import draw
 from samovar.report.provenance import flat
@@ -149,3 +150,11 @@ def test_a_long_script_loses_its_middle_and_says_how_much() -> None:
     assert (kept[0], kept[-1], len(kept)) == ("line 0", "line 499", MOST_LINES + 1)
     assert f"  … {500 - MOST_LINES} lines left out …" in kept
     assert shortened(lines[:MOST_LINES]) == lines[:MOST_LINES]
+
+
+def test_what_is_done_once_for_many_trials_is_told_apart_from_what_each_costs() -> None:
+    phases = [{"phase": "set", "seconds": 1.0}, {"phase": "calibrate", "seconds": 1.5}]
+    assert list(by_phase([{"phases": phases}])) == ["set"]
+    assert once_words([{"phases": phases}] * 2) == [
+        "Measuring a path came beside, 2 times, with a median of 1.5 s."
+    ]

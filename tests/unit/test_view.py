@@ -13,6 +13,7 @@ from samovar.events import Event
 from samovar.journal import Entry, fold
 from samovar.plan import Plan, Trial
 from samovar.runner.campaign import Summary
+from samovar.runner.recovery import Restored
 from samovar.view import text
 from samovar.view.progress import Eta, Show
 from samovar.view.words import clock
@@ -141,3 +142,35 @@ def test_without_a_terminal_there_is_a_plain_line_per_event() -> None:
         f"✓ 1/2 {TRIAL.id}: valid, 2.0 s beyond traffic, ETA 0:08",
     ]
     assert "\x1b" not in out.getvalue()
+
+
+def test_a_trial_that_is_run_again_is_counted_once_and_one_not_started_says_why() -> None:
+    out = io.StringIO()
+    show = Show(Console(file=out, width=200))
+    finished = {"id": "a", "outcome": "completed", "overhead_s": 1.0, "reasons": ["too late"], "phases": {}}
+    for name, values in (
+        ("trials-open", {"asked": 2, "open": 2, "seconds": [5.0, 5.0]}),
+        ("trial-started", {"id": "a", "attempt": 1, "seconds": 5.0}),
+        ("path-measured", {"trial": "a", "seconds": 1.25, "missed": ["a miss"], "left_out": []}),
+        ("trial-finished", {**finished, "verdict": "invalid"}),
+        ("trial-again", {"id": "a", "attempt": 2, "of": 3, "seconds": 5.0}),
+        ("trial-started", {"id": "a", "attempt": 2, "seconds": 5.0}),
+        ("trial-finished", {**finished, "verdict": "valid", "reasons": []}),
+        ("trial-refused", {"id": "b", "reasons": ["its path is another"]}),
+    ):
+        show(Event(name, values))
+    said = out.getvalue()
+    assert " 1/2 a: invalid" in said
+    assert "↻ a: again, attempt 2 of 3" in said
+    assert "✓ 1/2 a: valid" in said
+    assert "✗ b: not started (its path is another)" in said
+    assert "path of a measured in 1.2 s: a miss" in said
+
+
+def test_restoring_says_which_hosts_are_as_before_and_what_could_not_be() -> None:
+    restored = Restored({"full-1": ("src", "rtr"), "full-2": ()}, ["dst: no answer"])
+    assert list(text.restored_lines("lab", restored)) == [
+        "✓ full-1: src, rtr as before",
+        "✗ dst: no answer",
+    ]
+    assert "no journal names a host" in "".join(text.restored_lines("lab", Restored()))
