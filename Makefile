@@ -50,8 +50,9 @@ unit: install-dev ## tests that need no lab
 lab-test: install-dev ## tests that boot a lab
 	@python -m pytest -m lab
 
-bench: install-dev ## measure how fast a million trials are planned; adds to benchmarks/results.md
+bench: install-dev ## measure how fast a million trials are planned and a capture is read; adds to benchmarks/results.md
 	@python benchmarks/bench_plan.py --append benchmarks/results.md
+	@Rscript benchmarks/bench_reader.R --append benchmarks/results.md
 
 lock: ## resolve requirements*.in into the hash-pinned locks; make lock UPGRADE=--upgrade takes newer versions
 	@tools/lock $(UPGRADE)

@@ -1,8 +1,6 @@
 // [[Rcpp::plugins(cpp17)]]
 #include <Rcpp.h>
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cmath>
 #include <list>
@@ -23,14 +21,6 @@ Wanted numbers_of(const Rcpp::IntegerVector& wanted) {
   return numbers;
 }
 
-// Memory that is filled once from end to end is had more cheaply in large pages.
-void prefer_large_pages(void* start, size_t bytes) {
-  constexpr uintptr_t page = 2 << 20;
-  const uintptr_t from = (reinterpret_cast<uintptr_t>(start) + page - 1) / page * page;
-  const uintptr_t to = (reinterpret_cast<uintptr_t>(start) + bytes) / page * page;
-  if (to > from) ::madvise(reinterpret_cast<void*>(from), to - from, MADV_HUGEPAGE);
-}
-
 SEXPTYPE type_of(samovar::Kind kind) {
   return kind == samovar::Kind::real ? REALSXP : kind == samovar::Kind::integer ? INTSXP : LGLSXP;
 }
@@ -43,11 +33,9 @@ samovar::Destination allocate(Rcpp::List& table, const Wanted& wanted, size_t ro
     SEXP vector = Rf_allocVector(type_of(column.kind), static_cast<R_xlen_t>(rows));
     table[static_cast<R_xlen_t>(k)] = vector;
     names[static_cast<R_xlen_t>(k)] = column.name;
-    void* memory = column.kind == samovar::Kind::real      ? static_cast<void*>(REAL(vector))
-                   : column.kind == samovar::Kind::integer ? static_cast<void*>(INTEGER(vector))
-                                                           : static_cast<void*>(LOGICAL(vector));
-    prefer_large_pages(memory, rows * (column.real ? sizeof(double) : sizeof(int)));
-    to.at[wanted[k]] = memory;
+    to.at[wanted[k]] = column.kind == samovar::Kind::real      ? static_cast<void*>(REAL(vector))
+                       : column.kind == samovar::Kind::integer ? static_cast<void*>(INTEGER(vector))
+                                                               : static_cast<void*>(LOGICAL(vector));
   }
   table.names() = names;
   return to;
