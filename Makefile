@@ -11,7 +11,7 @@ export R_LIBS := $(CURDIR)/.rlib
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 unexport PYTHONPATH PYTHONHOME R_LIBS_USER
 
-.PHONY: help demo test install install-dev lint unit lab-test r-test fuzz fuzz-short bench lock clean
+.PHONY: help demo test install install-dev lint unit lab-test r-test fuzz bench lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -19,7 +19,7 @@ help: ## this list
 demo: install ## install what is missing, run experiments/demo.yaml on the virtual lab, print the PDF's path
 	@fab demo
 
-test: install-dev lint r-test fuzz-short ## install what is missing, run every test
+test: install-dev lint r-test ## install what is missing, run every test
 	@python -m pytest
 
 install: ## install what is missing to run
@@ -37,11 +37,9 @@ r-test: install-dev ## the tests of the R package
 	@Rscript tools/test-analysis.R
 
 # FUZZ_SECONDS are shared out among the readers.
-fuzz: FUZZ_SECONDS ?= 240
-fuzz-short: FUZZ_SECONDS ?= 20
-fuzz: install-dev ## minutes of damaged and hostile files for the readers; FUZZ_SECONDS=3600 goes on for longer
-fuzz-short: install-dev ## the same in 20 seconds
-fuzz fuzz-short:
+FUZZ_SECONDS ?= 240
+fuzz: ## minutes of damaged and hostile files for the readers; FUZZ_SECONDS=3600 goes on for longer
+	@tools/bootstrap --fuzz
 	@$(MAKE) --no-print-directory -s -C analysis/fuzz -j2 run FUZZ_SECONDS=$(FUZZ_SECONDS)
 
 unit: install-dev ## tests that need no lab
@@ -53,6 +51,7 @@ lab-test: install-dev ## tests that boot a lab
 bench: install-dev ## measure how fast a million trials are planned and a capture is read; adds to benchmarks/results.md
 	@python benchmarks/bench_plan.py --append benchmarks/results.md
 	@Rscript benchmarks/bench_reader.R --append benchmarks/results.md
+	@Rscript benchmarks/bench_siftr.R --append benchmarks/results.md
 
 lock: ## resolve requirements*.in into the hash-pinned locks; make lock UPGRADE=--upgrade takes newer versions
 	@tools/lock $(UPGRADE)
