@@ -11,7 +11,7 @@ export R_LIBS := $(CURDIR)/.rlib
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 unexport PYTHONPATH PYTHONHOME R_LIBS_USER
 
-.PHONY: help demo test install install-dev lint unit lab-test r-test fuzz bench lock clean
+.PHONY: help demo test install install-dev lint unit proofs lab-test r-test fuzz bench lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -19,8 +19,9 @@ help: ## this list
 demo: install ## install what is missing, run experiments/demo.yaml on the virtual lab, print the PDF's path
 	@fab demo
 
-test: install-dev lint r-test ## install what is missing, run every test
-	@python -m pytest
+test: install-dev lint ## install what is missing, run the tests (the longest are in proofs)
+	@$(MAKE) --no-print-directory -j2 --output-sync=line unit r-test
+	@python -m pytest -m "lab and not proof"
 
 install: ## install what is missing to run
 	@tools/bootstrap
@@ -44,6 +45,9 @@ fuzz: ## minutes of damaged and hostile files for the readers; FUZZ_SECONDS=3600
 
 unit: install-dev ## tests that need no lab
 	@python -m pytest -m "not lab"
+
+proofs: install-dev ## the tests that take long: reboots, campaigns that go on, traffic of many hosts
+	@python -m pytest -m proof
 
 lab-test: install-dev ## tests that boot a lab
 	@python -m pytest -m lab

@@ -16,6 +16,8 @@ from samovar import lab
 from samovar.journal import Entry, fold
 from tests.lab.campaigns import ROOT, Checkout
 
+pytestmark = pytest.mark.proof  # each boot of the lab's kernel takes its time
+
 TESTBED = """\
 testbed: lab
 lab: {kernel: uml, memory: 1GB}

@@ -206,6 +206,7 @@ def test_what_a_generator_sends_is_seen_at_the_receiver(generators: Ran, name: s
         assert seen[plan["port"]] > least
 
 
+@pytest.mark.proof
 def test_twelve_flows_of_eight_hosts_both_ways_begin_one_after_the_other_and_none_too_early(
     dumbbell: Dumbbell,
 ) -> None:
@@ -235,6 +236,7 @@ def _size(number: int) -> dict[str, Any]:
     return {} if number % 2 else {"size_bytes": 100_000, "duration_s": None}
 
 
+@pytest.mark.proof
 def test_a_flow_ends_with_one_of_other_hosts_and_that_counts_as_completed(dumbbell: Dumbbell) -> None:
     ran = dumbbell.run(
         flow("long", "ping", ("src1", "dst1"), 5001, duration_s=None, until="short"),
@@ -244,6 +246,7 @@ def test_a_flow_ends_with_one_of_other_hosts_and_that_counts_as_completed(dumbbe
     assert ran.manifest["t_end_s"] - ran.manifest["t_start_s"] < 30
 
 
+@pytest.mark.proof
 def test_the_end_of_a_flow_ends_the_traffic_of_all_hosts(dumbbell: Dumbbell) -> None:
     ran = dumbbell.run(
         flow("a", "iperf3-udp", ("src1", "dst1"), 5001, duration_s=35.0),
@@ -256,6 +259,7 @@ def test_the_end_of_a_flow_ends_the_traffic_of_all_hosts(dumbbell: Dumbbell) -> 
     assert {one["flow"] for one in ran.manifest["starts"]} == {"a", "b", "c"}
 
 
+@pytest.mark.proof
 def test_traffic_ends_at_the_time_that_was_set_for_it(dumbbell: Dumbbell) -> None:
     flows = (flow("a", "voip", ("src1", "dst1"), 5001, duration_s=35.0),)
     ran = dumbbell.run(*flows, stop=StopPlan(after_s=1.5))

@@ -255,6 +255,7 @@ def test_a_second_iperf_that_nobody_asked_for_is_named_by_its_addresses_and_port
     assert "172.16.11.2:5999" in ran.failed["traffic of no flow at eth1 at src"]
 
 
+@pytest.mark.proof
 def test_a_path_is_measured_once_and_again_when_a_host_was_booted(judge: Judge) -> None:
     measuring = replace(judge.policy, calibrate=True)
     first, second = judge.run(policy=measuring), judge.run(policy=measuring)
@@ -269,6 +270,7 @@ def test_a_path_is_measured_once_and_again_when_a_host_was_booted(judge: Judge) 
     assert json.loads(files[0].read_bytes())["seen"]["down"]["rate_bps"] > 0
 
 
+@pytest.mark.proof
 def test_a_path_that_is_far_from_what_was_asked_starts_no_trial(judge: Judge) -> None:
     slower = "tc qdisc change dev eth2 root handle 1: tbf rate 5mbit burst 5000 limit 1000000"
     events, summary = judge.campaign(
@@ -293,6 +295,7 @@ def test_an_invalid_trial_is_run_again_and_a_valid_attempt_takes_its_place(judge
     assert [path.name[-2:] for path in (summary.folder / "set-aside").iterdir()] == ["-1"]
 
 
+@pytest.mark.proof
 def test_a_trial_that_stays_invalid_is_given_up_and_named_with_its_reasons(judge: Judge) -> None:
     wrong = "echo cubic >/proc/sys/net/ipv4/tcp_congestion_control"
     events, summary = judge.campaign("arm", "src", wrong, replace(judge.policy, retries=1))

@@ -118,7 +118,10 @@ def _hostile(parameter: Parameter) -> object:
         return parameter.choices[0]
     if parameter.type == "ways":
         match = Match(HOSTILE, HOSTILE, None, None)
-        stages = (Stage(HOSTILE, (match,), 1, 1, 1, 0.1, None, 0.1, 0.1), Stage(HOSTILE, (), 1, 1, 1, 0.1, None, 0, 0))
+        stages = (
+            Stage(HOSTILE, (match,), 1, 1, 1, 0.1, None, 0.1, 0.1),
+            Stage(HOSTILE, (), 1, 1, 1, 0.1, None, 0, 0),
+        )
         return (Way(HOSTILE, HOSTILE, HOSTILE, stages, 1, 1, HOSTILE, (HOSTILE,)),)
     if parameter.type.startswith("list"):
         return (HOSTILE,)
@@ -134,7 +137,7 @@ def test_a_hostile_value_runs_nothing_in_any_setting(name: str, block: str, tmp_
     recipe = CATALOGUE.recipe("setting", name, "linux")
     values = {name: _hostile(parameter) for name, parameter in recipe.header.parameters.items()}
     was = Anything({f"offload.{HOSTILE}.tso": "on"})
-    script = "fail() { exit 1; }\nawait() { shift; \"$@\"; }\n" + recipe.render(block, {**values, "was": was})
+    script = 'fail() { exit 1; }\nawait() { shift; "$@"; }\n' + recipe.render(block, {**values, "was": was})
     # Commands of the system are out of reach: only what the value itself could start would leave a file.
     command = ["unshare", "--net", "--mount", "sh", "-c", "mount -o bind,ro /proc/sys /proc/sys && exec dash"]
     if os.geteuid() != 0:

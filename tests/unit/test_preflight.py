@@ -49,7 +49,10 @@ def test_what_a_plan_needs_comes_from_the_recipes_it_uses() -> None:
     needs = host_needs(PLAN, CATALOGUE)
     assert {"iperf3", "nuttcp", "tcpdump", "python3", "ethtool"} <= needs["src"].names("program")
     assert "nuttcp" not in needs["rtr"].names("program")
-    assert needs_of(TWO_CCS, CATALOGUE) == (frozenset({"reno", "cdg"}), frozenset({"tbf", "netem", "ifb", "pfifo"}))
+    assert needs_of(TWO_CCS, CATALOGUE) == (
+        frozenset({"reno", "cdg"}),
+        frozenset({"tbf", "netem", "ifb", "pfifo"}),
+    )
 
 
 def test_the_control_of_a_single_flow_is_needed_too() -> None:

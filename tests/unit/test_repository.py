@@ -71,7 +71,12 @@ def test_each_debian_package_is_listed_once_and_sayable() -> None:
 def test_each_debian_package_has_its_reason() -> None:
     page = (ROOT / "docs" / "decisions" / "0002-dependencies.md").read_text()
     table = page.split("## Debian")[1].split("\n## ")[0]
-    explained = {name for row in table.splitlines() if row.startswith("| `") for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
+    explained = {
+        name
+        for row in table.splitlines()
+        if row.startswith("| `")
+        for name in re.findall(r"`([^`]+)`", row.split("|")[1])
+    }
     assert set(listed_packages()) == explained
 
 
