@@ -211,6 +211,7 @@ class Controller:
                 key=Path(key).expanduser() if key else None,
                 known_hosts=Path(known_hosts).expanduser() if known_hosts else None,
                 connect_timeout_s=self.config.ssh.connect_timeout_s,
+                keepalive_s=self.config.ssh.keepalive_s,
                 hint="is the lab up? `fab lab.up`" if access else "",
             )
 

@@ -15,7 +15,6 @@ from samovar.runner.bench import Bench
 from samovar.runner.reboot import Reboots
 from samovar.runner.state import Difference, changed, parse_state, unmet
 
-STEP_DEADLINE_S = 60.0
 PLANNED = "planned."
 State = Mapping[str, str]
 
@@ -153,7 +152,7 @@ class Lasting:
 
     def _run(self, host: str, step: str, script: str) -> dict[str, str]:
         session = self._bench.sessions[host]
-        return parse_state(session.run(script, step=step, deadline_s=STEP_DEADLINE_S).text)
+        return parse_state(session.run(script, step=step, deadline_s=self._bench.policy.step_timeout_s).text)
 
 
 def _words(host: str, what: str, differences: Iterable[Difference]) -> str:

@@ -26,7 +26,6 @@ SAMPLER, RECEIVER = "calibrate-queue", "calibrate"
 SAMPLED_S = 0.002
 MOST_PACED_S = 5.0
 PACED_PACKETS, LOSSLESS_PACKETS = 2000, 500
-STEP_DEADLINE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -237,7 +236,7 @@ class _OneWay:
     def _run(self, ends: Ends, texts: CalibrationScripts, probe: Probe) -> tuple[str, str, str]:
         router = self._path.router
         self._on_both((router, self._sampling("start", "ready")), (ends.receiver, texts.receive))
-        sent = self._on_both((ends.sender, texts.send), deadline_s=STEP_DEADLINE_S + 2 * probe.duration_s)
+        sent = self._on_both((ends.sender, texts.send), deadline_s=self._limit_s(probe))
         ended = f"halt {SAMPLER}\nawait_end {SAMPLER}\ncat {SAMPLER}.csv\nrm -f {SAMPLER}.*\n"
         told = self._on_both((router, ended), (ends.receiver, texts.collect + f"rm -f {RECEIVER}.*\n"))
         return sent[ends.sender], told[ends.receiver], told[router]
@@ -248,16 +247,20 @@ class _OneWay:
         values: Mapping[str, object] = {
             "name": SAMPLER,
             "output": f"{SAMPLER}.csv",
-            "limit_s": STEP_DEADLINE_S + 2 * self._probe().duration_s,
+            "limit_s": self._limit_s(self._probe()),
             "interface": self._way.interface,
             "interval_s": SAMPLED_S,
         }
         return "".join(recipe.render(block, values) for block in blocks)
 
-    def _on_both(self, *bodies: tuple[str, str], deadline_s: float = STEP_DEADLINE_S) -> dict[str, str]:
+    def _limit_s(self, probe: Probe) -> float:
+        return self._bench.policy.step_timeout_s + 2 * probe.duration_s
+
+    def _on_both(self, *bodies: tuple[str, str], deadline_s: float | None = None) -> dict[str, str]:
+        limit_s = deadline_s or self._bench.policy.step_timeout_s
         texts = {host: self._scripts.script(host, (body,)) for host, body in bodies}
         done = self._bench.sessions.map(
-            lambda s: s.run(texts[s.host], step=f"calibrate {self._name}", deadline_s=deadline_s), texts
+            lambda s: s.run(texts[s.host], step=f"calibrate {self._name}", deadline_s=limit_s), texts
         )
         return {host: one.text for host, one in done.items()}
 

@@ -20,13 +20,14 @@ class Policy:
 
     `routers` counts the routers between two addresses of the testbed, `behind` has the addresses that the
     bottleneck's ways `down` and `up` lead to. `boots` is what tells a host's boots apart. `control_ports`
-    carry what is no experiment's.
+    carry what is no experiment's. `step_timeout_s` bounds each remote step without traffic.
     """
 
     thresholds: Thresholds = DEFAULTS
     retries: int = 0
     calibrate: bool = False
     clock_tolerance_s: float = 1.0
+    step_timeout_s: float = 60.0
     routers: Mapping[tuple[str, str], int] = field(default_factory=dict)
     behind: Mapping[str, frozenset[str]] = field(default_factory=dict)
     boots: Mapping[str, str] = field(default_factory=dict)
@@ -44,6 +45,7 @@ def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: M
         retries=config.retries,
         calibrate=testbed.lab is None if asked == "auto" else asked == "on",
         clock_tolerance_s=config.clock_tolerance_s,
+        step_timeout_s=config.step_timeout_s,
         routers=dict(_routers(testbed)),
         behind=_behind(testbed),
         boots=boots,

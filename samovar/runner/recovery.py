@@ -22,7 +22,6 @@ from samovar.runner.folder import PLAN, read_head, read_plans
 from samovar.runner.lasting import Lasting
 from samovar.runner.reboot import Reboots
 from samovar.runner.state import changed, parse_state
-from samovar.runner.trial import STEP_DEADLINE_S
 from samovar.testbed import Machine, Sessions
 
 ScriptsOf = Callable[[str], TrialScripts]
@@ -73,11 +72,11 @@ class Recovery:
 
     def _restore(self, read: StateRead) -> None:
         scripts, session = self._scripts_of(read.id), self._bench.sessions[read.host]
-        session.run(scripts.sweep(read.host), step="sweep", deadline_s=STEP_DEADLINE_S)
+        session.run(scripts.sweep(read.host), step="sweep", deadline_s=self._bench.policy.step_timeout_s)
         script = scripts.restore(read.host, read.state)
-        done = session.run(script, step="restore", deadline_s=STEP_DEADLINE_S)
+        done = session.run(script, step="restore", deadline_s=self._bench.policy.step_timeout_s)
         # The script makes the trial's folder anew, to run in.
-        session.run(scripts.sweep(read.host), step="sweep", deadline_s=STEP_DEADLINE_S)
+        session.run(scripts.sweep(read.host), step="sweep", deadline_s=self._bench.policy.step_timeout_s)
         differences = [str(difference) for difference in changed(read.state, parse_state(done.text))]
         if differences:
             self._bench.note("restore-failed", id=read.id, host=read.host, differences=differences)

@@ -23,7 +23,6 @@ from samovar.runner.state import changed, parse_state, unmet
 from samovar.runner.traffic import Traffic, parse_named
 from samovar.testbed import Completed
 
-STEP_DEADLINE_S = 60.0
 COLLECT_DEADLINE_S = 900.0
 LEAD_S = 0.08
 LEAD_READINGS = 2.0
@@ -257,13 +256,14 @@ class TrialRun:
         self,
         step: str,
         script: Callable[[str], str | None],
-        deadline_s: float = STEP_DEADLINE_S,
+        deadline_s: float | None = None,
         hosts: Iterable[str] | None = None,
     ) -> dict[str, Completed]:
         texts = {host: script(host) for host in (self.hosts if hosts is None else hosts)}
         wanted = {host: text for host, text in texts.items() if text is not None}
+        limit_s = deadline_s or self.bench.policy.step_timeout_s
         return self.bench.sessions.map(
-            lambda session: session.run(wanted[session.host], step=step, deadline_s=deadline_s), wanted
+            lambda session: session.run(wanted[session.host], step=step, deadline_s=limit_s), wanted
         )
 
     @contextmanager

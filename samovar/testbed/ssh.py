@@ -40,6 +40,7 @@ class Target:
     key: Path | None = None
     known_hosts: Path | None = None
     connect_timeout_s: float = 5.0
+    keepalive_s: float = 15.0
     hint: str = ""
 
     @property
@@ -122,6 +123,7 @@ def connect(target: Target, dialer: Dialer | None = None) -> Link:
     connection = _connection(target, dialer)
     try:
         connection.open()
+        connection.transport.set_keepalive(max(1, round(target.keepalive_s)))
     except TestbedError:
         connection.close()
         raise
