@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+WITHOUT_LAB = {"test_collect.py", "test_ssh.py"}
+"""Files of tests/lab that start an sshd of their own on this machine and boot nothing."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what stands in tests/lab as needing the lab, so that no file has to say so itself."""
     for item in items:
-        if ROOT / "tests" / "lab" in item.path.parents:
+        if ROOT / "tests" / "lab" in item.path.parents and item.path.name not in WITHOUT_LAB:
             item.add_marker(pytest.mark.lab)
 
 

@@ -161,6 +161,7 @@ def test_one_interrupt_ends_the_trial_restores_the_hosts_and_the_same_command_go
     assert checkout.manifests("interrupted")[victim]["attempt"] == 2
 
 
+@pytest.mark.proof  # traffic and verdict have short ones of it
 def test_a_trial_whose_generator_dies_is_invalid_and_the_campaign_goes_on(checkout: Checkout) -> None:
     checkout.define("dying", "{cc: [cubic], rwnd: [100KB, 200KB]}", duration_s=4)
     process = checkout.start("dying")

@@ -13,6 +13,8 @@ from samovar.events import silent
 from samovar.journal import Entry
 from tests.lab.campaigns import Checkout, make_checkout
 
+pytestmark = pytest.mark.proof  # whole campaigns, one after the other; unit/test_compare.py has the rules
+
 TEXT = """\
 experiment: {name}
 testbed: lab
@@ -128,7 +130,6 @@ def test_a_campaign_that_is_whole_runs_nothing_and_needs_no_lab(checkout: Checko
     assert checkout.campaign(name) != campaign
 
 
-@pytest.mark.proof
 def test_what_the_testbed_cannot_run_is_left_out_when_that_is_allowed_and_said(checkout: Checkout) -> None:
     name = "partial"
     _define(checkout, name, controls="[newreno, turbo]")
@@ -146,7 +147,6 @@ def test_what_the_testbed_cannot_run_is_left_out_when_that_is_allowed_and_said(c
     assert blocked.values["blocked"][0]["reasons"] == ["src: no congestion control turbo"]
 
 
-@pytest.mark.proof
 def test_a_host_that_an_edited_trial_left_changed_is_put_back_by_the_plan_of_that_trial(
     checkout: Checkout,
 ) -> None:
