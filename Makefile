@@ -19,9 +19,9 @@ help: ## this list
 demo: install ## install what is missing, run experiments/demo.yaml on the virtual lab, print the PDF's path
 	@fab demo
 
-test: install-dev lint ## install what is missing, run the tests (the longest are in proofs)
-	@$(MAKE) --no-print-directory -j2 --output-sync=line unit r-test
-	@python -m pytest -m "lab and not proof"
+test: install-dev ## install what is missing, run the tests (the longest are in proofs)
+	@$(MAKE) --no-print-directory -j2 --output-sync=line lint unit r-test
+	@python -m pytest tests/lab -m "lab and not proof"
 
 install: ## install what is missing to run
 	@tools/bootstrap
@@ -47,7 +47,7 @@ unit: install-dev ## tests that need no lab
 	@python -m pytest -m "not lab"
 
 proofs: install-dev ## the tests that take long: reboots, campaigns that go on, traffic of many hosts
-	@python -m pytest -m proof
+	@python -m pytest tests/lab -m proof
 
 lab-test: install-dev ## tests that boot a lab
 	@python -m pytest -m lab
