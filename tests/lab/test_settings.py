@@ -108,8 +108,9 @@ def test_a_shaper_limits_what_a_host_sends(hosts: Hosts) -> None:
     values = {"interfaces": ETH1, "rate": 8_000_000, "queue": 50}
     done = apply(hosts, "src", "shaper", values, "nuttcp -T 3 -fparse -P 5101 172.16.11.2")
     rates = [word.partition("=")[2] for word in done.seen.split() if word.startswith("rate_Mbps=")]
-    # A full segment of a 1500-byte MTU: 1448 bytes of payload in 1514 of frame.
-    assert 0.95 * 8 * 1448 / 1514 < float(rates[0]) < 8 * 1448 / 1514 * 1.05
+    # A full segment of a 1500-byte MTU: 1448 bytes of payload in 1514 of frame. Of three seconds TCP may lose some
+    # to slow start's overshoot; more than the limit it cannot have.
+    assert 0.8 * 8 * 1448 / 1514 < float(rates[0]) < 8 * 1448 / 1514 * 1.05
     assert done.while_set["shaper.eth1.queue"] == "pfifo limit 50p"
     assert done.before == done.after
 
