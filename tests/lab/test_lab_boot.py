@@ -169,7 +169,9 @@ def test_another_version_of_the_testbed_is_refused_while_the_lab_runs(
         lab.up(with_lab(testbed, kernel="uml", memory="300MB"), state, NEEDS, silent)
 
 
-@pytest.mark.parametrize("victim", ["the kernel", "the process that started it"])
+@pytest.mark.parametrize(
+    "victim", ["the kernel", pytest.param("the process that started it", marks=pytest.mark.proof)]
+)
 def test_a_killed_lab_is_gone_whole_and_can_be_started_again(
     victim: str, testbed: Testbed, access: lab.Access, state: Path
 ) -> None:

@@ -113,7 +113,9 @@ def test_each_way_has_the_rate_the_buffer_and_the_delay_of_its_own(bench: Bench)
             assert int(dropped) == 0, "netem is no hidden queue"
 
 
-@pytest.mark.parametrize("name", ["codel", "fq", "pie", "sfq"])
+@pytest.mark.parametrize(
+    "name", ["codel", "pie", *(pytest.param(name, marks=pytest.mark.proof) for name in ("fq", "sfq"))]
+)
 def test_an_overload_fills_the_buffer_that_was_asked_for(bench: Bench, name: str) -> None:
     # Slow, so that the bucket of two frames outlasts the pauses of a busy machine.
     path = of_aqm(name, {}, bench.catalogue, rate_bps=2_000_000)

@@ -266,7 +266,7 @@ def test_traffic_ends_at_the_time_that_was_set_for_it(dumbbell: Dumbbell) -> Non
     assert (ran.finished.verdict, ran.finished.reasons) == ("valid", ())
 
 
-@pytest.mark.parametrize("program", ["client", "server"])
+@pytest.mark.parametrize("program", ["client", pytest.param("server", marks=pytest.mark.proof)])
 def test_a_generator_that_dies_ends_the_trial_at_once_and_is_named(dumbbell: Dumbbell, program: str) -> None:
     host = {"client": "src1", "server": "dst1"}[program]
     killed = threading.Thread(target=_kill, args=(dumbbell, host, f"a-{program}"))

@@ -237,6 +237,7 @@ def test_offloads_that_were_turned_on_are_named_by_the_capture_and_by_the_host(j
     assert ran.failed["offload.eth1.tso after the traffic at src"] == "on"
 
 
+@pytest.mark.proof
 def test_a_bottleneck_at_another_rate_is_named_by_its_queue_and_by_its_setting(judge: Judge) -> None:
     slower = "tc qdisc change dev eth2 root handle 1: tbf rate 5mbit burst 5000 limit 1000000"
     ran = judge.run(("arm", "rtr", slower))
@@ -283,6 +284,7 @@ def test_a_path_that_is_far_from_what_was_asked_starts_no_trial(judge: Judge) ->
     assert not [e for e in events if e.event == "phase" and e.values["phase"] == "traffic"]
 
 
+@pytest.mark.proof
 def test_an_invalid_trial_is_run_again_and_a_valid_attempt_takes_its_place(judge: Judge) -> None:
     wrong = "echo cubic >/proc/sys/net/ipv4/tcp_congestion_control"
     events, summary = judge.campaign("arm", "src", wrong, replace(judge.policy, retries=2), times=1)
@@ -304,6 +306,7 @@ def test_a_trial_that_stays_invalid_is_given_up_and_named_with_its_reasons(judge
     assert any("requested reno, observed cubic" in reason for reason in reasons)
 
 
+@pytest.mark.proof
 def test_hosts_are_restored_from_the_journal_alone_after_a_crash(judge: Judge) -> None:
     before = judge.state()
     with pytest.raises(CrashError):
