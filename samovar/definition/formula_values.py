@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from samovar.definition.dimension import BYTES, PACKETS, RATE, SECONDS, SHARE, Dimension
 from samovar.definition.formula import Formula, is_formula, read_formula
@@ -58,6 +58,13 @@ def read_amount(text: str, kind: str, parse: Callable[[str], T]) -> T | Formula:
     return formula
 
 
+class Lookup(Protocol):
+    """Values by their canonical names, each found when it is asked for."""
+
+    def get(self, name: str, /) -> object:
+        """Return a value; None where there is none."""
+
+
 class Scope:
     """The values of one treatment by their canonical names; formulas among them are computed on demand.
 
@@ -65,7 +72,7 @@ class Scope:
     Values are numbers in bytes, bit/s and seconds, shares as fractions, Buffers, Formulas, or None.
     """
 
-    def __init__(self, values: Mapping[str, object]) -> None:
+    def __init__(self, values: Lookup) -> None:
         self._values = values
         self._open: list[str] = []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from samovar.definition.devices import with_device
@@ -172,13 +172,14 @@ class Laid:
         return UncomputedError(self.name, where, text, f"{said}, where {levels}" if levels else said)
 
 
-class _Names(Mapping[str, object]):
+class _Names:
     """The values that formulas may name, by their canonical names."""
 
     def __init__(self, laid: Laid) -> None:
         self._laid = laid
 
-    def __getitem__(self, name: str) -> object:
+    def get(self, name: str, /) -> object:
+        """Return a value, not computed yet; None where nothing is said."""
         owner, _, key = name.partition(".")
         if owner == "path":
             return self._of_path(key)
@@ -195,9 +196,3 @@ class _Names(Mapping[str, object]):
             return self._laid.rtt() if self._laid.delay("down") is None else None
         name, _, way = key.partition(".")
         return self._laid.delay(way) if name == "delay" else self._laid.of_path(name, way)
-
-    def __iter__(self) -> Iterator[str]:
-        raise NotImplementedError("names are asked for one by one")
-
-    def __len__(self) -> int:
-        raise NotImplementedError("names are asked for one by one")

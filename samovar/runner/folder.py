@@ -63,7 +63,7 @@ def _head_of(plan: Plan) -> Mapping[str, object]:
         "experiment": plan.experiment,
         "profile": plan.profile,
         "testbed": plan.testbed,
-        "overrides": dict(getattr(plan, "overrides", {})),
+        "overrides": dict(plan.overrides),
     }
 
 
