@@ -13,7 +13,6 @@ samovar_uptime() { samovar_up=-; if [ -r /proc/uptime ]; then read -r samovar_up
 samovar_job() { # MARK LIMIT_BYTES
   trap : HUP INT TERM # a script may signal its process group, which is this shell's
   samovar_out=$d/out.$samovar_count samovar_err=$d/err.$samovar_count
-  printf '%s\n' "$samovar_name-$samovar_count-" >"$d/running"
   samovar_uptime; samovar_from=$samovar_up
   SAMOVAR_RUN=$samovar_name-$samovar_count- /bin/sh "$d/script" </dev/null >"$samovar_out" 2>"$samovar_err"
   samovar_code=$?
@@ -32,20 +31,24 @@ samovar_run() { # MARK LIMIT_BYTES
   if [ "$samovar_count" -gt 0 ]; then : >"$d/out.$samovar_count" 2>"$d/err.$samovar_count"; fi
   samovar_count=$((samovar_count + 1))
   if [ "$((samovar_count % 100))" = 0 ]; then rm -f "$d"/out.* "$d"/err.*; fi
+  # Before the child is there, which may not get as far as that when it is to be ended.
+  printf '%s\n' "$samovar_name-$samovar_count-" >"$d/running"
   samovar_job "$@" & samovar_child=$!
 }
 samovar_unwritten() { printf '\n%s 74 - -\n%sno room for the script in /tmp\n%s' "$1" "$1" "$1"; }
 samovar_first() { grep -e "$1" | while read -r samovar_word _; do echo "$samovar_word"; done; }
 # End the script of folder $1 and all that it has started, whatever their parents, groups and sessions are: they have
-# its mark in their environment, which ps shows. Those that start others meanwhile are why it is done in rounds.
+# its mark in their environment, which ps shows. Those that start others meanwhile are why it is done in rounds. A script
+# of this shell's own that no process is seen of is about to begin, or has just ended: its child says which.
 samovar_kill() {
-  samovar_mark=; read -r samovar_mark <"$1/running"
-  samovar_rounds=10
-  while [ -n "$samovar_mark" ] && [ "$samovar_rounds" -gt 0 ]; do
+  samovar_rounds=100
+  while [ -s "$1/running" ] && [ "$samovar_rounds" -gt 0 ]; do
     samovar_rounds=$((samovar_rounds - 1))
+    read -r samovar_mark <"$1/running"
     samovar_pids=$(ps axeww | samovar_first "[S]AMOVAR_RUN=$samovar_mark")
-    if [ -z "$samovar_pids" ]; then return; fi
-    kill -s KILL $samovar_pids
+    if [ -n "$samovar_pids" ]; then kill -s KILL $samovar_pids
+    elif [ "$1" = "$d" ]; then sleep 0.05
+    else return; fi
   done
 }
 # What is due when the controller is gone; the folder stays if the clean-up failed, with what it wrote.

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from samovar.errors import TestbedError
-from samovar.testbed.shell import Folder, Frame, FrameReader, boot_text, find_line, new_mark, run_text
+from samovar.testbed.shell import (
+    Folder,
+    Frame,
+    FrameReader,
+    boot_text,
+    find_line,
+    new_mark,
+    new_name,
+    on_loss_text,
+    run_text,
+)
 
 MARK = "samovar-00112233445566778899aabbccddeeff"
 M = MARK.encode()
@@ -61,3 +72,16 @@ def test_what_is_sent_is_posix_shell() -> None:
     texts = boot_text("src", MARK, Folder("/tmp/it's", "samovar-x")) + run_text("echo 'a\n'", MARK)
     subprocess.run(["/bin/sh", "-n"], input=texts, text=True, check=True)
     subprocess.run(["/bin/bash", "--posix", "-n"], input=texts, text=True, check=True)
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_a_controller_that_is_gone_the_moment_it_has_sent_a_script_leaves_nothing_running(
+    tmp_path: Path, turn: int
+) -> None:
+    """The end of the orders comes right behind the order to run, before the script has begun."""
+    texts = boot_text("src", MARK, None) + on_loss_text(f"echo cleaned >{tmp_path}/cleaned", MARK)
+    texts += run_text(f"sleep 20; echo whole >{tmp_path}/whole", MARK)
+    shell = ["/bin/sh", "-s", new_name()]
+    subprocess.run(shell, input=texts, text=True, stdout=subprocess.DEVNULL, timeout=15, check=False)
+    assert (tmp_path / "cleaned").exists()
+    assert not (tmp_path / "whole").exists()
