@@ -1,6 +1,17 @@
 """From what a trial left on the hosts to a whole, verified trial in the campaign's folder."""
 
-from samovar.collect.commit import commit_trial, set_aside
+from samovar.collect.commit import commit_trial, digests, sealed, set_aside
 from samovar.collect.files import Expected, collect
+from samovar.collect.verify import Finding, Verification, verify
 
-__all__ = ["Expected", "collect", "commit_trial", "set_aside"]
+__all__ = [
+    "Expected",
+    "Finding",
+    "Verification",
+    "collect",
+    "commit_trial",
+    "digests",
+    "sealed",
+    "set_aside",
+    "verify",
+]

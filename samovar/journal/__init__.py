@@ -1,16 +1,18 @@
 """The journal of a campaign: written event by event, and what the events mean for its trials."""
 
-from samovar.journal.file import NAME, Entry, Journal, read_journal
+from samovar.journal.file import NAME, SEALING, Entry, Journal, broken_seals, read_journal
 from samovar.journal.state import STARTS, CampaignState, StateRead, TrialState, fold, is_open
 
 __all__ = [
     "NAME",
+    "SEALING",
     "STARTS",
     "CampaignState",
     "Entry",
     "Journal",
     "StateRead",
     "TrialState",
+    "broken_seals",
     "fold",
     "is_open",
     "read_journal",

@@ -6,10 +6,11 @@ What it means for the trials is a pure function of the events: see state.py.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from typing import Any
 from samovar.errors import CampaignError
 
 NAME = "journal.jsonl"
+SEALING = frozenset({"trial-finished", "files-recorded", "campaign-finished", "campaign-interrupted"})
+"""Events that say what the journal was until then: `before` is the SHA-256 of all bytes before their line."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,17 @@ def read_journal(file: Path) -> list[Entry]:
     return _parse(file, _bytes_of(file))[0]
 
 
+def broken_seals(data: bytes) -> Iterator[int]:
+    """Yield the lines, counted from 1, that say another thing of the journal before them than is there."""
+    digest = hashlib.sha256()
+    for number, line in enumerate(data.split(b"\n"), 1):
+        entry = _entry(line)
+        before = entry.values.get("before") if entry and entry.event in SEALING else None
+        if before not in (None, digest.hexdigest()):
+            yield number
+        digest.update(line + b"\n")
+
+
 class Journal:
     """A journal open for writing, by one controller at a time."""
 
@@ -51,6 +65,7 @@ class Journal:
         event.
         """
         self._file = file
+        self._digest = hashlib.sha256()
         self._lock = threading.Lock()
         self._fd = _open(file)
         try:
@@ -72,18 +87,20 @@ class Journal:
         return tuple(self._entries)
 
     def append(self, event: str, t_s: float, **values: Any) -> Entry:
-        """Write an event and return when it is on disk; any thread may.
+        """Write an event and return when it is on disk; any thread may. Those of SEALING get `before`.
 
         Raises CampaignError when it cannot be written whole; then the journal is as it was before.
         """
-        entry = Entry(t_s, event, values)
         with self._lock:
-            size_bytes = os.fstat(self._fd).st_size
+            seal = {"before": self._digest.hexdigest()} if event in SEALING else {}
+            entry = Entry(t_s, event, {**values, **seal})
+            line, size_bytes = entry.line(), os.fstat(self._fd).st_size
             try:
-                _write(self._fd, entry.line())
+                _write(self._fd, line)
             except OSError as error:
                 os.ftruncate(self._fd, size_bytes)
                 raise CampaignError(f"{self._file}: {event} cannot be written: {error.strerror}") from error
+            self._digest.update(line)
             self._entries.append(entry)
         return entry
 
@@ -92,7 +109,9 @@ class Journal:
         os.close(self._fd)
 
     def _mend(self) -> list[Entry]:
-        entries, torn = _parse(self._file, _bytes_of(self._file))
+        data = _bytes_of(self._file)
+        entries, torn = _parse(self._file, data)
+        self._digest.update(data[: len(data) - len(torn)])
         if torn:
             _keep_torn(self._file, torn)
             os.ftruncate(self._fd, os.fstat(self._fd).st_size - len(torn))

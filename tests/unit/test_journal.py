@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import resource
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import CampaignError
-from samovar.journal import NAME, Entry, Journal, StateRead, fold, read_journal
+from samovar.journal import NAME, Entry, Journal, StateRead, broken_seals, fold, read_journal
 
 BEGUN = Entry(1.0, "campaign-started", {"plan": "abc"})
 STARTED = Entry(2.0, "trial-started", {"id": "cubic-r1-3f9a1c", "attempt": 1})
@@ -41,9 +42,28 @@ def write(file: Path, *entries: Entry) -> None:
             journal.append(entry.event, entry.t_s, **entry.values)
 
 
+def sealing(entry: Entry, *before: Entry) -> Entry:
+    """An event as it is in a journal that had others before it."""
+    digest = hashlib.sha256(b"".join(one.line() for one in before)).hexdigest()
+    return Entry(entry.t_s, entry.event, {**entry.values, "before": digest})
+
+
 def test_what_is_appended_is_read_back(file: Path) -> None:
     write(file, BEGUN, STARTED, FINISHED)
-    assert read_journal(file) == [BEGUN, STARTED, FINISHED]
+    assert read_journal(file) == [BEGUN, STARTED, sealing(FINISHED, BEGUN, STARTED)]
+
+
+def test_an_edit_of_a_journal_is_found_by_the_ends_of_trials_that_follow_it(file: Path) -> None:
+    write(file, BEGUN, FINISHED)
+    write(file, STARTED, FINISHED)  # by another controller
+    whole = file.read_bytes()
+    assert list(broken_seals(whole)) == []
+    assert list(broken_seals(whole.replace(b'"abc"', b'"abd"'))) == [2, 4]
+    first, second, *rest = whole.splitlines(keepends=True)
+    assert list(broken_seals(b"".join([first, second, *rest[1:]]))) == [3], "a line that was taken out"
+    assert list(broken_seals(first + whole)) == [3, 5], "a line that was put in"
+    unsealed = b"".join(line for line in (BEGUN.line(), FINISHED.line()))
+    assert list(broken_seals(unsealed)) == [], "what an earlier release wrote"
 
 
 def test_an_event_is_one_json_object_on_one_line_whatever_its_values_hold(file: Path) -> None:
@@ -66,7 +86,7 @@ def test_a_journal_opened_again_goes_on_after_what_it_has(file: Path) -> None:
 
 def test_a_record_cut_at_any_byte_leaves_those_before_it_and_is_kept_beside(tmp_path: Path) -> None:
     whole = BEGUN.line() + STARTED.line()
-    last = FINISHED.line()
+    last = sealing(FINISHED, BEGUN, STARTED).line()
     for cut in range(len(last)):
         folder = tmp_path / str(cut)
         folder.mkdir()

@@ -1,0 +1,85 @@
+"""Checksums of a folder's files, in the form of sha256sum(1): `sha256sum -c SHA256SUMS` checks them too."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from samovar.errors import CampaignError
+
+SUMS = "SHA256SUMS"
+_BLOCK_BYTES = 1 << 20
+_LINE = re.compile(r"(\\?)([0-9a-f]{64}) [ *](.+)")
+_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
+_ESCAPED = {escaped: plain for plain, escaped in _ESCAPES.items()}
+
+
+def sha256_of(file: Path, passed: Callable[[int], None] | None = None) -> str:
+    """Return the SHA-256 of a file's content, hexadecimal; `passed` is told of bytes as they are read.
+
+    Raises OSError; a symbolic link is not followed.
+    """
+    digest, buffer = hashlib.sha256(), bytearray(_BLOCK_BYTES)
+    view = memoryview(buffer)
+    with open(file, "rb", buffering=0, opener=_opened) as source:
+        while size := source.readinto(buffer):
+            digest.update(view[:size])
+            if passed:
+                passed(size)
+    return digest.hexdigest()
+
+
+def _opened(path: str, flags: int) -> int:
+    # What is to be a plain file may have become a named pipe, which would never answer: open(2), O_NONBLOCK.
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def names_in(folder: Path) -> Iterator[str]:
+    """Yield the path of everything below a folder that is no folder, with `/`; links are not followed."""
+    pending = [("", str(folder))]
+    while pending:
+        prefix, place = pending.pop()
+        with os.scandir(place) as entries:
+            for entry in sorted(entries, key=lambda one: one.name):
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append((f"{prefix}{entry.name}/", entry.path))
+                else:
+                    yield prefix + entry.name
+
+
+def write_sums(folder: Path, known: Mapping[str, str] | None = None) -> None:
+    """Write the checksums of everything in a folder; those that are known already are not computed again.
+
+    Raises CampaignError for what cannot be read, or where the checksums cannot be written.
+    """
+    known = known or {}
+    try:
+        names = sorted(name for name in names_in(folder) if name != SUMS)
+        sums = {name: known.get(name) or sha256_of(folder / name) for name in names}
+        text = "".join(_line(name, sum_) for name, sum_ in sums.items())
+        (folder / SUMS).write_bytes(os.fsencode(text))
+    except OSError as error:
+        raise CampaignError(f"{folder}: its checksums cannot be made: {error}") from error
+
+
+def read_sums(text: bytes) -> dict[str, str]:
+    """Return the checksums of a file of sums by path. Raises ValueError that says which line is none."""
+    found = {}
+    for number, line in enumerate(os.fsdecode(text).split("\n")[:-1], 1):
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise ValueError(f"line {number} is no checksum")
+        found[_unescaped(match[3]) if match[1] else match[3]] = match[2]
+    return found
+
+
+def _line(name: str, sum_: str) -> str:
+    escaped = "".join(_ESCAPES.get(character, character) for character in name)
+    return f"{'' if escaped == name else chr(92)}{sum_}  {escaped}\n"
+
+
+def _unescaped(name: str) -> str:
+    return re.sub(r"\\[\\nr]", lambda found: _ESCAPED[found[0]], name)
