@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from samovar.collect import digests, sealed
 from samovar.command import Catalogue
 from samovar.command.scripts import TrialScripts
 from samovar.errors import TestbedError
@@ -31,6 +32,9 @@ from samovar.runner.recovery import Recovery, find_trial
 from samovar.runner.trial import Carried, Finished, TrialRun
 from samovar.testbed import Machine, Sessions
 
+OWN_FILES = ("plan.json", "provenance.json", "*.yaml", "definition/**/*", "plans/**/*", "calibration/*")
+"""What a campaign has beside its trials and keeps as it is, so that the journal has checksums of it."""
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -53,6 +57,7 @@ def settle(folder: Path, plan: Plan, sources: Mapping[str, bytes]) -> Summary:
     with Journal(folder / JOURNAL) as journal:
         state = fold(journal.entries)
         if take(folder, plan, sources, _noting(journal), state):
+            journal.append("files-recorded", round(time.time(), 6), files=digests(folder, *OWN_FILES))
             journal.append("campaign-finished", round(time.time(), 6), completed=len(plan.trials), failed=[])
     point_latest(folder)
     return summarise(folder, plan, state)
@@ -132,6 +137,7 @@ class CampaignRun:
             recovery.trials(state)
             self._take(bench, journal)
             write_json(self.folder / "provenance.json", provenance)
+            bench.note("files-recorded", files=digests(self.folder, *OWN_FILES))
             try:
                 self._run_open(bench, journal, Carried(lasting, Paths(bench)))
             except KeyboardInterrupt:
@@ -237,7 +243,7 @@ class CampaignRun:
             "reasons": list(finished.reasons),
             "overhead_s": finished.overhead_s,
         }
-        bench.note("trial-finished", **values)
+        bench.note("trial-finished", **values, **sealed(bench.trials / trial.id))
         self.emit(Event("trial-finished", {**values, "phases": dict(finished.phases)}))
         half = bench.in_progress / trial.id
         if half.exists():

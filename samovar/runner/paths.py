@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from samovar.collect.sums import sha256_of
 from samovar.command.bottleneck import Way, bottleneck_values
 from samovar.command.calibration import CalibrationScripts, Probe, calibration_scripts, probe_of
 from samovar.command.scripts import TrialScripts
@@ -129,6 +130,7 @@ class Paths:
         values: dict[str, object] = {
             "trial": scripts.trial.id,
             "file": str(self._file(digest).relative_to(self._bench.folder)),
+            "sha256": sha256_of(self._file(digest)),
             "seconds": round(time.time() - started_s, 3),
             "missed": [str(check) for check in measured.checks if not check.ok],
             "refused": list(measured.refusal),

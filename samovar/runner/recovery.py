@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from samovar.collect import set_aside
+from samovar.collect import sealed, set_aside
 from samovar.command import Catalogue
 from samovar.command.scripts import TrialScripts
 from samovar.errors import CampaignError, TestbedError
@@ -57,7 +57,8 @@ class Recovery:
     def put_aside(self, folder: Path) -> None:
         """Move a trial's folder away from where the next attempt is written."""
         aside = set_aside(folder, self._bench.folder / "set-aside")
-        self._bench.note("trial-set-aside", id=folder.name, folder=str(aside.relative_to(self._bench.folder)))
+        where = str(aside.relative_to(self._bench.folder))
+        self._bench.note("trial-set-aside", id=folder.name, folder=where, **sealed(aside))
 
     def _adopt(self, id_: str) -> None:
         """Take a trial as finished that was whole on disk when its controller died; any other was cut off."""
@@ -65,7 +66,8 @@ class Recovery:
         if manifest.is_file():
             seen = json.loads(manifest.read_bytes())
             keys = ("id", "outcome", "verdict", "reasons", "overhead_s")
-            self._bench.note("trial-finished", **{key: seen[key] for key in keys})
+            told = {key: seen[key] for key in keys}
+            self._bench.note("trial-finished", **told, **sealed(self._bench.trials / id_))
         else:
             why = {"verdict": "invalid", "reasons": ["its controller was cut off"], "overhead_s": 0.0}
             self._bench.note("trial-finished", id=id_, outcome="interrupted", **why)
