@@ -123,9 +123,13 @@ class RecipeError(SamovarError):
 
 
 class TestbedError(SamovarError):
-    """A host cannot be reached, or is not in the state that was asked for."""
+    """A host cannot be reached, or is not in the state that was asked for.
+
+    `host` names the one that it is about, empty where none or several are.
+    """
 
     __test__ = False  # the name starts like a test class; pytest must not collect it
+    host: str = ""
 
 
 class RemoteError(TestbedError):

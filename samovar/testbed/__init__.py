@@ -1,7 +1,7 @@
 """Hosts over SSH: one connection and one shell each, every script recorded and bounded."""
 
 from samovar.testbed.completed import NOT_ENDED, Completed, Record, unrecorded
-from samovar.testbed.facts import HostFacts, boot_id_of, gather_facts
+from samovar.testbed.facts import HostFacts, boot_id_of, disk_free_of, gather_facts
 from samovar.testbed.power import Machine, machines_of
 from samovar.testbed.session import Session
 from samovar.testbed.sessions import HostsError, Sessions
@@ -22,6 +22,7 @@ __all__ = [
     "UnreachableError",
     "Wanted",
     "boot_id_of",
+    "disk_free_of",
     "gather_facts",
     "machines_of",
     "unrecorded",

@@ -152,13 +152,22 @@ def gather_facts(
 
 def boot_id_of(session: Session, catalogue: Catalogue, system: str, deadline_s: float = DEADLINE_S) -> str:
     """Ask a host what tells its present boot from others. Raises TestbedError, RecipeError."""
-    fact = _fact(catalogue.recipe("fact", "boot_id", system), {})
-    told: str = parse_facts(
-        [fact], session.run(script_of([fact]), step="boot id", deadline_s=deadline_s).text
-    )[fact.name]
+    told: str = _ask(session, _fact(catalogue.recipe("fact", "boot_id", system), {}), "boot id", deadline_s)
     if not told:
         raise TestbedError(f"{session.host}: tells no boot id; accepted: one line by the fact boot_id")
     return told
+
+
+def disk_free_of(session: Session, catalogue: Catalogue, system: str) -> int:
+    """Ask a host how many bytes it has for what trials leave there. Raises TestbedError, RecipeError."""
+    fact = _fact(catalogue.recipe("fact", "disk_free_bytes", system), {})
+    free_bytes: int = _ask(session, fact, "free disk", DEADLINE_S)
+    return free_bytes
+
+
+def _ask(session: Session, fact: Fact, step: str, deadline_s: float) -> Any:
+    done = session.run(script_of([fact]), step=step, deadline_s=deadline_s)
+    return parse_facts([fact], done.text)[fact.name]
 
 
 def facts_of(

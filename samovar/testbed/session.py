@@ -138,6 +138,11 @@ class Session:
             self._drop()
             self._before = None
 
+    def abandon(self) -> None:
+        """Disconnect without a good-bye: the host does what it was told to do on a loss."""
+        with self._lock:
+            self._drop()
+
     def _kill(self) -> None:
         # Again and again: the script may have been on its way to the host only.
         live = self._shell

@@ -78,6 +78,8 @@ class Sessions:
                 future.cancel()
             raise
         errors = {name: error for name, future in futures.items() if (error := _error_of(future))}
+        for name, error in errors.items():
+            error.host = name
         _raise(errors)
         return {name: future.result() for name, future in futures.items()}
 
@@ -90,6 +92,12 @@ class Sessions:
             except TestbedError as error:
                 errors[session.host] = error
         _raise(errors)
+
+    def give_up(self, host: str) -> None:
+        """Go on without a host: it is none of these hosts any more, and what it keeps for a loss happens."""
+        session = self._sessions.pop(host, None)
+        if session:
+            session.abandon()
 
     def close(self) -> None:
         """Say good-bye to every host, in parallel, and disconnect; the sessions can be opened again."""
