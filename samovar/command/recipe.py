@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import yaml
 from jinja2 import Template, TemplateError
 from jinja2.exceptions import UndefinedError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from samovar.command.privilege import checked_pattern
 from samovar.command.quote import plain_environment, shell_environment
 from samovar.definition import parse_parameter
 from samovar.errors import RecipeError
@@ -89,6 +90,9 @@ class Counted(NamedTuple):
     received_bytes: int
 
 
+RootPattern = Annotated[str, AfterValidator(checked_pattern)]
+
+
 class Header(BaseModel):
     """What a recipe says of itself before anything is rendered."""
 
@@ -107,6 +111,15 @@ class Header(BaseModel):
     )
     brings: tuple[str, ...] = Field(
         default=(), description="programs that functions of a step stand for where they are missing"
+    )
+    root: tuple[RootPattern, ...] = Field(
+        default=(), description="what runs as root: one pattern for each kind of command"
+    )
+    root_lasting: tuple[RootPattern, ...] = Field(
+        default=(), description="what runs as root until it is ended, bounded by timeout(1)"
+    )
+    root_login: str | None = Field(
+        default=None, description="why no list of commands will do and root must log in"
     )
     lacks: tuple[PathFeature, ...] = Field(
         default=(), description="what of a path a bottleneck's recipe cannot do"
