@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr
 
-from samovar.definition.fields import Duration, Name, Seed, Strict, Word, choice
+from samovar.definition.fields import Duration, Name, Pause, Positive, Seed, Size, Strict, Word, choice
+from samovar.definition.notify import Notify
 from samovar.definition.settings import Settings
 from samovar.definition.testbed import OSES
 from samovar.definition.verdict import Calibrate, Thresholds
@@ -54,6 +55,31 @@ class Config(Strict):
     )
     retries: Seed = Field(
         2, description="How often a trial that failed or is invalid is run again within one run."
+    )
+    backoff_s: Pause = Field(
+        5.0,
+        alias="backoff",
+        description="Pause before a trial is run again; it doubles each time, up to backoff_most.",
+    )
+    backoff_most_s: Pause = Field(
+        300.0, alias="backoff_most", description="Longest pause before a trial is run again."
+    )
+    quarantine: Positive = Field(
+        3,
+        description="After so many trials in a row that failed naming a host, it is not used any more, nor "
+        "are trials run that need it.",
+    )
+    host_wait_s: Duration = Field(
+        120.0,
+        alias="host_wait",
+        description="How long a host that was lost in a trial is waited for before the next one.",
+    )
+    free_space: Size = Field(
+        200_000_000,
+        description="Disk that stays free, here and on each host, beyond what the next trial needs.",
+    )
+    notify: Notify | None = Field(
+        None, description="Command that is told of the end of a campaign and of trouble in it."
     )
     verdict: Thresholds = Field(Thresholds(), description="When a trial is suspect or invalid.")
     settings: Settings = Field(

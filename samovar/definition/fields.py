@@ -219,6 +219,7 @@ Interface = Annotated[str, BeforeValidator(scalar(parse_interface)), forms.INTER
 Word = Annotated[str, BeforeValidator(scalar(str)), forms.WORD]
 Size = Annotated[int, BeforeValidator(scalar(units.parse_size)), forms.SIZE]
 Duration = Annotated[float, BeforeValidator(scalar(units.parse_duration)), forms.DURATION]
+Pause = Annotated[float, BeforeValidator(scalar(_allow_zero_duration)), forms.DURATION]
 Number = Annotated[float, BeforeValidator(scalar(units.parse_number)), forms.NUMBER]
 Within = Annotated[str, BeforeValidator(scalar(_within)), forms.WITHIN]
 Snaplen = Annotated[int, BeforeValidator(scalar(_snaplen)), forms.SNAPLEN]

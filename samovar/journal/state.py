@@ -19,7 +19,7 @@ class TrialState:
 
     `standing` is of the last attempt: in flight until it finished, which after a crash it never did.
     `seconds` and `overhead_s` (the part of it that was not traffic) are None until then. `phases` are seconds
-    by phase.
+    by phase. `testbed` is where the last attempt ran.
     """
 
     id: str
@@ -32,6 +32,7 @@ class TrialState:
     overhead_s: float | None = None
     phases: Mapping[str, float] = field(default_factory=dict)
     set_aside: tuple[str, ...] = ()
+    testbed: str = ""
 
 
 def is_open(trial: TrialState | None) -> bool:
@@ -41,12 +42,16 @@ def is_open(trial: TrialState | None) -> bool:
 
 @dataclass(frozen=True)
 class StateRead:
-    """What a host was like before a trial changed it; what lasts, before the first trial of several."""
+    """What a host was like before a trial changed it; what lasts, before the first trial of several.
+
+    `testbed` is empty where the campaign has only one.
+    """
 
     id: str
     host: str
     state: Any
     lasting: bool = False
+    testbed: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,10 @@ class CampaignState:
 
     `unrestored` has, by host, what was read and not restored since, oldest first: restore the newest first,
     so that the oldest, which no trial had touched, has the last word. `blocked` has, by trial, why the
-    testbed could not run it when it was last asked.
+    testbed could not run it when it was last asked. `quarantined` has, by host, why it is not used any more,
+    `probation` the hosts of which that holds since an earlier run and that have served no trial since.
+    `stopped` says what ended the last run before its time. Hosts of a campaign on several testbeds are named
+    HOST@TESTBED.
     """
 
     trials: Mapping[str, TrialState]
@@ -64,6 +72,21 @@ class CampaignState:
     last_event: str = ""
     t_last_s: float = 0.0
     blocked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    quarantined: Mapping[str, str] = field(default_factory=dict)
+    probation: frozenset[str] = frozenset()
+    stopped: str = ""
+
+    def on(self, testbed: str) -> CampaignState:
+        """Return the state with the hosts of one testbed alone, by their own names."""
+        if not testbed:
+            return self
+        end = f"@{testbed}"
+        return replace(
+            self,
+            unrestored={reads[0].host: reads for reads in self.unrestored.values() if reads[0].testbed == testbed},
+            quarantined={h.removesuffix(end): why for h, why in self.quarantined.items() if h.endswith(end)},
+            probation=frozenset(host.removesuffix(end) for host in self.probation if host.endswith(end)),
+        )
 
     @property
     def clean(self) -> bool:
@@ -83,17 +106,50 @@ def fold(entries: Iterable[Entry]) -> CampaignState:
     trials: dict[str, TrialState] = {}
     unrestored: dict[str, tuple[StateRead, ...]] = {}
     blocked: Mapping[str, tuple[str, ...]] = {}
+    hosts, stopped = _Hosts(), ""
     controllers, last = 0, Entry(0.0, "")
     for number, last in enumerate(entries, 1):
         try:
             _fold_one(trials, unrestored, last)
             blocked = _blocked(blocked, last)
+            hosts.take(last)
         except (KeyError, TypeError, ValueError) as error:
             raise CampaignError(
                 f"journal, line {number}: {last.event}: value missing or wrong: {error}"
             ) from error
         controllers += last.event in STARTS
-    return CampaignState(trials, unrestored, controllers, last.event, last.t_s, blocked)
+        stopped = _stopped(stopped, last)
+    seen = (trials, unrestored, controllers, last.event, last.t_s, blocked)
+    return CampaignState(*seen, hosts.quarantined, frozenset(hosts.probation), stopped)
+
+
+def _stopped(before: str, entry: Entry) -> str:
+    if entry.event == "campaign-stopped":
+        return str(entry.values.get("reason", ""))
+    return "" if entry.event in STARTS else before
+
+
+@dataclass
+class _Hosts:
+    """Which hosts are in quarantine: each run tries those of the run before again."""
+
+    quarantined: dict[str, str] = field(default_factory=dict)
+    probation: set[str] = field(default_factory=set)
+
+    def take(self, entry: Entry) -> None:
+        if entry.event in STARTS:
+            self.probation |= self.quarantined.keys()
+            self.quarantined = {}
+        elif entry.event == "host-quarantined":
+            self.quarantined[place_of(entry.values)] = str(entry.values["reason"])
+        elif entry.event == "host-released":
+            self.probation.discard(place_of(entry.values))
+
+
+def place_of(values: Mapping[str, Any]) -> str:
+    """Name the host of an event, with its testbed where the campaign has several."""
+    testbed = values.get("testbed")
+    return f"{values['host']}@{testbed}" if testbed else str(values["host"])
 
 
 def _blocked(before: Mapping[str, tuple[str, ...]], entry: Entry) -> Mapping[str, tuple[str, ...]]:
@@ -112,11 +168,14 @@ def _fold_one(
         trial = trials.get(values["id"], TrialState(values["id"]))
         trials[trial.id] = _TRIAL_STEPS[entry.event](trial, entry)
     elif entry.event == "state-read":
-        read = StateRead(values["id"], values["host"], values["state"], bool(values.get("lasting")))
-        unrestored[read.host] = (*unrestored.get(read.host, ()), read)
+        place, lasting = place_of(values), bool(values.get("lasting"))
+        testbed = str(values.get("testbed") or "")
+        read = StateRead(values["id"], values["host"], values["state"], lasting, testbed)
+        unrestored[place] = (*unrestored.get(place, ()), read)
     elif entry.event == "state-restored":
-        reads = _before(unrestored.pop(values["host"], ()), values["id"], bool(values.get("lasting")))
-        unrestored.update({values["host"]: reads} if reads else {})
+        place = place_of(values)
+        reads = _before(unrestored.pop(place, ()), values["id"], bool(values.get("lasting")))
+        unrestored.update({place: reads} if reads else {})
 
 
 def _before(reads: tuple[StateRead, ...], id_: str, lasting: bool) -> tuple[StateRead, ...]:
@@ -127,7 +186,8 @@ def _before(reads: tuple[StateRead, ...], id_: str, lasting: bool) -> tuple[Stat
 
 def _started(trial: TrialState, entry: Entry) -> TrialState:
     attempt = int(entry.values["attempt"])
-    return TrialState(trial.id, attempt, t_start_s=entry.t_s, set_aside=trial.set_aside)
+    testbed = str(entry.values.get("testbed") or "")
+    return TrialState(trial.id, attempt, t_start_s=entry.t_s, set_aside=trial.set_aside, testbed=testbed)
 
 
 def _phase(trial: TrialState, entry: Entry) -> TrialState:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from samovar.runner.judge import Verdict
@@ -14,13 +15,14 @@ Outcome = Literal["completed", "failed", "interrupted"]
 
 @dataclass(frozen=True)
 class Finished:
-    """What came of one attempt at a trial."""
+    """What came of one attempt at a trial; `blamed` are the hosts that a failure names, with a reason each."""
 
     outcome: Outcome
     verdict: Verdict
     reasons: tuple[str, ...]
     overhead_s: float
     phases: tuple[tuple[str, float], ...] = ()
+    blamed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from threading import Event
 
 from samovar.command import Catalogue
 from samovar.events import Emit
 from samovar.runner.clocks import Clocks
 from samovar.runner.policy import AS_ALWAYS, Policy
+from samovar.runner.space import Storage
 from samovar.testbed import Completed, Sessions
 
 Note = Callable[..., None]
@@ -35,6 +37,17 @@ class Bench:
     policy: Policy = AS_ALWAYS
     boots: dict[str, str] = field(default_factory=dict)
     """What tells the present boot apart of each host that was booted since the facts were asked."""
+    testbed: str = ""
+    shared: bool = False
+    """Whether other testbeds work on the campaign too, so that what is of this one is to be told apart."""
+    storage: Storage = field(default_factory=Storage)
+    stopping: Event = field(default_factory=Event)
+    """Set when the trial that runs is to be broken off by another thread than its own."""
+
+    def pause(self, seconds: float) -> None:
+        """Wait, unless the campaign is being stopped meanwhile. Raises KeyboardInterrupt then."""
+        if self.stopping.wait(seconds):
+            raise KeyboardInterrupt
 
     @property
     def in_progress(self) -> Path:

@@ -21,10 +21,19 @@ class Policy:
     `routers` counts the routers between two addresses of the testbed, `behind` has the addresses that the
     bottleneck's ways `down` and `up` lead to. `boots` is what tells a host's boots apart. `control_ports`
     carry what is no experiment's. `step_timeout_s` bounds each remote step without traffic.
+
+    A trial is run again `retries` times, after pauses from `backoff_s` to `backoff_most_s`. A host that was
+    lost is waited for up to `host_wait_s`; `quarantine` trials in a row that name a host end its use.
+    `free_bytes` stay free on every disk.
     """
 
     thresholds: Thresholds = DEFAULTS
     retries: int = 0
+    backoff_s: float = 0.0
+    backoff_most_s: float = 0.0
+    quarantine: int = 3
+    host_wait_s: float = 120.0
+    free_bytes: int = 0
     calibrate: bool = False
     clock_tolerance_s: float = 1.0
     step_timeout_s: float = 60.0
@@ -32,6 +41,10 @@ class Policy:
     behind: Mapping[str, frozenset[str]] = field(default_factory=dict)
     boots: Mapping[str, str] = field(default_factory=dict)
     control_ports: frozenset[int] = frozenset({22})
+
+    def pause_s(self, attempts: int) -> float:
+        """Return how long to wait after so many attempts at a trial in one run, in seconds."""
+        return min(self.backoff_most_s, self.backoff_s * 2.0 ** min(attempts - 1, 62))
 
 
 AS_ALWAYS = Policy()
@@ -43,6 +56,11 @@ def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: M
     return Policy(
         thresholds=config.verdict.under(experiment.verdict),
         retries=config.retries,
+        backoff_s=config.backoff_s,
+        backoff_most_s=config.backoff_most_s,
+        quarantine=config.quarantine,
+        host_wait_s=config.host_wait_s,
+        free_bytes=config.free_space,
         calibrate=testbed.lab is None if asked == "auto" else asked == "on",
         clock_tolerance_s=config.clock_tolerance_s,
         step_timeout_s=config.step_timeout_s,
