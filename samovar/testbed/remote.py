@@ -48,12 +48,12 @@ class RemoteShell:
         self.folder: shell.Folder | None = None
         self._sending = threading.Lock()
 
-    def boot(self, before: shell.Folder | None, deadline_s: float) -> None:
+    def boot(self, before: shell.Folder | None, deadline_s: float, silence_s: int = shell.SILENCE_S) -> None:
         """Wait until the shell is there, and what the shell before it has left is gone. Raises LostError."""
         mark = shell.new_mark()
         until = time.monotonic() + deadline_s
         try:
-            self._send(shell.boot_text(self._host, mark, before), until)
+            self._send(shell.boot_text(self._host, mark, before, silence_s), until)
             path = self._line(mark, until)
         except TimeoutError as error:
             raise LostError(f"{self._host}: /bin/sh: no answer within {deadline_s:g} s") from error

@@ -7,15 +7,17 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from samovar.errors import DeadlineError, RemoteError, TestbedError
 from samovar.testbed import shell
 from samovar.testbed.completed import NOT_ENDED, Completed, Record, unrecorded
+from samovar.testbed.pulse import Pulse
 from samovar.testbed.remote import KILL_GRACE_S, LostError, RemoteShell, UnansweredError
 from samovar.testbed.ssh import Dialer, Link, Target, UnreachableError, connect
-from samovar.testbed.transfer import Clock, Wanted, fetch_in_turn, put_whole
+from samovar.testbed.transfer import Clock, Wanted, fetch_in_turn, persevere, put_whole
 
 _ATTEMPTS = 2
 _ORDER_DEADLINE_S = 20.0  # a new shell gives the clean-up of a lost one 10 s before it answers
@@ -37,6 +39,7 @@ class Session:
         self._lock = threading.RLock()
         self._link: Link | None = None
         self._shell: RemoteShell | None = None
+        self._pulse: Pulse | None = None
         self._before: shell.Folder | None = None
         self._on_loss = ""
         self._interrupted = threading.Event()
@@ -90,11 +93,13 @@ class Session:
     def fetch_all(self, files: Sequence[Wanted], *, deadline_s: float = 600.0) -> None:
         """Copy files from the host, each into `.part`, renamed once on disk with the right size and SHA-256.
 
-        Raises TestbedError for the first that is not what the host said; DeadlineError past the deadline.
+        Connects anew and goes on from what has arrived when the connection is lost. Raises TestbedError for
+        the first that is not what the host said; DeadlineError past the deadline.
         """
         clock = Clock(self.host, "fetch", deadline_s, self._interrupted.is_set)
         with self._lock:
-            self._transfer(lambda sftp: fetch_in_turn(sftp, self.host, files, clock))
+            fetch = partial(fetch_in_turn, host=self.host, files=files, clock=clock)
+            persevere(lambda: self._transfer(fetch), files, clock)
 
     def put(self, data: bytes, remote: str, mode: int = 0o600, *, deadline_s: float = 60.0) -> None:
         """Write a file on the host, whole or not at all. Raises TestbedError or DeadlineError."""
@@ -168,8 +173,9 @@ class Session:
         self._link = connect(self.target, self._dialer)
         name = shell.new_name()
         fresh = RemoteShell(self._link.channel(shell.start_command(name)), self.host, name)
-        fresh.boot(self._before, _ORDER_DEADLINE_S)
+        fresh.boot(self._before, _ORDER_DEADLINE_S, self.target.silence_s)
         self._before = fresh.folder
+        self._pulse = Pulse(self._link, fresh, self.target.keepalive_s)
         if self._on_loss:
             fresh.keep_on_loss(self._on_loss, _ORDER_DEADLINE_S)
         return fresh
@@ -213,6 +219,9 @@ class Session:
 
     def _drop(self) -> None:
         link, self._link, self._shell = self._link, None, None
+        pulse, self._pulse = self._pulse, None
+        if pulse:
+            pulse.stop()
         if link:
             link.close()
 
@@ -227,7 +236,7 @@ def _judged(done: Completed, deadline_s: float, check: bool) -> Completed:
     if done.ending == "interrupted":
         raise TestbedError(f"{done.host}: {done.step}: interrupted")
     if done.ending == "lost":
-        raise TestbedError(
+        raise LostError(
             f"{done.host}: {done.step}: the connection was lost; accepted: one that lasts for the script"
         )
     if max(len(done.stdout), len(done.stderr)) > shell.OUTPUT_LIMIT_BYTES:

@@ -18,6 +18,9 @@ from samovar.errors import TestbedError
 OUTPUT_LIMIT_BYTES = 8 * 1024 * 1024
 """The most that a script may write to each of its outputs; data of a trial belongs in files."""
 
+SILENCE_S = 30
+"""A third of the time after which a host takes a controller for gone of which it hears nothing."""
+
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 
 _BOOT = Path(__file__).with_name("shell.sh").read_text()
@@ -61,15 +64,17 @@ def start_command(name: str) -> str:
     return f"exec /bin/sh -s {name}"
 
 
-def boot_text(host: str, mark: str, before: Folder | None) -> str:
+def boot_text(host: str, mark: str, before: Folder | None, silence_s: int = SILENCE_S) -> str:
     """Return what a fresh shell reads first; it answers with the mark and its folder.
+
+    It takes the controller for gone that it has not heard for two to three times `silence_s`.
 
     `before` is the folder of the shell whose connection was lost: what it had running is ended, and its
     clean-up is done, before the new shell answers.
     """
     if not _HOST.fullmatch(host):
         raise TestbedError(f"host {host!r}: not a name; accepted: letters, digits, dots and hyphens")
-    lines = [f"samovar_host={host}", _BOOT]
+    lines = [f"samovar_host={host} samovar_silence={silence_s:d}", _BOOT]
     if before:
         lines.append(f"samovar_succeed {shlex.quote(before.path)} {before.name}")
     return "\n".join([*lines, "samovar_others_end", f"printf '\\n%s %s\\n' {mark} \"$d\"", ""])
@@ -88,6 +93,8 @@ def on_loss_text(script: str, mark: str) -> str:
 
 KILL_TEXT = 'samovar_kill "$d"\n'
 BYE_TEXT = "samovar_bye\n"
+ALIVE_TEXT = "samovar_alive\n"
+"""A sign of life: from a controller that sends none for long enough, its host takes back what it has set."""
 
 
 def _written(script: str, name: str) -> str:

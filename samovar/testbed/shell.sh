@@ -2,8 +2,9 @@
 #
 # $d is this shell's own folder. Files in it: script, out.N, err.N: of the present run; running: the mark that the
 # script's processes carry while it runs, else empty; on-loss: what to run when the controller is gone; ending: that
-# is being done. What read and printf can do costs no exec, the dear thing in a virtual lab: a run is one exec of sh,
-# and one of head when there is output.
+# is being done; watch: the process that listens for the controller; lease: the file that says who holds this host.
+# What read and printf can do costs no exec, the dear thing in a virtual lab: a run is one exec of sh, and one of head
+# when there is output.
 umask 077
 d=$(mktemp -d "/tmp/samovar-$samovar_host.XXXXXXXXXX") || exit 1
 : >"$d/running"
@@ -17,6 +18,7 @@ samovar_job() { # MARK LIMIT_BYTES
   SAMOVAR_RUN=$samovar_name-$samovar_count- /bin/sh "$d/script" </dev/null >"$samovar_out" 2>"$samovar_err"
   samovar_code=$?
   : >"$d/running"
+  if [ -e "$d/ending" ]; then return; fi # ended for the loss of the controller, which is not to be told another story
   samovar_uptime
   printf '\n%s %s %s %s\n' "$1" "$samovar_code" "$samovar_from" "$samovar_up"
   if [ -s "$samovar_out" ]; then head -c "$2" "$samovar_out"; fi
@@ -36,7 +38,7 @@ samovar_run() { # MARK LIMIT_BYTES
   samovar_job "$@" & samovar_child=$!
 }
 samovar_unwritten() { printf '\n%s 74 - -\n%sno room for the script in /tmp\n%s' "$1" "$1" "$1"; }
-samovar_first() { grep -e "$1" | while read -r samovar_word _; do echo "$samovar_word"; done; }
+samovar_first() { grep "$@" | while read -r samovar_word _; do echo "$samovar_word"; done; }
 # End the script of folder $1 and all that it has started, whatever their parents, groups and sessions are: they have
 # its mark in their environment, which ps shows. Those that start others meanwhile are why it is done in rounds. A script
 # of this shell's own that no process is seen of is about to begin, or has just ended: its child says which.
@@ -45,7 +47,7 @@ samovar_kill() {
   while [ -s "$1/running" ] && [ "$samovar_rounds" -gt 0 ]; do
     samovar_rounds=$((samovar_rounds - 1))
     read -r samovar_mark <"$1/running"
-    samovar_pids=$(ps axeww | samovar_first "[S]AMOVAR_RUN=$samovar_mark")
+    samovar_pids=$(ps axeww | samovar_first -e "[S]AMOVAR_RUN=$samovar_mark")
     if [ -n "$samovar_pids" ]; then kill -s KILL $samovar_pids
     elif [ "$1" = "$d" ]; then sleep 0.05
     else return; fi
@@ -57,18 +59,55 @@ samovar_lose() {
   samovar_kill "$1"
   samovar_await
   if [ ! -s "$1/on-loss" ] || /bin/sh "$1/on-loss" </dev/null >"$1/on-loss.log" 2>&1; then
+    samovar_leave "$1" restored
     rm -rf "$1"
   else
+    samovar_leave "$1" changed
     rm -f "$1/ending"
   fi
 }
-samovar_gone() { trap '' HUP INT TERM PIPE; trap - EXIT; exec >/dev/null 2>&1; samovar_lose "$d"; }
-samovar_bye() { trap - EXIT; samovar_kill "$d"; samovar_await; rm -rf "$d"; exit 0; }
-# Do what is due after the shell of folder $1 whose connection was lost, though it may not know. It and its child are
-# recognised by the name $2 in their arguments.
+# Say in the lease, if the host is held, how it is left.
+samovar_leave() {
+  if [ -s "$1/lease" ]; then read -r samovar_held <"$1/lease"; fi
+  if [ -n "$samovar_held" ] && [ -f "$samovar_held" ]; then printf 'left %s\n' "$2" >>"$samovar_held"; fi
+}
+# A sign of life of the controller: for the one who listens, and for those who ask how fresh the lease is.
+samovar_alive() {
+  kill -s USR1 "$samovar_watch"
+  if [ -s "$d/lease" ]; then read -r samovar_held <"$d/lease"; else return; fi
+  if [ -f "$samovar_held" ]; then echo >>"$samovar_held"; fi
+}
+# Listen for the controller, and do what is due when it is not heard for two to three times $1 seconds: it may be
+# frozen, or behind a cut link, of which no end of input tells. That nothing is heard twice is because a host that was
+# frozen itself wakes with an old sleep. All that the shell has is taken over from it, whose input has not ended.
+samovar_listen() {
+  trap '' HUP INT; trap 'samovar_heard=1' USR1; trap 'kill -s KILL "$samovar_sleep"; exit' TERM
+  exec </dev/null >/dev/null 2>&1
+  samovar_missed=0
+  while [ "$samovar_missed" -lt 2 ]; do
+    samovar_heard=
+    SAMOVAR_WATCH=$samovar_name- sleep "$1" & samovar_sleep=$!
+    while kill -s 0 "$samovar_sleep"; do wait "$samovar_sleep"; done
+    if [ -n "$samovar_heard" ]; then samovar_missed=0; else samovar_missed=$((samovar_missed + 1)); fi
+  done
+  trap '' USR1 TERM
+  read -r samovar_own <"$d/watch" && printf '%s\n' "$samovar_own" >"$d/pid"
+  : >"$d/ending"
+  kill -s KILL "$$"
+  samovar_lose "$d"
+  exit
+}
+samovar_gone() {
+  trap '' HUP INT TERM PIPE; trap - EXIT; exec >/dev/null 2>&1
+  kill -s TERM "$samovar_watch"
+  samovar_lose "$d"
+}
+samovar_bye() { trap - EXIT; kill -s TERM "$samovar_watch"; samovar_kill "$d"; samovar_await; rm -rf "$d"; exit 0; }
+# Do what is due after the shell of folder $1 whose connection was lost, though it may not know. It and its children are
+# recognised by the name $2 in their arguments, or in the environment.
 samovar_succeed() {
   if [ ! -d "$1" ] || [ -e "$1/ending" ]; then return; fi
-  samovar_pids=$(ps axww -o pid= -o args= | samovar_first "sh -s [s]${2#s}")
+  samovar_pids=$(ps axeww | samovar_first -e "sh -s [s]${2#s}" -e "[S]AMOVAR_WATCH=$2-")
   if [ -n "$samovar_pids" ]; then kill -s KILL $samovar_pids; fi
   samovar_lose "$1"
 }
@@ -86,3 +125,5 @@ samovar_others_end() {
 trap samovar_gone EXIT
 trap : HUP INT TERM
 exec 2>/dev/null
+samovar_listen "$samovar_silence" & samovar_watch=$!
+printf '%s\n' "$samovar_watch" >"$d/watch"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import logging
+import math
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,9 @@ import fabric
 import paramiko
 
 from samovar.errors import SamovarError, TestbedError
+
+LEASE = "/var/tmp/samovar-lease"
+"""Kept over a reboot, unlike /tmp: a host that was changed for good is still somebody's then."""
 
 Dialer = Callable[[str, int], socket.socket]
 """Opens a TCP socket to (address, port) where the controller's own network does not lead there."""
@@ -30,7 +34,8 @@ class Target:
     """How one host is reached: key or agent only, its host key known beforehand.
 
     `known_hosts` and `key` are the user's own when None. `hint` ends the message of a host that does not
-    answer.
+    answer. Every `keepalive_s` either side hears of the other. `lease` is the file on the host that says who
+    holds it, one per machine, by whatever name testbeds call it.
     """
 
     host: str
@@ -42,6 +47,15 @@ class Target:
     connect_timeout_s: float = 5.0
     keepalive_s: float = 15.0
     hint: str = ""
+    lease: str = LEASE
+
+    @property
+    def silence_s(self) -> int:
+        """A third of the time after which the host takes its controller for gone, in whole seconds.
+
+        Longer than the controller needs to find that the host is gone, so that it is there first.
+        """
+        return max(1, math.ceil(2 * self.keepalive_s))
 
     @property
     def known_hosts_file(self) -> Path:
@@ -100,8 +114,22 @@ class Link:
             self._sftp = None
             raise
 
+    def answers(self) -> bool:
+        """Ask the SSH server for a sign of life and wait until it gives one, or the connection is closed.
+
+        Any answer will do: OpenSSH refuses a request that it does not know (RFC 4254, section 4).
+        """
+        transport = self._connection.transport
+        if transport is None or not transport.is_active():
+            return False
+        try:
+            transport.global_request("keepalive@samovar", wait=True)
+        except (paramiko.SSHException, EOFError, OSError):
+            return False
+        return bool(transport.is_active())
+
     def close(self) -> None:
-        """Close the connection and every channel on it."""
+        """Close the connection and every channel on it; any thread may."""
         self._connection.close()
 
     @contextmanager
@@ -123,7 +151,6 @@ def connect(target: Target, dialer: Dialer | None = None) -> Link:
     connection = _connection(target, dialer)
     try:
         connection.open()
-        connection.transport.set_keepalive(max(1, round(target.keepalive_s)))
     except TestbedError:
         connection.close()
         raise
