@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from samovar.collect import Expected, collect, commit_trial
 from samovar.command.counting import parts_of
 from samovar.command.scripts import TrialScripts
-from samovar.errors import TestbedError
+from samovar.errors import CampaignError, TestbedError
 from samovar.events import Event
 from samovar.plan import Trial
 from samovar.runner.attempt import Carried as Carried
@@ -17,11 +18,14 @@ from samovar.runner.attempt import Finished as Finished
 from samovar.runner.attempt import Outcome
 from samovar.runner.bench import Bench, Recorder, write_json
 from samovar.runner.counters import Span
-from samovar.runner.evidence import NOT_OVERHEAD, Evidence, checks_of, expected, starts_of
+from samovar.runner.evidence import NOT_OVERHEAD, Evidence, checks_of, expected
 from samovar.runner.judge import Check, Verdict, verdict_of
+from samovar.runner.manifest import Attempt, manifest_of
+from samovar.runner.quarantine import blamed
+from samovar.runner.space import is_storage
 from samovar.runner.state import changed, parse_state, unmet
 from samovar.runner.traffic import Traffic, parse_named
-from samovar.testbed import Completed
+from samovar.testbed import Completed, unrecorded
 
 COLLECT_DEADLINE_S = 900.0
 LEAD_S = 0.08
@@ -44,24 +48,37 @@ class TrialRun:
     def run(self) -> Finished:
         """Run the trial to its end and leave the testbed as it was found.
 
-        Never raises for what goes wrong with the trial itself: that is the outcome. Raises KeyboardInterrupt
-        again once everything is cleaned up.
+        Never raises for what goes wrong with the trial itself: that is the outcome; also where nothing can be
+        written here any more. Raises KeyboardInterrupt again once everything is cleaned up.
         """
-        self.folder.mkdir(parents=True)
-        recorder = Recorder(self.folder / "commands")
-        for session in self.bench.sessions:
-            session.record = recorder
         started = time.monotonic()
         try:
+            self._begin()
             self._measure()
             finished = self._judged(started)
         except TestbedError as error:
+            finished = self._broken_off("failed", error, started)
+        except (OSError, CampaignError) as error:
+            self._unwritten(error)
             finished = self._broken_off("failed", error, started)
         except KeyboardInterrupt as interrupt:
             self._interrupt()
             self._broken_off("interrupted", interrupt, started)
             raise
         return finished
+
+    def _begin(self) -> None:
+        self.folder.mkdir(parents=True)
+        recorder = Recorder(self.folder / "commands")
+        for session in self.bench.sessions:
+            session.record = recorder
+
+    def _unwritten(self, error: OSError | CampaignError) -> None:
+        """Go on without records where none can be written: hosts are to be restored all the same."""
+        for session in self.bench.sessions:
+            session.record = unrecorded
+        if is_storage(error):
+            self.bench.storage.fail(error)
 
     def _interrupt(self) -> None:
         """End the scripts that other threads wait for; a host that does not answer is swept all the same."""
@@ -217,15 +234,29 @@ class TrialRun:
 
     def _broken_off(self, outcome: Outcome, error: BaseException, started: float) -> Finished:
         reasons = [str(error) or "interrupted"]
+        hosts = blamed(error)
         try:
             with self._phase("clear"):
                 self._on_hosts("sweep", self.scripts.sweep)
                 self._put_back()
         except TestbedError as second:
             reasons.append(f"and the testbed could not be restored: {second}")
+            hosts = {**blamed(second), **hosts}
+        except (OSError, CampaignError) as second:
+            self._unwritten(second)
+            reasons.append(f"and that the testbed is restored could not be written: {second}")
         finished = self._finished(outcome, "invalid", tuple(reasons), time.monotonic() - started)
-        write_json(self.folder / "manifest.json", self._manifest(finished))
+        finished = replace(finished, blamed=hosts)
+        self._leave(finished)
         return finished
+
+    def _leave(self, finished: Finished) -> None:
+        """Write the manifest of what was broken off, if it can be: the journal has what matters of it."""
+        try:
+            write_json(self.folder / "manifest.json", self._manifest(finished))
+        except OSError as error:
+            self._unwritten(error)
+            self.bench.emit(Event("warning", {"text": f"{self.trial.id}: no manifest: {error}"}))
 
     def _finished(
         self, outcome: Outcome, verdict: Verdict, reasons: tuple[str, ...], overhead_s: float
@@ -233,24 +264,8 @@ class TrialRun:
         return Finished(outcome, verdict, reasons, round(overhead_s, 3), tuple(self.seen.phases))
 
     def _manifest(self, finished: Finished) -> Mapping[str, object]:
-        trial = self.trial.as_json()
-        return {
-            "schema": 1,
-            **{key: trial[key] for key in ("id", "part", "treatment", "replicate", "block")},
-            "attempt": self.attempt,
-            "resolved": trial["resolved"],
-            "outcome": finished.outcome,
-            "verdict": finished.verdict,
-            "reasons": list(finished.reasons),
-            "t_start_s": round(self.seen.t_start_s, 6),
-            "t_end_s": round(self.seen.t_end_s, 6),
-            "clocks": [clock.as_json() for clock in self.seen.clocks.values()],
-            "starts": list(starts_of(self.seen, self.scripts)),
-            "phases": [{"phase": name, "seconds": seconds} for name, seconds in finished.phases],
-            "overhead_s": finished.overhead_s,
-            "checks": [check.as_json() for check in self.seen.checks],
-            "files": self.seen.files,
-        }
+        attempt = Attempt(self.attempt, self.bench.testbed)
+        return manifest_of(attempt, self.scripts, self.seen, finished)
 
     def _on_hosts(
         self,
@@ -269,6 +284,8 @@ class TrialRun:
     @contextmanager
     def _phase(self, name: str, lead: str = "", lead_s: float = 0.0) -> Iterator[None]:
         """Time a phase; its first seconds may be a phase of their own."""
+        if self.bench.stopping.is_set() and name != "clear":
+            raise KeyboardInterrupt
         self.bench.emit(Event("phase", {"id": self.trial.id, "phase": name}))
         started = time.monotonic()
         try:
