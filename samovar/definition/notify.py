@@ -11,8 +11,8 @@ from samovar.definition import forms
 from samovar.definition.fields import Duration, Strict, choice
 from samovar.units import UnitError
 
-OCCASIONS = ("end", "trouble")
 Occasion = Literal["end", "trouble"]
+OCCASIONS: tuple[Occasion, ...] = ("end", "trouble")
 _EXPECTED = "expected a program and its arguments, such as [mail, -s, campaign, me@example.org]"
 PROGRAM = forms.Form(
     "program",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from samovar.errors import TestbedError
-from samovar.plan import Plan, Resolved, Trial
-from samovar.plan.groups import Kinds
+from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, PathPlan, Plan, Resolved, Trial
+from samovar.plan.groups import Kinds, Looks
 from samovar.testbed import HostsError
 
 @dataclass(frozen=True)
@@ -80,11 +80,10 @@ def needed_hosts(resolved: Resolved) -> frozenset[str]:
 
     Every other host of the testbed is only set to what the experiment says, and may be absent.
     """
-    ends = {host for flow in resolved.flows for host in (flow.from_host, flow.to_host)}
-    recorded = {one.host for one in (*resolved.captures, *resolved.loggers)}
+    recorded = _hosts_of((*resolved.captures, *resolved.loggers))
     routers = {name for name, host in resolved.hosts.items() if host.role == "router"}
-    bottleneck = {resolved.path.router} if resolved.path and resolved.path.router else set()
-    return frozenset((ends | recorded | routers | bottleneck) & resolved.hosts.keys())
+    named = _ends(resolved.flows) | recorded | routers | {_router(resolved.path)}
+    return frozenset(named & resolved.hosts.keys())
 
 
 Needs = Callable[[Trial], frozenset[str]]
@@ -92,12 +91,7 @@ Needs = Callable[[Trial], frozenset[str]]
 
 def needs_by_trial(plan: Plan) -> Needs:
     """Work out which hosts each trial of a plan needs, once for all trials of a kind."""
-    looks = {
-        "path": lambda path: path and path.router,
-        "flows": lambda flows: frozenset((flow.from_host, flow.to_host) for flow in flows),
-        "captures": _hosts_of,
-        "loggers": _hosts_of,
-    }
+    looks: Looks = {"path": _router, "flows": _ends, "captures": _hosts_of, "loggers": _hosts_of}
     kinds = Kinds(plan.table, looks)
     needed = [needed_hosts(kinds.resolved(kind)) for kind in range(len(kinds))]
     if len(set(needed)) <= 1:
@@ -108,8 +102,16 @@ def needs_by_trial(plan: Plan) -> Needs:
     return lambda trial: by_id[trial.id]
 
 
-def _hosts_of(entries: Collection[object]) -> frozenset[str]:
-    return frozenset(str(getattr(one, "host", "")) for one in entries)
+def _router(path: PathPlan | None) -> str:
+    return path.router if path else ""
+
+
+def _ends(flows: Sequence[FlowPlan]) -> frozenset[str]:
+    return frozenset(host for flow in flows for host in (flow.from_host, flow.to_host))
+
+
+def _hosts_of(entries: Sequence[CapturePlan | LoggerPlan]) -> frozenset[str]:
+    return frozenset(one.host for one in entries)
 
 
 def without_hosts(trial: Trial, gone: Collection[str]) -> Trial:
