@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,14 @@ from pathlib import Path
 from samovar.command.quote import quote
 from samovar.errors import TestbedError
 from samovar.testbed import Session, Wanted
+from samovar.units import format_bytes
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_COUNT = re.compile(r"[0-9]{1,18}")
+_TOLD = 300  # characters of what a host says that an error repeats
+SPARE_BYTES = 64 * 1024 * 1024
+"""What a collection leaves free on this machine's disk, for the journal and what else must be written."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +66,14 @@ def collect(
     """Bring a trial's files from a host and return their entries for the manifest.
 
     The trial's folder on the host is removed once every expected file is here, on disk and verified; before
-    that nothing is. Raises TestbedError for a file that is missing, miscounted or changed on its way;
-    DeadlineError.
+    that nothing is, also when the connection is lost: then what has arrived is gone on from. Raises
+    TestbedError for a file that is missing, miscounted, changed on its way or larger than the disk here has
+    room for; DeadlineError.
     """
     check_folder(folder)
     if not expected:
         return []
+    _check_apart(expected)
     packed = [file.packed for file in expected]
     done = session.run(pack_script(folder, expected), step="pack", deadline_s=deadline_s)
     counted = parse_counted(session.host, done.text, [file.remote for file in packed])
@@ -78,9 +86,28 @@ def collect(
         )
         for file in packed
     ]
+    check_room(session.host, sum(one.size_bytes for one in wanted), local)
     session.fetch_all(wanted, deadline_s=deadline_s)
     session.run(f"rm -rf -- {quote(folder)}\n", step="remove", deadline_s=deadline_s)
     return [_entry(file, session.host, counted[file.remote]) for file in packed]
+
+
+def _check_apart(expected: Sequence[Expected]) -> None:
+    paths = [file.packed.path for file in expected]
+    twice = sorted({path for path in paths if paths.count(path) > 1})
+    if twice:
+        raise TestbedError(f"{', '.join(twice)}: collected twice; accepted: one file at one place")
+
+
+def check_room(host: str, size_bytes: int, local: Path) -> None:
+    """Refuse to fetch what the disk here has no room for. Raises TestbedError."""
+    there = next(place for place in (local, *local.parents) if place.exists())
+    free = shutil.disk_usage(there).free
+    if size_bytes + SPARE_BYTES > free:
+        raise TestbedError(
+            f"{host}: {format_bytes(size_bytes, 3)} to collect, {format_bytes(free, 3)} free in {there}; "
+            f"accepted: room for it and {format_bytes(SPARE_BYTES, 3)} beside"
+        )
 
 
 def check_folder(folder: str) -> None:
@@ -96,13 +123,15 @@ _PACK = """\
 cd {folder} || exit 66
 missing=
 for file in {files}; do
-  if [ -f "$file" ]; then
+  if [ -h "$file" ] || [ -h "$file.gz" ]; then
+    echo "$file: is a symbolic link" >&2; missing=1
+  elif [ -f "$file" ]; then
     case $file in *.gz) ;; *) set -- "$@" "$file" ;; esac
   elif [ ! -f "$file.gz" ]; then
     echo "$file: not there" >&2; missing=1
   fi
 done
-[ -z "$missing" ] || {{ echo "there is: $(echo *)" >&2; exit 66; }}
+[ -z "$missing" ] || {{ echo "there is: $(echo * | cut -c 1-1000)" >&2; exit 66; }}
 [ $# = 0 ] || gzip -1 -n -f -- "$@" || exit
 set -- {packed}
 if command -v sha256sum >/dev/null; then sha256sum -- "$@"; else sha256 -r "$@"; fi || exit
@@ -130,17 +159,19 @@ def parse_counted(host: str, text: str, names: Sequence[str]) -> dict[str, Count
     """
     sums: dict[str, str] = {}
     sizes: dict[str, int] = {}
+    told: list[tuple[str, str]] = []
     for line in text.splitlines():
         count, _, name = line.strip().partition(" ")
         name = name.strip()
         if _SHA256.fullmatch(count):
             sums[name] = count
-        elif count.isascii() and count.isdigit():
+            told.append(("sum", name))
+        elif _COUNT.fullmatch(count) and (name != "total" or name in names):
             sizes[name] = int(count)
-    sizes.pop("total", None)
-    if not sums.keys() == sizes.keys() == set(names):
-        told = ", ".join(sorted(sums.keys() | sizes.keys())) or "nothing"
-        raise TestbedError(f"{host}: told of {told}; accepted: sum and size of {', '.join(sorted(names))}")
+            told.append(("size", name))
+    if sorted(told) != sorted((what, name) for name in names for what in ("size", "sum")):
+        heard = ascii(", ".join(sorted({name for _, name in told}))[:_TOLD])[1:-1] or "nothing"
+        raise TestbedError(f"{host}: told of {heard}; accepted: sum and size of {', '.join(sorted(names))}")
     return {name: Counted(sizes[name], sums[name]) for name in names}
 
 
