@@ -39,8 +39,16 @@ class Recovery:
         What takes a reboot is taken over as it is: the next trial may want it so.
         """
         for host in self._bench.sessions.hosts:
+            self._clear(state, host)
             self.host(state, host)
             lasting.adopt(read for read in state.unrestored.get(host, ()) if read.lasting)
+
+    def _clear(self, state: CampaignState, host: str) -> None:
+        """Remove what a trial that was cut off has left on a host: files that were not all fetched."""
+        for trial in state.standing("in flight"):
+            scripts, session = self._scripts_of(trial.id), self._bench.sessions[host]
+            if host in scripts.resolved.hosts:
+                session.run(scripts.sweep(host), step="sweep", deadline_s=self._bench.policy.step_timeout_s)
 
     def host(self, state: CampaignState, host: str) -> None:
         """Put one host back, what was changed last first. Raises TestbedError."""
