@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from math import exp, lgamma, log
@@ -23,6 +23,8 @@ GROSS = 5
 """How many times its tolerance a round trip or a rate may be off for trials to run, as suspect ones."""
 LEAF = "10:"
 """The handle of the queue discipline that the bottleneck recipe sets."""
+DUMMYNET = "dummynet"
+"""What FreeBSD's logger names the pipe of the queue, whose handle is the pipe's number."""
 PING = re.compile(r"icmp_seq=(\d+) .*time=([\d.]+) ms")
 
 
@@ -132,11 +134,16 @@ def _arrivals(text: str, kind: str) -> Iterator[Arrival]:
             yield Arrival(number, sent_ns, t_ns, payload_bytes + IP_UDP_BYTES + ETHERNET_HEADER_BYTES)
 
 
+def is_leaf(row: Mapping[str, str]) -> bool:
+    """Tell whether a sample of the logger `queue` is of the bottleneck's own queue."""
+    return row["handle"] == LEAF or row["qdisc"] == DUMMYNET
+
+
 def _held(lines: Iterable[str], interface: str) -> tuple[int | None, int | None]:
     rows = [
         (int(row["backlog_packets"]), int(row["backlog_bytes"]))
         for row in csv.DictReader(lines)
-        if (row["interface"], row["handle"]) == (interface, LEAF)
+        if row["interface"] == interface and is_leaf(row)
     ]
     return (max(row[0] for row in rows), max(row[1] for row in rows)) if rows else (None, None)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from samovar.runner.calibrate import is_leaf
 from samovar.runner.state import parse_state, unmet
 from tests.unit.freebsd_sample import (
     CATALOGUE,
@@ -61,28 +62,49 @@ def state_of(rules: str, pipes: str, scheds: str = "") -> dict[str, str]:
 # -- loading ipfw and dummynet (2) --
 
 
-def test_ipfw_is_told_to_let_all_pass_in_the_command_that_loads_it_and_before_dummynet_is_loaded() -> None:
-    text = setting("bottleneck", "read")
-    line = next(line for line in text.splitlines() if "kldload" in line)
-    places = [line.index(part) for part in ("kldload -n ipfw", "add 65534 allow", "kldload -n dummynet")]
-    assert places == sorted(places)
+LOADED = """
+have= accepts=0
+kldstat() { case " $have " in *" $3 "*) return 0 ;; esac; return 1; }
+kldload() { echo "load $2, by itself $accepts"; have="$have $2"; }
+kldunload() { echo "unload $1"; have=; }
+kenv() { case $1 in -q) accepts=0 ;; *) accepts=${1#*=} ;; esac; }
+"""
+
+
+@pytest.mark.parametrize("name", ["bottleneck", "shaper"])
+def test_ipfw_is_had_before_anything_of_it_is_read(name: str) -> None:
+    assert setting(name, "read").splitlines()[0] == "firewall"
     assert told("13.2", "kldload dummynet; echo rc=$?; kldstat") == ""  # it never answered again
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_an_ipfw_that_cannot_be_told_so_is_unloaded_and_dummynet_left_alone(allowed: bool) -> None:
-    line = next(line for line in setting("bottleneck", "read").splitlines() if "kldload" in line)
-    script = f"""
-have=
-kldstat() {{ case " $have " in *" $3 "*) return 0 ;; esac; return 1; }}
-kldload() {{ echo "load $2"; have="$have $2"; }}
-kldunload() {{ echo "unload $1"; have=; }}
-ipfw() {{ echo "ipfw $*"; return {0 if allowed else 1}; }}
-{line}
-"""
-    done = replay(script, {})
-    said = ["load ipfw", "ipfw -q add 65534 allow ip from any to any"]
-    assert done.stdout.splitlines() == [*said, "load dummynet" if allowed else "unload ipfw"]
+def test_ipfw_lets_all_pass_from_its_first_moment_or_is_unloaded_and_dummynet_left_alone(
+    allowed: bool,
+) -> None:
+    said = ["load ipfw, by itself 1", "ipfw -q add 65534 allow ip from any to any"]
+    rule = f'ipfw() {{ echo "ipfw $*"; return {0 if allowed else 1}; }}'
+    done = replay(f"firewall\necho accepts=$accepts", {}, LOADED, rule)
+    last = "load dummynet, by itself 0" if allowed else "unload ipfw"
+    assert done.stdout.splitlines() == [*said, last, "accepts=0"]
+
+
+def test_an_ipfw_that_is_loaded_already_keeps_its_own_rules() -> None:
+    done = replay("have='ipfw dummynet'\nfirewall", {}, LOADED)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+@pytest.mark.parametrize("name", ["bottleneck", "shaper"])
+def test_an_ipfw_that_was_off_is_switched_on_only_where_a_rule_lets_all_pass(name: str) -> None:
+    assert setting(name, "set").splitlines()[-1] == "firewall_on"
+    closed = told("14.0", "ipfw list", 1).splitlines()[-1] + "\n"
+    assert closed == "65535 deny ip from any to any\n"
+    switch = "sysctl() { case $1 in -n) echo 0 ;; *) echo \"$1\" >&2 ;; esac; }"
+    done = replay("firewall_on", {"ipfw list": closed}, switch)
+    assert (done.returncode, "none of its rules lets all pass" in done.stderr) == (1, True)
+    assert "net.inet.ip.fw.enable=1" not in done.stderr
+    open_ = "65534 allow ip from any to any\n" + closed
+    done = replay("firewall_on", {"ipfw list": open_}, switch)
+    assert (done.returncode, done.stderr) == (0, "net.inet.ip.fw.enable=1\n")
 
 
 # -- flushing (3) --
@@ -102,8 +124,13 @@ def test_what_is_removed_is_what_was_added_and_no_rule_or_pipe_more() -> None:
     added = re.findall(r"ipfw -q add (\d+)", setting("bottleneck", "set"))
     made = re.findall(r"ipfw -q (pipe|sched|queue) (\d+) config", setting("bottleneck", "set"))
     restore = setting("bottleneck", "restore")
-    assert set(re.findall(r"ipfw -q delete (\d+)", restore)) == set(added)
-    assert set(re.findall(r"ipfw -q (pipe|sched|queue) (\d+) delete", restore)) == set(made)
+    removed = [rule for rules in re.findall(r"ipfw -q delete ([\d ]+)", restore) for rule in rules.split()]
+    assert set(removed) == set(added)
+    # A scheduler goes with its pipe: the kernel knows no other way.
+    assert told("14.0", "ipfw sched 8 delete", 0, "stderr").endswith("Invalid argument\n")
+    gone = set(re.findall(r"ipfw -q (pipe|sched|queue) (\d+) delete", restore))
+    assert gone == {(kind, number) for kind, number in made if kind != "sched"}
+    assert {number for kind, number in made if kind == "sched"} <= {n for kind, n in gone if kind == "pipe"}
     assert all(41 <= int(rule) <= 49 for rule in added)
     assert all(20001 <= int(number) <= 21999 for _, number in made)
 
@@ -174,11 +201,14 @@ def test_a_module_that_cannot_be_loaded_is_explained_by_dmesg() -> None:
 @pytest.mark.parametrize("release", ["13.2", "14.0"])
 def test_the_queue_sampler_reads_what_ipfw_shows_while_traffic_flows(release: str, tmp_path: Path) -> None:
     shown = told(release, "ipfw pipe show", 0 if release == "13.2" else 4)
-    rows = sampled(numbered(shown, 1, 20999), "00043 pipe 20999 ip from any to any out xmit em2", tmp_path)
+    rules = "00043 9 900 pipe 20999 ip from any to any out xmit em2\n"
+    rules += "00044 8 800 count ip from any to any out xmit em2"
+    rows = sampled(numbered(shown, 1, 20999), rules, tmp_path)
     row = dict(zip(rows[0].split(","), rows[1].split(","), strict=True))
-    expected = {"13.2": ("60", "2630", "0"), "14.0": ("0", "18892", "0")}[release]
-    assert (row["drops"], row["sent_packets"], row["backlog_packets"]) == expected
+    assert (row["drops"], row["backlog_packets"]) == {"13.2": ("60", "0"), "14.0": ("0", "0")}[release]
+    assert (row["sent_packets"], row["sent_bytes"]) == ("8", "800")  # what left, not what came
     assert (row["t_ns"], row["interface"], row["handle"]) == ("1795271645123456789", "em2", "20999:")
+    assert is_leaf(row)
 
 
 def sampled(pipes: str, rules: str, folder: Path) -> list[str]:
@@ -188,9 +218,10 @@ def sampled(pipes: str, rules: str, folder: Path) -> list[str]:
         "interval_s": 0.05,
     }
     start = CATALOGUE.recipe("logger", "queue", FREEBSD).render("start", values)
+    bare = re.sub(r"(?m)^(\d+) \d+ \d+", r"\1", rules)  # without -a there are no counts
     (folder / "bin").mkdir()
     for name, text in (
-        ("ipfw", f'case $1 in list) echo "{rules}" ;; *) cat <<EOF\n{pipes}EOF\n;; esac'),
+        ("ipfw", f'case $* in "list") echo "{bare}" ;; "-a list") echo "{rules}" ;; *) cat <<EOF\n{pipes}EOF\n;; esac'),
         ("stat", "echo t 1795271645.123456789"),
     ):
         program = folder / "bin" / name
@@ -203,6 +234,23 @@ def sampled(pipes: str, rules: str, folder: Path) -> list[str]:
     )
     subprocess.run(["dash", "-c", script], check=True, capture_output=True, timeout=30)
     return (folder / "src-queue.csv").read_text().splitlines()
+
+
+def test_two_rules_count_what_came_to_the_queue_and_what_left_it_and_pipes_what_the_stages_dropped() -> None:
+    rules = told("14.0", "ipfw -a list")  # while traffic flowed
+    came, left = (line.split()[1:3] for line in rules.splitlines()[:2])
+    rules = rules.replace("00100", "00043").replace("00200", "00044")
+    rules = rules.replace("pipe 2 ip from 172.16.11.2 to 172.16.10.2 out", "count ip from any to any out xmit em2")
+    pipes = numbered(told("14.0", "ipfw pipe show", 4), 1, 20002)
+    done = replay(setting("bottleneck", "counters"), {"ipfw -a list": rules, "ipfw pipe show": pipes})
+    assert done.stderr == ""
+    counts = parse_state(done.stdout)
+    packets, size = map(int, left)
+    assert counts["queue.down"] == f"{size + 14 * packets} {packets} {int(came[0]) - packets}"
+    row = next(line for line in pipes.splitlines() if "0.0.0.0/0" in line).split()
+    total, drops = int(row[-5]), int(row[-1])
+    assert counts["stage.down"] == f"{int(row[-4]) + 14 * (total - drops)} {total - drops} {drops}"
+    assert counts["stage.down1"] == "0 0 0"  # nothing came there yet
 
 
 def test_idle_queues_keep_their_counters_while_the_bottleneck_stands() -> None:
@@ -657,14 +705,17 @@ def test_tcpdump_is_ended_when_it_has_read_all_and_its_counts_are_those_it_print
         "drain", values_of(CATALOGUE.recipe("logger", "tcpdump", FREEBSD))
     )
     for line, behind in (
-        ("94886 packets captured, 94886 packets received by filter, 0 packets dropped by kernel", False),
-        ("94000 packets captured, 94886 packets received by filter, 886 packets dropped by kernel", False),
-        ("90000 packets captured, 94886 packets received by filter, 0 packets dropped by kernel", True),
+        ("tcpdump: 94886 packets captured, 94886 packets received by filter, 0 packets dropped by kernel", False),
+        ("tcpdump: 94000 packets captured, 94886 packets received by filter, 886 packets dropped by kernel", False),
+        ("tcpdump: 90000 packets captured, 94886 packets received by filter, 0 packets dropped by kernel", True),
     ):
+        # tcpdump begins with its name where it is asked meanwhile (info() of its tcpdump.c), and not at its end.
         (tmp_path / "src-tcpdump.err").write_text(f"tcpdump: listening on em1\n{line}\n")
         (tmp_path / "src-tcpdump.pid").write_text("1\n")
         helpers = f"cd '{tmp_path}'\npkill() {{ :; }}\nawait() {{ shift; \"$@\"; }}"
-        assert ("were left in the kernel's buffer" in replay(drain, {}, helpers).stdout) is behind
+        done = replay(drain, {}, helpers)
+        assert done.stderr == ""
+        assert ("were left in the kernel's buffer" in done.stdout) is behind
 
 
 def test_counters_of_a_card_are_found_by_their_headings_and_names(tmp_path: Path) -> None:
