@@ -205,6 +205,12 @@ cd {folder}
 PATH={folder}/nothing
 fail() {{ exit 1; }}
 launch() {{ :; }}
+launch_root() {{ :; }}
+root() {{ "$@"; }}
+can_put() {{ [ -w "$1" ]; }}
+put_in() {{ echo "$2" >"$1"; }}
+batch() {{ while read -r line; do set -- $line; done; }}
+user=root
 await() {{ :; }}
 """
 """No program is within reach: what is done is done by the shell itself, and the texts try just that."""

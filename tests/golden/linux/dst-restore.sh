@@ -1,20 +1,21 @@
+halt sentinel
 halt bulk-server
 halt late-server
-echo 1 >/proc/sys/net/ipv4/tcp_moderate_rcvbuf
-echo 1 >/proc/sys/net/ipv4/tcp_adv_win_scale
-echo '4096 131072 6291456' >/proc/sys/net/ipv4/tcp_rmem
-ip -4 route del 172.16.10.2/32
-echo 2 >/proc/sys/net/ipv4/tcp_ecn
-echo 1 >/proc/sys/net/ipv4/tcp_sack
-echo 1 >/proc/sys/net/ipv4/tcp_timestamps
-echo 1 >/proc/sys/net/ipv4/tcp_window_scaling
-echo 0 >/proc/sys/net/ipv4/tcp_no_metrics_save
-echo 4096 16384 4194304 >/proc/sys/net/ipv4/tcp_wmem
-echo 4096 131072 6291456 >/proc/sys/net/ipv4/tcp_rmem
-ip link set dev eth1 mtu 1500
+put_in /proc/sys/net/ipv4/tcp_moderate_rcvbuf 1
+put_in /proc/sys/net/ipv4/tcp_adv_win_scale 1
+put_in /proc/sys/net/ipv4/tcp_rmem '4096 131072 6291456'
+root ip -4 route del 172.16.10.2/32
+put_in /proc/sys/net/ipv4/tcp_ecn 2
+put_in /proc/sys/net/ipv4/tcp_sack 1
+put_in /proc/sys/net/ipv4/tcp_timestamps 1
+put_in /proc/sys/net/ipv4/tcp_window_scaling 1
+put_in /proc/sys/net/ipv4/tcp_no_metrics_save 0
+put_in /proc/sys/net/ipv4/tcp_wmem 4096" "16384" "4194304
+put_in /proc/sys/net/ipv4/tcp_rmem 4096" "131072" "6291456
+root ip link set dev eth1 mtu 1500
 set --
 set -- "$@" tso on
-[ $# -eq 0 ] || ethtool -K eth1 "$@" >/dev/null
+[ $# -eq 0 ] || root ethtool -K eth1 "$@" >/dev/null
 ethtool -k eth1 | while read -r feature value _; do
   case $feature in
     tcp-segmentation-offload:) feature=tso ;;

@@ -3,25 +3,25 @@ set -- "$@" tso off
 set -- "$@" gso off
 set -- "$@" gro off
 set -- "$@" lro off
-if [ $# -gt 0 ] && ! ethtool -K eth1 "$@" >/dev/null 2>&1; then
+if [ $# -gt 0 ] && ! root ethtool -K eth1 "$@" >/dev/null 2>&1; then
   # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
-  while [ $# -gt 0 ]; do ethtool -K eth1 "$1" "$2" >/dev/null; shift 2; done
+  while [ $# -gt 0 ]; do root ethtool -K eth1 "$1" "$2" >/dev/null; shift 2; done
 fi
 linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
-ip link set dev eth1 mtu 600 || fail "mtu "600" was refused by "eth1
+root ip link set dev eth1 mtu 600 || fail "mtu "600" was refused by "eth1
 await 20 linked eth1 || fail eth1" has no link 20 s after its MTU was set"
-echo 4096 262144 33554432 >/proc/sys/net/ipv4/tcp_wmem || fail tcp_wmem" was refused"
+put_in /proc/sys/net/ipv4/tcp_wmem 4096" "262144" "33554432 || fail tcp_wmem" was refused"
 put() {
   [ -e "/proc/sys/net/ipv4/$1" ] || fail "this kernel has no net.ipv4.$1"
-  echo "$2" >/proc/sys/net/ipv4/"$1" || fail "$1=$2 was refused"
+  put_in /proc/sys/net/ipv4/"$1" "$2" || fail "$1=$2 was refused"
 }
 put tcp_ecn 0
 put tcp_sack 1
 put tcp_timestamps 1
 put tcp_window_scaling 1
 put tcp_no_metrics_save 1
-ip tcp_metrics flush >/dev/null || fail "the cache of TCP metrics could not be emptied"
-put() { echo "$2" >/proc/sys/net/ipv4/"$1" || fail "$1=$2 was refused"; }
+root ip tcp_metrics flush >/dev/null || fail "the cache of TCP metrics could not be emptied"
+put() { put_in /proc/sys/net/ipv4/"$1" "$2" || fail "$1=$2 was refused"; }
 put tcp_moderate_rcvbuf 0
 put tcp_adv_win_scale -2
 put tcp_rmem '4096 67108864 67108864'
@@ -32,7 +32,7 @@ while [ $# -gt 1 ]; do
   shift
 done
 [ -n "$device" ] || fail "no route to "172.16.10.2
-ip -4 route replace 172.16.10.2/32 $via dev "$device" window 9998848 || fail "no window could be set on the route to "172.16.10.2
+root ip -4 route replace 172.16.10.2/32 $via dev "$device" window 9998848 || fail "no window could be set on the route to "172.16.10.2
 ethtool -k eth1 | while read -r feature value _; do
   case $feature in
     tcp-segmentation-offload:) feature=tso ;;

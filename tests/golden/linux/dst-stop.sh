@@ -1,6 +1,5 @@
 drained() { # NAME
-  read -r d_pid <"$1.pid"
-  pkill -USR1 -P "$d_pid" || return 0
+  signal_program USR1 "$1" || return 0
   sleep 0.05
   d_told=
   while IFS= read -r d_line; do case $d_line in *captured,*) d_told=$d_line ;; esac; done <"$1.err"

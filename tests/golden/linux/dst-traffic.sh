@@ -35,14 +35,26 @@ heard() {
   due_of "$1"
   [ "$due_ns" = 0 ] || [ "$(now_ns)" -ge "$due_ns" ] || { echo "failed $1 by itself before its time"; return 1; }
 }
-# look: act upon what has happened; 1 when there is something to tell the controller. Whatever else watches over a trial
-# writes a line to the file `trouble`, and wakes.
+# lost LOGGER: tell of one that ended though nobody had ended it.
+lost() {
+  read -r g_code <"$1.exit"
+  g_began=$(instants "$1.pid"); g_began=${g_began##* }
+  g_lasted=$((($(now_ns) - ${g_began%.*}${g_began#*.}) / 100000000)) g_said=
+  [ ! -e "$1.err" ] || while IFS= read -r g_line || [ -n "$g_line" ]; do [ -z "$g_line" ] || g_said=": $g_line"; done <"$1.err"
+  echo "lost $1 ended by itself after $((g_lasted / 10)).$((g_lasted % 10)) s with exit code $g_code$g_said"
+}
+# look WORD: act upon what has happened; 1 when there is something to tell the controller. The word is what woke the watch:
+# the sentinel's stands for itself. Whatever else watches over a trial writes a line to the file `trouble`, and wakes.
 look() {
-  if [ -e trouble ]; then
+  case $1 in "trouble "*) echo "${1#trouble }"; call_off; return 1 ;; esac
+  if [ -s trouble ]; then
     read -r k_word <trouble
     echo "failed $k_word"; call_off; rm trouble
     return 1
   fi
+  for k_name in $loggers; do
+    if ended "$k_name"; then lost "$k_name"; call_off; return 1; fi
+  done
   [ ! -e order-stop ] || call_off
   k_open=0 k_told=0
   for k_name in $clients; do
@@ -72,12 +84,46 @@ look() {
   fi
   [ "$k_told" = 0 ]
 }
-watch() { while look; do read -r w_word <&3; done; }
+watch() {
+  w_word=
+  while look "$w_word"; do IFS= read -r w_word <&3; done
+}
 # ---- the step itself ----
 listen
+sentinel() {
+  trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
+  s_pid='' s_floor='' s_ceiling=''
+  while :; do
+    s_early=0 s_late=0
+    [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
+    set -- $(df -Pk .)
+    [ "${11:-0}" -ge 0 ] || tell_trouble disk "$((${11} / 1024)) MiB are free in $dir"
+    if clock_at_boot; then
+      [ -n "$s_floor" ] || s_floor=$b_floor s_ceiling=$b_ceiling
+      s_step=0
+      [ "$b_floor" -le "$s_ceiling" ] || s_step=$((b_floor - s_ceiling))
+      [ "$b_ceiling" -ge "$s_floor" ] || s_step=$((b_ceiling - s_floor))
+      [ "${s_step#-}" -le 1000000000000000000 ] || tell_trouble clock "stepped by $((s_step / 1000000)) ms"
+    fi
+    [ ! -r /proc/uptime ] || read -r s_late _ </proc/uptime
+    s_spent=$((${s_late%.*} * 100 + 1${s_late#*.} - ${s_early%.*} * 100 - 1${s_early#*.}))
+    s_rest=$((s_spent / 2))
+    [ "$s_rest" -ge 1 ] || s_rest=1
+    [ "$s_rest" -le 10 ] || s_rest=10
+    sleep "$s_rest" & s_pid=$!
+    wait "$s_pid"
+    s_pid=
+  done
+}
+tell_trouble() { echo "trouble $*" 1<>events; }
+if [ ! -e sentinel.pid ]; then
+  sentinel </dev/null >/dev/null 2>&1 3>&- &
+  echo "$!" >sentinel.pid
+fi
 clients=''
 servers='bulk-server late-server'
 named=''
+loggers=dst-eth1
 due_of() {
   case $1 in
   *) due_ns=0 ;;

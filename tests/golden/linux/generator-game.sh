@@ -5,9 +5,40 @@ if [ ! -e late-client.finished ]; then
 launch late-client 17.5 late-client.out python3 -IS -c <udp.py> call 172.16.11.2 5001 172.16.10.2 6 60 0.01 0
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+sentinel() {
+  trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
+  s_pid='' s_floor='' s_ceiling=''
+  while :; do
+    s_early=0 s_late=0
+    [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
+    set -- $(df -Pk .)
+    [ "${11:-0}" -ge 0 ] || tell_trouble disk "$((${11} / 1024)) MiB are free in $dir"
+    if clock_at_boot; then
+      [ -n "$s_floor" ] || s_floor=$b_floor s_ceiling=$b_ceiling
+      s_step=0
+      [ "$b_floor" -le "$s_ceiling" ] || s_step=$((b_floor - s_ceiling))
+      [ "$b_ceiling" -ge "$s_floor" ] || s_step=$((b_ceiling - s_floor))
+      [ "${s_step#-}" -le 1000000000000000000 ] || tell_trouble clock "stepped by $((s_step / 1000000)) ms"
+    fi
+    [ ! -r /proc/uptime ] || read -r s_late _ </proc/uptime
+    s_spent=$((${s_late%.*} * 100 + 1${s_late#*.} - ${s_early%.*} * 100 - 1${s_early#*.}))
+    s_rest=$((s_spent / 2))
+    [ "$s_rest" -ge 1 ] || s_rest=1
+    [ "$s_rest" -le 10 ] || s_rest=10
+    sleep "$s_rest" & s_pid=$!
+    wait "$s_pid"
+    s_pid=
+  done
+}
+tell_trouble() { echo "trouble $*" 1<>events; }
+if [ ! -e sentinel.pid ]; then
+  sentinel </dev/null >/dev/null 2>&1 3>&- &
+  echo "$!" >sentinel.pid
+fi
 clients=late-client
 servers=''
 named=''
+loggers=''
 due_of() {
   case $1 in
   late-client) due_ns=1000000008200000000 ;;
@@ -30,9 +61,40 @@ if [ ! -e late-client.finished ]; then
 launch late-client 17.5 late-client.out python3 -IS -c <udp.py> call 172.16.11.2 5001 172.16.10.2 166.666666667 60 0.01 46
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
+sentinel() {
+  trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
+  s_pid='' s_floor='' s_ceiling=''
+  while :; do
+    s_early=0 s_late=0
+    [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
+    set -- $(df -Pk .)
+    [ "${11:-0}" -ge 0 ] || tell_trouble disk "$((${11} / 1024)) MiB are free in $dir"
+    if clock_at_boot; then
+      [ -n "$s_floor" ] || s_floor=$b_floor s_ceiling=$b_ceiling
+      s_step=0
+      [ "$b_floor" -le "$s_ceiling" ] || s_step=$((b_floor - s_ceiling))
+      [ "$b_ceiling" -ge "$s_floor" ] || s_step=$((b_ceiling - s_floor))
+      [ "${s_step#-}" -le 1000000000000000000 ] || tell_trouble clock "stepped by $((s_step / 1000000)) ms"
+    fi
+    [ ! -r /proc/uptime ] || read -r s_late _ </proc/uptime
+    s_spent=$((${s_late%.*} * 100 + 1${s_late#*.} - ${s_early%.*} * 100 - 1${s_early#*.}))
+    s_rest=$((s_spent / 2))
+    [ "$s_rest" -ge 1 ] || s_rest=1
+    [ "$s_rest" -le 10 ] || s_rest=10
+    sleep "$s_rest" & s_pid=$!
+    wait "$s_pid"
+    s_pid=
+  done
+}
+tell_trouble() { echo "trouble $*" 1<>events; }
+if [ ! -e sentinel.pid ]; then
+  sentinel </dev/null >/dev/null 2>&1 3>&- &
+  echo "$!" >sentinel.pid
+fi
 clients=late-client
 servers=''
 named=''
+loggers=''
 due_of() {
   case $1 in
   *) due_ns=0 ;;

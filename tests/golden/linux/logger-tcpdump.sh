@@ -1,11 +1,10 @@
 # ---- start
-launch src-tcpdump 26 src-eth1.pcap.gz nice -n -5 tcpdump -n -Z root -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -
+launch_root src-tcpdump 26 src-eth1.pcap.gz nice -n -5 tcpdump -n -Z "$user" -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -
 # ---- ready
 await 5 has_line src-tcpdump.err 'listening on' || { cat src-tcpdump.err >&2; fail "tcpdump does not listen on "eth1; }
 # ---- drain
 drained() { # NAME
-  read -r d_pid <"$1.pid"
-  pkill -USR1 -P "$d_pid" || return 0
+  signal_program USR1 "$1" || return 0
   sleep 0.05
   d_told=
   while IFS= read -r d_line; do case $d_line in *captured,*) d_told=$d_line ;; esac; done <"$1.err"

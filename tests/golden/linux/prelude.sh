@@ -3,9 +3,80 @@ export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 export SAMOVAR_CAMPAIGN=full-20260101-000000
 dir=/tmp/samovar/full-20260101-000000/newreno-9999KB-600-r1-abc123
 [ -d "$dir" ] || mkdir -p "$dir" || exit 70
+# In a folder that others can write to, what they made beforehand could lead elsewhere.
+if [ ! -O "${dir%/*/*}" ] || [ -h "${dir%/*/*}" ]; then
+  printf '%s\n' "${dir%/*/*} belongs to another user; accepted: one of the user who logs in, or none" >&2
+  exit 70
+fi
 cd "$dir" || exit 70
 
 fail() { printf '%s\n' "$*" >&2; exit 1; }
+
+# Who may signal process 1 is root, and is found out without a program. Another user has root do what sudo(8) allows:
+# root COMMAND...; put_in FILE TEXT, which writes a setting of the kernel; batch PROGRAM [-force], which does what ip or tc
+# reads line by line, because a batch may hold anything.
+l_root=
+if kill -0 1 2>/dev/null; then
+  user=root marks='/proc/[0-9]*/environ'
+  root() { "$@"; }
+  put_in() { echo "$2" >"$1"; }
+  can_put() { [ -w "$1" ]; }
+  batch() { exec "$1" ${2:+"$2"} -batch -; }
+  launch_root() { launch "$@"; }
+  signal() { read -r s_pid <"$2.pid" && kill -"$1" "$s_pid" 2>/dev/null; } # SIGNAL NAME
+  signal_program() { read -r s_pid <"$2.pid" && pkill -"$1" -P "$s_pid"; } # SIGNAL NAME
+  signal_process() { kill -"$1" "$2" 2>/dev/null; } # SIGNAL PID
+else
+  user=${LOGNAME:-$(id -un)} marks='/proc/[0-9]*/environ /proc/[0-9]*/cmdline'
+  root() { sudo -n "$@"; }
+  put_in() { echo "$2" | sudo -n tee "$1" >/dev/null; }
+  can_put() { [ -e "$1" ]; }
+  batch() {
+    set -f
+    b_code=0
+    while read -r b_line; do
+      sudo -n "$1" $b_line </dev/null || { b_code=1; [ -n "${2-}" ] || return 1; }
+    done
+    return "$b_code"
+  }
+  # What lasts cannot be signalled by who has started it, nor is its environment to be seen: sudo's own arguments, which it
+  # ignores, hold the mark by which it is found, and timeout(1) runs as root too.
+  launch_root() { : >"$1.root"; l_root=yes; launch "$@"; l_root=; }
+  bounded_root() {
+    if [ "$1" = nice ]; then
+      u_nice=$1 u_by=$3; shift 3
+      u_program=$1; shift
+      set -- "$(command -v "$u_nice")" -n "$u_by" "$(command -v "$u_program")" "$@"
+    else
+      u_program=$1; shift
+      set -- "$(command -v "$u_program")" "$@"
+    fi
+    exec sudo -n -p "SAMOVAR_CAMPAIGN=$SAMOVAR_CAMPAIGN" timeout -k 2 "$l_limit" "$@"
+  }
+  bound_of() { # PID of sudo: print the PID of the timeout(1) below it; it may be about to start
+    read -r o_name <"/proc/$1/comm" 2>/dev/null || return 1
+    [ "$o_name" != timeout ] || { echo "$1"; return; }
+    pgrep -P "$1" -x timeout || pgrep -P "$(pgrep -o -P "$1")" -x timeout
+  }
+  signal() {
+    read -r s_pid <"$2.pid" || return 1
+    if [ -e "$2.root" ]; then signal_below "$1" "$s_pid"; else kill -"$1" "$s_pid" 2>/dev/null; fi
+  }
+  signal_program() {
+    read -r s_pid <"$2.pid" || return 1
+    if [ -e "$2.root" ]; then signal_below "$1" "$s_pid"; else pkill -"$1" -P "$s_pid"; fi
+  }
+  signal_below() { # SIGNAL PID: signal what timeout(1) below this sudo runs
+    w_left=40
+    until w_bound=$(bound_of "$2") && w_name=$(pgrep -l -P "$w_bound"); do
+      w_left=$((w_left - 1))
+      [ "$w_left" -gt 0 ] && [ -e "/proc/$2" ] || return 1
+      sleep 0.05
+    done
+    sudo -n pkill -"$1" -P "$w_bound" -x "${w_name#* }"
+  }
+  signal_process() { kill -"$1" "$2" 2>/dev/null || signal_below "$1" "$2"; }
+fi
 
 # launch NAME LIMIT_S OUTPUT COMMAND...: run in the background for LIMIT_S seconds at most. OUTPUT ending in .gz is
 # compressed on the way; NAME.err takes the standard error, NAME.pid the process, NAME.exit its code when all is written.
@@ -18,7 +89,7 @@ launch() {
   esac
 }
 run_bounded() {
-  timeout -k 2 "$l_limit" "$@" &
+  if [ -z "$l_root" ]; then timeout -k 2 "$l_limit" "$@" & else bounded_root "$@" & fi
   echo "$!" >"$l_name.pid"
   wait "$!"
   echo "$?" >"$l_name.code"
@@ -45,8 +116,7 @@ has_line() { # FILE TEXT: one line of the file holds the text
 # halt NAME: end what launch started under this name, if it still runs.
 halt() {
   [ -e "$1.pid" ] && ! ended "$1" || return 0
-  read -r h_pid <"$1.pid"
-  kill -TERM "$h_pid" 2>/dev/null
+  signal TERM "$1"
 }
 # await_end NAME: wait until what was halted has written everything; at worst it is killed.
 await_end() {
@@ -54,7 +124,7 @@ await_end() {
   await 5 ended "$1" && return 0
   read -r h_pid <"$1.pid"
   kill -KILL -- "-$h_pid" 2>/dev/null # timeout(1) leads a group of its own where it can
-  kill -KILL "$h_pid" 2>/dev/null
+  signal KILL "$1"
   await 2 ended "$1" || fail "$1 could not be ended"
 }
 # began NAME...: print when each was started, `NAME.pid SECONDS`.
@@ -88,3 +158,10 @@ bound() { # PORT STATE TABLE...
 now_ns() { date +%s%N; }
 # instants FILE...: print when each was last written, `FILE SECONDS`.
 instants() { stat -c '%n %.9Y' "$@"; }
+# clock_at_boot: set b_floor and b_ceiling to bounds, in ns, of what this clock would have told at boot; a step moves both. The
+# time since boot goes on whatever sets the clock, and is told in hundredths of a second.
+clock_at_boot() {
+  read -r b_early _ </proc/uptime && b_now=$(now_ns) && read -r b_late _ </proc/uptime || return 1
+  b_floor=$((b_now - (${b_late%.*} * 100 + 1${b_late#*.} - 99) * 10000000))
+  b_ceiling=$((b_now - (${b_early%.*} * 100 + 1${b_early#*.} - 100) * 10000000))
+}

@@ -1,21 +1,22 @@
+halt sentinel
 halt rtr-queue
 {
   printf 'qdisc del dev %s root\n' eth2
   printf 'qdisc del dev %s ingress\n' eth1
   printf 'qdisc del dev %s ingress\n' eth2
-} | tc -force -batch - 2>&1
+} | batch tc -force 2>&1
 for device in /sys/class/net/sv-*; do
-  [ ! -e "$device" ] || ip link del "${device##*/}"
+  [ ! -e "$device" ] || root ip link del "${device##*/}"
 done
-ip link set dev eth1 mtu 1500
-ip link set dev eth2 mtu 1500
+root ip link set dev eth1 mtu 1500
+root ip link set dev eth2 mtu 1500
 set --
 set -- "$@" tso on
-[ $# -eq 0 ] || ethtool -K eth1 "$@" >/dev/null
+[ $# -eq 0 ] || root ethtool -K eth1 "$@" >/dev/null
 set --
 set -- "$@" gro on
 set -- "$@" rx-gro-list on
-[ $# -eq 0 ] || ethtool -K eth2 "$@" >/dev/null
+[ $# -eq 0 ] || root ethtool -K eth2 "$@" >/dev/null
 ethtool -k eth1 | while read -r feature value _; do
   case $feature in
     tcp-segmentation-offload:) feature=tso ;;

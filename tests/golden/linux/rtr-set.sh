@@ -3,9 +3,9 @@ set -- "$@" tso off
 set -- "$@" gso off
 set -- "$@" gro off
 set -- "$@" lro off
-if [ $# -gt 0 ] && ! ethtool -K eth1 "$@" >/dev/null 2>&1; then
+if [ $# -gt 0 ] && ! root ethtool -K eth1 "$@" >/dev/null 2>&1; then
   # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
-  while [ $# -gt 0 ]; do ethtool -K eth1 "$1" "$2" >/dev/null; shift 2; done
+  while [ $# -gt 0 ]; do root ethtool -K eth1 "$1" "$2" >/dev/null; shift 2; done
 fi
 set --
 set -- "$@" tso off
@@ -13,21 +13,21 @@ set -- "$@" gso off
 set -- "$@" gro off
 set -- "$@" lro off
 set -- "$@" rx-gro-list off
-if [ $# -gt 0 ] && ! ethtool -K eth2 "$@" >/dev/null 2>&1; then
+if [ $# -gt 0 ] && ! root ethtool -K eth2 "$@" >/dev/null 2>&1; then
   # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
-  while [ $# -gt 0 ]; do ethtool -K eth2 "$1" "$2" >/dev/null; shift 2; done
+  while [ $# -gt 0 ]; do root ethtool -K eth2 "$1" "$2" >/dev/null; shift 2; done
 fi
 linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
-ip link set dev eth1 mtu 600 || fail "mtu "600" was refused by "eth1
+root ip link set dev eth1 mtu 600 || fail "mtu "600" was refused by "eth1
 await 20 linked eth1 || fail eth1" has no link 20 s after its MTU was set"
-ip link set dev eth2 mtu 600 || fail "mtu "600" was refused by "eth2
+root ip link set dev eth2 mtu 600 || fail "mtu "600" was refused by "eth2
 await 20 linked eth2 || fail eth2" has no link 20 s after its MTU was set"
 # The module comes with two devices of its own unless it is told not to.
-[ -d /sys/module/ifb ] || modprobe ifb numifbs=0 2>/dev/null
+[ -d /sys/module/ifb ] || root modprobe ifb numifbs=0 2>/dev/null
 {
   printf 'link add name %s type ifb\nlink set dev %s up\n' sv-down sv-down
   printf 'link add name %s type ifb\nlink set dev %s up\n' sv-up sv-up
-} | ip -batch - || fail "no intermediate device (ifb) on this kernel"
+} | batch ip || fail "no intermediate device (ifb) on this kernel"
 {
   printf 'qdisc replace dev %s root handle 1: tbf rate %sbit burst %s limit 1000000\n' eth2 12000000 6000
   printf 'qdisc replace dev %s parent 1:1 handle 10: %s\n' eth2 'pfifo limit 137'
@@ -37,7 +37,7 @@ await 20 linked eth2 || fail eth2" has no link 20 s after its MTU was set"
   printf 'qdisc replace dev %s root handle 2: %s\n' sv-up 'netem limit 1928 delay 10000us'
   printf 'qdisc add dev %s handle ffff: ingress\n' eth2
   printf 'filter add dev %s parent ffff: prio 60000 protocol all u32 match u32 0 0 action mirred egress redirect dev %s\n' eth2 sv-up
-} | tc -batch - || fail "the bottleneck was refused by tc"
+} | batch tc || fail "the bottleneck was refused by tc"
 ethtool -k eth1 | while read -r feature value _; do
   case $feature in
     tcp-segmentation-offload:) feature=tso ;;

@@ -7,15 +7,15 @@ value=$(cat /proc/sys/net/core/rmem_max 2>/dev/null)
 echo socket_receive_max"=${value:-absent}"
 # ---- set
 file=/proc/sys/net/core/rmem_max
-{ [ -w "$file" ] && echo 400000 >"$file"; } 2>/dev/null || fail "$file belongs to the whole machine and cannot be set from this network namespace"
-echo 4096 262144 33554432 >/proc/sys/net/ipv4/tcp_wmem || fail tcp_wmem" was refused"
-echo 4096 4096 200000 >/proc/sys/net/ipv4/tcp_rmem || fail tcp_rmem" was refused"
+{ can_put "$file" && put_in "$file" 400000; } 2>/dev/null || fail "$file belongs to the whole machine and cannot be set from this network namespace"
+put_in /proc/sys/net/ipv4/tcp_wmem 4096" "262144" "33554432 || fail tcp_wmem" was refused"
+put_in /proc/sys/net/ipv4/tcp_rmem 4096" "4096" "200000 || fail tcp_rmem" was refused"
 # ---- wanted
 tcp_wmem.default=262144
 tcp_wmem.max=33554432
 tcp_rmem.max=200000
 socket_receive_max=400000
 # ---- restore
-echo 4096 4096 4096 >/proc/sys/net/ipv4/tcp_wmem
-echo 4096 4096 4096 >/proc/sys/net/ipv4/tcp_rmem
-[ ! -w /proc/sys/net/core/rmem_max ] || echo 212992 >/proc/sys/net/core/rmem_max
+put_in /proc/sys/net/ipv4/tcp_wmem 4096" "4096" "4096
+put_in /proc/sys/net/ipv4/tcp_rmem 4096" "4096" "4096
+! can_put /proc/sys/net/core/rmem_max || put_in /proc/sys/net/core/rmem_max 212992

@@ -1,6 +1,6 @@
 # ---- read
 helper=modprobe; [ ! -e /proc/sys/kernel/modprobe ] || read -r helper </proc/sys/kernel/modprobe
-[ -d /sys/module/tcp_cdg ] || "$helper" tcp_cdg
+[ -d /sys/module/tcp_cdg ] || root "$helper" tcp_cdg
 value=absent; read -r value 2>/dev/null </sys/module/tcp_cdg/parameters/backoff_beta
 case $value in Y) value=1 ;; N) value=0 ;; esac
 echo cc.backoff_beta"=$value"
@@ -13,35 +13,35 @@ cc=cdg
 read -r offered </proc/sys/net/ipv4/tcp_available_congestion_control
 read -r allowed </proc/sys/net/ipv4/tcp_allowed_congestion_control || allowed=none
 helper=modprobe; [ ! -e /proc/sys/kernel/modprobe ] || read -r helper </proc/sys/kernel/modprobe
-case " $offered " in *" $cc "*) ;; *) "$helper" "tcp_$cc" || fail "this kernel does not offer the congestion control $cc; it offers: $offered" ;; esac
+case " $offered " in *" $cc "*) ;; *) root "$helper" "tcp_$cc" || fail "this kernel does not offer the congestion control $cc; it offers: $offered" ;; esac
 put() { # PARAMETER VALUE
   p_file=/sys/module/tcp_$cc/parameters/$1
   [ -e "$p_file" ] || fail "the congestion control $cc has no parameter $1; it has: $(cd "/sys/module/tcp_$cc/parameters" && echo *)"
   read -r p_now <"$p_file"
   case $p_now in Y) p_now=1 ;; N) p_now=0 ;; esac
-  [ "$p_now" = "$2" ] || { [ -w "$p_file" ] && echo "$2" >"$p_file"; } 2>/dev/null || reload "$1" "$2"
+  [ "$p_now" = "$2" ] || { can_put "$p_file" && put_in "$p_file" "$2"; } 2>/dev/null || reload "$1" "$2"
 }
 # Loaded anew, a module has to be allowed anew, which only the first network namespace of a machine can.
 reload() { # PARAMETER VALUE
-  { [ -w /proc/sys/net/ipv4/tcp_allowed_congestion_control ] && "$helper" -r "tcp_$cc" && "$helper" "tcp_$cc" "$1=$2"; } 2>/dev/null ||
+  { can_put /proc/sys/net/ipv4/tcp_allowed_congestion_control && root "$helper" -r "tcp_$cc" && root "$helper" "tcp_$cc" "$1=$2"; } 2>/dev/null ||
     fail "the congestion control $cc takes $1=$2 only when its module is loaded, and it cannot be loaded anew here"
 }
 put backoff_beta 512
 put use_shadow 0
-echo "$cc" >/proc/sys/net/ipv4/tcp_congestion_control || fail "the congestion control $cc was refused; a network namespace may only choose what the machine allows: $allowed"
+put_in /proc/sys/net/ipv4/tcp_congestion_control "$cc" || fail "the congestion control $cc was refused; a network namespace may only choose what the machine allows: $allowed"
 # ---- wanted
 cc.backoff_beta=512
 cc.use_shadow=0
 cc=cdg
 # ---- restore
-echo cubic >/proc/sys/net/ipv4/tcp_congestion_control
+put_in /proc/sys/net/ipv4/tcp_congestion_control cubic
 helper=modprobe; [ ! -e /proc/sys/kernel/modprobe ] || read -r helper </proc/sys/kernel/modprobe
 put() { # PARAMETER VALUE
   p_file=/sys/module/tcp_cdg/parameters/$1
   read -r p_now <"$p_file"
   case $p_now in Y) p_now=1 ;; N) p_now=0 ;; esac
-  [ "$p_now" = "$2" ] || { [ -w "$p_file" ] && echo "$2" >"$p_file"; } 2>/dev/null ||
-    { "$helper" -r tcp_cdg && "$helper" tcp_cdg "$1=$2"; }
+  [ "$p_now" = "$2" ] || { can_put "$p_file" && put_in "$p_file" "$2"; } 2>/dev/null ||
+    { root "$helper" -r tcp_cdg && root "$helper" tcp_cdg "$1=$2"; }
 }
 put backoff_beta 724
 put use_shadow 1

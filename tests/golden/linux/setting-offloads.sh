@@ -31,18 +31,18 @@ set -- "$@" tso on
 set -- "$@" gro off
 set -- "$@" tx off
 set -- "$@" rx-gro-list off
-if [ $# -gt 0 ] && ! ethtool -K eth1 "$@" >/dev/null 2>&1; then
+if [ $# -gt 0 ] && ! root ethtool -K eth1 "$@" >/dev/null 2>&1; then
   # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
-  while [ $# -gt 0 ]; do ethtool -K eth1 "$1" "$2" >/dev/null; shift 2; done
+  while [ $# -gt 0 ]; do root ethtool -K eth1 "$1" "$2" >/dev/null; shift 2; done
 fi
 set --
 set -- "$@" tso on
 set -- "$@" gro off
 set -- "$@" tx off
 set -- "$@" rx-gro-list off
-if [ $# -gt 0 ] && ! ethtool -K eth2 "$@" >/dev/null 2>&1; then
+if [ $# -gt 0 ] && ! root ethtool -K eth2 "$@" >/dev/null 2>&1; then
   # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
-  while [ $# -gt 0 ]; do ethtool -K eth2 "$1" "$2" >/dev/null; shift 2; done
+  while [ $# -gt 0 ]; do root ethtool -K eth2 "$1" "$2" >/dev/null; shift 2; done
 fi
 # ---- wanted
 offload.eth1.tso=on
@@ -61,10 +61,10 @@ set -- "$@" tso off
 set -- "$@" gro on
 set -- "$@" tx on
 set -- "$@" rx-gro-list on
-[ $# -eq 0 ] || ethtool -K eth1 "$@" >/dev/null
+[ $# -eq 0 ] || root ethtool -K eth1 "$@" >/dev/null
 set --
 set -- "$@" tso off
 set -- "$@" gro on
 set -- "$@" tx on
 set -- "$@" rx-gro-list on
-[ $# -eq 0 ] || ethtool -K eth2 "$@" >/dev/null
+[ $# -eq 0 ] || root ethtool -K eth2 "$@" >/dev/null

@@ -3,7 +3,7 @@
   while IFS=: read -r name value; do echo "$name=$value"; done
 echo route.172.16.10.2"=$(ip -4 route show 172.16.10.2/32)"
 # ---- set
-put() { echo "$2" >/proc/sys/net/ipv4/"$1" || fail "$1=$2 was refused"; }
+put() { put_in /proc/sys/net/ipv4/"$1" "$2" || fail "$1=$2 was refused"; }
 put tcp_moderate_rcvbuf 0
 put tcp_adv_win_scale -2
 put tcp_rmem '4096 67108864 67108864'
@@ -14,13 +14,13 @@ while [ $# -gt 1 ]; do
   shift
 done
 [ -n "$device" ] || fail "no route to "172.16.10.2
-ip -4 route replace 172.16.10.2/32 $via dev "$device" window 200000 || fail "no window could be set on the route to "172.16.10.2
+root ip -4 route replace 172.16.10.2/32 $via dev "$device" window 200000 || fail "no window could be set on the route to "172.16.10.2
 # ---- wanted
 tcp_moderate_rcvbuf=0
 tcp_adv_win_scale=-2
 route.172.16.10.2*=window 200000
 # ---- restore
-echo 1 >/proc/sys/net/ipv4/tcp_moderate_rcvbuf
-echo 1 >/proc/sys/net/ipv4/tcp_adv_win_scale
-echo '4096 131072 6291456' >/proc/sys/net/ipv4/tcp_rmem
-ip -4 route replace 172.16.10.2 via 172.16.11.1 dev eth1
+put_in /proc/sys/net/ipv4/tcp_moderate_rcvbuf 1
+put_in /proc/sys/net/ipv4/tcp_adv_win_scale 1
+put_in /proc/sys/net/ipv4/tcp_rmem '4096 131072 6291456'
+root ip -4 route replace 172.16.10.2 via 172.16.11.1 dev eth1

@@ -22,15 +22,15 @@ tc -d qdisc show dev eth2 | {
   echo shaper.eth2".queue=$s_queue"
 }
 # ---- set
-tc qdisc add dev eth1 root handle 11: tbf rate 40000000bit burst 20000 limit 1000000 &&
-  tc qdisc add dev eth1 parent 11:1 handle 12: pfifo limit 100 || fail eth1" was not limited to "40000000" bit/s"
-tc qdisc add dev eth2 root handle 11: tbf rate 40000000bit burst 20000 limit 1000000 &&
-  tc qdisc add dev eth2 parent 11:1 handle 12: pfifo limit 100 || fail eth2" was not limited to "40000000" bit/s"
+root tc qdisc add dev eth1 root handle 11: tbf rate 40000000bit burst 20000 limit 1000000 &&
+  root tc qdisc add dev eth1 parent 11:1 handle 12: pfifo limit 100 || fail eth1" was not limited to "40000000" bit/s"
+root tc qdisc add dev eth2 root handle 11: tbf rate 40000000bit burst 20000 limit 1000000 &&
+  root tc qdisc add dev eth2 parent 11:1 handle 12: pfifo limit 100 || fail eth2" was not limited to "40000000" bit/s"
 # ---- wanted
 shaper.eth1*=tbf 11: rate 40Mbit burst
 shaper.eth1.queue*=pfifo limit 100p
 shaper.eth2*=tbf 11: rate 40Mbit burst
 shaper.eth2.queue*=pfifo limit 100p
 # ---- restore
-tc qdisc del dev eth1 root handle 11:
-tc qdisc del dev eth2 root handle 11:
+root tc qdisc del dev eth1 root handle 11:
+root tc qdisc del dev eth2 root handle 11:

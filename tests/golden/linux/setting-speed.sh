@@ -7,9 +7,9 @@ value=unknown; read -r value 2>/dev/null </sys/class/net/eth2/duplex; echo duple
 value=$(ethtool eth2 2>/dev/null | sed -n 's/^[[:space:]]*Auto-negotiation: //p'); echo autoneg.eth2"=${value:-unknown}"
 # ---- set
 linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ] && read -r l_speed <"/sys/class/net/$1/speed" && [ "$l_speed" = "$2" ]; }
-ethtool -s eth1 speed 100 duplex full autoneg on || fail eth1" cannot be set to "100" Mbit/s "full
+root ethtool -s eth1 speed 100 duplex full autoneg on || fail eth1" cannot be set to "100" Mbit/s "full
 await 30 linked eth1 100 || fail eth1" has no link at "100" Mbit/s after 30 s"
-ethtool -s eth2 speed 100 duplex full autoneg on || fail eth2" cannot be set to "100" Mbit/s "full
+root ethtool -s eth2 speed 100 duplex full autoneg on || fail eth2" cannot be set to "100" Mbit/s "full
 await 30 linked eth2 100 || fail eth2" has no link at "100" Mbit/s after 30 s"
 # ---- wanted
 speed.eth1=100
@@ -18,7 +18,7 @@ speed.eth2=100
 duplex.eth2=full
 # ---- restore
 linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ] && read -r l_speed <"/sys/class/net/$1/speed" && [ "$l_speed" = "$2" ]; }
-ethtool -s eth1 autoneg on
+root ethtool -s eth1 autoneg on
 await 30 linked eth1 1000
-ethtool -s eth2 autoneg on
+root ethtool -s eth2 autoneg on
 await 30 linked eth2 1000

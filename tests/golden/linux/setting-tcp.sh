@@ -4,7 +4,7 @@
 # ---- set
 put() {
   [ -e "/proc/sys/net/ipv4/$1" ] || fail "this kernel has no net.ipv4.$1"
-  echo "$2" >/proc/sys/net/ipv4/"$1" || fail "$1=$2 was refused"
+  put_in /proc/sys/net/ipv4/"$1" "$2" || fail "$1=$2 was refused"
 }
 put tcp_ecn 2
 put tcp_sack 0
@@ -13,7 +13,7 @@ put tcp_window_scaling 1
 put tcp_no_metrics_save 1
 put tcp_moderate_rcvbuf 0
 put tcp_notsent_lowat 131072
-ip tcp_metrics flush >/dev/null || fail "the cache of TCP metrics could not be emptied"
+root ip tcp_metrics flush >/dev/null || fail "the cache of TCP metrics could not be emptied"
 # ---- wanted
 tcp_ecn=2
 tcp_sack=0
@@ -23,10 +23,10 @@ tcp_no_metrics_save=1
 tcp_moderate_rcvbuf=0
 tcp_notsent_lowat=131072
 # ---- restore
-echo 2 >/proc/sys/net/ipv4/tcp_ecn
-echo 1 >/proc/sys/net/ipv4/tcp_sack
-echo 1 >/proc/sys/net/ipv4/tcp_timestamps
-echo 1 >/proc/sys/net/ipv4/tcp_window_scaling
-echo 1 >/proc/sys/net/ipv4/tcp_no_metrics_save
-echo 1 >/proc/sys/net/ipv4/tcp_moderate_rcvbuf
-echo 4294967295 >/proc/sys/net/ipv4/tcp_notsent_lowat
+put_in /proc/sys/net/ipv4/tcp_ecn 2
+put_in /proc/sys/net/ipv4/tcp_sack 1
+put_in /proc/sys/net/ipv4/tcp_timestamps 1
+put_in /proc/sys/net/ipv4/tcp_window_scaling 1
+put_in /proc/sys/net/ipv4/tcp_no_metrics_save 1
+put_in /proc/sys/net/ipv4/tcp_moderate_rcvbuf 1
+put_in /proc/sys/net/ipv4/tcp_notsent_lowat 4294967295

@@ -14,14 +14,14 @@ echo txd.eth2"=${ring:-none}"
 # ---- set
 linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
 if [ -e /sys/class/net/eth1/tun_flags ]; then
-  ip link set dev eth1 txqueuelen 256
+  root ip link set dev eth1 txqueuelen 256
 else
-  ethtool -G eth1 tx 256 && await 20 linked eth1
+  root ethtool -G eth1 tx 256 && await 20 linked eth1
 fi || fail eth1" did not take "256" transmit descriptors, or its link did not come back in 20 s"
 if [ -e /sys/class/net/eth2/tun_flags ]; then
-  ip link set dev eth2 txqueuelen 256
+  root ip link set dev eth2 txqueuelen 256
 else
-  ethtool -G eth2 tx 256 && await 20 linked eth2
+  root ethtool -G eth2 tx 256 && await 20 linked eth2
 fi || fail eth2" did not take "256" transmit descriptors, or its link did not come back in 20 s"
 # ---- wanted
 txd.eth1=256
@@ -29,12 +29,12 @@ txd.eth2=256
 # ---- restore
 linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
 if [ -e /sys/class/net/eth1/tun_flags ]; then
-  ip link set dev eth1 txqueuelen 512
+  root ip link set dev eth1 txqueuelen 512
 else
-  ethtool -G eth1 tx 512 && await 20 linked eth1
+  root ethtool -G eth1 tx 512 && await 20 linked eth1
 fi
 if [ -e /sys/class/net/eth2/tun_flags ]; then
-  ip link set dev eth2 txqueuelen 512
+  root ip link set dev eth2 txqueuelen 512
 else
-  ethtool -G eth2 tx 512 && await 20 linked eth2
+  root ethtool -G eth2 tx 512 && await 20 linked eth2
 fi

@@ -1,4 +1,4 @@
-launch src-eth1 41 src-eth1.pcap.gz nice -n -5 tcpdump -n -Z root -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -
+launch_root src-eth1 41 src-eth1.pcap.gz nice -n -5 tcpdump -n -Z "$user" -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -
 launch src-tcp-info 41 src-tcp-info.csv python3 -IS -c '"""How samplers run; stands before each of them. Arguments: INTERVAL_S READY, and what is the sampler'"'"'s."""
 
 import _signal as signal

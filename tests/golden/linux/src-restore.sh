@@ -1,18 +1,19 @@
+halt sentinel
 halt src-tcp-info
 halt bulk-client
 halt late-client
-echo cubic >/proc/sys/net/ipv4/tcp_congestion_control
-echo 2 >/proc/sys/net/ipv4/tcp_ecn
-echo 1 >/proc/sys/net/ipv4/tcp_sack
-echo 1 >/proc/sys/net/ipv4/tcp_timestamps
-echo 1 >/proc/sys/net/ipv4/tcp_window_scaling
-echo 0 >/proc/sys/net/ipv4/tcp_no_metrics_save
-echo 4096 16384 4194304 >/proc/sys/net/ipv4/tcp_wmem
-echo 4096 131072 6291456 >/proc/sys/net/ipv4/tcp_rmem
-ip link set dev eth1 mtu 1500
+put_in /proc/sys/net/ipv4/tcp_congestion_control cubic
+put_in /proc/sys/net/ipv4/tcp_ecn 2
+put_in /proc/sys/net/ipv4/tcp_sack 1
+put_in /proc/sys/net/ipv4/tcp_timestamps 1
+put_in /proc/sys/net/ipv4/tcp_window_scaling 1
+put_in /proc/sys/net/ipv4/tcp_no_metrics_save 0
+put_in /proc/sys/net/ipv4/tcp_wmem 4096" "16384" "4194304
+put_in /proc/sys/net/ipv4/tcp_rmem 4096" "131072" "6291456
+root ip link set dev eth1 mtu 1500
 set --
 set -- "$@" tso on
-[ $# -eq 0 ] || ethtool -K eth1 "$@" >/dev/null
+[ $# -eq 0 ] || root ethtool -K eth1 "$@" >/dev/null
 ethtool -k eth1 | while read -r feature value _; do
   case $feature in
     tcp-segmentation-offload:) feature=tso ;;

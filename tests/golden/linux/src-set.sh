@@ -3,30 +3,30 @@ set -- "$@" tso off
 set -- "$@" gso off
 set -- "$@" gro off
 set -- "$@" lro off
-if [ $# -gt 0 ] && ! ethtool -K eth1 "$@" >/dev/null 2>&1; then
+if [ $# -gt 0 ] && ! root ethtool -K eth1 "$@" >/dev/null 2>&1; then
   # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
-  while [ $# -gt 0 ]; do ethtool -K eth1 "$1" "$2" >/dev/null; shift 2; done
+  while [ $# -gt 0 ]; do root ethtool -K eth1 "$1" "$2" >/dev/null; shift 2; done
 fi
 linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
-ip link set dev eth1 mtu 600 || fail "mtu "600" was refused by "eth1
+root ip link set dev eth1 mtu 600 || fail "mtu "600" was refused by "eth1
 await 20 linked eth1 || fail eth1" has no link 20 s after its MTU was set"
-echo 4096 262144 33554432 >/proc/sys/net/ipv4/tcp_wmem || fail tcp_wmem" was refused"
+put_in /proc/sys/net/ipv4/tcp_wmem 4096" "262144" "33554432 || fail tcp_wmem" was refused"
 put() {
   [ -e "/proc/sys/net/ipv4/$1" ] || fail "this kernel has no net.ipv4.$1"
-  echo "$2" >/proc/sys/net/ipv4/"$1" || fail "$1=$2 was refused"
+  put_in /proc/sys/net/ipv4/"$1" "$2" || fail "$1=$2 was refused"
 }
 put tcp_ecn 0
 put tcp_sack 1
 put tcp_timestamps 1
 put tcp_window_scaling 1
 put tcp_no_metrics_save 1
-ip tcp_metrics flush >/dev/null || fail "the cache of TCP metrics could not be emptied"
+root ip tcp_metrics flush >/dev/null || fail "the cache of TCP metrics could not be emptied"
 cc=reno
 read -r offered </proc/sys/net/ipv4/tcp_available_congestion_control
 read -r allowed </proc/sys/net/ipv4/tcp_allowed_congestion_control || allowed=none
 helper=modprobe; [ ! -e /proc/sys/kernel/modprobe ] || read -r helper </proc/sys/kernel/modprobe
-case " $offered " in *" $cc "*) ;; *) "$helper" "tcp_$cc" || fail "this kernel does not offer the congestion control $cc; it offers: $offered" ;; esac
-echo "$cc" >/proc/sys/net/ipv4/tcp_congestion_control || fail "the congestion control $cc was refused; a network namespace may only choose what the machine allows: $allowed"
+case " $offered " in *" $cc "*) ;; *) root "$helper" "tcp_$cc" || fail "this kernel does not offer the congestion control $cc; it offers: $offered" ;; esac
+put_in /proc/sys/net/ipv4/tcp_congestion_control "$cc" || fail "the congestion control $cc was refused; a network namespace may only choose what the machine allows: $allowed"
 ethtool -k eth1 | while read -r feature value _; do
   case $feature in
     tcp-segmentation-offload:) feature=tso ;;
