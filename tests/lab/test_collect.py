@@ -7,15 +7,20 @@ import hashlib
 import os
 import secrets
 import subprocess
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from samovar.collect import Expected, collect, commit_trial, set_aside
 from samovar.collect.files import pack_script, parse_counted
 from samovar.errors import CampaignError, RemoteError, TestbedError
-from samovar.testbed import Completed, Session
+from samovar.testbed import Completed, Session, Target, Wanted, transfer
 from tests.lab.sshd import Sshd, running
 
 CAPTURE = Expected("src-eth1.pcap.gz", "traces/src-eth1.pcap.gz", "capture", "tcpdump", "eth1")
@@ -174,6 +179,229 @@ SUM = "0" * 64
 def test_a_host_that_tells_of_other_files_is_refused(told: str) -> None:
     with pytest.raises(TestbedError, match=r"src: told of .*; accepted: sum and size of a"):
         parse_counted("src", told, ["a"])
+
+
+# --- what a host may do wrong
+
+
+def test_a_link_in_place_of_a_file_is_refused(session: Session, remote: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("of the host")
+    (remote / LOGGER.remote).unlink()
+    (remote / LOGGER.remote).symlink_to(secret)
+    with pytest.raises(RemoteError, match=r"src-tcp-info.csv: is a symbolic link"):
+        collect(session, str(remote), FILES, tmp_path / "trial")
+    assert not (tmp_path / "trial").exists()
+
+
+@pytest.mark.parametrize("becomes", ["endless", "shorter", "longer", "folder"])
+def test_a_file_that_becomes_another_thing_once_it_is_counted_is_refused(
+    sshd: Sshd, remote: Path, tmp_path: Path, becomes: str
+) -> None:
+    file = remote / CAPTURE.remote
+
+    def exchange(done: Completed) -> None:
+        if done.step != "pack":
+            return
+        data = file.read_bytes()
+        file.unlink()
+        if becomes == "endless":
+            file.symlink_to("/dev/zero")
+        elif becomes == "folder":
+            file.mkdir()
+        else:
+            file.write_bytes(data[:-1] if becomes == "shorter" else data + data)
+
+    session = Session(sshd.target(f"test-{secrets.token_hex(6)}"), record=exchange)
+    with pytest.raises(TestbedError, match=r"src-eth1.pcap.gz: (arrived as|cannot be copied)"):
+        collect(session, str(remote), FILES, tmp_path / "trial")
+    session.close()
+    assert remote.exists(), "what could not be had whole is not removed"
+    here = [path for path in (tmp_path / "trial").rglob("*") if path.is_file()]
+    assert all(path.name.endswith(".gz") for path in here), "no part stays"
+    assert CAPTURE.path not in [str(path.relative_to(tmp_path / "trial")) for path in here]
+
+
+class Lying(Session):
+    """A host whose sha256sum and wc say what they are told to, whatever they are asked."""
+
+    def __init__(self, target: Target, tools: Path) -> None:
+        super().__init__(target)
+        self._tools = tools
+        tools.mkdir()
+        for name, body in (("sha256sum", f"exec cat '{tools}/said'"), ("wc", "exit 0")):
+            (tools / name).write_text(f"#!/bin/sh\n{body}\n")
+            (tools / name).chmod(0o755)
+
+    def run(self, script: str, *, step: str, deadline_s: float, check: bool = True) -> Completed:
+        return super().run(
+            f"PATH={self._tools}:$PATH\n{script}", step=step, deadline_s=deadline_s, check=check
+        )
+
+    def say(self, text: bytes) -> None:
+        """Take what the host says next."""
+        (self._tools / "said").write_bytes(text)
+
+
+@pytest.fixture
+def lying(sshd: Sshd, tmp_path: Path) -> Iterator[Lying]:
+    session = Lying(sshd.target(f"test-{secrets.token_hex(6)}"), tmp_path / "bin")
+    yield session
+    session.close()
+
+
+SUMS = st.sampled_from([b"0" * 64, b"\\" + b"0" * 64, b"0" * 63, b"f" * 64])
+COUNTS = st.one_of(st.integers().map(lambda n: str(n).encode()), st.just(b"9" * 5000), st.just("٣".encode()))
+NAMES = st.one_of(
+    st.sampled_from(
+        [
+            b"data.csv.gz",
+            b"../../x",
+            b"/etc/passwd",
+            b"..",
+            b".",
+            b"",
+            b"total",
+            b"traces/x",
+            b"\x1b]0;t\x07",
+            b"a\xff",
+        ]
+    ),
+    st.binary(max_size=40),
+)
+LINES = st.tuples(st.one_of(SUMS, COUNTS), st.sampled_from([b"  ", b" ", b" *", b""]), NAMES).map(b"".join)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(LINES, max_size=6))
+def test_whatever_a_host_says_of_its_files_nothing_is_written_beside_the_trial(
+    lying: Lying, remote: Path, tmp_path: Path, lines: list[bytes]
+) -> None:
+    remote.mkdir(exist_ok=True)
+    (remote / "data.csv").write_text("1\n")
+    lying.say(b"\n".join([*lines, b""]))
+    trial = tmp_path / "campaign" / "trial"
+    with pytest.raises(TestbedError):  # no line can have the sum of the file
+        collect(lying, str(remote), [Expected("data.csv", "traces/data.csv", "logger")], trial)
+    assert [
+        path
+        for path in tmp_path.rglob("*")
+        if path.is_file() and path.parent not in (remote, tmp_path / "bin")
+    ] == []
+
+
+def test_what_the_disk_has_no_room_for_is_not_fetched(lying: Lying, remote: Path, tmp_path: Path) -> None:
+    (remote / "data.csv").write_text("1\n")
+    lying.say(b"0" * 64 + b"  data.csv.gz\n999999999999999999 data.csv.gz\n")
+    with pytest.raises(
+        TestbedError, match=r"1000000TB to collect, .* free in .*; accepted: room for it and 67.1MB"
+    ):
+        collect(lying, str(remote), [Expected("data.csv", "traces/data.csv", "logger")], tmp_path / "trial")
+    assert not (tmp_path / "trial").exists()
+
+
+def test_two_files_cannot_be_collected_to_one_place(session: Session, remote: Path, tmp_path: Path) -> None:
+    twice = [LOGGER, Expected("src-tcp-info.csv.gz", LOGGER.path, "logger")]
+    with pytest.raises(TestbedError, match=r"traces/src-tcp-info.csv.gz: collected twice"):
+        collect(session, str(remote), twice, tmp_path / "trial")
+
+
+# --- transfers that are cut off
+
+
+def cut_off_when(sshd: Sshd, due: Callable[[], bool]) -> threading.Thread:
+    """Kill the processes that serve connections, from another thread, once something is so."""
+
+    def cut() -> None:
+        until = time.monotonic() + 60
+        while not due() and time.monotonic() < until:
+            time.sleep(0.001)
+        for pid in sshd.connection_pids():
+            os.kill(pid, 9)
+
+    thread = threading.Thread(target=cut)
+    thread.start()
+    return thread
+
+
+def test_a_transfer_that_sshd_s_death_cuts_off_goes_on_from_what_has_arrived(
+    sshd: Sshd, remote: Path, tmp_path: Path
+) -> None:
+    size = 60_000_000
+    with (remote / CAPTURE.remote).open("wb") as file:
+        for _ in range(size // 1_000_000):
+            file.write(os.urandom(1_000_000))
+    was = hashlib.sha256((remote / CAPTURE.remote).read_bytes()).hexdigest()
+    part = tmp_path / "trial" / f"{CAPTURE.path}.part"
+    session = Session(sshd.target(f"test-{secrets.token_hex(6)}"))
+    session.open()
+    begun = part.stat  # what of the file has arrived is never written again
+    cutting = cut_off_when(sshd, lambda: part.exists() and begun().st_size > size // 10)
+    seen: list[tuple[int, int]] = []
+    watching = threading.Event()
+
+    def look() -> None:
+        while not watching.wait(0.002):
+            with suppress(FileNotFoundError):
+                seen.append((begun().st_ino, begun().st_size))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    entries = collect(session, str(remote), FILES, tmp_path / "trial")
+    watching.set()
+    looking.join()
+    cutting.join()
+    session.close()
+    assert entries[0]["sha256"] == was
+    assert hashlib.sha256((tmp_path / "trial" / CAPTURE.path).read_bytes()).hexdigest() == was
+    assert len({inode for inode, _ in seen}) == 1, "one file from the first byte to the last"
+    sizes = [at for _, at in seen]
+    assert sizes == sorted(sizes), "it only ever grew"
+    assert not remote.exists()
+
+
+def test_what_has_arrived_of_another_file_is_found_out_and_fetched_again(
+    session: Session, remote: Path, tmp_path: Path
+) -> None:
+    was = (remote / CAPTURE.remote).read_bytes()
+    part = tmp_path / "trial" / f"{CAPTURE.path}.part"
+    part.parent.mkdir(parents=True)
+    for wrong in (b"x" * 1000, b"x" * (len(was) + 1000)):
+        part.write_bytes(wrong)
+        wanted = Wanted(
+            str(remote / CAPTURE.remote),
+            tmp_path / "trial" / CAPTURE.path,
+            hashlib.sha256(was).hexdigest(),
+            len(was),
+        )
+        session.fetch_all([wanted])
+        assert (tmp_path / "trial" / CAPTURE.path).read_bytes() == was
+        (tmp_path / "trial" / CAPTURE.path).unlink()
+
+
+def test_a_transfer_is_given_up_when_nothing_arrives_any_more(
+    tmp_path_factory: pytest.TempPathFactory, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "PATIENCE_S", 0.5)
+    with running(tmp_path_factory.mktemp("dying")) as server:
+        session = Session(server.target(f"test-{secrets.token_hex(6)}"))
+        (remote / CAPTURE.remote).write_bytes(os.urandom(60_000_000))
+        session.open()
+        part = tmp_path / "trial" / f"{CAPTURE.path}.part"
+
+        def die() -> bool:
+            if not part.exists():
+                return False
+            server.process.kill()
+            return True
+
+        cutting = cut_off_when(server, die)
+        with pytest.raises(TestbedError, match=r"no answer at|connection was lost"):
+            collect(session, str(remote), FILES, tmp_path / "trial")
+        cutting.join()
+        session.close()
+    assert remote.exists(), "what was not fetched whole stays on the host"
+    assert list((tmp_path / "trial").rglob("*.part")) == []
 
 
 # --- the campaign's folder
