@@ -45,11 +45,24 @@ class Login:
 
 @dataclass(frozen=True)
 class Allowed:
-    """A command that sudo is asked for: its program, a pattern of the arguments, and one example of them."""
+    """A command that sudo is asked for: as a recipe names it, its program, what matches its arguments, and
+    an example of them.
+    """
 
+    pattern: str
     program: str
     arguments: str
     example: tuple[str, ...]
+
+    @property
+    def words(self) -> list[tuple[str, bool]]:
+        """The example in words; those are marked that are programs which the first one starts."""
+        inner = inner_programs([self.pattern])
+        return [(self.program, False), *((word, word in inner) for word in self.example)]
+
+    def __str__(self) -> str:
+        """Say the example as it would be typed."""
+        return " ".join((self.program, *self.example))
 
     def line(self, user: str, paths: Mapping[str, str]) -> str:
         """Return it as a line of sudoers(5); a program that is not in `paths` stands by its name."""
@@ -91,7 +104,7 @@ def allowed_commands(patterns: Iterable[str], login: Login) -> list[Allowed]:
 def _allowed(pattern: str, login: Login) -> Allowed:
     program, _, arguments = pattern.partition(" ")
     expression = _TOKEN.sub(lambda found: login.value(found[1]), arguments)
-    return Allowed(program, expression, tuple(_example(expression).split()))
+    return Allowed(pattern, program, expression, tuple(_example(expression).split()))
 
 
 def _example(expression: str) -> str:

@@ -15,6 +15,7 @@ from samovar.plan import Cost, HostPlan, Plan, Trial
 from samovar.plan.cost import host_bytes
 from samovar.plan.groups import RECORDED, Kinds, Looks
 from samovar.runner.judge import LINUX_NAME
+from samovar.runner.privileges import ROOT_COMMAND, ROOT_LOGIN, asked_as_root, granted, refusal
 from samovar.testbed import HostFacts
 from samovar.units import format_bytes
 
@@ -120,6 +121,7 @@ def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
         yield from (Need("program", name) for name in recipe.header.needs if name not in brought)
         yield from (Need("tracepoint", name) for name in recipe.header.tracepoints)
         yield from (Need(FEATURE, name) for name in recipe.header.modules)
+        yield from (Need(*asked) for asked in asked_as_root(recipe))
         yield from (
             Need(INTERFACES[kind], at) for kind in recipe.header.interfaces_need for at in plan.interfaces
         )
@@ -193,7 +195,10 @@ def foreseen(plan: Plan, catalogue: Catalogue, lacking: Mapping[str, str]) -> Se
 def _examine(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s: float) -> Iterator[Finding]:
     for need in needs.asked:
         there = _offered(need.what, facts)
-        if there is not None and need.name not in there:
+        if there is not None and need.name not in there and need.what in (ROOT_COMMAND, ROOT_LOGIN):
+            interfaces = needs.kinds.resolved(0).hosts[host].interfaces
+            yield Finding(host, *refusal(*need, interfaces, facts), True, needs.trials(need))
+        elif there is not None and need.name not in there:
             yield _lacking(host, need, there, needs.trials(need))
     if abs(facts.clock_offset_s) > clock_tolerance_s:
         yield Finding(host, f"its clock is {facts.clock_offset_s:+.3f} s from this one's", FAR_CLOCK, False)
@@ -222,6 +227,8 @@ def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
     if what.startswith(PARAMETER):
         cc = what.removeprefix(PARAMETER)
         return facts.cc_parameters.get(cc, facts.cc_parameters.get(_in_linux(cc)))
+    if what in (ROOT_COMMAND, ROOT_LOGIN):
+        return granted(what, facts)
     offered: Mapping[str, Collection[str]] = {
         "program": facts.tools,
         "congestion control": {*facts.cc_offered, *map(_as_written, facts.cc_offered)},

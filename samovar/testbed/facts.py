@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from samovar.command import Catalogue, Recipe
+from samovar.command.privilege import Allowed, inner_programs
 from samovar.command.quote import quote
 from samovar.errors import RecipeError, TestbedError
 from samovar.testbed.parsers import (
     Interface,
+    Sudo,
     parse_cc_available,
     parse_cc_parameters,
     parse_clock,
@@ -24,6 +26,7 @@ from samovar.testbed.parsers import (
     parse_pauses,
     parse_qdiscs,
     parse_rings,
+    parse_sudo,
     parse_tools,
     parse_words,
 )
@@ -70,7 +73,8 @@ class HostFacts:
     are those that the host could set up when it was asked to, in a network namespace of its own. `rings` are
     the interfaces that have a transmit ring (a card's, or a TAP device's queue), `pauses` those with flow
     control to set. `cc_parameters` are those of the congestion controls whose modules are loaded. What steers
-    the clock, chrony, ntp or timesyncd, is `clock_source`. The host's clock minus the controller's is
+    the clock, chrony, ntp or timesyncd, is `clock_source`. `sudo` is what root does for the user who logs in;
+    None where that is root. The host's clock minus the controller's is
     `clock_offset_s`, give or take `clock_error_s`.
     """
 
@@ -89,6 +93,7 @@ class HostFacts:
     cc_parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tracepoints: tuple[str, ...] = ()
     clock_source: str = ""
+    sudo: Sudo | None = None
     disk_free_bytes: int = 0
     clock_offset_s: float = 0.0
     clock_error_s: float = 0.0
@@ -123,6 +128,7 @@ FORMATS: Mapping[str, Callable[[str], Any]] = {
     "cc-parameters": parse_cc_parameters,
     "clock-source": parse_clock_source,
     "cc-available": parse_cc_available,
+    "sudo": parse_sudo,
 }
 """How each form of output that a fact's recipe leaves is understood."""
 
@@ -133,12 +139,14 @@ def gather_facts(
     system: str,
     programs: Iterable[str] = PROGRAMS,
     qdiscs: Iterable[str] = QDISCS,
+    commands: Sequence[Allowed] = (),
 ) -> HostFacts:
     """Ask a host for every fact, with one script and a few readings of its clock.
 
-    The system, such as linux or freebsd-11, says which recipes ask. Raises TestbedError, RecipeError.
+    The system, such as linux or freebsd-11, says which recipes ask; `commands` are what root must do for the
+    user. Raises TestbedError, RecipeError.
     """
-    facts = facts_of(catalogue, system, sorted(programs), sorted(qdiscs))
+    facts = facts_of(catalogue, system, sorted(programs), sorted(qdiscs), commands)
     done = session.run(script_of(facts), step="facts", deadline_s=DEADLINE_S)
     clock = catalogue.recipe("step", "clock", system).render("script", {}) + "now_ns\n"
     readings = [
@@ -171,12 +179,20 @@ def _ask(session: Session, fact: Fact, step: str, deadline_s: float) -> Any:
 
 
 def facts_of(
-    catalogue: Catalogue, system: str, programs: Sequence[str], qdiscs: Sequence[str]
+    catalogue: Catalogue,
+    system: str,
+    programs: Sequence[str],
+    qdiscs: Sequence[str],
+    commands: Sequence[Allowed] = (),
 ) -> tuple[Fact, ...]:
     """List what is asked of a host; each is a field of HostFacts. Raises RecipeError."""
     values = {
         "programs": [(program, _VERSION_FLAGS.get(program, "")) for program in programs],
         "qdiscs": [(qdisc, _QDISC_ARGUMENTS.get(qdisc, "")) for qdisc in qdiscs],
+        "commands": [(one.pattern, one.words) for one in commands],
+        "root_programs": sorted(
+            {one.program for one in commands} | inner_programs(one.pattern for one in commands)
+        ),
     }
     names = sorted(catalogue.names("fact", system))
     return tuple(_fact(catalogue.recipe("fact", name, system), values) for name in names)

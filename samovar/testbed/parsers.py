@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from samovar.errors import TestbedError
@@ -25,6 +26,25 @@ class Interface:
     mtu_bytes: int
     addresses: tuple[str, ...] = ()
     offloads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sudo:
+    """What a user who is not root may have sudo(8) do: patterns of commands; and where programs are."""
+
+    user: str
+    paths: Mapping[str, str]
+    allowed: tuple[str, ...]
+
+
+def parse_sudo(text: str) -> Sudo | None:
+    """Parse lines of `user NAME`, `path PROGRAM PATH` and `may PATTERN`; None for root, of whom none tell."""
+    lines = [line.partition(" ") for line in text.splitlines()]
+    users = [rest for word, _, rest in lines if word == "user"]
+    if not users:
+        return None
+    paths = dict(rest.split(" ", 1) for word, _, rest in lines if word == "path" and " " in rest)
+    return Sudo(users[0], paths, tuple(rest for word, _, rest in lines if word == "may"))
 
 
 def parse_os_release(text: str) -> str:
