@@ -2,6 +2,7 @@
 
 from samovar.testbed.completed import NOT_ENDED, Completed, Record, unrecorded
 from samovar.testbed.facts import HostFacts, boot_id_of, disk_free_of, gather_facts
+from samovar.testbed.lease import Claim, Lease, LeaseError
 from samovar.testbed.power import Machine, machines_of
 from samovar.testbed.session import Session
 from samovar.testbed.sessions import HostsError, Sessions
@@ -10,10 +11,13 @@ from samovar.testbed.transfer import Wanted
 
 __all__ = [
     "NOT_ENDED",
+    "Claim",
     "Completed",
     "Dialer",
     "HostFacts",
     "HostsError",
+    "Lease",
+    "LeaseError",
     "Machine",
     "Record",
     "Session",

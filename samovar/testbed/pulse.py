@@ -1,8 +1,8 @@
 """Signs of life between a controller and a host: each side learns in a bounded time that the other is gone.
 
 The controller orders the host's shell every `interval_s` to note that it lives; see samovar_listen in
-shell.sh. With the same step it asks the SSH server for an answer, and gives the connection up when none comes:
-TCP alone would take a quarter of an hour to find a cut link.
+shell.sh. With the same step it asks the SSH server for an answer, and gives the connection up when there is
+none; TCP alone would take a quarter of an hour to find a link that was cut.
 """
 
 from __future__ import annotations

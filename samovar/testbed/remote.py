@@ -103,6 +103,16 @@ class RemoteShell:
                 f"{self._host}: on-loss: the script could not be written to {self.folder}; disk full?"
             )
 
+    def succeed(self, before: shell.Folder, deadline_s: float) -> None:
+        """Do what another shell of this user's on this host has to do, and end it. Raises LostError."""
+        mark = shell.new_mark()
+        until = time.monotonic() + deadline_s
+        try:
+            self._send(shell.succeed_text(before, mark), until)
+            self._line(mark, until)
+        except TimeoutError as error:
+            raise LostError(f"{self._host}: succession: no answer within {deadline_s:g} s") from error
+
     def bye(self) -> None:
         """End the shell, which then does not run what was kept for the loss of the controller."""
         until = time.monotonic() + KILL_GRACE_S

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 from samovar.errors import DeadlineError, RemoteError, TestbedError
 from samovar.testbed import shell
 from samovar.testbed.completed import NOT_ENDED, Completed, Record, unrecorded
+from samovar.testbed.lease import DEADLINE_S as LEASE_DEADLINE_S
+from samovar.testbed.lease import Claim, Lease, LeaseError, claim_script, parse_answer, release_script
 from samovar.testbed.pulse import Pulse
 from samovar.testbed.remote import KILL_GRACE_S, LostError, RemoteShell, UnansweredError
 from samovar.testbed.ssh import Dialer, Link, Target, UnreachableError, connect
@@ -42,6 +44,7 @@ class Session:
         self._pulse: Pulse | None = None
         self._before: shell.Folder | None = None
         self._on_loss = ""
+        self._claim: Claim | None = None
         self._interrupted = threading.Event()
 
     @property
@@ -83,6 +86,30 @@ class Session:
             known, live = self._shell, self._live()
             if live is known:
                 self._guard(lambda: live.keep_on_loss(self._on_loss, _ORDER_DEADLINE_S))
+
+    def claim(self, claim: Claim, over: Lease | None = None) -> Lease | None:
+        """Ask to hold the host; return who else holds it, None when it is ours until release().
+
+        A lease that may be taken over is one that was returned before; what its shell still has to do on the
+        host is done first. A connection that is made anew goes on holding the host. Raises TestbedError.
+        """
+        with self._lock:
+            live = self._live()
+            if over and over.shell and over.mine:
+                before = over.shell
+                self._guard(lambda: live.succeed(before, _ORDER_DEADLINE_S))
+            found = self._ask(live, claim, over.token if over else "")
+            self._claim = None if found else claim
+            return found
+
+    def release(self) -> None:
+        """Give the host back, if it is held. Raises TestbedError."""
+        with self._lock:
+            claim, self._claim = self._claim, None
+            folder = self._live().folder if claim else None
+            if claim and folder:
+                script = release_script(self.target.lease, claim, folder)
+                self.run(script, step="release", deadline_s=LEASE_DEADLINE_S)
 
     def fetch(
         self, remote: str, local: Path, *, sha256: str, size_bytes: int, deadline_s: float = 600.0
@@ -144,8 +171,9 @@ class Session:
             self._before = None
 
     def abandon(self) -> None:
-        """Disconnect without a good-bye: the host does what it was told to do on a loss."""
+        """Disconnect without a good-bye: the host does what set_on_loss has left there, and stays held."""
         with self._lock:
+            self._claim = None
             self._drop()
 
     def _kill(self) -> None:
@@ -176,9 +204,25 @@ class Session:
         fresh.boot(self._before, _ORDER_DEADLINE_S, self.target.silence_s)
         self._before = fresh.folder
         self._pulse = Pulse(self._link, fresh, self.target.keepalive_s)
+        if self._claim:
+            self._hold_on(fresh, self._claim)
         if self._on_loss:
             fresh.keep_on_loss(self._on_loss, _ORDER_DEADLINE_S)
         return fresh
+
+    def _hold_on(self, fresh: RemoteShell, claim: Claim) -> None:
+        found = self._ask(fresh, claim)
+        if found:
+            owner, campaign = (found.values.get(key, "?") for key in ("owner", "campaign"))
+            self._drop()
+            raise LeaseError(f"{self.host}: {owner} took it over meanwhile, for campaign {campaign}")
+
+    def _ask(self, live: RemoteShell, claim: Claim, over: str = "") -> Lease | None:
+        assert live.folder  # it has booted
+        script = claim_script(self.target.lease, claim, live.folder, over)
+        begun = Completed(self.host, "claim", script, NOT_ENDED, b"", b"", time.time(), 0.0, ending="lost")
+        done = _judged(self._attempt(live, begun, LEASE_DEADLINE_S), LEASE_DEADLINE_S, True)
+        return parse_answer(self.host, done.text)
 
     def _attempt(self, live: RemoteShell, begun: Completed, deadline_s: float) -> Completed:
         started = time.monotonic()

@@ -76,7 +76,7 @@ def boot_text(host: str, mark: str, before: Folder | None, silence_s: int = SILE
         raise TestbedError(f"host {host!r}: not a name; accepted: letters, digits, dots and hyphens")
     lines = [f"samovar_host={host} samovar_silence={silence_s:d}", _BOOT]
     if before:
-        lines.append(f"samovar_succeed {shlex.quote(before.path)} {before.name}")
+        lines.append(_succeed(before))
     return "\n".join([*lines, "samovar_others_end", f"printf '\\n%s %s\\n' {mark} \"$d\"", ""])
 
 
@@ -89,6 +89,15 @@ def run_text(script: str, mark: str) -> str:
 def on_loss_text(script: str, mark: str) -> str:
     """Return the order to keep a script for the day that the controller is gone; an empty one forgets it."""
     return f"{_written(script, 'on-loss')}; printf '\\n%s %s\\n' {mark} \"$?\"\n"
+
+
+def succeed_text(before: Folder, mark: str) -> str:
+    """Return the order to do what the shell of a folder has to do at its end, and to wait for that."""
+    return f"{_succeed(before)}\nsamovar_others_end\nprintf '\\n%s %s\\n' {mark} done\n"
+
+
+def _succeed(before: Folder) -> str:
+    return f"samovar_succeed {shlex.quote(before.path)} {shlex.quote(before.name)}"
 
 
 KILL_TEXT = 'samovar_kill "$d"\n'

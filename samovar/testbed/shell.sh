@@ -104,9 +104,10 @@ samovar_gone() {
 }
 samovar_bye() { trap - EXIT; kill -s TERM "$samovar_watch"; samovar_kill "$d"; samovar_await; rm -rf "$d"; exit 0; }
 # Do what is due after the shell of folder $1 whose connection was lost, though it may not know. It and its children are
-# recognised by the name $2 in their arguments, or in the environment.
+# recognised by the name $2 in their arguments, or in the environment. Nothing is run from another user's folder: its
+# name may come from a lease, which anybody can write.
 samovar_succeed() {
-  if [ ! -d "$1" ] || [ -e "$1/ending" ]; then return; fi
+  if [ ! -d "$1" ] || [ -h "$1" ] || [ ! -O "$1" ] || [ -e "$1/ending" ]; then return; fi
   samovar_pids=$(ps axeww | samovar_first -e "sh -s [s]${2#s}" -e "[S]AMOVAR_WATCH=$2-")
   if [ -n "$samovar_pids" ]; then kill -s KILL $samovar_pids; fi
   samovar_lose "$1"

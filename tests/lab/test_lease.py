@@ -1,0 +1,279 @@
+"""Leases on a real host: one holder at a time, told to those who are refused, taken over where that is safe."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from samovar.errors import TestbedError
+from samovar.events import silent
+from samovar.journal import NAME, Journal
+from samovar.runner.lease import Claimant, Leases
+from samovar.testbed import LeaseError, Session, Sessions, Target
+from tests.lab.sshd import Sshd, running
+from tests.lab.test_ssh import await_that, left_behind, lines_of, pid_in, run, serving
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    with running(tmp_path_factory.mktemp("sshd")) as server:
+        yield server
+
+
+@pytest.fixture
+def target(sshd: Sshd, tmp_path: Path) -> Iterator[Target]:
+    made = replace(sshd.target(f"test-{secrets.token_hex(6)}"), lease=str(tmp_path / "lease"))
+    yield made
+    for sessions in OPENED:
+        sessions.close()
+    OPENED.clear()
+    await_that(lambda: all(map(failed, left_behind(f"{made.host}*"))), "nothing in /tmp")
+    for folder in left_behind(f"{made.host}*"):
+        shutil.rmtree(folder)
+
+
+def failed(folder: Path) -> bool:
+    """Whether a shell's folder is left by a clean-up that failed, which keeps what it said."""
+    return (folder / "on-loss.log").exists() and not (folder / "ending").exists()
+
+
+OPENED: list[Sessions | Session] = []
+
+
+def opened(target: Target) -> Session:
+    """A session that is closed in the end."""
+    OPENED.append(session := Session(target))
+    return session
+
+
+class Noted:
+    """A journal of one's own."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def __call__(self, event: str, **values: object) -> None:
+        self.events.append({"event": event, **values})
+
+
+def leases(target: Target, folder: Path, noted: Noted | None = None, force: bool = False) -> Leases:
+    claimant = Claimant(folder, "bench", force=force)
+    OPENED.append(sessions := Sessions([target]))
+    return Leases(sessions, claimant, noted or Noted(), silent)
+
+
+def campaign(tmp_path: Path, name: str) -> Path:
+    folder = tmp_path / "results" / "demo" / name
+    folder.mkdir(parents=True)
+    Journal(folder / NAME).close()
+    return folder
+
+
+def files(target: Target) -> list[str]:
+    lease = Path(target.lease)
+    return sorted(path.name for path in lease.parent.glob(f"{lease.name}*"))
+
+
+def test_a_host_is_held_by_one_and_the_other_is_told_by_whom_and_what_to_do(
+    target: Target, tmp_path: Path
+) -> None:
+    first, second = (leases(target, campaign(tmp_path, name)) for name in ("first", "second"))
+    with first.held(), pytest.raises(LeaseError) as caught, second.held():
+        pytest.fail("held twice")
+    said = str(caught.value)
+    assert said.startswith(f"{target.host}: held by fab run of ")
+    assert f"(process {os.getpid()}), campaign demo/first on testbed bench, for " in said
+    assert "last heard of" in said
+    assert said.endswith("or --force, which ends what it runs there and puts the host back")
+    assert files(target) == [], "given back"
+    with leases(target, campaign(tmp_path, "third")).held():
+        assert Path(target.lease).read_text().startswith("token ")
+
+
+def test_two_names_of_one_machine_are_one_host(target: Target, tmp_path: Path) -> None:
+    other = replace(target, host=f"{target.host}-by-another-name")
+    first, second = (leases(one, campaign(tmp_path, one.host)) for one in (target, other))
+    with first.held(), pytest.raises(LeaseError, match=f"campaign demo/{target.host}"):
+        second.take(opened(other))
+
+
+def test_of_many_who_ask_at_once_one_gets_the_host(target: Target, tmp_path: Path) -> None:
+    outcomes: list[object] = []
+    sessions = [opened(target) for _ in range(4)]
+    asking = [leases(target, campaign(tmp_path, f"{n}")) for n in range(4)]
+    together = threading.Barrier(4)
+
+    def ask(n: int) -> None:
+        sessions[n].open()
+        together.wait(60)
+        try:
+            asking[n].take(sessions[n])
+            outcomes.append("held")
+        except LeaseError as error:
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert outcomes.count("held") == 1
+    assert len(outcomes) == 4
+    for session in sessions:
+        session.release()
+        session.close()
+    assert files(target) == []
+
+
+def test_a_connection_that_is_made_anew_goes_on_holding(target: Target, tmp_path: Path) -> None:
+    session = opened(target)
+    leases(target, campaign(tmp_path, "first")).take(session)
+    os.kill(serving(session), signal.SIGKILL)
+    with pytest.raises(TestbedError, match="the connection was lost"):
+        run(session, "echo lost")
+    assert run(session, "echo again").stdout == b"again\n"
+    with pytest.raises(LeaseError):
+        leases(target, campaign(tmp_path, "second")).take(opened(target))
+    session.release()
+    session.close()
+    assert files(target) == []
+
+
+def test_signs_of_life_make_a_lease_fresh(target: Target, tmp_path: Path) -> None:
+    lively = replace(target, keepalive_s=0.2)
+    session = opened(lively)
+    leases(lively, campaign(tmp_path, "first")).take(session)
+    size = Path(target.lease).stat().st_size
+    await_that(lambda: Path(target.lease).stat().st_size > size + 3, "signs of life")
+    session.release()
+    session.close()
+
+
+HOLDER = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from samovar.events import silent
+from samovar.journal import NAME, Journal
+from samovar.runner.lease import Claimant, Leases
+from samovar.testbed import Sessions, Target
+folder, port, user, host, lease, campaign, on_loss = sys.argv[1:]
+files = Path(folder)
+target = Target(host, "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts", lease=lease)
+with Journal(Path(campaign) / NAME) as journal, Sessions([target]) as sessions:
+    leases = Leases(sessions, Claimant(Path(campaign), "bench"), lambda *a, **k: None, silent)
+    with leases.held():
+        if on_loss:
+            journal.append("state-read", 1.0, id="t", host=host, state={"cc": "x"})
+            sessions[host].set_on_loss(on_loss)
+        sessions[host].run(f"echo $$ >{folder}/{host}.own; sleep 600", step="traffic", deadline_s=900)
+"""
+
+
+def killed(sshd: Sshd, target: Target, folder: Path, on_loss: str = "") -> None:
+    """Have a campaign hold the host, and kill its controller."""
+    words = [str(sshd.folder), str(sshd.port), target.user, target.host, target.lease, str(folder), on_loss]
+    (sshd.folder / f"{target.host}.own").unlink(missing_ok=True)
+    controller = subprocess.Popen([sys.executable, "-c", HOLDER, *words], cwd=REPOSITORY)
+    pid_in(sshd.folder / f"{target.host}.own")
+    controller.kill()
+    controller.wait()
+    await_that(lambda: "left " in Path(target.lease).read_text(), "the host says how it was left")
+
+
+def test_what_a_killed_controller_has_held_and_put_back_is_taken_over_with_a_record(
+    sshd: Sshd, target: Target, tmp_path: Path
+) -> None:
+    killed(sshd, target, campaign(tmp_path, "first"), f"echo cleaned >>{tmp_path}/cleaned")
+    noted = Noted()
+    with leases(target, campaign(tmp_path, "second"), noted).held():
+        assert lines_of(tmp_path / "cleaned") == ["cleaned"]
+    (taken,) = noted.events
+    assert (taken["event"], taken["host"], taken["campaign"]) == ("lease-taken", target.host, "demo/first")
+    assert taken["reason"] == "its controller is gone, and the host was put back"
+    assert files(target) == []
+
+
+def test_what_a_killed_controller_left_changed_is_kept_for_its_campaign_or_for_force(
+    sshd: Sshd, target: Target, tmp_path: Path
+) -> None:
+    first = campaign(tmp_path, "first")
+    killed(sshd, target, first, "exit 1")
+    with pytest.raises(LeaseError, match="may have left the host changed") as caught:
+        leases(target, campaign(tmp_path, "second")).take(opened(target))
+    assert "`fab restore bench` where it was run, or --force" in str(caught.value)
+    noted = Noted()
+    with leases(target, first, noted).held():
+        assert noted.events[0]["reason"] == "the same campaign, whose journal no other controller has open"
+    killed(sshd, target, first, "exit 1")
+    noted = Noted()
+    with leases(target, campaign(tmp_path, "third"), noted, force=True).held():
+        assert (noted.events[0]["reason"], noted.events[0]["left"]) == ("--force", "changed")
+
+
+def test_force_ends_what_the_holder_runs_and_puts_the_host_back_before_it_begins(
+    target: Target, tmp_path: Path
+) -> None:
+    session = opened(target)
+    leases(target, campaign(tmp_path, "first")).take(session)
+    session.set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
+    ended: list[TestbedError] = []
+
+    def hold() -> None:
+        try:
+            run(session, f"echo $$ >{tmp_path}/own; sleep 600", deadline_s=900)
+        except TestbedError as error:
+            ended.append(error)
+
+    holding = threading.Thread(target=hold)
+    holding.start()
+    pid_in(tmp_path / "own")
+    with leases(target, campaign(tmp_path, "second"), force=True).held():
+        assert lines_of(tmp_path / "cleaned") == ["cleaned"]
+        holding.join(30)
+        assert "the connection was lost" in str(ended[0])
+        with pytest.raises(LeaseError, match="took it over meanwhile, for campaign demo/second"):
+            run(session, "echo mine")
+        assert files(target) != []
+    assert files(target) == []
+
+
+def test_a_host_that_is_abandoned_stays_held_and_says_how_it_was_left(target: Target, tmp_path: Path) -> None:
+    first = campaign(tmp_path, "first")
+    OPENED.append(sessions := Sessions([target]))
+    holding = Leases(sessions, Claimant(first, "bench"), Noted(), silent)
+    with holding.held(lambda: [target.host]):
+        sessions[target.host].set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
+    await_that(lambda: "left restored\n" in Path(target.lease).read_text(), "the host was put back")
+    assert lines_of(tmp_path / "cleaned") == ["cleaned"]
+    with leases(target, first).held():
+        pass
+    assert files(target) == []
+
+
+@pytest.mark.parametrize("there", ["a text", "a folder", "a link"])
+def test_what_is_no_lease_is_refused_and_left_alone(target: Target, tmp_path: Path, there: str) -> None:
+    lease = Path(target.lease)
+    if there == "a text":
+        lease.write_text("shell /tmp/evil samovar-0000000000000000\n")
+    elif there == "a folder":
+        lease.mkdir()
+    else:
+        lease.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(TestbedError):
+        leases(target, campaign(tmp_path, "first")).take(opened(target))
+    assert os.path.lexists(lease)
+    assert files(target) == ["lease"]
