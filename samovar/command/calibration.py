@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 
 from samovar.command.bottleneck import DEFAULT_MTU_BYTES, ETHERNET_HEADER_BYTES
 from samovar.command.catalogue import Catalogue
+from samovar.command.recipe import Recipe
 from samovar.plan import DirectionPlan, PathPlan
 
 IP_UDP_BYTES = 28
@@ -19,6 +20,8 @@ PACED_FRAME_BYTES = 64 + IP_UDP_BYTES + ETHERNET_HEADER_BYTES
 LOWEST_GAP_S = 0.0002
 """What a program that sleeps between two packets can keep."""
 PING_GAP_S = 0.01
+BOTH = "posix"
+"""The system whose recipes hosts of different systems have in common."""
 SPARE_S = 0.2
 
 
@@ -104,7 +107,8 @@ def calibration_scripts(
 ) -> CalibrationScripts:
     """Render the scripts for the receiving host, the sending host, and the receiving host again.
 
-    `systems` are the sender's and the receiver's. The queue is watched with the logger `queue` at the router.
+    `systems` are the sender's and the receiver's; where these have recipes of their own, what both can do is
+    used, which takes other programs. The queue is watched with the logger `queue` at the router.
     """
     values: Mapping[str, object] = {
         **asdict(probe),
@@ -113,9 +117,23 @@ def calibration_scripts(
         "port": port,
         "limit_s": probe.duration_s + probe.drain_s + 30,
     }
-    sender, receiver = (catalogue.recipe("step", "calibrate", system) for system in systems)
+    sender, receiver = _recipes(catalogue, systems)
     return CalibrationScripts(
         receive=receiver.render("receive", values),
         send=sender.render("script", values),
         collect=receiver.render("collect", values),
     )
+
+
+def calibration_needs(catalogue: Catalogue, systems: tuple[str, str]) -> tuple[str, ...]:
+    """Name the programs that a calibration takes at its two ends; none where there is no recipe."""
+    if any("calibrate" not in catalogue.names("step", system) for system in systems):
+        return ()
+    return tuple(sorted({need for recipe in _recipes(catalogue, systems) for need in recipe.header.needs}))
+
+
+def _recipes(catalogue: Catalogue, systems: tuple[str, str]) -> tuple[Recipe, Recipe]:
+    sender, receiver = (catalogue.recipe("step", "calibrate", system) for system in systems)
+    if sender.path != receiver.path:
+        sender = receiver = catalogue.recipe("step", "calibrate", BOTH)
+    return sender, receiver

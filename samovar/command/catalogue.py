@@ -14,6 +14,7 @@ from samovar.errors import RecipeError
 FAMILY: Mapping[str, tuple[str, ...]] = {
     "linux": ("linux", "posix", "common"),
     "freebsd": ("freebsd", "posix", "common"),
+    "posix": ("posix", "common"),
 }
 """Where recipes of an operating system are looked for, most specific first, after those of its releases."""
 

@@ -13,6 +13,7 @@ from statistics import median
 from samovar.command.bottleneck import ETHERNET_HEADER_BYTES, loss_states
 from samovar.command.calibration import IP_UDP_BYTES, Probe
 from samovar.plan import DirectionPlan, PathPlan
+from samovar.runner.counted import Counted, read_counted
 from samovar.runner.judge import Check, Verdict
 
 RATE_SHARE, RATE_PARTS = 0.02, 40
@@ -26,6 +27,8 @@ LEAF = "10:"
 DUMMYNET = "dummynet"
 """What FreeBSD's logger names the pipe of the queue, whose handle is the pipe's number."""
 PING = re.compile(r"icmp_seq=(\d+) .*time=([\d.]+) ms")
+FIRST_ECHO = {"0", "1"}
+"""The number of the first echo on FreeBSD and on Linux; it may have waited for the answer of a neighbour."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,10 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was seen of one way."""
+    """What was seen of one way.
+
+    `headers_bytes` is what the router's rate counts of a packet beside its IP packet: nothing in dummynet.
+    """
 
     round_trips_s: tuple[float, ...]
     burst: tuple[Arrival, ...]
@@ -52,6 +58,8 @@ class Calibration:
     sent_paced: int
     sampled_packets: int | None
     sampled_bytes: int | None
+    headers_bytes: int = ETHERNET_HEADER_BYTES
+    counted: Counted | None = None
 
     @property
     def under_way_packets(self) -> int | None:
@@ -73,22 +81,27 @@ class Calibration:
         return median(self.round_trips_s) if self.round_trips_s else None
 
     def rate_bps(self, burst_bytes: int) -> float | None:
-        """The rate at the Ethernet layer at which a full queue drains, once the bucket is empty.
+        """The rate at which a full queue drains, once the bucket is empty, as the router counts packets.
 
         It is the median of the burst's parts, so that a host that stalls for a moment does not count. A part
         is at least two buckets, and so long enough for what came late to be made up for.
         """
+        if self.counted is not None:
+            return median(self.counted.rates_bps) if self.counted.rates_bps else None
         frame_bytes = max((arrival.frame_bytes for arrival in self.burst), default=1)
         buckets = 2 * burst_bytes // frame_bytes + 1
         kept = self.burst[buckets:]
         size = max(buckets, len(kept) // RATE_PARTS)
         ends = kept[::size]
         rates = [rate for early, late in pairwise(ends) if (rate := _rate_bps(early, late, size)) is not None]
-        return median(rates) if rates else None
+        counted = (frame_bytes - ETHERNET_HEADER_BYTES + self.headers_bytes) / frame_bytes
+        return median(rates) * counted if rates else None
 
     @property
     def lost(self) -> tuple[int, ...]:
-        """How many paced packets are missing, run by run."""
+        """How many paced packets are missing, run by run; all as one run where they were only counted."""
+        if self.counted is not None:
+            return (self.counted.lost,) if self.counted.lost else ()
         seen = {arrival.number for arrival in self.paced}
         gone = ((number not in seen) for number in range(self.sent_paced))
         return tuple(len(list(run)) for missing, run in groupby(gone) if missing)
@@ -101,6 +114,8 @@ class Calibration:
     @property
     def overtaken(self) -> int:
         """How often a paced packet came before one that was sent earlier."""
+        if self.counted is not None:
+            return self.counted.overtaken
         numbers = [arrival.number for arrival in self.paced]
         return sum(later < earlier for earlier, later in pairwise(numbers))
 
@@ -114,15 +129,20 @@ def parse_calibration(sent: str, received: str, queue: str, interface: str) -> C
     """Read what the sender's and the receiver's script printed, and the samples of the router's queue."""
     sizes = dict(re.findall(r"^sent (burst|paced) (\d+)", sent, re.MULTILINE))
     packets, in_bytes = _held(queue.splitlines(), interface)
+    headers_bytes = 0 if f",{DUMMYNET}," in queue else ETHERNET_HEADER_BYTES
+    counted = read_counted(received, headers_bytes)
+    echoes = PING.findall(sent)
+    first = next((number for number, _ in echoes if number in FIRST_ECHO), None)
     return Calibration(
-        # The first may have waited for the answer of a neighbour.
-        round_trips_s=tuple(float(ms) / 1e3 for number, ms in PING.findall(sent) if number != "1"),
+        round_trips_s=tuple(float(ms) / 1e3 for number, ms in echoes if number != first),
         burst=tuple(_arrivals(received, "burst")),
         paced=tuple(_arrivals(received, "paced")),
         sent_burst=int(sizes.get("burst", 0)),
-        sent_paced=int(sizes.get("paced", 0)),
+        sent_paced=counted.paced_packets if counted else int(sizes.get("paced", 0)),
         sampled_packets=packets,
         sampled_bytes=in_bytes,
+        headers_bytes=headers_bytes,
+        counted=counted,
     )
 
 
@@ -160,7 +180,8 @@ def check_calibration(
         yield _rtt(path, seen)
     if probe.burst_packets:
         yield _rate(path, way, seen.rate_bps(burst_bytes))
-        yield _buffer(path, way, probe, seen, fills)
+        if fills or seen.sampled_packets is not None:  # ipfw(8) does not show the queues of fq_codel
+            yield _buffer(path, way, probe, seen, fills)
     if seen.sent_paced:
         yield _loss(path, way, seen)
 

@@ -24,6 +24,7 @@ ATTEMPTS = 3
 """A machine that is disturbed for a moment measures something else than the path; none measures it better."""
 PORT = 5300
 SAMPLER, RECEIVER = "calibrate-queue", "calibrate"
+FILES = f"{RECEIVER}.* {RECEIVER}-burst.* {RECEIVER}-paced.*"
 SAMPLED_S = 0.002
 MOST_PACED_S = 5.0
 PACED_PACKETS, LOSSLESS_PACKETS = 2000, 500
@@ -186,8 +187,7 @@ class _OneWay:
 
     def measure(self) -> Measured:
         """Measure until all is as asked, a few times at most; the best time counts."""
-        lacking = self._lacking()
-        if lacking or self._ends is None:
+        if (lacking := self._lacking()) or self._ends is None:
             return Measured((), (f"{self._name}: {lacking}",))
         probe = self._probe()
         best: tuple[int, Measured] | None = None
@@ -240,7 +240,7 @@ class _OneWay:
         self._on_both((router, self._sampling("start", "ready")), (ends.receiver, texts.receive))
         sent = self._on_both((ends.sender, texts.send), deadline_s=self._limit_s(probe))
         ended = f"halt {SAMPLER}\nawait_end {SAMPLER}\ncat {SAMPLER}.csv\nrm -f {SAMPLER}.*\n"
-        told = self._on_both((router, ended), (ends.receiver, texts.collect + f"rm -f {RECEIVER}.*\n"))
+        told = self._on_both((router, ended), (ends.receiver, texts.collect + f"rm -f {FILES}\n"))
         return sent[ends.sender], told[ends.receiver], told[router]
 
     def _sampling(self, *blocks: str) -> str:
@@ -294,7 +294,7 @@ def _told(seen: Calibration, burst_bytes: int) -> Mapping[str, object]:
         "under_way_packets": seen.under_way_packets,
         "sent_paced": seen.sent_paced,
         "lost": sum(seen.lost),
-        "mean_loss_burst_packets": mean_burst(seen.lost),
+        "mean_loss_burst_packets": None if seen.counted else mean_burst(seen.lost),
         "duplicates": seen.duplicates,
         "overtaken": seen.overtaken,
     }

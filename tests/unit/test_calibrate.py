@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import random
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from samovar.command import Catalogue
 from samovar.command.bottleneck import loss_states
-from samovar.command.calibration import CalibrationScripts, calibration_scripts, probe_of
+from samovar.command.calibration import calibration_needs, calibration_scripts, probe_of
 from samovar.plan import DirectionPlan, PathPlan
 from samovar.runner.calibrate import Calibration, check_calibration, mean_burst, parse_calibration, plausible
 
 ROOT = Path(__file__).parents[2]
+CATALOGUE = Catalogue(ROOT / "templates")
 WAY = DirectionPlan(interface="eth2", rate_bps=10_000_000, delay_s=0.02, aqm="pfifo", buffer_packets=60)
 PATH = PathPlan(router="rtr", rtt_s=0.04, down=WAY, up=DirectionPlan(interface="eth1", delay_s=0.02))
 PROBE = probe_of(PATH, WAY, 1500)
@@ -159,12 +161,70 @@ def test_a_way_without_rate_is_probed_for_loss_and_delay_only() -> None:
     assert (probe.burst_packets, probe.drain_s, probe.paced_packets) == (0, 0.0, 1000)
 
 
-def _scripts() -> CalibrationScripts:
-    return calibration_scripts(PROBE, Catalogue(ROOT / "templates"), ("linux", "linux"), "172.16.11.2", 5300)
-
-
+@pytest.mark.parametrize(
+    "systems", [("linux", "linux"), ("freebsd-14", "freebsd-14"), ("linux", "freebsd-13")]
+)
 @pytest.mark.parametrize("name", ["receive", "send", "collect"])
-def test_the_scripts_pass_the_shell_s_own_check(name: str) -> None:
-    text = getattr(_scripts(), name)
+def test_the_scripts_pass_the_shell_s_own_check(name: str, systems: tuple[str, str]) -> None:
+    text = getattr(calibration_scripts(PROBE, CATALOGUE, systems, "172.16.11.2", 5300), name)
     done = subprocess.run(["dash", "-n"], input=text, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ends_of_different_systems_are_measured_by_what_both_have() -> None:
+    assert calibration_needs(CATALOGUE, ("linux-6", "linux")) == ("ping", "python3")
+    assert calibration_needs(CATALOGUE, ("freebsd-13", "freebsd-14")) == ("iperf3", "ping")
+    assert calibration_needs(CATALOGUE, ("linux", "freebsd-14")) == ("iperf3", "ping")
+    mixed = calibration_scripts(PROBE, CATALOGUE, ("linux", "freebsd-14"), "172.16.11.2", 5300)
+    assert "python3" not in mixed.send + mixed.receive + mixed.collect
+
+
+def test_a_way_is_measured_with_iperf3_alone_as_its_servers_count(tmp_path: Path) -> None:
+    """Over the loopback, where nothing holds the burst back: it comes at twice the rate that it is to overfill."""
+    probe = replace(PROBE, pings=5, drain_s=0.05, paced_packets=200)
+    texts = calibration_scripts(probe, CATALOGUE, ("freebsd", "freebsd"), "127.0.0.1", 5377)
+    steps = [CATALOGUE.recipe("step", name, "linux") for name in ("prelude", "listening", "clock")]
+    values = {"folder": str(tmp_path / "campaign" / "trial"), "campaign": "c"}
+    shared = "".join(step.render("script", values) for step in steps)
+    told = [
+        subprocess.run(["dash"], input=shared + text, text=True, capture_output=True, check=True, timeout=60)
+        for text in (texts.receive, texts.send, texts.collect)
+    ]
+    assert [done.stderr for done in told] == ["", "", ""]
+    seen = parse_calibration(told[1].stdout, told[2].stdout, QUEUE_HEAD, "eth2")
+    assert len(seen.round_trips_s) == 4
+    assert seen.rate_bps(5000) == pytest.approx(20e6 * 1514 / 1472, rel=0.05)
+    assert 190 <= seen.sent_paced <= 210
+    assert seen.lost == ()
+    in_pipe = QUEUE_HEAD + "1,eth2,dummynet,20999:,root,90000,60,0,0,0,0\n"
+    dummynet = parse_calibration(told[1].stdout, told[2].stdout, in_pipe, "eth2")
+    assert (dummynet.sampled_packets, dummynet.headers_bytes) == (60, 0)
+    assert dummynet.rate_bps(5000) == pytest.approx(20e6 * 1500 / 1472, rel=0.05)
+
+
+def test_a_rate_is_told_as_the_router_counts_packets_whoever_measures_it() -> None:
+    seen = told()
+    assert replace(seen, headers_bytes=0).rate_bps(5000) == pytest.approx(10e6 * 1500 / 1514, rel=1e-4)
+
+
+def test_a_receiver_that_was_ended_before_it_could_count_has_seen_nothing() -> None:
+    seen = parse_calibration("", 'iperf3 burst\n{"start":\niperf3 paced\n', QUEUE_HEAD, "eth2")
+    assert [text.split(": ")[1] for text in failures(seen)] == [
+        "requested 40 ms, observed no answer",
+        "requested 10 Mbit/s, observed nothing came",
+        "requested 60 packets, observed nothing",
+    ]
+
+
+def test_the_first_echo_counts_on_neither_system() -> None:
+    for first in (0, 1):
+        echoes = "".join(
+            f"64 bytes from 172.16.11.2: icmp_seq={n} ttl=63 time={900 if n == first else 40.2} ms\n"
+            for n in range(first, first + 4)
+        )
+        assert parse_calibration(echoes, "", QUEUE_HEAD, "eth2").round_trips_s == (0.0402,) * 3
+
+
+def test_a_queue_that_is_not_shown_is_asked_for_only_where_it_fills() -> None:
+    blind = replace(told(), sampled_packets=None, sampled_bytes=None)
+    assert failures(blind, fills=False) == []

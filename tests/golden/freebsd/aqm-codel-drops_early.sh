@@ -1,0 +1,1 @@
+by the delay, so an overload need not fill it

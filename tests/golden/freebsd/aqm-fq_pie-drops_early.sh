@@ -1,0 +1,1 @@
+by the delay of each of its queues, so an overload need not fill it

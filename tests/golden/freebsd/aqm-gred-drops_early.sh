@@ -1,0 +1,1 @@
+by the mean, so an overload need not fill it
