@@ -151,23 +151,37 @@ def _nothing_changed(lease: Lease) -> bool:
 
 
 class Leases:
-    """The hosts that a claimant holds."""
+    """The hosts that a claimant holds: all of a testbed's, but for those that are `gone`."""
 
-    def __init__(self, sessions: Sessions, claimant: Claimant, note: Note, emit: Emit) -> None:
+    def __init__(
+        self, sessions: Sessions, claimant: Claimant, note: Note, emit: Emit, gone: Collection[str] = ()
+    ) -> None:
         self._sessions, self._claimant = sessions, claimant
         self._note, self._emit = note, emit
+        self._hosts = [host for host in sessions.hosts if host not in gone]
 
     @contextmanager
     def held(self, changed: Callable[[], Iterable[str]] = tuple) -> Iterator[None]:
-        """Hold all hosts of the sessions, or none; in the end leave those that are `changed` to themselves.
+        """Hold the hosts, or none; in the end leave those that are `changed` to themselves.
 
         Raises LeaseError or HostsError with who has them.
         """
         try:
-            self._sessions.map(self.take)
+            self._sessions.map(self.take, self._hosts)
             yield
         finally:
             self._give_back(frozenset(changed()))
+
+    @contextmanager
+    def one(self, session: Session) -> Iterator[None]:
+        """Hold one host; when what is done meanwhile fails it stays held. Raises LeaseError."""
+        self.take(session)
+        try:
+            yield
+        except BaseException:
+            session.abandon()
+            raise
+        session.release()
 
     def take(self, session: Session) -> None:
         """Take one host, also from who may have it no more, which the journal then tells."""
@@ -192,7 +206,7 @@ class Leases:
     def _give_back(self, changed: Collection[str]) -> None:
         """Release what is held; a host that is away, or changed, keeps a lease that says whose it was."""
         try:
-            self._sessions.map(lambda s: s.abandon() if s.host in changed else s.release())
+            self._sessions.map(lambda s: s.abandon() if s.host in changed else s.release(), self._hosts)
         except TestbedError as error:
             self._emit(Event("warning", {"text": str(error)}))
 

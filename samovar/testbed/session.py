@@ -106,10 +106,8 @@ class Session:
         """Give the host back, if it is held. Raises TestbedError."""
         with self._lock:
             claim, self._claim = self._claim, None
-            folder = self._live().folder if claim else None
-            if claim and folder:
-                script = release_script(self.target.lease, claim, folder)
-                self.run(script, step="release", deadline_s=LEASE_DEADLINE_S)
+            if claim:
+                self._aside(self._live(), "release", lambda f: release_script(self.target.lease, claim, f))
 
     def fetch(
         self, remote: str, local: Path, *, sha256: str, size_bytes: int, deadline_s: float = 600.0
@@ -218,11 +216,15 @@ class Session:
             raise LeaseError(f"{self.host}: {owner} took it over meanwhile, for campaign {campaign}")
 
     def _ask(self, live: RemoteShell, claim: Claim, over: str = "") -> Lease | None:
+        said = self._aside(live, "claim", lambda folder: claim_script(self.target.lease, claim, folder, over))
+        return parse_answer(self.host, said)
+
+    def _aside(self, live: RemoteShell, step: str, script: Callable[[shell.Folder], str]) -> str:
+        """Run what is about the shell itself and no part of a trial, whose record it would not be."""
         assert live.folder  # it has booted
-        script = claim_script(self.target.lease, claim, live.folder, over)
-        begun = Completed(self.host, "claim", script, NOT_ENDED, b"", b"", time.time(), 0.0, ending="lost")
-        done = _judged(self._attempt(live, begun, LEASE_DEADLINE_S), LEASE_DEADLINE_S, True)
-        return parse_answer(self.host, done.text)
+        begun = Completed(self.host, step, script(live.folder), NOT_ENDED, b"", b"", time.time(), 0.0)
+        done = self._attempt(live, replace(begun, ending="lost"), LEASE_DEADLINE_S)
+        return _judged(done, LEASE_DEADLINE_S, True).text
 
     def _attempt(self, live: RemoteShell, begun: Completed, deadline_s: float) -> Completed:
         started = time.monotonic()

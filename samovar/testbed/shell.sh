@@ -58,7 +58,9 @@ samovar_lose() {
   : >"$1/ending"
   samovar_kill "$1"
   samovar_await
-  if [ ! -s "$1/on-loss" ] || /bin/sh "$1/on-loss" </dev/null >"$1/on-loss.log" 2>&1; then
+  if [ ! -s "$1/on-loss" ]; then
+    rm -rf "$1"
+  elif /bin/sh "$1/on-loss" </dev/null >"$1/on-loss.log" 2>&1; then
     samovar_leave "$1" restored
     rm -rf "$1"
   else
