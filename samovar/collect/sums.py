@@ -32,6 +32,12 @@ def sha256_of(file: Path, passed: Callable[[int], None] | None = None) -> str:
     return digest.hexdigest()
 
 
+def content_of(file: Path) -> bytes:
+    """Return a plain file's content, nothing for a named pipe. Raises OSError; a link is not followed."""
+    with open(file, "rb", opener=_opened) as source:
+        return source.read() or b""
+
+
 def _opened(path: str, flags: int) -> int:
     # What is to be a plain file may have become a named pipe, which would never answer: open(2), O_NONBLOCK.
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from samovar.collect.record import Record, recorded
-from samovar.collect.sums import SUMS, names_in, read_sums, sha256_of
+from samovar.collect.sums import SUMS, content_of, names_in, read_sums, sha256_of
 from samovar.errors import CampaignError
 from samovar.events import Emit, Event, silent
 from samovar.journal import NAME as JOURNAL
@@ -217,7 +217,7 @@ class _Reading:
 
     def _bytes(self, path: str) -> bytes | None:
         try:
-            return (self.folder / path).read_bytes()
+            return content_of(self.folder / path)
         except OSError:
             return None  # what is missing or cannot be read is said where its own sum is due
 
@@ -235,7 +235,7 @@ def _journal(folder: Path) -> Iterator[Finding]:
     for number in broken_seals(data):
         yield Finding(JOURNAL, f"line {number}: what stands before it is not what was written")
     copy = folder / "bundle" / "provenance" / JOURNAL
-    if copy.is_file() and not data.startswith(copy.read_bytes()):
+    if copy.is_file() and not copy.is_symlink() and not data.startswith(content_of(copy)):
         yield Finding(JOURNAL, "does not begin with what the bundle's copy of it has")
 
 

@@ -1,0 +1,257 @@
+"""A campaign's folder against what was kept of it: every later change is found, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from samovar.collect import commit_trial, digests, sealed, set_aside, verify
+from samovar.collect.sums import SUMS, names_in, read_sums, sha256_of, write_sums
+from samovar.collect.verify import shown
+from samovar.errors import CampaignError
+from samovar.events import Event
+from samovar.journal import NAME as JOURNAL
+from samovar.journal import Journal
+
+END = {"outcome": "completed", "verdict": "valid", "reasons": [], "overhead_s": 1.0}
+
+
+def write(file: Path, content: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+
+
+def measured(folder: Path, id_: str) -> Path:
+    """A trial in progress with all that one leaves."""
+    trial = folder / "in-progress" / id_
+    trace = os.urandom(5000)
+    write(trial / "traces" / "src-eth1.pcap.gz", trace)
+    write(trial / "commands" / "001-src-set.sh", b"true\n")
+    write(trial / "facts" / "src-before.json", b"{}\n")
+    entry = {"path": "traces/src-eth1.pcap.gz", "sha256": hashlib.sha256(trace).hexdigest()}
+    write(trial / "manifest.json", json.dumps({"files": [entry]}).encode())
+    return trial
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Path:
+    """A campaign with two trials, one of them at the second attempt, and a bundle."""
+    folder = tmp_path / "results" / "x" / "full-1"
+    for name in ("plan.json", "experiment.yaml", "testbed.yaml", "definition/base.yaml", "provenance.json"):
+        write(folder / name, name.encode())
+    with Journal(folder / JOURNAL) as journal:
+        journal.append("campaign-started", 1.0, trials=2)
+        journal.append("files-recorded", 1.0, files=digests(folder, "*.json", "*.yaml", "definition/*"))
+        for number, (id_, attempt) in enumerate((("a", 1), ("b", 1), ("b", 2))):
+            if attempt == 2:
+                aside = set_aside(folder / "trials" / id_, folder / "set-aside")
+                where = str(aside.relative_to(folder))
+                journal.append("trial-set-aside", number, id=id_, folder=where, **sealed(aside))
+            journal.append("trial-started", number, id=id_, attempt=attempt)
+            there = commit_trial(measured(folder, id_), folder / "trials")
+            journal.append("trial-finished", number, id=id_, **END, **sealed(there))
+        write(folder / "bundle" / "provenance" / JOURNAL, (folder / JOURNAL).read_bytes())
+        journal.append("campaign-finished", 9.0, completed=2, failed=[])
+    write(folder / "bundle" / "x.pdf", b"%PDF")
+    write_sums(folder / "bundle")
+    write(folder / "tables" / "metrics.csv", b"trial,metric\n")
+    return folder
+
+
+def found(folder: Path) -> list[str]:
+    return [str(finding) for finding in verify(folder).findings]
+
+
+def test_a_campaign_that_nobody_touched_has_no_finding_and_all_of_it_is_read(campaign: Path) -> None:
+    seen = verify(campaign)
+    assert (seen.findings, seen.notes) == ([], [])
+    unread = {"tables/metrics.csv", JOURNAL, f"bundle/{SUMS}"}
+    assert seen.files == len(set(names_in(campaign)) - unread)
+
+
+def test_the_checksums_of_a_trial_are_those_that_sha256sum_checks(campaign: Path) -> None:
+    trial = campaign / "trials" / "a"
+    subprocess.run(["sha256sum", "--quiet", "--strict", "-c", SUMS], cwd=trial, check=True)
+    listed = read_sums((trial / SUMS).read_bytes())
+    assert set(listed) == set(names_in(trial)) - {SUMS}
+
+
+def flip(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def link(file: Path) -> None:
+    same = file.parent / "elsewhere"
+    while "results" in same.parts:
+        same = same.parent.with_name("elsewhere")
+    same.write_bytes(file.read_bytes())
+    file.unlink()
+    file.symlink_to(same)
+
+
+def pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+CHANGES: list[tuple[Callable[[Path], None], str]] = [
+    (flip, "changed since it was written"),
+    (cut, "changed since it was written"),
+    (Path.unlink, "missing"),
+    (link, "is no plain file any more"),
+    (pipe, "is no plain file any more"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), CHANGES, ids=lambda one: getattr(one, "__name__", ""))
+def test_any_change_of_any_file_is_one_finding_that_names_it(
+    campaign: Path, change: Callable[[Path], None], said: str
+) -> None:
+    passed_over = ("tables/", JOURNAL, f"bundle/{SUMS}")
+    paths = [path for path in names_in(campaign) if not path.startswith(passed_over)]
+    assert len(paths) > 20
+    kept = campaign.with_name("kept")
+    for path in paths:
+        shutil.copy2(campaign / path, kept)
+        change(campaign / path)
+        seen = found(campaign)
+        assert f"{path}: {said}" in seen, path
+        assert len(seen) == 1 or path.endswith((SUMS, JOURNAL)), path
+        (campaign / path).unlink(missing_ok=True)
+        shutil.move(kept, campaign / path)
+    assert found(campaign) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "trials/a/traces/b.gz",
+        "trials/a/new/x",
+        "set-aside/b-1/x",
+        "bundle/x",
+        "note.txt",
+        "definition/more.yaml",
+    ],
+)
+def test_a_file_that_was_not_there_is_found(campaign: Path, path: str) -> None:
+    write(campaign / path, b"")
+    assert found(campaign) == [
+        f"{path}: was not there when the {'bundle was made' if path[:6] == 'bundle' else 'campaign was written'}"
+    ]
+
+
+def test_a_trial_that_was_put_there_is_found(campaign: Path) -> None:
+    shutil.copytree(campaign / "trials" / "a", campaign / "trials" / "c")
+    assert found(campaign) == ["trials/c: no trial that the journal knows"]
+
+
+def test_a_manifest_that_was_edited_with_its_checksum_is_found(campaign: Path) -> None:
+    """Whoever changes a file and the list of checksums still has the journal against them."""
+    trial = campaign / "trials" / "a"
+    flip(trial / "manifest.json")
+    write_sums(trial)
+    assert found(campaign) == [f"trials/a/{SUMS}: changed since it was written"]
+    text = (campaign / JOURNAL).read_text()
+    old = next(line for line in text.splitlines() if '"id": "a"' in line and "sums_sha256" in line)
+    new = old.replace(json.loads(old)["sums_sha256"], sha256_of(trial / SUMS))
+    (campaign / JOURNAL).write_text(text.replace(old, new))
+    seen = found(campaign)
+    assert f"{JOURNAL}: line 6: what stands before it is not what was written" in seen
+    assert f"{JOURNAL}: does not begin with what the bundle's copy of it has" in seen
+
+
+def test_a_list_of_checksums_that_leads_out_of_its_trial_is_not_followed(campaign: Path) -> None:
+    line = f"{'0' * 64}  ../../../../../../etc/passwd\n{'0' * 64}  /etc/shadow\n"
+    with (campaign / "trials" / "a" / SUMS).open("a") as file:
+        file.write(line)
+    seen = found(campaign)
+    assert f"trials/a/{SUMS}: lists /etc/shadow, which is not below it" in seen
+    assert not any(one.startswith(("/etc", "trials/a/..")) for one in seen)
+
+
+def test_a_campaign_of_an_earlier_release_is_verified_as_far_as_possible_and_says_so(campaign: Path) -> None:
+    lines = [json.loads(line) for line in (campaign / JOURNAL).read_text().splitlines()]
+    kept = [one for one in lines if one["event"] != "files-recorded"]
+    for one in kept:
+        one.pop("sums_sha256", None)
+        one.pop("before", None)
+    text = "".join(json.dumps(one) + "\n" for one in kept)
+    (campaign / JOURNAL).write_text(text)
+    shutil.rmtree(campaign / "bundle")
+    for sums in campaign.rglob(SUMS):
+        sums.unlink()
+    seen = verify(campaign)
+    assert seen.findings == []
+    assert seen.notes[0] == "the journal keeps no checksums of plan and definitions: not verified"
+    assert seen.notes[1].startswith("3 trials were written before checksums covered all of a trial")
+    flip(campaign / "trials" / "a" / "traces" / "src-eth1.pcap.gz")
+    (campaign / "trials" / "b" / "manifest.json").unlink()
+    assert found(campaign) == [
+        "trials/a/traces/src-eth1.pcap.gz: changed since it was written",
+        "trials/b/manifest.json: missing",
+    ]
+
+
+def test_a_trial_that_its_journal_has_not_finished_yet_is_compared_with_its_own_checksums(
+    campaign: Path,
+) -> None:
+    with Journal(campaign / JOURNAL) as journal:
+        journal.append("trial-started", 10.0, id="c", attempt=1)
+    commit_trial(measured(campaign, "c"), campaign / "trials")
+    seen = verify(campaign)
+    assert seen.findings == []
+    assert seen.notes == ["trials/c: not yet in the journal; its own checksums were compared"]
+    flip(campaign / "trials" / "c" / "manifest.json")
+    assert found(campaign) == ["trials/c/manifest.json: changed since it was written"]
+
+
+def test_what_is_set_aside_half_written_has_checksums_too(campaign: Path) -> None:
+    half = campaign / "in-progress" / "c"
+    write(half / "commands" / "001-src-read.sh", b"true\n")
+    with Journal(campaign / JOURNAL) as journal:
+        journal.append("trial-started", 10.0, id="c", attempt=1)
+        aside = set_aside(half, campaign / "set-aside")
+        journal.append("trial-set-aside", 11.0, id="c", folder="set-aside/c-1", **sealed(aside))
+    assert found(campaign) == []
+    flip(aside / "commands" / "001-src-read.sh")
+    assert found(campaign) == ["set-aside/c-1/commands/001-src-read.sh: changed since it was written"]
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\\b", "a\rb", "ü", os.fsdecode(b"a\xff")])
+def test_any_name_survives_a_list_of_checksums_and_is_shown_on_one_line(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    write_sums(tmp_path)
+    assert read_sums((tmp_path / SUMS).read_bytes()) == {name: hashlib.sha256(b"x").hexdigest()}
+    subprocess.run(["sha256sum", "--quiet", "-c", SUMS], cwd=tmp_path, check=True)
+    assert shown(name).isprintable()
+    shown(name).encode()
+
+
+def test_what_a_terminal_would_obey_is_not_shown_to_it(campaign: Path) -> None:
+    write(campaign / "trials" / "a" / "\x1b]0;owned\x07", b"")
+    assert found(campaign) == [r"trials/a/\x1b]0;owned\x07: was not there when the campaign was written"]
+
+
+def test_progress_is_told_in_bytes(campaign: Path) -> None:
+    events: list[Event] = []
+    seen = verify(campaign, events.append)
+    assert events
+    assert all(event.values["of"] == seen.size_bytes for event in events)
+
+
+def test_a_folder_without_a_journal_is_no_campaign(tmp_path: Path) -> None:
+    with pytest.raises(CampaignError, match=r"no journal\.jsonl; accepted: the folder of a campaign"):
+        verify(tmp_path)
