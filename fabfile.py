@@ -238,7 +238,10 @@ def explain(
     show(explanation_lines(CONTROLLER.explain(question)))
 
 
-RUN_HELP = {"allow-partial": "leave out the trials that the testbed cannot run, and run the others"}
+RUN_HELP = {
+    "allow-partial": "leave out the trials that the testbed cannot run, and run the others",
+    "fail-fast": "end the campaign after the first trial that fails",
+}
 
 
 @task(help={**PLAN_HELP, **NEW_HELP, **RUN_HELP}, iterable=SETS)
@@ -251,12 +254,15 @@ def run(
     testbed: str = "",
     new: bool = False,
     allow_partial: bool = False,
+    fail_fast: bool = False,
 ) -> None:
     """Run what a campaign lacks of an experiment as it is now; begin a campaign if there is none."""
     study = CONTROLLER.study(experiment, profile, testbed, set_)
     flags = (f" --profile {profile}" if profile else "") + (f" --testbed {testbed}" if testbed else "")
     flags += "".join(f" --set {shlex.quote(one)}" for one in set_)
-    _run(Going(study, CONTROLLER.standing(study, new), allow_partial), f"fab run {experiment}{flags}")
+    flags += " --allow-partial" * allow_partial + " --fail-fast" * fail_fast
+    going = Going(study, CONTROLLER.standing(study, new), allow_partial, fail_fast)
+    _run(going, f"fab run {experiment}{flags}")
 
 
 def _run(going: Going, again: str) -> Path:
@@ -265,8 +271,8 @@ def _run(going: Going, again: str) -> Path:
         summary = CONTROLLER.settle(study, standing.folder)
         show(text.settled_lines(summary, study.plan.experiment, f"{again} --new"))
         return summary.folder
-    with Show(Console()) as progress, CONTROLLER.opened(study, progress) as sessions:
-        summary = CONTROLLER.run(going, sessions, CONTROLLER.facts(sessions, study.plan), progress)
+    with Show(Console()) as progress:
+        summary = CONTROLLER.run(going, progress)
     show(text.summary_lines(summary, again))
     if not summary.whole:
         raise Exit(code=1)

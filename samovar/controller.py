@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from samovar import __version__, lab
 from samovar.command import Catalogue
+from samovar.command.privilege import Allowed
 from samovar.definition import (
     Asked,
     Config,
@@ -38,10 +39,12 @@ from samovar.runner.archive import Archive
 from samovar.runner.campaign import CampaignRun, Intent, Summary, settle
 from samovar.runner.checkout import git_state
 from samovar.runner.folder import Standing, begin_campaign, standing_of
+from samovar.runner.launch import Known, ask, notifying, require
 from samovar.runner.policy import policy_of
 from samovar.runner.preflight import (
     FEATURE,
     Finding,
+    HostNeeds,
     examine,
     foreseen,
     host_needs,
@@ -49,11 +52,13 @@ from samovar.runner.preflight import (
     runnable,
     space_here,
 )
+from samovar.runner.privileges import ROOT_COMMAND, ROOT_LOGIN, root_commands, sudoers_lines
 from samovar.runner.recovery import Restored, Restorer, changed_campaigns
 from samovar.runner.refusals import refusals
 from samovar.testbed import HostFacts, Sessions, Target, gather_facts, machines_of
 from samovar.testbed.facts import PROGRAMS, QDISCS
 from samovar.testbed.power import ACTIONS
+from samovar.testbed.ssh import LEASE
 
 REQUIREMENTS = ("fabric", "paramiko", "Jinja2", "PyYAML", "pydantic", "rich", "typst")
 
@@ -84,11 +89,16 @@ class Question:
 
 @dataclass(frozen=True)
 class Going:
-    """What is to be run: a study, what a campaign has of it, whether to run only what the testbed can."""
+    """What is to be run: a study, what a campaign has of it, whether to run only what the testbed can.
+
+    With `fail_fast` the first trial that fails is the last; `force` takes hosts from whoever holds them.
+    """
 
     study: Study
     standing: Standing
     allow_partial: bool = False
+    fail_fast: bool = False
+    force: bool = False
 
 
 class Controller:
@@ -97,6 +107,7 @@ class Controller:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.catalogue = Catalogue(root / "templates")
+        self.at_work: Path | None = None  # the campaign that runs
 
     @cached_property
     def config(self) -> Config:
@@ -171,12 +182,18 @@ class Controller:
     @contextmanager
     def opened(self, study: Study, emit: Emit) -> Iterator[Sessions]:
         """Connect to every host of a study's testbed; a lab that this has to start is stopped again."""
+        with self._started(study, emit) as sessions, sessions:
+            yield sessions
+
+    @contextmanager
+    def _started(self, study: Study, emit: Emit) -> Iterator[Sessions]:
+        """Make the sessions of a study's testbed, not yet open; a lab that this starts is stopped again."""
         testbed, folder = study.testbed, self.lab_folder(study.testbed.name)
         starts = testbed.lab is not None and lab.read_access(folder) is None
         try:
             if starts:
                 self.lab_up(testbed, study.plan, emit)
-            with self.sessions(testbed) as sessions:
+            with closing(self.sessions(testbed)) as sessions:
                 yield sessions
         finally:
             if starts:
@@ -213,6 +230,7 @@ class Controller:
                 connect_timeout_s=self.config.ssh.connect_timeout_s,
                 keepalive_s=self.config.ssh.keepalive_s,
                 hint="is the lab up? `fab lab.up`" if access else "",
+                lease=str(lab.lease_file(self.lab_folder(testbed.name), access, name)) if access else LEASE,
             )
 
     def power(self, host: str, action: str, testbed: str = "") -> str:
@@ -227,14 +245,17 @@ class Controller:
     def cost(self, study: Study, standing: Standing | None = None) -> Cost:
         """Estimate what a plan costs, or what is still to run of it."""
         only = standing.comparison.runs.keys() if standing else None
-        return estimate_cost(study.plan, Archive(self.results).measured_overhead(study.testbed.name), only)
+        return estimate_cost(study.plan, Archive(self.results).known(study.testbed.name), only)
 
-    def facts(self, sessions: Sessions, plan: Plan) -> Mapping[str, HostFacts]:
-        """Ask every host what it is and has, of what the plan needs and beyond."""
+    def facts(
+        self, sessions: Sessions, plan: Plan, hosts: Iterable[str] | None = None
+    ) -> Mapping[str, HostFacts]:
+        """Ask every host, or some, what it is and has, of what the plan needs and beyond."""
         needs = host_needs(plan, self.catalogue)
         programs = {program for need in needs.values() for program in need.names("program")}
         qdiscs = {name for need in needs.values() for name in need.names(FEATURE)}
         systems = {name: host.system for name, host in plan.trials[0].resolved.hosts.items()}
+        commands = _as_root(plan, needs, sessions)
         return sessions.map(
             lambda session: gather_facts(
                 session,
@@ -242,8 +263,19 @@ class Controller:
                 systems[session.host],
                 {*PROGRAMS, *programs},
                 {*QDISCS, *qdiscs},
-            )
+                commands[session.host],
+            ),
+            hosts,
         )
+
+    def sudoers(self, study: Study) -> Iterator[str]:
+        """Write what sudoers(5) takes on each host of a testbed for an experiment; asks the hosts."""
+        needs = host_needs(study.plan, self.catalogue)
+        with self.sessions(study.testbed) as sessions:
+            facts = self.facts(sessions, study.plan)
+            commands = _as_root(study.plan, needs, sessions)
+        only_root = {host: need.names(ROOT_LOGIN) for host, need in needs.items()}
+        return sudoers_lines(commands, only_root, facts)
 
     def foresee(self, study: Study) -> tuple[Sequence[Finding], str]:
         """Tell without asking the testbed what of a plan it cannot run, and what was looked at instead.
@@ -274,27 +306,50 @@ class Controller:
         """Take a plan of which everything is there as the campaign's; no host is touched."""
         return settle(folder, study.plan, study.sources)
 
-    def run(self, going: Going, sessions: Sessions, facts: Mapping[str, HostFacts], emit: Emit) -> Summary:
+    def run(self, going: Going, emit: Emit) -> Summary:
         """Run what is still open of a study's campaign, beginning one if there is none.
 
-        Raises TestbedError when a host lacks what the plan needs; nothing has been changed on any host then.
+        Hosts that do not answer cost the trials that need them. Raises TestbedError when no trial can run
+        without them, or a host lacks what the plan needs; nothing has been changed on any host then.
         """
-        study, standing = going.study, going.standing
-        findings = self.examine(study, facts, self.cost(study, standing))
-        blocked = runnable(study.plan, findings, going.allow_partial)
-        folder = standing.folder
-        if folder is None:
-            folder = begin_campaign(study.plan, self.results, study.sources, emit)
-        else:
-            emit(Event("campaign-resumed", {"folder": str(folder)}))
-        boots = {host: fact.boot_id for host, fact in facts.items()}
-        policy = policy_of(study.experiment, study.testbed, self.config, boots)
-        intent = Intent(study.plan, study.sources, blocked, machines_of(study.testbed), policy)
-        run = CampaignRun(folder, intent, sessions, self.catalogue, emit)
-        return run.run(self.provenance(study, facts))
+        study = going.study
+        with self._started(study, emit) as sessions:
+            known = ask(sessions, lambda hosts: self.facts(sessions, study.plan, hosts))
+            require(study.plan, known.gone, going.fail_fast)
+            intent = self._intent(going, known)
+            folder = self.at_work = self._folder(going, emit)
+            with notifying(self.config.notify, folder, emit) as notifier:
+                run = CampaignRun(folder, intent, sessions, self.catalogue, notifier)
+                summary = run.run(self.provenance(study, known.facts))
+                notifier.end(summary.done, summary.asked, len(summary.failed))
+            return summary
 
-    def restore(self, testbed: Testbed, emit: Emit) -> Restored:
+    def _intent(self, going: Going, known: Known) -> Intent:
+        study = going.study
+        findings = self.examine(study, known.facts, self.cost(study, going.standing))
+        return Intent(
+            study.plan,
+            study.sources,
+            blocked=runnable(study.plan, findings, going.allow_partial),
+            machines=machines_of(study.testbed),
+            policy=policy_of(study.experiment, study.testbed, self.config, known.boots),
+            gone=known.gone,
+            fail_fast=going.fail_fast,
+            force=going.force,
+        )
+
+    def _folder(self, going: Going, emit: Emit) -> Path:
+        """Find the campaign that is gone on with, or begin one."""
+        folder = going.standing.folder
+        if folder is None:
+            return begin_campaign(going.study.plan, self.results, going.study.sources, emit)
+        emit(Event("campaign-resumed", {"folder": str(folder)}))
+        return folder
+
+    def restore(self, testbed: Testbed, emit: Emit, force: bool = False) -> Restored:
         """Put every host of a testbed back as the journals of its campaigns say that it was.
+
+        With `force` hosts are taken from whoever holds them.
 
         Touches no host when no journal names one. Raises LabError for a lab that is down.
         """
@@ -303,7 +358,7 @@ class Controller:
             return Restored()
         sessions = self.sessions(testbed)
         try:  # each host is connected to by itself: one that is away keeps no other from being restored
-            return Restorer(sessions, self.catalogue, machines_of(testbed), emit).run(folders)
+            return Restorer(sessions, self.catalogue, machines_of(testbed), emit, force).run(folders)
         finally:
             sessions.close()
 
@@ -326,6 +381,18 @@ class Controller:
     def campaign(self, name: str) -> Path:
         """Find a campaign: by path, as experiment/campaign, by experiment, or the latest."""
         return Archive(self.results).find(name)
+
+
+def _as_root(plan: Plan, needs: Mapping[str, HostNeeds], sessions: Sessions) -> dict[str, list[Allowed]]:
+    """List for each host what the user who logs in there must be able to do as root."""
+    hosts = plan.trials[0].resolved.hosts
+    return {
+        name: root_commands(
+            needs[name].names(ROOT_COMMAND), hosts[name].interfaces, sessions[name].target.user
+        )
+        for name in sessions.hosts
+        if name in needs
+    }
 
 
 def lab_default_needs() -> tuple[frozenset[str], frozenset[str]]:

@@ -83,7 +83,9 @@ class CampaignState:
         end = f"@{testbed}"
         return replace(
             self,
-            unrestored={reads[0].host: reads for reads in self.unrestored.values() if reads[0].testbed == testbed},
+            unrestored={
+                reads[0].host: reads for reads in self.unrestored.values() if reads[0].testbed == testbed
+            },
             quarantined={h.removesuffix(end): why for h, why in self.quarantined.items() if h.endswith(end)},
             probation=frozenset(host.removesuffix(end) for host in self.probation if host.endswith(end)),
         )

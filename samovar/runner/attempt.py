@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from samovar.runner.judge import Verdict
@@ -15,7 +17,7 @@ Outcome = Literal["completed", "failed", "interrupted"]
 
 @dataclass(frozen=True)
 class Finished:
-    """What came of one attempt at a trial; `blamed` are the hosts that a failure names, with a reason each."""
+    """What came of one attempt at a trial; `blamed` are the hosts that a failure names, with reasons."""
 
     outcome: Outcome
     verdict: Verdict
@@ -31,3 +33,12 @@ class Carried:
 
     lasting: Lasting
     paths: Paths
+
+
+def whole(folder: Path) -> Finished | None:
+    """Read what a trial came to that is whole on disk; None when it is not."""
+    manifest = folder / "manifest.json"
+    if not manifest.is_file():
+        return None
+    seen = json.loads(manifest.read_bytes())
+    return Finished(seen["outcome"], seen["verdict"], tuple(seen["reasons"]), seen["overhead_s"])

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from threading import Event
 
 from samovar.command import Catalogue
 from samovar.events import Emit
 from samovar.runner.clocks import Clocks
 from samovar.runner.policy import AS_ALWAYS, Policy
 from samovar.runner.space import Storage
+from samovar.runner.stopping import Stopping
 from samovar.testbed import Completed, Sessions
 
 Note = Callable[..., None]
@@ -41,8 +41,7 @@ class Bench:
     shared: bool = False
     """Whether other testbeds work on the campaign too, so that what is of this one is to be told apart."""
     storage: Storage = field(default_factory=Storage)
-    stopping: Event = field(default_factory=Event)
-    """Set when the trial that runs is to be broken off by another thread than its own."""
+    stopping: Stopping = field(default_factory=Stopping)
 
     def pause(self, seconds: float) -> None:
         """Wait, unless the campaign is being stopped meanwhile. Raises KeyboardInterrupt then."""

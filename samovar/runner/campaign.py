@@ -3,48 +3,51 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from samovar.collect import digests, sealed
+from samovar.collect import digests
 from samovar.command import Catalogue
-from samovar.command.scripts import TrialScripts
-from samovar.errors import TestbedError
+from samovar.errors import CampaignError
 from samovar.events import Emit, Event
 from samovar.journal import NAME as JOURNAL
 from samovar.journal import CampaignState, Journal, fold, is_open
-from samovar.plan import Plan, Trial
+from samovar.plan import Plan
 from samovar.plan.compare import Comparison, compare
-from samovar.runner.bench import Bench, Note, Recorder, write_json
-from samovar.runner.folder import (
-    point_latest,
-    read_plan,
-    replacement_of,
-    standings,
-)
-from samovar.runner.lasting import Lasting
-from samovar.runner.paths import Paths
+from samovar.runner.bench import Bench, Note, write_json
+from samovar.runner.folder import point_latest, read_plan, replacement_of, standings
+from samovar.runner.lease import Claimant, Leases
 from samovar.runner.policy import AS_ALWAYS, Policy
-from samovar.runner.reboot import Reboots
-from samovar.runner.recovery import Recovery, find_trial
-from samovar.runner.trial import Carried, Finished, TrialRun
+from samovar.runner.sharing import OpenTrials
+from samovar.runner.space import Storage
+from samovar.runner.station import Crew, Station
+from samovar.runner.together import TOGETHER, work_together
 from samovar.testbed import Machine, Sessions
 
-OWN_FILES = ("plan.json", "provenance.json", "*.yaml", "definition/**/*", "plans/**/*", "calibration/*")
+OWN_FILES = (
+    *("plan.json", "provenance.json", "*.yaml", "definition/**/*"),
+    *("testbeds/**/*", "plans/**/*", "calibration/*"),
+)
 """What a campaign has beside its trials and keeps as it is, so that the journal has checksums of it."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a campaign has come to."""
+    """What a campaign has come to: trials that failed or cannot run, hosts not used any more, with reasons.
+
+    `stopped` says what ended the last run before its time.
+    """
 
     folder: Path
     asked: int
     done: int
     failed: Mapping[str, tuple[str, ...]]
     blocked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    quarantined: Mapping[str, str] = field(default_factory=dict)
+    stopped: str = ""
 
     @property
     def whole(self) -> bool:
@@ -100,7 +103,9 @@ class Intent:
     """What a controller is asked to run: a plan, the files that define it, and what the testbed cannot do.
 
     `sources` are by the name that they get in the campaign; `blocked` says why not, by trial. `machines` tell
-    how hosts boot and are switched, `policy` by what trials are judged.
+    how hosts boot and are switched, `policy` by what trials are judged, `gone` which hosts cannot be used.
+    With `fail_fast` the first trial that fails is the last. `others` are further testbeds that take part.
+    With `force` hosts are taken from whoever holds them.
     """
 
     plan: Plan
@@ -108,6 +113,23 @@ class Intent:
     blocked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     machines: Mapping[str, Machine] = field(default_factory=dict)
     policy: Policy = AS_ALWAYS
+    gone: Mapping[str, str] = field(default_factory=dict)
+    fail_fast: bool = False
+    others: tuple[Crew, ...] = ()
+    force: bool = False
+
+    def crews(self, sessions: Sessions) -> tuple[Crew, ...]:
+        """Return the testbeds that take part; `sessions` are the first one's."""
+        names = self.plan.testbed.split(TOGETHER)
+        own = (sessions, self.blocked, self.machines, self.policy, self.gone)
+        return (Crew(names[0], self.plan, *own), *self.others)
+
+    @property
+    def unserved(self) -> Mapping[str, Sequence[str]]:
+        """Say of each trial that no testbed can run why not."""
+        every = (self.blocked, *(crew.blocked for crew in self.others))
+        ids = set(self.blocked).intersection(*every)
+        return {id_: [why for blocked in every for why in blocked[id_]] for id_ in self.blocked if id_ in ids}
 
 
 class CampaignRun:
@@ -119,140 +141,133 @@ class CampaignRun:
         self.folder, self.emit = folder, emit
         self.plan, self.intent = intent.plan, intent
         self._sessions, self._catalogue = sessions, catalogue
+        self._storage = Storage()
 
     def run(self, provenance: Mapping[str, object]) -> Summary:
         """Take the plan as the campaign's, and run every trial that is still open, each on its own merits.
 
-        Raises KeyboardInterrupt again after the running trial was broken off, restored and written down.
+        Raises KeyboardInterrupt again after the running trial was broken off, restored and written down, and
+        CampaignError when nothing can be written to the folder.
         """
-        with Journal(self.folder / JOURNAL) as journal:
-            bench = self._bench(journal)
-            state = fold(journal.entries)
-            bench.note(
-                "campaign-resumed" if state.controllers else "campaign-started", trials=len(self.plan.trials)
-            )
-            lasting = self._lasting(bench)
-            recovery = Recovery(bench, partial(self._scripts, bench))
-            recovery.hosts(state, lasting)
-            recovery.trials(state)
-            self._take(bench, journal)
-            write_json(self.folder / "provenance.json", provenance)
-            bench.note("files-recorded", files=digests(self.folder, *OWN_FILES))
-            try:
-                self._run_open(bench, journal, Carried(lasting, Paths(bench)))
-            except KeyboardInterrupt:
-                bench.note("campaign-interrupted")
-                raise
-            finally:
-                self._finish_lasting(bench, lasting, state.controllers + 1)
-            return self._close(bench, fold(journal.entries))
-
-    def _bench(self, journal: Journal) -> Bench:
-        note = _noting(journal)
-        who = (self.folder.name, self.folder, self._sessions, self._catalogue)
-        return Bench(*who, note, self.emit, policy=self.intent.policy)
-
-    def _lasting(self, bench: Bench) -> Lasting:
-        systems = {name: host.system for name, host in self.plan.trials[0].resolved.hosts.items()}
-        return Lasting(bench, Reboots(bench, systems, self.intent.machines), partial(self._scripts, bench))
-
-    def _scripts(self, bench: Bench, id_: str) -> TrialScripts:
-        known = (trial for trial in self.plan.trials if trial.id == id_)
-        trial = next(known, None) or find_trial(self.folder, id_)
-        return TrialScripts(trial, self._catalogue, bench.campaign)
-
-    def _finish_lasting(self, bench: Bench, lasting: Lasting, number: int) -> None:
-        """Put back what outlasts trials; what cannot be stays in the journal for whoever goes on."""
-        if not lasting.hosts:
-            return
-        recorder = Recorder(self.folder / "commands" / str(number))
-        for session in self._sessions:
-            session.record = recorder
         try:
-            lasting.finish()
-        except TestbedError as error:
-            self.emit(Event("warning", {"text": str(error)}))
+            with Journal(self.folder / JOURNAL) as journal, self._held(journal):
+                self._storage.hold(self.folder)
+                return self._run(journal, provenance)
+        except OSError as error:
+            raise CampaignError(f"{self.folder}: cannot be written: {error}") from error
+        finally:
+            self._storage.release()
 
-    def _take(self, bench: Bench, journal: Journal) -> None:
+    @contextmanager
+    def _held(self, journal: Journal) -> Iterator[None]:
+        """Hold every host for this campaign; those that are still changed in the end see to themselves."""
+        crews = self.intent.crews(self._sessions)
+        with ExitStack() as held:
+            for crew in crews:
+                claimant = Claimant(self.folder, crew.testbed, force=self.intent.force)
+                leases = Leases(crew.sessions, claimant, _noting(journal), self.emit, crew.gone)
+                own = crew.testbed if len(crews) > 1 else ""
+                held.enter_context(leases.held(partial(_changed, journal, own)))
+            yield
+
+    def _run(self, journal: Journal, provenance: Mapping[str, object]) -> Summary:
+        note, state = _noting(journal), fold(journal.entries)
+        note("campaign-resumed" if state.controllers else "campaign-started", trials=len(self.plan.trials))
+        stations = self._stations(journal)
+        for station in stations:
+            station.begin(state)
+        stations[0].recovery.trials(state)
+        self._take(note, journal)
+        write_json(self.folder / "provenance.json", provenance)
+        note("files-recorded", files=digests(self.folder, *OWN_FILES))
+        try:
+            stopped = self._run_open(stations, fold(journal.entries))
+        except KeyboardInterrupt:
+            note("campaign-interrupted")
+            raise
+        finally:
+            for station in stations:
+                station.end(self.folder / "commands" / _numbered(station, state.controllers + 1))
+        return self._close(note, journal, stopped)
+
+    def _stations(self, journal: Journal) -> list[Station]:
+        crews = self.intent.crews(self._sessions)
+        benches = [self._bench(journal, crew, shared=len(crews) > 1) for crew in crews]
+        return [
+            Station(bench, crew, lambda: journal.entries) for bench, crew in zip(benches, crews, strict=True)
+        ]
+
+    def _bench(self, journal: Journal, crew: Crew, shared: bool) -> Bench:
+        """Make a testbed's bench; where there are several, events say which one they are of."""
+        note, emit = _noting(journal), self.emit
+        if shared:
+            note, emit = partial(note, testbed=crew.testbed), _of(crew.testbed, emit)
+        who = (self.folder.name, self.folder, crew.sessions, self._catalogue)
+        return Bench(
+            *who,
+            note,
+            emit,
+            policy=crew.policy,
+            testbed=crew.testbed,
+            shared=shared,
+            storage=self._storage,
+        )
+
+    def _take(self, note: Note, journal: Journal) -> None:
         """Take the plan after recovery, which may need an earlier one; then say what cannot run."""
-        take(self.folder, self.plan, self.intent.sources, bench.note, fold(journal.entries))
+        take(self.folder, self.plan, self.intent.sources, note, fold(journal.entries))
         point_latest(self.folder)
         groups: dict[tuple[str, ...], list[str]] = {}
-        for id_, reasons in self.intent.blocked.items():
+        for id_, reasons in self.intent.unserved.items():
             groups.setdefault(tuple(reasons), []).append(id_)
         if groups:
             blocked = [{"reasons": why, "trials": ids} for why, ids in groups.items()]
-            bench.note("trials-blocked", blocked=blocked)
+            note("trials-blocked", blocked=blocked)
 
-    def _run_open(self, bench: Bench, journal: Journal, carried: Carried) -> None:
-        state = fold(journal.entries)
+    def _run_open(self, stations: Sequence[Station], state: CampaignState) -> str:
+        """Run what is open; return what ended that before its time."""
         opened = [trial for trial in self.plan.trials if is_open(state.trials.get(trial.id))]
-        todo = [trial for trial in opened if trial.id not in self.intent.blocked]
+        todo = [trial for trial in opened if trial.id not in self.intent.unserved]
         values = {
             "asked": len(self.plan.trials) - len(opened) + len(todo),
             "open": len(todo),
-            "seconds": [_expected_s(t) for t in todo],
+            "seconds": [trial.resolved.duration_s for trial in todo],
+            "testbeds": len(stations),
         }
         self.emit(Event("trials-open", values))
-        for trial in todo:
-            known = state.trials.get(trial.id)
-            self._run_again(bench, trial, (known.attempts if known else 0) + 1, carried)
+        attempts = {id_: trial.attempts for id_, trial in state.trials.items()}
+        pool = OpenTrials(todo, attempts, fail_fast=self.intent.fail_fast)
+        for station in stations:
+            pool.join(station.crew.testbed, station.serves)
+        if len(stations) == 1:
+            stations[0].work(pool)
+        else:
+            work_together(stations, pool)
+        return pool.stopped
 
-    def _run_again(self, bench: Bench, trial: Trial, attempt: int, carried: Carried) -> None:
-        """Run a trial until it is not invalid, as often as the policy allows, unless its path is refused."""
-        refusal = carried.paths.refusal(trial.resolved)
-        if refusal:
-            self._tell(bench, "trial-refused", id=trial.id, reasons=list(refusal))
-            return
-        last = attempt + bench.policy.retries
-        for number in range(attempt, last + 1):
-            finished = self._run_one(bench, trial, number, carried)
-            if finished.verdict != "invalid" or carried.paths.refusal(trial.resolved):
-                return
-            if number < last:
-                values = {"attempt": number + 1, "of": last, "seconds": _expected_s(trial)}
-                self._tell(bench, "trial-again", id=trial.id, **values, reasons=list(finished.reasons))
-
-    def _tell(self, bench: Bench, event: str, **values: object) -> None:
-        bench.note(event, **values)
-        self.emit(Event(event, values))
-
-    def _run_one(self, bench: Bench, trial: Trial, attempt: int, carried: Carried) -> Finished:
-        invalid = bench.trials / trial.id
-        if invalid.exists():
-            self._put_aside(bench, invalid)
-        bench.note("trial-started", id=trial.id, attempt=attempt)
-        self.emit(Event("trial-started", {"id": trial.id, "attempt": attempt, "seconds": _expected_s(trial)}))
-        finish = partial(self._finish, bench, trial)
-        try:
-            finished = TrialRun(bench, trial, attempt, carried).run()
-        except KeyboardInterrupt:
-            finish(Finished("interrupted", "invalid", ("interrupted by the user",), 0.0))
-            raise
-        finish(finished)
-        return finished
-
-    def _put_aside(self, bench: Bench, folder: Path) -> None:
-        Recovery(bench, partial(self._scripts, bench)).put_aside(folder)
-
-    def _finish(self, bench: Bench, trial: Trial, finished: Finished) -> None:
-        values = {
-            "id": trial.id,
-            "outcome": finished.outcome,
-            "verdict": finished.verdict,
-            "reasons": list(finished.reasons),
-            "overhead_s": finished.overhead_s,
-        }
-        bench.note("trial-finished", **values, **sealed(bench.trials / trial.id))
-        self.emit(Event("trial-finished", {**values, "phases": dict(finished.phases)}))
-        half = bench.in_progress / trial.id
-        if half.exists():
-            self._put_aside(bench, half)
-
-    def _close(self, bench: Bench, state: CampaignState) -> Summary:
-        summary = summarise(self.folder, self.plan, state)
-        bench.note("campaign-finished", completed=summary.done, failed=sorted(summary.failed))
+    def _close(self, note: Note, journal: Journal, stopped: str) -> Summary:
+        if stopped:
+            note("campaign-stopped", reason=stopped)
+            self.emit(Event("campaign-stopped", {"reason": stopped}))
+        summary = summarise(self.folder, self.plan, fold(journal.entries))
+        note("campaign-finished", completed=summary.done, failed=sorted(summary.failed))
         return summary
+
+
+def _changed(journal: Journal, testbed: str) -> Collection[str]:
+    """Name the hosts of a testbed that are not as they were found."""
+    return fold(journal.entries).on(testbed).unrestored.keys()
+
+
+def _numbered(station: Station, number: int) -> str:
+    return f"{number}-{station.bench.testbed}" if station.bench.shared else str(number)
+
+
+def _of(testbed: str, emit: Emit) -> Emit:
+    def of(event: Event) -> None:
+        emit(Event(event.name, {**event.values, "testbed": testbed}))
+
+    return of
 
 
 def summarise(folder: Path, plan: Plan, state: CampaignState) -> Summary:
@@ -263,8 +278,5 @@ def summarise(folder: Path, plan: Plan, state: CampaignState) -> Summary:
     failed = {
         id_: standing.reasons if standing else () for id_, standing in missing.items() if id_ not in blocked
     }
-    return Summary(folder, len(known), len(known) - len(missing), failed, blocked)
-
-
-def _expected_s(trial: Trial) -> float:
-    return trial.resolved.duration_s
+    done = len(known) - len(missing)
+    return Summary(folder, len(known), done, failed, blocked, state.quarantined, state.stopped)

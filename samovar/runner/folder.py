@@ -19,6 +19,7 @@ from samovar.plan.compare import DONE, Comparison, compare
 LATEST = "latest"
 PLAN = "plan.json"
 EARLIER = "plans"
+TESTBEDS = "testbeds"
 STAMP = "%Y%m%d-%H%M%S"
 IDENTITY = ("schema", "experiment", "profile", "testbed", "overrides")
 """What campaigns are told apart by: with these alike, a changed plan goes on in the campaign there is."""
@@ -128,11 +129,20 @@ def _read_plan(file: Path) -> Plan:
         raise PlanError(f"{file.parent}: {error}") from error
 
 
-def read_plans(folder: Path) -> Iterator[Plan]:
-    """Read the plan of a campaign, then the earlier ones, newest first."""
-    yield read_plan(folder)
+def plan_name(testbed: str = "") -> str:
+    """Name the file that has a campaign's plan, or its trials as they are on one of its testbeds."""
+    return f"{TESTBEDS}/{testbed}/{PLAN}" if testbed else PLAN
+
+
+def read_plans(folder: Path, testbed: str = "") -> Iterator[Plan]:
+    """Read the plan of a campaign, or of one of its testbeds, then the earlier ones, newest first."""
+    name = plan_name(testbed)
+    if not testbed:
+        yield read_plan(folder)
+    elif (folder / name).is_file():
+        yield _read_plan(folder / name)
     for number in sorted(_kept_numbers(folder), reverse=True):
-        file = folder / EARLIER / str(number) / PLAN
+        file = folder / EARLIER / str(number) / name
         if file.is_file():
             yield _read_plan(file)
 

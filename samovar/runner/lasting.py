@@ -36,6 +36,10 @@ class Lasting:
         for read in reads:
             self._reads.setdefault(read.host, []).append(read)
 
+    def abandon(self, host: str) -> None:
+        """Leave a host as it is that is not used any more: the journal has what is to be put back there."""
+        self._reads.pop(host, None)
+
     def concerns(self, scripts: TrialScripts) -> bool:
         """Tell whether anything lasts before or in a trial."""
         return bool(self._reads) or any(self._takes(scripts, host) for host in scripts.resolved.hosts)

@@ -35,6 +35,12 @@ class Notifier:
             values = {name: str(value) for name, value in event.values.items()}
             self.tell("trouble", TROUBLE[event.name].format_map(values), values)
 
+    def end(self, done: int, asked: int, failed: int) -> None:
+        """Tell of the end of a run."""
+        left = f", {failed} failed or not run" if failed else ""
+        values = {"done": str(done), "asked": str(asked), "failed": str(failed)}
+        self.tell("end", f"{done} of {asked} trials done{left}", values)
+
     def tell(self, occasion: Occasion, text: str, values: Mapping[str, str]) -> None:
         """Run the command for an occasion, if it is for that; its failure is only a warning."""
         notify = self._notify

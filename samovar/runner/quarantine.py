@@ -10,6 +10,7 @@ from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, PathPlan, Plan, Reso
 from samovar.plan.groups import Kinds, Looks
 from samovar.testbed import HostsError
 
+
 @dataclass(frozen=True)
 class Record:
     """The trials in a row that failed and named one host, with the treatments that they were of."""

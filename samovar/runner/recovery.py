@@ -20,6 +20,7 @@ from samovar.plan import Trial
 from samovar.runner.bench import Bench, Recorder
 from samovar.runner.folder import PLAN, read_head, read_plans
 from samovar.runner.lasting import Lasting
+from samovar.runner.lease import Claimant, Leases
 from samovar.runner.reboot import Reboots
 from samovar.runner.state import changed, parse_state
 from samovar.testbed import Machine, Sessions
@@ -127,6 +128,7 @@ class Restorer:
     catalogue: Catalogue
     machines: Mapping[str, Machine]
     emit: Emit
+    force: bool = False
 
     def run(self, folders: list[Path]) -> Restored:
         """Restore every host that a campaign left changed; each host and campaign on its own merits."""
@@ -149,36 +151,39 @@ class Restorer:
         for session in self.sessions:
             session.record = recorder
         scripts_of = partial(_scripts, folder, self.catalogue)
-        done = [host for host in state.unrestored if self._host(bench, scripts_of, state, host, restored)]
+        claimant = Claimant(folder, str(read_head(folder / PLAN).get("testbed")), "fab restore", self.force)
+        leases = Leases(self.sessions, claimant, note, self.emit)
+        done: list[str] = []
+        for host in state.unrestored:
+            try:
+                with leases.one(self.sessions[host]):
+                    self._host(bench, scripts_of, state, host)
+                done.append(host)
+            except (TestbedError, CampaignError) as error:
+                restored.problems.append(str(error))
         restored.hosts[folder.name] = tuple(done)
 
-    def _host(
-        self, bench: Bench, scripts_of: ScriptsOf, state: CampaignState, host: str, restored: Restored
-    ) -> bool:
-        try:
-            Recovery(bench, scripts_of).host(state, host)
-            lasts = [read for read in state.unrestored[host] if read.lasting]
-            if lasts:
-                systems = {host: plan.system for host, plan in scripts_of(lasts[0].id).resolved.hosts.items()}
-                lasting = Lasting(bench, Reboots(bench, systems, self.machines), scripts_of)
-                lasting.adopt(lasts)
-                lasting.finish()
-        except (TestbedError, CampaignError) as error:
-            restored.problems.append(str(error))
-            return False
-        return True
+    def _host(self, bench: Bench, scripts_of: ScriptsOf, state: CampaignState, host: str) -> None:
+        Recovery(bench, scripts_of).host(state, host)
+        lasts = [read for read in state.unrestored[host] if read.lasting]
+        if lasts:
+            systems = {host: plan.system for host, plan in scripts_of(lasts[0].id).resolved.hosts.items()}
+            lasting = Lasting(bench, Reboots(bench, systems, self.machines), scripts_of)
+            lasting.adopt(lasts)
+            lasting.finish()
 
 
 def _scripts(folder: Path, catalogue: Catalogue, id_: str) -> TrialScripts:
     return TrialScripts(find_trial(folder, id_), catalogue, folder.name)
 
 
-def find_trial(folder: Path, id_: str) -> Trial:
+def find_trial(folder: Path, id_: str, testbed: str = "") -> Trial:
     """Find a trial that a campaign's journal names, which an earlier plan may have asked for.
 
-    Raises CampaignError when no plan of it has it.
+    `testbed` is where it ran, empty in a campaign on one only. Raises CampaignError when no plan has it.
     """
-    found = next((trial for plan in read_plans(folder) for trial in plan.trials if trial.id == id_), None)
+    plans = read_plans(folder, testbed)
+    found = next((trial for plan in plans for trial in plan.trials if trial.id == id_), None)
     if found is None:
         message = f"the journal names a trial that no plan of it has: {id_}"
         raise CampaignError(f"{folder}: {message}; accepted: one of plan.json or plans/")

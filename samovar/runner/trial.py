@@ -57,6 +57,9 @@ class TrialRun:
             self._measure()
             finished = self._judged(started)
         except TestbedError as error:
+            if self.bench.stopping.asked:
+                self._broken_off("interrupted", error, started)
+                raise KeyboardInterrupt from error
             finished = self._broken_off("failed", error, started)
         except (OSError, CampaignError) as error:
             self._unwritten(error)
@@ -236,7 +239,7 @@ class TrialRun:
         reasons = [str(error) or "interrupted"]
         hosts = blamed(error)
         try:
-            with self._phase("clear"):
+            with self.bench.stopping.shielded(), self._phase("clear"):
                 self._on_hosts("sweep", self.scripts.sweep)
                 self._put_back()
         except TestbedError as second:
@@ -284,7 +287,7 @@ class TrialRun:
     @contextmanager
     def _phase(self, name: str, lead: str = "", lead_s: float = 0.0) -> Iterator[None]:
         """Time a phase; its first seconds may be a phase of their own."""
-        if self.bench.stopping.is_set() and name != "clear":
+        if self.bench.stopping.asked and name != "clear":
             raise KeyboardInterrupt
         self.bench.emit(Event("phase", {"id": self.trial.id, "phase": name}))
         started = time.monotonic()

@@ -163,9 +163,7 @@ def test_a_host_that_an_edited_trial_left_changed_is_put_back_by_the_plan_of_tha
     study = checkout.controller.study(name, "", "")
     standing = checkout.controller.standing(study)
     assert standing.folder == checkout.campaign(name)
-    with checkout.controller.opened(study, silent) as sessions:
-        facts = checkout.controller.facts(sessions, study.plan)
-        summary = checkout.controller.run(Going(study, standing), sessions, facts, silent)
+    summary = checkout.controller.run(Going(study, standing), silent)
 
     assert summary.whole
     assert victim not in {trial.id for trial in study.plan.trials}
