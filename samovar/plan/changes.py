@@ -115,6 +115,22 @@ def _together(columns: Sequence[Column]) -> Sequence[int] | None:
     return array("I", map(numbers.__getitem__, zip(*varying, strict=True)))
 
 
+@dataclass(frozen=True)
+class Together:
+    """The numbers of what all hosts together are set to, over all parts of a plan; 0 is as they are found."""
+
+    _numbers: dict[object, int] = field(default_factory=lambda: {(): AS_FOUND})
+
+    def of(self, hosts: Mapping[str, Column]) -> Mapping[str, Column]:
+        """Return the states of all hosts as those of one."""
+        if not hosts:
+            return {}
+        names = sorted(hosts)
+        rows = zip(*(hosts[name] for name in names), strict=True)
+        changed = (tuple((n, s) for n, s in zip(names, row, strict=True) if s != AS_FOUND) for row in rows)
+        return {"": array("I", (self._numbers.setdefault(one, len(self._numbers)) for one in changed))}
+
+
 class Count:
     """Counts changes over the parts of a plan; hosts begin as they are found, and each counts for itself."""
 

@@ -34,11 +34,35 @@ class Overhead:
 
 
 @dataclass(frozen=True)
+class BootTime:
+    """How long a reboot takes, until the host answers: the median of those measured, or assumed."""
+
+    seconds: float = 120.0
+    measured: int = 0
+
+    def __str__(self) -> str:
+        """Say it, and where it is from."""
+        source = "assumed, none measured on this testbed yet"
+        if self.measured:
+            source = f"median of {self.measured} measured on this testbed"
+        return f"{self.seconds:.0f} s each ({source})"
+
+
+@dataclass(frozen=True)
+class Known:
+    """What earlier campaigns on a testbed have shown of its times."""
+
+    overhead: Overhead = field(default_factory=Overhead)
+    boot: BootTime = field(default_factory=BootTime)
+
+
+@dataclass(frozen=True)
 class Cost:
     """The estimate of a plan or of what is left of it.
 
     `host_bytes` are, by host, what the largest trial leaves there until it is collected: one at a time.
-    `controller_bytes` are all trials' as they are kept here, compressed.
+    `controller_bytes` are all trials' as they are kept here, compressed. `boots` is how often hosts that
+    reboot are waited for; of a plan of which some is left it is their share of the trials.
     """
 
     trials: int
@@ -46,6 +70,13 @@ class Cost:
     overhead: Overhead = field(default_factory=Overhead)
     host_bytes: Mapping[str, int] = field(default_factory=dict)
     controller_bytes: int = 0
+    boots: int = 0
+    boot: BootTime = field(default_factory=BootTime)
+
+    @property
+    def reboot_s(self) -> float:
+        """Return the time that hosts take to reboot, in seconds."""
+        return self.boots * self.boot.seconds
 
     @property
     def overhead_s(self) -> float:
@@ -55,7 +86,7 @@ class Cost:
     @property
     def total_s(self) -> float:
         """Return the time that the campaign takes, in seconds."""
-        return self.traffic_s + self.overhead_s
+        return self.traffic_s + self.overhead_s + self.reboot_s
 
     @property
     def hours(self) -> float:
@@ -63,8 +94,9 @@ class Cost:
         return self.total_s / 3600
 
 
-def estimate_cost(plan: Plan, overhead: Overhead | None = None, only: Collection[str] | None = None) -> Cost:
-    """Estimate a plan's cost, or that of some of its trials; `overhead` is as it was measured before."""
+def estimate_cost(plan: Plan, known: Known | None = None, only: Collection[str] | None = None) -> Cost:
+    """Estimate a plan's cost, or that of some of its trials; what is `known` was measured before."""
+    known = known or Known()
     kinds = Kinds(plan.table, RECORDED)
     trials, traffic_s, here_bytes = 0, 0.0, 0
     largest: dict[str, int] = {}
@@ -75,7 +107,13 @@ def estimate_cost(plan: Plan, overhead: Overhead | None = None, only: Collection
         here_bytes += number * kept_bytes(resolved)
         for host, size in host_bytes(resolved).items():
             largest[host] = max(size, largest.get(host, 0))
-    return Cost(trials, traffic_s, overhead or Overhead(), largest, here_bytes)
+    boots = _boots(plan.changes.boots, trials, len(plan.trials))
+    return Cost(trials, traffic_s, known.overhead, largest, here_bytes, boots, known.boot)
+
+
+def _boots(boots: int, trials: int, every: int) -> int:
+    """Return the share of the reboots that some of the trials take, one at least where any is to come."""
+    return max(1, round(boots * trials / every)) if boots and trials else 0
 
 
 def host_bytes(resolved: Resolved) -> Mapping[str, int]:

@@ -15,7 +15,7 @@ from samovar.definition.load import apply_profile
 from samovar.definition.origins import setting_layers
 from samovar.definition.testbed import Testbed
 from samovar.definition.yamltext import Map, Node
-from samovar.plan.changes import Costly, Count, Headers, States, costly_of
+from samovar.plan.changes import Costly, Count, Headers, States, Together, costly_of
 from samovar.plan.columns import treatments_of
 from samovar.plan.identity import ids_of, word
 from samovar.plan.laid import UncomputedError
@@ -167,15 +167,17 @@ def _shifted(column: Column, by: int) -> Column:
 
 def _changes(planned: Sequence[_Planned]) -> Changes:
     """Count what the plan's order takes, and what each part block after block in the file's order would."""
-    reboots, either = Count(), Count()
+    reboots, either, boots, together = Count(), Count(), Count(), Together()
     for one in planned:
         replicates = one.design.part.replicates
         reboots.add(one.costly.reboots, one.order.treatments, replicates)
         either.add(one.costly.either, one.order.treatments, replicates)
+        boots.add(together.of(one.costly.reboots), one.order.treatments, replicates)
     own, naive = reboots.back()
     return Changes(
         reboots=reboots.own + own,
         resets=either.own - reboots.own,
         naive_reboots=reboots.naive + naive,
         naive_resets=either.naive - reboots.naive,
+        boots=boots.own + boots.back()[0],
     )

@@ -29,13 +29,15 @@ class PartPlan(Value):
 class Changes(Value):
     """How often hosts reboot or reset interfaces in the plan's order, and would in a naive one.
 
-    Naive is block after block, each in the order of the file.
+    Naive is block after block, each in the order of the file. `boots` is how often trials wait for hosts that
+    reboot, those that reboot at the same time counting once.
     """
 
     reboots: int = 0
     resets: int = 0
     naive_reboots: int = 0
     naive_resets: int = 0
+    boots: int = 0
 
 
 class Head(Value):

@@ -9,7 +9,7 @@ from statistics import median
 from samovar.errors import CampaignError
 from samovar.journal import NAME as JOURNAL
 from samovar.journal import fold, read_journal
-from samovar.plan.cost import Overhead
+from samovar.plan.cost import BootTime, Known, Overhead
 from samovar.runner.folder import LATEST, PLAN, read_head
 
 LATEST_CAMPAIGNS = 4
@@ -22,15 +22,20 @@ class Archive:
 
     results: Path
 
-    def measured_overhead(self, testbed: str) -> Overhead | None:
-        """Tell what a trial cost beyond its traffic on a testbed: the median over the latest campaigns."""
-        found: list[float] = []
+    def known(self, testbed: str) -> Known:
+        """Tell what trials took beyond traffic on a testbed, and reboots: medians over the latest campaigns."""
+        overheads, boots = list[float](), list[float]()
         for plan in self.plans()[-LATEST_CAMPAIGNS:]:
             journal = plan.with_name(JOURNAL)
             if journal.is_file() and read_head(plan).get("testbed") == testbed:
-                trials = fold(read_journal(journal)).standing("completed")
-                found += [trial.overhead_s for trial in trials if trial.overhead_s is not None]
-        return Overhead(median(found), len(found)) if found else None
+                entries = read_journal(journal)
+                trials = fold(entries).standing("completed")
+                overheads += [trial.overhead_s for trial in trials if trial.overhead_s is not None]
+                boots += [float(e.values["seconds"]) for e in entries if e.event == "host-rebooted"]
+        return Known(
+            Overhead(median(overheads), len(overheads)) if overheads else Overhead(),
+            BootTime(median(boots), len(boots)) if boots else BootTime(),
+        )
 
     def plans(self) -> list[Path]:
         """Return the plans of all campaigns, the one worked on last at the end; `latest` links count once."""

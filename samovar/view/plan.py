@@ -180,6 +180,8 @@ def cost_lines(seen: Seen) -> Iterator[str]:
     if 0 < seen.left.trials < seen.whole.trials:
         yield _cost_line("left", seen.left)
     yield f"  beyond traffic: {seen.whole.overhead}"
+    if seen.whole.boots:
+        yield f"  reboots: {counted(seen.whole.boots, 'time')} that hosts are waited for, {seen.whole.boot}"
     here = format_bytes(seen.left.controller_bytes, 3)
     hosts = (f"{format_bytes(size, 3)} at {host}" for host, size in sorted(seen.left.host_bytes.items()))
     yield f"  disk: {here} here; {', '.join(hosts) or 'nothing on hosts'} until a trial is collected"
@@ -188,6 +190,8 @@ def cost_lines(seen: Seen) -> Iterator[str]:
 
 def _cost_line(word: str, cost: Cost) -> str:
     times = f"traffic {clock(cost.traffic_s)} + beyond traffic {clock(cost.overhead_s)}"
+    if cost.boots:
+        times += f" + reboots {clock(cost.reboot_s)}"
     return f"{word}: {counted(cost.trials, 'trial')}, {cost.hours:.2f} h ({times})"
 
 

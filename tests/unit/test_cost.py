@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
+
 import pytest
 
 from samovar.plan import estimate_cost
-from samovar.plan.cost import Overhead, host_bytes, kept_bytes
+from samovar.plan.changes import Together
+from samovar.plan.cost import BootTime, Known, Overhead, host_bytes, kept_bytes
+from samovar.plan.plan import Changes
 from tests.unit.plan_values import lasting, plan_of, trial
 from tests.unit.trials import RESOLVED
 
@@ -14,7 +18,7 @@ PLAN = plan_of([*SHORT, *LONG])
 
 
 def test_time_is_traffic_and_what_a_trial_takes_beyond_it() -> None:
-    cost = estimate_cost(PLAN, Overhead(2.0, 7))
+    cost = estimate_cost(PLAN, Known(Overhead(2.0, 7)))
     assert (cost.trials, cost.traffic_s, cost.overhead_s) == (4, 132.0, 8.0)
     assert cost.hours == pytest.approx(140 / 3600)
 
@@ -25,7 +29,7 @@ def test_the_time_beyond_traffic_says_where_it_is_from() -> None:
 
 
 def test_what_is_left_costs_only_what_is_left() -> None:
-    left = estimate_cost(PLAN, Overhead(2.0, 7), {one.id for one in LONG})
+    left = estimate_cost(PLAN, Known(Overhead(2.0, 7)), {one.id for one in LONG})
     assert (left.trials, left.traffic_s) == (2, 120.0)
     assert estimate_cost(PLAN, None, ()).trials == 0
 
@@ -44,3 +48,23 @@ def test_a_host_is_charged_with_its_own_captures_compressed_and_its_samples() ->
         "dst": int(capture),
         "rtr": int(6 / 0.005 * 2 * 200),
     }
+
+
+def test_reboots_take_hours_too() -> None:
+    plan = PLAN.model_copy(update={"changes": Changes(reboots=6, boots=3)})
+    known = Known(Overhead(2.0, 7), BootTime(90.0, 2))
+    cost = estimate_cost(plan, known)
+    assert (cost.boots, cost.reboot_s, cost.total_s) == (3, 270.0, 132 + 8 + 270)
+    assert str(known.boot) == "90 s each (median of 2 measured on this testbed)"
+    assert str(BootTime()) == "120 s each (assumed, none measured on this testbed yet)"
+    left = estimate_cost(plan, known, {one.id for one in LONG})
+    assert left.boots == 2
+    assert estimate_cost(plan, known, ()).boots == 0
+
+
+def test_hosts_that_reboot_at_the_same_time_are_waited_for_once() -> None:
+    together = Together()
+    column = together.of({"b": array("I", [0, 1, 1, 2]), "a": array("I", [0, 3, 3, 3])})[""]
+    assert list(column) == [0, 1, 1, 2]
+    assert list(together.of({"a": array("I", [3, 0])})[""]) == [3, 0], "another host alone is another state"
+    assert together.of({}) == {}

@@ -13,7 +13,7 @@ import pytest
 from samovar.command.recipe import BLOCKS, NOT_SHELL
 from samovar.command.scripts import TrialScripts
 from samovar.definition import load_study, load_testbed
-from samovar.plan import make_plan
+from samovar.plan import estimate_cost, make_plan
 from samovar.plan.make import Site
 from tests.unit.freebsd_sample import CATALOGUE, RELEASES, ROOT, prelude, recipes, values_of
 
@@ -175,5 +175,7 @@ def test_a_plan_reboots_freebsd_11_once_for_each_level_of_txd_and_back_and_newer
     plan = make_plan(study.experiment, study.testbed, site=Site(headers=CATALOGUE))
     assert len(plan.trials) == 4
     assert plan.changes.reboots == reboots
+    assert estimate_cost(plan).boots == reboots
+    assert estimate_cost(plan).reboot_s == reboots * 120
     scripts = TrialScripts(plan.trials[0], CATALOGUE, "rings-1")
     assert ("hw.$(driver em1).txd" in scripts.read("alpha", lasting=True)) is (reboots > 0)

@@ -133,6 +133,16 @@ def test_reboots_are_set_against_the_order_of_the_file() -> None:
     assert "  hosts: 2 reboots (11 in the order of the file)" in lines
 
 
+def test_the_hours_that_are_printed_hold_the_reboots() -> None:
+    changes = {"reboots": 6, "boots": 3}
+    lines = list(plan_lines(_seen(plan_of(PLAN.trials, changes=changes))))
+    assert any(line.startswith("cost: ") and line.endswith(" + reboots 6:00)") for line in lines), lines
+    assert (
+        "  reboots: 3 times that hosts are waited for, 120 s each (assumed, none measured on this testbed yet)"
+        in lines
+    )
+
+
 def test_the_csv_has_a_row_per_trial_with_every_factor() -> None:
     other = PartPlan(name="second", title="", factors={"rwnd": ("50KB",)}, replicates=1)
     plan = plan_of(PLAN.trials, parts=(*PLAN.parts, other))
