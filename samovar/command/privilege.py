@@ -36,10 +36,10 @@ class Login:
     def value(self, token: str) -> str:
         """Return what a token of a pattern stands for, as a regular expression."""
         if token == "user":
-            return re.escape(self.user)
+            return _literal(self.user)
         if token == "interface":
             names = sorted(self.interfaces)
-            return f"({'|'.join([*map(re.escape, names), _DEVICE])})"
+            return f"({'|'.join([*map(_literal, names), _DEVICE])})"
         return _FIXED[token]
 
 
@@ -60,14 +60,28 @@ class Allowed:
         inner = inner_programs([self.pattern])
         return [(self.program, False), *((word, word in inner) for word in self.example)]
 
+    @property
+    def told(self) -> list[tuple[str, bool]]:
+        """The line as sudo -l tells it, in pieces; those are marked that are programs."""
+        inner = inner_programs([self.pattern])
+        pieces = [(self.program, True), (" ^", False)]
+        for word in self.arguments.split(" "):
+            pieces += [(word, word in inner), (" ", False)]
+        return [*pieces[:-1], ("$", False)]
+
     def __str__(self) -> str:
         """Say the example as it would be typed."""
         return " ".join((self.program, *self.example))
 
     def line(self, user: str, paths: Mapping[str, str]) -> str:
         """Return it as a line of sudoers(5); a program that is not in `paths` stands by its name."""
-        arguments = _resolved(self.arguments, paths)
+        inner = inner_programs([self.pattern])
+        arguments = _resolved(self.arguments, {name: paths[name] for name in inner & paths.keys()})
         return f"{user} ALL=(root) NOPASSWD: {paths.get(self.program, self.program)} ^{arguments}$"
+
+
+def _literal(text: str) -> str:
+    return re.sub(r"([].+*?(){}|^$\\#[])", r"\\\1", text)
 
 
 def checked_pattern(text: str) -> str:
@@ -122,7 +136,7 @@ def _example(expression: str) -> str:
 def _resolved(arguments: str, paths: Mapping[str, str]) -> str:
     """Put the full paths of programs that another one starts: it would look for them where it likes."""
     words = arguments.split(" ")
-    return " ".join(re.escape(paths[word]) if word in paths else word for word in words)
+    return " ".join(_literal(paths[word]) if word in paths else word for word in words)
 
 
 def inner_programs(patterns: Iterable[str]) -> frozenset[str]:

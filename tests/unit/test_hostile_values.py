@@ -121,7 +121,10 @@ def values_of(recipe: Recipe, text: str) -> dict[str, object]:
         values["was"] = {"ipfw.rules": "0", text: text}
     if recipe.kind == "fact":
         values |= {"programs": [(text, text)], "qdiscs": [(text, text)]}
-        values |= {"commands": [(text, [(text, True), (text, False)])], "root_programs": [text]}
+        values |= {
+            "commands": [(text, [(text, True), (text, False)], [(text, True), (text, False)])],
+            "root_programs": [text],
+        }
     return values
 
 
