@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from importlib import metadata
@@ -34,12 +34,13 @@ from samovar.definition.yamltext import near
 from samovar.errors import DefinitionError, LabError, Problem, TestbedError
 from samovar.events import Emit, Event
 from samovar.plan import Cost, Plan, Site, estimate_cost, make_plan
+from samovar.plan.alike import on_testbed
 from samovar.plan.explain import explain_trial
 from samovar.runner.archive import Archive
 from samovar.runner.campaign import CampaignRun, Intent, Summary, settle
 from samovar.runner.checkout import git_state
-from samovar.runner.folder import Standing, begin_campaign, standing_of
-from samovar.runner.launch import Known, ask, notifying, require
+from samovar.runner.folder import PLAN, TESTBEDS, TOGETHER, Standing, begin_campaign, standing_of, testbeds_of
+from samovar.runner.launch import Known, ask, notifying, require, runnable_together
 from samovar.runner.policy import policy_of
 from samovar.runner.preflight import (
     FEATURE,
@@ -49,16 +50,15 @@ from samovar.runner.preflight import (
     foreseen,
     host_needs,
     needs_of,
-    runnable,
     space_here,
 )
 from samovar.runner.privileges import ROOT_COMMAND, ROOT_LOGIN, root_commands, sudoers_lines
 from samovar.runner.recovery import Restored, Restorer, changed_campaigns
 from samovar.runner.refusals import refusals
+from samovar.runner.station import Crew
 from samovar.testbed import HostFacts, Sessions, Target, gather_facts, machines_of
 from samovar.testbed.facts import PROGRAMS, QDISCS
 from samovar.testbed.power import ACTIONS
-from samovar.testbed.ssh import LEASE
 
 REQUIREMENTS = ("fabric", "paramiko", "Jinja2", "PyYAML", "pydantic", "rich", "typst")
 
@@ -73,6 +73,25 @@ class Study:
     testbed: Testbed
     plan: Plan
     sources: Mapping[str, bytes] = field(default_factory=dict)
+    others: tuple[Study, ...] = ()
+
+    @property
+    def every(self) -> tuple[Study, ...]:
+        """The study on each testbed that takes part."""
+        return (self, *self.others)
+
+
+def together(studies: Sequence[Study]) -> Study:
+    """Make one study of those of several testbeds; raises PlanError where they do not serve it alike."""
+    first, names = studies[0], [study.testbed.name for study in studies]
+    others = [replace(one, plan=on_testbed(first.plan, one.plan)) for one in studies[1:]]
+    kept = {
+        f"{TESTBEDS}/{study.testbed.name}/{name}": content
+        for study in (first, *others)
+        for name, content in (("testbed.yaml", study.sources["testbed.yaml"]), (PLAN, study.plan.to_json()))
+    }
+    plan = first.plan.model_copy(update={"testbed": TOGETHER.join(names)})
+    return replace(first, plan=plan, sources={**first.sources, **kept}, others=tuple(others))
 
 
 @dataclass(frozen=True)
@@ -139,8 +158,13 @@ class Controller:
     def study(self, name: str, profile: str, testbed: str, overrides: Sequence[str] = ()) -> Study:
         """Read an experiment and its testbed and plan it; raises DefinitionError or PlanError.
 
-        `overrides` are arguments of --set, KEY=VALUE.
+        `testbed` may name several, with commas between them. `overrides` are arguments of --set, KEY=VALUE.
         """
+        names = sorted({one.strip() for one in testbeds_of(testbed)})
+        studies = [self._study(name, profile, one, overrides) for one in names]
+        return together(studies) if len(studies) > 1 else studies[0]
+
+    def _study(self, name: str, profile: str, testbed: str, overrides: Sequence[str]) -> Study:
         path = _named(name, self.experiments(), "experiment")
         own = self._read(path, profile, testbed, overrides)
         experiment = apply_profile(own.experiment, own.profile, own.overrides)
@@ -230,7 +254,6 @@ class Controller:
                 connect_timeout_s=self.config.ssh.connect_timeout_s,
                 keepalive_s=self.config.ssh.keepalive_s,
                 hint="is the lab up? `fab lab.up`" if access else "",
-                lease=str(lab.lease_file(self.lab_folder(testbed.name), access, name)) if access else LEASE,
             )
 
     def power(self, host: str, action: str, testbed: str = "") -> str:
@@ -291,7 +314,9 @@ class Controller:
 
     def examine(self, study: Study, facts: Mapping[str, HostFacts], cost: Cost) -> Sequence[Finding]:
         """Compare what a plan needs with what the hosts and this machine have."""
-        found = examine(study.plan, self.catalogue, facts, self.config.clock_tolerance_s)
+        policy = policy_of(study.experiment, study.testbed, self.config, {})
+        clock_s = self.config.clock_tolerance_s
+        found = examine(study.plan, self.catalogue, facts, clock_s, policy.calibrate)
         return [*self.space(cost), *refusals(study.plan, self.catalogue), *found]
 
     def space(self, cost: Cost) -> Sequence[Finding]:
@@ -312,31 +337,47 @@ class Controller:
         Hosts that do not answer cost the trials that need them. Raises TestbedError when no trial can run
         without them, or a host lacks what the plan needs; nothing has been changed on any host then.
         """
-        study = going.study
-        with self._started(study, emit) as sessions:
-            known = ask(sessions, lambda hosts: self.facts(sessions, study.plan, hosts))
-            require(study.plan, known.gone, going.fail_fast)
-            intent = self._intent(going, known)
+        studies = going.study.every
+        with ExitStack() as stack:
+            opened = [stack.enter_context(self._started(study, emit)) for study in studies]
+            known = [self._ask(study, sessions) for study, sessions in zip(studies, opened, strict=True)]
+            require([study.plan for study in studies], known, going.fail_fast)
+            intent = self._intent(going, opened, known)
             folder = self.at_work = self._folder(going, emit)
-            with notifying(self.config.notify, folder, emit) as notifier:
-                run = CampaignRun(folder, intent, sessions, self.catalogue, notifier)
-                summary = run.run(self.provenance(study, known.facts))
-                notifier.end(summary.done, summary.asked, len(summary.failed))
+            notifier = stack.enter_context(notifying(self.config.notify, folder, emit))
+            run = CampaignRun(folder, intent, opened[0], self.catalogue, notifier)
+            summary = run.run(self._provenances(studies, known))
+            notifier.end(summary.done, summary.asked, len(summary.failed))
             return summary
 
-    def _intent(self, going: Going, known: Known) -> Intent:
-        study = going.study
-        findings = self.examine(study, known.facts, self.cost(study, going.standing))
+    def _ask(self, study: Study, sessions: Sessions) -> Known:
+        return ask(sessions, lambda hosts: self.facts(sessions, study.plan, hosts))
+
+    def _intent(self, going: Going, opened: Sequence[Sessions], known: Sequence[Known]) -> Intent:
+        studies = going.study.every
+        cost = self.cost(going.study, going.standing)
+        findings = [self.examine(study, one.facts, cost) for study, one in zip(studies, known, strict=True)]
+        blocked = runnable_together(going.study.plan, findings, going.allow_partial)
+        each = zip(studies, opened, known, blocked, strict=True)
+        crews = [self._crew(study, sessions, one, lacking) for study, sessions, one, lacking in each]
         return Intent(
-            study.plan,
-            study.sources,
-            blocked=runnable(study.plan, findings, going.allow_partial),
-            machines=machines_of(study.testbed),
-            policy=policy_of(study.experiment, study.testbed, self.config, known.boots),
-            gone=known.gone,
+            going.study.plan,
+            going.study.sources,
+            blocked=blocked[0],
+            machines=crews[0].machines,
+            policy=crews[0].policy,
+            gone=known[0].gone,
             fail_fast=going.fail_fast,
+            others=tuple(crews[1:]),
             force=going.force,
         )
+
+    def _crew(
+        self, study: Study, sessions: Sessions, known: Known, blocked: Mapping[str, Sequence[str]]
+    ) -> Crew:
+        policy = policy_of(study.experiment, study.testbed, self.config, known.boots)
+        machines = machines_of(study.testbed)
+        return Crew(study.testbed.name, study.plan, sessions, blocked, machines, policy, known.gone)
 
     def _folder(self, going: Going, emit: Emit) -> Path:
         """Find the campaign that is gone on with, or begin one."""
@@ -358,9 +399,17 @@ class Controller:
             return Restored()
         sessions = self.sessions(testbed)
         try:  # each host is connected to by itself: one that is away keeps no other from being restored
-            return Restorer(sessions, self.catalogue, machines_of(testbed), emit, force).run(folders)
+            machines = machines_of(testbed)
+            restorer = Restorer(testbed.name, sessions, self.catalogue, machines, emit, force)
+            return restorer.run(folders)
         finally:
             sessions.close()
+
+    def _provenances(self, studies: Sequence[Study], known: Sequence[Known]) -> Mapping[str, object]:
+        """Say with what a campaign is made; of further testbeds, what they are."""
+        first, *others = [self.provenance(s, one.facts) for s, one in zip(studies, known, strict=True)]
+        told = {str(one["testbed"]): {key: one[key] for key in ("lab", "hosts")} for one in others}
+        return {**first, "others": told} if told else first
 
     def provenance(self, study: Study, facts: Mapping[str, HostFacts]) -> Mapping[str, object]:
         """Say with what a campaign is made: versions, hosts, the state of this checkout."""

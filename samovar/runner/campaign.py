@@ -18,13 +18,13 @@ from samovar.journal import CampaignState, Journal, fold, is_open
 from samovar.plan import Plan
 from samovar.plan.compare import Comparison, compare
 from samovar.runner.bench import Bench, Note, write_json
-from samovar.runner.folder import point_latest, read_plan, replacement_of, standings
+from samovar.runner.folder import point_latest, read_plan, replacement_of, standings, testbeds_of
 from samovar.runner.lease import Claimant, Leases
 from samovar.runner.policy import AS_ALWAYS, Policy
 from samovar.runner.sharing import OpenTrials
 from samovar.runner.space import Storage
 from samovar.runner.station import Crew, Station
-from samovar.runner.together import TOGETHER, work_together
+from samovar.runner.together import work_together
 from samovar.testbed import Machine, Sessions
 
 OWN_FILES = (
@@ -120,9 +120,8 @@ class Intent:
 
     def crews(self, sessions: Sessions) -> tuple[Crew, ...]:
         """Return the testbeds that take part; `sessions` are the first one's."""
-        names = self.plan.testbed.split(TOGETHER)
         own = (sessions, self.blocked, self.machines, self.policy, self.gone)
-        return (Crew(names[0], self.plan, *own), *self.others)
+        return (Crew(testbeds_of(self.plan.testbed)[0], self.plan, *own), *self.others)
 
     @property
     def unserved(self) -> Mapping[str, Sequence[str]]:

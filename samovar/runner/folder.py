@@ -20,6 +20,8 @@ LATEST = "latest"
 PLAN = "plan.json"
 EARLIER = "plans"
 TESTBEDS = "testbeds"
+TOGETHER = ","
+"""Stands between the names of testbeds that share a campaign."""
 STAMP = "%Y%m%d-%H%M%S"
 IDENTITY = ("schema", "experiment", "profile", "testbed", "overrides")
 """What campaigns are told apart by: with these alike, a changed plan goes on in the campaign there is."""
@@ -127,6 +129,11 @@ def _read_plan(file: Path) -> Plan:
         return Plan.from_json(file.read_bytes())
     except PlanError as error:
         raise PlanError(f"{file.parent}: {error}") from error
+
+
+def testbeds_of(named: str) -> tuple[str, ...]:
+    """Return the testbeds that a plan names: a campaign may be shared out to several."""
+    return tuple(named.split(TOGETHER))
 
 
 def plan_name(testbed: str = "") -> str:

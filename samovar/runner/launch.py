@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from samovar.definition.notify import Notify
@@ -12,6 +12,7 @@ from samovar.errors import SamovarError, TestbedError
 from samovar.events import Emit
 from samovar.plan import Plan
 from samovar.runner.notify import Notifier
+from samovar.runner.preflight import Finding, blocked_trials, runnable
 from samovar.runner.quarantine import blamed, needs_by_trial
 from samovar.testbed import HostFacts, Session, Sessions
 
@@ -46,19 +47,38 @@ def ask(sessions: Sessions, facts_of: FactsOf) -> Known:
     return Known({}, gone)
 
 
-def require(plan: Plan, gone: Mapping[str, str], fail_fast: bool) -> None:
-    """Refuse to begin when no trial can do without the hosts that are gone, or none is to be given up.
+def require(plans: Sequence[Plan], known: Sequence[Known], fail_fast: bool) -> None:
+    """Refuse to begin when no trial on any testbed can do without the hosts that are gone there.
 
-    Raises TestbedError.
+    With `fail_fast` none is to be given up. Raises TestbedError.
     """
-    if gone and (fail_fast or not served(plan, gone)):
-        raise TestbedError("\n".join(gone.values()))
+    gone = [reason for one in known for reason in one.gone.values()]
+    if gone and (fail_fast or not any(map(served, plans, (one.gone for one in known)))):
+        raise TestbedError("\n".join(gone))
 
 
 def served(plan: Plan, gone: Collection[str]) -> bool:
     """Tell whether any trial of a plan can do without some hosts."""
     needs, away = needs_by_trial(plan), frozenset(gone)
     return any(not needs(trial) & away for trial in plan.trials)
+
+
+def runnable_together(
+    plan: Plan, findings: Sequence[Sequence[Finding]], allow_partial: bool
+) -> list[dict[str, list[str]]]:
+    """Say by testbed which trials to leave out there, and why.
+
+    Raises TestbedError, as runnable does, for what none of the testbeds can run.
+    """
+    blocked = [blocked_trials(one) for one in findings]
+    nowhere = frozenset(blocked[0]).intersection(*blocked)
+    every = [finding for one in findings for finding in one]
+    limited = [
+        replace(one, trials=tuple(id_ for id_ in one.trials if id_ in nowhere)) for one in every if one.trials
+    ]
+    whole = [one for one in every if not one.trials]
+    runnable(plan, [*whole, *(one for one in limited if one.trials)], allow_partial)
+    return blocked
 
 
 @contextmanager

@@ -105,6 +105,7 @@ class Paths:
             "mtus": {host: plan.mtu_bytes for host, plan in resolved.hosts.items()},
             "ends": [asdict(ends) if ends else None for ends in _all_ends(self._bench, resolved)],
             "boots": {host: self._boot(host) for host in resolved.hosts},
+            **({"testbed": self._bench.testbed} if self._bench.shared else {}),
         }
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
 

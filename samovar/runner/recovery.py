@@ -18,7 +18,7 @@ from samovar.journal import NAME as JOURNAL
 from samovar.journal import CampaignState, Journal, StateRead, fold, read_journal
 from samovar.plan import Trial
 from samovar.runner.bench import Bench, Recorder
-from samovar.runner.folder import PLAN, read_head, read_plans
+from samovar.runner.folder import PLAN, read_head, read_plans, testbeds_of
 from samovar.runner.lasting import Lasting
 from samovar.runner.lease import Claimant, Leases
 from samovar.runner.reboot import Reboots
@@ -114,16 +114,26 @@ def changed_campaigns(results: Path, testbed: str) -> list[Path]:
         folder
         for folder in folders
         if (folder / JOURNAL).is_file()
-        and read_head(folder / PLAN).get("testbed") == testbed
-        and fold(read_journal(folder / JOURNAL)).unrestored
+        and testbed in _testbeds(folder)
+        and _on(fold(read_journal(folder / JOURNAL)), folder, testbed).unrestored
     ]
     return sorted(found, key=lambda folder: (folder / JOURNAL).stat().st_mtime, reverse=True)
+
+
+def _testbeds(folder: Path) -> tuple[str, ...]:
+    return testbeds_of(str(read_head(folder / PLAN).get("testbed")))
+
+
+def _on(state: CampaignState, folder: Path, testbed: str) -> CampaignState:
+    """Return the state of a campaign's hosts on one of its testbeds."""
+    return state.on(testbed) if len(_testbeds(folder)) > 1 else state
 
 
 @dataclass(frozen=True)
 class Restorer:
     """Puts the hosts of a testbed back as journals say that they were."""
 
+    testbed: str
     sessions: Sessions
     catalogue: Catalogue
     machines: Mapping[str, Machine]
@@ -142,16 +152,18 @@ class Restorer:
         return restored
 
     def _campaign(self, folder: Path, journal: Journal, restored: Restored) -> None:
-        def note(event: str, **values: object) -> None:
-            journal.append(event, round(time.time(), 6), **values)
+        own = {"testbed": self.testbed} if len(_testbeds(folder)) > 1 else {}
 
-        state = fold(journal.entries)
+        def note(event: str, **values: object) -> None:
+            journal.append(event, round(time.time(), 6), **values, **own)
+
+        state = _on(fold(journal.entries), folder, self.testbed)
         bench = Bench(folder.name, folder, self.sessions, self.catalogue, note, self.emit)
         recorder = Recorder(folder / "commands" / f"restore-{time.time_ns()}")
         for session in self.sessions:
             session.record = recorder
-        scripts_of = partial(_scripts, folder, self.catalogue)
-        claimant = Claimant(folder, str(read_head(folder / PLAN).get("testbed")), "fab restore", self.force)
+        scripts_of = partial(_scripts, folder, self.catalogue, own.get("testbed", ""))
+        claimant = Claimant(folder, self.testbed, "fab restore", self.force)
         leases = Leases(self.sessions, claimant, note, self.emit)
         done: list[str] = []
         for host in state.unrestored:
@@ -173,8 +185,8 @@ class Restorer:
             lasting.finish()
 
 
-def _scripts(folder: Path, catalogue: Catalogue, id_: str) -> TrialScripts:
-    return TrialScripts(find_trial(folder, id_), catalogue, folder.name)
+def _scripts(folder: Path, catalogue: Catalogue, testbed: str, id_: str) -> TrialScripts:
+    return TrialScripts(find_trial(folder, id_, testbed), catalogue, folder.name)
 
 
 def find_trial(folder: Path, id_: str, testbed: str = "") -> Trial:

@@ -10,8 +10,6 @@ from samovar.events import Event
 from samovar.runner.sharing import OpenTrials
 from samovar.runner.station import Station
 
-TOGETHER = ","
-"""Stands between the names of testbeds that share a campaign."""
 LOOK_S = 0.5
 
 

@@ -71,6 +71,9 @@ def _trial_row(trial: Trial, state: CampaignState) -> tuple[str, str, str, str]:
 def summary_lines(summary: Summary, again: str) -> Iterator[str]:
     """Show how a campaign ended and, where something is missing, the command that tries again."""
     yield f"{summary.done} of {summary.asked} trials done: {summary.folder}"
+    if summary.stopped:
+        yield f"stopped: {summary.stopped}"
+    yield from (f"  ✗ {host} is not used: {why}" for host, why in summary.quarantined.items())
     failed = list(summary.failed.items())
     for trial, reasons in failed[:SCREEN]:
         yield f"  ✗ {trial}: {'; '.join(reasons) or 'not run'}"
