@@ -15,7 +15,7 @@ from samovar.command.quote import quote
 from samovar.command.recipe import BLOCKS
 from samovar.command.settings import Setting, settings_of
 from samovar.command.values import typed
-from samovar.command.watch import start_at, watch_text
+from samovar.command.watch import UNBOUNDED, Limits, order_text, start_at, watch_text
 from samovar.plan import Trial
 
 NONE: Mapping[str, str] = {}
@@ -81,7 +81,8 @@ class TrialScripts:
         return self.script(host, (*self._halts(host), self.undoing(host, was), self.reading(host)))
 
     def _halts(self, host: str) -> Iterator[str]:
-        return (f"halt {process.name}\n" for process in self.processes(host) if process.kind != "capture")
+        names = (process.name for process in self.processes(host) if process.kind != "capture")
+        return (f"halt {name}\n" for name in ("sentinel", *names))
 
     def count(self, host: str) -> str | None:
         """Print what a host has counted so far, as key=value lines; None where nothing is."""
@@ -142,13 +143,14 @@ class TrialScripts:
         """Print the time of a host's clock, in ns since the epoch."""
         return self._step(host, "clock", {}) + "now_ns\n"
 
-    def traffic(self, host: str, t0_ns: int) -> str | None:
-        """Start the clients of a host, second 0 being t0_ns of its clock, and watch; None without a flow.
+    def traffic(self, host: str, t0_ns: int, limits: Limits = UNBOUNDED) -> str | None:
+        """Start the clients of a host, second 0 being t0_ns of its clock, and watch; None when nothing runs.
 
-        Prints what the controller must know, and ends then: `failed NAME why`, `gone NAME` of a server,
-        `ended NAME` of a client that others wait for elsewhere, `idle` when all clients here have ended.
+        Prints what the controller must know, and ends then: `failed NAME why`, `lost NAME why` of a logger,
+        `disk why`, `clock why`, `gone NAME` of a server, `ended NAME` of a client that is waited for
+        elsewhere, `idle` when all clients here have ended.
         """
-        if not self.has_flows(host):
+        if not self.processes(host):
             return None
         ours = sorted(self._ends(host, "client"), key=lambda ends: ends.flow.start_s)
         starts = [
@@ -158,21 +160,20 @@ class TrialScripts:
         stop = self.resolved.stop
         if ours and stop is not None and stop.after_s is not None:
             starts.append(start_at(t0_ns, stop.after_s, ": >order-stop\nwake\n"))
-        return self._watching(host, ("listen\n", *starts, watch_text(self.flows, self.rules, host, t0_ns)))
+        sentinel = self._step(host, "sentinel", limits.as_values())
+        return self._watching(host, ("listen\n", *starts, sentinel, self._watch(host, t0_ns)))
 
     def follow(self, host: str, t0_ns: int) -> str:
         """Go on watching after `traffic` or `follow` has told something."""
-        return self._watching(host, ("listen\n", watch_text(self.flows, self.rules, host, t0_ns)))
+        return self._watching(host, ("listen\n", self._watch(host, t0_ns)))
+
+    def _watch(self, host: str, t0_ns: int) -> str:
+        loggers = [process.name for process in self.processes(host) if process.kind != "generator"]
+        return watch_text(self.flows, self.rules, host, t0_ns, loggers)
 
     def order(self, word: str) -> str:
-        """Give the watch of any host an order: `stop`, or `NAME.halt` or `NAME.doubt` of a client.
-
-        For the host's own shell, which must not end by it: hence no special built-in with a redirection.
-        """
-        folder, pipe = quote(self.folder), quote(f"{self.folder}/events")
-        file = quote(f"{self.folder}/{'order-' * (word == 'stop')}{word}")
-        written = f"[ -d {folder} ] || mkdir -p {folder}; printf %s >{file}"
-        return f"{written}; [ ! -p {pipe} ] || echo wake 1<>{pipe}\n"
+        """Give the watch of any host an order: `stop`, or `NAME.halt` or `NAME.doubt` of a client."""
+        return order_text(self.folder, word)
 
     def stop(self, host: str) -> str | None:
         """Let captures catch up, end what runs, wait until files are whole, tell how each ended."""

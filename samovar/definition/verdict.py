@@ -55,7 +55,15 @@ class Thresholds(Strict):
         0.95, description="Largest share of the traffic's time that a CPU may be busy; more is suspect."
     )
     clock_step_s: Duration = Field(
-        0.05, alias="clock_step", description="Largest step of a clock during a trial; more is suspect."
+        0.05,
+        alias="clock_step",
+        description="Largest step of a host's clock during a trial; more ends it at once and is invalid.",
+    )
+    disk_bytes: Size = Field(
+        50_000_000,
+        alias="disk",
+        description="Least space that must stay free where a host writes its trial; less ends it at once "
+        "and is invalid.",
     )
     capture_packets: Positive = Field(
         1_000_000,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from samovar.collect import Expected
 from samovar.command.scripts import Process, TrialScripts
+from samovar.definition.verdict import Thresholds
 from samovar.plan import FlowPlan, Resolved
 from samovar.runner.clocks import ClockOffset
 from samovar.runner.counters import Span
@@ -94,7 +95,7 @@ def _checks(
 ) -> Iterator[Check]:
     limits = policy.thresholds
     begun = [ends for ends in scripts.flows if ends.name("client") in seen.began]
-    yield from _failures(seen)
+    yield from _failures(seen, limits)
     for host in scripts.resolved.hosts:
         if host in seen.found:
             yield from check_settings(host, compared(scripts.wanted(host), seen.found[host]))
@@ -112,10 +113,16 @@ def _checks(
     yield from check_duration(flows, seconds, limits.duration)
 
 
-def _failures(seen: Evidence) -> Iterator[Check]:
+def _failures(seen: Evidence, limits: Thresholds) -> Iterator[Check]:
+    """Say what ended the traffic before its time."""
+    asked = {
+        "failed": ("generators", "run to their end"),
+        "lost": ("loggers", "record until the traffic has ended"),
+        "disk": ("disk over the traffic", f"at least {limits.disk_bytes >> 20} MiB free"),
+        "clock": ("clock over the traffic", f"no step above {limits.clock_step_s * 1e3:g} ms"),
+    }
     for failure in seen.ending.failures:
-        host, _, what = failure.partition(": ")
-        yield Check("generators", host, "run to their end", what, False)
+        yield Check(asked[failure.word][0], failure.host, asked[failure.word][1], failure.text, False)
 
 
 def _programs(seen: Evidence, scripts: TrialScripts, host: str) -> Iterator[Check]:

@@ -9,19 +9,35 @@ from dataclasses import dataclass, field
 
 from samovar.command.flows import Rule
 from samovar.command.scripts import TrialScripts
+from samovar.command.watch import UNBOUNDED, Limits
 from samovar.errors import TestbedError
 from samovar.testbed import Session, Sessions
 
 DOUBT_S = 1.0
 """How long a client may outlive its server before the server is taken to have died."""
 GRACE_S = 10.0
+FAILURES = frozenset({"failed", "lost", "disk", "clock"})
+"""The words by which a watch tells of a generator, a logger, the disk and the clock that end the trial."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What ended a trial before its time: the word of the watch that saw it, the host, and what it saw."""
+
+    word: str
+    host: str
+    text: str
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return f"{self.host}: {self.text}"
 
 
 @dataclass
 class Ending:
     """How the traffic came to its end."""
 
-    failures: list[str] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     t_end_s: float = 0.0
 
 
@@ -34,13 +50,20 @@ def parse_named(text: str, word: str) -> dict[str, str]:
 class Traffic:
     """The traffic of one trial on all of its hosts; used once.
 
-    Each host watches its own programs. What one host's must know of another's goes through here: the end of a
-    flow that others wait for, and that one has failed, which ends the trial.
+    Each host that runs anything watches its own programs, its disk and its clock. What one host must know of
+    another goes through here: the end of a flow that others wait for, and that something has failed, which
+    ends the trial.
     """
 
-    def __init__(self, scripts: TrialScripts, sessions: Sessions, t0_ns: Mapping[str, int]) -> None:
-        self._scripts, self._sessions, self._t0_ns = scripts, sessions, t0_ns
-        self._hosts = tuple(host for host in t0_ns if scripts.traffic(host, 0) is not None)
+    def __init__(
+        self,
+        scripts: TrialScripts,
+        sessions: Sessions,
+        t0_ns: Mapping[str, int],
+        limits: Limits = UNBOUNDED,
+    ) -> None:
+        self._scripts, self._sessions, self._t0_ns, self._limits = scripts, sessions, t0_ns, limits
+        self._hosts = tuple(host for host in scripts.resolved.hosts if scripts.processes(host))
         self._clients = {host: frozenset(scripts.clients(host)) for host in self._hosts}
         self._busy = {host for host, clients in self._clients.items() if clients}
         self._ended: set[str] = set()
@@ -56,10 +79,11 @@ class Traffic:
         return self.ending
 
     def _attend(self, session: Session) -> None:
-        script = self._scripts.traffic(session.host, self._t0_ns[session.host]) or ""
+        t0_ns = self._t0_ns.get(session.host, 0)  # a host without an end of a flow starts nothing
+        script = self._scripts.traffic(session.host, t0_ns, self._limits) or ""
         try:
             while not self._hear(session.host, self._watch(session, script)):
-                script = self._scripts.follow(session.host, self._t0_ns[session.host])
+                script = self._scripts.follow(session.host, t0_ns)
         except TestbedError:
             self._stop()
             raise
@@ -72,8 +96,8 @@ class Traffic:
     def _hear(self, host: str, told: Iterable[list[str]]) -> bool:
         """Act upon what a host's watch has told; True when the traffic is over."""
         for word, *rest in told:
-            if word == "failed":
-                self._fail(host, rest)
+            if word in FAILURES:
+                self._fail(Failure(word, host, " ".join(rest)))
             elif word == "gone":
                 self._doubt(rest[0])
             elif word == "ended":
@@ -83,9 +107,9 @@ class Traffic:
         with self._change:
             return self._over
 
-    def _fail(self, host: str, rest: list[str]) -> None:
+    def _fail(self, failure: Failure) -> None:
         with self._change:
-            self.ending.failures.append(f"{host}: {' '.join(rest)}")
+            self.ending.failures.append(failure)
         self._stop()
 
     def _doubt(self, server: str) -> None:

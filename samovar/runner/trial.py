@@ -10,6 +10,7 @@ from dataclasses import replace
 from samovar.collect import Expected, collect, commit_trial
 from samovar.command.counting import parts_of
 from samovar.command.scripts import TrialScripts
+from samovar.command.watch import Limits
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import Event
 from samovar.plan import Trial
@@ -169,7 +170,9 @@ class TrialRun:
                 host: round((self.seen.t_start_s + clock.correction_s) * 1e9)
                 for host, clock in self.seen.clocks.items()
             }
-            traffic = Traffic(self.scripts, self.bench.sessions, t0_ns)
+            bounds = self.bench.policy.thresholds
+            limits = Limits(bounds.disk_bytes, bounds.clock_step_s)
+            traffic = Traffic(self.scripts, self.bench.sessions, t0_ns, limits)
             self.seen.ending = traffic.run(lead_s + self.trial.resolved.deadline_s)
         self.seen.t_end_s = self.seen.ending.t_end_s
 
@@ -236,7 +239,7 @@ class TrialRun:
         return finished
 
     def _broken_off(self, outcome: Outcome, error: BaseException, started: float) -> Finished:
-        reasons = [str(error) or "interrupted"]
+        reasons = [*map(str, self.seen.ending.failures), str(error) or "interrupted"]
         hosts = blamed(error)
         try:
             with self.bench.stopping.shielded(), self._phase("clear"):

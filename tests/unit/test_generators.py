@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import time
@@ -15,7 +16,8 @@ import pytest
 from samovar.command import Catalogue
 from samovar.command.flows import ENDS, FlowEnds, Rule, flows_of, rules_of
 from samovar.command.scripts import BODY, TrialScripts
-from samovar.plan import FlowPlan, StopPlan, Trial
+from samovar.command.watch import UNBOUNDED, Limits
+from samovar.plan import CapturePlan, FlowPlan, StopPlan, Trial
 from tests.unit.trials import RESOLVED, TRIAL, flow
 
 ROOT = Path(__file__).parents[2]
@@ -26,14 +28,16 @@ OFFERS = {"late-client": "ssh-ed25519 AAAA samovar", "late-server": "root ssh-ed
 HOSTILE = "$(touch pwned)`touch pwned`;touch pwned'\"&|>pwned"
 
 
-def trial(*flows: FlowPlan, stop: StopPlan | None = None, deadline_s: float = 20.0) -> Trial:
+def trial(*flows: FlowPlan, stop: StopPlan | None = None, captures: tuple[CapturePlan, ...] = ()) -> Trial:
     """The sample trial with other traffic."""
-    update = {"flows": flows, "stop": stop, "deadline_s": deadline_s, "captures": (), "loggers": ()}
+    update = {"flows": flows, "stop": stop, "deadline_s": 20.0, "captures": captures, "loggers": ()}
     return TRIAL.model_copy(update={"id": uuid.uuid4().hex, "resolved": RESOLVED.model_copy(update=update)})
 
 
-def scripts(*flows: FlowPlan, stop: StopPlan | None = None) -> TrialScripts:
-    return TrialScripts(trial(*flows, stop=stop), CATALOGUE, "unit-tests")
+def scripts(
+    *flows: FlowPlan, stop: StopPlan | None = None, captures: tuple[CapturePlan, ...] = ()
+) -> TrialScripts:
+    return TrialScripts(trial(*flows, stop=stop, captures=captures), CATALOGUE, "unit-tests")
 
 
 def _blocks(generator: str) -> dict[str, str]:
@@ -128,8 +132,8 @@ class Host:
         self.scripts, self.folder = text, Path(text.folder)
         self.t0_ns = time.time_ns() + 100_000_000
 
-    def traffic(self) -> subprocess.Popen[str]:
-        return self._start(self.scripts.traffic("src", self.t0_ns) or "")
+    def traffic(self, limits: Limits = UNBOUNDED) -> subprocess.Popen[str]:
+        return self._start(self.scripts.traffic("src", self.t0_ns, limits) or "")
 
     def follow(self) -> subprocess.Popen[str]:
         return self._start(self.scripts.follow("src", self.t0_ns))
@@ -138,9 +142,15 @@ class Host:
         subprocess.run(["dash"], input=self.scripts.order(word), text=True, check=True, timeout=20)
 
     def stop(self) -> str:
-        return subprocess.run(
-            ["dash"], input=self.scripts.stop("src"), text=True, check=True, capture_output=True, timeout=30
-        ).stdout
+        return self._done(self.scripts.stop("src") or "")
+
+    def on_host(self, text: str) -> str:
+        """Run a text with the functions that all scripts share."""
+        return self._done(self.scripts.script("src", (text,)))
+
+    def _done(self, script: str) -> str:
+        command = ["dash", "-c", script]
+        return subprocess.run(command, text=True, check=True, stdout=subprocess.PIPE, timeout=30).stdout
 
     def _start(self, script: str) -> subprocess.Popen[str]:
         command = ["dash", "-c", script]
@@ -151,8 +161,8 @@ class Host:
 def host() -> Iterator[Callable[..., Host]]:
     made: list[Host] = []
 
-    def make(*flows: FlowPlan, stop: StopPlan | None = None) -> Host:
-        made.append(Host(scripts(*flows, stop=stop)))
+    def make(*flows: FlowPlan, stop: StopPlan | None = None, captures: tuple[CapturePlan, ...] = ()) -> Host:
+        made.append(Host(scripts(*flows, stop=stop, captures=captures)))
         return made[-1]
 
     yield make
@@ -250,6 +260,36 @@ def test_whatever_else_watches_over_a_trial_can_end_it(host: Callable[..., Host]
     )
     assert _said(at.traffic()) == ["failed the disk is full"]
     assert "finished a-client" in at.stop()
+
+
+def test_a_logger_that_ends_before_it_was_ended_is_told_with_its_age_its_code_and_its_last_words(
+    host: Callable[..., Host],
+) -> None:
+    at = host(*_commands(a="sleep 60"), captures=RESOLVED.captures[:1])
+    process = at.traffic()
+    at.on_host("launch src-eth1 9 src-eth1.pcap.gz sh -c 'sleep 0.3; echo out of memory >&2; exit 3'\n")
+    (said,) = _said(process)
+    assert re.fullmatch(
+        r"lost src-eth1 ended by itself after \d+\.\d s with exit code 3: out of memory", said
+    )
+    assert "finished a-client" in at.stop()
+
+
+def test_a_disk_with_less_room_than_must_be_ends_the_trial_with_what_is_left(
+    host: Callable[..., Host],
+) -> None:
+    at = host(*_commands(a="sleep 60"))
+    (said,) = _said(at.traffic(Limits(free_bytes=10**18)))
+    assert re.fullmatch(rf"disk \d+ MiB are free in {re.escape(at.scripts.folder)}", said)
+    assert "finished a-client" in at.stop()
+
+
+def test_the_clock_s_time_at_boot_lies_between_its_bounds_however_often_it_is_read(
+    host: Callable[..., Host],
+) -> None:
+    looks = "clock_at_boot\necho $b_floor $b_ceiling\n" * 5
+    bounds = [tuple(map(int, line.split())) for line in host().on_host(looks).splitlines()]
+    assert max(floor for floor, _ in bounds) <= min(ceiling for _, ceiling in bounds)
 
 
 def test_a_client_starts_at_its_instant_or_later(host: Callable[..., Host]) -> None:

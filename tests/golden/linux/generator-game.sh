@@ -26,13 +26,12 @@ sentinel() {
     [ "$s_rest" -ge 1 ] || s_rest=1
     [ "$s_rest" -le 10 ] || s_rest=10
     sleep "$s_rest" & s_pid=$!
-    wait "$s_pid"
-    s_pid=
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
   done
 }
 tell_trouble() { echo "trouble $*" 1<>events; }
 if [ ! -e sentinel.pid ]; then
-  sentinel </dev/null >/dev/null 2>&1 3>&- &
+  ( sentinel ) </dev/null >/dev/null 2>&1 3>&- &
   echo "$!" >sentinel.pid
 fi
 clients=late-client
@@ -82,13 +81,12 @@ sentinel() {
     [ "$s_rest" -ge 1 ] || s_rest=1
     [ "$s_rest" -le 10 ] || s_rest=10
     sleep "$s_rest" & s_pid=$!
-    wait "$s_pid"
-    s_pid=
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
   done
 }
 tell_trouble() { echo "trouble $*" 1<>events; }
 if [ ! -e sentinel.pid ]; then
-  sentinel </dev/null >/dev/null 2>&1 3>&- &
+  ( sentinel ) </dev/null >/dev/null 2>&1 3>&- &
   echo "$!" >sentinel.pid
 fi
 clients=late-client

@@ -1,0 +1,135 @@
+# A generator's end, and an order of the controller's, are files in the trial's folder; a word in the named pipe `events`
+# only wakes the watch up. So nothing is missed between two scripts, and waiting costs no program. The pipe is opened for
+# reading and writing, which never blocks.
+listen() { [ -p events ] || mkfifo events || exit 70; exec 3<>events; }
+
+# at NS: wait until this host's clock says so. On SIGTERM the one that waits ends.
+at() {
+  at_rest=$(($1 - $(now_ns)))
+  [ "$at_rest" -gt 0 ] || return 0
+  sleep "$((at_rest / 1000000000)).$(printf %09d $((at_rest % 1000000000)))" & at_pid=$!
+  trap 'kill "$at_pid"; exit 0' TERM
+  wait "$at_pid"
+  trap - TERM
+}
+# finish CLIENT: end it, as was asked for; one that has not begun never will.
+finish() {
+  ended "$1" && return 0
+  : >"$1.finished"
+  if [ -e "$1.pid" ]; then halt "$1"; else : >"$1.out"; echo unstarted >"$1.exit"; fi
+}
+# call_off: end all clients and what waits to start one.
+call_off() {
+  for c_name in $clients; do finish "$c_name"; done
+  [ -e starters ] || return 0
+  while read -r c_pid; do kill "$c_pid" 2>/dev/null; done <starters
+  rm starters
+}
+# heard CLIENT: take note of its end once; 1 when it has failed: a code other than 0, or an end before its time.
+heard() {
+  [ -e "$1.heard" ] && return 0
+  : >"$1.heard"
+  [ -e "$1.finished" ] && return 0
+  read -r h_code <"$1.exit"
+  [ "$h_code" = 0 ] || { echo "failed $1 with exit code $h_code"; return 1; }
+  due_of "$1"
+  [ "$due_ns" = 0 ] || [ "$(now_ns)" -ge "$due_ns" ] || { echo "failed $1 by itself before its time"; return 1; }
+}
+# lost LOGGER: tell of one that ended though nobody had ended it.
+lost() {
+  read -r g_code <"$1.exit"
+  g_began=$(instants "$1.pid"); g_began=${g_began##* }
+  g_lasted=$((($(now_ns) - ${g_began%.*}${g_began#*.}) / 100000000)) g_said=
+  [ ! -e "$1.err" ] || while IFS= read -r g_line || [ -n "$g_line" ]; do [ -z "$g_line" ] || g_said=": $g_line"; done <"$1.err"
+  echo "lost $1 ended by itself after $((g_lasted / 10)).$((g_lasted % 10)) s with exit code $g_code$g_said"
+}
+# look WORD: act upon what has happened; 1 when there is something to tell the controller. The word is what woke the watch:
+# the sentinel's stands for itself. Whatever else watches over a trial writes a line to the file `trouble`, and wakes.
+look() {
+  case $1 in "trouble "*) echo "${1#trouble }"; call_off; return 1 ;; esac
+  if [ -s trouble ]; then
+    read -r k_word <trouble
+    echo "failed $k_word"; call_off; rm trouble
+    return 1
+  fi
+  for k_name in $loggers; do
+    if ended "$k_name"; then lost "$k_name"; call_off; return 1; fi
+  done
+  [ ! -e order-stop ] || call_off
+  k_open=0 k_told=0
+  for k_name in $clients; do
+    [ ! -e "$k_name.halt" ] || finish "$k_name"
+    if ended "$k_name"; then
+      heard "$k_name" || { call_off; return 1; }
+    elif [ -e "$k_name.doubt" ]; then
+      echo "failed $k_name with its server gone"; call_off; return 1
+    else
+      k_open=$((k_open + 1))
+    fi
+  done
+  rules
+  for k_name in $servers; do
+    if ended "$k_name" && [ ! -e "$k_name.heard" ]; then
+      : >"$k_name.heard"
+      read -r k_code <"$k_name.exit"
+      [ "$k_code" = 0 ] || { echo "gone $k_name"; k_told=1; }
+    fi
+  done
+  for k_name in $named; do
+    if ended "$k_name" && [ ! -e "$k_name.told" ]; then : >"$k_name.told"; echo "ended $k_name"; k_told=1; fi
+  done
+  if [ "$k_open" = 0 ]; then
+    [ ! -e order-stop ] || k_told=1
+    if [ -n "$clients" ] && [ ! -e all.told ]; then : >all.told; call_off; echo "idle"; k_told=1; fi
+  fi
+  [ "$k_told" = 0 ]
+}
+watch() {
+  w_word=
+  while look "$w_word"; do IFS= read -r w_word <&3; done
+}
+# ---- the step itself ----
+listen
+sentinel() {
+  trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
+  s_pid='' s_floor='' s_ceiling=''
+  while :; do
+    s_early=0 s_late=0
+    [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
+    set -- $(df -Pk .)
+    [ "${11:-0}" -ge 0 ] || tell_trouble disk "$((${11} / 1024)) MiB are free in $dir"
+    if clock_at_boot; then
+      [ -n "$s_floor" ] || s_floor=$b_floor s_ceiling=$b_ceiling
+      s_step=0
+      [ "$b_floor" -le "$s_ceiling" ] || s_step=$((b_floor - s_ceiling))
+      [ "$b_ceiling" -ge "$s_floor" ] || s_step=$((b_ceiling - s_floor))
+      [ "${s_step#-}" -le 1000000000000000000 ] || tell_trouble clock "stepped by $((s_step / 1000000)) ms"
+    fi
+    [ ! -r /proc/uptime ] || read -r s_late _ </proc/uptime
+    s_spent=$((${s_late%.*} * 100 + 1${s_late#*.} - ${s_early%.*} * 100 - 1${s_early#*.}))
+    s_rest=$((s_spent / 2))
+    [ "$s_rest" -ge 1 ] || s_rest=1
+    [ "$s_rest" -le 10 ] || s_rest=10
+    sleep "$s_rest" & s_pid=$!
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
+  done
+}
+tell_trouble() { echo "trouble $*" 1<>events; }
+if [ ! -e sentinel.pid ]; then
+  ( sentinel ) </dev/null >/dev/null 2>&1 3>&- &
+  echo "$!" >sentinel.pid
+fi
+clients=''
+servers=''
+named=''
+loggers=rtr-queue
+due_of() {
+  case $1 in
+  *) due_ns=0 ;;
+  esac
+}
+rules() {
+  :
+}
+watch
+exit 0

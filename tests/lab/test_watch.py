@@ -1,0 +1,69 @@
+"""What ends a trial at once, on a kernel of the lab's own, whose clock can be set: loggers, disks and clocks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from samovar import lab
+from samovar.events import silent
+from tests.lab.campaigns import ROOT, make_checkout
+from tests.lab.test_verdict import TEXT, Judge, Ran
+
+LONG_S = 60
+FILL = """\
+left=$(df -Pk /tmp | { read -r _; read -r _ _ _ left _; echo "$left"; })
+fallocate -l "$((left - 150 * 1024))k" /tmp/fill
+"""
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    checkout = make_checkout(tmp_path_factory.mktemp("checkout"))
+    (checkout.folder / "hosts").unlink()
+    (checkout.folder / "hosts").mkdir()
+    testbed = (ROOT / "hosts" / "lab.yaml").read_text().replace("kernel: auto", "kernel: uml")
+    (checkout.folder / "hosts" / "lab.yaml").write_text(testbed)
+    text = TEXT.replace("duration: 3s", f"duration: {LONG_S}s").replace("late: 60s", "late: 60s, disk: 200MB")
+    checkout.write("judged", text)
+    study, folder = checkout.controller.study("judged", "", ""), checkout.controller.lab_folder("lab")
+    lab.up(study.testbed, folder, lab.Needs(frozenset({"cubic"}), frozenset({"tbf"})), silent)
+    try:
+        with checkout.controller.sessions(study.testbed) as sessions:
+            yield Judge(checkout, study, sessions)
+    finally:
+        lab.down(folder, silent)
+
+
+def _ended_at_once(ran: Ran) -> bool:
+    seconds = {phase["phase"]: phase["seconds"] for phase in ran.manifest["phases"]}
+    return seconds["traffic"] < LONG_S / 2 and ran.finished.verdict == "invalid"
+
+
+def test_a_logger_that_dies_on_a_host_without_a_flow_ends_the_trial_at_once(judge: Judge) -> None:
+    ran = judge.run(("traffic", "rtr", "pkill -KILL -f '[r]tr-queue.ready'"))
+    assert _ended_at_once(ran)
+    told = ran.failed["loggers at rtr"]
+    assert re.match(r"rtr-queue ended by itself after \d+\.\d s with exit code \d+", told)
+
+
+def test_a_disk_that_fills_ends_the_trial_at_once(judge: Judge) -> None:
+    try:
+        ran = judge.run(("traffic", "dst", FILL))
+    finally:
+        judge.on_host("dst", "rm -f /tmp/fill")
+    assert _ended_at_once(ran)
+    assert re.match(r"1\d\d MiB are free in /tmp/samovar/", ran.failed["disk over the traffic at dst"])
+
+
+def test_a_clock_that_steps_ends_the_trial_at_once(judge: Judge) -> None:
+    step = "until [ -e /tmp/samovar/*/*/bulk-server.pid ]; do sleep 0.2; done; sleep 2; date -s '+7 seconds'"
+    try:
+        ran = judge.run(("traffic", "dst", step))
+    finally:
+        judge.on_host("dst", "date -s '-7 seconds'")
+    assert _ended_at_once(ran)
+    steps = [told for name, told in ran.failed.items() if name.startswith("clock over the traffic")]
+    assert any(re.fullmatch(r"stepped by (6[89]|70)\d\d ms", told) for told in steps)
