@@ -1,0 +1,139 @@
+"""Ending `fab run` once, twice, and beside another: hosts as before, half a trial kept, nobody surprised."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from samovar.definition import load_testbed
+from samovar.events import silent
+from samovar.journal import fold
+from samovar.runner.interrupts import TWICE_S
+from tests.lab.campaigns import Checkout, make_checkout
+
+pytestmark = (
+    pytest.mark.proof
+)  # whole campaigns; unit/test_interrupts.py and lab/test_lease.py have the rules
+
+HOSTS = ("src", "rtr", "dst")
+STATE = "tc qdisc; ip -br link; sysctl net.ipv4 2>&1"
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    made = make_checkout(tmp_path_factory.mktemp("checkout"))
+    made.lab_up()
+    try:
+        yield made
+    finally:
+        made.lab_down()
+
+
+@pytest.fixture(scope="module")
+def before(checkout: Checkout) -> dict[str, str]:
+    """What every host is like before any trial."""
+    return _states(checkout)
+
+
+def _states(checkout: Checkout) -> dict[str, str]:
+    return {host: checkout.on_host(host, STATE) for host in HOSTS}
+
+
+def _wait_for(condition: object, what: str) -> None:
+    assert callable(condition)
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until, f"waited in vain: {what}"
+        time.sleep(0.2)
+
+
+def _leases(checkout: Checkout) -> list[str]:
+    folder = checkout.controller.lab_folder("lab")
+    return [file.read_text() for file in folder.glob("lease-*")]
+
+
+def _ended(process: subprocess.Popen[str]) -> str:
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    return said
+
+
+def test_one_ctrl_c_keeps_half_the_trial_and_leaves_the_hosts_as_they_were(
+    checkout: Checkout, before: dict[str, str]
+) -> None:
+    checkout.define("once", "{cc: [newreno, cubic]}", duration_s=20)
+    process = checkout.start("once")
+    victim = checkout.wait_for_traffic("once", 1)
+    assert len(_leases(checkout)) == len(HOSTS)
+    _wait_for(lambda: "iperf3" in checkout.running("src"), "traffic")
+    process.send_signal(signal.SIGINT)
+    said = _ended(process)
+    assert "the same command goes on" in said
+    assert "Traceback" not in said
+    state = fold(checkout.journal("once"))
+    assert state.clean
+    assert state.trials[victim].standing == "interrupted"
+    (aside,) = state.trials[victim].set_aside
+    kept = sorted(path.name for path in (checkout.campaign("once") / aside).rglob("*.gz"))
+    assert any("pcap" in name for name in kept), kept
+    assert _states(checkout) == before
+    assert [checkout.running(host) for host in HOSTS] == [[]] * len(HOSTS)
+    assert _leases(checkout) == []
+
+
+def test_two_ctrl_c_say_what_remains_and_the_hosts_see_to_it_themselves(
+    checkout: Checkout, before: dict[str, str]
+) -> None:
+    checkout.define("twice", "{cc: [cubic]}", duration_s=20)
+    process = checkout.start("twice")
+    victim = checkout.wait_for_traffic("twice", 1)
+    process.send_signal(signal.SIGTERM)
+    second_s = time.monotonic() + TWICE_S + 0.2  # sooner it would be the same
+    _wait_for(lambda: time.monotonic() > second_s, "a moment between two signals")
+    process.send_signal(signal.SIGINT)
+    said = _ended(process)
+    if "left at once" in said:  # it may have ended in good order before
+        assert f"as before trial {victim}" in said
+        assert "fab restore --testbed lab" in said
+    for host in HOSTS:
+        checkout.wait_until_idle(host)
+    _wait_for(lambda: _states(checkout) == before, "the hosts as before")
+    code, restored = _restore(checkout)
+    assert code == 0, restored
+    assert fold(checkout.journal("twice")).unrestored == {}
+
+
+def _restore(checkout: Checkout) -> tuple[int, object]:
+    bed = load_testbed(checkout.folder / "hosts" / "lab.yaml")
+    restored = checkout.controller.restore(bed, silent)
+    return len(restored.problems), restored
+
+
+def test_a_second_campaign_is_refused_and_takes_the_hosts_once_the_first_is_dead(
+    checkout: Checkout, before: dict[str, str]
+) -> None:
+    checkout.define("first", "{cc: [cubic]}", duration_s=30)
+    checkout.define("second", "{cc: [newreno]}")
+    process = checkout.start("first")
+    checkout.wait_for_traffic("first", 1)
+    code, said = checkout.run("second")
+    assert code == 1
+    assert "src: held by fab run of " in said
+    assert "campaign first/full-" in said
+    assert "on testbed lab" in said
+    assert [entry.event for entry in checkout.journal("second")] == []
+    assert process.poll() is None, "the first runs on"
+    process.kill()
+    process.communicate()
+    _wait_for(lambda: all("left restored" in lease for lease in _leases(checkout)), "hosts put back")
+    code, said = checkout.run("second")
+    assert code == 0, said
+    taken = [entry.values for entry in checkout.journal("second") if entry.event == "lease-taken"]
+    assert sorted(one["host"] for one in taken) == sorted(HOSTS)
+    assert {one["reason"] for one in taken} == {"its controller is gone, and the host was put back"}
+    assert _leases(checkout) == []
+    assert _states(checkout) == before

@@ -1,0 +1,114 @@
+"""Signals to a command: the first ends it in good order, the second at once."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COMMAND = """
+import os, sys, time
+from samovar.runner.interrupts import TWICE_S, Interrupts
+
+def leave():
+    os.write(1, b"left\\n")
+
+def await_input():
+    print("waiting", flush=True)
+    sys.stdin.readline()
+
+try:
+    with Interrupts(leave):
+        try:
+            await_input()
+        except KeyboardInterrupt:
+            time.sleep(2 * TWICE_S * float(sys.argv[1]))
+            print("cleaning", flush=True)
+            await_input()
+            print("clean", flush=True)
+            raise
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def command(
+    pause: int = 0, prefix: Sequence[str] = (), stdout: int = subprocess.PIPE
+) -> subprocess.Popen[str]:
+    words = [*prefix, sys.executable, "-c", COMMAND, str(pause)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        words, stdin=pipe, stdout=stdout, stderr=subprocess.DEVNULL, cwd=ROOT, text=True, bufsize=1
+    )
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    return process.stdout.readline().strip()
+
+
+def say(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stdin
+    process.stdin.write(text)
+    process.stdin.flush()
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_lets_the_command_clean_up(first: signal.Signals) -> None:
+    process = command()
+    assert said(process) == "waiting"
+    process.send_signal(first)
+    assert (said(process), said(process)) == ("cleaning", "waiting")
+    say(process, "\n")
+    assert process.communicate(timeout=30)[0] == "clean\n"
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_the_second_leaves_at_once_and_has_its_say(second: signal.Signals) -> None:
+    process = command(pause=1)
+    assert said(process) == "waiting"
+    process.send_signal(signal.SIGTERM)
+    assert (said(process), said(process)) == ("cleaning", "waiting")
+    process.send_signal(second)
+    assert process.communicate(timeout=30)[0] == "left\n"
+    assert process.returncode == 130
+
+
+def test_one_ctrl_c_that_arrives_twice_is_one() -> None:
+    process = command(pause=1)
+    assert said(process) == "waiting"
+    for _ in range(3):
+        process.send_signal(signal.SIGINT)
+    assert (said(process), said(process)) == ("cleaning", "waiting")
+    say(process, "\n")
+    assert process.communicate(timeout=30)[0] == "clean\n"
+
+
+def test_a_terminal_that_goes_away_tells_twice_and_ends_nothing_half_way() -> None:
+    master, slave = pty.openpty()
+    process = command(pause=1, stdout=slave)
+    os.close(slave)
+    assert os.read(master, 100).strip() == b"waiting"
+    os.close(master)
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGHUP)
+    say(process, "\n")
+    process.communicate(timeout=30)
+    assert process.returncode == 130, "its words went nowhere, and it came to its end"
+
+
+def test_a_command_that_is_to_outlive_its_terminal_does() -> None:
+    process = command(prefix=["nohup"])
+    assert said(process) == "waiting"
+    process.send_signal(signal.SIGHUP)
+    say(process, "\n")
+    assert process.communicate(timeout=30)[0] == ""
+    assert process.returncode == 0
