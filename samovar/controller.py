@@ -37,6 +37,7 @@ from samovar.plan import Cost, Plan, Site, estimate_cost, make_plan
 from samovar.plan.alike import on_testbed
 from samovar.plan.explain import explain_trial
 from samovar.runner.archive import Archive
+from samovar.runner.awaken import awaken
 from samovar.runner.campaign import CampaignRun, Intent, Summary, settle
 from samovar.runner.checkout import git_state
 from samovar.runner.folder import PLAN, TESTBEDS, TOGETHER, Standing, begin_campaign, standing_of, testbeds_of
@@ -340,7 +341,7 @@ class Controller:
         studies = going.study.every
         with ExitStack() as stack:
             opened = [stack.enter_context(self._started(study, emit)) for study in studies]
-            known = [self._ask(study, sessions) for study, sessions in zip(studies, opened, strict=True)]
+            known = [self._ask(study, one, emit) for study, one in zip(studies, opened, strict=True)]
             require([study.plan for study in studies], known, going.fail_fast)
             intent = self._intent(going, opened, known)
             folder = self.at_work = self._folder(going, emit)
@@ -350,7 +351,8 @@ class Controller:
             notifier.end(summary.done, summary.asked, len(summary.failed))
             return summary
 
-    def _ask(self, study: Study, sessions: Sessions) -> Known:
+    def _ask(self, study: Study, sessions: Sessions, emit: Emit) -> Known:
+        awaken(sessions, machines_of(study.testbed), emit)
         return ask(sessions, lambda hosts: self.facts(sessions, study.plan, hosts))
 
     def _intent(self, going: Going, opened: Sequence[Sessions], known: Sequence[Known]) -> Intent:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from samovar.command.bottleneck import DEFAULT_MTU_BYTES, ETHERNET_HEADER_BYTES
 from samovar.command.catalogue import Catalogue
 from samovar.command.recipe import Recipe
-from samovar.plan import DirectionPlan, PathPlan
+from samovar.plan import DirectionPlan, PathPlan, Resolved
 
 IP_UDP_BYTES = 28
 OVERLOAD = 4
@@ -125,11 +125,22 @@ def calibration_scripts(
     )
 
 
-def calibration_needs(catalogue: Catalogue, systems: tuple[str, str]) -> tuple[str, ...]:
-    """Name the programs that a calibration takes at its two ends; none where there is no recipe."""
-    if any("calibrate" not in catalogue.names("step", system) for system in systems):
-        return ()
-    return tuple(sorted({need for recipe in _recipes(catalogue, systems) for need in recipe.header.needs}))
+def calibration_needs(resolved: Resolved, host: str, catalogue: Catalogue) -> frozenset[str]:
+    """Name what a host needs as an end of a way that is measured, as any end of a flow may be."""
+    if resolved.path is None or not resolved.path.router:
+        return frozenset()
+    pairs = {
+        (resolved.hosts[flow.from_host].system, resolved.hosts[flow.to_host].system)
+        for flow in resolved.flows
+        if host in (flow.from_host, flow.to_host)
+    }
+    return frozenset(need for systems in pairs for need in _needs(catalogue, systems))
+
+
+def _needs(catalogue: Catalogue, systems: tuple[str, str]) -> Iterator[str]:
+    if all("calibrate" in catalogue.names("step", system) for system in systems):
+        for recipe in _recipes(catalogue, systems):
+            yield from recipe.header.needs
 
 
 def _recipes(catalogue: Catalogue, systems: tuple[str, str]) -> tuple[Recipe, Recipe]:

@@ -23,7 +23,7 @@ class Archive:
     results: Path
 
     def known(self, testbed: str) -> Known:
-        """Tell what trials took beyond traffic on a testbed, and reboots: medians over the latest campaigns."""
+        """Tell what trials took beyond traffic on a testbed, and reboots: medians over late campaigns."""
         overheads, boots = list[float](), list[float]()
         for plan in self.plans()[-LATEST_CAMPAIGNS:]:
             journal = plan.with_name(JOURNAL)

@@ -1,4 +1,4 @@
-"""What iperf3's receivers have counted of a calibration's packets, where no program could note each of them."""
+"""What iperf3's receivers have counted of a calibration's packets, where no program could note each one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHOLE_S = 0.05
 
 @dataclass(frozen=True)
 class Counted:
-    """What a receiver that tells no single packets has counted: the rate of each interval, losses, disorder."""
+    """What a receiver that tells no single packets has counted: rates by interval, losses, disorder."""
 
     rates_bps: tuple[float, ...] = ()
     paced_packets: int = 0
@@ -55,7 +55,7 @@ def _json(text: str) -> dict[str, Any]:
 
 
 def _interval_rates(burst: Mapping[str, Any], headers_bytes: int) -> Iterator[float]:
-    """Give the rate of each interval but the first and the last, in which packets did not come all the time."""
+    """Give the rate of each interval but the first and the last, which were not filled with packets."""
     payload_bytes = burst.get("start", {}).get("test_start", {}).get("blksize", 0)
     sums = [interval["sum"] for interval in burst.get("intervals", ()) if interval["sum"]["packets"]]
     for one in sums[1:-1]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from samovar.command import Catalogue, Recipe
+from samovar.command.calibration import calibration_needs
 from samovar.command.scripts import TrialScripts
 from samovar.errors import TestbedError
 from samovar.plan import Cost, HostPlan, Plan, Trial
@@ -67,16 +68,17 @@ class HostNeeds:
         return tuple(self.kinds.ids(self.asked[need]))
 
 
-def host_needs(plan: Plan, catalogue: Catalogue) -> dict[str, HostNeeds]:
+def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> dict[str, HostNeeds]:
     """Collect what a plan asks of each host, from the headers of the recipes that it uses.
 
-    What a host needs is worked out once for all treatments that ask the same kind of thing of it.
+    What a host needs is worked out once for all treatments that ask the same kind of thing of it. Paths are
+    measured before they are used where it `calibrates`.
     """
     hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
-    return {host: _host_needs(plan, host, catalogue) for host in hosts}
+    return {host: _host_needs(plan, host, catalogue, calibrates) for host in hosts}
 
 
-def _host_needs(plan: Plan, host: str, catalogue: Catalogue) -> HostNeeds:
+def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -> HostNeeds:
     kinds = Kinds(plan.table, _looks(host))
     asked: dict[Need, set[int]] = {}
     for kind in range(len(kinds)):
@@ -84,13 +86,15 @@ def _host_needs(plan: Plan, host: str, catalogue: Catalogue) -> HostNeeds:
         example = Trial(id="", part=kinds.part(kind), treatment={}, replicate=1, block=1, resolved=resolved)
         for need in _needs(TrialScripts(example, catalogue, "preflight"), host):
             asked.setdefault(need, set()).add(kind)
+        for name in calibration_needs(resolved, host, catalogue) if calibrates else ():
+            asked.setdefault(Need("program", name), set()).add(kind)
     return HostNeeds(kinds, asked)
 
 
 def _looks(host: str) -> Looks:
     """Name all that decides which recipes and features a host takes; sizes and times do not."""
     return {
-        "path": lambda path: path and path.router == host and (path.down.aqm, path.up.aqm),
+        "path": lambda path: path and (path.router, path.router == host and (path.down.aqm, path.up.aqm)),
         f"hosts.{host}": _host_kind,
         "flows": lambda flows: tuple(
             (flow.generator, flow.from_host, flow.to_host, flow.cc) for flow in flows
@@ -169,12 +173,16 @@ def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozense
 
 
 def examine(
-    plan: Plan, catalogue: Catalogue, facts: Mapping[str, HostFacts], clock_tolerance_s: float
+    plan: Plan,
+    catalogue: Catalogue,
+    facts: Mapping[str, HostFacts],
+    clock_tolerance_s: float,
+    calibrates: bool = False,
 ) -> Sequence[Finding]:
     """List what each host lacks for a plan, what stops a trial first."""
     found = [
         finding
-        for host, needs in host_needs(plan, catalogue).items()
+        for host, needs in host_needs(plan, catalogue, calibrates).items()
         if host in facts
         for finding in _examine(host, needs, facts[host], clock_tolerance_s)
     ]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from samovar.errors import TestbedError
 from samovar.events import Event
+from samovar.runner.awaken import awaken
 from samovar.runner.bench import Bench
 from samovar.testbed import Machine, Session, boot_id_of
 
@@ -27,9 +28,11 @@ class Reboots:
         """Reboot hosts at the same time and wait until each answers with another boot id.
 
         The other hosts are connected to anew, for some testbeds boot as a whole. Raises TestbedError when one
-        does not come back, whose power was switched where there is a way to.
+        does not come back, whose power was switched where there is a way to. A host that is down already is
+        switched on.
         """
         sessions = self._bench.sessions
+        awaken(sessions, self._machines, self._bench.emit)
         before = sessions.map(self._boot_id, hosts)
         # Nothing that a host would do on the loss of its controller is to happen while it goes down.
         sessions.map(lambda session: session.set_on_loss(None))
@@ -50,6 +53,14 @@ class Reboots:
 
     def _await(self, session: Session, before: str, started_s: float) -> None:
         host = session.host
+        self._bench.boots[host] = now = self._came_back(session, before)
+        self._tell("host-rebooted", host, boot_id=now, seconds=round(time.monotonic() - started_s, 1))
+
+    def _await_any(self, session: Session) -> None:
+        self._bench.boots[session.host] = self._came_back(session, "")
+
+    def _came_back(self, session: Session, before: str) -> str:
+        host = session.host
         now = self._other_boot_id(session, before)
         if now is None and self._machine(host).power is not None and not self._given_up.is_set():
             self._tell("host-power-cycled", host)
@@ -57,14 +68,7 @@ class Reboots:
             now = self._other_boot_id(session, before)
         if now is None:
             raise TestbedError(self._away(host))
-        self._bench.boots[host] = now
-        self._tell("host-rebooted", host, boot_id=now, seconds=round(time.monotonic() - started_s, 1))
-
-    def _await_any(self, session: Session) -> None:
-        now = self._other_boot_id(session, "")
-        if now is None:
-            raise TestbedError(self._away(session.host))
-        self._bench.boots[session.host] = now
+        return now
 
     def _other_boot_id(self, session: Session, before: str) -> str | None:
         """Wait until a host answers, with another boot id than before; None when it does not in time."""

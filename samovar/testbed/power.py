@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from samovar.definition.power import Ipmi, Power
+from samovar.definition.secrets import redacted
 from samovar.definition.testbed import Testbed
 from samovar.errors import TestbedError
 
@@ -51,6 +52,14 @@ class Machine:
             raise TestbedError(f"{self.host}: no command for power {action}; accepted: {known}")
         return self._run(action, [word.format_map(self._values()) for word in command])
 
+    def switch_on(self) -> str:
+        """Switch on a machine that does not answer, by a cycle where no other way is known.
+
+        Raises TestbedError as `switch` does.
+        """
+        known = self.power is not None and (self.power.ipmi is not None or self.power.on is not None)
+        return self.switch("on" if known else "cycle")
+
     def _by_ipmi(self, ipmi: Ipmi, action: Action) -> str:
         if action == "cycle" and self.switch("status").endswith("is off"):
             action = "on"  # a cycle of what is off is an error (IPMI 2.0, section 28.3)
@@ -75,7 +84,7 @@ class Machine:
             raise TestbedError(f"{where}: no end within {COMMAND_DEADLINE_S:g} s") from None
         except OSError as error:
             raise TestbedError(f"{where}: cannot be run: {error.strerror}") from None
-        said = self._without_password(done.stdout.decode(errors="replace").strip())
+        said = redacted(self._without_password(done.stdout.decode(errors="replace").strip()), os.environ)
         if done.returncode:
             raise TestbedError(
                 f"{where}: exit code {done.returncode}: {said[-MOST_SAID:] or 'it said nothing'}"

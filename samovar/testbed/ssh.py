@@ -178,13 +178,14 @@ def _connection(target: Target, dialer: Dialer | None) -> fabric.Connection:
 
 def _connect_kwargs(target: Target, dialer: Dialer | None) -> dict[str, Any]:
     kwargs: dict[str, Any] = {
-        "key_filename": str(target.key) if target.key else None,
         "allow_agent": target.key is None,
         "look_for_keys": target.key is None,
         "banner_timeout": target.connect_timeout_s,
         "auth_timeout": target.connect_timeout_s,
         "channel_timeout": target.connect_timeout_s,
     }
+    if target.key:  # Fabric takes no None for it
+        kwargs["key_filename"] = str(target.key)
     if dialer:
         kwargs["sock"] = _dial(target, dialer)
     return kwargs

@@ -14,6 +14,9 @@ from samovar.command.bottleneck import loss_states
 from samovar.command.calibration import calibration_needs, calibration_scripts, probe_of
 from samovar.plan import DirectionPlan, PathPlan
 from samovar.runner.calibrate import Calibration, check_calibration, mean_burst, parse_calibration, plausible
+from samovar.runner.preflight import host_needs
+from tests.unit.plan_values import plan_of, trial
+from tests.unit.trials import RESOLVED
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")
@@ -171,10 +174,19 @@ def test_the_scripts_pass_the_shell_s_own_check(name: str, systems: tuple[str, s
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def needs(sender: str, receiver: str) -> frozenset[str]:
+    """Name what the sender of a trial needs to measure its path."""
+    hosts = {
+        name: host.model_copy(update={"os": {"src": sender, "dst": receiver}.get(name, "linux")})
+        for name, host in RESOLVED.hosts.items()
+    }
+    return calibration_needs(RESOLVED.model_copy(update={"hosts": hosts}), "src", CATALOGUE)
+
+
 def test_ends_of_different_systems_are_measured_by_what_both_have() -> None:
-    assert calibration_needs(CATALOGUE, ("linux-6", "linux")) == ("ping", "python3")
-    assert calibration_needs(CATALOGUE, ("freebsd-13", "freebsd-14")) == ("iperf3", "ping")
-    assert calibration_needs(CATALOGUE, ("linux", "freebsd-14")) == ("iperf3", "ping")
+    assert needs("linux", "linux") == {"ping", "python3"}
+    assert needs("freebsd", "freebsd") == {"iperf3", "ping"}
+    assert needs("linux", "freebsd") == {"iperf3", "ping"}
     mixed = calibration_scripts(PROBE, CATALOGUE, ("linux", "freebsd-14"), "172.16.11.2", 5300)
     assert "python3" not in mixed.send + mixed.receive + mixed.collect
 
@@ -228,3 +240,14 @@ def test_the_first_echo_counts_on_neither_system() -> None:
 def test_a_queue_that_is_not_shown_is_asked_for_only_where_it_fills() -> None:
     blind = replace(told(), sampled_packets=None, sampled_bytes=None)
     assert failures(blind, fills=False) == []
+
+
+def test_a_preflight_asks_for_what_a_calibration_takes_only_where_there_is_one() -> None:
+    plan = plan_of([trial("cubic")])
+    for calibrates in (True, False):
+        asked = {host: one.names("program") for host, one in host_needs(plan, CATALOGUE, calibrates).items()}
+        assert ("ping" in asked["src"], "ping" in asked["dst"], "ping" in asked["rtr"]) == (
+            calibrates,
+            calibrates,
+            False,
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from samovar.definition import load_testbed
+from samovar.definition.power import Power
 from samovar.definition.testbed import Testbed
 from samovar.errors import DefinitionError, TestbedError
-from samovar.testbed import Machine, machines_of
+from samovar.events import Event
+from samovar.runner.awaken import awaken, silent
+from samovar.testbed import HostsError, Machine, Sessions, Target, UnreachableError, machines_of
 
 ROOT = Path(__file__).parents[2]
 CANARY = "c4n4ry-0f-th3-p0w3r"
@@ -166,3 +170,40 @@ def test_fab_power_names_what_it_does_not_know() -> None:
         command = [str(Path(sys.executable).with_name("fab")), *arguments]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+
+
+def _asleep(host: str, where: Path) -> Target:
+    """A target at a port of this machine where nothing listens."""
+    with socket.socket() as inlet:
+        inlet.bind(("127.0.0.1", 0))
+        port = inlet.getsockname()[1]
+    return Target(host, "127.0.0.1", "root", port, known_hosts=where, connect_timeout_s=1.0)
+
+
+def test_a_host_that_is_down_is_switched_on_where_it_can_be_and_another_left_alone(tmp_path: Path) -> None:
+    mark, known = tmp_path / "switched", tmp_path / "known_hosts"
+    known.touch()
+    with_on = Power.model_validate({"on": ["touch", str(mark)], "off": ["false"]})
+    machines = {"one": Machine("one", "127.0.0.1", 0.2, with_on), "two": Machine("two", "127.0.0.1", 0.2)}
+    told: list[Event] = []
+    awaken(Sessions(_asleep(host, known) for host in machines), machines, told.append)
+    assert mark.exists()
+    assert [(event.name, event.values["host"]) for event in told] == [("host-switched-on", "one")]
+
+
+def test_a_power_switch_that_fails_is_told_and_costs_no_wait(tmp_path: Path) -> None:
+    known = tmp_path / "known_hosts"
+    known.touch()
+    power = Power.model_validate({"cycle": ["false"]})
+    told: list[Event] = []
+    awaken(Sessions([_asleep("one", known)]), {"one": Machine("one", "127.0.0.1", 600.0, power)}, told.append)
+    assert [event.name for event in told] == ["host-switched-on", "host-not-switched"]
+    assert "exit code 1" in str(told[1].values["reason"])
+
+
+def test_a_host_that_answers_but_refuses_is_not_taken_for_one_that_is_down() -> None:
+    refused = TestbedError("one: authentication refused")
+    refused.host = "one"
+    assert silent(refused) == frozenset()
+    gone = UnreachableError("two: no answer")
+    assert silent(HostsError({"one": refused, "two": gone})) == {"two"}
