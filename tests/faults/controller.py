@@ -1,0 +1,58 @@
+"""`fab run` for another checkout, as a process that stops itself (SIGSTOP) at a named moment of a campaign.
+
+It listens to the events that samovar emits to whoever shows them; nothing of samovar is other than it is.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from invoke import Exit
+
+import fabfile
+from samovar.controller import Controller
+from samovar.events import Emit, Event
+from tests.faults.moment import Moment
+
+
+class Stopping(Controller):
+    """A controller that hands every event on, and stops where it was told to."""
+
+    def __init__(self, root: Path, moments: list[Moment]) -> None:
+        super().__init__(root)
+        self._moments = moments
+        self._trials = 0
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a campaign as `fab run` does; the last argument is who shows its events."""
+        *others, emit = args
+        return Controller.run(self, *others, self._listening(emit), **kwargs)  # type: ignore[call-arg]
+
+    def _listening(self, emit: Emit) -> Emit:
+        def hear(event: Event) -> None:
+            emit(event)
+            self._trials += event.name == "trial-started"
+            if self._moments and self._moments[0].is_now(self._trials, event):
+                self._moments.pop(0)
+                os.kill(os.getpid(), signal.SIGSTOP)
+
+        return hear
+
+
+def main(folder: str, experiment: str, moments: str, *flags: str) -> None:
+    """Run an experiment; `moments` are words TRIAL:PHASE, flags those of `fab run` without a value."""
+    # A shell starts what it runs in the background with SIGINT ignored, which is passed on.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    fabfile.CONTROLLER = Stopping(Path(folder), [Moment.parse(word) for word in moments.split()])
+    try:
+        fabfile.run.body(None, experiment, [], **dict.fromkeys(flags, True))
+    except Exit as end:
+        sys.exit(end.code)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

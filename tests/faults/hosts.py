@@ -1,0 +1,230 @@
+"""A lab's hosts seen from beside samovar: what runs there, what state they are in, and hands to break things with.
+
+Hosts of the machine's own kernel are entered by their namespaces, so that they can be looked at while the link to
+them is cut; those of a user-mode kernel are asked by ssh.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from samovar import lab
+
+WAIT_S = 120.0
+LEASE = "/samovar-lease"
+"""What a controller that is cut off leaves: it says whose the host was, to whoever wants it next."""
+LOOK = r"""
+echo '-- state'
+# One descriptor for each file: starting a program is dear in a user-mode kernel.
+grep -s . /proc/sys/net/ipv4/* /proc/sys/net/core/* /proc/sys/net/ipv4/conf/*/* | grep -v -e fastopen_key -e /route/
+ip -o -d link show | sed 's/promiscuity [0-9]*//; s/allmulti [0-9]*//'
+ip route show table all
+ip rule show
+tc -d qdisc show
+for i in /sys/class/net/eth*; do ethtool -k "${i##*/}"; ethtool -g "${i##*/}" 2>/dev/null; done
+echo '-- files'
+find /tmp /var/tmp /root /run ! -type d ! -path '/run/lock/*'
+find /tmp/samovar -mindepth 2 -type d 2>/dev/null
+echo '-- end'
+"""
+
+
+def wait_for(what: str, condition: Callable[[], object], seconds: float = WAIT_S) -> None:
+    """Wait until a condition holds, looking often. Fails with what was waited for."""
+    end_s = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end_s, f"{what}: not within {seconds:g} s"
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A host at one moment: its settings, and the files that somebody left there."""
+
+    state: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    def beyond(self, before: Seen) -> list[str]:
+        """List what is another than before."""
+        gone = [f"- {line}" for line in before.state if line not in self.state]
+        new = [f"+ {line}" for line in self.state if line not in before.state]
+        return [*gone, *new, *(f"file {name}" for name in self.files if name not in before.files)]
+
+
+@dataclass
+class Lab:
+    """The hosts of one running lab, and how they were when it had booted."""
+
+    access: lab.Access
+    before: dict[str, Seen] = field(default_factory=dict)
+
+    @property
+    def native(self) -> bool:
+        """Whether the hosts are namespaces of the machine's own kernel."""
+        return self.access.kernel == "native"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(self.access.hosts)
+
+    def on(self, host: str, script: str, check: bool = True) -> str:
+        """Run a script on a host and return what it printed."""
+        enter = self._enter(host) if self.native else lab.shell_command(self.access, host)
+        last = ["sh", "-c", script] if self.native else [script]
+        done = subprocess.run([*enter, *last], capture_output=True, text=True, timeout=WAIT_S, check=False)
+        assert not check or done.returncode == 0, f"{host}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def on_wire(self, script: str) -> None:
+        """Run a script where the links of the hosts' control network end (native only)."""
+        command = ["nsenter", "--target", str(self.access.pid), "--net", "sh", "-ec", script]
+        subprocess.run(command, check=True, capture_output=True, timeout=WAIT_S)
+
+    def control_port(self, host: str) -> str:
+        """The bridge port that a host's control link ends at."""
+        return f"ctlp{self.hosts.index(host) + 1}"
+
+    def look(self, host: str) -> Seen:
+        """Look at a host's settings and files."""
+        parts = self.on(host, LOOK).split("-- files\n")
+        state = parts[0].partition("-- state\n")[2]
+        files = parts[1].partition("-- end")[0]
+        return Seen(tuple(state.splitlines()), tuple(files.splitlines()))
+
+    def remember(self) -> None:
+        """Take the present state of every host as how it was found."""
+        self.before = {host: self.look(host) for host in self.hosts}
+
+    def differences(self, held: bool = False) -> list[str]:
+        """List what is left on any host, or is another than it was; hosts may be `held` by a lease still."""
+        lines = [f"{host}: {line}" for host in self.hosts for line in self._differences(host)]
+        return [line for line in lines if not (held and LEASE in line)]
+
+    def _differences(self, host: str) -> Iterator[str]:
+        yield from self.look(host).beyond(self.before[host])
+        yield from (f"still runs {name}" for name in self.running(host))
+
+    def running(self, host: str) -> list[str]:
+        """Name every process of a host but its sshd and who looks."""
+        if self.native:
+            names = {_cmdline(pid) for pid in self.pids(host)}
+        else:
+            names = {line.strip() for line in self.on(host, "ps -e -o args= | grep -v '\\['").splitlines()}
+            names -= {"ps -e -o args=", "grep -v \\[", "bash -c ps -e -o args= | grep -v '\\['"}
+        own = ("sshd:", "/usr/sbin/sshd", "sh /mnt/", "linux.uml", "/bin/sh /mnt/", "unshare")
+        return sorted(name for name in names if name and not name.startswith(own) and "ps -e -o" not in name)
+
+    def first_pid(self, host: str) -> int:
+        """The process that a host ends with: its sshd (native only)."""
+        mark = f"/mnt/hosts/{host}/sshd_config"
+        found = [pid for pid in _descendants(self.access.pid) if mark in _cmdline(pid)]
+        leaders = [pid for pid in found if _is_first(pid)]
+        assert leaders, f"{host}: no sshd"
+        return leaders[0]
+
+    def pids(self, host: str) -> list[int]:
+        """Every process of a host, by the PID namespace that it shares with its sshd (native only)."""
+        space = os.readlink(f"/proc/{self.first_pid(host)}/ns/pid")
+        return [pid for pid in _descendants(self.access.pid) if _pid_namespace(pid) == space]
+
+    def named(self, host: str, name: str) -> list[int]:
+        """The processes of a host that run a program of this name (native only)."""
+        return [pid for pid in self.pids(host) if _comm(pid) == name]
+
+    def send(self, host: str, name: str, number: signal.Signals) -> int:
+        """Signal every process of a name on a host; return how many there were."""
+        pids = self.named(host, name)
+        for pid in pids:
+            _kill(pid, number)
+        return len(pids)
+
+    def send_all(self, host: str, number: signal.Signals) -> None:
+        """Signal every process of a host, its first one included."""
+        for pid in self.pids(host):
+            _kill(pid, number)
+
+    def drop_connections(self, host: str) -> None:
+        """Kill the processes of sshd that serve a connection, and not the one that listens."""
+        first = self.first_pid(host)
+        served = [pid for pid in self.named(host, "sshd") if pid != first]
+        for pid in served:
+            _kill(pid, signal.SIGKILL)
+        assert served, f"{host}: nobody is connected"
+
+    def _enter(self, host: str) -> list[str]:
+        return ["nsenter", "--target", str(self.first_pid(host)), "--mount", "--net", "--uts"]
+
+
+def _kill(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return  # it ended by itself meanwhile
+
+
+def _descendants(root: int) -> list[int]:
+    """Every process of the lab: those in the PID namespace of its first process or one below."""
+    parents = {int(name): _parent(int(name)) for name in os.listdir("/proc") if name.isdigit()}
+
+    def below(pid: int) -> bool:
+        while pid > 1 and pid != root:
+            pid = parents.get(pid, 0)
+        return pid == root
+
+    return [pid for pid in parents if below(pid)]
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return text[text.rindex(")") + 2 :].split()
+
+
+def _parent(pid: int) -> int:
+    fields = _stat(pid)
+    return int(fields[1]) if fields else 0
+
+
+def state_of(pid: int) -> str:
+    """The state letter of a process (proc(5)); empty when it is gone."""
+    fields = _stat(pid)
+    return fields[0] if fields else ""
+
+
+def _is_first(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return any(line.startswith("NSpid:") and line.split()[-1] == "1" for line in status.splitlines())
+
+
+def _pid_namespace(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return ""
+
+
+def _comm(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _cmdline(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    return b" ".join(words).decode(errors="replace").strip()

@@ -1,0 +1,126 @@
+"""What must hold whatever has happened: checked on the disk and on the hosts, not by asking samovar."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from samovar.journal import Entry, fold
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A trial that stands in trials/: its manifest, and what its files are by their sums."""
+
+    manifest: Mapping[str, Any]
+    sums: Mapping[str, str]
+
+    @property
+    def counts(self) -> bool:
+        """Whether it need not be run again."""
+        return bool(self.manifest["verdict"] != "invalid")
+
+
+def whole_trials(campaign: Path) -> dict[str, Whole]:
+    """Read what stands in a campaign's trials/, every byte of it."""
+    folders = sorted(path for path in (campaign / "trials").glob("*/"))
+    return {folder.name: _whole(folder) for folder in folders}
+
+
+def _whole(folder: Path) -> Whole:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    sums = {str(path.relative_to(folder)): _sum(path) for path in files}
+    return Whole(json.loads((folder / "manifest.json").read_bytes()), sums)
+
+
+def _sum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def damaged(trials: Mapping[str, Whole]) -> Iterator[str]:
+    """Say which file of which trial is not what its manifest says."""
+    for id_, trial in trials.items():
+        for entry in trial.manifest["files"]:
+            if trial.sums.get(entry["path"]) != entry["sha256"]:
+                yield f"{id_}: {entry['path']} is not what the manifest says"
+        yield from (f"{id_}: {name} is half a file" for name in trial.sums if name.endswith(".part"))
+
+
+def lost(before: Mapping[str, Whole], after: Mapping[str, Whole]) -> Iterator[str]:
+    """Say which trial that counted is gone, or is another than it was."""
+    for id_, trial in before.items():
+        if trial.counts and (id_ not in after or after[id_].sums != trial.sums):
+            yield f"{id_}: was whole, and is {'another' if id_ in after else 'gone'}"
+
+
+def untrue(journal: Sequence[Entry], campaign: Path) -> Iterator[str]:
+    """Say what the journal tells that the disk contradicts, or leaves out."""
+    yield from _untrue_order(journal)
+    yield from _untrue_attempts(journal)
+    yield from _untrue_folders(journal, campaign)
+    state = fold(journal)
+    if not state.clean:
+        left = [f"{host}: {[read.id for read in reads]}" for host, reads in state.unrestored.items()]
+        yield f"hosts that are not said to be restored, or trials in flight: {left or state.standing('in flight')}"
+
+
+def _untrue_order(journal: Sequence[Entry]) -> Iterator[str]:
+    events = [entry.event for entry in journal]
+    if events[0] != "campaign-started" or events.count("campaign-started") != 1:
+        yield f"the campaign began as {events[0]}, {events.count('campaign-started')} times"
+    if sorted(entry.t_s for entry in journal) != [entry.t_s for entry in journal]:
+        yield "events are not in the order of their times"
+
+
+def _untrue_attempts(journal: Sequence[Entry]) -> Iterator[str]:
+    """Check that each attempt has a number of its own and one end."""
+    running: dict[str, int] = {}
+    begun: Counter[str] = Counter()
+    for entry in journal:
+        id_ = str(entry.values.get("id", ""))
+        if entry.event == "trial-started":
+            begun[id_] += 1
+            if id_ in running or entry.values["attempt"] != begun[id_]:
+                yield f"{id_}: attempt {entry.values['attempt']} is the {begun[id_]}th, {running}"
+            running[id_] = begun[id_]
+        elif entry.event == "trial-finished" and running.pop(id_, None) is None:
+            yield f"{id_}: finished {entry.values['outcome']} without having started"
+    yield from (f"{id_}: attempt {number} never ended" for id_, number in running.items())
+
+
+def _untrue_folders(journal: Sequence[Entry], campaign: Path) -> Iterator[str]:
+    """Check that what is on disk is what the journal says is there, and no more."""
+    told = {str(e.values["folder"]) for e in journal if e.event == "trial-set-aside"}
+    found = {str(path.relative_to(campaign)) for path in (campaign / "set-aside").glob("*/")}
+    if told != found:
+        yield f"set aside: told {sorted(told)}, found {sorted(found)}"
+    half = [path.name for path in (campaign / "in-progress").glob("*/")]
+    if half:
+        yield f"left half written: {half}"
+    ends = {str(e.values["id"]): e.values for e in journal if e.event == "trial-finished"}
+    standing = {id_ for id_, end in ends.items() if end["outcome"] == "completed"}
+    whole = whole_trials(campaign)
+    if standing != whole.keys():
+        yield f"completed: told {sorted(standing)}, found {sorted(whole)}"
+    for id_ in standing & whole.keys():
+        seen = whole[id_].manifest
+        for key in ("outcome", "verdict", "reasons", "overhead_s"):
+            if seen[key] != ends[id_][key]:
+                yield f"{id_}: {key}: told {ends[id_][key]}, manifest {seen[key]}"
+
+
+def endings(journal: Sequence[Entry], id_: str) -> list[str]:
+    """How each attempt at a trial ended: its verdict, else its outcome; `cut` where nothing says so."""
+    ends: list[str] = []
+    for entry in journal:
+        if entry.values.get("id") == id_ and entry.event == "trial-started":
+            ends.append("cut")
+        elif entry.values.get("id") == id_ and entry.event == "trial-finished":
+            values = entry.values
+            ends[-1] = str(values["verdict"] if values["outcome"] == "completed" else values["outcome"])
+    return ends

@@ -1,0 +1,104 @@
+"""All faults, and what is done with each: a campaign, the fault, a look, the same command, the judgement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from samovar.journal import fold
+from tests.faults import judge
+from tests.faults.fault import Fault
+from tests.faults.hosts import WAIT_S, wait_for
+from tests.faults.moment import Moment
+from tests.faults.on_controller import CONTROLLER_FAULTS
+from tests.faults.on_files import FILE_FAULTS
+from tests.faults.on_links import LINK_FAULTS
+from tests.faults.on_programs import PROGRAM_FAULTS
+from tests.faults.scene import Bench, Said, Scene
+
+FAULTS: tuple[Fault, ...] = (*CONTROLLER_FAULTS, *LINK_FAULTS, *PROGRAM_FAULTS, *FILE_FAULTS)
+TRIALS = 3
+STRUCK = 2
+"""Which of them the fault strikes: one was whole before, one comes after."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a fault."""
+
+    trials: int
+    ended: str
+    again: int
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        rerun = f", {self.again} run again" if self.again else ""
+        return f"{self.trials} trials, struck one {self.ended}{rerun}, 0 lost"
+
+
+def survive(fault: Fault, bench: Bench) -> Outcome:
+    """Strike a campaign and check all that must hold. Fails with what does not."""
+    scene = Scene(bench, fault.name)
+    bench.configure(fault.retries)
+    bench.define(fault.name, TRIALS, fault.more)
+    try:
+        fault.prepare(scene)
+        scene.start(Moment(STRUCK, fault.phase), *(Moment(STRUCK, phase) for phase in fault.then))
+        scene.catch()
+        return _survive(fault, scene)
+    finally:
+        scene.abandon()
+
+
+def _survive(fault: Fault, scene: Scene) -> Outcome:
+    victim = scene.victim
+    try:
+        fault.strike(scene)
+        said = scene.end()
+    except BaseException:
+        fault.mend(scene)
+        raise
+    _check_said(said, fault)
+    ended = judge.endings(scene.journal(), victim)[0]
+    before = judge.whole_trials(scene.campaign)
+    if not fault.mended_first:
+        await_hosts(scene, held=True)
+    fault.mend(scene)
+    if fault.mended_first:
+        await_hosts(scene, held=True)
+    fault.check(scene)
+    assert ended in fault.ends, f"the struck trial ended {ended}, not {' or '.join(fault.ends)}; {said.text}"
+    assert not [*judge.damaged(before)]
+    said = scene.again()
+    assert said.code == 0, f"the same command ended with {said.code}: {said.text}"
+    return _judge(scene, victim, before, ended)
+
+
+def _check_said(said: Said, fault: Fault) -> None:
+    assert said.code in fault.codes, f"the controller ended with {said.code}: {said.text}"
+    assert "Traceback" not in said.text, said.text
+
+
+def await_hosts(scene: Scene, held: bool = False) -> None:
+    """Wait until every host is as it was found, by itself; a lease may say whose it was."""
+    left: list[str] = []
+
+    def as_before() -> bool:
+        left[:] = scene.lab.differences(held)
+        return not left
+
+    try:
+        wait_for("the hosts as they were", as_before, WAIT_S)
+    except AssertionError as error:
+        raise AssertionError(f"left on hosts: {'; '.join(left)}") from error
+
+
+def _judge(scene: Scene, victim: str, before: dict[str, judge.Whole], ended: str) -> Outcome:
+    after = judge.whole_trials(scene.campaign)
+    assert not [*judge.lost(before, after)]
+    assert not [*judge.damaged(after)]
+    assert len(after) == TRIALS and all(trial.counts for trial in after.values()), sorted(after)
+    journal = scene.journal()
+    assert not [*judge.untrue(journal, scene.campaign)]
+    await_hosts(scene)
+    attempts = sum(trial.attempts for trial in fold(journal).trials.values())
+    return Outcome(TRIALS, ended, attempts - TRIALS)

@@ -1,0 +1,139 @@
+"""Faults of the controller: it is killed, interrupted, joined by another."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+from tests.faults.fault import Fault, Strike
+from tests.faults.scene import END_S, Scene
+
+KILLED = -signal.SIGKILL
+INTERRUPTED = 130
+
+
+def killed_in(phase: str) -> Strike:
+    """Kill the controller in the midst of a phase."""
+
+    def strike(scene: Scene) -> None:
+        scene.into_phase(phase)
+        scene.kill()
+
+    return strike
+
+
+def killed_in_traffic(scene: Scene) -> None:
+    """Kill the controller while data is sent."""
+    scene.into_traffic()
+    scene.kill()
+
+
+def killed_at_once(scene: Scene) -> None:
+    """Kill the controller where it stands."""
+    scene.kill()
+
+
+def killed_in_commit(scene: Scene) -> None:
+    """Kill the controller when the trial has its place on disk, before or just as it says so."""
+    place = scene.campaign / "trials" / scene.victim
+    scene.let_go()
+    end_s = time.monotonic() + END_S
+    while not place.exists():
+        assert time.monotonic() < end_s, "never committed"
+    os.kill(scene.controller.pid, signal.SIGKILL)
+
+
+def signalled(number: signal.Signals) -> Strike:
+    """Send the controller a signal while data is sent."""
+
+    def strike(scene: Scene) -> None:
+        scene.into_traffic()
+        os.kill(scene.controller.pid, number)
+
+    return strike
+
+
+def interrupted_in(phase: str) -> Strike:
+    """Press Ctrl-C in the midst of a phase."""
+
+    def strike(scene: Scene) -> None:
+        scene.into_phase(phase)
+        os.kill(scene.controller.pid, signal.SIGINT)
+
+    return strike
+
+
+def interrupted_twice(scene: Scene) -> None:
+    """Press Ctrl-C while data is sent, and once more while the controller ends the trial for it."""
+    scene.into_traffic()
+    os.kill(scene.controller.pid, signal.SIGINT)
+    scene.catch()
+    os.kill(scene.controller.pid, signal.SIGINT)
+    scene.let_go()
+
+
+def second_controller(scene: Scene) -> None:
+    """Run the same command beside."""
+    _refused(scene, scene.name)
+
+
+def second_campaign(scene: Scene) -> None:
+    """Run another campaign on the same hosts beside."""
+    other = f"{scene.name}-other"
+    scene.bench.define(other, 1)
+    _refused(scene, other)
+
+
+def _refused(scene: Scene, name: str) -> None:
+    other = scene.command(name)
+    try:
+        said, _ = other.communicate(timeout=END_S)
+    finally:
+        other.kill()
+    scene.let_go()
+    assert other.returncode == 1, f"the other one ended with {other.returncode}: {said}"
+    assert "Traceback" not in said, said
+
+
+def _killed() -> Iterator[Fault]:
+    phases = ("read", "guard", "set", "arm", "count", "clocks", "restore", "stop", "collect", "judge")
+    for phase in phases:
+        # What was whole on disk when its controller died counts: the journal adopts it.
+        ends = ("cut", "valid") if phase == "judge" else ("cut",)
+        yield Fault(
+            f"sigkill-in-{phase}", phase, killed_in(phase), ends, (KILLED,), short=phase in ("set", "collect")
+        )
+    yield Fault("sigkill-in-traffic", "traffic", killed_in_traffic, ("cut",), (KILLED,), short=True)
+    yield Fault("sigkill-in-commit", "judge", killed_in_commit, ("cut", "valid"), (KILLED,))
+    yield Fault(
+        "sigkill-in-calibrate",
+        "calibrate",
+        killed_in("calibrate"),
+        ("cut",),
+        (KILLED,),
+        kernel="uml",
+        more="calibrate: on",
+    )
+
+
+CONTROLLER_FAULTS = (
+    *_killed(),
+    Fault(
+        "sigterm-in-traffic", "traffic", signalled(signal.SIGTERM), ("cut", "interrupted"), (-15, 143, 130)
+    ),
+    Fault("sighup-in-traffic", "traffic", signalled(signal.SIGHUP), ("cut", "interrupted"), (-1, 129, 130)),
+    Fault("ctrl-c-in-arm", "arm", interrupted_in("arm"), ("interrupted",), (INTERRUPTED,)),
+    Fault(
+        "ctrl-c-in-traffic", "traffic", signalled(signal.SIGINT), ("interrupted",), (INTERRUPTED,), short=True
+    ),
+    Fault(
+        "ctrl-c-in-collect", "collect", interrupted_in("collect"), ("interrupted", "valid"), (INTERRUPTED,)
+    ),
+    Fault(
+        "ctrl-c-twice", "traffic", interrupted_twice, ("interrupted", "cut"), (INTERRUPTED,), then=("clear",)
+    ),
+    Fault("second-controller", "traffic", second_controller, ("valid",), (0,), short=True),
+    Fault("second-campaign", "traffic", second_campaign, ("valid",), (0,)),
+)

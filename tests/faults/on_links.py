@@ -1,0 +1,210 @@
+"""Faults of hosts and of the way to them: links cut, servers killed, machines frozen and rebooted, keys changed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+
+from samovar import lab
+from tests.faults.fault import Fault, Strike
+from tests.faults.hosts import wait_for
+from tests.faults.scene import Scene, boot
+
+BROKEN = ("failed", "invalid")
+FLAPS = 12
+
+
+def link(scene: Scene, host: str, state: str) -> None:
+    """Take a host's management link up or down."""
+    scene.lab.on_wire(f"ip link set {scene.lab.control_port(host)} {state}")
+
+
+def cut_for(host: str, seconds: float) -> Strike:
+    """Cut a host's management link while data is sent, for so long."""
+
+    def strike(scene: Scene) -> None:
+        scene.into_traffic()
+        link(scene, host, "down")
+        time.sleep(seconds)
+        link(scene, host, "up")
+
+    return strike
+
+
+def cut_for_good(scene: Scene) -> None:
+    """Cut the sender's management link while data is sent."""
+    scene.into_traffic()
+    link(scene, "src", "down")
+
+
+def heal(scene: Scene) -> None:
+    """Put the link back."""
+    link(scene, "src", "up")
+
+
+def flapping(scene: Scene) -> None:
+    """Take the router's management link down and up again, over and over, from before the trial arms."""
+    scene.let_go()
+    for _ in range(FLAPS):
+        link(scene, "rtr", "down")
+        time.sleep(0.3)
+        link(scene, "rtr", "up")
+        time.sleep(0.3)
+
+
+def connection_killed(host: str) -> Strike:
+    """Kill the process of sshd that serves the controller on a host while data is sent."""
+
+    def strike(scene: Scene) -> None:
+        scene.into_traffic()
+        scene.lab.drop_connections(host)
+
+    return strike
+
+
+def connections_killed_at_once(scene: Scene) -> None:
+    """Kill what serves the controller on every host while a phase begins."""
+    for host in scene.lab.hosts:
+        scene.lab.drop_connections(host)
+    scene.let_go()
+
+
+def frozen(host: str, seconds: float) -> Strike:
+    """Stop every process of a host for a while."""
+
+    def strike(scene: Scene) -> None:
+        scene.into_traffic()
+        scene.lab.send_all(host, signal.SIGSTOP)
+        time.sleep(seconds)
+        scene.lab.send_all(host, signal.SIGCONT)
+
+    return strike
+
+
+def frozen_for_good(scene: Scene) -> None:
+    """Stop every process of the receiver."""
+    scene.into_traffic()
+    scene.lab.send_all("dst", signal.SIGSTOP)
+
+
+def thaw(scene: Scene) -> None:
+    """Let them go on."""
+    scene.lab.send_all("dst", signal.SIGCONT)
+
+
+def kernel_frozen(scene: Scene) -> None:
+    """Stop the lab's kernel, and with it every host, for a while."""
+    scene.into_traffic()
+    os.kill(scene.lab.access.pid, signal.SIGSTOP)
+    time.sleep(4)
+    os.kill(scene.lab.access.pid, signal.SIGCONT)
+
+
+def host_lost(scene: Scene) -> None:
+    """End a host as a power cut does: its first process and all others, and nothing comes back."""
+    scene.into_traffic()
+    os.kill(scene.lab.first_pid("dst"), signal.SIGKILL)
+
+
+def lab_anew(scene: Scene) -> None:
+    """Stop what is left of the lab and boot all of it."""
+    scene.bench.checkout.lab_down()
+    scene.bench.lab = boot(scene.bench.checkout).lab
+
+
+def rebooted(scene: Scene) -> None:
+    """Reboot while data is sent; the hosts of a lab share the kernel, so that all of them do."""
+    scene.into_traffic()
+    scene.lab.on("rtr", "(sleep 0.1; kill -s HUP 1) >/dev/null 2>&1 &", check=False)
+
+
+def hosts_back(scene: Scene) -> None:
+    """Wait until every host answers again."""
+    folder = scene.bench.lab_folder
+    wait_for("the hosts", lambda: all(host.answered for host in lab.status(folder).hosts))
+
+
+def stepped_clock(scene: Scene) -> None:
+    """Set the hosts' clock an hour ahead while data is sent."""
+    scene.into_traffic()
+    scene.lab.on("dst", 'date -s "@$(($(date +%s) + 3600))" >/dev/null')
+
+
+def clock_back(scene: Scene) -> None:
+    """Set it by the controller's again."""
+    scene.lab.on("dst", f"date -s @{int(time.time())} >/dev/null")
+
+
+def wrong_host_key(scene: Scene) -> None:
+    """Have another key for the sender in the list of known hosts when it has to be connected to anew."""
+    known = scene.bench.lab_folder / "known_hosts"
+    scene.notes["known"] = known.read_bytes()
+    address = scene.lab.access.hosts["src"]
+    kept = [line for line in known.read_text().splitlines() if not line.startswith((address, f"[{address}]"))]
+    other = scene.bench.checkout.folder / f"other-{scene.name}"
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(other)]
+    subprocess.run(command, check=True)
+    known.write_text("\n".join([*kept, f"{address} {other.with_suffix('.pub').read_text()}"]))
+    connections_killed_at_once(scene)
+
+
+def right_host_key(scene: Scene) -> None:
+    """Put the list back."""
+    known = scene.bench.lab_folder / "known_hosts"
+    known.write_bytes(bytes(scene.notes["known"]))  # type: ignore[call-overload]
+
+
+def key_refused(scene: Scene) -> None:
+    """Have every host refuse the controller's key when it has to connect anew."""
+    keys = scene.bench.lab_folder / "boot" / "authorized_keys"
+    scene.notes["keys"] = keys.read_text()
+    keys.write_text("")
+    connections_killed_at_once(scene)
+
+
+def key_accepted(scene: Scene) -> None:
+    """Let them take it again."""
+    (scene.bench.lab_folder / "boot" / "authorized_keys").write_text(str(scene.notes["keys"]))
+
+
+ANY = (0, 1)
+LINK_FAULTS = (
+    Fault("link-cut-1-s", "traffic", cut_for("src", 1), ("valid", "suspect", *BROKEN), ANY, short=True),
+    Fault("link-cut-30-s", "traffic", cut_for("src", 30), BROKEN, (1,)),
+    Fault("link-cut-for-good", "traffic", cut_for_good, BROKEN, (1,), mend=heal),
+    Fault("link-flapping", "arm", flapping, ("valid", "suspect", *BROKEN), ANY),
+    Fault("sshd-killed-at-sender", "traffic", connection_killed("src"), BROKEN, (1,), short=True),
+    Fault("sshd-killed-at-router", "traffic", connection_killed("rtr"), BROKEN, (1,)),
+    Fault("sshd-killed-in-set", "set", connections_killed_at_once, BROKEN, (1,)),
+    Fault("sshd-killed-in-restore", "restore", connections_killed_at_once, BROKEN, (1,)),
+    Fault("sshd-killed-in-collect", "collect", connections_killed_at_once, ("valid", *BROKEN), ANY),
+    Fault("host-frozen-3-s", "traffic", frozen("dst", 3), ("valid", "suspect", *BROKEN), ANY),
+    Fault("host-frozen-for-good", "traffic", frozen_for_good, BROKEN, (1,), mend=thaw, mended_first=True),
+    Fault("kernel-frozen-4-s", "traffic", kernel_frozen, ("valid", "suspect", *BROKEN), ANY, kernel="uml"),
+    Fault(
+        "power-cut-at-receiver",
+        "traffic",
+        host_lost,
+        BROKEN,
+        (1,),
+        mend=lab_anew,
+        mended_first=True,
+        damages=True,
+    ),
+    Fault(
+        "host-rebooted", "traffic", rebooted, BROKEN, (1,), mend=hosts_back, mended_first=True, kernel="uml"
+    ),
+    Fault(
+        "clock-stepped-1-h",
+        "traffic",
+        stepped_clock,
+        ("suspect", "valid", *BROKEN),
+        ANY,
+        mend=clock_back,
+        kernel="uml",
+    ),
+    Fault("wrong-host-key", "set", wrong_host_key, BROKEN, (1,), mend=right_host_key),
+    Fault("key-refused", "set", key_refused, BROKEN, (1,), mend=key_accepted),
+)

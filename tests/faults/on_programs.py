@@ -1,0 +1,138 @@
+"""Faults of what runs on hosts: generators, captures, tools, disks, queue disciplines."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from tests.faults.fault import Fault, Strike
+from tests.faults.hosts import wait_for
+from tests.faults.scene import Scene
+
+FOREIGN = "tc qdisc {} dev eth1 root handle 99: pfifo limit 100"
+BROKEN = ("failed", "invalid")
+
+
+def replaced(host: str, program: str, text: str) -> Strike:
+    """Put another program in the place of one on a host, when a phase begins; `@REAL@` stands for the real one."""
+
+    def strike(scene: Scene) -> None:
+        replace(scene, host, program, text)
+        scene.let_go()
+
+    return strike
+
+
+def replace(scene: Scene, host: str, program: str, text: str) -> None:
+    """Mount a script over a program, in the mount namespace of that host alone."""
+    place = scene.lab.on(host, f"command -v {program}").strip()
+    folder = scene.bench.checkout.folder / f"{scene.name}-{host}"
+    folder.mkdir(exist_ok=True)
+    real, fake = folder / f"real-{program}", folder / program
+    real.write_bytes(Path(place).read_bytes())
+    fake.write_text(text.replace("@REAL@", str(real)))
+    real.chmod(0o755)
+    fake.chmod(0o755)
+    scene.lab.on(host, f"mount --bind {fake} {place}")
+    scene.notes[f"{host}:{place}"] = True
+
+
+def back(scene: Scene) -> None:
+    """Take away what was mounted over programs."""
+    for name in scene.notes:
+        host, _, place = name.partition(":")
+        scene.lab.on(host, f"umount -l {place}")
+
+
+def hung(host: str, program: str) -> Strike:
+    """Stop a program on a host while data is sent, and never let it go on."""
+
+    def strike(scene: Scene) -> None:
+        scene.into_traffic()
+        assert scene.lab.send(host, program, signal.SIGSTOP)
+
+    return strike
+
+
+def died(host: str, program: str) -> Strike:
+    """Kill a program on a host while data is sent."""
+
+    def strike(scene: Scene) -> None:
+        scene.into_traffic()
+        assert scene.lab.send(host, program, signal.SIGKILL)
+
+    return strike
+
+
+def dropping(scene: Scene) -> None:
+    """Have a capture lose packets: its buffer is as small as it gets, and it does not read it for a while."""
+    replace(scene, "dst", "tcpdump", '#!/bin/sh\nexec @REAL@ -B 16 "$@" -B 16\n')
+    scene.let_go()
+    wait_for("the capture", lambda: scene.lab.named("dst", "real-tcpdump"))
+    scene.into_traffic()
+    assert scene.lab.send("dst", "real-tcpdump", signal.SIGSTOP)
+    wait_for("the restoring", lambda: any(e.values.get("phase") == "traffic" for e in scene.journal()[-8:]))
+    scene.lab.send("dst", "real-tcpdump", signal.SIGCONT)
+
+
+def full_disk(host: str) -> Strike:
+    """Fill the disk that a host's trials write to, while data is sent."""
+
+    def strike(scene: Scene) -> None:
+        scene.lab.on(host, "mount -o remount,size=8m /tmp")
+        scene.into_traffic()
+        scene.lab.on(host, "head -c 8388608 /dev/zero >/tmp/full 2>/dev/null", check=False)
+
+    return strike
+
+
+def emptied(host: str) -> Strike:
+    """Make room there again."""
+
+    def mend(scene: Scene) -> None:
+        scene.lab.on(host, "rm -f /tmp/full; mount -o remount,size=50% /tmp")
+
+    return mend
+
+
+def foreign_qdisc(scene: Scene) -> None:
+    """Have the kernel refuse the queue discipline: another one has come between reading and setting."""
+    scene.lab.on("src", FOREIGN.format("add"))
+    scene.let_go()
+
+
+def no_foreign_qdisc(scene: Scene) -> None:
+    """Take it away."""
+    scene.lab.on("src", "tc qdisc del dev eth1 root handle 99: || true")
+
+
+def small_window(scene: Scene) -> None:
+    """Change a setting of a host behind samovar's back while data is sent."""
+    scene.into_traffic()
+    scene.lab.on("src", "sysctl -qw net.ipv4.tcp_congestion_control=reno")
+
+
+SILENT = "#!/bin/sh\nexec sleep 1000\n"
+CRASHING = "#!/bin/sh\necho 'cannot start' >&2\nexit 127\n"
+PROGRAM_FAULTS = (
+    Fault("generator-hangs-at-sender", "traffic", hung("src", "iperf3"), BROKEN, (1,), short=True),
+    Fault("generator-hangs-at-receiver", "traffic", hung("dst", "iperf3"), BROKEN, (1,)),
+    Fault("generator-dies-at-once", "arm", replaced("src", "iperf3", CRASHING), BROKEN, (1,), mend=back),
+    Fault("generator-dies-in-traffic", "traffic", died("src", "iperf3"), BROKEN, (1,), short=True),
+    Fault("generator-never-listens", "arm", replaced("dst", "iperf3", SILENT), BROKEN, (1,), mend=back),
+    Fault("tcpdump-dies", "traffic", died("dst", "tcpdump"), BROKEN, (1,), short=True),
+    Fault("tcpdump-never-starts", "arm", replaced("src", "tcpdump", CRASHING), BROKEN, (1,), mend=back),
+    Fault("tcpdump-drops", "arm", dropping, BROKEN, (1,), mend=back),
+    Fault(
+        "tcpdump-fills-the-disk",
+        "traffic",
+        full_disk("dst"),
+        BROKEN,
+        (1,),
+        mend=emptied("dst"),
+        mended_first=True,
+    ),
+    Fault("sampler-dies", "traffic", died("rtr", "python3"), BROKEN, (1,)),
+    Fault("tool-missing", "arm", replaced("src", "gzip", CRASHING), BROKEN, (1,), mend=back),
+    Fault("qdisc-refused", "set", foreign_qdisc, BROKEN, (1,), mend=no_foreign_qdisc, mended_first=True),
+)

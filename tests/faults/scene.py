@@ -1,0 +1,259 @@
+"""One campaign in the lab that a fault strikes at a named moment, and the same command afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from samovar import lab
+from samovar.journal import NAME as JOURNAL
+from samovar.journal import Entry, read_journal
+from tests.faults.hosts import Lab, state_of, wait_for
+from tests.faults.moment import Moment
+from tests.lab.campaigns import BUSY, ROOT, Checkout, make_checkout
+
+END_S = 300.0
+"""How long a controller may take to end, on a machine that does other things beside."""
+UNDER_WAY_BYTES = 100_000
+STUDIES: Mapping[str, str] = {
+    "native": "settings: {shaper.rate: {src: 10Mbit, rtr: 10Mbit}, mtu: 1400}",
+    "uml": "path: {rate: 10Mbit, rtt: 4ms, loss: 0%, aqm: pfifo, buffer: 40packets}\nsettings: {mtu: 1400}",
+}
+"""What trials change on the hosts: the machine's own kernel may lack netem, and any other can be asked more."""
+EXPERIMENT = """\
+experiment: {name}
+title: A campaign that something happens to
+testbed: lab
+duration: 1s
+replicates: {replicates}
+order: {{kind: sequential, seed: 1}}
+traffic: [{{flow: bulk, generator: iperf3, from: sender, to: receiver}}]
+captures: [{{at: sender}}, {{at: receiver}}]
+loggers: [{{logger: tcp-info, at: sender, interval: 10ms}}, {{logger: queue, at: router, interval: 10ms}}]
+factors: {{cc: [cubic]}}
+{study}
+"""
+CONFIG = """\
+retries: {retries}
+verdict: {busy}
+step_timeout: 8s
+ssh: {{connect_timeout: 5s, keepalive: 5s}}
+"""
+"""Short deadlines, so that what never answers is given up within a test's patience."""
+
+
+@dataclass
+class Bench:
+    """A checkout and its running lab, which many faults share."""
+
+    checkout: Checkout
+    lab: Lab
+
+    @property
+    def kernel(self) -> str:
+        """The kernel of its lab."""
+        return self.lab.access.kernel
+
+    @property
+    def lab_folder(self) -> Path:
+        """Where the lab keeps its keys."""
+        return self.checkout.controller.lab_folder("lab")
+
+    def configure(self, retries: int) -> None:
+        """Write config.yaml."""
+        text = CONFIG.format(retries=retries, busy=BUSY)
+        (self.checkout.folder / "config.yaml").write_text(text, encoding="utf-8")
+
+    def define(self, name: str, replicates: int, more: str = "") -> None:
+        """Write an experiment of so many trials."""
+        study = STUDIES[self.kernel] + ("\n" + more if more else "")
+        self.checkout.write(name, EXPERIMENT.format(name=name, replicates=replicates, study=study))
+
+
+@contextmanager
+def bench(kernel: str, folder: Path) -> Iterator[Bench]:
+    """Lay out a checkout, start its lab, and stop it at the end."""
+    checkout = make_checkout(folder)
+    (folder / "hosts").unlink()
+    (folder / "hosts").mkdir()
+    text = (ROOT / "hosts" / "lab.yaml").read_text(encoding="utf-8")
+    (folder / "hosts" / "lab.yaml").write_text(text.replace("kernel: auto", f"kernel: {kernel}"))
+    try:
+        yield boot(checkout)
+    finally:
+        checkout.lab_down()
+
+
+def boot(checkout: Checkout) -> Bench:
+    """Start the lab of a checkout and see how its hosts are before anything happens."""
+    checkout.lab_up()
+    access = lab.read_access(checkout.controller.lab_folder("lab"))
+    assert access
+    hosts = Lab(access)
+    hosts.remember()
+    return Bench(checkout, hosts)
+
+
+@dataclass
+class Said:
+    """How a controller ended, and what it said."""
+
+    code: int
+    text: str
+
+
+@dataclass
+class Scene:
+    """A campaign, its controller, and where the fault of this scene has left things to be mended."""
+
+    bench: Bench
+    name: str
+    mount_holder: int = 0
+    process: subprocess.Popen[str] | None = None
+    notes: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def lab(self) -> Lab:
+        """The hosts."""
+        return self.bench.lab
+
+    @property
+    def controller(self) -> subprocess.Popen[str]:
+        """The running controller."""
+        assert self.process
+        return self.process
+
+    @property
+    def results(self) -> Path:
+        """The folder of this experiment's campaigns, as its controller sees it."""
+        inside = Path(f"/proc/{self.mount_holder}/root") if self.mount_holder else Path("/")
+        return inside / self.bench.checkout.folder.relative_to("/") / "results" / self.name
+
+    @property
+    def campaign(self) -> Path:
+        """The only campaign."""
+        found = [path.parent for path in self.results.glob("*/plan.json") if not path.parent.is_symlink()]
+        assert len(found) == 1, f"campaigns of {self.name}: {found}"
+        return found[0]
+
+    def journal(self) -> list[Entry]:
+        """The events so far."""
+        return read_journal(self.campaign / JOURNAL)
+
+    def begun(self, trial: int) -> str:
+        """The id of the n-th trial that was started."""
+        return str([e.values["id"] for e in self.journal() if e.event == "trial-started"][trial - 1])
+
+    @property
+    def victim(self) -> str:
+        """The trial that runs now, or ran last."""
+        return str([e.values["id"] for e in self.journal() if e.event == "trial-started"][-1])
+
+    def start(self, *moments: Moment, flags: tuple[str, ...] = ()) -> None:
+        """Start `fab run` as a process of its own, to be caught at moments."""
+        words = " ".join(map(str, moments))
+        self.process = self.command(self.name, words, flags)
+
+    def command(
+        self, experiment: str, moments: str = "", flags: tuple[str, ...] = ()
+    ) -> subprocess.Popen[str]:
+        """Start the controller's program for an experiment, seeing the mounts that this scene's sees."""
+        enter = ["nsenter", "--target", str(self.mount_holder), "--mount", f"--wd={ROOT}"]
+        program = [sys.executable, "-m", "tests.faults.controller", str(self.bench.checkout.folder)]
+        return subprocess.Popen(
+            [*(enter if self.mount_holder else ()), *program, experiment, moments, *flags],
+            cwd=ROOT,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def catch(self) -> None:
+        """Wait until the controller has stopped itself."""
+        process = self.controller
+
+        def caught() -> bool:
+            assert process.poll() is None, f"it ended before: {process.stdout and process.stdout.read()}"
+            return state_of(process.pid) == "T"
+
+        wait_for(f"{self.name}: the moment of the fault", caught, END_S)
+
+    def let_go(self) -> None:
+        """Let the controller go on."""
+        if self.controller.poll() is None:
+            os.kill(self.controller.pid, signal.SIGCONT)
+
+    def into_phase(self, phase: str) -> None:
+        """Let the controller go on for half of what this phase took in the trial before."""
+        taken = [float(e.values["seconds"]) for e in self.journal() if e.values.get("phase") == phase]
+        self.let_go()
+        time.sleep(taken[0] / 2 if taken else 0.0)
+
+    def into_traffic(self) -> None:
+        """Let the controller go on until data is being sent."""
+        before_bytes = self._sent_bytes()
+        self.let_go()
+        wait_for("traffic", lambda: self._sent_bytes() > before_bytes + UNDER_WAY_BYTES)
+
+    def _sent_bytes(self) -> int:
+        return int(self.lab.on("src", "cat /sys/class/net/eth1/statistics/tx_bytes"))
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Signal the controller, and let it take note if it is stopped."""
+        os.kill(self.controller.pid, number)
+        self.let_go()
+
+    def end(self) -> Said:
+        """Wait for the controller's end."""
+        text, _ = self.controller.communicate(timeout=END_S)
+        return Said(self.controller.returncode, text)
+
+    def again(self) -> Said:
+        """Run the same command to its end, undisturbed."""
+        self.start()
+        return self.end()
+
+    def abandon(self) -> None:
+        """Leave nothing running, whatever went wrong."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+        if self.mount_holder:
+            os.kill(self.mount_holder, signal.SIGKILL)
+            os.waitpid(self.mount_holder, 0)
+            self.mount_holder = 0
+
+    def private_mounts(self) -> None:
+        """Give this scene's controllers a mount namespace of their own, which lasts until the scene is over."""
+        ready, gate = os.pipe()
+        command = [
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            "unshare",
+            "--mount",
+            "sh",
+            "-c",
+            "echo >&9; exec sleep infinity",
+        ]
+        self.mount_holder = os.posix_spawnp(
+            command[0], command, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, gate, 9)]
+        )
+        os.close(gate)
+        os.read(ready, 1)
+        os.close(ready)
+
+    def mount(self, script: str) -> None:
+        """Run a script in that namespace."""
+        command = ["nsenter", "--target", str(self.mount_holder), "--mount", "sh", "-ec", script]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

@@ -1,0 +1,156 @@
+"""Faults of the analysis, and of the journal: no host is needed for them once there is a campaign."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from samovar.journal import NAME as JOURNAL
+from samovar.journal import Journal, fold, read_journal
+from tests.faults import judge
+from tests.faults.moment import Moment
+from tests.faults.scene import Bench, Scene, bench
+from tests.lab.campaigns import ROOT
+
+pytestmark = [pytest.mark.lab, pytest.mark.proof]
+Record = Callable[[str, object], None]
+ANALYSE = """
+import sys, fabfile
+fabfile.CONTROLLER = fabfile.Controller(fabfile.Path(sys.argv[1]))
+try:
+    fabfile.analyse.body(None, sys.argv[2])
+except fabfile.Exit as end:
+    sys.exit(end.code)
+"""
+TROUBLES = {
+    "rscript-crashes": 'exec timeout --foreground -s SEGV 2 @REAL@ "$@"',
+    "rscript-killed": 'exec timeout --foreground -s KILL 2 @REAL@ "$@"',
+    "rscript-out-of-memory": 'ulimit -v 400000; exec @REAL@ "$@"',
+    "rscript-ends-early": "exit 0",
+}
+"""What stands in the place of Rscript, by the name of the fault."""
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """A checkout with its lab."""
+    with bench("native", tmp_path_factory.mktemp("bench")) as made:
+        made.configure(retries=0)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def whole(native: Bench) -> Scene:
+    """A campaign that nothing happened to."""
+    scene = Scene(native, "analysed")
+    native.define(scene.name, 2)
+    said = scene.again()
+    assert said.code == 0, said.text
+    return scene
+
+
+def _analyse(scene: Scene, path: str) -> subprocess.CompletedProcess[str]:
+    """Run `fab analyse` with another PATH."""
+    return subprocess.run(
+        [sys.executable, "-c", ANALYSE, str(scene.bench.checkout.folder), scene.name],
+        cwd=ROOT,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def _survives(scene: Scene, path: str) -> str:
+    """Analyse in vain, see that nothing measured is touched, and analyse as ever."""
+    before = judge.whole_trials(scene.campaign)
+    vain = _analyse(scene, path)
+    assert vain.returncode == 1, vain.stdout + vain.stderr
+    assert "Traceback" not in vain.stdout + vain.stderr, vain.stderr
+    assert judge.whole_trials(scene.campaign) == before
+    again = _analyse(scene, os.environ["PATH"])
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert (scene.campaign / "tables" / "metrics.csv").stat().st_size
+    assert judge.whole_trials(scene.campaign) == before
+    return f"{len(before)} trials, 0 lost, tables made by the same command"
+
+
+@pytest.mark.parametrize("name", TROUBLES)
+def test_a_campaign_survives_its_analysis(
+    name: str, whole: Scene, tmp_path: Path, record_property: Record
+) -> None:
+    record_property("fault", name)
+    real = shutil.which("Rscript")
+    assert real
+    (tmp_path / "Rscript").write_text(f"#!/bin/sh\n{TROUBLES[name].replace('@REAL@', real)}\n")
+    (tmp_path / "Rscript").chmod(0o755)
+    record_property("outcome", _survives(whole, f"{tmp_path}:{os.environ['PATH']}"))
+
+
+def test_a_campaign_survives_that_there_is_no_r(
+    whole: Scene, tmp_path: Path, record_property: Record
+) -> None:
+    record_property("fault", "rscript-missing")
+    record_property("outcome", _survives(whole, str(tmp_path)))
+
+
+def test_a_journal_may_end_at_any_byte_of_its_last_record(native: Bench, record_property: Record) -> None:
+    record_property("fault", "journal-cut-at-every-byte")
+    scene = Scene(native, "torn")
+    native.define(scene.name, 2)
+    try:
+        scene.start(Moment(2, "traffic"))
+        scene.catch()
+        scene.kill()
+        scene.end()
+        cuts = _cut_everywhere(scene.campaign / JOURNAL)
+        before = judge.whole_trials(scene.campaign)
+        _cut(scene.campaign / JOURNAL, cuts // 2)
+        said = scene.again()
+    finally:
+        scene.abandon()
+    assert said.code == 0, said.text
+    after = judge.whole_trials(scene.campaign)
+    assert len(after) == 2
+    assert not [
+        *judge.lost(before, after),
+        *judge.damaged(after),
+        *judge.untrue(scene.journal(), scene.campaign),
+    ]
+    assert list(scene.campaign.glob("journal.torn-*")), "what was cut off is kept"
+    record_property("outcome", f"{cuts} places, 2 trials, 0 lost")
+
+
+def _cut(journal: Path, left: int) -> None:
+    """Leave so many bytes of the last record."""
+    whole = journal.read_bytes()
+    start = whole.rindex(b"\n", 0, -1) + 1
+    journal.write_bytes(whole[: start + left])
+
+
+def _cut_everywhere(journal: Path) -> int:
+    """Cut copies of a journal at every byte of their last record; return how many that are.
+
+    What comes before is read as ever, and an event that follows is too.
+    """
+    whole = journal.read_bytes()
+    known = read_journal(journal)
+    size = len(whole) - whole.rindex(b"\n", 0, -1) - 1
+    for left in range(size):
+        copy = journal.with_name(f"cut-{left}.jsonl")
+        copy.write_bytes(whole)
+        _cut(copy, left)
+        with Journal(copy) as opened:
+            assert [*opened.entries] == known[:-1], f"after {left} bytes of the last record"
+            opened.append("campaign-resumed", known[-1].t_s)
+        assert fold(read_journal(copy)).controllers == 2, f"after {left} bytes of the last record"
+        for file in journal.parent.glob(f"cut-{left}*"):
+            file.unlink()
+    return size

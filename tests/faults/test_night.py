@@ -1,0 +1,181 @@
+"""A campaign of many short trials that ten faults strike gives the tables of one that nothing happened to."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+
+from samovar.analyse import analyse
+from samovar.events import silent
+from tests.faults import judge
+from tests.faults.fault import Fault
+from tests.faults.hosts import wait_for
+from tests.faults.matrix import FAULTS, await_hosts
+from tests.faults.moment import Moment
+from tests.faults.scene import END_S, Bench, Scene, bench
+
+pytestmark = [pytest.mark.lab, pytest.mark.proof]
+SEED = 20120914
+TRIALS = 200
+STRIKES = 10
+RETRIES = 2
+ROUNDS = 4
+"""How often the same command may be needed once the last fault is over."""
+STUDY = """\
+experiment: {name}
+title: Many short trials
+testbed: lab
+settings: {{shaper.rate: {{src: 10Mbit, rtr: 10Mbit}}, mtu: 1400}}
+duration: 0.5s
+replicates: 50
+order: {{kind: blocked, seed: 7}}
+traffic: [{{flow: bulk, generator: iperf3, from: sender, to: receiver}}]
+captures: [{{at: sender}}, {{at: receiver}}]
+loggers: [{{logger: tcp-info, at: sender, interval: 10ms}}]
+factors: {{cc: [cubic, newreno], rwnd: [30KB, 200KB]}}
+"""
+Key = tuple[str, ...]
+KEYS = ("trial", "part", "cc", "rwnd", "replicate", "flow", "metric", "unit")
+
+
+def chosen() -> list[tuple[int, Fault]]:
+    """Draw the faults, and after how many trials each strikes."""
+    dice = random.Random(SEED)
+    able = [fault for fault in FAULTS if fault.kernel == "native" and not fault.damages]
+    able = [fault for fault in able if fault.name not in ("file-changed-afterwards",)]
+    able = [fault for fault in able if "disk-full" not in fault.name and "read-only" not in fault.name]
+    gap = TRIALS // (STRIKES + 1)
+    return [(dice.randint(2, gap), fault) for fault in dice.sample(able, STRIKES)]
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """A checkout with its lab."""
+    with bench("native", tmp_path_factory.mktemp("night")) as made:
+        made.configure(RETRIES)
+        yield made
+
+
+def _campaign(native: Bench, name: str) -> Scene:
+    native.checkout.write(name, STUDY.format(name=name))
+    return Scene(native, name)
+
+
+def strike_all(scene: Scene, faults: list[tuple[int, Fault]]) -> None:
+    """Let one fault after another strike; the same command goes on wherever one has ended it."""
+    for number, (_, fault) in enumerate(faults):
+        if scene.process is None or scene.process.poll() is not None:
+            scene.start(*_moments(faults[number:]))
+        scene.catch()
+        _strike(scene, fault)
+
+
+def _moments(faults: list[tuple[int, Fault]]) -> Iterator[Moment]:
+    trial = 0
+    for gap, fault in faults:
+        trial += gap
+        yield from (Moment(trial, phase) for phase in (fault.phase, *fault.then))
+
+
+def _strike(scene: Scene, fault: Fault) -> None:
+    victim = scene.victim
+    attempt = len(judge.endings(scene.journal(), victim))
+    try:
+        fault.strike(scene)
+        wait_for("the end of the trial", lambda: _over(scene, victim, attempt), END_S)
+    finally:
+        fault.mend(scene)
+    if scene.controller.poll() is not None:
+        scene.end()
+
+
+def _over(scene: Scene, victim: str, attempt: int) -> bool:
+    ended = judge.endings(scene.journal(), victim)[attempt - 1] != "cut"
+    return ended or scene.controller.poll() is not None
+
+
+def _finish(scene: Scene) -> None:
+    if scene.process and scene.process.poll() is None:
+        scene.end()
+    for _ in range(ROUNDS):
+        said = scene.again()
+        if said.code == 0:
+            return
+    raise AssertionError(said.text)
+
+
+def test_ten_random_faults_leave_the_tables_of_a_campaign_as_they_would_have_been(
+    native: Bench, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("fault", f"ten-in-{TRIALS}-trials")
+    calm, night = _campaign(native, "calm"), _campaign(native, "night")
+    said = calm.again()
+    assert said.code == 0, said.text
+    faults = chosen()
+    try:
+        strike_all(night, faults)
+        _finish(night)
+    finally:
+        night.abandon()
+    await_hosts(night)
+    _same_trials(calm, night)
+    metrics = _same_tables(calm, night)
+    names = ", ".join(fault.name for _, fault in faults)
+    record_property("outcome", f"{TRIALS} trials, 0 lost, {metrics} metrics alike; seed {SEED}: {names}")
+
+
+def _same_trials(calm: Scene, night: Scene) -> None:
+    """Check that the plan, each trial's settings and each host's state are the same to the byte."""
+    assert _plan(calm) == _plan(night)
+    one, other = judge.whole_trials(calm.campaign), judge.whole_trials(night.campaign)
+    assert len(one) == TRIALS
+    assert one.keys() == other.keys()
+    assert not [*judge.damaged(other), *judge.untrue(night.journal(), night.campaign)]
+    for id_, trial in one.items():
+        assert trial.manifest["resolved"] == other[id_].manifest["resolved"]
+        assert trial.counts and other[id_].counts
+        facts = [name for name in trial.sums if name.startswith("facts/")]
+        assert [trial.sums[name] for name in facts] == [other[id_].sums.get(name) for name in facts], id_
+        assert {name.partition("/")[0] for name in trial.sums} == {
+            n.partition("/")[0] for n in other[id_].sums
+        }
+
+
+def _plan(scene: Scene) -> bytes:
+    return (scene.campaign / "plan.json").read_bytes().replace(scene.name.encode(), b"NAME")
+
+
+def _same_tables(calm: Scene, night: Scene) -> int:
+    """Check that the measures are of the same things, and agree within the scatter of the replicates."""
+    one, other = _metrics(calm), _metrics(night)
+    assert one.keys() == other.keys()
+    assert {key[0] for key in one} == {path.name for path in (calm.campaign / "trials").iterdir()}
+    scatter, medians = _groups(one), _groups(other)
+    for key, values in scatter.items():
+        median = sorted(medians[key])[len(medians[key]) // 2]
+        assert values[0] <= median <= values[-1], f"{key}: {median} is not within {values[0]} to {values[-1]}"
+    return len({key[6] for key in one})
+
+
+def _metrics(scene: Scene) -> dict[Key, float | None]:
+    analyse(scene.campaign, scene.bench.checkout.folder, silent)
+    with (scene.campaign / "tables" / "metrics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {tuple(row[key] for key in KEYS): _number(row["value"]) for row in rows}
+
+
+def _number(text: str) -> float | None:
+    return None if text in ("", "NA", "NaN") else float(text)
+
+
+def _groups(metrics: Mapping[Key, float | None]) -> dict[Key, list[float]]:
+    """Collect the values of each metric over the replicates of each treatment, in order."""
+    groups: dict[Key, list[float]] = defaultdict(list)
+    for key, value in metrics.items():
+        if value is not None:
+            groups[(*key[2:4], *key[5:7])].append(value)
+    return {key: sorted(values) for key, values in groups.items()}
