@@ -52,7 +52,8 @@ class Parameter(BaseModel):
 class Counts(BaseModel):
     """How a generator's client says what bytes of data it sent, and its server received, as patterns.
 
-    The last match counts; its group is a number of units of so many bytes.
+    The last match counts; its group is a number of units of so many bytes. `cc` finds the congestion control
+    that the sender's socket had, where the client tells it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,8 +61,9 @@ class Counts(BaseModel):
     sent: str
     received: str | None = None
     unit_bytes: int = 1
+    cc: str | None = None
 
-    @field_validator("sent", "received")
+    @field_validator("sent", "received", "cc")
     @classmethod
     def _has_a_number(cls, pattern: str) -> str:
         try:
@@ -77,6 +79,11 @@ class Counts(BaseModel):
         sent = self._last(self.sent, text)
         received = self._last(self.received, text) if self.received else sent
         return Counted(sent, received) if sent is not None and received is not None else None
+
+    def congestion_control(self, text: str) -> str | None:
+        """Read the congestion control that a client's socket had; None where it tells none."""
+        found = re.findall(self.cc, text) if self.cc else []
+        return str(found[-1]) if found else None
 
     def _last(self, pattern: str, text: str) -> int | None:
         found = re.findall(pattern, text)

@@ -21,7 +21,7 @@ from samovar.runner.counters import (
     check_step,
     through,
 )
-from samovar.runner.judge import Check
+from samovar.runner.judge import LINUX_NAME, Check
 from samovar.runner.policy import Policy
 from samovar.runner.wire import Seen, check_bottleneck, check_counted, offloaded
 
@@ -52,6 +52,8 @@ def check_counts(
     path = resolved.path
     span = spans.get(path.router) if path is not None else None
     readable = not any(":" in flow.from_address for flow in resolved.flows)
+    for ends in flows:
+        yield from check_told_cc(resolved, ends, _told(ends, folder))
     for ends in flows if readable else ():
         counted = _counted(ends, folder)
         if counted is not None:
@@ -76,15 +78,31 @@ def _dropped(span: Span) -> int:
     return sum(seen.drops for key in keys if (seen := through(span, key)) is not None)
 
 
+def check_told_cc(resolved: Resolved, ends: FlowEnds, text: str) -> Iterator[Check]:
+    """Check the congestion control of a flow's sender, where its generator asked the socket and tells."""
+    flow, counts = ends.flow, ends.recipe.header.counts
+    asked = flow.cc or resolved.hosts[flow.from_host].cc
+    told = counts.congestion_control(text) if counts is not None else None
+    if asked is not None and told is not None:
+        label = f"congestion control of flow {flow.label}, as its generator says"
+        same = LINUX_NAME.get(told, told) == LINUX_NAME.get(asked, asked)
+        yield Check(label, flow.from_host, asked, told, same)
+
+
 def _counted(ends: FlowEnds, folder: Path) -> Counted | None:
     counts = ends.recipe.header.counts
-    if counts is None:
-        return None
+    return counts.read(_told(ends, folder)) if counts is not None else None
+
+
+def _told(ends: FlowEnds, folder: Path) -> str:
+    """Return what a flow's client wrote; nothing where it cannot be read, which has a check of its own."""
+    if ends.recipe.header.counts is None:
+        return ""
     try:
         with gzip.open(folder / "logs" / f"{ends.name('client')}.out.gz", "rt", errors="replace") as file:
-            return counts.read(file.read())
+            return file.read()
     except (OSError, EOFError, zlib.error):
-        return None  # what a generator left is in the manifest, its exit code has a check of its own
+        return ""
 
 
 def _queues(resolved: Resolved, path: PathPlan, span: Span, wire: Seen, policy: Policy) -> Iterator[Check]:
@@ -97,7 +115,7 @@ def _queues(resolved: Resolved, path: PathPlan, span: Span, wire: Seen, policy: 
         }
         hosts = [host for host, address in ends.items() if address in behind]
         if seen is not None:
-            yield from check_bottleneck(name, path.router, seen.sent_bytes, wire, hosts, policy)
+            yield from check_bottleneck(name, path.router, seen, wire, hosts, policy)
 
 
 def _rates(resolved: Resolved, path: PathPlan, folder: Path, thresholds: Thresholds) -> Iterator[Check]:

@@ -177,7 +177,7 @@ def _asleep(host: str, where: Path) -> Target:
     with socket.socket() as inlet:
         inlet.bind(("127.0.0.1", 0))
         port = inlet.getsockname()[1]
-    return Target(host, "127.0.0.1", "root", port, known_hosts=where, connect_timeout_s=1.0)
+    return Target(host, "127.0.0.1", port, known_hosts=where, connect_timeout_s=1.0)
 
 
 def test_a_host_that_is_down_is_switched_on_where_it_can_be_and_another_left_alone(tmp_path: Path) -> None:
