@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Lock
 
 from samovar.collect import digests
 from samovar.command import Catalogue
@@ -141,6 +142,7 @@ class CampaignRun:
         self.plan, self.intent = intent.plan, intent
         self._sessions, self._catalogue = sessions, catalogue
         self._storage = Storage()
+        self._showing = Lock()
 
     def run(self, provenance: Mapping[str, object]) -> Summary:
         """Take the plan as the campaign's, and run every trial that is still open, each on its own merits.
@@ -200,7 +202,7 @@ class CampaignRun:
         """Make a testbed's bench; where there are several, events say which one they are of."""
         note, emit = _noting(journal), self.emit
         if shared:
-            note, emit = partial(note, testbed=crew.testbed), _of(crew.testbed, emit)
+            note, emit = partial(note, testbed=crew.testbed), _of(crew.testbed, emit, self._showing)
         who = (self.folder.name, self.folder, crew.sessions, self._catalogue)
         return Bench(
             *who,
@@ -262,9 +264,12 @@ def _numbered(station: Station, number: int) -> str:
     return f"{number}-{station.bench.testbed}" if station.bench.shared else str(number)
 
 
-def _of(testbed: str, emit: Emit) -> Emit:
+def _of(testbed: str, emit: Emit, turn: Lock) -> Emit:
+    """Say of events which testbed they are of, and pass them on one at a time: each comes from its thread."""
+
     def of(event: Event) -> None:
-        emit(Event(event.name, {**event.values, "testbed": testbed}))
+        with turn:
+            emit(Event(event.name, {**event.values, "testbed": testbed}))
 
     return of
 

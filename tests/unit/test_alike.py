@@ -1,0 +1,91 @@
+"""One campaign on several testbeds: the same trials, resolved on each; testbeds that differ are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from samovar.controller import Controller, Study
+from samovar.errors import PlanError
+
+ROOT = Path(__file__).parents[2]
+TEXT = """\
+experiment: shared
+testbed: lab
+path: {rate: 10Mbit, rtt: 4ms, buffer: 40packets}
+duration: 1s
+replicates: 2
+order: {kind: blocked, seed: 1}
+traffic: [{flow: bulk, generator: iperf3, from: sender, to: receiver}]
+captures: [{at: sender}]
+loggers: [{logger: queue, at: router, interval: 10ms}]
+factors: {cc: [newreno, cubic]}
+"""
+TWIN = {
+    "testbed: lab": "testbed: twin",
+    "10.64.0.": "10.65.0.",
+    "172.16.": "172.17.",
+    "src:": "west:",
+    "eth2": "eth3",
+}
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Controller:
+    (tmp_path / "templates").symlink_to(ROOT / "templates")
+    (tmp_path / "analysis").symlink_to(ROOT / "analysis")
+    (tmp_path / "hosts").mkdir()
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "config.yaml").write_text("retries: 0\n")
+    (tmp_path / "experiments" / "shared.yaml").write_text(TEXT)
+    text = (ROOT / "hosts" / "lab.yaml").read_text()
+    (tmp_path / "hosts" / "lab.yaml").write_text(text)
+    for one, other in TWIN.items():
+        text = text.replace(one, other)
+    (tmp_path / "hosts" / "twin.yaml").write_text(text)
+    odd = text.replace("testbed: twin", "testbed: odd").replace(
+        "role: sender", "role: sender\n    settings: {tcp.sack: off}"
+    )
+    (tmp_path / "hosts" / "odd.yaml").write_text(odd)
+    (tmp_path / "hosts" / "dumbbell.yaml").write_text((ROOT / "hosts" / "dumbbell.yaml").read_text())
+    return Controller(tmp_path)
+
+
+def _ids(study: Study) -> list[str]:
+    return [trial.id for trial in study.plan.trials]
+
+
+def test_a_trial_has_one_id_on_all_testbeds_and_its_hosts_on_each(controller: Controller) -> None:
+    study = controller.study("shared", "", "twin,lab")
+    (twin,) = study.others
+    assert study.plan.testbed == "lab,twin"
+    assert _ids(study) == _ids(twin) == _ids(controller.study("shared", "", "lab"))
+    for here, there in zip(study.plan.trials, twin.plan.trials, strict=True):
+        assert (here.treatment, here.replicate) == (there.treatment, there.replicate)
+        assert [flow.from_host for flow in (*here.resolved.flows, *there.resolved.flows)] == ["src", "west"]
+        assert there.resolved.flows[0].from_address == "172.17.10.2"
+
+
+def test_the_order_in_which_testbeds_are_named_makes_no_other_campaign(controller: Controller) -> None:
+    one, other = (controller.study("shared", "", names) for names in ("twin,lab", "lab, twin"))
+    assert one.plan.to_json() == other.plan.to_json()
+    assert one.sources == other.sources
+    assert {"testbeds/lab/plan.json", "testbeds/twin/plan.json", "testbeds/twin/testbed.yaml"} <= set(
+        one.sources
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [
+        ("lab,odd", "settings of newreno is {} and {'tcp': {'sack': 'off'}}"),
+        ("lab,dumbbell", "accepted: the same number of each role"),
+    ],
+)
+def test_testbeds_that_do_not_serve_an_experiment_alike_are_refused(
+    controller: Controller, names: str, complaint: str
+) -> None:
+    with pytest.raises(PlanError, match="do not serve shared alike") as caught:
+        controller.study("shared", "", names)
+    assert complaint in str(caught.value)

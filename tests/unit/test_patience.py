@@ -1,0 +1,279 @@
+"""What a campaign decides about hosts, disks, pauses and testbeds: values in, decisions out."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from samovar.definition import Config
+from samovar.errors import CampaignError, RemoteError, TestbedError
+from samovar.events import Event
+from samovar.journal import Entry, fold
+from samovar.plan import Resolved
+from samovar.runner.notify import Notifier
+from samovar.runner.policy import Policy
+from samovar.runner.quarantine import Health, blamed, needed_hosts, needs_by_trial, without_hosts
+from samovar.runner.sharing import OpenTrials, choose, treatment_of
+from samovar.runner.space import RESERVE, Storage, is_due, is_storage, shortage
+from samovar.testbed import HostsError
+from tests.unit.plan_values import plan_of, trial
+from tests.unit.trials import RESOLVED, TRIAL, host
+
+CUBIC, CDG = trial("cubic"), trial("cdg")
+AGAIN = trial("cubic", 2)
+GB = 1_000_000_000
+
+
+def test_a_host_is_quarantined_after_so_many_trials_in_a_row_that_name_it() -> None:
+    known = Health(bound=2, treatments=2).failed(CUBIC, {"rtr": "no answer"})
+    assert not known.quarantined
+    known = known.failed(CDG, {"rtr": "no answer"})
+    assert known.quarantined == {"rtr": "2 trials in a row: no answer"}
+
+
+def test_a_treatment_that_nothing_can_run_is_not_a_hosts_fault() -> None:
+    known = Health(bound=2, treatments=2).failed(CUBIC, {"rtr": "x"}).failed(AGAIN, {"rtr": "x"})
+    assert not known.quarantined
+    assert known.failed(CDG, {"rtr": "x"}).quarantined
+    only = Health(bound=2, treatments=1).failed(CUBIC, {"rtr": "x"}).failed(AGAIN, {"rtr": "x"})
+    assert only.quarantined
+
+
+def test_a_trial_that_completes_has_its_hosts_failures_forgotten() -> None:
+    known = Health(bound=2, treatments=2).failed(CUBIC, {"rtr": "x", "src": "y"}).served(["rtr", "dst"])
+    known = known.failed(CDG, {"rtr": "x", "src": "y"})
+    assert known.quarantined == {"src": "2 trials in a row: y"}
+
+
+def test_a_host_on_probation_is_quarantined_by_its_next_failure_or_released() -> None:
+    known = Health(bound=3, treatments=2, probation=frozenset({"rtr"}))
+    assert "failed again" in known.failed(CUBIC, {"rtr": "x"}).quarantined["rtr"]
+    assert not known.served(["rtr"]).failed(CUBIC, {"rtr": "x"}).quarantined
+
+
+def test_an_error_names_its_hosts() -> None:
+    one, other = RemoteError("src", "set", 1, "no"), TestbedError("dst: no answer")
+    assert blamed(one) == {"src": "src: set: exit code 1: no"}
+    assert blamed(HostsError({"src": one, "dst": other})) == {"src": str(one), "dst": "dst: no answer"}
+    assert blamed(TestbedError("nobody in particular")) == {}
+    assert blamed(KeyboardInterrupt()) == {}
+
+
+def _with_idle() -> Resolved:
+    return RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "idle": host("sender", ("eth1",))}})
+
+
+def test_a_trial_needs_the_hosts_of_its_flows_its_routers_and_what_records() -> None:
+    assert needed_hosts(_with_idle()) == {"src", "rtr", "dst"}
+    captured = _with_idle().captures[0].model_copy(update={"host": "idle"})
+    assert "idle" in needed_hosts(_with_idle().model_copy(update={"captures": (captured,)}))
+
+
+def test_a_trial_without_an_idle_host_keeps_its_id_and_its_other_hosts() -> None:
+    whole = TRIAL.model_copy(update={"resolved": _with_idle()})
+    left = without_hosts(whole, {"idle": "gone"})
+    assert (left.id, set(left.resolved.hosts)) == (whole.id, {"src", "rtr", "dst"})
+    assert without_hosts(whole, {"elsewhere": "gone"}) is whole
+
+
+def test_each_trial_of_a_plan_is_known_by_the_hosts_that_it_needs() -> None:
+    plan = plan_of([CUBIC, CDG])
+    needs = needs_by_trial(plan)
+    assert [needs(one) for one in plan.trials] == [needed_hosts(one.resolved) for one in plan.trials]
+
+
+def test_pauses_double_up_to_their_bound() -> None:
+    policy = Policy(backoff_s=5.0, backoff_most_s=30.0)
+    assert [policy.pause_s(number) for number in (1, 2, 3, 4, 5000)] == [5.0, 10.0, 20.0, 30.0, 30.0]
+    assert Policy().pause_s(3) == 0.0
+
+
+def test_a_disk_is_short_when_the_next_trial_would_leave_less_than_the_floor() -> None:
+    assert shortage(3 * GB, GB, 2 * GB) == ""
+    assert "the disk has 2.99GB free" in shortage(3 * GB - 10_000_000, GB, 2 * GB)
+
+
+@pytest.mark.parametrize(
+    ("since_s", "free_bytes", "due"),
+    [(0.0, None, True), (5.0, 100 * GB, False), (31.0, 100 * GB, True), (5.0, 2 * GB, True)],
+)
+def test_hosts_with_little_disk_are_asked_before_each_trial(
+    since_s: float, free_bytes: int | None, due: bool
+) -> None:
+    assert is_due(since_s, free_bytes, GB, GB // 10) is due
+
+
+def test_a_full_disk_is_storage_and_a_lost_connection_is_not() -> None:
+    assert is_storage(OSError(errno.ENOSPC, "No space left on device"))
+    assert is_storage(CampaignError("journal.jsonl: phase cannot be written"))
+    assert not is_storage(ConnectionResetError(errno.ECONNRESET, "reset"))
+
+
+def test_what_is_set_aside_on_a_disk_is_given_back_when_writing_fails(tmp_path: Path) -> None:
+    storage = Storage()
+    storage.hold(tmp_path)
+    assert (tmp_path / RESERVE).stat().st_size > 0
+    storage.fail(OSError(errno.ENOSPC, "No space left on device"))
+    storage.fail(OSError(errno.EIO, "Input/output error"))
+    assert not (tmp_path / RESERVE).exists()
+    assert "No space left" in storage.lost
+
+
+def test_a_quarantine_ends_with_the_run_and_its_host_is_on_probation_until_it_serves() -> None:
+    events = [
+        Entry(1.0, "campaign-started"),
+        Entry(2.0, "host-quarantined", {"host": "rtr", "reason": "no answer"}),
+    ]
+    state = fold(events)
+    assert (state.quarantined, state.probation) == ({"rtr": "no answer"}, frozenset())
+    events.append(Entry(3.0, "campaign-resumed"))
+    assert not fold(events).quarantined
+    assert fold(events).probation == {"rtr"}
+    events.append(Entry(4.0, "host-released", {"host": "rtr"}))
+    assert fold(events).probation == frozenset()
+
+
+def test_what_stopped_a_run_holds_until_the_next_begins() -> None:
+    events = [Entry(1.0, "campaign-started"), Entry(2.0, "campaign-stopped", {"reason": "the disk is full"})]
+    assert fold(events).stopped == "the disk is full"
+    assert fold([*events, Entry(3.0, "campaign-resumed")]).stopped == ""
+
+
+def test_hosts_of_the_same_name_on_two_testbeds_are_told_apart() -> None:
+    reads = [
+        Entry(float(n), "state-read", {"id": f"t{n}", "host": "src", "state": {"a": str(n)}, "testbed": name})
+        for n, name in enumerate(["lab", "twin"])
+    ]
+    state = fold([*reads, Entry(3.0, "state-restored", {"id": "t0", "host": "src", "testbed": "lab"})])
+    assert list(state.unrestored) == ["src@twin"]
+    assert state.on("lab").unrestored == {}
+    assert [read.id for read in state.on("twin").unrestored["src"]] == ["t1"]
+
+
+def test_one_testbed_takes_the_trials_in_their_order_and_leaves_those_that_it_cannot_run() -> None:
+    pool = OpenTrials([CUBIC, CDG, AGAIN], {})
+    pool.join("lab", lambda one: one is not CDG)
+    taken = []
+    while one := pool.take("lab"):
+        taken.append(one.id)
+        pool.give("lab", one, "done")
+    assert taken == [CUBIC.id, AGAIN.id]
+    assert not pool.stopped
+
+
+def test_attempts_are_counted_on_from_earlier_runs() -> None:
+    pool = OpenTrials([CUBIC], {CUBIC.id: 4})
+    assert [pool.attempt(CUBIC), pool.attempt(CUBIC), pool.attempt(CDG)] == [5, 6, 1]
+
+
+@pytest.mark.parametrize(("fail_fast", "left"), [(True, None), (False, CDG.id)])
+def test_the_first_failed_trial_ends_a_campaign_only_when_that_is_asked(
+    fail_fast: bool, left: str | None
+) -> None:
+    pool = OpenTrials([CUBIC, CDG], {}, fail_fast=fail_fast)
+    pool.join("lab", lambda one: True)
+    first = pool.take("lab")
+    assert first is not None
+    pool.give("lab", first, "failed")
+    following = pool.take("lab")
+    assert (following.id if following else None) == left
+    assert bool(pool.stopped) is fail_fast
+
+
+def test_what_one_testbed_gives_back_another_runs() -> None:
+    pool = OpenTrials([CUBIC], {})
+    pool.join("lab", lambda one: True)
+    pool.join("twin", lambda one: True)
+    first = pool.take("lab")
+    assert first is not None
+    waiting: list[str] = []
+    thread = threading.Thread(target=lambda: waiting.extend(one.id for one in [pool.take("twin")] if one))
+    thread.start()
+    pool.give("lab", first, "back")
+    thread.join(10)
+    assert waiting == [CUBIC.id]
+
+
+def test_two_testbeds_that_take_turns_get_every_treatment() -> None:
+    block = [trial(label, replicate) for replicate in (1, 2, 3, 4) for label in ("cubic", "cdg")]
+    pool = OpenTrials(block, {})
+    pool.join("lab", lambda one: True)
+    pool.join("twin", lambda one: True)
+    ran: Counter[tuple[str, object]] = Counter()
+    for _ in range(4):
+        for name in ("lab", "twin"):
+            one = pool.take(name)
+            assert one is not None
+            ran[name, treatment_of(one)] += 1
+            pool.give(name, one, "done")
+    assert set(ran.values()) == {2}
+    assert choose([], {}, {}) is None
+
+
+def _notifier(tmp_path: Path, command: str, seen: list[Event], **more: object) -> Notifier:
+    notify = Config.model_validate({"notify": {"command": [sys.executable, "-c", command], **more}}).notify
+    return Notifier(notify, tmp_path / "exp" / "full-1", seen.append)
+
+
+WRITE = (
+    "import os,sys; open(os.environ['OUT'],'a').write(sys.stdin.read()+os.environ['SAMOVAR_TEXT']+chr(10))"
+)
+
+
+def test_the_users_command_gets_the_message_on_its_input_and_in_its_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, seen = tmp_path / "out", list[Event]()
+    monkeypatch.setenv("OUT", str(out))
+    notifier = _notifier(tmp_path, WRITE, seen)
+    notifier(Event("host-quarantined", {"host": "rtr", "reason": "$(touch pwned); `x`"}))
+    notifier(Event("trial-started", {"id": "t"}))
+    notifier.end(3, 4, 1)
+    text = out.read_text()
+    assert text.count("rtr is not used any more: $(touch pwned); `x`") == 2
+    assert "samovar: exp: 3 of 4 trials done, 1 failed or not run" in text
+    assert [event.name for event in seen] == ["host-quarantined", "trial-started"]
+
+
+def test_only_the_first_failed_trial_of_a_run_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, seen = tmp_path / "out", list[Event]()
+    monkeypatch.setenv("OUT", str(out))
+    notifier = _notifier(tmp_path, WRITE, seen)
+    for id_ in ("first", "second"):
+        notifier(Event("trial-failed", {"id": id_, "reason": "no answer"}))
+    assert "first failed" in out.read_text()
+    assert "second" not in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("import sys; print('no route'); sys.exit(3)", "exit code 3: no route"),
+        ("import time; time.sleep(60)", "no end within 0.2 s"),
+        ("import os; os.close(0)", ""),
+    ],
+)
+def test_a_command_that_fails_is_only_a_warning(tmp_path: Path, command: str, complaint: str) -> None:
+    seen: list[Event] = []
+    _notifier(tmp_path, command, seen, timeout="200ms" if "sleep" in command else "20s").end(1, 1, 0)
+    warnings = [str(event.values["text"]) for event in seen if event.name == "warning"]
+    assert [complaint in warning for warning in warnings] == ([True] if complaint else [])
+
+
+def test_a_command_that_is_not_there_is_only_a_warning_and_occasions_are_chosen(tmp_path: Path) -> None:
+    seen: list[Event] = []
+    notify = Config.model_validate({"notify": {"command": str(tmp_path / "none"), "on": ["end"]}}).notify
+    notifier = Notifier(notify, tmp_path, seen.append)
+    notifier(Event("campaign-stopped", {"reason": "x"}))
+    assert [event.name for event in seen] == ["campaign-stopped"]
+    notifier.end(1, 1, 0)
+    assert seen[-1].name == "warning"
+    assert os.strerror(errno.ENOENT) in str(seen[-1].values["text"])
