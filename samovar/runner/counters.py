@@ -42,17 +42,18 @@ class Span:
 
 @dataclass(frozen=True)
 class Through:
-    """What went through a queue discipline, and what it dropped."""
+    """What went through a queue discipline, what it dropped, and how many packets it held at the end."""
 
     sent_bytes: int
     sent_packets: int
     drops: int
+    left_packets: int = 0
 
 
 def through(span: Span, key: str) -> Through | None:
     """Read the counters of a queue discipline; None when they are not there."""
-    numbers = span.gone(key)
-    return Through(*numbers[:3]) if len(numbers) >= 3 else None
+    numbers, after = span.gone(key), span.after.get(key, "").split()
+    return Through(*numbers[:3], *map(int, after[3:4])) if len(numbers) >= 3 else None
 
 
 def check_cpu(host: str, span: Span, thresholds: Thresholds) -> Iterator[Check]:

@@ -18,6 +18,9 @@ from samovar.runner.state import Compared
 
 Verdict = Literal["valid", "suspect", "invalid"]
 WINDOW_SHARE = Thresholds().window
+OPENED_BY = 4
+"""How many windows of data a receiver may take to open its own: Linux adds up to two segments for each that
+arrives in order (tcp_grow_window), FreeBSD 16 KiB for each round trip that fills what is open."""
 LINUX_NAME = {"newreno": "reno"}
 
 
@@ -144,6 +147,7 @@ class _Seen:
     samples: int = 0
     cc: frozenset[str] = frozenset()
     window_bytes: int = 0
+    acked_bytes: int | None = None
 
 
 def check_sockets(resolved: Resolved, host: str, trace: Path) -> Iterator[Check]:
@@ -170,15 +174,20 @@ def _socket_checks(resolved: Resolved, flow: FlowPlan, host: str, found: _Seen) 
         label = f"congestion control of flow {flow.label}"
         yield Check(label, host, cc, ", ".join(sorted(found.cc)), found.cc == {cc})
     if found.window_bytes:
-        yield from check_window(resolved, flow, found.window_bytes)
+        yield from check_window(resolved, flow, found.window_bytes, found.acked_bytes)
 
 
 def check_window(
-    resolved: Resolved, flow: FlowPlan, window_bytes: int, share: float = WINDOW_SHARE
+    resolved: Resolved,
+    flow: FlowPlan,
+    window_bytes: int,
+    moved_bytes: int | None = None,
+    share: float = WINDOW_SHARE,
 ) -> Iterator[Check]:
     """Check the largest window that a flow's sender saw against what its receiver was to offer.
 
-    One that never comes near what was asked, by a share of it, may not have been exercised at all.
+    One that never comes near what was asked, by a share of it, may not have been exercised at all; but it
+    opens with the data that comes, so a flow that sent little is not judged by it.
     """
     own = flow.rwnd_bytes
     rwnd = own if own is not None else resolved.hosts[flow.to_host].rwnd_bytes
@@ -186,6 +195,8 @@ def check_window(
         return
     label, observed = f"largest window offered to flow {flow.label}", f"{window_bytes} B"
     yield Check(label, flow.to_host, f"at most {rwnd} B", observed, window_bytes <= rwnd)
+    if moved_bytes is not None and moved_bytes < OPENED_BY * rwnd:
+        return
     near = window_bytes >= share * rwnd
     yield Check(label, flow.to_host, f"at least {share:.0%} of {rwnd} B", observed, near, "suspect")
 
@@ -202,4 +213,6 @@ def _sockets(trace: Path, flows: set[tuple[str, str, str]]) -> dict[tuple[str, s
                 entry.samples += 1
                 entry.cc |= {row["cc"]}
                 entry.window_bytes = max(entry.window_bytes, int(row["snd_wnd_bytes"] or 0))
+                if row.get("bytes_acked"):
+                    entry.acked_bytes = max(entry.acked_bytes or 0, int(row["bytes_acked"]))
     return seen

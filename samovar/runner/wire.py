@@ -11,6 +11,7 @@ from samovar.command.flows import FlowEnds
 from samovar.command.recipe import Counted
 from samovar.definition.verdict import Thresholds
 from samovar.plan import CapturePlan, FlowPlan, Resolved
+from samovar.runner.counters import Through
 from samovar.runner.judge import Check, Verdict, check_window
 from samovar.runner.pcap import ETHERNET_HEADER_BYTES, ICMP, TCP, UDP, Capture, OneWay, read_capture
 from samovar.runner.policy import Policy
@@ -166,10 +167,13 @@ def _handshake(
             asked = mtu_bytes - TCP_IP_HEADER_BYTES
             label = f"MSS that {host} offered to flow {flow.label}"
             yield Check(label, host, f"{asked} B", f"{_listed(offered)} B", offered == {asked})
-    yield from _window(resolved, flow, [way for way in answers if way.syn], share)
+    moved_bytes = sum(way.payload_bytes for way in data)
+    yield from _window(resolved, flow, [way for way in answers if way.syn], share, moved_bytes)
 
 
-def _window(resolved: Resolved, flow: FlowPlan, answers: Sequence[OneWay], share: float) -> Iterator[Check]:
+def _window(
+    resolved: Resolved, flow: FlowPlan, answers: Sequence[OneWay], share: float, moved_bytes: int
+) -> Iterator[Check]:
     own = flow.rwnd_bytes
     rwnd = own if own is not None else resolved.hosts[flow.to_host].rwnd_bytes
     if rwnd is None or not answers:
@@ -178,7 +182,7 @@ def _window(resolved: Resolved, flow: FlowPlan, answers: Sequence[OneWay], share
     least = max(0, (rwnd // (LARGEST_FIELD + 1)).bit_length())
     label = f"window scale of flow {flow.label}"
     yield Check(label, flow.to_host, f"{least} or more", _listed(scales), min(scales) >= least)
-    yield from check_window(resolved, flow, max(way.window_bytes for way in answers), share)
+    yield from check_window(resolved, flow, max(way.window_bytes for way in answers), moved_bytes, share)
 
 
 def _path(flow: FlowPlan, data: Sequence[OneWay], policy: Policy) -> Iterator[Check]:
@@ -220,9 +224,12 @@ def check_counted(
 
 
 def check_bottleneck(
-    name: str, router: str, sent_bytes: int, seen: Seen, hosts: Iterable[str], policy: Policy
+    name: str, router: str, through: Through, seen: Seen, hosts: Iterable[str], policy: Policy
 ) -> Iterator[Check]:
-    """Check what one way of the bottleneck counted against what arrived at the hosts behind it."""
+    """Check what one way of the bottleneck counted against what arrived at the hosts behind it.
+
+    Where packets still waited when it was counted, more may have arrived by the end of the captures.
+    """
     behind, share = policy.behind.get(name, frozenset()), policy.thresholds.bottleneck
     captures = [seen.at(host) for host in hosts]
     if not behind or not captures or not all(captures):
@@ -234,6 +241,10 @@ def check_bottleneck(
         for way in capture
         if way.destination in behind and way.source not in behind
     )
-    asked = f"{arrived_bytes} B ± {share:.1%}, as captured behind it"
-    ok = abs(sent_bytes - arrived_bytes) <= share * sent_bytes + SLACK_BYTES
-    yield Check(f"bytes through the bottleneck, {name}", router, asked, f"{sent_bytes} B", ok, "suspect")
+    most_bytes = share * through.sent_bytes + SLACK_BYTES
+    over_bytes = through.sent_bytes - arrived_bytes
+    asked, observed = f"{arrived_bytes} B ± {share:.1%}, as captured behind it", f"{through.sent_bytes} B"
+    if through.left_packets:
+        observed += f", while {through.left_packets} packets still waited"
+    ok = over_bytes <= most_bytes and (over_bytes >= -most_bytes or through.left_packets > 0)
+    yield Check(f"bytes through the bottleneck, {name}", router, asked, observed, ok, "suspect")

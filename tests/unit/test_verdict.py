@@ -24,7 +24,7 @@ from samovar.errors import DefinitionError
 from samovar.journal import Entry, fold, is_open
 from samovar.plan import CapturePlan
 from samovar.runner.clocks import ClockOffset
-from samovar.runner.counters import Span, check_cpu, check_rate, check_stages, check_step
+from samovar.runner.counters import Span, Through, check_cpu, check_rate, check_stages, check_step
 from samovar.runner.judge import Check, check_clocks, check_settings, check_starts, verdict_of
 from samovar.runner.paths import Ends, ends_of
 from samovar.runner.pcap import read_capture
@@ -88,6 +88,11 @@ def sound(mss: int = 560, window: int = 39_058, ttl: int = 63) -> list[tuple[byt
         *(segment(SRC, DST, down, 560, ttl=ttl) for _ in range(200)),
         *(segment(DST, SRC, up, window=window) for _ in range(100)),
     ]
+
+
+def bulk(window: int) -> list[tuple[bytes, int]]:
+    """Make the same flow with as much data as opens any window."""
+    return [*sound(window=window), *[segment(SRC, DST, (40_000, 5001), 560, ttl=63)] * 80_000]
 
 
 def judged(
@@ -169,7 +174,7 @@ def test_what_was_asked_for_is_found_on_the_wire(tmp_path: Path) -> None:
     [
         (sound(mss=1460), "MSS that dst offered to flow bulk at dst", "1460 B"),
         (sound(window=40_000), "largest window offered to flow bulk at dst", "10240000 B"),
-        (sound(window=2_000), "largest window offered to flow bulk at dst", "512000 B"),
+        (bulk(window=2_000), "largest window offered to flow bulk at dst", "512000 B"),
         ([*sound(), segment(SRC, DST, (40_000, 5001), 9000)], "largest segment in the capture at eth1 (offloads) at src", "9054 B"),
     ],
 )  # fmt: skip
@@ -177,6 +182,10 @@ def test_what_was_not_asked_for_is_named_with_what_was_seen(
     tmp_path: Path, frames: list[tuple[bytes, int]], name: str, observed: str
 ) -> None:
     assert failed(judged(tmp_path, frames))[name] == observed
+
+
+def test_a_window_that_a_flow_sent_too_little_to_open_is_no_fault(tmp_path: Path) -> None:
+    assert failed(judged(tmp_path, sound(window=2_000))) == {}
 
 
 def test_a_flow_that_went_another_way_is_named_by_its_time_to_live(tmp_path: Path) -> None:
@@ -263,15 +272,26 @@ def test_a_pattern_of_a_header_holds_one_number(pattern: str) -> None:
         Counts(sent=pattern)
 
 
-@pytest.mark.parametrize(("sent_bytes", "ok"), [(123_000, True), (230_000, False)])
-def test_what_the_bottleneck_counted_is_what_arrived(tmp_path: Path, sent_bytes: int, ok: bool) -> None:
+@pytest.mark.parametrize(
+    ("sent_bytes", "left_packets", "ok"),
+    [
+        (123_000, 0, True),
+        (230_000, 0, False),
+        (230_000, 40, False),
+        (30_000, 0, False),
+        (30_000, 40, True),
+    ],
+)
+def test_what_the_bottleneck_counted_is_what_arrived_and_more_only_while_packets_waited(
+    tmp_path: Path, sent_bytes: int, left_packets: int, ok: bool
+) -> None:
     for name in ("src-eth1", "dst-eth1"):
         write(tmp_path, name, sound())
     seen = read_captures(RESOLVED, tmp_path, LIMITS)
     policy = Policy(behind={"down": frozenset({DST}), "up": frozenset({SRC})})
-    (check,) = check_bottleneck("down", "rtr", sent_bytes, seen, ["dst"], policy)
+    (check,) = check_bottleneck("down", "rtr", Through(sent_bytes, 0, 0, left_packets), seen, ["dst"], policy)
     assert (check.ok, check.severity) == (ok, "suspect")
-    assert list(check_bottleneck("down", "rtr", sent_bytes, Seen(), ["dst"], policy)) == []
+    assert list(check_bottleneck("down", "rtr", Through(sent_bytes, 0, 0), Seen(), ["dst"], policy)) == []
 
 
 @pytest.mark.parametrize(("idle", "ok"), [("1000 700", True), ("1000 610", False)])
