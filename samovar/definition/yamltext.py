@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
 from samovar.definition.marks import Mark as Mark
 from samovar.definition.marks import Places
+from samovar.definition.secrets import ACCEPTED, secrets_in
 from samovar.definition.yamlsyntax import compose
 from samovar.errors import DefinitionError, Problem
 
@@ -89,6 +91,7 @@ def read_yaml(path: Path) -> tuple[Map, list[Problem]]:
 def parse_yaml(content: str, file: str) -> tuple[Map, list[Problem]]:
     """Parse a text like read_yaml does; `file` names it in messages."""
     places = Places(file, content)
+    _refuse_secrets(content, places)
     root = compose(content, places)
     start = places.at(0, 0)
     if root is None:
@@ -110,6 +113,7 @@ def parse_value(content: str, start: Mark) -> Node:
     Every place in it is counted from `start` in the line that it stands in.
     """
     places = Places(start.file, content, start)
+    _refuse_secrets(content, places)
     root = compose(content, places)
     if root is None:
         return text("", start)
@@ -118,6 +122,22 @@ def parse_value(content: str, start: Mark) -> Node:
     if converter.problems:
         raise DefinitionError(converter.problems)
     return node
+
+
+def _refuse_secrets(content: str, places: Places) -> None:
+    """Refuse a text with a secret in it, also in a comment: campaigns keep these files as they are."""
+    problems = [
+        _place(content, places, found.at).problem(f"{found.what}; {ACCEPTED}")
+        for found in secrets_in(content)
+    ]
+    if problems:
+        raise DefinitionError(problems)
+
+
+def _place(content: str, places: Places, at: int) -> Mark:
+    before = content[:at]
+    mark = places.at(before.count("\n"), len(before) - (before.rfind("\n") + 1))
+    return replace(mark, text="")  # the line is not shown: messages go into logs
 
 
 def near(folder: Path, name: str) -> Path:

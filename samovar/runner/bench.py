@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from samovar.command import Catalogue
+from samovar.definition.secrets import redacted
 from samovar.events import Emit
 from samovar.runner.clocks import Clocks
 from samovar.runner.policy import AS_ALWAYS, Policy
@@ -80,7 +81,7 @@ class Recorder:
     def __call__(self, done: Completed) -> None:
         """Write one record; called from the thread of the host that it ran on."""
         stem = f"{next(self._numbers):03d}-{done.host}-{done.step.replace(' ', '-')}"
-        (self._folder / f"{stem}.sh").write_text(done.script, encoding="utf-8")
+        (self._folder / f"{stem}.sh").write_text(redacted(done.script, os.environ), encoding="utf-8")
         record = json.dumps(_record(done), indent=1, ensure_ascii=False)
         (self._folder / f"{stem}.json").write_text(record + "\n", encoding="utf-8")
 
@@ -93,6 +94,6 @@ def _record(done: Completed) -> Mapping[str, object]:
         "exit_code": done.exit_code,
         "t_start_s": round(done.t_start_s, 6),
         "seconds": done.seconds,
-        "stdout": done.text,
-        "stderr": done.error_text,
+        "stdout": redacted(done.text, os.environ),
+        "stderr": redacted(done.error_text, os.environ),
     }

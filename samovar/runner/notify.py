@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from samovar.definition.notify import Notify, Occasion
+from samovar.definition.secrets import redacted
 from samovar.events import Emit, Event
 
 MOST_SAID = 300
@@ -86,6 +87,6 @@ def _run(notify: Notify, message: bytes, environment: Mapping[str, str]) -> str:
             if pipe is not None:
                 pipe.close()
     if process.returncode:
-        told = said.decode(errors="replace").strip()[-MOST_SAID:]
+        told = redacted(said.decode(errors="replace"), os.environ).strip()[-MOST_SAID:]
         return f"exit code {process.returncode}: {told or 'it said nothing'}"
     return ""

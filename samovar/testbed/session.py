@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from samovar.definition.secrets import redacted
 from samovar.errors import DeadlineError, RemoteError, TestbedError
 from samovar.testbed import shell
 from samovar.testbed.completed import NOT_ENDED, Completed, Record, unrecorded
@@ -291,5 +293,5 @@ def _judged(done: Completed, deadline_s: float, check: bool) -> Completed:
             f"{done.host}: {done.step}: too much output; accepted: {limit} bytes, more in files"
         )
     if check and done.exit_code:
-        raise RemoteError(done.host, done.step, done.exit_code, done.output)
+        raise RemoteError(done.host, done.step, done.exit_code, redacted(done.output, os.environ))
     return done

@@ -1,0 +1,68 @@
+"""Hosts of a lab where an ordinary user logs in and sudo allows what `fab sudoers` prints, and nothing else.
+
+All of it is laid over the files of the hosts, in their own mount namespaces: nothing of the machine's changes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from samovar.command.quote import quote
+from tests.lab.campaigns import ROOT, Checkout, make_checkout
+
+USER, UID = "lena", 4242
+HOSTS = ("src", "rtr", "dst")
+
+# A set-user-ID program is one only where the file system lets it be: the hosts' root does not. ping(8) needs no
+# privilege where the administrator lets everybody have ICMP sockets, as Debian does.
+PREPARE = """
+set -e
+mkdir -p /run/own && mount -t tmpfs -o mode=755 own /run/own
+cp /usr/bin/sudo /run/own/sudo && chown 0:0 /run/own/sudo && chmod 4755 /run/own/sudo
+{ cat /etc/passwd; echo {account}; } >/run/own/passwd
+{ cat /etc/shadow; echo {shadow}; } >/run/own/shadow
+chmod 600 /run/own/shadow
+: >/run/own/sudoers; chmod 440 /run/own/sudoers
+for file in passwd shadow sudoers; do mount --bind /run/own/$file /etc/$file; done
+mount --bind /run/own/sudo /usr/bin/sudo
+echo "0 2147483647" >/proc/sys/net/ipv4/ping_group_range
+"""
+
+
+def make_ordinary(folder: Path) -> Checkout:
+    """Lay out a checkout with a testbed of its own, in namespaces of the machine's own kernel."""
+    made = make_checkout(folder)
+    (folder / "hosts").unlink()
+    (folder / "hosts").mkdir()
+    (folder / "hosts" / "lab.yaml").write_text(
+        (ROOT / "hosts" / "lab.yaml").read_text().replace("kernel: auto", "kernel: native")
+    )
+    return made
+
+
+def prepare(checkout: Checkout) -> None:
+    """Have every host of the lab, which is up, know the user, to whom sudo allows nothing yet.
+
+    The testbed's file then says that it is the user who logs in.
+    """
+    account, shadow = f"{USER}:x:{UID}:{UID}::/tmp:/bin/sh", f"{USER}:*:19000:0:99999:7:::"
+    script = PREPARE.replace("{account}", quote(account)).replace("{shadow}", quote(shadow))
+    for host in HOSTS:
+        checkout.on_host(host, script)
+    with (checkout.folder / "hosts" / "lab.yaml").open("a") as file:
+        file.write(f"ssh: {{user: {USER}}}\n")
+
+
+def allow(checkout: Checkout, lines: list[str]) -> None:
+    """Give each host the lines that are printed for it, in place of what it had."""
+    for host in HOSTS:
+        begin = lines.index(f"# ---- {host}") + 1
+        rest = lines[begin:]
+        own = rest[: next((n for n, line in enumerate(rest) if line.startswith("# ----")), len(rest))]
+        text = "".join(f"{line}\n" for line in own)
+        checkout.on_host(host, f"printf %s {quote_text(text)} >/run/own/sudoers")
+
+
+def quote_text(text: str) -> str:
+    """Quote a text of several lines as one word."""
+    return "'" + text.replace("'", "'\\''") + "'"

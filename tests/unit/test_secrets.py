@@ -1,0 +1,89 @@
+"""Secrets are refused in what campaigns keep, and blotted out of what is recorded; other text stays as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from samovar.definition.secrets import BLOT, redacted, secrets_in
+from samovar.definition.yamltext import parse_yaml
+from samovar.errors import DefinitionError
+from samovar.runner.bench import Recorder
+from samovar.testbed import Completed
+
+KEY = "-----BEGIN OPENSSH " + "PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA\n-----END OPENSSH " + "PRIVATE KEY-----"
+SECRETS = [
+    ("description: " + KEY.splitlines()[0], "a private key"),
+    ("proxy: http://user:hunter22@proxy.example.org:3128", "a password in a URL"),
+    ("cycle: [curl, -H, 'Authorization: Bearer abcdefgh12345', http://pdu/7]", "a credential"),
+    ("cycle: [pdu, --password, hunter22, '7']", "a secret argument"),
+    ("cycle: pdu --token=hunter22 7", "a secret"),
+    ("run: TOKEN=hunter22 upload", "a secret value"),
+    ("command: [notify, ghp_0123456789abcdefghij0123456789abcdef]", "a token"),
+    ("ssh: {user: root, password: hunter22}", "a password"),
+    ("ssh:\n  password: hunter22", "a password"),
+    ("name: x\n# the password: hunter22", "a password"),
+]
+
+
+@pytest.mark.parametrize(("text", "what"), SECRETS)
+def test_a_file_with_a_secret_in_it_is_refused_with_its_place(text: str, what: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        parse_yaml(f"testbed: mine\n{text}\n", "hosts/mine.yaml")
+    said = "\n".join(line for _, line in caught.value.lines(200) if "hosts/mine.yaml:" in line)
+    assert said.startswith(("hosts/mine.yaml:2:", "hosts/mine.yaml:3:"))
+    assert what in said
+    assert "expected none here: hosts take keys and an agent" in said
+    assert "hunter22" not in "\n".join(line for _, line in caught.value.lines(200))
+
+
+@pytest.mark.parametrize(
+    "file", sorted(Path(__file__).parents[2].glob("*/*.yaml")), ids=lambda file: file.name
+)
+def test_no_file_of_this_project_is_taken_for_one_with_secrets(file: Path) -> None:
+    assert list(secrets_in(file.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ipmi: {address: b, user: c, password_file: ~/.ipmi}",
+        "cycle: [pdu, --password-file, /root/pdu, '7']",
+        "run: TOKEN=$(cat ~/.token) upload",
+        "summary: a token bucket, tc-tbf(8): tokens come at a rate",
+        "url: http://example.org:8080/path@2",
+        "address: 'fe80::1'",
+    ],
+)
+def test_what_only_names_a_secret_is_let_be(text: str) -> None:
+    assert list(secrets_in(text)) == []
+
+
+ENVIRONMENT = {
+    "PDU_TOKEN": "canary-token-1",
+    "SSH_AUTH_SOCK": "/tmp/ssh-canary/agent.1",
+    "PASSWORD": "ab",
+    "HOME": "/root",
+}
+
+
+def test_values_of_secrets_in_the_environment_are_blotted_out() -> None:
+    text = "said canary-token-1 by /tmp/ssh-canary/agent.1 in /root: ab\n" + KEY
+    assert redacted(text, ENVIRONMENT) == f"said {BLOT} by {BLOT} in /root: ab\n{BLOT}"
+
+
+def test_a_record_of_a_script_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PDU_TOKEN", "canary-token-1")
+    done = Completed("src", "arm", "echo canary-token-1", 1, b"http://u:canary2@p/", KEY.encode(), 0.0, 1.0)
+    Recorder(tmp_path)(done)
+    kept = "".join(file.read_text() for file in tmp_path.iterdir())
+    assert "canary" not in kept
+    assert "b3BlbnNzaC1rZXktdjEA" not in kept
+    assert kept.count(BLOT) == 3
+
+
+def test_a_long_text_is_looked_through_in_a_moment() -> None:
+    for piece in ("a", "://", "token", "://a:", "-----BEGIN ", "password=", " : "):
+        text = piece * (200_000 // len(piece))
+        assert isinstance(redacted(text, {}), str)
