@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+import time
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
@@ -17,22 +18,28 @@ from rich.console import Console
 
 from samovar import lab
 from samovar.analyse import analyse as analyse_campaign
+from samovar.collect import verify as verify_campaign
 from samovar.controller import Controller, Going, Question, Study
 from samovar.definition import load_testbed
 from samovar.errors import DefinitionError, LabError, SamovarError, TestbedError
+from samovar.journal import NAME as JOURNAL
+from samovar.journal import fold, holder, read_journal
 from samovar.report import exit_status, make_bundle, read_verdicts
-from samovar.runner.folder import read_plan, read_state
+from samovar.runner.folder import read_plan
+from samovar.runner.interrupts import EXIT_CODE, Interrupts
 from samovar.runner.preflight import blocked_trials
 from samovar.schema import write as write_generated
 from samovar.view import text
 from samovar.view.explain import explanation_lines
 from samovar.view.export import plan_csv, plan_json
+from samovar.view.leaving import left_lines
 from samovar.view.plan import Seen, plan_lines
 from samovar.view.progress import Show
+from samovar.view.status import Asked, owner_lines, status_json, status_lines, verified_lines
+from samovar.view.stream import opened_stream
 from samovar.view.words import columns
 
 CONTROLLER = Controller(Path(__file__).resolve().parent)
-INTERRUPTED = 130  # what a shell reports for a command ended by Ctrl-C
 
 
 def show(lines: Iterable[str]) -> None:
@@ -52,19 +59,28 @@ def show_error(error: SamovarError) -> None:
         console.print(line, style=STYLES[kind], markup=False, highlight=False, soft_wrap=True)
 
 
+def leave() -> None:
+    """Say what a command leaves undone that is told to end for the second time."""
+    console = Console(stderr=True)
+    console.show_cursor(True)  # which a progress bar has hidden
+    for line in left_lines(CONTROLLER.at_work):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 def guarded(body: Callable[..., None]) -> Callable[..., None]:
     """Turn errors into a message and an exit code, never a traceback."""
 
     @wraps(body)
     def run(*args: Any, **kwargs: Any) -> None:
         try:
-            body(*args, **kwargs)
+            with Interrupts(leave):
+                body(*args, **kwargs)
         except SamovarError as error:
             show_error(error)
             raise Exit(code=1) from None
         except KeyboardInterrupt:
             print("interrupted; the same command goes on", file=sys.stderr)
-            raise Exit(code=INTERRUPTED) from None
+            raise Exit(code=EXIT_CODE) from None
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone: `fab plan … | head`
             raise Exit(code=0) from None
@@ -193,6 +209,13 @@ def check(c: Connection, experiment: str, set_: list[str], profile: str = "", te
         raise Exit(code=1)
 
 
+@task(help=PLAN_HELP, iterable=SETS)
+@guarded
+def sudoers(c: Connection, experiment: str, set_: list[str], profile: str = "", testbed: str = "") -> None:
+    """Print what sudoers must allow a user who is not root on each host; changes nothing."""
+    show(CONTROLLER.sudoers(CONTROLLER.study(experiment, profile, testbed, set_)))
+
+
 @task(
     help={
         "host": "host of the testbed",
@@ -241,6 +264,8 @@ def explain(
 RUN_HELP = {
     "allow-partial": "leave out the trials that the testbed cannot run, and run the others",
     "fail-fast": "end the campaign after the first trial that fails",
+    "force": "take hosts from the campaign that holds them",
+    "events": "add a line of JSON to this file for each thing that happens; - for standard output",
 }
 
 
@@ -255,37 +280,41 @@ def run(
     new: bool = False,
     allow_partial: bool = False,
     fail_fast: bool = False,
+    force: bool = False,
+    events: str = "",
 ) -> None:
     """Run what a campaign lacks of an experiment as it is now; begin a campaign if there is none."""
     study = CONTROLLER.study(experiment, profile, testbed, set_)
     flags = (f" --profile {profile}" if profile else "") + (f" --testbed {testbed}" if testbed else "")
     flags += "".join(f" --set {shlex.quote(one)}" for one in set_)
     flags += " --allow-partial" * allow_partial + " --fail-fast" * fail_fast
-    going = Going(study, CONTROLLER.standing(study, new), allow_partial, fail_fast)
-    _run(going, f"fab run {experiment}{flags}")
+    going = Going(study, CONTROLLER.standing(study, new), allow_partial, fail_fast, force)
+    _run(going, f"fab run {experiment}{flags}", events)
 
 
-def _run(going: Going, again: str) -> Path:
+def _run(going: Going, again: str, events: str = "") -> Path:
     study, standing = going.study, going.standing
     if standing.folder and standing.settled:
         summary = CONTROLLER.settle(study, standing.folder)
         show(text.settled_lines(summary, study.plan.experiment, f"{again} --new"))
         return summary.folder
-    with Show(Console()) as progress:
+    with opened_stream(events) as stream, Show(Console(stderr=events == "-"), stream) as progress:
+        progress.take(study.plan, standing.state)
         summary = CONTROLLER.run(going, progress)
-    show(text.summary_lines(summary, again))
+    for line in text.summary_lines(summary, again):
+        print(line, file=sys.stderr if events == "-" else sys.stdout)
     if not summary.whole:
         raise Exit(code=1)
     return summary.folder
 
 
-@task(help={"testbed": "testbed file in hosts/"})
+@task(help={"testbed": "testbed file in hosts/", "force": RUN_HELP["force"]})
 @guarded
-def restore(c: Connection, testbed: str = "") -> None:
+def restore(c: Connection, testbed: str = "", force: bool = False) -> None:
     """Put hosts back as journals say they were before a campaign that was cut off."""
     bed = load_testbed(CONTROLLER.testbed_path(testbed))
     with Show(Console()) as progress:
-        restored = CONTROLLER.restore(bed, progress)
+        restored = CONTROLLER.restore(bed, progress, force)
     show(text.restored_lines(bed.name, restored))
     if restored.problems:
         raise Exit(code=1)
@@ -294,12 +323,31 @@ def restore(c: Connection, testbed: str = "") -> None:
 CAMPAIGN_HELP = {"campaign": "its folder, experiment/campaign, or an experiment (default: the latest)"}
 
 
-@task(help={**CAMPAIGN_HELP, "all": "show every trial"})
+@task(help={**CAMPAIGN_HELP, "all": "show every trial", "json": "print for machines"})
 @guarded
-def status(c: Connection, campaign: str = "", all_: bool = False) -> None:
+def status(c: Connection, campaign: str = "", all_: bool = False, json: bool = False) -> None:
     """Show where a campaign stands, also while it runs."""
     folder = CONTROLLER.campaign(campaign)
-    show(text.status_lines(folder, read_plan(folder), read_state(folder), all_))
+    journal = folder / JOURNAL
+    entries = read_journal(journal) if journal.exists() else []
+    held = holder(journal) is not None
+    asked = Asked(folder, read_plan(folder), fold(entries), time.time(), held)
+    if json:
+        show([_dump(status_json(asked))])
+    else:
+        show([*status_lines(asked, Console().width, all_), *owner_lines(entries)])
+
+
+@task(help=CAMPAIGN_HELP)
+@guarded
+def verify(c: Connection, campaign: str = "") -> None:
+    """Compare every file of a campaign with the checksums of when it was written."""
+    folder = CONTROLLER.campaign(campaign)
+    with Show(Console()) as progress:
+        found = verify_campaign(folder, progress)
+    show(verified_lines(folder, found))
+    if found.findings:
+        raise Exit(code=1)
 
 
 @task(help=CAMPAIGN_HELP)
@@ -354,6 +402,22 @@ def demo(c: Connection) -> None:
     _bundle(folder)
 
 
-TASKS = (list_all, new, plan, explain, check, power, run, restore, status, analyse, report, schema, demo)
+TASKS = (
+    list_all,
+    new,
+    plan,
+    explain,
+    check,
+    sudoers,
+    power,
+    run,
+    restore,
+    status,
+    verify,
+    analyse,
+    report,
+    schema,
+    demo,
+)
 namespace = Collection(*TASKS)
 namespace.add_collection(Collection("lab", lab_up, lab_status, lab_shell, lab_down))

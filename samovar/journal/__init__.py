@@ -1,6 +1,6 @@
 """The journal of a campaign: written event by event, and what the events mean for its trials."""
 
-from samovar.journal.file import NAME, SEALING, Entry, Journal, broken_seals, read_journal
+from samovar.journal.file import NAME, SEALING, Entry, Journal, broken_seals, holder, read_journal
 from samovar.journal.state import STARTS, CampaignState, StateRead, TrialState, fold, is_open
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "TrialState",
     "broken_seals",
     "fold",
+    "holder",
     "is_open",
     "read_journal",
 ]

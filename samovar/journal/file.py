@@ -44,6 +44,21 @@ def read_journal(file: Path) -> list[Entry]:
     return _parse(file, _bytes_of(file))[0]
 
 
+def holder(file: Path) -> int | None:
+    """Return the process that has a journal open for writing on this machine; None where that is not known.
+
+    It is read from the kernel's list, proc_locks(5): to ask for the lock could keep a controller from it.
+    """
+    try:
+        seen = file.stat()
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return None
+    place = f"{os.major(seen.st_dev):02x}:{os.minor(seen.st_dev):02x}:{seen.st_ino}"
+    words = (line.split() for line in lines)
+    return next((int(one[4]) for one in words if len(one) > 5 and (one[1], one[5]) == ("FLOCK", place)), None)
+
+
 def broken_seals(data: bytes) -> Iterator[int]:
     """Yield the lines, counted from 1, that say another thing of the journal before them than is there."""
     digest = hashlib.sha256()
@@ -65,7 +80,7 @@ class Journal:
         event.
         """
         self._file = file
-        self._digest = hashlib.sha256()
+        self._written = 0, hashlib.sha256()  # how much is there, and what it comes to
         self._lock = threading.Lock()
         self._fd = _open(file)
         try:
@@ -92,15 +107,19 @@ class Journal:
         Raises CampaignError when it cannot be written whole; then the journal is as it was before.
         """
         with self._lock:
-            seal = {"before": self._digest.hexdigest()} if event in SEALING else {}
+            size_bytes, digest = self._written
+            if os.fstat(self._fd).st_size != size_bytes:  # Ctrl-C came as an event was being written
+                os.ftruncate(self._fd, size_bytes)
+            seal = {"before": digest.hexdigest()} if event in SEALING else {}
             entry = Entry(t_s, event, {**values, **seal})
-            line, size_bytes = entry.line(), os.fstat(self._fd).st_size
+            line, after = entry.line(), digest.copy()
+            after.update(line)
             try:
                 _write(self._fd, line)
             except OSError as error:
                 os.ftruncate(self._fd, size_bytes)
                 raise CampaignError(f"{self._file}: {event} cannot be written: {error.strerror}") from error
-            self._digest.update(line)
+            self._written = size_bytes + len(line), after
             self._entries.append(entry)
         return entry
 
@@ -111,7 +130,7 @@ class Journal:
     def _mend(self) -> list[Entry]:
         data = _bytes_of(self._file)
         entries, torn = _parse(self._file, data)
-        self._digest.update(data[: len(data) - len(torn)])
+        self._written = len(data) - len(torn), hashlib.sha256(data[: len(data) - len(torn)])
         if torn:
             _keep_torn(self._file, torn)
             os.ftruncate(self._fd, os.fstat(self._fd).st_size - len(torn))

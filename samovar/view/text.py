@@ -8,64 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from samovar.command import Catalogue
-from samovar.journal import CampaignState, is_open
-from samovar.plan import Plan, Trial
 from samovar.runner.campaign import Summary
 from samovar.runner.preflight import Finding
 from samovar.runner.recovery import Restored
 from samovar.testbed import HostFacts
 from samovar.units import format_bytes
-from samovar.view.words import clock, columns, counted
+from samovar.view.words import columns, counted
 
 SCREEN = 40
 """So many trials are shown; of more, those that a reader looks for."""
-MARKS: Mapping[str, str] = {"valid": "✓", "suspect": "?", "invalid": "✗", "": "·"}
-STANDINGS: Mapping[str, str] = {"in flight": "»", "failed": "✗", "interrupted": "✗"}
-
-
-def status_lines(folder: Path, plan: Plan, state: CampaignState, every: bool = False) -> Iterator[str]:
-    """Show where a campaign stands: each trial, or of many those that are not done, then the counts."""
-    yield f"{plan.experiment} ({plan.profile or 'full'}) in {folder}: {state.last_event or 'not started'}"
-    yield ""
-    trials = plan.trials
-    opened = [trial for trial in trials if is_open(state.trials.get(trial.id))]
-    shown = trials if every or len(trials) <= SCREEN else _worth_showing(trials, state)
-    yield from columns(_trial_row(trial, state) for trial in shown)
-    if len(shown) < len(trials):
-        yield f"… {len(trials) - len(shown):,} more (--all shows them)"
-    yield ""
-    yield from _counts(plan, state, opened)
-
-
-def _worth_showing(trials: Sequence[Trial], state: CampaignState) -> Sequence[Trial]:
-    """Choose the trials that ran and are not plainly valid, and the one that runs."""
-    known = (trial for trial in trials if trial.id in state.trials)
-    odd = [trial for trial in known if state.trials[trial.id].verdict != "valid"]
-    return odd[:SCREEN]
-
-
-def _counts(plan: Plan, state: CampaignState, opened: Sequence[Trial]) -> Iterator[str]:
-    todo = [trial for trial in opened if trial.id not in state.blocked]
-    left_s = sum(trial.resolved.duration_s for trial in todo)
-    done = len(plan.trials) - len(opened)
-    yield f"{done} of {len(plan.trials)} trials done" + (f", about {clock(left_s)} left" if todo else "")
-    if len(todo) < len(opened):
-        yield f"{len(opened) - len(todo)} cannot run on {plan.testbed}"
-    asked = {trial.id for trial in plan.trials}
-    unasked = sum(not is_open(trial) for id_, trial in state.trials.items() if id_ not in asked)
-    if unasked:
-        yield f"{counted(unasked, 'result')} of earlier plans kept, not analysed"
-
-
-def _trial_row(trial: Trial, state: CampaignState) -> tuple[str, str, str, str]:
-    known = state.trials.get(trial.id)
-    if trial.id in state.blocked and is_open(known):
-        return "·", trial.id, "cannot run", "; ".join(state.blocked[trial.id])
-    if known is None:
-        return "·", trial.id, "open", ""
-    mark = STANDINGS.get(known.standing) or MARKS.get(known.verdict, "·")
-    beyond = f"{known.overhead_s:.1f} s beyond traffic" if known.overhead_s is not None else ""
-    return mark, trial.id, known.standing, "; ".join(known.reasons) or beyond
 
 
 def summary_lines(summary: Summary, again: str) -> Iterator[str]:

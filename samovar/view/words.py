@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+BAR = 24
+
 
 def clock(seconds: float) -> str:
     """Write a length of time as people read it: 0:42, 12:05, 3:20:00."""
@@ -25,3 +27,11 @@ def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     for row in table:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def meter(label: str, done: int, of: int, passed_s: float, width: int) -> str:
+    """Show how much of something is done as a bar, with the time left by the pace so far."""
+    share = min(1.0, done / of) if of else 1.0
+    full = round(share * BAR)
+    left = f" ETA {clock(passed_s / share - passed_s)}" if 0 < share < 1 else ""
+    return f"{'━' * full}{'╌' * (BAR - full)} {share:4.0%}{left} {label}"[:width]

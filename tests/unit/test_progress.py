@@ -1,0 +1,387 @@
+"""What people and programs see of a campaign that runs: pure text of values, and one real terminal."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import os
+import pty
+import re
+import select
+import struct
+import sys
+import termios
+import time
+from collections.abc import Sequence
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from samovar.collect import Finding, Verification
+from samovar.errors import CampaignError, cells
+from samovar.events import EVENTS, Event, events_page, misfits
+from samovar.journal import NAME as JOURNAL
+from samovar.journal import Entry, Journal, fold, holder
+from samovar.plan import Plan, Trial
+from samovar.view.board import Board
+from samovar.view.matrix import Row, legend, matrix_lines, rows_of, words_of
+from samovar.view.progress import Show
+from samovar.view.status import Asked, owner_lines, status_json, status_lines, verified_lines
+from samovar.view.stream import opened_stream
+from samovar.view.words import meter
+from tests.unit.plan_values import lasting, plan_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def one(cc: str, rwnd: str, replicate: int) -> Trial:
+    return Trial(
+        id=f"{cc}-{rwnd}-r{replicate}-abc123",
+        part="main",
+        treatment={"cc": cc, "rwnd": rwnd, "mtu": "1500"},
+        replicate=replicate,
+        block=replicate,
+        resolved=lasting(10.0),
+    )
+
+
+PLAN = plan_of(
+    one(cc, rwnd, r) for r in (1, 2, 3) for cc in ("newreno", "cubic") for rwnd in ("40KB", "600KB")
+)
+IDS = [trial.id for trial in PLAN.trials]
+
+
+def finished(
+    id_: str, outcome: str = "completed", verdict: str = "valid", *reasons: str
+) -> dict[str, object]:
+    return {"id": id_, "outcome": outcome, "verdict": verdict, "reasons": list(reasons), "overhead_s": 2.0}
+
+
+JOURNALED = [
+    Entry(100.0, "campaign-started", {"trials": 12}),
+    Entry(101.0, "trial-started", {"id": IDS[0], "attempt": 1}),
+    Entry(113.0, "trial-finished", finished(IDS[0])),
+    Entry(113.0, "trial-started", {"id": IDS[1], "attempt": 1}),
+    Entry(125.0, "trial-finished", finished(IDS[1], "completed", "suspect", "clock")),
+    Entry(125.0, "trial-started", {"id": IDS[2], "attempt": 1}),
+    Entry(126.0, "trial-finished", finished(IDS[2], "failed", "invalid", "src: no answer\nsecond line")),
+    Entry(126.0, "trial-started", {"id": IDS[3], "attempt": 1}),
+    Entry(127.0, "phase", {"id": IDS[3], "phase": "arm", "seconds": 0.5}),
+]
+
+
+def asked(held: bool, entries: Sequence[Entry] = JOURNALED, plan: Plan = PLAN) -> Asked:
+    return Asked(Path("results/x/full-1"), plan, fold(entries), 130.0, held)
+
+
+def test_a_status_of_a_campaign_that_runs_has_its_grid_what_runs_and_what_failed() -> None:
+    assert list(status_lines(asked(True), 60)) == [
+        f"{PLAN.experiment} (full) on lab in results/x/full-1",
+        "a controller is at work; last event phase, 0:03 ago",
+        "",
+        "newreno 40KB  ✓··  cubic 40KB    ✗··",
+        "newreno 600KB ?··  cubic 600KB   »··",
+        "✓ 1 valid  ? 1 suspect  ✗ 1 failed  » 1 running  · 8 open",
+        "» cubic-600KB-r1-abc123: runs, begun 0:04 ago, done with arm",
+        "✗ cubic-40KB-r1-abc123: failed: src: no answer second line",
+        "",
+        "2 of 12 trials done, about 2:00 left",
+    ]
+
+
+def test_a_status_of_a_campaign_that_was_cut_off_says_so_and_how_to_go_on() -> None:
+    lines = list(status_lines(asked(False), 60))
+    assert lines[1] == "no controller is at work: it was cut off; last event phase, 0:03 ago"
+    assert "» cubic-600KB-r1-abc123: was cut off, begun 0:04 ago, done with arm" in lines
+    assert lines[-1] == f"run what is missing: fab run {PLAN.experiment} --testbed lab"
+
+
+def test_a_status_of_every_trial_has_a_row_for_each() -> None:
+    lines = list(status_lines(asked(True), 60, every=True))
+    assert "✗  cubic-40KB-r1-abc123     failed   src: no answer\nsecond line" in "\n".join(lines)
+    assert sum(id_ in line for id_ in IDS for line in lines) >= len(IDS)
+
+
+def test_a_status_before_the_start_and_one_of_blocked_trials() -> None:
+    assert list(status_lines(asked(False, ()), 60))[1] == "not started"
+    blocked = {"blocked": [{"reasons": ["src: no cdg"], "trials": IDS[4:]}]}
+    lines = list(status_lines(asked(False, [*JOURNALED, Entry(9.0, "trials-blocked", blocked)]), 60))
+    assert "✓ 1 valid  ? 1 suspect  ✗ 1 failed  » 1 running  − 8 cannot run" in lines
+    assert "8 cannot run on lab" in lines
+
+
+def test_a_status_for_machines_has_every_trial_and_the_command_that_goes_on() -> None:
+    told = json.loads(json.dumps(status_json(asked(False))))
+    assert [trial["state"] for trial in told["trials"][:5]] == [
+        "valid",
+        "suspect",
+        "failed",
+        "running",
+        "open",
+    ]
+    assert (told["trials_left"], told["controller_at_work"]) == (10, False)
+    assert told["seconds_left"] == 120.0
+    assert told["again"].startswith("fab run ")
+
+
+def test_the_host_that_was_taken_over_is_named_until_the_next_controller() -> None:
+    taken = Entry(1.0, "lease-taken", {"host": "src", "owner": "eve@desk"})
+    assert list(owner_lines([JOURNALED[0], taken])) == ["? src: taken over from eve@desk"]
+    assert list(owner_lines([taken, JOURNALED[0]])) == []
+
+
+def test_the_process_that_writes_a_journal_is_known(tmp_path: Path) -> None:
+    assert holder(tmp_path / JOURNAL) is None
+    with Journal(tmp_path / JOURNAL):
+        assert holder(tmp_path / JOURNAL) == os.getpid()
+    assert holder(tmp_path / JOURNAL) is None
+
+
+ROWS = [Row(f"cc{n} {n}KB", ("valid", "invalid", "open")) for n in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("width", "first"),
+    [
+        (20, "cc0 0KB ✓!·"),
+        (40, "cc0 0KB ✓!·  cc3 3KB ✓!·  cc6 6KB ✓!·"),
+        (80, "cc0 0KB ✓!·  cc2 2KB ✓!·  cc4 4KB ✓!·  cc6 6KB ✓!·"),
+    ],
+)
+def test_a_grid_fills_the_width_that_there_is(width: int, first: str) -> None:
+    lines = list(matrix_lines(ROWS, width, 20))
+    assert lines[0] == first
+    assert all(cells(line) <= max(width, cells(legend(ROWS[0].states * 8))) for line in lines)
+
+
+def test_a_grid_of_too_many_rows_shows_those_that_are_not_done_and_counts_the_rest() -> None:
+    done = [Row(f"done{n}", ("valid",)) for n in range(50)]
+    lines = list(matrix_lines([*done, Row("odd", ("suspect",))], 12, 6))
+    assert lines[-3].split() == ["odd", "?"]
+    assert lines[-2] == "… 47 more treatments"
+
+
+def test_of_more_replicates_than_there_is_room_for_they_are_counted() -> None:
+    states = ("valid",) * 90 + ("invalid",) * 3 + ("open",) * 7
+    assert next(matrix_lines([Row("a", states)], 40, 9)) == "a 90✓ 3! 7·"
+
+
+def test_a_factor_with_one_level_is_not_in_the_grid() -> None:
+    assert {row.label for row in rows_of(PLAN, words_of(PLAN, fold(())))} == {
+        f"{cc} {rwnd}" for cc in ("newreno", "cubic") for rwnd in ("40KB", "600KB")
+    }
+
+
+OPEN = {"asked": 12, "open": 12, "seconds": [10.0] * 12, "testbeds": 2}
+
+
+def board() -> Board:
+    """A campaign on two testbeds with two trials that run and one that failed."""
+    new = Board()
+    new.take(PLAN, fold(()))
+    new.hear(Event("trials-open", OPEN), 0.0)
+    for id_, testbed in ((IDS[0], "a"), (IDS[1], "b"), (IDS[2], "a")):
+        new.hear(Event("trial-started", {"id": id_, "attempt": 1, "seconds": 10.0, "testbed": testbed}), 1.0)
+    new.hear(Event("phase", {"id": IDS[0], "phase": "traffic"}), 2.0)
+    new.hear(Event("throughput", {"id": IDS[0], "received_bps": {"dst": 9_612_345.0}}), 4.0)
+    new.hear(Event("phase", {"id": IDS[1], "phase": "collect"}), 3.0)
+    new.hear(Event("trial-finished", finished(IDS[2], "failed", "invalid", "rtr: gone")), 5.0)
+    return new
+
+
+def test_a_board_has_every_running_trial_its_phase_and_what_is_left() -> None:
+    assert list(board().lines(6.0, 110, 24)) == [
+        "0 of 12 trials done · 1 of 1 attempts failed (100%) · 0.0 h left, ETA 1:12 · "
+        f"{PLAN.experiment} (full) on lab",
+        f"» {IDS[0]} on a: traffic 0:04, traffic left 0:06 · 9.61Mbit/s into dst",
+        f"» {IDS[1]} on b: collect 0:03",
+        f"✗ {IDS[2]}: rtr: gone",
+        "newreno 40KB  »··  newreno 600KB »··  cubic 40KB    ✗··  cubic 600KB   ···",
+        "✗ 1 failed  » 2 running  · 9 open",
+    ]
+
+
+def test_the_time_left_is_planned_traffic_and_the_measured_rest_over_all_testbeds() -> None:
+    one_ = Board()
+    one_.hear(Event("trials-open", {"asked": 3, "open": 3, "seconds": [10.0, 20.0, 30.0]}), 0.0)
+    assert one_.left_s == 60 + 3 * 3
+    one_.hear(Event("trial-started", {"id": "a", "seconds": 10.0}), 0.0)
+    one_.hear(Event("trial-finished", finished("a")), 0.0)
+    assert one_.left_s == 50 + 2 * 2
+    one_.hear(Event("trial-again", {"id": "a", "attempt": 2, "of": 2, "seconds": 10.0}), 0.0)
+    assert one_.left_s == 60 + 3 * 2
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+@pytest.mark.parametrize("height", [5, 24, 60])
+def test_a_board_never_takes_more_room_than_there_is(width: int, height: int) -> None:
+    lines = list(board().lines(6.0, width, height))
+    assert all(cells(line) <= width for line in lines)
+    assert len(lines) <= max(height, 9)
+
+
+def test_a_meter_shows_the_share_and_the_time_left() -> None:
+    assert meter("verify", 25, 100, 10.0, 80) == "━━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌  25% ETA 0:30 verify"
+    assert meter("verify", 0, 0, 0.0, 12) == "━" * 12
+
+
+def told(*events: Event, **options: object) -> list[str]:
+    out = io.StringIO()
+    with Show(Console(file=out, force_terminal=False, width=200), now=lambda: 0.0) as show:
+        for event in events:
+            show(event)
+    assert "\x1b" not in out.getvalue()
+    return [re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", "@ ", line) for line in out.getvalue().splitlines()]
+
+
+def test_without_a_terminal_there_is_a_plain_line_with_its_time_per_event() -> None:
+    assert told(
+        Event("trials-open", {"asked": 2, "open": 2, "seconds": [6.0, 6.0]}),
+        Event("trial-started", {"id": "a", "attempt": 1, "seconds": 6.0}),
+        Event("phase", {"id": "a", "phase": "set"}),
+        Event("trial-finished", finished("a", "completed", "invalid", "too late")),
+        Event("trial-again", {"id": "a", "attempt": 2, "of": 3, "seconds": 6.0}),
+        Event("trial-started", {"id": "a", "attempt": 2, "seconds": 6.0}),
+        Event("trial-finished", finished("a")),
+        Event("trial-refused", {"id": "b", "reasons": ["its path is another"]}),
+        Event("host-quarantined", {"host": "src", "reason": "three failures"}),
+        Event("path-measured", {"trial": "a", "seconds": 1.25, "missed": ["a miss"], "left_out": []}),
+        Event("nobody-knows-this-one"),
+    ) == [
+        "@ 2 of 2 trials to run, about 0:18",
+        "@ » a: begins",
+        "@ ! 0/2 a: invalid, 2.0 s beyond traffic, ETA 0:08 (too late)",
+        "@ ↻ a: again, attempt 2 of 3",
+        "@ » a: begins, attempt 2",
+        "@ ✓ 1/2 a: valid, 2.0 s beyond traffic, ETA 0:08",
+        "@ ✗ b: not started (its path is another)",
+        "@ ✗ src: not used any more: three failures",
+        "@ path of a measured in 1.2 s: a miss",
+    ]
+
+
+# --- events for programs
+
+
+def test_the_page_of_events_is_current() -> None:
+    assert (ROOT / "docs" / "reference" / "events.md").read_text() == events_page(), "run `fab schema`"
+
+
+def test_every_event_that_the_package_tells_of_is_in_the_vocabulary() -> None:
+    names = set()
+    for file in (ROOT / "samovar").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                name = (
+                    node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                )
+                if name == "Event" and isinstance(node.args[0].value, str):
+                    names.add(node.args[0].value)
+    assert len(names) > 10
+    assert names - EVENTS.keys() == set()
+
+
+def test_an_event_that_is_not_as_described_is_told_so() -> None:
+    assert list(misfits(Event("warning", {"text": "x"}))) == []
+    assert list(misfits(Event("warning", {"words": "x"}))) == [
+        "warning: text lacks",
+        "warning: words is not described",
+    ]
+    assert list(misfits(Event("nonsense"))) == ["nonsense: not in the vocabulary"]
+
+
+def test_a_stream_has_a_line_of_json_per_event_at_once_and_is_added_to(tmp_path: Path) -> None:
+    file = tmp_path / "events.jsonl"
+    for number in (1, 2):
+        with opened_stream(str(file), lambda: 5.0) as stream:
+            stream(Event("warning", {"text": "ü\n"}))
+            lines = file.read_text().splitlines()
+            assert len(lines) == number
+    assert json.loads(lines[0]) == {"schema": 1, "t_s": 5.0, "event": "warning", "text": "ü\n"}
+
+
+def test_a_stream_whose_reader_has_gone_does_not_end_the_campaign(tmp_path: Path) -> None:
+    with opened_stream("/dev/full") as stream:
+        stream(Event("warning", {"text": "x"}))
+        stream(Event("warning", {"text": "y"}))
+    with pytest.raises(CampaignError, match="events cannot be written"), opened_stream(str(tmp_path)):
+        pass
+
+
+# --- a real terminal
+
+SHOW = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+from rich.console import Console
+from samovar.events import Event
+from samovar.view.progress import Show
+from samovar.journal import fold
+from tests.unit.test_progress import PLAN, IDS, OPEN, finished
+with Show(Console()) as show:
+    show.take(PLAN, fold(()))
+    show(Event("trials-open", OPEN))
+    show(Event("trial-started", {"id": IDS[0], "attempt": 1, "seconds": 10.0}))
+    for phase in ("read", "set", "traffic"):
+        show(Event("phase", {"id": IDS[0], "phase": phase}))
+    while not os.path.exists(sys.argv[2]):
+        time.sleep(0.05)
+    show(Event("trial-finished", finished(IDS[0])))
+print("after")
+"""
+
+
+def on_a_terminal(tmp_path: Path, environment: dict[str, str]) -> str:
+    """Run SHOW on a terminal of 100 x 30 until its live view is seen; return all that it wrote."""
+    pid, terminal = pty.fork()
+    go = tmp_path / "go"
+    if pid == 0:
+        os.environ.update({"TERM": "xterm-256color", **environment})
+        os.execv(sys.executable, [sys.executable, "-c", SHOW, str(ROOT), str(go)])
+    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+    written, until = b"", time.monotonic() + 60
+    while time.monotonic() < until:
+        if select.select([terminal], [], [], 0.2)[0]:
+            try:
+                data = os.read(terminal, 65536)
+            except OSError:  # the other end is closed
+                break
+            written += data
+        if b": traffic 0:0" in written:
+            go.touch()
+    os.waitpid(pid, 0)
+    os.close(terminal)
+    return written.decode()
+
+
+def test_on_a_terminal_the_running_trial_is_seen_and_what_stays_is_plain(tmp_path: Path) -> None:
+    written = on_a_terminal(tmp_path, {})
+    assert f"» {IDS[0]}: traffic 0:0" in written
+    assert "newreno 40KB  »··" in written
+    assert "\x1b[32m✓" in written, "colour where there is a terminal"
+    assert written.count("\x1b[?25l") == written.count("\x1b[?25h") == 1, "the cursor is there again"
+    last = written.rstrip().splitlines()[-1]
+    assert last.endswith("after")
+    assert "»" not in written[written.rindex("after") :]
+
+
+def test_without_colour_the_same_is_said(tmp_path: Path) -> None:
+    written = on_a_terminal(tmp_path, {"NO_COLOR": "1"})
+    assert re.search(r"\x1b\[[0-9;]*3[0-7]m", written) is None
+    assert "newreno 40KB  »··" in written
+    assert f"✓  1/12 {IDS[0]}: valid" in written
+
+
+def test_a_verification_is_told_in_a_line_per_finding_and_one_of_what_was_read() -> None:
+    found = Verification([Finding("trials/a/x", "missing")], ["not all"], 12, 34_000_000, 1.5)
+    assert verified_lines(Path("results/x/full-1"), found) == [
+        "✗ trials/a/x: missing",
+        "? not all",
+        "✗ results/x/full-1: 1 finding (12 files, 34MB, in 1.5 s)",
+    ]
+    assert verified_lines(Path("f"), Verification([], [], 1, 0, 0.0)) == [
+        "✓ f: as it was written (1 file, 0B, in 0.0 s)"
+    ]
