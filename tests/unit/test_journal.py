@@ -281,6 +281,23 @@ def test_every_event_is_on_disk_before_append_returns(file: Path, monkeypatch: p
     assert synced == [len(BEGUN.line())]
 
 
+def test_an_event_that_ctrl_c_came_upon_is_there_whole_and_known_or_not_at_all(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(fd: int) -> None:
+        raise KeyboardInterrupt
+
+    with Journal(file) as journal:
+        journal.append(BEGUN.event, BEGUN.t_s, **BEGUN.values)
+        with monkeypatch.context() as while_writing, pytest.raises(KeyboardInterrupt):
+            while_writing.setattr(os, "fsync", interrupted)
+            journal.append(STARTED.event, STARTED.t_s, **STARTED.values)
+        assert journal.entries == (BEGUN,)
+        last = journal.append(FINISHED.event, FINISHED.t_s, **FINISHED.values)
+    assert read_journal(file) == [BEGUN, last]
+    assert list(broken_seals(file.read_bytes())) == []
+
+
 def test_what_the_testbed_cannot_run_is_known_until_it_is_asked_again() -> None:
     why = {"blocked": [{"reasons": ["src: no congestion control bbr"], "trials": ["a", "b"]}]}
     blocked = [BEGUN, Entry(2.0, "trials-blocked", why)]
