@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jsonschema import Draft202012Validator
+
 from samovar import lab
 from samovar.controller import Controller
 from samovar.definition import load_testbed
@@ -17,6 +19,7 @@ from samovar.definition.verdict import Thresholds
 from samovar.events import silent
 from samovar.journal import NAME as JOURNAL
 from samovar.journal import Entry, read_journal
+from samovar.journal.events import journal_schema
 from samovar.runner.policy import Policy
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +36,7 @@ except fabfile.Exit as exit:
 PROGRAMS = ("iperf3", "nuttcp", "tcpdump", "python3", "timeout", "gzip")
 """What trials start on hosts, and nothing else there does."""
 
+EVENT = Draft202012Validator(journal_schema())
 BUSY = "{cpu: 100%, late: 60s, rate: 90%}"
 """What the verdict lets pass on a machine that runs other tests beside: its CPUs are busy, and it is late."""
 LENIENT = Policy(thresholds=Thresholds.model_validate({"cpu": "100%", "late": "60s", "rate": "90%"}))
@@ -99,9 +103,12 @@ class Checkout:
         return (self.folder / "results" / name / "latest").resolve()
 
     def journal(self, name: str) -> list[Entry]:
-        """The events of that campaign so far."""
+        """The events of that campaign so far, each as its schema says."""
         file = self.folder / "results" / name / "latest" / JOURNAL
-        return read_journal(file) if file.exists() else []
+        entries = read_journal(file) if file.exists() else []
+        for entry in entries:
+            EVENT.validate({"t_s": entry.t_s, "event": entry.event, **entry.values})
+        return entries
 
     def manifests(self, name: str) -> dict[str, dict[str, Any]]:
         """The manifests of that campaign's whole trials, by id."""

@@ -1,0 +1,80 @@
+"""What journals are written of: every event has a type, and the schema says what the types say."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from samovar.journal.events import EVENTS, journal_schema, name_of
+
+ROOT = Path(__file__).parents[2]
+WRITERS = ("note", "_note", "tell", "_tell", "append")
+ELSEWHERE = {"end", "trouble"}
+"""What a notifier is told, which is no event."""
+VALIDATOR = Draft202012Validator(journal_schema())
+
+
+def written() -> Iterator[tuple[Path, int, str]]:
+    """Find each event that the package writes, by file and line."""
+    for file in sorted((ROOT / "samovar" / "runner").glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and _name(node.func) in WRITERS and node.args:
+                yield from ((file, node.lineno, text) for text in _texts(node) if text not in ELSEWHERE)
+
+
+def _name(function: ast.expr) -> str:
+    return getattr(function, "attr", getattr(function, "id", ""))
+
+
+def _texts(call: ast.Call) -> Iterator[str]:
+    """Find the names of events in a call: a text, or the choice between two; the name of a host has no hyphen."""
+    options = [call.args[0]]
+    if isinstance(call.args[0], ast.IfExp):
+        options = [call.args[0].body, call.args[0].orelse]
+    values = (option.value for option in options if isinstance(option, ast.Constant))
+    yield from (value for value in values if (isinstance(value, str) and call.keywords) or value in ELSEWHERE)
+
+
+def test_every_event_that_is_written_has_a_type() -> None:
+    known = {name_of(event) for event in EVENTS}
+    found = {text for _, _, text in written()}
+    assert len(found) > 15
+    assert [f"{file.name}:{line}: {text}" for file, line, text in written() if text not in known] == []
+
+
+def test_events_have_names_of_their_own() -> None:
+    assert len({name_of(event) for event in EVENTS}) == len(EVENTS)
+
+
+GOOD: tuple[dict[str, Any], ...] = (
+    {"t_s": 1.5, "event": "campaign-started", "trials": 4},
+    {"t_s": 1.5, "event": "campaign-interrupted", "before": "0" * 64, "testbed": "lab"},
+    {"t_s": 1.5, "event": "state-read", "id": "a", "host": "src", "state": {"cc": "cubic"}},
+    {"t_s": 1.5, "event": "trial-started", "id": "a", "attempt": 1, "testbed": "lab"},
+)
+
+
+@pytest.mark.parametrize("event", GOOD, ids=lambda event: str(event["event"]))
+def test_an_event_is_what_its_schema_says(event: dict[str, Any]) -> None:
+    VALIDATOR.validate(event)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"event": "campaign-begun"},
+        {"trials": -1},
+        {"trials": "4"},
+        {"trials": None},
+        {"t_s": "now"},
+        {"colour": "red"},
+    ],
+    ids=str,
+)
+def test_an_event_that_says_another_thing_is_told_apart(change: dict[str, Any]) -> None:
+    assert not VALIDATOR.is_valid({**GOOD[0], **change})
