@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from samovar.definition.explain_keys import (
     ENTRIES,
+    JUDGED,
     NESTED,
     OF_EXPERIMENT,
     Subject,
     default_of,
+    default_of_judging,
     known_keys,
     steps_of,
     targets_of,
@@ -88,10 +90,12 @@ def explain(subject: Subject, key: str, part: str = "", levels: Levels | None = 
     wanted = given or part
     if not wanted and rest in OF_EXPERIMENT:
         return [_of_experiment(subject, rest)]
+    if not wanted and rest in JUDGED:
+        return [_of_judging(subject, rest)]
     known = {name: known_keys(subject, name) for name in parts if name in (wanted or name)}
     having = [name for name, keys in known.items() if rest in keys]
     if not having:
-        every = set(OF_EXPERIMENT).union(*known.values())
+        every = {*OF_EXPERIMENT, *JUDGED}.union(*known.values())
         raise DefinitionError([Problem(subject.experiment.name, 0, 0, unknown("key", rest, every))])
     places = (_Where(subject, name, rest, levels) for name in having)
     return [one for where in places for one in _in_part(where)]
@@ -193,6 +197,17 @@ def _of_tree(where: _Where) -> Explanation:
 
 def _of_experiment(subject: Subject, key: str) -> Explanation:
     return _explained(subject, key, subject.experiment.complete, key, default_of(subject, key, None))
+
+
+def _of_judging(subject: Subject, key: str) -> Explanation:
+    """Explain what trials are judged by: the experiment's word, then that of config.yaml, then the default."""
+    steps = tuple(key.split("."))
+    own = _chain(subject, _nodes(subject.experiment.complete, steps))
+    config = _nodes(subject.config.written if subject.config else None, steps)
+    general = tuple(Said(flow_text(node), "config", str(node.mark)) for node in config)
+    default = default_of_judging(key)
+    last = (Said(default, "default", ""),) if default is not None else ()
+    return Explanation(key, (*own, *general, *last))
 
 
 def _explained(subject: Subject, title: str, tree: Node | None, key: str, default: str | None) -> Explanation:

@@ -19,12 +19,18 @@ from samovar.definition.layers import LISTED
 from samovar.definition.origins import layers_for
 from samovar.definition.parameters import settable
 from samovar.definition.testbed import Testbed
+from samovar.definition.verdict import Thresholds
 
 OF_PART = ("title", "duration", "replicates", "traffic", "captures", "loggers", "path", "exclude", "include")
 OF_EXPERIMENT = (
     *("testbed", "title", "source", "description", "figures", "tables", "expect"),
     *("order.kind", "order.seed"),
 )
+JUDGED = (
+    *("calibrate", "retries"),
+    *(f"verdict.{info.alias or name}" for name, info in Thresholds.model_fields.items()),
+)
+"""By what trials are judged: an experiment may say it, or config.yaml for all of them."""
 NESTED: Mapping[str, type[Strict]] = {"path": NetworkPath, "stop": Stop, "order": Order}
 ENTRIES: Mapping[str, tuple[type[Strict], str]] = {
     "traffic": (Flow, "generator"),
@@ -84,6 +90,12 @@ def default_of(subject: Subject, key: str, part: Part | None) -> str | None:
         text = getattr(known[steps[-1]], "default", None)
         return None if text is None else str(text)
     return _field_default(model, steps[-1])
+
+
+def default_of_judging(key: str) -> str | None:
+    """Return what a trial is judged by when neither an experiment nor config.yaml says anything, as text."""
+    owner, _, own = key.rpartition(".")
+    return _field_default(Thresholds if owner else Config, own)
 
 
 def _owners(subject: Subject, part: Part) -> dict[str, tuple[type[Strict], Mapping[str, ParameterInfo]]]:

@@ -127,7 +127,8 @@ def _plan_part(
     try:
         group = treatments_of(name, design, part.replicates, components_of(where), pool)
     except UncomputedError as error:
-        raise placed(error, experiment) from error
+        site_tree = site.config.written if site.config else None
+        raise placed(error, experiment, places.testbed.written, site_tree) from error
     costly = costly_of(group, pool, states)
     how = experiment.order
     order = order_of(how.kind, how.seed, name, len(group), part.replicates, costly.plots())

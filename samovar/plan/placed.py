@@ -12,16 +12,20 @@ from samovar.plan.laid import UncomputedError
 Steps = tuple[str, ...]
 
 
-def placed(error: UncomputedError, experiment: Experiment) -> SamovarError:
-    """Return the error with the place of its formula; as it is where no line of the experiment has it."""
+def placed(error: UncomputedError, experiment: Experiment, *below: Node | None) -> SamovarError:
+    """Return the error with the place of its formula: in the experiment, or else in a file that lies below it.
+
+    It is returned as it is where no line has it.
+    """
     parts = experiment.complete.get("parts") if experiment.complete is not None else None
     part = parts.get(error.part) if isinstance(parts, Map) else None
     wanted = set(error.where.replace(":", "").replace(" ", ".").split("."))
-    found = [(len(wanted.intersection(steps)), one) for steps, one in _texts(part) if one == error.text]
-    if not found:
-        return error
-    nearest = max(found, key=lambda pair: pair[0])[1]
-    return DefinitionError([nearest.mark.problem(str(error))])
+    for tree in (part, *below):
+        found = [(len(wanted.intersection(steps)), one) for steps, one in _texts(tree) if one == error.text]
+        if found:
+            nearest = max(found, key=lambda pair: pair[0])[1]
+            return DefinitionError([nearest.mark.problem(str(error))])
+    return error
 
 
 def _texts(node: Node | None, steps: Steps = ()) -> Iterator[tuple[Steps, Text]]:

@@ -159,6 +159,22 @@ def test_every_key_of_an_experiment_can_be_explained(folder: Folder) -> None:
         assert list(explanation_lines(explain(subject, key)))
 
 
+def test_what_trials_are_judged_by_comes_from_the_experiment_or_the_configuration(folder: Folder) -> None:
+    (folder.root / "config.yaml").write_text(CONFIG + "retries: 5\nverdict: {late: 300ms, cpu: 90%}\n")
+    study = folder.root / "experiments" / "study.yaml"
+    study.write_text(STUDY + "verdict: {late: 500ms}\ncalibrate: on\n")
+    assert folder.lines("verdict.late") == [
+        "verdict.late = 500ms",
+        "» 500ms experiment study experiments/study.yaml:7:17",
+        "300ms config config.yaml:3:17",
+        "0.2 s default",
+    ]
+    assert folder.lines("verdict.cpu")[1:] == ["» 90% config config.yaml:3:29", "0.95 default"]
+    assert folder.lines("verdict.clock_step")[1:] == ["» 0.05 s default"]
+    assert folder.lines("retries")[1:] == ["» 5 config config.yaml:2:10", "2 default"]
+    assert folder.lines("calibrate")[1:] == ["» on experiment study experiments/study.yaml:8:12", "auto default"]
+
+
 @pytest.mark.parametrize(
     ("key", "said"),
     [
