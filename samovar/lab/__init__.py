@@ -1,6 +1,6 @@
 """The virtual lab: a testbed's hosts as namespaces of one kernel, reached over SSH like any machine."""
 
-from samovar.lab.access import Access, lease_file, read_access
+from samovar.lab.access import Access, read_access
 from samovar.lab.devices import lacking, require_devices
 from samovar.lab.dial import Dialer, dial, shell_command
 from samovar.lab.foresee import foresee
@@ -19,7 +19,6 @@ __all__ = [
     "down",
     "foresee",
     "lacking",
-    "lease_file",
     "read_access",
     "require_devices",
     "shell_command",

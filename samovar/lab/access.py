@@ -13,7 +13,6 @@ from samovar.errors import LabError
 
 Kernel = Literal["uml", "native"]
 RECORD = "access.json"
-LEASES = "lease-"
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,6 @@ class Access:
     def process(self) -> Process:
         """The lab's first process: when it ends, all of the lab ends."""
         return Process(self.pid, self.start_ticks)
-
-
-def lease_file(state_folder: Path, access: Access, host: str) -> Path:
-    """Name the file that says who holds a host of a lab: its own, though all hosts share one file system."""
-    return state_folder.resolve() / f"{LEASES}{access.pid}-{access.start_ticks}-{host}"
 
 
 def process(pid: int) -> Process | None:

@@ -13,7 +13,7 @@ from samovar.definition.testbed import Testbed
 from samovar.errors import LabError
 from samovar.events import Emit, Event
 from samovar.lab import allowed
-from samovar.lab.access import LEASES, RECORD, Access, Process, read_record, write_record
+from samovar.lab.access import RECORD, Access, Process, read_record, write_record
 from samovar.lab.boot_files import Boot, write_boot_folder
 from samovar.lab.devices import require_devices
 from samovar.lab.kernel import Needs, choose_kernel, machine_lacks, needs_user_namespace, require_programs
@@ -113,11 +113,10 @@ def _same_lab(folder: Path, record: Access, fingerprint: str, needs: Needs, emit
 
 
 def _forget(folder: Path, record: Access | None) -> None:
-    """Give back what a lab that is gone has borrowed; drop its record and the leases of its hosts."""
+    """Give back what a lab that is gone has borrowed, and drop its record."""
     if record is not None and record.allowed_before is not None:
         allowed.restore(record.allowed_before)
-    for file in (folder / RECORD, *folder.glob(f"{LEASES}*")):
-        file.unlink(missing_ok=True)
+    (folder / RECORD).unlink(missing_ok=True)
 
 
 def _start(folder: Path, boot: Boot, fingerprint: str, needs: Needs, emit: Emit) -> Access:

@@ -19,10 +19,12 @@ from samovar.testbed.completed import NOT_ENDED, Completed, Record, unrecorded
 from samovar.testbed.lease import DEADLINE_S as LEASE_DEADLINE_S
 from samovar.testbed.lease import Claim, Lease, LeaseError, claim_script, parse_answer, release_script
 from samovar.testbed.pulse import Pulse
-from samovar.testbed.remote import KILL_GRACE_S, LostError, RemoteShell, UnansweredError
+from samovar.testbed.remote import LostError, RemoteShell, UnansweredError
 from samovar.testbed.ssh import Dialer, Link, Target, UnreachableError, connect
 from samovar.testbed.transfer import Clock, Wanted, fetch_in_turn, persevere, put_whole
 
+INTERRUPT_GRACE_S = 15.0
+"""How long a host may take to end what it is at: it may be as busy as the trial was to make it."""
 _ATTEMPTS = 2
 _ORDER_DEADLINE_S = 20.0  # a new shell gives the clean-up of a lost one 10 s before it answers
 _Result = TypeVar("_Result")
@@ -144,14 +146,22 @@ class Session:
             with suppress(OSError, EOFError):
                 live.order(text)
 
+    def peek(self, path: str, *, size_bytes: int = 64, timeout_s: float = 2.0) -> bytes | None:
+        """Read the beginning of a small file beside the script that another thread runs here.
+
+        None when it cannot be read, or the host is not connected.
+        """
+        link = self._link
+        return link.peek(path, size_bytes, timeout_s) if link else None
+
     def interrupt(self) -> None:
         """End the script or the transfer that another thread has under way here; that thread gets a
         TestbedError.
 
         Returns when the session is free again. Raises DeadlineError when it is not within
-        remote.KILL_GRACE_S.
+        INTERRUPT_GRACE_S.
         """
-        clock = Clock(self.host, "interrupt", KILL_GRACE_S)
+        clock = Clock(self.host, "interrupt", INTERRUPT_GRACE_S)
         self._interrupted.set()
         try:
             free = self._lock.acquire(blocking=False)

@@ -13,6 +13,7 @@ from samovar.definition import load_testbed
 from samovar.events import silent
 from samovar.journal import fold
 from samovar.runner.interrupts import TWICE_S
+from samovar.testbed.ssh import LEASE
 from tests.lab.campaigns import Checkout, make_checkout
 
 pytestmark = (
@@ -52,10 +53,9 @@ def _wait_for(condition: object, what: str) -> None:
 
 
 def _leases(checkout: Checkout) -> list[str]:
-    """The leases of all hosts, as they are on the file system that these share."""
-    folder = checkout.controller.lab_folder("lab").resolve()
-    text = checkout.on_host("src", f"tail -n +1 {folder}/lease-*-* 2>/dev/null; true")
-    return [one for one in text.split("==> ") if "token " in one and one.partition(" ")[0].endswith(HOSTS)]
+    """What the lease of each host says, where there is one."""
+    texts = (checkout.on_host(host, f"cat {LEASE} 2>/dev/null; true") for host in HOSTS)
+    return [text for text in texts if text]
 
 
 def _ended(process: subprocess.Popen[str]) -> str:
