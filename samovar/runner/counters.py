@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from samovar.definition.verdict import Thresholds
 from samovar.plan import DirectionPlan, PathPlan
 from samovar.runner.calibrate import is_leaf, plausible
 from samovar.runner.judge import Check
+from samovar.runner.unpacked import open_lines
 
 Counts = Mapping[str, str]
 """What a script printed as key=value of its host's counters."""
@@ -117,7 +117,7 @@ def _drops(router: str, name: str, way: DirectionPlan, seen: Through) -> Check:
 def check_rate(way: DirectionPlan, router: str, trace: Path, thresholds: Thresholds) -> Iterator[Check]:
     """Check the rate at which a queue drained whenever packets waited in it, by the logger `queue`."""
     try:
-        with gzip.open(trace, "rt", encoding="ascii", errors="replace", newline="") as file:
+        with open_lines(trace) as file:
             seen_s, sent_bytes = _drained(csv.DictReader(file), way.interface)
     except (OSError, EOFError, ValueError, KeyError, TypeError, csv.Error, zlib.error) as error:
         yield Check(f"trace {trace.name}", router, "readable", f"{type(error).__name__}: {error}", False)

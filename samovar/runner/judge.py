@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +14,7 @@ from samovar.definition.verdict import Thresholds
 from samovar.plan import FlowPlan, Resolved
 from samovar.runner.clocks import ClockOffset
 from samovar.runner.state import Compared
+from samovar.runner.unpacked import open_lines
 
 Verdict = Literal["valid", "suspect", "invalid"]
 WINDOW_SHARE = Thresholds().window
@@ -203,7 +203,7 @@ def check_window(
 
 def _sockets(trace: Path, flows: set[tuple[str, str, str]]) -> dict[tuple[str, str, str], _Seen]:
     seen: dict[tuple[str, str, str], _Seen] = {}
-    with gzip.open(trace, "rt", encoding="ascii", errors="replace", newline="") as file:
+    with open_lines(trace) as file:
         for row in csv.DictReader(file):
             # The sender of the data is the one that listens where the receiver asks for it.
             ports = (row["dport"], row.get("sport", ""))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from samovar.runner.counters import (
 )
 from samovar.runner.judge import LINUX_NAME, Check
 from samovar.runner.policy import Policy
+from samovar.runner.unpacked import read_text
 from samovar.runner.wire import Seen, check_bottleneck, check_counted, offloaded
 
 WAYS = ("down", "up")
@@ -99,9 +99,8 @@ def _told(ends: FlowEnds, folder: Path) -> str:
     if ends.recipe.header.counts is None:
         return ""
     try:
-        with gzip.open(folder / "logs" / f"{ends.name('client')}.out.gz", "rt", errors="replace") as file:
-            return file.read()
-    except (OSError, EOFError, zlib.error):
+        return read_text(folder / "logs" / f"{ends.name('client')}.out.gz")
+    except (OSError, EOFError, ValueError, zlib.error):
         return ""
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 BLOCK_BYTES = 1 << 20
+LARGEST_PACKET_BYTES = 262_144
 GLOBAL_HEADER_BYTES, RECORD_HEADER_BYTES = 24, 16
 BYTE_ORDERS = {
     b"\x4d\x3c\xb2\xa1": "<",
@@ -151,6 +152,8 @@ def _take(found: Capture, data: bytes, record: struct.Struct, most_packets: int)
         kept, size = sizes(data, at + 8)
         frame = at + RECORD_HEADER_BYTES
         if frame + kept > end:
+            if kept > LARGEST_PACKET_BYTES:
+                raise ValueError(f"a packet of {kept} bytes; accepted: {LARGEST_PACKET_BYTES} at most")
             break
         at = frame + kept
         packets += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from samovar.plan import Resolved
 from samovar.runner.judge import Check, check_window
+from samovar.runner.unpacked import open_lines
 
 COLUMNS: Mapping[str, tuple[int, ...]] = {"1.2": (25, 26, 27, 28), "1.3": (27,)}
 """How many columns a line of each version has; both have had 27, so only the header tells the version."""
@@ -86,7 +86,7 @@ def _pairs(line: str) -> dict[str, str]:
 def check_siftr(resolved: Resolved, host: str, trace: Path, packets_per_line: int = 1) -> Iterator[Check]:
     """Check that a log is whole and of a known form, that no packet is missing, and what windows it shows."""
     try:
-        with gzip.open(trace, "rt", encoding="ascii", errors="replace") as file:
+        with open_lines(trace) as file:
             log = read_siftr(file)
     except (OSError, EOFError, zlib.error, ValueError) as error:
         yield Check(f"trace {trace.name}", host, "readable", f"{type(error).__name__}: {error}", False)

@@ -1,0 +1,73 @@
+"""What a host has packed cannot fill this machine's memory, nor keep it busy for long."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from pathlib import Path
+
+import pytest
+
+from samovar.definition.verdict import Thresholds
+from samovar.plan import DirectionPlan
+from samovar.runner.counters import check_rate
+from samovar.runner.pcap import read_capture
+from samovar.runner.unpacked import LONGEST_LINE_BYTES, LONGEST_TEXT_BYTES, MOST_TIMES, open_lines, read_text
+
+ROW = b"1767225600000000000,eth1,pfifo,10:,1:1,0,0,0,0,0,0\n"
+
+
+def test_a_trace_is_read_line_by_line(tmp_path: Path) -> None:
+    file = tmp_path / "trace.csv.gz"
+    file.write_bytes(gzip.compress(b"t_ns,value\n1,a\xff\n2,b"))
+    with open_lines(file) as lines:
+        assert list(lines) == ["t_ns,value\n", "1,a\ufffd\n", "2,b"]
+
+
+def test_zeros_without_an_end_are_refused_at_the_longest_line(tmp_path: Path) -> None:
+    file = tmp_path / "bomb.csv.gz"
+    file.write_bytes(gzip.compress(bytes(100 * LONGEST_LINE_BYTES), 9))
+    with open_lines(file) as lines, pytest.raises(ValueError, match="a line of more than 1048576 bytes"):
+        list(lines)
+
+
+def test_lines_that_unpack_to_far_more_than_a_trace_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "bomb.csv.gz"
+    file.write_bytes(gzip.compress(b"0\n" * 15_000_000, 9))
+    with open_lines(file) as lines, pytest.raises(ValueError, match=f"more than {MOST_TIMES} times its size"):
+        for _ in lines:
+            pass
+
+
+def test_an_idle_queues_trace_is_no_bomb(tmp_path: Path) -> None:
+    file = tmp_path / "queue.csv.gz"
+    rows = (b"%d" % (1767225600000000000 + n * 5_000_000) + ROW[19:] for n in range(100_000))
+    file.write_bytes(gzip.compress(b"".join(rows), 9))
+    with open_lines(file) as lines:
+        assert sum(1 for _ in lines) == 100_000
+
+
+def test_the_output_of_a_generator_has_a_most(tmp_path: Path) -> None:
+    file = tmp_path / "iperf.out.gz"
+    file.write_bytes(gzip.compress(bytes(LONGEST_TEXT_BYTES + 1), 9))
+    with pytest.raises(ValueError, match="unpacks to more than"):
+        read_text(file)
+
+
+def test_a_trial_with_a_bomb_for_a_trace_is_judged_by_it(tmp_path: Path) -> None:
+    file = tmp_path / "rtr-queue.csv.gz"
+    header = (
+        b"t_ns,interface,qdisc,handle,parent,backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,o\n"
+    )
+    file.write_bytes(gzip.compress(header + bytes(10 * LONGEST_LINE_BYTES), 9))
+    (check,) = check_rate(DirectionPlan(interface="eth1", rate_bps=1000), "rtr", file, Thresholds())
+    assert not check.ok
+    assert "a line of more than" in check.observed
+
+
+def test_a_packet_longer_than_any_is_refused_before_it_is_gathered(tmp_path: Path) -> None:
+    file = tmp_path / "src-eth1.pcap.gz"
+    head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)
+    file.write_bytes(gzip.compress(head + struct.pack("<IIII", 0, 0, 1 << 31, 1 << 31) + bytes(1 << 24), 9))
+    with pytest.raises(ValueError, match="a packet of 2147483648 bytes"):
+        read_capture(file, 1_000_000)
