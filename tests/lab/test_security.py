@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import secrets
 import signal
+import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import pytest
 
+from samovar.analyse import analyse
 from samovar.events import silent
+from samovar.report import make_bundle
 from tests.lab.campaigns import Checkout
 from tests.lab.ordinary import HOSTS, USER, allow, make_ordinary, prepare
 
@@ -48,12 +54,66 @@ def sudoers(checkout: Checkout) -> list[str]:
     return list(checkout.controller.sudoers(checkout.controller.study("plain", "", "")))
 
 
+@dataclass(frozen=True)
+class Canaries:
+    """Secrets that a controller's environment holds, and the key that it logs in with."""
+
+    checkout: Checkout
+    mark: str = field(default_factory=lambda: secrets.token_hex(12))
+
+    def environment(self) -> dict[str, str]:
+        """Variables such as people have, each value with the mark in it."""
+        return {
+            "PDU_TOKEN": f"token-{self.mark}",
+            "NOTIFY_PASSWORD": f"password-{self.mark}",
+            "AWS_SECRET_ACCESS_KEY": f"aws-{self.mark}",
+            "HTTPS_PROXY": f"http://lena:proxy-{self.mark}@proxy.invalid:3128",
+            "SSH_AUTH_SOCK": f"/tmp/ssh-{self.mark}/agent.1",
+            "SSH_ASKPASS_PASSPHRASE": f"passphrase-{self.mark}",
+        }
+
+    def needles(self) -> list[bytes]:
+        """What must be found nowhere: the mark, and each line of the private key."""
+        key = self.checkout.controller.lab_folder("lab") / "id_ed25519"
+        lines = key.read_text().splitlines()[1:-1]
+        return [self.mark.encode(), *(line.encode() for line in lines[1:] or lines)]
+
+    def in_bytes(self, data: bytes) -> list[bytes]:
+        """Name the secrets in some data, packed or not."""
+        if data.startswith(b"\x1f\x8b"):
+            data = gzip.decompress(data)
+        return [needle for needle in self.needles() if needle in data]
+
+
+TELLTALE = """
+notify: {command: [sh, -c, 'echo "I am $PDU_TOKEN by $HTTPS_PROXY and $SSH_AUTH_SOCK"; exit 1']}
+"""
+"""A command of the user's that says what it knows, and fails, so that what it said is told."""
+
+
 @pytest.fixture(scope="module")
-def plain(checkout: Checkout) -> Checkout:
-    """A campaign of that user's."""
+def canaries(checkout: Checkout) -> Canaries:
+    return Canaries(checkout)
+
+
+@pytest.fixture(scope="module")
+def said(checkout: Checkout, canaries: Canaries) -> str:
+    """What a campaign of that user's says, in an environment full of secrets."""
     allow(checkout, sudoers(checkout))
-    code, said = checkout.run("plain")
-    assert code == 0, said
+    with (checkout.folder / "config.yaml").open("a") as file:
+        file.write(TELLTALE)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in canaries.environment().items():
+            patch.setenv(name, value)
+        code, text = checkout.run("plain")
+    assert code == 0, text
+    return text
+
+
+@pytest.fixture(scope="module")
+def plain(checkout: Checkout, said: str) -> Checkout:
+    """The campaign itself."""
+    assert said
     return checkout
 
 
@@ -92,6 +152,42 @@ def test_the_hosts_are_as_they_were_before_and_run_nothing(plain: Checkout) -> N
 def test_no_script_of_the_trials_ran_as_root(plain: Checkout) -> None:
     facts = json.loads((plain.campaign("plain") / "provenance.json").read_bytes())["hosts"]
     assert {host: fact["sudo"]["user"] for host, fact in facts.items()} == dict.fromkeys(HOSTS, USER)
+
+
+def test_no_secret_is_in_what_was_said(said: str, canaries: Canaries) -> None:
+    assert "notify: sh: exit code 1: I am …" in said
+    assert canaries.in_bytes(said.encode()) == []
+
+
+def test_no_secret_is_in_anything_that_a_campaign_has_written(plain: Checkout, canaries: Canaries) -> None:
+    folder = plain.campaign("plain")
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert {"journal.jsonl", "plan.json", "provenance.json", "testbed.yaml"} <= {file.name for file in files}
+    assert any(file.suffix == ".gz" for file in files)
+    assert any("commands" in file.parts for file in files)
+    assert {file: found for file in files if (found := canaries.in_bytes(file.read_bytes()))} == {}
+    assert canaries.in_bytes(gzip.compress(canaries.mark.encode())) == [canaries.mark.encode()]
+
+
+def test_no_secret_is_in_the_bundle(plain: Checkout, canaries: Canaries) -> None:
+    folder = plain.campaign("plain")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in canaries.environment().items():
+            patch.setenv(name, value)
+        analyse(folder, plain.folder, silent)
+        pdf = make_bundle(folder, silent)
+    for command in (["pdftotext", str(pdf), "-"], ["pdfinfo", str(pdf)]):
+        shown = subprocess.run(command, capture_output=True, check=True).stdout
+        assert shown
+        assert canaries.in_bytes(shown) == []
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert {file: found for file in files if (found := canaries.in_bytes(file.read_bytes()))} == {}
+
+
+def test_no_secret_is_left_on_a_host(plain: Checkout, canaries: Canaries) -> None:
+    for host in HOSTS:
+        searched = f"grep -rlaF {canaries.mark} /tmp /var/tmp /run/own /root 2>/dev/null; true"
+        assert plain.on_host(host, searched) == ""
 
 
 def test_a_killed_controller_leaves_nothing_of_roots_running(plain: Checkout) -> None:
