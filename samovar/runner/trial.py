@@ -23,6 +23,7 @@ from samovar.runner.evidence import NOT_OVERHEAD, Evidence, checks_of, expected
 from samovar.runner.judge import Check, Verdict, verdict_of
 from samovar.runner.manifest import Attempt, manifest_of
 from samovar.runner.quarantine import blamed
+from samovar.runner.salvage import Salvage
 from samovar.runner.space import is_storage
 from samovar.runner.state import changed, parse_state, unmet
 from samovar.runner.traffic import Traffic, parse_named
@@ -66,6 +67,8 @@ class TrialRun:
             self._unwritten(error)
             finished = self._broken_off("failed", error, started)
         except KeyboardInterrupt as interrupt:
+            if not self.folder.exists():
+                raise  # it came as the trial was whole already
             self._interrupt()
             self._broken_off("interrupted", interrupt, started)
             raise
@@ -243,6 +246,9 @@ class TrialRun:
         hosts = blamed(error)
         try:
             with self.bench.stopping.shielded(), self._phase("clear"):
+                if outcome == "interrupted":
+                    salvage = Salvage(self.scripts, self.bench.sessions, self.bench.emit)
+                    self.seen.files += salvage.run({h: self._expected(h) for h in self.hosts}, self.folder)
                 self._on_hosts("sweep", self.scripts.sweep)
                 self._put_back()
         except TestbedError as second:
