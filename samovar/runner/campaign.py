@@ -22,6 +22,7 @@ from samovar.runner.bench import Bench, Note, write_json
 from samovar.runner.folder import point_latest, read_plan, replacement_of, standings, testbeds_of
 from samovar.runner.lease import Claimant, Leases
 from samovar.runner.policy import AS_ALWAYS, Policy
+from samovar.runner.quarantine import needs_by_trial
 from samovar.runner.sharing import OpenTrials
 from samovar.runner.space import Storage
 from samovar.runner.station import Crew, Station
@@ -279,8 +280,17 @@ def summarise(folder: Path, plan: Plan, state: CampaignState) -> Summary:
     known = {trial.id: state.trials.get(trial.id) for trial in plan.trials}
     missing = {id_: standing for id_, standing in known.items() if is_open(standing)}
     blocked = {id_: state.blocked[id_] for id_ in missing if id_ in state.blocked}
-    failed = {
-        id_: standing.reasons if standing else () for id_, standing in missing.items() if id_ not in blocked
-    }
+    open_ = {id_: standing for id_, standing in missing.items() if id_ not in blocked}
+    left = _left(plan, open_.keys(), state.quarantined)
+    failed = {id_: standing.reasons if standing else left.get(id_, ()) for id_, standing in open_.items()}
     done = len(known) - len(missing)
     return Summary(folder, len(known), done, failed, blocked, state.quarantined, state.stopped)
+
+
+def _left(plan: Plan, ids: Collection[str], quarantined: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+    """Say of trials that were not begun which hosts they need that are not used any more."""
+    if not quarantined:
+        return {}
+    needs = needs_by_trial(plan)
+    needed = {trial.id: needs(trial) & quarantined.keys() for trial in plan.trials if trial.id in ids}
+    return {id_: (f"not run: it needs {', '.join(sorted(hosts))}",) for id_, hosts in needed.items() if hosts}

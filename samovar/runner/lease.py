@@ -205,8 +205,9 @@ class Leases:
 
     def _give_back(self, changed: Collection[str]) -> None:
         """Release what is held; a host that is away, or changed, keeps a lease that says whose it was."""
+        there = [host for host in self._hosts if host in self._sessions.hosts]
         try:
-            self._sessions.map(lambda s: s.abandon() if s.host in changed else s.release(), self._hosts)
+            self._sessions.map(lambda s: s.abandon() if s.host in changed else s.release(), there)
         except TestbedError as error:
             self._emit(Event("warning", {"text": str(error)}))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ from samovar.runner.salvage import Salvage
 from samovar.runner.space import is_storage
 from samovar.runner.state import changed, parse_state, unmet
 from samovar.runner.traffic import Traffic, parse_named
-from samovar.testbed import Completed, unrecorded
+from samovar.testbed import Completed, HostsError, unrecorded
 
 COLLECT_DEADLINE_S = 900.0
 LEAD_S = 0.08
@@ -191,9 +191,10 @@ class TrialRun:
                 write_json(self.folder / "facts" / f"{host}-found.json", self.seen.found[host])
                 self._prove(host, parse_state(restored))
 
-    def _put_back(self) -> None:
-        """Put each host back after a trial that was broken off."""
-        scripts = {host: self.scripts.restore(host, state) for host, state in self.seen.before.items()}
+    def _put_back(self, away: Collection[str]) -> None:
+        """Put each host back after a trial that was broken off, but for those that are away."""
+        there = {host: state for host, state in self.seen.before.items() if host not in away}
+        scripts = {host: self.scripts.restore(host, state) for host, state in there.items()}
         for host, result in self._on_hosts("restore", scripts.get, hosts=scripts).items():
             self._prove(host, parse_state(result.text))
 
@@ -249,8 +250,7 @@ class TrialRun:
                 if outcome == "interrupted":
                     salvage = Salvage(self.scripts, self.bench.sessions, self.bench.emit)
                     self.seen.files += salvage.run({h: self._expected(h) for h in self.hosts}, self.folder)
-                self._on_hosts("sweep", self.scripts.sweep)
-                self._put_back()
+                self._clear()
         except TestbedError as second:
             reasons.append(f"and the testbed could not be restored: {second}")
             hosts = {**blamed(second), **hosts}
@@ -261,6 +261,26 @@ class TrialRun:
         finished = replace(finished, blamed=hosts)
         self._leave(finished)
         return finished
+
+    def _clear(self) -> None:
+        """End what runs on each host and put it back; one that is away keeps no other from that.
+
+        Raises HostsError.
+        """
+        away: dict[str, TestbedError] = {}
+        for step in (self._sweep, self._put_back):
+            try:
+                step(away)
+            except TestbedError as error:
+                named = blamed(error)
+                if not named:
+                    raise
+                away |= {host: TestbedError(reason) for host, reason in named.items()}
+        if away:
+            raise HostsError(away)
+
+    def _sweep(self, away: Collection[str]) -> None:
+        self._on_hosts("sweep", self.scripts.sweep, hosts=[host for host in self.hosts if host not in away])
 
     def _leave(self, finished: Finished) -> None:
         """Write the manifest of what was broken off, if it can be: the journal has what matters of it."""
