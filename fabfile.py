@@ -37,7 +37,7 @@ from samovar.view.plan import Seen, plan_lines
 from samovar.view.progress import Show
 from samovar.view.status import Asked, owner_lines, status_json, status_lines, verified_lines
 from samovar.view.stream import opened_stream
-from samovar.view.words import columns
+from samovar.view.words import columns, harmless
 
 CONTROLLER = Controller(Path(__file__).resolve().parent)
 
@@ -45,7 +45,7 @@ CONTROLLER = Controller(Path(__file__).resolve().parent)
 def show(lines: Iterable[str]) -> None:
     """Print lines."""
     for line in lines:
-        print(line)
+        print(harmless(line))
 
 
 STYLES = {"message": "red", "line": "default", "caret": "bold red"}
@@ -56,7 +56,7 @@ def show_error(error: SamovarError) -> None:
     console = Console(stderr=True)
     lines = error.lines(console.width) if isinstance(error, DefinitionError) else [("message", str(error))]
     for kind, line in lines:
-        console.print(line, style=STYLES[kind], markup=False, highlight=False, soft_wrap=True)
+        console.print(harmless(line), style=STYLES[kind], markup=False, highlight=False, soft_wrap=True)
 
 
 def leave() -> None:
@@ -64,7 +64,7 @@ def leave() -> None:
     console = Console(stderr=True)
     console.show_cursor(True)  # which a progress bar has hidden
     for line in left_lines(CONTROLLER.at_work):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(harmless(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def guarded(body: Callable[..., None]) -> Callable[..., None]:
@@ -302,7 +302,7 @@ def _run(going: Going, again: str, events: str = "") -> Path:
         progress.take(study.plan, standing.state)
         summary = CONTROLLER.run(going, progress)
     for line in text.summary_lines(summary, again):
-        print(line, file=sys.stderr if events == "-" else sys.stdout)
+        print(harmless(line), file=sys.stderr if events == "-" else sys.stdout)
     if not summary.whole:
         raise Exit(code=1)
     return summary.folder

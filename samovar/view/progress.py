@@ -17,7 +17,7 @@ from samovar.journal import CampaignState
 from samovar.plan import Plan
 from samovar.view.board import Board
 from samovar.view.matrix import GLYPHS
-from samovar.view.words import clock, meter
+from samovar.view.words import clock, harmless, meter
 
 REDRAWS_PER_S = 2.0
 STYLES = {"✓": "green", "✗": "red", "!": "red", "?": "yellow", "»": "bold", "↻": "yellow"}
@@ -72,11 +72,12 @@ class Show:
         """Show a line of its own, with its time where it may be read later."""
         stamp = "" if self._is_live else f"{_moment(self._now())} "
         style = STYLES.get(text[:1], "") if self._is_live else ""
-        self._console.print(f"{stamp}{text}", style=style, highlight=False, markup=False, soft_wrap=True)
+        shown = f"{stamp}{harmless(text)}"
+        self._console.print(shown, style=style, highlight=False, markup=False, soft_wrap=True)
 
     def _drawn(self) -> Text:
         with self._lock:
-            lines = self._lines(self._console.width, self._console.height)
+            lines = [harmless(line) for line in self._lines(self._console.width, self._console.height)]
         return Text("\n").join(Text(line, style=STYLES.get(line[:1], ""), no_wrap=True) for line in lines)
 
     def _lines(self, width: int, height: int) -> Sequence[str]:

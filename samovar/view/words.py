@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 BAR = 24
+_STEERING = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+"""What steers a terminal (ECMA-48) or turns the text around it (UAX 9), and halves of characters."""
+
+
+def harmless(text: str) -> str:
+    """Put a dot for each character that would steer a terminal: what hosts say is shown, not obeyed."""
+    return _STEERING.sub("·", text)
 
 
 def clock(seconds: float) -> str:

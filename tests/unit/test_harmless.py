@@ -1,0 +1,61 @@
+"""What hosts say is shown on a terminal and obeyed by none; in the report it is text and never markup."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from samovar.view.progress import Show
+from samovar.view.words import harmless
+
+ROOT = Path(__file__).parents[2]
+STEERING = [
+    "\x1b[2J",
+    "\x1b]0;title\x07",
+    "\x1b]52;c;cm0gLXJm\x07",
+    "\x9b31m",
+    "\x08\x08",
+    "\r",
+    "\u202egnp.exe",
+    "\u2066",
+    "\udcff",
+    "\x00",
+]
+
+
+@pytest.mark.parametrize("text", STEERING)
+def test_what_would_steer_a_terminal_becomes_a_dot(text: str) -> None:
+    shown = harmless(f"iperf3 {text} 3.12")
+    assert shown.startswith("iperf3 ·")
+    assert shown.endswith(" 3.12")
+    assert shown.isprintable()
+
+
+def test_other_text_is_shown_as_it_is() -> None:
+    text = "✓ größer\t3 µs — 测试\nzwei é"
+    assert harmless(text) == text
+
+
+@pytest.mark.parametrize("text", STEERING)
+def test_no_line_of_progress_steers_a_terminal(text: str) -> None:
+    out = io.StringIO()
+    Show(Console(file=out, force_terminal=False)).line(f"src: {text}!")
+    assert "src: ·" in out.getvalue()
+    assert text not in out.getvalue().rstrip("\n")
+
+
+def test_an_error_and_a_listing_of_the_menu_steer_no_terminal() -> None:
+    program = (
+        "import fabfile; from samovar.errors import SamovarError\n"
+        "fabfile.show(['a\\x1b[2Jb']); fabfile.show_error(SamovarError('c\\x1b[2Jd'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "a·[2Jb\n"
+    assert done.stderr == "c·[2Jd\n"
