@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from samovar.definition.check_flows import check_flows
@@ -26,6 +26,7 @@ def check_traffic(context: Context, name: str, part: Part) -> None:
         context.checked.report((*where, "traffic"), "traffic is empty; expected at least one flow")
     for index, flow in enumerate(part.traffic):
         _check_flow(context, (*where, "traffic", index), part, flow)
+        _check_varied_ends(context, where, part, flow)
     check_flows(context, name, part)
     _check_twice(context, (*where, "captures"), [(one.at, one.interface or "") for one in part.captures])
     _check_twice(context, (*where, "loggers"), [(one.at, one.logger) for one in part.loggers])
@@ -112,17 +113,32 @@ def _place_of(where: Loc, part: Part, target: str, key: str) -> Loc:
 
 
 def _check_connected(context: Context, where: Loc, flow: Flow) -> None:
+    for message in _unconnected(context, flow):
+        context.checked.report((*where, "to"), message)
+
+
+def _check_varied_ends(context: Context, where: Loc, part: Part, flow: Flow) -> None:
+    """Report levels of the one factor that moves a flow's ends which leave it without a way."""
+    targets = {f"traffic.{flow.label}.from": "from_end", f"traffic.{flow.label}.to": "to_end"}
+    movers = [f for f in part.factors.values() if any(targets.keys() & one.values.keys() for one in f.levels)]
+    for level in movers[0].levels if len(movers) == 1 else ():
+        given = {targets[one]: str(level.values[one]) for one in level.values if one in targets}
+        for message in _unconnected(context, flow.model_copy(update=given)) if given else ():
+            told = f"{level.label}: {message}"
+            context.checked.report((*where, "factors", movers[0].name), told, key=True)
+
+
+def _unconnected(context: Context, flow: Flow) -> Iterator[str]:
+    """Say which hosts a flow is to connect that are one, or that no links connect."""
     testbed = context.testbed
-    if testbed is None:
+    if testbed is None or not {flow.from_end, flow.to_end} <= set(end_names(testbed)):
         return
     pairs = {(one.from_host, one.to_host) for one in islice(members_of(flow, testbed), MOST_PAIRS)}
     for start, end in sorted(pairs):
         if start == end:
-            message = f"flow '{flow.label}' goes from {start} to itself; expected two hosts"
-            context.checked.report((*where, "to"), message)
+            yield f"flow '{flow.label}' goes from {start} to itself; expected two hosts"
         elif shortest_path(testbed, start, end) is None:
-            message = f"no links lead from {start} to {end}; expected hosts that links and routers connect"
-            context.checked.report((*where, "to"), message)
+            yield f"no links lead from {start} to {end}; expected hosts that links and routers connect"
 
 
 def _check_host(context: Context, where: Loc, name: str, *, plural: bool = False) -> bool:

@@ -200,7 +200,7 @@ def _of_experiment(subject: Subject, key: str) -> Explanation:
 
 
 def _of_judging(subject: Subject, key: str) -> Explanation:
-    """Explain what trials are judged by: the experiment's word, then that of config.yaml, then the default."""
+    """Explain what trials are judged by: the experiment's word, then config.yaml's, then the default."""
     steps = tuple(key.split("."))
     own = _chain(subject, _nodes(subject.experiment.complete, steps))
     config = _nodes(subject.config.written if subject.config else None, steps)

@@ -161,9 +161,13 @@ def _check_entries(base: Map, key: str, changes: Node, problems: list[Problem]) 
 
 def _unknown_entry(key: str, name: str, change: Node, known: Sequence[str]) -> str:
     what = LISTED[key][0]
-    if not isinstance(change, Map):
-        return f"{name}: expected a mapping of what changes in the {what}"
-    return unknown(what, name, known)
+    return unknown(what, name, known) if isinstance(change, Map) else _no_change(what, name, change)
+
+
+def _no_change(what: str, name: str, change: Node) -> str:
+    if name == what:
+        return f"{name}: expected it in an entry of a list, [{{{what}: {change}, …}}], or what changes"
+    return f"{name}: expected a mapping of what changes in the {what}"
 
 
 def _only(tree: Map, keys: Sequence[str]) -> Map:
@@ -241,8 +245,7 @@ def _merged_entries(key: str, entries: Seq, changes: Map, problems: list[Problem
         mark = changes.key_marks[name]
         places = [index for index, one in enumerate(result) if _is_named(one, name_key, name)]
         if not isinstance(change, Map):
-            message = f"{name}: expected a mapping of what changes in the {what}"
-            problems.append(change.mark.problem(message))
+            problems.append(change.mark.problem(_no_change(what, name, change)))
         elif not places and not _says_enough(key, change):
             problems.append(mark.problem(_unknown_entry(key, name, change, _names(key, entries))))
         for index in places if isinstance(change, Map) else ():

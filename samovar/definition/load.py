@@ -215,7 +215,10 @@ def _checked_experiment(
 def _checked_layers(
     layers: Sequence[Map], testbed: Testbed | None, catalogue: RecipeCatalogue, problems: list[Problem]
 ) -> Checked[Experiment]:
+    before = len(problems)
     checked = validate(Experiment, complete(layers, problems))
+    if len(problems) > before and checked.model is not None:  # what lacks may be what was not put together
+        checked.left_out += [("parts", name, "traffic") for name in checked.model.parts]
     expect = layers[0].get("expect")
     own = expect is None or expect.mark.file == layers[0].mark.file
     check_experiment(Context(checked, testbed, catalogue), lines=own and len(layers) == 1)

@@ -1,0 +1,31 @@
+"""A formula that has no value is refused at its line, whichever file that is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from samovar.definition import load_config, load_testbed
+from samovar.errors import DefinitionError
+from samovar.plan import Site, make_plan
+from tests.unit.plans import BULK, CATALOGUE, LAB, ROOT, experiment_of
+
+EXPERIMENT = f"experiment: study\ntestbed: lab\nduration: 5s\n{BULK}"  # no path, and so no product of it
+
+
+def test_a_formula_of_a_testbed_is_refused_at_its_line(tmp_path: Path) -> None:
+    lab = (ROOT / "hosts" / "lab.yaml").read_text().rstrip("\n")
+    file = tmp_path / "lab.yaml"
+    file.write_text(f"{lab}\nsettings: {{rwnd: 2 BDP}}\n")
+    line = len(file.read_text().splitlines())
+    with pytest.raises(DefinitionError, match=rf"lab\.yaml:{line}:18: main: rwnd of dst: '2 BDP': path\.rate"):
+        make_plan(experiment_of(EXPERIMENT), load_testbed(file), site=Site(headers=CATALOGUE))
+
+
+def test_a_formula_of_the_configuration_is_refused_at_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("settings: {rwnd: 3 BDP}\n")
+    site = Site(headers=CATALOGUE, config=load_config(file))
+    with pytest.raises(DefinitionError, match=r"config\.yaml:1:18: main: rwnd of dst: '3 BDP'"):
+        make_plan(experiment_of(EXPERIMENT), LAB, site=site)
