@@ -7,6 +7,7 @@ import hashlib
 import logging
 import math
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -75,11 +76,19 @@ class _Refuse(paramiko.MissingHostKeyPolicy):
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
         target = self._target
+        seen, file = f"{key.get_name()} {_fingerprint(key)}", target.known_hosts_file
+        kind = key.get_name().removeprefix("ssh-").split("-")[0]
         raise TestbedError(
-            f"{target.host}: its host key is not known ({key.get_name()} {_fingerprint(key)}); "
-            f"accepted: one in {target.known_hosts_file}; if the fingerprint is right, add to it what "
-            f"`ssh-keyscan -p {target.port} {target.address}` prints"
+            f"{target.host}: its host key is not known ({seen}); accepted: one in {file}. Compare it to what "
+            f"`ssh-keygen -lf /etc/ssh/ssh_host_{kind}_key.pub` prints on the host's own console; "
+            f"if they are the same, add this line:\n{_known_line(target, key)}"
         )
+
+
+def _known_line(target: Target, key: paramiko.PKey) -> str:
+    """Return the line of the key that was seen: what a tool asked for anew might be another's."""
+    place = target.address if target.port == 22 else f"[{target.address}]:{target.port}"
+    return f"{place} {key.get_name()} {key.get_base64()}"
 
 
 class Link:
@@ -89,6 +98,8 @@ class Link:
         self._connection = connection
         self._host = host
         self._sftp: paramiko.SFTPClient | None = None
+        self._peeping: paramiko.SFTPClient | None = None
+        self._one_peep = threading.Lock()
 
     def channel(self, command: str) -> paramiko.Channel:
         """Start a command on a channel of its own, both outputs as one. Raises UnreachableError."""
@@ -113,6 +124,30 @@ class Link:
         except TimeoutError:
             self._sftp = None
             raise
+
+    def peek(self, path: str, size_bytes: int, timeout_s: float) -> bytes | None:
+        """Read the beginning of a file beside whatever else is under way here; None when that cannot be.
+
+        It has an SFTP client of its own, for one thread at a time: paramiko's is not made for several.
+        """
+        if not self._one_peep.acquire(blocking=False):
+            return None
+        try:
+            if self._peeping is None:
+                self._peeping = self._connection.transport.open_sftp_client()
+            channel = self._peeping.get_channel()
+            if channel is None:
+                return None
+            channel.settimeout(timeout_s)
+            with self._peeping.open(path, "rb") as file:
+                return bytes(file.read(size_bytes))
+        except TimeoutError:
+            self._peeping = None
+        except (paramiko.SSHException, EOFError, OSError, AttributeError):
+            pass  # no such file, or a connection that is gone, which is for whoever needs it to find
+        finally:
+            self._one_peep.release()
+        return None
 
     def answers(self) -> bool:
         """Ask the SSH server for a sign of life and wait until it gives one, or the connection is closed.

@@ -558,7 +558,12 @@ def test_an_unknown_host_key_is_refused_and_not_remembered(sshd: Sshd, tmp_path:
         ["ssh-keygen", "-lf", sshd.folder / "host_key"], capture_output=True, text=True, check=True
     ).stdout.split()[1]
     assert f"src: its host key is not known (ssh-ed25519 {fingerprint})" in said
+    assert "`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` prints on the host's own console" in said
     assert known.read_text() == ""
+    known.write_text(said.splitlines()[-1] + "\n")
+    with_it = Session(replace(sshd.target("src"), known_hosts=known))
+    with_it.open()
+    with_it.close()
 
 
 def test_a_refused_key_is_named(sshd: Sshd) -> None:
