@@ -7,14 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from samovar.command.catalogue import Catalogue
+from samovar.events import events_page
+from samovar.journal.events import journal_schema
 from samovar.schema.experiment import experiment_schema, fragment_schema
 from samovar.schema.files import config_schema, testbed_schema
 from samovar.schema.keywords import Json
+from samovar.schema.models import DRAFT
 from samovar.schema.pages import BLOCK, ROOTS, Page
 from samovar.schema.recipes import Recipes
 
 REFERENCE = Path("docs") / "reference"
 FOLDER = REFERENCE / "schema"
+EVENTS = REFERENCE / "events.md"
 
 
 def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
@@ -25,6 +29,7 @@ def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
         "fragment": fragment_schema(),
         "testbed": testbed_schema(recipes),
         "config": config_schema(recipes),
+        "journal": {"$schema": DRAFT, **journal_schema()},
     }
 
 
@@ -32,7 +37,7 @@ def generated(root: Path) -> dict[Path, str]:
     """Return what each generated file of a checkout should hold, by its path there."""
     recipes = Recipes.of(Catalogue(root / "templates"))
     texts = {FOLDER / f"{name}.json": _text(schema) for name, schema in schemas(root, recipes).items()}
-    return texts | pages(root, recipes)
+    return texts | {EVENTS: events_page()} | pages(root, recipes)
 
 
 def pages(root: Path, recipes: Recipes) -> dict[Path, str]:

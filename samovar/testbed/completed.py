@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
+
+from samovar.definition.secrets import redacted
+from samovar.errors import DeadlineError, RemoteError, TestbedError
+from samovar.testbed.remote import LostError
+from samovar.testbed.shell import OUTPUT_LIMIT_BYTES
 
 NOT_ENDED = -1
 """The exit code of a script that did not come to one."""
@@ -51,3 +57,23 @@ Record = Callable[[Completed], None]
 
 def unrecorded(completed: Completed) -> None:
     """Take a run and keep nothing of it."""
+
+
+def judged(done: Completed, deadline_s: float, check: bool) -> Completed:
+    """Return a run that came to its end. Raises the error that says how another did, see Session.run."""
+    if done.ending == "deadline":
+        raise DeadlineError(done.host, done.step, deadline_s)
+    if done.ending == "interrupted":
+        raise TestbedError(f"{done.host}: {done.step}: interrupted")
+    if done.ending == "lost":
+        raise LostError(
+            f"{done.host}: {done.step}: the connection was lost; accepted: one that lasts for the script"
+        )
+    if max(len(done.stdout), len(done.stderr)) > OUTPUT_LIMIT_BYTES:
+        limit = OUTPUT_LIMIT_BYTES
+        raise TestbedError(
+            f"{done.host}: {done.step}: too much output; accepted: {limit} bytes, more in files"
+        )
+    if check and done.exit_code:
+        raise RemoteError(done.host, done.step, done.exit_code, redacted(done.output, os.environ))
+    return done

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,10 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from samovar.definition.secrets import redacted
-from samovar.errors import DeadlineError, RemoteError, TestbedError
 from samovar.testbed import shell
-from samovar.testbed.completed import NOT_ENDED, Completed, Record, unrecorded
+from samovar.testbed.completed import NOT_ENDED, Completed, Record, judged, unrecorded
 from samovar.testbed.lease import DEADLINE_S as LEASE_DEADLINE_S
 from samovar.testbed.lease import Claim, Lease, LeaseError, claim_script, parse_answer, release_script
 from samovar.testbed.pulse import Pulse
@@ -77,7 +74,7 @@ class Session:
             begun = Completed(self.host, step, script, NOT_ENDED, b"", b"", time.time(), 0.0, ending="lost")
             done = self._attempt(live, begun, deadline_s)
         self.record(done)
-        return _judged(done, deadline_s, check)
+        return judged(done, deadline_s, check)
 
     def set_on_loss(self, script: str | None) -> None:
         """Leave a script with the host, to be run there when the controller is gone; None takes it back.
@@ -236,7 +233,7 @@ class Session:
         assert live.folder  # it has booted
         begun = Completed(self.host, step, script(live.folder), NOT_ENDED, b"", b"", time.time(), 0.0)
         done = self._attempt(live, replace(begun, ending="lost"), LEASE_DEADLINE_S)
-        return _judged(done, LEASE_DEADLINE_S, True).text
+        return judged(done, LEASE_DEADLINE_S, True).text
 
     def _attempt(self, live: RemoteShell, begun: Completed, deadline_s: float) -> Completed:
         started = time.monotonic()
@@ -286,22 +283,3 @@ class Session:
 
 def _since(started: float) -> float:
     return round(time.monotonic() - started, 4)
-
-
-def _judged(done: Completed, deadline_s: float, check: bool) -> Completed:
-    if done.ending == "deadline":
-        raise DeadlineError(done.host, done.step, deadline_s)
-    if done.ending == "interrupted":
-        raise TestbedError(f"{done.host}: {done.step}: interrupted")
-    if done.ending == "lost":
-        raise LostError(
-            f"{done.host}: {done.step}: the connection was lost; accepted: one that lasts for the script"
-        )
-    if max(len(done.stdout), len(done.stderr)) > shell.OUTPUT_LIMIT_BYTES:
-        limit = shell.OUTPUT_LIMIT_BYTES
-        raise TestbedError(
-            f"{done.host}: {done.step}: too much output; accepted: {limit} bytes, more in files"
-        )
-    if check and done.exit_code:
-        raise RemoteError(done.host, done.step, done.exit_code, redacted(done.output, os.environ))
-    return done
