@@ -20,6 +20,7 @@ from samovar.runner.attempt import Outcome
 from samovar.runner.bench import Bench, Recorder, write_json
 from samovar.runner.counters import Span
 from samovar.runner.evidence import NOT_OVERHEAD, Evidence, checks_of, expected
+from samovar.runner.gauge import Gauge
 from samovar.runner.judge import Check, Verdict, verdict_of
 from samovar.runner.manifest import Attempt, manifest_of
 from samovar.runner.quarantine import blamed
@@ -27,7 +28,7 @@ from samovar.runner.salvage import Salvage
 from samovar.runner.space import is_storage
 from samovar.runner.state import changed, parse_state, unmet
 from samovar.runner.traffic import Traffic, parse_named
-from samovar.testbed import Completed, HostsError, unrecorded
+from samovar.testbed import Completed, HostsError, Session, unrecorded
 
 COLLECT_DEADLINE_S = 900.0
 LEAD_S = 0.08
@@ -176,8 +177,12 @@ class TrialRun:
             bounds = self.bench.policy.thresholds
             limits = Limits(bounds.disk_bytes, bounds.clock_step_s)
             traffic = Traffic(self.scripts, self.bench.sessions, t0_ns, limits)
-            self.seen.ending = traffic.run(lead_s + self.trial.resolved.deadline_s)
+            with Gauge(self.bench.sessions, self.trial.resolved, self._flows):
+                self.seen.ending = traffic.run(lead_s + self.trial.resolved.deadline_s)
         self.seen.t_end_s = self.seen.ending.t_end_s
+
+    def _flows(self, received_bps: Mapping[str, float]) -> None:
+        self.bench.emit(Event("throughput", {"id": self.trial.id, "received_bps": received_bps}))
 
     def _restore(self) -> None:
         """Look how the traffic has left each host, then put it back."""
@@ -217,17 +222,18 @@ class TrialRun:
 
     def _collect(self) -> None:
         with self._phase("collect"):
-            per_host = self.bench.sessions.map(
-                lambda session: collect(
-                    session,
-                    self.scripts.folder,
-                    self._expected(session.host),
-                    self.folder,
-                    deadline_s=COLLECT_DEADLINE_S,
-                ),
-                self.hosts,
-            )
+            per_host = self.bench.sessions.map(self._collect_from, self.hosts)
             self.seen.files = [entry for entries in per_host.values() for entry in entries]
+
+    def _collect_from(self, session: Session) -> list[Mapping[str, object]]:
+        """Bring a host's files; a connection that is lost meanwhile must not cost them.
+
+        Nothing runs any more and the host is as before: only what lasts is left to it to put back.
+        """
+        lasting = self.lasting.on_loss(session.host)
+        session.set_on_loss(self.scripts.script(session.host, (lasting,)) if lasting else None)
+        files = self._expected(session.host)
+        return collect(session, self.scripts.folder, files, self.folder, deadline_s=COLLECT_DEADLINE_S)
 
     def _expected(self, host: str) -> tuple[Expected, ...]:
         return tuple(expected(process) for process in self.scripts.processes(host))

@@ -1,0 +1,78 @@
+"""A campaign in the lab as others see it while it runs, and verified once it has."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from samovar.collect import verify
+from samovar.events import Event, misfits
+from tests.lab.campaigns import ROOT, make_checkout
+
+RUN = """
+import sys, fabfile
+fabfile.CONTROLLER = fabfile.Controller(fabfile.Path(sys.argv[1]))
+try:
+    fabfile.run.body(None, "seen", [], events=sys.argv[2])
+except fabfile.Exit as exit:
+    sys.exit(exit.code)
+"""
+STATUS = """
+import sys, fabfile
+fabfile.CONTROLLER = fabfile.Controller(fabfile.Path(sys.argv[1]))
+fabfile.status.body(None, "seen", json=True)
+"""
+
+
+def wait_until_traffic_is_told_of(events: Path, run: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + 300
+    while time.monotonic() < until and run.poll() is None:
+        if events.exists() and '"throughput"' in events.read_text():
+            return
+        time.sleep(0.1)
+    raise AssertionError("no throughput was told of")
+
+
+@pytest.mark.lab
+@pytest.mark.proof
+def test_a_campaign_is_seen_by_others_while_it_runs_and_is_whole_in_the_end(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path)
+    checkout.define("seen", "{cc: [newreno]}", duration_s=10)
+    events = tmp_path / "events.jsonl"
+    command = [sys.executable, "-c", RUN, str(tmp_path), str(events)]
+    run = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        wait_until_traffic_is_told_of(events, run)
+        during = subprocess.run(
+            [sys.executable, "-c", STATUS, str(tmp_path)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        said, _ = run.communicate(timeout=300)
+    finally:
+        run.kill()
+        checkout.lab_down()
+    assert run.returncode == 0, said
+    status = json.loads(during.stdout)
+    assert (status["controller_at_work"], status["trials"][0]["state"]) == (True, "running")
+    told = [json.loads(line) for line in events.read_text().splitlines()]
+    assert [problem for one in told for problem in misfits(event(one))] == []
+    assert [one["t_s"] for one in told] == sorted(one["t_s"] for one in told)
+    rates = [one["received_bps"]["dst"] for one in told if one["event"] == "throughput"]
+    assert rates
+    assert max(rates) == pytest.approx(10e6, rel=0.4), "what the path lets through"
+    seen = verify(checkout.campaign("seen"))
+    assert (seen.findings, seen.notes) == ([], [])
+
+
+def event(record: dict[str, object]) -> Event:
+    """An event of a line of the stream."""
+    values = {key: value for key, value in record.items() if key not in ("schema", "t_s", "event")}
+    return Event(str(record["event"]), values)
