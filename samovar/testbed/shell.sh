@@ -83,13 +83,13 @@ samovar_alive() {
 # frozen, or behind a cut link, of which no end of input tells. That nothing is heard twice is because a host that was
 # frozen itself wakes with an old sleep. All that the shell has is taken over from it, whose input has not ended.
 samovar_listen() {
-  trap '' HUP INT; trap 'samovar_heard=1' USR1; trap 'kill -s KILL "$samovar_sleep"; exit' TERM
+  trap '' HUP INT; trap 'samovar_heard=1' USR1; trap 'kill -s KILL "$!"; exit' TERM
   exec </dev/null >/dev/null 2>&1
   samovar_missed=0
   while [ "$samovar_missed" -lt 2 ]; do
     samovar_heard=
-    SAMOVAR_WATCH=$samovar_name- sleep "$1" & samovar_sleep=$!
-    while kill -s 0 "$samovar_sleep"; do wait "$samovar_sleep"; done
+    SAMOVAR_WATCH=$samovar_name- sleep "$1" &
+    while kill -s 0 "$!"; do wait "$!"; done
     if [ -n "$samovar_heard" ]; then samovar_missed=0; else samovar_missed=$((samovar_missed + 1)); fi
   done
   trap '' USR1 TERM
