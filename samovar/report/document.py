@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from samovar import __version__
-from samovar.report import exhibits
+from samovar.report import exhibits, testbeds
 from samovar.report.campaign import Campaign, Json, read_json
 from samovar.report.cost import cost
 from samovar.report.listing import commands
@@ -24,7 +24,8 @@ def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
     """Return the document; raises ReportError where the analysis has not left what it needs."""
     analysis = read_json(campaign.bundle / "analysis.json")
     figures = [FIGURE_DEFAULTS | one for one in exhibits.figures(campaign, analyse_command(campaign))]
-    tables = [TABLE_DEFAULTS | one for one in exhibits.tables(campaign, analyse_command(campaign))]
+    own = exhibits.tables(campaign, analyse_command(campaign))
+    tables = [TABLE_DEFAULTS | one for one in [*own, *testbeds.table(campaign)]]
     return {
         **overview(campaign),
         "samovar": __version__,

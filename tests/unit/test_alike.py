@@ -8,6 +8,7 @@ import pytest
 
 from samovar.controller import Controller, Study
 from samovar.errors import PlanError
+from samovar.report.testbeds import read, rows_of
 
 ROOT = Path(__file__).parents[2]
 TEXT = """\
@@ -89,3 +90,29 @@ def test_testbeds_that_do_not_serve_an_experiment_alike_are_refused(
     with pytest.raises(PlanError, match="do not serve shared alike") as caught:
         controller.study("shared", "", names)
     assert complaint in str(caught.value)
+
+
+METRICS = """\
+"trial","part","cc","replicate","flow","metric","unit","value"
+"a1","main","cubic",1,"bulk","throughput_bps","bit/s",10000000
+"a2","main","cubic",2,"bulk","throughput_bps","bit/s",10100000
+"b1","main","cubic",3,"bulk","throughput_bps","bit/s",{first}
+"b2","main","cubic",4,"bulk","throughput_bps","bit/s",{second}
+"b2","main","cubic",4,"bulk","cycles","cycles",3
+"c1","main","cdg",1,"bulk","throughput_bps","bit/s",9000000
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "differ"),
+    [("10050000", "10000000", "no"), ("5000000", "5010000", "yes"), ("5000000", "NA", "not known")],
+)
+def test_the_report_tells_whether_testbeds_differ(
+    tmp_path: Path, first: str, second: str, differ: str
+) -> None:
+    file = tmp_path / "metrics.csv"
+    file.write_text(METRICS.format(first=first, second=second))
+    units, samples = read(file, {"a1": "lab", "a2": "lab", "b1": "twin", "b2": "twin", "c1": "lab"})
+    rows = list(rows_of(["lab", "twin"], units, samples))
+    assert [(row[0], row[1], row[-1]) for row in rows] == [("cubic", "throughput_bps", differ)]
+    assert "(2)" in rows[0][2]
