@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.command.quote import quote
-from samovar.errors import TestbedError
+from samovar.errors import CampaignError, TestbedError
 from samovar.testbed import Session, Wanted
 from samovar.units import format_bytes
 
@@ -100,11 +100,11 @@ def _check_apart(expected: Sequence[Expected]) -> None:
 
 
 def check_room(host: str, size_bytes: int, local: Path) -> None:
-    """Refuse to fetch what the disk here has no room for. Raises TestbedError."""
+    """Refuse to fetch what the disk here has no room for. Raises CampaignError: no host is to blame."""
     there = next(place for place in (local, *local.parents) if place.exists())
     free = shutil.disk_usage(there).free
     if size_bytes + SPARE_BYTES > free:
-        raise TestbedError(
+        raise CampaignError(
             f"{host}: {format_bytes(size_bytes, 3)} to collect, {format_bytes(free, 3)} free in {there}; "
             f"accepted: room for it and {format_bytes(SPARE_BYTES, 3)} beside"
         )

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ RUN = """
 import sys, fabfile
 fabfile.CONTROLLER = fabfile.Controller(fabfile.Path(sys.argv[1]))
 try:
-    flags = {name: True for name in sys.argv[3:]}
+    flags = {name: value or True for name, _, value in (one.partition("=") for one in sys.argv[3:])}
     fabfile.run.body(None, sys.argv[2], [], **flags)
 except fabfile.Exit as exit:
     sys.exit(exit.code)
@@ -77,7 +78,7 @@ class Checkout:
         (self.folder / "experiments" / f"{name}.yaml").write_text(text)
 
     def start(self, name: str, *flags: str) -> subprocess.Popen[str]:
-        """Start `fab run NAME` as a process of its own; flags are `new` and `allow_partial`."""
+        """Start `fab run NAME` as a process of its own; flags are such as `new` and `testbed=lab,twin`."""
         command = [sys.executable, "-c", RUN, str(self.folder), name, *flags]
         return subprocess.Popen(
             command,
@@ -127,9 +128,9 @@ class Checkout:
             time.sleep(0.05)
         raise AssertionError(f"no traffic in trial {trial} of {name}: {self.journal(name)[-3:]}")
 
-    def on_host(self, host: str, script: str) -> str:
+    def on_host(self, host: str, script: str, testbed: str = "lab") -> str:
         """Run a script on a host of the lab by ssh, beside whatever samovar does there."""
-        access = lab.read_access(self.controller.lab_folder("lab"))
+        access = lab.read_access(self.controller.lab_folder(testbed))
         assert access
         command = [*lab.shell_command(access, host), script]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -148,20 +149,24 @@ class Checkout:
             time.sleep(0.2)
         assert not found, f"{host} still runs {found}"
 
-    def lab_up(self) -> None:
+    def lab_up(self, testbed: str = "lab") -> None:
         """Start the lab of this checkout."""
-        testbed = load_testbed(self.folder / "hosts" / "lab.yaml")
-        self.controller.lab_up(testbed, None, silent)
+        self.controller.lab_up(load_testbed(self.folder / "hosts" / f"{testbed}.yaml"), None, silent)
 
-    def lab_down(self) -> None:
+    def lab_down(self, testbed: str = "lab") -> None:
         """Stop it."""
-        lab.down(self.controller.lab_folder("lab"), silent)
+        lab.down(self.controller.lab_folder(testbed), silent)
 
 
-def make_checkout(folder: Path, retries: int = 0) -> Checkout:
-    """Lay out a checkout that shares recipes and testbeds with this one."""
-    for name in ("templates", "hosts", "analysis", ".rlib"):
+def make_checkout(
+    folder: Path, retries: int = 0, *, hosts: Mapping[str, str] | None = None, config: str = ""
+) -> Checkout:
+    """Lay out a checkout that shares recipes with this one, and testbeds where it has none of its own."""
+    for name in ("templates", "analysis", ".rlib", *(() if hosts else ("hosts",))):
         (folder / name).symlink_to(ROOT / name)
-    (folder / "config.yaml").write_text(f"retries: {retries}\nverdict: {BUSY}\n")
+    for name, text in (hosts or {}).items():
+        (folder / "hosts").mkdir(exist_ok=True)
+        (folder / "hosts" / f"{name}.yaml").write_text(text)
+    (folder / "config.yaml").write_text(f"retries: {retries}\nverdict: {BUSY}\n{config}")
     (folder / "experiments").mkdir()
     return Checkout(folder)

@@ -294,7 +294,7 @@ def test_what_the_disk_has_no_room_for_is_not_fetched(lying: Lying, remote: Path
     (remote / "data.csv").write_text("1\n")
     lying.say(b"0" * 64 + b"  data.csv.gz\n999999999999999999 data.csv.gz\n")
     with pytest.raises(
-        TestbedError, match=r"1000000TB to collect, .* free in .*; accepted: room for it and 67.1MB"
+        CampaignError, match=r"1000000TB to collect, .* free in .*; accepted: room for it and 67.1MB"
     ):
         collect(lying, str(remote), [Expected("data.csv", "traces/data.csv", "logger")], tmp_path / "trial")
     assert not (tmp_path / "trial").exists()
