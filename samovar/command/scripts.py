@@ -80,6 +80,11 @@ class TrialScripts:
         """
         return self.script(host, (*self._halts(host), self.undoing(host, was), self.reading(host)))
 
+    def put_back(self, host: str, was: Mapping[str, str]) -> str:
+        """Restore as `restore` does after a trial that was broken off, whose folder goes too."""
+        parts = (*self._halts(host), self.undoing(host, was), self.reading(host), 'cd / && rm -rf -- "$dir"\n')
+        return self.script(host, parts)
+
     def _halts(self, host: str) -> Iterator[str]:
         names = (process.name for process in self.processes(host) if process.kind != "capture")
         return (f"halt {name}\n" for name in ("sentinel", *names))

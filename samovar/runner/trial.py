@@ -199,7 +199,7 @@ class TrialRun:
     def _put_back(self, away: Collection[str]) -> None:
         """Put each host back after a trial that was broken off, but for those that are away."""
         there = {host: state for host, state in self.seen.before.items() if host not in away}
-        scripts = {host: self.scripts.restore(host, state) for host, state in there.items()}
+        scripts = {host: self.scripts.put_back(host, state) for host, state in there.items()}
         for host, result in self._on_hosts("restore", scripts.get, hosts=scripts).items():
             self._prove(host, parse_state(result.text))
 
