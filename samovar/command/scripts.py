@@ -89,15 +89,12 @@ class TrialScripts:
         names = (process.name for process in self.processes(host) if process.kind != "capture")
         return (f"halt {name}\n" for name in ("sentinel", *names))
 
-    def count(self, host: str) -> str | None:
-        """Print what a host has counted so far, as key=value lines; None where nothing is."""
-        text = counting_text(self.catalogue, self._os(host), self.settings(host))
-        return self.script(host, (text,)) if text else None
+    def _counting(self, host: str) -> str:
+        return counting_text(self.catalogue, self._os(host), self.settings(host))
 
     def finish(self, host: str, was: Mapping[str, str]) -> str:
         """Print counters and state as the traffic left them, then restore; parts are as in `parts_of`."""
-        counting = counting_text(self.catalogue, self._os(host), self.settings(host))
-        look = (counting, f"echo {quote(FOUND)}\n", self.reading(host, None), f"echo {quote(RESTORED)}\n")
+        look = (self._counting(host), f"echo {quote(FOUND)}\n", self.reading(host, None), f"echo {quote(RESTORED)}\n")
         return self.script(host, (*self._halts(host), *look, self.undoing(host, was), self.reading(host)))
 
     def undoing(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
@@ -137,12 +134,13 @@ class TrialScripts:
     def arm(self, host: str, offers: Mapping[str, str] = NONE) -> str | None:
         """Start loggers and servers, prepare clients, and return when each is ready; None for none.
 
-        `offers` holds what `offer` printed, by the program's name.
+        Then print what the host has counted so far, as key=value lines. `offers` holds what `offer` printed,
+        by the program's name.
         """
         starts = [*self._loggers(host, "start"), *self._flows(host, "server", "server", offers)]
         readies = [*self._loggers(host, "ready"), *self._flows(host, "server", "ready", offers)]
-        parts = [*starts, *readies, *self._flows(host, "client", "prepare", offers)]
-        return self.script(host, parts) if parts else None
+        parts = [*starts, *readies, *self._flows(host, "client", "prepare", offers), self._counting(host)]
+        return self.script(host, parts) if any(parts) else None
 
     def clock(self, host: str) -> str:
         """Print the time of a host's clock, in ns since the epoch."""

@@ -8,6 +8,15 @@ user=${1%% *} key=${1#* }
 printf '%s\n' "$user" >late-client.user
 printf 'samovar %s\n' "$key" >late-client.known
 dd if=/dev/null of=late-client.file bs=1 seek=1000000000 2>/dev/null || fail "no file could be made"
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0
 listen
 ( at 1000000002500000000
@@ -19,8 +28,10 @@ fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
-  s_pid='' s_floor='' s_ceiling=''
+  s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
+    sleep "$s_rest" & s_pid=$!
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
@@ -37,8 +48,6 @@ sentinel() {
     s_rest=$((s_spent / 2))
     [ "$s_rest" -ge 1 ] || s_rest=1
     [ "$s_rest" -le 10 ] || s_rest=10
-    sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
   done
 }
 tell_trouble() { echo "trouble $*" 1<>events; }
@@ -72,6 +81,15 @@ printf '%s\n' "AllowUsers $(id -un)" 'AuthenticationMethods publickey' "Authoriz
   'Port '5001 'StrictModes no' 'Subsystem sftp internal-sftp' 'UsePAM no' >late-server.conf
 launch late-server 40 late-server.out "$(command -v sshd)" -D -e -f "$dir/"late-server.conf
 await 5 listening 5001 || { cat late-server.err >&2; fail "sshd does not listen on port "5001; }
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0
 # ==== sized client ====
 printf 'offer %s %s\n' late-client "$(
@@ -83,6 +101,15 @@ user=${1%% *} key=${1#* }
 printf '%s\n' "$user" >late-client.user
 printf 'samovar %s\n' "$key" >late-client.known
 dd if=/dev/null of=late-client.file bs=1 seek=1000000 2>/dev/null || fail "no file could be made"
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0
 listen
 ( at 1000000002500000000
@@ -94,8 +121,10 @@ fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
-  s_pid='' s_floor='' s_ceiling=''
+  s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
+    sleep "$s_rest" & s_pid=$!
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
@@ -112,8 +141,6 @@ sentinel() {
     s_rest=$((s_spent / 2))
     [ "$s_rest" -ge 1 ] || s_rest=1
     [ "$s_rest" -le 10 ] || s_rest=10
-    sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
   done
 }
 tell_trouble() { echo "trouble $*" 1<>events; }
@@ -146,4 +173,13 @@ printf '%s\n' "AllowUsers $(id -un)" 'AuthenticationMethods publickey' "Authoriz
   'Port '5001 'StrictModes no' 'Subsystem sftp internal-sftp' 'UsePAM no' >late-server.conf
 launch late-server 40 late-server.out "$(command -v sshd)" -D -e -f "$dir/"late-server.conf
 await 5 listening 5001 || { cat late-server.err >&2; fail "sshd does not listen on port "5001; }
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0

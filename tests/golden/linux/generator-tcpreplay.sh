@@ -22,6 +22,15 @@ read -r own <"/sys/class/net/$device/address"
 tcprewrite --infile="$capture" --outfile=late-client.replay.pcap --srcipmap=0.0.0.0/0:172.16.10.2/32 --dstipmap=0.0.0.0/0:172.16.11.2/32 \
   --portmap=0-65535:5001 --enet-smac="$own" --enet-dmac="$remote" --fixcsum || fail "tcprewrite refused $capture"
 echo "$device" >late-client.device
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0
 listen
 ( at 1000000002500000000
@@ -32,8 +41,10 @@ fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
-  s_pid='' s_floor='' s_ceiling=''
+  s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
+    sleep "$s_rest" & s_pid=$!
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
@@ -50,8 +61,6 @@ sentinel() {
     s_rest=$((s_spent / 2))
     [ "$s_rest" -ge 1 ] || s_rest=1
     [ "$s_rest" -le 10 ] || s_rest=10
-    sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
   done
 }
 tell_trouble() { echo "trouble $*" 1<>events; }
@@ -80,6 +89,15 @@ sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sink.bind((sys.argv[1], int(sys.argv[2])))
 while True: sink.recv(65536)' 172.16.11.2 5001
 await 5 listening_udp 5001 || { cat late-server.err >&2; fail "nothing takes packets on UDP port "5001; }
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0
 # ==== sized client ====
 capture=''
@@ -105,6 +123,15 @@ read -r own <"/sys/class/net/$device/address"
 tcprewrite --infile="$capture" --outfile=late-client.replay.pcap --srcipmap=0.0.0.0/0:172.16.10.2/32 --dstipmap=0.0.0.0/0:172.16.11.2/32 \
   --portmap=0-65535:5001 --enet-smac="$own" --enet-dmac="$remote" --fixcsum || fail "tcprewrite refused $capture"
 echo "$device" >late-client.device
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0
 listen
 ( at 1000000002500000000
@@ -115,8 +142,10 @@ fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
-  s_pid='' s_floor='' s_ceiling=''
+  s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
+    sleep "$s_rest" & s_pid=$!
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
@@ -133,8 +162,6 @@ sentinel() {
     s_rest=$((s_spent / 2))
     [ "$s_rest" -ge 1 ] || s_rest=1
     [ "$s_rest" -le 10 ] || s_rest=10
-    sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
   done
 }
 tell_trouble() { echo "trouble $*" 1<>events; }
@@ -162,4 +189,13 @@ sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sink.bind((sys.argv[1], int(sys.argv[2])))
 while True: sink.recv(65536)' 172.16.11.2 5001
 await 5 listening_udp 5001 || { cat late-server.err >&2; fail "nothing takes packets on UDP port "5001; }
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0

@@ -7,8 +7,10 @@ fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
-  s_pid='' s_floor='' s_ceiling=''
+  s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
+    sleep "$s_rest" & s_pid=$!
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
@@ -25,8 +27,6 @@ sentinel() {
     s_rest=$((s_spent / 2))
     [ "$s_rest" -ge 1 ] || s_rest=1
     [ "$s_rest" -le 10 ] || s_rest=10
-    sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
   done
 }
 tell_trouble() { echo "trouble $*" 1<>events; }
@@ -52,6 +52,15 @@ exit 0
 # ==== timed server ====
 launch late-server 40 late-server.out python3 -IS -c <udp.py> serve 172.16.11.2 5001 172 0.02 0
 await 5 listening_udp 5001 || { cat late-server.err >&2; fail "nothing takes packets on UDP port "5001; }
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0
 # ==== sized client ====
 listen
@@ -62,8 +71,10 @@ fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
-  s_pid='' s_floor='' s_ceiling=''
+  s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
+    sleep "$s_rest" & s_pid=$!
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
@@ -80,8 +91,6 @@ sentinel() {
     s_rest=$((s_spent / 2))
     [ "$s_rest" -ge 1 ] || s_rest=1
     [ "$s_rest" -le 10 ] || s_rest=10
-    sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
   done
 }
 tell_trouble() { echo "trouble $*" 1<>events; }
@@ -106,4 +115,13 @@ exit 0
 # ==== sized server ====
 launch late-server 40 late-server.out python3 -IS -c <udp.py> serve 172.16.11.2 5001 172 0.02 46
 await 5 listening_udp 5001 || { cat late-server.err >&2; fail "nothing takes packets on UDP port "5001; }
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0

@@ -24,7 +24,16 @@ if kill -0 1 2>/dev/null; then
   batch() { exec "$1" ${2:+"$2"} -batch -; }
   launch_root() { launch "$@"; }
   signal() { read -r s_pid <"$2.pid" && kill -"$1" "$s_pid" 2>/dev/null; } # SIGNAL NAME
-  signal_program() { read -r s_pid <"$2.pid" && pkill -"$1" -P "$s_pid"; } # SIGNAL NAME
+  signal_program() { # SIGNAL NAME: what timeout(1) runs; to look through all processes takes long where a kernel tells the children
+    read -r s_pid <"$2.pid" || return 1
+    if [ -r "/proc/$s_pid/task/$s_pid/children" ]; then
+      s_child='' # the list ends without a line's end, for which read answers 1
+      read -r s_child _ <"/proc/$s_pid/task/$s_pid/children"
+      [ -n "$s_child" ] && kill -"$1" "$s_child" 2>/dev/null
+    else
+      pkill -"$1" -P "$s_pid"
+    fi
+  }
   signal_process() { kill -"$1" "$2" 2>/dev/null; } # SIGNAL PID
 else
   user=${LOGNAME:-$(id -un)} marks='/proc/[0-9]*/environ /proc/[0-9]*/cmdline'

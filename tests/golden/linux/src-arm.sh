@@ -133,4 +133,13 @@ every(sample, COLUMNS)  # noqa: F821 - sampling.py stands before
 ' 0.01 src-tcp-info.ready 172.16.10.2 172.16.11.2
 await 5 has_line src-eth1.err 'listening on' || { cat src-eth1.err >&2; fail "tcpdump does not listen on "eth1; }
 await 5 exists src-tcp-info.ready || { cat src-tcp-info.err >&2; fail "the TCP_INFO sampler does not run"; }
+while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
+  case $c_name in
+    cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+  esac
+done </proc/stat
+read -r c_early _ </proc/uptime
+c_now=$(now_ns)
+read -r c_late _ </proc/uptime
+echo "clock=$c_now $c_early $c_late"
 exit 0

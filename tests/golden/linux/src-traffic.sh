@@ -108,8 +108,10 @@ fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 sentinel() {
   trap '[ -z "$s_pid" ] || kill "$s_pid"; exit 0' TERM
-  s_pid='' s_floor='' s_ceiling=''
+  s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
+    sleep "$s_rest" & s_pid=$!
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
@@ -126,8 +128,6 @@ sentinel() {
     s_rest=$((s_spent / 2))
     [ "$s_rest" -ge 1 ] || s_rest=1
     [ "$s_rest" -le 10 ] || s_rest=10
-    sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
   done
 }
 tell_trouble() { echo "trouble $*" 1<>events; }
