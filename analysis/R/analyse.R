@@ -7,7 +7,7 @@
 #' @param folder A campaign folder.
 #' @param figures Figures to draw, names or entries with options; those of the campaign's plan when NULL.
 #' @param cores Trials measured at a time.
-#' @return The results, invisibly: `campaign`, `metrics`, `summary`, `cycles`, `rtt`, `series`, `left_out`.
+#' @return The results, invisibly: `campaign`, `metrics`, `summary`, `cycles`, `rtt`, `series`, `jitter`, `pauses`, `closeup`, `left_out`.
 #' @export
 analyse_campaign <- function(folder, figures = NULL, cores = 2L) {
   began <- proc.time()[["elapsed"]]
@@ -71,7 +71,7 @@ gather <- function(campaign, measured) {
   if (length(good) == 0) abort_campaign(campaign$folder, paste("no trial can be measured; the first", failed[[1]][["reason"]]))
   failures <- data.table(id = names(failed), reason = vapply(failed, \(m) cli::ansi_strip(m[["reason"]]), ""))
   campaign$trials <- campaign$trials[id %in% names(good)]
-  identity <- campaign$trials[, c("id", "part", campaign$factors, "replicate"), with = FALSE]
+  identity <- campaign$trials[, c("id", "part", campaign$factors, "replicate", "verdict"), with = FALSE]
   setnames(identity, "id", "trial")
   stack <- \(name) {
     rows <- rbindlist(lapply(good, \(m) m[[name]]), idcol = "trial", use.names = TRUE, fill = TRUE)
@@ -81,7 +81,8 @@ gather <- function(campaign, measured) {
   summary <- rbind(summarise_metrics(metrics, campaign$factors), rwnd_linearity(campaign, metrics), fill = TRUE)
   date <- max(vapply(campaign$manifests[names(good)], \(m) as.double(m$t_end_s %||% m$t_start_s), 0))
   list(campaign = campaign, metrics = metrics, summary = summary, cycles = stack("cycles"), rtt = stack("rtt"),
-       series = stack("series"), left_out = rbind(campaign$left_out, failures), planned = length(campaign$plan$trials),
+       series = stack("series"), jitter = stack("jitter"),
+       pauses = stack("pauses"), closeup = stack("closeup"), left_out = rbind(campaign$left_out, failures), planned = length(campaign$plan$trials),
        date = as.POSIXct(date, origin = "1970-01-01", tz = "UTC"))
 }
 

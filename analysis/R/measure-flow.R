@@ -1,40 +1,67 @@
 # `t_s`, on the sender's clock, is when the answer was seen there (a packet pair is dated midway, and what the receiver waited
-# before it answered is left out); `arrival_s`, on the receiver's clock, is when the packet came in there.
+# before it answered is left out); `arrival_s`, on the receiver's clock, is when the packet came in there; `jitter_ms` is the
+# difference to the packet sent before that has an RTT.
 flow_rtt <- function(ref, mon, name, t_start_s) {
   if (is.null(ref)) return(no_rtt)
   paired <- !is.null(mon)
-  x <- if (paired) packet_pair_rtt(ref, mon, name) else data_ack_rtt(ref, name)
+  x <- if (paired) packet_pair_rtt(ref, mon, name, way_back(mon, name)) else data_ack_rtt(ref, name)
   if (nrow(x) == 0) return(no_rtt)
   t_s <- seconds_since(x, t_start_s) + if (paired) x$rtt_ms / 2e3 else 0
   arrival_s <- if (paired) x$arrival_ns / 1e9 else NA_real_
-  setorder(data.table(t_s = t_s, rtt_ms = x$rtt_ms, arrival_s = arrival_s), t_s)[]
+  jitter_ms <- if (paired) c(NA, rtt_jitter(x)) else NA_real_
+  setorder(data.table(t_s = t_s, rtt_ms = x$rtt_ms, arrival_s = arrival_s, jitter_ms = jitter_ms), t_s)[]
 }
 
-no_rtt <- data.table(t_s = double(), rtt_ms = double(), arrival_s = double())
+no_rtt <- data.table(t_s = double(), rtt_ms = double(), arrival_s = double(), jitter_ms = double())
+
+# The flow that returns. UDP of one way is paired with the largest UDP flow of the other, if the hosts have one.
+way_back <- function(mon, name) {
+  back <- reverse_flow(name)
+  flows <- levels(mon$flow)
+  first <- match(match(name, flows), as.integer(mon$flow))
+  if (back %in% flows || is.na(first) || !mon$proto[first] %in% "udp") return(back)
+  from <- as.character(mon$src[first])
+  to <- as.character(mon$dst[first])
+  others <- mon[proto == "udp" & as.character(src) == to & as.character(dst) == from & !is.na(sport), .N, by = flow]
+  if (nrow(others) > 0) as.character(others$flow[which.max(others$N)]) else back
+}
 
 # Throughput is of IP packets at the receiver, from the flow's first to its last packet there.
 capture_metrics <- function(ref, mon, name) {
   far <- mon %||% ref
   packets <- far[as.character(far$flow) == name & far$payload_bytes > 0]
   time_s <- if (nrow(packets) > 1) (packets$t_ns[nrow(packets)] - packets$t_ns[1]) / 1e9 else NA_real_
-  values <- list(throughput_bps = 8 * sum(packets$ip_bytes) / time_s)
-  if (packets$proto[1] != "tcp") return(c(values, loss_metric(ref, mon, name)))
-  c(values, goodput_bps = goodput(far, name)$goodput_bps,
-    retransmissions_packets = if (is.null(ref)) NA else goodput(ref, name)$retransmitted_packets,
-    rwnd_max_bytes = attr(advertised_window(ref %||% far, name), "max_bytes") %||% NA,
-    loss_metric(ref, mon, name))
+  levels <- throughput_levels(far, name)
+  values <- list(throughput_bps = 8 * sum(packets$ip_bytes) / time_s, throughput_link_bps = levels$link_bps, throughput_payload_bps = levels$payload_bps,
+                 flow_completion_s = flow_completion(ref %||% far, name)$completion_s)
+  values <- c(values, between_metrics(ref, mon, name))
+  if (packets$proto[1] != "tcp") values else c(values, tcp_metrics(ref, far, name))
 }
 
-loss_metric <- function(ref, mon, name) {
+tcp_metrics <- function(ref, far, name) {
+  near <- ref %||% far
+  stamps <- timestamp_rtt(near, name)$rtt_ms
+  c(list(goodput_bps = goodput(far, name)$goodput_bps, rwnd_max_bytes = attr(advertised_window(near, name), "max_bytes") %||% NA),
+    if (!is.null(ref)) list(
+      retransmissions_packets = goodput(ref, name)$retransmitted_packets, duplicate_acks_packets = duplicate_acks(ref, name)$duplicate_acks,
+      flight_max_bytes = max(c(bytes_in_flight(ref, name)$flight_bytes, 0)), timestamp_rtt_median_ms = if (length(stamps) > 0) stats::median(stamps) else NA
+    ))
+}
+
+# What it takes both captures to know.
+between_metrics <- function(ref, mon, name) {
   if (is.null(ref) || is.null(mon)) return(list(loss_share = NA))
   lost <- loss_by_flow(ref, mon, name)
-  list(loss_share = if (nrow(lost) == 1) lost$loss_share else NA)
+  order <- arrival_order(ref, mon, name)
+  arrival <- interarrival_jitter(ref, mon, name)$jitter_ms
+  list(loss_share = if (nrow(lost) == 1) lost$loss_share else NA, reordered_share = order$reordered_share,
+       jitter_rfc3550_median_ms = if (length(arrival) > 1) stats::median(arrival) else NA)
 }
 
 rtt_metrics <- function(rtt, handshake_ms) {
   if (nrow(rtt) == 0) return(list(handshake_rtt_ms = handshake_ms))
   list(rtt_median_ms = stats::median(rtt$rtt_ms), rtt_max_ms = max(rtt$rtt_ms), rtt_min_ms = min(rtt$rtt_ms),
-       handshake_rtt_ms = handshake_ms)
+       jitter_median_ms = stats::median(rtt$jitter_ms, na.rm = TRUE), handshake_rtt_ms = handshake_ms)
 }
 
 # Samples taken while nothing is in flight (before the first byte, after the last) tell nothing of the flow.
@@ -58,6 +85,12 @@ rtt_quantiles <- function(rtt_ms) {
   data.table(share = share, rtt_ms = stats::quantile(rtt_ms, share, names = FALSE, type = 1))
 }
 
+jitter_quantiles <- function(jitter_ms) {
+  known <- jitter_ms[!is.na(jitter_ms)]
+  if (length(known) == 0) return(NULL)
+  rtt_quantiles(known)[, .(share, jitter_ms = rtt_ms)]
+}
+
 # A figure lays series of three clocks (sender's, receiver's, router's) over one axis; no number is made from them together.
 flow_series <- function(label, sender, rtt, far, name, t_start_s) {
   parts <- list(thin_series(rtt$t_s, rtt$rtt_ms, label, "rtt", "ms"))
@@ -67,17 +100,17 @@ flow_series <- function(label, sender, rtt, far, name, t_start_s) {
   rbindlist(c(parts, list(rate_series(label, far, name, t_start_s))))
 }
 
+# Windows of the trial, the same for all its flows: a flow that begins late is zero until then.
 rate_series <- function(label, far, name, t_start_s) {
   packets <- far[as.character(far$flow) == name]
   if (nrow(packets) < 2) return(NULL)
   setattr(packets, "epoch_s", attr(far, "epoch_s"))
-  t_s <- seconds_since(packets, t_start_s)
-  width_s <- rate_window_s(diff(range(t_s)))
-  windows <- throughput_windows(packets, width_s, by = NULL, layer = "ip")
-  whole <- windows[!windows$partial]
-  rate <- whole$throughput_bps / 1e6
-  data.table(flow = label, quantity = "throughput", unit = "Mbit/s", t_s = t_s[1] + whole$t_s + width_s / 2,
-             low = rate, mid = rate, high = rate)
+  ends_s <- max(seconds_since(far, t_start_s), na.rm = TRUE)
+  width_s <- rate_window_s(ends_s)
+  windows <- trial_windows(packets, t_start_s, width_s, to_s = ends_s, flows = name)[partial == FALSE]
+  if (nrow(windows) == 0) return(NULL)
+  rate <- windows$throughput_bps / 1e6
+  data.table(flow = label, quantity = "throughput", unit = "Mbit/s", t_s = windows$middle_s, low = rate, mid = rate, high = rate)
 }
 
 rate_window_s <- function(time_s) {

@@ -5,12 +5,14 @@
 #' `ref` less what passed at `mon`. Only differences on one clock are taken, so the two clocks need not agree.
 #'
 #' Packets are recognised by what routers leave alone: addresses, protocol, IP id, ports, sequence and
-#' acknowledgement numbers, offset, flags, window and TCP options (for UDP the first 12 bytes of payload).
+#' acknowledgement numbers, offset, flags, window and TCP options (for UDP the first 12 bytes of payload, for ICMP its first 20).
 #' Both captures should have the same snapshot length.
 #'
 #' @param ref Capture at the flow's sender, of [read_pcap()].
 #' @param mon Capture at the flow's receiver; its clock may differ in offset and rate.
 #' @param flow Name of the flow from `ref` to `mon`.
+#' @param back Name of the flow from `mon` to `ref`; where two flows of one way each make the pairs (UDP, both hosts
+#'   sending), it is the other one.
 #' @return A data.table `t_ns` (ns since `ref`'s `epoch_s`: midway between sending and return), `rtt_ms`,
 #'   `arrival_ns` (when the packet that went out reached `mon`, on its clock, since its `epoch_s`); attributes
 #'   `epoch_s`, `matched`, `unmatched`, `ambiguous` (packets of both directions: found at the other end, not
@@ -18,11 +20,11 @@
 #'   by direction).
 #' @source CAIA-TR-060707A, CAIA-TR-130730A (SPP).
 #' @export
-packet_pair_rtt <- function(ref, mon, flow) {
+packet_pair_rtt <- function(ref, mon, flow, back = reverse_flow(flow)) {
   check_capture(ref, "ref")
   check_capture(mon, "mon")
   flow <- check_flow(ref, flow)
-  match <- match_captures(ref, mon, flow, reverse_flow(flow))
+  match <- match_captures(ref, mon, flow, as.character(back))
   rtt <- setDT(match[c("t_ns", "rtt_ms", "arrival_ns")])
   describe_match(rtt, match, ref, flow)
 }

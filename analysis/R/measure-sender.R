@@ -1,6 +1,7 @@
 # The sender's own view of a flow, alike whichever logger saw it: `t_s`, `sport`, `dport`, `cwnd_packets`, `ssthresh_packets` (Inf before
 # it is set), `srtt_us` (NA before a sample), `unacked_packets`, `total_retrans_packets` and `ca_state` as Linux names it (0 Open, 2 CWR,
-# 3 Recovery, 4 Loss). TCP_INFO has all of it; SIFTR has it at every packet of a FreeBSD host, TCP's tracepoint at every acknowledgement.
+# 3 Recovery, 4 Loss); beside them what sender_windows() asks for, where the logger has it. TCP_INFO has all of it; SIFTR has it at every
+# packet of a FreeBSD host, TCP's tracepoint at every acknowledgement.
 sender_sources <- list(
   "tcp-info" = \(path, flow) samples_of_tcp_info(read_tcp_info(path), flow),
   "siftr" = \(path, flow) samples_of_siftr(read_siftr(path), flow),
@@ -52,7 +53,8 @@ samples_of_siftr <- function(x, flow) {
   segment <- pmax(ours$mss_bytes - fifelse(has_bit(ours$flags, tf_time_stamps), 12L, 0L), 1L)
   keep_epoch(ours[, .(
     t_ns, sport, dport, cwnd_packets = cwnd_bytes / segment, ssthresh_packets = ssthresh_bytes / segment, srtt_us,
-    unacked_packets = ceiling(in_flight_bytes / segment), total_retrans_packets = 0, ca_state = ca_state_of_siftr(ours)
+    unacked_packets = ceiling(in_flight_bytes / segment), total_retrans_packets = 0, ca_state = ca_state_of_siftr(ours),
+    snd_wnd_bytes, in_flight_bytes, segment_bytes = segment
   )], x)
 }
 
@@ -77,5 +79,5 @@ samples_of_tcp_probe <- function(x, flow) {
   busiest <- ours[, .(busy = sum(in_flight > 0)), by = .(sport, dport)][which.max(busy)]
   kept <- ours[ours$sport == busiest$sport & ours$dport == busiest$dport]
   keep_epoch(kept[, .(t_ns, sport, dport, cwnd_packets, ssthresh_packets, srtt_us, unacked_packets = as.double(in_flight > 0),
-                      total_retrans_packets = 0, ca_state = 0L)], x)
+                      total_retrans_packets = 0, ca_state = 0L, snd_wnd_bytes, in_flight_bytes = in_flight)], x)
 }

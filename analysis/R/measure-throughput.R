@@ -44,6 +44,7 @@ throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by 
 tcpstat_windows <- function(capture, width_s) {
   check_capture(capture)
   check_width(width_s)
+  capture <- if (anyNA(capture$t_ns)) trim_capture(capture, attr(capture, "epoch_s")) else capture
   # tcpstat knows microseconds only.
   t_s <- attr(capture, "epoch_s") + floor(capture$t_ns / 1000) / 1e6
   step_s <- if (length(t_s)) t_s[1L] + width_s - t_s[1L] else width_s
@@ -84,8 +85,10 @@ goodput <- function(capture, flow) {
 
 window_frame <- function(capture, width_s, from_s, to_s) {
   check_width(width_s)
-  origin_ns <- if (nrow(capture)) capture$t_ns[1L] else 0
-  last_ns <- if (nrow(capture)) max(capture$t_ns) - origin_ns else 0
+  # Packets of pcapng's simple blocks have no time: they are in no window.
+  timed_ns <- capture$t_ns[!is.na(capture$t_ns)]
+  origin_ns <- if (length(timed_ns)) timed_ns[1L] else 0
+  last_ns <- if (length(timed_ns)) max(timed_ns) - origin_ns else 0
   from_ns <- round(fcoalesce(as.double(from_s %||% 0), 0) * 1e9)
   # A packet at the very end of the capture still belongs to it.
   to_ns <- if (is.null(to_s)) last_ns + 1 else round(to_s * 1e9)
@@ -107,7 +110,7 @@ packets_in_frame <- function(capture, frame, by, layer) {
   at_ns <- capture$t_ns - frame$origin_ns
   packets <- data.table(window = floor((at_ns - frame$from_ns) / frame$width_ns), bytes = bytes)
   if (!is.null(by)) set(packets, NULL, by, as.list(capture[, by, with = FALSE]))
-  keep <- at_ns >= frame$from_ns & at_ns < frame$to_ns & !is.na(bytes)
+  keep <- at_ns >= frame$from_ns & at_ns < frame$to_ns & !is.na(bytes) & !is.na(at_ns)
   if ("flow" %in% by) keep <- keep & !is.na(packets$flow)
   if (all(keep)) packets else packets[keep]
 }

@@ -31,7 +31,7 @@ flow_size <- function(flow, far, name, manifest) {
   seen_s <- range(packets$t_ns) / 1e9
   ip_bytes <- sum(as.double(packets$ip_bytes))
   data.table(
-    down = identical(manifest$resolved$hosts[[flow$from]]$role, "sender"), start_s = as.double(flow$start_s %||% 0),
+    down = is_down(flow, manifest), start_s = as.double(flow$start_s %||% 0),
     throughput_bps = 8 * ip_bytes / diff(seen_s), ip_bytes, payload_bytes = sum(as.double(packets$payload_bytes)),
     first_s = attr(far, "epoch_s") + seen_s[1], last_s = attr(far, "epoch_s") + seen_s[2]
   )

@@ -3,7 +3,8 @@
 #' @param folder The campaign's folder.
 #' @param manifest The trial's manifest, as [read_campaign()] gives it.
 #' @return A list: `id`, `metrics` (`flow`, `metric`, `unit`, `value`), `cycles` (per flow and cwnd cycle), `rtt` (quantiles of
-#'   RTT: `flow`, `share`, `rtt_ms`), `series` (`flow`, `quantity`, `unit`, `t_s`, `low`, `mid`, `high`). Times are
+#'   RTT: `flow`, `share`, `rtt_ms`), `jitter` (the same of jitter: `jitter_ms`), `series` (`flow`, `quantity`, `unit`, `t_s`, `low`, `mid`, `high`),
+#'   `pauses` (per flow and episode of PAUSE frames), `closeup` (cwnd and PAUSE frames around one: `flow`, `quantity`, `t_s`, `value`). Times are
 #'   seconds since the start of traffic.
 #' @export
 measure_trial <- function(folder, manifest) {
@@ -14,19 +15,8 @@ measure_trial <- function(folder, manifest) {
   overhead <- metric_rows("", list(overhead_s = as.double(manifest$overhead_s %||% NA)))
   together <- metrics_together(part("size"), manifest$resolved$path$down$rate_bps)
   list(id = manifest$id, metrics = rbind(part("metrics"), together, overhead)[!is.na(value)], cycles = part("cycles"),
-       rtt = part("rtt"), series = part("series"))
+       rtt = part("rtt"), jitter = part("jitter"), series = part("series"), pauses = part("pauses"), closeup = part("closeup"))
 }
-
-metric_units <- c(
-  throughput_bps = "bit/s", throughput_total_bps = "bit/s", link_utilisation_share = "share", domination_share = "share",
-  fairness_jain = "share", goodput_bps = "bit/s", rtt_median_ms = "ms", rtt_max_ms = "ms", rtt_min_ms = "ms",
-  srtt_median_ms = "ms", cwnd_median_packets = "packets", retransmissions_packets = "packets", loss_share = "share",
-  handshake_rtt_ms = "ms", queue_max_packets = "packets", queue_max_bytes = "bytes", buffer_method1_packets = "packets",
-  buffer_method1_local_packets = "packets", buffer_method2_packets = "packets", buffer_method2_raw_packets = "packets",
-  buffer_truth_packets = "packets",
-  rwnd_max_bytes = "bytes", cycles = "cycles", overhead_s = "s", rtt_rwnd_linearity_r2 = "share",
-  rtt_rwnd_slope_ratio = "ratio"
-)
 
 metric_rows <- function(flow, values) {
   data.table(flow = flow, metric = names(values), unit = unname(metric_units[names(values)]),
@@ -61,11 +51,20 @@ measure_queue <- function(traces) {
   queue[, t_s := seconds_since(queue, traces$t_start_s)]
   deepest <- max(queue$backlog_packets)
   dropped <- queue$drops[nrow(queue)] > queue$drops[1]
+  hidden <- netem_drops(read_queue(path[1], handle = NULL))
   list(
     metrics = metric_rows("", list(queue_max_packets = deepest, queue_max_bytes = max(queue$backlog_bytes),
-                                   buffer_truth_packets = if (dropped) deepest else NA)),
+                                   buffer_truth_packets = if (dropped) deepest else NA,
+                                   netem_drops_packets = hidden)),
     series = thin_series(queue$t_s, queue$backlog_packets, "", "queue", "packets")
   )
+}
+
+# netem after a bottleneck is a queue of its own: where rate times delay exceeds its limit, it drops and nothing else tells.
+netem_drops <- function(queues) {
+  stages <- queues[qdisc == "netem"]
+  if (nrow(stages) == 0) return(NA_real_)
+  sum(stages[, .(drops = max(drops) - min(drops)), by = .(interface, handle)]$drops)
 }
 
 measure_flow <- function(flow, traces, manifest) {
@@ -77,16 +76,22 @@ measure_flow <- function(flow, traces, manifest) {
   rtt <- flow_rtt(ref, mon, name, traces$t_start_s)
   handshake_ms <- if (is.null(ref)) NA_real_ else handshake_rtt(ref, name)
   cycles <- flow_cycles(flow, sender, rtt, mon, handshake_ms, manifest)
+  offset <- clock_between(traces, flow$from, flow$to)
+  device <- device_of_flow(flow, ref, mon, name, traces, manifest, offset)
+  labelled <- \(x) if (!is.null(x) && nrow(x) > 0) cbind(flow = flow$label, x)
   list(
     metrics = metric_rows(flow$label, c(
-      capture_metrics(ref, mon, name), rtt_metrics(rtt, handshake_ms), sender_metrics(sender), cycle_metrics(cycles)
+      capture_metrics(ref, mon, name), rtt_metrics(rtt, handshake_ms), sender_metrics(sender), cycle_metrics(cycles),
+      limit_metrics(limits_of_flow(flow, sender, ref, name, rtt, traces, manifest)), clock_metrics(ref, mon, name, offset), device$metrics
     )),
-    size = flow_size(flow, mon %||% ref, name, manifest),
-    cycles = if (!is.null(cycles)) cbind(flow = flow$label, cycles),
-    rtt = if (nrow(rtt) > 0) cbind(flow = flow$label, rtt_quantiles(rtt$rtt_ms)),
-    series = flow_series(flow$label, sender, rtt, mon %||% ref, name, traces$t_start_s)
+    size = flow_size(flow, mon %||% ref, name, manifest), cycles = labelled(cycles),
+    rtt = labelled(if (nrow(rtt) > 0) rtt_quantiles(rtt$rtt_ms)), jitter = labelled(jitter_quantiles(rtt$jitter_ms)),
+    series = flow_series(flow$label, sender, rtt, mon %||% ref, name, traces$t_start_s),
+    pauses = labelled(device$pauses), closeup = labelled(closeup_of(device, sender))
   )
 }
+
+limit_metrics <- function(limits) if (is.null(limits)) list() else limit_shares(limits) %||% list()
 
 # A generator's control connection may share addresses and port: the flow is the connection with most payload.
 flow_in_capture <- function(flow, capture) {
@@ -95,7 +100,10 @@ flow_in_capture <- function(flow, capture) {
   port <- flow$port
   ends <- c(flow$from_address, flow$to_address)
   ours <- as.character(seen$src) %in% ends & as.character(seen$dst) %in% ends & (seen$dport == port | seen$sport == port)
-  if (any(ours)) as.character(seen$flow[which(ours)[which.max(seen$payload_bytes[ours])]]) else NA_character_
+  if (any(ours)) return(as.character(seen$flow[which(ours)[which.max(seen$payload_bytes[ours])]]))
+  # Echoes have no ports.
+  echoes <- paste(flow$from_address, ">", flow$to_address)
+  if (echoes %in% levels(capture$flow) && identical(flow$generator, "ping")) echoes else NA_character_
 }
 
 flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {

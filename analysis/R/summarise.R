@@ -23,65 +23,84 @@ median_interval <- function(values) {
 
 interval_rank <- function(n) max(1L, as.integer(stats::qbinom(0.025, n, 0.5)))
 
+#' Bootstrap interval of a statistic over replicates
+#'
+#' The values, one per trial, are drawn again with replacement as many times as there are resamples, each time as many as
+#' there are; the interval lies between the 2.5 % and the 97.5 % quantile of the statistic over them (for `confidence` 0.95):
+#'
+#' \deqn{[\hat\theta^*_{(\alpha / 2)}, \hat\theta^*_{(1 - \alpha / 2)}]}
+#'
+#' The seed is a part of the result: the same values and seed give the same interval, whatever was drawn before, and R's own stream of random
+#' numbers stays where it was. Trials are drawn, never windows or packets of them: those depend on each other.
+#'
+#' @param values Numbers, one per trial; NA is left out.
+#' @param statistic A function of such values.
+#' @param seed Whole number.
+#' @param resamples How often to draw.
+#' @param confidence Share that the interval is to hold.
+#' @return A list `estimate`, `lo`, `hi` (NA below three values), `n`, `seed`, `resamples`.
+#' @source B. Efron and R. Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3.
+#' @examples
+#' bootstrap_interval(c(9, 10, 11, 10, 12), seed = 7)
+#' @export
+bootstrap_interval <- function(values, statistic = stats::median, seed = 1L, resamples = 2000L, confidence = 0.95) {
+  x <- as.double(values[!is.na(values)])
+  n <- length(x)
+  result <- list(estimate = if (n > 0) statistic(x) else NA_real_, lo = NA_real_, hi = NA_real_, n = n, seed = as.integer(seed), resamples = as.integer(resamples))
+  if (n < 3) return(result)
+  draws <- matrix(x[drawn_rows(n, seed, resamples)], n)
+  drawn <- if (identical(statistic, mean)) colMeans(draws) else apply(draws, 2, statistic)
+  result[c("lo", "hi")] <- as.list(quantiles_of(drawn, c(1 - confidence, 1 + confidence) / 2))
+  result
+}
+
+# A campaign's treatments have a few different numbers of trials, and thousands of metrics: which rows are drawn is kept.
+drawn_before <- new.env()
+drawn_rows <- function(n, seed, resamples) {
+  key <- paste(n, seed, resamples)
+  if (is.null(drawn_before[[key]])) drawn_before[[key]] <- with_seed(seed, sample.int(n, n * resamples, replace = TRUE))
+  drawn_before[[key]]
+}
+
+# As stats::quantile() of type 7, which costs more than the rest of a summary.
+quantiles_of <- function(x, share) {
+  x <- sort(x)
+  at <- 1 + (length(x) - 1) * share
+  below <- floor(at)
+  x[below] + (at - below) * (x[pmin(below + 1, length(x))] - x[below])
+}
+
+# Draws by a generator that is named, then puts R's own back where it was.
+with_seed <- function(seed, code) {
+  here <- globalenv()
+  before <- here[[".Random.seed"]]
+  on.exit(if (is.null(before)) rm(".Random.seed", envir = here) else assign(".Random.seed", before, envir = here))
+  set.seed(seed, kind = "Mersenne-Twister", normal.kind = "Inversion", sample.kind = "Rejection")
+  code
+}
+
+summary_seed <- 20130121L
+
 #' Summary of a campaign's metrics: one row per part, treatment and metric
 #'
-#' Flows of a trial are taken together first (their median), so that a replicate counts once.
+#' Flows of a trial are taken together first (their median), so that a replicate counts once. Windows or packets of trials are never pooled.
 #'
-#' @param metrics Table of trial metrics: `trial`, `part`, factor columns, `replicate`, `flow`, `metric`, `unit`, `value`.
+#' @param metrics Table of trial metrics: `trial`, `part`, factor columns, `replicate`, `flow`, `metric`, `unit`, `value`, and `verdict` of the trial
+#'   where it is known.
 #' @param factors Names of the factor columns.
-#' @return A data.table: `part`, factors, `metric`, `unit`, `median`, `mean`, `lo`, `hi`, `n`.
+#' @return A data.table: `part`, factors, `metric`, `unit`, `median`, `mean`, `lo`, `hi` (95 % of the median by order statistics), `n`, `valid`, `suspect` (trials
+#'   by verdict), `min`, `p25`, `p75`, `p90`, `max`, `mean_lo`, `mean_hi` (95 % of the mean by bootstrap), `seed` (of the bootstrap).
 #' @export
 summarise_metrics <- function(metrics, factors) {
-  per_trial <- metrics[, .(value = stats::median(value)), by = c("part", factors, "trial", "metric", "unit")]
-  x <- per_trial[, median_interval(value), by = c("part", factors, "metric", "unit")]
-  x[, confidence := NULL][]
+  verdicts <- if ("verdict" %in% names(metrics)) metrics$verdict else rep(NA_character_, nrow(metrics))
+  per_trial <- copy(metrics)[, verdict := verdicts][, .(value = stats::median(value), verdict = verdict[1]), by = c("part", factors, "trial", "metric", "unit")]
+  per_trial[, c(median_interval(value)[c("median", "mean", "lo", "hi", "n")], verdict_counts(verdict), spread_of(value)), by = c("part", factors, "metric", "unit")][]
 }
 
-#' Is RTT a straight line of the receive window while the buffer does not fill?
-#'
-#' While cwnd exceeds the receive window, `RTT = window / rate`: every byte beyond the idle path's bandwidth-delay product waits in
-#' the queue. Per part and congestion control, over the windows between that product and product + buffer, a
-#' line is fitted to the trials' median RTTs: its R^2, and its slope against theory, 8 / rate. Window and rate are
-#' both of payload bytes (what the receiver advertises counts payload), the rate being the trials' median goodput.
-#'
-#' @param campaign A campaign of [read_campaign()].
-#' @param metrics Table of trial metrics.
-#' @return Rows as of [summarise_metrics()], metrics `rtt_rwnd_linearity_r2` and `rtt_rwnd_slope_ratio`, the level of rwnd empty, `n`
-#'   the number of windows; none where fewer than three windows leave the buffer unfilled.
-#' @export
-rwnd_linearity <- function(campaign, metrics) {
-  if (!all(c("rwnd", "cc") %in% campaign$factors)) return(NULL)
-  wide <- dcast(metrics[metric %in% c("rtt_median_ms", "goodput_bps", "rwnd_max_bytes")],
-                trial + flow ~ metric, value.var = "value")
-  if (!all(c("rtt_median_ms", "goodput_bps", "rwnd_max_bytes") %in% names(wide))) return(NULL)
-  # Flows that share the queue share its delay: the line holds for a flow that is alone.
-  alone <- wide[, if (.N == 1L) .SD, by = trial][campaign$trials, on = c(trial = "id"), nomatch = NULL]
-  limits <- rbindlist(lapply(campaign$manifests[alone$trial], window_limits))
-  unfilled <- stats::na.omit(cbind(alone, limits), cols = c("rtt_median_ms", "goodput_bps", "rwnd_max_bytes", "most_bytes"))
-  unfilled <- unfilled[rwnd_max_bytes <= most_bytes & rwnd_max_bytes >= least_bytes]
-  constant <- setdiff(campaign$factors, "rwnd")
-  unfilled[, window_line(.SD), by = c("part", constant)][, rwnd := ""][]
-}
+verdict_counts <- function(verdict) list(valid = sum(verdict %in% "valid"), suspect = sum(verdict %in% "suspect"))
 
-# Payload bytes in flight that just begin to queue, and that just fill the queue.
-window_limits <- function(manifest) {
-  path <- path_down(manifest)
-  mtu <- manifest$resolved$mtu_bytes
-  payload <- (mtu - tcp_header_bytes) / mtu
-  idle_bytes <- (path$rate_bps %||% NA) / 8 * (path$rtt_s %||% 0)
-  buffer_bytes <- path$buffer_bytes %||% ((path$buffer_packets %||% NA) * mtu)
-  list(least_bytes = as.double(idle_bytes * payload), most_bytes = as.double((idle_bytes + buffer_bytes) * payload))
-}
-
-# IPv4 and TCP headers with the time stamp option that both systems send (RFC 7323).
-tcp_header_bytes <- 52
-
-window_line <- function(x) {
-  if (uniqueN(x$rwnd) < 3) return(NULL)
-  line <- stats::lm(rtt_median_ms ~ rwnd_max_bytes, data = x)
-  theory_ms_per_byte <- 8e3 / stats::median(x$goodput_bps)
-  explained <- stats::cor(x$rtt_median_ms, x$rwnd_max_bytes)^2
-  found <- c(rtt_rwnd_linearity_r2 = explained, rtt_rwnd_slope_ratio = unname(stats::coef(line)[2] / theory_ms_per_byte))
-  data.table(metric = names(found), unit = unname(metric_units[names(found)]), median = unname(found), mean = unname(found),
-             lo = NA_real_, hi = NA_real_, n = uniqueN(x$rwnd))
+spread_of <- function(value) {
+  at <- as.list(quantiles_of(value, c(0, 0.25, 0.75, 0.9, 1)))
+  drawn <- bootstrap_interval(value, mean, summary_seed, 1000L)
+  c(stats::setNames(at, c("min", "p25", "p75", "p90", "max")), list(mean_lo = drawn$lo, mean_hi = drawn$hi, seed = drawn$seed))
 }

@@ -31,7 +31,12 @@ buffer_columns <- c(
   buffer_method1_local_packets = "Method 1, local rate", buffer_method2_raw_packets = "Method 2, as published"
 )
 
-trial_count <- function(values, l) as.character(uniqueN(values[level == l]$trial))
+# "6", or "6 (1 suspect)": how many trials a number rests on, and how they were judged.
+trial_count <- function(values, l) {
+  trials <- unique(values[level == l], by = "trial")
+  doubted <- sum(trials$verdict %in% "suspect")
+  if (doubted == 0) as.character(nrow(trials)) else paste0(nrow(trials), " (", doubted, " suspect)")
+}
 
 headed <- function(names, align) {
   Map(\(name, align) list(name = name, align = align), unname(names), align) |> unname()

@@ -10,6 +10,20 @@ Rcpp::Rostream<true>&  Rcpp::Rcout = Rcpp::Rcpp_cout_get();
 Rcpp::Rostream<false>& Rcpp::Rcerr = Rcpp::Rcpp_cerr_get();
 #endif
 
+// matched_rows
+Rcpp::List matched_rows(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out, const Rcpp::CharacterVector& back);
+RcppExport SEXP _samovar_matched_rows(SEXP refSEXP, SEXP monSEXP, SEXP outSEXP, SEXP backSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< const Rcpp::DataFrame& >::type ref(refSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::DataFrame& >::type mon(monSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type out(outSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type back(backSEXP);
+    rcpp_result_gen = Rcpp::wrap(matched_rows(ref, mon, out, back));
+    return rcpp_result_gen;
+END_RCPP
+}
 // match_captures
 Rcpp::List match_captures(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out, const Rcpp::CharacterVector& back);
 RcppExport SEXP _samovar_match_captures(SEXP refSEXP, SEXP monSEXP, SEXP outSEXP, SEXP backSEXP) {
@@ -122,6 +136,7 @@ END_RCPP
 }
 
 static const R_CallMethodDef CallEntries[] = {
+    {"_samovar_matched_rows", (DL_FUNC) &_samovar_matched_rows, 4},
     {"_samovar_match_captures", (DL_FUNC) &_samovar_match_captures, 4},
     {"_samovar_capture_columns", (DL_FUNC) &_samovar_capture_columns, 0},
     {"_samovar_decode_capture", (DL_FUNC) &_samovar_decode_capture, 3},

@@ -1,6 +1,7 @@
 #include "core_match.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core_bytes.h"
@@ -54,7 +55,8 @@ class IdTable {
 
 bool takes_part(const Packets& packets, const Sides& sides, size_t i) {
   const int flow = packets.flow[i];  // a missing flow is negative
-  return flow > 0 && sides[static_cast<size_t>(flow - 1)].group >= 0 && packets.id[i] >= 0;
+  return flow > 0 && sides[static_cast<size_t>(flow - 1)].group >= 0 && packets.id[i] >= 0 &&
+         !std::isnan(packets.t_ns[i]);
 }
 
 template <typename Visit>

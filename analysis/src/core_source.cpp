@@ -1,12 +1,12 @@
 #include "core_source.h"
 
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "core_mapped.h"
 #include "core_stream.h"
 
 namespace samovar {
@@ -28,29 +28,22 @@ constexpr size_t largest_counted_bytes = size_t{1} << 31;
 
 class MappedFile final : public Source {
  public:
-  MappedFile(const Descriptor& file, size_t bytes) : bytes_(bytes) {
-    if (bytes_ == 0) return;
-    base_ = ::mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, file.get(), 0);
-    if (base_ == MAP_FAILED)
-      throw FormatError(std::string("cannot be mapped (") + std::strerror(errno) + ")");
-    ::madvise(base_, bytes_, MADV_SEQUENTIAL);
-    begin_ = cursor_ = static_cast<const uint8_t*>(base_);
-    end_ = begin_ + bytes_;
+  MappedFile(const Descriptor& file, size_t bytes) : mapping_(file, bytes) {
+    begin_ = cursor_ = static_cast<const uint8_t*>(mapping_.data());
+    end_ = begin_ + bytes;
   }
-  ~MappedFile() override {
-    if (bytes_) ::munmap(base_, bytes_);
-  }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  bool whole() const override { return bytes_ <= largest_counted_bytes; }
+  bool whole() const override { return mapping_.bytes() <= largest_counted_bytes; }
   void rewind_to(const uint8_t* at) override { cursor_ = at; }
+  void check() const override {
+    if (mapping_.shrunk())
+      throw FormatError("became shorter while it was read; a file that nothing writes to would have been accepted");
+  }
 
  protected:
   bool fill(size_t) override { return false; }
 
  private:
-  void* base_ = nullptr;
-  size_t bytes_;
+  Mapping mapping_;
 };
 
 bool starts_with(const uint8_t* head, size_t n, std::initializer_list<uint8_t> mark) {

@@ -75,11 +75,13 @@ Reader::Reader(std::unique_ptr<Source> source, int mtu_bytes, bool count)
       counted_(count && source_->whole()),
       packets_(counted_ ? count_records(*source_) : 0) {
   capture_ = open_capture(*source_);
+  source_->check();
   check_link(*capture_);
 }
 
 size_t Reader::read(const Destination& to, size_t first, size_t limit) {
   const size_t n = decode_rows(*capture_, decoder_, to, first, limit);
+  source_->check();
   read_ += n;
   return n;
 }

@@ -1,5 +1,8 @@
 #include <Rcpp.h>
 
+#include <cmath>
+#include <vector>
+
 #include "core_match.h"
 
 namespace {
@@ -39,7 +42,32 @@ Rcpp::List table_of(const std::vector<samovar::Tally>& tallies) {
                             Rcpp::_["ambiguous"] = ambiguous, Rcpp::_["unjudged"] = unjudged);
 }
 
+// Where the packets that left one capture's host were found in the other: rows counted from 1, NA where nowhere.
+Rcpp::List rows_of(const samovar::Packets& left, const samovar::Sides& sides, const std::vector<int32_t>& found,
+                   bool outgoing) {
+  std::vector<int> group, row, other;
+  for (size_t i = 0; i < left.n; ++i) {
+    if (left.flow[i] <= 0) continue;
+    const samovar::Side side = sides[static_cast<size_t>(left.flow[i] - 1)];
+    if (side.group < 0 || side.outgoing != outgoing || left.id[i] < 0 || std::isnan(left.t_ns[i])) continue;
+    group.push_back(side.group + 1);
+    row.push_back(static_cast<int>(i) + 1);
+    other.push_back(found[i] < 0 ? NA_INTEGER : found[i] + 1);
+  }
+  return Rcpp::List::create(Rcpp::_["group"] = group, Rcpp::_["row"] = row, Rcpp::_["other"] = other);
+}
+
 }  // namespace
+
+// [[Rcpp::export]]
+Rcpp::List matched_rows(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out,
+                        const Rcpp::CharacterVector& back) {
+  const samovar::Packets r = packets_of(ref), m = packets_of(mon);
+  const samovar::Sides ref_sides = sides_of(ref, out, back), mon_sides = sides_of(mon, out, back);
+  const samovar::Matching matching = samovar::match_packets(r, ref_sides, m, mon_sides);
+  return Rcpp::List::create(Rcpp::_["out"] = rows_of(r, ref_sides, matching.mon_of_ref, true),
+                            Rcpp::_["back"] = rows_of(m, mon_sides, matching.ref_of_mon, false));
+}
 
 // [[Rcpp::export]]
 Rcpp::List match_captures(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon,

@@ -116,6 +116,7 @@ Rcpp::List read_siftr_files(const std::vector<std::string>& paths) {
       path = each;
       const auto source = open_source(path);
       log.read(*source);
+      source->check();
       Rcpp::checkUserInterrupt();
     }
     log.finish();

@@ -35,6 +35,7 @@ Rcpp::List read_ss_file(const std::string& path) {
   try {
     const auto source = samovar::open_source(path);
     const samovar::ss::Table found = samovar::ss::read(*source);
+    source->check();
     Rcpp::List table = Rcpp::List::create(
         Rcpp::_["epoch_s"] = numbers(found.epoch_s), Rcpp::_["t_ns"] = numbers(found.rest_ns),
         Rcpp::_["src"] = factor(found.src, found.addresses), Rcpp::_["sport"] = ports(found.sport),

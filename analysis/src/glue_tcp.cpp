@@ -1,5 +1,6 @@
 #include <Rcpp.h>
 
+#include <cmath>
 #include <vector>
 
 #include "core_rtt.h"
@@ -23,8 +24,9 @@ class Conversation {
         out_(level_of(out)),
         back_(level_of(back)) {}
 
+  // Packets of pcapng's simple blocks have no time (NA): their bytes count, their moment does not.
   struct Packet {
-    bool out;
+    bool out, timed;
     int64_t t_ns;
     uint32_t seq, ack;
     int flags, window, payload_bytes;
@@ -35,7 +37,8 @@ class Conversation {
     const int* flow = flow_.begin();
     for (R_xlen_t i = 0, n = flow_.size(); i < n; ++i) {
       if ((flow[i] != out_ && flow[i] != back_) || flags_[i] == NA_INTEGER) continue;
-      visit(Packet{flow[i] == out_, static_cast<int64_t>(t_ns_[i]), static_cast<uint32_t>(seq_[i]),
+      const bool timed = !std::isnan(t_ns_[i]);
+      visit(Packet{flow[i] == out_, timed, timed ? static_cast<int64_t>(t_ns_[i]) : 0, static_cast<uint32_t>(seq_[i]),
                    static_cast<uint32_t>(ack_[i]), flags_[i], window_[i], payload_[i]});
     }
   }
@@ -62,6 +65,7 @@ Rcpp::List acknowledged_segments(const Rcpp::DataFrame& capture, const std::stri
   bool closed = false;  // the receiver's last window was 0: what is sent now is a probe
   std::vector<double> t_ns, rtt_ms, bytes;
   Conversation(capture, out, back).each([&](const Conversation::Packet& p) {
+    if (!p.timed) return;
     if (p.out) {
       const int64_t length = p.payload_bytes + p.has(flag_syn) + p.has(flag_fin);
       if (length == 0) return;
@@ -99,7 +103,8 @@ Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out
       out_of_order += known == 0 && first < top;
       ++data;
       payload += p.payload_bytes;
-      if (data == 1) first_ns = static_cast<double>(p.t_ns);
+      if (!p.timed) return;
+      if (std::isnan(first_ns)) first_ns = static_cast<double>(p.t_ns);
       last_ns = static_cast<double>(p.t_ns);
     } else if (!p.out && p.has(flag_ack) && unwrap.started()) {
       const int64_t number = unwrap.near(p.ack);

@@ -11,6 +11,8 @@ from pathlib import Path
 from samovar.errors import ReportError
 
 FIXED = ("part", "metric", "unit", "median", "mean", "lo", "hi", "n")
+SPREAD = ("valid", "suspect", "min", "p25", "p75", "p90", "max", "mean_lo", "mean_hi", "seed")
+"""Columns that say more of the same values; the columns that are neither are factors."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def read_summary(file: Path) -> tuple[SummaryRow, ...]:
 
 def summary_row(file: Path, line: int, row: Mapping[str, str]) -> SummaryRow:
     """Type one line of the table."""
-    levels = {name: text for name, text in row.items() if name not in FIXED and text not in ("", "NA", None)}
+    levels = {name: text for name, text in row.items() if name not in (*FIXED, *SPREAD) and text not in ("", "NA", None)}
     try:
         median, lo, hi = (optional_number(row[name]) for name in ("median", "lo", "hi"))
         return SummaryRow(row["part"], levels, row["metric"], row["unit"], median, lo, hi, int(row["n"] or 0))

@@ -129,7 +129,7 @@ def test_the_metrics_that_can_be_expected_are_those_that_are_explained() -> None
 
 
 def test_the_metrics_that_are_said_to_be_written_are_those_of_the_analysis() -> None:
-    source = (ROOT / "analysis" / "R" / "measure-trial.R").read_text()
+    source = (ROOT / "analysis" / "R" / "metric-units.R").read_text()
     units = re.search(r"metric_units <- c\((.*?)\n\)", source, flags=re.DOTALL)
     assert units
     written = {name: metric.unit for name, metric in METRICS.items() if metric.written}

@@ -35,3 +35,46 @@ test_that("a line of RTT on window is told by its R^2 and its slope against 8 / 
   expect_equal(found$metric, c("rtt_rwnd_linearity_r2", "rtt_rwnd_slope_ratio"))
   expect_null(window_line(x[1:2]))
 })
+
+test_that("a bootstrap's interval is the same for the same seed, and leaves R's own numbers alone", {
+  set.seed(11)
+  before <- .Random.seed
+  values <- c(9, 10, 11, 10, 12, 30)
+  found <- bootstrap_interval(values, seed = 7L)
+  expect_identical(bootstrap_interval(values, seed = 7L), found)
+  expect_identical(.Random.seed, before)
+  expect_equal(found[c("estimate", "n", "seed")], list(estimate = 10.5, n = 6L, seed = 7L))
+  expect_true(found$lo >= 9 && found$lo < 10.5 && found$hi > 10.5 && found$hi <= 30)
+  many <- (1:40)^1.7
+  expect_false(identical(bootstrap_interval(many, mean, seed = 8L)$lo, bootstrap_interval(many, mean, seed = 7L)$lo))
+})
+
+test_that("a bootstrap of the mean of normal values holds it as often as it says", {
+  set.seed(5)
+  held <- vapply(1:200, \(k) {
+    found <- bootstrap_interval(rnorm(30), mean, seed = k, resamples = 500L)
+    found$lo <= 0 && found$hi >= 0
+  }, TRUE)
+  expect_gt(mean(held), 0.88)
+  expect_true(is.na(bootstrap_interval(c(1, 2, NA))$lo))
+})
+
+test_that("quantiles are those of R", {
+  x <- c(5, 1, 9, 2, 2, 8)
+  expect_equal(quantiles_of(x, c(0, 0.1, 0.5, 0.9, 1)), stats::quantile(x, c(0, 0.1, 0.5, 0.9, 1), names = FALSE))
+})
+
+test_that("a summary says how many trials stand behind each number and how they were judged", {
+  metrics <- data.table::data.table(trial = letters[1:7], part = "p", cc = "cubic", replicate = 1:7, flow = "x", metric = "m", unit = "ms", value = 1:7,
+                                    verdict = rep(c("valid", "suspect"), c(5, 2)))
+  found <- summarise_metrics(metrics, "cc")
+  expect_equal(unlist(found[, .(n, valid, suspect, min, p25, p75, p90, max)], use.names = FALSE), c(7, 5, 2, 1, 2.5, 5.5, 6.4, 7))
+  expect_true(found$mean_lo < 4 && found$mean_hi > 4)
+  expect_equal(found$seed, summary_seed)
+})
+
+test_that("a table's count of trials names those that were doubted", {
+  values <- data.table::data.table(level = "a", trial = c("x", "x", "y"), verdict = c("valid", "valid", "suspect"))
+  expect_equal(trial_count(values, "a"), "2 (1 suspect)")
+  expect_equal(trial_count(values[1:2], "a"), "1")
+})

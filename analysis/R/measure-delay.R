@@ -1,0 +1,114 @@
+#' A capture's times on another host's clock
+#'
+#' \deqn{t' = t + a + b (t - t_a)}
+#'
+#' by the line of the piece that `t` falls into. Between two pieces the clock was stepped at a moment that nobody saw: times
+#' there are NA after a step; after a change of rate the lines meet, and the nearer one serves.
+#'
+#' @param x A table with `t_ns` and attribute `epoch_s`.
+#' @param offset A table of [clock_offset()], with `x`'s host as `mon`.
+#' @return `x`, copied, `t_ns` on the other clock (ns since the same `epoch_s`).
+#' @source CAIA-TR-130121A, section III-D.
+#' @export
+on_clock <- function(x, offset) {
+  moved <- copy(x)
+  set(moved, NULL, "t_ns", moved_times(x, offset)$t_ns)
+  setattr(moved, "epoch_s", attr(x, "epoch_s"))
+  moved[]
+}
+
+# `t_ns` on the other clock and `error_ns` of each.
+moved_times <- function(x, offset) {
+  at <- x$t_ns + (attr(x, "epoch_s") - offset$epoch_s[1]) * 1e9
+  piece <- pmax(findInterval(at, piece_edges(offset)), 1L)
+  line <- offset[piece]
+  t_ns <- x$t_ns + line$offset_ns + line$drift_ppm / 1e6 * (at - line$at_ns)
+  list(t_ns = fifelse(in_step(at, offset), NA_real_, t_ns), error_ns = line$error_ns)
+}
+
+# Moments from which each piece serves: midway between the pieces, the first from the beginning.
+piece_edges <- function(offset) {
+  n <- nrow(offset)
+  ends_ns <- seconds_to_ns(offset$to_s, offset)
+  starts_ns <- seconds_to_ns(offset$from_s, offset)
+  c(-Inf, if (n > 1L) (ends_ns[-n] + starts_ns[-1]) / 2)
+}
+
+seconds_to_ns <- function(at_s, offset) (at_s - offset$epoch_s) * 1e9
+
+in_step <- function(at, offset) {
+  n <- nrow(offset)
+  stepped <- which(offset$cause == "step")
+  from <- seconds_to_ns(offset$to_s, offset)[stepped - 1L]
+  to <- seconds_to_ns(offset$from_s, offset)[stepped]
+  Reduce(`|`, Map(\(i, j) at > i & at < j, from, to), logical(length(at)))
+}
+
+#' One-way delays of the packets that were seen at both ends
+#'
+#' \deqn{OWD = t_{arrival} - t_{departure}}
+#'
+#' with both times on `ref`'s clock (equation 1 of the report applied to `mon`). `error_ms` is what the beacons leave
+#' open: 95 % of them are no farther from the clock's line; the difference of their delivery to the two hosts, a
+#' constant of a few microseconds on a switch, comes on top.
+#'
+#' @inheritParams packet_pair_rtt
+#' @param offset The clocks' difference, a table of [clock_offset()] of the same two hosts.
+#' @return A data.table in order of departure: `t_ns` (departure on `ref`'s clock, ns since its `epoch_s`), `direction` ("forward",
+#'   "back"), `delay_ms` (NA while a clock was stepped), `error_ms`, `ip_bytes`, `ref_row`, `mon_row` (rows of the captures); attribute `epoch_s`.
+#' @source CAIA-TR-130121A, sections III-D and V-C.
+#' @export
+one_way_delay <- function(ref, mon, flow, offset, back = reverse_flow(flow)) {
+  check_capture(ref, "ref")
+  check_capture(mon, "mon")
+  flow <- check_flow(ref, flow)
+  moved <- moved_times(mon, offset)
+  mon_ns <- moved$t_ns + (attr(mon, "epoch_s") - attr(ref, "epoch_s")) * 1e9
+  rows <- matched_rows(ref, mon, flow, back)
+  forward <- setDT(rows$out[c("row", "other")])[!is.na(other), .(direction = "forward", ref_row = row, mon_row = other)]
+  backward <- setDT(rows$back[c("row", "other")])[!is.na(other), .(direction = "back", ref_row = other, mon_row = row)]
+  x <- rbind(forward, backward)
+  sign <- fifelse(x$direction == "forward", 1, -1)
+  x[, delay_ms := sign * (mon_ns[mon_row] - ref$t_ns[ref_row]) / 1e6]
+  x[, t_ns := fifelse(direction == "forward", ref$t_ns[ref_row], mon_ns[mon_row])]
+  x[, error_ms := moved$error_ns[mon_row] / 1e6][, ip_bytes := ref$ip_bytes[ref_row]]
+  setcolorder(x, c("t_ns", "direction", "delay_ms", "error_ms", "ip_bytes"))
+  setorder(x, t_ns)
+  setattr(x, "epoch_s", attr(ref, "epoch_s"))
+  x[]
+}
+
+#' Do one-way delays add up to the round-trip time?
+#'
+#' A packet pair's RTT needs no common clock, so it is a witness of the clocks: for O out and I back,
+#'
+#' \deqn{OWD_{forward}(O) + OWD_{back}(I) - RTT = 0}
+#'
+#' An offset that is wrong cancels in the sum; a rate that is wrong, or a step that was not seen, does not. Negative delays
+#' tell of a wrong offset. The RTT itself is off by what `mon`'s clock gains while a packet stays there: that much, at the 100 ppm
+#' within which quartz clocks run, is allowed, and twice the error of the offset.
+#'
+#' @inheritParams one_way_delay
+#' @return A one-row data.table: `pairs`, `median_us`, `max_us` (of the difference, its absolute value), `allowed_us` (of the pair with the longest
+#'   stay), `negative_share` (of the delays), `consistent`.
+#' @source CAIA-TR-060707A, section III; quartz clocks: D. L. Mills, Computer Network Time Synchronization, 2011.
+#' @export
+delay_consistency <- function(ref, mon, flow, offset, back = reverse_flow(flow)) {
+  delays <- one_way_delay(ref, mon, flow, offset, back)
+  rtt <- packet_pair_rtt(ref, mon, flow, back)
+  found <- delays_of_pairs(delays, rtt, ref, mon)
+  apart_us <- abs(found$forward_ms + found$back_ms - found$rtt_ms) * 1e3
+  allowed_us <- 2 * max(offset$error_ns) / 1e3 + 0.002 + quartz_ppm * found$stay_ms / 1e3
+  data.table(pairs = sum(!is.na(apart_us)), median_us = stats::median(apart_us, na.rm = TRUE), max_us = max(c(apart_us, 0), na.rm = TRUE), allowed_us = max(c(allowed_us, 0)),
+             negative_share = mean(delays$delay_ms < 0, na.rm = TRUE), consistent = all(apart_us <= allowed_us, na.rm = TRUE))
+}
+
+quartz_ppm <- 100
+
+# The delays of the two packets that each RTT was made of: O by its arrival, I by where t_ns lies midway.
+delays_of_pairs <- function(delays, rtt, ref, mon) {
+  forward <- delays[direction == "forward", .(arrival_ns = mon$t_ns[mon_row], sent_ns = ref$t_ns[ref_row], forward_ms = delay_ms)]
+  pairs <- forward[rtt, .(arrival_ns, rtt_ms = i.rtt_ms, forward_ms, returned_ns = 2 * i.t_ns - sent_ns), on = "arrival_ns", mult = "first", nomatch = NULL]
+  back <- delays[direction == "back", .(returned_ns = ref$t_ns[ref_row], left_ns = mon$t_ns[mon_row], back_ms = delay_ms)]
+  back[pairs, .(rtt_ms, forward_ms, back_ms, stay_ms = (left_ns - i.arrival_ns) / 1e6), on = "returned_ns", mult = "first", nomatch = NULL]
+}

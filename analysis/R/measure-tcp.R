@@ -1,0 +1,129 @@
+#' Round-trip times by TCP's time stamps
+#'
+#' For each value v that `flow` puts into the time stamps option,
+#'
+#' \deqn{RTT_v = t(\mathrm{first\ answer\ with\ TSecr} = v) - t(\mathrm{first\ packet\ with\ TSval} = v)}
+#'
+#' The clock of the option does not matter, it is a label; only the capture's times are taken. A receiver that waits before it
+#' acknowledges echoes the oldest packet it has not acknowledged (RFC 7323, section 4.3), so its wait is in the time, and a value that
+#' was echoed before gives nothing more: after a loss the receiver repeats the last one in order.
+#'
+#' @inheritParams data_ack_rtt
+#' @return A data.table `t_ns` (when the answer was seen), `rtt_ms`, `sent_ns`; attribute `epoch_s`. None without the option.
+#' @source RFC 7323, sections 3 and 4.
+#' @export
+timestamp_rtt <- function(capture, flow) {
+  check_capture(capture)
+  flow <- check_flow(capture, flow)
+  sent <- rows_of_flow(capture, flow, c("t_ns", "tsval", "payload_bytes", "flags"))
+  sent <- sent[!is.na(tsval) & !is.na(t_ns) & (payload_bytes > 0 | bitwAnd(flags, 3L) > 0L), .(sent_ns = t_ns[1]), by = tsval]
+  answers <- rows_of_flow(capture, reverse_flow(flow), c("t_ns", "tsecr", "flags"))
+  answers <- answers[!is.na(tsecr) & !is.na(t_ns) & bitwAnd(flags, 16L) > 0L, .(t_ns = t_ns[1]), by = tsecr]
+  rtt <- answers[sent, .(t_ns = x.t_ns, sent_ns = i.sent_ns), on = c(tsecr = "tsval"), nomatch = NULL]
+  rtt <- rtt[t_ns >= sent_ns, .(t_ns, rtt_ms = (t_ns - sent_ns) / 1e6, sent_ns)]
+  setorder(rtt, t_ns)
+  setattr(rtt, "epoch_s", attr(capture, "epoch_s"))
+  rtt[]
+}
+
+#' How long a flow took
+#'
+#' \deqn{T = t_{done} - t_{start}}
+#'
+#' of TCP from its SYN (its first data where the capture has none) to the first acknowledgement of all its data; of other protocols, and
+#' where the last data is not acknowledged in the capture, to its last packet with payload.
+#'
+#' @param capture A table of [read_pcap()], of the flow's sender.
+#' @param flow Name of the flow that carries the data.
+#' @return A one-row data.table `start_s`, `done_s` (seconds since `epoch_s`), `completion_s`, `handshake`, `acknowledged`, `closed` (TRUE where the
+#'   capture has the SYN, the acknowledgement of all data, a FIN).
+#' @source RFC 9293; N. Dukkipati and N. McKeown, Why flow-completion time is the right metric, 2006.
+#' @export
+flow_completion <- function(capture, flow) {
+  check_capture(capture)
+  flow <- check_flow(capture, flow)
+  x <- tcp_progress(capture, flow)
+  data <- x[out & payload_bytes > 0 & !is.na(t_ns)]
+  if (nrow(data) == 0) return(data.table(start_s = NA_real_, done_s = NA_real_, completion_s = NA_real_, handshake = FALSE, acknowledged = FALSE, closed = FALSE))
+  syn <- x[out & bitwAnd(flags, 2L) > 0L]
+  last <- max(data$end)
+  done <- x[!out & !is.na(ack_to) & ack_to >= last & t_ns >= data$t_ns[1]]
+  start_ns <- min(syn$t_ns, data$t_ns[1])
+  done_ns <- if (nrow(done) > 0) done$t_ns[1] else max(data$t_ns)
+  data.table(start_s = start_ns / 1e9, done_s = done_ns / 1e9, completion_s = (done_ns - start_ns) / 1e9, handshake = nrow(syn) > 0,
+             acknowledged = nrow(done) > 0, closed = any(bitwAnd(x[(out)]$flags, 1L) > 0L, na.rm = TRUE))
+}
+
+# Both directions of a flow in order of capture: `out`, `t_ns`, `flags`, `payload_bytes`, `window`, and sequence numbers without their wrap: `first`, `end` (of
+# what goes out; SYN and FIN count), `ack_to` (of what comes back).
+tcp_progress <- function(capture, flow) {
+  level <- match(c(flow, reverse_flow(flow)), levels(capture$flow), nomatch = -1L)
+  at <- which(as.integer(capture$flow) %in% level)
+  x <- capture[at, .(t_ns, seq, ack, flags, payload_bytes, window, sack_out = FALSE)]
+  x[, out := as.integer(capture$flow)[at] == level[1]][, sack_out := NULL]
+  x[, length := payload_bytes + bitwAnd(flags, 1L) + bitwAnd(flags, 2L) %/% 2L]
+  counted <- which(x$out & !is.na(x$seq))
+  answered <- which(!x$out & bitwAnd(x$flags, 16L) > 0L)
+  # One run of numbers for both: an acknowledgement is next to what was sent just before.
+  numbers <- rep(NA_real_, nrow(x))
+  numbers[counted] <- x$seq[counted]
+  numbers[answered] <- x$ack[answered]
+  used <- sort(c(counted, answered))
+  numbers[used] <- unwrap_sequence(numbers[used])
+  x[, first := fifelse(out, numbers, NA_real_)][, end := first + length][, ack_to := fifelse(out, NA_real_, numbers)]
+  x[]
+}
+
+# Each number as the one next to that before it (RFC 9293, section 3.4: arithmetic modulo 2^32).
+unwrap_sequence <- function(numbers) {
+  if (length(numbers) < 2) return(numbers)
+  step <- (diff(numbers) + 2^31) %% 2^32 - 2^31
+  numbers[1] + c(0, cumsum(step))
+}
+
+#' Bytes in flight
+#'
+#' At the sender, after each packet,
+#'
+#' \deqn{flight = \max(\mathrm{end\ of\ data\ sent}) - \max(\mathrm{acknowledged})}
+#'
+#' in sequence numbers (SYN and FIN count one): snd_max - snd_una of the connection. What SACK reported is still in it.
+#'
+#' @inheritParams flow_completion
+#' @return A data.table `t_ns`, `flight_bytes`, one row per packet of either direction that changes it; attribute `epoch_s`.
+#' @source RFC 9293, section 3.3.1; outstanding data of tcptrace.
+#' @export
+bytes_in_flight <- function(capture, flow) {
+  check_capture(capture)
+  flow <- check_flow(capture, flow)
+  x <- tcp_progress(capture, flow)
+  first <- x[(out)]$first[1]
+  sent <- cummax(fcoalesce(x$end, -Inf))
+  acked <- pmax(cummax(fcoalesce(x$ack_to, -Inf)), first)
+  flight <- data.table(t_ns = x$t_ns, flight_bytes = pmax(sent - acked, 0))
+  flight <- flight[is.finite(flight_bytes) & flight_bytes != shift(flight_bytes, fill = -1)]
+  setattr(flight, "epoch_s", attr(capture, "epoch_s"))
+  flight[]
+}
+
+#' Duplicate acknowledgements, apart from window updates
+#'
+#' An acknowledgement is a duplicate when data is outstanding, it carries none and no SYN or FIN, it acknowledges no more than
+#' the greatest before, and the window it offers is that of the one before. With another window it is a window update.
+#'
+#' @inheritParams flow_completion
+#' @return A one-row data.table `duplicate_acks`, `window_updates`, `triple_duplicates` (times that a third duplicate came in a row).
+#' @source RFC 5681, section 2.
+#' @export
+duplicate_acks <- function(capture, flow) {
+  check_capture(capture)
+  flow <- check_flow(capture, flow)
+  x <- tcp_progress(capture, flow)
+  x[, outstanding := cummax(fcoalesce(end, -Inf)) > cummax(fcoalesce(ack_to, -Inf))]
+  answers <- x[!out & bitwAnd(flags, 22L) == 16L]
+  highest <- cummax(fcoalesce(answers$ack_to, -Inf))
+  same <- answers$ack_to == shift(highest, fill = -Inf) & answers$payload_bytes == 0 & bitwAnd(answers$flags, 1L) == 0L & answers$outstanding
+  duplicate <- same & answers$window == shift(answers$window, fill = -1L)
+  in_row <- rowid(rleid(highest), duplicate) * duplicate
+  data.table(duplicate_acks = sum(duplicate), window_updates = sum(same & !duplicate), triple_duplicates = sum(in_row == 3L))
+}

@@ -1,0 +1,40 @@
+#' CDF of jitter
+#' @param data A table `curve` (factor), `jitter_ms`, `share`.
+#' @param title Title of the legend.
+#' @return A ggplot.
+#' @export
+plot_jitter_cdf <- function(data, title = "Congestion control") {
+  ggplot2::ggplot(data, ggplot2::aes(jitter_ms, share, colour = curve, linetype = curve)) +
+    ggplot2::geom_step(linewidth = 0.6) +
+    scale_levels(levels(data$curve), title, c("colour", "linetype")) +
+    ggplot2::scale_x_continuous("Difference of consecutive RTTs (ms)", limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.03))) +
+    cdf_axis() + theme_samovar()
+}
+
+#' CDF of the differences of consecutive round-trip times
+#' @noRd
+figure_jitter_cdf <- function(results, options) {
+  campaign <- results$campaign
+  trials <- select_trials(results, options, "flow")
+  samples <- results$jitter[trial %in% trials$id]
+  if (!is.null(options$flow)) samples <- samples[of_label(flow, unlist(options$flow))]
+  if (nrow(samples) == 0) abort_nothing("no flow has two round-trip times")
+  curves <- curves_of(campaign, trials)
+  samples[, curve := curves$labels[match(trial, trials$id)]]
+  data <- samples[, pooled_cdf(jitter_ms), by = curve][order(curve)]
+  setnames(data, "rtt_ms", "jitter_ms")
+  data[, curve := droplevels(curve)]
+  list(
+    plot = plot_jitter_cdf(data, curves$title), data = data, trials = unique(samples$trial), width_in = 6.3, height_in = 3.0,
+    title = options$title %||% "Distribution of jitter",
+    caption = sentences(
+      paste0("CDF of the difference between the RTTs of consecutive packets of a flow, ", count_words(uniqueN(samples$trial), "trial"),
+             ", each flow with the same weight"),
+      if (!is.null(options$flow)) paste("Flows", paste(unlist(options$flow), collapse = ", ")),
+      path_words(campaign, trials)
+    )
+  )
+}
+
+# "voip" is voip and voip-1, voip-2: a flow with a count is several.
+of_label <- function(flow, wanted) flow %in% wanted | sub("[-.][0-9]+$", "", flow) %in% wanted

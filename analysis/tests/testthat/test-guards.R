@@ -1,0 +1,34 @@
+# Two packets with a time, then one of a simple packet block, which has none.
+untimed_capture <- function() {
+  n <- ng()
+  frames <- conversation(list(list(seq = 1, bytes = 100), list(from = "b", ack = 101), list(seq = 101, bytes = 50)))
+  read_pcap(write_bytes(c(n$section(), n$interface(), n$enhanced(frames[[1]], 1.7e15), n$enhanced(frames[[2]], 1.7e15 + 1e6), n$simple(frames[[3]]))))
+}
+
+test_that("a packet without a time is in no window, and its bytes still count where time does not matter", {
+  x <- untimed_capture()
+  expect_true(is.na(x$t_ns[3]))
+  expect_equal(sum(throughput_windows(x, 1, layer = "payload")$bytes), 100)
+  expect_equal(sum(tcpstat_windows(x, 1)$packets), 2)
+  expect_equal(sum(trial_windows(x, attr(x, "epoch_s"), 1, layer = "payload")$bytes), 100)
+  found <- goodput(x, flow_a)
+  expect_equal(c(found$unique_bytes, found$data_packets), c(150, 2))
+  expect_equal(c(found$first_s, found$last_s), c(0, 0))
+})
+
+test_that("a packet without a time has no round-trip time and is matched to none", {
+  x <- untimed_capture()
+  expect_equal(data_ack_rtt(x, flow_a)$rtt_ms, 1000)
+  expect_equal(attr(packet_pair_rtt(x, x, flow_a), "matched"), 2)
+  expect_equal(arrival_order(x, x, flow_a)$sent_packets, 1)
+})
+
+test_that("a capture that another program cuts short while it is read is an error, and R goes on", {
+  frames <- rep(list(ethernet(ipv4(udp(1, 2, raw(1200)), 17))), 2000)
+  path <- write_capture(frames)
+  bytes <- file.size(path)
+  cut <- \(part) if (file.size(path) == bytes) writeBin(readBin(path, "raw", 5000), path)
+  # Parts are read from the file as they are asked for: the second lies where the file no longer is.
+  expect_error(read_pcap_parts(path, cut, packets = 100), "became shorter while it was read", class = "samovar_error_capture")
+  expect_equal(nrow(read_pcap(write_capture(frames[1:3]))), 3)
+})

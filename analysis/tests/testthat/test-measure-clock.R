@@ -1,0 +1,107 @@
+every_s <- seq(0, 59, by = 1)
+ahead <- \(t_s) t_s * (1 + 40e-6) + 0.25
+
+test_that("a clock that is 250 ms ahead and 40 ppm fast is told from its beacons", {
+  set.seed(1)
+  found <- clock_offset(heard_beacons(every_s, late_us = abs(rnorm(60, 3, 1))), heard_beacons(every_s, ahead, abs(rnorm(60, 3, 1))))
+  expect_equal(nrow(found), 1)
+  expect_equal(found$drift_ppm, -40, tolerance = 0.01)
+  expect_lt(abs(found$offset_ns + (29.5 * 40e-6 + 0.25) * 1e9), 1000)
+  expect_lt(found$error_ns, 5000)
+})
+
+test_that("beacons that a busy host held up for milliseconds do not move the line", {
+  set.seed(2)
+  late_us <- replace(abs(rnorm(60, 3, 1)), c(5, 20, 21, 44, 60), c(900, 4000, 2500, 8000, 300))
+  found <- clock_offset(heard_beacons(every_s), heard_beacons(every_s, ahead, late_us))
+  expect_equal(nrow(found), 1)
+  expect_lt(abs(found$drift_ppm + 40), 0.1)
+  expect_lt(abs(found$offset_ns + (29.5 * 40e-6 + 0.25) * 1e9), 5000)
+})
+
+test_that("a clock that is stepped has a line before and a line after, and no time between", {
+  stepped <- \(t_s) ahead(t_s) + ifelse(t_s > 30.4, 0.005, 0)
+  found <- clock_offset(heard_beacons(every_s), heard_beacons(every_s, stepped))
+  expect_equal(found$cause, c("start", "step"))
+  expect_equal(found$beacons, c(31L, 29L))
+  packets <- heard_beacons(c(10, 30.2, 30.9, 50), stepped)
+  moved <- on_clock(packets, found)$t_ns
+  expect_equal(moved[c(1, 4)], c(10, 50) * 1e9, tolerance = 1e-9)
+  expect_true(all(is.na(moved[2:3])))
+})
+
+test_that("a clock that is given another rate has two lines that meet, and times throughout", {
+  slewed <- \(t_s) t_s + ifelse(t_s > 30, (t_s - 30) * 500e-6, 0)
+  found <- clock_offset(heard_beacons(every_s), heard_beacons(every_s, slewed))
+  expect_equal(found$cause, c("start", "rate"))
+  expect_equal(found$drift_ppm, c(0, -500), tolerance = 0.01)
+  moved <- on_clock(heard_beacons(c(10, 30.5, 50), slewed), found)
+  expect_lt(max(abs(moved$t_ns - c(10, 30.5, 50) * 1e9)), 1000e3)
+  expect_false(anyNA(moved$t_ns))
+})
+
+test_that("beacons lost at one host and numbers that occur twice are counted, not used", {
+  ref <- heard_beacons(every_s)
+  mon <- rbind(heard_beacons(every_s, ahead)[-c(3, 4)], heard_beacons(99, ahead)[, sequence := 10L])
+  data.table::setattr(mon, "epoch_s", 1700000000)
+  found <- clock_offset(ref, mon)
+  expect_equal(found$beacons, 57L)
+  expect_equal(attr(found, "unmatched"), 3)
+  expect_equal(found$drift_ppm, -40, tolerance = 1e-3)
+})
+
+test_that("two beacons are too few for a line", {
+  expect_error(clock_offset(heard_beacons(1:2), heard_beacons(1:2)), "2 beacons were heard by both", class = "samovar_error_beacons")
+  expect_error(clock_offset(data.table::data.table(t_ns = 1), heard_beacons(1:9)), class = "samovar_error_argument")
+})
+
+test_that("any multicast packet in two captures is a beacon, and other packets are none", {
+  hello <- \(id) ethernet(ipv4(udp(1985, 1985), 17, src = "10.0.0.9", dst = "224.0.0.102", id = id))
+  other <- ethernet(ipv4(udp(9, 10), 17))
+  frames <- c(lapply(1:20, hello), list(hello(3)), list(other))
+  ref <- read_pcap(write_capture(frames, t_ns = seq_along(frames) * 1e9))
+  mon <- read_pcap(write_capture(frames, t_ns = seq_along(frames) * 1e9 * (1 + 40e-6) + 0.25e9))
+  expect_equal(nrow(beacons_of_capture(ref)), 21)
+  found <- clock_offset(beacons_of_capture(ref), beacons_of_capture(mon))
+  expect_equal(found$beacons, 21L)
+  expect_equal(found$drift_ppm, -40, tolerance = 1e-3)
+})
+
+# A pair of real captures by one clock, and the receiver's as another clock would have written it.
+moved_pair <- function() {
+  pair <- committed_pair()
+  ref <- read_pcap(pair$sender)
+  mon <- read_pcap(pair$receiver)
+  span_s <- seq(-1, max(ref$t_ns) / 1e9 + 1, by = 0.1)
+  epoch_s <- attr(mon, "epoch_s")
+  moved <- \(t_s) t_s * (1 + 40e-6) + 0.25
+  list(ref = ref, mon = mon, skewed = move_clock(mon, 0.25e9, 40), flow = data_flows(ref)$flow[1],
+       true = clock_offset(heard_beacons(span_s, epoch_s = attr(ref, "epoch_s")), heard_beacons(span_s + attr(ref, "epoch_s") - epoch_s, epoch_s = epoch_s)),
+       offset = clock_offset(heard_beacons(span_s, epoch_s = attr(ref, "epoch_s")),
+                             heard_beacons(span_s + attr(ref, "epoch_s") - epoch_s, moved, epoch_s = epoch_s)))
+}
+
+test_that("one-way delays by skewed clocks are those by one clock, to a microsecond", {
+  x <- moved_pair()
+  expected <- one_way_delay(x$ref, x$mon, x$flow, x$true)
+  found <- one_way_delay(x$ref, x$skewed, x$flow, x$offset)
+  expect_gt(nrow(found), 1000)
+  expect_equal(found$delay_ms[order(found$direction, found$ref_row)], expected$delay_ms[order(expected$direction, expected$ref_row)], tolerance = 1e-3 / 10)
+  expect_true(all(expected$delay_ms > 0))
+})
+
+test_that("forward and backward delay add up to the round-trip time, and do not where the rate is wrong", {
+  x <- moved_pair()
+  found <- delay_consistency(x$ref, x$skewed, x$flow, x$offset)
+  expect_gt(found$pairs, 300)
+  expect_true(found$consistent)
+  # What a clock that is 40 ppm fast gains while a packet waits for at most 45 ms at the receiver is in the RTT.
+  expect_lt(found$max_us, 40e-6 * 45e3 + 0.1)
+  wrong <- data.table::copy(x$offset)[, drift_ppm := drift_ppm + 20000]
+  expect_false(delay_consistency(x$ref, x$skewed, x$flow, wrong)$consistent)
+  # An offset that is wrong by 5 ms cancels in the sum, and shows as delays below zero.
+  shifted <- data.table::copy(x$offset)[, offset_ns := offset_ns + 5e6]
+  told <- delay_consistency(x$ref, x$skewed, x$flow, shifted)
+  expect_true(told$consistent)
+  expect_gt(told$negative_share, 0.1)
+})

@@ -1,0 +1,120 @@
+stamped <- function(from, bytes = 0, value, echo, ...) list(from = from, bytes = bytes, options = option_timestamps(value, echo), ...)
+
+test_that("a time stamp's round-trip time is from its first packet to its first echo, whatever is repeated later", {
+  steps <- list(
+    stamped("a", 100, 7, 1, seq = 1), stamped("a", 100, 7, 1, seq = 101), stamped("b", 0, 1, 7, ack = 101), stamped("b", 0, 1, 7, ack = 201),
+    stamped("a", 100, 9, 1, seq = 201), stamped("b", 0, 2, 7, ack = 201), stamped("b", 0, 2, 9, ack = 301), stamped("a", 0, 11, 2), stamped("b", 0, 3, 11)
+  )
+  x <- read_pcap(write_capture(conversation(steps), t_ns = c(0, 5, 30, 31, 40, 50, 65, 70, 90) * 1e6))
+  found <- timestamp_rtt(x, flow_a)
+  # The acknowledgement with stamp 11 carries no data: nobody has to answer it.
+  expect_equal(found$rtt_ms, c(30, 25))
+  expect_equal(found$t_ns, c(30, 65) * 1e6)
+  expect_equal(nrow(timestamp_rtt(read_pcap(write_capture(conversation(list(list(bytes = 5))))), flow_a)), 0)
+})
+
+test_that("on a real flow the time stamps' median is the one of data and acknowledgements, but for acknowledgements that waited", {
+  ref <- read_pcap(committed_pair()$sender)
+  flow <- data_flows(ref)$flow[1]
+  stamps <- timestamp_rtt(ref, flow)
+  expect_gt(nrow(stamps), 100)
+  expect_equal(stats::median(stamps$rtt_ms), stats::median(data_ack_rtt(ref, flow)$rtt_ms), tolerance = 0.1)
+})
+
+handshake <- list(list(flags = 2), list(from = "b", ack = 1, flags = 18), list(seq = 1, ack = 1))
+
+test_that("a flow takes from its SYN to the acknowledgement of its last byte", {
+  steps <- c(handshake, list(list(seq = 1, bytes = 1000), list(seq = 1001, bytes = 500, flags = 17), list(from = "b", seq = 1, ack = 1001), list(from = "b", seq = 1, ack = 1502)))
+  x <- read_pcap(write_capture(conversation(steps), t_ns = c(1000, 1020, 1021, 1021, 1022, 1041, 1043) * 1e6))
+  expect_equal(flow_completion(x, flow_a)[, .(start_s, done_s, completion_s, handshake, acknowledged, closed)],
+               data.table::data.table(start_s = 0, done_s = 0.043, completion_s = 0.043, handshake = TRUE, acknowledged = TRUE, closed = TRUE))
+})
+
+test_that("without SYN or last acknowledgement a flow takes from its first to its last data, and says so", {
+  x <- read_pcap(write_capture(conversation(list(list(seq = 1, bytes = 10), list(seq = 11, bytes = 10), list(from = "b", ack = 11))), t_ns = c(0, 5, 9) * 1e6))
+  found <- flow_completion(x, flow_a)
+  expect_equal(found$completion_s, 0.005)
+  expect_false(found$handshake || found$acknowledged || found$closed)
+  udp_flow <- read_pcap(write_capture(list(ethernet(ipv4(udp(1, 2), 17)), ethernet(ipv4(udp(1, 2), 17, id = 2))), t_ns = c(1, 4) * 1e9))
+  expect_equal(flow_completion(udp_flow, "10.0.0.1:1 > 10.0.0.2:2")$completion_s, 3)
+  expect_true(is.na(flow_completion(x, flow_b)$completion_s))
+})
+
+test_that("bytes in flight are the end of what was sent less what was acknowledged, over the wrap of sequence numbers", {
+  steps <- list(list(seq = 1, bytes = 1000), list(seq = 1001, bytes = 1000), list(from = "b", ack = 1001), list(seq = 1, bytes = 1000), list(from = "b", ack = 2001))
+  for (isn in c(1000, 2^32 - 1500)) {
+    x <- read_pcap(write_capture(conversation(steps, isn_a = isn), t_ns = 1:5 * 1e6))
+    expect_equal(bytes_in_flight(x, flow_a)$flight_bytes, c(1000, 2000, 1000, 0))
+    expect_equal(bytes_in_flight(x, flow_a)$t_ns, c(1, 2, 3, 5) * 1e6)
+  }
+})
+
+test_that("an acknowledgement with another window is a window update and no duplicate", {
+  ack <- \(number, window = 1000, ...) list(from = "b", ack = number, window = window, ...)
+  steps <- c(list(list(seq = 1, bytes = 1000), list(seq = 1001, bytes = 1000), list(seq = 2001, bytes = 1000), ack(1001), ack(1001), ack(1001, 1200), ack(1001, 1200), ack(1001, 1200)),
+             list(list(seq = 1001, bytes = 1000), ack(3001, 1200), ack(3001, 1200)))
+  found <- duplicate_acks(read_pcap(write_capture(conversation(steps))), flow_a)
+  # The last one acknowledges nothing that is outstanding: it keeps the connection alive.
+  expect_equal(c(found$duplicate_acks, found$window_updates, found$triple_duplicates), c(3, 1, 1))
+})
+
+test_that("most in flight and duplicate acknowledgements are tshark's", {
+  need_tool("tshark")
+  path <- plain_copy(committed_pair()$sender)
+  x <- read_pcap(path)
+  lines <- system2("tshark", c("-n", "-r", path, "-o", "tcp.desegment_tcp_streams:FALSE", "-T", "fields", "-E", "separator=/t", "-e", "tcp.stream", "-e", "ip.src", "-e", "tcp.srcport",
+                               "-e", "ip.dst", "-e", "tcp.dstport", "-e", "tcp.analysis.bytes_in_flight", "-e", "tcp.analysis.duplicate_ack_num"), stdout = TRUE, stderr = FALSE)
+  theirs <- data.table::fread(text = lines, sep = "\t", fill = TRUE, col.names = c("stream", "src", "sport", "dst", "dport", "flight", "duplicate"))
+  theirs[, flow := sprintf("%s:%s > %s:%s", src, sport, dst, dport)]
+  flow <- data_flows(x)$flow[1]
+  expect_equal(max(bytes_in_flight(x, flow)$flight_bytes), max(theirs$flight[theirs$flow == flow], na.rm = TRUE), tolerance = 1e-3)
+  expect_equal(duplicate_acks(x, flow)$duplicate_acks, sum(!is.na(theirs$duplicate[theirs$flow == reverse_flow(flow)])))
+})
+
+test_that("most in flight is tcptrace's outstanding data", {
+  need_tool("tcptrace")
+  path <- microsecond_copy(committed_pair()$sender)
+  x <- read_pcap(path)
+  lines <- system2("tcptrace", c("-n", "-lW", "--csv", path), stdout = TRUE, stderr = FALSE)
+  lines <- sub(",[[:space:]]*$", "", lines[nzchar(lines) & !startsWith(lines, "#")])
+  theirs <- data.table::fread(text = lines, na.strings = "NA", strip.white = TRUE)
+  flow <- data_flows(x)$flow[1]
+  columns <- grep("^max_owin", names(theirs), value = TRUE)
+  row <- theirs[sprintf("%s:%s", host_a, port_a) == sub(" >.*", "", flow)]
+  expect_equal(max(bytes_in_flight(x, flow)$flight_bytes), as.double(row[[columns[1]]]), tolerance = 1e-3)
+})
+
+test_that("throughput at the link, of frames, of IP and of payload is what one computes by hand", {
+  # Three packets of 1000 bytes of payload, two seconds: 1028 of IP, 1042 of frame, 1066 of the medium. The last acknowledgement does not count.
+  packet <- \(id) ethernet(ipv4(udp(1, 2, raw(1000)), 17, id = id))
+  x <- read_pcap(write_capture(lapply(1:3, packet), t_ns = c(0, 1, 2) * 1e9))
+  found <- throughput_levels(x, "10.0.0.1:1 > 10.0.0.2:2")
+  expect_equal(unlist(found[, .(link_bps, frame_bps, ip_bps, payload_bps)], use.names = FALSE), 12 * c(1066, 1042, 1028, 1000))
+  small <- read_pcap(write_capture(lapply(1:2, \(id) ethernet(ipv4(udp(1, 2, raw(1)), 17, id = id))), t_ns = c(0, 1) * 1e9))
+  expect_equal(throughput_levels(small, "10.0.0.1:1 > 10.0.0.2:2")$link_bps, 16 * 84)
+})
+
+numbered <- function(order, t_ns = seq_along(order) * 1e6) {
+  read_pcap(write_capture(lapply(order, \(i) ethernet(ipv4(udp(1, 2, big(i, 12)), 17, id = i))), t_ns = t_ns))
+}
+
+test_that("what was overtaken is reordered, what never came is lost, what left last is not judged", {
+  flow <- "10.0.0.1:1 > 10.0.0.2:2"
+  found <- arrival_order(numbered(1:10), numbered(c(1, 2, 4, 5, 3, 7, 8)), flow)
+  expect_equal(found[, .(sent_packets, arrived_packets, lost_packets, unjudged_packets, reordered_packets, extent_packets)],
+               data.table::data.table(sent_packets = 10L, arrived_packets = 7L, lost_packets = 1L, unjudged_packets = 2L, reordered_packets = 1L, extent_packets = 2))
+  same <- arrival_order(numbered(1:10), numbered(1:10), flow)
+  expect_equal(c(same$lost_packets, same$reordered_packets, same$extent_packets), c(0, 0, 0))
+})
+
+test_that("matched, lost and not judged are all that was sent, on real captures too", {
+  for (pair in all_pairs()) {
+    ref <- read_pcap(pair$sender)
+    mon <- read_pcap(pair$receiver)
+    flow <- data_flows(ref)$flow[1]
+    found <- arrival_order(ref, mon, flow)
+    expect_equal(found$arrived_packets + found$lost_packets + found$unjudged_packets, found$sent_packets)
+    expect_equal(found$lost_packets, loss_by_flow(ref, mon, flow)$lost_packets)
+    expect_equal(found$lost_packets, nrow(lost_packets(ref, mon, flow)))
+  }
+})

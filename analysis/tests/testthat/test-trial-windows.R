@@ -1,0 +1,50 @@
+udp_at <- function(t_s, port = 1, bytes = 972) {
+  frames <- lapply(seq_along(t_s), \(i) ethernet(ipv4(udp(port, 2, raw(bytes)), 17, id = i)))
+  list(frames = frames, t_ns = t_s * 1e9)
+}
+flow_of_port <- \(port) sprintf("10.0.0.1:%d > 10.0.0.2:2", port)
+
+two_flows <- function() {
+  early <- udp_at(seq(0.05, 9.95, by = 0.1), 1)
+  late <- udp_at(seq(5.05, 7.95, by = 0.1), 3)
+  order <- order(c(early$t_ns, late$t_ns))
+  read_pcap(write_capture(c(early$frames, late$frames)[order], t_ns = c(early$t_ns, late$t_ns)[order]))
+}
+
+test_that("every flow has the same windows on the trial's clock, zero where it sent nothing", {
+  found <- trial_windows(two_flows(), 1700000000, 1, to_s = 10)
+  expect_equal(found[, .N, by = flow]$N, c(10L, 10L))
+  expect_equal(found[flow == flow_of_port(3)]$bytes, c(rep(0, 5), rep(10000, 3), rep(0, 2)))
+  expect_equal(found[flow == flow_of_port(3)]$t_s, 0:9)
+  expect_false(any(found$partial))
+  expect_equal(mean(found[flow == flow_of_port(1)]$throughput_bps), 80000)
+})
+
+test_that("a flow that was asked for and not seen is zero throughout, and a trial's start after the capture's leaves out what came before", {
+  found <- trial_windows(two_flows(), 1700000002.5, 0.5, to_s = 3, flows = c(flow_of_port(1), "10.9.9.9:1 > 10.0.0.2:2"))
+  expect_equal(found[flow == flow_of_port(1)]$packets, rep(5, 6))
+  expect_equal(found[flow == "10.9.9.9:1 > 10.0.0.2:2"]$bytes, rep(0, 6))
+})
+
+test_that("a window that the span or a cut capture covers in part says so", {
+  expect_equal(trial_windows(two_flows(), 1700000000, 1, to_s = 2.5, flows = flow_of_port(1))$partial, c(FALSE, FALSE, TRUE))
+  cut <- two_flows()
+  data.table::setattr(cut, "truncated", TRUE)
+  expect_equal(which(trial_windows(cut, 1700000000, 1, to_s = 12, flows = flow_of_port(1))$partial), 10:12)
+})
+
+test_that("the sum over windows is the bytes of the capture, whatever the width and layer", {
+  x <- read_pcap(committed_pair()$sender)
+  for (width_s in c(0.013, 0.1, 0.7)) for (layer in c("ip", "frame", "payload")) {
+    found <- trial_windows(x, attr(x, "epoch_s"), width_s, layer = layer)
+    expect_equal(sum(found$bytes), sum(as.double(x[!is.na(flow)][[paste0(layer, "_bytes")]]), na.rm = TRUE))
+  }
+})
+
+test_that("a capture is trimmed by the trial's clock and stays a capture", {
+  kept <- trim_capture(two_flows(), 1700000000, 5, 7)
+  expect_equal(nrow(kept), 40)
+  expect_equal(attr(kept, "epoch_s"), 1700000000)
+  expect_equal(nrow(trim_capture(two_flows(), 1700000000)), 130)
+  expect_equal(goodput(kept, flow_of_port(1))$data_packets, 0)
+})
