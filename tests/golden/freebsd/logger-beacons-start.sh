@@ -6,10 +6,12 @@ launch src-beacons 21 src-beacons.csv sh -c 'name=$1 group=$2 interval=$3 send=$
 [ -n "$interface" ] && own=$(ifconfig "$interface" | awk '"'"'$1 == "inet" { print $2; exit }'"'"') && [ -n "$own" ] || {
   echo "no interface of the control network: accepted: control: INTERFACE, one with an address" >&2; exit 1
 }
+set --
+case $(tcpdump -h 2>&1) in *immediate-mode*) set -- --immediate-mode ;; esac
 trap '"'"': >"$name.stop"; read -r watching <"$name.watching" && kill "$watching"'"'"' TERM
 {
   trap : TERM
-  tcpdump -n -tt -l -i "$interface" "icmp[icmptype] = icmp-echo and dst host $group" & watching=$!
+  tcpdump -n -tt -l "$@" -i "$interface" "icmp[icmptype] = icmp-echo and dst host $group" & watching=$!
   echo "$watching" >"$name.watching"
   until [ -e "$name.stop" ]; do wait "$watching" && break; done
   wait "$watching"

@@ -13,7 +13,7 @@ trap '"'"': >"$name.stop"'"'"' TERM
   $1 == "t" { split($2, time, "."); now = time[1] substr(time[2] "000000000", 1, 9); count = 0; next }
   $1 ~ /\.mac_stats\.x(on|off)_/ { key = $1; sub(/.*\./, "", key); sub(/:$/, "", key); names[++count] = key; values[count] = $2; next }
   $1 == "Name" { width = NF; for (k = 1; k <= NF; k++) at[$k] = k; next }
-  $1 == interface && $3 ~ /^<Link/ {
+  $3 ~ /^<Link/ {
     if (!headed++) {
       printf "t_ns,interface,rx_bytes,rx_packets,rx_errors,rx_dropped,multicast,tx_bytes,tx_packets,tx_errors,tx_dropped"
       for (k = 1; k <= count; k++) printf ",card.%s", names[k]

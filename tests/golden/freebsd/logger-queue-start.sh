@@ -2,7 +2,7 @@ launch src-queue 21 src-queue.csv sh -c 'interval=$1 name=$2 interface=$3
 pipes=$(ipfw list | awk -v leaves="$interface" '"'"'
   ($1 + 0 == 43 || $1 + 0 == 48) && $(NF - 1) == "xmit" && $NF == leaves { printf "%s ", $3 }'"'"')
 [ -n "$pipes" ] || { echo "no queue of the path stands at $interface" >&2; exit 1; }
-sample() { echo >"$name.clock"; stat -f "t %Fm" "$name.clock"; ipfw pipe show; }
+sample() { echo >"$name.clock"; stat -f "t %Fm" "$name.clock"; ipfw -a list; ipfw pipe show; }
 trap '"'"': >"$name.stop"'"'"' TERM
 {
   trap : TERM
@@ -12,10 +12,10 @@ trap '"'"': >"$name.stop"'"'"' TERM
 } | ( trap "" TERM; exec awk -v interface="$interface" -v pipes=" $pipes" '"'"'
   BEGIN { print "t_ns,interface,qdisc,handle,parent,backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,overlimits" }
   $1 == "t" { split($2, time, "."); now = time[1] substr(time[2] "000000000", 1, 9); pipe = 0; next }
+  /^[0-9]+ / && $4 == "count" && ($1 + 0 == 44 || $1 + 0 == 49) && $NF == interface { sent = $2; sent_bytes = $3; next }
   /^[0-9]+: / { pipe = $1 + 0; if (index(pipes, " " pipe " ") == 0) pipe = 0; next }
   pipe && NF >= 9 && $3 ~ /\// {
-    total = $(NF - 4); bytes = $(NF - 3); held = $(NF - 2); held_bytes = $(NF - 1); drops = $NF
-    printf "%s,%s,dummynet,%d:,root,%d,%d,%.0f,%.0f,%d,0\n", now, interface, pipe, held_bytes, held, bytes - held_bytes, total - drops - held, drops
+    printf "%s,%s,dummynet,%d:,root,%d,%d,%.0f,%.0f,%d,0\n", now, interface, pipe, $(NF - 1), $(NF - 2), sent_bytes, sent, $NF
   }'"'"' ) &
 wait "$!"; wait "$!"
 exit 0

@@ -5,7 +5,7 @@ drained() { # NAME
   d_told=
   while IFS= read -r d_line; do case $d_line in *captured,*) d_told=$d_line ;; esac; done <"$1.err"
   set -- $d_told
-  [ $# -ge 10 ] && [ $(($1 + $9)) -ge "$4" ]
+  [ $# -ge 10 ] && [ $(($2 + ${10})) -ge "$5" ]
 }
 await 15 drained src-tcpdump || echo "err "src-tcpdump" packets were left in the kernel's buffer"
 if [ -e src-tcpdump.maxbufsize ]; then read -r s_value <src-tcpdump.maxbufsize; back net.bpf.maxbufsize "$s_value"; fi

@@ -1,10 +1,9 @@
-# In one command: where ipfw is loaded, and dummynet of FreeBSD 13 brings it along, it denies everything until told not to.
-kldstat -q -m ipfw || { kldload -n ipfw && { ipfw -q add 65534 allow ip from any to any || kldunload ipfw; }; }; kldstat -q -m dummynet || ! kldstat -q -m ipfw || kldload -n dummynet
+firewall
 knob net.inet.ip.fw.enable
 knob net.inet.ip.fw.one_pass
 for oid in expire pipe_slot_limit pipe_byte_limit; do knob "net.inet.ip.dummynet.$oid"; done
 ipfw list | awk '
-  $1 + 0 >= 41 && $1 + 0 <= 49 { number = $1 + 0; count++; $1 = ""; sub(/^ /, ""); print "ipfw." number "." ++rules[number] "=" $0 }
+  $1 + 0 >= 41 && $1 + 0 <= 49 { number = $1 + 0; count++; rules[number]++; $1 = ""; sub(/^ /, ""); print "ipfw." number "." rules[number] "=" $0 }
   END { print "ipfw.rules=" count + 0 }'
 ipfw pipe show | awk '
   function done() { if (size != "") print "queue." pipe "=" size " " aqm; size = "" }

@@ -15,6 +15,7 @@ ipfw -q add 42 pipe 20002 ip from any to any out xmit em2 not tagged 20999 || fa
 queue='queue 546'
 ipfw -q pipe 20999 config bw 40000000bit/s $queue || fail "dummynet refused $queue"
 ipfw -q add 43 pipe 20999 ip from any to any out xmit em2 || fail "ipfw refused the queue"
+ipfw -q add 44 count ip from any to any out xmit em2 || fail "ipfw refused to count what leaves the queue"
 ipfw -q pipe 21001 config delay 50ms plr 0 || fail "dummynet refused the stage "up1
 about='from 172.16.11.2/32 to 172.16.10.2/32 out'
 about="$about src-port "5001
@@ -24,5 +25,6 @@ ipfw -q add 47 pipe 21002 ip from any to any out xmit em1 not tagged 21999 || fa
 queue='sched fq_codel target 5ms interval 100ms quantum 1514 limit 1000 flows 1024 ecn'
 ipfw -q pipe 21999 config bw 10000000bit/s && ipfw -q sched 21999 config pipe 21999 type ${queue#sched } && ipfw -q queue 21999 config sched 21999 || fail "dummynet refused $queue"
 ipfw -q add 48 queue 21999 ip from any to any out xmit em1 || fail "ipfw refused the queue"
+ipfw -q add 49 count ip from any to any out xmit em1 || fail "ipfw refused to count what leaves the queue"
 set +f
-turn net.inet.ip.fw.enable 1
+firewall_on

@@ -1,5 +1,4 @@
-# In one command: where ipfw is loaded, and dummynet of FreeBSD 13 brings it along, it denies everything until told not to.
-kldstat -q -m ipfw || { kldload -n ipfw && { ipfw -q add 65534 allow ip from any to any || kldunload ipfw; }; }; kldstat -q -m dummynet || ! kldstat -q -m ipfw || kldload -n dummynet
+firewall
 knob net.inet.ip.fw.enable
 ipfw list | awk '
   $1 + 0 >= 51 && $1 + 0 <= 59 { number = $1 + 0; count++; $1 = ""; sub(/^ /, ""); print "shaper." number "=" $0 }

@@ -41,15 +41,33 @@ module() {
   kldstat -q -m "$1" || kldload -n "$2" || { dmesg | tail -n 2 >&2; fail "the kernel module $2 cannot be loaded"; }
 }
 
+# firewall: have ipfw and dummynet. ipfw, which dummynet of FreeBSD 13 brings along, denies everything when it is loaded: so
+# it is loaded first, told before by the kernel's environment to let all pass, and again by a rule; without that it goes.
+firewall() {
+  kldstat -q -m ipfw || {
+    kenv net.inet.ip.fw.default_to_accept=1 >/dev/null 2>&1
+    kldload -n ipfw && { ipfw -q add 65534 allow ip from any to any || kldunload ipfw; }
+    kenv -q -u net.inet.ip.fw.default_to_accept >/dev/null 2>&1
+  }
+  kldstat -q -m dummynet || ! kldstat -q -m ipfw || kldload -n dummynet
+}
+# firewall_on: have ipfw act. One that was there but switched off may have rules that would lock the controller out.
+firewall_on() {
+  [ "$(sysctl -n net.inet.ip.fw.enable)" != 1 ] || return 0
+  case $(ipfw list) in *' allow ip from any to any'*) turn net.inet.ip.fw.enable 1 ;;
+    *) fail "ipfw is there but off, and none of its rules lets all pass; accepted: a rule 'allow ip from any to any'" ;;
+  esac
+}
+
 # active INTERFACE: its link is up; one that tells no status has none to wait for.
 active() {
   case $(ifconfig "$1" 2>/dev/null) in *'status: active'*) return 0 ;; *'status: '* | '') return 1 ;; esac
 }
 inactive() { ! active "$1"; }
 # settled INTERFACE: wait until a link that a change may have taken down is up again. It goes down a moment after the
-# change, if at all.
+# change, if at all; drivers look at their links about twice a second.
 settled() {
-  await 1 inactive "$1"
+  await 2 inactive "$1"
   await 30 active "$1" || fail "$1 has no link 30 s after it was changed"
 }
 
