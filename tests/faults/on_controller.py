@@ -98,7 +98,7 @@ def _refused(scene: Scene, name: str) -> None:
 
 
 def _killed() -> Iterator[Fault]:
-    phases = ("read", "guard", "set", "arm", "count", "clocks", "restore", "stop", "collect", "judge")
+    phases = ("read", "guard", "set", "arm", "clocks", "restore", "stop", "collect", "judge")
     for phase in phases:
         # What was whole on disk when its controller died counts: the journal adopts it.
         ends = ("cut", "valid") if phase == "judge" else ("cut",)

@@ -35,6 +35,8 @@ TROUBLES = {
     "rscript-ends-early": "exit 0",
 }
 """What stands in the place of Rscript, by the name of the fault."""
+MISSING, TORN = "rscript-missing", "journal-cut-at-every-byte"
+ALL = (*TROUBLES, MISSING, TORN)
 
 
 @pytest.fixture(scope="module")
@@ -97,12 +99,12 @@ def test_a_campaign_survives_its_analysis(
 def test_a_campaign_survives_that_there_is_no_r(
     whole: Scene, tmp_path: Path, record_property: Record
 ) -> None:
-    record_property("fault", "rscript-missing")
+    record_property("fault", MISSING)
     record_property("outcome", _survives(whole, str(tmp_path)))
 
 
 def test_a_journal_may_end_at_any_byte_of_its_last_record(native: Bench, record_property: Record) -> None:
-    record_property("fault", "journal-cut-at-every-byte")
+    record_property("fault", TORN)
     scene = Scene(native, "torn")
     native.define(scene.name, 2)
     try:

@@ -12,22 +12,46 @@ from tests.faults.fault import Fault
 from tests.faults.matrix import FAULTS, survive
 from tests.faults.scene import Bench, bench
 
-BenchOf = Callable[[Fault], Bench]
+
+class Benches:
+    """One lab of each kernel for all faults that leave it as it was, and one each for those that do not."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._open: dict[str, tuple[ExitStack, Bench]] = {}
+
+    def of(self, fault: Fault) -> Bench:
+        """Find or boot the lab that a fault strikes."""
+        key = _key(fault)
+        if key not in self._open:
+            stack = ExitStack()
+            made = stack.enter_context(bench(fault.kernel, self._folders.mktemp("bench")))
+            self._open[key] = (stack, made)
+        return self._open[key][1]
+
+    def drop(self, fault: Fault) -> None:
+        """Stop a lab that a fault has left in disorder, so that the next fault finds a new one."""
+        stack, _ = self._open.pop(_key(fault))
+        stack.close()
+
+    def close(self) -> None:
+        """Stop all that run."""
+        for stack, _ in self._open.values():
+            stack.close()
+
+
+def _key(fault: Fault) -> str:
+    return fault.name if fault.damages else fault.kernel
 
 
 @pytest.fixture(scope="module")
-def bench_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BenchOf]:
-    """One lab of each kernel for all faults that leave it as it was, and one each for those that do not."""
-    with ExitStack() as stack:
-        shared: dict[str, Bench] = {}
-
-        def made(fault: Fault) -> Bench:
-            key = fault.name if fault.damages else fault.kernel
-            if key not in shared:
-                shared[key] = stack.enter_context(bench(fault.kernel, tmp_path_factory.mktemp("bench")))
-            return shared[key]
-
+def benches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Benches]:
+    """The labs."""
+    made = Benches(tmp_path_factory)
+    try:
         yield made
+    finally:
+        made.close()
 
 
 @pytest.mark.lab
@@ -36,10 +60,14 @@ def bench_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BenchOf]:
     [pytest.param(f, id=f.name, marks=() if f.short else pytest.mark.proof) for f in FAULTS],
 )
 def test_a_campaign_survives(
-    fault: Fault, bench_of: BenchOf, record_property: Callable[[str, object], None]
+    fault: Fault, benches: Benches, record_property: Callable[[str, object], None]
 ) -> None:
     record_property("fault", fault.name)
-    bench = bench_of(fault)
+    bench = benches.of(fault)
     started_s = time.monotonic()
-    outcome = survive(fault, bench)
+    try:
+        outcome = survive(fault, bench)
+    except BaseException:
+        benches.drop(fault)
+        raise
     record_property("outcome", f"{outcome}, {time.monotonic() - started_s:.0f} s")

@@ -1,0 +1,22 @@
+"""The documentation names what is tested, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.faults.matrix import FAULTS
+from tests.faults.test_analysis_faults import ALL as ANALYSIS_FAULTS
+from tests.faults.test_night import NAME as NIGHT
+
+
+def test_every_fault_of_the_matrix_stands_in_the_documentation_and_no_other(root: Path) -> None:
+    text = (root / "docs" / "explanation" / "reliability.md").read_text(encoding="utf-8")
+    table = text[text.index("| what happens | faults |") : text.index("Which trial, which phase")]
+    named = re.findall(r"`([a-z0-9-]+)`", table)
+    assert sorted(named) == sorted([*(fault.name for fault in FAULTS), *ANALYSIS_FAULTS, NIGHT])
+
+
+def test_no_two_faults_have_one_name() -> None:
+    names = [fault.name for fault in FAULTS]
+    assert len(set(names)) == len(names)
