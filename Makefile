@@ -11,7 +11,7 @@ export R_LIBS := $(CURDIR)/.rlib
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 unexport PYTHONPATH PYTHONHOME R_LIBS_USER
 
-.PHONY: help demo test install install-dev lint unit proofs lab-test r-test fuzz bench lock clean
+.PHONY: help demo test install install-dev lint unit proofs faults lab-test r-test fuzz bench lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -21,7 +21,7 @@ demo: install ## install what is missing, run experiments/demo.yaml on the virtu
 
 test: install-dev ## install what is missing, run the tests (the longest are in proofs)
 	@$(MAKE) --no-print-directory -j2 --output-sync=line lint unit r-test
-	@python -m pytest tests/lab -m "lab and not proof"
+	@python -m pytest tests/lab tests/faults -m "lab and not proof"
 
 install: ## install what is missing to run
 	@tools/bootstrap
@@ -48,6 +48,9 @@ unit: install-dev ## tests that need no lab
 
 proofs: install-dev ## the tests that take long: reboots, campaigns that go on, traffic of many hosts
 	@python -m pytest tests/lab -m proof
+
+faults: install-dev ## a campaign for each fault of the matrix, one line each, and what must hold after it; up to 40 minutes
+	@python -m pytest tests/faults -q -rN
 
 lab-test: install-dev ## tests that boot a lab
 	@python -m pytest -m lab
