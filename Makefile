@@ -64,4 +64,4 @@ lock: ## resolve requirements*.in into the hash-pinned locks; make lock UPGRADE=
 	@tools/lock $(UPGRADE)
 
 clean: ## remove what make installed and what tools cached; results/ and .lab/ stay
-	rm -rf .venv .rlib .stamps .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .rlib .bin .stamps .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from samovar.command.adapter import adapter_values
 from samovar.command.bottleneck import bottleneck_values
 from samovar.command.catalogue import Catalogue
 from samovar.command.values import typed
@@ -54,6 +55,9 @@ def _settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterator[S
         yield from _end_host(name, host, resolved)
     for recipe, values in sorted(given.items()):
         yield Setting(recipe, {"interfaces": host.interfaces, **values})
+    device = resolved.path.device if resolved.path is not None else None
+    if resolved.path is not None and device is not None and device.settable and device.host == name:
+        yield Setting("adapter", adapter_values(resolved.path, device))
     if resolved.path is not None and resolved.path.router == name:
         yield Setting("bottleneck", bottleneck_values(resolved.path, host, resolved.mtu_bytes, catalogue))
 

@@ -11,10 +11,14 @@ from pathlib import Path
 from jinja2 import FileSystemLoader
 
 from samovar.command.quote import shell_environment
+from samovar.errors import LabError
 from samovar.lab.access import Kernel
 from samovar.lab.topology import Topology
 
-TEMPLATES = Path(__file__).parents[2] / "templates" / "lab"
+CHECKOUT = Path(__file__).parents[2]
+TEMPLATES = CHECKOUT / "templates" / "lab"
+ADAPTER = CHECKOUT / ".bin" / "adapter"
+"""The program that stands for a pair of adapters; tools/bootstrap makes it."""
 UML_MODULES = Path("/usr/lib/uml/modules")
 MODULES = (
     *("veth", "bridge", "ifb", "tun"),
@@ -50,7 +54,7 @@ class Boot:
 
 def write_boot_folder(folder: Path, boot: Boot) -> None:
     """Write scripts, batches and system files; host keys from an earlier start stay."""
-    for name in ("bin", "etc", "dev", "lib"):
+    for name in ("bin", "etc", "dev", "lib", "devices"):
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / name).mkdir(parents=True)
     _write_scripts(folder, boot)
@@ -64,6 +68,15 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
         # A plain copy has no setuid bit; see outer.sh.
         shutil.copyfile(f"/usr/bin/{program}", folder / "bin" / program)
         (folder / "bin" / program).chmod(0o755)
+    if any(link.has_adapters for link in boot.topology.links):
+        _copy_adapter(folder / "bin" / ADAPTER.name)
+
+
+def _copy_adapter(place: Path) -> None:
+    if not ADAPTER.is_file():
+        raise LabError(f"lab: {ADAPTER} is missing; accepted after `make install`, which compiles it")
+    shutil.copyfile(ADAPTER, place)
+    place.chmod(0o755)
 
 
 def _write_scripts(folder: Path, boot: Boot) -> None:

@@ -59,15 +59,16 @@ class Node:
 
 @dataclass(frozen=True)
 class Link:
-    """A segment: two ends make a cable, any other number a switch."""
+    """A segment: two ends make a cable or are joined by adapters, any other number makes a switch."""
 
     name: str
     ports: tuple[Port, ...]
+    has_adapters: bool = False
 
     @property
     def is_cable(self) -> bool:
         """Tell whether one veth pair makes this link."""
-        return len(self.ports) == 2
+        return len(self.ports) == 2 and not self.has_adapters
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def read_topology(testbed: Testbed) -> Topology:
     """
     name, hosts = testbed.name, testbed.hosts
     ports = tuple(port for host, entry in hosts.items() for port in _ports(name, host, entry))
-    links = _links(name, ports)
+    links = _links(testbed, ports)
     controls = {host: _control_address(name, host, entry.address) for host, entry in hosts.items()}
     network, controller = _control_network(name, controls)
     _refuse_overlap(name, network, links)
@@ -160,10 +161,17 @@ def _other_links(port: Port, links: Sequence[Link]) -> Iterator[Link]:
     return (link for link in links if link.name != port.link and any(p.host == port.host for p in link.ports))
 
 
-def _links(name: str, ports: Sequence[Port]) -> tuple[Link, ...]:
+def _links(testbed: Testbed, ports: Sequence[Port]) -> tuple[Link, ...]:
+    name = testbed.name
+    adapters = {link for link, entry in testbed.links.items() if entry.adapter}
     names = dict.fromkeys(port.link for port in ports)
-    links = tuple(Link(link, tuple(port for port in ports if port.link == link)) for link in names)
+    links = tuple(
+        Link(link, tuple(port for port in ports if port.link == link), link in adapters) for link in names
+    )
     for link in links:
+        if link.has_adapters and len(link.ports) != 2:
+            what = f"{len(link.ports)} hosts at a pair of adapters"
+            raise LabError(f"lab {name}: link {link.name}: {what}; accepted: 2")
         networks = {port.address.network for port in link.ports}
         if len(networks) > 1:
             seen = ", ".join(sorted(str(network) for network in networks))

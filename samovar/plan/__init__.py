@@ -5,6 +5,7 @@ from samovar.plan.make import Site, make_plan
 from samovar.plan.model import (
     CapturePlan,
     ClassPlan,
+    DevicePlan,
     DirectionPlan,
     FlowPlan,
     HostPlan,
@@ -22,6 +23,7 @@ __all__ = [
     "Changes",
     "ClassPlan",
     "Cost",
+    "DevicePlan",
     "DirectionPlan",
     "FlowPlan",
     "HostPlan",

@@ -65,12 +65,19 @@ class ClassPlan(Value):
 
 
 class DevicePlan(Value):
-    """A pair of adapters that joins two hosts; drift is a share of the rate, a quantum 512 bit times."""
+    """A pair of adapters that joins two hosts; drift is a share of the rate, a quantum 512 bit times.
 
+    `host` is the one where `down` begins. A lab's adapters are `settable` there; of real ones nobody can be
+    asked, and all that is said of them is what they are taken to be. `seed` is that of their drift.
+    """
+
+    host: str
+    settable: bool
     medium: str
     flow_control: bool
     pause_quanta: int
     drift: float = 0.0
+    seed: int | None = None
 
 
 class PathPlan(Value):

@@ -11,10 +11,11 @@ from samovar.definition.experiment import PathClass
 from samovar.definition.parameters import parse_parameter
 from samovar.definition.values import Buffer
 from samovar.errors import PlanError
+from samovar.plan.draws import Draw
 from samovar.plan.flows import Traffic
 from samovar.plan.laid import Laid
 from samovar.plan.model import ClassPlan, DevicePlan, DirectionPlan, MatchPlan, PathPlan
-from samovar.plan.places import subnet_of
+from samovar.plan.places import first_of_link, subnet_of
 
 WAYS = ("down", "up")
 
@@ -24,7 +25,7 @@ def path_of(laid: Laid, traffic: Traffic) -> PathPlan | None:
     if not laid.has_path:
         return None
     if laid.places.testbed.device is not None:
-        return _of_device(laid, laid.places.testbed.device)
+        return _of_device(laid, traffic, laid.places.testbed.device)
     bottleneck = laid.places.testbed.bottleneck
     if bottleneck is None:
         message = "has no bottleneck to set a path at; expected one, or no path"
@@ -44,20 +45,29 @@ def path_of(laid: Laid, traffic: Traffic) -> PathPlan | None:
     )
 
 
-def _of_device(laid: Laid, adapter: Adapter) -> PathPlan:
+def _of_device(laid: Laid, traffic: Traffic, adapter: Adapter) -> PathPlan:
     """Return the path through a pair of adapters; a queue of frames in either of them, and no discipline."""
-    own = {key: parse_parameter(PARAMETERS[key], text) for key, text in laid.device_parameters().items()}
-    known = {"medium": adapter.medium, "flow_control": adapter.flow_control}
     return PathPlan(
         router="",
         link=laid.places.testbed.bottleneck_link,
         rtt_s=rtt_of(laid),
         down=_direction(laid, "down", ""),
         up=_direction(laid, "up", ""),
-        device=DevicePlan.model_validate(
-            {**known, "pause_quanta": adapter.pause_quanta, "drift": adapter.drift, **own}
-        ),
+        device=_device(laid, traffic, adapter),
     )
+
+
+def _device(laid: Laid, traffic: Traffic, adapter: Adapter) -> DevicePlan:
+    testbed = laid.places.testbed
+    known = {key: getattr(adapter, key) for key in PARAMETERS}
+    own = {key: parse_parameter(PARAMETERS[key], text) for key, text in laid.device_parameters().items()}
+    device = DevicePlan.model_validate(
+        {"host": first_of_link(testbed), "settable": testbed.lab is not None, **known, **own}
+    )
+    if not device.drift:
+        return device
+    draw = Draw(traffic.seed, laid.name, f"link {testbed.bottleneck_link}", laid.reader.replicate)
+    return device.model_copy(update={"seed": draw.numbers().getrandbits(32)})
 
 
 def rtt_of(laid: Laid) -> float:

@@ -107,16 +107,17 @@ def ways_through(testbed: Testbed, hops: Sequence[Hop]) -> frozenset[str]:
         leaves = {(hop.host, hop.out_interface) for hop in hops}
         ends = (("down", bottleneck.to_interface), ("up", bottleneck.from_interface))
         return frozenset(way for way, interface in ends if (bottleneck.router, interface) in leaves)
-    first = next(
-        (
-            name
-            for name, host in testbed.hosts.items()
-            if any(one.link == testbed.bottleneck_link for one in host.interfaces.values())
-        ),
-        None,
-    )
+    first = first_of_link(testbed)
     over = (hop.host for hop in hops if hop.link == testbed.bottleneck_link)
     return frozenset("down" if host == first else "up" for host in over)
+
+
+def first_of_link(testbed: Testbed) -> str | None:
+    """Return the host where the way down begins through the bottleneck's link; None where that is no link."""
+    for name, host in testbed.hosts.items():
+        if any(one.link == testbed.bottleneck_link for one in host.interfaces.values()):
+            return name
+    return None
 
 
 def host_of(testbed: Testbed, name: str) -> str:

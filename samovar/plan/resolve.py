@@ -13,7 +13,7 @@ from samovar.plan.flows import SHORTEST_RTT_S, SLOWEST_BPS, Traffic, ends_of
 from samovar.plan.laid import Laid
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan
 from samovar.plan.path import path_of, rate_of, rtt_of
-from samovar.plan.places import Places, host_of
+from samovar.plan.places import Places, first_of_link, host_of
 from samovar.plan.pool import HOST, RunPlan
 from samovar.plan.treatments import Reader
 from samovar.units import UnitError, parse_rate
@@ -143,7 +143,7 @@ def _captures(laid: Laid, traffic: Traffic) -> tuple[CapturePlan, ...]:
 
 def _loggers(laid: Laid, traffic: Traffic) -> tuple[LoggerPlan, ...]:
     routes = traffic.routes()
-    return tuple(
+    asked = tuple(
         LoggerPlan(
             logger=logger.logger,
             host=host,
@@ -154,6 +154,19 @@ def _loggers(laid: Laid, traffic: Traffic) -> tuple[LoggerPlan, ...]:
         for logger in laid.part.loggers
         for host in _at(laid, logger.at)
     )
+    return (*asked, *_truth(laid))
+
+
+def _truth(laid: Laid) -> Iterator[LoggerPlan]:
+    """Yield what records a lab's adapters, where they are the bottleneck: they know what others must find."""
+    testbed = laid.places.testbed
+    host = first_of_link(testbed) if testbed.lab is not None and laid.has_path else None
+    if testbed.device is None or host is None:
+        return
+    interfaces = testbed.hosts[host].interfaces.items()
+    interface = next(name for name, one in interfaces if one.link == testbed.bottleneck_link)
+    link = {"link": str(testbed.bottleneck_link)}
+    yield LoggerPlan(logger="adapter", host=host, interface=interface, parameters=link)
 
 
 def _at(laid: Laid, at: tuple[str, ...]) -> tuple[str, ...]:

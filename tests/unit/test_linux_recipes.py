@@ -37,7 +37,7 @@ TYPES = {
 }
 COMPOUND = ("list of ", "names and values", "ways")
 COUNTED = ("_bytes", "_packets", "_s", "_us", "_ns", "_bps", "_kib")
-KEYS_OF_THEIR_OWN = {"bottleneck", "cc", "mtu", "rwnd", "txd"}
+KEYS_OF_THEIR_OWN = {"adapter", "bottleneck", "cc", "mtu", "rwnd", "txd"}
 NOT_IN_DEBIAN = {"nttcp"}
 FOR_RADIOS = {"iw"}  # which neither a lab nor the controller has
 ALWAYS = {"python3-minimal"}
@@ -112,6 +112,8 @@ def test_each_column_of_a_trace_is_explained(name: str) -> None:
     page = (ROOT / "docs" / "reference" / "traces.md").read_text()
     (part,) = [part for part in page.split("\n## ") if f"`<host>-{name}.csv.gz`" in part.partition("\n")[0]]
     program = ROOT / "templates" / "linux" / "program" / f"{name.replace('-', '_')}.py"
+    if name == "adapter":
+        program = ROOT / "samovar" / "lab" / "adapter" / "truth.c"
     header = re.search(r'"(t_ns,[^"]*"(?:\s*"[^"]*")*)', program.read_text())
     assert header
     names = re.sub(r'"\s*"|\\n|"', "", header[1]).split(",")
@@ -159,6 +161,7 @@ SETTINGS: dict[str, dict[str, object]] = {
     "offloads": {"interfaces": IFS, "tso": 1, "tx_checksum": 0},
     "mtu": {"interfaces": IFS, "mtu_bytes": 600},
     "qlen": {"interfaces": IFS, "packets": 33},
+    "adapter": {"link": "powerline", "keys": {"rate_down_bps": "40000000", "buffer_down_frames": "2720", "simplex": "1"}},
     "shaper": {"interfaces": IFS, "rate": 40_000_000},
     "wlan": {"interfaces": ("wlan0", "eth1"), "rate": "54Mbit"},
     "txd": {"interfaces": IFS, "txd": 256},
@@ -175,6 +178,7 @@ WAS = {
     **{f"{what}.{name}": value for name in IFS for what, value in (("speed", "1000"), ("duplex", "full"), ("autoneg", "on"))},
     **{f"{name}.{what}": "4096" for name in ("tcp_rmem", "tcp_wmem") for what in ("low", "default", "max")},
     **{f"tcp_{name}": "1" for name in ("sack", "timestamps", "window_scaling", "no_metrics_save", "moderate_rcvbuf")},
+    "adapter.rate_down_bps": "100000000", "adapter.simplex": "0",
     "tcp_ecn": "2", "tcp_notsent_lowat": "4294967295", "socket_receive_max": "212992", "tcp_adv_win_scale": "1",
     "tcp_rmem": "4096 131072 6291456", "route.172.16.10.2": "172.16.10.2 via 172.16.11.1 dev eth1",
     "cc": "cubic", "cc.backoff_beta": "724", "cc.use_shadow": "1", "wlan.rates": "0xfff",
@@ -184,6 +188,7 @@ LOGGERS: dict[str, dict[str, object]] = {
     "tcpdump": {"interface": "eth1", "output": "src-eth1.pcap.gz"},
     "tcp-probe": {"ports": (5001, 5002)},
     "beacons": {"control": "eth0", "interval_s": 1.0},
+    "adapter": {"link": "powerline"},
 }
 
 

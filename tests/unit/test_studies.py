@@ -153,10 +153,10 @@ def test_a_lab_that_no_device_can_stand_for_yet_is_refused_in_a_sentence() -> No
             continue
         with pytest.raises(LabError) as caught:
             require_devices(testbed, testbeds)
-        assert "which a lab cannot be yet; accepted: testbeds dumbbell, lab, or real ones" in str(
+        assert "which a lab cannot be yet; accepted: testbeds dumbbell, lab, powerline, or real ones" in str(
             caught.value
         )
-    assert {testbed.name for testbed in testbeds if lacking(testbed)} == {"powerline", "wlan", "wlan-wired"}
+    assert {testbed.name for testbed in testbeds if lacking(testbed)} == {"wlan", "wlan-wired"}
 
 
 def test_the_path_of_a_link_is_the_adapter_s_with_what_the_experiment_says() -> None:

@@ -1,0 +1,102 @@
+/* The truth: what each adapter holds and has done, for whoever reads FOLDER/truth. */
+#include "adapter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TRUTH_BYTES = 1 << 20 };
+#define SAMPLE_NS INT64_C(10000000)
+#define PATIENCE_NS (10 * SECOND_NS)
+
+static int truth = -1;
+static int64_t wanted_until_ns, sample_next_ns = NEVER_NS;
+static char text[TRUTH_BYTES];
+static size_t length_bytes;
+static uint64_t lost;
+
+int is_recording(void) { return truth >= 0; }
+
+uint64_t lost_lines(void) { return lost; }
+
+static void stop_recording(void) {
+  if (truth >= 0) close(truth);
+  truth = -1;
+  length_bytes = 0;
+  sample_next_ns = NEVER_NS;
+}
+
+static void flush_truth(void) {
+  while (truth >= 0 && length_bytes > 0) {
+    ssize_t written = write(truth, text, length_bytes);
+    if (written < 0 && errno == EAGAIN) return;
+    if (written < 0) {
+      stop_recording();
+      return;
+    }
+    length_bytes -= (size_t)written;
+    memmove(text, text + written, length_bytes);
+  }
+}
+
+void tell(int direction, const char *event) {
+  if (truth < 0) return;
+  const struct way *way = &ways[direction];
+  const struct counters *count = &way->count;
+  char line[256];
+  int length = snprintf(line, sizeof line, "%lld,%s,%s,%lld,%llu,%llu,%llu,%llu,%llu,%llu,%llu\n",
+                        (long long)clock_ns(CLOCK_REALTIME), way_names[direction], event,
+                        (long long)way->held_frames, (unsigned long long)count->in_frames,
+                        (unsigned long long)count->out_frames, (unsigned long long)count->out_bytes,
+                        (unsigned long long)count->dropped_frames, (unsigned long long)count->lost_frames,
+                        (unsigned long long)count->pauses, (unsigned long long)count->resumes);
+  if (length_bytes + (size_t)length > sizeof text) {
+    lost++;
+    return;
+  }
+  memcpy(text + length_bytes, line, (size_t)length);
+  length_bytes += (size_t)length;
+}
+
+static void begin_recording(int64_t now_ns) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/truth", folder);
+  truth = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (truth < 0) return; /* whoever wants to read is not there yet */
+  wanted_until_ns = 0;
+  length_bytes = (size_t)snprintf(text, sizeof text,
+                                  "t_ns,direction,event,backlog_packets,in_packets,out_packets,out_bytes,drops,"
+                                  "losses,pauses,resumes\n");
+  sample_next_ns = now_ns;
+}
+
+/* Record from now on, as soon as somebody reads. */
+void want_record(void) {
+  stop_recording();
+  wanted_until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+}
+
+static void find_reader(int64_t now_ns) {
+  begin_recording(now_ns);
+  if (is_recording()) {
+    write_state(NULL);
+  } else if (now_ns > wanted_until_ns) {
+    wanted_until_ns = 0;
+    write_state("nobody reads the truth");
+  }
+}
+
+void sample(int64_t now_ns) {
+  if (wanted_until_ns) find_reader(now_ns);
+  if (now_ns < sample_next_ns) return;
+  for (int direction = DOWN; direction < WAYS; direction++) tell(direction, "sample");
+  sample_next_ns = now_ns - now_ns % SAMPLE_NS + SAMPLE_NS;
+  flush_truth();
+}
+
+int64_t next_sample_ns(int64_t now_ns) {
+  return earlier(sample_next_ns, wanted_until_ns ? now_ns + SAMPLE_NS / 10 : NEVER_NS);
+}
