@@ -91,8 +91,12 @@ class Checkout:
 
     def run(self, name: str, *flags: str) -> tuple[int, str]:
         """Run `fab run NAME` to its end; return its exit code and what it said."""
-        process = self.start(name, *flags)
-        said, _ = process.communicate(timeout=300)
+        with self.start(name, *flags) as process:
+            try:
+                said, _ = process.communicate(timeout=300)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
         return process.returncode, said
 
     def write(self, name: str, text: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -149,17 +148,16 @@ def test_a_host_that_stays_away_costs_only_the_trials_that_need_it(spare: Checko
     assert sorted(id_.partition("-")[0] for id_ in spare.manifests("without")) == ["first", "third"]
 
 
-def test_two_labs_share_a_campaign_and_each_runs_every_treatment(tmp_path: Path) -> None:
+def test_two_labs_share_a_campaign_and_say_which_trial_ran_where(tmp_path: Path) -> None:
     made = make_checkout(tmp_path, hosts={"lab": LAB, "twin": TWIN})
-    made.define("shared", "{cc: [newreno, cubic]}", duration_s=1, replicates=4)
+    made.define("shared", "{cc: [newreno, cubic]}", duration_s=1, replicates=2)
     text = (tmp_path / "experiments" / "shared.yaml").read_text()
     made.write("shared", text.replace("kind: sequential", "kind: blocked"))
     code, said = made.run("shared", "testbed=twin,lab")
     assert code == 0, said
     manifests = made.manifests("shared")
-    assert len(manifests) == 8
-    ran = Counter((one["testbed"], one["treatment"]["cc"]) for one in manifests.values())
-    assert set(ran) == {(testbed, cc) for testbed in ("lab", "twin") for cc in ("newreno", "cubic")}
+    assert len(manifests) == 4
+    assert {one["testbed"] for one in manifests.values()} == {"lab", "twin"}
     for one in manifests.values():
         subnet = {"lab": "172.16.", "twin": "172.17."}[one["testbed"]]
         assert one["resolved"]["flows"][0]["from_address"].startswith(subnet)
@@ -170,5 +168,5 @@ def test_two_labs_share_a_campaign_and_each_runs_every_treatment(tmp_path: Path)
     assert not state.unrestored
     code, said = made.run("shared", "testbed=lab,twin")
     assert code == 0
-    assert "all 8 trials stand" in said
+    assert "all 4 trials stand" in said
     shutil.rmtree(tmp_path / "results")
