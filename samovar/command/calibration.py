@@ -10,6 +10,7 @@ from samovar.command.bottleneck import DEFAULT_MTU_BYTES, ETHERNET_HEADER_BYTES
 from samovar.command.catalogue import Catalogue
 from samovar.command.recipe import Recipe
 from samovar.plan import DirectionPlan, PathPlan, Resolved
+from samovar.units import parse_duration
 
 IP_UDP_BYTES = 28
 OVERLOAD = 4
@@ -23,6 +24,8 @@ PING_GAP_S = 0.01
 BOTH = "posix"
 """The system whose recipes hosts of different systems have in common."""
 SPARE_S = 0.2
+SAMPLED_S, SELDOM_S = 0.002, 0.02
+"""Time between looks at a queue; one that usually takes more than the latter starts programs for each."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,13 @@ def calibration_scripts(
         send=sender.render("script", values),
         collect=receiver.render("collect", values),
     )
+
+
+def sampling_s(sampler: Recipe) -> float:
+    """Return the time between a sampler's looks at the queue that is filled: short, unless looks are dear."""
+    usual = sampler.header.parameters["interval_s"].default
+    usual_s = parse_duration(usual) if usual else 0.0
+    return usual_s if usual_s > SELDOM_S else SAMPLED_S
 
 
 def calibration_needs(resolved: Resolved, host: str, catalogue: Catalogue) -> frozenset[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from samovar.collect.sums import sha256_of
 from samovar.command.bottleneck import Way, bottleneck_values
-from samovar.command.calibration import CalibrationScripts, Probe, calibration_scripts, probe_of
+from samovar.command.calibration import CalibrationScripts, Probe, calibration_scripts, probe_of, sampling_s
 from samovar.command.scripts import TrialScripts
 from samovar.events import Event
 from samovar.plan import DirectionPlan, PathPlan, Resolved
@@ -25,7 +25,6 @@ ATTEMPTS = 3
 PORT = 5300
 SAMPLER, RECEIVER = "calibrate-queue", "calibrate"
 FILES = f"{RECEIVER}.* {RECEIVER}-burst.* {RECEIVER}-paced.*"
-SAMPLED_S = 0.002
 MOST_PACED_S = 5.0
 PACED_PACKETS, LOSSLESS_PACKETS = 2000, 500
 
@@ -252,7 +251,7 @@ class _OneWay:
             "output": f"{SAMPLER}.csv",
             "limit_s": self._limit_s(self._probe()),
             "interface": self._way.interface,
-            "interval_s": SAMPLED_S,
+            "interval_s": sampling_s(recipe),
         }
         return "".join(recipe.render(block, values) for block in blocks)
 

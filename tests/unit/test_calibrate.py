@@ -11,7 +11,7 @@ import pytest
 
 from samovar.command import Catalogue
 from samovar.command.bottleneck import loss_states
-from samovar.command.calibration import calibration_needs, calibration_scripts, probe_of
+from samovar.command.calibration import calibration_needs, calibration_scripts, probe_of, sampling_s
 from samovar.plan import DirectionPlan, PathPlan
 from samovar.runner.calibrate import Calibration, check_calibration, mean_burst, parse_calibration, plausible
 from samovar.runner.preflight import host_needs
@@ -251,3 +251,10 @@ def test_a_preflight_asks_for_what_a_calibration_takes_only_where_there_is_one()
             calibrates,
             False,
         )
+
+
+def test_a_sampler_that_starts_programs_is_not_hurried() -> None:
+    looks = {
+        system: sampling_s(CATALOGUE.recipe("logger", "queue", system)) for system in ("linux", "freebsd")
+    }
+    assert looks == {"linux": 0.002, "freebsd": 0.05}
