@@ -43,6 +43,12 @@ class FlowEnds:
         """Where the flow's client runs."""
         return self.flow.from_host if self.recipe.header.listens == "to" else self.flow.to_host
 
+    @property
+    def peer_address(self) -> str:
+        """The address that the flow's client talks to."""
+        flow = self.flow
+        return flow.to_address if self.client_host == flow.from_host else flow.from_address
+
     def host(self, end: End) -> str | None:
         """Where one end's program runs."""
         return self.client_host if end == "client" else self.server_host

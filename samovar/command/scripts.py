@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import groupby
 
 from samovar.command.catalogue import Catalogue
 from samovar.command.counting import FOUND, RESTORED, counting_text
@@ -15,7 +14,7 @@ from samovar.command.quote import quote
 from samovar.command.recipe import BLOCKS
 from samovar.command.settings import Setting, settings_of
 from samovar.command.values import typed
-from samovar.command.watch import UNBOUNDED, Limits, order_text, start_at, watch_text
+from samovar.command.watch import UNBOUNDED, Limits, order_text, starts_text, watch_text
 from samovar.plan import Trial
 
 NONE: Mapping[str, str] = {}
@@ -75,15 +74,14 @@ class TrialScripts:
     def restore(self, host: str, was: Mapping[str, str]) -> str:
         """Put back the state that `read` printed, last change first, then print it again.
 
-        Samplers and servers are told to end first: they would only compete with what follows. Captures go
-        on, so that the last packets of the traffic still reach them.
+        Samplers and servers end first; captures go on, for the last packets of the traffic.
         """
         return self.script(host, (*self._halts(host), self.undoing(host, was), self.reading(host)))
 
     def put_back(self, host: str, was: Mapping[str, str]) -> str:
         """Restore as `restore` does after a trial that was broken off, whose folder goes too."""
-        parts = (*self._halts(host), self.undoing(host, was), self.reading(host), 'cd / && rm -rf -- "$dir"\n')
-        return self.script(host, parts)
+        gone = 'cd / && rm -rf -- "$dir"\n'
+        return self.script(host, (*self._halts(host), self.undoing(host, was), self.reading(host), gone))
 
     def _halts(self, host: str) -> Iterator[str]:
         names = (process.name for process in self.processes(host) if process.kind != "capture")
@@ -94,8 +92,9 @@ class TrialScripts:
 
     def finish(self, host: str, was: Mapping[str, str]) -> str:
         """Print counters and state as the traffic left them, then restore; parts are as in `parts_of`."""
-        look = (self._counting(host), f"echo {quote(FOUND)}\n", self.reading(host, None), f"echo {quote(RESTORED)}\n")
-        return self.script(host, (*self._halts(host), *look, self.undoing(host, was), self.reading(host)))
+        found = (self._counting(host), f"echo {quote(FOUND)}\n", self.reading(host, None))
+        restored = (f"echo {quote(RESTORED)}\n", self.undoing(host, was), self.reading(host))
+        return self.script(host, (*self._halts(host), *found, *restored))
 
     def undoing(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
         """Give the text that puts back the state that `read` printed, last change first."""
@@ -132,15 +131,19 @@ class TrialScripts:
         return self.script(host, parts) if parts else None
 
     def arm(self, host: str, offers: Mapping[str, str] = NONE) -> str | None:
-        """Start loggers and servers, prepare clients, and return when each is ready; None for none.
+        """Start loggers and servers, prepare clients; print what is counted so far once all are ready.
 
-        Then print what the host has counted so far, as key=value lines. `offers` holds what `offer` printed,
-        by the program's name.
+        None where there is nothing to do. `offers` holds what `offer` printed, by the program's name.
         """
         starts = [*self._loggers(host, "start"), *self._flows(host, "server", "server", offers)]
         readies = [*self._loggers(host, "ready"), *self._flows(host, "server", "ready", offers)]
-        parts = [*starts, *readies, *self._flows(host, "client", "prepare", offers), self._counting(host)]
+        prepares = self._flows(host, "client", "prepare", offers)
+        parts = [self._neighbours(host), *starts, *readies, *prepares, self._counting(host)]
         return self.script(host, parts) if any(parts) else None
+
+    def _neighbours(self, host: str) -> str:
+        peers = dict.fromkeys(ends.peer_address for ends in self._ends(host, "client"))
+        return self._step(host, "neighbours", {"peers": tuple(peers)}) if peers else ""
 
     def clock(self, host: str) -> str:
         """Print the time of a host's clock, in ns since the epoch."""
@@ -150,21 +153,14 @@ class TrialScripts:
         """Start the clients of a host, second 0 being t0_ns of its clock, and watch; None when nothing runs.
 
         Prints what the controller must know, and ends then: `failed NAME why`, `lost NAME why` of a logger,
-        `disk why`, `clock why`, `gone NAME` of a server, `ended NAME` of a client that is waited for
-        elsewhere, `idle` when all clients here have ended.
+        `disk why`, `clock why`, `gone NAME` of a server, `ended NAME` of a client, `idle` after the last.
         """
         if not self.processes(host):
             return None
-        ours = sorted(self._ends(host, "client"), key=lambda ends: ends.flow.start_s)
-        starts = [
-            start_at(t0_ns, start_s, "".join(self._launch(host, ends) for ends in group))
-            for start_s, group in groupby(ours, key=lambda ends: ends.flow.start_s)
-        ]
-        stop = self.resolved.stop
-        if ours and stop is not None and stop.after_s is not None:
-            starts.append(start_at(t0_ns, stop.after_s, ": >order-stop\nwake\n"))
+        launches = [(ends.flow.start_s, self._launch(host, ends)) for ends in self._ends(host, "client")]
+        starts = starts_text(t0_ns, launches, self.resolved.stop)
         sentinel = self._step(host, "sentinel", limits.as_values())
-        return self._watching(host, ("listen\n", *starts, sentinel, self._watch(host, t0_ns)))
+        return self._watching(host, ("listen\n", starts, sentinel, self._watch(host, t0_ns)))
 
     def follow(self, host: str, t0_ns: int) -> str:
         """Go on watching after `traffic` or `follow` has told something."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from samovar.command.flows import FlowEnds, Rule
 from samovar.command.quote import quote
+from samovar.plan import StopPlan
 
 NEVER_NS = 2**62
 
@@ -30,6 +32,16 @@ def start_at(t0_ns: int, at_s: float, then: str) -> str:
     """Do something at an instant, in the background; `starters` holds who waits for it."""
     at_ns = t0_ns + round(at_s * 1e9)
     return f'( at {at_ns}\n{then}) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters\n'
+
+
+def starts_text(t0_ns: int, launches: Iterable[tuple[float, str]], stop: StopPlan | None) -> str:
+    """Start clients at their seconds of the trial, and have all stop at theirs where that is by time."""
+    ours = sorted(launches, key=lambda one: one[0])
+    groups = groupby(ours, key=lambda one: one[0])
+    starts = [start_at(t0_ns, at_s, "".join(text for _, text in group)) for at_s, group in groups]
+    if ours and stop is not None and stop.after_s is not None:
+        starts.append(start_at(t0_ns, stop.after_s, ": >order-stop\nwake\n"))
+    return "".join(starts)
 
 
 def watch_text(

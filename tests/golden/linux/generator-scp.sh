@@ -3,6 +3,16 @@ printf 'offer %s %s\n' late-client "$(
 ssh-keygen -q -t ed25519 -N '' -C samovar -f late-client.key </dev/null >/dev/null && IFS= read -r key <late-client.key.pub && echo "$key"
 )"
 exit 0
+pinned() { # some neighbour is permanent: ATF_PERM and ATF_COM of arp(7)
+  [ -r /proc/net/arp ] || return 1
+  while read -r _ _ n_flags _; do [ "$n_flags" != 0x6 ] || return 0; done </proc/net/arp
+  return 1
+}
+if ! pinned && command -v ping >/dev/null; then
+  for n_peer in 172.16.11.2; do
+    timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1 || timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1
+  done
+fi
 set -- 'root ssh-ed25519 BBBB'
 user=${1%% *} key=${1#* }
 printf '%s\n' "$user" >late-client.user
@@ -96,6 +106,16 @@ printf 'offer %s %s\n' late-client "$(
 ssh-keygen -q -t ed25519 -N '' -C samovar -f late-client.key </dev/null >/dev/null && IFS= read -r key <late-client.key.pub && echo "$key"
 )"
 exit 0
+pinned() { # some neighbour is permanent: ATF_PERM and ATF_COM of arp(7)
+  [ -r /proc/net/arp ] || return 1
+  while read -r _ _ n_flags _; do [ "$n_flags" != 0x6 ] || return 0; done </proc/net/arp
+  return 1
+}
+if ! pinned && command -v ping >/dev/null; then
+  for n_peer in 172.16.11.2; do
+    timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1 || timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1
+  done
+fi
 set -- 'root ssh-ed25519 BBBB'
 user=${1%% *} key=${1#* }
 printf '%s\n' "$user" >late-client.user

@@ -1,3 +1,13 @@
+pinned() { # some neighbour is permanent: ATF_PERM and ATF_COM of arp(7)
+  [ -r /proc/net/arp ] || return 1
+  while read -r _ _ n_flags _; do [ "$n_flags" != 0x6 ] || return 0; done </proc/net/arp
+  return 1
+}
+if ! pinned && command -v ping >/dev/null; then
+  for n_peer in 172.16.11.2; do
+    timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1 || timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1
+  done
+fi
 launch_root src-eth1 41 src-eth1.pcap.gz nice -n -5 tcpdump -n -Z "$user" -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -
 launch src-tcp-info 41 src-tcp-info.csv python3 -IS -c '"""How samplers run; stands before each of them. Arguments: INTERVAL_S READY, and what is the sampler'"'"'s."""
 
