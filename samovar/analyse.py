@@ -14,6 +14,8 @@ from samovar.events import Emit, Event
 
 LIBRARY = ".rlib"
 SCRIPT = "analyse.R"
+LAST = "bundle/analysis.json"
+"""What R writes when all else is there, below the campaign's folder."""
 
 
 def analyse(campaign: Path, root: Path, emit: Emit) -> None:
@@ -30,9 +32,21 @@ def analyse(campaign: Path, root: Path, emit: Emit) -> None:
     # R reads UTF-8 and sorts alike everywhere, whatever the caller's locale.
     environment = {**os.environ, "R_LIBS": str(library), "LC_ALL": "C.UTF-8"}
     # A file, not a pipe: R may say more than a pipe holds while its other output is being read.
+    before = _stamp(campaign / LAST)
     with TemporaryFile("w+", errors="replace") as errors:
         process = _start(["Rscript", "--vanilla", str(script), str(campaign)], environment, errors)
         _follow(process, errors, emit)
+    if _stamp(campaign / LAST) == before:
+        raise AnalysisError(f"R ended before its work was done: it has not written {campaign / LAST}")
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    """Tell this writing of a file from any other; None where there is none."""
+    try:
+        seen = file.stat()
+    except FileNotFoundError:
+        return None
+    return seen.st_ino, seen.st_mtime_ns
 
 
 def _start(command: list[str], environment: dict[str, str], errors: IO[str]) -> subprocess.Popen[str]:

@@ -20,18 +20,27 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
+DONE = 'dir.create(file.path(commandArgs(TRUE), "bundle")); file.create(file.path(commandArgs(TRUE), "bundle/analysis.json"));'
+
+
 def _script(checkout: Path, code: str) -> None:
     (checkout / "analysis" / "inst" / "analyse.R").write_text(code)
 
 
 def test_lines_of_json_are_events_and_other_lines_are_not(checkout: Path) -> None:
-    _script(checkout, 'cat("a word\\n"); cat(\'{"event":"analysed","trial":"a","done":1,"of":2}\\n\')')
+    _script(checkout, DONE + 'cat("a word\\n"); cat(\'{"event":"analysed","trial":"a","done":1,"of":2}\\n\')')
     events: list[Event] = []
     analyse(checkout / "campaign", checkout, events.append)
     assert events == [
         Event("analysis-started", {"trials": 0}),
         Event("analysed", {"trial": "a", "done": 1, "of": 2}),
     ]
+
+
+def test_an_r_that_ends_before_its_work_is_done_is_told_from_one_that_did_it(checkout: Path) -> None:
+    _script(checkout, "quit(status = 0)")
+    with pytest.raises(AnalysisError, match=r"ended before its work was done: .*bundle/analysis.json"):
+        analyse(checkout / "campaign", checkout, silent)
 
 
 def test_what_r_complains_of_is_said(checkout: Path) -> None:
