@@ -210,3 +210,37 @@ def test_settings_and_batches_of_another_user_go_through_sudo_line_by_line() -> 
     said = as_lena(f"{ASKED[0].line('lena', FOUND)}\n", script)
     assert said.splitlines()[-1] == "flushed"
     assert "a password is required" in said
+
+
+@needs_sudo
+@pytest.mark.parametrize(
+    "laid",
+    ["mkdir -m 777 {folder}", "ln -s /usr {folder}", "mkdir -m 777 {folder}-x && ln -s {folder}-x {folder}"],
+)
+def test_a_folder_that_another_account_has_laid_out_is_not_entered(tmp_path: Path, laid: str) -> None:
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents:
+        if parent != Path("/tmp") and parent.owner() == "root" and str(parent).startswith("/tmp/"):
+            parent.chmod(0o755)
+    folder = tmp_path / "samovar"
+    subprocess.run(["sh", "-c", laid.format(folder=folder)], check=True)
+    prelude = CATALOGUE.recipe("step", "prelude", "linux").render(
+        "script", {"folder": f"{folder}/campaign/trial", "campaign": "privilege-test"}
+    )
+    script = f"( {prelude}\necho entered ) 2>&1; echo code $?\n"
+    said = as_lena("", script).splitlines()
+    assert "entered" not in said
+    assert said[-1] == "code 70"
+
+
+@needs_sudo
+def test_root_makes_nothing_in_a_folder_of_another_account(tmp_path: Path) -> None:
+    folder = tmp_path / "samovar"
+    folder.mkdir()
+    os.chown(folder, 4242, 4242)
+    prelude = CATALOGUE.recipe("step", "prelude", "linux").render(
+        "script", {"folder": f"{folder}/campaign/trial", "campaign": "privilege-test"}
+    )
+    done = subprocess.run(["sh", "-c", prelude], capture_output=True, text=True, check=False)
+    assert (done.returncode, list(folder.iterdir())) == (70, [])
+    assert f"{folder} belongs to another user; accepted:" in done.stderr

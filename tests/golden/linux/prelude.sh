@@ -2,12 +2,16 @@ set -u
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export SAMOVAR_CAMPAIGN=full-20260101-000000
 dir=/tmp/samovar/full-20260101-000000/newreno-9999KB-600-r1-abc123
-[ -d "$dir" ] || mkdir -p "$dir" || exit 70
-# In a folder that others can write to, what they made beforehand could lead elsewhere.
-if [ ! -O "${dir%/*/*}" ] || [ -h "${dir%/*/*}" ]; then
-  printf '%s\n' "${dir%/*/*} belongs to another user; accepted: one of the user who logs in, or none" >&2
+base=${dir%/*/*}
+# In a folder that others can write to, as /tmp, what they made beforehand could lead elsewhere.
+ours() {
+  [ -O "$base" ] && [ ! -h "$base" ] && return
+  printf '%s\n' "$base belongs to another user; accepted: one of the user who logs in, or none" >&2
   exit 70
-fi
+}
+[ ! -e "$base" ] && [ ! -h "$base" ] || ours
+[ -d "$dir" ] || mkdir -p "$dir" || exit 70
+ours
 cd "$dir" || exit 70
 
 fail() { printf '%s\n' "$*" >&2; exit 1; }
