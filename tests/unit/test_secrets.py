@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from samovar.definition.power import Power
 from samovar.definition.secrets import BLOT, redacted, secrets_in
 from samovar.definition.yamltext import parse_yaml
-from samovar.errors import DefinitionError
+from samovar.errors import DefinitionError, TestbedError
 from samovar.runner.bench import Recorder
-from samovar.testbed import Completed
+from samovar.testbed import Completed, Machine
 
 KEY = "-----BEGIN OPENSSH " + "PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA\n-----END OPENSSH " + "PRIVATE KEY-----"
 SECRETS = [
@@ -87,3 +88,11 @@ def test_a_long_text_is_looked_through_in_a_moment() -> None:
     for piece in ("a", "://", "token", "://a:", "-----BEGIN ", "password=", " : "):
         text = piece * (200_000 // len(piece))
         assert isinstance(redacted(text, {}), str)
+
+
+def test_what_a_power_command_says_of_a_secret_is_blotted_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PDU_TOKEN", "canary-token-1")
+    cycle = Power.model_validate({"cycle": ["sh", "-c", 'echo "denied to $PDU_TOKEN"; exit 3']})
+    with pytest.raises(TestbedError) as caught:
+        Machine("src", "192.0.2.1", power=cycle).switch("cycle")
+    assert f"exit code 3: denied to {BLOT}" in str(caught.value)
