@@ -122,7 +122,7 @@ class Checkout:
 
     def wait_for_traffic(self, name: str, trial: int) -> str:
         """Wait until the traffic of the n-th trial runs; return its id."""
-        deadline_s = time.monotonic() + 120
+        deadline_s = time.monotonic() + 300
         while time.monotonic() < deadline_s:
             events = self.journal(name)
             started = [entry.values["id"] for entry in events if entry.event == "trial-started"]
