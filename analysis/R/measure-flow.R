@@ -14,6 +14,16 @@ flow_rtt <- function(ref, mon, name, t_start_s) {
 
 no_rtt <- data.table(t_s = double(), rtt_ms = double(), arrival_s = double(), jitter_ms = double())
 
+# The rows of one conversation: a trial of many flows is then not gone through for each measure of each flow.
+conversation_of <- function(capture, names) {
+  if (is.null(capture)) return(NULL)
+  at <- which(as.integer(capture$flow) %in% match(names, levels(capture$flow)))
+  if (length(at) > nrow(capture) / 2) return(capture)
+  rows <- capture[at]
+  for (name in setdiff(names(attributes(capture)), names(attributes(rows)))) setattr(rows, name, attr(capture, name))
+  rows
+}
+
 # The flow that returns. UDP of one way is paired with the largest UDP flow of the other, if the hosts have one.
 way_back <- function(mon, name) {
   back <- reverse_flow(name)
@@ -51,10 +61,10 @@ tcp_metrics <- function(ref, far, name) {
 # What it takes both captures to know.
 between_metrics <- function(ref, mon, name) {
   if (is.null(ref) || is.null(mon)) return(list(loss_share = NA))
-  lost <- loss_by_flow(ref, mon, name)
   order <- arrival_order(ref, mon, name)
+  judged <- order$sent_packets - order$unjudged_packets
   arrival <- interarrival_jitter(ref, mon, name)$jitter_ms
-  list(loss_share = if (nrow(lost) == 1) lost$loss_share else NA, reordered_share = order$reordered_share,
+  list(loss_share = if (judged > 0) order$lost_packets / judged else NA, reordered_share = order$reordered_share,
        jitter_rfc3550_median_ms = if (length(arrival) > 1) stats::median(arrival) else NA)
 }
 

@@ -46,16 +46,16 @@ open_traces <- function(folder, manifest) {
 
 measure_queue <- function(traces) {
   path <- traces$path("queue")
-  queue <- if (length(path) > 0) read_queue(path[1])
+  every <- if (length(path) > 0) read_queue(path[1], handle = NULL)
+  queue <- if (!is.null(every)) keep_epoch(every[every$handle == "10:"], every)
   if (is.null(queue) || nrow(queue) == 0) return(list())
   queue[, t_s := seconds_since(queue, traces$t_start_s)]
   deepest <- max(queue$backlog_packets)
   dropped <- queue$drops[nrow(queue)] > queue$drops[1]
-  hidden <- netem_drops(read_queue(path[1], handle = NULL))
   list(
     metrics = metric_rows("", list(queue_max_packets = deepest, queue_max_bytes = max(queue$backlog_bytes),
                                    buffer_truth_packets = if (dropped) deepest else NA,
-                                   netem_drops_packets = hidden)),
+                                   netem_drops_packets = netem_drops(every))),
     series = thin_series(queue$t_s, queue$backlog_packets, "", "queue", "packets")
   )
 }
@@ -72,19 +72,22 @@ measure_flow <- function(flow, traces, manifest) {
   mon <- traces$capture(flow$to)
   name <- flow_in_capture(flow, mon %||% ref)
   if (is.na(name)) return(list())
+  both_ways <- c(name, way_back(mon %||% ref, name))
+  near <- conversation_of(ref, both_ways)
+  far <- conversation_of(mon, both_ways)
   sender <- tcp_samples(flow, traces)
-  rtt <- flow_rtt(ref, mon, name, traces$t_start_s)
-  handshake_ms <- if (is.null(ref)) NA_real_ else handshake_rtt(ref, name)
+  rtt <- flow_rtt(near, far, name, traces$t_start_s)
+  handshake_ms <- if (is.null(ref)) NA_real_ else handshake_rtt(near, name)
   cycles <- flow_cycles(flow, sender, rtt, mon, handshake_ms, manifest)
   offset <- clock_between(traces, flow$from, flow$to)
   device <- device_of_flow(flow, ref, mon, name, traces, manifest, offset)
   labelled <- \(x) if (!is.null(x) && nrow(x) > 0) cbind(flow = flow$label, x)
   list(
     metrics = metric_rows(flow$label, c(
-      capture_metrics(ref, mon, name), rtt_metrics(rtt, handshake_ms), sender_metrics(sender), cycle_metrics(cycles),
-      limit_metrics(limits_of_flow(flow, sender, ref, name, rtt, traces, manifest)), clock_metrics(ref, mon, name, offset), device$metrics
+      capture_metrics(near, far, name), rtt_metrics(rtt, handshake_ms), sender_metrics(sender), cycle_metrics(cycles),
+      limit_metrics(limits_of_flow(flow, sender, near, name, rtt, traces, manifest)), clock_metrics(near, far, name, offset), device$metrics
     )),
-    size = flow_size(flow, mon %||% ref, name, manifest), cycles = labelled(cycles),
+    size = flow_size(flow, far %||% near, name, manifest), cycles = labelled(cycles),
     rtt = labelled(if (nrow(rtt) > 0) rtt_quantiles(rtt$rtt_ms)), jitter = labelled(jitter_quantiles(rtt$jitter_ms)),
     series = flow_series(flow$label, sender, rtt, mon %||% ref, name, traces$t_start_s),
     pauses = labelled(device$pauses), closeup = labelled(closeup_of(device, sender))

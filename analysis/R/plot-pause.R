@@ -29,9 +29,10 @@ plot_cwnd_pause <- function(data) {
 figure_cwnd_pause <- function(results, options) {
   campaign <- results$campaign
   trials <- select_trials(results, options)
-  chosen <- representatives(campaign, trials[id %in% results$closeup$trial])
+  seen <- trials[id %in% results$closeup[["trial"]]]
+  if (nrow(seen) == 0) abort_nothing("no trial has both PAUSE frames and a congestion window")
+  chosen <- representatives(campaign, seen)
   data <- results$closeup[trial %in% chosen$trials$id]
-  if (nrow(data) == 0) abort_nothing("no trial has both PAUSE frames and a congestion window")
   data[, column := droplevels(chosen$labels[match(trial, chosen$trials$id)])]
   list(
     plot = plot_cwnd_pause(data), data = data[, .(trial, flow, quantity, t_s, value)], trials = chosen$trials$id, width_in = 6.3,
