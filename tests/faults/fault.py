@@ -33,7 +33,6 @@ class Fault:
     codes: tuple[int, ...]
     mend: Strike = nothing
     prepare: Strike = nothing
-    check: Strike = nothing
     then: tuple[str, ...] = ()
     more: str = ""
     kernel: str = "native"

@@ -12,7 +12,7 @@ from tests.faults.fault import Fault
 from tests.faults.hosts import state_of, wait_for
 from tests.faults.scene import END_S, Scene
 
-ROOM_MIB = 64
+ROOM_MIB = 256
 BROKEN = ("failed", "invalid")
 
 

@@ -11,6 +11,8 @@ from tests.faults.scene import Scene
 
 FOREIGN = "tc qdisc {} dev eth1 root handle 99: pfifo limit 100"
 BROKEN = ("failed", "invalid")
+SEEN_AT = "/mnt"
+"""Where hosts see the lab's boot folder; their /tmp is their own."""
 
 
 def replaced(host: str, program: str, text: str) -> Strike:
@@ -26,14 +28,15 @@ def replaced(host: str, program: str, text: str) -> Strike:
 def replace(scene: Scene, host: str, program: str, text: str) -> None:
     """Mount a script over a program, in the mount namespace of that host alone."""
     place = scene.lab.on(host, f"command -v {program}").strip()
-    folder = scene.bench.checkout.folder / f"{scene.name}-{host}"
+    name = f"{scene.name}-{host}"
+    folder = scene.bench.lab_folder / "boot" / name
     folder.mkdir(exist_ok=True)
     real, fake = folder / f"real-{program}", folder / program
     real.write_bytes(Path(place).read_bytes())
-    fake.write_text(text.replace("@REAL@", str(real)))
+    fake.write_text(text.replace("@REAL@", f"{SEEN_AT}/{name}/{real.name}"))
     real.chmod(0o755)
     fake.chmod(0o755)
-    scene.lab.on(host, f"mount --bind {fake} {place}")
+    scene.lab.on(host, f"mount --bind {SEEN_AT}/{name}/{program} {place}")
     scene.notes[f"{host}:{place}"] = True
 
 

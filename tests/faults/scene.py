@@ -31,7 +31,7 @@ EXPERIMENT = """\
 experiment: {name}
 title: A campaign that something happens to
 testbed: lab
-duration: 1s
+duration: 2s
 replicates: {replicates}
 order: {{kind: sequential, seed: 1}}
 traffic: [{{flow: bulk, generator: iperf3, from: sender, to: receiver}}]
@@ -200,12 +200,9 @@ class Scene:
 
     def into_traffic(self) -> None:
         """Let the controller go on until data is being sent."""
-        before_bytes = self._sent_bytes()
+        before_bytes = self.lab.sent_bytes("src")
         self.let_go()
-        wait_for("traffic", lambda: self._sent_bytes() > before_bytes + UNDER_WAY_BYTES)
-
-    def _sent_bytes(self) -> int:
-        return int(self.lab.on("src", "cat /sys/class/net/eth1/statistics/tx_bytes"))
+        wait_for("traffic", lambda: self.lab.sent_bytes("src") > before_bytes + UNDER_WAY_BYTES)
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         """Signal the controller, and let it take note if it is stopped."""
