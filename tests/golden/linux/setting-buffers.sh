@@ -1,8 +1,6 @@
 # ---- read
-( cd /proc/sys/net/ipv4 && grep . tcp_wmem tcp_rmem ) | while IFS=: read -r name value; do
-  set -- $value
-  echo "$name.low=$1"; echo "$name.default=$2"; echo "$name.max=$3"
-done
+set -- $(cat /proc/sys/net/ipv4/tcp_wmem /proc/sys/net/ipv4/tcp_rmem)
+[ $# != 6 ] || printf 'tcp_%s=%s\n' wmem.low "$1" wmem.default "$2" wmem.max "$3" rmem.low "$4" rmem.default "$5" rmem.max "$6"
 value=$(cat /proc/sys/net/core/rmem_max 2>/dev/null)
 echo socket_receive_max"=${value:-absent}"
 # ---- set

@@ -1,6 +1,6 @@
 # ---- read
-( cd /proc/sys/net/ipv4 && grep . tcp_moderate_rcvbuf tcp_adv_win_scale tcp_rmem ) |
-  while IFS=: read -r name value; do echo "$name=$value"; done
+set -- $(cd /proc/sys/net/ipv4 && cat tcp_moderate_rcvbuf tcp_adv_win_scale tcp_rmem)
+[ $# != 5 ] || printf 'tcp_moderate_rcvbuf=%s\ntcp_adv_win_scale=%s\ntcp_rmem=%s %s %s\n' "$@"
 echo route.172.16.10.2"=$(ip -4 route show 172.16.10.2/32)"
 # ---- set
 put() { put_in /proc/sys/net/ipv4/"$1" "$2" || fail "$1=$2 was refused"; }

@@ -1,6 +1,8 @@
 # ---- read
-( cd /proc/sys/net/ipv4 && grep -s . tcp_ecn tcp_sack tcp_timestamps tcp_window_scaling tcp_no_metrics_save tcp_moderate_rcvbuf tcp_notsent_lowat /dev/null ) |
-  while IFS=: read -r name value; do echo "$name=$value"; done
+for value in $(grep -s . /proc/sys/net/ipv4/tcp_ecn /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_timestamps /proc/sys/net/ipv4/tcp_window_scaling /proc/sys/net/ipv4/tcp_no_metrics_save /proc/sys/net/ipv4/tcp_moderate_rcvbuf /proc/sys/net/ipv4/tcp_notsent_lowat /dev/null); do
+  name=${value%%:*}
+  echo "${name##*/}=${value#*:}"
+done
 # ---- set
 put() {
   [ -e "/proc/sys/net/ipv4/$1" ] || fail "this kernel has no net.ipv4.$1"
