@@ -81,7 +81,7 @@ METRICS: Mapping[str, Metric] = {
     "queue_max_packets": Metric("packets", "deepest queue that the sampler saw"),
     "queue_max_bytes": Metric("bytes", "deepest queue that the sampler saw"),
     "netem_drops_packets": Metric(
-        "packets", "packets that netem dropped at the router: loss that was set, or a delay with too little room"
+        "packets", "packets that netem dropped: loss that was set, or a delay with too little room"
     ),
     "buffer_method1_packets": Metric("packets", "buffer by queueing delay times the cycle's mean rate"),
     "buffer_method1_local_packets": Metric("packets", "buffer by queueing delay times the rate during it"),

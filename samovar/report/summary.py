@@ -41,7 +41,8 @@ def read_summary(file: Path) -> tuple[SummaryRow, ...]:
 
 def summary_row(file: Path, line: int, row: Mapping[str, str]) -> SummaryRow:
     """Type one line of the table."""
-    levels = {name: text for name, text in row.items() if name not in (*FIXED, *SPREAD) and text not in ("", "NA", None)}
+    told = (*FIXED, *SPREAD)
+    levels = {name: text for name, text in row.items() if name not in told and text not in ("", "NA", None)}
     try:
         median, lo, hi = (optional_number(row[name]) for name in ("median", "lo", "hi"))
         return SummaryRow(row["part"], levels, row["metric"], row["unit"], median, lo, hi, int(row["n"] or 0))
