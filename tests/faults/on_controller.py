@@ -105,7 +105,7 @@ def _killed() -> Iterator[Fault]:
         yield Fault(
             f"sigkill-in-{phase}", phase, killed_in(phase), ends, (KILLED,), short=phase in ("set", "collect")
         )
-    yield Fault("sigkill-in-traffic", "traffic", killed_in_traffic, ("cut",), (KILLED,), short=True)
+    yield Fault("sigkill-in-traffic", "traffic", killed_in_traffic, ("cut",), (KILLED,))
     yield Fault("sigkill-in-commit", "judge", killed_in_commit, ("cut", "valid"), (KILLED,))
     yield Fault(
         "sigkill-in-calibrate",
@@ -125,15 +125,13 @@ CONTROLLER_FAULTS = (
     ),
     Fault("sighup-in-traffic", "traffic", signalled(signal.SIGHUP), ("cut", "interrupted"), (-1, 129, 130)),
     Fault("ctrl-c-in-arm", "arm", interrupted_in("arm"), ("interrupted",), (INTERRUPTED,)),
-    Fault(
-        "ctrl-c-in-traffic", "traffic", signalled(signal.SIGINT), ("interrupted",), (INTERRUPTED,), short=True
-    ),
+    Fault("ctrl-c-in-traffic", "traffic", signalled(signal.SIGINT), ("interrupted",), (INTERRUPTED,)),
     Fault(
         "ctrl-c-in-collect", "collect", interrupted_in("collect"), ("interrupted", "valid"), (INTERRUPTED,)
     ),
     Fault(
         "ctrl-c-twice", "traffic", interrupted_twice, ("interrupted", "cut"), (INTERRUPTED,), then=("clear",)
     ),
-    Fault("second-controller", "traffic", second_controller, ("valid",), (0,), short=True),
+    Fault("second-controller", "traffic", second_controller, ("valid",), (0,)),
     Fault("second-campaign", "traffic", second_campaign, ("valid",), (0,)),
 )

@@ -171,7 +171,7 @@ def key_accepted(scene: Scene) -> None:
 
 ANY = (0, 1)
 LINK_FAULTS = (
-    Fault("link-cut-1-s", "traffic", cut_for("src", 1), ("valid", "suspect", *BROKEN), ANY, short=True),
+    Fault("link-cut-1-s", "traffic", cut_for("src", 1), ("valid", "suspect", *BROKEN), ANY),
     Fault("link-cut-30-s", "traffic", cut_for("src", 30), BROKEN, (1,)),
     Fault("link-cut-for-good", "traffic", cut_for_good, BROKEN, (1,), mend=heal),
     Fault("link-flapping", "arm", flapping, ("valid", "suspect", *BROKEN), ANY),

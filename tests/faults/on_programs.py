@@ -118,10 +118,10 @@ def small_window(scene: Scene) -> None:
 SILENT = "#!/bin/sh\nexec sleep 1000\n"
 CRASHING = "#!/bin/sh\necho 'cannot start' >&2\nexit 127\n"
 PROGRAM_FAULTS = (
-    Fault("generator-hangs-at-sender", "traffic", hung("src", "iperf3"), BROKEN, (1,), short=True),
+    Fault("generator-hangs-at-sender", "traffic", hung("src", "iperf3"), BROKEN, (1,)),
     Fault("generator-hangs-at-receiver", "traffic", hung("dst", "iperf3"), BROKEN, (1,)),
     Fault("generator-dies-at-once", "arm", replaced("src", "iperf3", CRASHING), BROKEN, (1,), mend=back),
-    Fault("generator-dies-in-traffic", "traffic", died("src", "iperf3"), BROKEN, (1,), short=True),
+    Fault("generator-dies-in-traffic", "traffic", died("src", "iperf3"), BROKEN, (1,)),
     Fault("generator-never-listens", "arm", replaced("dst", "iperf3", SILENT), BROKEN, (1,), mend=back),
     Fault("tcpdump-dies", "traffic", died("dst", "tcpdump"), BROKEN, (1,), short=True),
     Fault("tcpdump-never-starts", "arm", replaced("src", "tcpdump", CRASHING), BROKEN, (1,), mend=back),

@@ -31,7 +31,7 @@ experiment: {name}
 title: Many short trials
 testbed: lab
 settings: {{shaper.rate: {{src: 10Mbit, rtr: 10Mbit}}, mtu: 1400}}
-duration: 0.5s
+duration: 1s
 replicates: 50
 order: {{kind: blocked, seed: 7}}
 traffic: [{{flow: bulk, generator: iperf3, from: sender, to: receiver}}]
