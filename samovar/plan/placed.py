@@ -13,7 +13,7 @@ Steps = tuple[str, ...]
 
 
 def placed(error: UncomputedError, experiment: Experiment, *below: Node | None) -> SamovarError:
-    """Return the error with the place of its formula: in the experiment, or else in a file that lies below it.
+    """Return the error with the place of its formula: in the experiment, or in a file that lies below it.
 
     It is returned as it is where no line has it.
     """

@@ -83,7 +83,7 @@ def test_ipfw_lets_all_pass_from_its_first_moment_or_is_unloaded_and_dummynet_le
 ) -> None:
     said = ["load ipfw, by itself 1", "ipfw -q add 65534 allow ip from any to any"]
     rule = f'ipfw() {{ echo "ipfw $*"; return {0 if allowed else 1}; }}'
-    done = replay(f"firewall\necho accepts=$accepts", {}, LOADED, rule)
+    done = replay("firewall\necho accepts=$accepts", {}, LOADED, rule)
     last = "load dummynet, by itself 0" if allowed else "unload ipfw"
     assert done.stdout.splitlines() == [*said, last, "accepts=0"]
 
