@@ -18,7 +18,7 @@ def nothing(scene: Scene) -> None:
 class Fault:
     """One row of the matrix.
 
-    The controller stops itself at the beginning of `phase` of the campaign's second trial; `strike` then does
+    The controller stops itself at the beginning of `phase` of the campaign's second trial, or another; `strike` then does
     what is to happen, and lets the controller go on. `ends` are the ways in which the first attempt at that
     trial may end: `cut` where its controller could not say, `interrupted`, `failed`, or a verdict. `mend`
     takes away what the fault put there; what the controller leaves is looked at before that, unless
@@ -36,6 +36,7 @@ class Fault:
     then: tuple[str, ...] = ()
     more: str = ""
     kernel: str = "native"
+    trial: int = 2
     retries: int = 0
     mended_first: bool = False
     damages: bool = False

@@ -17,8 +17,7 @@ from tests.faults.scene import Bench, Said, Scene
 
 FAULTS: tuple[Fault, ...] = (*CONTROLLER_FAULTS, *LINK_FAULTS, *PROGRAM_FAULTS, *FILE_FAULTS)
 TRIALS = 3
-STRUCK = 2
-"""Which of them the fault strikes: one was whole before, one comes after."""
+"""The fault strikes the second as a rule: one was whole before, one comes after."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def survive(fault: Fault, bench: Bench) -> Outcome:
     bench.define(fault.name, TRIALS, fault.more)
     try:
         fault.prepare(scene)
-        scene.start(Moment(STRUCK, fault.phase), *(Moment(STRUCK, phase) for phase in fault.then))
+        scene.start(*(Moment(fault.trial, phase) for phase in (fault.phase, *fault.then)))
         scene.catch()
         return _survive(fault, scene)
     finally:

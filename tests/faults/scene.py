@@ -21,6 +21,8 @@ from tests.lab.campaigns import BUSY, ROOT, Checkout, make_checkout
 
 END_S = 300.0
 """How long a controller may take to end, on a machine that does other things beside."""
+UNKNOWN_S = 1.0
+"""How far into a phase a fault strikes that no trial before has had."""
 UNDER_WAY_BYTES = 100_000
 STUDIES: Mapping[str, str] = {
     "native": "settings: {shaper.rate: {src: 10Mbit, rtr: 10Mbit}, mtu: 1400}",
@@ -196,7 +198,7 @@ class Scene:
         """Let the controller go on for half of what this phase took in the trial before."""
         taken = [float(e.values["seconds"]) for e in self.journal() if e.values.get("phase") == phase]
         self.let_go()
-        time.sleep(taken[0] / 2 if taken else 0.0)
+        time.sleep(taken[0] / 2 if taken else UNKNOWN_S)
 
     def into_traffic(self) -> None:
         """Let the controller go on until data is being sent."""

@@ -30,17 +30,17 @@ STUDY = """\
 experiment: {name}
 title: Many short trials
 testbed: lab
-settings: {{shaper.rate: {{src: 10Mbit, rtr: 10Mbit}}, mtu: 1400}}
+settings: {{shaper.rate: {{src: 10Mbit, rtr: 10Mbit}}}}
 duration: 1s
 replicates: 50
 order: {{kind: blocked, seed: 7}}
 traffic: [{{flow: bulk, generator: iperf3, from: sender, to: receiver}}]
 captures: [{{at: sender}}, {{at: receiver}}]
 loggers: [{{logger: tcp-info, at: sender, interval: 10ms}}]
-factors: {{cc: [cubic, newreno], rwnd: [30KB, 200KB]}}
+factors: {{cc: [cubic, newreno], mtu: [1000, 1400]}}
 """
 Key = tuple[str, ...]
-KEYS = ("trial", "part", "cc", "rwnd", "replicate", "flow", "metric", "unit")
+KEYS = ("trial", "part", "cc", "mtu", "replicate", "flow", "metric", "unit")
 
 
 def chosen() -> list[tuple[int, Fault]]:
