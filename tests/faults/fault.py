@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.faults.hosts import LEASE
 from tests.faults.scene import Scene
 
 Strike = Callable[[Scene], None]
@@ -23,7 +24,8 @@ class Fault:
     trial may end: `cut` where its controller could not say, `interrupted`, `failed`, or a verdict. `mend`
     takes away what the fault put there; what the controller leaves is looked at before that, unless
     `mended_first`. `codes` are the exit codes that the struck command may have. `more` are further lines of the
-    experiment; at the beginning of each phase of `then` the controller stops once more; `prepare` is done before anything is started. A fault that `damages` its lab has one of its own.
+    experiment. Files that `may_stay` on hosts until the same command is given are named by the beginning of
+    their paths. At the beginning of each phase of `then` the controller stops once more; `prepare` is done before anything is started. A fault that `damages` its lab has one of its own.
     """
 
     name: str
@@ -39,5 +41,6 @@ class Fault:
     trial: int = 2
     retries: int = 0
     mended_first: bool = False
+    may_stay: tuple[str, ...] = (LEASE,)
     damages: bool = False
     short: bool = False

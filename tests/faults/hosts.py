@@ -17,8 +17,10 @@ from pathlib import Path
 from samovar import lab
 
 WAIT_S = 120.0
-LEASE = "/samovar-lease"
+LEASE = "/var/tmp/samovar-lease"
 """What a controller that is cut off leaves: it says whose the host was, to whoever wants it next."""
+UNCOLLECTED = "/tmp/samovar/"
+"""What a trial has left on its hosts, and nobody has fetched yet."""
 CONTROL = "ctl0"
 LOOK = r"""
 echo '-- state'
@@ -113,10 +115,10 @@ class Lab:
         """Take the present state of every host as how it was found."""
         self.before = {host: self.look(host) for host in self.hosts}
 
-    def differences(self, held: bool = False) -> list[str]:
-        """List what is left on any host, or is another than it was; hosts may be `held` by a lease still."""
+    def differences(self, may_stay: tuple[str, ...] = ()) -> list[str]:
+        """List what is left on any host, or is another than it was, but for files whose paths hold a text."""
         lines = [f"{host}: {line}" for host in self.hosts for line in self._differences(host)]
-        return [line for line in lines if not (held and LEASE in line)]
+        return [line for line in lines if not any(f"file {text}" in line for text in may_stay)]
 
     def _differences(self, host: str) -> Iterator[str]:
         yield from self.look(host).beyond(self.before[host])

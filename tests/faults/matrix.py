@@ -59,10 +59,10 @@ def _survive(fault: Fault, scene: Scene) -> Outcome:
     _check_said(said, fault)
     ended = judge.endings(scene.journal(), victim)[0]
     if not fault.mended_first:
-        await_hosts(scene, held=True)
+        await_hosts(scene, fault.may_stay)
     fault.mend(scene)
     if fault.mended_first:
-        await_hosts(scene, held=True)
+        await_hosts(scene, fault.may_stay)
     before = judge.whole_trials(scene.campaign)
     assert ended in fault.ends, f"the struck trial ended {ended}, not {' or '.join(fault.ends)}; {said.text}"
     assert not [*judge.damaged(before)], [*judge.damaged(before)]
@@ -76,12 +76,12 @@ def _check_said(said: Said, fault: Fault) -> None:
     assert "Traceback (most" not in said.text, said.text
 
 
-def await_hosts(scene: Scene, held: bool = False) -> None:
-    """Wait until every host is as it was found, by itself; a lease may say whose it was."""
+def await_hosts(scene: Scene, may_stay: tuple[str, ...] = ()) -> None:
+    """Wait until every host is as it was found, by itself, but for what may stay."""
     left: list[str] = []
 
     def as_before() -> bool:
-        left[:] = scene.lab.differences(held)
+        left[:] = scene.lab.differences(may_stay)
         return not left
 
     try:

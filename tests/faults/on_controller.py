@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 
 from tests.faults.fault import Fault, Strike
+from tests.faults.hosts import LEASE, UNCOLLECTED
 from tests.faults.scene import END_S, Scene
 
 KILLED = -signal.SIGKILL
@@ -102,9 +103,10 @@ def _killed() -> Iterator[Fault]:
     for phase in phases:
         # What was whole on disk when its controller died counts: the journal adopts it.
         ends = ("cut", "valid") if phase == "judge" else ("cut",)
-        yield Fault(
-            f"sigkill-in-{phase}", phase, killed_in(phase), ends, (KILLED,), short=phase in ("set", "collect")
-        )
+        # What is collected waits on its host, over lost connections too, until the same command says it need not.
+        may_stay = (LEASE, UNCOLLECTED) if phase == "collect" else (LEASE,)
+        strike, short = killed_in(phase), phase in ("set", "collect")
+        yield Fault(f"sigkill-in-{phase}", phase, strike, ends, (KILLED,), may_stay=may_stay, short=short)
     yield Fault("sigkill-in-traffic", "traffic", killed_in_traffic, ("cut",), (KILLED,))
     yield Fault("sigkill-in-commit", "judge", killed_in_commit, ("cut", "valid"), (KILLED,))
     yield Fault(
