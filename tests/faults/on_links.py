@@ -117,7 +117,7 @@ def lab_anew(scene: Scene) -> None:
 def rebooted(scene: Scene) -> None:
     """Reboot while data is sent; the hosts of a lab share the kernel, so that all of them do."""
     scene.into_traffic()
-    scene.lab.on("rtr", "(sleep 0.1; kill -s HUP 1) >/dev/null 2>&1 &", check=False)
+    scene.lab.on("rtr", "reboot -f >/dev/null 2>&1 </dev/null &", check=False)
 
 
 def hosts_back(scene: Scene) -> None:
