@@ -112,7 +112,9 @@ class Lab:
         return Seen(tuple(settings), tuple(files.splitlines()))
 
     def remember(self) -> None:
-        """Take the present state of every host as how it was found."""
+        """Take the state of every host, once its links are up, as how it was found."""
+        links = "ip link show | grep NO-CARRIER || true"
+        wait_for("the links", lambda: not any(self.on(host, links) for host in self.hosts))
         self.before = {host: self.look(host) for host in self.hosts}
 
     def differences(self, may_stay: tuple[str, ...] = ()) -> list[str]:
