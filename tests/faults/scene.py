@@ -45,7 +45,7 @@ factors: {{cc: [cubic]}}
 CONFIG = """\
 retries: {retries}
 verdict: {busy}
-step_timeout: 8s
+step_timeout: {step}
 ssh: {{connect_timeout: 5s, keepalive: 5s}}
 """
 """Short deadlines, so that what never answers is given up within a test's patience."""
@@ -70,7 +70,8 @@ class Bench:
 
     def configure(self, retries: int) -> None:
         """Write config.yaml."""
-        text = CONFIG.format(retries=retries, busy=BUSY)
+        step = "8s" if self.kernel == "native" else "60s"  # a user-mode kernel takes its time
+        text = CONFIG.format(retries=retries, busy=BUSY, step=step)
         (self.checkout.folder / "config.yaml").write_text(text, encoding="utf-8")
 
     def define(self, name: str, replicates: int, more: str = "") -> None:
