@@ -34,16 +34,6 @@ class Recovery:
     def __init__(self, bench: Bench, scripts_of: ScriptsOf) -> None:
         self._bench, self._scripts_of = bench, scripts_of
 
-    def hosts(self, state: CampaignState, lasting: Lasting) -> None:
-        """End what runs on each host and put back what trials changed. Raises TestbedError.
-
-        What takes a reboot is taken over as it is: the next trial may want it so.
-        """
-        for host in self._bench.sessions.hosts:
-            self._clear(state, host)
-            self.host(state, host)
-            lasting.adopt(read for read in state.unrestored.get(host, ()) if read.lasting)
-
     def _clear(self, state: CampaignState, host: str) -> None:
         """Remove what a trial that was cut off has left on a host: files that were not all fetched."""
         for trial in state.standing("in flight"):
@@ -52,7 +42,11 @@ class Recovery:
                 session.run(scripts.sweep(host), step="sweep", deadline_s=self._bench.policy.step_timeout_s)
 
     def host(self, state: CampaignState, host: str) -> None:
-        """Put one host back, what was changed last first. Raises TestbedError."""
+        """Clear one host of a trial that was cut off, and put it back, what was changed last first.
+
+        Raises TestbedError.
+        """
+        self._clear(state, host)
         for read in reversed([read for read in state.unrestored.get(host, ()) if not read.lasting]):
             self._restore(read)
 

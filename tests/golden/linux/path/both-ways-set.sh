@@ -1,9 +1,9 @@
 # The module comes with two devices of its own unless it is told not to.
-[ -d /sys/module/ifb ] || modprobe ifb numifbs=0 2>/dev/null
+[ -d /sys/module/ifb ] || root modprobe ifb numifbs=0 2>/dev/null
 {
   printf 'link add name %s type ifb\nlink set dev %s up\n' sv-down sv-down
   printf 'link add name %s type ifb\nlink set dev %s up\n' sv-up sv-up
-} | ip -batch - || fail "no intermediate device (ifb) on this kernel"
+} | batch ip || fail "no intermediate device (ifb) on this kernel"
 {
   printf 'qdisc replace dev %s root handle 1: tbf rate %sbit burst %s limit 1000000\n' eth2 10000000 5000
   printf 'qdisc replace dev %s parent 1:1 handle 10: %s\n' eth2 'pfifo limit 100'
@@ -15,4 +15,4 @@
   printf 'qdisc replace dev %s root handle 2: %s\n' sv-up 'netem limit 1364 delay 30000us'
   printf 'qdisc add dev %s handle ffff: ingress\n' eth2
   printf 'filter add dev %s parent ffff: prio 60000 protocol all u32 match u32 0 0 action mirred egress redirect dev %s\n' eth2 sv-up
-} | tc -batch - || fail "the bottleneck was refused by tc"
+} | batch tc || fail "the bottleneck was refused by tc"
