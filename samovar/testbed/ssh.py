@@ -9,7 +9,7 @@ import math
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,32 @@ def _known_line(target: Target, key: paramiko.PKey) -> str:
     return f"{place} {key.get_name()} {key.get_base64()}"
 
 
+class _SftpClient(paramiko.SFTPClient):
+    """An SFTP client whose thread that asks ahead ends without a word when the connection does.
+
+    Whoever reads the file is told; the thread's traceback would only stand beside that.
+    """
+
+    @classmethod
+    def over(cls, transport: paramiko.Transport) -> paramiko.SFTPClient:
+        """Return a client over a connection; raises SSHException when that is lost."""
+        client = cls.from_transport(transport)
+        assert client  # its type allows for None, which it never returns
+        return client
+
+    def open(self, *arguments: Any, **named: Any) -> paramiko.SFTPFile:
+        """Open a file; see paramiko.SFTPClient.open."""
+        file = super().open(*arguments, **named)
+        ask_ahead = getattr(file, "_prefetch_thread")  # noqa: B009
+
+        def asked(*sizes: Any) -> None:
+            with suppress(OSError, EOFError, paramiko.SSHException):
+                ask_ahead(*sizes)
+
+        setattr(file, "_prefetch_thread", asked)  # noqa: B010
+        return file
+
+
 class Link:
     """One SSH connection to one host."""
 
@@ -119,7 +145,7 @@ class Link:
         try:
             with self._losses():
                 if self._sftp is None:
-                    self._sftp = self._connection.transport.open_sftp_client()
+                    self._sftp = _SftpClient.over(self._connection.transport)
                 yield self._sftp
         except TimeoutError:
             self._sftp = None
@@ -134,7 +160,7 @@ class Link:
             return None
         try:
             if self._peeping is None:
-                self._peeping = self._connection.transport.open_sftp_client()
+                self._peeping = _SftpClient.over(self._connection.transport)
             channel = self._peeping.get_channel()
             if channel is None:
                 return None

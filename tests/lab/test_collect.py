@@ -392,7 +392,10 @@ def test_a_transfer_is_given_up_when_nothing_arrives_any_more(
         def die() -> bool:
             if not part.exists():
                 return False
+            serving = server.connection_pids()  # whose parent tells of them as long as it lives
             server.process.kill()
+            for pid in serving:
+                os.kill(pid, 9)
             return True
 
         cutting = cut_off_when(server, die)
