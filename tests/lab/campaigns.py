@@ -79,7 +79,8 @@ class Checkout:
 
     def start(self, name: str, *flags: str) -> subprocess.Popen[str]:
         """Start `fab run NAME` as a process of its own; flags are such as `new` and `testbed=lab,twin`."""
-        command = [sys.executable, "-c", RUN, str(self.folder), name, *flags]
+        heard = ["env", "--default-signal=HUP,INT,TERM"]  # where tests run behind a script's `&`
+        command = [*heard, sys.executable, "-c", RUN, str(self.folder), name, *flags]
         return subprocess.Popen(
             command,
             cwd=ROOT,

@@ -42,7 +42,9 @@ except KeyboardInterrupt:
 def command(
     pause: int = 0, prefix: Sequence[str] = (), stdout: int = subprocess.PIPE
 ) -> subprocess.Popen[str]:
-    words = [*prefix, sys.executable, "-c", COMMAND, str(pause)]
+    # Tests may themselves run where signals are ignored: under nohup, or behind a script's `&`.
+    heard = ["env", "--default-signal=HUP,INT,TERM"]
+    words = [*heard, *prefix, sys.executable, "-c", COMMAND, str(pause)]
     pipe = subprocess.PIPE
     return subprocess.Popen(
         words, stdin=pipe, stdout=stdout, stderr=subprocess.DEVNULL, cwd=ROOT, text=True, bufsize=1
