@@ -121,6 +121,8 @@ class Scene:
     mount_holder: int = 0
     process: subprocess.Popen[str] | None = None
     notes: dict[str, object] = field(default_factory=dict)
+    patience_s: float = END_S
+    """How long its controller may take to come to an end."""
 
     @property
     def lab(self) -> Lab:
@@ -214,7 +216,7 @@ class Scene:
 
     def end(self) -> Said:
         """Wait for the controller's end."""
-        text, _ = self.controller.communicate(timeout=END_S)
+        text, _ = self.controller.communicate(timeout=self.patience_s)
         return Said(self.controller.returncode, text)
 
     def again(self) -> Said:

@@ -24,6 +24,7 @@ TRIALS = 200
 STRIKES = 10
 NAME = f"ten-in-{TRIALS}-trials"
 RETRIES = 2
+PATIENCE_S = 15.0 * TRIALS
 ROUNDS = 4
 """How often the same command may be needed once the last fault is over."""
 STUDY = """\
@@ -63,7 +64,7 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 def _campaign(native: Bench, name: str) -> Scene:
     native.checkout.write(name, STUDY.format(name=name))
-    return Scene(native, name)
+    return Scene(native, name, patience_s=PATIENCE_S)
 
 
 def strike_all(scene: Scene, faults: list[tuple[int, Fault]]) -> None:
