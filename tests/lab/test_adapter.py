@@ -1,0 +1,177 @@
+"""A lab's pair of adapters: what it is told to be, what it does with frames, and a trial through it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from samovar import lab
+from samovar.definition import load_testbed
+from samovar.events import silent
+from tests.lab.campaigns import ROOT, Checkout, make_checkout
+
+pytestmark = pytest.mark.proof  # a lab of its own; unit/test_devices.py has what is planned for it
+PLACE = "/mnt/devices/powerline"
+BASE = "rate_down_bps=4e6 rate_up_bps=4e6 buffer_down_frames=50 buffer_up_frames=50"
+WATCH = "tcpdump -U -i em1 -w /tmp/pauses.pcap ether proto 0x8808 </dev/null >/dev/null 2>/tmp/said"
+FLOOD = "iperf3 -c 172.16.12.3 -u -b {rate} -l 1000 -t {seconds} >/dev/null"
+STUDY = """
+experiment: pushed
+title: A flow through a pair of adapters
+testbed: powerline
+path: {rate: 4Mbit, rtt: 4ms, buffer: 30packets, medium: simplex, flow_control: on}
+settings: {txd: 16, rwnd: 600KB}
+duration: 4s
+replicates: 1
+order: {kind: sequential, seed: 1}
+traffic: [{flow: bulk, generator: iperf3, from: sender, to: receiver}]
+captures: [{at: sender}, {at: receiver}]
+loggers: [{logger: tcp-info, at: sender, interval: 20ms}, {logger: pause-frames, at: sender}, {logger: nic, at: sender}]
+factors: {cc: [newreno]}
+"""
+
+
+class Bench:
+    """The lab of the testbed `powerline`, and orders for its adapters."""
+
+    def __init__(self, checkout: Checkout) -> None:
+        self.checkout = checkout
+
+    def on(self, host: str, script: str, seconds: int = 60) -> str:
+        access = lab.read_access(self.checkout.controller.lab_folder("powerline"))
+        assert access
+        command = [*lab.shell_command(access, host), script]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def state(self) -> dict[str, str]:
+        """Ask what is in force, and what has passed."""
+        number = int(self._told().get("number", "0")) + 1
+        self._order(f"tell {number}", number)
+        return self._told()
+
+    def set(self, words: str) -> None:
+        number = int(self._told()["number"]) + 1
+        self._order(f"set {number} {words}", number)
+        assert "refused" not in self._told()
+
+    def _order(self, order: str, number: int) -> None:
+        wait = f"for i in $(seq 100); do grep -qx number={number} {PLACE}/state && exit 0; sleep 0.05; done; exit 1"
+        self.on("src", f"echo '{order}' >{PLACE}/orders; {wait}")
+
+    def _told(self) -> dict[str, str]:
+        lines = self.on("src", f"cat {PLACE}/state").splitlines()
+        return dict(line.split("=", 1) for line in lines)
+
+    def flood(self, rate: str, seconds: int) -> None:
+        """Send UDP packets of 1042 bytes on Ethernet from src to dst."""
+        self.on("dst", "iperf3 -s -D -1")
+        self.on("src", FLOOD.format(rate=rate, seconds=seconds))
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    checkout = make_checkout(tmp_path_factory.mktemp("powerline"))
+    testbed = load_testbed(ROOT / "hosts" / "powerline.yaml")
+    checkout.controller.lab_up(testbed, None, silent)
+    yield Bench(checkout)
+    lab.down(checkout.controller.lab_folder("powerline"), silent)
+
+
+def test_an_idle_pair_delays_a_frame_by_its_time_on_the_medium_and_the_delay(bench: Bench) -> None:
+    bench.set("rate_down_bps=1e6 rate_up_bps=1e9 delay_down_ns=20000000 delay_up_ns=30000000")
+    said = bench.on("src", "ping -q -c 5 -i 0.2 -s 958 172.16.12.3")
+    least_ms = float(said.rpartition("= ")[2].split("/")[0])
+    # 1000 bytes of frame are 8 ms at 1 Mbit/s.
+    assert 58 <= least_ms < 63
+
+
+def test_with_flow_control_nothing_is_dropped_and_the_host_sees_the_pause_frames(bench: Bench) -> None:
+    bench.set(f"{BASE} flow_control=1")
+    bench.on("src", f"{WATCH} & echo $! >/tmp/pid")
+    bench.on("src", "until grep -q listening /tmp/said; do sleep 0.05; done")
+    bench.flood("8M", 2)
+    state = bench.state()
+    bench.on("src", "kill $(cat /tmp/pid)")
+    seen = re.sub(r"\s+0x\w+:|\s", "", bench.on("src", "tcpdump -nn -xx -r /tmp/pauses.pcap 2>/dev/null"))
+    assert state["down_drops"] == "0"
+    assert int(state["down_in_packets"]) > 500
+    assert "0180c2000001" in seen
+    assert "88080001ffff" in seen
+    assert "880800010000" in seen, "a pause is ended when there is room again"
+
+
+def test_without_flow_control_what_finds_the_buffer_full_is_dropped(bench: Bench) -> None:
+    bench.set(BASE)
+    bench.flood("8M", 2)
+    state = bench.state()
+    taken, dropped = int(state["down_in_packets"]), int(state["down_drops"])
+    assert 0.3 < dropped / taken < 0.6  # 8.3 Mbit/s of frames into 4
+    assert int(state["down_out_packets"]) >= taken - dropped - 60
+
+
+def test_the_medium_is_drained_at_its_rate(bench: Bench) -> None:
+    """Over any second in which the buffer is never empty the rate is within 1 % of what was set."""
+    bench.set(f"{BASE} buffer_down_frames=300 flow_control=1")
+    number = int(bench.state()["number"]) + 1
+    reading = f"cat {PLACE}/truth </dev/null >/tmp/truth.csv 2>/dev/null &"
+    bench.on("src", f"{reading} echo 'record {number}' >{PLACE}/orders")
+    bench.flood("8M", 4)
+    rows = list(csv.DictReader(bench.on("src", "cat /tmp/truth.csv").splitlines()))
+    bench.on("src", "pkill -x cat")
+    down = [row for row in rows if row["direction"] == "down" and row["event"] == "sample"]
+    full = [row for row in down if int(row["backlog_packets"]) >= 50]
+    seconds = list(_seconds(full))
+    assert seconds
+    assert 0.99 * 4e6 < min(seconds) <= max(seconds) < 1.01 * 4e6
+    assert max(int(row["backlog_packets"]) for row in rows) == 300
+
+
+def _seconds(rows: list[dict[str, str]]) -> Iterator[float]:
+    """Yield the rate between samples that are a second apart, in bit/s, of frames that have passed."""
+    for row in rows:
+        later = next((one for one in rows if int(one["t_ns"]) >= int(row["t_ns"]) + 10**9), None)
+        if later is None:
+            return
+        taken_s = (int(later["t_ns"]) - int(row["t_ns"])) / 1e9
+        yield (int(later["out_bytes"]) - int(row["out_bytes"])) * 8 / taken_s
+
+
+def test_an_order_that_makes_no_sense_is_refused_and_changes_nothing(bench: Bench) -> None:
+    bench.set(BASE)
+    number = int(bench.state()["number"]) + 1
+    bench._order(f"set {number} rate_down_bps=-1", number)
+    state = bench._told()
+    assert state["refused"] == "rate_down_bps=-1; accepted: 1000 to 1e+11"
+    assert state["rate_down_bps"] == "4000000"
+    bench.set(BASE)
+
+
+def test_a_trial_is_set_recorded_and_restored_and_its_ring_overflows(bench: Bench) -> None:
+    bench.checkout.write("pushed", STUDY)
+    before = {key: value for key, value in bench.state().items() if key.endswith("_bps")}
+    code, said = bench.checkout.run("pushed")
+    assert code == 0, said
+    (manifest,) = bench.checkout.manifests("pushed").values()
+    assert manifest["outcome"] == "completed"
+    traces = bench.checkout.campaign("pushed") / "trials" / manifest["id"] / "traces"
+    truth = _table(traces / "src-adapter.csv.gz")
+    assert max(int(row["backlog_packets"]) for row in truth if row["direction"] == "down") == 30
+    assert sum(int(row["drops"]) for row in truth[-2:]) == 0
+    pauses = [row for row in _table(traces / "src-pause-frames.csv.gz") if row["quanta"] != "0"]
+    assert len(pauses) == max(int(row["pauses"]) for row in truth)
+    dropped = [int(row["tx_dropped"]) for row in _table(traces / "src-nic.csv.gz")]
+    assert dropped[-1] > dropped[0], "the ring of 16 was full, and TCP was told"
+    assert {key: value for key, value in bench.state().items() if key.endswith("_bps")} == before
+
+
+def _table(file: Path) -> list[dict[str, str]]:
+    with gzip.open(file, "rt", newline="") as text:
+        return list(csv.DictReader(text))
