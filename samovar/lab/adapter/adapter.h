@@ -67,7 +67,7 @@ void write_state(const char *refused);
 void want_record(void);
 int is_recording(void);
 uint64_t lost_lines(void);
-void tell(int direction, const char *event);
+void tell(int direction, const char *event, int64_t now_ns);
 void sample(int64_t now_ns);
 int64_t next_sample_ns(int64_t now_ns);
 

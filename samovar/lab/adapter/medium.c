@@ -52,7 +52,7 @@ static void write_frame(int tap, struct way *way, const unsigned char *bytes, si
   if (write(tap, bytes, length_bytes) < 0) way->count.unwritten_frames++;
 }
 
-static void send_pause(int direction, unsigned quanta) {
+static void send_pause(int direction, unsigned quanta, int64_t now_ns) {
   static const unsigned char head[] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x01, 0x02, 0x50, 0x41,
                                        0x55, 0x53, 0x00, 0x88, 0x08, 0x00, 0x01};
   unsigned char frame[SHORTEST_FRAME] = {0};
@@ -63,7 +63,7 @@ static void send_pause(int direction, unsigned quanta) {
   write_frame(ways[direction].tap, &ways[direction], frame, sizeof frame);
   if (quanta) ways[direction].count.pauses++;
   else ways[direction].count.resumes++;
-  tell(direction, quanta ? "pause" : "resume");
+  tell(direction, quanta ? "pause" : "resume", now_ns);
 }
 
 static int is_full(int direction) { return ways[direction].held_frames >= (int64_t)now_set.buffer_frames[direction]; }
@@ -75,10 +75,10 @@ static void pause_or_resume(int direction, int64_t now_ns) {
   int64_t resume_at = (int64_t)(now_set.buffer_frames[direction] - now_set.resume_frames);
   if (!paused && is_full(direction)) {
     way->paused_until_ns = now_ns + (int64_t)(now_set.pause_quanta * QUANTUM_BITS / now_set.link_bps * 1e9);
-    send_pause(direction, (unsigned)now_set.pause_quanta);
+    send_pause(direction, (unsigned)now_set.pause_quanta, now_ns);
   } else if (paused && way->held_frames <= (resume_at > 0 ? resume_at : 0)) {
     way->paused_until_ns = 0;
-    send_pause(direction, 0);
+    send_pause(direction, 0, now_ns);
   }
 }
 
@@ -222,7 +222,7 @@ void begin_anew(const struct settings *set) {
   now_set = *set;
   for (int direction = DOWN; direction < WAYS; direction++) {
     struct way *way = &ways[direction];
-    if (way->paused_until_ns) send_pause(direction, 0); /* who was told to wait need not */
+    if (way->paused_until_ns) send_pause(direction, 0, clock_ns(CLOCK_MONOTONIC)); /* who was told to wait need not */
     empty(&way->waiting);
     empty(&way->flying);
     free(media[direction].served);

@@ -42,13 +42,27 @@ static void flush_truth(void) {
   }
 }
 
-void tell(int direction, const char *event) {
+/* The hosts' clock at an instant of the monotonic one. How far they are apart is looked at anew each time, and believed
+ * where nothing came between the looks: an instant is as exact as the schedule, however late this process runs. */
+static int64_t realtime_ns(int64_t now_ns) {
+  static int64_t apart_ns, error_ns = NEVER_NS;
+  int64_t before_ns = clock_ns(CLOCK_MONOTONIC), there_ns = clock_ns(CLOCK_REALTIME);
+  int64_t taken_ns = clock_ns(CLOCK_MONOTONIC) - before_ns, fresh_ns = there_ns - before_ns - taken_ns / 2;
+  int stepped = apart_ns - fresh_ns > SECOND_NS || fresh_ns - apart_ns > SECOND_NS;
+  if (stepped || taken_ns <= error_ns + SECOND_NS / 100000) {
+    apart_ns = fresh_ns;
+    error_ns = taken_ns;
+  }
+  return now_ns + apart_ns;
+}
+
+void tell(int direction, const char *event, int64_t now_ns) {
   if (truth < 0) return;
   const struct way *way = &ways[direction];
   const struct counters *count = &way->count;
   char line[256];
   int length = snprintf(line, sizeof line, "%lld,%s,%s,%lld,%llu,%llu,%llu,%llu,%llu,%llu,%llu\n",
-                        (long long)clock_ns(CLOCK_REALTIME), way_names[direction], event,
+                        (long long)realtime_ns(now_ns), way_names[direction], event,
                         (long long)way->held_frames, (unsigned long long)count->in_frames,
                         (unsigned long long)count->out_frames, (unsigned long long)count->out_bytes,
                         (unsigned long long)count->dropped_frames, (unsigned long long)count->lost_frames,
@@ -92,7 +106,7 @@ static void find_reader(int64_t now_ns) {
 void sample(int64_t now_ns) {
   if (wanted_until_ns) find_reader(now_ns);
   if (now_ns < sample_next_ns) return;
-  for (int direction = DOWN; direction < WAYS; direction++) tell(direction, "sample");
+  for (int direction = DOWN; direction < WAYS; direction++) tell(direction, "sample", now_ns);
   sample_next_ns = now_ns - now_ns % SAMPLE_NS + SAMPLE_NS;
   flush_truth();
 }
