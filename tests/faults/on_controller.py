@@ -105,7 +105,7 @@ def _killed() -> Iterator[Fault]:
         ends = ("cut", "valid") if phase == "judge" else ("cut",)
         # What is collected waits on its host, over lost connections too, until the same command says it need not.
         may_stay = (LEASE, UNCOLLECTED) if phase == "collect" else (LEASE,)
-        strike, short = killed_in(phase), phase in ("set", "collect")
+        strike, short = killed_in(phase), phase == "collect"
         yield Fault(f"sigkill-in-{phase}", phase, strike, ends, (KILLED,), may_stay=may_stay, short=short)
     yield Fault("sigkill-in-traffic", "traffic", killed_in_traffic, ("cut",), (KILLED,))
     yield Fault("sigkill-in-commit", "judge", killed_in_commit, ("cut", "valid"), (KILLED,))

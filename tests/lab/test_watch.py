@@ -49,6 +49,7 @@ def test_a_logger_that_dies_on_a_host_without_a_flow_ends_the_trial_at_once(judg
     assert re.match(r"rtr-queue ended by itself after \d+\.\d s with exit code \d+", told)
 
 
+@pytest.mark.proof
 def test_a_disk_that_fills_ends_the_trial_at_once(judge: Judge) -> None:
     try:
         ran = judge.run(("traffic", "dst", FILL))
@@ -58,6 +59,7 @@ def test_a_disk_that_fills_ends_the_trial_at_once(judge: Judge) -> None:
     assert re.match(r"1\d\d MiB are free in /tmp/samovar/", ran.failed["disk over the traffic at dst"])
 
 
+@pytest.mark.proof
 def test_a_clock_that_steps_ends_the_trial_at_once(judge: Judge) -> None:
     step = "until [ -e /tmp/samovar/*/*/bulk-server.pid ]; do sleep 0.2; done; sleep 2; date -s '+7 seconds'"
     try:
