@@ -18,6 +18,8 @@ from samovar.command.watch import UNBOUNDED, Limits, order_text, starts_text, wa
 from samovar.plan import Trial
 
 NONE: Mapping[str, str] = {}
+GONE = 'cd / && rm -rf -- "$dir"\n'
+"""Removes the trial's folder, with all that is in it."""
 BODY = "# ---- the step itself ----\n"
 """Stands in every script between the functions that all of them share and what this one does."""
 STOP_GRACE_S = 20.0
@@ -80,8 +82,7 @@ class TrialScripts:
 
     def put_back(self, host: str, was: Mapping[str, str]) -> str:
         """Restore as `restore` does after a trial that was broken off, whose folder goes too."""
-        gone = 'cd / && rm -rf -- "$dir"\n'
-        return self.script(host, (*self._halts(host), self.undoing(host, was), self.reading(host), gone))
+        return self.script(host, (*self._halts(host), self.undoing(host, was), self.reading(host), GONE))
 
     def _halts(self, host: str) -> Iterator[str]:
         names = (process.name for process in self.processes(host) if process.kind != "capture")
@@ -91,10 +92,14 @@ class TrialScripts:
         return counting_text(self.catalogue, self._os(host), self.settings(host))
 
     def finish(self, host: str, was: Mapping[str, str]) -> str:
-        """Print counters and state as the traffic left them, then restore; parts are as in `parts_of`."""
+        """Print counters and state as the traffic left them, then restore; parts are as in `parts_of`.
+
+        Where nothing was recorded nothing will be collected, and the trial's folder goes at once.
+        """
         found = (self._counting(host), f"echo {quote(FOUND)}\n", self.reading(host, None))
         restored = (f"echo {quote(RESTORED)}\n", self.undoing(host, was), self.reading(host))
-        return self.script(host, (*self._halts(host), *found, *restored))
+        gone = () if self.processes(host) else (GONE,)
+        return self.script(host, (*self._halts(host), *found, *restored, *gone))
 
     def undoing(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
         """Give the text that puts back the state that `read` printed, last change first."""

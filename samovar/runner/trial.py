@@ -32,7 +32,7 @@ from samovar.testbed import Completed, HostsError, Session, unrecorded
 
 COLLECT_DEADLINE_S = 900.0
 LEAD_S = 0.08
-LEAD_READINGS = 1.5
+LEAD_READINGS = 3.0
 """How long before second 0 its scripts are sent, so that every host has read its own: a fixed part, and how
 many times what the slowest host takes to tell its time."""
 
