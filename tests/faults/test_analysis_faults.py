@@ -28,9 +28,11 @@ try:
 except fabfile.Exit as end:
     sys.exit(end.code)
 """
+AT_WORK = '@REAL@ "$@" & r=$!; until grep -q samovar.so /proc/$r/maps; do sleep 0.01; done'
+"""Starts R, and waits until it has loaded what it works with."""
 TROUBLES = {
-    "rscript-crashes": 'exec timeout --foreground -s SEGV 2 @REAL@ "$@"',
-    "rscript-killed": 'exec timeout --foreground -s KILL 2 @REAL@ "$@"',
+    "rscript-crashes": f"{AT_WORK}; kill -s SEGV $r; wait $r",
+    "rscript-killed": f"{AT_WORK}; kill -s KILL $r; wait $r",
     "rscript-out-of-memory": 'ulimit -v 120000; exec @REAL@ "$@"',
     "rscript-ends-early": "exit 0",
 }
