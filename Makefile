@@ -11,7 +11,7 @@ export R_LIBS := $(CURDIR)/.rlib
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 unexport PYTHONPATH PYTHONHOME R_LIBS_USER
 
-.PHONY: help demo test install install-dev lint unit proofs faults lab-test r-test fuzz bench lock clean
+.PHONY: help demo test install install-dev lint unit sshd proofs faults lab-test r-test fuzz bench lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -20,7 +20,7 @@ demo: install ## install what is missing, run experiments/demo.yaml on the virtu
 	@fab demo
 
 test: install-dev ## install what is missing, run the tests (the longest are in proofs)
-	@$(MAKE) --no-print-directory -j2 --output-sync=line lint unit r-test
+	@$(MAKE) --no-print-directory -j3 --output-sync=line lint unit sshd r-test
 	@python -m pytest tests/lab tests/faults -m "lab and not proof"
 
 install: ## install what is missing to run
@@ -44,7 +44,10 @@ fuzz: ## minutes of damaged and hostile files for the readers; FUZZ_SECONDS=3600
 	@$(MAKE) --no-print-directory -s -C analysis/fuzz -j2 run FUZZ_SECONDS=$(FUZZ_SECONDS)
 
 unit: install-dev ## tests that need no lab
-	@python -m pytest -m "not lab"
+	@python -m pytest tests/unit tests/faults -m "not lab"
+
+sshd: install-dev ## tests that need an sshd and no lab: they wait more than they work
+	@python -m pytest tests/lab -m "not lab"
 
 proofs: install-dev ## the tests that take long: reboots, campaigns that go on, traffic of many hosts
 	@python -m pytest tests/lab -m proof
