@@ -52,7 +52,7 @@ sshd: install-dev ## tests that need an sshd and no lab: they wait more than the
 proofs: install-dev ## the tests that take long: reboots, campaigns that go on, traffic of many hosts
 	@python -m pytest tests/lab -m proof
 
-faults: install-dev ## a campaign for each fault of the matrix, one line each, and what must hold after it; up to 40 minutes
+faults: install-dev ## a campaign for each fault of the matrix, one line each, and what must hold after it; an hour
 	@python -m pytest tests/faults -q -rN
 
 lab-test: install-dev ## tests that boot a lab
