@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator
 
 from samovar.definition import forms
 from samovar.definition.fields import Duration, Strict, choice
-from samovar.units import UnitError
+from samovar.definition.programs import parse_program
 
 Occasion = Literal["end", "trouble"]
 OCCASIONS: tuple[Occasion, ...] = ("end", "trouble")
@@ -23,18 +22,7 @@ PROGRAM = forms.Form(
 
 
 def _program(written: object) -> tuple[str, ...]:
-    if isinstance(written, str):
-        try:
-            words = shlex.split(written)
-        except ValueError as error:
-            raise UnitError(f"{str(error).lower()}; {_EXPECTED}") from None
-    elif isinstance(written, list | tuple) and all(isinstance(word, str) for word in written):
-        words = [str(word) for word in written]
-    else:
-        raise UnitError(_EXPECTED)
-    if not words or not words[0]:
-        raise UnitError(f"is empty; {_EXPECTED}")
-    return tuple(words)
+    return parse_program(written, _EXPECTED)
 
 
 Program = Annotated[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from string import Formatter
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 from samovar.definition import forms
 from samovar.definition.fields import Strict, Word, scalar
 from samovar.definition.nearest import unknown
+from samovar.definition.programs import parse_program
 from samovar.units import UnitError
 
 PLACEHOLDERS = ("host", "address", "outlet")
@@ -24,20 +24,10 @@ ARGUMENT = forms.Form(
 
 
 def _command(written: object) -> tuple[str, ...]:
-    if isinstance(written, str):
-        try:
-            words = shlex.split(written)
-        except ValueError as error:
-            raise UnitError(f"{str(error).lower()}; {_EXPECTED}") from None
-    elif isinstance(written, list | tuple) and all(isinstance(word, str) for word in written):
-        words = [str(word) for word in written]
-    else:
-        raise UnitError(_EXPECTED)
-    if not words or not words[0]:
-        raise UnitError(f"is empty; {_EXPECTED}")
+    words = parse_program(written, _EXPECTED)
     for word in words:
         _check_placeholders(word)
-    return tuple(words)
+    return words
 
 
 def _check_placeholders(word: str) -> None:

@@ -129,17 +129,6 @@ def host_of(testbed: Testbed, name: str) -> str:
     return host
 
 
-def route_of(testbed: Testbed, flow: Flow) -> Route:
-    """Return the way of a flow, of the first one where a line means several; raises PlanError."""
-    start, end = (
-        hosts_of(testbed, name) or (host_of(testbed, name),) for name in (flow.from_end, flow.to_end)
-    )
-    route = Places(testbed).route(start[0], end[0])
-    if route is None:
-        raise PlanError(f"flow {flow.label}: no links lead from {start[0]} to {end[0]}; expected some")
-    return route
-
-
 def subnet_of(address: str) -> str:
     """Return an address as the subnet that holds it alone."""
     return f"{address}/{128 if ':' in address else 32}"
