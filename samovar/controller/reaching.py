@@ -1,0 +1,99 @@
+"""The way to a testbed's hosts: labs, sessions, power."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from samovar import lab
+from samovar.controller.checkout import Checkout
+from samovar.controller.study import Study
+from samovar.definition import Testbed, load_testbed
+from samovar.errors import LabError, TestbedError
+from samovar.events import Emit
+from samovar.plan import Plan
+from samovar.runner.preflight import needs_of
+from samovar.testbed import Sessions, Target, machines_of
+from samovar.testbed.power import ACTIONS
+
+
+class Reaching(Checkout):
+    """A checkout that reaches its testbeds."""
+
+    def lab_folder(self, testbed: str) -> Path:
+        """Name the folder that a lab keeps its state in."""
+        return self.root / ".lab" / testbed
+
+    def lab_up(self, testbed: Testbed, plan: Plan | None, emit: Emit) -> lab.Access:
+        """Start a testbed's lab; the plan says what its kernel must offer."""
+        self._require_devices(testbed)
+        needs = needs_of(plan, self.catalogue) if plan else lab_default_needs()
+        return lab.up(testbed, self.lab_folder(testbed.name), lab.Needs(*needs), emit)
+
+    @contextmanager
+    def opened(self, study: Study, emit: Emit) -> Iterator[Sessions]:
+        """Connect to every host of a study's testbed; a lab that this has to start is stopped again."""
+        with self._started(study, emit) as sessions, sessions:
+            yield sessions
+
+    @contextmanager
+    def _started(self, study: Study, emit: Emit) -> Iterator[Sessions]:
+        """Make the sessions of a study's testbed, not yet open; a lab that this starts is stopped again."""
+        testbed, folder = study.testbed, self.lab_folder(study.testbed.name)
+        starts = testbed.lab is not None and lab.read_access(folder) is None
+        try:
+            if starts:
+                self.lab_up(testbed, study.plan, emit)
+            with closing(self.sessions(testbed)) as sessions:
+                yield sessions
+        finally:
+            if starts:
+                lab.down(folder, emit)
+
+    def sessions(self, testbed: Testbed) -> Sessions:
+        """Make the sessions of a testbed's hosts, not yet open. Raises LabError for a lab that is down."""
+        if testbed.lab is None:
+            return Sessions(self._targets(testbed, None))
+        self._require_devices(testbed)
+        access = lab.read_access(self.lab_folder(testbed.name))
+        if access is None:
+            raise LabError(
+                f"lab {testbed.name} is not running; `fab lab.up --testbed {testbed.name}` starts it"
+            )
+        return Sessions(self._targets(testbed, access), lab.dial(access))
+
+    def _require_devices(self, testbed: Testbed) -> None:
+        """Refuse a lab that has links which no lab can be, naming the testbeds whose lab runs."""
+        if lab.lacking(testbed):
+            lab.require_devices(testbed, [load_testbed(path) for path in self.testbeds()])
+
+    def _targets(self, testbed: Testbed, access: lab.Access | None) -> Iterator[Target]:
+        for name, host in testbed.hosts.items():
+            ssh = testbed.ssh_of(name)
+            key, known_hosts = (access.key, access.known_hosts) if access else (ssh.key, ssh.known_hosts)
+            yield Target(
+                host=name,
+                address=host.address,
+                port=ssh.port,
+                user=ssh.user,
+                key=Path(key).expanduser() if key else None,
+                known_hosts=Path(known_hosts).expanduser() if known_hosts else None,
+                connect_timeout_s=self.config.ssh.connect_timeout_s,
+                keepalive_s=self.config.ssh.keepalive_s,
+                hint="is the lab up? `fab lab.up`" if access else "",
+            )
+
+    def power(self, host: str, action: str, testbed: str = "") -> str:
+        """Switch a host of a testbed, or ask whether it is on; raises DefinitionError or TestbedError."""
+        machines = machines_of(load_testbed(self.testbed_path(testbed)))
+        if host not in machines:
+            raise TestbedError(f"{host}: no such host; accepted: {', '.join(machines)}")
+        if action not in ACTIONS:
+            raise TestbedError(f"power {action}: not known; accepted: {', '.join(ACTIONS)}")
+        return machines[host].switch(action)
+
+
+def lab_default_needs() -> tuple[frozenset[str], frozenset[str]]:
+    """Name what a lab that is started for no experiment in particular should offer."""
+    return frozenset({"cdg"}), frozenset({"netem"})
