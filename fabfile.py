@@ -19,7 +19,7 @@ from rich.console import Console
 from samovar import lab
 from samovar.analyse import analyse as analyse_campaign
 from samovar.collect import verify as verify_campaign
-from samovar.controller import Controller, Going, Question, Study
+from samovar.controller import Controller, Going, Question, Study, Switching
 from samovar.definition import load_testbed
 from samovar.errors import DefinitionError, LabError, SamovarError, TestbedError
 from samovar.journal import NAME as JOURNAL
@@ -96,14 +96,17 @@ def lab_up(c: Connection, testbed: str = "") -> None:
         CONTROLLER.lab_up(load_testbed(CONTROLLER.testbed_path(testbed)), None, progress)
 
 
-@task(name="down", help={"testbed": "testbed file in hosts/"})
+DISTURB = "although a campaign is at work there; which, is written to results/forced.jsonl"
+
+
+@task(name="down", help={"testbed": "testbed file in hosts/", "force": DISTURB})
 @guarded
-def lab_down(c: Connection, testbed: str = "") -> None:
+def lab_down(c: Connection, testbed: str = "", force: bool = False) -> None:
     """Stop the virtual lab and everything in it."""
-    name = CONTROLLER.testbed_path(testbed).stem
+    bed = load_testbed(CONTROLLER.testbed_path(testbed))
     with Show(Console()) as progress:
-        if not lab.down(CONTROLLER.lab_folder(name), progress):
-            progress.line(f"lab {name}: was not running")
+        if not CONTROLLER.lab_down(bed, progress, force):
+            progress.line(f"lab {bed.name}: was not running")
 
 
 @task(name="status", help={"testbed": "testbed file in hosts/"})
@@ -221,12 +224,14 @@ def sudoers(c: Connection, experiment: str, set_: list[str], profile: str = "", 
         "host": "host of the testbed",
         "action": "on, off, cycle or status",
         "testbed": "testbed file in hosts/",
+        "force": DISTURB,
     }
 )
 @guarded
-def power(c: Connection, host: str, action: str, testbed: str = "") -> None:
+def power(c: Connection, host: str, action: str, testbed: str = "", force: bool = False) -> None:
     """Switch a host on or off as its testbed file says, or ask whether it is on."""
-    said = CONTROLLER.power(host, action, testbed)
+    with Show(Console()) as progress:
+        said = CONTROLLER.power(Switching(host, action, testbed, force), progress)
     show([said or f"{host}: power {action}: done"])
 
 

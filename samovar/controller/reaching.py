@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from samovar import lab
@@ -11,11 +12,24 @@ from samovar.controller.checkout import Checkout
 from samovar.controller.study import Study
 from samovar.definition import Testbed, load_testbed
 from samovar.errors import LabError, TestbedError
-from samovar.events import Emit
+from samovar.events import Emit, Event
 from samovar.plan import Plan
+from samovar.runner.occupied import require_idle
 from samovar.runner.preflight import needs_of
-from samovar.testbed import Sessions, Target, machines_of
+from samovar.testbed import LeaseError, Sessions, Target, machines_of
 from samovar.testbed.power import ACTIONS
+
+TAKES_POWER = ("off", "cycle")
+
+
+@dataclass(frozen=True)
+class Switching:
+    """What `fab power` is asked: a host, on, off, cycle or status; `force` disturbs a campaign."""
+
+    host: str
+    action: str
+    testbed: str = ""
+    force: bool = False
 
 
 class Reaching(Checkout):
@@ -49,7 +63,33 @@ class Reaching(Checkout):
                 yield sessions
         finally:
             if starts:
-                lab.down(folder, emit)
+                self._stop_unless_used(testbed, emit)
+
+    def _stop_unless_used(self, testbed: Testbed, emit: Emit) -> None:
+        """Stop a lab that was started for one command, unless another campaign has come to work there."""
+        try:
+            self.lab_down(testbed, emit)
+        except LeaseError as error:
+            emit(Event("warning", {"text": f"lab {testbed.name} is left running: {error}"}))
+
+    def lab_down(self, testbed: Testbed, emit: Emit, force: bool = False) -> bool:
+        """Stop a testbed's lab; return whether it ran. Raises TestbedError while a campaign is at work there.
+
+        With `force` it is stopped all the same, and a record is kept of whom that has disturbed.
+        """
+        self._require_idle(testbed, f"fab lab.down --testbed {testbed.name}", emit, force)
+        return lab.down(self.lab_folder(testbed.name), emit)
+
+    def _require_idle(self, testbed: Testbed, command: str, emit: Emit, force: bool) -> None:
+        if testbed.lab is not None and lab.read_access(self.lab_folder(testbed.name)) is None:
+            return
+        with closing(self.sessions(testbed)) as sessions:
+            for host, lease in require_idle(sessions, command, self.results, force).items():
+                emit(
+                    Event(
+                        "warning", {"text": f"{host}: campaign {lease.values.get('campaign')} is disturbed"}
+                    )
+                )
 
     def sessions(self, testbed: Testbed) -> Sessions:
         """Make the sessions of a testbed's hosts, not yet open. Raises LabError for a lab that is down."""
@@ -84,13 +124,19 @@ class Reaching(Checkout):
                 hint="is the lab up? `fab lab.up`" if access else "",
             )
 
-    def power(self, host: str, action: str, testbed: str = "") -> str:
-        """Switch a host of a testbed, or ask whether it is on; raises DefinitionError or TestbedError."""
-        machines = machines_of(load_testbed(self.testbed_path(testbed)))
+    def power(self, asked: Switching, emit: Emit) -> str:
+        """Switch a host of a testbed, or ask whether it is on; raises DefinitionError or TestbedError.
+
+        What takes power from a host is refused while a campaign is at work on its testbed, unless by force.
+        """
+        bed = load_testbed(self.testbed_path(asked.testbed))
+        machines, host, action = machines_of(bed), asked.host, asked.action
         if host not in machines:
             raise TestbedError(f"{host}: no such host; accepted: {', '.join(machines)}")
         if action not in ACTIONS:
             raise TestbedError(f"power {action}: not known; accepted: {', '.join(ACTIONS)}")
+        if action in TAKES_POWER and machines[host].power is not None:
+            self._require_idle(bed, f"fab power {host} {action} --testbed {bed.name}", emit, asked.force)
         return machines[host].switch(action)
 
 

@@ -13,11 +13,15 @@ from samovar.controller.asking import Asking
 from samovar.controller.study import Going, Study
 from samovar.definition import Testbed
 from samovar.events import Emit, Event
+from samovar.journal import NAME as JOURNAL
+from samovar.journal import Journal
 from samovar.runner.awaken import awaken
 from samovar.runner.campaign import CampaignRun, Intent, Summary, settle
 from samovar.runner.checkout import git_state
 from samovar.runner.folder import begin_campaign
 from samovar.runner.launch import Known, ask, notifying, require, runnable_together
+from samovar.runner.lease import Claimant
+from samovar.runner.occupied import require_free
 from samovar.runner.policy import policy_of
 from samovar.runner.recovery import Restored, Restorer, changed_campaigns
 from samovar.runner.station import Crew
@@ -39,9 +43,12 @@ class Controller(Asking):
         Hosts that do not answer cost the trials that need them. Raises TestbedError when no trial can run
         without them, or a host lacks what the plan needs; nothing has been changed on any host then.
         """
-        studies = going.study.every
+        studies, own = going.study.every, going.standing.folder
+        if own and (own / JOURNAL).exists():
+            Journal(own / JOURNAL).close()  # at once, and not when the hosts have been asked
         with ExitStack() as stack:
             opened = [stack.enter_context(self._started(study, emit)) for study in studies]
+            self._require_free(going, opened)
             known = [self._ask(study, one, emit) for study, one in zip(studies, opened, strict=True)]
             require([study.plan for study in studies], known, going.fail_fast)
             intent = self._intent(going, opened, known)
@@ -51,6 +58,12 @@ class Controller(Asking):
             summary = run.run(self._provenances(studies, known))
             notifier.end(summary.done, summary.asked, len(summary.failed))
             return summary
+
+    def _require_free(self, going: Going, opened: Sequence[Sessions]) -> None:
+        """Refuse hosts that somebody else has, before they are asked what they are, which takes time."""
+        folder = going.standing.folder or self.results
+        for study, sessions in zip(going.study.every, opened, strict=True):
+            require_free(sessions, Claimant(folder, study.testbed.name, force=going.force))
 
     def _ask(self, study: Study, sessions: Sessions, emit: Emit) -> Known:
         awaken(sessions, machines_of(study.testbed), emit)
@@ -93,7 +106,8 @@ class Controller(Asking):
     def restore(self, testbed: Testbed, emit: Emit, force: bool = False) -> Restored:
         """Put every host of a testbed back as the journals of its campaigns say that it was.
 
-        With `force` hosts are taken from whoever holds them. Touches no host when no journal names one. Raises LabError for a lab that is down.
+        With `force` hosts are taken from whoever holds them. Touches no host when no journal names one.
+        Raises LabError for a lab that is down.
         """
         folders = changed_campaigns(self.results, testbed.name)
         if not folders:

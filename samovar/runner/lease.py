@@ -212,12 +212,12 @@ class Leases:
             self._emit(Event("warning", {"text": str(error)}))
 
 
-def refusal(host: str, lease: Lease) -> str:
+def refusal(host: str, lease: Lease, advice: str = "") -> str:
     """Say in one sentence who holds a host, since when, what was last heard, and what can be done."""
     told = {key: lease.values.get(key) or "?" for key in ("command", "owner", "pid", "campaign", "testbed")}
     who = "{command} of {owner} (process {pid}), campaign {campaign} on testbed {testbed}".format_map(told)
     times = f"for {_words(lease.age_s)}, last heard of {_words(lease.silent_s)} ago"
-    return f"{host}: held by {who}, {times}; {_advice(lease, told['testbed'])}"
+    return f"{host}: held by {who}, {times}; {advice or _advice(lease, told['testbed'])}"
 
 
 def _advice(lease: Lease, testbed: str) -> str:

@@ -68,6 +68,11 @@ def release_script(path: str, claim: Claim, folder: Folder) -> str:
     return _script(path, claim, folder) + "release\n"
 
 
+def look_script(path: str) -> str:
+    """Return the script that changes nothing: it prints `free`, or what it knows of the lease there."""
+    return f"path={shlex.quote(path)} token=\n{_SCRIPT}look\n"
+
+
 def _script(path: str, claim: Claim, folder: Folder, over: str = "") -> str:
     values = {"path": path, "token": claim.token, "text": claim.text, "over": over}
     shell = {"folder": folder.path, "name": folder.name}
@@ -76,11 +81,11 @@ def _script(path: str, claim: Claim, folder: Folder, over: str = "") -> str:
 
 
 def parse_answer(host: str, text: str) -> Lease | None:
-    """Understand what claim_script printed: None when the host is held now, else who holds it.
+    """Understand what claim_script or look_script printed: who holds the host, None when nobody else does.
 
     Raises TestbedError for a file that is no lease.
     """
-    if text.strip() == "held":
+    if text.strip() in ("held", "free"):
         return None
     pairs = [line.split(" ", 2)[1:] for line in text.splitlines() if line.startswith("lease ")]
     told = {pair[0]: _line(pair[1]) for pair in pairs if len(pair) == 2}

@@ -35,6 +35,8 @@ claim() {
     if [ -f "$path" ]; then describe; else ls -ld "$path" >&2; exit 73; fi
   fi
 }
+# A lease that is given back meanwhile is none.
+look() { if [ -f "$path" ] && held=$(describe 2>/dev/null) && [ -f "$path" ]; then echo "$held"; else echo free; fi; }
 release() {
   if [ "$(holder)" = "$token" ]; then rm -f "$path"; fi
   rm -f "$own" "$folder/lease"

@@ -14,7 +14,15 @@ from typing import Any, TypeVar
 from samovar.testbed import shell
 from samovar.testbed.completed import NOT_ENDED, Completed, Record, judged, unrecorded
 from samovar.testbed.lease import DEADLINE_S as LEASE_DEADLINE_S
-from samovar.testbed.lease import Claim, Lease, LeaseError, claim_script, parse_answer, release_script
+from samovar.testbed.lease import (
+    Claim,
+    Lease,
+    LeaseError,
+    claim_script,
+    look_script,
+    parse_answer,
+    release_script,
+)
 from samovar.testbed.pulse import Pulse
 from samovar.testbed.remote import LostError, RemoteShell, UnansweredError
 from samovar.testbed.ssh import Dialer, Link, Target, UnreachableError, connect
@@ -102,6 +110,12 @@ class Session:
             found = self._ask(live, claim, over.token if over else "")
             self._claim = None if found else claim
             return found
+
+    def lease(self) -> Lease | None:
+        """Look who holds the host, itself included; None when nobody does. Raises TestbedError."""
+        with self._lock:
+            said = self._aside(self._live(), "look", lambda _: look_script(self.target.lease))
+            return parse_answer(self.host, said)
 
     def release(self) -> None:
         """Give the host back, if it is held. Raises TestbedError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -20,8 +21,9 @@ from samovar.errors import TestbedError
 from samovar.events import silent
 from samovar.journal import NAME, Journal
 from samovar.runner.lease import Claimant, Leases
+from samovar.runner.occupied import FORCED, leases_of, require_free, require_idle
 from samovar.testbed import LeaseError, Session, Sessions, Target
-from tests.lab.sshd import Sshd, running
+from tests.lab.sshd import Sshd, free_port, running
 from tests.lab.test_ssh import await_that, left_behind, lines_of, pid_in, run, serving
 
 REPOSITORY = Path(__file__).parents[2]
@@ -183,12 +185,18 @@ with Journal(Path(campaign) / NAME) as journal, Sessions([target]) as sessions:
 """
 
 
-def killed(sshd: Sshd, target: Target, folder: Path, on_loss: str = "") -> None:
-    """Have a campaign hold the host, and kill its controller."""
+def holding(sshd: Sshd, target: Target, folder: Path, on_loss: str = "") -> subprocess.Popen[bytes]:
+    """Have a campaign hold the host, in a process of its own."""
     words = [str(sshd.folder), str(sshd.port), target.user, target.host, target.lease, str(folder), on_loss]
     (sshd.folder / f"{target.host}.own").unlink(missing_ok=True)
     controller = subprocess.Popen([sys.executable, "-c", HOLDER, *words], cwd=REPOSITORY)
     pid_in(sshd.folder / f"{target.host}.own")
+    return controller
+
+
+def killed(sshd: Sshd, target: Target, folder: Path, on_loss: str = "") -> None:
+    """Have a campaign hold the host, and kill its controller."""
+    controller = holding(sshd, target, folder, on_loss)
     controller.kill()
     controller.wait()
     await_that(lambda: "left " in Path(target.lease).read_text(), "the host says how it was left")
@@ -262,6 +270,57 @@ def test_a_host_that_is_abandoned_stays_held_and_says_how_it_was_left(target: Ta
     with leases(target, first).held():
         pass
     assert files(target) == []
+
+
+def looked(target: Target) -> Sessions:
+    OPENED.append(sessions := Sessions([target]))
+    return sessions
+
+
+def test_who_holds_a_host_is_told_to_whoever_looks_and_looking_changes_nothing(
+    target: Target, tmp_path: Path
+) -> None:
+    sessions, first = looked(target), campaign(tmp_path, "first")
+    assert leases_of(sessions) == {}
+    with leases(target, first).held():
+        said = Path(target.lease).read_text()
+        assert leases_of(sessions)[target.host].values["campaign"] == "demo/first"
+        with pytest.raises(LeaseError, match="campaign demo/first on testbed bench"):
+            require_free(sessions, Claimant(tmp_path, "bench"))
+        require_free(sessions, Claimant(tmp_path, "bench", force=True))
+        require_free(sessions, Claimant(first, "bench"))
+        assert Path(target.lease).read_text() == said
+    assert leases_of(sessions) == {}
+    assert files(target) == []
+
+
+def test_a_campaign_at_work_is_disturbed_by_force_alone_and_with_a_record(
+    sshd: Sshd, target: Target, tmp_path: Path
+) -> None:
+    sessions, command = looked(target), "fab power src cycle"
+    controller = holding(sshd, target, campaign(tmp_path, "first"))
+    try:
+        with pytest.raises(LeaseError, match=r"campaign demo/first .* --force, which spoils the trial"):
+            require_idle(sessions, command, tmp_path, force=False)
+        assert not (tmp_path / FORCED).exists()
+        assert list(require_idle(sessions, command, tmp_path, force=True)) == [target.host]
+    finally:
+        controller.kill()
+        controller.wait()
+    (line,) = (tmp_path / FORCED).read_text().splitlines()
+    record = json.loads(line)
+    assert (record["command"], record["host"]) == (command, target.host)
+    assert record["held"]["campaign"] == "demo/first"
+    assert require_idle(sessions, command, tmp_path, force=False) == {}, "its controller is gone"
+
+
+def test_a_host_that_does_not_answer_keeps_nobody_from_looking_at_the_others(
+    target: Target, tmp_path: Path
+) -> None:
+    away = replace(target, host="away", port=free_port(), connect_timeout_s=1.0)
+    OPENED.append(sessions := Sessions([away, target]))
+    with leases(target, campaign(tmp_path, "first")).held():
+        assert list(leases_of(sessions)) == [target.host]
 
 
 @pytest.mark.parametrize("there", ["a text", "a folder", "a link"])

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from samovar.definition import load_testbed
+from samovar.errors import TestbedError
 from samovar.events import silent
 from samovar.journal import fold
 from samovar.runner.interrupts import TWICE_S
@@ -126,7 +127,13 @@ def test_a_second_campaign_is_refused_and_takes_the_hosts_once_the_first_is_dead
     assert "src: held by fab run of " in said
     assert "campaign first/full-" in said
     assert "on testbed lab" in said
-    assert [entry.event for entry in checkout.journal("second")] == []
+    assert not (checkout.folder / "results" / "second").exists(), "refused before anything was asked"
+    bed = load_testbed(checkout.folder / "hosts" / "lab.yaml")
+    with pytest.raises(TestbedError, match="held by fab run of "):
+        checkout.controller.lab_down(bed, silent)
+    code, said = checkout.run("first")
+    assert code == 1
+    assert "another controller is at work on this campaign" in said
     assert process.poll() is None, "the first runs on"
     process.kill()
     process.communicate()
