@@ -142,6 +142,9 @@ class Expect(Strict):
     above: Number | None = Field(None, description="What it must be above.")
     between: tuple[Number, Number] | None = Field(None, description="The least and the most that it may be.")
     source: Sentence | None = Field(None, description="Where the expectation comes from.")
+    differs: Sentence | None = Field(
+        None, description="Why it may not hold here; the scorecard says it where it does not."
+    )
 
     @model_validator(mode="after")
     def _asks_something(self) -> Expect:

@@ -39,6 +39,7 @@ class Result:
     observed: str
     verdict: str
     source: str
+    why: str = ""
 
     def as_json(self) -> dict[str, object]:
         """Return the line as scorecard.json holds it."""
@@ -61,6 +62,7 @@ def judge(line: Expect, summary: Sequence[SummaryRow]) -> Result:
     rows = [row for row in summary if selects(line, row)]
     unit = "×" if line.relative_to else next((row.unit for row in rows), METRICS[line.metric].unit)
     observations = [observe(line, row, summary) for row in rows]
+    judged = verdict(line, observations)
     return Result(
         say=line.say,
         metric=line.metric,
@@ -68,8 +70,9 @@ def judge(line: Expect, summary: Sequence[SummaryRow]) -> Result:
         where=dict(line.where),
         expected=expected_words(line, unit),
         observed=observed_words(observations, unit),
-        verdict=verdict(line, observations),
+        verdict=judged,
         source=line.source or "",
+        why=line.differs or "" if judged == DIFFERS else "",
     )
 
 

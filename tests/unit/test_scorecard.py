@@ -131,3 +131,10 @@ def test_a_malformed_summary_is_refused_with_its_place(tmp_path: Path, text: str
     file.write_text(text)
     with pytest.raises(ReportError, match=said):
         read_summary(file)
+
+
+def test_why_a_line_differs_is_said_only_where_it_does() -> None:
+    line = expect(below="20", differs="this kernel halves its window")
+    assert judge(line, [row(21.0)]).why == "this kernel halves its window"
+    assert judge(line, [row(19.0)]).why == ""
+    assert judge(line, []).why == ""
