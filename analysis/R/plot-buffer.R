@@ -9,7 +9,7 @@ plot_buffer_cdf <- function(data, truth_packets = NA, title = "MTU (bytes)") {
   steps <- data[, cdf_steps(packets, limits), by = curve]
   ggplot2::ggplot(steps, ggplot2::aes(packets, share, colour = curve, linetype = curve)) +
     mark_buffer(truth_packets) +
-    ggplot2::geom_step(linewidth = 0.6) +
+    ggplot2::geom_step(stat = StatThin, linewidth = 0.6) +
     scale_levels(levels(data$curve), title, c("colour", "linetype")) +
     ggplot2::scale_x_continuous(buffer_axis_title, limits = limits, expand = c(0.01, 0)) +
     cdf_axis() +

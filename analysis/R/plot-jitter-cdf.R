@@ -5,7 +5,7 @@
 #' @export
 plot_jitter_cdf <- function(data, title = "Congestion control") {
   ggplot2::ggplot(data, ggplot2::aes(jitter_ms, share, colour = curve, linetype = curve)) +
-    ggplot2::geom_step(linewidth = 0.6) +
+    ggplot2::geom_step(stat = StatThin, linewidth = 0.6) +
     scale_levels(levels(data$curve), title, c("colour", "linetype")) +
     ggplot2::scale_x_continuous("Difference of consecutive RTTs (ms)", limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.03))) +
     cdf_axis() + theme_samovar()

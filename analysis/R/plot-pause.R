@@ -15,7 +15,7 @@ plot_cwnd_pause <- function(data) {
                           colour = colours[2], linewidth = 0.25) +
     ggplot2::geom_vline(ggplot2::aes(xintercept = t_s), drops, colour = "grey30", linewidth = 0.4, linetype = "dotted") +
     ggplot2::geom_text(ggplot2::aes(x = t_s, y = top * 1.06), drops, label = " packet refused", hjust = 0, vjust = 0, size = 2.8, colour = "grey30") +
-    ggplot2::geom_step(colour = colours[1], linewidth = 0.5) +
+    ggplot2::geom_step(stat = StatThin, colour = colours[1], linewidth = 0.5) +
     ggplot2::geom_text(ggplot2::aes(y = top * 0.97), words, label = "cwnd", hjust = 0, vjust = 1, size = 2.8, colour = colours[1]) +
     ggplot2::geom_text(ggplot2::aes(y = -0.1 * top), words, label = "PAUSE", hjust = 0, size = 2.8, colour = colours[2]) +
     ggplot2::facet_wrap(~column, ncol = 1, scales = "free_x") +
@@ -54,7 +54,7 @@ plot_pause_to_drop <- function(data, title = "Transmit descriptors") {
   longest_ms <- max(data$pause_to_drop_s) * 1e3
   steps <- data[, .(time_ms = c(0, sort(pause_to_drop_s) * 1e3, longest_ms), share = c(0, seq_len(.N) / .N, 1)), by = curve]
   ggplot2::ggplot(steps, ggplot2::aes(time_ms, share, colour = curve, linetype = curve)) +
-    ggplot2::geom_step(linewidth = 0.6) +
+    ggplot2::geom_step(stat = StatThin, linewidth = 0.6) +
     scale_levels(levels(data$curve), title, c("colour", "linetype")) +
     ggplot2::scale_x_continuous("Time from first PAUSE frame to first refused packet (ms)", limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.03))) +
     cdf_axis() + theme_samovar()

@@ -11,7 +11,7 @@ plot_rtt_cdf <- function(data, title = "Congestion control", log_axis = FALSE) {
     ggplot2::scale_x_continuous("RTT (ms)", limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.03)))
   }
   ggplot2::ggplot(data, ggplot2::aes(rtt_ms, share, colour = curve, linetype = curve)) +
-    ggplot2::geom_step(linewidth = 0.6) +
+    ggplot2::geom_step(stat = StatThin, linewidth = 0.6) +
     scale_levels(levels(data$curve), title, c("colour", "linetype")) +
     axis + cdf_axis() + theme_samovar()
 }

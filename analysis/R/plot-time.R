@@ -13,7 +13,7 @@ plot_time_series <- function(data, limits = NULL, panels = stacked_panels(), y_t
   ggplot2::ggplot(data, ggplot2::aes(t_s, mid, colour = flow)) +
     limit_lines(limits) +
     ggplot2::geom_ribbon(ggplot2::aes(ymin = low, ymax = high, fill = flow), colour = NA, alpha = 0.35) +
-    ggplot2::geom_line(linewidth = 0.35) +
+    ggplot2::geom_line(stat = StatThin, linewidth = 0.35) +
     panels +
     scale_levels(flows, "Flow", c("colour", "fill")) +
     ggplot2::scale_x_continuous("Time since the start of traffic (s)", expand = ggplot2::expansion(c(0.01, 0.02)), n.breaks = 4,
