@@ -55,3 +55,14 @@ for (tool in c("gzip -n -9", "zstd -q -19")) {
   to <- file.path(folder, paste0("classic.", sub(" .*", "", tool)))
   stopifnot(system(paste(tool, "-c", file.path(folder, "classic.pcap"), ">", to)) == 0L)
 }
+
+# Steps of six bytes behind a first number: segments near each other, acknowledgements among them, numbers that wrap.
+folder <- "corpus/sequence"
+dir.create(folder, showWarnings = FALSE)
+steps <- \(n) as.raw(t(cbind(sample(0:7, n, TRUE), sample(0:255, n, TRUE), matrix(0, n, 3), sample(c(0, 9, 99, 255), n, TRUE))))
+for (start in c(1, 2^31 - 50, 2^32 - 50)) keep(sprintf("from-%.0f.bin", start), c(rev(big(start, 4)), steps(60)))
+
+# Two bytes that choose form, members and cut, one that says how much is cut off, then what is compressed.
+folder <- "corpus/stream"
+dir.create(folder, showWarnings = FALSE)
+for (choice in 0:7) keep(sprintf("form-%d.bin", choice), c(as.raw(c(choice, 16 * choice + 3, 20 * choice)), rep(classic, choice + 1)[1:(300 * (choice + 1))]))

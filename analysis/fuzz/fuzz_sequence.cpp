@@ -1,0 +1,67 @@
+// Any order of segments and acknowledgements: sequence space as a plain set of numbers has it, and no sample of a round trip
+// from what was sent twice or was never sent.
+
+#include <map>
+#include <set>
+
+#include "../src/core_rtt.h"
+#include "../src/core_sequence.h"
+#include "inputs.h"
+
+using namespace samovar;
+
+namespace {
+
+// Six bytes a step: what to do, where, how long.
+struct Step {
+  bool acknowledges;
+  uint32_t number;
+  int64_t length;
+};
+
+Step step_at(const uint8_t* data, uint32_t start) {
+  uint32_t offset;
+  std::memcpy(&offset, data + 1, sizeof offset);
+  // Mostly near each other, seldom anywhere: then the numbers wrap.
+  if (data[0] & 6) offset &= 0xff;
+  return {(data[0] & 1) != 0, start + offset, 1 + data[5]};
+}
+
+// How many numbers of [first, end) were sent before, number by number.
+int64_t add_slowly(std::set<int64_t>& sent, int64_t first, int64_t end) {
+  int64_t known = 0;
+  for (int64_t number = first; number < end; ++number) known += !sent.insert(number).second;
+  return known;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t n) {
+  if (n < 4) return 0;
+  uint32_t start;
+  std::memcpy(&start, data, sizeof start);
+  SequenceSpace space;
+  Scoreboard board;
+  Unwrapper unwrap;
+  std::set<int64_t> sent;
+  std::map<int64_t, int> times_sent;  // by the last number of a segment
+  int64_t t_ns = 0;
+  for (size_t at = 4; at + 6 <= std::min<size_t>(n, 2048); at += 6, t_ns += 1000) {
+    const Step step = step_at(data + at, start);
+    Sample sample{};
+    if (step.acknowledges) {
+      if (!unwrap.started()) continue;
+      const int64_t ack = unwrap.near(step.number);
+      if (!board.acknowledge(ack, t_ns, sample)) continue;
+      if (sample.rtt_ns < 0 || sample.rtt_ns > t_ns || sample.bytes < 1) wrong("a sample of a time that cannot be");
+      if (times_sent[ack - 1] != 1) wrong("a sample of what was sent twice, or never");
+      continue;
+    }
+    const int64_t first = unwrap(step.number), end = first + step.length;
+    for (int64_t number = first; number < end; ++number) ++times_sent[number];
+    board.send(first, end, t_ns);
+    if (space.add(first, end) != add_slowly(sent, first, end)) wrong("another count of what was sent before");
+    if (space.top(0) != *sent.rbegin() + 1) wrong("another highest number");
+  }
+  return 0;
+}
