@@ -8,7 +8,7 @@
 #' @source httperf(1), version 0.9.
 #' @export
 read_httperf <- function(path) {
-  wanted <- "a report of httperf, with its line Total: connections …"
+  wanted <- "a report of httperf, with its line Total: connections \u2026"
   log <- text_lines(path, wanted)
   text <- trimws(if (log$cut) utils::head(log$text, -1) else log$text)
   starts <- grep("^Total: connections", text)

@@ -50,7 +50,7 @@ nuttcp_text <- function(text) {
 #' @source nttcp(1), version 1.47.
 #' @export
 read_nttcp <- function(path) {
-  wanted <- "a log of nttcp with its usual columns (Bytes, Real s, CPU s, Real-MBit/s …)"
+  wanted <- "a log of nttcp with its usual columns (Bytes, Real s, CPU s, Real-MBit/s \u2026)"
   log <- text_lines(path, wanted)
   text <- if (log$cut) utils::head(log$text, -1) else log$text
   number <- paste0(" *", decimal_number)
