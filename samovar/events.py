@@ -155,7 +155,7 @@ EVENTS: Mapping[str, Described] = {
     ),
     "host-switched-on": Described("A host did not answer, and is switched on.", {"host": _HOST, **_TESTBED}),
     "host-not-switched": Described(
-        "A host did not answer, and could not be switched on.",
+        "A host did not answer, and could not be switched.",
         {"host": _HOST, "reason": "in words", **_TESTBED},
     ),
     "host-rebooted": Described(

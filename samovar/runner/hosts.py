@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -15,12 +16,37 @@ from samovar.runner.lasting import Lasting
 from samovar.runner.quarantine import Health, blamed
 from samovar.runner.recovery import Recovery
 from samovar.runner.space import is_due, shortage
-from samovar.testbed import Session, boot_id_of, disk_free_of
+from samovar.testbed import (
+    HostsError,
+    LostError,
+    Machine,
+    Session,
+    UnreachableError,
+    boot_id_of,
+    disk_free_of,
+)
 
 BETWEEN_LOOKS_S = 1.0
 PROBE_DEADLINE_S = 10.0
 PUT_BACK_ATTEMPTS = 2
 """How often a host that answers is put back before it is given up: it may have been lost once more."""
+PATIENCE_SHARE = 0.5
+"""So much of host_wait a host has to come back by itself before its power is switched."""
+POWER_CYCLES = 3
+"""How often a host's power is switched in one run: one that needs more is not fit for a night."""
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What a host is: its system, and how it is switched off and on, where that is known."""
+
+    system: str
+    machine: Machine | None = None
+
+    @property
+    def switchable(self) -> Machine | None:
+        """The machine, where there is a way to switch it."""
+        return self.machine if self.machine and self.machine.power else None
 
 
 @dataclass
@@ -30,15 +56,19 @@ class _Doubt:
     reason: str
     lost: bool = False
     tries: int = 0
+    silent: bool = False
+    cycled: bool = False
+    until_s: float = 0.0
 
 
 class Hosts:
     """What is known of the hosts that a campaign uses, and what is done about it between trials."""
 
     def __init__(
-        self, bench: Bench, recovery: Recovery, lasting: Lasting, systems: Mapping[str, str]
+        self, bench: Bench, recovery: Recovery, lasting: Lasting, known: Mapping[str, Hardware]
     ) -> None:
-        self._bench, self._recovery, self._lasting, self._systems = bench, recovery, lasting, systems
+        self._bench, self._recovery, self._lasting, self._known = bench, recovery, lasting, known
+        self._cycles: Counter[str] = Counter()
         self._health = Health(bench.policy.quarantine)
         self._doubts: dict[str, _Doubt] = {}
         self._state = fold(())
@@ -89,10 +119,12 @@ class Hosts:
     def _await(self) -> None:
         doubts, self._doubts = self._doubts, {}
         started = time.monotonic()
+        for doubt in doubts.values():
+            doubt.until_s = started + self._bench.policy.host_wait_s
         while doubts:
             self._look_after(doubts, started)
-            late = time.monotonic() - started >= self._bench.policy.host_wait_s
-            for host in [host for host, one in doubts.items() if late or one.tries >= PUT_BACK_ATTEMPTS]:
+            self._help(doubts, started)
+            for host in [host for host, one in doubts.items() if _is_hopeless(one)]:
                 self._quarantine(self._health.without(host, doubts.pop(host).reason))
             if doubts:
                 self._bench.pause(BETWEEN_LOOKS_S)
@@ -101,8 +133,9 @@ class Hosts:
         """Put back the doubtful hosts that answer; those then are in doubt no more."""
         away = self._unanswered(doubts)
         for host, doubt in list(doubts.items()):
+            doubt.silent = isinstance(away.get(host), (UnreachableError, LostError))
             if host in away:
-                doubt.reason = away[host]
+                doubt.reason = str(away[host])
                 if not doubt.lost:
                     self._tell("host-lost", host=host, reason=doubt.reason)
                 doubt.lost = True
@@ -111,13 +144,36 @@ class Hosts:
                 if doubt.lost:
                     self._tell("host-back", host=host, seconds=round(time.monotonic() - started, 1))
 
-    def _unanswered(self, hosts: Iterable[str]) -> Mapping[str, str]:
+    def _unanswered(self, hosts: Iterable[str]) -> Mapping[str, TestbedError]:
         """Say of each host that does not answer why not."""
         try:
             self._bench.sessions.map(_probe, hosts)
+        except HostsError as several:
+            return several.errors
         except TestbedError as error:
-            return blamed(error)
+            return {error.host: error} if error.host else {}
         return {}
+
+    def _help(self, doubts: Mapping[str, _Doubt], started: float) -> None:
+        """Switch the power of hosts that have been silent for long enough, where there is a way to."""
+        if time.monotonic() - started < PATIENCE_SHARE * self._bench.policy.host_wait_s:
+            return
+        for host, doubt in doubts.items():
+            due = doubt.silent and not doubt.cycled and self._cycles[host] < POWER_CYCLES
+            if due and (machine := self._known[host].switchable):
+                self._cycle(machine, doubt)
+
+    def _cycle(self, machine: Machine, doubt: _Doubt) -> None:
+        """Switch a host off and on; it then has its boot_timeout to answer."""
+        self._cycles[machine.host] += 1
+        doubt.cycled = True
+        self._tell("host-power-cycled", host=machine.host)
+        try:
+            machine.switch("cycle")
+        except TestbedError as error:
+            self._bench.emit(Event("host-not-switched", {"host": machine.host, "reason": str(error)}))
+        else:
+            doubt.until_s = time.monotonic() + machine.boot_timeout_s
 
     def _put_back(self, host: str, doubt: _Doubt) -> bool:
         """Put a host that answers back as the journal says it was; it may have been booted meanwhile."""
@@ -127,7 +183,7 @@ class Hosts:
         bench.clocks.forget()
         try:
             self._recovery.host(self._state, host)
-            bench.boots[host] = boot_id_of(bench.sessions[host], bench.catalogue, self._systems[host])
+            bench.boots[host] = boot_id_of(bench.sessions[host], bench.catalogue, self._known[host].system)
         except TestbedError as error:
             doubt.reason = str(error)
             return False
@@ -157,7 +213,7 @@ class Hosts:
         return is_due(now_s - seen_s, free_bytes, self._bench.policy.free_bytes, needed_bytes)
 
     def _free_bytes(self, session: Session) -> int:
-        return disk_free_of(session, self._bench.catalogue, self._systems[session.host])
+        return disk_free_of(session, self._bench.catalogue, self._known[session.host].system)
 
     def _quarantine(self, health: Health) -> None:
         """Take over what is known, and go on without the hosts that are in quarantine now."""
@@ -175,3 +231,7 @@ class Hosts:
 
 def _probe(session: Session) -> None:
     session.run(":\n", step="probe", deadline_s=PROBE_DEADLINE_S)
+
+
+def _is_hopeless(doubt: _Doubt) -> bool:
+    return time.monotonic() >= doubt.until_s or doubt.tries >= PUT_BACK_ATTEMPTS

@@ -15,7 +15,7 @@ from samovar.plan import Plan, Trial
 from samovar.plan.cost import host_bytes
 from samovar.runner.attempt import whole
 from samovar.runner.bench import Bench, Recorder
-from samovar.runner.hosts import Hosts
+from samovar.runner.hosts import Hardware, Hosts
 from samovar.runner.lasting import Lasting
 from samovar.runner.paths import Paths
 from samovar.runner.policy import AS_ALWAYS, Policy
@@ -55,7 +55,8 @@ class Station:
         systems = {name: host.system for name, host in crew.plan.trials[0].resolved.hosts.items()}
         self.lasting = Lasting(bench, Reboots(bench, systems, crew.machines), self._scripts)
         self.recovery = Recovery(bench, self._scripts)
-        self.hosts = Hosts(bench, self.recovery, self.lasting, systems)
+        known = {name: Hardware(system, crew.machines.get(name)) for name, system in systems.items()}
+        self.hosts = Hosts(bench, self.recovery, self.lasting, known)
         self.carried = Carried(self.lasting, Paths(bench))
 
     def _scripts(self, id_: str) -> TrialScripts:

@@ -4,6 +4,7 @@ from samovar.testbed.completed import NOT_ENDED, Completed, Record, unrecorded
 from samovar.testbed.facts import HostFacts, boot_id_of, disk_free_of, gather_facts
 from samovar.testbed.lease import Claim, Lease, LeaseError
 from samovar.testbed.power import Machine, machines_of
+from samovar.testbed.remote import LostError
 from samovar.testbed.session import Session
 from samovar.testbed.sessions import HostsError, Sessions
 from samovar.testbed.ssh import Dialer, Target, UnreachableError
@@ -18,6 +19,7 @@ __all__ = [
     "HostsError",
     "Lease",
     "LeaseError",
+    "LostError",
     "Machine",
     "Record",
     "Session",

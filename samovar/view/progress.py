@@ -122,6 +122,12 @@ class Show:
     def _on_host_power_cycled(self, values: Any) -> str:
         return f"{values['host']}: does not come back; its power is switched"
 
+    def _on_host_switched_on(self, values: Any) -> str:
+        return f"{values['host']}: does not answer; it is switched on"
+
+    def _on_host_not_switched(self, values: Any) -> str:
+        return f"? {values['host']}: could not be switched: {values['reason']}"
+
     def _on_host_rebooted(self, values: Any) -> str:
         return f"{values['host']}: is back after {values['seconds']:.0f} s"
 
