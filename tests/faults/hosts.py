@@ -24,8 +24,10 @@ UNCOLLECTED = "/tmp/samovar/"
 CONTROL = "ctl0"
 LOOK = r"""
 echo '-- state'
-# One descriptor for each file: starting a program is dear in a user-mode kernel.
-grep -s . /proc/sys/net/ipv4/* /proc/sys/net/core/* /proc/sys/net/ipv4/conf/*/* | grep -v -e fastopen_key -e /route/
+# One descriptor for each file: starting a program is dear in a user-mode kernel. A kernel that boots sizes the last two by
+# its memory, and a user-mode one has a few MB more or less each time, as the host places its heap.
+grep -s . /proc/sys/net/ipv4/* /proc/sys/net/core/* /proc/sys/net/ipv4/conf/*/* |
+  grep -v -e fastopen_key -e /route/ -e tcp_ehash_entries -e tcp_max_tw_buckets
 ip -o -d link show | sed 's/promiscuity [0-9]*//; s/allmulti [0-9]*//'
 ip route show table all
 ip rule show
