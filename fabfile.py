@@ -21,7 +21,7 @@ from samovar.analyse import analyse as analyse_campaign
 from samovar.collect import verify as verify_campaign
 from samovar.controller import Controller, Going, Question, Study, Switching
 from samovar.definition import load_testbed
-from samovar.errors import DefinitionError, LabError, SamovarError, TestbedError
+from samovar.errors import DefinitionError, SamovarError, TestbedError
 from samovar.journal import NAME as JOURNAL
 from samovar.journal import fold, holder, read_journal
 from samovar.report import exit_status, make_bundle, read_verdicts
@@ -188,14 +188,10 @@ def _seen(study: Study, new: bool) -> Seen:
     """Put together all that can be known of a plan before it runs, whether or not the testbed answers."""
     standing = CONTROLLER.standing(study, new)
     left = CONTROLLER.cost(study, standing)
-    try:
-        with CONTROLLER.sessions(study.testbed) as sessions:
-            findings, unasked = CONTROLLER.examine(study, CONTROLLER.facts(sessions, study.plan), left), ""
-    except (TestbedError, LabError) as error:
-        foreseen, known = CONTROLLER.foresee(study)
-        findings, unasked = [*CONTROLLER.space(left), *foreseen], f"{known}: {error}"
+    findings, unasked = CONTROLLER.look(study, left)
     blocked = blocked_trials(findings)
-    return Seen(study.plan, standing, CONTROLLER.cost(study), left, findings, blocked, unasked)
+    each = CONTROLLER.costs(study, standing) if study.others else {}
+    return Seen(study.plan, standing, CONTROLLER.cost(study), left, findings, blocked, unasked, each)
 
 
 @task(help=PLAN_HELP, iterable=SETS)
@@ -203,9 +199,8 @@ def _seen(study: Study, new: bool) -> Seen:
 def check(c: Connection, experiment: str, set_: list[str], profile: str = "", testbed: str = "") -> None:
     """Check that the testbed has what an experiment needs; changes nothing on it."""
     study = CONTROLLER.study(experiment, profile, testbed, set_)
-    with Show(Console()) as progress, CONTROLLER.opened(study, progress) as sessions:
-        facts = CONTROLLER.facts(sessions, study.plan)
-    findings = CONTROLLER.examine(study, facts, CONTROLLER.cost(study, CONTROLLER.standing(study)))
+    with Show(Console()) as progress:
+        facts, findings = CONTROLLER.check(study, progress)
     show(text.facts_lines(facts))
     show(text.finding_lines(findings))
     if any(finding.stops for finding in findings):
@@ -216,7 +211,8 @@ def check(c: Connection, experiment: str, set_: list[str], profile: str = "", te
 @guarded
 def sudoers(c: Connection, experiment: str, set_: list[str], profile: str = "", testbed: str = "") -> None:
     """Print what sudoers must allow a user who is not root on each host; changes nothing."""
-    show(CONTROLLER.sudoers(CONTROLLER.study(experiment, profile, testbed, set_)))
+    for one in CONTROLLER.study(experiment, profile, testbed, set_).every:
+        show(CONTROLLER.sudoers(one))
 
 
 @task(

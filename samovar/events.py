@@ -162,6 +162,7 @@ EVENTS: Mapping[str, Described] = {
         "A host is back.",
         {"host": _HOST, "boot_id": "of this boot", "seconds": "until it answered", **_TESTBED},
     ),
+    "testbed-idle": Described("There is no trial any more that a testbed could run.", {"testbed": "which"}),
     "campaign-stopped": Described("The run ends before its time.", {"reason": "in words"}),
     "warning": Described("Something that a person should know of.", {"text": "in words", **_TESTBED}),
     "analysis-started": Described("The analysis begins.", {"trials": "number of trials"}),

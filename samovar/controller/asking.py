@@ -8,9 +8,13 @@ from samovar import lab
 from samovar.command.privilege import Allowed
 from samovar.controller.reaching import Reaching
 from samovar.controller.study import Study
+from samovar.errors import LabError, TestbedError
+from samovar.events import Emit
 from samovar.plan import Cost, Plan, estimate_cost
+from samovar.plan.cost import shared
 from samovar.runner.archive import Archive
 from samovar.runner.folder import Standing, standing_of
+from samovar.runner.launch import between
 from samovar.runner.policy import policy_of
 from samovar.runner.preflight import (
     FEATURE,
@@ -32,9 +36,17 @@ class Asking(Reaching):
     """A checkout that compares plans with what its testbeds have."""
 
     def cost(self, study: Study, standing: Standing | None = None) -> Cost:
-        """Estimate what a plan costs, or what is still to run of it."""
+        """Estimate what a plan costs, or what is still to run of it, on the testbeds that share it."""
+        return shared(list(self.costs(study, standing).values()))
+
+    def costs(self, study: Study, standing: Standing | None = None) -> Mapping[str, Cost]:
+        """Estimate the same for each testbed, as if it ran all by itself."""
         only = standing.comparison.runs.keys() if standing else None
-        return estimate_cost(study.plan, Archive(self.results).known(study.testbed.name), only)
+        archive = Archive(self.results)
+        return {
+            one.testbed.name: estimate_cost(one.plan, archive.known(one.testbed.name), only)
+            for one in study.every
+        }
 
     def facts(
         self, sessions: Sessions, plan: Plan, hosts: Iterable[str] | None = None
@@ -77,6 +89,39 @@ class Asking(Reaching):
         lacking = lab.foresee(study.testbed.lab.kernel, lab.Needs(*needs))
         looked = "only its recipes and the kernel's modules were looked at"
         return [*refusals(study.plan, self.catalogue), *foreseen(study.plan, self.catalogue, lacking)], looked
+
+    def look(self, study: Study, cost: Cost) -> tuple[Sequence[Finding], str]:
+        """Ask every testbed of a study what it cannot run; foresee it where one does not answer.
+
+        Returns what was found, and which were not asked and why, empty when all were.
+        """
+        looked = {one.testbed.name: self._look(one, cost) for one in study.every}
+        unasked = [(name, why) for name, (_, why) in looked.items() if why]
+        words = [f"{name}: {why}" if study.others else why for name, why in unasked]
+        return between({name: findings for name, (findings, _) in looked.items()}), "; ".join(words)
+
+    def _look(self, study: Study, cost: Cost) -> tuple[Sequence[Finding], str]:
+        try:
+            with self.sessions(study.testbed) as sessions:
+                return self.examine(study, self.facts(sessions, study.plan), cost), ""
+        except (TestbedError, LabError) as error:
+            foreseen, known = self.foresee(study)
+            return [*self.space(cost), *foreseen], f"{known}: {error}"
+
+    def check(self, study: Study, emit: Emit) -> tuple[Mapping[str, HostFacts], Sequence[Finding]]:
+        """Ask every host of every testbed of a study what it has, and compare; changes nothing there.
+
+        A lab that this has to start is stopped again. Raises TestbedError when a host does not answer.
+        """
+        cost = self.cost(study, self.standing(study))
+        every: dict[str, HostFacts] = {}
+        found: dict[str, Sequence[Finding]] = {}
+        for one in study.every:
+            with self.opened(one, emit) as sessions:
+                facts = self.facts(sessions, one.plan)
+            every |= {f"{one.testbed.name}: {h}" if study.others else h: fact for h, fact in facts.items()}
+            found[one.testbed.name] = self.examine(one, facts, cost)
+        return every, between(found)
 
     def examine(self, study: Study, facts: Mapping[str, HostFacts], cost: Cost) -> Sequence[Finding]:
         """Compare what a plan needs with what the hosts and this machine have."""

@@ -72,8 +72,9 @@ class Controller(Asking):
     def _intent(self, going: Going, opened: Sequence[Sessions], known: Sequence[Known]) -> Intent:
         studies = going.study.every
         cost = self.cost(going.study, going.standing)
-        findings = [self.examine(study, one.facts, cost) for study, one in zip(studies, known, strict=True)]
-        blocked = runnable_together(going.study.plan, findings, going.allow_partial)
+        pairs = zip(studies, known, strict=True)
+        found = {study.testbed.name: self.examine(study, one.facts, cost) for study, one in pairs}
+        blocked = runnable_together(going.study.plan, found, going.allow_partial)
         each = zip(studies, opened, known, blocked, strict=True)
         crews = [self._crew(study, sessions, one, lacking) for study, sessions, one, lacking in each]
         return Intent(

@@ -50,6 +50,12 @@ class CampaignStopped(Said):
     reason: str
 
 
+class TestbedIdle(Said):
+    """There is no trial any more that the testbed could run; another still may."""
+
+    event: Literal["testbed-idle"]
+
+
 class CampaignInterrupted(Sealed):
     """The user ended the campaign, in good order."""
 
@@ -276,7 +282,7 @@ class HostRebooted(Said):
 
 
 EVENTS: tuple[type[Said], ...] = (
-    *(CampaignStarted, CampaignResumed, CampaignStopped, CampaignInterrupted, CampaignFinished),
+    *(CampaignStarted, CampaignResumed, CampaignStopped, TestbedIdle, CampaignInterrupted, CampaignFinished),
     *(FilesRecorded, PlanChanged, TrialsBlocked),
     *(TrialStarted, Phase, TrialFinished, TrialAgain, TrialRefused, TrialSetAside),
     *(StateRead, StateRestored, RestoreFailed, PathMeasured, LeaseTaken),

@@ -62,8 +62,8 @@ class CampaignState:
     so that the oldest, which no trial had touched, has the last word. `blocked` has, by trial, why the
     testbed could not run it when it was last asked. `quarantined` has, by host, why it is not used any more,
     `probation` the hosts of which that holds since an earlier run and that have served no trial since.
-    `stopped` says what ended the last run before its time. Hosts of a campaign on several testbeds are named
-    HOST@TESTBED.
+    `stopped` says what ended the last run before its time, `idle` which testbeds it had nothing more for.
+    Hosts of a campaign on several testbeds are named HOST@TESTBED.
     """
 
     trials: Mapping[str, TrialState]
@@ -75,6 +75,7 @@ class CampaignState:
     quarantined: Mapping[str, str] = field(default_factory=dict)
     probation: frozenset[str] = frozenset()
     stopped: str = ""
+    idle: frozenset[str] = frozenset()
 
     def on(self, testbed: str) -> CampaignState:
         """Return the state with the hosts of one testbed alone, by their own names."""
@@ -122,7 +123,7 @@ def fold(entries: Iterable[Entry]) -> CampaignState:
         controllers += last.event in STARTS
         stopped = _stopped(stopped, last)
     seen = (trials, unrestored, controllers, last.event, last.t_s, blocked)
-    return CampaignState(*seen, hosts.quarantined, frozenset(hosts.probation), stopped)
+    return CampaignState(*seen, hosts.quarantined, frozenset(hosts.probation), stopped, frozenset(hosts.idle))
 
 
 def _stopped(before: str, entry: Entry) -> str:
@@ -133,15 +134,18 @@ def _stopped(before: str, entry: Entry) -> str:
 
 @dataclass
 class _Hosts:
-    """Which hosts are in quarantine: each run tries those of the run before again."""
+    """Which hosts are in quarantine, which testbeds idle: each run tries those of the run before again."""
 
     quarantined: dict[str, str] = field(default_factory=dict)
     probation: set[str] = field(default_factory=set)
+    idle: set[str] = field(default_factory=set)
 
     def take(self, entry: Entry) -> None:
         if entry.event in STARTS:
             self.probation |= self.quarantined.keys()
-            self.quarantined = {}
+            self.quarantined, self.idle = {}, set()
+        elif entry.event == "testbed-idle":
+            self.idle.add(str(entry.values["testbed"]))
         elif entry.event == "host-quarantined":
             self.quarantined[place_of(entry.values)] = str(entry.values["reason"])
         elif entry.event == "host-released":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
 
 from samovar.plan.groups import RECORDED, Kinds
 from samovar.plan.model import CapturePlan, LoggerPlan, Resolved
@@ -62,7 +63,8 @@ class Cost:
 
     `host_bytes` are, by host, what the largest trial leaves there until it is collected: one at a time.
     `controller_bytes` are all trials' as they are kept here, compressed. `boots` is how often hosts that
-    reboot are waited for; of a plan of which some is left it is their share of the trials.
+    reboot are waited for; of a plan of which some is left it is their share of the trials. Of `testbeds` that
+    share the trials, each orders its own reboots.
     """
 
     trials: int
@@ -72,6 +74,7 @@ class Cost:
     controller_bytes: int = 0
     boots: int = 0
     boot: BootTime = field(default_factory=BootTime)
+    testbeds: int = 1
 
     @property
     def reboot_s(self) -> float:
@@ -86,12 +89,24 @@ class Cost:
     @property
     def total_s(self) -> float:
         """Return the time that the campaign takes, in seconds."""
-        return self.traffic_s + self.overhead_s + self.reboot_s
+        return shared_out_s(self.traffic_s + self.overhead_s, self.trials, self.testbeds) + self.reboot_s
 
     @property
     def hours(self) -> float:
         """Return the time that the campaign takes, in hours."""
         return self.total_s / 3600
+
+
+def shared_out_s(work_s: float, trials: int, testbeds: int, longest_s: float = 0.0) -> float:
+    """Return how long so much work takes in seconds, each trial whole on one testbed at a time."""
+    return max(longest_s, work_s / max(1, min(testbeds, trials)))
+
+
+def shared(costs: Sequence[Cost]) -> Cost:
+    """Return the cost of trials that testbeds share, each as slow as they are on average."""
+    seconds = fmean(cost.overhead.seconds for cost in costs)
+    overhead = Overhead(seconds, sum(cost.overhead.measured for cost in costs))
+    return replace(costs[0], overhead=overhead, testbeds=len(costs))
 
 
 def estimate_cost(plan: Plan, known: Known | None = None, only: Collection[str] | None = None) -> Cost:

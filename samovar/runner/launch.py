@@ -12,7 +12,7 @@ from samovar.errors import SamovarError, TestbedError
 from samovar.events import Emit
 from samovar.plan import Plan
 from samovar.runner.notify import Notifier
-from samovar.runner.preflight import Finding, blocked_trials, runnable
+from samovar.runner.preflight import HERE, Finding, blocked_trials, runnable
 from samovar.runner.quarantine import blamed, needs_by_trial
 from samovar.testbed import HostFacts, Session, Sessions
 
@@ -63,22 +63,39 @@ def served(plan: Plan, gone: Collection[str]) -> bool:
     return any(not needs(trial) & away for trial in plan.trials)
 
 
+def between(found: Mapping[str, Sequence[Finding]]) -> Sequence[Finding]:
+    """Put together what each testbed lacks, by its name: what one of several lacks, the others run."""
+    if len(found) == 1:
+        return next(iter(found.values()))
+    blocked = [blocked_trials(one) for one in found.values()]
+    nowhere = frozenset(blocked[0]).intersection(*blocked)
+    split = [
+        own for testbed, one in found.items() for finding in one for own in _split(testbed, finding, nowhere)
+    ]
+    return sorted(dict.fromkeys(split), key=lambda finding: not finding.stops)
+
+
+def _split(testbed: str, finding: Finding, nowhere: Collection[str]) -> Iterator[Finding]:
+    """Tell what a finding of one testbed stops everywhere from what it stops there only."""
+    named = finding if finding.host == HERE else replace(finding, host=f"{testbed}: {finding.host}")
+    elsewhere = tuple(id_ for id_ in finding.trials if id_ not in nowhere)
+    if not finding.stops or not elsewhere:
+        yield named
+        return
+    if len(elsewhere) < len(finding.trials):
+        yield replace(named, trials=tuple(id_ for id_ in finding.trials if id_ in nowhere))
+    yield replace(named, trials=elsewhere, stops=False, remedy=f"they run elsewhere; {finding.remedy}")
+
+
 def runnable_together(
-    plan: Plan, findings: Sequence[Sequence[Finding]], allow_partial: bool
+    plan: Plan, found: Mapping[str, Sequence[Finding]], allow_partial: bool
 ) -> list[dict[str, list[str]]]:
-    """Say by testbed which trials to leave out there, and why.
+    """Say of each testbed which trials to leave out there, and why.
 
     Raises TestbedError, as runnable does, for what none of the testbeds can run.
     """
-    blocked = [blocked_trials(one) for one in findings]
-    nowhere = frozenset(blocked[0]).intersection(*blocked)
-    every = [finding for one in findings for finding in one]
-    limited = [
-        replace(one, trials=tuple(id_ for id_ in one.trials if id_ in nowhere)) for one in every if one.trials
-    ]
-    whole = [one for one in every if not one.trials]
-    runnable(plan, [*whole, *(one for one in limited if one.trials)], allow_partial)
-    return blocked
+    runnable(plan, between(found), allow_partial)
+    return [blocked_trials(one) for one in found.values()]
 
 
 @contextmanager

@@ -26,6 +26,7 @@ FEATURE = "kernel feature"
 KERNEL = ("congestion control", FEATURE)
 INTERFACES = {"ring": "transmit ring, so no txd, at", "pause": "flow control to set at"}
 LESS = "record less: shorter trials, a smaller snaplen, fewer captures"
+HERE = "this machine"
 FAR_CLOCK = "the clocks are set by hand or by chrony/ntpd before a campaign"
 
 
@@ -270,9 +271,7 @@ def space_here(cost: Cost, results: Path) -> Iterator[Finding]:
     if cost.controller_bytes > free_bytes:
         needed, free = format_bytes(cost.controller_bytes, 3), format_bytes(free_bytes, 3)
         what = f"{cost.trials} trials leave about {needed}, the disk of {results} has {free} free"
-        yield Finding(
-            "this machine", what, f"free some, set `results` in config.yaml to another disk, or {LESS}", True
-        )
+        yield Finding(HERE, what, f"free some, set `results` in config.yaml to another disk, or {LESS}", True)
 
 
 def runnable(plan: Plan, findings: Sequence[Finding], allow_partial: bool) -> dict[str, list[str]]:

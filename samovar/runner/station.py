@@ -91,6 +91,8 @@ class Station:
                 pool.give(self.crew.testbed, trial, coming)
             if self.bench.storage.lost:
                 pool.stop(f"{self.bench.storage.lost}; nothing more can be written to {self.bench.folder}")
+        if self.bench.shared and not pool.stopped:
+            self.tell("testbed-idle")
 
     def _short_here(self, trial: Trial) -> str:
         """Say that the results folder has too little room for a trial."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
@@ -11,6 +11,7 @@ from samovar.errors import cells
 from samovar.events import Event
 from samovar.journal import CampaignState
 from samovar.plan import Plan
+from samovar.plan.cost import shared_out_s
 from samovar.units import format_rate
 from samovar.view.matrix import FAILED, RUNNING, Row, matrix_lines, rows_of, words_of
 from samovar.view.words import clock
@@ -19,6 +20,17 @@ FIRST_GUESS_S = 3.0
 """What a trial costs beyond its traffic, until one has been measured."""
 FEW_FAILURES = 4
 MATRIX_SHARE = 0.6
+
+
+def left_s(open_s: Collection[float], beyond_s: float, testbeds: int) -> float:
+    """Return in seconds how long open trials take on so many testbeds at once: none is faster than one trial.
+
+    `open_s` is the traffic of each, `beyond_s` what a trial takes besides.
+    """
+    if not open_s:
+        return 0.0
+    work_s = sum(open_s) + len(open_s) * beyond_s
+    return shared_out_s(work_s, len(open_s), testbeds, max(open_s) + beyond_s)
 
 
 @dataclass
@@ -58,6 +70,7 @@ class Board:
         self._words: dict[str, str] = {}
         self._open_s: list[float] = []
         self._overheads_s: list[float] = []
+        self._idle: set[str] = set()
 
     def take(self, plan: Plan, state: CampaignState) -> None:
         """Take what the trials are and how they stood."""
@@ -72,7 +85,7 @@ class Board:
     def left_s(self) -> float:
         """Seconds until all is done: planned traffic and the measured rest, shared out over the testbeds."""
         known = fmean(self._overheads_s) if self._overheads_s else FIRST_GUESS_S
-        return (sum(self._open_s) + len(self._open_s) * known) / max(1, self.testbeds)
+        return left_s(self._open_s, known, self.testbeds - len(self._idle))
 
     def hear(self, event: Event, now_s: float) -> None:
         """Take in an event; one that changes nothing here is passed over."""
@@ -83,6 +96,9 @@ class Board:
     def _trials_open(self, values: Any, now_s: float) -> None:
         self.asked, self.done = int(values["asked"]), int(values["asked"]) - int(values["open"])
         self._open_s, self.testbeds = list(values["seconds"]), int(values.get("testbeds", 1))
+
+    def _testbed_idle(self, values: Any, now_s: float) -> None:
+        self._idle.add(str(values["testbed"]))
 
     def _trial_started(self, values: Any, now_s: float) -> None:
         id_ = str(values["id"])
@@ -175,6 +191,7 @@ def _fit(line: str, width: int) -> str:
 
 _HEARD = {
     "trials-open": Board._trials_open,
+    "testbed-idle": Board._testbed_idle,
     "trial-started": Board._trial_started,
     "phase": Board._phase,
     "throughput": Board._throughput,

@@ -28,6 +28,7 @@ def _cost(cost: Cost) -> Mapping[str, object]:
     return {
         "trials": cost.trials,
         "hours": cost.hours,
+        "testbeds": cost.testbeds,
         "traffic_s": cost.traffic_s,
         "overhead_s": cost.overhead_s,
         "overhead_measured": cost.overhead.measured,

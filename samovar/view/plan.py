@@ -26,7 +26,8 @@ GLYPHS = "123456789abcdefghijklmnopqrstuvwxyz"
 class Seen:
     """All that `fab plan` knows: the plan, the campaign it goes on in, what it costs, what cannot run.
 
-    `unasked` says why the testbed was not asked what it can do; empty when it was.
+    `unasked` says why the testbed was not asked what it can do; empty when it was. Where several testbeds
+    share the trials, `each` has what is left as it would be on that one alone.
     """
 
     plan: Plan
@@ -36,6 +37,7 @@ class Seen:
     findings: Sequence[Finding] = ()
     blocked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unasked: str = ""
+    each: Mapping[str, Cost] = field(default_factory=dict)
 
     def state(self, id_: str) -> str:
         """Say how a trial stands: cannot run, stands, or why it is to be run."""
@@ -179,11 +181,17 @@ def cost_lines(seen: Seen) -> Iterator[str]:
     yield _cost_line("cost", seen.whole)
     if 0 < seen.left.trials < seen.whole.trials:
         yield _cost_line("left", seen.left)
-    yield f"  beyond traffic: {seen.whole.overhead}"
+    yield from (f"  beyond traffic on {name}: {cost.overhead}" for name, cost in seen.each.items())
+    if not seen.each:
+        yield f"  beyond traffic: {seen.whole.overhead}"
     if seen.whole.boots:
         yield f"  reboots: {counted(seen.whole.boots, 'time')} that hosts are waited for, {seen.whole.boot}"
     here = format_bytes(seen.left.controller_bytes, 3)
-    hosts = (f"{format_bytes(size, 3)} at {host}" for host, size in sorted(seen.left.host_bytes.items()))
+    places = {
+        f"{name}: {host}": size for name, one in seen.each.items() for host, size in one.host_bytes.items()
+    }
+    left = sorted((places or seen.left.host_bytes).items())
+    hosts = (f"{format_bytes(size, 3)} at {host}" for host, size in left)
     yield f"  disk: {here} here; {', '.join(hosts) or 'nothing on hosts'} until a trial is collected"
     yield from change_lines(seen.plan)
 
@@ -192,7 +200,8 @@ def _cost_line(word: str, cost: Cost) -> str:
     times = f"traffic {clock(cost.traffic_s)} + beyond traffic {clock(cost.overhead_s)}"
     if cost.boots:
         times += f" + reboots {clock(cost.reboot_s)}"
-    return f"{word}: {counted(cost.trials, 'trial')}, {cost.hours:.2f} h ({times})"
+    at_once = f" on {cost.testbeds} testbeds at once" if cost.testbeds > 1 else ""
+    return f"{word}: {counted(cost.trials, 'trial')}, {cost.hours:.2f} h{at_once} ({times})"
 
 
 def change_lines(plan: Plan) -> Iterator[str]:

@@ -107,6 +107,9 @@ class Show:
     def _on_campaign_resumed(self, values: Any) -> str:
         return f"campaign {values['folder']} goes on"
 
+    def _on_testbed_idle(self, values: Any) -> str:
+        return f"{values['testbed']}: no trial left that it could run"
+
     def _on_campaign_stopped(self, values: Any) -> str:
         return f"✗ campaign stopped: {values['reason']}"
 

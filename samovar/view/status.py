@@ -11,8 +11,9 @@ from statistics import fmean
 from samovar.collect import Verification
 from samovar.journal import CampaignState, Entry, TrialState, is_open
 from samovar.plan import Plan, Trial
+from samovar.runner.folder import testbeds_of
 from samovar.units import format_bytes
-from samovar.view.board import FIRST_GUESS_S
+from samovar.view.board import FIRST_GUESS_S, left_s
 from samovar.view.matrix import BLOCKED, GLYPHS, matrix_lines, rows_of, standing, words_of
 from samovar.view.words import clock, columns, counted
 
@@ -53,7 +54,12 @@ class Asked:
         """Seconds until all is done: planned traffic and what trials have cost beyond it so far."""
         costs = [t.overhead_s for t in self.state.standing("completed") if t.overhead_s is not None]
         known = fmean(costs) if costs else FIRST_GUESS_S
-        return sum(trial.resolved.duration_s + known for trial in self.open)
+        return left_s([trial.resolved.duration_s for trial in self.open], known, self.at_work)
+
+    @property
+    def at_work(self) -> int:
+        """How many testbeds share what is open: those of the plan that have not run out of trials."""
+        return max(1, len(testbeds_of(self.plan.testbed)) - len(self.state.idle))
 
 
 def status_lines(asked: Asked, width: int, every: bool = False) -> Iterator[str]:

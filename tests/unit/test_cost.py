@@ -8,7 +8,7 @@ import pytest
 
 from samovar.plan import estimate_cost
 from samovar.plan.changes import Together
-from samovar.plan.cost import BootTime, Known, Overhead, host_bytes, kept_bytes
+from samovar.plan.cost import BootTime, Known, Overhead, host_bytes, kept_bytes, shared, shared_out_s
 from samovar.plan.plan import Changes
 from tests.unit.plan_values import lasting, plan_of, trial
 from tests.unit.trials import RESOLVED
@@ -68,3 +68,18 @@ def test_hosts_that_reboot_at_the_same_time_are_waited_for_once() -> None:
     assert list(column) == [0, 1, 1, 2]
     assert list(together.of({"a": array("I", [3, 0])})[""]) == [3, 0], "another host alone is another state"
     assert together.of({}) == {}
+
+
+def test_testbeds_that_share_trials_take_their_share_of_the_time_and_reboot_each_by_itself() -> None:
+    plan = PLAN.model_copy(update={"changes": Changes(reboots=6, boots=3)})
+    each = [estimate_cost(plan, Known(Overhead(seconds, 5), BootTime(90.0))) for seconds in (1.0, 3.0)]
+    both = shared(each)
+    assert (both.trials, both.traffic_s, both.overhead_s, both.reboot_s) == (4, 132.0, 8.0, 270.0)
+    assert both.total_s == (132 + 8) / 2 + 270
+    assert shared(each[:1]) == each[0]
+
+
+def test_work_is_shared_out_no_further_than_there_are_trials() -> None:
+    assert [shared_out_s(120.0, trials, 4) for trials in (1, 3, 8)] == [120.0, 40.0, 30.0]
+    assert shared_out_s(120.0, 8, 4, longest_s=60.0) == 60.0
+    assert shared_out_s(0.0, 0, 2) == 0.0

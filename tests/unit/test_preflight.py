@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from samovar.command import Catalogue
 from samovar.errors import TestbedError
 from samovar.plan import Cost, LoggerPlan, Plan
+from samovar.runner.launch import between
 from samovar.runner.preflight import (
+    HERE,
     Finding,
     blocked_trials,
     examine,
@@ -209,3 +212,27 @@ def test_a_freebsd_host_without_siftr_is_found_before_a_trial_that_logs_with_it(
     said = [str(finding) for finding in examine(plan, CATALOGUE, {"src": known}, 1.0)]
     assert "src: no kernel feature siftr (1 trial); known there: none" in said
     assert not any("congestion control" in one for one in said)
+
+
+def test_what_one_of_two_testbeds_lacks_stops_nothing_for_the_other_runs_it() -> None:
+    lacks = Finding("src", "no congestion control cdg", "known there: reno", True, ("cdg-1", "cdg-2"))
+    assert between({"left": [lacks]}) == [lacks]
+    (told,) = between({"left": [lacks], "right": []})
+    assert (told.host, told.stops) == ("left: src", False)
+    assert "they run elsewhere" in str(told)
+
+
+def test_what_no_testbed_can_run_stops_the_trials_and_names_each_testbed() -> None:
+    lacks = Finding("src", "no congestion control cdg", "known there: reno", True, ("cdg-1", "cdg-2"))
+    found = between({"left": [lacks], "right": [replace(lacks, host="alpha", trials=("cdg-2",))]})
+    assert [(one.host, one.stops, one.trials) for one in found] == [
+        ("left: src", True, ("cdg-2",)),
+        ("right: alpha", True, ("cdg-2",)),
+        ("left: src", False, ("cdg-1",)),
+    ]
+    assert list(blocked_trials(found)) == ["cdg-2"]
+
+
+def test_what_this_machine_lacks_is_told_once_whatever_testbeds_there_are() -> None:
+    here = Finding(HERE, "no disk", "free some", True)
+    assert between({"left": [here], "right": [here]}) == [here]

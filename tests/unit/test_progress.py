@@ -215,6 +215,24 @@ def test_the_time_left_is_planned_traffic_and_the_measured_rest_over_all_testbed
     assert one_.left_s == 60 + 3 * 2
 
 
+def test_the_time_left_is_shared_by_the_testbeds_at_work_and_is_no_less_than_one_trial() -> None:
+    two = Board()
+    two.hear(Event("trials-open", {"asked": 3, "open": 3, "seconds": [10.0, 20.0, 60.0], "testbeds": 2}), 0.0)
+    assert two.left_s == 60 + 3, "the longest trial is whole on one testbed"
+    two.hear(Event("trial-started", {"id": "a", "seconds": 60.0}), 0.0)
+    two.hear(Event("trial-finished", finished("a")), 0.0)
+    assert two.left_s == 20 + 2, "two trials on two testbeds"
+    two.hear(Event("testbed-idle", {"testbed": "b"}), 0.0)
+    assert two.left_s == 30 + 2 * 2, "one testbed is left"
+
+
+def test_the_status_of_a_campaign_on_two_testbeds_shares_what_is_open_out_too() -> None:
+    shared = PLAN.model_copy(update={"testbed": "a,b"})
+    assert list(status_lines(asked(True, plan=shared), 60))[-1] == "2 of 12 trials done, about 1:00 left"
+    ended = [*JOURNALED, Entry(127.0, "testbed-idle", {"testbed": "b"})]
+    assert list(status_lines(asked(True, ended, shared), 60))[-1] == "2 of 12 trials done, about 2:00 left"
+
+
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 @pytest.mark.parametrize("height", [5, 24, 60])
 def test_a_board_never_takes_more_room_than_there_is(width: int, height: int) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from samovar.journal import fold
 from samovar.plan import PartPlan, Plan, estimate_cost
 from samovar.plan.compare import compare
+from samovar.plan.cost import Known, Overhead, shared
 from samovar.runner.folder import Standing
 from samovar.runner.preflight import Finding
 from samovar.view.export import plan_csv, plan_json
@@ -113,6 +115,17 @@ def test_what_cannot_run_is_named_with_its_reason_and_the_way_round_it() -> None
 def test_a_testbed_that_was_not_asked_is_said_so() -> None:
     lines = list(plan_lines(_seen(unasked="only its recipes were looked at: the lab is down")))
     assert any(line.startswith("the testbed was not asked what it can do, only") for line in lines)
+
+
+def test_a_plan_on_two_testbeds_shows_the_time_that_both_take_and_what_each_takes_beyond_traffic() -> None:
+    plan = PLAN.model_copy(update={"testbed": "left,right"})
+    each = {"left": estimate_cost(plan), "right": estimate_cost(plan, Known(Overhead(4.5, 9)))}
+    seen = replace(_seen(plan, each=each), whole=shared(list(each.values())))
+    lines = list(plan_lines(seen))
+    assert "cost: 6 trials, 0.01 h on 2 testbeds at once (traffic 0:36 + beyond traffic 0:21)" in lines
+    assert "  beyond traffic on right: 4.5 s a trial (median of 9 measured on this testbed)" in lines
+    assert any("870KB at left: src" in line and "870KB at right: src" in line for line in lines)
+    assert json.loads(json.dumps(plan_json(seen)))["cost"]["testbeds"] == 2
 
 
 def test_a_factor_of_many_levels_shows_its_first_and_last_ones() -> None:
