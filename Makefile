@@ -11,7 +11,7 @@ export R_LIBS := $(CURDIR)/.rlib
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 unexport PYTHONPATH PYTHONHOME R_LIBS_USER
 
-.PHONY: help demo test install install-dev lint unit sshd proofs faults lab-test r-test fuzz bench lock clean
+.PHONY: help demo test install install-dev lint unit sshd proofs faults lab-test r-test r-check fuzz fuzz-short bench lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -20,7 +20,7 @@ demo: install ## install what is missing, run experiments/demo.yaml on the virtu
 	@fab demo
 
 test: install-dev ## install what is missing, run the tests (the longest are in proofs)
-	@$(MAKE) --no-print-directory -j3 --output-sync=line lint unit sshd r-test
+	@$(MAKE) --no-print-directory -j3 --output-sync=line lint unit sshd r-test fuzz-short
 	@python -m pytest tests/lab tests/faults -m "lab and not proof"
 
 install: ## install what is missing to run
@@ -43,6 +43,12 @@ fuzz: ## minutes of damaged and hostile files for the readers; FUZZ_SECONDS=3600
 	@tools/bootstrap --fuzz
 	@$(MAKE) --no-print-directory -s -C analysis/fuzz -j2 run FUZZ_SECONDS=$(FUZZ_SECONDS)
 
+fuzz-short: install-dev ## a minute of it, without clang
+	@$(MAKE) --no-print-directory -s -C analysis/fuzz short FUZZ_SECONDS=60
+
+r-check: install-dev ## R CMD build, with the vignette, and R CMD check of the R package
+	@tools/check-analysis
+
 unit: install-dev ## tests that need no lab
 	@python -m pytest tests/unit tests/faults -m "not lab"
 
@@ -58,10 +64,11 @@ faults: install-dev ## a campaign for each fault of the matrix, one line each, a
 lab-test: install-dev ## tests that boot a lab
 	@python -m pytest -m lab
 
-bench: install-dev ## measure how fast a million trials are planned and a capture is read; adds to benchmarks/results.md
+bench: install-dev ## measure how fast a million trials are planned, a capture is read and a figure drawn; adds to benchmarks/results.md
 	@python benchmarks/bench_plan.py --append benchmarks/results.md
 	@Rscript benchmarks/bench_reader.R --append benchmarks/results.md
 	@Rscript benchmarks/bench_siftr.R --append benchmarks/results.md
+	@Rscript benchmarks/bench_figure.R --append benchmarks/results.md
 
 lock: ## resolve requirements*.in into the hash-pinned locks; make lock UPGRADE=--upgrade takes newer versions
 	@tools/lock $(UPGRADE)

@@ -121,8 +121,8 @@ thinned_rows <- function(x, y, columns) {
 #' @param title Title of the legend.
 #' @return A ggplot.
 #' @examples
-#' pair <- system.file("extdata", c("sender.pcap.gz", "receiver.pcap.gz"), package = "samovar")
-#' rtt <- packet_pair_rtt(read_pcap(pair[1]), read_pcap(pair[2]), "172.16.10.2:46578 > 172.16.11.2:5201")
+#' pair <- system.file("extdata", c("bulk-sender.pcap.gz", "bulk-receiver.pcap.gz"), package = "samovar")
+#' rtt <- packet_pair_rtt(read_pcap(pair[1]), read_pcap(pair[2]), "172.16.10.2:52898 > 172.16.11.2:5001")
 #' plot_samples(rtt[, .(t_s = t_ns / 1e9, value = rtt_ms)], "RTT (ms)")
 #' @export
 plot_samples <- function(data, y_title, form = c("points", "line", "step"), title = "Flow") {
