@@ -1,0 +1,42 @@
+# What R CMD check would say of the help pages, and more, without its minutes: `make r-check` is the whole of it.
+repository <- function(...) file.path(traces_folder(), "..", "..", ...)
+
+exported <- function() {
+  lines <- readLines(repository("analysis", "NAMESPACE"))
+  sub("^export\\((.*)\\)$", "\\1", grep("^export\\(", lines, value = TRUE))
+}
+
+named_in <- function(page) unique(unlist(regmatches(page, gregexpr("`[a-z0-9_]+\\(\\)`", page)))) |> gsub(pattern = "[`()]", replacement = "")
+
+test_that("every export has a help page, every argument is told, and usages are those of the code", {
+  folder <- repository("analysis")
+  expect_length(unlist(tools::undoc(dir = folder)), 0)
+  expect_length(unlist(tools::codoc(dir = folder)), 0)
+  expect_length(unlist(tools::checkDocFiles(dir = folder)), 0)
+  expect_length(unlist(tools::checkDocStyle(dir = folder)), 0)
+})
+
+test_that("sources of R are ASCII", {
+  files <- list.files(repository("analysis", "R"), full.names = TRUE)
+  expect_equal(Filter(\(f) any(grepl("[^ -~\t]", readLines(f))), files), character())
+})
+
+test_that("the reference of readers has every reader, the reference of measures every measure, and neither anything else", {
+  readers <- readLines(repository("docs", "reference", "readers.md"))
+  measures <- readLines(repository("docs", "reference", "measures.md"))
+  rows <- grep("^\\| `[a-z0-9_]+\\(\\)`", readers, value = TRUE)
+  expect_setequal(named_in(sub("^([^|]*[|][^|]*)[|].*", "\\1", rows)), grep("^read_", exported(), value = TRUE))
+  # What neither reads, measures nor draws: finding figures by name, and what keeps results.
+  other <- c("analyse_campaign", "code_version", "drawer_of", "known_names", "write_figure", "theme_samovar", "geom_many_points")
+  rest <- grep("^(read|plot)_", setdiff(exported(), other), invert = TRUE, value = TRUE)
+  expect_equal(setdiff(rest, named_in(c(measures, readers))), character())
+  expect_equal(setdiff(other, exported()), character())
+})
+
+test_that("each reader's row says what it reads, its columns and where the form is from", {
+  readers <- readLines(repository("docs", "reference", "readers.md"))
+  rows <- grep("^\\| `read_[a-z0-9_]+\\(\\)`", readers, value = TRUE)
+  cells <- lapply(strsplit(rows, " | ", fixed = TRUE), trimws)
+  expect_true(all(lengths(cells) == 4))
+  expect_true(all(nzchar(gsub("[| ]", "", unlist(cells)))))
+})
