@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { DOWN, UP, WAYS };
 #define SECOND_NS INT64_C(1000000000)
@@ -13,6 +14,7 @@ struct frame {
   struct frame *next;
   int64_t t_ns; /* when it came; on the far side of the medium: when it is due */
   size_t length_bytes;
+  ssize_t written_bytes; /* what became of it at the other host */
   unsigned char bytes[];
 };
 
@@ -38,6 +40,7 @@ struct way {
   int64_t held_frames; /* waiting and on the medium: what the buffer is measured by */
   int64_t paused_until_ns;
   int64_t link_free_ns; /* when the cable from the host has carried what was taken from it */
+  size_t usual_bytes; /* the last frame's length: how many the cable may have carried is guessed by it */
   struct counters count;
 };
 
@@ -50,11 +53,23 @@ void die(const char *what) __attribute__((noreturn));
 int64_t clock_ns(int clock);
 static inline int64_t earlier(int64_t one_ns, int64_t other_ns) { return one_ns < other_ns ? one_ns : other_ns; }
 
-/* medium.c: frames from one end to the other */
+/* medium.c: what is between the ends */
 void begin_anew(const struct settings *set);
-void take_frames(int direction, int64_t now_ns);
 int may_read(int direction, int64_t now_ns);
 void move_frames(int64_t now_ns);
+void push(struct queue *queue, struct frame *frame);
+struct frame *pop(struct queue *queue);
+int is_full(int direction);
+void pause_or_resume(int direction, int64_t now_ns);
+
+/* ports.c: frames that come from TAPs and go to them */
+void exchange_frames(int64_t now_ns);
+
+/* batch.c: many of those at once */
+void open_batch(void);
+void plan_read(int tap, unsigned char *bytes, size_t room_bytes, ssize_t *result);
+void plan_write(int tap, unsigned char *bytes, size_t length_bytes, ssize_t *result);
+void run_batch(void);
 int64_t next_frame_ns(int64_t now_ns);
 
 /* orders.c: what is asked for, and what is in force */

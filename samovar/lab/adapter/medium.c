@@ -1,4 +1,4 @@
-/* Frames from one end to the other: the buffer of an adapter, its PAUSE frames, the medium, the delay behind it. */
+/* Between the ends: the buffer of an adapter, its PAUSE frames, the medium, the delay behind it. */
 #include "adapter.h"
 
 #include <stdlib.h>
@@ -6,9 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LARGEST_FRAME = 65536, BATCH = 64, SHORTEST_FRAME = 60, QUANTUM_BITS = 512 };
+enum { SHORTEST_FRAME = 60, QUANTUM_BITS = 512 };
 #define DRIFT_STEP_NS INT64_C(500000000)
-#define CABLE_BURST_NS INT64_C(1000000) /* how unevenly the cable may be read, so that not every frame costs a wake-up */
 
 struct medium {
   struct frame *served;
@@ -31,14 +30,14 @@ static double drawn(void) {
   return (double)((random_state * UINT64_C(2685821657736338717)) >> 11) / 9007199254740992.0;
 }
 
-static void push(struct queue *queue, struct frame *frame) {
+void push(struct queue *queue, struct frame *frame) {
   frame->next = NULL;
   if (queue->last) queue->last->next = frame;
   else queue->first = frame;
   queue->last = frame;
 }
 
-static struct frame *pop(struct queue *queue) {
+struct frame *pop(struct queue *queue) {
   struct frame *frame = queue->first;
   if (frame && !(queue->first = frame->next)) queue->last = NULL;
   return frame;
@@ -46,10 +45,6 @@ static struct frame *pop(struct queue *queue) {
 
 static void empty(struct queue *queue) {
   for (struct frame *frame; (frame = pop(queue));) free(frame);
-}
-
-static void write_frame(int tap, struct way *way, const unsigned char *bytes, size_t length_bytes) {
-  if (write(tap, bytes, length_bytes) < 0) way->count.unwritten_frames++;
 }
 
 static void send_pause(int direction, unsigned quanta, int64_t now_ns) {
@@ -60,15 +55,15 @@ static void send_pause(int direction, unsigned quanta, int64_t now_ns) {
   frame[11] = (unsigned char)direction;
   frame[16] = (unsigned char)(quanta >> 8);
   frame[17] = (unsigned char)quanta;
-  write_frame(ways[direction].tap, &ways[direction], frame, sizeof frame);
+  if (write(ways[direction].tap, frame, sizeof frame) < 0) ways[direction].count.unwritten_frames++;
   if (quanta) ways[direction].count.pauses++;
   else ways[direction].count.resumes++;
   tell(direction, quanta ? "pause" : "resume", now_ns);
 }
 
-static int is_full(int direction) { return ways[direction].held_frames >= (int64_t)now_set.buffer_frames[direction]; }
+int is_full(int direction) { return ways[direction].held_frames >= (int64_t)now_set.buffer_frames[direction]; }
 
-static void pause_or_resume(int direction, int64_t now_ns) {
+void pause_or_resume(int direction, int64_t now_ns) {
   struct way *way = &ways[direction];
   if (!now_set.flow_control || now_set.pause_quanta < 1) return;
   int paused = way->paused_until_ns > now_ns;
@@ -142,68 +137,25 @@ static void advance(struct medium *medium, int first, int last, int64_t now_ns) 
   }
 }
 
-static void deliver(struct way *way, int64_t now_ns) {
-  while (way->flying.first && way->flying.first->t_ns <= now_ns) {
-    struct frame *frame = pop(&way->flying);
-    way->count.out_frames++;
-    way->count.out_bytes += frame->length_bytes;
-    write_frame(way->far, way, frame->bytes, frame->length_bytes);
-    free(frame);
-  }
-}
-
-void move_frames(int64_t now_ns) {
-  drift(now_ns);
+static void pass(int64_t now_ns) {
   if (now_set.simplex) {
     advance(&media[0], DOWN, UP, now_ns);
   } else {
     advance(&media[DOWN], DOWN, DOWN, now_ns);
     advance(&media[UP], UP, UP, now_ns);
   }
-  for (int direction = DOWN; direction < WAYS; direction++) {
-    deliver(&ways[direction], now_ns);
-    pause_or_resume(direction, now_ns);
-  }
+}
+
+void move_frames(int64_t now_ns) {
+  drift(now_ns);
+  pass(now_ns);
+  for (int direction = DOWN; direction < WAYS; direction++) pause_or_resume(direction, now_ns);
+  exchange_frames(now_ns);
+  pass(now_ns); /* what came may begin: when it ends is the next instant of interest */
 }
 
 int may_read(int direction, int64_t now_ns) {
   return ways[direction].paused_until_ns <= now_ns && ways[direction].link_free_ns <= now_ns;
-}
-
-/* A TAP hands frames over as fast as it is read: the cable's own rate is what keeps a burst in the host's ring. */
-static void occupy_cable(struct way *way, size_t length_bytes) {
-  int64_t earliest_ns = clock_ns(CLOCK_MONOTONIC) - CABLE_BURST_NS;
-  if (way->link_free_ns < earliest_ns) way->link_free_ns = earliest_ns;
-  way->link_free_ns += (int64_t)((double)length_bytes * 8e9 / now_set.link_bps);
-}
-
-/* Take one frame from a TAP; 0 when there is none. */
-static int take_frame(int direction) {
-  static unsigned char bytes[LARGEST_FRAME];
-  struct way *way = &ways[direction];
-  ssize_t length_bytes = read(way->tap, bytes, sizeof bytes);
-  if (length_bytes <= 0) return 0;
-  way->count.in_frames++;
-  occupy_cable(way, (size_t)length_bytes);
-  if (is_full(direction)) {
-    way->count.dropped_frames++;
-    return 1;
-  }
-  struct frame *frame = malloc(sizeof *frame + (size_t)length_bytes);
-  if (!frame) die("memory");
-  frame->t_ns = clock_ns(CLOCK_MONOTONIC);
-  frame->length_bytes = (size_t)length_bytes;
-  memcpy(frame->bytes, bytes, (size_t)length_bytes);
-  push(&way->waiting, frame);
-  way->held_frames++;
-  return 1;
-}
-
-void take_frames(int direction, int64_t now_ns) {
-  for (int taken = 0; taken < BATCH && may_read(direction, now_ns); taken++) {
-    if (!take_frame(direction)) return;
-    pause_or_resume(direction, now_ns);
-  }
 }
 
 int64_t next_frame_ns(int64_t now_ns) {
@@ -228,6 +180,7 @@ void begin_anew(const struct settings *set) {
     free(media[direction].served);
     media[direction] = (struct medium){.last_way = UP};
     way->held_frames = way->paused_until_ns = way->link_free_ns = 0;
+    way->usual_bytes = SHORTEST_FRAME;
     way->count = (struct counters){0};
   }
   random_state = UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)now_set.seed;

@@ -1,0 +1,148 @@
+/* Many reads and writes of TAPs in one call of the kernel, by io_uring (io_uring(7)) where it is to be had and one by one
+ * otherwise. In user-mode Linux a call of the kernel costs ten times what the frame itself does. */
+#include "adapter.h"
+
+#include <errno.h>
+#include <linux/fs.h>
+#include <linux/io_uring.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { SLOTS = 255, CANCELLED = SLOTS, ENTRIES = 256 };
+
+struct slot {
+  int writes, tap;
+  unsigned char *bytes;
+  size_t length_bytes;
+  ssize_t *result;
+};
+
+struct ring {
+  int file;
+  unsigned *tail, mask, *order; /* what is asked for */
+  struct io_uring_sqe *asked;
+  unsigned *done_head, *done_tail, done_mask; /* what came of it */
+  struct io_uring_cqe *done;
+  int cannot_refuse; /* the kernel's TAPs do not know RWF_NOWAIT: a read that finds nothing has to be called off */
+};
+
+static struct slot slots[SLOTS];
+static unsigned planned;
+static struct ring ring = {.file = -1};
+
+static void *mapped(size_t length_bytes, off_t what) {
+  void *place =
+      mmap(NULL, length_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring.file, what);
+  if (place == MAP_FAILED) die("io_uring");
+  return place;
+}
+
+void open_batch(void) {
+  struct io_uring_params set = {0};
+  ring.file = (int)syscall(SYS_io_uring_setup, ENTRIES, &set);
+  if (ring.file < 0) return; /* a kernel without it, or one whose administrator forbids it */
+  char *asked = mapped(set.sq_off.array + set.sq_entries * sizeof(unsigned), IORING_OFF_SQ_RING);
+  char *done = mapped(set.cq_off.cqes + set.cq_entries * sizeof(struct io_uring_cqe), IORING_OFF_CQ_RING);
+  ring.asked = mapped(set.sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
+  ring.tail = (unsigned *)(asked + set.sq_off.tail);
+  ring.mask = *(unsigned *)(asked + set.sq_off.ring_mask);
+  ring.order = (unsigned *)(asked + set.sq_off.array);
+  ring.done_head = (unsigned *)(done + set.cq_off.head);
+  ring.done_tail = (unsigned *)(done + set.cq_off.tail);
+  ring.done_mask = *(unsigned *)(done + set.cq_off.ring_mask);
+  ring.done = (struct io_uring_cqe *)(done + set.cq_off.cqes);
+}
+
+static void plan(struct slot slot) {
+  if (planned == SLOTS) run_batch();
+  *slot.result = -EAGAIN;
+  slots[planned++] = slot;
+}
+
+/* Ask for one frame; result becomes its length, or less than 0. It and bytes have to live until run_batch. */
+void plan_read(int tap, unsigned char *bytes, size_t room_bytes, ssize_t *result) {
+  plan((struct slot){0, tap, bytes, room_bytes, result});
+}
+
+void plan_write(int tap, unsigned char *bytes, size_t length_bytes, ssize_t *result) {
+  plan((struct slot){1, tap, bytes, length_bytes, result});
+}
+
+static void run_singly(void) {
+  for (unsigned number = 0; number < planned; number++) {
+    struct slot *slot = &slots[number];
+    *slot->result = slot->writes ? write(slot->tap, slot->bytes, slot->length_bytes)
+                                 : read(slot->tap, slot->bytes, slot->length_bytes);
+  }
+}
+
+static struct io_uring_sqe *next_entry(unsigned tail, unsigned number) {
+  unsigned place = (tail + number) & ring.mask;
+  struct io_uring_sqe *entry = &ring.asked[place];
+  memset(entry, 0, sizeof *entry);
+  entry->user_data = number;
+  ring.order[place] = place;
+  return entry;
+}
+
+static void ask(unsigned tail, unsigned number) {
+  const struct slot *slot = &slots[number];
+  struct io_uring_sqe *entry = next_entry(tail, number);
+  entry->opcode = slot->writes ? IORING_OP_WRITE : IORING_OP_READ;
+  entry->fd = slot->tap;
+  entry->off = UINT64_MAX; /* at the file's own position */
+  entry->addr = (uint64_t)(uintptr_t)slot->bytes;
+  entry->len = (unsigned)slot->length_bytes;
+  /* O_NONBLOCK alone would have it wait for a frame to come. */
+  if (!slot->writes && !ring.cannot_refuse) entry->rw_flags = RWF_NOWAIT;
+}
+
+static void call_off(unsigned tail) {
+  struct io_uring_sqe *entry = next_entry(tail, planned);
+  entry->opcode = IORING_OP_ASYNC_CANCEL;
+  entry->cancel_flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL;
+  entry->user_data = CANCELLED;
+}
+
+static unsigned ask_all(void) {
+  unsigned tail = *ring.tail, count = planned;
+  for (unsigned number = 0; number < planned; number++) ask(tail, number);
+  if (ring.cannot_refuse) {
+    call_off(tail);
+    count++;
+  }
+  __atomic_store_n(ring.tail, tail + count, __ATOMIC_RELEASE);
+  return count;
+}
+
+static unsigned reap(void) {
+  unsigned head = *ring.done_head, first = head, tail = __atomic_load_n(ring.done_tail, __ATOMIC_ACQUIRE);
+  for (; head != tail; head++) {
+    const struct io_uring_cqe *entry = &ring.done[head & ring.done_mask];
+    if (entry->user_data == CANCELLED) continue;
+    *slots[entry->user_data].result = entry->res;
+    if (entry->res == -EOPNOTSUPP) ring.cannot_refuse = 1;
+  }
+  __atomic_store_n(ring.done_head, head, __ATOMIC_RELEASE);
+  return head - first;
+}
+
+static void run_together(void) {
+  unsigned count = ask_all(), taken = 0, done = 0;
+  while (done < count) {
+    long now_taken = syscall(SYS_io_uring_enter, ring.file, count - taken, count - done, IORING_ENTER_GETEVENTS, NULL, 0);
+    if (now_taken < 0 && errno != EINTR && errno != EAGAIN && errno != EBUSY) die("io_uring");
+    if (now_taken > 0) taken += (unsigned)now_taken;
+    done += reap();
+  }
+}
+
+/* Do what was planned, in that order; the TAPs do not block. */
+void run_batch(void) {
+  if (!planned) return;
+  if (ring.file < 0) run_singly();
+  else run_together();
+  planned = 0;
+}
