@@ -137,7 +137,8 @@ plot_samples <- function(data, y_title, form = c("points", "line", "step"), titl
   ggplot2::ggplot(shown, ggplot2::aes(t_s, value, colour = flow)) + layer +
     scale_levels(flows, title, "colour") +
     ggplot2::scale_x_continuous("Time (s)", expand = ggplot2::expansion(c(0.01, 0.02)), labels = format_plain) +
-    ggplot2::scale_y_continuous(y_title, limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.05))) +
+    # Nothing lies beyond these limits but what is negative, which is clipped: there is no need to look at a million values for it.
+    ggplot2::scale_y_continuous(y_title, limits = c(0, NA), oob = \(x, ...) x, expand = ggplot2::expansion(c(0, 0.05))) +
     theme_samovar() +
     ggplot2::theme(legend.position = if (length(flows) > 1) "top" else "none")
 }

@@ -135,8 +135,14 @@ test_that("the loggers' other traces are read with numbers as numbers", {
 readers <- list(
   read_iperf = c("iperf-client.csv", "iperf-client.txt", "iperf-udp-server.csv", "iperf-client-e.txt"), read_iperf3 = c("iperf3-client.json"),
   read_nuttcp = c("nuttcp.txt", "nuttcp-text.txt"), read_ping = c("ping.txt"), read_nttcp = "nuttcp.txt", read_httperf = "ping.txt", read_web10g = "iperf-client.csv",
-  read_cpu = "iperf-client.csv", read_clock = "ping.txt", read_beacons = "ss-6.1.txt", read_nic = "nuttcp.txt", read_pause_frames = "ping.txt", read_tcp_probe = "ping.txt"
+  read_cpu = "iperf-client.csv", read_clock = "ping.txt", read_beacons = "ss-6.1.txt", read_nic = "nuttcp.txt", read_pause_frames = "ping.txt", read_tcp_probe = "ping.txt",
+  read_tcp_info = "ping.txt", read_queue = "iperf-client.csv"
 )
+
+test_that("every reader of a log or trace is among those that are given damaged files", {
+  elsewhere <- c("read_pcap", "read_pcap_parts", "read_siftr", "read_ss", "read_campaign")
+  expect_setequal(c(names(readers), elsewhere), grep("^read_", getNamespaceExports("samovar"), value = TRUE))
+})
 
 test_that("empty and foreign files are refused by every reader with the file and what would have been accepted", {
   empty <- text_file(character(), end = "")

@@ -1,6 +1,6 @@
-# The faults of TEACUP 1.1's analysis that changed results, each with a test that would have caught it here. Fault 12 (a bandwidth-delay product of
-# 600-byte packets, a delay cut to whole milliseconds) lies before any trial: tests/unit has it (test_factor_levels, test_formula). Fault 11's other half,
-# netem's limit, is set by templates/linux/setting/bottleneck and tested in tests/unit/test_bottleneck.
+# The fifteen faults of TEACUP 1.1's analysis that changed results, each with a test that would have caught it here. Of 11 and 12 a part lies
+# before any trial: netem's own limit is tested in tests/unit/test_path.py, a bandwidth-delay product of other packets than the path's and units
+# that were not understood in tests/unit/test_formula.py and test_units.py.
 
 constant_flow <- function(rate_bps, seconds, on = \(t_s) TRUE, port = 1, bytes = 1000) {
   t_s <- seq(0, seconds - 1e-9, by = 8 * bytes / rate_bps)
@@ -105,6 +105,15 @@ test_that("11: what netem drops is told beside the bottleneck's own drops", {
   found <- measure_queue(list(t_start_s = 1700000000, path = \(name) path))$metrics
   expect_equal(found[metric == "netem_drops_packets"]$value, 43)
   expect_true(is.na(netem_drops(read_queue(path, handle = NULL)[qdisc == "pfifo"])))
+})
+
+test_that("12: half a millisecond of delay stays one, and a path's product is of its own packets, not of 600 bytes", {
+  manifest <- list(resolved = list(mtu_bytes = 1500, path = list(rtt_s = 0.0005, down = list(rate_bps = 12e6, buffer_packets = 10))))
+  theory <- rwnd_theory(list(manifests = list(a = manifest)), data.table::data.table(id = "a"), c(100, 50000))
+  # At 12 Mbit/s a packet of 1500 bytes takes a millisecond: ten of them behind half a millisecond.
+  expect_equal(range(theory$value), c(0.5, 10.5))
+  windows <- data.table::data.table(t_s = 0:1, cwnd_bytes = c(749, 751), rwnd_bytes = 1e6, in_flight_bytes = c(749, 751), segment_bytes = 100)
+  expect_equal(as.character(flow_limits(windows, 12e6, 0.5)$limit), c("cwnd", "link"))
 })
 
 test_that("13: what a trial measures does not depend on what was asked for before", {
