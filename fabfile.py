@@ -21,10 +21,12 @@ from samovar.analyse import analyse as analyse_campaign
 from samovar.collect import verify as verify_campaign
 from samovar.controller import Controller, Going, Question, Study, Switching
 from samovar.definition import load_testbed
+from samovar.definition.study import FOLDER as STUDIES
 from samovar.errors import DefinitionError, SamovarError, TestbedError
 from samovar.journal import NAME as JOURNAL
 from samovar.journal import fold, holder, read_journal
 from samovar.report import exit_status, make_bundle, read_verdicts
+from samovar.report.study_bundle import make_study
 from samovar.runner.folder import read_plan
 from samovar.runner.interrupts import EXIT_CODE, Interrupts
 from samovar.runner.preflight import blocked_trials
@@ -364,22 +366,35 @@ def _analyse(folder: Path) -> None:
     show([f"figures and tables: {folder / 'bundle'}"])
 
 
-@task(help=CAMPAIGN_HELP)
+@task(help={**CAMPAIGN_HELP, "study": "a file in experiments/studies/: one report of several experiments"})
 @guarded
-def report(c: Connection, campaign: str = "") -> None:
-    """Set a campaign's PDF bundle; the exit code says whether its expectations hold."""
-    status = exit_status(_bundle(CONTROLLER.campaign(campaign)))
+def report(c: Connection, campaign: str = "", study: str = "") -> None:
+    """Set a campaign's PDF bundle, or a study's; the exit code says whether its expectations hold."""
+    status = exit_status(_study(study) if study else _bundle(CONTROLLER.campaign(campaign)))
     if status:
         raise Exit(code=status)
+
+
+def _study(name: str) -> list[str]:
+    study = CONTROLLER.study_report(name)
+    folder = CONTROLLER.results / STUDIES / study.study
+    with Show(Console()) as progress:
+        pdf, verdicts = make_study(study, CONTROLLER.campaign, folder, progress)
+    _show_scorecard(verdicts, pdf)
+    return verdicts
 
 
 def _bundle(folder: Path) -> list[str]:
     with Show(Console()) as progress:
         pdf = make_bundle(folder, progress)
     verdicts = read_verdicts(folder)
+    _show_scorecard(verdicts, pdf)
+    return verdicts
+
+
+def _show_scorecard(verdicts: list[str], pdf: Path) -> None:
     counts = {verdict: verdicts.count(verdict) for verdict in ("reproduced", "differs", "no data")}
     show([f"scorecard: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}", str(pdf)])
-    return verdicts
 
 
 @task

@@ -30,7 +30,7 @@ check_entries <- function(campaign, figures, tables) {
   for (e in figures) drawer_of(e$figure, "figure")
   for (e in tables) drawer_of(e$table, "table")
   for (e in c(figures, tables)) {
-    or_reason(select_trials(empty, e, extra = c("method", "axis", "published")))
+    or_reason(select_trials(empty, e, extra = c("method", "axis", "published", "metric", "rows", "columns", "seconds")))
   }
 }
 

@@ -74,6 +74,13 @@ rtt_metrics <- function(rtt, handshake_ms) {
        jitter_median_ms = stats::median(rtt$jitter_ms, na.rm = TRUE), handshake_rtt_ms = handshake_ms)
 }
 
+# What the link carries meanwhile: alike at any rate, where a full queue is some thousands of packets.
+rtt_in_packets <- function(rtt, manifest) {
+  rate_bps <- manifest$resolved$path$down$rate_bps
+  if (nrow(rtt) == 0 || is.null(rate_bps)) return(list())
+  list(rtt_median_packets = stats::median(rtt$rtt_ms) / 8e3 * rate_bps / manifest$resolved$mtu_bytes)
+}
+
 # Samples taken while nothing is in flight (before the first byte, after the last) tell nothing of the flow.
 sender_metrics <- function(sender) {
   if (is.null(sender)) return(list())

@@ -46,7 +46,7 @@ drops_witness <- function(traces, flow, ref, mon, name, manifest) {
 device_of_flow <- function(flow, ref, mon, name, traces, manifest, offset) {
   frames <- pause_witness(traces, flow$from, ref)
   drops <- drops_witness(traces, flow, ref, mon, name, manifest)
-  metrics <- if (!is.null(drops)) list(local_drops_packets = sum(drops$packets)) else list()
+  metrics <- c(if (!is.null(drops)) list(local_drops_packets = sum(drops$packets)), flow_control_metrics(frames, traces, flow, manifest))
   if (is.null(frames) || nrow(frames) == 0) return(list(metrics = metrics))
   frames[, pause_quanta := quanta][, direction := "in"]
   episodes <- pause_to_drop(frames, drops %||% data.table(t_ns = double()))

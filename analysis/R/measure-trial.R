@@ -84,7 +84,7 @@ measure_flow <- function(flow, traces, manifest) {
   labelled <- \(x) if (!is.null(x) && nrow(x) > 0) cbind(flow = flow$label, x)
   list(
     metrics = metric_rows(flow$label, c(
-      capture_metrics(near, far, name), rtt_metrics(rtt, handshake_ms), sender_metrics(sender), cycle_metrics(cycles),
+      capture_metrics(near, far, name), rtt_metrics(rtt, handshake_ms), rtt_in_packets(rtt, manifest), sender_metrics(sender), cycle_metrics(cycles),
       limit_metrics(limits_of_flow(flow, sender, near, name, rtt, traces, manifest)), clock_metrics(near, far, name, offset), device$metrics
     )),
     size = flow_size(flow, far %||% near, name, manifest), cycles = labelled(cycles),

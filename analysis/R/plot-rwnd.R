@@ -47,6 +47,15 @@ figure_rtt_by_rwnd <- function(results, options) {
           "RTT by packet pairs", theory = TRUE)
 }
 
+#' Median congestion window against the receive window, in the payload that it lets out
+#' @noRd
+figure_cwnd_by_rwnd <- function(results, options) {
+  mtu_bytes <- unique(vapply(results$campaign$manifests, \(m) as.double(m$resolved$mtu_bytes), 0))
+  if (length(mtu_bytes) != 1) abort_nothing("the trials differ in MTU, so that packets of cwnd are not one size")
+  by_rwnd(results, options, "cwnd_median_packets", (mtu_bytes - tcp_header_bytes) / 1e3, "Median cwnd (KB)", "Median cwnd against receive window",
+          "Congestion window")
+}
+
 by_rwnd <- function(results, options, metric_name, scale, y_title, title, what, theory = FALSE) {
   campaign <- results$campaign
   trials <- select_trials(results, options)

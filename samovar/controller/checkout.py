@@ -22,6 +22,8 @@ from samovar.definition.exhibits import read_exhibits
 from samovar.definition.explain import Explanation, explain
 from samovar.definition.explain_keys import Subject
 from samovar.definition.starter import write_starter
+from samovar.definition.study import FOLDER as STUDIES
+from samovar.definition.study import StudyReport, load_study_report
 from samovar.definition.yamltext import near
 from samovar.errors import DefinitionError, Problem
 from samovar.plan import Site, make_plan
@@ -103,6 +105,11 @@ class Checkout:
         plan = make_plan(own.experiment, own.testbed, own.profile, own.overrides, site=self.site)
         return explain_trial(subject, plan, question.key, question.trial)
 
+    def study_report(self, name: str) -> StudyReport:
+        """Read a study of several experiments, a file in experiments/studies/; raises DefinitionError."""
+        paths = sorted((self.root / "experiments" / STUDIES).glob("*.yaml"))
+        return load_study_report(_named(name, paths, "study"), {path.stem for path in self.experiments()})
+
     def campaign(self, name: str) -> Path:
         """Find a campaign: by path, as experiment/campaign, by experiment, or the latest."""
         return Archive(self.results).find(name)
@@ -115,6 +122,6 @@ def _named(name: str, paths: Sequence[Path], what: str) -> Path:
     known = [path.stem for path in paths]
     close = get_close_matches(name, known, n=1)
     hint = f"; did you mean {close[0]}?" if close else ";"
-    folder = f"{'hosts' if what == 'testbed' else what + 's'}/"
+    folder = {"testbed": "hosts/", "study": f"experiments/{STUDIES}/"}.get(what, f"{what}s/")
     message = f"no {what} {name!r}{hint} known: " + (", ".join(known) or "none")
     raise DefinitionError([Problem(folder, 0, 0, message)])

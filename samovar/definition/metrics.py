@@ -39,6 +39,9 @@ METRICS: Mapping[str, Metric] = {
         "s", "from a flow's SYN, or its first data, to the acknowledgement of its last, or its last data"
     ),
     "rtt_median_ms": Metric("ms", "median RTT of packet pairs in two captures"),
+    "rtt_median_packets": Metric(
+        "packets", "what the path's rate down carries in the median RTT, in packets of the MTU"
+    ),
     "rtt_max_ms": Metric("ms", "largest RTT of packet pairs"),
     "rtt_min_ms": Metric("ms", "smallest RTT of packet pairs"),
     "jitter_median_ms": Metric("ms", "median difference of the RTTs of consecutive packets"),
@@ -97,6 +100,13 @@ METRICS: Mapping[str, Metric] = {
     "buffer_delay_packets": Metric("packets", "growth of the one-way delay times the rate of the link"),
     "local_drops_packets": Metric("packets", "packets that the sender's own ring refused"),
     "pause_episodes": Metric("episodes", "times that PAUSE frames came after a tenth of a second without"),
+    "pause_frames_seen": Metric("frames", "PAUSE frames that the sender's capture or logger saw"),
+    "pause_frames_counted": Metric(
+        "frames", "PAUSE frames that the sender's card counted as received, where its driver counts them"
+    ),
+    "ring_held_share": Metric(
+        "share", "rate of the sender's interface while its ring refused packets, over the fastest it sent"
+    ),
     "pause_to_drop_median_s": Metric(
         "s", "median time from the first PAUSE frame to the first packet that the ring refused"
     ),

@@ -9,7 +9,7 @@ from functools import partial
 from samovar.definition.origins import SettingLayers
 from samovar.definition.traffic import hosts_of
 from samovar.errors import PlanError
-from samovar.plan.flows import SHORTEST_RTT_S, SLOWEST_BPS, Traffic, ends_of
+from samovar.plan.flows import DIGITS, SHORTEST_RTT_S, SLOWEST_BPS, Traffic, ends_of
 from samovar.plan.laid import Laid
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan
 from samovar.plan.path import path_of, rate_of, rtt_of
@@ -18,6 +18,7 @@ from samovar.plan.pool import HOST, RunPlan
 from samovar.plan.treatments import Reader
 from samovar.units import UnitError, parse_rate
 
+COMMON_MTU_BYTES = 1500
 OF_ENDS = ("tcp", "buffers")
 """Setting recipes that mean something at the ends of flows only."""
 
@@ -62,7 +63,25 @@ def _run(laid: Laid, traffic: Traffic) -> RunPlan:
     hosts = laid.places.testbed.hosts.items()
     mtus = [laid.settings.value("mtu", name) for name, host in hosts if host.interfaces]
     mtu_bytes = min((mtu for mtu in mtus if mtu is not None), default=None)
-    return RunPlan(mtu_bytes=mtu_bytes, duration_s=ends.end_s, deadline_s=ends.deadline_s, stop=stop)
+    held_s = _held_s(laid, traffic, mtu_bytes or COMMON_MTU_BYTES)
+    deadline_s = max(ends.deadline_s, round(ends.end_s + held_s, DIGITS))
+    return RunPlan(mtu_bytes=mtu_bytes, duration_s=ends.end_s, deadline_s=deadline_s, stop=stop)
+
+
+def _held_s(laid: Laid, traffic: Traffic, mtu_bytes: int) -> float:
+    """Return how long what is queued may take to arrive once a flow has sent its last.
+
+    The bottleneck's buffer and a sender's ring, full, drain three times: what was queued, what tells of a
+    loss, what is repeated.
+    """
+    rate_bps = rate_of(laid, "down") if laid.has_path else None
+    if not rate_bps:
+        return 0.0
+    buffer = laid.computed(laid.of_path("buffer", "down"), "path.buffer.down")
+    senders = {route.from_host for route in traffic.routes()}
+    ring = max((laid.settings.value("txd", host) or 0 for host in senders), default=0)
+    queued_bytes = 0 if buffer is None else buffer.bytes or (buffer.packets or 0) * mtu_bytes
+    return float(3 * 8 * (queued_bytes + ring * mtu_bytes) / rate_bps)
 
 
 def _transfer_s(laid: Laid, flows: Sequence[FlowPlan]) -> float:

@@ -24,11 +24,13 @@ TEMPLATES = Path(__file__).parents[2] / "templates" / "report"
 DOCUMENT = "report.typ.j2"
 
 
-def typeset(document: Json, bundle: Path, t_s: float, templates: Path = TEMPLATES) -> bytes:
+def typeset(
+    document: Json, bundle: Path, t_s: float, templates: Path = TEMPLATES, template: str = DOCUMENT
+) -> bytes:
     """Return the PDF, the same bytes for the same input; t_s is the epoch time that it bears."""
     with TemporaryDirectory(prefix="samovar-report-") as folder:
         root = Path(folder)
-        lay_out(root, document, bundle, templates)
+        lay_out(root, document, bundle, templates / template)
         try:
             return typst.compile(
                 root / "report.typ", root=root, format="pdf", timestamp=int(t_s), ignore_system_fonts=True
@@ -37,11 +39,11 @@ def typeset(document: Json, bundle: Path, t_s: float, templates: Path = TEMPLATE
             raise ReportError(f"{document['campaign']}: Typst: {explain(error)}") from error
 
 
-def lay_out(root: Path, document: Json, bundle: Path, templates: Path) -> None:
+def lay_out(root: Path, document: Json, bundle: Path, template: Path) -> None:
     """Put into one folder what Typst reads: its modules, the values, the figures."""
-    for module in sorted(templates.glob("*.typ")):
+    for module in sorted(template.parent.glob("*.typ")):
         shutil.copy(module, root)
-    (root / "report.typ").write_text(render(legible(document), templates), encoding="utf-8")
+    (root / "report.typ").write_text(render(legible(document), template), encoding="utf-8")
     (root / "bundle.json").write_text(json.dumps(legible(document)), encoding="utf-8")
     for file in figure_files(document):
         (root / file).parent.mkdir(parents=True, exist_ok=True)
@@ -67,10 +69,10 @@ def figure_files(document: Json) -> Iterable[str]:
     return dict.fromkeys(str(figure["file"]) for figure in document["figures"])
 
 
-def render(document: Json, templates: Path) -> str:
+def render(document: Json, template: Path) -> str:
     """Fill the template; raises ReportError where it asks for what the document does not hold."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(templates),
+        loader=jinja2.FileSystemLoader(template.parent),
         undefined=jinja2.StrictUndefined,
         finalize=typst_string,
         keep_trailing_newline=True,
@@ -79,10 +81,10 @@ def render(document: Json, templates: Path) -> str:
         autoescape=False,  # finalize quotes for Typst; HTML's escapes would be text there
     )
     try:
-        return environment.get_template(DOCUMENT).render(document)
+        return environment.get_template(template.name).render(document)
     except jinja2.TemplateError as error:
         known = ", ".join(document)
-        raise ReportError(f"{templates / DOCUMENT}: {error}; the template may use {known}") from error
+        raise ReportError(f"{template}: {error}; the template may use {known}") from error
 
 
 def typst_string(value: object) -> str:

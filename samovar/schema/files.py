@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from samovar.definition.config import Config
 from samovar.definition.fields import Strict
+from samovar.definition.study import StudyReport
 from samovar.definition.testbed import Testbed
 from samovar.schema.factors import FactorSchema
 from samovar.schema.keywords import Json
@@ -16,6 +17,11 @@ def testbed_schema(recipes: Recipes) -> Json:
     made = _schema(Testbed, "testbed", recipes)
     made["properties"]["hosts"]["minProperties"] = 1
     return made
+
+
+def study_schema(recipes: Recipes) -> Json:
+    """Return the schema of experiments/studies/NAME.yaml."""
+    return _schema(StudyReport, "study", recipes)
 
 
 def config_schema(recipes: Recipes) -> Json:

@@ -10,7 +10,7 @@ from samovar.command.catalogue import Catalogue
 from samovar.events import events_page
 from samovar.journal.events import journal_schema
 from samovar.schema.experiment import experiment_schema, fragment_schema
-from samovar.schema.files import config_schema, testbed_schema
+from samovar.schema.files import config_schema, study_schema, testbed_schema
 from samovar.schema.keywords import Json
 from samovar.schema.models import DRAFT
 from samovar.schema.pages import BLOCK, ROOTS, Page
@@ -28,6 +28,7 @@ def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
         "experiment": experiment_schema(recipes, analysis),
         "fragment": fragment_schema(),
         "testbed": testbed_schema(recipes),
+        "study": study_schema(recipes),
         "config": config_schema(recipes),
         "journal": {"$schema": DRAFT, **journal_schema()},
     }

@@ -17,13 +17,19 @@ from samovar.definition.experiment import Experiment
 from samovar.definition.fields import Choice, Strict
 from samovar.definition.forms import EACH, EITHER
 from samovar.definition.metrics import METRICS
+from samovar.definition.study import StudyReport
 from samovar.definition.testbed import Testbed
 from samovar.schema.models import SchemaError, bare, form_of, metadata_of, own_fields, written_default
 from samovar.schema.recipes import Recipes
 from samovar.schema.tables import factor_lines, recipe_lines, recipe_names, table
 
 BLOCK = re.compile(r"(<!-- fab schema: (?P<name>[\w., -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-ROOTS: Mapping[str, type[Strict]] = {"experiment": Experiment, "testbed": Testbed, "config": Config}
+ROOTS: Mapping[str, type[Strict]] = {
+    "experiment": Experiment,
+    "testbed": Testbed,
+    "config": Config,
+    "study": StudyReport,
+}
 WORDS: Mapping[str, str] = {
     "factors": "mapping from [factor](factors.md) to its levels",
     "exclude": "list of `{factor: level or list}`",

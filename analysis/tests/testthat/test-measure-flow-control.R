@@ -1,0 +1,47 @@
+# An interface that sends `fast` bit/s for a second and `slow` bit/s for another, in which its ring refuses packets.
+interface_at <- function(fast, slow, refused = 5, card = NULL) {
+  t_s <- seq(0, 2, by = 0.01)
+  sent <- ifelse(t_s <= 1, fast * t_s, fast + slow * (t_s - 1)) / 8
+  x <- data.table::data.table(t_ns = t_s * 1e9, interface = "em1", tx_bytes = sent, tx_dropped = ifelse(t_s > 1.5, refused, 0))
+  if (!is.null(card)) data.table::set(x, NULL, "card.rx_flow_control_xoff", card * pmin(t_s, 1))
+  data.table::setattr(x, "epoch_s", 1700000000)
+  x[]
+}
+
+state_of <- function(nic, seen = 0, lost_share = 0) {
+  told <- samovar:::flow_control_counters(nic, "em1")
+  refused <- max(nic$tx_dropped) - min(nic$tx_dropped)
+  flow_control_state(seen, told$counted, refused, told$held_share, lost_share)
+}
+
+test_that("PAUSE frames that the card swallowed are told from none by its counters", {
+  expect_equal(state_of(interface_at(80e6, 40e6, card = 120)), "swallowed")
+  expect_equal(state_of(interface_at(80e6, 40e6, card = 0)), "none")
+  expect_equal(state_of(interface_at(80e6, 40e6, card = 120), seen = 120), "seen")
+})
+
+test_that("without a card's counters a ring that overflows on a slower interface tells of PAUSE frames, on one at its full rate of none", {
+  expect_equal(state_of(interface_at(80e6, 40e6)), "swallowed")
+  expect_equal(state_of(interface_at(80e6, 80e6)), "none")
+  expect_equal(samovar:::flow_control_counters(interface_at(80e6, 40e6), "em1")$held_share, 0.5, tolerance = 0.02)
+})
+
+test_that("packets lost beyond a ring that never filled tell of a device without flow control, and nothing lost tells nothing", {
+  expect_equal(state_of(interface_at(80e6, 40e6, refused = 0), lost_share = 0.1), "none")
+  expect_equal(state_of(interface_at(80e6, 40e6, refused = 0)), "not told")
+  expect_equal(flow_control_state(0, NA, NA, NA, 0.1), "not told")
+})
+
+test_that("what a card sent, and how long it paused, are no PAUSE frames received", {
+  x <- interface_at(80e6, 40e6, refused = 0)
+  x[, card.tx_flow_control_xoff := 7 * t_ns][, card.rx_pause_duration := t_ns][, card.mac_stats.xoff_recvd := c(rep(3, .N - 1L), 5)]
+  expect_equal(samovar:::flow_control_counters(x, "em1")$counted, 2)
+})
+
+test_that("the state is told for each trial from the largest of its flows' witnesses", {
+  told <- data.table::data.table(
+    trial = c("a", "a", "a", "b", "b"), metric = c("pause_frames_seen", "pause_frames_seen", "local_drops_packets", "pause_frames_seen", "pause_frames_counted"),
+    value = c(0, 4, 0, 0, 9)
+  )
+  expect_equal(samovar:::flow_control_of_trials(told)[, .(trial, state)], data.table::data.table(trial = c("a", "b"), state = c("seen", "swallowed")))
+})

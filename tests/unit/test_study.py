@@ -1,0 +1,121 @@
+"""A study: several campaigns told as one report."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from samovar.definition.study import StudyReport, load_study_report
+from samovar.errors import DefinitionError, ReportError
+from samovar.events import silent
+from samovar.report.study_bundle import make_study
+from tests.unit.report_sample import draw_figures, write_campaign
+
+ROOT = Path(__file__).parents[2]
+SECTIONS = [
+    {"title": "The buffer", "experiment": "tplink-buffer", "follows": "section IV", "deviation": "On Linux."},
+    {"title": "The windows", "experiment": "tplink-buffer", "figures": [], "tables": []},
+]
+STUDY = {"study": "tplink", "title": "Two parts of one", "authors": "A. Author", "sections": SECTIONS}
+
+
+def study(**said: object) -> StudyReport:
+    return StudyReport.model_validate({**STUDY, **said})
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    figures = draw_figures(tmp_path_factory.mktemp("figures"))
+    return write_campaign(tmp_path_factory.mktemp("results"), figures=figures)
+
+
+@pytest.fixture(scope="module")
+def made(campaign: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study")
+    make_study(study(), lambda _: campaign, folder, silent)
+    return folder
+
+
+def told(pdf: Path) -> str:
+    done = subprocess.run(["pdftotext", pdf, "-"], check=True, capture_output=True, timeout=60)
+    return " ".join(done.stdout.decode().replace("\u00a0", " ").split())
+
+
+def test_one_document_goes_from_the_cover_to_every_campaigns_checksum(made: Path, campaign: Path) -> None:
+    text = told(made / "tplink.pdf")
+    sums = json.loads((made / "campaigns.json").read_text())[0]["sha256"]
+    for words in (
+        "Two parts of one",
+        "A. Author",
+        "5 of 7 expectations reproduced",
+        "The windows",
+        "On Linux.",
+    ):
+        assert words in text
+    assert set(sums) == {"plan.json", "journal.jsonl", "tables/metrics.csv"}
+    assert all(value[:16] in text.replace(" ", "") for value in sums.values())
+
+
+def test_a_campaign_that_two_sections_share_counts_once(made: Path) -> None:
+    assert len(json.loads((made / "campaigns.json").read_text())) == 1
+    assert len(json.loads((made / "scorecard.json").read_text())) == 7
+
+
+def test_figures_and_data_stand_below_their_experiment_and_are_summed(made: Path) -> None:
+    listed = [line.split("  ")[1] for line in (made / "SHA256SUMS").read_text().splitlines()]
+    assert any(name.startswith("figures/tplink-buffer/") for name in listed)
+    done = subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=made, capture_output=True, check=False)
+    assert done.returncode == 0
+
+
+def test_the_same_campaigns_give_the_same_bytes(made: Path, campaign: Path, tmp_path: Path) -> None:
+    make_study(study(), lambda _: campaign, tmp_path, silent)
+    assert (tmp_path / "SHA256SUMS").read_bytes() == (made / "SHA256SUMS").read_bytes()
+
+
+def test_a_section_that_names_no_figure_of_its_campaign_is_told_the_nearest(
+    campaign: Path, tmp_path: Path
+) -> None:
+    sections = [{"title": "The buffer", "experiment": "tplink-buffer", "figures": ["buffer-cdf-1-bufer"]}]
+    with pytest.raises(
+        ReportError, match=r"section 'The buffer'.*unknown figure 'buffer-cdf-1-bufer'; did you mean"
+    ):
+        make_study(study(sections=sections), lambda _: campaign, tmp_path, silent)
+
+
+def test_every_mistake_of_a_study_is_told_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "netgear.yaml"
+    lines = [
+        "study: other",
+        "title: A title",
+        "sections:",
+        "  - {title: One, experiment: netgear-lam}",
+        "  - {titel: Two, experiment: netgear-lan}",
+    ]
+    file.write_text("\n".join(lines))
+    with pytest.raises(DefinitionError) as caught:
+        load_study_report(file, {"netgear-lan", "netgear-txd"})
+    said = str(caught.value)
+    assert "netgear.yaml:5:6: unknown key 'titel'; did you mean 'title'?" in said
+    assert "netgear.yaml:1:8: study: 'other' in a file named netgear.yaml; expected 'netgear'" in said
+
+
+def test_an_experiment_that_is_not_there_is_told_the_nearest(tmp_path: Path) -> None:
+    file = tmp_path / "netgear.yaml"
+    file.write_text("study: netgear\ntitle: A title\nsections:\n  - {title: One, experiment: netgear-lam}\n")
+    with pytest.raises(
+        DefinitionError,
+        match=r"netgear.yaml:4:31: unknown experiment 'netgear-lam'; did you mean 'netgear-lan'",
+    ):
+        load_study_report(file, {"netgear-lan", "netgear-txd"})
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "experiments" / "studies").glob("*.yaml")), ids=lambda p: p.stem
+)
+def test_the_studies_of_this_project_are_sound(path: Path) -> None:
+    experiments = {one.stem for one in (ROOT / "experiments").glob("*.yaml")}
+    assert load_study_report(path, experiments).study == path.stem
