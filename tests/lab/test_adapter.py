@@ -15,12 +15,13 @@ from samovar import lab
 from samovar.definition import load_testbed
 from samovar.events import silent
 from tests.lab.campaigns import ROOT, Checkout, make_checkout
+from tests.lab.flood import FLOOD, SINK
 
 pytestmark = pytest.mark.proof  # a lab of its own; unit/test_devices.py has what is planned for it
 PLACE = "/mnt/devices/powerline"
 BASE = "rate_down_bps=4e6 rate_up_bps=4e6 buffer_down_frames=50 buffer_up_frames=50"
 WATCH = "tcpdump -U -i em1 -w /tmp/pauses.pcap ether proto 0x8808 </dev/null >/dev/null 2>/tmp/said"
-FLOOD = "iperf3 -c 172.16.12.3 -u -b {rate} -l 1000 -t {seconds} >/dev/null"
+IPERF = "iperf3 -c 172.16.12.3 -u -b {rate} -l 1000 -t {seconds} >/dev/null"
 STUDY = """
 experiment: pushed
 title: A flow through a pair of adapters
@@ -73,7 +74,25 @@ class Bench:
     def flood(self, rate: str, seconds: int) -> None:
         """Send UDP packets of 1042 bytes on Ethernet from src to dst."""
         self.on("dst", "iperf3 -s -D -1")
-        self.on("src", FLOOD.format(rate=rate, seconds=seconds))
+        self.on("src", IPERF.format(rate=rate, seconds=seconds))
+
+    def shower(self, source: str, sink: str, payload_bytes: int, seconds: int) -> None:
+        """Send more than a cable carries, by few calls of the kernel: each costs a user-mode one 20 us."""
+        self.on(sink, f"python3 -c '{SINK}' 5009 {seconds + 5} </dev/null >/dev/null 2>&1 &")
+        address = {"src": "172.16.12.2", "dst": "172.16.12.3"}[sink]
+        self.on(source, f"python3 -c '{FLOOD}' {address} 5009 {payload_bytes} {seconds} 16 95e6")
+
+    def record(self) -> None:
+        """Have the truth written to a file of src, from now on."""
+        number = int(self.state()["number"]) + 1
+        reading = f"cat {PLACE}/truth </dev/null >/tmp/truth.csv 2>/dev/null &"
+        self.on("src", f"{reading} echo 'record {number}' >{PLACE}/orders")
+
+    def recorded(self) -> list[dict[str, str]]:
+        """End the record and return its rows."""
+        rows = list(csv.DictReader(self.on("src", "cat /tmp/truth.csv").splitlines()))
+        self.on("src", "pkill -x cat")
+        return rows
 
 
 @pytest.fixture(scope="module")
@@ -120,18 +139,45 @@ def test_without_flow_control_what_finds_the_buffer_full_is_dropped(bench: Bench
 def test_the_medium_is_drained_at_its_rate(bench: Bench) -> None:
     """Over any second in which the buffer is never empty the rate is within 1 % of what was set."""
     bench.set(f"{BASE} buffer_down_frames=300 flow_control=1")
-    number = int(bench.state()["number"]) + 1
-    reading = f"cat {PLACE}/truth </dev/null >/tmp/truth.csv 2>/dev/null &"
-    bench.on("src", f"{reading} echo 'record {number}' >{PLACE}/orders")
+    bench.record()
     bench.flood("8M", 4)
-    rows = list(csv.DictReader(bench.on("src", "cat /tmp/truth.csv").splitlines()))
-    bench.on("src", "pkill -x cat")
-    down = [row for row in rows if row["direction"] == "down" and row["event"] == "sample"]
-    full = [row for row in down if int(row["backlog_packets"]) >= 50]
-    seconds = list(_seconds(full))
+    rows = bench.recorded()
+    seconds = list(_seconds(_full(rows, "down", 50)))
     assert seconds
     assert 0.99 * 4e6 < min(seconds) <= max(seconds) < 1.01 * 4e6
     assert max(int(row["backlog_packets"]) for row in rows) == 300
+
+
+@pytest.mark.parametrize(("way", "source", "sink"), [("down", "src", "dst"), ("up", "dst", "src")])
+def test_each_way_holds_80_mbit_s_of_udp_at_mtu_600(bench: Bench, way: str, source: str, sink: str) -> None:
+    """16 287 frames a second: over any second in which the buffer is not empty within 1 %, and none is lost."""
+    for host in (source, sink):
+        bench.on(host, "ip link set dev em1 mtu 600")
+    bench.set(
+        "rate_down_bps=80e6 rate_up_bps=80e6 buffer_down_frames=2720 buffer_up_frames=2720 flow_control=1"
+    )
+    bench.record()
+    bench.shower(source, sink, 600 - 28, 6)
+    state, rows = bench.state(), bench.recorded()
+    for host in (source, sink):
+        bench.on(host, "ip link set dev em1 mtu 1500")
+    seconds = list(_seconds(_full(rows, way, 200)))
+    assert seconds, f"the sender did not outrun the medium: {state}"
+    assert 0.99 * 80e6 < min(seconds) <= max(seconds) < 1.01 * 80e6
+    assert (state[f"{way}_drops"], state[f"{way}_unwritten"]) == ("0", "0")
+
+
+def _full(rows: list[dict[str, str]], way: str, least_frames: int) -> list[dict[str, str]]:
+    """The longest run of samples in which so many frames waited."""
+    runs: list[list[dict[str, str]]] = [[]]
+    for row in rows:
+        if row["direction"] != way or row["event"] != "sample":
+            continue
+        if int(row["backlog_packets"]) >= least_frames:
+            runs[-1].append(row)
+        elif runs[-1]:
+            runs.append([])
+    return max(runs, key=len)
 
 
 def _seconds(rows: list[dict[str, str]]) -> Iterator[float]:

@@ -1,0 +1,70 @@
+"""Recordings of a host as they would be, had its clock been off and run off.
+
+The hosts of a lab share one kernel and so one clock: only in what was recorded can one of them have another. Every time stamp
+that the host's clock would have given is written anew, in captures and in beacons; nothing else is touched.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+SECOND_NS = 10**9
+NANOSECONDS = 0xA1B23C4D
+"""What a capture in nanoseconds begins with (pcap-savefile(5)), written by a little-endian host."""
+FILE_HEAD, RECORD_HEAD = 24, struct.Struct("<IIII")
+
+
+@dataclass(frozen=True)
+class Skew:
+    """A clock that shows `offset_s` more than the others at `since_ns`, and from then on `drift_ppm` too much."""
+
+    since_ns: int
+    offset_s: float
+    drift_ppm: float
+
+    def __call__(self, t_ns: int) -> int:
+        """What that clock showed at an instant of the others'."""
+        return t_ns + round(self.offset_s * SECOND_NS + (t_ns - self.since_ns) * self.drift_ppm * 1e-6)
+
+
+def skew_host(trial: Path, host: str, skew: Callable[[int], int]) -> None:
+    """Rewrite the time stamps of a host's captures and beacons in a trial's folder; its manifest knows them by their sizes."""
+    manifest = json.loads((trial / "manifest.json").read_bytes())
+    for entry in manifest["files"]:
+        if entry["host"] != host or not (entry["kind"] == "capture" or entry.get("logger") == "beacons"):
+            continue
+        content = gzip.decompress((trial / entry["path"]).read_bytes())
+        skewed = skewed_capture if entry["kind"] == "capture" else skewed_table
+        packed = gzip.compress(skewed(content, skew), compresslevel=1)
+        (trial / entry["path"]).write_bytes(packed)
+        entry.update(bytes=len(packed), sha256=hashlib.sha256(packed).hexdigest())
+    (trial / "manifest.json").write_text(json.dumps(manifest))
+
+
+def skewed_capture(pcap: bytes, skew: Callable[[int], int]) -> bytes:
+    """Rewrite the records' times of a capture in nanoseconds."""
+    assert int.from_bytes(pcap[:4], "little") == NANOSECONDS
+    out, at = bytearray(pcap), FILE_HEAD
+    while at + RECORD_HEAD.size <= len(pcap):
+        seconds, rest_ns, kept, length = RECORD_HEAD.unpack_from(pcap, at)
+        RECORD_HEAD.pack_into(out, at, *divmod(skew(seconds * SECOND_NS + rest_ns), SECOND_NS), kept, length)
+        at += RECORD_HEAD.size + kept
+    return bytes(out)
+
+
+def skewed_table(content: bytes, skew: Callable[[int], int]) -> bytes:
+    """Rewrite the column `t_ns` of a trace; beacons' `sent_ns` is the other host's clock and stays."""
+    rows = list(csv.DictReader(io.StringIO(content.decode("ascii"))))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({**row, "t_ns": str(skew(int(row["t_ns"])))} for row in rows)
+    return out.getvalue().encode("ascii")

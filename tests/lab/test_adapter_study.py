@@ -1,0 +1,205 @@
+"""What is found out through a lab's adapters: their buffer by two methods on two clocks, and what the ring does to TCP.
+
+MTU, buffer and rings are the report's; the medium has 10 to 23 Mbit/s and not the report's 40, so that a machine that does other work
+beside can outrun it.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import statistics
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from samovar.analyse import analyse
+from samovar.events import silent
+from tests.lab.campaigns import Checkout, make_checkout
+from tests.lab.flood import FLOOD, SINK
+from tests.lab.skew import Skew, skew_host
+
+pytestmark = pytest.mark.proof  # campaigns of minutes
+TESTBED = "powerline"
+SKEW_S, DRIFT_PPM = 0.25, 40.0
+SIZED = """
+experiment: {name}
+title: The buffer of a pair of adapters
+testbed: powerline
+path: {{rate: {rate}, rtt: 4ms, buffer: {buffer}packets, medium: simplex, flow_control: on}}
+settings: {{txd: 1024}}
+duration: {duration}s
+replicates: {replicates}
+order: {{kind: blocked, seed: 1}}
+traffic: [{{flow: flood, generator: command, from: sender, to: receiver, run: {run}, serve: {serve}}}]
+captures: [{{at: [sender, receiver], snaplen: 96}}]
+loggers: [{{logger: beacons, at: [sender, receiver]}}, {{logger: pause-frames, at: sender}}]
+factors: {{mtu: [{mtu}]}}
+"""
+RINGED = """
+experiment: {name}
+title: A ring in front of a pair of adapters
+testbed: powerline
+path: {{rate: 20Mbit, rtt: 4ms, buffer: {buffer}packets, medium: duplex, flow_control: on}}
+settings: {{rwnd: 9999KB}}
+duration: {duration}s
+replicates: 1
+order: {{kind: sequential, seed: 1}}
+traffic: [{{flow: bulk, generator: iperf3, from: sender, to: receiver}}]
+captures: [{{at: [sender, receiver], snaplen: 96}}]
+loggers:
+  - {{logger: tcp-info, at: sender, interval: 20ms}}
+  - {{logger: pause-frames, at: sender}}
+  - {{logger: nic, at: sender, interval: 10ms}}
+factors: {{cc: [{cc}], txd: {rings}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    made = make_checkout(tmp_path_factory.mktemp("adapters"), retries=2)
+    made.lab_up(TESTBED)
+    yield made
+    made.lab_down(TESTBED)
+
+
+def measured(checkout: Checkout, name: str) -> dict[str, dict[str, list[float]]]:
+    """Analyse a campaign: the values of each metric, by the level of its one factor with more than one."""
+    folder = checkout.campaign(name)
+    analyse(folder, checkout.folder, silent)
+    with (folder / "tables" / "metrics.csv").open(newline="") as text:
+        rows = [row for row in csv.DictReader(text) if row["value"] not in ("", "NA")]
+    found: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        by_level = found.setdefault(row["metric"], {})
+        by_level.setdefault(row.get("txd") or row["mtu"], []).append(float(row["value"]))
+    return found
+
+
+def run(checkout: Checkout, name: str, text: str) -> None:
+    checkout.write(name, text)
+    code, said = checkout.run(name)
+    assert code == 0, said
+
+
+def run_with_clocks_apart(
+    checkout: Checkout, name: str, *, mtu: int, flood_bps: float, **values: object
+) -> dict[str, dict[str, list[float]]]:
+    """Size a buffer, with the receiver's recordings as of a clock that is off by 250 ms and 40 ppm."""
+    send = f"python3 -c '{FLOOD}' $TO $PORT {mtu - 28} $DURATION_S 4 {flood_bps}"
+    words = {"run": json.dumps(send), "serve": json.dumps(f"python3 -c '{SINK}' $PORT $LIMIT_S")}
+    run(checkout, name, SIZED.format(name=name, mtu=mtu, **words, **values))
+    for trial in (checkout.campaign(name) / "trials").iterdir():
+        since_ns = int(table(trial / "traces" / "dst-beacons.csv.gz")[0]["t_ns"])
+        skew_host(trial, "dst", Skew(since_ns, SKEW_S, DRIFT_PPM))
+    return measured(checkout, name)
+
+
+def table(file: Path) -> list[dict[str, str]]:
+    with gzip.open(file, "rt", newline="") as text:
+        return list(csv.DictReader(text))
+
+
+@pytest.fixture(scope="module", params=[600, 1200, 1500])
+def sized(checkout: Checkout, request: pytest.FixtureRequest) -> Mapping[str, float]:
+    """The report's buffer in front of 10 Mbit/s: the median of each metric over three trials."""
+    mtu = request.param
+    values = {"rate": "10Mbit", "buffer": 2720, "duration": 5, "replicates": 3}
+    found = run_with_clocks_apart(checkout, f"sized-{mtu}", mtu=mtu, flood_bps=20e6, **values)
+    return {metric: statistics.median(levels[str(mtu)]) for metric, levels in found.items()}
+
+
+def test_a_buffer_of_2720_frames_is_found_within_1_percent_on_clocks_that_are_apart(
+    sized: Mapping[str, float],
+) -> None:
+    assert sized["buffer_pause_packets"] == pytest.approx(2720, rel=0.01)
+    assert sized["buffer_delay_packets"] == pytest.approx(2720, rel=0.01)
+
+
+def test_the_clocks_that_were_set_apart_are_found_apart(sized: Mapping[str, float]) -> None:
+    assert abs(sized["clock_offset_ms"]) == pytest.approx(SKEW_S * 1e3, rel=0.01)
+    assert abs(sized["clock_drift_ppm"]) == pytest.approx(DRIFT_PPM, rel=0.25)
+
+
+def test_another_buffer_at_another_rate_is_found_when_only_the_experiment_says_so(checkout: Checkout) -> None:
+    values = {"rate": "23Mbit", "buffer": 911, "duration": 3, "replicates": 3}
+    found = run_with_clocks_apart(checkout, "other", mtu=1500, flood_bps=40e6, **values)
+    assert statistics.median(found["buffer_pause_packets"]["1500"]) == pytest.approx(911, rel=0.01)
+    assert statistics.median(found["buffer_delay_packets"]["1500"]) == pytest.approx(911, rel=0.01)
+
+
+RINGS = (256, 512, 1024, 2048)
+
+
+@pytest.fixture(scope="module")
+def ringed(checkout: Checkout) -> Mapping[str, Mapping[str, list[float]]]:
+    """One flow each through rings before the report's buffer at 20 Mbit/s."""
+    rings = [*RINGS, 4096]
+    run(checkout, "ringed", RINGED.format(name="ringed", buffer=2720, duration=12, cc="newreno", rings=rings))
+    return measured(checkout, "ringed")
+
+
+def test_a_ring_overflows_later_the_longer_it_is_and_one_of_4096_never(
+    ringed: Mapping[str, Mapping[str, list[float]]],
+) -> None:
+    waits_s = [ringed["pause_to_drop_median_s"][str(ring)][0] for ring in RINGS]
+    assert waits_s == sorted(waits_s)
+    assert waits_s[-1] > 3 * waits_s[0]
+    assert ringed["local_drops_packets"]["4096"] == [0]
+    assert all(ringed["local_drops_packets"][str(ring)][0] > 0 for ring in RINGS)
+
+
+@pytest.mark.parametrize("ring", RINGS)
+def test_buffer_and_ring_together_explain_the_largest_rtt_within_3_percent(
+    ringed: Mapping[str, Mapping[str, list[float]]], ring: int
+) -> None:
+    full_ms = (2720 + ring) * 1514 * 8 / 20e6 * 1e3
+    assert ringed["rtt_max_ms"][str(ring)][0] == pytest.approx(full_ms + 4, rel=0.03)
+
+
+def test_a_ring_of_256_saws_the_congestion_window(checkout: Checkout) -> None:
+    """Before a buffer of 30, so that cubic is back within seconds: after 2720 it would take minutes."""
+    run(checkout, "saw", RINGED.format(name="saw", buffer=30, duration=25, cc="cubic", rings=[256]))
+    ((trial, _),) = checkout.manifests("saw").items()
+    traces = checkout.campaign("saw") / "trials" / trial / "traces"
+    rows = [row for row in table(traces / "src-tcp-info.csv.gz") if row["cc"] == "cubic"]
+    busiest = max({row["sport"] for row in rows}, key=lambda port: sum(row["sport"] == port for row in rows))
+    windows = [int(row["cwnd_packets"]) for row in rows if row["sport"] == busiest]
+    assert teeth(windows) >= 2
+
+
+def teeth(windows: list[int]) -> int:
+    """Count falls by a fifth that were followed by growth of a tenth."""
+    count, top, low = 0, 0, None
+    for window in windows:
+        if low is None:
+            top = max(top, window)
+            low = window if window < 0.8 * top else None
+        else:
+            low = min(low, window)
+            if window > 1.1 * low:
+                count, top, low = count + 1, window, None
+    return count
+
+
+def test_a_ring_that_was_changed_behind_a_trial_s_back_makes_it_invalid(checkout: Checkout) -> None:
+    name = "changed"
+    text = RINGED.format(name=name, buffer=30, duration=4, cc="newreno", rings=[256])
+    checkout.write(name, text)
+    with checkout.start(name, "retries=0") as process:
+        checkout.wait_for_traffic(name, 1)
+        checkout.on_host("src", "ip link set dev em1 txqueuelen 128", TESTBED)
+        process.communicate(timeout=300)
+    failed = failed_checks(checkout.campaign(name))
+    assert [(one["verdict"], one["observed"]) for one in failed if "txd" in one["observed"]] == [
+        ("invalid", "txd.em1=128")
+    ]
+
+
+def failed_checks(campaign: Path) -> list[dict[str, Any]]:
+    """The checks that the campaign's one trial did not pass, wherever its recordings were put."""
+    (manifest,) = {path.resolve(): None for path in campaign.glob("*/*/manifest.json")}
+    return [check for check in json.loads(manifest.read_bytes())["checks"] if not check["ok"]]
