@@ -10,6 +10,7 @@ from typing import cast
 
 from samovar.command.recipe import BLOCKS, Header, Kind, Parameter, Recipe, read_recipe
 from samovar.errors import RecipeError
+from samovar.units import parse_duration
 
 FAMILY: Mapping[str, tuple[str, ...]] = {
     "linux": ("linux", "posix", "common"),
@@ -68,6 +69,11 @@ class Catalogue:
         if name not in self.names(kind, os):
             return None
         return self.header(kind, name, os).parameters
+
+    def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
+        """Return what durations that a recipe is given are whole multiples of, in seconds; None for any."""
+        step = self.header(kind, name, os).duration_step
+        return parse_duration(step) if step else None
 
     def _read(self, kind: str, name: str, os: str) -> Recipe:
         if kind not in BLOCKS:

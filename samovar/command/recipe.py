@@ -134,6 +134,9 @@ class Header(BaseModel):
     delay_step: str | None = Field(
         default=None, description="what a bottleneck's round-trip times are whole multiples of, such as 1ms"
     )
+    duration_step: str | None = Field(
+        default=None, description="what a generator's durations are whole multiples of, such as 1s"
+    )
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     leaves: tuple[str, ...] = Field(default=(), description="traces left in the trial's folder")
     change: Literal["none", "interface-reset", "reboot"] = "none"

@@ -34,3 +34,6 @@ class RecipeCatalogue(Protocol):
 
     def parameters(self, kind: str, name: str, os: str) -> Mapping[str, ParameterInfo] | None:
         """Return the parameters a recipe takes; None when there is no such recipe."""
+
+    def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
+        """Return what durations are whole multiples of, in seconds; None where any will do."""

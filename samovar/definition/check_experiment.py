@@ -9,6 +9,7 @@ from pathlib import Path
 from samovar.definition.check_buffer import check_buffer
 from samovar.definition.check_factors import check_factors
 from samovar.definition.check_formulas import check_formulas
+from samovar.definition.check_grain import check_grain
 from samovar.definition.check_path import check_path
 from samovar.definition.check_settings import check_settings
 from samovar.definition.check_traffic import check_traffic
@@ -35,6 +36,7 @@ def check_experiment(context: Context, lines: bool) -> None:
         check_path(context, name, part)
         check_buffer(context, name, part)
         check_traffic(context, name, part)
+        check_grain(context, name, part)
         check_formulas(context, name, part)
         _check_settings(context, name)
     _check_size(context, experiment)

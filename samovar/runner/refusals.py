@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from samovar.command import Catalogue
 from samovar.command.bottleneck import bottleneck_values
 from samovar.command.recipe import Header
+from samovar.definition.check_grain import is_whole
 from samovar.errors import RecipeError
-from samovar.plan import DirectionPlan, HostPlan, PathPlan, Plan, Resolved
-from samovar.plan.groups import Kinds
+from samovar.plan import DirectionPlan, FlowPlan, HostPlan, PathPlan, Plan, Resolved
+from samovar.plan.groups import Kinds, Looks
 from samovar.runner.preflight import Finding
 from samovar.units import format_duration, parse_duration
 
@@ -28,7 +29,8 @@ class Refusal(NamedTuple):
 
 def refusals(plan: Plan, catalogue: Catalogue) -> list[Finding]:
     """List what the routers of a plan cannot do by their recipes, with the trials that ask it."""
-    kinds = Kinds(plan.table, {"run": lambda run: run.mtu_bytes, "path": None, "hosts": _system})
+    looks: Looks = {"run": lambda run: run.mtu_bytes, "path": None, "hosts": _system, "flows": _durations}
+    kinds = Kinds(plan.table, looks)
     found: dict[Refusal, list[int]] = {}
     for kind in range(len(kinds)):
         for refusal in _refused(kinds.resolved(kind), catalogue):
@@ -40,6 +42,10 @@ def _system(host: HostPlan) -> str:
     return host.system
 
 
+def _durations(flows: Sequence[FlowPlan]) -> Hashable:
+    return tuple((flow.group, flow.generator, flow.from_host, flow.duration_s) for flow in flows)
+
+
 def _finding(refusal: Refusal, kinds: Kinds, numbers: list[int]) -> Finding:
     levels = " ".join(kinds.levels(numbers[0]).values())
     remedy = f"{f'e.g. {levels}; ' if levels else ''}accepted: {refusal.accepted}"
@@ -47,6 +53,7 @@ def _finding(refusal: Refusal, kinds: Kinds, numbers: list[int]) -> Finding:
 
 
 def _refused(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
+    yield from _between_seconds(resolved, catalogue)
     path = resolved.path
     host = resolved.hosts.get(path.router) if path else None
     if path is None or host is None:
@@ -59,6 +66,17 @@ def _refused(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
     except RecipeError as error:
         what, _, accepted = str(error).partition("; accepted: ")
         yield Refusal(path.router, what, accepted or "another path")
+
+
+def _between_seconds(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
+    """Find durations, computed ones among them, that a generator cannot keep."""
+    for flow in resolved.flows:
+        step_s = catalogue.duration_step_s("generator", flow.generator, resolved.hosts[flow.from_host].system)
+        if step_s and flow.duration_s is not None and not is_whole(flow.duration_s, step_s):
+            lasts = format_duration(round(flow.duration_s, 9))
+            what = f"flow {flow.group} lasts {lasts}, and {flow.generator} counts in steps of"
+            step = format_duration(step_s)
+            yield Refusal(flow.from_host, f"{what} {step}", f"a duration in whole multiples of {step}")
 
 
 def _lacking(path: PathPlan, host: HostPlan, header: Header, catalogue: Catalogue) -> Iterator[Refusal]:

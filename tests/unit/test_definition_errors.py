@@ -121,6 +121,9 @@ class Recipes:
     def parameters(self, kind: str, name: str, os: str) -> Mapping[str, ParameterInfo] | None:
         return self.KNOWN.get((kind, os), {}).get(name)
 
+    def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
+        return 1.0 if name == "iperf3" else None
+
 
 CASES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 

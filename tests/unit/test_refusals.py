@@ -90,3 +90,14 @@ def test_a_level_that_takes_a_reboot_asks_for_what_the_reboot_takes() -> None:
     for factor, asked in (("txd: [256]", True), ("cc: [newreno]", False)):
         needs = host_needs(planned(study(f"factors: {{{factor}}}\n"), OLD, CATALOGUE), CATALOGUE)
         assert ("shutdown" in needs[name].names("program")) is asked
+
+
+def test_a_computed_duration_that_a_generator_cannot_keep_is_refused_with_its_trials() -> None:
+    flow = "traffic: [{flow: bulk, generator: iperf3, from: sender, to: receiver, duration: 50 RTT}]\n"
+    text = study("factors: {path.rtt: [10ms, 20ms, 40ms]}\n", flow)
+    plan = planned(text, LAB, CATALOGUE)
+    (half,) = refusals(plan, CATALOGUE)
+    assert half.host == "src"
+    assert "flow bulk lasts 500ms, and iperf3 counts in steps of 1s" in half.what
+    assert [id_.partition("-")[0] for id_ in half.trials] == ["10ms"]
+    assert refusals(planned(text.replace("iperf3", "nuttcp"), LAB, CATALOGUE), CATALOGUE) == []
