@@ -11,7 +11,7 @@ from samovar.command.flows import ENDS, End, FlowEnds, Rule, flows_of, rules_of
 from samovar.command.processes import Process as Process
 from samovar.command.processes import of_capture, of_generator, of_logger
 from samovar.command.quote import quote
-from samovar.command.recipe import BLOCKS
+from samovar.command.recipe import BLOCKS, Recipe
 from samovar.command.settings import Setting, settings_of
 from samovar.command.values import typed
 from samovar.command.watch import UNBOUNDED, Limits, order_text, starts_text, watch_text
@@ -58,7 +58,14 @@ class TrialScripts:
 
     def reading(self, host: str, lasting: bool | None = False) -> str:
         """Give the text of `read` that is the same for trials that change the same things."""
-        return "".join(self._setting(host, setting, "read") for setting in self.settings(host, lasting))
+        settings = self.settings(host, lasting)
+        return self._values(host, settings) + "".join(self._setting(host, one, "read") for one in settings)
+
+    def _values(self, host: str, settings: Iterable[Setting]) -> str:
+        """Read at once what recipes name in a block `files`: a program for each takes longer."""
+        named = [s for s in settings if "files" in self._recipe(host, s).blocks]
+        files = dict.fromkeys(word for one in named for word in self._setting(host, one, "files").split())
+        return f"kernel_values {' '.join(files)}\n" if files else ""
 
     def set(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
         """Change the state from what `read` printed, then print it as `read` does.
@@ -141,7 +148,9 @@ class TrialScripts:
         None where there is nothing to do. `offers` holds what `offer` printed, by the program's name.
         """
         starts = [*self._loggers(host, "start"), *self._flows(host, "server", "server", offers)]
-        readies = [*self._loggers(host, "ready"), *self._flows(host, "server", "ready", offers)]
+        # Samplers tell when they are ready, the others are asked again and again, and are slower to be asked.
+        loggers = [*self._loggers(host, "ready")]
+        readies = [*reversed(loggers), *self._flows(host, "server", "ready", offers)]
         prepares = self._flows(host, "client", "prepare", offers)
         parts = [self._neighbours(host), *starts, *readies, *prepares, self._counting(host)]
         return self.script(host, parts) if any(parts) else None
@@ -286,8 +295,10 @@ class TrialScripts:
     def _setting(
         self, host: str, setting: Setting, block: str, more: Mapping[str, object] | None = None
     ) -> str:
-        recipe = self.catalogue.recipe("setting", setting.recipe, self._os(host))
-        return recipe.render(block, {**setting.values, **(more or {})})
+        return self._recipe(host, setting).render(block, {**setting.values, **(more or {})})
+
+    def _recipe(self, host: str, setting: Setting) -> Recipe:
+        return self.catalogue.recipe("setting", setting.recipe, self._os(host))
 
     def _step(self, host: str, name: str, values: Mapping[str, object]) -> str:
         return self.catalogue.recipe("step", name, self._os(host)).render("script", values)

@@ -6,7 +6,9 @@ await 5 listening 5001 || { cat bulk-server.err >&2; fail "iperf3 does not liste
 await 5 listening 7002 || { cat late-server.err >&2; fail "nuttcp does not listen on port "7002; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
+    cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # CPUs come first
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime

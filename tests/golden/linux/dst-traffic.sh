@@ -1,7 +1,5 @@
 # A generator's end, and an order of the controller's, are files in the trial's folder; a word in the named pipe `events`
-# only wakes the watch up. So nothing is missed between two scripts, and waiting costs no program. The pipe is opened for
-# reading and writing, which never blocks.
-listen() { [ -p events ] || mkfifo events || exit 70; exec 3<>events; }
+# only wakes the watch up. So nothing is missed between two scripts.
 
 # at NS: wait until this host's clock says so. On SIGTERM the one that waits ends.
 at() {

@@ -57,7 +57,9 @@ export FROM TO PORT DURATION_S SIZE_BYTES LIMIT_S
 launch late-server 40 late-server.out sh -c 'sleep $LIMIT_S'
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
+    cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # CPUs come first
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime
@@ -123,7 +125,9 @@ export FROM TO PORT DURATION_S SIZE_BYTES LIMIT_S
 launch late-server 40 late-server.out sh -c 'sleep $LIMIT_S'
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
+    cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # CPUs come first
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime

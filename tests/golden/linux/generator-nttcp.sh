@@ -54,7 +54,9 @@ launch late-server 40 late-server.out nttcp -i -p 5001
 await 5 listening 5001 || { cat late-server.err >&2; fail "nttcp does not listen on port "5001; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
+    cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # CPUs come first
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime
@@ -117,7 +119,9 @@ launch late-server 40 late-server.out nttcp -i -p 5001
 await 5 listening 5001 || { cat late-server.err >&2; fail "nttcp does not listen on port "5001; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
+    cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # CPUs come first
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime

@@ -20,7 +20,9 @@ printf 'samovar %s\n' "$key" >late-client.known
 dd if=/dev/null of=late-client.file bs=1 seek=1000000000 2>/dev/null || fail "no file could be made"
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
+    cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # CPUs come first
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime
@@ -93,7 +95,9 @@ launch late-server 40 late-server.out "$(command -v sshd)" -D -e -f "$dir/"late-
 await 5 listening 5001 || { cat late-server.err >&2; fail "sshd does not listen on port "5001; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
+    cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # CPUs come first
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime
@@ -123,7 +127,9 @@ printf 'samovar %s\n' "$key" >late-client.known
 dd if=/dev/null of=late-client.file bs=1 seek=1000000 2>/dev/null || fail "no file could be made"
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
+    cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # CPUs come first
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime
@@ -195,7 +201,9 @@ launch late-server 40 late-server.out "$(command -v sshd)" -D -e -f "$dir/"late-
 await 5 listening 5001 || { cat late-server.err >&2; fail "sshd does not listen on port "5001; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
+    cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # CPUs come first
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime

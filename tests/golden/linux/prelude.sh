@@ -97,8 +97,8 @@ fi
 launch() {
   l_name=$1 l_limit=$2 l_output=$3; shift 3
   case $l_output in
-    *.gz) ( run_bounded "$@" </dev/null 2>"$l_name.err" | nice -n -5 gzip -1 >"$l_output"; read -r l_code <"$l_name.code"; echo "$l_code" >"$l_name.exit"; wake ) >/dev/null 2>&1 & ;;
-    *) ( run_bounded "$@" </dev/null >"$l_output" 2>"$l_name.err"; read -r l_code <"$l_name.code"; echo "$l_code" >"$l_name.exit"; wake ) >/dev/null 2>&1 & ;;
+    *.gz) ( run_bounded "$@" </dev/null 2>"$l_name.err" | nice -n -5 gzip -1 >"$l_output"; read -r l_code <"$l_name.code"; echo "$l_code" >"$l_name.exit"; wake ) >/dev/null 2>&1 3>&- & ;;
+    *) ( run_bounded "$@" </dev/null >"$l_output" 2>"$l_name.err"; read -r l_code <"$l_name.code"; echo "$l_code" >"$l_name.exit"; wake ) >/dev/null 2>&1 3>&- & ;;
   esac
 }
 run_bounded() {
@@ -109,15 +109,41 @@ run_bounded() {
 }
 
 wake() { [ ! -p events ] || echo wake 1<>events; }
+# listen: have the pipe, for reading and writing, which never blocks; waiting at it costs no program.
+listen() { [ -p events ] || mkfifo events || exit 70; exec 3<>events; }
 
-# await SECONDS COMMAND...: repeat the command until it succeeds, 20 times a second.
+# await SECONDS COMMAND...: repeat the command until it succeeds, 20 times a second at first and then ever less, 5 times at
+# least: where programs are dear, who looks keeps what it looks for from coming.
 await() {
-  a_left=$(($1 * 20)); shift
+  a_left=$(($1 * 20)) a_pause=0; shift
   until "$@"; do
-    a_left=$((a_left - 1))
     [ "$a_left" -gt 0 ] || return 1
-    sleep 0.05
+    a_pause=$((a_pause + 1))
+    case $a_pause in
+      [12]) sleep 0.05; a_left=$((a_left - 1)) ;;
+      [34]) sleep 0.1; a_left=$((a_left - 2)) ;;
+      *) sleep 0.2; a_left=$((a_left - 4)) ;;
+    esac
   done
+}
+# await_ready NAME: wait until a program that then wakes, as samplers do, has left NAME.ready; 1 when it has ended instead.
+await_ready() {
+  listen
+  until [ -e "$1.ready" ]; do
+    ! ended "$1" || return 1
+    IFS= read -r a_word <&3
+  done
+}
+# each_line COMMAND TEXT: call the command with the words of each line. The shell's `read` asks the kernel for each byte of a
+# pipe or file by itself, for $(...) for many at once.
+each_line() {
+  e_command=$1 e_ifs=$IFS IFS='
+'
+  set -f
+  set -- $2
+  IFS=$e_ifs
+  for e_line; do "$e_command" $e_line; done
+  set +f
 }
 exists() { [ -e "$1" ]; }
 ended() { [ -s "$1.exit" ]; }
@@ -156,10 +182,30 @@ tell() {
   [ ! -e "$1.finished" ] || printf 'finished %s\n' "$1"
   [ ! -e "$1.err" ] || while IFS= read -r t_line || [ -n "$t_line" ]; do printf 'err %s %s\n' "$1" "$t_line"; done <"$1.err"
 }
+# kernel_values FILE...: read by one program what the kernel tells in all of these, for kernel_value FILE, which sets `value`;
+# 1 when there is no such file. The shell's `read` will not do: it asks for a byte at a time, and some files give but one.
+k_text=
+kernel_values() {
+  k_text="
+$(grep -s . "$@" /dev/null)
+"
+}
+kernel_value() {
+  value=
+  case $k_text in
+    *"
+$1:"*) value=${k_text#*"
+$1:"}; value=${value%%"
+"*} ;;
+    *) [ -r "$1" ] && value=$(cat "$1") ;;
+  esac
+}
 listening() { bound "$1" 0A /proc/net/tcp /proc/net/tcp6; } # PORT
 listening_udp() { bound "$1" 07 /proc/net/udp /proc/net/udp6; } # PORT
+b_asked=
 bound() { # PORT STATE TABLE...
-  b_ending=$(printf ':%04X.%s' "$1" "$2"); shift 2
+  [ "$b_asked" = "$1.$2" ] || { b_ending=$(printf ':%04X.%s' "$1" "$2"); b_asked=$1.$2; }
+  shift 2
   for b_table in "$@"; do
     [ -e "$b_table" ] || continue
     while read -r _ b_local _ b_state _; do

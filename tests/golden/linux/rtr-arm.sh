@@ -1,4 +1,20 @@
-launch rtr-queue 41 rtr-queue.csv python3 -IS -c '"""How samplers run; stands before each of them. Arguments: INTERVAL_S READY, and what is the sampler'"'"'s."""
+launch rtr-queue 41 rtr-queue.csv python3 -IS -c '"""How a logger says that it is ready, to whoever waits for that; stands before each."""
+
+import posix
+
+
+def tell_ready(name):
+    """Leave a file of this name, and wake who waits at the trial'"'"'s named pipe; nobody does where it cannot be opened."""
+    open(name, "w").close()
+    try:
+        pipe = posix.open("events", posix.O_WRONLY | posix.O_NONBLOCK)
+    except OSError:
+        return
+    posix.write(pipe, b"ready\n")
+    posix.close(pipe)
+
+
+"""How samplers run; stands before each of them. Arguments: INTERVAL_S READY, and what is the sampler'"'"'s."""
 
 import _signal as signal
 import posix
@@ -20,7 +36,7 @@ def every(sample, columns, at_end=False):
     out.write(columns + "\n")
     sample(out)
     signal.signal(signal.SIGTERM, stop)
-    open(ready, "w").close()
+    tell_ready(ready)  # noqa: F821 - ready.py stands before
     due = time.monotonic_ns()
     while True:
         due += interval_ns
@@ -100,10 +116,12 @@ COLUMNS = (
 )
 every(sample, COLUMNS)  # noqa: F821 - sampling.py stands before
 ' 0.005 rtr-queue.ready eth2
-await 5 exists rtr-queue.ready || { cat rtr-queue.err >&2; fail "the queue sampler does not run on "eth2; }
+await_ready rtr-queue || { cat rtr-queue.err >&2; fail "the queue sampler does not run on "eth2; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
+    cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
+    *) break ;; # CPUs come first
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime
@@ -111,25 +129,27 @@ c_now=$(now_ns)
 read -r c_late _ </proc/uptime
 echo "clock=$c_now $c_early $c_late"
 counted() {
-  tc -s qdisc show | while read -r c_word c_one c_two c_three c_four c_rest; do
-    case $c_word in
-      qdisc) c_at=$c_four.$c_two ;;
-      Sent) c_drops=${c_rest#*dropped }; c_counts="$c_one $c_three ${c_drops%%,*}" ;;
-      backlog)
-        case $c_at in
-          eth2.10:) echo queue.down"=$c_counts ${c_two%p}" ;;
-          sv-down.2:) echo stage.down"=$c_counts ${c_two%p}" ;;
-          sv-up.2:) echo stage.up"=$c_counts ${c_two%p}" ;;
-        esac ;;
-    esac
-  done
+  case ${1-} in
+    qdisc) c_at=$5.$3 ;;
+    Sent) c_counts="$2 $4"; shift 6; c_counts="$c_counts ${1%,}" ;;
+    backlog)
+      case $c_at in
+        eth2.10:) counts queue.down "${3%p}" ;;
+        sv-down.2:) counts stage.down "${3%p}" ;;
+        sv-up.2:) counts stage.up "${3%p}" ;;
+      esac ;;
+  esac
+}
+counts() { # NAME WAITING
+  [ "$2" = 0 ] || c_waiting=yes
+  c_text="$c_text$1=$c_counts $2
+"
 }
 c_left=15 c_waiting=yes
 while [ -n "$c_waiting" ] && [ "$c_left" -gt 0 ]; do
   [ "$c_left" = 15 ] || sleep 0.2
-  c_left=$((c_left - 1)) c_waiting='' c_text=$(counted)
-  set -- $c_text
-  while [ $# -ge 4 ]; do [ "$4" = 0 ] || c_waiting=yes; shift 4; done
+  c_left=$((c_left - 1)) c_waiting='' c_text='' c_at=''
+  each_line counted "$(tc -s qdisc show)"
 done
-printf '%s\n' "$c_text"
+printf '%s' "$c_text"
 exit 0

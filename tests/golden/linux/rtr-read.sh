@@ -1,36 +1,25 @@
-ethtool -k eth1 | while read -r feature value _; do
-  case $feature in
-    tcp-segmentation-offload:) feature=tso ;;
-    generic-segmentation-offload:) feature=gso ;;
-    generic-receive-offload:) feature=gro ;;
-    large-receive-offload:) feature=lro ;;
-    rx-checksumming:) feature=rx ;;
-    tx-checksumming:) feature=tx ;;
-    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) feature=${feature%:} ;;
-    *) continue ;;
+feature() { # FEATURE: VALUE, a line of ethtool -k
+  case ${1-} in
+    tcp-segmentation-offload:) echo "offload.$interface.tso=$2" ;;
+    generic-segmentation-offload:) echo "offload.$interface.gso=$2" ;;
+    generic-receive-offload:) echo "offload.$interface.gro=$2" ;;
+    large-receive-offload:) echo "offload.$interface.lro=$2" ;;
+    rx-checksumming:) echo "offload.$interface.rx=$2" ;;
+    tx-checksumming:) echo "offload.$interface.tx=$2" ;;
+    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) echo "offload.$interface.${1%:}=$2" ;;
   esac
-  echo offload.eth1".$feature=$value"
-done
-ethtool -k eth2 | while read -r feature value _; do
-  case $feature in
-    tcp-segmentation-offload:) feature=tso ;;
-    generic-segmentation-offload:) feature=gso ;;
-    generic-receive-offload:) feature=gro ;;
-    large-receive-offload:) feature=lro ;;
-    rx-checksumming:) feature=rx ;;
-    tx-checksumming:) feature=tx ;;
-    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) feature=${feature%:} ;;
-    *) continue ;;
-  esac
-  echo offload.eth2".$feature=$value"
-done
+}
+for interface in eth1 eth2; do each_line feature "$(ethtool -k "$interface")"; done
 read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
 read -r value </sys/class/net/eth2/mtu && echo mtu.eth2"=$value"
-tc -d qdisc show | while read -r _ kind handle _ device rest; do
-  case $device in eth2 | eth1 | sv-*) ;; *) continue ;; esac
+discipline() { # qdisc KIND HANDLE dev DEVICE...
+  case ${5-} in eth2 | eth1 | sv-*) ;; *) return ;; esac
+  kind=$2 handle=$3 device=$5; shift 5
+  rest=$*
   rest=${rest#root } rest=${rest#refcnt * } rest=${rest#parent * }
   echo "qdisc.$device.$handle=$kind $rest"
-done
+}
+each_line discipline "$(tc -d qdisc show)"
 for device in /sys/class/net/sv-*; do
   [ ! -e "$device" ] || echo "device.${device##*/}=present"
 done

@@ -1,5 +1,7 @@
 # ---- read
-set -- $(cat /proc/sys/net/ipv4/tcp_wmem /proc/sys/net/ipv4/tcp_rmem)
+set --
+kernel_value /proc/sys/net/ipv4/tcp_wmem && set -- $value
+kernel_value /proc/sys/net/ipv4/tcp_rmem && set -- "$@" $value
 [ $# != 6 ] || printf 'tcp_%s=%s\n' wmem.low "$1" wmem.default "$2" wmem.max "$3" rmem.low "$4" rmem.default "$5" rmem.max "$6"
 value=$(cat /proc/sys/net/core/rmem_max 2>/dev/null)
 echo socket_receive_max"=${value:-absent}"

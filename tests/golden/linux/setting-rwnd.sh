@@ -1,5 +1,6 @@
 # ---- read
-set -- $(cd /proc/sys/net/ipv4 && cat tcp_moderate_rcvbuf tcp_adv_win_scale tcp_rmem)
+set --
+for name in tcp_moderate_rcvbuf tcp_adv_win_scale tcp_rmem; do kernel_value "/proc/sys/net/ipv4/$name" && set -- "$@" $value; done
 [ $# != 5 ] || printf 'tcp_moderate_rcvbuf=%s\ntcp_adv_win_scale=%s\ntcp_rmem=%s %s %s\n' "$@"
 echo route.172.16.10.2"=$(ip -4 route show 172.16.10.2/32)"
 # ---- set

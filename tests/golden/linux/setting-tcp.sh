@@ -1,7 +1,6 @@
 # ---- read
-for value in $(grep -s . /proc/sys/net/ipv4/tcp_ecn /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_timestamps /proc/sys/net/ipv4/tcp_window_scaling /proc/sys/net/ipv4/tcp_no_metrics_save /proc/sys/net/ipv4/tcp_moderate_rcvbuf /proc/sys/net/ipv4/tcp_notsent_lowat /dev/null); do
-  name=${value%%:*}
-  echo "${name##*/}=${value#*:}"
+for name in tcp_ecn tcp_sack tcp_timestamps tcp_window_scaling tcp_no_metrics_save tcp_moderate_rcvbuf tcp_notsent_lowat; do
+  kernel_value "/proc/sys/net/ipv4/$name" && echo "$name=$value"
 done
 # ---- set
 put() {

@@ -14,25 +14,26 @@ root ip link set dev eth1 mtu 1500
 set --
 set -- "$@" tso on
 [ $# -eq 0 ] || root ethtool -K eth1 "$@" >/dev/null
-ethtool -k eth1 | while read -r feature value _; do
-  case $feature in
-    tcp-segmentation-offload:) feature=tso ;;
-    generic-segmentation-offload:) feature=gso ;;
-    generic-receive-offload:) feature=gro ;;
-    large-receive-offload:) feature=lro ;;
-    rx-checksumming:) feature=rx ;;
-    tx-checksumming:) feature=tx ;;
-    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) feature=${feature%:} ;;
-    *) continue ;;
+kernel_values /proc/sys/net/ipv4/tcp_wmem /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_ecn /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_timestamps /proc/sys/net/ipv4/tcp_window_scaling /proc/sys/net/ipv4/tcp_no_metrics_save
+feature() { # FEATURE: VALUE, a line of ethtool -k
+  case ${1-} in
+    tcp-segmentation-offload:) echo "offload.$interface.tso=$2" ;;
+    generic-segmentation-offload:) echo "offload.$interface.gso=$2" ;;
+    generic-receive-offload:) echo "offload.$interface.gro=$2" ;;
+    large-receive-offload:) echo "offload.$interface.lro=$2" ;;
+    rx-checksumming:) echo "offload.$interface.rx=$2" ;;
+    tx-checksumming:) echo "offload.$interface.tx=$2" ;;
+    tx-udp-segmentation: | rx-gro-list: | rx-udp-gro-forwarding: | rx-gro-hw:) echo "offload.$interface.${1%:}=$2" ;;
   esac
-  echo offload.eth1".$feature=$value"
-done
+}
+for interface in eth1; do each_line feature "$(ethtool -k "$interface")"; done
 read -r value </sys/class/net/eth1/mtu && echo mtu.eth1"=$value"
-set -- $(cat /proc/sys/net/ipv4/tcp_wmem /proc/sys/net/ipv4/tcp_rmem)
+set --
+kernel_value /proc/sys/net/ipv4/tcp_wmem && set -- $value
+kernel_value /proc/sys/net/ipv4/tcp_rmem && set -- "$@" $value
 [ $# != 6 ] || printf 'tcp_%s=%s\n' wmem.low "$1" wmem.default "$2" wmem.max "$3" rmem.low "$4" rmem.default "$5" rmem.max "$6"
-for value in $(grep -s . /proc/sys/net/ipv4/tcp_ecn /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_timestamps /proc/sys/net/ipv4/tcp_window_scaling /proc/sys/net/ipv4/tcp_no_metrics_save /dev/null); do
-  name=${value%%:*}
-  echo "${name##*/}=${value#*:}"
+for name in tcp_ecn tcp_sack tcp_timestamps tcp_window_scaling tcp_no_metrics_save; do
+  kernel_value "/proc/sys/net/ipv4/$name" && echo "$name=$value"
 done
 read -r value </proc/sys/net/ipv4/tcp_congestion_control && echo "cc=$value"
 exit 0

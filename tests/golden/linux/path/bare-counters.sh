@@ -1,20 +1,22 @@
 counted() {
-  tc -s qdisc show | while read -r c_word c_one c_two c_three c_four c_rest; do
-    case $c_word in
-      qdisc) c_at=$c_four.$c_two ;;
-      Sent) c_drops=${c_rest#*dropped }; c_counts="$c_one $c_three ${c_drops%%,*}" ;;
-      backlog)
-        case $c_at in
-          eth2.10:) echo queue.down"=$c_counts ${c_two%p}" ;;
-        esac ;;
-    esac
-  done
+  case ${1-} in
+    qdisc) c_at=$5.$3 ;;
+    Sent) c_counts="$2 $4"; shift 6; c_counts="$c_counts ${1%,}" ;;
+    backlog)
+      case $c_at in
+        eth2.10:) counts queue.down "${3%p}" ;;
+      esac ;;
+  esac
+}
+counts() { # NAME WAITING
+  [ "$2" = 0 ] || c_waiting=yes
+  c_text="$c_text$1=$c_counts $2
+"
 }
 c_left=15 c_waiting=yes
 while [ -n "$c_waiting" ] && [ "$c_left" -gt 0 ]; do
   [ "$c_left" = 15 ] || sleep 0.2
-  c_left=$((c_left - 1)) c_waiting='' c_text=$(counted)
-  set -- $c_text
-  while [ $# -ge 4 ]; do [ "$4" = 0 ] || c_waiting=yes; shift 4; done
+  c_left=$((c_left - 1)) c_waiting='' c_text='' c_at=''
+  each_line counted "$(tc -s qdisc show)"
 done
-printf '%s\n' "$c_text"
+printf '%s' "$c_text"

@@ -1,8 +1,11 @@
-tc -d qdisc show | while read -r _ kind handle _ device rest; do
-  case $device in eth2 | eth1 | sv-*) ;; *) continue ;; esac
+discipline() { # qdisc KIND HANDLE dev DEVICE...
+  case ${5-} in eth2 | eth1 | sv-*) ;; *) return ;; esac
+  kind=$2 handle=$3 device=$5; shift 5
+  rest=$*
   rest=${rest#root } rest=${rest#refcnt * } rest=${rest#parent * }
   echo "qdisc.$device.$handle=$kind $rest"
-done
+}
+each_line discipline "$(tc -d qdisc show)"
 for device in /sys/class/net/sv-*; do
   [ ! -e "$device" ] || echo "device.${device##*/}=present"
 done

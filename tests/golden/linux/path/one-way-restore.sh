@@ -3,6 +3,5 @@
   printf 'qdisc del dev %s ingress\n' eth1
   printf 'qdisc del dev %s ingress\n' eth2
 } | batch tc -force 2>&1
-for device in /sys/class/net/sv-*; do
-  [ ! -e "$device" ] || root ip link del "${device##*/}"
-done
+set -- /sys/class/net/sv-*
+[ ! -e "$1" ] || for device; do echo "link del ${device##*/}"; done | batch ip -force

@@ -1,0 +1,184 @@
+"""What a short trial costs beside its traffic, by phase, on the lab of three hosts and each kernel.
+
+Run by `make bench`:
+
+    python benchmarks/bench_overhead.py [--kernels uml,native] [--append benchmarks/results.md]
+
+For each phase the wall time, and what depends little on what else the machine does: CPU time of the lab,
+which is that of all its processes, and of the controller. In user-mode Linux the lab's kernel is one of these
+processes. `traffic` holds the time for which starts are announced, which manifests call `start`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from samovar import lab  # noqa: E402
+from samovar.controller import Controller, Going  # noqa: E402
+from samovar.definition import load_testbed  # noqa: E402
+from samovar.events import Event, silent  # noqa: E402
+from samovar.runner.evidence import NOT_OVERHEAD  # noqa: E402
+
+PATHS = {
+    "uml": "path: {rate: 20Mbit, rtt: 4ms, aqm: pfifo, buffer: 100packets}\nsettings: {rwnd: 600KB}",
+    "native": "settings: {shaper.rate: {src: 20Mbit, rtr: 20Mbit}}",
+}
+"""The machine's own kernel may lack netem."""
+EXPERIMENT = """\
+experiment: overhead
+title: Short trials
+testbed: lab
+{path}
+duration: 2s
+replicates: {replicates}
+traffic: [{{flow: bulk, generator: nuttcp, from: sender, to: receiver}}]
+captures: [{{at: sender}}, {{at: receiver}}]
+loggers: [{{logger: tcp-info, at: sender, interval: 5ms}}, {{logger: queue, at: router, interval: 5ms}}]
+factors: {{cc: [newreno, cubic]}}
+"""
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+Row = tuple[float, float, float]
+"""Seconds: wall, CPU of the lab, CPU of the controller."""
+
+
+def lab_cpu_s(first: int) -> float:
+    """Return the CPU time of a process, of those below it, and of all that these have seen end."""
+    ticks: dict[int, int] = {}
+    children: dict[int, list[int]] = {}
+    for pid, parent, spent in _stats():
+        ticks[pid] = spent
+        children.setdefault(parent, []).append(pid)
+    below = [first]
+    for pid in below:
+        below += children.get(pid, [])
+    return sum(ticks.get(pid, 0) for pid in below) * TICK_S
+
+
+def _stats() -> Iterator[tuple[int, int, int]]:
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = file.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has just ended
+        yield int(file.parent.name), int(words[1]), sum(map(int, words[11:15]))
+
+
+@dataclass
+class Meter:
+    """Takes the time at each event that begins a phase."""
+
+    first: int
+    trials: list[dict[str, Row]] = field(default_factory=list)
+    _phase: str = ""
+    _since: Row = (0.0, 0.0, 0.0)
+
+    def hear(self, event: Event) -> None:
+        """Take note of what ends and what begins with an event."""
+        if event.name not in ("phase", "trial-started", "trial-finished"):
+            return
+        now = (time.monotonic(), lab_cpu_s(self.first), time.process_time())
+        if self.trials and self._phase:
+            self.trials[-1][self._phase] = tuple(b - a for a, b in zip(self._since, now, strict=True))  # type: ignore[assignment]
+        if event.name == "trial-started":
+            self.trials.append({})
+        self._phase = str(event.values.get("phase", ""))
+        self._since = now
+
+
+def measured(kernel: str, replicates: int) -> list[str]:
+    """Run trials on a kernel; return the lines of its table."""
+    with tempfile.TemporaryDirectory(prefix="samovar-bench-") as name:
+        folder = Path(name)
+        controller = checkout(folder, kernel, replicates)
+        controller.lab_up(load_testbed(folder / "hosts" / "lab.yaml"), None, silent)
+        try:
+            access = lab.read_access(controller.lab_folder("lab"))
+            assert access
+            meter = Meter(access.process.pid)
+            study = controller.study("overhead", "", "", [])
+            summary = controller.run(Going(study, controller.standing(study, True)), meter.hear)
+            overheads_s = [float(told["overhead_s"]) for told in manifests(summary.folder)]
+        finally:
+            lab.down(controller.lab_folder("lab"), silent)
+    # The first trial has what the others are spared: connections, clocks, a path that is not yet known.
+    return lines_of(kernel, meter.trials[1:], overheads_s)
+
+
+def checkout(folder: Path, kernel: str, replicates: int) -> Controller:
+    """Lay out a checkout with the recipes of this one, its lab and an experiment."""
+    (folder / "templates").symlink_to(ROOT / "templates")
+    for place in ("hosts", "experiments"):
+        (folder / place).mkdir()
+    testbed = (ROOT / "hosts" / "lab.yaml").read_text().replace("kernel: auto", f"kernel: {kernel}")
+    (folder / "hosts" / "lab.yaml").write_text(testbed)
+    (folder / "config.yaml").write_text("retries: 0\n")
+    experiment = EXPERIMENT.format(path=PATHS[kernel], replicates=replicates)
+    (folder / "experiments" / "overhead.yaml").write_text(experiment)
+    return Controller(folder)
+
+
+def manifests(campaign: Path) -> list[Mapping[str, Any]]:
+    """Return the manifests of a campaign's trials."""
+    return [json.loads(file.read_bytes()) for file in sorted(campaign.glob("trials/*/manifest.json"))]
+
+
+def lines_of(kernel: str, trials: Sequence[Mapping[str, Row]], overheads_s: Sequence[float]) -> list[str]:
+    """Return a table's lines: the median of each phase, and of the sum of those that are overhead."""
+    phases = {phase: None for trial in trials for phase in trial}
+    rows = {phase: [trial[phase] for trial in trials if phase in trial] for phase in phases}
+    beside = [[row for phase, row in trial.items() if phase not in NOT_OVERHEAD] for trial in trials]
+    rows["all but traffic"] = [_sum(found) for found in beside]
+    lines = [f"| {kernel} | {phase} | {' | '.join(_medians(found))} |" for phase, found in rows.items()]
+    told = f"{median(overheads_s):.2f} ({min(overheads_s):.2f} to {max(overheads_s):.2f})"
+    return [*lines, f"| {kernel} | as manifests tell it | {told} | | |"]
+
+
+def _sum(rows: Iterable[Row]) -> Row:
+    wall, of_lab, of_controller = zip(*rows, strict=True)
+    return sum(wall), sum(of_lab), sum(of_controller)
+
+
+def _medians(rows: Iterable[Row]) -> list[str]:
+    return [f"{median(column):.2f}" for column in zip(*rows, strict=True)]
+
+
+def main() -> None:
+    """Print the table, and append it to a file."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--kernels", default="uml,native")
+    parser.add_argument("--replicates", type=int, default=4, help="of two treatments of 2 s")
+    parser.add_argument("--append", type=Path)
+    given = parser.parse_args()
+    machine = f"Python {platform.python_version()} on {platform.machine()}, {os.cpu_count()} processors"
+    head = [
+        f"## A trial's overhead, {time.strftime('%Y-%m-%d')}, {machine}, load {os.getloadavg()[0]:.1f}",
+        "",
+        f"Medians of {2 * given.replicates - 1} trials of 2 s: 3 hosts, a flow, 2 captures, 2 samplers.",
+        "",
+        "| kernel | phase | wall (s) | CPU of the lab (s) | CPU of the controller (s) |",
+        "|---|---|---|---|---|",
+    ]
+    rows = [line for kernel in given.kernels.split(",") for line in measured(kernel, given.replicates)]
+    text = "\n".join([*head, *rows]) + "\n"
+    print(text)
+    if given.append:
+        with given.append.open("a") as results:
+            results.write(f"\n{text}")
+
+
+if __name__ == "__main__":
+    main()
