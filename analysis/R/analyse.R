@@ -1,27 +1,26 @@
 #' Analyse a campaign: measure its trials, draw its figures, write its bundle
 #'
-#' Each trial is measured once; what was measured before from the same traces by the same code is read back. Writes
-#' `tables/metrics.csv`, `tables/summary.csv` and in `bundle/` the figures, the tidy data behind each, and `figures.json`,
-#' `tables.json`, `analysis.json`. Progress is one JSON object per line on standard output.
+#' Each trial is measured once; what was measured before from the same files by the same code is read back, and a figure or
+#' table that would come out the same is not drawn again. Writes `tables/metrics.csv`, `tables/summary.csv` and in `bundle/` the figures, the
+#' tidy data behind each, and `figures.json`, `tables.json`, `analysis.json`. Progress is one JSON object per line on standard output.
 #'
 #' @param folder A campaign folder.
 #' @param figures Figures to draw, names or entries with options; those of the campaign's plan when NULL.
-#' @param cores Trials measured at a time.
+#' @param cores Trials measured at a time. Each needs the memory of its captures' tables.
+#' @param value Whether to read and return the results.
 #' @return The results, invisibly: `campaign`, `metrics`, `summary`, `cycles`, `rtt`, `series`, `jitter`, `pauses`, `closeup`, `left_out`.
 #' @export
-analyse_campaign <- function(folder, figures = NULL, cores = 2L) {
+analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.cores", 2L), value = TRUE) {
   began <- proc.time()[["elapsed"]]
   campaign <- read_campaign(folder)
   entries <- lapply(as.list(figures %||% campaign$plan$figures), as_entry, kind = "figure")
   tables <- lapply(as.list(campaign$plan$tables), as_entry, kind = "table")
   check_entries(campaign, entries, tables)
   results <- gather(campaign, measure_all(campaign, cores))
-  write_csv(results$metrics, file.path(folder, "tables", "metrics.csv"))
-  write_csv(results$summary, file.path(folder, "tables", "summary.csv"))
-  bundle <- file.path(folder, "bundle")
-  undrawn <- c(draw_figures(results, entries, bundle), draw_tables(results, tables, bundle))
-  write_analysis(results, undrawn, bundle, proc.time()[["elapsed"]] - began)
-  invisible(results)
+  undrawn <- draw_all(results, entries, tables)
+  store_prune(cache_folder(folder), used_paths(folder, results$keys))
+  write_analysis(results, undrawn, file.path(folder, "bundle"), proc.time()[["elapsed"]] - began)
+  invisible(if (value) as.list(results))
 }
 
 # Names and options are looked at before hours of captures are.
@@ -34,56 +33,67 @@ check_entries <- function(campaign, figures, tables) {
   }
 }
 
+#' Measure what is not known of a campaign's trials
+#'
+#' @return A list: `keys` of the cache, by id, of trials that could be measured; `reasons`, by id, of the others.
+#' @noRd
 measure_all <- function(campaign, cores) {
-  threads <- setDTthreads(1)
-  on.exit(setDTthreads(threads))
   version <- code_version()
-  manifests <- campaign$manifests
-  measured <- list()
-  for (ids in split(names(manifests), (seq_along(manifests) - 1L) %/% (2L * cores))) {
-    found <- parallel::mclapply(ids, \(id) measure_or_reason(campaign$folder, manifests[[id]], version),
-                                mc.cores = cores, mc.preschedule = FALSE)
-    measured[ids] <- Map(\(m, id) if (is.list(m)) m else lost_worker(id, m), found, ids)
-    for (id in ids) say_progress(id, match(id, names(manifests)), length(manifests), measured[[id]][["reason"]])
-  }
-  measured
+  known <- known_keys(campaign, version)
+  missing <- setdiff(names(campaign$manifests), names(known))
+  of <- length(campaign$manifests)
+  if (length(known) > 0) say_progress(names(known)[length(known)], length(known), of)
+  found <- measure_missing(campaign, missing, version, cores, \(id, done, one) say_progress(id, length(known) + done, of, one[["reason"]]))
+  reasons <- unlist(lapply(found, `[[`, "reason"))
+  keys <- c(known, unlist(lapply(found, `[[`, "key")))
+  remember(campaign, lapply(found, `[[`, "states"))
+  list(keys = keys[intersect(names(campaign$manifests), names(keys))], reasons = reasons)
 }
 
-measure_or_reason <- function(folder, manifest, version) {
-  tryCatch(cached_measures(folder, manifest, version),
-           error = \(e) list(id = manifest$id, reason = paste("cannot be measured:", conditionMessage(e))))
+measure_missing <- function(campaign, ids, version, cores, tell) {
+  found <- list()
+  workers <- max(1L, min(cores, length(ids)))
+  with_threads(cores %/% workers, share_out(
+    campaign$manifests[ids], workers, \(manifest) measure_or_reason(campaign, manifest, version),
+    \(i, one) {
+      found[[ids[i]]] <<- one %||% list(reason = "cannot be measured: its process ended, as it does when memory is short")
+      tell(ids[i], length(found), found[[ids[i]]])
+    }
+  ))
+  found
 }
 
-lost_worker <- function(id, said) {
-  list(id = id, reason = paste("cannot be measured: its process ended,", trimws(paste(as.character(said), collapse = " "))))
+measure_or_reason <- function(campaign, manifest, version) {
+  tryCatch({
+    looked_s <- as.double(Sys.time())
+    states <- verified_files(campaign$folder, manifest, campaign$index)
+    key <- cache_key(version, states$sha256)
+    cached_measures(campaign$folder, manifest, key)
+    list(key = key, states = states[, looked_s := looked_s][])
+  }, error = \(e) list(reason = paste("cannot be measured:", cli::ansi_strip(conditionMessage(e)))))
 }
 
 say_progress <- function(id, done, of, reason = NULL) {
-  line <- list(event = "analysed", trial = id, done = done, of = of)
-  if (!is.null(reason)) line$reason <- cli::ansi_strip(reason)
-  cat(jsonlite::toJSON(line, auto_unbox = TRUE), "\n", sep = "")
-  flush(stdout())
+  said <- list("analysed", trial = id, done = done, of = of)
+  do.call(say_event, if (is.null(reason)) said else c(said, reason = reason))
 }
 
+# Results with tables that are read when they are asked for: who draws nothing anew needs none of them.
 gather <- function(campaign, measured) {
-  failed <- Filter(\(m) !is.null(m[["reason"]]), measured)
-  good <- Filter(\(m) is.null(m[["reason"]]), measured)
-  if (length(good) == 0) abort_campaign(campaign$folder, paste("no trial can be measured; the first", failed[[1]][["reason"]]))
-  failures <- data.table(id = names(failed), reason = vapply(failed, \(m) cli::ansi_strip(m[["reason"]]), ""))
-  campaign$trials <- campaign$trials[id %in% names(good)]
-  identity <- campaign$trials[, c("id", "part", campaign$factors, "replicate", "verdict"), with = FALSE]
-  setnames(identity, "id", "trial")
-  stack <- \(name) {
-    rows <- rbindlist(lapply(good, \(m) m[[name]]), idcol = "trial", use.names = TRUE, fill = TRUE)
-    if (nrow(rows) == 0) rows else identity[rows, on = "trial"]
-  }
-  metrics <- stack("metrics")
-  summary <- rbind(summarise_metrics(metrics, campaign$factors), rwnd_linearity(campaign, metrics), fill = TRUE)
-  date <- max(vapply(campaign$manifests[names(good)], \(m) as.double(m$t_end_s %||% m$t_start_s), 0))
-  list(campaign = campaign, metrics = metrics, summary = summary, cycles = stack("cycles"), rtt = stack("rtt"),
-       series = stack("series"), jitter = stack("jitter"),
-       pauses = stack("pauses"), closeup = stack("closeup"), left_out = rbind(campaign$left_out, failures), planned = length(campaign$plan$trials),
-       date = as.POSIXct(date, origin = "1970-01-01", tz = "UTC"))
+  reasons <- measured$reasons
+  if (length(measured$keys) == 0) abort_campaign(campaign$folder, paste("no trial can be measured; the first", reasons[[1]]))
+  failures <- data.table(id = as.character(names(reasons)), reason = as.character(reasons))
+  campaign$trials <- campaign$trials[id %in% names(measured$keys)]
+  date <- max(vapply(campaign$manifests[names(measured$keys)], \(m) as.double(m$t_end_s %||% m$t_start_s), 0))
+  results <- list2env(list(
+    campaign = campaign[setdiff(names(campaign), c("index", "seen"))], left_out = rbind(campaign$left_out, failures),
+    planned = length(campaign$plan$trials), date = as.POSIXct(date, origin = "1970-01-01", tz = "UTC"), keys = measured$keys
+  ))
+  stack <- stacks_of(campaign, measured$keys)
+  lapply(derived_tables, \(name) delayedAssign(name, stack(name), assign.env = results))
+  delayedAssign("summary", rbind(summarise_metrics(results$metrics, campaign$factors), rwnd_linearity(campaign, results$metrics), fill = TRUE),
+                assign.env = results)
+  results
 }
 
 write_analysis <- function(results, undrawn, bundle, seconds) {

@@ -1,46 +1,61 @@
-#' Measures of a trial, kept by what they were made from
+# Measures of trials, kept by what they were made from: docs/decisions/0018-derived-tables.md.
+
+derived_tables <- c("metrics", "cycles", "rtt", "series", "jitter", "pauses", "closeup")
+
+cache_folder <- function(folder) file.path(folder, "tables", "cache")
+
+#' Measures of a trial, from the cache or made now
 #'
-#' The key is a digest of the trial's manifest without what does not bear on measures, of the sha256 of its traces and of the code
-#' that measures. Decoded packets are not kept: reading the capture again costs as much.
+#' The key is a digest of the code that measures, of the trial's manifest and of its files. Decoded packets are not kept: reading the capture again costs as much.
 #'
 #' @param folder The campaign's folder.
 #' @param manifest The trial's manifest.
-#' @param version Digest of the code, of [code_version()].
+#' @param key Of [cache_key()].
 #' @return What [measure_trial()] gives.
 #' @noRd
-cached_measures <- function(folder, manifest, version) {
-  path <- file.path(folder, "tables", "cache", paste0(cache_key(manifest, version), ".rds"))
-  kept <- if (file.exists(path)) tryCatch(readRDS(path), error = \(e) NULL)
-  if (!is.null(kept)) return(kept)
+cached_measures <- function(folder, manifest, key) {
+  path <- entry_path(folder, key)
+  kept <- store_read(path)
+  if (identical(kept$id, manifest$id)) return(kept)
   found <- measure_trial(folder, manifest)
-  write_whole(path, \(to) saveRDS(found, to, compress = "gzip"))
+  store_write(found, path)
   found
 }
 
-cache_key <- function(manifest, version) {
-  digests <- vapply(manifest$files, \(f) paste(f$path, f$sha256 %||% f$bytes), "")
-  used <- manifest[c("id", "resolved", "t_start_s", "overhead_s")]
-  text_digest(c(version, digests, as.character(jsonlite::toJSON(used, auto_unbox = TRUE, digits = NA))))
-}
+entry_path <- function(folder, key) file.path(cache_folder(folder), "trials", key)
+
+# `sums`: checksums of the trial's manifest and files, in the manifest's order; without one of them there is no key.
+cache_key <- function(version, sums) if (anyNA(sums)) NA_character_ else sha256_texts(paste(c(version, sums), collapse = " "))
 
 #' Digest of the code that measures: another version of it makes another cache key
 #'
-#' Functions that only draw are left out, so that work on a figure keeps the measures.
+#' It covers what [measure_trial()] calls, directly or not, all that was compiled, and the versions of R and data.table.
+#' A new figure, or a change of one, keeps the measures.
 #' @return One string.
 #' @export
 code_version <- function() {
   space <- parent.env(environment())
-  names <- grep("^(figure|table|plot|draw|theme|scale|label|one|write)_|_words$", ls(space), value = TRUE, invert = TRUE)
-  bodies <- unlist(lapply(names, \(n) deparse(get(n, envir = space), control = "digits17")))
+  used <- reached_from("measure_trial", space)
+  bodies <- unlist(lapply(mget(used, envir = space), \(x) deparse(if (is.data.table(x)) as.list(x) else x, control = "digits17")))
   libraries <- vapply(getLoadedDLLs(), \(d) unclass(d)$path, "")
-  compiled <- libraries[names(libraries) == "samovar"]
-  text_digest(c(as.character(utils::packageVersion("samovar")), names, bodies, unname(tools::md5sum(compiled))))
+  versions <- c(as.character(getRversion()), as.character(utils::packageVersion("data.table")))
+  sha256_texts(paste(c(versions, used, bodies, sha256_files(libraries[names(libraries) == "samovar"])), collapse = "\n"))
 }
 
-# tools::md5sum digests files only.
-text_digest <- function(text) {
-  path <- tempfile()
-  on.exit(unlink(path))
-  writeLines(text, path, useBytes = TRUE)
-  unname(tools::md5sum(path))
+# Names in a package that a function of it names in any way, and what those name. Compiled code has names of its own, which
+# point into memory.
+reached_from <- function(name, space) {
+  own <- Filter(\(n) !inherits(get(n, envir = space), "NativeSymbolInfo"), ls(space, all.names = TRUE))
+  found <- character()
+  ahead <- name
+  while (length(ahead) > 0) {
+    found <- c(found, ahead)
+    ahead <- setdiff(intersect(words_of(mget(ahead, envir = space)), own), found)
+  }
+  sort(found, method = "radix")
+}
+
+words_of <- function(objects) {
+  text <- unlist(lapply(Filter(is.function, objects), deparse))
+  unique(unlist(regmatches(text, gregexpr("%[^%]+%|[A-Za-z.][A-Za-z0-9._]*", text, perl = TRUE))))
 }

@@ -7,12 +7,15 @@
 #' @param folder A campaign folder, with `plan.json` and `trials/`.
 #' @return A list: `folder`, `plan`, `factors` (names), `trials` (data.table: `id`, `part`, one text column per factor,
 #'   `replicate`, `block`, `verdict`, `overhead_s`), `manifests` (by id), `phases` (data.table: `id`, `phase`, `seconds`),
-#'   `left_out` (data.table: `id`, `reason`).
+#'   `left_out` (data.table: `id`, `reason`), `index`, `seen` and `parsed` (what is remembered of the
+#'   campaign's files, their states now, all manifests).
 #' @export
 read_campaign <- function(folder) {
   plan <- read_plan(folder)
   planned <- vapply(plan$trials, \(t) t$id, "")
-  read <- lapply(stats::setNames(nm = planned), \(id) read_manifest(folder, id))
+  index <- read_index(folder)
+  seen <- read_manifests(folder, planned, index)
+  read <- seen$manifests
   reasons <- vapply(read, \(m) m[["reason"]] %||% NA_character_, "")
   manifests <- read[is.na(reasons)]
   if (length(manifests) == 0) abort_campaign(folder, no_trial_message(reasons))
@@ -22,7 +25,8 @@ read_campaign <- function(folder) {
     trials = rbindlist(Map(trial_row, plan$trials[match(names(manifests), planned)], manifests, list(factors))),
     manifests = manifests,
     phases = rbindlist(c(list(empty_phases), lapply(manifests, phase_rows))),
-    left_out = data.table(id = planned, reason = unname(reasons))[!is.na(reason)]
+    left_out = data.table(id = planned, reason = unname(reasons))[!is.na(reason)],
+    index = index, seen = seen$states, parsed = seen$parsed
   )
 }
 
@@ -62,7 +66,20 @@ read_json <- function(path, folder) {
   )
 }
 
-# A manifest fit for use, or list(reason = ).
+# A list: `manifests`, by id, each fit for use or list(reason = ); `states` of them and of the files that they list.
+read_manifests <- function(folder, ids, index) {
+  states <- file_states(folder, manifest_path(ids))
+  known <- !is.na(known_sums(states, index)) & ids %in% names(index$manifests)
+  manifests <- stats::setNames(vector("list", length(ids)), ids)
+  manifests[known] <- index$manifests[ids[known]]
+  manifests[!known] <- lapply(ids[!known], \(id) read_manifest(folder, id))
+  parsed <- Filter(\(m) is.null(m[["reason"]]), manifests)
+  files <- file_states(folder, as.character(unlist(lapply(parsed, trial_paths))))
+  manifests[names(parsed)] <- fit_manifests(parsed, files$size)
+  list(manifests = manifests, states = rbind(states, files), parsed = parsed)
+}
+
+# A manifest as parsed, or list(reason = ).
 read_manifest <- function(folder, id) {
   at <- file.path(folder, "trials", id)
   if (!dir.exists(at)) {
@@ -71,21 +88,27 @@ read_manifest <- function(folder, id) {
   }
   path <- file.path(at, "manifest.json")
   if (!file.exists(path)) return(list(reason = "half written: no manifest.json"))
-  manifest <- tryCatch(jsonlite::fromJSON(path, simplifyVector = FALSE), error = \(e) NULL)
-  if (is.null(manifest)) return(list(reason = "half written: manifest.json is not JSON"))
-  reason <- reason_to_leave_out(manifest, at)
-  if (is.null(reason)) manifest else list(reason = reason)
+  tryCatch(jsonlite::fromJSON(path, simplifyVector = FALSE), error = \(e) list(reason = "half written: manifest.json is not JSON"))
 }
 
-reason_to_leave_out <- function(manifest, at) {
+# `sizes`: of all files that they list, one after the other; NA where there is none.
+fit_manifests <- function(manifests, sizes) {
+  ends <- cumsum(vapply(manifests, \(m) length(m$files), 1L))
+  Map(\(m, end) {
+    reason <- reason_to_leave_out(m, sizes[seq_along(m$files) + end - length(m$files)])
+    if (is.null(reason)) m else list(reason = reason)
+  }, manifests, ends)
+}
+
+reason_to_leave_out <- function(manifest, sizes) {
   why <- paste(unlist(manifest$reasons), collapse = "; ")
   said <- \(word) if (nzchar(why)) paste0(word, ": ", why) else word
   if (!identical(manifest$outcome, "completed")) return(said(paste("outcome", manifest$outcome %||% "missing")))
   if (identical(manifest$verdict, "invalid")) return(said("invalid"))
-  for (f in manifest$files) {
-    size <- file.size(file.path(at, f$path))
-    if (is.na(size)) return(paste0(f$path, " is missing"))
-    if (!is.null(f$bytes) && size != f$bytes) return(paste0(f$path, " has ", size, " bytes, its manifest says ", f$bytes))
+  for (i in seq_along(manifest$files)) {
+    f <- manifest$files[[i]]
+    if (is.na(sizes[i])) return(paste0(f$path, " is missing"))
+    if (!is.null(f$bytes) && sizes[i] != f$bytes) return(paste0(f$path, " has ", sizes[i], " bytes, its manifest says ", f$bytes))
   }
   NULL
 }

@@ -53,8 +53,8 @@ set_pdf_date <- function(path, date) {
   writeBin(bytes, path)
 }
 
-draw_figures <- function(results, entries, bundle) {
-  drawn <- lapply(entries, \(options) one_figure(results, options, bundle))
+draw_figures <- function(results, entries, bundle, keeper) {
+  drawn <- lapply(entries, \(options) keeper$made("figure", options, "bundle", \() one_figure(results, options, bundle)))
   write_json(unname(Filter(\(d) is.null(d[["reason"]]), drawn)), file.path(bundle, "figures.json"))
   Filter(\(d) !is.null(d[["reason"]]), drawn)
 }
@@ -71,8 +71,8 @@ one_figure <- function(results, options, bundle) {
        height_in = made$height_in, data = data, trials = I(as.character(made$trials)))
 }
 
-draw_tables <- function(results, entries, bundle) {
-  drawn <- lapply(entries, \(options) one_table(results, options, bundle))
+draw_tables <- function(results, entries, bundle, keeper) {
+  drawn <- lapply(entries, \(options) keeper$made("table", options, "bundle", \() one_table(results, options, bundle)))
   write_json(unname(Filter(\(d) is.null(d[["reason"]]), drawn)), file.path(bundle, "tables.json"))
   Filter(\(d) !is.null(d[["reason"]]), drawn)
 }

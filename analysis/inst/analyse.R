@@ -5,7 +5,7 @@ if (length(arguments) != 1) {
   quit(status = 2)
 }
 tryCatch(
-  samovar::analyse_campaign(arguments),
+  samovar::analyse_campaign(arguments, value = FALSE),
   error = \(e) {
     message(cli::ansi_strip(conditionMessage(e)))
     quit(status = 1)

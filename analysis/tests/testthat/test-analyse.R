@@ -19,22 +19,6 @@ test_that("RTT is a straight line of the receive window with the slope that theo
   expect_equal(line[metric == "rtt_rwnd_slope_ratio"]$median, 1, tolerance = 0.05)
 })
 
-test_that("a second analysis reads its measures back and writes the same bytes", {
-  folder <- small_campaign()
-  quietly(analyse_campaign(folder, cores = 1L))
-  made <- list.files(file.path(folder, c("bundle", "tables")), recursive = TRUE, full.names = TRUE)
-  made <- grep("analysis.json", made, value = TRUE, invert = TRUE)
-  before <- tools::md5sum(made)
-  # Of the same size as its manifest says, yet no capture: it must not be read again.
-  for (capture in list.files(file.path(folder, "trials"), "pcap.gz$", recursive = TRUE, full.names = TRUE)) {
-    writeBin(as.raw(rep(7, file.size(capture))), capture)
-  }
-  quietly(again <- analyse_campaign(folder, cores = 1L))
-  expect_gt(length(made), 20)
-  expect_equal(nrow(again$left_out), 0)
-  expect_equal(tools::md5sum(made), before)
-})
-
 drawn <- function(zone = "UTC") {
   path <- tempfile(fileext = ".pdf")
   before <- Sys.getenv("TZ", unset = NA)

@@ -1,0 +1,59 @@
+// [[Rcpp::plugins(cpp17)]]
+#include <Rcpp.h>
+#include <zstd.h>
+
+#include <memory>
+
+#include "core_sha256.h"
+
+namespace {
+
+// What a frame claims to hold is believed up to what zstd can make of so many bytes (a block of 128 KiB takes four).
+constexpr unsigned long long most_ratio = 1 << 16;
+
+}  // namespace
+
+// [[Rcpp::export]]
+Rcpp::CharacterVector sha256_files(const Rcpp::CharacterVector paths) {
+  Rcpp::CharacterVector sums(paths.size(), NA_STRING);
+  for (R_xlen_t i = 0; i < paths.size(); ++i) {
+    Rcpp::checkUserInterrupt();
+    const std::string sum = samovar::sha256_of_file(R_ExpandFileName(Rf_translateChar(paths[i])));
+    if (!sum.empty()) sums[i] = sum;
+  }
+  return sums;
+}
+
+// [[Rcpp::export]]
+Rcpp::CharacterVector sha256_texts(const Rcpp::CharacterVector texts) {
+  Rcpp::CharacterVector sums(texts.size());
+  for (R_xlen_t i = 0; i < texts.size(); ++i) {
+    samovar::Sha256 sum;
+    sum.add(CHAR(texts[i]), static_cast<size_t>(LENGTH(texts[i])));
+    sums[i] = sum.hex();
+  }
+  return sums;
+}
+
+// [[Rcpp::export]]
+Rcpp::RawVector packed_bytes(const Rcpp::RawVector bytes) {
+  const std::unique_ptr<ZSTD_CCtx, size_t (*)(ZSTD_CCtx*)> context(ZSTD_createCCtx(), ZSTD_freeCCtx);
+  if (!context) Rcpp::stop("no memory to compress");
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, 1);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
+  std::vector<unsigned char> packed(ZSTD_compressBound(static_cast<size_t>(bytes.size())));
+  const size_t size = ZSTD_compress2(context.get(), packed.data(), packed.size(), RAW(bytes), static_cast<size_t>(bytes.size()));
+  if (ZSTD_isError(size)) Rcpp::stop("cannot be compressed: %s", ZSTD_getErrorName(size));
+  return Rcpp::RawVector(packed.begin(), packed.begin() + static_cast<std::ptrdiff_t>(size));
+}
+
+// [[Rcpp::export]]
+Rcpp::RawVector unpacked_bytes(const Rcpp::RawVector packed) {
+  const auto given = static_cast<size_t>(packed.size());
+  const unsigned long long size = ZSTD_getFrameContentSize(RAW(packed), given);
+  if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR || size > most_ratio * given) Rcpp::stop("not what was written");
+  const Rcpp::Shield<SEXP> bytes(Rf_allocVector(RAWSXP, static_cast<R_xlen_t>(size)));
+  const size_t found = ZSTD_decompress(RAW(bytes), static_cast<size_t>(size), RAW(packed), given);
+  if (ZSTD_isError(found) || found != size) Rcpp::stop("not what was written");
+  return Rcpp::RawVector(static_cast<SEXP>(bytes));
+}

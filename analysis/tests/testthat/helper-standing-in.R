@@ -1,0 +1,14 @@
+# Runs code while other functions stand in the place of the package's own.
+standing_in <- function(code, ...) {
+  space <- asNamespace("samovar")
+  others <- list(...)
+  own <- mget(names(others), envir = space)
+  put <- \(functions) for (name in names(functions)) {
+    unlockBinding(name, space)
+    assign(name, functions[[name]], envir = space)
+    lockBinding(name, space)
+  }
+  on.exit(put(own))
+  put(others)
+  code
+}

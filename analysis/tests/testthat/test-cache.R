@@ -1,0 +1,163 @@
+# What is kept between analyses: used where nothing has changed, made again where anything has.
+
+# The package's own functions in place of which others stand for a test.
+count_measured <- function(code) {
+  measured <- character()
+  real <- measure_trial
+  standing_in(code, measure_trial = \(folder, manifest) {
+    measured <<- c(measured, manifest$id)
+    real(folder, manifest)
+  })
+  measured
+}
+
+analysed <- function(folder, ...) count_measured(quietly(analyse_campaign(folder, cores = 1L, ...)))
+
+# A campaign whose files were written long enough ago for their state to be remembered.
+settled_campaign <- function() {
+  folder <- small_campaign()
+  changed <- max(file.info(list.files(folder, recursive = TRUE, full.names = TRUE))$ctime)
+  until <- Sys.time() + 30
+  while (difftime(Sys.time(), changed, units = "secs") <= settled_s && Sys.time() < until) Sys.sleep(0.1)
+  folder
+}
+
+outputs <- function(folder) {
+  made <- list.files(file.path(folder, c("bundle", "tables")), "[.](pdf|csv|json)$", recursive = TRUE, full.names = TRUE)
+  made <- made[basename(made) != "analysis.json"] # which has how long it took
+  stats::setNames(tools::md5sum(made), made)
+}
+
+test_that("the code has the same digest in every process", {
+  paths <- paste(sprintf("'%s'", .libPaths()), collapse = ", ")
+  code <- shQuote(sprintf(".libPaths(c(%s)); cat(samovar::code_version())", paths))
+  said <- replicate(2, system2(file.path(R.home("bin"), "Rscript"), c("-e", code), stdout = TRUE))
+  expect_equal(said[1], said[2])
+  expect_match(said[1], "^[0-9a-f]{64}$")
+})
+
+test_that("the code's digest covers what measures, however deep, and nothing that draws", {
+  reached <- reached_from("measure_trial", asNamespace("samovar"))
+  expect_true(all(c("measure_trial", "measure_flow", "read_pcap", "packet_pair_rtt", "metric_units", "%||%") %in% reached))
+  expect_equal(grep("^(figure|table|plot|theme|draw)_", reached, value = TRUE), character())
+  before <- code_version()
+  standing_in(expect_false(identical(code_version(), before)), thin_series = \(...) NULL)
+  standing_in(expect_equal(code_version(), before), theme_samovar = \(...) NULL)
+})
+
+test_that("nothing is measured or drawn by a second analysis, and its files are the same", {
+  folder <- settled_campaign()
+  expect_length(analysed(folder), 6)
+  before <- outputs(folder)
+  expect_gte(length(before), 20)
+  again <- standing_in(analysed(folder, value = FALSE), one_figure = \(...) stop("drawn"), one_table = \(...) stop("made"),
+                                          verified_files = \(...) stop("read"), make_stacks = \(...) stop("stacked"))
+  expect_length(again, 0)
+  expect_equal(outputs(folder), before)
+})
+
+test_that("results read back are those that were measured", {
+  folder <- small_campaign()
+  quietly(first <- analyse_campaign(folder, cores = 1L))
+  quietly(second <- analyse_campaign(folder, cores = 1L))
+  for (name in c(derived_tables, "summary", "left_out")) expect_equal(second[[name]], first[[name]], info = name)
+})
+
+test_that("a new figure costs no measuring", {
+  folder <- settled_campaign()
+  analysed(folder, figures = list())
+  expect_length(analysed(folder, figures = "rtt-cdf"), 0)
+  expect_true(file.exists(file.path(folder, "bundle", "figures", "rtt-cdf.pdf")))
+})
+
+test_that("a changed trial is measured again, and no other", {
+  folder <- settled_campaign()
+  analysed(folder, figures = list())
+  trial <- trial_named(folder, "window-cubic")
+  edit_json(file.path(trial, "manifest.json"), \(m) {
+    m$overhead_s <- 7
+    m
+  })
+  expect_equal(analysed(folder, figures = list()), basename(trial))
+  metrics <- data.table::fread(file.path(folder, "tables", "metrics.csv"))
+  expect_equal(metrics$value[metrics$metric == "overhead_s" & metrics$trial == basename(trial)], 7)
+})
+
+test_that("a file that is another than its manifest says is never served from the cache, also with its size and time kept", {
+  folder <- settled_campaign()
+  analysed(folder, figures = list())
+  trial <- trial_named(folder, "window-cubic")
+  capture <- file.path(trial, "traces", "src-eth1.pcap.gz")
+  written <- file.mtime(capture)
+  bytes <- readBin(capture, "raw", file.size(capture))
+  bytes[1000] <- xor(bytes[1000], as.raw(1))
+  writeBin(bytes, capture)
+  Sys.setFileTime(capture, written)
+  quietly(results <- analyse_campaign(folder, figures = list(), cores = 1L))
+  expect_equal(results$left_out$id, basename(trial))
+  expect_match(results$left_out$reason, "src-eth1.pcap.gz is not what its manifest says")
+})
+
+test_that("a damaged or half written entry is said, measured again and whole after that", {
+  folder <- settled_campaign()
+  analysed(folder, figures = list())
+  entries <- list.files(file.path(cache_folder(folder), "trials"), full.names = TRUE)
+  bytes <- readBin(entries[1], "raw", file.size(entries[1]))
+  writeBin(utils::head(bytes, length(bytes) %/% 2), entries[1])
+  other <- readBin(entries[2], "raw", file.size(entries[2]))
+  other[length(other) %/% 2] <- xor(other[length(other) %/% 2], as.raw(16))
+  writeBin(other, entries[2])
+  unlink(file.path(cache_folder(folder), "stacks"), recursive = TRUE)
+  before <- outputs(folder)
+  unlink(file.path(folder, "tables", "metrics.csv"))
+  said <- character()
+  expect_length(count_measured(said <- utils::capture.output(analyse_campaign(folder, figures = list(), cores = 1L))), 2)
+  warned <- Filter(\(s) s$event == "warning", lapply(said, jsonlite::fromJSON))
+  expect_setequal(sub(":.*", "", vapply(warned, \(s) s$text, "")), entries[1:2])
+  expect_equal(outputs(folder), before)
+})
+
+test_that("any byte of a stored value that is changed or cut off makes it damaged", {
+  path <- tempfile()
+  store_write(list(id = "a", x = as.double(1:50)), path)
+  whole <- readBin(path, "raw", file.size(path))
+  damaged <- 0
+  for (at in seq_along(whole)) {
+    for (bad in list(replace(whole, at, xor(whole[at], as.raw(8))), utils::head(whole, at - 1))) {
+      writeBin(bad, path)
+      read <- store_read(path, say = \(path) damaged <<- damaged + 1)
+      if (!is.null(read)) expect_equal(read$x, as.double(1:50))
+    }
+  }
+  expect_gte(damaged, 2 * length(whole) - 2)
+})
+
+test_that("a damaged index or table over all trials is made again", {
+  folder <- settled_campaign()
+  quietly(first <- analyse_campaign(folder, figures = list(), cores = 1L))
+  for (path in c(index_path(folder), drawn_path(folder), list.files(file.path(cache_folder(folder), "stacks"), full.names = TRUE))) {
+    writeBin(as.raw(1:40), path)
+  }
+  quietly(second <- analyse_campaign(folder, figures = list(), cores = 1L))
+  for (name in c(derived_tables, "summary", "left_out")) expect_equal(second[[name]], first[[name]], info = name)
+})
+
+test_that("what is no longer used is kept up to the size of what is, the newest first, and halves go after a day", {
+  folder <- tempfile("cache-")
+  dir.create(folder)
+  made <- file.path(folder, c("used", "newer", "older", "old.part-1", "new.part-2"))
+  for (path in made) writeBin(raw(1000), path)
+  Sys.setFileTime(made[3:4], Sys.time() - c(3600, 2 * 86400))
+  store_prune(folder, made[1])
+  expect_setequal(list.files(folder), c("used", "newer", "new.part-2"))
+})
+
+test_that("text and folder sums are SHA-256", {
+  expect_equal(sha256_texts(c("", "abc", strrep("a", 1e6))), c(
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+    "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
+  ))
+  need_tool("sha256sum")
+  path <- file.path(small_campaign(), "plan.json")
+  expect_equal(sha256_files(c(path, "/nowhere")), c(sub(" .*", "", system2("sha256sum", path, stdout = TRUE)), NA))
+})

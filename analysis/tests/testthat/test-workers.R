@@ -1,0 +1,28 @@
+shared <- function(items, cores, work) {
+  told <- list()
+  share_out(items, cores, work, \(i, found) told[[as.character(i)]] <<- found %||% "lost")
+  told[order(as.integer(names(told)))]
+}
+
+test_that("every item is done once and told once, in one process or several", {
+  for (cores in 1:3) {
+    found <- shared(as.list(1:20), cores, \(i) c(i, Sys.getpid()))
+    expect_equal(vapply(found, \(f) f[1], 1), stats::setNames(as.double(1:20), 1:20))
+    processes <- unique(vapply(found, \(f) f[2], 1))
+    if (cores == 1) expect_equal(processes, Sys.getpid()) else expect_false(Sys.getpid() %in% processes)
+    expect_lte(length(processes), cores)
+  }
+})
+
+test_that("an item whose process is killed is lost, and all others are done", {
+  found <- shared(as.list(1:9), 2, \(i) if (i %in% c(2, 5, 6)) tools::pskill(Sys.getpid(), tools::SIGKILL) else i)
+  expect_equal(names(found)[vapply(found, identical, TRUE, "lost")], c("2", "5", "6"))
+  expect_length(found, 9)
+})
+
+test_that("each of several processes has its share of the threads, and the session gets its own back", {
+  before <- options(samovar.threads = 5L)
+  on.exit(options(before))
+  expect_equal(with_threads(1, c(getOption("samovar.threads"), data.table::getDTthreads())), c(1L, 1L))
+  expect_equal(getOption("samovar.threads"), 5L)
+})
