@@ -47,7 +47,7 @@ udp_records <- function(t_s, number, mtu, epoch_s) {
 }
 
 pause_records <- function(t_s, quanta, epoch_s) {
-  record_rows(t_s, matrix(as.integer(pause_frame(quanta)), length(t_s), 60, byrow = TRUE), 60, epoch_s)
+  record_rows(t_s, matrix(rep(as.integer(pause_frame(quanta)), length(t_s)), ncol = 60, byrow = TRUE), 60, epoch_s)
 }
 
 record_rows <- function(t_s, rows, wire_bytes, epoch_s) {

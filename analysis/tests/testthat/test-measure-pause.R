@@ -1,5 +1,5 @@
 frames_at <- function(t_s, quanta = 1000) {
-  x <- data.table::data.table(t_ns = t_s * 1e9, direction = "in", pause_quanta = quanta)
+  x <- data.table::data.table(t_ns = t_s * 1e9, direction = rep("in", length(t_s)), pause_quanta = rep_len(quanta, length(t_s)))
   data.table::setattr(x, "epoch_s", 1700000000)
 }
 
