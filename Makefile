@@ -68,6 +68,7 @@ bench: install-dev ## measure how fast a million trials are planned, a capture i
 	@python benchmarks/bench_plan.py --append benchmarks/results.md
 	@Rscript benchmarks/bench_reader.R --append benchmarks/results.md
 	@Rscript benchmarks/bench_siftr.R --append benchmarks/results.md
+	@python benchmarks/bench_campaign.py --append benchmarks/results.md
 	@Rscript benchmarks/bench_figure.R --append benchmarks/results.md
 
 lock: ## resolve requirements*.in into the hash-pinned locks; make lock UPGRADE=--upgrade takes newer versions
