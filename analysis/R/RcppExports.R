@@ -5,6 +5,10 @@ matched_rows <- function(ref, mon, out, back) {
     .Call(`_samovar_matched_rows`, ref, mon, out, back)
 }
 
+matched_delays <- function(ref, mon, out, back, mon_ns) {
+    .Call(`_samovar_matched_delays`, ref, mon, out, back, mon_ns)
+}
+
 match_captures <- function(ref, mon, out, back) {
     .Call(`_samovar_match_captures`, ref, mon, out, back)
 }
@@ -55,5 +59,9 @@ acknowledged_segments <- function(capture, out, back) {
 
 sequence_space <- function(capture, out, back) {
     .Call(`_samovar_sequence_space`, capture, out, back)
+}
+
+window_sums <- function(t_ns, bytes, group, groups, frame) {
+    .Call(`_samovar_window_sums`, t_ns, bytes, group, groups, frame)
 }
 

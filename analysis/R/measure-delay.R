@@ -17,13 +17,14 @@ on_clock <- function(x, offset) {
   moved[]
 }
 
-# `t_ns` on the other clock and `error_ns` of each.
+# `t_ns` on the other clock and `error_ns` of each, or the one of all.
 moved_times <- function(x, offset) {
   at <- x$t_ns + (attr(x, "epoch_s") - offset$epoch_s[1]) * 1e9
-  piece <- pmax(findInterval(at, piece_edges(offset)), 1L)
-  line <- offset[piece]
+  # One line, the usual case, needs no look-up for each packet: its values are recycled.
+  line <- if (nrow(offset) == 1L) offset else offset[pmax(findInterval(at, piece_edges(offset)), 1L)]
   t_ns <- x$t_ns + line$offset_ns + line$drift_ppm / 1e6 * (at - line$at_ns)
-  list(t_ns = fifelse(in_step(at, offset), NA_real_, t_ns), error_ns = line$error_ns)
+  if (any(offset$cause == "step")) t_ns[in_step(at, offset)] <- NA_real_
+  list(t_ns = t_ns, error_ns = line$error_ns)
 }
 
 # Moments from which each piece serves: midway between the pieces, the first from the beginning.
@@ -64,16 +65,11 @@ one_way_delay <- function(ref, mon, flow, offset, back = reverse_flow(flow)) {
   flow <- check_flow(ref, flow)
   moved <- moved_times(mon, offset)
   mon_ns <- moved$t_ns + (attr(mon, "epoch_s") - attr(ref, "epoch_s")) * 1e9
-  rows <- matched_rows(ref, mon, flow, back)
-  forward <- setDT(rows$out[c("row", "other")])[!is.na(other), .(direction = "forward", ref_row = row, mon_row = other)]
-  backward <- setDT(rows$back[c("row", "other")])[!is.na(other), .(direction = "back", ref_row = other, mon_row = row)]
-  x <- rbind(forward, backward)
-  sign <- fifelse(x$direction == "forward", 1, -1)
-  x[, delay_ms := sign * (mon_ns[mon_row] - ref$t_ns[ref_row]) / 1e6]
-  x[, t_ns := fifelse(direction == "forward", ref$t_ns[ref_row], mon_ns[mon_row])]
-  x[, error_ms := moved$error_ns[mon_row] / 1e6][, ip_bytes := ref$ip_bytes[ref_row]]
+  x <- setDT(matched_delays(ref, mon, flow, back, mon_ns))
+  error_ns <- if (length(moved$error_ns) == 1L) rep(moved$error_ns, nrow(x)) else moved$error_ns[x$mon_row]
+  set(x, NULL, "error_ms", error_ns / 1e6)
+  set(x, NULL, "ip_bytes", ref$ip_bytes[x$ref_row])
   setcolorder(x, c("t_ns", "direction", "delay_ms", "error_ms", "ip_bytes"))
-  setorder(x, t_ns)
   setattr(x, "epoch_s", attr(ref, "epoch_s"))
   x[]
 }

@@ -16,11 +16,8 @@ throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by 
                                layer = c("ip", "frame", "payload", "tcpstat")) {
   layer <- match.arg(layer)
   frame <- window_frame(capture, width_s, from_s, to_s)
-  packets <- packets_in_frame(capture, frame, by, layer)
-  sums <- packets[, .(bytes = sum(as.double(bytes))), by = c(by, "window")]
-  grid <- window_grid(packets, frame, by)
-  out <- sums[grid, on = c(by, "window")]
-  set(out, which(is.na(out$bytes)), "bytes", 0)
+  simple <- is.null(by) || (identical(by, "flow") && is.factor(capture$flow))
+  out <- if (simple) sums_by_flow(capture, frame, by, layer) else sums_by_columns(capture, frame, by, layer)
   set(out, NULL, "t_s", (frame$from_ns + out$window * frame$width_ns) / 1e9)
   set(out, NULL, "throughput_bps", out$bytes * 8 / width_s)
   set(out, NULL, "partial", out$window == frame$count - 1 & frame$last_partial)
@@ -86,7 +83,7 @@ goodput <- function(capture, flow) {
 window_frame <- function(capture, width_s, from_s, to_s) {
   check_width(width_s)
   # Packets of pcapng's simple blocks have no time: they are in no window.
-  timed_ns <- capture$t_ns[!is.na(capture$t_ns)]
+  timed_ns <- if (anyNA(capture$t_ns)) capture$t_ns[!is.na(capture$t_ns)] else capture$t_ns
   origin_ns <- if (length(timed_ns)) timed_ns[1L] else 0
   last_ns <- if (length(timed_ns)) max(timed_ns) - origin_ns else 0
   from_ns <- round(fcoalesce(as.double(from_s %||% 0), 0) * 1e9)
@@ -104,9 +101,32 @@ check_width <- function(width_s) {
                  class = "samovar_error_argument", call = NULL)
 }
 
+# Rows of `by`, `window` (from 0) and `bytes`, for every window of every group that has packets.
+sums_by_columns <- function(capture, frame, by, layer) {
+  packets <- packets_in_frame(capture, frame, by, layer)
+  sums <- packets[, .(bytes = sum(as.double(bytes))), by = c(by, "window")]
+  out <- sums[window_grid(packets, frame, by), on = c(by, "window")]
+  set(out, which(is.na(out$bytes)), "bytes", 0)
+  out
+}
+
+# The same where packets are grouped by flow or not at all, in one pass.
+sums_by_flow <- function(capture, frame, by, layer) {
+  flow <- if (is.null(by)) integer() else capture$flow
+  sums <- window_sums(capture$t_ns, layer_bytes(capture, layer), flow, length(levels(flow)), frame)
+  if (!is.null(by) && length(levels(flow)) == 0L) sums <- list(groups = integer(), bytes = double())
+  out <- data.table(window = rep(seq_len(frame$count) - 1, length(sums$groups)), bytes = sums$bytes)
+  if (!is.null(by)) set(out, NULL, by, structure(rep(sums$groups, each = frame$count), levels = levels(flow), class = "factor"))
+  out
+}
+
+layer_bytes <- function(capture, layer) {
+  switch(layer, ip = capture$ip_bytes, frame = capture$frame_bytes, payload = capture$payload_bytes,
+         tcpstat = capture$frame_bytes - 14L)
+}
+
 packets_in_frame <- function(capture, frame, by, layer) {
-  bytes <- switch(layer, ip = capture$ip_bytes, frame = capture$frame_bytes, payload = capture$payload_bytes,
-                  tcpstat = capture$frame_bytes - 14L)
+  bytes <- layer_bytes(capture, layer)
   at_ns <- capture$t_ns - frame$origin_ns
   packets <- data.table(window = floor((at_ns - frame$from_ns) / frame$width_ns), bytes = bytes)
   if (!is.null(by)) set(packets, NULL, by, as.list(capture[, by, with = FALSE]))

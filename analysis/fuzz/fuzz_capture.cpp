@@ -19,14 +19,18 @@ namespace {
 struct Outcome {
   std::string refusal, truncation;
   std::vector<double> t_ns, id;
-  std::vector<int> flow, frame_bytes;
+  std::vector<int> flow, src, dst, frame_bytes;
+  std::vector<std::string> flow_names;
+  size_t cut = 0, untimed = 0, unknown = 0, pauses = 0;
   size_t flows = 0;
   bool operator==(const Outcome& other) const {
     const auto same = [](const std::vector<double>& a, const std::vector<double>& b) {
       return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0);
     };
     return refusal == other.refusal && truncation == other.truncation && same(t_ns, other.t_ns) &&
-           same(id, other.id) && flow == other.flow && frame_bytes == other.frame_bytes;
+           same(id, other.id) && flow == other.flow && src == other.src && dst == other.dst &&
+           frame_bytes == other.frame_bytes && flow_names == other.flow_names && cut == other.cut &&
+           untimed == other.untimed && unknown == other.unknown && pauses == other.pauses;
   }
 };
 
@@ -48,28 +52,55 @@ void append(std::vector<T>& to, const Chunk& chunk, const char* name) {
   to.insert(to.end(), from, from + chunk.rows);
 }
 
+void append(Outcome& outcome, const Chunk& chunk) {
+  append(outcome.t_ns, chunk, "t_ns");
+  append(outcome.id, chunk, "id");
+  append(outcome.flow, chunk, "flow");
+  append(outcome.src, chunk, "src");
+  append(outcome.dst, chunk, "dst");
+  append(outcome.frame_bytes, chunk, "frame_bytes");
+}
+
+// What can be counted is decoded in parts, by two threads; a stream from the front on.
 Outcome read_all(std::unique_ptr<Source> source) {
   Outcome outcome;
   try {
-    Reader reader(std::move(source), 9216, true);
-    Chunk chunk(100, all_columns());
-    do {
-      chunk.rows = reader.read(chunk.destination(), 0, 100);
-      append(outcome.t_ns, chunk, "t_ns");
-      append(outcome.id, chunk, "id");
-      append(outcome.flow, chunk, "flow");
-      append(outcome.frame_bytes, chunk, "frame_bytes");
-    } while (chunk.rows == 100);
-    if (reader.counted() && reader.packets() != outcome.id.size()) wrong("packets were counted that were not read");
+    Reader reader(std::move(source), 9216, true, 7);
+    Chunk chunk(reader.counted() ? reader.packets() : 100, all_columns());
+    if (reader.counted()) {
+      reader.read_counted(chunk.destination(), 2);
+      chunk.rows = reader.packets();
+      append(outcome, chunk);
+    } else {
+      do {
+        chunk.rows = reader.read(chunk.destination(), 0, 100);
+        append(outcome, chunk);
+      } while (chunk.rows == 100);
+    }
     outcome.truncation = reader.capture().truncation();
-    outcome.flows = reader.decoder().flows().flow_names().size();
-    reader.decoder().take_class_pauses();
+    outcome.flow_names = reader.decoder().flows().flow_names();
+    outcome.flows = outcome.flow_names.size();
+    outcome.cut = reader.decoder().cut_packets();
+    outcome.untimed = reader.decoder().untimed_packets();
+    outcome.unknown = reader.decoder().unknown_packets();
+    outcome.pauses = reader.decoder().take_class_pauses().size();
     reader.check_links();
   } catch (const FormatError& refused) {
     outcome.refusal = refused.what();
     if (outcome.refusal.empty()) wrong("a refusal without a reason");
   }
   return outcome;
+}
+
+// However the work is shared out, the matching is the same.
+void check_shares(const Packets& ref, const Packets& mon, const Sides& sides, const Matching& matching) {
+  const Matching shared = match_packets(ref, sides, mon, sides, 3, 0);
+  if (shared.ref_of_mon != matching.ref_of_mon || shared.mon_of_ref != matching.mon_of_ref ||
+      shared.ambiguous_ref != matching.ambiguous_ref)
+    wrong("shares match otherwise");
+  const std::vector<Delay> delays = delays_of(ref, mon, sides, mon.t_ns, matching);
+  for (const Delay& delay : delays)
+    if (matching.mon_of_ref[static_cast<size_t>(delay.ref_row)] != delay.mon_row) wrong("a delay between other packets");
 }
 
 // The first half of the packets as one end of a path, the second half as the other.
@@ -82,6 +113,7 @@ void match_halves(const Outcome& o) {
   const Packets ref{o.id.data(), o.t_ns.data(), o.flow.data(), half};
   const Packets mon{o.id.data() + half, o.t_ns.data() + half, o.flow.data() + half, o.id.size() - half};
   const Matching matching = match_packets(ref, sides, mon, sides);
+  check_shares(ref, mon, sides, matching);
   for (size_t j = 0; j < mon.n; ++j)
     if (matching.ref_of_mon[j] >= 0 && ref.id[matching.ref_of_mon[j]] != mon.id[j]) wrong("matched with another id");
   pair_packets(ref, mon, sides, matching, groups);

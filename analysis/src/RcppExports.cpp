@@ -24,6 +24,21 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// matched_delays
+Rcpp::List matched_delays(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out, const Rcpp::CharacterVector& back, const Rcpp::NumericVector& mon_ns);
+RcppExport SEXP _samovar_matched_delays(SEXP refSEXP, SEXP monSEXP, SEXP outSEXP, SEXP backSEXP, SEXP mon_nsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< const Rcpp::DataFrame& >::type ref(refSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::DataFrame& >::type mon(monSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type out(outSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type back(backSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type mon_ns(mon_nsSEXP);
+    rcpp_result_gen = Rcpp::wrap(matched_delays(ref, mon, out, back, mon_ns));
+    return rcpp_result_gen;
+END_RCPP
+}
 // match_captures
 Rcpp::List match_captures(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out, const Rcpp::CharacterVector& back);
 RcppExport SEXP _samovar_match_captures(SEXP refSEXP, SEXP monSEXP, SEXP outSEXP, SEXP backSEXP) {
@@ -178,9 +193,25 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// window_sums
+Rcpp::List window_sums(const Rcpp::NumericVector& t_ns, const Rcpp::IntegerVector& bytes, const Rcpp::IntegerVector& group, int groups, const Rcpp::List& frame);
+RcppExport SEXP _samovar_window_sums(SEXP t_nsSEXP, SEXP bytesSEXP, SEXP groupSEXP, SEXP groupsSEXP, SEXP frameSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type t_ns(t_nsSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type bytes(bytesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type group(groupSEXP);
+    Rcpp::traits::input_parameter< int >::type groups(groupsSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::List& >::type frame(frameSEXP);
+    rcpp_result_gen = Rcpp::wrap(window_sums(t_ns, bytes, group, groups, frame));
+    return rcpp_result_gen;
+END_RCPP
+}
 
 static const R_CallMethodDef CallEntries[] = {
     {"_samovar_matched_rows", (DL_FUNC) &_samovar_matched_rows, 4},
+    {"_samovar_matched_delays", (DL_FUNC) &_samovar_matched_delays, 5},
     {"_samovar_match_captures", (DL_FUNC) &_samovar_match_captures, 4},
     {"_samovar_capture_columns", (DL_FUNC) &_samovar_capture_columns, 0},
     {"_samovar_decode_capture", (DL_FUNC) &_samovar_decode_capture, 3},
@@ -194,6 +225,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_samovar_unpacked_bytes", (DL_FUNC) &_samovar_unpacked_bytes, 1},
     {"_samovar_acknowledged_segments", (DL_FUNC) &_samovar_acknowledged_segments, 3},
     {"_samovar_sequence_space", (DL_FUNC) &_samovar_sequence_space, 3},
+    {"_samovar_window_sums", (DL_FUNC) &_samovar_window_sums, 5},
     {NULL, NULL, 0}
 };
 

@@ -77,6 +77,15 @@ void Decoder::decode(const Record& record, Row& row) {
   row.id = missing_double();  // without a time it cannot be paired
 }
 
+FlowTable::Renumbering Decoder::absorb(Decoder& later) {
+  cut_ += later.cut_;
+  untimed_ += later.untimed_;
+  unknown_ += later.unknown_;
+  class_pauses_.insert(class_pauses_.end(), later.class_pauses_.begin(), later.class_pauses_.end());
+  later.class_pauses_.clear();
+  return flows_.absorb(later.flows_);
+}
+
 void Decoder::decode_link(uint32_t link_type, Bytes bytes, Row& row) {
   size_t header = 0, type_at = 0;
   switch (link_type) {
@@ -298,6 +307,13 @@ void Decoder::decode_icmp(Bytes bytes, Row& row) {
 
 void Decoder::decode_options(Bytes options, Row& row) {
   row.options = 0;
+  // Time stamps behind two paddings (RFC 7323, appendix A) are what nearly all segments begin with.
+  if (options.has(12) && net32(options.at) == 0x0101080A) {
+    row.options = option_timestamps;
+    row.tsval = net32(options.at + 4);
+    row.tsecr = net32(options.at + 8);
+    options = options.after(12);
+  }
   while (options.has(1)) {
     const uint8_t kind = options.at[0];
     if (kind == 0) return;

@@ -125,6 +125,8 @@ class Decoder {
   size_t unknown_packets() const { return unknown_; }
   std::vector<ClassPause> take_class_pauses() { return std::move(class_pauses_); }
   const FlowTable& flows() const { return flows_; }
+  // Counts and learns what another decoder did of the packets that follow; how its flows and addresses are numbered here.
+  FlowTable::Renumbering absorb(Decoder& later);
 
  private:
   struct Bytes {

@@ -36,7 +36,27 @@ uint64_t FlowKey::hash() const {
 
 FlowTable::FlowTable() : slots_(1024, -1) {}
 
-const Flow& FlowTable::find(const FlowKey& key) {
+FlowTable::Renumbering FlowTable::absorb(const FlowTable& other) {
+  Renumbering to{std::vector<int>(other.flows_.size() + 1), std::vector<int>(other.addresses_.size() + 1)};
+  for (const Flow& theirs : other.flows_) {
+    const Flow& ours = find(theirs.key);
+    to.flow[static_cast<size_t>(theirs.number)] = ours.number;
+    to.address[static_cast<size_t>(theirs.src)] = ours.src;
+    to.address[static_cast<size_t>(theirs.dst)] = ours.dst;
+  }
+  return to;
+}
+
+bool FlowTable::Renumbering::changes() const {
+  const auto counts_up = [](const std::vector<int>& numbers) {
+    for (size_t n = 1; n < numbers.size(); ++n)
+      if (numbers[n] != static_cast<int>(n)) return false;
+    return true;
+  };
+  return !counts_up(flow) || !counts_up(address);
+}
+
+const Flow& FlowTable::look_up(const FlowKey& key) {
   const uint64_t hash = key.hash();
   const size_t mask = slots_.size() - 1;
   size_t slot = hash & mask;

@@ -16,8 +16,9 @@ struct FlowKey {
   uint8_t protocol = 0;  // 0 where there are no ports
   uint8_t version = 4;
   bool operator==(const FlowKey& other) const {
-    return address == other.address && sport == other.sport && dport == other.dport &&
-           protocol == other.protocol && version == other.version;
+    return address[0] == other.address[0] && address[2] == other.address[2] && sport == other.sport &&
+           dport == other.dport && protocol == other.protocol && version == other.version &&
+           address[1] == other.address[1] && address[3] == other.address[3];
   }
   uint64_t hash() const;
 };
@@ -31,18 +32,35 @@ struct Flow {
 class FlowTable {
  public:
   FlowTable();
-  const Flow& find(const FlowKey& key);
+  const Flow& find(const FlowKey& key) {
+    const size_t place = (key.sport * size_t{3} + key.dport + key.protocol) % recent_.size();
+    const auto known = static_cast<size_t>(recent_[place]);
+    if (known < flows_.size() && flows_[known].key == key) return flows_[known];
+    const Flow& flow = look_up(key);
+    recent_[place] = flow.number - 1;
+    return flow;
+  }
+  // The numbers that another table gave to its flows and addresses, as they are in this one, which learns those it
+  // lacks: as if the other's packets had come after this one's. What has number n is at place n.
+  struct Renumbering {
+    std::vector<int> flow, address;
+    bool changes() const;
+  };
+  Renumbering absorb(const FlowTable& other);
   // "a.b.c.d:p > e.f.g.h:q"; " (udp)" follows where a TCP flow has the same ends.
   std::vector<std::string> flow_names() const;
   const std::vector<std::string>& address_names() const { return addresses_; }
 
  private:
+  const Flow& look_up(const FlowKey& key);
   const Flow& add(const FlowKey& key, uint64_t hash, size_t slot);
   int address_number(const FlowKey& key, size_t end);
   void grow();
 
   std::vector<Flow> flows_;
   std::vector<int32_t> slots_;
+  // Most packets are of a flow that was seen just before.
+  std::array<int32_t, 64> recent_{};
   std::vector<std::string> addresses_;
   std::unordered_map<std::string, int> address_numbers_;
 };

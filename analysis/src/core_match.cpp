@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
 
-#include "core_bytes.h"
+#include "core_threads.h"
 
 namespace samovar {
 namespace {
@@ -13,105 +15,192 @@ constexpr int32_t none = -1;
 constexpr int64_t slack_ns = 1000000000;
 constexpr size_t prefetch_ahead = 16;
 
-// Ids of ref with their rows in order of capture. An id is a hash already: its low bits choose the slot.
-class IdTable {
- public:
-  explicit IdTable(size_t n) : next_(n, none) {
-    size_t slots = 64;
-    while (slots < 2 * n) slots *= 2;
-    slots_.resize(slots);
-  }
-  struct Slot {
-    double id = -1;  // ids are not negative
-    int32_t head = none;
-    int32_t tail = none;
-  };
-  void prefetch(double id) const { __builtin_prefetch(&slots_[start(id)]); }
-  Slot& find(double id) {
-    size_t at = start(id);
-    while (slots_[at].id != id && slots_[at].id >= 0) at = (at + 1) & (slots_.size() - 1);
-    return slots_[at];
-  }
-  // TRUE when the id was there already.
-  bool add(double id, int32_t row) {
-    Slot& slot = find(id);
-    const bool again = slot.id >= 0;
-    if (again) next_[static_cast<size_t>(slot.tail)] = row;
-    else slot = {id, row, row};
-    slot.tail = row;
-    return again;
-  }
-  int32_t next(int32_t row) const { return next_[static_cast<size_t>(row)]; }
-  size_t number(const Slot& slot) const { return static_cast<size_t>(&slot - slots_.data()); }
-  Slot& operator[](size_t number) { return slots_[number]; }
-
- private:
-  size_t start(double id) const {
-    return static_cast<size_t>(static_cast<uint64_t>(id)) & (slots_.size() - 1);
-  }
-  std::vector<Slot> slots_;
-  std::vector<int32_t> next_;
-};
-
 bool takes_part(const Packets& packets, const Sides& sides, size_t i) {
   const int flow = packets.flow[i];  // a missing flow is negative
   return flow > 0 && sides[static_cast<size_t>(flow - 1)].group >= 0 && packets.id[i] >= 0 &&
          !std::isnan(packets.t_ns[i]);
 }
 
-template <typename Visit>
-void each_row(const Packets& packets, const Sides& sides, const IdTable& table, Visit visit) {
-  for (size_t i = 0; i < packets.n; ++i) {
-    if (i + prefetch_ahead < packets.n && packets.id[i + prefetch_ahead] >= 0)
-      table.prefetch(packets.id[i + prefetch_ahead]);
-    if (takes_part(packets, sides, i)) visit(i);
+// An id is a hash already: its low bits choose the slot, others the share of the work.
+uint64_t bits_of(double id) { return static_cast<uint64_t>(id); }
+
+// Ids of ref with their rows in order of capture. A slot knows an id's last row; from each row of an id the next is
+// known, from the last the first.
+class IdTable {
+ public:
+  IdTable(const Packets& ref, std::vector<int32_t>& next, size_t expected) : ref_(ref), next_(next) {
+    size_t slots = 64;
+    while (3 * slots < 4 * expected) slots *= 2;
+    resize(slots);
   }
-}
+  void prefetch(double id) const { __builtin_prefetch(&slots_[bits_of(id) & mask_]); }
+
+  void add(double id, int32_t row) {
+    const size_t slot = find(id);
+    int32_t& last = slots_[slot].last;
+    next_[static_cast<size_t>(row)] = last == none ? row : std::exchange(next_[static_cast<size_t>(last)], row);
+    if (last == none && 4 * ++used_ > 3 * slots_.size()) return grow(row);
+    last = row;
+    slots_[slot].tag = tag_of(id);
+  }
+  // Where the id is, or would be.
+  size_t find(double id) const {
+    size_t at = bits_of(id) & mask_;
+    while (slots_[at].last != none && !(slots_[at].tag == tag_of(id) && id_of(slots_[at].last) == id))
+      at = (at + 1) & mask_;
+    return at;
+  }
+  int32_t first(size_t slot) const {
+    const int32_t last = slots_[slot].last;
+    return last == none ? none : next_[static_cast<size_t>(last)];
+  }
+  bool repeats(size_t slot) const { return first(slot) != slots_[slot].last; }
+  void drop_first(size_t slot) {
+    int32_t& last = slots_[slot].last;
+    if (!repeats(slot)) last = none;
+    else next_[static_cast<size_t>(last)] = next_[static_cast<size_t>(first(slot))];
+  }
+  template <typename Visit>
+  void each(size_t slot, Visit visit) const {
+    for (int32_t row = first(slot); row != none; row = row == slots_[slot].last ? none : next_[static_cast<size_t>(row)])
+      visit(row);
+  }
+
+ private:
+  struct Slot {
+    uint32_t tag = 0;  // bits of the id that the slot's place does not tell
+    int32_t last = none;
+  };
+  static uint32_t tag_of(double id) { return static_cast<uint32_t>(bits_of(id) >> 21); }
+  double id_of(int32_t row) const { return ref_.id[static_cast<size_t>(row)]; }
+
+  void resize(size_t slots) {
+    slots_ = std::vector<Slot>();
+    slots_.reserve(slots);
+    prefer_large_pages(slots_.data(), slots * sizeof(Slot));
+    slots_.resize(slots);
+    mask_ = slots - 1;
+  }
+  void grow(int32_t row) {
+    std::vector<Slot> before;
+    before.swap(slots_);
+    resize(2 * before.size());
+    before.push_back({tag_of(id_of(row)), row});
+    for (const Slot& slot : before)
+      if (slot.last != none) slots_[find(id_of(slot.last))] = slot;
+  }
+  const Packets& ref_;
+  std::vector<int32_t>& next_;
+  std::vector<Slot> slots_;
+  size_t mask_ = 0, used_ = 0;
+};
 
 struct Deferred {
   int32_t mon_row;
   size_t slot;
 };
 
+template <typename T>
+std::vector<T> filled(size_t n, T value) {
+  std::vector<T> all;
+  all.reserve(n);
+  prefer_large_pages(all.data(), n * sizeof(T));
+  all.assign(n, value);
+  return all;
+}
+
+// What the shares of a matching have in common: each writes the rows of its own ids.
+struct Common {
+  const Packets& ref;
+  const Sides& ref_sides;
+  const Packets& mon;
+  const Sides& mon_sides;
+  Matching result;
+  std::vector<int32_t> next;
+  // Clock difference plus delay of the packets that are unique.
+  int64_t least_ns = std::numeric_limits<int64_t>::max() / 2;
+  int64_t most_ns = std::numeric_limits<int64_t>::min() / 2;
+  bool any_unique = false;
+
+  Common(const Packets& r, const Sides& rs, const Packets& m, const Sides& ms)
+      : ref(r), ref_sides(rs), mon(m), mon_sides(ms), next(filled(r.n, none)) {
+    result.ref_of_mon = filled(mon.n, none);
+    result.mon_of_ref = filled(ref.n, none);
+    result.ambiguous_ref = filled(ref.n, uint8_t{0});
+  }
+  void measure_spread() {
+    for (size_t i = 0; i < ref.n; ++i) {
+      if (result.mon_of_ref[i] < 0) continue;
+      const int64_t difference = mon.time(static_cast<size_t>(result.mon_of_ref[i])) - ref.time(i);
+      least_ns = std::min(least_ns, difference);
+      most_ns = std::max(most_ns, difference);
+      any_unique = true;
+    }
+  }
+  // 1: ref's packet is too old to be this one of mon, -1: too young, 0: it may be.
+  int fit(int32_t i, int32_t j) const {
+    if (!any_unique) return 0;
+    const int64_t difference = mon.time(static_cast<size_t>(j)) - ref.time(static_cast<size_t>(i));
+    return difference > most_ns + slack_ns ? 1 : difference < least_ns - slack_ns ? -1 : 0;
+  }
+};
+
+// The packets whose ids fall to one share of the work.
 class Matcher {
  public:
-  Matcher(const Packets& ref, const Packets& mon) : ref_(ref), mon_(mon), table_(ref.n) {
-    result_.ref_of_mon.assign(mon.n, none);
-    result_.ambiguous_ref.assign(ref.n, 0);
-    result_.mon_of_ref.assign(ref.n, none);
-  }
+  Matcher(Common& common, size_t share, size_t shares)
+      : common_(common), result_(common.result), share_(share), shares_(shares), table_(common.ref, common.next, common.ref.n / shares) {}
 
-  Matching run(const Sides& ref_sides, const Sides& mon_sides) {
-    each_row(ref_, ref_sides, table_, [&](size_t i) { table_.add(ref_.id[i], static_cast<int32_t>(i)); });
-    each_row(mon_, mon_sides, table_, [&](size_t j) { match_or_defer(j); });
-    if (!deferred_.empty()) match_deferred();
-    return std::move(result_);
+  void match_unique() {
+    const Packets &ref = common_.ref, &mon = common_.mon;
+    each_row(ref, common_.ref_sides, [&](size_t i) { table_.add(ref.id[i], static_cast<int32_t>(i)); });
+    each_row(mon, common_.mon_sides, [&](size_t j) { match_or_defer(j); });
+    if (!deferred_.empty()) take_back_ambiguous();
+  }
+  bool has_deferred() const { return !deferred_.empty(); }
+  void match_deferred() {
+    for (const Deferred& later : deferred_) {
+      int32_t i;
+      while ((i = table_.first(later.slot)) != none && common_.fit(i, later.mon_row) > 0) table_.drop_first(later.slot);
+      if (i == none || common_.fit(i, later.mon_row) < 0) continue;
+      match(i, later.mon_row);
+      table_.drop_first(later.slot);
+    }
   }
 
  private:
+  bool is_mine(double id) const { return id >= 0 && (bits_of(id) >> 45 & 0xFF) * shares_ >> 8 == share_; }
+
+  template <typename Visit>
+  void each_row(const Packets& packets, const Sides& sides, Visit visit) const {
+    for (size_t i = 0; i < packets.n; ++i) {
+      if (i + prefetch_ahead < packets.n && is_mine(packets.id[i + prefetch_ahead]))
+        table_.prefetch(packets.id[i + prefetch_ahead]);
+      if (is_mine(packets.id[i]) && takes_part(packets, sides, i)) visit(i);
+    }
+  }
   void match(int32_t i, int32_t j) {
     result_.ref_of_mon[static_cast<size_t>(j)] = i;
     result_.mon_of_ref[static_cast<size_t>(i)] = j;
   }
   void match_or_defer(size_t j) {
-    const IdTable::Slot& slot = table_.find(mon_.id[j]);
-    if (slot.id < 0) return;
-    const int32_t i = slot.head;
-    if (slot.head != slot.tail || result_.mon_of_ref[static_cast<size_t>(i)] >= 0) {
-      deferred_.push_back({static_cast<int32_t>(j), table_.number(slot)});
-      return;
-    }
-    match(i, static_cast<int32_t>(j));
+    const size_t slot = table_.find(common_.mon.id[j]);
+    const int32_t i = table_.first(slot);
+    if (i == none) return;
+    if (table_.repeats(slot) || result_.mon_of_ref[static_cast<size_t>(i)] >= 0)
+      deferred_.push_back({static_cast<int32_t>(j), slot});
+    else match(i, static_cast<int32_t>(j));
   }
   // An id seen once in ref but again in mon is not unique either: its first match is taken back and joins the
   // queue.
   void take_back_ambiguous() {
     std::vector<Deferred> more;
     for (const Deferred& later : deferred_) {
-      const IdTable::Slot& slot = table_[later.slot];
-      for (int32_t i = slot.head; i != none; i = table_.next(i))
-        result_.ambiguous_ref[static_cast<size_t>(i)] = 1;
-      int32_t& j = result_.mon_of_ref[static_cast<size_t>(slot.head)];
+      // An id that repeats in ref was never matched, and is gone through once.
+      const int32_t first = table_.first(later.slot);
+      if (!std::exchange(result_.ambiguous_ref[static_cast<size_t>(first)], uint8_t{1}))
+        table_.each(later.slot, [&](int32_t i) { result_.ambiguous_ref[static_cast<size_t>(i)] = 1; });
+      int32_t& j = result_.mon_of_ref[static_cast<size_t>(first)];
       if (j < 0) continue;
       more.push_back({j, later.slot});
       result_.ref_of_mon[static_cast<size_t>(j)] = none;
@@ -121,42 +210,15 @@ class Matcher {
     std::sort(deferred_.begin(), deferred_.end(),
               [](const Deferred& a, const Deferred& b) { return a.mon_row < b.mon_row; });
   }
-  void measure_spread() {
-    for (size_t i = 0; i < ref_.n; ++i) {
-      if (result_.mon_of_ref[i] < 0) continue;
-      const int64_t difference = mon_.time(static_cast<size_t>(result_.mon_of_ref[i])) - ref_.time(i);
-      least_ns_ = std::min(least_ns_, difference);
-      most_ns_ = std::max(most_ns_, difference);
-      any_unique_ = true;
-    }
-  }
-  void match_deferred() {
-    take_back_ambiguous();
-    measure_spread();
-    for (const Deferred& later : deferred_) {
-      IdTable::Slot& slot = table_[later.slot];
-      while (slot.head != none && fit(slot.head, later.mon_row) > 0) slot.head = table_.next(slot.head);
-      if (slot.head == none || fit(slot.head, later.mon_row) < 0) continue;
-      match(slot.head, later.mon_row);
-      slot.head = table_.next(slot.head);
-    }
-  }
-  // 1: ref's packet is too old to be this one of mon, -1: too young, 0: it may be.
-  int fit(int32_t i, int32_t j) const {
-    if (!any_unique_) return 0;
-    const int64_t difference = mon_.time(static_cast<size_t>(j)) - ref_.time(static_cast<size_t>(i));
-    return difference > most_ns_ + slack_ns ? 1 : difference < least_ns_ - slack_ns ? -1 : 0;
-  }
 
-  const Packets& ref_;
-  const Packets& mon_;
+  Common& common_;
+  Matching& result_;
+  size_t share_, shares_;
   IdTable table_;
-  Matching result_;
   std::vector<Deferred> deferred_;
-  int64_t least_ns_ = std::numeric_limits<int64_t>::max() / 2;
-  int64_t most_ns_ = std::numeric_limits<int64_t>::min() / 2;
-  bool any_unique_ = false;
 };
+
+constexpr size_t most_shares = 64;  // of the 256 that the bits of an id tell apart
 
 // The last two packets that went out, which is all that pairing needs: packets with one and the same time
 // stamp are not strictly before each other.
@@ -179,15 +241,36 @@ struct Conversation {
 
 }  // namespace
 
-Matching match_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon,
-                       const Sides& mon_sides) {
-  return Matcher(ref, mon).run(ref_sides, mon_sides);
+Matching match_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon, const Sides& mon_sides,
+                       size_t threads, size_t least_shared) {
+  Common common(ref, ref_sides, mon, mon_sides);
+  const size_t count = ref.n + mon.n < least_shared ? 1 : std::clamp<size_t>(threads, 1, most_shares);
+  std::vector<std::optional<Matcher>> shares(count);
+  share_out(threads, count, [&](size_t k) { shares[k].emplace(common, k, count).match_unique(); });
+  if (std::any_of(shares.begin(), shares.end(), [](const auto& share) { return share->has_deferred(); })) {
+    common.measure_spread();
+    share_out(threads, count, [&](size_t k) { shares[k]->match_deferred(); });
+  }
+  return std::move(common.result);
 }
+
+namespace {
+
+size_t returned_packets(const Packets& mon, const Sides& sides, const Matching& matching) {
+  size_t n = 0;
+  for (size_t j = 0; j < mon.n; ++j)
+    n += matching.ref_of_mon[j] >= 0 && !sides[static_cast<size_t>(mon.flow[j] - 1)].outgoing;
+  return n;
+}
+
+}  // namespace
 
 std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sides& mon_sides,
                                const Matching& matching, size_t groups) {
   std::vector<Conversation> conversations(groups);
   std::vector<Pair> pairs;
+  pairs.reserve(returned_packets(mon, mon_sides, matching));
+  prefer_large_pages(pairs.data(), pairs.capacity() * sizeof(Pair));
   for (size_t j = 0; j < mon.n; ++j) {
     const int32_t i = matching.ref_of_mon[j];
     if (i < 0) continue;
@@ -207,6 +290,36 @@ std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sid
                      static_cast<double>(out->mon_ns), std::max<int64_t>(rtt_ns, 0), rtt_ns < 0});
   }
   return pairs;
+}
+
+std::vector<Delay> delays_of(const Packets& ref, const Packets& mon, const Sides& mon_sides, const double* mon_ns,
+                             const Matching& matching) {
+  const auto is_out = [&](size_t j) { return mon_sides[static_cast<size_t>(mon.flow[j] - 1)].outgoing; };
+  const size_t returned = returned_packets(mon, mon_sides, matching);
+  const size_t all = static_cast<size_t>(
+      std::count_if(matching.ref_of_mon.begin(), matching.ref_of_mon.end(), [](int32_t i) { return i >= 0; }));
+  std::vector<Delay> delays;
+  delays.reserve(all);
+  prefer_large_pages(delays.data(), all * sizeof(Delay));
+  const auto row = [](size_t k) { return static_cast<int32_t>(k); };
+  for (size_t i = 0; i < ref.n; ++i) {
+    const int32_t j = matching.mon_of_ref[i];
+    if (j < 0 || !is_out(static_cast<size_t>(j))) continue;
+    delays.push_back({ref.t_ns[i], mon_ns[j] - ref.t_ns[i], row(i), j, true});
+  }
+  for (size_t j = 0; j < mon.n; ++j) {
+    const int32_t i = matching.ref_of_mon[j];
+    if (i >= 0 && !is_out(j)) delays.push_back({mon_ns[j], ref.t_ns[i] - mon_ns[j], i, row(j), false});
+  }
+  const auto earlier = [](const Delay& a, const Delay& b) {
+    return a.t_ns < b.t_ns || (std::isnan(a.t_ns) && !std::isnan(b.t_ns));
+  };
+  const auto back = delays.end() - static_cast<std::ptrdiff_t>(returned);
+  // Each way is in order as a rule: captures are.
+  if (!std::is_sorted(delays.begin(), back, earlier)) std::stable_sort(delays.begin(), back, earlier);
+  if (!std::is_sorted(back, delays.end(), earlier)) std::stable_sort(back, delays.end(), earlier);
+  std::inplace_merge(delays.begin(), back, delays.end(), earlier);
+  return delays;
 }
 
 void Tally::add(bool is_matched, bool is_ambiguous) {

@@ -29,11 +29,26 @@ struct Matching {
   std::vector<uint8_t> ambiguous_ref;  // the id occurs again in ref or in mon
 };
 
+// Of fewer packets a second thread costs more than it saves.
+constexpr size_t least_shared_packets = size_t{1} << 16;
+
 // Equal ids, first in first out. Where an id occurs more than once, its packets must also fit the spread of
 // clock difference plus delay seen on the packets that are unique, within a second: a counter that wraps
 // (UDP, 65536 packets) would otherwise be matched to a packet lost long before.
-Matching match_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon,
-                       const Sides& mon_sides);
+Matching match_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon, const Sides& mon_sides,
+                       size_t threads = 1, size_t least_shared = least_shared_packets);
+
+// A packet found in both captures, with both times on one clock.
+struct Delay {
+  double t_ns;  // of departure
+  double delay_ns;
+  int32_t ref_row, mon_row;
+  bool outgoing;
+};
+// Delays of what `matching` holds, in order of departure, those without a time (NaN in `mon_ns`, the times of mon on ref's
+// clock) first; of the same time, what goes out before what comes back.
+std::vector<Delay> delays_of(const Packets& ref, const Packets& mon, const Sides& mon_sides, const double* mon_ns,
+                             const Matching& matching);
 
 struct Pair {
   int group;

@@ -9,32 +9,10 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "core_bytes.h reads net
 
 namespace samovar {
 
-uint32_t Capture::file32(const uint8_t* at) const {
-  const uint32_t value = load<uint32_t>(at);
-  return swapped_ ? swap32(value) : value;
-}
-
-uint16_t Capture::file16(const uint8_t* at) const {
-  const uint16_t value = load<uint16_t>(at);
-  return swapped_ ? swap16(value) : value;
-}
-
 bool Capture::stop(const std::string& why) {
   truncation_ = (source_.damage().empty() ? why : source_.damage()) + " (byte " +
                 std::to_string(source_.offset()) + ")";
   return false;
-}
-
-void Capture::set_time(Record& record, int64_t second, int64_t nanosecond) {
-  if (!any_) {
-    any_ = true;
-    epoch_s_ = second;
-  }
-  // Differences of two such times, 63 years either way, still fit 64 bits.
-  constexpr Signed furthest_ns = int64_t{2000000000} * 1000000000;
-  const Signed t_ns = (static_cast<Signed>(second) - epoch_s_) * 1000000000 + nanosecond;
-  record.t_ns = static_cast<int64_t>(std::clamp<Signed>(t_ns, -furthest_ns, furthest_ns));
-  record.timed = true;
 }
 
 namespace {
@@ -64,7 +42,13 @@ class ClassicCapture final : public Capture {
     source_.skip(file_header_bytes);
   }
 
+  ClassicCapture(const ClassicCapture& other, Source& source)
+      : Capture(other, source), fraction_ns_(other.fraction_ns_), longest_(other.longest_) {}
+
   const char* format() const override { return "pcap"; }
+  std::unique_ptr<Capture> fork(Source& source) const override {
+    return std::make_unique<ClassicCapture>(*this, source);
+  }
 
   bool next(Record& record) override {
     if (!source_.ensure(record_header_bytes)) {
@@ -102,15 +86,6 @@ std::unique_ptr<Capture> open_capture(Source& source) {
     refuse("is not a packet capture");
   if (!enough) refuse("ends inside its file header");
   return std::make_unique<ClassicCapture>(source);
-}
-
-size_t count_records(Source& source) {
-  const uint8_t* here = source.cursor();
-  size_t n = 0;
-  const auto capture = open_capture(source);
-  for (Record record; capture->next(record);) ++n;
-  source.rewind_to(here);
-  return n;
 }
 
 }  // namespace samovar

@@ -2,8 +2,10 @@
 // (draft-ietf-opsawg-pcapng).
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
+#include "core_bytes.h"
 #include "core_source.h"
 
 namespace samovar {
@@ -37,6 +39,8 @@ class Capture {
   // The next whole record; its data stay valid until the next call.
   virtual bool next(Record& record) = 0;
   virtual const char* format() const = 0;
+  // What this capture reads from now on, over another source that holds the same bytes from this one's cursor on.
+  virtual std::unique_ptr<Capture> fork(Source& source) const = 0;
 
   const std::vector<Interface>& interfaces() const { return interfaces_; }
   int64_t epoch_s() const { return epoch_s_; }
@@ -45,17 +49,40 @@ class Capture {
 
  protected:
   explicit Capture(Source& source) : source_(source) {}
-  uint32_t file32(const uint8_t* at) const;
-  uint16_t file16(const uint8_t* at) const;
+  Capture(const Capture& other, Source& source)
+      : source_(source),
+        swapped_(other.swapped_),
+        interfaces_(other.interfaces_),
+        epoch_s_(other.epoch_s_),
+        any_(other.any_) {}
+  uint32_t file32(const uint8_t* at) const {
+    const uint32_t value = load<uint32_t>(at);
+    return swapped_ ? swap32(value) : value;
+  }
+  uint16_t file16(const uint8_t* at) const {
+    const uint16_t value = load<uint16_t>(at);
+    return swapped_ ? swap16(value) : value;
+  }
   bool stop(const std::string& why);
   // Sets the record's time; the first one sets the epoch.
-  void set_time(Record& record, int64_t second, int64_t nanosecond);
+  void set_time(Record& record, int64_t second, int64_t nanosecond) {
+    if (!any_) {
+      any_ = true;
+      epoch_s_ = second;
+    }
+    record.timed = true;
+    // Seconds are below 2^53, nanoseconds (of a damaged file) below 2^43: nothing here exceeds 64 bits.
+    const int64_t since_s = std::clamp(second - epoch_s_, -2 * furthest_s, 2 * furthest_s);
+    record.t_ns = std::clamp(since_s * 1000000000 + nanosecond, -furthest_s * 1000000000, furthest_s * 1000000000);
+  }
 
   Source& source_;
   bool swapped_ = false;
   std::vector<Interface> interfaces_;
 
  private:
+  // Differences of two such times, 63 years either way, still fit 64 bits.
+  static constexpr int64_t furthest_s = 2000000000;
   int64_t epoch_s_ = 0;
   bool any_ = false;
   std::string truncation_;
@@ -67,8 +94,5 @@ constexpr uint32_t longest_announced_record = 1u << 26;
 
 // Reads the file's header; throws FormatError when it is not one of a capture.
 std::unique_ptr<Capture> open_capture(Source& source);
-
-// Records of the capture that begins here. Only for a whole() source, which is left where it was.
-size_t count_records(Source& source);
 
 }  // namespace samovar

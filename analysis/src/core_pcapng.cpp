@@ -30,7 +30,9 @@ class NgCapture final : public Capture {
   explicit NgCapture(Source& source) : Capture(source) {
     if (!begin_section()) throw FormatError("is a pcapng file whose section header is damaged: " + truncation());
   }
+  NgCapture(const NgCapture& other, Source& source) : Capture(other, source), section_(other.section_) {}
   const char* format() const override { return "pcapng"; }
+  std::unique_ptr<Capture> fork(Source& source) const override { return std::make_unique<NgCapture>(*this, source); }
 
   bool next(Record& record) override {
     for (;;) {

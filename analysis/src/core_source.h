@@ -44,6 +44,18 @@ class Source {
   std::string damage_;
 };
 
+// Bytes that another source holds, which must outlive it.
+class Span final : public Source {
+ public:
+  Span(const uint8_t* begin, size_t n) {
+    begin_ = cursor_ = begin;
+    end_ = begin + n;
+  }
+
+ protected:
+  bool fill(size_t) override { return false; }
+};
+
 // Opens a plain file as a mapping, a gzip or zstd file as a stream; throws FormatError.
 std::unique_ptr<Source> open_source(const std::string& path);
 

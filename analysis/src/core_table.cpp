@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core_threads.h"
+
 namespace samovar {
 namespace {
 
@@ -22,6 +24,21 @@ void store(const Batch& batch, size_t n, const Destination& to, size_t first) {
     }
   }
 }
+
+void renumber(int* column, size_t rows, const std::vector<int>& to) {
+  for (size_t i = 0; i < rows; ++i)
+    if (column[i] > 0) column[i] = to[static_cast<size_t>(column[i])];
+}
+
+void renumber(const Destination& to, size_t first, size_t rows, const FlowTable::Renumbering& numbers) {
+  for (size_t c = 0; c < column_count; ++c) {
+    const bool is_flow = columns[c].integer == &Row::flow;
+    if (!is_flow && columns[c].integer != &Row::src && columns[c].integer != &Row::dst) continue;
+    if (to.at[c]) renumber(static_cast<int*>(to.at[c]) + first, rows, is_flow ? numbers.flow : numbers.address);
+  }
+}
+
+constexpr size_t most_known_interfaces = 256;
 
 const char* const known_links =
     "; Ethernet (1), null (0), loop (108), raw IP (12, 14, 101, 228, 229), SLL (113) or SLL2 (276) would have been "
@@ -69,14 +86,45 @@ void Chunk::copy_to(const Destination& to, size_t first) const {
 
 Reader::Reader(const std::string& path, int mtu_bytes) : Reader(open_source(path), mtu_bytes, true) {}
 
-Reader::Reader(std::unique_ptr<Source> source, int mtu_bytes, bool count)
+Reader::Reader(std::unique_ptr<Source> source, int mtu_bytes, bool count, size_t part_rows)
     : source_(std::move(source)),
-      decoder_(mtu_bytes),
-      counted_(count && source_->whole()),
-      packets_(counted_ ? count_records(*source_) : 0) {
-  capture_ = open_capture(*source_);
+      capture_(open_capture(*source_)),
+      mtu_bytes_(mtu_bytes),
+      decoder_(mtu_bytes) {
   source_->check();
   check_link(*capture_);
+  if (count && source_->whole()) this->count(part_rows);
+  source_->check();
+}
+
+void Reader::count(size_t part_rows) {
+  parts_.emplace();
+  Record record;
+  do {
+    // A part knows all interfaces before it: of a file with many of them there are no more parts.
+    if (packets_ % part_rows == 0 && (packets_ == 0 || capture_->interfaces().size() <= most_known_interfaces)) {
+      Part& part = parts_->emplace_back(Part{nullptr, nullptr, Decoder(mtu_bytes_)});
+      part.source = std::make_unique<Span>(source_->cursor(), source_->available());
+      part.capture = capture_->fork(*part.source);
+      part.first = packets_;
+    }
+  } while (capture_->next(record) && ++parts_->back().rows && ++packets_);
+}
+
+void Reader::read_counted(const Destination& to, size_t threads, const std::function<void()>& pause) {
+  std::vector<Part>& parts = *parts_;
+  share_out(threads, parts.size(), [&](size_t k) {
+    Part& part = parts[k];
+    if (decode_rows(*part.capture, part.decoder, to, part.first, part.rows) != part.rows)
+      throw FormatError("has changed while it was read");
+  }, pause);
+  source_->check();
+  for (Part& part : parts) part.numbers = decoder_.absorb(part.decoder);
+  share_out(threads, parts.size(), [&](size_t k) {
+    if (parts[k].numbers.changes()) renumber(to, parts[k].first, parts[k].rows, parts[k].numbers);
+  });
+  read_ = packets_;
+  parts.clear();
 }
 
 size_t Reader::read(const Destination& to, size_t first, size_t limit) {

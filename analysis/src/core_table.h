@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core_decode.h"
@@ -36,25 +38,41 @@ class Chunk {
 // A capture file with what reads it.
 class Reader {
  public:
+  static constexpr size_t usual_part_rows = size_t{1} << 15;
   // Throws FormatError when the file is no capture or, as a classic one, of a link type that is not known.
   Reader(const std::string& path, int mtu_bytes);
-  // Counts the packets first when `count` is true and the source is whole.
-  Reader(std::unique_ptr<Source> source, int mtu_bytes, bool count);
+  // When `count` is true and the source is whole, passes over the records first: it then knows their number, where a
+  // part begins at each `part_rows` of them, and what the capture tells at its end.
+  Reader(std::unique_ptr<Source> source, int mtu_bytes, bool count, size_t part_rows = usual_part_rows);
 
   Capture& capture() { return *capture_; }
   Decoder& decoder() { return decoder_; }
-  bool counted() const { return counted_; }
+  bool counted() const { return parts_.has_value(); }
   size_t packets() const { return packets_; }
+  // What was counted, all of it, by several threads. `pause` as of share_out(). Throws FormatError when the file has
+  // changed since.
+  void read_counted(const Destination& to, size_t threads, const std::function<void()>& pause = nullptr);
+  // What was not counted, from the front on.
   size_t read(const Destination& to, size_t first, size_t limit);
   // Throws FormatError when packets were seen and none of a link type that is known.
   void check_links() const;
 
  private:
+  // Records that can be decoded apart from those before.
+  struct Part {
+    std::unique_ptr<Span> source;
+    std::unique_ptr<Capture> capture;
+    Decoder decoder;
+    FlowTable::Renumbering numbers{};
+    size_t first = 0, rows = 0;
+  };
+  void count(size_t part_rows);
   std::unique_ptr<Source> source_;
   std::unique_ptr<Capture> capture_;
+  int mtu_bytes_;
   Decoder decoder_;
-  bool counted_;
-  size_t packets_, read_ = 0;
+  std::optional<std::vector<Part>> parts_;
+  size_t packets_ = 0, read_ = 0;
 };
 
 }  // namespace samovar

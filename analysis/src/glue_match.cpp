@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core_match.h"
+#include "glue_threads.h"
 
 namespace {
 
@@ -64,9 +65,34 @@ Rcpp::List matched_rows(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, 
                         const Rcpp::CharacterVector& back) {
   const samovar::Packets r = packets_of(ref), m = packets_of(mon);
   const samovar::Sides ref_sides = sides_of(ref, out, back), mon_sides = sides_of(mon, out, back);
-  const samovar::Matching matching = samovar::match_packets(r, ref_sides, m, mon_sides);
+  const samovar::Matching matching = samovar::match_packets(r, ref_sides, m, mon_sides, threads_wanted());
   return Rcpp::List::create(Rcpp::_["out"] = rows_of(r, ref_sides, matching.mon_of_ref, true),
                             Rcpp::_["back"] = rows_of(m, mon_sides, matching.ref_of_mon, false));
+}
+
+// [[Rcpp::export]]
+Rcpp::List matched_delays(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out,
+                          const Rcpp::CharacterVector& back, const Rcpp::NumericVector& mon_ns) {
+  const samovar::Packets r = packets_of(ref), m = packets_of(mon);
+  if (static_cast<size_t>(mon_ns.size()) != m.n) Rcpp::stop("times of another number of packets");
+  const samovar::Sides ref_sides = sides_of(ref, out, back), mon_sides = sides_of(mon, out, back);
+  const samovar::Matching matching = samovar::match_packets(r, ref_sides, m, mon_sides, threads_wanted());
+  const std::vector<samovar::Delay> delays = samovar::delays_of(r, m, mon_sides, mon_ns.begin(), matching);
+  const R_xlen_t n = static_cast<R_xlen_t>(delays.size());
+  Rcpp::NumericVector t_ns(Rcpp::no_init(n)), delay_ms(Rcpp::no_init(n));
+  Rcpp::IntegerVector ref_row(Rcpp::no_init(n)), mon_row(Rcpp::no_init(n));
+  Rcpp::CharacterVector direction(n);
+  const Rcpp::Shield<SEXP> forward(Rf_mkChar("forward")), backward(Rf_mkChar("back"));
+  for (R_xlen_t k = 0; k < n; ++k) {
+    const samovar::Delay& delay = delays[static_cast<size_t>(k)];
+    SET_STRING_ELT(direction, k, delay.outgoing ? forward : backward);
+    t_ns[k] = delay.t_ns;
+    delay_ms[k] = delay.delay_ns / 1e6;
+    ref_row[k] = delay.ref_row + 1;
+    mon_row[k] = delay.mon_row + 1;
+  }
+  return Rcpp::List::create(Rcpp::_["direction"] = direction, Rcpp::_["ref_row"] = ref_row, Rcpp::_["mon_row"] = mon_row,
+                            Rcpp::_["delay_ms"] = delay_ms, Rcpp::_["t_ns"] = t_ns);
 }
 
 // [[Rcpp::export]]
@@ -75,8 +101,13 @@ Rcpp::List match_captures(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon
   const samovar::Packets r = packets_of(ref), m = packets_of(mon);
   const samovar::Sides ref_sides = sides_of(ref, out, back), mon_sides = sides_of(mon, out, back);
   const size_t groups = static_cast<size_t>(out.size());
-  const samovar::Matching matching = samovar::match_packets(r, ref_sides, m, mon_sides);
-  const std::vector<samovar::Pair> pairs = samovar::pair_packets(r, m, mon_sides, matching, groups);
+  const samovar::Matching matching = samovar::match_packets(r, ref_sides, m, mon_sides, threads_wanted());
+  std::vector<samovar::Pair> pairs;
+  samovar::Tallies tallies;
+  samovar::share_out(threads_wanted(), 2, [&](size_t k) {
+    if (k == 0) pairs = samovar::pair_packets(r, m, mon_sides, matching, groups);
+    else tallies = samovar::tally_packets(r, ref_sides, m, mon_sides, matching, groups);
+  });
 
   const R_xlen_t n = static_cast<R_xlen_t>(pairs.size());
   Rcpp::IntegerVector group(n);
@@ -90,7 +121,6 @@ Rcpp::List match_captures(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon
     rtt_ms[k] = static_cast<double>(pair.rtt_ns) / 1e6;
     floored += pair.floored;
   }
-  const samovar::Tallies tallies = samovar::tally_packets(r, ref_sides, m, mon_sides, matching, groups);
   return Rcpp::List::create(Rcpp::_["group"] = group, Rcpp::_["t_ns"] = t_ns, Rcpp::_["rtt_ms"] = rtt_ms,
                             Rcpp::_["arrival_ns"] = arrival_ns, Rcpp::_["floored"] = floored,
                             Rcpp::_["out"] = table_of(tallies.out), Rcpp::_["back"] = table_of(tallies.back));

@@ -6,6 +6,7 @@
 #include <list>
 
 #include "core_table.h"
+#include "glue_threads.h"
 
 namespace {
 
@@ -36,6 +37,7 @@ samovar::Destination allocate(Rcpp::List& table, const Wanted& wanted, size_t ro
     to.at[wanted[k]] = column.kind == samovar::Kind::real      ? static_cast<void*>(REAL(vector))
                        : column.kind == samovar::Kind::integer ? static_cast<void*>(INTEGER(vector))
                                                                : static_cast<void*>(LOGICAL(vector));
+    samovar::prefer_large_pages(to.at[wanted[k]], rows * (column.kind == samovar::Kind::real ? sizeof(double) : sizeof(int)));
   }
   table.names() = names;
   return to;
@@ -43,15 +45,8 @@ samovar::Destination allocate(Rcpp::List& table, const Wanted& wanted, size_t ro
 
 Rcpp::List read_counted(samovar::Reader& reader, const Wanted& wanted) {
   Rcpp::List table(static_cast<R_xlen_t>(wanted.size()));
-  const size_t rows = reader.packets();
-  const samovar::Destination to = allocate(table, wanted, rows);
-  for (size_t done = 0; done < rows; Rcpp::checkUserInterrupt()) {
-    const size_t part = std::min(rows_between_interrupts, rows - done);
-    if (reader.read(to, done, part) != part) Rcpp::stop("has changed while it was read");
-    done += part;
-  }
-  samovar::Record beyond;
-  reader.capture().next(beyond);  // sets the note on a cut tail
+  const samovar::Destination to = allocate(table, wanted, reader.packets());
+  reader.read_counted(to, threads_wanted(), Rcpp::checkUserInterrupt);
   return table;
 }
 

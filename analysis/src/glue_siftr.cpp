@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core_siftr.h"
+#include "glue_threads.h"
 
 namespace {
 
@@ -19,7 +20,6 @@ bool in_any(const std::list<siftr::Chunk>& chunks, size_t c) {
   return std::any_of(chunks.begin(), chunks.end(),
                      [c](const siftr::Chunk& chunk) { return chunk.real[c] || chunk.integer[c]; });
 }
-
 
 void copy_real(const std::list<siftr::Chunk>& chunks, size_t c, double* to) {
   for (const auto& chunk : chunks) {
@@ -40,19 +40,31 @@ void copy_integer(const std::list<siftr::Chunk>& chunks, size_t c, int* to) {
 Rcpp::List table_of(std::list<siftr::Chunk>& chunks) {
   R_xlen_t rows = 0;
   for (const auto& chunk : chunks) rows += static_cast<R_xlen_t>(chunk.rows);
-  Rcpp::List table;
-  for (size_t c = 0; c < siftr::column_count; ++c) {
-    if (!in_any(chunks, c)) continue;
-    const char* name = siftr::columns[c].name;
-    Rcpp::Shield<SEXP> column(Rf_allocVector(siftr::columns[c].real ? REALSXP : INTSXP, rows));
-    if (siftr::columns[c].real) copy_real(chunks, c, REAL(column));
-    else copy_integer(chunks, c, INTEGER(column));
+  std::vector<size_t> there;
+  for (size_t c = 0; c < siftr::column_count; ++c)
+    if (in_any(chunks, c)) there.push_back(c);
+  Rcpp::List table(static_cast<R_xlen_t>(there.size()));
+  Rcpp::CharacterVector names(static_cast<R_xlen_t>(there.size()));
+  std::vector<void*> to;
+  for (size_t k = 0; k < there.size(); ++k) {
+    const bool real = siftr::columns[there[k]].real;
+    SEXP column = Rf_allocVector(real ? REALSXP : INTSXP, rows);
+    table[static_cast<R_xlen_t>(k)] = column;
+    names[static_cast<R_xlen_t>(k)] = siftr::columns[there[k]].name;
+    to.push_back(real ? static_cast<void*>(REAL(column)) : static_cast<void*>(INTEGER(column)));
+    prefer_large_pages(to.back(), static_cast<size_t>(rows) * (real ? sizeof(double) : sizeof(int)));
+  }
+  // Each task moves one column, and frees what it was moved from.
+  share_out(threads_wanted(), there.size(), [&](size_t k) {
+    const size_t c = there[k];
+    if (siftr::columns[c].real) copy_real(chunks, c, static_cast<double*>(to[k]));
+    else copy_integer(chunks, c, static_cast<int*>(to[k]));
     for (auto& chunk : chunks) {
       chunk.real[c].reset();
       chunk.integer[c].reset();
     }
-    table.push_back(static_cast<SEXP>(column), name);
-  }
+  });
+  table.names() = names;
   return table;
 }
 
