@@ -32,3 +32,8 @@ into.bind(("", int(sys.argv[1])))
 time.sleep(float(sys.argv[2]))
 """
 """PORT SECONDS: a socket that nobody reads, so that what arrives has cost all that a device can charge for it."""
+
+
+def command(program: str) -> str:
+    """Write a program as a command of one line, which is what an experiment can hold."""
+    return f"python3 -c 'exec(bytes.fromhex(\"{program.encode('ascii').hex()}\"))'"

@@ -19,7 +19,7 @@ import pytest
 from samovar.analyse import analyse
 from samovar.events import silent
 from tests.lab.campaigns import Checkout, make_checkout
-from tests.lab.flood import FLOOD, SINK
+from tests.lab.flood import FLOOD, SINK, command
 from tests.lab.skew import Skew, skew_host
 
 pytestmark = pytest.mark.proof  # campaigns of minutes
@@ -89,8 +89,8 @@ def run_with_clocks_apart(
     checkout: Checkout, name: str, *, mtu: int, flood_bps: float, **values: object
 ) -> dict[str, dict[str, list[float]]]:
     """Size a buffer, with the receiver's recordings as of a clock that is off by 250 ms and 40 ppm."""
-    send = f"python3 -c '{FLOOD}' $TO $PORT {mtu - 28} $DURATION_S 4 {flood_bps}"
-    words = {"run": json.dumps(send), "serve": json.dumps(f"python3 -c '{SINK}' $PORT $LIMIT_S")}
+    send = f"{command(FLOOD)} $TO $PORT {mtu - 28} $DURATION_S 4 {flood_bps}"
+    words = {"run": json.dumps(send), "serve": json.dumps(f"{command(SINK)} $PORT $LIMIT_S")}
     run(checkout, name, SIZED.format(name=name, mtu=mtu, **words, **values))
     for trial in (checkout.campaign(name) / "trials").iterdir():
         since_ns = int(table(trial / "traces" / "dst-beacons.csv.gz")[0]["t_ns"])

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SLOTS = 255, CANCELLED = SLOTS, ENTRIES = 256 };
+enum { SLOTS = 255, CANCELLED = SLOTS, ENTRIES = 256, PATIENCE_NS = 1000000 };
 
 struct slot {
   int writes, tap;
@@ -99,8 +99,8 @@ static void ask(unsigned tail, unsigned number) {
   if (!slot->writes && !ring.cannot_refuse) entry->rw_flags = RWF_NOWAIT;
 }
 
-static void call_off(unsigned tail) {
-  struct io_uring_sqe *entry = next_entry(tail, planned);
+static void call_off(unsigned tail, unsigned number) {
+  struct io_uring_sqe *entry = next_entry(tail, number);
   entry->opcode = IORING_OP_ASYNC_CANCEL;
   entry->cancel_flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL;
   entry->user_data = CANCELLED;
@@ -110,8 +110,7 @@ static unsigned ask_all(void) {
   unsigned tail = *ring.tail, count = planned;
   for (unsigned number = 0; number < planned; number++) ask(tail, number);
   if (ring.cannot_refuse) {
-    call_off(tail);
-    count++;
+    call_off(tail, count++);
   }
   __atomic_store_n(ring.tail, tail + count, __ATOMIC_RELEASE);
   return count;
@@ -129,12 +128,24 @@ static unsigned reap(void) {
   return head - first;
 }
 
+static int call_off_again(void) {
+  unsigned tail = *ring.tail;
+  call_off(tail, 0);
+  __atomic_store_n(ring.tail, tail + 1, __ATOMIC_RELEASE);
+  return 1;
+}
+
+/* A frame that comes just then wakes all reads that wait for one, and those that go without wait again after they were called off. */
 static void run_together(void) {
+  struct __kernel_timespec patience = {.tv_nsec = PATIENCE_NS};
+  struct io_uring_getevents_arg wait = {.ts = (uint64_t)(uintptr_t)&patience};
   unsigned count = ask_all(), taken = 0, done = 0;
   while (done < count) {
-    long now_taken = syscall(SYS_io_uring_enter, ring.file, count - taken, count - done, IORING_ENTER_GETEVENTS, NULL, 0);
-    if (now_taken < 0 && errno != EINTR && errno != EAGAIN && errno != EBUSY) die("io_uring");
+    long now_taken = syscall(SYS_io_uring_enter, ring.file, count - taken, count - done,
+                             IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &wait, sizeof wait);
     if (now_taken > 0) taken += (unsigned)now_taken;
+    else if (now_taken < 0 && errno == ETIME && ring.cannot_refuse) count += call_off_again();
+    else if (now_taken < 0 && errno != ETIME && errno != EINTR && errno != EAGAIN && errno != EBUSY) die("io_uring");
     done += reap();
   }
 }
