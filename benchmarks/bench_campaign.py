@@ -22,10 +22,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from multiply_campaign import multiply
-
 ROOT = Path(__file__).resolve().parents[1]
 
+MULTIPLY = ROOT / "benchmarks" / "multiply_campaign.py"
 SMALL = ROOT / "analysis" / "tests" / "traces" / "campaign-small"
 ANALYSE = "samovar::analyse_campaign(commandArgs(TRUE), cores = {cores}L, value = FALSE, figures = {figures})"
 
@@ -111,8 +110,9 @@ def main() -> None:
     table = ["| | wall (s) | CPU (s) | largest process (MB) |", "|---|---|---|---|"]
     for trials, rows in cases:
         with tempfile.TemporaryDirectory(prefix="campaign-") as place:
-            multiply(asked.source, Path(place) / "campaign", trials)
-            table += rows(Path(place) / "campaign")
+            campaign = Path(place) / "campaign"
+            spend([sys.executable, str(MULTIPLY), str(asked.source), str(campaign), str(trials)])
+            table += rows(campaign)
     text = "\n".join([f"## Analysing a campaign, {time.strftime('%Y-%m-%d')}, {cpus()}", "", *table, ""])
     print(text)
     if asked.append:
