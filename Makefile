@@ -67,7 +67,10 @@ lab-test: install-dev ## tests that boot a lab
 bench: install-dev ## measure how fast a million trials are planned, a capture is read and a figure drawn; adds to benchmarks/results.md
 	@python benchmarks/bench_plan.py --append benchmarks/results.md
 	@python benchmarks/bench_overhead.py --append benchmarks/results.md
+	@python benchmarks/lab_captures.py
 	@Rscript benchmarks/bench_reader.R --append benchmarks/results.md
+	@Rscript benchmarks/bench_match.R --append benchmarks/results.md
+	@Rscript benchmarks/bench_trial.R --append benchmarks/results.md
 	@Rscript benchmarks/bench_siftr.R --append benchmarks/results.md
 	@python benchmarks/bench_campaign.py --append benchmarks/results.md
 	@Rscript benchmarks/bench_figure.R --append benchmarks/results.md

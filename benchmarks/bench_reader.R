@@ -1,66 +1,43 @@
 # How fast a capture becomes a table in R, against tcptrace on the same file in the same run.
 #
-#   Rscript benchmarks/bench_reader.R [--append FILE] [--packets N] [--times N]
+#   Rscript benchmarks/bench_reader.R [--append FILE] [--times N] [--path CAPTURE]
 #
-# Each reading is done in turn with one of tcptrace, so that what else the machine does falls on both; medians are told.
-# R's start does not count; processor time does, for on a busy machine the wall clock measures the others.
+# R's start does not count. On a busy machine the wall clock measures the others too: processor time is told beside it.
 
 suppressMessages(library(samovar))
-from <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
-given <- commandArgs(trailingOnly = TRUE)
-option <- function(name, otherwise) {
-  at <- match(paste0("--", name), given)
-  if (is.na(at)) otherwise else given[at + 1]
-}
+source(file.path(dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))), "shared.R"))
 
-# A reading in a process of its own: seconds by the wall and of the processor, MB at the peak.
+# The columns that matching and rates need.
+few <- c("t_ns", "flow", "id", "ip_bytes")
+
 read_once <- function(path, columns) {
-  spent <- system.time(table <- read_pcap(path, columns))
-  peak_kb <- grep("^VmHWM", readLines("/proc/self/status"), value = TRUE)
-  cat(nrow(table), spent[["elapsed"]], sum(spent[c("user.self", "sys.self")]), as.numeric(gsub("\\D", "", peak_kb)) / 1024)
+  if (columns == "one-thread") options(samovar.threads = 1)
+  wanted <- switch(columns, few = few, "one-thread" = "usual", columns)
+  spent <- spent_on(table <- read_pcap(path, wanted))
+  say(c(packets = nrow(table), flows = nlevels(table$flow), spent, peak_mb = peak_mb()))
 }
 
-in_child <- function(path, columns) {
-  out <- system2("Rscript", c(from, "--read", path, "--columns", columns), stdout = TRUE)
-  stats::setNames(as.numeric(strsplit(out, " ")[[1]]), c("packets", "wall_s", "cpu_s", "peak_mb"))
+if (!is.null(option("case"))) {
+  read_once(option("path"), option("case"))
+  quit("no")
 }
+source(file.path(dirname(this_file), "make_capture.R"))
+capture <- if (is.null(option("path"))) captures_of_lab() else list(paths = option("path"), made = "elsewhere")
+path <- capture$paths[1]
+times <- as.integer(option("times", "5"))
+cases <- c(usual = "usual", "one-thread" = "one-thread", few = "few", all = "all")
+found <- medians_of_turns(c(lapply(cases, \(case) \() in_child(case, "--path", path)), list(tcptrace = \() tcptrace_on(path))), times)
 
-tcptrace_once <- function(path) {
-  spent <- system.time(system2("tcptrace", c("-n", "-l", path), stdout = FALSE, stderr = FALSE))
-  c(wall_s = spent[["elapsed"]], cpu_s = sum(spent[c("user.child", "sys.child")]))
+packets <- found$usual[["packets"]]
+base <- found$tcptrace
+row <- function(name, spent) {
+  sprintf("| %s | %.2f | %.2f | %.1f | %.1f | %.1f | %s |", name, spent[["wall_s"]], spent[["cpu_s"]], packets / spent[["wall_s"]] / 1e6,
+          base[["wall_s"]] / spent[["wall_s"]], base[["cpu_s"]] / spent[["cpu_s"]], if ("peak_mb" %in% names(spent)) sprintf("%.0f", spent[["peak_mb"]]) else "")
 }
-
-measure <- function(path, times) {
-  runs <- lapply(seq_len(times), \(i) list(usual = in_child(path, "usual"), all = in_child(path, "all"), tcptrace = tcptrace_once(path)))
-  of <- \(who) apply(do.call(rbind, lapply(runs, `[[`, who)), 2, stats::median)
-  list(usual = of("usual"), all = of("all"), tcptrace = of("tcptrace"))
-}
-
-row_of <- function(name, spent, packets, reference) {
-  peak <- if ("peak_mb" %in% names(spent)) sprintf("%.0f", spent[["peak_mb"]]) else ""
-  sprintf("| %s | %.2f | %.2f | %.1f | %.1f | %.1f | %s |", name, spent[["wall_s"]], spent[["cpu_s"]],
-          packets / spent[["cpu_s"]] / 1e6, reference[["cpu_s"]] / spent[["cpu_s"]], reference[["wall_s"]] / spent[["wall_s"]], peak)
-}
-
-report <- function(found, packets, bytes, times) {
-  load <- strsplit(readLines("/proc/loadavg"), " ")[[1]][1]
-  c("", sprintf("## Reading a capture, %s, %s, %d processors, load %s", Sys.Date(), R.version.string, parallel::detectCores(), load), "",
-    sprintf("%s packets of 4 flows, %.0f MB, 96 bytes kept of each; medians of %d turns.", format(packets, big.mark = ",", scientific = FALSE), bytes / 1e6, times), "",
-    "| read by | wall (s) | CPU (s) | M packets per CPU second | tcptrace = 1, CPU | tcptrace = 1, wall | peak (MB) |", "|---|---|---|---|---|---|---|",
-    row_of("read_pcap(), usual columns", found$usual, packets, found$tcptrace), row_of("read_pcap(), all columns", found$all, packets, found$tcptrace),
-    row_of("tcptrace -n -l", found$tcptrace, packets, found$tcptrace))
-}
-
-if (!is.na(match("--read", given))) {
-  read_once(option("read"), option("columns"))
-} else {
-  source(file.path(dirname(from), "make_capture.R"))
-  packets <- as.numeric(option("packets", "1500000"))
-  times <- as.integer(option("times", "5"))
-  path <- tempfile(fileext = ".pcap")
-  write_bulk_capture(path, packets, 4)
-  found <- measure(path, times)
-  text <- report(found, found$usual[["packets"]], file.size(path), times)
-  writeLines(text)
-  if (!is.na(match("--append", given))) cat(text, file = option("append"), sep = "\n", append = TRUE)
-}
+report(c(
+  heading("Reading a capture"), "",
+  sprintf("%s packets of %d flows, %.0f MB, made %s; medians of %d turns.", with_commas(packets), as.integer(found$usual[["flows"]]), file.size(path) / 1e6, capture$made, times), "",
+  "| read by | wall (s) | CPU (s) | M packets/s | tcptrace = 1, wall | tcptrace = 1, CPU | peak (MB) |", "|---|---|---|---|---|---|---|",
+  row("read_pcap(), usual columns", found$usual), row("the same, one thread", found[["one-thread"]]), row("read_pcap(), t_ns, flow, id, ip_bytes", found$few),
+  row("read_pcap(), all columns", found$all), row("tcptrace -n -l", base)
+))

@@ -1,5 +1,6 @@
 # A capture of bulk TCP flows, made without a network: each data segment is followed by its acknowledgement after the
 # round-trip time; headers, time stamps option and lengths are as on a path with an MTU of 1500 bytes.
+# Seen at the sender or, some delay away, at the receiver, which lacks one segment in a thousand.
 # The same arguments give the same bytes.
 
 bytes_of <- function(x, width) {
@@ -10,7 +11,7 @@ bytes_of <- function(x, width) {
 little <- function(x) bytes_of(x, 4L)[, 4:1, drop = FALSE]
 
 # Columns of one direction: when, which flow, and the numbers that its headers carry.
-bulk_packets <- function(packets, flows, gap_ns = 24000, rtt_ns = 2e7, mss_bytes = 1448) {
+bulk_packets <- function(packets, flows, at_receiver, gap_ns = 24000, rtt_ns = 2e7, mss_bytes = 1448) {
   segments <- packets %/% 2
   number <- seq_len(segments) - 1
   flow <- number %% flows
@@ -20,6 +21,9 @@ bulk_packets <- function(packets, flows, gap_ns = 24000, rtt_ns = 2e7, mss_bytes
   answered <- data.table::data.table(t_ns = sent$t_ns + rtt_ns, flow, out = FALSE, id = sent$id, seq = 5000,
                                      ack = (sent$seq + mss_bytes) %% 2^32, payload_bytes = 0)
   both <- rbind(sent, answered)
+  both[, stamp_ms := t_ns %/% 1e6 + 1000]
+  if (at_receiver) both <- both[!out | id %% 1000 != 999]
+  if (at_receiver) both[, t_ns := t_ns + rtt_ns * ifelse(out, 0.4, -0.4)]
   both[order(both$t_ns)]
 }
 
@@ -39,13 +43,13 @@ bulk_records <- function(table, captured_bytes = 96L, epoch_s = 1700000000) {
     bytes_of(rep(0, n), 2L), bytes_of(0x0a000000 + either(1, 2), 4L), bytes_of(0x0a000000 + either(2, 1), 4L),
     bytes_of(either(port, 5201), 2L), bytes_of(either(5201, port), 2L), bytes_of(table$seq, 4L),
     bytes_of(table$ack, 4L), bytes_of(rep(0x8010, n), 2L), bytes_of(rep(4096, n), 2L), bytes_of(rep(0, n), 4L),
-    bytes_of(rep(0x0101080a, n), 4L), bytes_of(table$t_ns %/% 1e6 + 1000, 4L), bytes_of(table$t_ns %/% 1e6 + 980, 4L)
+    bytes_of(rep(0x0101080a, n), 4L), bytes_of(table$stamp_ms, 4L), bytes_of(table$stamp_ms - 20, 4L)
   )
   list(heads = do.call(cbind, parts), spare = kept_bytes - header_bytes)
 }
 
-write_bulk_capture <- function(path, packets, flows, at_once = 2e5) {
-  table <- bulk_packets(packets, flows)
+write_bulk_capture <- function(path, packets, flows, at_receiver = FALSE, at_once = 2e5) {
+  table <- bulk_packets(packets, flows, at_receiver)
   to <- file(path, "wb")
   on.exit(close(to))
   word <- \(x) bytes_of(x, 4L)[4:1]

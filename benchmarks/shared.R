@@ -1,0 +1,69 @@
+# What the benchmarks of the R package share: a case in a process of its own, tcptrace beside it, rows of results.
+
+this_file <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+given <- commandArgs(trailingOnly = TRUE)
+
+option <- function(name, otherwise = NULL) {
+  at <- match(paste0("--", name), given)
+  if (is.na(at)) otherwise else given[at + 1]
+}
+
+peak_mb <- function() {
+  peak_kb <- grep("^VmHWM", readLines("/proc/self/status"), value = TRUE)
+  as.numeric(gsub("\\D", "", peak_kb)) / 1024
+}
+
+# Seconds by the wall and of the processor; R cleans up before, so that what a case leaves is not the next one's cost.
+spent_on <- function(code) {
+  invisible(gc())
+  spent <- system.time(code, gcFirst = FALSE)
+  c(wall_s = spent[["elapsed"]], cpu_s = sum(spent[c("user.self", "sys.self")]))
+}
+
+say <- function(values) cat(paste(names(values), signif(values, 8), sep = "="), "\n")
+
+# The numbers that this file says in a process of its own.
+in_child <- function(case, ...) {
+  said <- system2("Rscript", c(this_file, "--case", case, ...), stdout = TRUE)
+  if (!is.null(attr(said, "status"))) stop("the case ", case, " failed")
+  parts <- strsplit(strsplit(trimws(said[length(said)]), " +")[[1]], "=")
+  stats::setNames(as.numeric(vapply(parts, `[`, "", 2)), vapply(parts, `[`, "", 1))
+}
+
+tcptrace_on <- function(paths) {
+  once <- \(path) system.time(system2("tcptrace", c("-n", "-l", path), stdout = FALSE, stderr = FALSE))
+  spent <- Reduce(`+`, lapply(paths, once))
+  c(wall_s = spent[["elapsed"]], cpu_s = sum(spent[c("user.child", "sys.child")]))
+}
+
+# Each case in turn, `times` times, so that what else the machine does falls on all of them; medians.
+medians_of_turns <- function(cases, times) {
+  runs <- lapply(seq_len(times), \(i) lapply(cases, \(case) case()))
+  lapply(stats::setNames(nm = names(cases)), \(name) apply(do.call(rbind, lapply(runs, `[[`, name)), 2, stats::median))
+}
+
+heading <- function(title) {
+  load <- strsplit(readLines("/proc/loadavg"), " ")[[1]][1]
+  sprintf("## %s, %s, %s, %d processors, load %s", title, Sys.Date(), R.version.string, parallel::detectCores(), load)
+}
+
+with_commas <- function(n) format(n, big.mark = ",", scientific = FALSE, trim = TRUE)
+
+report <- function(text) {
+  writeLines(text)
+  if (!is.null(option("append"))) cat("", text, file = option("append"), sep = "\n", append = TRUE)
+}
+
+# Two captures of one path: made by the lab where lab_captures.py left them, else by make_capture.R.
+captures_of_lab <- function() {
+  paths <- file.path(".stamps/bench", c("sender.pcap", "receiver.pcap"))
+  if (all(file.exists(paths))) list(paths = paths, made = "by iperf3 in the lab")
+  else list(paths = generated_captures(1.5e6, 1), made = "by make_capture.R, for want of a lab")
+}
+
+generated_captures <- function(packets, flows) {
+  paths <- vapply(c("ref", "mon"), \(end) tempfile(end, fileext = ".pcap"), "", USE.NAMES = FALSE)
+  write_bulk_capture(paths[1], packets, flows)
+  write_bulk_capture(paths[2], packets, flows, at_receiver = TRUE)
+  paths
+}
