@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from samovar.definition.attributes import FLOW_FIELDS, PATH_FIELDS
 from samovar.definition.context import Context
 from samovar.definition.devices import Adapter, with_device
 from samovar.definition.experiment import Part
@@ -17,11 +18,8 @@ from samovar.definition.values import Directional, PerHost
 from samovar.units import UnitError
 
 MOST_STEPS = 10_000
-_PATH_FIELDS = ("rate", "rtt", "delay", "jitter", "loss", "loss_burst", "reorder", "duplicate", "buffer")
-_FLOW_FIELDS = ("start", "size", "duration", "rwnd", "every", "count")
-_SUFFIXES = {"rate": "_bps", "size": "_bytes", "rwnd": "_bytes", "loss_burst": "_packets"} | dict.fromkeys(
-    ("rtt", "delay", "jitter", "start", "duration", "every"), "_s"
-)
+_OF_PATH = ("rate", "rtt", "delay", "jitter", "loss", "loss_burst", "reorder", "duplicate", "buffer")
+_OF_FLOW = ("start", "size", "duration", "rwnd", "every", "count")
 
 
 @dataclass(frozen=True)
@@ -90,17 +88,17 @@ def values_of(part: Part, where: Loc, device: Adapter | None = None) -> Values:
     """Return every value of a part that a formula may name or be, those of the path's device among them."""
     values = Values()
     path, at = with_device(part.path, device), (*where, "path")
-    for key in _PATH_FIELDS if path else ():
-        value = getattr(path, key + _SUFFIXES.get(key, ""))
+    for key in _OF_PATH if path else ():
+        value = getattr(path, PATH_FIELDS[key])
         replaced = key == "rtt" and path is not None and path.delay_s is not None
         values.add(f"path.{key}", Held(None if replaced else value, (*at, key)))
     for index, one in enumerate(path.classes if path else ()):
         for key in ("rtt", "delay", "loss"):
-            value = getattr(one, key + _SUFFIXES.get(key, ""))
+            value = getattr(one, PATH_FIELDS[key])
             values.add(f"path.classes.{index}.{key}", Held(value, (*at, "classes", index, key)))
     for index, flow in enumerate(part.traffic):
-        for key in _FLOW_FIELDS:
-            value = getattr(flow, key + _SUFFIXES.get(key, ""))
+        for key in _OF_FLOW:
+            value = getattr(flow, FLOW_FIELDS[key])
             values.add(f"traffic.{flow.label}.{key}", Held(value, (*where, "traffic", index, key)))
     for index, logger in enumerate(part.loggers):
         at = (*where, "loggers", index, "interval")

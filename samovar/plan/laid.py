@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from samovar.definition.attributes import FLOW_FIELDS, PATH_FIELDS
 from samovar.definition.devices import with_device
 from samovar.definition.experiment import Flow, Logger, NetworkPath
 from samovar.definition.formula_values import Scope, computed_text
@@ -16,32 +17,6 @@ from samovar.plan.settings import HostSettings
 from samovar.plan.treatments import Reader
 from samovar.units import UnitError
 
-PATH_FIELDS = {
-    "rate": "rate_bps",
-    "rtt": "rtt_s",
-    "delay": "delay_s",
-    "jitter": "jitter_s",
-    "loss": "loss",
-    "loss_burst": "loss_burst_packets",
-    "reorder": "reorder",
-    "duplicate": "duplicate",
-    "aqm": "aqm",
-    "buffer": "buffer",
-}
-FLOW_FIELDS = {
-    "generator": "generator",
-    "from": "from_end",
-    "to": "to_end",
-    "start": "start_s",
-    "size": "size_bytes",
-    "duration": "duration_s",
-    "until": "until",
-    "cc": "cc",
-    "rwnd": "rwnd_bytes",
-    "dscp": "dscp",
-    "count": "count",
-    "every": "every_s",
-}
 QUEUE = ("buffer", "aqm")
 """Keys of the path whose plain value holds for both directions when the rate is given for both."""
 ENDS = ("size", "duration", "until")

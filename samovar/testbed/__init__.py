@@ -7,7 +7,7 @@ from samovar.testbed.power import Machine, machines_of
 from samovar.testbed.remote import LostError
 from samovar.testbed.session import Session
 from samovar.testbed.sessions import HostsError, Sessions
-from samovar.testbed.ssh import Dialer, Target, UnreachableError
+from samovar.testbed.target import Dialer, Target, UnreachableError
 from samovar.testbed.transfer import Wanted
 
 __all__ = [

@@ -25,7 +25,8 @@ from samovar.testbed.lease import (
 )
 from samovar.testbed.pulse import Pulse
 from samovar.testbed.remote import LostError, RemoteShell, UnansweredError
-from samovar.testbed.ssh import Dialer, Link, Target, UnreachableError, connect
+from samovar.testbed.ssh import Link, connect
+from samovar.testbed.target import Dialer, Target, UnreachableError
 from samovar.testbed.transfer import Clock, Wanted, fetch_in_turn, persevere, put_whole
 
 INTERRUPT_GRACE_S = 15.0

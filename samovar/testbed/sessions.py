@@ -9,7 +9,7 @@ from typing import TypeVar
 from samovar.errors import TestbedError
 from samovar.testbed.completed import Record, unrecorded
 from samovar.testbed.session import Session
-from samovar.testbed.ssh import Dialer, Target
+from samovar.testbed.target import Dialer, Target
 
 _Result = TypeVar("_Result")
 

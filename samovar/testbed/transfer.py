@@ -13,7 +13,7 @@ from typing import Any
 
 from samovar.errors import DeadlineError, TestbedError
 from samovar.testbed.remote import LostError
-from samovar.testbed.ssh import UnreachableError
+from samovar.testbed.target import UnreachableError
 
 STALL_S = 30.0
 """A transfer of which nothing arrives for so long is taken as cut off."""

@@ -14,7 +14,7 @@ from samovar.errors import TestbedError
 from samovar.events import silent
 from samovar.journal import fold
 from samovar.runner.interrupts import TWICE_S
-from samovar.testbed.ssh import LEASE
+from samovar.testbed.target import LEASE
 from tests.lab.campaigns import Checkout, make_checkout
 
 pytestmark = (
