@@ -22,7 +22,7 @@ KEPT = ROOT / ".stamps" / "bench"
 ENDS = {"src": "sender.pcap", "dst": "receiver.pcap"}
 LEAST_PACKETS = 1_400_000
 LEAST_BYTES = LEAST_PACKETS * (16 + 96)
-"""No record is longer than its header and what is kept of a frame: so large a file holds that many packets."""
+"""No record is longer than its header and what is kept of a frame: so large a file holds that many."""
 PATIENCE_S = 900
 EXPERIMENT = """
 experiment: captures
