@@ -9,7 +9,7 @@ class Part(ctypes.Structure):
 class Message(ctypes.Structure):
     _fields_ = [("name", ctypes.c_void_p), ("namelen", ctypes.c_uint), ("parts", ctypes.POINTER(Part)),
                 ("count", ctypes.c_size_t), ("control", ctypes.c_void_p), ("controllen", ctypes.c_size_t),
-                ("flags", ctypes.c_int), ("sent", ctypes.c_uint)]
+                ("flags", ctypes.c_long), ("sent", ctypes.c_uint)]
 address, port, size, seconds, batch, rate = sys.argv[1], *map(float, sys.argv[2:])
 part = Part(bytes(int(size)), int(size))
 messages = (Message * int(batch))(*[Message(parts=ctypes.pointer(part), count=1) for _ in range(int(batch))])
@@ -18,7 +18,7 @@ out.connect((address, int(port)))
 send, now = ctypes.CDLL(None).sendmmsg, time.monotonic()
 due, end = now, now + seconds
 while now < end:
-    send(out.fileno(), messages, int(batch), 0)
+    send(out.fileno(), ctypes.byref(messages), int(batch), 0)
     due = max(due + batch * size * 8 / rate, now - 0.01)
     time.sleep(max(0, due - time.monotonic()))
     now = time.monotonic()
