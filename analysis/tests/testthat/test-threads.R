@@ -1,0 +1,51 @@
+# The same numbers however many threads there are. A part of a capture has 32,768 packets: these captures have three, and
+# flows, interfaces and cut packets that are first seen in each.
+
+of_threads <- function(n, code) {
+  before <- options(samovar.threads = n)
+  on.exit(options(before))
+  force(code)
+}
+
+# Packets of four flows, in another order in each third, so that no part counts them as the whole does.
+long_capture <- function(per_third = 30000) {
+  frame <- \(n, seq) ethernet(ipv4(tcp(sport = n, seq = seq, options = option_timestamps(n, seq)), 6, src = paste0("10.0.0.", n)))
+  record <- \(bytes) capture_bytes(list(bytes), t_ns = 1e6)[-(1:24)]
+  header <- capture_bytes(list(raw(60)))[1:24]
+  third <- \(which) rep(unlist(lapply(which, \(n) record(frame(n, 7 * n)))), per_third %/% length(which))
+  path <- tempfile(fileext = ".pcap")
+  cut <- record(frame(9, 1)[1:40])
+  writeBin(c(header, third(1:2), cut, third(c(3, 2, 1)), third(c(4, 3)), cut, head(record(frame(1, 1)), 30)), path)
+  path
+}
+
+many_interfaces <- function() {
+  x <- ng()
+  frame <- \(n) ethernet(ipv4(udp(sport = n), 17, src = paste0("10.0.1.", n)))
+  of <- \(interface, n, times) rep(x$enhanced(frame(n), 1e6 * n, interface), times)
+  path <- tempfile(fileext = ".pcapng")
+  writeBin(c(x$section(), x$interface(), of(0, 1, 20000), x$interface(), of(1, 2, 20000), of(0, 3, 20000),
+             x$section(), x$interface(), of(0, 2, 20000)), path)
+  path
+}
+
+test_that("a capture reads alike by one thread, by several and as a stream", {
+  for (path in c(long_capture(), many_interfaces())) {
+    one <- of_threads(1, read_pcap(path, "all"))
+    expect_gt(nrow(one), 65536)
+    expect_identical(of_threads(3, read_pcap(path, "all")), one)
+    packed <- paste0(path, ".gz")
+    to <- gzfile(packed, "wb")
+    writeBin(readBin(path, "raw", file.size(path)), to)
+    close(to)
+    expect_identical(setattr(read_pcap(packed, "all"), "path", path), one)
+  }
+})
+
+test_that("flows are numbered as they appear in the capture, whichever thread saw them", {
+  capture <- of_threads(4, read_pcap(long_capture(), c("flow", "src", "header_cut")))
+  expect_identical(unique(as.character(capture$flow)), levels(capture$flow))
+  expect_identical(unique(as.character(capture$src[1:80000])), paste0("10.0.0.", c(1, 2, 9, 3, 4)))
+  expect_identical(attr(capture, "cut_packets"), 2)
+  expect_true(attr(capture, "truncated"))
+})
