@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from samovar.definition import load_testbed
+from samovar.events import silent
 from samovar.runner.folder import read_state
-from tests.lab.campaigns import ROOT, RUN, Checkout, make_checkout
+from samovar.runner.interrupts import TWICE_S
+from samovar.testbed.target import LEASE
+from tests.lab.campaigns import PROGRAMS, ROOT, RUN, Checkout, make_checkout
 
 pytestmark = pytest.mark.proof  # whole campaigns; unit/test_patience.py has the rules
 
@@ -170,3 +176,125 @@ def test_two_labs_share_a_campaign_and_say_which_trial_ran_where(tmp_path: Path)
     assert code == 0
     assert "all 4 trials stand" in said
     shutil.rmtree(tmp_path / "results")
+
+
+HOSTS = ("src", "rtr", "dst")
+STATE = "tc qdisc; ip -br link; sysctl net.ipv4.tcp_congestion_control net.ipv4.tcp_rmem net.ipv4.tcp_sack"
+
+
+@pytest.fixture(scope="module")
+def two_labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    """Two labs, up."""
+    labs = {"lab": LAB, "twin": TWIN}
+    made = make_checkout(tmp_path_factory.mktemp("checkout"), hosts=labs)
+    try:
+        for name in labs:
+            made.lab_up(name)
+        yield made
+    finally:
+        for name in labs:
+            made.lab_down(name)
+
+
+def _both(checkout: Checkout) -> dict[str, str]:
+    """What every host of both labs is like, and who holds it."""
+    look = f"{STATE}; cat {LEASE} 2>/dev/null; true"
+    return {
+        f"{host}@{name}": checkout.on_host(host, look, name) for name in ("lab", "twin") for host in HOSTS
+    }
+
+
+def _wait_for(condition: Callable[[], object], what: str) -> None:
+    until_s = time.monotonic() + 300
+    while not condition():
+        assert time.monotonic() < until_s, f"waited in vain: {what}"
+        time.sleep(0.2)
+
+
+def _started_on_both(checkout: Checkout, name: str) -> subprocess.Popen[str]:
+    """Start a campaign, and wait until traffic runs on both labs."""
+    process = checkout.start(name, "testbed=lab,twin")
+
+    def flowing() -> set[str]:
+        assert process.poll() is None, process.communicate()[0]
+        events = checkout.journal(name)
+        return {e.values["testbed"] for e in events if e.event == "phase" and e.values["phase"] == "clocks"}
+
+    try:
+        _wait_for(lambda: flowing() == {"lab", "twin"}, "traffic on both labs")
+    except BaseException:
+        process.kill()
+        said, _ = process.communicate()
+        print(said, *checkout.journal(name)[-6:], sep="\n")
+        raise
+    return process
+
+
+def test_one_ctrl_c_ends_the_trials_on_both_labs_in_good_order(two_labs: Checkout) -> None:
+    two_labs.define("once", "{cc: [newreno, cubic]}", duration_s=60)
+    before = _both(two_labs)
+    process = _started_on_both(two_labs, "once")
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=420)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    assert "the same command goes on" in said
+    state = read_state(two_labs.campaign("once"))
+    assert state.clean
+    assert [trial.standing for trial in state.trials.values()] == ["interrupted"] * 2
+    assert {trial.testbed for trial in state.trials.values()} == {"lab", "twin"}
+    for trial in state.trials.values():
+        (aside,) = trial.set_aside
+        kept = [path.name for path in (two_labs.campaign("once") / aside).rglob("*.gz")]
+        assert any("pcap" in name for name in kept), f"{trial.testbed}: {kept}"
+    assert two_labs.journal("once")[-1].event == "campaign-interrupted"
+    assert _both(two_labs) == before
+
+
+def test_two_ctrl_c_leave_at_once_and_the_hosts_of_both_labs_see_to_themselves(two_labs: Checkout) -> None:
+    two_labs.define("twice", "{cc: [newreno, cubic]}", duration_s=60)
+    before = _both(two_labs)
+    process = _started_on_both(two_labs, "twice")
+    process.send_signal(signal.SIGINT)
+    second_s = time.monotonic() + TWICE_S + 0.1  # sooner it would be the same
+    _wait_for(lambda: time.monotonic() > second_s, "a moment between two signals")
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=420)
+    assert process.returncode == 130, said
+    if "left at once" in said:  # it may have ended in good order before
+        for name in ("lab", "twin"):
+            assert f"fab restore --testbed {name}" in said or name not in said
+    _wait_for(lambda: _put_back(two_labs, before), "the hosts of both labs as before")
+    for name in ("lab", "twin"):
+        bed = load_testbed(two_labs.folder / "hosts" / f"{name}.yaml")
+        restored = two_labs.controller.restore(bed, silent)
+        assert not restored.problems, f"{name}: {restored}"
+    assert read_state(two_labs.campaign("twice")).unrestored == {}
+    assert _both(two_labs) == before, "given back"
+
+
+def _put_back(checkout: Checkout, before: dict[str, str]) -> bool:
+    """Whether every host is as before, whoever holds it still, and runs nothing."""
+    seen = _both(checkout)
+    as_before = all(seen[place].startswith(text.partition("token ")[0]) for place, text in before.items())
+    hosts = [(host, name) for name in ("lab", "twin") for host in HOSTS]
+    return as_before and not any(_programs(checkout, *place) for place in hosts)
+
+
+def _programs(checkout: Checkout, host: str, testbed: str) -> set[str]:
+    found = checkout.on_host(host, "cat /proc/[0-9]*/comm 2>/dev/null; true", testbed).split()
+    return set(found) & set(PROGRAMS)
+
+
+def test_plan_and_check_ask_the_hosts_of_both_labs(two_labs: Checkout) -> None:
+    two_labs.define("asked", "{cc: [newreno]}")
+    study = two_labs.controller.study("asked", "", "lab,twin")
+    facts, findings = two_labs.controller.check(study, silent)
+    assert list(facts) == [f"{name}: {host}" for name in ("lab", "twin") for host in HOSTS]
+    assert not any(finding.stops for finding in findings)
+    left = two_labs.controller.cost(study, two_labs.controller.standing(study))
+    assert (left.testbeds, two_labs.controller.look(study, left)[1]) == (2, "")
+    two_labs.lab_down("twin")
+    _, unasked = two_labs.controller.look(study, left)
+    assert unasked.startswith("twin: ")
+    two_labs.lab_up("twin")
