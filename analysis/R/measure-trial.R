@@ -8,6 +8,7 @@
 #'   seconds since the start of traffic.
 #' @export
 measure_trial <- function(folder, manifest) {
+  manifest$resolved$mtu_bytes <- manifest$resolved$mtu_bytes %||% ethernet_mtu_bytes
   traces <- open_traces(folder, manifest)
   queue <- measure_queue(traces)
   flows <- lapply(manifest$resolved$flows, \(f) measure_flow(f, traces, manifest))
@@ -17,6 +18,9 @@ measure_trial <- function(folder, manifest) {
   list(id = manifest$id, metrics = rbind(part("metrics"), together, overhead)[!is.na(value)], cycles = part("cycles"),
        rtt = part("rtt"), jitter = part("jitter"), series = part("series"), pauses = part("pauses"), closeup = part("closeup"))
 }
+
+# What interfaces have where nobody sets them.
+ethernet_mtu_bytes <- 1500
 
 metric_rows <- function(flow, values) {
   data.table(flow = flow, metric = names(values), unit = unname(metric_units[names(values)]),

@@ -50,7 +50,7 @@ figure_rtt_by_rwnd <- function(results, options) {
 #' Median congestion window against the receive window, in the payload that it lets out
 #' @noRd
 figure_cwnd_by_rwnd <- function(results, options) {
-  mtu_bytes <- unique(vapply(results$campaign$manifests, \(m) as.double(m$resolved$mtu_bytes), 0))
+  mtu_bytes <- unique(vapply(results$campaign$manifests, \(m) as.double(m$resolved$mtu_bytes %||% ethernet_mtu_bytes), 0))
   if (length(mtu_bytes) != 1) abort_nothing("the trials differ in MTU, so that packets of cwnd are not one size")
   by_rwnd(results, options, "cwnd_median_packets", (mtu_bytes - tcp_header_bytes) / 1e3, "Median cwnd (KB)", "Median cwnd against receive window",
           "Congestion window")
