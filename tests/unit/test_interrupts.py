@@ -39,12 +39,30 @@ except KeyboardInterrupt:
 """
 
 
+WORKING = """
+import os, sys
+from samovar.runner.worker import Worker
+
+worker = Worker("typist", sys.stdin.readline, print)
+worker.start()
+print("working", flush=True)
+try:
+    while worker.is_at_work:
+        worker.wait(60)
+except KeyboardInterrupt:
+    print("at work" if worker.is_at_work else "ended", flush=True)
+while worker.is_at_work:
+    worker.wait(60)
+print("ended")
+"""
+
+
 def command(
-    pause: int = 0, prefix: Sequence[str] = (), stdout: int = subprocess.PIPE
+    pause: int = 0, prefix: Sequence[str] = (), stdout: int = subprocess.PIPE, text: str = COMMAND
 ) -> subprocess.Popen[str]:
     # Tests may themselves run where signals are ignored: under nohup, or behind a script's `&`.
     heard = ["env", "--default-signal=HUP,INT,TERM"]
-    words = [*heard, *prefix, sys.executable, "-c", COMMAND, str(pause)]
+    words = [*heard, *prefix, sys.executable, "-c", text, str(pause)]
     pipe = subprocess.PIPE
     return subprocess.Popen(
         words, stdin=pipe, stdout=stdout, stderr=subprocess.DEVNULL, cwd=ROOT, text=True, bufsize=1
@@ -114,3 +132,12 @@ def test_a_command_that_is_to_outlive_its_terminal_does() -> None:
     say(process, "\n")
     assert process.communicate(timeout=30)[0] == ""
     assert process.returncode == 0
+
+
+def test_ctrl_c_breaks_off_the_wait_for_a_thread_that_is_still_known_to_be_at_work() -> None:
+    process = command(text=WORKING)
+    assert said(process) == "working"
+    process.send_signal(signal.SIGINT)
+    assert said(process) == "at work"
+    say(process, "\n")
+    assert process.communicate(timeout=30)[0] == "ended\n"
