@@ -37,14 +37,6 @@ read_ss_file <- function(path) {
     .Call(`_samovar_read_ss_file`, path)
 }
 
-sha256_files <- function(paths) {
-    .Call(`_samovar_sha256_files`, paths)
-}
-
-sha256_texts <- function(texts) {
-    .Call(`_samovar_sha256_texts`, texts)
-}
-
 packed_bytes <- function(bytes) {
     .Call(`_samovar_packed_bytes`, bytes)
 }

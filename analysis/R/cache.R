@@ -43,14 +43,15 @@ code_version <- function() {
 }
 
 # Names in a package that a function of it names in any way, and what those name. Compiled code has names of its own, which
-# point into memory.
+# point into memory. Only what is reached is looked at: to look at a ggproto takes ggplot2, 0.7 s.
 reached_from <- function(name, space) {
-  own <- Filter(\(n) !inherits(get(n, envir = space), "NativeSymbolInfo"), ls(space, all.names = TRUE))
+  own <- ls(space, all.names = TRUE)
   found <- character()
   ahead <- name
   while (length(ahead) > 0) {
     found <- c(found, ahead)
-    ahead <- setdiff(intersect(words_of(mget(ahead, envir = space)), own), found)
+    named <- setdiff(intersect(words_of(mget(ahead, envir = space)), own), found)
+    ahead <- Filter(\(n) !inherits(get(n, envir = space), "NativeSymbolInfo"), named)
   }
   sort(found, method = "radix")
 }

@@ -40,10 +40,15 @@ flow_control_counters <- function(nic, interface, window_s = 0.1) {
   x <- nic[nic$interface == interface]
   kept <- grepl("^card[.]", names(x)) & grepl("rx|rec", names(x)) & grepl("pause|xon|xoff|flow_control", names(x)) & !grepl("duration|transition", names(x))
   grown <- vapply(x[, names(x)[kept], with = FALSE], \(count) max(count) - min(count), 0)
+  list(counted = if (any(kept)) sum(grown) else NA_real_, held_share = rate_while_held(x, window_s))
+}
+
+# As a share of the fastest; NA where nobody counted what was sent and refused.
+rate_while_held <- function(x, window_s) {
+  if (!all(c("tx_bytes", "tx_dropped") %in% names(x))) return(NA_real_)
   windows <- x[, .(t_ns = t_ns[1], bytes = tx_bytes[1], drops = tx_dropped[1]), by = .(window = floor((t_ns - t_ns[1]) / (window_s * 1e9)))]
   rates <- windows[, .(bps = 8e9 * diff(bytes) / diff(t_ns), refused = diff(drops) > 0)]
-  held <- if (any(rates$refused)) stats::median(rates$bps[rates$refused]) / max(rates$bps) else NA_real_
-  list(counted = if (any(kept)) sum(grown) else NA_real_, held_share = held)
+  if (any(rates$refused)) stats::median(rates$bps[rates$refused]) / max(rates$bps) else NA_real_
 }
 
 # Only where somebody was asked to watch for PAUSE frames, or one was seen anyway.

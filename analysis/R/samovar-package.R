@@ -12,6 +12,7 @@
 #' @useDynLib samovar, .registration = TRUE
 #' @import data.table
 #' @importFrom Rcpp evalCpp
+#' @importFrom stats median
 "_PACKAGE"
 
 .datatable.aware <- TRUE

@@ -123,28 +123,6 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
-// sha256_files
-Rcpp::CharacterVector sha256_files(const Rcpp::CharacterVector paths);
-RcppExport SEXP _samovar_sha256_files(SEXP pathsSEXP) {
-BEGIN_RCPP
-    Rcpp::RObject rcpp_result_gen;
-    Rcpp::RNGScope rcpp_rngScope_gen;
-    Rcpp::traits::input_parameter< const Rcpp::CharacterVector >::type paths(pathsSEXP);
-    rcpp_result_gen = Rcpp::wrap(sha256_files(paths));
-    return rcpp_result_gen;
-END_RCPP
-}
-// sha256_texts
-Rcpp::CharacterVector sha256_texts(const Rcpp::CharacterVector texts);
-RcppExport SEXP _samovar_sha256_texts(SEXP textsSEXP) {
-BEGIN_RCPP
-    Rcpp::RObject rcpp_result_gen;
-    Rcpp::RNGScope rcpp_rngScope_gen;
-    Rcpp::traits::input_parameter< const Rcpp::CharacterVector >::type texts(textsSEXP);
-    rcpp_result_gen = Rcpp::wrap(sha256_texts(texts));
-    return rcpp_result_gen;
-END_RCPP
-}
 // packed_bytes
 Rcpp::RawVector packed_bytes(const Rcpp::RawVector bytes);
 RcppExport SEXP _samovar_packed_bytes(SEXP bytesSEXP) {
@@ -219,8 +197,6 @@ static const R_CallMethodDef CallEntries[] = {
     {"_samovar_decode_capture_part", (DL_FUNC) &_samovar_decode_capture_part, 3},
     {"_samovar_read_siftr_files", (DL_FUNC) &_samovar_read_siftr_files, 1},
     {"_samovar_read_ss_file", (DL_FUNC) &_samovar_read_ss_file, 1},
-    {"_samovar_sha256_files", (DL_FUNC) &_samovar_sha256_files, 1},
-    {"_samovar_sha256_texts", (DL_FUNC) &_samovar_sha256_texts, 1},
     {"_samovar_packed_bytes", (DL_FUNC) &_samovar_packed_bytes, 1},
     {"_samovar_unpacked_bytes", (DL_FUNC) &_samovar_unpacked_bytes, 1},
     {"_samovar_acknowledged_segments", (DL_FUNC) &_samovar_acknowledged_segments, 3},

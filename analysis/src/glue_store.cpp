@@ -3,8 +3,7 @@
 #include <zstd.h>
 
 #include <memory>
-
-#include "core_sha256.h"
+#include <vector>
 
 namespace {
 
@@ -12,28 +11,6 @@ namespace {
 constexpr unsigned long long most_ratio = 1 << 16;
 
 }  // namespace
-
-// [[Rcpp::export]]
-Rcpp::CharacterVector sha256_files(const Rcpp::CharacterVector paths) {
-  Rcpp::CharacterVector sums(paths.size(), NA_STRING);
-  for (R_xlen_t i = 0; i < paths.size(); ++i) {
-    Rcpp::checkUserInterrupt();
-    const std::string sum = samovar::sha256_of_file(R_ExpandFileName(Rf_translateChar(paths[i])));
-    if (!sum.empty()) sums[i] = sum;
-  }
-  return sums;
-}
-
-// [[Rcpp::export]]
-Rcpp::CharacterVector sha256_texts(const Rcpp::CharacterVector texts) {
-  Rcpp::CharacterVector sums(texts.size());
-  for (R_xlen_t i = 0; i < texts.size(); ++i) {
-    samovar::Sha256 sum;
-    sum.add(CHAR(texts[i]), static_cast<size_t>(LENGTH(texts[i])));
-    sums[i] = sum.hex();
-  }
-  return sums;
-}
 
 // [[Rcpp::export]]
 Rcpp::RawVector packed_bytes(const Rcpp::RawVector bytes) {

@@ -152,12 +152,17 @@ test_that("what is no longer used is kept up to the size of what is, the newest 
   expect_setequal(list.files(folder), c("used", "newer", "new.part-2"))
 })
 
-test_that("text and folder sums are SHA-256", {
+test_that("sums are SHA-256 of texts and of files as they lie there, compressed or not", {
   expect_equal(sha256_texts(c("", "abc", strrep("a", 1e6))), c(
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
     "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
   ))
   need_tool("sha256sum")
-  path <- file.path(small_campaign(), "plan.json")
-  expect_equal(sha256_files(c(path, "/nowhere")), c(sub(" .*", "", system2("sha256sum", path, stdout = TRUE)), NA))
+  large <- tempfile()
+  packed <- gzfile(large, "wb", compression = 0)
+  writeBin(rep(as.raw(0:255), 8192), packed)
+  close(packed)
+  paths <- c(file.path(small_campaign(), "plan.json"), large)
+  told <- sub(" .*", "", system2("sha256sum", shQuote(paths), stdout = TRUE))
+  expect_equal(sha256_files(c(paths, "/nowhere", tempdir())), c(told, NA, NA))
 })
