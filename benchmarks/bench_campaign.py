@@ -4,21 +4,24 @@ Run by `make bench`, on copies of the trials of a real campaign:
 
     python benchmarks/bench_campaign.py [--append FILE] [--from CAMPAIGN] [--parallel N] [--trials N]
 
-All is measured in one run, each case by an R process of its own, one by `fab analyse` from start to end.
-Processor time counts where the machine is busy: the wall clock then measures the others.
+All is measured in one run, each case by an R process of its own, one by `fab analyse` from start to end. What
+is being done is said on standard error. Where the machine is busy with something else, which is said as the
+load, only processor time counts: the wall clock then measures the others.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,38 +29,86 @@ ROOT = Path(__file__).resolve().parents[1]
 
 MULTIPLY = ROOT / "benchmarks" / "multiply_campaign.py"
 SMALL = ROOT / "analysis" / "tests" / "traces" / "campaign-small"
+FAB = Path(sys.executable).with_name("fab")
+MEASURE = """
+campaign <- samovar::read_campaign(commandArgs(TRUE))
+cat("began", as.double(Sys.time()), "\\n")
+invisible(samovar:::measure_all(campaign, {cores}L))
+cat("ended", as.double(Sys.time()), "\\n")
+"""
 ANALYSE = "samovar::analyse_campaign(commandArgs(TRUE), cores = {cores}L, value = FALSE, figures = {figures})"
+
+LONGEST_S = 300.0
+"""A command that takes longer is ended, and the benchmark with it."""
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What a command took: wall and CPU in seconds, its largest process in MB."""
+    """What a command took: wall and CPU in seconds, its largest process in MB; and what it said."""
 
     wall_s: float
     cpu_s: float
     peak_mb: float
+    said: str
 
     def row(self, what: str) -> str:
         """Return a row of the table."""
         return f"| {what} | {self.wall_s:.1f} | {self.cpu_s:.1f} | {self.peak_mb:.0f} |"
 
+    def inner_s(self) -> float:
+        """Return the wall time between the two instants that the command told."""
+        told = dict(line.split() for line in self.said.splitlines() if line.startswith(("began", "ended")))
+        return float(told["ended"]) - float(told["began"])
 
-def spend(command: Sequence[str]) -> Spent:
-    """Run a command; raises SystemExit with its words when it fails."""
-    before, began_s = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
-    words = process.communicate()[0]
-    wall_s, after = time.perf_counter() - began_s, resource.getrusage(resource.RUSAGE_CHILDREN)
+
+def spend(what: str, command: Sequence[str]) -> Spent:
+    """Run a command; raises SystemExit with its words when it fails or takes too long."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
+    environment = {"R_LIBS": str(ROOT / ".rlib"), **os.environ, "LC_ALL": "C.UTF-8"}
+    with tempfile.TemporaryFile("w+", errors="replace") as words:
+        began_s = time.perf_counter()
+        process = subprocess.Popen(
+            command, stdout=words, stderr=words, cwd=ROOT, env=environment, start_new_session=True
+        )
+        with _at_most(process.pid):
+            _, status, usage = os.wait4(process.pid, 0)
+        wall_s = time.perf_counter() - began_s
+        process.returncode = os.waitstatus_to_exitcode(status)
+        words.seek(0)
+        said = words.read()
     if process.returncode:
-        raise SystemExit(f"{' '.join(command)}: {words[-2000:]}")
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    # The largest of all children so far: cases are measured from the small to the large.
-    return Spent(wall_s, cpu_s, after.ru_maxrss * 1024 / 1e6)
+        raise SystemExit(f"{what}: exit status {process.returncode} after {wall_s:.0f} s: {said[-2000:]}")
+    return Spent(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6, said)
 
 
-def analysed(folder: Path, cores: int, figures: str = "NULL") -> Spent:
+@contextmanager
+def _at_most(group: int) -> Iterator[None]:
+    """End a process and those it started when they take too long, or when this one is interrupted."""
+    timer = threading.Timer(LONGEST_S, os.killpg, (group, signal.SIGKILL))
+    timer.start()
+    try:
+        yield
+    except BaseException:
+        os.killpg(group, signal.SIGKILL)
+        raise
+    finally:
+        timer.cancel()
+
+
+def r_does(what: str, expression: str, folder: Path) -> Spent:
+    """Run an expression of R on a campaign."""
+    return spend(what, ["Rscript", "--vanilla", "-e", expression, str(folder)])
+
+
+def analysed(what: str, folder: Path, cores: int, figures: str = "NULL") -> Spent:
     """Analyse a campaign by R alone."""
-    return spend(["Rscript", "--vanilla", "-e", ANALYSE.format(cores=cores, figures=figures), str(folder)])
+    return r_does(what, ANALYSE.format(cores=cores, figures=figures), folder)
+
+
+def measured(what: str, folder: Path, cores: int) -> Spent:
+    """Measure a campaign's trials and nothing else; the wall time is without R's start."""
+    spent = r_does(what, MEASURE.format(cores=cores), folder)
+    return Spent(spent.inner_s(), spent.cpu_s, spent.peak_mb, spent.said)
 
 
 def forgotten(folder: Path) -> Path:
@@ -67,32 +118,29 @@ def forgotten(folder: Path) -> Path:
     return folder
 
 
-def parallel_rows(folder: Path) -> Iterator[str]:
-    """Measure a campaign with one process and with two, twice in turn; yield rows."""
-    taken: dict[int, list[Spent]] = {1: [], 2: []}
-    for cores in (1, 2, 2, 1):
-        taken[cores].append(analysed(forgotten(folder), cores, "list()"))
-    best = {cores: min(runs, key=lambda run: run.wall_s) for cores, runs in taken.items()}
-    count = len(list((folder / "trials").iterdir()))
-    yield best[1].row(f"{count} trials, one process")
-    yield best[2].row(f"{count} trials, two processes ({best[1].wall_s / best[2].wall_s:.2f} times as fast)")
+def parallel_rows(folder: Path, count: int) -> Iterator[str]:
+    """Measure a campaign with one process and with two, twice in turn; then analyse it; yield rows."""
+    for name, work in (("measuring alone", measured), ("whole analysis, with figures", analysed)):
+        taken: dict[int, list[Spent]] = {1: [], 2: []}
+        for cores in (1, 2, 2, 1):
+            taken[cores].append(work(f"{count} trials, {name}, processes: {cores}", forgotten(folder), cores))
+        one, two = (min(taken[cores], key=lambda run: run.wall_s) for cores in (1, 2))
+        yield one.row(f"{count} trials, {name}, one process")
+        yield two.row(f"{count} trials, {name}, two processes: {one.wall_s / two.wall_s:.2f} times as fast")
 
 
-def again_rows(folder: Path) -> Iterator[str]:
+def again_rows(folder: Path, count: int) -> Iterator[str]:
     """Measure a campaign's first analysis and those after it; yield rows."""
-    count = len(list((folder / "trials").iterdir()))
-    yield analysed(folder, 2).row(f"{count} trials, first analysis")
-    fab = [str(Path(sys.executable).with_name("fab")), "analyse", "--campaign", str(folder)]
-    yield spend(fab).row("`fab analyse` again, nothing changed")
-    yield analysed(folder, 2, 'list("rtt-cdf")').row("a new figure")
+    first = f"{count} trials, first analysis"
+    yield analysed(first, folder, 2).row(first)
+    again = "`fab analyse` again, nothing changed, from start to end"
+    yield spend(again, [str(FAB), "analyse", "--campaign", str(folder)]).row(again)
+    figure = "a new figure alone"
+    yield analysed(figure, folder, 2, 'list("rtt-cdf")').row(figure)
     manifest = next((folder / "trials").glob("*/manifest.json"))
     manifest.write_text(manifest.read_text() + "\n")
-    yield analysed(folder, 2).row("one trial changed")
-
-
-def cpus() -> str:
-    """Say how many processors there are and how busy they were."""
-    return f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}"
+    changed = "one trial changed: it measured, all figures drawn"
+    yield analysed(changed, folder, 2).row(changed)
 
 
 def main() -> None:
@@ -103,17 +151,15 @@ def main() -> None:
     parser.add_argument("--parallel", type=int, default=40)
     parser.add_argument("--trials", type=int, default=500)
     asked = parser.parse_args()
-    cases: list[tuple[int, Callable[[Path], Iterator[str]]]] = [
-        (asked.parallel, parallel_rows),
-        (asked.trials, again_rows),
-    ]
+    machine = f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} before"
     table = ["| | wall (s) | CPU (s) | largest process (MB) |", "|---|---|---|---|"]
-    for trials, rows in cases:
+    for trials, rows in ((asked.parallel, parallel_rows), (asked.trials, again_rows)):
         with tempfile.TemporaryDirectory(prefix="campaign-") as place:
             campaign = Path(place) / "campaign"
-            spend([sys.executable, str(MULTIPLY), str(asked.source), str(campaign), str(trials)])
-            table += rows(campaign)
-    text = "\n".join([f"## Analysing a campaign, {time.strftime('%Y-%m-%d')}, {cpus()}", "", *table, ""])
+            arguments = [str(asked.source.resolve()), str(campaign), str(trials)]
+            spend(f"copying {trials} trials", [sys.executable, str(MULTIPLY), *arguments])
+            table += rows(campaign, trials)
+    text = "\n".join([f"## Analysing a campaign, {time.strftime('%Y-%m-%d')}, {machine}", "", *table, ""])
     print(text)
     if asked.append:
         with asked.append.open("a", encoding="utf-8") as file:
