@@ -143,7 +143,7 @@ thin_series <- function(t_s, value, flow, quantity, unit) {
   width_s <- max(diff(range(t_s)) / series_columns, 1e-6)
   column <- floor((t_s - t_s[1]) / width_s)
   x <- data.table(column = column, t_s = t_s, value = as.double(value))
-  # With nothing but such functions of columns data.table sums up all groups at once, which is ten times as fast.
+  # With nothing but such functions of columns data.table sums up all groups at once, ten times as fast where they are small.
   thin <- x[, .(t_s = mean(t_s), low = min(value), mid = median(value), high = max(value)), by = column]
   data.table(flow = flow, quantity = quantity, unit = unit, thin[, !"column"])
 }
