@@ -20,12 +20,12 @@
 #include <linux/if.h>
 #include <linux/if_tun.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define MODERATION_NS INT64_C(200000)
@@ -45,6 +45,12 @@ int64_t clock_ns(int clock) {
   return time.tv_sec * SECOND_NS + time.tv_nsec;
 }
 
+/* A TAP that was taken away is ready for ever and has nothing to read. */
+static void leave(int direction) {
+  fprintf(stderr, "adapter: the TAP that %s begins at is gone\n", way_names[direction]);
+  exit(1);
+}
+
 /* What is due sooner than MODERATION_NS waits as long as that, and what comes meanwhile with it, as cards moderate their
  * interrupts: a wake-up for each frame is what a virtual machine cannot afford. A frame that finds nobody before it is
  * taken at once. */
@@ -62,6 +68,8 @@ static void wait_for_more(int orders, int64_t now_ns) {
   sigemptyset(&none);
   int found = ppoll(watched, WAYS + 1, left_ns > 60 * SECOND_NS ? NULL : &patience, &none);
   if (found > 0 && watched[0].revents) read_orders(orders);
+  for (int direction = DOWN; found > 0 && direction < WAYS; direction++)
+    if (watched[direction + 1].revents & (POLLERR | POLLNVAL)) leave(direction);
 }
 
 static void run(int orders) {
@@ -86,11 +94,9 @@ static int open_tap(const char *name) {
   return tap;
 }
 
-/* A device on a desk does not wait for its host's processor, so this one goes first where that is allowed. */
-static void go_first(void) {
-  struct sched_param priority = {.sched_priority = 1};
-  sched_setscheduler(0, SCHED_FIFO, &priority);
-}
+/* A device on a desk does not wait for its host's processor, so this one goes first where that is allowed. It takes no
+ * real-time priority: a kernel that is itself short of time, as a user-mode one may be, would have none left for anybody else. */
+static void go_first(void) { setpriority(PRIO_PROCESS, 0, -10); }
 
 static void end(int number) { ended = number; }
 
