@@ -6,7 +6,8 @@ Run by `make bench`, on copies of the trials of a real campaign:
 
 All is measured in one run, each case by an R process of its own, one by `fab analyse` from start to end. What
 is being done is said on standard error. Where the machine is busy with something else, which is said as the
-load, only processor time counts: the wall clock then measures the others.
+load, only processor time counts: the wall clock then measures the others. What two processes can gain at all
+is measured beside: a plain loop, by itself and twice at once.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ invisible(samovar:::measure_all(campaign, {cores}L))
 cat("ended", as.double(Sys.time()), "\\n")
 """
 ANALYSE = "samovar::analyse_campaign(commandArgs(TRUE), cores = {cores}L, value = FALSE, figures = {figures})"
+
+LOOP = "x = 0\nfor i in range(10_000_000): x += i * i & 7"
 
 LONGEST_S = 300.0
 """A command that takes longer is ended, and the benchmark with it."""
@@ -118,6 +121,19 @@ def forgotten(folder: Path) -> Path:
     return folder
 
 
+def loop_gain() -> float:
+    """Return how much more two processes do than one in the same time, of something that only computes."""
+    print(f"{time.strftime('%H:%M:%S')} a plain loop", file=sys.stderr, flush=True)
+    taken_s: dict[int, list[float]] = {1: [], 2: []}
+    for count in (1, 2, 2, 1):
+        began_s = time.perf_counter()
+        loops = [subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(count)]
+        for loop in loops:
+            loop.wait(LONGEST_S)
+        taken_s[count].append(time.perf_counter() - began_s)
+    return 2 * min(taken_s[1]) / min(taken_s[2])
+
+
 def parallel_rows(folder: Path, count: int) -> Iterator[str]:
     """Measure a campaign with one process and with two, twice in turn; then analyse it; yield rows."""
     for name, work in (("measuring alone", measured), ("whole analysis, with figures", analysed)):
@@ -127,6 +143,7 @@ def parallel_rows(folder: Path, count: int) -> Iterator[str]:
         one, two = (min(taken[cores], key=lambda run: run.wall_s) for cores in (1, 2))
         yield one.row(f"{count} trials, {name}, one process")
         yield two.row(f"{count} trials, {name}, two processes: {one.wall_s / two.wall_s:.2f} times as fast")
+    yield f"| a plain loop in two processes: {loop_gain():.2f} times as much as in one | | | |"
 
 
 def again_rows(folder: Path, count: int) -> Iterator[str]:
