@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import itertools
 import re
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,10 @@ pytestmark = pytest.mark.proof  # a lab of its own; unit/test_devices.py has wha
 PLACE = "/mnt/devices/powerline"
 BASE = "rate_down_bps=4e6 rate_up_bps=4e6 buffer_down_frames=50 buffer_up_frames=50"
 WATCH = "tcpdump -U -i em1 -w /tmp/pauses.pcap ether proto 0x8808 </dev/null >/dev/null 2>/tmp/said"
+STEP_NS, MARGIN_NS = 500_000_000, 60_000_000
+"""How often a rate drifts; how far from that a look is taken, since a file knows to 10 ms when it was written."""
+FLYING = 4
+"""Frames that may be behind the medium and not yet handed over."""
 IPERF = "iperf3 -c 172.16.12.3 -u -b {rate} -l 1000 -t {seconds} >/dev/null"
 STUDY = """
 experiment: pushed
@@ -43,6 +49,7 @@ class Bench:
 
     def __init__(self, checkout: Checkout) -> None:
         self.checkout = checkout
+        self.ports = itertools.count(5009)
 
     def on(self, host: str, script: str, seconds: int = 60) -> str:
         access = lab.read_access(self.checkout.controller.lab_folder("powerline"))
@@ -78,9 +85,15 @@ class Bench:
 
     def shower(self, source: str, sink: str, payload_bytes: int, seconds: int) -> None:
         """Send more than a cable carries, by few calls of the kernel: each costs a user-mode one 20 us."""
-        self.on(sink, f"{command(SINK)} 5009 {seconds + 5} </dev/null >/dev/null 2>&1 &")
+        port = next(self.ports)
+        self.on(sink, f"{command(SINK)} {port} {seconds + 5} </dev/null >/dev/null 2>&1 &")
         address = {"src": "172.16.12.2", "dst": "172.16.12.3"}[sink]
-        self.on(source, f"{command(FLOOD)} {address} 5009 {payload_bytes} {seconds} 16 95e6")
+        self.on(source, f"{command(FLOOD)} {address} {port} {payload_bytes} {seconds} 16 95e6")
+
+    def shower_both_ways(self, payload_bytes: int, seconds: int) -> None:
+        with ThreadPoolExecutor() as pool:
+            pairs = (("src", "dst"), ("dst", "src"))
+            list(pool.map(lambda pair: self.shower(*pair, payload_bytes, seconds), pairs))
 
     def record(self) -> None:
         """Have the truth written to a file of src, from now on."""
@@ -129,11 +142,16 @@ def test_with_flow_control_nothing_is_dropped_and_the_host_sees_the_pause_frames
 
 def test_without_flow_control_what_finds_the_buffer_full_is_dropped(bench: Bench) -> None:
     bench.set(BASE)
-    bench.flood("8M", 2)
-    state = bench.state()
-    taken, dropped = int(state["down_in_packets"]), int(state["down_drops"])
-    assert 0.1 < dropped / taken < 0.6  # 8.3 Mbit/s of frames into 4, or less from a busy machine
-    assert int(state["down_out_packets"]) >= taken - dropped - 60
+    bench.record()
+    bench.shower("src", "dst", 1000, 3)
+    state, rows = bench.state(), bench.recorded()
+    taken, dropped, passed = (int(state[f"down_{what}"]) for what in ("in_packets", "drops", "out_packets"))
+    assert dropped / taken > 0.3  # 99 Mbit/s of frames into 4; a busy machine sends a tenth of it
+    assert 0 <= taken - dropped - passed <= 50 + FLYING, "what was not dropped has passed or waits"
+    assert max(int(row["backlog_packets"]) for row in rows) == 50
+    assert sum(int(row["pauses"]) for row in rows) == 0
+    for rate_bps in _seconds(_full(rows, "down", 20)):
+        assert rate_bps == pytest.approx(4e6, rel=0.01)
 
 
 def test_the_medium_is_drained_at_its_rate(bench: Bench) -> None:
@@ -165,6 +183,51 @@ def test_each_way_holds_80_mbit_s_of_udp_at_mtu_600(bench: Bench, way: str, sour
     assert seconds, f"the sender did not outrun the medium: {state}"
     assert 0.99 * 80e6 < min(seconds) <= max(seconds) < 1.01 * 80e6
     assert (state[f"{way}_drops"], state[f"{way}_unwritten"]) == ("0", "0")
+
+
+@pytest.mark.parametrize(("simplex", "each_bps"), [(1, 4e6), (0, 8e6)])
+def test_both_ways_share_a_simplex_medium_and_no_duplex_one(
+    bench: Bench, simplex: int, each_bps: float
+) -> None:
+    """Both wait all the time with frames of one size: of a shared medium each has half, whichever began."""
+    buffers = "buffer_down_frames=50 buffer_up_frames=50 flow_control=1"
+    bench.set(f"rate_down_bps=8e6 rate_up_bps=8e6 simplex={simplex} {buffers}")
+    bench.record()
+    bench.shower_both_ways(1000, 5)
+    rows = bench.recorded()
+    spans = [_full(rows, way, 20) for way in ("down", "up")]
+    first, last = (max(int(s[0]["t_ns"]) for s in spans), min(int(s[-1]["t_ns"]) for s in spans))
+    for span in spans:
+        rates_bps = list(_seconds([row for row in span if first <= int(row["t_ns"]) <= last]))
+        assert rates_bps, "both ways were never full for a second together"
+        assert each_bps * 0.99 < min(rates_bps) <= max(rates_bps) < each_bps * 1.01
+
+
+def test_a_drift_repeats_with_its_seed_and_with_no_other(bench: Bench) -> None:
+    first, again, other = (_walk(bench, seed) for seed in (7, 7, 8))
+    steps = sorted(first.keys() & again.keys() & other.keys())
+    assert len(steps) >= 3
+    assert [first[step] for step in steps] == pytest.approx([again[step] for step in steps], rel=0.01)
+    assert [first[step] for step in steps] != pytest.approx([other[step] for step in steps], rel=0.03)
+    assert max(first.values()) > 1.02 * min(first.values()), "it drifts"
+
+
+def _walk(bench: Bench, seed: int) -> dict[int, float]:
+    """Measure the rate in bit/s during each half second since the medium was set, where the buffer was never empty."""
+    bench.set(f"rate_down_bps=20e6 buffer_down_frames=300 flow_control=1 drift=0.3 seed={seed}")
+    set_ns = int(bench.on("src", f"stat -c %.9Y {PLACE}/state").replace(".", ""))
+    bench.record()
+    bench.shower("src", "dst", 1000, 5)
+    found: dict[int, list[tuple[int, int]]] = {}
+    for row in _full(bench.recorded(), "down", 20):
+        step, inside_ns = divmod(int(row["t_ns"]) - set_ns, STEP_NS)
+        if MARGIN_NS < inside_ns < STEP_NS - MARGIN_NS:
+            found.setdefault(step, []).append((int(row["t_ns"]), int(row["out_bytes"])))
+    return {step: _rate_bps(*points[0], *points[-1]) for step, points in found.items() if len(points) > 20}
+
+
+def _rate_bps(from_ns: int, from_bytes: int, to_ns: int, to_bytes: int) -> float:
+    return (to_bytes - from_bytes) * 8e9 / (to_ns - from_ns)
 
 
 def _full(rows: list[dict[str, str]], way: str, least_frames: int) -> list[dict[str, str]]:

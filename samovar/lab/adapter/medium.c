@@ -18,16 +18,16 @@ struct medium {
 struct settings now_set;
 struct way ways[WAYS];
 static struct medium media[WAYS]; /* a simplex medium is the first alone */
-static uint64_t random_state;
+static uint64_t loss_state, drift_state; /* apart, so that frames do not change the walk */
 static double drift_now;
 static int64_t drift_next_ns;
 
 /* xorshift64*, G. Marsaglia (2003), S. Vigna (2016): in [0, 1). */
-static double drawn(void) {
-  random_state ^= random_state >> 12;
-  random_state ^= random_state << 25;
-  random_state ^= random_state >> 27;
-  return (double)((random_state * UINT64_C(2685821657736338717)) >> 11) / 9007199254740992.0;
+static double drawn(uint64_t *state) {
+  *state ^= *state >> 12;
+  *state ^= *state << 25;
+  *state ^= *state >> 27;
+  return (double)((*state * UINT64_C(2685821657736338717)) >> 11) / 9007199254740992.0;
 }
 
 void push(struct queue *queue, struct frame *frame) {
@@ -77,13 +77,14 @@ void pause_or_resume(int direction, int64_t now_ns) {
   }
 }
 
+/* A walk that is drawn back to the middle, of a second's order of memory. It is one of time alone: steps that an idle
+ * pair has slept through are taken when it wakes. */
 static void drift(int64_t now_ns) {
-  if (now_set.drift <= 0 || now_ns < drift_next_ns) return;
-  /* A walk that is drawn back to the middle, of a second's order of memory. */
-  drift_now = 0.9 * drift_now + 0.6 * (drawn() - 0.5);
-  if (drift_now > 1) drift_now = 1;
-  if (drift_now < -1) drift_now = -1;
-  drift_next_ns = now_ns + DRIFT_STEP_NS;
+  for (; now_set.drift > 0 && now_ns >= drift_next_ns; drift_next_ns += DRIFT_STEP_NS) {
+    drift_now = 0.9 * drift_now + 0.6 * (drawn(&drift_state) - 0.5);
+    if (drift_now > 1) drift_now = 1;
+    if (drift_now < -1) drift_now = -1;
+  }
 }
 
 static int64_t takes_ns(int direction, const struct frame *frame) {
@@ -112,7 +113,7 @@ static void arrive(struct medium *medium) {
   medium->served = NULL;
   medium->last_way = medium->served_way;
   way->held_frames--;
-  if (now_set.loss[medium->served_way] > 0 && drawn() < now_set.loss[medium->served_way]) {
+  if (now_set.loss[medium->served_way] > 0 && drawn(&loss_state) < now_set.loss[medium->served_way]) {
     way->count.lost_frames++;
     free(frame);
     return;
@@ -183,7 +184,7 @@ void begin_anew(const struct settings *set) {
     way->usual_bytes = SHORTEST_FRAME;
     way->count = (struct counters){0};
   }
-  random_state = UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)now_set.seed;
+  loss_state = drift_state = UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)now_set.seed;
   drift_now = 0;
-  drift_next_ns = 0;
+  drift_next_ns = clock_ns(CLOCK_MONOTONIC);
 }
