@@ -188,14 +188,18 @@ class TrialScripts:
         """Give the watch of any host an order: `stop`, or `NAME.halt` or `NAME.doubt` of a client."""
         return order_text(self.folder, word)
 
-    def stop(self, host: str) -> str | None:
-        """Let captures catch up, end what runs, wait until files are whole, tell how each ended."""
+    def stop(self, host: str, broken_off: bool = False) -> str | None:
+        """Let captures catch up, end what runs, wait until files are whole, tell how each ended.
+
+        Where the traffic was `broken_off`, nobody is left who waits for its clients and says how they ended.
+        """
         names = [process.name for process in self.processes(host)]
         if not names:
             return None
         lines = [f"{verb} {name}\n" for verb in ("halt", "await_end", "tell") for name in names]
         began = f"began {' '.join(map(quote, self.clients(host)))}\n"
-        return self.script(host, (*self._loggers(host, "drain"), *lines, began))
+        abandon = self._step(host, "abandon", {"clients": self.clients(host)}) if broken_off else ""
+        return self.script(host, (abandon, *self._loggers(host, "drain"), *lines, began))
 
     def processes(self, host: str) -> tuple[Process, ...]:
         """List what the trial starts on a host."""

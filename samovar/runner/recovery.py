@@ -149,7 +149,7 @@ class Restorer:
         own = {"testbed": self.testbed} if len(_testbeds(folder)) > 1 else {}
 
         def note(event: str, **values: object) -> None:
-            journal.append(event, round(time.time(), 6), **values, **own)
+            journal.append(event, round(time.time(), 6), **{**own, **values})
 
         state = _on(fold(journal.entries), folder, self.testbed)
         bench = Bench(folder.name, folder, self.sessions, self.catalogue, note, self.emit)

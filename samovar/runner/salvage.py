@@ -45,7 +45,7 @@ class Salvage:
         there = self._names(session)
         if there.isdisjoint(name for file in expected for name in (file.remote, file.packed.remote)):
             return []
-        script = self._scripts.stop(session.host)
+        script = self._scripts.stop(session.host, broken_off=True)
         if script:
             session.run(script, step="stop", deadline_s=STOP_DEADLINE_S, check=False)
         there = self._names(session)

@@ -19,7 +19,8 @@ from samovar.runner.policy import Policy
 PROTOCOLS = {"tcp": TCP, "udp": UDP, "icmp": ICMP}
 TCP_IP_HEADER_BYTES = 40
 LARGEST_FIELD = 0xFFFF
-INITIAL_TTLS = (64, 128, 255)
+INITIAL_TTLS = (32, 64, 128, 255)
+"""What systems send with, where no capture at the sender tells."""
 HOUSEKEEPING = frozenset({53, 67, 68, 123, 319, 320, 5353})
 """Ports of names, addresses and time: DNS, DHCP, NTP, PTP, mDNS."""
 SLACK_BYTES = 65_536
@@ -154,7 +155,8 @@ def _flow(resolved: Resolved, ends: FlowEnds, seen: Seen, policy: Policy) -> Ite
         yield from _handshake(resolved, flow, data_ways(capture, ends), _answers(capture, ends), share)
     arrived = next((capture for plan, capture in captures if plan.host == flow.to_host), None)
     if arrived is not None:
-        yield from _path(flow, data_ways(arrived, ends), policy)
+        left = (way for plan, one in captures if plan.host == flow.from_host for way in data_ways(one, ends))
+        yield from _path(flow, left, data_ways(arrived, ends), policy)
 
 
 def _handshake(
@@ -185,12 +187,14 @@ def _window(
     yield from check_window(resolved, flow, max(way.window_bytes for way in answers), moved_bytes, share)
 
 
-def _path(flow: FlowPlan, data: Sequence[OneWay], policy: Policy) -> Iterator[Check]:
+def _path(flow: FlowPlan, left: Iterable[OneWay], data: Sequence[OneWay], policy: Policy) -> Iterator[Check]:
+    """Count the routers by what the time to live has become of what it was as the data `left`."""
     asked = policy.routers.get((flow.from_address, flow.to_address))
     ttls = {ttl for way in data for ttl in way.ttls}
     if asked is None or not ttls:
         return
-    routers = {min(first for first in INITIAL_TTLS if first >= ttl) - ttl for ttl in ttls}
+    sent = {ttl for way in left for ttl in way.ttls} or INITIAL_TTLS
+    routers = {min((first for first in sent if first >= ttl), default=0) - ttl for ttl in ttls}
     observed = f"{_listed(routers)} (TTL {_listed(ttls)})"
     yield Check(
         f"routers that flow {flow.label} passed", flow.to_host, str(asked), observed, routers == {asked}

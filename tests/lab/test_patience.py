@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -184,14 +186,18 @@ STATE = "tc qdisc; ip -br link; sysctl net.ipv4.tcp_congestion_control net.ipv4.
 
 @pytest.fixture(scope="module")
 def two_labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    """Two labs, up."""
+    """Two labs, up, each on a CPU of its own where there are several: a kernel of a lab stays on the last it may use."""
     labs = {"lab": LAB, "twin": TWIN}
     made = make_checkout(tmp_path_factory.mktemp("checkout"), hosts=labs)
+    own = os.sched_getaffinity(0)
     try:
-        for name in labs:
+        for name, cpu in zip(labs, cycle(sorted(own)), strict=False):
+            os.sched_setaffinity(0, {cpu})
             made.lab_up(name)
+        os.sched_setaffinity(0, own)
         yield made
     finally:
+        os.sched_setaffinity(0, own)
         for name in labs:
             made.lab_down(name)
 

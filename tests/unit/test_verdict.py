@@ -95,12 +95,24 @@ def bulk(window: int) -> list[tuple[bytes, int]]:
     return [*sound(window=window), *[segment(SRC, DST, (40_000, 5001), 560, ttl=63)] * 80_000]
 
 
+TTL_AT = 14 + 8
+"""Where a frame has its time to live: in the ninth byte of its IPv4 header, RFC 791."""
+
+
+def before_a_router(frames: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
+    """Make of frames as they arrived what they were before one router passed them on."""
+    return [(data[:TTL_AT] + bytes([data[TTL_AT] + 1]) + data[TTL_AT + 1 :], size) for data, size in frames]
+
+
 def judged(
-    folder: Path, frames: Sequence[tuple[bytes, int]], policy: Policy | None = None
+    folder: Path,
+    frames: Sequence[tuple[bytes, int]],
+    policy: Policy | None = None,
+    sent: Sequence[tuple[bytes, int]] | None = None,
 ) -> dict[str, Check]:
-    """Judge the sample trial by what is captured at both of its ends."""
-    for name in ("src-eth1", "dst-eth1"):
-        write(folder, name, frames)
+    """Judge the sample trial by what is captured at both of its ends, one router apart."""
+    write(folder, "src-eth1", before_a_router(frames) if sent is None else sent)
+    write(folder, "dst-eth1", frames)
     seen = read_captures(RESOLVED, folder, LIMITS)
     policy = policy or Policy(routers={(SRC, DST): 1})
     found = sorted(check_wire(RESOLVED, FLOWS, seen, policy), key=lambda check: not check.ok)
@@ -190,7 +202,15 @@ def test_a_window_that_a_flow_sent_too_little_to_open_is_no_fault(tmp_path: Path
 
 def test_a_flow_that_went_another_way_is_named_by_its_time_to_live(tmp_path: Path) -> None:
     frames = [segment(SRC, DST, (40_000, 5001), 560, ttl=ttl) for ttl in (64, 64)]
-    assert failed(judged(tmp_path, frames)) == {"routers that flow bulk passed at dst": "0 (TTL 64)"}
+    told = failed(judged(tmp_path, frames, sent=frames))
+    assert told == {"routers that flow bulk passed at dst": "0 (TTL 64)"}
+
+
+def test_routers_are_counted_from_the_time_to_live_that_the_sender_gave(tmp_path: Path) -> None:
+    frames = [segment(SRC, DST, (40_000, 5001), 560, ttl=ttl) for ttl in (49, 49)]
+    assert failed(judged(tmp_path, frames)) == {}
+    untold = failed(judged(tmp_path, frames, sent=[]))
+    assert untold == {"routers that flow bulk passed at dst": "15 (TTL 49)"}, "by what systems send with"
 
 
 def strangers(port: int, packets: int = 100, **given: Any) -> list[tuple[bytes, int]]:
