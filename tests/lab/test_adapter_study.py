@@ -44,9 +44,9 @@ experiment: {name}
 title: A ring in front of a pair of adapters
 testbed: powerline
 path: {{rate: 20Mbit, rtt: 4ms, buffer: {buffer}packets, medium: duplex, flow_control: on}}
-settings: {{rwnd: 9999KB}}
+settings: {{rwnd: 9650KB}}
 duration: {duration}s
-replicates: 1
+replicates: {replicates}
 order: {{kind: sequential, seed: 1}}
 traffic: [{{flow: bulk, generator: iperf3, from: sender, to: receiver}}]
 captures: [{{at: [sender, receiver], snaplen: 96}}]
@@ -136,20 +136,25 @@ RINGS = (256, 512, 1024, 2048)
 
 @pytest.fixture(scope="module")
 def ringed(checkout: Checkout) -> Mapping[str, Mapping[str, list[float]]]:
-    """One flow each through rings before the report's buffer at 20 Mbit/s."""
+    """One flow each through rings before the report's buffer at 20 Mbit/s.
+
+    A busy machine may keep the adapters from a burst, which then overflows the ring before any PAUSE frame: so two of each.
+    Its window of 6664 segments is more than 2720 and 2048 hold, and less than 2720 and 4096 do.
+    """
     rings = [*RINGS, 4096]
-    run(checkout, "ringed", RINGED.format(name="ringed", buffer=2720, duration=12, cc="newreno", rings=rings))
+    values = {"buffer": 2720, "duration": 12, "replicates": 2, "cc": "newreno", "rings": rings}
+    run(checkout, "ringed", RINGED.format(name="ringed", **values))
     return measured(checkout, "ringed")
 
 
 def test_a_ring_overflows_later_the_longer_it_is_and_one_of_4096_never(
     ringed: Mapping[str, Mapping[str, list[float]]],
 ) -> None:
-    waits_s = [ringed["pause_to_drop_median_s"][str(ring)][0] for ring in RINGS]
+    waits_s = [statistics.median(ringed["pause_to_drop_median_s"][str(ring)]) for ring in RINGS]
     assert waits_s == sorted(waits_s)
     assert waits_s[-1] > 3 * waits_s[0]
-    assert ringed["local_drops_packets"]["4096"] == [0]
-    assert all(ringed["local_drops_packets"][str(ring)][0] > 0 for ring in RINGS)
+    assert ringed["local_drops_packets"]["4096"] == [0, 0]
+    assert all(min(ringed["local_drops_packets"][str(ring)]) > 0 for ring in RINGS)
 
 
 @pytest.mark.parametrize("ring", RINGS)
@@ -157,16 +162,22 @@ def test_buffer_and_ring_together_explain_the_largest_rtt_within_3_percent(
     ringed: Mapping[str, Mapping[str, list[float]]], ring: int
 ) -> None:
     full_ms = (2720 + ring) * 1514 * 8 / 20e6 * 1e3
-    assert ringed["rtt_max_ms"][str(ring)][0] == pytest.approx(full_ms + 4, rel=0.03)
+    assert max(ringed["rtt_max_ms"][str(ring)]) == pytest.approx(full_ms + 4, rel=0.03)
 
 
 def test_a_ring_of_256_saws_the_congestion_window(checkout: Checkout) -> None:
     """Before a buffer of 30, so that cubic is back within seconds: after 2720 it would take minutes."""
-    run(checkout, "saw", RINGED.format(name="saw", buffer=30, duration=25, cc="cubic", rings=[256]))
+    run(
+        checkout,
+        "saw",
+        RINGED.format(name="saw", buffer=30, duration=25, replicates=1, cc="cubic", rings=[256]),
+    )
     ((trial, _),) = checkout.manifests("saw").items()
     traces = checkout.campaign("saw") / "trials" / trial / "traces"
     rows = [row for row in table(traces / "src-tcp-info.csv.gz") if row["cc"] == "cubic"]
-    busiest = max({row["sport"] for row in rows}, key=lambda port: sum(row["sport"] == port for row in rows))
+    busiest = max(rows, key=lambda row: int(row["cwnd_packets"]))[
+        "sport"
+    ]  # and not iperf's control connection
     windows = [int(row["cwnd_packets"]) for row in rows if row["sport"] == busiest]
     assert teeth(windows) >= 2
 
@@ -187,15 +198,17 @@ def teeth(windows: list[int]) -> int:
 
 def test_a_ring_that_was_changed_behind_a_trial_s_back_makes_it_invalid(checkout: Checkout) -> None:
     name = "changed"
-    text = RINGED.format(name=name, buffer=30, duration=4, cc="newreno", rings=[256])
+    text = RINGED.format(name=name, buffer=30, duration=4, replicates=1, cc="newreno", rings=[256])
     checkout.write(name, text)
-    with checkout.start(name, "retries=0") as process:
+    config = checkout.folder / "config.yaml"
+    config.write_text(config.read_text().replace("retries: 2", "retries: 0"))
+    with checkout.start(name) as process:
         checkout.wait_for_traffic(name, 1)
         checkout.on_host("src", "ip link set dev em1 txqueuelen 128", TESTBED)
         process.communicate(timeout=300)
     failed = failed_checks(checkout.campaign(name))
-    assert [(one["verdict"], one["observed"]) for one in failed if "txd" in one["observed"]] == [
-        ("invalid", "txd.em1=128")
+    assert [tuple(one[key] for key in ("check", "requested", "observed", "severity")) for one in failed] == [
+        ("txd.em1 after the traffic", "256", "128", "invalid")
     ]
 
 
