@@ -69,7 +69,7 @@ def _parts(ends: FlowEnds, end: str, known: FlowPlan) -> Iterator[str]:
 
 def _without_programs(text: str) -> str:
     """Name the programs that a script holds in other languages, in place of their text."""
-    for path in (ROOT / "templates" / "linux" / "program").iterdir():
+    for path in (ROOT / "templates").glob("*/program/*"):
         text = text.replace(shlex.quote(path.read_text()), f"<{path.name}>")
     return text
 
@@ -85,6 +85,13 @@ def test_a_generator_s_scripts_are_the_golden_ones(generator: str) -> None:
     if os.environ.get("SAMOVAR_WRITE_GOLDEN"):
         path.write_text(text)
     assert text == path.read_text()
+
+
+def test_freebsd_has_every_generator_but_the_one_that_asks_linux_for_routes_and_neighbours() -> None:
+    assert CATALOGUE.names("generator", "freebsd") == set(GENERATORS) - {"tcpreplay"}
+    for name in CATALOGUE.names("generator", "freebsd"):
+        same = CATALOGUE.recipe("generator", name, "linux").path
+        assert CATALOGUE.recipe("generator", name, "freebsd-9").path == same, "the golden text is both systems'"
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
