@@ -92,7 +92,9 @@ class Bench:
     def shower_both_ways(self, payload_bytes: int, seconds: int) -> None:
         with ThreadPoolExecutor() as pool:
             pairs = (("src", "dst"), ("dst", "src"))
-            list(pool.map(lambda pair: self.shower(*pair, payload_bytes, seconds), pairs))
+            showers = [pool.submit(self.shower, *pair, payload_bytes, seconds) for pair in pairs]
+        for shower in showers:
+            shower.result()
 
     def record(self) -> None:
         """Have the truth written to a file of src, from now on."""
