@@ -37,7 +37,7 @@ _GIVEN_TO: Mapping[str, frozenset[str]] = {
     "setting": frozenset(
         {"interfaces", "peers", "mtu_bytes", "txd", "algorithm", "parameters"}
         | {"from_interface", "to_interface", "ways"}  # of the path's own recipe, bottleneck
-    | {"link", "keys"}  # of that for a link's adapters
+        | {"link", "keys"}  # of that for a link's adapters
     ),
 }
 

@@ -98,7 +98,7 @@ def test_an_ipfw_that_was_off_is_switched_on_only_where_a_rule_lets_all_pass(nam
     assert setting(name, "set").splitlines()[-1] == "firewall_on"
     closed = told("14.0", "ipfw list", 1).splitlines()[-1] + "\n"
     assert closed == "65535 deny ip from any to any\n"
-    switch = "sysctl() { case $1 in -n) echo 0 ;; *) echo \"$1\" >&2 ;; esac; }"
+    switch = 'sysctl() { case $1 in -n) echo 0 ;; *) echo "$1" >&2 ;; esac; }'
     done = replay("firewall_on", {"ipfw list": closed}, switch)
     assert (done.returncode, "none of its rules lets all pass" in done.stderr) == (1, True)
     assert "net.inet.ip.fw.enable=1" not in done.stderr
@@ -221,7 +221,10 @@ def sampled(pipes: str, rules: str, folder: Path) -> list[str]:
     bare = re.sub(r"(?m)^(\d+) \d+ \d+", r"\1", rules)  # without -a there are no counts
     (folder / "bin").mkdir()
     for name, text in (
-        ("ipfw", f'case $* in "list") echo "{bare}" ;; "-a list") echo "{rules}" ;; *) cat <<EOF\n{pipes}EOF\n;; esac'),
+        (
+            "ipfw",
+            f'case $* in "list") echo "{bare}" ;; "-a list") echo "{rules}" ;; *) cat <<EOF\n{pipes}EOF\n;; esac',
+        ),
         ("stat", "echo t 1795271645.123456789"),
     ):
         program = folder / "bin" / name
@@ -240,7 +243,9 @@ def test_two_rules_count_what_came_to_the_queue_and_what_left_it_and_pipes_what_
     rules = told("14.0", "ipfw -a list")  # while traffic flowed
     came, left = (line.split()[1:3] for line in rules.splitlines()[:2])
     rules = rules.replace("00100", "00043").replace("00200", "00044")
-    rules = rules.replace("pipe 2 ip from 172.16.11.2 to 172.16.10.2 out", "count ip from any to any out xmit em2")
+    rules = rules.replace(
+        "pipe 2 ip from 172.16.11.2 to 172.16.10.2 out", "count ip from any to any out xmit em2"
+    )
     pipes = numbered(told("14.0", "ipfw pipe show", 4), 1, 20002)
     done = replay(setting("bottleneck", "counters"), {"ipfw -a list": rules, "ipfw pipe show": pipes})
     assert done.stderr == ""
@@ -705,9 +710,18 @@ def test_tcpdump_is_ended_when_it_has_read_all_and_its_counts_are_those_it_print
         "drain", values_of(CATALOGUE.recipe("logger", "tcpdump", FREEBSD))
     )
     for line, behind in (
-        ("tcpdump: 94886 packets captured, 94886 packets received by filter, 0 packets dropped by kernel", False),
-        ("tcpdump: 94000 packets captured, 94886 packets received by filter, 886 packets dropped by kernel", False),
-        ("tcpdump: 90000 packets captured, 94886 packets received by filter, 0 packets dropped by kernel", True),
+        (
+            "tcpdump: 94886 packets captured, 94886 packets received by filter, 0 packets dropped by kernel",
+            False,
+        ),
+        (
+            "tcpdump: 94000 packets captured, 94886 packets received by filter, 886 packets dropped by kernel",
+            False,
+        ),
+        (
+            "tcpdump: 90000 packets captured, 94886 packets received by filter, 0 packets dropped by kernel",
+            True,
+        ),
     ):
         # tcpdump begins with its name where it is asked meanwhile (info() of its tcpdump.c), and not at its end.
         (tmp_path / "src-tcpdump.err").write_text(f"tcpdump: listening on em1\n{line}\n")

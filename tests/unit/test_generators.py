@@ -91,7 +91,9 @@ def test_freebsd_has_every_generator_but_the_one_that_asks_linux_for_routes_and_
     assert CATALOGUE.names("generator", "freebsd") == set(GENERATORS) - {"tcpreplay"}
     for name in CATALOGUE.names("generator", "freebsd"):
         same = CATALOGUE.recipe("generator", name, "linux").path
-        assert CATALOGUE.recipe("generator", name, "freebsd-9").path == same, "the golden text is both systems'"
+        assert CATALOGUE.recipe("generator", name, "freebsd-9").path == same, (
+            "the golden text is both systems'"
+        )
 
 
 @pytest.mark.parametrize("generator", GENERATORS)

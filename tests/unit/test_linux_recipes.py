@@ -161,7 +161,10 @@ SETTINGS: dict[str, dict[str, object]] = {
     "offloads": {"interfaces": IFS, "tso": 1, "tx_checksum": 0},
     "mtu": {"interfaces": IFS, "mtu_bytes": 600},
     "qlen": {"interfaces": IFS, "packets": 33},
-    "adapter": {"link": "powerline", "keys": {"rate_down_bps": "40000000", "buffer_down_frames": "2720", "simplex": "1"}},
+    "adapter": {
+        "link": "powerline",
+        "keys": {"rate_down_bps": "40000000", "buffer_down_frames": "2720", "simplex": "1"},
+    },
     "shaper": {"interfaces": IFS, "rate": 40_000_000},
     "wlan": {"interfaces": ("wlan0", "eth1"), "rate": "54Mbit"},
     "txd": {"interfaces": IFS, "txd": 256},

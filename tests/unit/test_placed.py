@@ -19,7 +19,9 @@ def test_a_formula_of_a_testbed_is_refused_at_its_line(tmp_path: Path) -> None:
     file = tmp_path / "lab.yaml"
     file.write_text(f"{lab}\nsettings: {{rwnd: 2 BDP}}\n")
     line = len(file.read_text().splitlines())
-    with pytest.raises(DefinitionError, match=rf"lab\.yaml:{line}:18: main: rwnd of dst: '2 BDP': path\.rate"):
+    with pytest.raises(
+        DefinitionError, match=rf"lab\.yaml:{line}:18: main: rwnd of dst: '2 BDP': path\.rate"
+    ):
         make_plan(experiment_of(EXPERIMENT), load_testbed(file), site=Site(headers=CATALOGUE))
 
 

@@ -91,7 +91,7 @@ def test_the_pages_hold_every_section_and_their_number(made: Path) -> None:
 def test_the_scorecard_stands_beside_the_pdf_as_json(made: Path) -> None:
     lines = json.loads((made / "bundle" / "scorecard.json").read_text())
     assert [line["verdict"] for line in lines].count("reproduced") == 5
-    keys = {"say", "metric", "part", "where", "expected", "observed", "verdict", "source"}
+    keys = {"say", "metric", "part", "where", "expected", "observed", "verdict", "source", "why"}
     assert all(set(line) == keys for line in lines)
     assert exit_status(read_verdicts(made)) == 1
 
@@ -217,7 +217,7 @@ def minimal_document(one: str, two: str, three: str, four: str) -> dict[str, obj
     """A document that holds these words wherever it can."""
     row = {"name": one, "value": two}
     line = {
-        "say": one, "about": two, "expected": three, "value": four, "sample": one, "glance": two, "verdict": "differs",
+        "say": one, "about": two, "expected": three, "value": four, "sample": one, "glance": two, "verdict": "differs", "why": three,
     }  # fmt: skip
     host = {"name": one, "role": two, "os": three, "column": 0, "y": 0.0, "height": 0.8}
     machine = {"name": one, "role": two, "system": three, "kernel": four, "control": one, "interfaces": [two]}

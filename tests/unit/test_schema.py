@@ -36,7 +36,12 @@ ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")
 RECIPES = Recipes.of(CATALOGUE)
 SCHEMAS = schemas(ROOT, RECIPES)
-KINDS = {"experiments": "experiment", "experiments/fragments": "fragment", "hosts": "testbed"}
+KINDS = {
+    "experiments": "experiment",
+    "experiments/fragments": "fragment",
+    "experiments/studies": "study",
+    "hosts": "testbed",
+}
 SHIPPED = [(path, kind) for folder, kind in KINDS.items() for path in sorted((ROOT / folder).glob("*.yaml"))]
 SHIPPED += [(ROOT / "config.yaml", "config")]
 
@@ -132,7 +137,12 @@ def test_a_shipped_file_is_underlined_nowhere(path: Path, kind: str) -> None:
 
 def examples() -> Iterator[object]:
     fence = re.compile(r"^```\w*\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-    kinds = {"experiment:": "experiment", "# experiments/": "experiment", "testbed:": "testbed"}
+    kinds = {
+        "experiment:": "experiment",
+        "# experiments/studies/": "study",
+        "# experiments/": "experiment",
+        "testbed:": "testbed",
+    }
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         for index, text in enumerate(fence.findall(page.read_text(encoding="utf-8"))):
             kind = next((kind for start, kind in kinds.items() if text.startswith(start)), None)

@@ -5,7 +5,7 @@ import posix
 
 
 def tell_ready(name):
-    """Leave a file of this name, and wake who waits at the trial'"'"'s named pipe; nobody does where it cannot be opened."""
+    """Leave a file of this name, and wake who waits at the trial'"'"'s named pipe, where it can be opened."""
     open(name, "w").close()
     try:
         pipe = posix.open("events", posix.O_WRONLY | posix.O_NONBLOCK)
