@@ -11,6 +11,8 @@ from tests.faults.scene import Scene
 
 FOREIGN = "tc qdisc {} dev eth1 root handle 99: pfifo limit 100"
 BROKEN = ("failed", "invalid")
+LEFT_KIB = 128
+"""Half of what the receiver's capture of a trial takes."""
 SEEN_AT = "/mnt"
 """Where hosts see the lab's boot folder; their /tmp is their own."""
 
@@ -79,12 +81,13 @@ def dropping(scene: Scene) -> None:
 
 
 def full_disk(host: str) -> Strike:
-    """Fill the disk that a host's trials write to, while data is sent."""
+    """Leave the disk that a host's trials write to less room than the capture of one takes."""
 
     def strike(scene: Scene) -> None:
         scene.lab.on(host, "mount -o remount,size=8m /tmp")
+        room = "$(df -k --output=avail /tmp | tail -n 1)"
+        scene.lab.on(host, f"head -c $((({room} - {LEFT_KIB}) * 1024)) /dev/zero >/tmp/full")
         scene.into_traffic()
-        scene.lab.on(host, "head -c 8388608 /dev/zero >/tmp/full 2>/dev/null", check=False)
 
     return strike
 
