@@ -11,8 +11,15 @@ from tests.faults.scene import Scene
 
 FOREIGN = "tc qdisc {} dev eth1 root handle 99: pfifo limit 100"
 BROKEN = ("failed", "invalid")
-LEFT_KIB = 128
-"""Half of what the receiver's capture of a trial takes."""
+FILLER = """\
+arrived() { cat /sys/class/net/eth1/statistics/rx_bytes; }
+before=$(arrived) n=0
+{
+  until [ $(($(arrived) - before)) -gt 100000 ] || [ $n -gt 1200 ]; do n=$((n + 1)); sleep 0.05; done
+  head -c 8388608 /dev/zero >/tmp/full
+} >/dev/null 2>&1 &
+"""
+"""It waits on the host itself: on a busy machine traffic may be over before anything gets there from outside."""
 SEEN_AT = "/mnt"
 """Where hosts see the lab's boot folder; their /tmp is their own."""
 
@@ -81,12 +88,11 @@ def dropping(scene: Scene) -> None:
 
 
 def full_disk(host: str) -> Strike:
-    """Leave the disk that a host's trials write to less room than the capture of one takes."""
+    """Fill the disk that a host's trials write to, while data arrives there."""
 
     def strike(scene: Scene) -> None:
         scene.lab.on(host, "mount -o remount,size=8m /tmp")
-        room = "$(df -k --output=avail /tmp | tail -n 1)"
-        scene.lab.on(host, f"head -c $((({room} - {LEFT_KIB}) * 1024)) /dev/zero >/tmp/full")
+        scene.lab.on(host, FILLER)
         scene.into_traffic()
 
     return strike
