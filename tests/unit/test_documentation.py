@@ -12,8 +12,9 @@ import pytest
 from samovar.command.catalogue import Catalogue
 from samovar.command.recipe import Kind, read_recipe
 from samovar.command.scripts import TrialScripts
-from samovar.definition import Asked, load_study, load_testbed
+from samovar.definition import Asked, list_experiments, load_study, load_testbed
 from samovar.definition.metrics import METRICS
+from samovar.definition.study import load_study_report
 from samovar.plan import make_plan
 
 ROOT = Path(__file__).parent.parent.parent
@@ -76,13 +77,25 @@ def test_the_tutorial_s_study_from_nothing_has_ten_lines_and_the_profile_that_it
     assert explained.down.buffer_packets == 67
 
 
-@pytest.mark.parametrize("text", named(blocks("# experiments/")))
+STUDIES = "# experiments/studies/"
+
+
+@pytest.mark.parametrize(
+    "text", named([one for one in blocks("# experiments/") if not one[1].startswith(STUDIES)])
+)
 def test_an_experiment_in_the_documentation_may_extend_a_shipped_one(text: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
     path = tmp_path / text.split()[1]
     path.write_text(text)
     study = load_study(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
     assert make_plan(study.experiment, study.testbed).trials
+
+
+@pytest.mark.parametrize("text", named(blocks(STUDIES)))
+def test_a_study_in_the_documentation_is_of_shipped_experiments(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "netgear.yaml"
+    path.write_text(text)
+    assert load_study_report(path, list_experiments(ROOT / "experiments")).sections
 
 
 @pytest.mark.parametrize("text", named(blocks("testbed:")))
