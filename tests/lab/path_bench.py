@@ -107,8 +107,8 @@ class Bench:
         return list(check_calibration(path, way, probe, seen, burst_bytes=burst_bytes, fills=fills))
 
     def facts(self) -> dict[str, str]:
-        """Say what tests here could leave behind on any host."""
-        return {host: self.run(host, "tc qdisc show; ls -A . /sys/class/net") for host in self.sessions}
+        """Say what tests here could leave behind on any host, but for the pipe that goes with a trial's folder."""
+        return {host: self.run(host, "rm -f events; tc qdisc show; ls -A . /sys/class/net") for host in self.sessions}
 
 
 @contextmanager
