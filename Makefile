@@ -29,8 +29,9 @@ install: ## install what is missing to run
 install-dev: ## install what is missing to test
 	@tools/bootstrap --dev
 
-lint: install-dev ## ruff, mypy, and the contract of the layers
+lint: install-dev ## ruff, its format, mypy, and the contract of the layers
 	@ruff check .
+	@ruff format --check --quiet .
 	@mypy
 	@lint-imports --no-logo
 

@@ -1,7 +1,7 @@
 #' Tables over all trials, one column of them telling the trial
 #'
 #' Stacked once and kept as one file per table, so that who wants one reads one; text is kept as numbers into its words, which is
-#' read three times as fast.
+#' read faster.
 #'
 #' @param campaign A campaign of [read_campaign()].
 #' @param keys Of the cache, by id of the trials that were measured.

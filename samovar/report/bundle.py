@@ -7,14 +7,13 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from samovar.definition.load import read_experiment
 from samovar.events import Emit, Event
 from samovar.report import crate
-from samovar.report.campaign import Campaign, Json, campaign_time_s, read_any_json, read_campaign
-from samovar.report.document import analyse_command, compose, rerun
-from samovar.report.exhibits import require_analysis, sha256
-from samovar.report.scorecard import VERDICTS, Result, score
-from samovar.report.summary import read_summary
+from samovar.report.campaign import Campaign, Json, campaign_time_s, read_any_json
+from samovar.report.document import compose, rerun
+from samovar.report.exhibits import sha256
+from samovar.report.scorecard import VERDICTS, Result
+from samovar.report.scored import read_scored
 from samovar.report.typeset import typeset
 
 SUMS, SCORECARD, README = "SHA256SUMS", "scorecard.json", "README.txt"
@@ -52,11 +51,7 @@ def make_bundle(campaign_folder: Path, emit: Emit, *, licence: str | None = None
     Emits `scorecard` {reproduced, differs, no data} and `bundle-made` {pdf, files}. Raises ReportError
     where the campaign is not analysed or cannot be set, DefinitionError where its experiment is broken.
     """
-    campaign = read_campaign(campaign_folder)
-    require_analysis(campaign, analyse_command(campaign))
-    overrides = campaign.plan.get("overrides", {})
-    expected = read_experiment(campaign.folder / "experiment.yaml", overrides).expect
-    results = score(expected, read_summary(campaign.folder / TABLES[0]))
+    campaign, results = read_scored(campaign_folder)
     copy_inputs(campaign)
     document = compose(campaign, results)
     pdf = campaign.bundle / f"{campaign.experiment}.pdf"
@@ -95,9 +90,14 @@ def describe(campaign: Campaign, document: Json, licence: str | None) -> None:
     content = [file for file in files(bundle) if file.name not in (SUMS, crate.NAME)]
     described = crate.crate(document, bundle, content, campaign_time_s(campaign), licence)
     write_json(bundle / crate.NAME, described)
-    summed = [file for file in files(bundle) if file != bundle / SUMS]
-    lines = [f"{sha256(file)}  {file.relative_to(bundle).as_posix()}\n" for file in summed]
-    write(bundle / SUMS, "".join(lines).encode())
+    write_sums(bundle)
+
+
+def write_sums(folder: Path) -> None:
+    """Write the checksums of a folder's files in the form of sha256sum(1)."""
+    summed = [file for file in files(folder) if file != folder / SUMS]
+    lines = [f"{sha256(file)}  {file.relative_to(folder).as_posix()}\n" for file in summed]
+    write(folder / SUMS, "".join(lines).encode())
 
 
 def files(bundle: Path) -> list[Path]:

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar import __version__
-from samovar.definition.load import read_experiment
 from samovar.definition.nearest import unknown
 from samovar.definition.study import Section, StudyReport
 from samovar.errors import ReportError
-from samovar.report.campaign import Campaign, Json, campaign_end_s, campaign_time_s, read_campaign, read_json
-from samovar.report.document import analyse_command, campaign_label, compose, rerun
+from samovar.report.campaign import Campaign, Json, campaign_end_s, campaign_time_s, read_json
+from samovar.report.document import campaign_label, compose, rerun
 from samovar.report.document import scorecard as scorecard_of
-from samovar.report.exhibits import require_analysis, sha256
+from samovar.report.exhibits import sha256
 from samovar.report.overview import standings, testbed_words, trials_words, when
-from samovar.report.scorecard import DIFFERS, Result, score
-from samovar.report.summary import read_summary
+from samovar.report.scorecard import DIFFERS, Result
+from samovar.report.scored import read_scored
 from samovar.report.words import count, listed, moment
 
 SHOWN_DIGITS = 16
@@ -41,27 +40,19 @@ def read_sections(study: StudyReport, find: Callable[[str], Path]) -> tuple[Told
 
     Raises CampaignError where there is none, ReportError where one is not analysed.
     """
-    known: dict[str, tuple[Campaign, tuple[Result, ...], Json]] = {}
-    for section in study.sections:
-        name = "/".join(filter(None, (section.experiment, section.campaign)))
-        if name not in known:
-            known[name] = _read(find(name))
     names = ["/".join(filter(None, (one.experiment, one.campaign))) for one in study.sections]
+    known = {name: _read(find(name)) for name in dict.fromkeys(names)}
     return tuple(Told(section, *known[name]) for section, name in zip(study.sections, names, strict=True))
 
 
 def _read(folder: Path) -> tuple[Campaign, tuple[Result, ...], Json]:
-    campaign = read_campaign(folder)
-    require_analysis(campaign, analyse_command(campaign))
-    overrides = campaign.plan.get("overrides", {})
-    expected = read_experiment(campaign.folder / "experiment.yaml", overrides).expect
-    results = score(expected, read_summary(campaign.folder / "tables" / "summary.csv"))
+    campaign, results = read_scored(folder)
     return campaign, results, compose(campaign, results)
 
 
 def compose_study(study: StudyReport, told: Sequence[Told]) -> Json:
     """Return the document; raises ReportError for a figure or table that a section names in vain."""
-    once = _once(told)
+    once = once_each(told)
     every = [result for one in once for result in one.results]
     return {
         "title": study.title,
@@ -84,7 +75,7 @@ def compose_study(study: StudyReport, told: Sequence[Told]) -> Json:
     }
 
 
-def _once(told: Iterable[Told]) -> list[Told]:
+def once_each(told: Iterable[Told]) -> list[Told]:
     """Leave each campaign once: sections may share one."""
     return list({one.campaign.folder: one for one in reversed(list(told))}.values())[::-1]
 
@@ -228,5 +219,5 @@ def campaigns_json(told: Sequence[Told]) -> list[Json]:
             "sha256": checksums(one.campaign),
             "trials_used": read_json(one.campaign.bundle / "analysis.json").get("trials_used", []),
         }
-        for one in _once(told)
+        for one in once_each(told)
     ]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from samovar.definition.study import StudyReport
 from samovar.events import Emit, Event
-from samovar.report.bundle import SCORECARD, SUMS, files, tally, write, write_json
+from samovar.report.bundle import SCORECARD, files, tally, write, write_json, write_sums
 from samovar.report.campaign import campaign_end_s
-from samovar.report.exhibits import data_index, sha256
+from samovar.report.exhibits import data_index
 from samovar.report.scorecard import Result
-from samovar.report.study import Told, campaigns_json, compose_study, placed, read_sections
+from samovar.report.study import Told, campaigns_json, compose_study, once_each, placed, read_sections
 from samovar.report.typeset import typeset
 
 TEMPLATE = "study.typ.j2"
@@ -42,7 +42,7 @@ def make_study(
     lines = [{"experiment": experiment, **result.as_json()} for experiment, result in results]
     write_json(folder / SCORECARD, lines)
     write_json(folder / CAMPAIGNS, campaigns_json(told))
-    write(folder / SUMS, sums(folder).encode())
+    write_sums(folder)
     emit(Event("scorecard", tally([result for _, result in results])))
     emit(Event("bundle-made", {"pdf": str(pdf), "files": len(files(folder))}))
     return pdf, [result.verdict for _, result in results]
@@ -63,11 +63,4 @@ def gather(told: Sequence[Told], folder: Path) -> None:
 
 def results_of(told: Sequence[Told]) -> list[tuple[str, Result]]:
     """Return the lines of all scorecards, each campaign's once, with the experiment."""
-    by_campaign = {one.campaign.folder: one for one in told}
-    return [(one.campaign.experiment, result) for one in by_campaign.values() for result in one.results]
-
-
-def sums(folder: Path) -> str:
-    """Return the folder's checksums in the form of sha256sum(1)."""
-    summed = [file for file in files(folder) if file != folder / SUMS]
-    return "".join(f"{sha256(file)}  {file.relative_to(folder).as_posix()}\n" for file in summed)
+    return [(one.campaign.experiment, result) for one in once_each(told) for result in one.results]

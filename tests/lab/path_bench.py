@@ -108,7 +108,10 @@ class Bench:
 
     def facts(self) -> dict[str, str]:
         """Say what tests here could leave behind on any host, but for the pipe that goes with a trial's folder."""
-        return {host: self.run(host, "rm -f events; tc qdisc show; ls -A . /sys/class/net") for host in self.sessions}
+        return {
+            host: self.run(host, "rm -f events; tc qdisc show; ls -A . /sys/class/net")
+            for host in self.sessions
+        }
 
 
 @contextmanager

@@ -7,7 +7,8 @@ import pty
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,8 @@ from samovar.runner.worker import Worker
 
 worker = Worker("typist", sys.stdin.readline, print)
 worker.start()
-print("working", flush=True)
 try:
+    print("working", flush=True)
     while worker.is_at_work:
         worker.wait(60)
 except KeyboardInterrupt:
@@ -57,6 +58,17 @@ print("ended")
 """
 
 
+started: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_outlives_its_test() -> Iterator[None]:
+    yield
+    while started:
+        with started.pop() as process:
+            process.kill()
+
+
 def command(
     pause: int = 0, prefix: Sequence[str] = (), stdout: int = subprocess.PIPE, text: str = COMMAND
 ) -> subprocess.Popen[str]:
@@ -64,9 +76,11 @@ def command(
     heard = ["env", "--default-signal=HUP,INT,TERM"]
     words = [*heard, *prefix, sys.executable, "-c", text, str(pause)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(
+    process = subprocess.Popen(
         words, stdin=pipe, stdout=stdout, stderr=subprocess.DEVNULL, cwd=ROOT, text=True, bufsize=1
     )
+    started.append(process)
+    return process
 
 
 def said(process: subprocess.Popen[str]) -> str:
@@ -78,6 +92,13 @@ def say(process: subprocess.Popen[str], text: str) -> None:
     assert process.stdin
     process.stdin.write(text)
     process.stdin.flush()
+
+
+def wait_until_asleep(process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -137,6 +158,7 @@ def test_a_command_that_is_to_outlive_its_terminal_does() -> None:
 def test_ctrl_c_breaks_off_the_wait_for_a_thread_that_is_still_known_to_be_at_work() -> None:
     process = command(text=WORKING)
     assert said(process) == "working"
+    wait_until_asleep(process)
     process.send_signal(signal.SIGINT)
     assert said(process) == "at work"
     say(process, "\n")

@@ -12,5 +12,3 @@ def tell_ready(name):
         return
     posix.write(pipe, b"ready\n")
     posix.close(pipe)
-
-
