@@ -12,3 +12,5 @@ def tell_ready(name):
         return
     posix.write(pipe, b"ready\n")
     posix.close(pipe)
+
+
