@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from samovar.collect.sums import SUMS, write_sums
+from samovar.collect.whole import write_json, write_whole
 from samovar.events import Emit, Event
 from samovar.report import crate
 from samovar.report.campaign import Campaign, Json, campaign_time_s, read_any_json
 from samovar.report.document import compose, rerun
-from samovar.report.exhibits import sha256
 from samovar.report.scorecard import VERDICTS, Result
 from samovar.report.scored import read_scored
 from samovar.report.typeset import typeset
 
-SUMS, SCORECARD, README = "SHA256SUMS", "scorecard.json", "README.txt"
+SCORECARD, README = "scorecard.json", "README.txt"
 # What a reader needs to repeat the campaign, and the tables behind the scorecard, copied beside the results.
 INPUTS = ("experiment.yaml", "testbed.yaml", "plan.json", "provenance.json", "journal.jsonl")
 TABLES = ("tables/summary.csv", "tables/metrics.csv")
@@ -55,7 +55,7 @@ def make_bundle(campaign_folder: Path, emit: Emit, *, licence: str | None = None
     copy_inputs(campaign)
     document = compose(campaign, results)
     pdf = campaign.bundle / f"{campaign.experiment}.pdf"
-    write(pdf, typeset(document, campaign.bundle, campaign_time_s(campaign)))
+    write_whole(pdf, typeset(document, campaign.bundle, campaign_time_s(campaign)))
     write_json(campaign.bundle / SCORECARD, [result.as_json() for result in results])
     describe(campaign, document, licence)
     emit(Event("scorecard", tally(results)))
@@ -93,28 +93,9 @@ def describe(campaign: Campaign, document: Json, licence: str | None) -> None:
     write_sums(bundle)
 
 
-def write_sums(folder: Path) -> None:
-    """Write the checksums of a folder's files in the form of sha256sum(1)."""
-    summed = [file for file in files(folder) if file != folder / SUMS]
-    lines = [f"{sha256(file)}  {file.relative_to(folder).as_posix()}\n" for file in summed]
-    write(folder / SUMS, "".join(lines).encode())
-
-
 def files(bundle: Path) -> list[Path]:
     """List the bundle's files, in one order on every machine."""
     return sorted((file for file in bundle.rglob("*") if file.is_file()), key=lambda file: file.as_posix())
-
-
-def write_json(file: Path, value: object) -> None:
-    """Write a value as JSON that people can read."""
-    write(file, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())
-
-
-def write(file: Path, content: bytes) -> None:
-    """Write a file whole or not at all, so that a crash leaves the old one."""
-    part = file.with_name(f".{file.name}.part")
-    part.write_bytes(content)
-    part.replace(file)
 
 
 def readme(campaign: Campaign, document: Json) -> str:

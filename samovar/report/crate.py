@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from samovar.collect.sums import sha256_of
 from samovar.report.campaign import Json
-from samovar.report.exhibits import sha256
 
 NAME = "ro-crate-metadata.json"
 CONTEXT = "https://w3id.org/ro/crate/1.1/context"
@@ -56,7 +56,7 @@ def file_entity(bundle: Path, file: Path) -> Json:
         "name": file.name,
         "contentSize": str(file.stat().st_size),
         "encodingFormat": FORMATS.get(file.suffix) or mimetypes.guess_type(file.name)[0] or "text/plain",
-        "sha256": sha256(file),
+        "sha256": sha256_of(file),
     }
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 from pathlib import Path
 from typing import Any
 
+from samovar.collect.sums import sha256_of
 from samovar.errors import ReportError
 from samovar.report.campaign import Campaign, Json, read_any_json, read_json
 from samovar.report.words import count
@@ -100,10 +100,4 @@ def data_row(bundle: Path, file: Path, holds: dict[str, list[str]]) -> Json:
         rows = sum(1 for _ in csv.reader(lines)) - 1
     about = "; ".join(holds.get(file.name, [])) or KNOWN_DATA.get(file.name, "")
     name = file.relative_to(bundle).as_posix()
-    return {"file": name, "holds": about, "rows": max(0, rows), "sha256": sha256(file)[:12]}
-
-
-def sha256(file: Path) -> str:
-    """Return the sha256 of a file, in hexadecimal."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return {"file": name, "holds": about, "rows": max(0, rows), "sha256": sha256_of(file)[:12]}

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar import __version__
+from samovar.collect.sums import sha256_of
 from samovar.definition.nearest import unknown
 from samovar.definition.study import Section, StudyReport
 from samovar.errors import ReportError
 from samovar.report.campaign import Campaign, Json, campaign_end_s, campaign_time_s, read_json
 from samovar.report.document import campaign_label, compose, rerun
 from samovar.report.document import scorecard as scorecard_of
-from samovar.report.exhibits import sha256
 from samovar.report.overview import standings, testbed_words, trials_words, when
 from samovar.report.scorecard import DIFFERS, Result
 from samovar.report.scored import read_scored
@@ -198,7 +198,7 @@ def _campaign_row(one: Told) -> Json:
 def checksums(campaign: Campaign) -> dict[str, str]:
     """Return the SHA-256 of the plan, of the journal, which holds the trials' sums, and of the metrics."""
     names = ("plan.json", "journal.jsonl", "tables/metrics.csv")
-    return {name: sha256(campaign.folder / name) for name in names if (campaign.folder / name).is_file()}
+    return {name: sha256_of(campaign.folder / name) for name in names if (campaign.folder / name).is_file()}
 
 
 def _regenerate(study: StudyReport, once: Sequence[Told]) -> list[str]:

@@ -6,9 +6,11 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from samovar.collect.sums import write_sums
+from samovar.collect.whole import write_json, write_whole
 from samovar.definition.study import StudyReport
 from samovar.events import Emit, Event
-from samovar.report.bundle import SCORECARD, files, tally, write, write_json, write_sums
+from samovar.report.bundle import SCORECARD, files, tally
 from samovar.report.campaign import campaign_end_s
 from samovar.report.exhibits import data_index
 from samovar.report.scorecard import Result
@@ -37,7 +39,7 @@ def make_study(
     }
     pdf = folder / f"{study.study}.pdf"
     latest_s = max(campaign_end_s(one.campaign) for one in told)
-    write(pdf, typeset(document, folder, latest_s, template=TEMPLATE))
+    write_whole(pdf, typeset(document, folder, latest_s, template=TEMPLATE))
     results = results_of(told)
     lines = [{"experiment": experiment, **result.as_json()} for experiment, result in results]
     write_json(folder / SCORECARD, lines)

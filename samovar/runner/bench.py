@@ -60,16 +60,6 @@ class Bench:
         return self.folder / "trials"
 
 
-def write_json(path: Path, value: object) -> None:
-    """Write a JSON document and put it on disk before returning."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1, ensure_ascii=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-
-
 class Recorder:
     """Keeps every script that a trial ran as NNN-host-step.sh, and what came of it as .json."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 
 from samovar.collect import digests
+from samovar.collect.whole import write_json
 from samovar.command import Catalogue
 from samovar.errors import CampaignError
 from samovar.events import Emit, Event
@@ -18,7 +19,7 @@ from samovar.journal import NAME as JOURNAL
 from samovar.journal import CampaignState, Journal, fold, is_open
 from samovar.plan import Plan
 from samovar.plan.compare import Comparison, compare
-from samovar.runner.bench import Bench, Note, write_json
+from samovar.runner.bench import Bench, Note
 from samovar.runner.folder import point_latest, read_plan, replacement_of, standings, testbeds_of
 from samovar.runner.lease import Claimant, Leases
 from samovar.runner.policy import AS_ALWAYS, Policy

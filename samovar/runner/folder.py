@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from samovar.collect.whole import write_whole
 from samovar.errors import CampaignError, PlanError
 from samovar.events import Emit, Event
 from samovar.journal import NAME as JOURNAL
@@ -215,14 +215,3 @@ def _kept_numbers(folder: Path) -> list[int]:
 
 def _bytes(file: Path) -> bytes | None:
     return file.read_bytes() if file.is_file() else None
-
-
-def write_whole(file: Path, data: bytes) -> None:
-    """Write a file beside its place, on disk, then rename it: a reader finds the old one or the new one."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f"{file.name}.part")
-    with part.open("wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
-    part.replace(file)

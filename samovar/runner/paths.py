@@ -10,12 +10,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from samovar.collect.sums import sha256_of
+from samovar.collect.whole import write_json
 from samovar.command.bottleneck import Way, bottleneck_values
 from samovar.command.calibration import CalibrationScripts, Probe, calibration_scripts, probe_of, sampling_s
 from samovar.command.scripts import TrialScripts
 from samovar.events import Event
 from samovar.plan import DirectionPlan, PathPlan, Resolved
-from samovar.runner.bench import Bench, write_json
+from samovar.runner.bench import Bench
 from samovar.runner.calibrate import Calibration, check_calibration, mean_burst, parse_calibration
 from samovar.runner.judge import Check
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from samovar.collect import Expected, collect, commit_trial
+from samovar.collect.whole import write_json
 from samovar.command.counting import parts_of
 from samovar.command.scripts import TrialScripts
 from samovar.command.watch import Limits
@@ -17,7 +18,7 @@ from samovar.plan import Trial
 from samovar.runner.attempt import Carried as Carried
 from samovar.runner.attempt import Finished as Finished
 from samovar.runner.attempt import Outcome
-from samovar.runner.bench import Bench, Recorder, write_json
+from samovar.runner.bench import Bench, Recorder
 from samovar.runner.counters import Span
 from samovar.runner.evidence import NOT_OVERHEAD, Evidence, checks_of, expected
 from samovar.runner.gauge import Gauge

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from samovar import lab
+from samovar.collect.whole import write_whole
 from samovar.command import Catalogue
 from samovar.command.scripts import TrialScripts
 from samovar.controller import Study
@@ -22,7 +23,6 @@ from samovar.journal import NAME as JOURNAL
 from samovar.journal import Entry, read_journal
 from samovar.runner.bench import Bench
 from samovar.runner.campaign import CampaignRun, Intent, Summary
-from samovar.runner.folder import write_whole
 from samovar.runner.lasting import Lasting
 from samovar.runner.paths import Paths
 from samovar.runner.policy import Policy, policy_of
