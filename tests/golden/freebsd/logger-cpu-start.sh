@@ -1,5 +1,5 @@
 launch src-cpu 21 src-cpu.csv sh -c 'interval=$1 name=$2
-hz=$(sysctl -n kern.clockrate) hz=${hz##*stathz = } hz=${hz%%[!0-9]*}
+hz=$(sysctl -n kern.clockrate); hz=${hz##*stathz = }; hz=${hz%%[!0-9]*}
 sample() { echo >"$name.clock"; stat -f "t %Fm" "$name.clock"; sysctl -n kern.cp_times; }
 trap '"'"': >"$name.stop"'"'"' TERM
 {

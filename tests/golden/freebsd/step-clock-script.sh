@@ -10,5 +10,6 @@ instants() { stat -f '%N %Fm' "$@"; }
 clock_at_boot() {
   set -- $(sysctl -n kern.boottime)
   [ $# -ge 7 ] || return 1
-  b_floor=$(printf '%s%06d000' "${4%,}" "$7") b_ceiling=$b_floor
+  b_floor=$(printf '%s%06d000' "${4%,}" "$7")
+  b_ceiling=$b_floor
 }

@@ -1,0 +1,95 @@
+"""What FreeBSD's sh does otherwise than dash, in which its recipes are tried."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.freebsd_sample import ROOT
+
+# Of `a=1 b=$a` FreeBSD's sh expands both before it sets either (evalcommand() of its eval.c): b gets what a was before.
+# dash sets one after the other, so nothing that is run here would tell.
+ASSIGNED = re.compile(r"(?<![\w$.{/-])([A-Za-z_]\w*)=")
+CLOSERS = {"(": ")", "{": "}"}
+
+
+def end_of_word(text: str, at: int) -> int:
+    """Find where a word of the shell ends that begins at a place."""
+    open_: list[str] = []
+    while at < len(text):
+        char = text[at]
+        if open_ and char == open_[-1]:
+            open_.pop()
+        elif char == "\\":
+            at += 1
+        elif char == "'" and '"' not in open_[-1:]:
+            at = text.find("'", at + 1) if "'" in text[at + 1 :] else len(text)
+        elif char == '"':
+            open_.append('"')
+        elif char == "$" and text[at + 1 : at + 2] in ("(", "{"):
+            at += 1
+            open_.append(CLOSERS[text[at]])
+        elif char in "({" and open_ and open_[-1] != '"':
+            open_.append(CLOSERS[char])
+        elif not open_ and char in " \t\n;&|()<>":
+            return at
+        at += 1
+    return at
+
+
+def leaning(text: str) -> Iterator[str]:
+    """Find commands in which an assignment uses what an earlier one of the same command assigns."""
+    done = 0
+    for found in ASSIGNED.finditer(text):
+        if found.start() < done:
+            continue
+        names: list[str] = []
+        one: re.Match[str] | None = found
+        while one:
+            done = end_of_word(text, one.end())
+            value = text[one.end() : done]
+            if any(re.search(rf"\$\{{?{name}\b", value) for name in names):
+                yield text[found.start() : done]
+            names.append(one[1])
+            following = done + len(text[done:]) - len(text[done:].lstrip(" \t"))
+            one = ASSIGNED.match(text, following) if following > done else None
+
+
+SOURCES = sorted(
+    path
+    for pattern in (
+        "templates/freebsd*/**/*.j2",
+        "templates/posix/**/*.j2",
+        "samovar/testbed/*.sh",
+        "samovar/testbed/*.py",
+        "samovar/command/*.py",
+        "samovar/collect/*.py",
+        "samovar/runner/*.py",
+    )
+    for path in ROOT.glob(pattern)
+)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_assignment_uses_what_another_of_its_command_assigns(path: Path) -> None:
+    assert list(leaning(path.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("hz=$(sysctl -n x) hz=${hz##* }", True),
+        ('a=$(f "$1" "$2") b=$(g "$a")\n', True),
+        ("  floor=$(printf '%s' x) ceiling=$floor\n", True),
+        ("a=$(f); a=${a%% *}\n", False),
+        ("a=1 && b=$a\n", False),
+        ("a=1\nb=$a\n", False),
+        ("a='x b=$a' c=2\n", False),
+        ("a=${1%% *} b=${1#* }\n", False),
+    ],
+)
+def test_what_uses_an_assignment_of_its_own_command_is_found(text: str, found: bool) -> None:
+    assert (list(leaning(text)) != []) is found
