@@ -19,24 +19,28 @@ CLOSERS = {"(": ")", "{": "}"}
 def end_of_word(text: str, at: int) -> int:
     """Find where a word of the shell ends that begins at a place."""
     open_: list[str] = []
-    while at < len(text):
-        char = text[at]
-        if open_ and char == open_[-1]:
+    while at < len(text) and (open_ or text[at] not in " \t\n;&|()<>"):
+        if open_ and text[at] == open_[-1]:
             open_.pop()
-        elif char == "\\":
-            at += 1
-        elif char == "'" and '"' not in open_[-1:]:
-            at = text.find("'", at + 1) if "'" in text[at + 1 :] else len(text)
-        elif char == '"':
-            open_.append('"')
-        elif char == "$" and text[at + 1 : at + 2] in ("(", "{"):
-            at += 1
-            open_.append(CLOSERS[text[at]])
-        elif char in "({" and open_ and open_[-1] != '"':
-            open_.append(CLOSERS[char])
-        elif not open_ and char in " \t\n;&|()<>":
-            return at
+        else:
+            at = opened(text, at, open_)
         at += 1
+    return at
+
+
+def opened(text: str, at: int, open_: list[str]) -> int:
+    """Take note of what a character opens that must be closed; return the last place that belongs to it."""
+    if text[at] == "\\":
+        return at + 1
+    if text[at] == "'" and open_[-1:] != ['"']:
+        return max(text.find("'", at + 1), at)
+    if text[at] == '"':
+        open_.append('"')
+    elif text[at : at + 2] in ("$(", "${"):
+        open_.append(CLOSERS[text[at + 1]])
+        return at + 1
+    elif text[at] in CLOSERS and open_ and open_[-1] != '"':
+        open_.append(CLOSERS[text[at]])
     return at
 
 

@@ -8,12 +8,12 @@ launch src-beacons 21 src-beacons.csv sh -c 'name=$1 group=$2 interval=$3 send=$
 }
 set --
 case $(tcpdump -h 2>&1) in *immediate-mode*) set -- --immediate-mode ;; esac
-trap '"'"': >"$name.stop"; read -r watching <"$name.watching" && kill "$watching"'"'"' TERM
+trap '"'"'read -r watching <"$name.watching" && kill "$watching"'"'"' TERM
 {
   trap : TERM
   tcpdump -n -tt -l "$@" -i "$interface" "icmp[icmptype] = icmp-echo and dst host $group" & watching=$!
   echo "$watching" >"$name.watching"
-  until [ -e "$name.stop" ]; do wait "$watching" && break; done
+  while kill -0 "$watching" 2>/dev/null; do wait "$watching"; done
   wait "$watching"
 } | ( trap "" TERM; exec awk -v own="$own" '"'"'
   BEGIN { print "t_ns,direction,src,id,sequence,sent_ns" }
@@ -32,7 +32,7 @@ sending=
 if [ "$send" = always ] || { [ "$send" = auto ] && [ ! -e "$name.heard" ]; }; then
   ping -q -n -L -T 1 -i "$interval" -I "$own" "$group" >/dev/null & sending=$!
 fi
-until [ -e "$name.stop" ]; do wait "$reading" && break; done
+while kill -0 "$reading" 2>/dev/null; do wait "$reading"; done
 [ -z "$sending" ] || kill "$sending"
 wait "$reading"
 exit 0

@@ -10,7 +10,7 @@ finish() {
   kill "$!" 2>/dev/null # timeout(1) ends all that it has started
   sysctl net.inet.siftr.enabled=0 >/dev/null
   left=100
-  until tail -n 1 "$log" | grep -q "^disable_time_secs="; do
+  until [ ! -e "$log" ] || tail -n 1 "$log" | grep -q "^disable_time_secs="; do
     left=$((left - 1))
     [ "$left" -gt 0 ] || { echo "siftr: the log has no footer" >&2; break; }
     sleep 0.05
@@ -25,7 +25,9 @@ finish() {
 kldstat -q -m siftr || kldload -n siftr || { dmesg | tail -n 2 >&2; say "siftr: its module cannot be loaded; it needs alq"; }
 [ "$(now enabled)" = 0 ] || say "siftr: it is on already, by another"
 was_log=$(now logfile) was_ppl=$(now ppl) was_port=$(now port_filter) was_hashes=$(now genhashes)
+[ -d "${was_log%/*}" ] || was_log=/var/log/siftr.log
 [ "$port" = 0 ] || [ -n "$was_port" ] || say "siftr: this kernel has no port_filter"
+[ "$port" = 0 ] || [ -z "$was_hashes" ] || say "siftr: this kernel'"'"'s counts packets of all ports, so a log of one cannot be told to be whole; accepted: port_filter: 0"
 put ppl "$ppl"
 [ -z "$was_port" ] || put port_filter "$port"
 [ -z "$was_hashes" ] || put genhashes "$hashes"

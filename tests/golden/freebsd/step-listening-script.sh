@@ -7,9 +7,11 @@ bound() { # PORT PROTOCOL
   return 1
 }
 
-# FreeBSD has timeout(1) since 10.3; as `timeout -k GRACE LIMIT COMMAND...` this one does what is needed of it.
+# FreeBSD has timeout(1) since 10.3; as `timeout [-k GRACE] LIMIT COMMAND...` this one does what is needed of it.
 command -v timeout >/dev/null || timeout() {
-  s_grace=$2 s_limit=$3; shift 3
+  s_grace=2
+  if [ "$1" = -k ]; then s_grace=$2; shift 2; fi
+  s_limit=$1; shift
   "$@" & s_command=$!
   (
     trap 'kill "$!"; exit' TERM
@@ -59,9 +61,13 @@ firewall_on() {
   esac
 }
 
-# active INTERFACE: its link is up; one that tells no status has none to wait for.
+# active INTERFACE: its link is up, which wireless ones call associated, or running; one that tells no status has none to
+# wait for.
 active() {
-  case $(ifconfig "$1" 2>/dev/null) in *'status: active'*) return 0 ;; *'status: '* | '') return 1 ;; esac
+  case $(ifconfig "$1" 2>/dev/null) in
+    *'status: active'* | *'status: associated'* | *'status: running'*) return 0 ;;
+    *'status: '* | '') return 1 ;;
+  esac
 }
 inactive() { ! active "$1"; }
 # settled INTERFACE: wait until a link that a change may have taken down is up again. It goes down a moment after the

@@ -12,4 +12,7 @@ for round in TERM KILL; do
   echo "$round$found"
   [ "$round" = TERM ] && sleep 0.2
 done
+case $(sysctl -n net.inet.siftr.logfile 2>/dev/null) in
+  "$dir"/*) for oid in enabled=0 logfile=/var/log/siftr.log; do sysctl "net.inet.siftr.$oid" >/dev/null; done ;;
+esac
 cd / && rm -rf -- "$dir"
