@@ -117,7 +117,8 @@ def lab_status(c: Connection, testbed: str = "") -> None:
     """Say whether the virtual lab runs and which hosts answer."""
     name = CONTROLLER.testbed_path(testbed).stem
     status = lab.status(CONTROLLER.lab_folder(name))
-    show([f"lab {name}: {f'running, {status.kernel} kernel' if status.running else 'not running'}"])
+    running = f"running, {status.kernel} kernel {status.release}"
+    show([f"lab {name}: {running if status.running else 'not running'}"])
     show(columns((h.name, h.address, "answers" if h.answered else "no answer") for h in status.hosts))
     if not status.running or not all(host.answered for host in status.hosts):
         raise Exit(code=1)

@@ -46,7 +46,12 @@ _TESTBED = {"testbed?": "where it is, when several testbeds share the campaign"}
 EVENTS: Mapping[str, Described] = {
     "lab-starting": Described(
         "A virtual lab is being started.",
-        {"testbed": "its testbed", "hosts": "number of hosts", "kernel": "`uml` or `native`"},
+        {
+            "testbed": "its testbed",
+            "hosts": "number of hosts",
+            "kernel": "`uml` or `native`",
+            "release": "of the kernel, as `uname -r` tells it there",
+        },
     ),
     "lab-host-ready": Described(
         "A host of the lab answers.",

@@ -86,7 +86,7 @@ class Asking(Reaching):
         needs = needs_of(study.plan, self.catalogue)
         if study.testbed.lab is None:
             return refusals(study.plan, self.catalogue), "only its recipes were looked at"
-        lacking = lab.foresee(study.testbed.lab.kernel, lab.Needs(*needs))
+        lacking = lab.foresee(study.testbed.lab.kernel, lab.Needs(*needs), self.user_mode)
         looked = "only its recipes and the kernel's modules were looked at"
         return [*refusals(study.plan, self.catalogue), *foreseen(study.plan, self.catalogue, lacking)], looked
 

@@ -43,7 +43,13 @@ class Reaching(Checkout):
         """Start a testbed's lab; the plan says what its kernel must offer."""
         self._require_devices(testbed)
         needs = needs_of(plan, self.catalogue) if plan else lab_default_needs()
-        return lab.up(testbed, self.lab_folder(testbed.name), lab.Needs(*needs), emit)
+        return lab.up(testbed, self.lab_folder(testbed.name), lab.Needs(*needs), emit, self.user_mode)
+
+    @property
+    def user_mode(self) -> lab.UserMode:
+        """The user-mode kernel that labs boot."""
+        uml = self.config.lab.uml
+        return lab.UserMode(uml.program, Path(uml.modules)).below(self.root)
 
     @contextmanager
     def opened(self, study: Study, emit: Emit) -> Iterator[Sessions]:

@@ -139,6 +139,6 @@ class Controller(Asking):
             },
             "git": git_state(self.root),
             "testbed": study.testbed.name,
-            "lab": {"kernel": access.kernel} if access else None,
+            "lab": {"kernel": access.kernel, "release": access.release} if access else None,
             "hosts": {host: fact.as_json() for host, fact in facts.items()},
         }

@@ -34,12 +34,31 @@ class System(Strict):
     )
 
 
+class Uml(Strict):
+    """The user-mode kernel that labs boot; paths are of this machine, relative ones below the checkout."""
+
+    program: Word = Field(
+        "linux.uml", description="The kernel, by a path or a name on PATH, such as .bin/uml/sid/linux.uml."
+    )
+    modules: Word = Field(
+        "/usr/lib/uml/modules",
+        description="Folder that holds a folder of modules for its release, such as .bin/uml/sid/modules.",
+    )
+
+
+class Labs(Strict):
+    """What virtual labs are made of on this machine."""
+
+    uml: Uml = Field(Uml(), description="The user-mode kernel.")
+
+
 class Config(Strict):
     """What holds for every experiment that this controller runs."""
 
     results: Word = Field("results", description="Folder of all campaigns.")
     testbed: Name = Field("lab", description="Testbed for commands that name none.")
     ssh: SshDefaults = Field(SshDefaults(), description="How long SSH may take.")
+    lab: Labs = Field(Labs(), description="What virtual labs are made of on this machine.")
     step_timeout_s: Duration = Field(
         60.0, alias="step_timeout", description="Longest time that one remote step without traffic may take."
     )

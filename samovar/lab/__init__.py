@@ -7,6 +7,7 @@ from samovar.lab.foresee import foresee
 from samovar.lab.kernel import Needs, choose_kernel
 from samovar.lab.lifecycle import down, up
 from samovar.lab.status import HostStatus, LabStatus, status
+from samovar.lab.usermode import UserMode
 
 __all__ = [
     "Access",
@@ -14,6 +15,7 @@ __all__ = [
     "HostStatus",
     "LabStatus",
     "Needs",
+    "UserMode",
     "choose_kernel",
     "dial",
     "down",

@@ -50,6 +50,7 @@ class Access:
     port: int = 22
     hosts: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str = ""
+    release: str = ""
     allowed_before: str | None = None
 
     @property

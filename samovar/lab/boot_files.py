@@ -14,12 +14,12 @@ from samovar.command.quote import shell_environment
 from samovar.errors import LabError
 from samovar.lab.access import Kernel
 from samovar.lab.topology import Topology
+from samovar.lab.usermode import Found
 
 CHECKOUT = Path(__file__).parents[2]
 TEMPLATES = CHECKOUT / "templates" / "lab"
 ADAPTER = CHECKOUT / ".bin" / "adapter"
 """The program that stands for a pair of adapters; tools/bootstrap makes it."""
-UML_MODULES = Path("/usr/lib/uml/modules")
 MODULES = (
     *("veth", "bridge", "ifb", "tun"),
     *("sch_htb", "sch_tbf", "sch_netem", "sch_fq_codel", "sch_codel"),
@@ -46,6 +46,7 @@ class Boot:
 
     topology: Topology
     kernel: Kernel
+    user_mode: Found | None
     user_namespace: bool
     memory_kib: int
     cpu: int
@@ -61,7 +62,7 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
     _write_system_files(folder / "etc", boot.topology)
     for name, end in DEVICE_LINKS.items():
         (folder / "dev" / name).symlink_to(f"/proc/self/fd{end}")
-    (folder / "lib" / "modules").symlink_to(UML_MODULES)
+    (folder / "lib" / "modules").mkdir()  # where outer.sh mounts the modules
     filters = (struct.pack("HBBI", *instruction) for instruction in OUTGOING_DROPPED)
     (folder / "received.bpf").write_bytes(b"".join(filters))
     for program in ("mount", "umount"):
@@ -83,6 +84,7 @@ def _write_scripts(folder: Path, boot: Boot) -> None:
     values: dict[str, object] = {
         "boot_folder": folder,
         "kernel": boot.kernel,
+        "user_mode": boot.user_mode,
         "user_namespace": boot.user_namespace,
         "memory_kib": boot.memory_kib,
         "cpu": boot.cpu,

@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from samovar.lab.boot_files import UML_MODULES
 from samovar.lab.kernel import LINKS, Needs, choose_kernel, machine_lacks
+from samovar.lab.usermode import DEBIANS, UserMode
 
 IN_EVERY_KERNEL = frozenset({"reno", "pfifo", "bfifo", "pfifo_fast"})
 """What is no module: Linux builds it in (net/ipv4/tcp_cong.c, net/sched/sch_fifo.c)."""
 
 
-def foresee(wanted: str, needs: Needs) -> Mapping[str, str]:
+def foresee(wanted: str, needs: Needs, user_mode: UserMode = DEBIANS) -> Mapping[str, str]:
     """Name what of the needs the lab's kernel will lack, each with why; raises LabError as `up` would."""
     if choose_kernel(wanted, needs) == "native":
         return dict.fromkeys(machine_lacks(needs), "the machine's own kernel does not offer it")
-    return dict(_without_module(needs))
+    return dict(_without_module(needs, user_mode.modules))
 
 
-def _without_module(needs: Needs) -> Iterator[tuple[str, str]]:
+def _without_module(needs: Needs, modules: Path) -> Iterator[tuple[str, str]]:
     files = {f"tcp_{name}": name for name in sorted(needs.congestion_controls - IN_EVERY_KERNEL)}
     features = sorted(needs.qdiscs - IN_EVERY_KERNEL)
     files |= {name if name in LINKS else f"sch_{name}": name for name in features}
-    there = modules_of(UML_MODULES)
+    there = modules_of(modules)
     for module, name in files.items():
         if module not in there:
-            yield name, f"no module {module} below {UML_MODULES}"
+            yield name, f"no module {module} below {modules}"
 
 
 def modules_of(folder: Path) -> frozenset[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from samovar.errors import LabError
 from samovar.lab.access import Kernel
+from samovar.lab.usermode import SBIN
 
 CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 PACKAGES = {
@@ -22,8 +23,7 @@ PACKAGES = {
     "sshd": "openssh-server",
     "ssh-keygen": "openssh-client",
 }
-UML_PACKAGES = {"linux.uml": "user-mode-linux", "ethtool": "ethtool", "modprobe": "kmod"}
-SBIN = "/usr/sbin:/sbin"
+UML_PACKAGES = {"ethtool": "ethtool", "modprobe": "kmod"}
 NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 MAP_ROOT = ("--user", "--map-root-user")
 QDISC_ARGUMENTS: Mapping[str, str] = {

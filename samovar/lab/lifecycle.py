@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,24 +21,30 @@ from samovar.lab.kernel import Needs, choose_kernel, machine_lacks, needs_user_n
 from samovar.lab.keys import CLIENT_KEY, KNOWN_HOSTS, make_keys
 from samovar.lab.outer import end_process, launched, wait_until_ready
 from samovar.lab.topology import Topology, read_topology
+from samovar.lab.usermode import DEBIANS, UserMode, find_user_mode
 
 
-def up(testbed: Testbed, state_folder: Path, needs: Needs, emit: Emit) -> Access:
+def up(
+    testbed: Testbed, state_folder: Path, needs: Needs, emit: Emit, user_mode: UserMode = DEBIANS
+) -> Access:
     """Start a testbed's lab, or find it running, and return once every host's SSH server answers.
 
-    Raises LabError when the testbed is no lab, a package is missing, another lab runs in this state folder,
-    or a host does not answer within 60 s and 5 s for each host; nothing is left running then.
+    Raises LabError when the testbed is no lab, a package is missing, the user-mode kernel cannot be started,
+    another lab runs in this state folder, the lab ends, or a host does not answer within 60 s and 5 s for
+    each host; nothing is left running then.
     """
     topology = _lab_topology(testbed)
     fingerprint = hashlib.sha256(testbed.model_dump_json().encode()).hexdigest()[:16]
     with _locked(state_folder) as folder:
         record = read_record(folder)
         if record is not None and record.process.is_running:
-            return _same_lab(folder, record, fingerprint, needs, emit)
+            _require_same(record, fingerprint, needs, user_mode)
+            # Whoever started it may have been killed before its hosts answered.
+            wait_until_ready(folder, record, emit)
+            return record
         _forget(folder, record)
-        boot = _plan_boot(testbed, topology, needs)
-        values = {"testbed": testbed.name, "kernel": boot.kernel, "hosts": len(topology.nodes)}
-        emit(Event("lab-starting", values))
+        boot = _plan_boot(testbed, topology, needs, user_mode)
+        emit(Event("lab-starting", {**_named(boot), "hosts": len(topology.nodes)}))
         return _start(folder, boot, fingerprint, needs, emit)
 
 
@@ -83,7 +90,13 @@ def _lab_topology(testbed: Testbed) -> Topology:
     return read_topology(testbed)
 
 
-def _plan_boot(testbed: Testbed, topology: Topology, needs: Needs) -> Boot:
+def _named(boot: Boot) -> dict[str, str]:
+    """Say whose lab it is and which kernel it has."""
+    release = boot.user_mode.release if boot.user_mode else platform.release()
+    return {"testbed": boot.topology.name, "kernel": boot.kernel, "release": release}
+
+
+def _plan_boot(testbed: Testbed, topology: Topology, needs: Needs, user_mode: UserMode) -> Boot:
     assert testbed.lab is not None
     require_programs("native")
     kernel = choose_kernel(testbed.lab.kernel, needs)
@@ -91,6 +104,7 @@ def _plan_boot(testbed: Testbed, topology: Topology, needs: Needs) -> Boot:
     return Boot(
         topology=topology,
         kernel=kernel,
+        user_mode=find_user_mode(user_mode) if kernel == "uml" else None,
         user_namespace=needs_user_namespace(),
         memory_kib=testbed.lab.memory_bytes // 1024,
         cpu=max(os.sched_getaffinity(0)),
@@ -98,18 +112,24 @@ def _plan_boot(testbed: Testbed, topology: Topology, needs: Needs) -> Boot:
     )
 
 
-def _same_lab(folder: Path, record: Access, fingerprint: str, needs: Needs, emit: Emit) -> Access:
-    """Return a lab that runs already, if it is the one asked for."""
+def _require_same(record: Access, fingerprint: str, needs: Needs, user_mode: UserMode) -> None:
+    """Raise LabError when a lab that runs already is not the one asked for."""
+    what = _other(record, fingerprint, needs, user_mode)
+    if what:
+        raise LabError(f"lab {record.testbed}: {what}; accepted after it has been stopped: fab lab.down")
+
+
+def _other(record: Access, fingerprint: str, needs: Needs, user_mode: UserMode) -> str:
+    """Say in what a lab differs from the one asked for; empty when in nothing."""
     if record.fingerprint != fingerprint:
-        what = "runs from another version of the testbed file"
-        raise LabError(f"lab {record.testbed}: {what}; accepted after it has been stopped: fab lab.down")
-    lacking = machine_lacks(needs) if record.kernel == "native" else []
-    if lacking:
-        what = f"runs on the machine's own kernel, which lacks {', '.join(lacking)}"
-        raise LabError(f"lab {record.testbed}: {what}; accepted after it has been stopped: fab lab.down")
-    # Whoever started it may have been killed before its hosts answered.
-    wait_until_ready(folder, record, emit)
-    return record
+        return "runs from another version of the testbed file"
+    if record.kernel == "native":
+        lacking = ", ".join(machine_lacks(needs))
+        return f"runs on the machine's own kernel, which lacks {lacking}" if lacking else ""
+    wanted = find_user_mode(user_mode).release
+    if record.release in ("", wanted):
+        return ""
+    return f"runs on user-mode Linux {record.release}, and `lab.uml` of config.yaml is {wanted}"
 
 
 def _forget(folder: Path, record: Access | None) -> None:
@@ -138,14 +158,16 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: Needs, emit: Emit)
 
 
 def _describe(folder: Path, boot: Boot, fingerprint: str, first: Process) -> Access:
+    named = _named(boot)
     return Access(
         pid=first.pid,
         start_ticks=first.start_ticks,
         kernel=boot.kernel,
+        release=named["release"],
         user_namespace=boot.user_namespace,
         key=str(folder / CLIENT_KEY),
         known_hosts=str(folder / KNOWN_HOSTS),
-        testbed=boot.topology.name,
+        testbed=named["testbed"],
         port=boot.port,
         hosts=boot.topology.addresses,
         fingerprint=fingerprint,

@@ -17,6 +17,8 @@ from samovar.lab.kernel import MAP_ROOT, NAMESPACES
 
 CONSOLE = "console.log"
 TAIL_LINES = 15
+TRACE = (" ", "Stack:", "Call Trace:", "CPU: ")
+"""How lines begin that a kernel adds to a panic; they would push out what led to it."""
 FIRST_PROCESS_DEADLINE_S = 10.0
 BOOT_DEADLINE_S = 60.0
 HOST_DEADLINE_S = 5.0
@@ -88,7 +90,7 @@ def _first_process(folder: Path, parent: int) -> Process:
 def wait_until_ready(folder: Path, access: Access, emit: Emit) -> None:
     """Wait until every host's SSH server greets.
 
-    Raises LabError with the end of the console when the lab ends or a host stays silent.
+    Raises LabError with the end of the console when the lab ends, within STEP_S, or a host stays silent.
     """
     began_s = time.monotonic()
     end_s = began_s + BOOT_DEADLINE_S + HOST_DEADLINE_S * len(access.hosts)
@@ -111,7 +113,8 @@ def console_tail(folder: Path) -> str:
         text = (folder / CONSOLE).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return ""
-    return "\n".join(text.splitlines()[-TAIL_LINES:])
+    said = [line for line in text.splitlines() if not line.startswith(TRACE)]
+    return "\n".join(said[-TAIL_LINES:])
 
 
 def end_process(first: Process) -> None:

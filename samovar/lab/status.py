@@ -26,6 +26,7 @@ class LabStatus:
 
     running: bool
     kernel: Kernel | None = None
+    release: str = ""
     hosts: tuple[HostStatus, ...] = ()
 
 
@@ -38,4 +39,4 @@ def status(state_folder: Path) -> LabStatus:
         HostStatus(name, address, answers(access, address, ANSWER_DEADLINE_S))
         for name, address in access.hosts.items()
     )
-    return LabStatus(True, access.kernel, hosts)
+    return LabStatus(True, access.kernel, access.release, hosts)

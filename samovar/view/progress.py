@@ -93,7 +93,8 @@ class Show:
         self._meter = (label, done, of, since_s)
 
     def _on_lab_starting(self, values: Any) -> str:
-        return f"lab {values['testbed']}: {values['hosts']} hosts on the {values['kernel']} kernel …"
+        kernel = f"{values['kernel']} kernel {values['release']}"
+        return f"lab {values['testbed']}: {values['hosts']} hosts on the {kernel} …"
 
     def _on_lab_ready(self, values: Any) -> str:
         return f"lab {values['testbed']}: ready after {values['seconds']:.1f} s"

@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from samovar import lab
+from samovar.lab.access import children
 from tests.faults.fault import Fault, Strike
 from tests.faults.hosts import wait_for
 from tests.faults.scene import Scene, boot
@@ -96,10 +97,11 @@ def thaw(scene: Scene) -> None:
 
 def kernel_frozen(scene: Scene) -> None:
     """Stop the lab's kernel, and with it every host, for a while."""
+    (kernel,) = children(scene.lab.access.pid)
     scene.into_traffic()
-    os.kill(scene.lab.access.pid, signal.SIGSTOP)
+    os.kill(kernel, signal.SIGSTOP)
     time.sleep(4)
-    os.kill(scene.lab.access.pid, signal.SIGCONT)
+    os.kill(kernel, signal.SIGCONT)
 
 
 def host_lost(scene: Scene) -> None:

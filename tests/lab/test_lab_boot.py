@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from samovar.errors import LabError, TestbedError
 from samovar.events import Event, silent
 from samovar.lab import allowed
 from samovar.lab.access import read_record
+from samovar.lab.usermode import find_user_mode
 from samovar.testbed import Session, Target
 from tests.lab.lab_drive import NEEDS, footprint, on_host, remains, still_there
 
@@ -215,6 +217,41 @@ def test_a_lab_that_cannot_start_says_why_and_leaves_nothing(testbed: Testbed, t
     with pytest.raises(LabError, match=r"lab lab: ended at its start; console:\n(.*\n)*.*"):
         lab.up(with_lab(testbed, kernel="uml", memory="6MB"), tmp_path, NEEDS, silent)
     assert read_record(tmp_path) is None
+
+
+def test_a_kernel_that_panics_is_told_of_at_once_with_what_led_to_it(
+    testbed: Testbed, tmp_path: Path
+) -> None:
+    kernel = lab.UserMode(modules=tmp_path / "modules")
+    (kernel.modules / find_user_mode(lab.UserMode()).release).mkdir(parents=True)
+    events: list[Event] = []
+    with pytest.raises(LabError, match="lab lab: ended at its start; console:") as raised:
+        lab.up(testbed, tmp_path / "state", NEEDS, events.append, kernel)
+    said = str(raised.value)
+    assert "modprobe: WARNING: Module act_mirred not found" in said
+    assert "Command failed /mnt/links.batch" in said
+    assert "Kernel panic - not syncing: Attempted to kill init!" in said
+    assert said.endswith("the kernel has ended with status 134"), "by SIGABRT"
+    assert [event.name for event in events] == ["lab-starting"]
+    assert read_record(tmp_path / "state") is None
+
+
+def test_a_lab_on_another_kernel_than_config_yaml_names_is_not_used(
+    testbed: Testbed, access: lab.Access, state: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "linux.uml"
+    other.write_text("#!/bin/sh\necho 9.9.9\n")
+    other.chmod(0o755)
+    (tmp_path / "9.9.9").mkdir()
+    what = rf"runs on user-mode Linux {re.escape(access.release)}, and `lab.uml` of config.yaml is 9\.9\.9"
+    with pytest.raises(LabError, match=what):
+        lab.up(testbed, state, NEEDS, silent, lab.UserMode(str(other), tmp_path))
+
+
+def test_the_release_of_the_kernel_is_told_before_and_while_the_lab_runs(
+    access: lab.Access, state: Path
+) -> None:
+    assert on_host(access, "src", "uname -r").strip() == access.release == lab.status(state).release
 
 
 def test_stopping_leaves_no_process_namespace_interface_or_mount(access: lab.Access, state: Path) -> None:

@@ -1,0 +1,105 @@
+"""Which user-mode kernel a lab boots: its program, its modules, and whether the two belong together."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from samovar.errors import LabError
+
+SBIN = "/usr/sbin:/sbin"
+HIDDEN = Path("/mnt")
+"""What the boot folder covers when the program is started."""
+PROGRAM, MODULES = "lab.uml.program", "lab.uml.modules"
+ACCEPTED = "accepted: a user-mode Linux that runs here, such as `make lab-kernel` fetches"
+VERSION_DEADLINE_S = 10
+
+
+@dataclass(frozen=True)
+class UserMode:
+    """A user-mode kernel: its program, by a path or a name on PATH, and where its modules are.
+
+    That folder holds a folder for each release. The default is Debian's package `user-mode-linux`.
+    """
+
+    program: str = "linux.uml"
+    modules: Path = Path("/usr/lib/uml/modules")
+
+    def below(self, root: Path) -> UserMode:
+        """Return it with relative paths taken as below `root`, and ~ as the user's own folder."""
+        named = "/" not in self.program
+        program = self.program if named else str(root / Path(self.program).expanduser())
+        return UserMode(program, root / self.modules.expanduser())
+
+
+DEBIANS = UserMode()
+
+
+@dataclass(frozen=True)
+class Found:
+    """A user-mode kernel that can be started, its modules, and its release as `uname -r` tells it there."""
+
+    program: Path
+    modules: Path
+    release: str
+
+
+def find_user_mode(kernel: UserMode) -> Found:
+    """Find a user-mode kernel's program and modules and ask it for its release, which takes some 20 ms.
+
+    Raises LabError for a program that is not there or cannot be started, and for modules of another release.
+    """
+    program = _program(kernel.program)
+    release = _release(program)
+    if not (kernel.modules / release).is_dir():
+        there = _releases(kernel.modules)
+        what = f"{PROGRAM}, {program}, is {release}; accepted: a folder that holds a folder {release}"
+        raise LabError(f"{MODULES}: {kernel.modules}: {there}, and {what}")
+    return Found(program, kernel.modules.resolve(), release)
+
+
+def _program(name: str) -> Path:
+    place = shutil.which(name, path=f"{os.environ.get('PATH', '')}:{SBIN}")
+    if place is not None:
+        # Not resolved: a name may be a link to a program that goes by its own name.
+        path = Path(place).absolute()
+        if path.is_relative_to(HIDDEN):
+            what = f"lies below {HIDDEN}, where a lab has its own files"
+            raise LabError(f"{PROGRAM}: {path}: {what}; accepted: a program in another place")
+        return path
+    if "/" not in name:
+        raise LabError(f"{PROGRAM}: {name}: not on PATH; accepted after: apt install user-mode-linux")
+    what = "is no program that this user may start" if Path(name).exists() else "is not there"
+    raise LabError(f"{PROGRAM}: {name}: {what}; {ACCEPTED}")
+
+
+def _release(program: Path) -> str:
+    command = [str(program), "--version"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=VERSION_DEADLINE_S, check=False
+        )
+    except FileNotFoundError:
+        # The file is there; what is missing is the interpreter that it names.
+        raise _unusable(program, "it names an interpreter or dynamic linker that is not there") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _unusable(program, str(error)) from None
+    words = done.stdout.split()
+    if done.returncode != 0 or len(words) != 1:
+        said = (done.stderr or done.stdout).strip().partition("\n")[0][:200]
+        raise _unusable(program, f"`--version` ends with status {done.returncode}: {said or 'nothing said'}")
+    return words[0]
+
+
+def _unusable(program: Path, why: str) -> LabError:
+    return LabError(f"{PROGRAM}: {program}: cannot be started: {why}; {ACCEPTED}")
+
+
+def _releases(folder: Path) -> str:
+    if not folder.is_dir():
+        return "is not there" if not folder.exists() else "is no folder"
+    names = sorted(one.name for one in folder.iterdir() if one.is_dir())
+    return f"has modules for {', '.join(names)}" if names else "has no modules"
