@@ -40,9 +40,8 @@ way_back <- function(mon, name) {
 capture_metrics <- function(ref, mon, name) {
   far <- mon %||% ref
   packets <- far[as.character(far$flow) == name & far$payload_bytes > 0]
-  time_s <- if (nrow(packets) > 1) (packets$t_ns[nrow(packets)] - packets$t_ns[1]) / 1e9 else NA_real_
   levels <- throughput_levels(far, name)
-  values <- list(throughput_bps = 8 * sum(packets$ip_bytes) / time_s, throughput_link_bps = levels$link_bps, throughput_payload_bps = levels$payload_bps,
+  values <- list(throughput_bps = levels$ip_bps, throughput_link_bps = levels$link_bps, throughput_payload_bps = levels$payload_bps,
                  flow_completion_s = flow_completion(ref %||% far, name)$completion_s)
   values <- c(values, between_metrics(ref, mon, name))
   if (packets$proto[1] != "tcp") values else c(values, tcp_metrics(ref, far, name))

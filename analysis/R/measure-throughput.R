@@ -2,15 +2,15 @@
 #'
 #' @param capture A table of [read_pcap()].
 #' @param width_s Width of a window, seconds.
-#' @param from_s,to_s First and last moment, seconds since the capture's first packet; the whole capture when
+#' @param from_s,to_s First and last moment, seconds since the capture's earliest packet; the whole capture when
 #'   not given. A packet at `to_s` itself is only counted when `to_s` is not given.
 #' @param by Columns to sum by; "flow" (packets without one are left out), or NULL for all packets together.
 #' @param layer "ip" (IP total length), "frame" (with link header), "payload" (transport payload), "tcpstat"
 #'   (frame less 14 bytes).
-#' @return A data.table with the columns of `by`, `t_s` (start of the window, seconds since the first packet
+#' @return A data.table with the columns of `by`, `t_s` (start of the window, seconds since the earliest packet
 #'   of the capture), `bytes`, `throughput_bps` (`bytes` over the whole `width_s`), `partial` (TRUE for a last
 #'   window that reaches beyond the last moment). Empty windows count as zero. Attributes `origin_ns` (the
-#'   first packet's `t_ns`), `epoch_s`, `width_s`.
+#'   earliest packet's `t_ns`), `epoch_s`, `width_s`.
 #' @export
 throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by = "flow",
                                layer = c("ip", "frame", "payload", "tcpstat")) {
@@ -84,7 +84,8 @@ window_frame <- function(capture, width_s, from_s, to_s) {
   check_width(width_s)
   # Packets of pcapng's simple blocks have no time: they are in no window.
   timed_ns <- if (anyNA(capture$t_ns)) capture$t_ns[!is.na(capture$t_ns)] else capture$t_ns
-  origin_ns <- if (length(timed_ns)) timed_ns[1L] else 0
+  # The earliest, which with several CPUs need not be the first of the file.
+  origin_ns <- if (length(timed_ns)) min(timed_ns) else 0
   last_ns <- if (length(timed_ns)) max(timed_ns) - origin_ns else 0
   from_ns <- round(fcoalesce(as.double(from_s %||% 0), 0) * 1e9)
   # A packet at the very end of the capture still belongs to it.

@@ -29,6 +29,8 @@ flow_size <- function(flow, far, name, manifest) {
   packets <- far[as.character(far$flow) == name & far$payload_bytes > 0]
   if (nrow(packets) < 2) return(NULL)
   seen_s <- range(packets$t_ns) / 1e9
+  # Packets of one instant have no rate.
+  if (!isTRUE(diff(seen_s) > 0)) return(NULL)
   ip_bytes <- sum(as.double(packets$ip_bytes))
   data.table(
     down = is_down(flow, manifest), start_s = as.double(flow$start_s %||% 0),

@@ -26,6 +26,15 @@ test_that("empty windows count as zero and the last is marked as partial", {
   expect_equal(attr(windows, "origin_ns"), 0.4e9)
 })
 
+test_that("windows begin with the earliest packet, also where the file begins with another", {
+  packets <- lapply(c(100, 200, 300), one_packet)
+  capture <- read_pcap(write_capture(packets, t_ns = c(2.5, 0.5, 1) * 1e9))
+  windows <- throughput_windows(capture, 1)
+  expect_equal(windows$bytes, c(500, 0, 100))
+  expect_equal(attr(windows, "origin_ns"), -1.5e9) # epoch_s is of the file's first packet
+  expect_equal(throughput_windows(capture, 1, by = "src")$bytes, c(500, 0, 100))
+})
+
 test_that("a range that fits the width has no partial window and leaves out what is beyond it", {
   packets <- lapply(c(100, 200, 300, 400), one_packet)
   capture <- read_pcap(write_capture(packets, t_ns = c(0, 1, 1.5, 3) * 1e9))

@@ -35,3 +35,18 @@ test_that("one flow has no fairness and dominates nobody", {
 test_that("no flow leaves no metric", {
   expect_null(metrics_together(NULL, 1e6))
 })
+
+test_that("packets of one instant have no rate, and their flow none beside others", {
+  packets <- rep(list(ethernet(ipv4(udp(9, 10, raw(72)), 17))), 3)
+  at_once <- read_pcap(write_capture(packets, t_ns = c(1, 1, 1) * 1e9))
+  name <- as.character(at_once$flow[1])
+  expect_true(is.na(capture_metrics(at_once, NULL, name)$throughput_bps))
+  expect_null(flow_size(list(from = "src"), at_once, name, list(resolved = list(hosts = list(src = list(role = "sender"))))))
+})
+
+test_that("a flow's throughput is from its earliest packet to its latest, whatever their order in the file", {
+  packets <- rep(list(ethernet(ipv4(udp(9, 10, raw(72)), 17))), 3)
+  late_first <- read_pcap(write_capture(packets, t_ns = c(3, 1, 2) * 1e9))
+  # Three packets of 100 bytes in two seconds.
+  expect_equal(capture_metrics(late_first, NULL, as.character(late_first$flow[1]))$throughput_bps, 1200)
+})
