@@ -12,10 +12,12 @@ import pytest
 from samovar.command.catalogue import Catalogue
 from samovar.command.recipe import Kind, read_recipe
 from samovar.command.scripts import TrialScripts
+from samovar.controller import Controller, Question
 from samovar.definition import Asked, list_experiments, load_study, load_testbed
 from samovar.definition.metrics import METRICS
 from samovar.definition.study import load_study_report
 from samovar.plan import make_plan
+from samovar.view.explain import explanation_lines
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -89,6 +91,35 @@ def test_an_experiment_in_the_documentation_may_extend_a_shipped_one(text: str, 
     path.write_text(text)
     study = load_study(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
     assert make_plan(study.experiment, study.testbed).trials
+
+
+def test_what_a_page_says_that_explain_prints_is_what_it_prints(tmp_path: Path) -> None:
+    page = (DOCS / "how-to" / "reuse-experiments.md").read_text()
+    (shown,) = re.findall(
+        r"^```\n\$ fab explain longer path\.rtt --set path\.rtt=1ms\n(.*?)^```", page, re.M | re.S
+    )
+    for name in ("templates", "hosts", "config.yaml"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "analysis").symlink_to(ROOT / "analysis")
+    shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
+    (text,) = [text for _, text in blocks("# experiments/longer.yaml")]
+    (tmp_path / "experiments" / "longer.yaml").write_text(text)
+    found = Controller(tmp_path).explain(Question("longer", "path.rtt", overrides=["path.rtt=1ms"]))
+    assert "\n".join(explanation_lines(found)).replace(f"{tmp_path}/", "") == shown.rstrip()
+
+
+COMMANDS = [
+    pytest.param(experiment, profile, id=f"{page.stem}-{experiment}")
+    for page in PAGES
+    for experiment, profile in re.findall(r"fab \w+ ([\w-]+)\b[^\n`]* --profile (\w+)", page.read_text())
+    if (ROOT / "experiments" / f"{experiment}.yaml").is_file()
+]
+
+
+@pytest.mark.parametrize(("experiment", "profile"), COMMANDS)
+def test_a_profile_that_a_page_asks_a_shipped_experiment_for_is_there(experiment: str, profile: str) -> None:
+    path = ROOT / "experiments" / f"{experiment}.yaml"
+    assert load_study(path, CATALOGUE, None, Asked(profile)).experiment.name == experiment
 
 
 @pytest.mark.parametrize("text", named(blocks(STUDIES)))
