@@ -11,7 +11,7 @@ export R_LIBS := $(CURDIR)/.rlib
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 unexport PYTHONPATH PYTHONHOME R_LIBS_USER
 
-.PHONY: help demo test install install-dev lint unit sshd proofs faults lab-test r-test r-check fuzz fuzz-short bench lock clean
+.PHONY: help demo test install install-dev lint unit sshd proofs faults lab-test r-test r-check fuzz fuzz-short bench lab-kernel lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -82,6 +82,11 @@ bench: install-dev ## measure how fast a million trials are planned, a capture i
 	@Rscript benchmarks/bench_siftr.R --append benchmarks/results.md
 	@python benchmarks/bench_campaign.py --append benchmarks/results.md
 	@Rscript benchmarks/bench_figure.R --append benchmarks/results.md
+
+# A suite of Debian's: sid, which moves, or trixie; MIRROR is its archive, otherwise the one of this machine's apt.
+SUITE ?= sid
+lab-kernel: ## fetch a newer user-mode Linux for labs into .bin/uml/SUITE, and say how config.yaml names it; SUITE=trixie
+	@tools/lab-kernel "$(SUITE)"
 
 lock: ## resolve requirements*.in into the hash-pinned locks; make lock UPGRADE=--upgrade takes newer versions
 	@tools/lock $(UPGRADE)

@@ -2,7 +2,7 @@
 
 Run by `make bench`:
 
-    python benchmarks/bench_overhead.py [--kernels uml,native] [--append benchmarks/results.md]
+    python benchmarks/bench_overhead.py [--kernels uml,native] [--uml .bin/uml/sid] [--append FILE]
 
 For each phase the wall time, and what depends little on what else the machine does: CPU time of the lab,
 which is that of all its processes, and of the controller. In user-mode Linux the lab's kernel is one of these
@@ -99,11 +99,11 @@ class Meter:
         self._since = now
 
 
-def measured(kernel: str, replicates: int) -> list[str]:
+def measured(kernel: str, replicates: int, uml: Path | None) -> list[str]:
     """Run trials on a kernel; return the lines of its table."""
     with tempfile.TemporaryDirectory(prefix="samovar-bench-") as name:
         folder = Path(name)
-        controller = checkout(folder, kernel, replicates)
+        controller = checkout(folder, kernel, replicates, uml)
         controller.lab_up(load_testbed(folder / "hosts" / "lab.yaml"), None, silent)
         try:
             access = lab.read_access(controller.lab_folder("lab"))
@@ -115,17 +115,18 @@ def measured(kernel: str, replicates: int) -> list[str]:
         finally:
             lab.down(controller.lab_folder("lab"), silent)
     # The first trial has what the others are spared: connections, clocks, a path that is not yet known.
-    return lines_of(kernel, meter.trials[1:], overheads_s)
+    return lines_of(f"{kernel} {access.release}", meter.trials[1:], overheads_s)
 
 
-def checkout(folder: Path, kernel: str, replicates: int) -> Controller:
+def checkout(folder: Path, kernel: str, replicates: int, uml: Path | None) -> Controller:
     """Lay out a checkout with the recipes of this one, its lab and an experiment."""
     (folder / "templates").symlink_to(ROOT / "templates")
     for place in ("hosts", "experiments"):
         (folder / place).mkdir()
     testbed = (ROOT / "hosts" / "lab.yaml").read_text().replace("kernel: auto", f"kernel: {kernel}")
     (folder / "hosts" / "lab.yaml").write_text(testbed)
-    (folder / "config.yaml").write_text("retries: 0\n")
+    labs = f"lab: {{uml: {{program: {uml}/linux.uml, modules: {uml}/modules}}}}\n" if uml else ""
+    (folder / "config.yaml").write_text(f"retries: 0\n{labs}")
     experiment = EXPERIMENT.format(path=PATHS[kernel], replicates=replicates)
     (folder / "experiments" / "overhead.yaml").write_text(experiment)
     return Controller(folder)
@@ -156,11 +157,18 @@ def _medians(rows: Iterable[Row]) -> list[str]:
     return [f"{median(column):.2f}" for column in zip(*rows, strict=True)]
 
 
+def _folder(name: str) -> Path:
+    return Path(name).absolute()
+
+
 def main() -> None:
     """Print the table, and append it to a file."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--kernels", default="uml,native")
     parser.add_argument("--replicates", type=int, default=4, help="of two treatments of 2 s")
+    parser.add_argument(
+        "--uml", type=_folder, help="of another user-mode kernel, as make lab-kernel makes it"
+    )
     parser.add_argument("--append", type=Path)
     given = parser.parse_args()
     machine = f"Python {platform.python_version()} on {platform.machine()}, {os.cpu_count()} processors"
@@ -172,7 +180,9 @@ def main() -> None:
         "| kernel | phase | wall (s) | CPU of the lab (s) | CPU of the controller (s) |",
         "|---|---|---|---|---|",
     ]
-    rows = [line for kernel in given.kernels.split(",") for line in measured(kernel, given.replicates)]
+    rows = [
+        line for kernel in given.kernels.split(",") for line in measured(kernel, given.replicates, given.uml)
+    ]
     text = "\n".join([*head, *rows]) + "\n"
     print(text)
     if given.append:
