@@ -114,6 +114,20 @@ EVENTS: Mapping[str, Described] = {
             **_TESTBED,
         },
     ),
+    "window-measured": Described(
+        "It was found out how a host comes to its largest receive window.",
+        {
+            "trial": "the trial that it was found out for",
+            "host": "the host that receives",
+            "sender": "the host that sends",
+            "seconds": "what it took",
+            "left_out": "list: why it could not be found out",
+            "ratio?": "share of the buffer that is window, in 256ths; 0 where the window is the route's",
+            "file?": "where it is kept in the campaign's folder",
+            "sha256?": "checksum of that file",
+            **_TESTBED,
+        },
+    ),
     "trial-finished": Described(
         "An attempt at a trial has ended.",
         {

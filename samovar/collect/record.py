@@ -70,4 +70,5 @@ _STEPS = {
     "trial-set-aside": _set_aside,
     "files-recorded": _files,
     "path-measured": _measured,
+    "window-measured": _measured,
 }

@@ -214,6 +214,24 @@ class PathMeasured(Said):
     left_out: list[str]
 
 
+class WindowMeasured(Said):
+    """It was found out how a host comes to its receive window for a sender; `file` has what was seen.
+
+    `ratio` is the share of the receive buffer that its kernel counts as window, in 256ths; 0 where the window
+    is the route's.
+    """
+
+    event: Literal["window-measured"]
+    trial: str
+    host: str
+    sender: str
+    seconds: Seconds
+    left_out: list[str]
+    ratio: int | None = None
+    file: str | None = None
+    sha256: Sha256 | None = None
+
+
 class LeaseTaken(Said):
     """A host was taken over from who held it, who had not been heard for so long, and had left it so."""
 
@@ -285,7 +303,7 @@ EVENTS: tuple[type[Said], ...] = (
     *(CampaignStarted, CampaignResumed, CampaignStopped, TestbedIdle, CampaignInterrupted, CampaignFinished),
     *(FilesRecorded, PlanChanged, TrialsBlocked),
     *(TrialStarted, Phase, TrialFinished, TrialAgain, TrialRefused, TrialSetAside),
-    *(StateRead, StateRestored, RestoreFailed, PathMeasured, LeaseTaken),
+    *(StateRead, StateRestored, RestoreFailed, PathMeasured, WindowMeasured, LeaseTaken),
     *(HostLost, HostBack, HostQuarantined, HostReleased),
     *(HostRebooting, HostPowerCycled, HostRebooted),
 )

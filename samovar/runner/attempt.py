@@ -11,6 +11,7 @@ from typing import Literal
 from samovar.runner.judge import Verdict
 from samovar.runner.lasting import Lasting
 from samovar.runner.paths import Paths
+from samovar.runner.windows import Windows
 
 Outcome = Literal["completed", "failed", "interrupted"]
 
@@ -29,10 +30,11 @@ class Finished:
 
 @dataclass(frozen=True)
 class Carried:
-    """What goes on from one trial of a campaign to the next: settings that take a reboot, paths measured."""
+    """What goes on from one trial of a campaign to the next: what takes a reboot, what was measured."""
 
     lasting: Lasting
     paths: Paths
+    windows: Windows
 
 
 def whole(folder: Path) -> Finished | None:

@@ -34,7 +34,7 @@ from samovar.testbed import Completed
 
 BEGAN = re.compile(r"^(\S+)\.pid (\d+\.\d+)$", re.MULTILINE)
 TRAFFIC = frozenset({"traffic"})
-NOT_OVERHEAD = TRAFFIC | {"reboot", "calibrate"}
+NOT_OVERHEAD = TRAFFIC | {"reboot", "calibrate", "windows"}
 """The phases whose time the experiment asked for."""
 
 

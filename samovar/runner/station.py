@@ -25,6 +25,7 @@ from samovar.runner.recovery import Recovery, find_trial
 from samovar.runner.sharing import Coming, OpenTrials
 from samovar.runner.space import free_here, needed_here, shortage
 from samovar.runner.trial import Carried, Finished, TrialRun
+from samovar.runner.windows import Windows
 from samovar.testbed import Machine, Sessions, unrecorded
 
 
@@ -57,7 +58,7 @@ class Station:
         self.recovery = Recovery(bench, self._scripts)
         known = {name: Hardware(system, crew.machines.get(name)) for name, system in systems.items()}
         self.hosts = Hosts(bench, self.recovery, self.lasting, known)
-        self.carried = Carried(self.lasting, Paths(bench))
+        self.carried = Carried(self.lasting, Paths(bench), Windows(bench))
 
     def _scripts(self, id_: str) -> TrialScripts:
         bench = self.bench

@@ -43,7 +43,7 @@ class TrialRun:
 
     def __init__(self, bench: Bench, trial: Trial, attempt: int, carried: Carried) -> None:
         self.bench, self.trial, self.attempt = bench, trial, attempt
-        self.lasting, self.paths = carried.lasting, carried.paths
+        self.lasting, self.paths, self.windows = carried.lasting, carried.paths, carried.windows
         self.scripts = TrialScripts(trial, bench.catalogue, bench.campaign)
         self.hosts = tuple(trial.resolved.hosts)
         self.folder = bench.in_progress / trial.id
@@ -101,6 +101,7 @@ class TrialRun:
         self._read()
         self._set()
         self._calibrate()
+        self._fit()
         self._arm()
         self._traffic()
         self._restore()
@@ -152,6 +153,17 @@ class TrialRun:
         if refusal:
             raise TestbedError("\n".join(refusal))
         self.seen.checks += known.checks if known is not None else ()
+
+    def _fit(self) -> None:
+        """Have the receive buffers that give the windows asked for, where the kernel goes by these."""
+        if self.windows.due(self.scripts):
+            with self._phase("windows"):
+                self.windows.measure(self.scripts, self.seen.before)
+        texts = self.windows.fits(self.scripts)
+        if texts:
+            with self._phase("fit"):
+                done = self._on_hosts("fit", texts.get, hosts=texts)
+                self.windows.check(self.scripts, {host: one.text for host, one in done.items()})
 
     def _arm(self) -> None:
         with self._phase("arm"):

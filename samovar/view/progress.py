@@ -172,6 +172,12 @@ class Show:
         found = "; ".join([*values["missed"], *values["left_out"]]) or "as asked for"
         return f"path of {values['trial']} measured in {values['seconds']:.1f} s: {found}"
 
+    def _on_window_measured(self, values: Any) -> str:
+        by = f"{values['ratio']}/256 of its buffer" if values.get("ratio") else "its route's"
+        found = "; ".join(values["left_out"]) or f"window is {by}"
+        way = f"{values['host']} receiving from {values['sender']}"
+        return f"{way}, probed in {values['seconds']:.1f} s: {found}"
+
     def _on_trial_again(self, values: Any) -> str:
         return f"↻ {values['id']}: again, attempt {values['attempt']} of {values['of']}"
 

@@ -24,6 +24,7 @@ from samovar.runner.lasting import Lasting
 from samovar.runner.paths import Paths
 from samovar.runner.reboot import Reboots
 from samovar.runner.trial import Carried, Finished, TrialRun
+from samovar.runner.windows import Windows
 from samovar.testbed import Sessions
 from tests.lab.campaigns import LENIENT, Checkout, make_checkout, until_valid
 
@@ -106,7 +107,7 @@ class Dumbbell:
         catalogue = Catalogue(self.checkout.folder / "templates")
         who = ("lab-tests", campaign, self.sessions, catalogue)
         bench = Bench(*who, lambda *_, **__: None, self.events.append, policy=LENIENT)
-        carried = Carried(Lasting(bench, Reboots(bench, {}, {}), _no_trial), Paths(bench))
+        carried = Carried(Lasting(bench, Reboots(bench, {}, {}), _no_trial), Paths(bench), Windows(bench))
         finished = TrialRun(bench, trial, 1, carried).run()
         folder = next(
             path for name in ("trials", "in-progress") if (path := campaign / name / trial.id).exists()

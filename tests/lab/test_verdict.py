@@ -28,6 +28,7 @@ from samovar.runner.paths import Paths
 from samovar.runner.policy import Policy, policy_of
 from samovar.runner.reboot import Reboots
 from samovar.runner.trial import Carried, Finished, TrialRun
+from samovar.runner.windows import Windows
 from samovar.testbed import Sessions
 from tests.lab.campaigns import Checkout, make_checkout, until_valid
 
@@ -100,7 +101,7 @@ class Judge:
         beside = [threading.Thread(target=self.on_host, args=order[1:]) for order in orders]
         who = ("verdicts", campaign, self.sessions, catalogue or self.catalogue)
         bench = Bench(*who, lambda *_, **__: None, self._hook(orders, beside), policy=policy or self.policy)
-        carried = Carried(Lasting(bench, Reboots(bench, {}, {}), _no_trial), Paths(bench))
+        carried = Carried(Lasting(bench, Reboots(bench, {}, {}), _no_trial), Paths(bench), Windows(bench))
         finished = TrialRun(bench, trial, 1, carried).run()
         for thread in beside:
             thread.join()

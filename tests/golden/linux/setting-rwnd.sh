@@ -16,6 +16,9 @@ while [ $# -gt 1 ]; do
 done
 [ -n "$device" ] || fail "no route to "172.16.10.2
 root ip -4 route replace 172.16.10.2/32 $via dev "$device" window 200000 || fail "no window could be set on the route to "172.16.10.2
+# ---- fit
+put_in /proc/sys/net/ipv4/tcp_rmem '4096 315948 315948' || fail "tcp_rmem was refused"
+cat /proc/sys/net/ipv4/tcp_rmem
 # ---- wanted
 tcp_moderate_rcvbuf=0
 tcp_adv_win_scale=-2

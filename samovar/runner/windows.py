@@ -1,0 +1,172 @@
+"""Receive windows on kernels where a buffer decides them: measured once, then fitted before each trial."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from samovar.collect.sums import sha256_of
+from samovar.collect.whole import write_json
+from samovar.command.scripts import TrialScripts
+from samovar.command.windows import (
+    Opening,
+    buffers_of,
+    fitting,
+    forgetting,
+    openings,
+    ratio_of,
+    window_scripts,
+)
+from samovar.errors import TestbedError
+from samovar.events import Event
+from samovar.runner.bench import Bench
+from samovar.runner.paths import FOLDER
+
+LEFT_OUT = "left out: "
+TOLD = re.compile(r"^window (\d+) (\d+) (\d+)$", re.MULTILINE)
+WAITS = 4
+"""How many times an end may wait for the other within the time that a step has."""
+KEPT = 0
+"""Stands for the ratio of a kernel that keeps the window of the route, whatever the buffer."""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What a connection showed of its receiver: `ratio` in 256ths of the buffer; None with the reason why."""
+
+    ratio: int | None
+    left_out: str = ""
+    clamp_bytes: int = 0
+    buffer_bytes: int = 0
+    segment_bytes: int = 0
+
+
+def probed_of(opening: Opening, seen: str) -> Probed:
+    """Read what a receiver told of a connection that is over: a line `window CLAMP BUFFER SEGMENT`."""
+    found = TOLD.search(seen)
+    if found is None:
+        return Probed(None, f"{opening.receiver}: {_reason(seen)}")
+    clamp, size, segment = map(int, found.groups())
+    ratio = KEPT if clamp == opening.target_bytes else ratio_of(clamp, size)
+    why = "" if ratio is not None else f"{opening.receiver}: {clamp} B are no share of a buffer of {size} B"
+    return Probed(ratio, why, clamp, size, segment)
+
+
+def _reason(said: str) -> str:
+    return said.partition(LEFT_OUT)[2].strip() or "the connection told nothing"
+
+
+class Windows:
+    """What is known of the windows of a campaign's hosts since they last booted."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._ratios: dict[str, int | None] = {}
+
+    def due(self, scripts: TrialScripts) -> tuple[Opening, ...]:
+        """List the windows of a trial that nothing is known of yet."""
+        return tuple(one for one in openings(scripts) if self._unknown(self._digest(scripts, one)))
+
+    def measure(self, scripts: TrialScripts, before: Mapping[str, Mapping[str, str]]) -> None:
+        """Find out how the hosts of a trial that is set come to the windows that are due, and write it down.
+
+        `before` is the state in which the hosts were found. Raises TestbedError.
+        """
+        for opening in self.due(scripts):
+            started_s = time.time()
+            probed = self._probe(scripts, opening, before)
+            self._ratios[self._digest(scripts, opening)] = probed.ratio
+            self._note(scripts, opening, probed, started_s)
+
+    def fits(self, scripts: TrialScripts) -> dict[str, str]:
+        """Give the script for each host whose buffer is to be fitted before anything of a trial listens."""
+        texts = {host: fitting(scripts, host, size) for host, size in self.buffers(scripts).items()}
+        return {host: scripts.script(host, (text,)) for host, text in texts.items()}
+
+    def check(self, scripts: TrialScripts, told: Mapping[str, str]) -> None:
+        """Raise TestbedError for a host that did not tell the buffer it was given."""
+        for host, size in self.buffers(scripts).items():
+            if told[host].split()[1:] != [str(size)] * 2:
+                raise TestbedError(f"{host}: asked for a buffer of {size} B, found {told[host].strip()}")
+
+    def buffers(self, scripts: TrialScripts) -> dict[str, int]:
+        """Return the receive buffer that each host of a trial needs where buffers decide."""
+        known = ((one, self._ratios.get(self._digest(scripts, one))) for one in openings(scripts))
+        return buffers_of((one, ratio) for one, ratio in known if ratio)
+
+    def _unknown(self, digest: str) -> bool:
+        file = self._bench.folder / FOLDER / f"{digest}.json"
+        if digest not in self._ratios and file.is_file():
+            self._ratios[digest] = int(json.loads(file.read_bytes())["ratio"])
+        return digest not in self._ratios
+
+    def _digest(self, scripts: TrialScripts, opening: Opening) -> str:
+        """Name what decides how much of a receiver's memory the segments of a sender take."""
+        resolved = scripts.resolved
+        told = {
+            "ends": [opening.sender, opening.receiver, opening.source, opening.address],
+            "mtu_bytes": resolved.mtu_bytes,
+            "hosts": [self._host(scripts, name) for name in (opening.sender, opening.receiver)],
+            **({"testbed": self._bench.testbed} if self._bench.shared else {}),
+        }
+        digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+        return f"window-{digest}"
+
+    def _host(self, scripts: TrialScripts, name: str) -> Mapping[str, object]:
+        plan = scripts.resolved.hosts[name]
+        boot = self._bench.boots.get(name) or self._bench.policy.boots.get(name, "")
+        settings = {recipe: dict(given) for recipe, given in plan.settings.items()}
+        return {"boot": boot, "mtu_bytes": plan.mtu_bytes, "settings": settings}
+
+    def _probe(
+        self, scripts: TrialScripts, opening: Opening, before: Mapping[str, Mapping[str, str]]
+    ) -> Probed:
+        """Let one connection carry full segments, and look what its receiver made of them."""
+        texts = window_scripts(scripts, opening, self._bench.policy.step_timeout_s / WAITS)
+        sender, receiver = opening.sender, opening.receiver
+        said = self._run(scripts, receiver, texts.receive)
+        if said.startswith(LEFT_OUT):
+            return Probed(None, f"{receiver}: {_reason(said)}")
+        sent = self._run(scripts, sender, texts.send + forgetting(scripts, sender, before[sender]))
+        if LEFT_OUT in sent:
+            self._run(scripts, receiver, texts.abandon)
+            return Probed(None, f"{sender}: {_reason(sent)}")
+        seen = self._run(scripts, receiver, texts.collect + forgetting(scripts, receiver, before[receiver]))
+        return probed_of(opening, seen)
+
+    def _run(self, scripts: TrialScripts, host: str, body: str) -> str:
+        text, limit_s = scripts.script(host, (body,)), self._bench.policy.step_timeout_s
+        done = self._bench.sessions.map(lambda s: s.run(text, step="window", deadline_s=limit_s), (host,))
+        return done[host].text
+
+    def _note(self, scripts: TrialScripts, opening: Opening, probed: Probed, started_s: float) -> None:
+        values: dict[str, object] = {
+            "trial": scripts.trial.id,
+            "host": opening.receiver,
+            "sender": opening.sender,
+            "seconds": round(time.time() - started_s, 3),
+            "left_out": [probed.left_out] if probed.left_out else [],
+        }
+        if probed.ratio is not None:
+            values |= {"ratio": probed.ratio, **self._write(scripts, opening, probed, started_s)}
+        self._bench.note("window-measured", **values)
+        self._bench.emit(Event("window-measured", values))
+
+    def _write(
+        self, scripts: TrialScripts, opening: Opening, probed: Probed, started_s: float
+    ) -> Mapping[str, str]:
+        file = self._bench.folder / FOLDER / f"{self._digest(scripts, opening)}.json"
+        told = {
+            "schema": 1,
+            "t_start_s": round(started_s, 6),
+            "trial": scripts.trial.id,
+            "mtu_bytes": scripts.resolved.mtu_bytes,
+            **asdict(opening),
+            **{name: value for name, value in asdict(probed).items() if name != "left_out"},
+        }
+        write_json(file, told)
+        return {"file": str(file.relative_to(self._bench.folder)), "sha256": sha256_of(file)}

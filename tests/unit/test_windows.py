@@ -1,0 +1,157 @@
+"""Receive windows that a buffer decides: the arithmetic, what is probed, and the probe's own programs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from samovar.command import Catalogue
+from samovar.command.quote import window_floor
+from samovar.command.scripts import TrialScripts
+from samovar.command.windows import (
+    WHOLE,
+    Opening,
+    buffer_bytes_of,
+    buffers_of,
+    fitting,
+    forgetting,
+    openings,
+    ratio_of,
+    window_scripts,
+)
+from samovar.plan import Resolved, Trial
+from samovar.runner.windows import probed_of
+from tests.unit.trials import RESOLVED, flow
+
+ROOT = Path(__file__).parents[2]
+CATALOGUE = Catalogue(ROOT / "templates")
+TARGETS = (1, 536, 1448, 4096, 50_000, 65_535, 65_536, 199_999, 200_000, 1_000_000, 9_998_848, 2**30)
+TO_DST = Opening("src", "dst", "172.16.10.2", "172.16.11.2", 200_000)
+
+
+def scripts_of(resolved: Resolved = RESOLVED) -> TrialScripts:
+    trial = Trial(id="t", part="main", treatment={}, replicate=1, block=1, resolved=resolved)
+    return TrialScripts(trial, CATALOGUE, "windows")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_of_the_buffer_that_fits_every_share_is_exactly_the_window(target: int) -> None:
+    buffers = {ratio: buffer_bytes_of(target, ratio) for ratio in range(1, WHOLE)}
+    assert {size * ratio // WHOLE for ratio, size in buffers.items()} == {target}
+    smaller = {(size - 1) * ratio // WHOLE for ratio, size in buffers.items()}
+    assert max(smaller) < target
+
+
+@pytest.mark.parametrize("buffer_bytes", [67_108_864, 79_013, 1_580_247, 4 * 9_999_000 + 1_048_576])
+def test_the_share_is_found_again_from_what_a_kernel_makes_of_a_buffer(buffer_bytes: int) -> None:
+    ratios = range(1, WHOLE)
+    assert [ratio_of(buffer_bytes * ratio // WHOLE, buffer_bytes) for ratio in ratios] == list(ratios)
+
+
+@pytest.mark.parametrize(("clamp", "size"), [(0, 1000), (1000, 1000), (501, 1000), (5, 0)])
+def test_what_is_no_share_of_a_buffer_gives_none(clamp: int, size: int) -> None:
+    assert ratio_of(clamp, size) is None
+
+
+def test_a_host_takes_the_buffer_that_lets_no_window_exceed() -> None:
+    near, far = replace(TO_DST, window_bytes=50_000), replace(TO_DST, sender="far")
+    sizes = buffers_of([(near, 101), (far, 162), (replace(far, receiver="other"), 162)])
+    assert sizes == {"dst": buffer_bytes_of(50_000, 101), "other": buffer_bytes_of(200_000, 162)}
+    by_ratio = buffers_of([(TO_DST, 101), (far, 162)])["dst"]
+    assert by_ratio * 162 // WHOLE == 200_000 > by_ratio * 101 // WHOLE
+
+
+def test_a_window_is_probed_once_for_each_way_and_only_where_one_is_asked() -> None:
+    flows = (flow("bulk"), flow("more", start_s=1.0), flow("calls", "voip"))
+    asked = openings(scripts_of(RESOLVED.model_copy(update={"flows": flows})))
+    assert asked == (replace(TO_DST, window_bytes=9_999_000),)
+    assert asked[0].target_bytes == window_floor(9_999_000) == 9_998_848
+    dst = RESOLVED.hosts["dst"].model_copy(update={"rwnd_bytes": None})
+    free = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "dst": dst}})
+    assert openings(scripts_of(free)) == ()
+
+
+def test_a_flows_own_window_is_the_one_that_is_probed() -> None:
+    own = flow().model_copy(update={"rwnd_bytes": 50_000})
+    assert openings(scripts_of(RESOLVED.model_copy(update={"flows": (own,)})))[0].window_bytes == 50_000
+
+
+def test_a_system_whose_recipe_fits_no_buffer_is_not_probed() -> None:
+    dst = RESOLVED.hosts["dst"].model_copy(update={"os": "freebsd"})
+    hosts = {**RESOLVED.hosts, "dst": dst}
+    assert openings(scripts_of(RESOLVED.model_copy(update={"hosts": hosts}))) == ()
+
+
+def test_the_probe_takes_a_port_of_no_flow() -> None:
+    taken = tuple(flow().model_copy(update={"port": port}) for port in (5301, 5302))
+    scripts = scripts_of(RESOLVED.model_copy(update={"flows": taken}))
+    assert "172.16.11.2 5303 " in window_scripts(scripts, TO_DST, 15).send
+
+
+def test_both_ends_forget_what_the_probe_has_taught_them() -> None:
+    assert all("tcp_metrics flush" in forgetting(scripts_of(), host, {}) for host in ("src", "dst"))
+
+
+def test_a_buffer_is_fitted_once_though_a_host_has_two_windows() -> None:
+    flows = (flow(), flow().model_copy(update={"from_address": "172.16.10.9", "rwnd_bytes": 50_000}))
+    text = fitting(scripts_of(RESOLVED.model_copy(update={"flows": flows})), "dst", 126_733)
+    assert re.findall(r"put_in .*tcp_rmem (.*) \|\|", text) == ["'4096 126733 126733'"]
+
+
+@pytest.mark.parametrize(
+    ("said", "ratio", "why"),
+    [
+        ("window 200000 67108864 1448\n", 0, ""),
+        ("window 42467328 67108864 1448\n", 162, ""),
+        ("window 66000000 66000000 1448\n", None, "dst: 66000000 B are no share of a buffer of 66000000 B"),
+        ("left out: TimeoutError: timed out\n", None, "dst: TimeoutError: timed out"),
+        ("", None, "dst: the connection told nothing"),
+    ],
+)
+def test_a_receivers_words_tell_the_share_or_why_there_is_none(
+    said: str, ratio: int | None, why: str
+) -> None:
+    probed = probed_of(TO_DST, said)
+    assert (probed.ratio, probed.left_out) == (ratio, why)
+
+
+def here(scripts: TrialScripts, body: str) -> str:
+    """Run the body of a script on this machine."""
+    text = scripts.script("dst", (body,)).replace(scripts.folder, "$SAMOVAR_TEST_FOLDER")
+    done = subprocess.run(["/bin/sh"], input=text, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_the_programs_of_the_probe_tell_what_a_receiver_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
+    scripts, limit_s = scripts_of(), 10.0
+    texts = window_scripts(scripts, replace(TO_DST, source="127.0.0.1", address="127.0.0.1"), limit_s)
+    assert here(scripts, texts.receive) == ""
+    assert here(scripts, texts.send) == ""
+    found = re.fullmatch(r"window (\d+) (\d+) (\d+)\n", here(scripts, texts.collect))
+    assert found and min(map(int, found.groups())) > 0
+    assert list((tmp_path / "base" / "campaign" / "trial").iterdir()) == []
+
+
+def test_a_sender_that_meets_nobody_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
+    scripts = scripts_of()
+    texts = window_scripts(scripts, replace(TO_DST, source="127.0.0.1", address="127.0.0.1"), 1.0)
+    assert here(scripts, texts.send) == "left out: ConnectionRefusedError: [Errno 111] Connection refused\n"
+
+
+def test_a_receiver_that_cannot_listen_says_so_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
+    scripts = scripts_of()
+    texts = window_scripts(scripts, replace(TO_DST, address="203.0.113.1"), 1.0)
+    assert here(scripts, texts.receive) == "left out: OSError: [Errno 99] Cannot assign requested address\n"
+    assert list((tmp_path / "base" / "campaign" / "trial").iterdir()) == []
