@@ -2,7 +2,8 @@
 #
 # $d is this shell's own folder. Files in it: script, out.N, err.N: of the present run; running: the mark that the
 # script's processes carry while it runs, else empty; on-loss: what to run when the controller is gone; ending: that
-# is being done; watch: the process that listens for the controller; lease: the file that says who holds this host.
+# is being done; watch: the process that listens for the controller; lease: the file that says who holds this host;
+# room: emptied before a script and written to after it, since a full disk swallows what a script says.
 # What read and printf can do costs no exec, the dear thing in a virtual lab: a run is one exec of sh, and one of head
 # when there is output.
 umask 077
@@ -15,8 +16,13 @@ samovar_job() { # MARK LIMIT_BYTES
   trap : HUP INT TERM # a script may signal its process group, which is this shell's
   samovar_out=$d/out.$samovar_count samovar_err=$d/err.$samovar_count
   samovar_uptime; samovar_from=$samovar_up
+  : >"$d/room"
   SAMOVAR_RUN=$samovar_name-$samovar_count- /bin/sh "$d/script" </dev/null >"$samovar_out" 2>"$samovar_err"
-  samovar_code=$?
+  samovar_code=$? samovar_full=
+  if ! printf . >>"$d/room"; then # before anything here is emptied, which would make room
+    samovar_full="no room in /tmp for what the script said"
+    if [ "$samovar_code" = 0 ]; then samovar_code=74; fi
+  fi
   : >"$d/running"
   if [ -e "$d/ending" ]; then return; fi # ended for the loss of the controller, which is not to be told another story
   samovar_uptime
@@ -24,7 +30,7 @@ samovar_job() { # MARK LIMIT_BYTES
   if [ -s "$samovar_out" ]; then head -c "$2" "$samovar_out"; fi
   printf '%s' "$1"
   if [ -s "$samovar_err" ]; then head -c "$2" "$samovar_err"; fi
-  printf '%s' "$1"
+  printf '%s%s' "$samovar_full" "$1"
 }
 samovar_await() { if [ -n "$samovar_child" ]; then wait "$samovar_child"; fi; }
 # Each script has files of its own for its outputs: what it leaves running may go on writing to them.
@@ -34,7 +40,7 @@ samovar_run() { # MARK LIMIT_BYTES
   samovar_count=$((samovar_count + 1))
   if [ "$((samovar_count % 100))" = 0 ]; then rm -f "$d"/out.* "$d"/err.*; fi
   # Before the child is there, which may not get as far as that when it is to be ended.
-  printf '%s\n' "$samovar_name-$samovar_count-" >"$d/running"
+  if ! printf '%s\n' "$samovar_name-$samovar_count-" >"$d/running"; then samovar_unwritten "$1"; return; fi
   samovar_job "$@" & samovar_child=$!
 }
 samovar_unwritten() { printf '\n%s 74 - -\n%sno room for the script in /tmp\n%s' "$1" "$1" "$1"; }

@@ -85,3 +85,34 @@ def test_a_controller_that_is_gone_the_moment_it_has_sent_a_script_leaves_nothin
     subprocess.run(shell, input=texts, text=True, stdout=subprocess.DEVNULL, timeout=15, check=False)
     assert (tmp_path / "cleaned").exists()
     assert not (tmp_path / "whole").exists()
+
+
+def on_a_small_disk(*scripts: str) -> list[Frame]:
+    """Run scripts by one shell whose /tmp is its own, of 256 KiB."""
+    marks = [new_mark() for _ in scripts]
+    awaited = [
+        run_text(script, mark) + "samovar_await\n" for script, mark in zip(scripts, marks, strict=True)
+    ]
+    orders = boot_text("src", MARK, None) + "".join(awaited)
+    small = "mount -t tmpfs -o size=256k small /tmp && exec /bin/sh -s samovar-test"
+    alone = ["unshare", "--map-root-user", "--mount", "sh", "-c", small]
+    done = subprocess.run(alone, input=orders.encode(), stdout=subprocess.PIPE, timeout=30, check=False)
+    frames = []
+    for mark in marks:
+        frame = FrameReader(mark).feed(done.stdout)
+        assert frame is not None, done.stdout
+        frames.append(frame)
+    return frames
+
+
+def test_what_a_full_disk_swallowed_of_a_scripts_words_is_no_success() -> None:
+    filling = "cat /dev/zero >/tmp/full 2>/dev/null; echo all is well; exit 0"
+    filled, emptied, after = on_a_small_disk(filling, "rm /tmp/full; echo well", "echo well")
+    assert (filled.exit_code, filled.stdout) == (74, b"")
+    assert filled.stderr == b"no room in /tmp for what the script said"
+    assert [(one.exit_code, one.stdout, one.stderr) for one in (emptied, after)] == [(0, b"well\n", b"")] * 2
+
+
+def test_a_script_that_failed_keeps_its_own_exit_code_on_a_full_disk() -> None:
+    (failed,) = on_a_small_disk("cat /dev/zero >/tmp/full 2>/dev/null; echo why >&2; exit 3")
+    assert (failed.exit_code, failed.stderr) == (3, b"no room in /tmp for what the script said")
