@@ -6,7 +6,7 @@
 #'
 #' @param folder A campaign folder.
 #' @param figures Figures to draw, names or entries with options; those of the campaign's plan when NULL.
-#' @param cores Trials measured at a time. Each needs the memory of its captures' tables.
+#' @param cores Trials measured, and figures drawn, at a time. Each trial needs the memory of its captures' tables.
 #' @param value Whether to read and return the results.
 #' @return The results, invisibly: `campaign`, `metrics`, `summary`, `cycles`, `rtt`, `series`, `jitter`, `pauses`, `closeup`, `left_out`.
 #' @export
@@ -17,7 +17,7 @@ analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.
   tables <- lapply(as.list(campaign$plan$tables), as_entry, kind = "table")
   check_entries(campaign, entries, tables)
   results <- gather(campaign, measure_all(campaign, cores))
-  undrawn <- draw_all(results, entries, tables)
+  undrawn <- draw_all(results, entries, tables, cores)
   store_prune(cache_folder(folder), used_paths(folder, results$keys))
   write_analysis(results, undrawn, file.path(folder, "bundle"), proc.time()[["elapsed"]] - began)
   invisible(if (value) as.list(results))

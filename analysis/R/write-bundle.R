@@ -54,7 +54,7 @@ set_pdf_date <- function(path, date) {
 }
 
 draw_figures <- function(results, entries, bundle, keeper) {
-  drawn <- lapply(entries, \(options) keeper$made("figure", options, "bundle", \() one_figure(results, options, bundle)))
+  drawn <- keeper$made("figure", entries, "bundle", \(options) one_figure(results, options, bundle))
   write_json(unname(Filter(\(d) is.null(d[["reason"]]), drawn)), file.path(bundle, "figures.json"))
   Filter(\(d) !is.null(d[["reason"]]), drawn)
 }
@@ -72,7 +72,7 @@ one_figure <- function(results, options, bundle) {
 }
 
 draw_tables <- function(results, entries, bundle, keeper) {
-  drawn <- lapply(entries, \(options) keeper$made("table", options, "bundle", \() one_table(results, options, bundle)))
+  drawn <- keeper$made("table", entries, "bundle", \(options) one_table(results, options, bundle))
   write_json(unname(Filter(\(d) is.null(d[["reason"]]), drawn)), file.path(bundle, "tables.json"))
   Filter(\(d) !is.null(d[["reason"]]), drawn)
 }

@@ -56,6 +56,15 @@ test_that("nothing is measured or drawn by a second analysis, and its files are 
   expect_equal(outputs(folder), before)
 })
 
+test_that("two processes write the same files as one", {
+  one <- small_campaign()
+  two <- small_campaign()
+  quietly(analyse_campaign(one, cores = 1L))
+  quietly(analyse_campaign(two, cores = 2L))
+  expect_equal(unname(outputs(two)), unname(outputs(one)))
+  expect_gt(length(outputs(one)), 5)
+})
+
 test_that("results read back are those that were measured", {
   folder <- small_campaign()
   quietly(first <- analyse_campaign(folder, cores = 1L))

@@ -26,3 +26,19 @@ test_that("each of several processes has its share of the threads, and the sessi
   expect_equal(with_threads(1, c(getOption("samovar.threads"), data.table::getDTthreads())), c(1L, 1L))
   expect_equal(getOption("samovar.threads"), 5L)
 })
+
+test_that("what several processes make is in the order of the entries, in whichever order they end", {
+  expect_equal(make_all(as.list(1:9), 3, \(i) { Sys.sleep((i %% 3) / 50); i^2 }), as.list((1:9)^2))
+})
+
+test_that("an error in any process is the error of the whole", {
+  fails <- \(i) if (i == 3) cli::cli_abort("entry {i} is wrong", class = "samovar_error_entry") else i
+  for (cores in 1:2) expect_error(make_all(as.list(1:4), cores, fails), "entry 3 is wrong", class = "samovar_error_entry")
+})
+
+test_that("what a process was ended over is made by the one that asked", {
+  asked <- Sys.getpid()
+  made <- make_all(as.list(1:4), 2, \(i) if (i == 2 && Sys.getpid() != asked) tools::pskill(Sys.getpid(), tools::SIGKILL) else list(i, Sys.getpid()))
+  expect_equal(lapply(made, `[[`, 1), as.list(1:4))
+  expect_equal(made[[2]][[2]], asked)
+})
