@@ -349,14 +349,21 @@ def test_a_link_has_the_speed_asked_for_whatever_else_its_card_tells_of_it(agree
         assert (unmet([line for line in wanted if line], state) == ()) is met
 
 
-def test_half_duplex_is_a_speed_without_an_option_as_cards_list_it() -> None:
+@pytest.mark.parametrize(
+    ("asked", "order"),
+    [
+        ("autoselect", "media autoselect"),
+        ("100baseTX", "media 100baseTX mediaopt half-duplex"),
+        ("100baseTX <full-duplex>", "media 100baseTX mediaopt full-duplex"),
+    ],
+)
+def test_a_speed_that_was_half_duplex_is_put_back_so(asked: str, order: str) -> None:
+    # Cards list half duplex as a speed without an option; ifconfig(8) keeps the options of before (setmedia() of its
+    # ifmedia.c), so a speed alone would stay full-duplex.
     listed = told("14.0", "ifconfig -m em1")
     assert ("media 100baseTX\n" in listed, "half-duplex" in listed) == (True, False)
-    lines = [
-        setting("speed", "set", interfaces=("em1",), duplex=duplex).strip() for duplex in ("full", "half")
-    ]
-    assert lines[0].startswith("ifconfig em1 media 100baseTX mediaopt full-duplex ||")
-    assert lines[1].startswith("ifconfig em1 media 100baseTX ||")
+    restore = setting("speed", "restore", interfaces=("em1",), was={"speed.em1": asked})
+    assert restore.strip().splitlines()[0] == f"ifconfig em1 {order}"
 
 
 def test_segmentation_goes_off_by_a_sysctl_and_flags_change_only_where_they_differ() -> None:
