@@ -12,7 +12,7 @@ from samovar.collect.whole import write_json
 from samovar.command.counting import parts_of
 from samovar.command.scripts import TrialScripts
 from samovar.command.watch import Limits
-from samovar.errors import CampaignError, TestbedError
+from samovar.errors import CampaignError, RecipeError, TestbedError
 from samovar.events import Event
 from samovar.plan import Trial
 from samovar.runner.attempt import Carried as Carried
@@ -128,10 +128,16 @@ class TrialRun:
                 self.bench.note("state-read", id=self.trial.id, host=host, state=state)
                 write_json(self.folder / "facts" / f"{host}-before.json", state)
         with self._phase("guard"):
-            self.bench.sessions.map(lambda s: s.set_on_loss(self._on_loss(s.host)), self.hosts)
+            on_loss = {host: self._on_loss(host) for host in self.hosts}
+            self.bench.sessions.map(lambda s: s.set_on_loss(on_loss[s.host]), self.hosts)
 
     def _on_loss(self, host: str) -> str:
-        return self.scripts.on_loss(host, self.seen.before[host], self.lasting.on_loss(host))
+        before = self.seen.before[host]
+        try:
+            return self.scripts.on_loss(host, before, self.lasting.on_loss(host))
+        except RecipeError as error:
+            self.seen.before.clear()  # nothing has been changed yet, and nothing is put back from half a state
+            raise TestbedError(f"{host}: what was read of it does not tell how to restore it: {error}") from error
 
     def _set(self) -> None:
         with self._phase("set"):

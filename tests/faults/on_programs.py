@@ -128,6 +128,7 @@ def small_window(scene: Scene) -> None:
 
 SILENT = "#!/bin/sh\nexec sleep 1000\n"
 CRASHING = "#!/bin/sh\necho 'cannot start' >&2\nexit 127\n"
+MUTE = "#!/bin/sh\nexit 0\n"
 PROGRAM_FAULTS = (
     Fault("generator-hangs-at-sender", "traffic", hung("src", "iperf3"), BROKEN, (1,)),
     Fault("generator-hangs-at-receiver", "traffic", hung("dst", "iperf3"), BROKEN, (1,)),
@@ -147,6 +148,15 @@ PROGRAM_FAULTS = (
         mended_first=True,
     ),
     Fault("sampler-dies", "traffic", died("rtr", "python3"), BROKEN, (1,)),
+    Fault(
+        "tool-says-nothing",
+        "guard",
+        replaced("src", "ethtool", MUTE),
+        BROKEN,
+        (1,),
+        mend=back,
+        mended_first=True,
+    ),
     Fault("tool-missing", "arm", replaced("src", "gzip", CRASHING), BROKEN, (1,), mend=back),
     Fault("qdisc-refused", "set", foreign_qdisc, BROKEN, (1,), mend=no_foreign_qdisc, mended_first=True),
 )
