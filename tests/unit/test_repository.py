@@ -81,14 +81,16 @@ def test_each_debian_package_has_its_reason() -> None:
 
 
 def test_the_package_list_is_the_only_one() -> None:
-    """Both targets reach apt through tools/bootstrap alone, and that reads packages.debian."""
+    """Both targets install through tools/bootstrap alone, which reads packages.debian; the lab's kernel is unpacked."""
     installers = [
         path.relative_to(ROOT).as_posix()
         for path in tracked()
         if path.suffix != ".md" and ROOT / "tests" not in path.parents
         and any("apt-get" in line for _, line in text_lines(path))
     ]  # fmt: skip
-    assert installers == ["tools/bootstrap"]
+    assert installers == ["tools/bootstrap", "tools/lab-kernel"]
+    used = set(re.findall(r"own_apt ([a-z-]+)", (ROOT / "tools" / "lab-kernel").read_text()))
+    assert used == {"update", "download"}
     assert "packages.debian" in (ROOT / "tools" / "bootstrap").read_text()
 
 
