@@ -9,8 +9,12 @@ matched_delays <- function(ref, mon, out, back, mon_ns) {
     .Call(`_samovar_matched_delays`, ref, mon, out, back, mon_ns)
 }
 
-match_captures <- function(ref, mon, out, back) {
-    .Call(`_samovar_match_captures`, ref, mon, out, back)
+matched_pairs <- function(ref, mon, out, back) {
+    .Call(`_samovar_matched_pairs`, ref, mon, out, back)
+}
+
+matched_counts <- function(ref, mon, out, back) {
+    .Call(`_samovar_matched_counts`, ref, mon, out, back)
 }
 
 capture_columns <- function() {
@@ -55,5 +59,9 @@ sequence_space <- function(capture, out, back) {
 
 window_sums <- function(t_ns, bytes, group, groups, frame) {
     .Call(`_samovar_window_sums`, t_ns, bytes, group, groups, frame)
+}
+
+flow_totals <- function(flow, proto, sport, payload_bytes, wanted) {
+    .Call(`_samovar_flow_totals`, flow, proto, sport, payload_bytes, wanted)
 }
 

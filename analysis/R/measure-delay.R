@@ -66,8 +66,8 @@ one_way_delay <- function(ref, mon, flow, offset, back = reverse_flow(flow)) {
   moved <- moved_times(mon, offset)
   mon_ns <- moved$t_ns + (attr(mon, "epoch_s") - attr(ref, "epoch_s")) * 1e9
   x <- setDT(matched_delays(ref, mon, flow, back, mon_ns))
-  error_ns <- if (length(moved$error_ns) == 1L) rep(moved$error_ns, nrow(x)) else moved$error_ns[x$mon_row]
-  set(x, NULL, "error_ms", error_ns / 1e6)
+  error_ms <- moved$error_ns / 1e6
+  set(x, NULL, "error_ms", if (length(error_ms) == 1L) rep(error_ms, nrow(x)) else error_ms[x$mon_row])
   set(x, NULL, "ip_bytes", ref$ip_bytes[x$ref_row])
   setcolorder(x, c("t_ns", "direction", "delay_ms", "error_ms", "ip_bytes"))
   setattr(x, "epoch_s", attr(ref, "epoch_s"))

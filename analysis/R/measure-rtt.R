@@ -24,8 +24,8 @@ packet_pair_rtt <- function(ref, mon, flow, back = reverse_flow(flow)) {
   check_capture(ref, "ref")
   check_capture(mon, "mon")
   flow <- check_flow(ref, flow)
-  match <- match_captures(ref, mon, flow, as.character(back))
-  rtt <- setDT(match[c("t_ns", "rtt_ms", "arrival_ns")])
+  match <- matched_pairs(ref, mon, flow, as.character(back))
+  rtt <- setDT(match$pairs[c("t_ns", "rtt_ms", "arrival_ns")])
   describe_match(rtt, match, ref, flow)
 }
 
@@ -39,10 +39,10 @@ rtt_by_flow <- function(ref, mon, flows = NULL) {
   check_capture(ref, "ref")
   check_capture(mon, "mon")
   flows <- flows_or_data_flows(ref, flows)
-  match <- match_captures(ref, mon, flows, reverse_flow(flows))
-  flow <- structure(match$group, levels = flows, class = "factor")
-  rtt <- setDT(list(flow = flow, t_ns = match$t_ns, rtt_ms = match$rtt_ms, arrival_ns = match$arrival_ns))
-  describe_match(setorderv(rtt, "flow"), match, ref, flows)
+  match <- matched_pairs(ref, mon, flows, reverse_flow(flows))
+  flow <- structure(match$pairs$group, levels = flows, class = "factor")
+  rtt <- setDT(c(list(flow = flow), match$pairs[c("t_ns", "rtt_ms", "arrival_ns")]))
+  describe_match(rtt, match, ref, flows)
 }
 
 #' Packets lost between two captures
@@ -58,7 +58,7 @@ loss_by_flow <- function(ref, mon, flows = NULL) {
   check_capture(ref, "ref")
   check_capture(mon, "mon")
   flows <- flows_or_data_flows(ref, flows)
-  out <- match_captures(ref, mon, flows, reverse_flow(flows))$out
+  out <- matched_counts(ref, mon, flows, reverse_flow(flows))$out
   lost <- out$sent - out$matched - out$unjudged
   judged <- out$sent - out$unjudged
   data.table(
@@ -115,7 +115,7 @@ handshake_rtt <- function(capture, flow) {
 }
 
 flows_or_data_flows <- function(ref, flows) {
-  if (is.null(flows)) return(data_flows(ref)$flow)
+  if (is.null(flows)) return(carrying_flows(ref)$flow)
   vapply(as.character(flows), \(flow) check_flow(ref, flow), "", USE.NAMES = FALSE)
 }
 
@@ -126,9 +126,9 @@ describe_match <- function(rtt, match, ref, flows) {
   )]
   setattr(rtt, "epoch_s", attr(ref, "epoch_s"))
   for (count in c("matched", "unmatched", "ambiguous")) setattr(rtt, count, sum(matching[[count]]))
-  setattr(rtt, "floored", match$floored)
+  setattr(rtt, "floored", match$pairs$floored)
   setattr(rtt, "matching", matching)
-  if (match$floored > nrow(rtt) / 2) {
+  if (match$pairs$floored > nrow(rtt) / 2) {
     cli::cli_warn(
       "most round-trip times came out negative: {.arg ref} must be the capture at the sender of {.val {flows[1L]}}",
       class = "samovar_warning_direction"

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -65,9 +66,14 @@ void append(Outcome& outcome, const Chunk& chunk) {
 Outcome read_all(std::unique_ptr<Source> source) {
   Outcome outcome;
   try {
-    Reader reader(std::move(source), 9216, true, 7);
-    Chunk chunk(reader.counted() ? reader.packets() : 100, all_columns());
-    if (reader.counted()) {
+    Reader reader(std::move(source), 9216);
+    const bool at_once = reader.countable();
+    const size_t expected = at_once ? reader.packets_expected() : 0;
+    if (at_once) reader.count(7);
+    // So few bytes hold no more packets than are looked at to judge by.
+    if (at_once && expected != reader.packets()) wrong("another number of packets than expected");
+    Chunk chunk(at_once ? reader.packets() : 100, all_columns());
+    if (at_once) {
       reader.read_counted(chunk.destination(), 2);
       chunk.rows = reader.packets();
       append(outcome, chunk);
@@ -98,9 +104,16 @@ void check_shares(const Packets& ref, const Packets& mon, const Sides& sides, co
   if (shared.ref_of_mon != matching.ref_of_mon || shared.mon_of_ref != matching.mon_of_ref ||
       shared.ambiguous_ref != matching.ambiguous_ref)
     wrong("shares match otherwise");
-  const std::vector<Delay> delays = delays_of(ref, mon, sides, mon.t_ns, matching);
-  for (const Delay& delay : delays)
+  const Delays delays(ref, mon, sides, mon.t_ns, matching);
+  size_t seen = 0;
+  double last_ns = std::nan("");
+  delays.each([&](const Delay& delay) {
     if (matching.mon_of_ref[static_cast<size_t>(delay.ref_row)] != delay.mon_row) wrong("a delay between other packets");
+    if (delay.t_ns < last_ns) wrong("delays out of order");
+    last_ns = delay.t_ns;
+    ++seen;
+  });
+  if (seen != delays.size()) wrong("another number of delays");
 }
 
 // The first half of the packets as one end of a path, the second half as the other.

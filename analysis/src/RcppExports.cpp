@@ -39,9 +39,9 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
-// match_captures
-Rcpp::List match_captures(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out, const Rcpp::CharacterVector& back);
-RcppExport SEXP _samovar_match_captures(SEXP refSEXP, SEXP monSEXP, SEXP outSEXP, SEXP backSEXP) {
+// matched_pairs
+Rcpp::List matched_pairs(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out, const Rcpp::CharacterVector& back);
+RcppExport SEXP _samovar_matched_pairs(SEXP refSEXP, SEXP monSEXP, SEXP outSEXP, SEXP backSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::RNGScope rcpp_rngScope_gen;
@@ -49,7 +49,21 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< const Rcpp::DataFrame& >::type mon(monSEXP);
     Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type out(outSEXP);
     Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type back(backSEXP);
-    rcpp_result_gen = Rcpp::wrap(match_captures(ref, mon, out, back));
+    rcpp_result_gen = Rcpp::wrap(matched_pairs(ref, mon, out, back));
+    return rcpp_result_gen;
+END_RCPP
+}
+// matched_counts
+Rcpp::List matched_counts(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out, const Rcpp::CharacterVector& back);
+RcppExport SEXP _samovar_matched_counts(SEXP refSEXP, SEXP monSEXP, SEXP outSEXP, SEXP backSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< const Rcpp::DataFrame& >::type ref(refSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::DataFrame& >::type mon(monSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type out(outSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::CharacterVector& >::type back(backSEXP);
+    rcpp_result_gen = Rcpp::wrap(matched_counts(ref, mon, out, back));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -186,11 +200,27 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// flow_totals
+Rcpp::DataFrame flow_totals(const Rcpp::IntegerVector& flow, const Rcpp::IntegerVector& proto, const Rcpp::IntegerVector& sport, const Rcpp::IntegerVector& payload_bytes, const Rcpp::LogicalVector& wanted);
+RcppExport SEXP _samovar_flow_totals(SEXP flowSEXP, SEXP protoSEXP, SEXP sportSEXP, SEXP payload_bytesSEXP, SEXP wantedSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type flow(flowSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type proto(protoSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type sport(sportSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type payload_bytes(payload_bytesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::LogicalVector& >::type wanted(wantedSEXP);
+    rcpp_result_gen = Rcpp::wrap(flow_totals(flow, proto, sport, payload_bytes, wanted));
+    return rcpp_result_gen;
+END_RCPP
+}
 
 static const R_CallMethodDef CallEntries[] = {
     {"_samovar_matched_rows", (DL_FUNC) &_samovar_matched_rows, 4},
     {"_samovar_matched_delays", (DL_FUNC) &_samovar_matched_delays, 5},
-    {"_samovar_match_captures", (DL_FUNC) &_samovar_match_captures, 4},
+    {"_samovar_matched_pairs", (DL_FUNC) &_samovar_matched_pairs, 4},
+    {"_samovar_matched_counts", (DL_FUNC) &_samovar_matched_counts, 4},
     {"_samovar_capture_columns", (DL_FUNC) &_samovar_capture_columns, 0},
     {"_samovar_decode_capture", (DL_FUNC) &_samovar_decode_capture, 3},
     {"_samovar_open_capture_parts", (DL_FUNC) &_samovar_open_capture_parts, 2},
@@ -202,6 +232,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_samovar_acknowledged_segments", (DL_FUNC) &_samovar_acknowledged_segments, 3},
     {"_samovar_sequence_space", (DL_FUNC) &_samovar_sequence_space, 3},
     {"_samovar_window_sums", (DL_FUNC) &_samovar_window_sums, 5},
+    {"_samovar_flow_totals", (DL_FUNC) &_samovar_flow_totals, 5},
     {NULL, NULL, 0}
 };
 

@@ -1,8 +1,11 @@
 #include "core_match.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -13,7 +16,6 @@ namespace {
 
 constexpr int32_t none = -1;
 constexpr int64_t slack_ns = 1000000000;
-constexpr size_t prefetch_ahead = 16;
 
 bool takes_part(const Packets& packets, const Sides& sides, size_t i) {
   const int flow = packets.flow[i];  // a missing flow is negative
@@ -24,81 +26,21 @@ bool takes_part(const Packets& packets, const Sides& sides, size_t i) {
 // An id is a hash already: its low bits choose the slot, others the share of the work.
 uint64_t bits_of(double id) { return static_cast<uint64_t>(id); }
 
-// Ids of ref with their rows in order of capture. A slot knows an id's last row; from each row of an id the next is
-// known, from the last the first.
-class IdTable {
- public:
-  IdTable(const Packets& ref, std::vector<int32_t>& next, size_t expected) : ref_(ref), next_(next) {
-    size_t slots = 64;
-    while (3 * slots < 4 * expected) slots *= 2;
-    resize(slots);
-  }
-  void prefetch(double id) const { __builtin_prefetch(&slots_[bits_of(id) & mask_]); }
+constexpr unsigned share_from_bit = 45, most_share_bits = 8;
 
-  void add(double id, int32_t row) {
-    const size_t slot = find(id);
-    int32_t& last = slots_[slot].last;
-    next_[static_cast<size_t>(row)] = last == none ? row : std::exchange(next_[static_cast<size_t>(last)], row);
-    if (last == none && 4 * ++used_ > 3 * slots_.size()) return grow(row);
-    last = row;
-    slots_[slot].tag = tag_of(id);
-  }
-  // Where the id is, or would be.
-  size_t find(double id) const {
-    size_t at = bits_of(id) & mask_;
-    while (slots_[at].last != none && !(slots_[at].tag == tag_of(id) && id_of(slots_[at].last) == id))
-      at = (at + 1) & mask_;
-    return at;
-  }
-  int32_t first(size_t slot) const {
-    const int32_t last = slots_[slot].last;
-    return last == none ? none : next_[static_cast<size_t>(last)];
-  }
-  bool repeats(size_t slot) const { return first(slot) != slots_[slot].last; }
-  void drop_first(size_t slot) {
-    int32_t& last = slots_[slot].last;
-    if (!repeats(slot)) last = none;
-    else next_[static_cast<size_t>(last)] = next_[static_cast<size_t>(first(slot))];
-  }
-  template <typename Visit>
-  void each(size_t slot, Visit visit) const {
-    for (int32_t row = first(slot); row != none; row = row == slots_[slot].last ? none : next_[static_cast<size_t>(row)])
-      visit(row);
-  }
+unsigned bits_for_shares(size_t packets, size_t share_packets) {
+  unsigned bits = 0;
+  while (bits < most_share_bits && packets >> bits > share_packets) ++bits;
+  return bits;
+}
 
- private:
-  struct Slot {
-    uint32_t tag = 0;  // bits of the id that the slot's place does not tell
-    int32_t last = none;
-  };
-  static uint32_t tag_of(double id) { return static_cast<uint32_t>(bits_of(id) >> 21); }
-  double id_of(int32_t row) const { return ref_.id[static_cast<size_t>(row)]; }
-
-  void resize(size_t slots) {
-    slots_ = std::vector<Slot>();
-    slots_.reserve(slots);
-    prefer_large_pages(slots_.data(), slots * sizeof(Slot));
-    slots_.resize(slots);
-    mask_ = slots - 1;
-  }
-  void grow(int32_t row) {
-    std::vector<Slot> before;
-    before.swap(slots_);
-    resize(2 * before.size());
-    before.push_back({tag_of(id_of(row)), row});
-    for (const Slot& slot : before)
-      if (slot.last != none) slots_[find(id_of(slot.last))] = slot;
-  }
-  const Packets& ref_;
-  std::vector<int32_t>& next_;
-  std::vector<Slot> slots_;
-  size_t mask_ = 0, used_ = 0;
-};
-
-struct Deferred {
-  int32_t mon_row;
-  size_t slot;
-};
+// Memory that is written before it is read.
+template <typename T>
+std::unique_ptr<T[]> blank(size_t n) {
+  std::unique_ptr<T[]> all(new T[n]);
+  prefer_large_pages(all.get(), n * sizeof(T));
+  return all;
+}
 
 template <typename T>
 std::vector<T> filled(size_t n, T value) {
@@ -109,24 +51,99 @@ std::vector<T> filled(size_t n, T value) {
   return all;
 }
 
+// Packets of one share, in order of capture.
+struct Share {
+  const double* id;
+  const int32_t* row;
+  size_t n;
+};
+
+// The packets of a capture that take part, laid out by share.
+class Shares {
+ public:
+  Shares(const Packets& packets, const Sides& sides, unsigned bits)
+      : shift_(share_from_bit + most_share_bits - bits), mask_((size_t{1} << bits) - 1), from_(mask_ + 2), end_(mask_ + 1),
+        id_(blank<double>(packets.n)), row_(blank<int32_t>(packets.n)) {
+    // Room for all packets, whether they take part or not: that is told by the id alone.
+    for (size_t i = 0; i < packets.n; ++i)
+      if (packets.id[i] >= 0) ++from_[share_of(packets.id[i]) + 1];
+    std::partial_sum(from_.begin(), from_.end(), from_.begin());
+    std::copy_n(from_.begin(), end_.size(), end_.begin());
+    for (size_t i = 0; i < packets.n; ++i) {
+      if (!takes_part(packets, sides, i)) continue;
+      const size_t at = end_[share_of(packets.id[i])]++;
+      id_[at] = packets.id[i];
+      row_[at] = static_cast<int32_t>(i);
+    }
+  }
+  Share operator[](size_t k) const { return {&id_[from_[k]], &row_[from_[k]], end_[k] - from_[k]}; }
+
+ private:
+  size_t share_of(double id) const { return bits_of(id) >> shift_ & mask_; }
+  unsigned shift_;
+  size_t mask_;
+  std::vector<size_t> from_, end_;
+  std::unique_ptr<double[]> id_;
+  std::unique_ptr<int32_t[]> row_;
+};
+
+// Ids of a share of ref with their places in it, in order of capture. Its memory serves for one share after the other.
+class IdTable {
+ public:
+  void fill(const Share& ref) {
+    size_t slots = 64;
+    while (slots < 2 * ref.n) slots *= 2;
+    mask_ = slots - 1;
+    id_ = ref.id;
+    first_.assign(slots, none);
+    next_.resize(ref.n);
+    // From the last on: each goes before those of its id that are there.
+    for (size_t i = ref.n; i-- > 0;) next_[i] = std::exchange(first_[find(id_[i])], static_cast<int32_t>(i));
+  }
+  int32_t first(double id) const { return first_[find(id)]; }
+  int32_t next(int32_t i) const { return next_[static_cast<size_t>(i)]; }
+
+ private:
+  // Where the id is, or would be.
+  size_t find(double id) const {
+    size_t at = bits_of(id) & mask_;
+    while (first_[at] != none && id_[first_[at]] != id) at = (at + 1) & mask_;
+    return at;
+  }
+  const double* id_ = nullptr;
+  std::vector<int32_t> first_, next_;
+  size_t mask_ = 0;
+};
+
+// Rows of ref that have one id; those before `at` are used or too old.
+struct Queue {
+  size_t at, end;
+};
+// A packet of mon that waits for one of them.
+struct Deferred {
+  int32_t mon_row;
+  size_t queue;
+};
+// What is not unique in a share.
+struct Ambiguous {
+  std::vector<int32_t> rows;
+  std::vector<Queue> queues;
+  std::vector<Deferred> deferred;
+};
+
 // What the shares of a matching have in common: each writes the rows of its own ids.
 struct Common {
   const Packets& ref;
-  const Sides& ref_sides;
   const Packets& mon;
-  const Sides& mon_sides;
   Matching result;
-  std::vector<int32_t> next;
   // Clock difference plus delay of the packets that are unique.
   int64_t least_ns = std::numeric_limits<int64_t>::max() / 2;
   int64_t most_ns = std::numeric_limits<int64_t>::min() / 2;
   bool any_unique = false;
 
-  Common(const Packets& r, const Sides& rs, const Packets& m, const Sides& ms)
-      : ref(r), ref_sides(rs), mon(m), mon_sides(ms), next(filled(r.n, none)) {
-    result.ref_of_mon = filled(mon.n, none);
-    result.mon_of_ref = filled(ref.n, none);
-    result.ambiguous_ref = filled(ref.n, uint8_t{0});
+  void match(int32_t i, int32_t j) {
+    result.mon_of_ref[static_cast<size_t>(i)] = j;
+    result.ref_of_mon[static_cast<size_t>(j)] = i;
   }
   void measure_spread() {
     for (size_t i = 0; i < ref.n; ++i) {
@@ -143,82 +160,72 @@ struct Common {
     const int64_t difference = mon.time(static_cast<size_t>(j)) - ref.time(static_cast<size_t>(i));
     return difference > most_ns + slack_ns ? 1 : difference < least_ns - slack_ns ? -1 : 0;
   }
+  void match_deferred(Ambiguous& ambiguous) {
+    for (const Deferred& later : ambiguous.deferred) {
+      Queue& queue = ambiguous.queues[later.queue];
+      const auto fits = [&] { return fit(ambiguous.rows[queue.at], later.mon_row); };
+      while (queue.at < queue.end && fits() > 0) ++queue.at;
+      if (queue.at < queue.end && fits() == 0) match(ambiguous.rows[queue.at++], later.mon_row);
+    }
+  }
 };
 
-// The packets whose ids fall to one share of the work.
+// Matches what is unique, share after share, and sets apart what is not.
 class Matcher {
  public:
-  Matcher(Common& common, size_t share, size_t shares)
-      : common_(common), result_(common.result), share_(share), shares_(shares), table_(common.ref, common.next, common.ref.n / shares) {}
+  explicit Matcher(Common& common) : common_(common) {}
 
-  void match_unique() {
-    const Packets &ref = common_.ref, &mon = common_.mon;
-    each_row(ref, common_.ref_sides, [&](size_t i) { table_.add(ref.id[i], static_cast<int32_t>(i)); });
-    each_row(mon, common_.mon_sides, [&](size_t j) { match_or_defer(j); });
-    if (!deferred_.empty()) take_back_ambiguous();
-  }
-  bool has_deferred() const { return !deferred_.empty(); }
-  void match_deferred() {
-    for (const Deferred& later : deferred_) {
-      int32_t i;
-      while ((i = table_.first(later.slot)) != none && common_.fit(i, later.mon_row) > 0) table_.drop_first(later.slot);
-      if (i == none || common_.fit(i, later.mon_row) < 0) continue;
-      match(i, later.mon_row);
-      table_.drop_first(later.slot);
-    }
+  Ambiguous match_unique(const Share& ref, const Share& mon) {
+    table_.fill(ref);
+    found_.assign(ref.n, none);
+    again_.clear();
+    for (size_t j = 0; j < mon.n; ++j) match_or_defer(mon, static_cast<int32_t>(j));
+    Ambiguous ambiguous;
+    if (!again_.empty()) set_apart(ref, mon, ambiguous);
+    for (size_t i = 0; i < ref.n; ++i)
+      if (found_[i] >= 0) common_.match(ref.row[i], mon.row[found_[i]]);
+    return ambiguous;
   }
 
  private:
-  bool is_mine(double id) const { return id >= 0 && (bits_of(id) >> 45 & 0xFF) * shares_ >> 8 == share_; }
-
-  template <typename Visit>
-  void each_row(const Packets& packets, const Sides& sides, Visit visit) const {
-    for (size_t i = 0; i < packets.n; ++i) {
-      if (i + prefetch_ahead < packets.n && is_mine(packets.id[i + prefetch_ahead]))
-        table_.prefetch(packets.id[i + prefetch_ahead]);
-      if (is_mine(packets.id[i]) && takes_part(packets, sides, i)) visit(i);
-    }
-  }
-  void match(int32_t i, int32_t j) {
-    result_.ref_of_mon[static_cast<size_t>(j)] = i;
-    result_.mon_of_ref[static_cast<size_t>(i)] = j;
-  }
-  void match_or_defer(size_t j) {
-    const size_t slot = table_.find(common_.mon.id[j]);
-    const int32_t i = table_.first(slot);
+  struct Again {
+    int32_t first, mon;
+  };
+  void match_or_defer(const Share& mon, int32_t j) {
+    const int32_t i = table_.first(mon.id[j]);
     if (i == none) return;
-    if (table_.repeats(slot) || result_.mon_of_ref[static_cast<size_t>(i)] >= 0)
-      deferred_.push_back({static_cast<int32_t>(j), slot});
-    else match(i, static_cast<int32_t>(j));
+    if (found_[static_cast<size_t>(i)] != none || table_.next(i) != none) again_.push_back({i, j});
+    else found_[static_cast<size_t>(i)] = j;
   }
-  // An id seen once in ref but again in mon is not unique either: its first match is taken back and joins the
-  // queue.
-  void take_back_ambiguous() {
-    std::vector<Deferred> more;
-    for (const Deferred& later : deferred_) {
-      // An id that repeats in ref was never matched, and is gone through once.
-      const int32_t first = table_.first(later.slot);
-      if (!std::exchange(result_.ambiguous_ref[static_cast<size_t>(first)], uint8_t{1}))
-        table_.each(later.slot, [&](int32_t i) { result_.ambiguous_ref[static_cast<size_t>(i)] = 1; });
-      int32_t& j = result_.mon_of_ref[static_cast<size_t>(first)];
-      if (j < 0) continue;
-      more.push_back({j, later.slot});
-      result_.ref_of_mon[static_cast<size_t>(j)] = none;
-      j = none;
+  // An id seen once in ref but again in mon is not unique either: its first match is taken back and joins the queue.
+  void set_apart(const Share& ref, const Share& mon, Ambiguous& to) {
+    for (const Again& again : again_) {
+      int32_t& found = found_[static_cast<size_t>(again.first)];
+      if (found > queued) {
+        if (found != none) to.deferred.push_back({mon.row[found], to.queues.size()});
+        found = queued - static_cast<int32_t>(to.queues.size());
+        add_queue(ref, again.first, to);
+      }
+      to.deferred.push_back({mon.row[again.mon], static_cast<size_t>(queued - found)});
     }
-    deferred_.insert(deferred_.end(), more.begin(), more.end());
-    std::sort(deferred_.begin(), deferred_.end(),
+    std::sort(to.deferred.begin(), to.deferred.end(),
               [](const Deferred& a, const Deferred& b) { return a.mon_row < b.mon_row; });
   }
+  void add_queue(const Share& ref, int32_t first, Ambiguous& to) {
+    const size_t from = to.rows.size();
+    for (int32_t i = first; i != none; i = table_.next(i)) {
+      to.rows.push_back(ref.row[i]);
+      common_.result.ambiguous_ref[static_cast<size_t>(ref.row[i])] = 1;
+    }
+    to.queues.push_back({from, to.rows.size()});
+  }
 
+  static constexpr int32_t queued = -2;  // of the first queue; the next ones count down from it
   Common& common_;
-  Matching& result_;
-  size_t share_, shares_;
   IdTable table_;
-  std::vector<Deferred> deferred_;
+  std::vector<int32_t> found_;  // for each packet of ref its place in mon's share; for the first of a queue which
+  std::vector<Again> again_;
 };
-
-constexpr size_t most_shares = 64;  // of the 256 that the bits of an id tell apart
 
 // The last two packets that went out, which is all that pairing needs: packets with one and the same time
 // stamp are not strictly before each other.
@@ -242,14 +249,31 @@ struct Conversation {
 }  // namespace
 
 Matching match_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon, const Sides& mon_sides,
-                       size_t threads, size_t least_shared) {
-  Common common(ref, ref_sides, mon, mon_sides);
-  const size_t count = ref.n + mon.n < least_shared ? 1 : std::clamp<size_t>(threads, 1, most_shares);
-  std::vector<std::optional<Matcher>> shares(count);
-  share_out(threads, count, [&](size_t k) { shares[k].emplace(common, k, count).match_unique(); });
-  if (std::any_of(shares.begin(), shares.end(), [](const auto& share) { return share->has_deferred(); })) {
+                       size_t threads, size_t share_packets) {
+  const unsigned bits = bits_for_shares(std::max(ref.n, mon.n), share_packets);
+  const size_t count = size_t{1} << bits;
+  if (bits == 0) threads = 1;
+  Common common{ref, mon, {}};
+  std::optional<Shares> of_ref, of_mon;
+  share_out(threads, 2, [&](size_t k) {
+    if (k == 0) {
+      of_ref.emplace(ref, ref_sides, bits);
+      common.result.mon_of_ref = filled(ref.n, none);
+      common.result.ambiguous_ref = filled(ref.n, uint8_t{0});
+    } else {
+      of_mon.emplace(mon, mon_sides, bits);
+      common.result.ref_of_mon = filled(mon.n, none);
+    }
+  });
+  std::vector<Ambiguous> ambiguous(count);
+  std::atomic<size_t> next{0};
+  share_out(threads, std::min(threads, count), [&](size_t) {
+    Matcher matcher(common);
+    for (size_t k; (k = next++) < count;) ambiguous[k] = matcher.match_unique((*of_ref)[k], (*of_mon)[k]);
+  });
+  if (std::any_of(ambiguous.begin(), ambiguous.end(), [](const Ambiguous& some) { return !some.deferred.empty(); })) {
     common.measure_spread();
-    share_out(threads, count, [&](size_t k) { shares[k]->match_deferred(); });
+    share_out(threads, count, [&](size_t k) { common.match_deferred(ambiguous[k]); });
   }
   return std::move(common.result);
 }
@@ -292,34 +316,21 @@ std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sid
   return pairs;
 }
 
-std::vector<Delay> delays_of(const Packets& ref, const Packets& mon, const Sides& mon_sides, const double* mon_ns,
-                             const Matching& matching) {
-  const auto is_out = [&](size_t j) { return mon_sides[static_cast<size_t>(mon.flow[j] - 1)].outgoing; };
-  const size_t returned = returned_packets(mon, mon_sides, matching);
-  const size_t all = static_cast<size_t>(
-      std::count_if(matching.ref_of_mon.begin(), matching.ref_of_mon.end(), [](int32_t i) { return i >= 0; }));
-  std::vector<Delay> delays;
-  delays.reserve(all);
-  prefer_large_pages(delays.data(), all * sizeof(Delay));
-  const auto row = [](size_t k) { return static_cast<int32_t>(k); };
-  for (size_t i = 0; i < ref.n; ++i) {
-    const int32_t j = matching.mon_of_ref[i];
-    if (j < 0 || !is_out(static_cast<size_t>(j))) continue;
-    delays.push_back({ref.t_ns[i], mon_ns[j] - ref.t_ns[i], row(i), j, true});
-  }
-  for (size_t j = 0; j < mon.n; ++j) {
-    const int32_t i = matching.ref_of_mon[j];
-    if (i >= 0 && !is_out(j)) delays.push_back({mon_ns[j], ref.t_ns[i] - mon_ns[j], i, row(j), false});
-  }
-  const auto earlier = [](const Delay& a, const Delay& b) {
-    return a.t_ns < b.t_ns || (std::isnan(a.t_ns) && !std::isnan(b.t_ns));
-  };
-  const auto back = delays.end() - static_cast<std::ptrdiff_t>(returned);
-  // Each way is in order as a rule: captures are.
-  if (!std::is_sorted(delays.begin(), back, earlier)) std::stable_sort(delays.begin(), back, earlier);
-  if (!std::is_sorted(back, delays.end(), earlier)) std::stable_sort(back, delays.end(), earlier);
-  std::inplace_merge(delays.begin(), back, delays.end(), earlier);
-  return delays;
+Delays::Delays(const Packets& ref, const Packets& mon, const Sides& mon_sides, const double* mon_ns, const Matching& matching)
+    : ref_(ref), mon_ns_(mon_ns), matching_(matching) {
+  const auto is_out = [&](int32_t j) { return mon_sides[static_cast<size_t>(mon.flow[j] - 1)].outgoing; };
+  for (size_t i = 0; i < ref.n; ++i)
+    if (const int32_t j = matching.mon_of_ref[i]; j >= 0 && is_out(j)) out_.push_back(static_cast<int32_t>(i));
+  for (size_t j = 0; j < mon.n; ++j)
+    if (matching.ref_of_mon[j] >= 0 && !is_out(static_cast<int32_t>(j))) back_.push_back(static_cast<int32_t>(j));
+  order(out_, ref.t_ns);
+  order(back_, mon_ns);
+}
+
+void Delays::order(std::vector<int32_t>& rows, const double* t_ns) {
+  const auto earlier = [t_ns](int32_t a, int32_t b) { return is_before(t_ns[a], t_ns[b]); };
+  // They are as a rule: captures are.
+  if (!std::is_sorted(rows.begin(), rows.end(), earlier)) std::stable_sort(rows.begin(), rows.end(), earlier);
 }
 
 void Tally::add(bool is_matched, bool is_ambiguous) {

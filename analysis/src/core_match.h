@@ -1,6 +1,7 @@
 // The same packets found in two captures, and round-trip times from them (CAIA-TR-060707A, CAIA-TR-130730A).
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -29,14 +30,14 @@ struct Matching {
   std::vector<uint8_t> ambiguous_ref;  // the id occurs again in ref or in mon
 };
 
-// Of fewer packets a second thread costs more than it saves.
-constexpr size_t least_shared_packets = size_t{1} << 16;
-
 // Equal ids, first in first out. Where an id occurs more than once, its packets must also fit the spread of
 // clock difference plus delay seen on the packets that are unique, within a second: a counter that wraps
 // (UDP, 65536 packets) would otherwise be matched to a packet lost long before.
+// The work is shared out by id. Of so many packets (`share_packets`) a share's table stays in the second-level cache,
+// however many packets there are in all.
+constexpr size_t usual_share_packets = size_t{1} << 13;
 Matching match_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon, const Sides& mon_sides,
-                       size_t threads = 1, size_t least_shared = least_shared_packets);
+                       size_t threads = 1, size_t share_packets = usual_share_packets);
 
 // A packet found in both captures, with both times on one clock.
 struct Delay {
@@ -45,10 +46,35 @@ struct Delay {
   int32_t ref_row, mon_row;
   bool outgoing;
 };
-// Delays of what `matching` holds, in order of departure, those without a time (NaN in `mon_ns`, the times of mon on ref's
+// Delays of what a matching holds, in order of departure, those without a time (NaN in `mon_ns`, the times of mon on ref's
 // clock) first; of the same time, what goes out before what comes back.
-std::vector<Delay> delays_of(const Packets& ref, const Packets& mon, const Sides& mon_sides, const double* mon_ns,
-                             const Matching& matching);
+class Delays {
+ public:
+  Delays(const Packets& ref, const Packets& mon, const Sides& mon_sides, const double* mon_ns, const Matching& matching);
+  size_t size() const { return out_.size() + back_.size(); }
+
+  template <typename Visit>
+  void each(Visit visit) const {
+    auto out = out_.begin(), back = back_.begin();
+    while (out != out_.end() || back != back_.end()) {
+      if (back == back_.end() || (out != out_.end() && !is_before(mon_ns_[*back], ref_.t_ns[*out]))) {
+        const int32_t i = *out++, j = matching_.mon_of_ref[static_cast<size_t>(i)];
+        visit(Delay{ref_.t_ns[i], mon_ns_[j] - ref_.t_ns[i], i, j, true});
+      } else {
+        const int32_t j = *back++, i = matching_.ref_of_mon[static_cast<size_t>(j)];
+        visit(Delay{mon_ns_[j], ref_.t_ns[i] - mon_ns_[j], i, j, false});
+      }
+    }
+  }
+
+ private:
+  static bool is_before(double a_ns, double b_ns) { return a_ns < b_ns || (std::isnan(a_ns) && !std::isnan(b_ns)); }
+  static void order(std::vector<int32_t>& rows, const double* t_ns);
+  const Packets& ref_;
+  const double* mon_ns_;
+  const Matching& matching_;
+  std::vector<int32_t> out_, back_;  // rows of ref and of mon
+};
 
 struct Pair {
   int group;

@@ -1,6 +1,7 @@
 #include <Rcpp.h>
 
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "core_match.h"
@@ -58,63 +59,37 @@ Rcpp::List rows_of(const samovar::Packets& left, const samovar::Sides& sides, co
   return Rcpp::List::create(Rcpp::_["group"] = group, Rcpp::_["row"] = row, Rcpp::_["other"] = other);
 }
 
-}  // namespace
-
-// [[Rcpp::export]]
-Rcpp::List matched_rows(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out,
-                        const Rcpp::CharacterVector& back) {
-  const samovar::Packets r = packets_of(ref), m = packets_of(mon);
-  const samovar::Sides ref_sides = sides_of(ref, out, back), mon_sides = sides_of(mon, out, back);
-  const samovar::Matching matching = samovar::match_packets(r, ref_sides, m, mon_sides, threads_wanted());
-  return Rcpp::List::create(Rcpp::_["out"] = rows_of(r, ref_sides, matching.mon_of_ref, true),
-                            Rcpp::_["back"] = rows_of(m, mon_sides, matching.ref_of_mon, false));
-}
-
-// [[Rcpp::export]]
-Rcpp::List matched_delays(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out,
-                          const Rcpp::CharacterVector& back, const Rcpp::NumericVector& mon_ns) {
-  const samovar::Packets r = packets_of(ref), m = packets_of(mon);
-  if (static_cast<size_t>(mon_ns.size()) != m.n) Rcpp::stop("times of another number of packets");
-  const samovar::Sides ref_sides = sides_of(ref, out, back), mon_sides = sides_of(mon, out, back);
-  const samovar::Matching matching = samovar::match_packets(r, ref_sides, m, mon_sides, threads_wanted());
-  const std::vector<samovar::Delay> delays = samovar::delays_of(r, m, mon_sides, mon_ns.begin(), matching);
-  const R_xlen_t n = static_cast<R_xlen_t>(delays.size());
-  Rcpp::NumericVector t_ns(Rcpp::no_init(n)), delay_ms(Rcpp::no_init(n));
-  Rcpp::IntegerVector ref_row(Rcpp::no_init(n)), mon_row(Rcpp::no_init(n));
-  Rcpp::CharacterVector direction(n);
-  const Rcpp::Shield<SEXP> forward(Rf_mkChar("forward")), backward(Rf_mkChar("back"));
-  for (R_xlen_t k = 0; k < n; ++k) {
-    const samovar::Delay& delay = delays[static_cast<size_t>(k)];
-    SET_STRING_ELT(direction, k, delay.outgoing ? forward : backward);
-    t_ns[k] = delay.t_ns;
-    delay_ms[k] = delay.delay_ns / 1e6;
-    ref_row[k] = delay.ref_row + 1;
-    mon_row[k] = delay.mon_row + 1;
+// Two captures with what takes part in them.
+struct Captures {
+  samovar::Packets ref, mon;
+  samovar::Sides ref_sides, mon_sides;
+  Captures(const Rcpp::DataFrame& r, const Rcpp::DataFrame& m, const Rcpp::CharacterVector& out, const Rcpp::CharacterVector& back)
+      : ref(packets_of(r)), mon(packets_of(m)), ref_sides(sides_of(r, out, back)), mon_sides(sides_of(m, out, back)) {}
+  samovar::Matching match() const { return samovar::match_packets(ref, ref_sides, mon, mon_sides, threads_wanted()); }
+  samovar::Tallies tally(const samovar::Matching& matching, R_xlen_t groups) const {
+    return samovar::tally_packets(ref, ref_sides, mon, mon_sides, matching, static_cast<size_t>(groups));
   }
-  return Rcpp::List::create(Rcpp::_["direction"] = direction, Rcpp::_["ref_row"] = ref_row, Rcpp::_["mon_row"] = mon_row,
-                            Rcpp::_["delay_ms"] = delay_ms, Rcpp::_["t_ns"] = t_ns);
+};
+
+// A vector that is written from end to end.
+template <typename Vector>
+Vector blank(R_xlen_t n) {
+  Vector x(Rcpp::no_init(n));
+  samovar::prefer_large_pages(x.begin(), static_cast<size_t>(n) * sizeof *x.begin());
+  return x;
 }
 
-// [[Rcpp::export]]
-Rcpp::List match_captures(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon,
-                          const Rcpp::CharacterVector& out, const Rcpp::CharacterVector& back) {
-  const samovar::Packets r = packets_of(ref), m = packets_of(mon);
-  const samovar::Sides ref_sides = sides_of(ref, out, back), mon_sides = sides_of(mon, out, back);
-  const size_t groups = static_cast<size_t>(out.size());
-  const samovar::Matching matching = samovar::match_packets(r, ref_sides, m, mon_sides, threads_wanted());
-  std::vector<samovar::Pair> pairs;
-  samovar::Tallies tallies;
-  samovar::share_out(threads_wanted(), 2, [&](size_t k) {
-    if (k == 0) pairs = samovar::pair_packets(r, m, mon_sides, matching, groups);
-    else tallies = samovar::tally_packets(r, ref_sides, m, mon_sides, matching, groups);
-  });
-
+// Group by group, each in the order that it has.
+Rcpp::List table_of(const std::vector<samovar::Pair>& pairs, R_xlen_t groups) {
   const R_xlen_t n = static_cast<R_xlen_t>(pairs.size());
-  Rcpp::IntegerVector group(n);
-  Rcpp::NumericVector t_ns(n), arrival_ns(n), rtt_ms(n);
+  Rcpp::IntegerVector group = blank<Rcpp::IntegerVector>(n);
+  Rcpp::NumericVector t_ns = blank<Rcpp::NumericVector>(n), arrival_ns = blank<Rcpp::NumericVector>(n), rtt_ms = blank<Rcpp::NumericVector>(n);
+  std::vector<R_xlen_t> place(static_cast<size_t>(groups) + 1);
+  for (const samovar::Pair& pair : pairs) ++place[static_cast<size_t>(pair.group) + 1];
+  std::partial_sum(place.begin(), place.end(), place.begin());
   double floored = 0;
-  for (R_xlen_t k = 0; k < n; ++k) {
-    const samovar::Pair& pair = pairs[static_cast<size_t>(k)];
+  for (const samovar::Pair& pair : pairs) {
+    const R_xlen_t k = place[static_cast<size_t>(pair.group)]++;
     group[k] = pair.group + 1;
     t_ns[k] = pair.t_ns;
     arrival_ns[k] = pair.arrival_ns;
@@ -122,6 +97,64 @@ Rcpp::List match_captures(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon
     floored += pair.floored;
   }
   return Rcpp::List::create(Rcpp::_["group"] = group, Rcpp::_["t_ns"] = t_ns, Rcpp::_["rtt_ms"] = rtt_ms,
-                            Rcpp::_["arrival_ns"] = arrival_ns, Rcpp::_["floored"] = floored,
-                            Rcpp::_["out"] = table_of(tallies.out), Rcpp::_["back"] = table_of(tallies.back));
+                            Rcpp::_["arrival_ns"] = arrival_ns, Rcpp::_["floored"] = floored);
+}
+
+}  // namespace
+
+// [[Rcpp::export]]
+Rcpp::List matched_rows(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out,
+                        const Rcpp::CharacterVector& back) {
+  const Captures captures(ref, mon, out, back);
+  const samovar::Matching matching = captures.match();
+  return Rcpp::List::create(Rcpp::_["out"] = rows_of(captures.ref, captures.ref_sides, matching.mon_of_ref, true),
+                            Rcpp::_["back"] = rows_of(captures.mon, captures.mon_sides, matching.ref_of_mon, false));
+}
+
+// [[Rcpp::export]]
+Rcpp::List matched_delays(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out,
+                          const Rcpp::CharacterVector& back, const Rcpp::NumericVector& mon_ns) {
+  const Captures captures(ref, mon, out, back);
+  if (static_cast<size_t>(mon_ns.size()) != captures.mon.n) Rcpp::stop("times of another number of packets");
+  const samovar::Matching matching = captures.match();
+  const samovar::Delays delays(captures.ref, captures.mon, captures.mon_sides, mon_ns.begin(), matching);
+  const R_xlen_t n = static_cast<R_xlen_t>(delays.size());
+  Rcpp::NumericVector t_ns = blank<Rcpp::NumericVector>(n), delay_ms = blank<Rcpp::NumericVector>(n);
+  Rcpp::IntegerVector ref_row = blank<Rcpp::IntegerVector>(n), mon_row = blank<Rcpp::IntegerVector>(n);
+  Rcpp::CharacterVector direction(n);
+  const Rcpp::Shield<SEXP> forward(Rf_mkChar("forward")), backward(Rf_mkChar("back"));
+  R_xlen_t k = 0;
+  delays.each([&](const samovar::Delay& delay) {
+    SET_STRING_ELT(direction, k, delay.outgoing ? forward : backward);
+    t_ns[k] = delay.t_ns;
+    delay_ms[k] = delay.delay_ns / 1e6;
+    ref_row[k] = delay.ref_row + 1;
+    mon_row[k] = delay.mon_row + 1;
+    ++k;
+  });
+  return Rcpp::List::create(Rcpp::_["direction"] = direction, Rcpp::_["ref_row"] = ref_row, Rcpp::_["mon_row"] = mon_row,
+                            Rcpp::_["delay_ms"] = delay_ms, Rcpp::_["t_ns"] = t_ns);
+}
+
+// [[Rcpp::export]]
+Rcpp::List matched_pairs(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out,
+                         const Rcpp::CharacterVector& back) {
+  const Captures captures(ref, mon, out, back);
+  const samovar::Matching matching = captures.match();
+  std::vector<samovar::Pair> pairs;
+  samovar::Tallies tallies;
+  samovar::share_out(threads_wanted(), 2, [&](size_t k) {
+    if (k == 0) pairs = samovar::pair_packets(captures.ref, captures.mon, captures.mon_sides, matching, static_cast<size_t>(out.size()));
+    else tallies = captures.tally(matching, out.size());
+  });
+  return Rcpp::List::create(Rcpp::_["pairs"] = table_of(pairs, out.size()), Rcpp::_["out"] = table_of(tallies.out),
+                            Rcpp::_["back"] = table_of(tallies.back));
+}
+
+// [[Rcpp::export]]
+Rcpp::List matched_counts(const Rcpp::DataFrame& ref, const Rcpp::DataFrame& mon, const Rcpp::CharacterVector& out,
+                          const Rcpp::CharacterVector& back) {
+  const Captures captures(ref, mon, out, back);
+  const samovar::Tallies tallies = captures.tally(captures.match(), out.size());
+  return Rcpp::List::create(Rcpp::_["out"] = table_of(tallies.out), Rcpp::_["back"] = table_of(tallies.back));
 }

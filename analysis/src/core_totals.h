@@ -1,0 +1,28 @@
+// What each flow of a capture comes to.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace samovar {
+
+// Columns of a capture's table; INT_MIN where there is none.
+struct FlowColumns {
+  const int* flow;
+  const int* proto;
+  const int* sport;
+  const int* payload_bytes;
+  size_t n;
+};
+
+struct FlowTotal {
+  int flow;
+  size_t first, last;  // rows
+  double packets = 0, payload_bytes = 0;
+};
+
+// Of the flows below `flows`, in order of first appearance: packets of the protocols that `wanted` has true for, with a flow
+// and ports.
+std::vector<FlowTotal> total_flows(const FlowColumns& columns, size_t flows, const std::vector<bool>& wanted);
+
+}  // namespace samovar

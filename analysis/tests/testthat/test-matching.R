@@ -1,0 +1,46 @@
+# Matching shares its packets out by id, a few thousand in each: these captures have many shares, of one thread or of several.
+
+of_threads <- function(n, code) {
+  before <- options(samovar.threads = n)
+  on.exit(options(before))
+  force(code)
+}
+
+# Segments of four flows, of which each number comes twice or three times.
+repeating_capture <- function(packets = 40000) {
+  number <- seq_len(packets)
+  frame <- \(n, seq) ethernet(ipv4(tcp(sport = n, seq = seq, payload = raw(100), options = option_timestamps(n, seq)), 6, src = paste0("10.0.0.", n)))
+  frames <- unlist(lapply(1:4, \(n) lapply(1:100, \(seq) frame(n, seq))), recursive = FALSE)
+  read_pcap(write_capture(frames[1 + number %% 400], t_ns = number * 1e3))
+}
+
+test_that("a capture matched with itself is matched throughout, by one thread and by several, though most ids repeat", {
+  capture <- repeating_capture()
+  flows <- data_flows(capture)$flow
+  expect_setequal(flows, levels(capture$flow))
+  for (threads in c(1, 3)) {
+    loss <- of_threads(threads, loss_by_flow(capture, capture))
+    sent <- capture[, .(sent = .N, distinct = uniqueN(id)), by = flow][match(loss$flow, flow)]
+    expect_equal(loss$sent_packets, sent$sent)
+    expect_equal(loss$lost_packets + loss$unjudged_packets, rep(0, length(flows)))
+    expect_equal(loss$ambiguous_packets, ifelse(sent$distinct < sent$sent, sent$sent, 0))
+    expect_true(all(of_threads(threads, interarrival_jitter(capture, capture, flows[1]))$jitter_ms == 0))
+  }
+})
+
+test_that("round-trip times of many packets are the same by one thread and by several", {
+  pair <- committed_pair()
+  ref <- read_pcap(pair$sender)
+  mon <- read_pcap(pair$receiver)
+  one <- of_threads(1, rtt_by_flow(ref, mon))
+  expect_gt(nrow(one), 300)
+  expect_identical(of_threads(3, rtt_by_flow(ref, mon)), one)
+})
+
+test_that("the flows that measures of two captures take when none are given are those that carry data", {
+  pair <- committed_pair()
+  for (path in c(pair$sender, pair$receiver)) {
+    capture <- read_pcap(path)
+    for (proto in list("tcp", c("tcp", "udp"), "udp")) expect_equal(carrying_flows(capture, proto), data_flows(capture, proto))
+  }
+})
