@@ -155,3 +155,30 @@ def test_a_receiver_that_cannot_listen_says_so_and_leaves_nothing(
     texts = window_scripts(scripts, replace(TO_DST, address="203.0.113.1"), 1.0)
     assert here(scripts, texts.receive) == "left out: OSError: [Errno 99] Cannot assign requested address\n"
     assert list((tmp_path / "base" / "campaign" / "trial").iterdir()) == []
+
+
+def test_a_receiver_to_whom_nobody_came_is_ended_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "base" / "campaign" / "trial"
+    monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(folder))
+    scripts = scripts_of()
+    texts = window_scripts(scripts, replace(TO_DST, address="127.0.0.1"), 10.0)
+    said = here(scripts, texts.receive + 'cat window.pid; ls /proc/"$(cat window.pid)"/comm\n')
+    process = Path("/proc") / said.split()[0]
+    assert process.exists()
+    here(scripts, texts.abandon)
+    assert not process.exists()
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("end", ["receive", "send"])
+def test_an_end_without_python3_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
+    scripts = scripts_of()
+    text = getattr(window_scripts(scripts, TO_DST, 1.0), end)
+    assert here(scripts, text.replace("-v python3", "-v python3-of-elsewhere")) == (
+        "left out: there is no python3\n"
+    )

@@ -1,0 +1,74 @@
+"""Receive windows in a campaign: exact whether the kernel keeps the route's or derives them from the buffer."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from samovar.command.quote import window_floor
+from samovar.units import parse_size
+from tests.lab.campaigns import ROOT, Checkout, make_checkout
+
+SEGMENT_BYTES = 1448
+EXPERIMENT = """
+experiment: windows
+title: Windows of a test
+testbed: lab
+duration: 1s
+replicates: 1
+order: {kind: sequential, seed: 1}
+traffic: [{flow: bulk, generator: iperf3, from: sender, to: receiver}]
+captures: [{at: receiver, snaplen: 100}]
+settings: {mtu: 1500}
+factors: {rwnd: [60KB, 1MB]}
+"""
+TAKES_SHARE = (6, 7)
+"""The Linux from which on the window is a share of the buffer."""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Iterator[Checkout]:
+    if os.geteuid() != 0:
+        pytest.skip("a lab on the machine's own kernel needs root")
+    testbed = (ROOT / "hosts" / "lab.yaml").read_text().replace("kernel: auto", "kernel: native")
+    made = make_checkout(tmp_path, retries=2, hosts={"lab": testbed})
+    made.lab_up()
+    try:
+        yield made
+    finally:
+        made.lab_down()
+
+
+def test_on_the_machine_s_own_kernel_no_window_exceeds_what_is_asked_and_each_comes_near(
+    checkout: Checkout,
+) -> None:
+    checkout.write("windows", EXPERIMENT)
+    states = {host: checkout.on_host(host, "cat /proc/sys/net/ipv4/tcp_rmem") for host in ("src", "dst")}
+    code, said = checkout.run("windows")
+    assert code == 0, said
+    manifests = checkout.manifests("windows")
+    assert len(manifests) == 2
+    for id_, manifest in manifests.items():
+        checks = [check for check in manifest["checks"] if "largest window offered" in check["check"]]
+        assert {check["ok"] for check in checks} == {True}, checks
+        largest = int(checks[0]["observed"].split()[0])
+        target = window_floor(parse_size(id_.split("-")[0]))
+        assert target - 2 * SEGMENT_BYTES <= largest <= target
+        (beside,) = (check for check in manifest["checks"] if "traffic of no flow" in check["check"])
+        assert beside["observed"].startswith("0 B of "), "the probe is over before captures begin"
+    journal = checkout.journal("windows")
+    ratios = [entry.values["ratio"] for entry in journal if entry.event == "window-measured"]
+    assert [ratio > 0 for ratio in ratios] == [_release() >= TAKES_SHARE], "one for both trials"
+    assert not [entry for entry in journal if entry.event == "restore-failed"]
+    for host, state in states.items():
+        assert checkout.on_host(host, "cat /proc/sys/net/ipv4/tcp_rmem") == state
+        assert checkout.on_host(host, "ip tcp_metrics show") == ""
+
+
+def _release() -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
