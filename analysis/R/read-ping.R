@@ -18,7 +18,7 @@ read_ping <- function(path) {
   timed <- parts_of(x$rest, paste0("= ?", decimal_number, " ?ms"), 1)[[1]]
   rows <- x[, .(
     sequence = unwrapped(as_number(sequence)), answer = fifelse(is.na(timed), "none", fifelse(grepl("DUP", rest, fixed = TRUE), "duplicate", "reply")),
-    from = sub("^.* ([0-9a-fA-F.:]*[.:][0-9a-fA-F.:]*[0-9a-fA-F]).*$|^.*$", "\\1", before), ttl = parts_of(rest, "(?:ttl|hlim)=([0-9]+)", 1)[[1]],
+    from = sub("^.*[ (]([0-9a-fA-F.:]*[.:][0-9a-fA-F.:]*[0-9a-fA-F](%[^ ):,]+)?)[ ):,].*$|^.*$", "\\1", before), ttl = parts_of(rest, "(?:ttl|hlim)=([0-9]+)", 1)[[1]],
     rtt_ms = timed, t_s = as_number(t_s)
   )]
   setattr(rows, "sent", counts[1])

@@ -56,7 +56,8 @@ class Archive:
         if name or not plans:
             known = sorted({f"{plan.parent.parent.name}/{plan.parent.name}" for plan in plans})
             listed = ", ".join(known[-8:]) or "none yet; `fab run EXPERIMENT` makes one"
-            raise CampaignError(f"no campaign {name!r} in {self.results}; known: {listed}")
+            sought = f"no campaign {name!r}" if name else "no campaign"
+            raise CampaignError(f"{sought} in {self.results}; known: {listed}")
         return plans[-1].parent
 
 

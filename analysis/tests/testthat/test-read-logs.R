@@ -89,6 +89,12 @@ test_that("ping's replies are read in any language, with counts from its summary
   expect_equal(c(attr(german, "sent"), attr(german, "received")), c(4, 2))
 })
 
+test_that("who answered a ping is told by its address, whatever names, zones and signs stand around it", {
+  before <- c("64 bytes from host.example (10.0.0.2):", "64 bytes from fe80::1%eth0:", "16 bytes from 2001:db8::5,", "64 bytes from a.example (2001:db8::7):")
+  x <- read_ping(text_file(paste0(before, " icmp_seq=", 1:4, " ttl=64 time=1.5 ms")))
+  expect_equal(x$from, c("10.0.0.2", "fe80::1%eth0", "2001:db8::5", "2001:db8::7"))
+})
+
 test_that("httperf's report becomes one row", {
   x <- read_httperf(text_file(c(
     "Total: connections 50 requests 5050 replies 5000 test-duration 9.193 s", "", "Connection rate: 5.4 conn/s (183.9 ms/conn, <=50 concurrent connections)",
