@@ -39,6 +39,7 @@ void renumber(const Destination& to, size_t first, size_t rows, const FlowTable:
 }
 
 constexpr size_t most_known_interfaces = 256;
+constexpr size_t records_judged_by = size_t{1} << 14;
 
 const char* const known_links =
     "; Ethernet (1), null (0), loop (108), raw IP (12, 14, 101, 228, 229), SLL (113) or SLL2 (276) would have been "
@@ -84,47 +85,53 @@ void Chunk::copy_to(const Destination& to, size_t first) const {
   }
 }
 
-Reader::Reader(const std::string& path, int mtu_bytes) : Reader(open_source(path), mtu_bytes, true) {}
-
-Reader::Reader(std::unique_ptr<Source> source, int mtu_bytes, bool count, size_t part_rows)
+Reader::Reader(std::unique_ptr<Source> source, int mtu_bytes)
     : source_(std::move(source)),
       capture_(open_capture(*source_)),
       mtu_bytes_(mtu_bytes),
       decoder_(mtu_bytes) {
   source_->check();
   check_link(*capture_);
-  if (count && source_->whole()) this->count(part_rows);
-  source_->check();
+}
+
+size_t Reader::packets_expected() const {
+  Span ahead(source_->cursor(), source_->available());
+  const std::unique_ptr<Capture> capture = capture_->fork(ahead);
+  Record record;
+  size_t seen = 0;
+  while (seen < records_judged_by && capture->next(record)) ++seen;
+  if (seen < records_judged_by) return seen;
+  const size_t bytes_each = (source_->available() - ahead.available()) / seen;
+  return source_->available() / bytes_each;
 }
 
 void Reader::count(size_t part_rows) {
-  parts_.emplace();
   Record record;
   do {
     // A part knows all interfaces before it: of a file with many of them there are no more parts.
     if (packets_ % part_rows == 0 && (packets_ == 0 || capture_->interfaces().size() <= most_known_interfaces)) {
-      Part& part = parts_->emplace_back(Part{nullptr, nullptr, Decoder(mtu_bytes_)});
+      Part& part = parts_.emplace_back(Part{nullptr, nullptr, Decoder(mtu_bytes_)});
       part.source = std::make_unique<Span>(source_->cursor(), source_->available());
       part.capture = capture_->fork(*part.source);
       part.first = packets_;
     }
-  } while (capture_->next(record) && ++parts_->back().rows && ++packets_);
+  } while (capture_->next(record) && ++parts_.back().rows && ++packets_);
+  source_->check();
 }
 
 void Reader::read_counted(const Destination& to, size_t threads, const std::function<void()>& pause) {
-  std::vector<Part>& parts = *parts_;
-  share_out(threads, parts.size(), [&](size_t k) {
-    Part& part = parts[k];
+  share_out(threads, parts_.size(), [&](size_t k) {
+    Part& part = parts_[k];
     if (decode_rows(*part.capture, part.decoder, to, part.first, part.rows) != part.rows)
       throw FormatError("has changed while it was read");
   }, pause);
   source_->check();
-  for (Part& part : parts) part.numbers = decoder_.absorb(part.decoder);
-  share_out(threads, parts.size(), [&](size_t k) {
-    if (parts[k].numbers.changes()) renumber(to, parts[k].first, parts[k].rows, parts[k].numbers);
+  for (Part& part : parts_) part.numbers = decoder_.absorb(part.decoder);
+  share_out(threads, parts_.size(), [&](size_t k) {
+    if (parts_[k].numbers.changes()) renumber(to, parts_[k].first, parts_[k].rows, parts_[k].numbers);
   });
   read_ = packets_;
-  parts.clear();
+  parts_.clear();
 }
 
 size_t Reader::read(const Destination& to, size_t first, size_t limit) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "core_decode.h"
@@ -39,15 +38,17 @@ class Chunk {
 class Reader {
  public:
   static constexpr size_t usual_part_rows = size_t{1} << 15;
-  // Throws FormatError when the file is no capture or, as a classic one, of a link type that is not known.
-  Reader(const std::string& path, int mtu_bytes);
-  // When `count` is true and the source is whole, passes over the records first: it then knows their number, where a
-  // part begins at each `part_rows` of them, and what the capture tells at its end.
-  Reader(std::unique_ptr<Source> source, int mtu_bytes, bool count, size_t part_rows = usual_part_rows);
+  // Throws FormatError when the source is no capture or, as a classic one, of a link type that is not known.
+  Reader(std::unique_ptr<Source> source, int mtu_bytes);
 
   Capture& capture() { return *capture_; }
   Decoder& decoder() { return decoder_; }
-  bool counted() const { return parts_.has_value(); }
+  bool countable() const { return source_->whole(); }
+  // What count() will find, judged by the first of them.
+  size_t packets_expected() const;
+  // Passes over the records of what is countable: their number is known then, where a part begins at each `part_rows` of
+  // them, and what the capture tells at its end. Throws FormatError when the file has changed since.
+  void count(size_t part_rows = usual_part_rows);
   size_t packets() const { return packets_; }
   // What was counted, all of it, by several threads. `pause` as of share_out(). Throws FormatError when the file has
   // changed since.
@@ -66,12 +67,11 @@ class Reader {
     FlowTable::Renumbering numbers{};
     size_t first = 0, rows = 0;
   };
-  void count(size_t part_rows);
   std::unique_ptr<Source> source_;
   std::unique_ptr<Capture> capture_;
   int mtu_bytes_;
   Decoder decoder_;
-  std::optional<std::vector<Part>> parts_;
+  std::vector<Part> parts_;
   size_t packets_ = 0, read_ = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <list>
 
 #include "core_table.h"
@@ -13,6 +14,8 @@ namespace {
 using samovar::column_count;
 using samovar::columns;
 
+// Below, R's heap has the room or finds it by itself; above, what the first packets promise is believed no further.
+constexpr size_t least_room_bytes = size_t{1} << 24, most_room_bytes = size_t{1} << 29;
 constexpr size_t rows_between_interrupts = 1 << 16;
 using Wanted = std::vector<size_t>;
 
@@ -26,24 +29,60 @@ SEXPTYPE type_of(samovar::Kind kind) {
   return kind == samovar::Kind::real ? REALSXP : kind == samovar::Kind::integer ? INTSXP : LGLSXP;
 }
 
+size_t bytes_of(samovar::Kind kind) { return kind == samovar::Kind::real ? sizeof(double) : sizeof(int); }
+
+size_t row_bytes(const Wanted& wanted) {
+  size_t bytes = 0;
+  for (const size_t number : wanted) bytes += bytes_of(columns[number].kind);
+  return bytes;
+}
+
+// Where R lacks the memory, what is being done is undone before R goes on with its error.
+SEXP new_vector(SEXPTYPE type, size_t length) {
+  return Rcpp::unwindProtect([=] { return Rf_allocVector(type, static_cast<R_xlen_t>(length)); });
+}
+
+// R's heap grows by little more than what it is asked for, and looks through all there is each time: for a wide table
+// several times. Asked for the whole at once it does so once. What it gives here is never touched, and garbage at once:
+// nothing may be told of it, or the next collection looks through all again. Where it gives nothing, it was a guess.
+SEXP ask_for(void* bytes) {
+  Rf_allocVector(RAWSXP, static_cast<R_xlen_t>(*static_cast<size_t*>(bytes)));
+  return R_NilValue;
+}
+SEXP do_without(SEXP, void*) { return R_NilValue; }
+void make_room(size_t bytes) {
+  Rcpp::unwindProtect([&] { return R_tryCatchError(ask_for, &bytes, do_without, nullptr); });
+}
+
+// R's collection and the pass over the records have nothing in common: they run beside each other.
+void count_and_make_room(samovar::Reader& reader, const Wanted& wanted) {
+  const size_t bytes = reader.packets_expected() * row_bytes(wanted);
+  if (bytes < least_room_bytes) return reader.count();
+  const std::launch when = threads_wanted() > 1 ? std::launch::async | std::launch::deferred : std::launch::deferred;
+  std::future<void> counted = std::async(when, [&reader] { reader.count(); });
+  make_room(std::min(bytes, most_room_bytes));
+  counted.get();
+}
+
 samovar::Destination allocate(Rcpp::List& table, const Wanted& wanted, size_t rows) {
   samovar::Destination to;
   Rcpp::CharacterVector names(static_cast<R_xlen_t>(wanted.size()));
   for (size_t k = 0; k < wanted.size(); ++k) {
     const samovar::Column& column = columns[wanted[k]];
-    SEXP vector = Rf_allocVector(type_of(column.kind), static_cast<R_xlen_t>(rows));
+    SEXP vector = new_vector(type_of(column.kind), rows);
     table[static_cast<R_xlen_t>(k)] = vector;
     names[static_cast<R_xlen_t>(k)] = column.name;
     to.at[wanted[k]] = column.kind == samovar::Kind::real      ? static_cast<void*>(REAL(vector))
                        : column.kind == samovar::Kind::integer ? static_cast<void*>(INTEGER(vector))
                                                                : static_cast<void*>(LOGICAL(vector));
-    samovar::prefer_large_pages(to.at[wanted[k]], rows * (column.kind == samovar::Kind::real ? sizeof(double) : sizeof(int)));
+    samovar::prefer_large_pages(to.at[wanted[k]], rows * bytes_of(column.kind));
   }
   table.names() = names;
   return to;
 }
 
 Rcpp::List read_counted(samovar::Reader& reader, const Wanted& wanted) {
+  count_and_make_room(reader, wanted);
   Rcpp::List table(static_cast<R_xlen_t>(wanted.size()));
   const samovar::Destination to = allocate(table, wanted, reader.packets());
   reader.read_counted(to, threads_wanted(), Rcpp::checkUserInterrupt);
@@ -204,16 +243,16 @@ Rcpp::DataFrame capture_columns() {
 
 // [[Rcpp::export]]
 Rcpp::List decode_capture(const std::string& path, const Rcpp::IntegerVector& wanted, int mtu_bytes) {
-  samovar::Reader reader(path, mtu_bytes);
-  Rcpp::List table = reader.counted() ? read_counted(reader, numbers_of(wanted))
-                                      : read_stream(reader, numbers_of(wanted), SIZE_MAX);
+  samovar::Reader reader(samovar::open_source(path), mtu_bytes);
+  Rcpp::List table = reader.countable() ? read_counted(reader, numbers_of(wanted))
+                                        : read_stream(reader, numbers_of(wanted), SIZE_MAX);
   reader.check_links();
   return described(table, reader);
 }
 
 // [[Rcpp::export]]
 SEXP open_capture_parts(const std::string& path, int mtu_bytes) {
-  auto reader = std::make_unique<samovar::Reader>(samovar::open_source(path), mtu_bytes, false);
+  auto reader = std::make_unique<samovar::Reader>(samovar::open_source(path), mtu_bytes);
   return Rcpp::XPtr<samovar::Reader>(reader.release());
 }
 

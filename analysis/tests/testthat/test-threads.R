@@ -42,6 +42,31 @@ test_that("a capture reads alike by one thread, by several and as a stream", {
   }
 })
 
+# How often R, as it is when it starts, looks through all it holds while it reads.
+full_collections_of_reading <- function(path, threads) {
+  code <- sprintf("library(samovar); options(samovar.threads = %d); invisible(gc()); before <- gcinfo(TRUE); capture <- read_pcap('%s', 'all')",
+                  threads, path)
+  said <- system2(file.path(R.home("bin"), "Rscript"), c("-e", shQuote(code)), stdout = TRUE, stderr = TRUE)
+  expect_match(said, "^Garbage collection", all = FALSE)
+  length(grep("^Garbage collection.*level 2", said))
+}
+
+test_that("R makes room for a wide table at once, not column by column", {
+  path <- long_capture(200000)
+  for (threads in 1:2) expect_lte(full_collections_of_reading(path, threads), 1)
+})
+
+test_that("a capture that goes on otherwise than it began is read whole", {
+  of_size <- \(bytes, times) rep(capture_bytes(list(ethernet(raw(bytes))), t_ns = 1e6)[-(1:24)], times)
+  path <- tempfile(fileext = ".pcap")
+  header <- capture_bytes(list(raw(60)))[1:24]
+  for (sizes in list(c(40, 1400), c(1400, 40))) {
+    writeBin(c(header, of_size(sizes[1], 20000), of_size(sizes[2], 60000)), path)
+    capture <- read_pcap(path, "all")
+    expect_identical(as.integer(table(capture$frame_bytes)[as.character(sizes + 14)]), c(20000L, 60000L))
+  }
+})
+
 test_that("flows are numbered as they appear in the capture, whichever thread saw them", {
   capture <- of_threads(4, read_pcap(long_capture(), c("flow", "src", "header_cut")))
   expect_identical(unique(as.character(capture$flow)), levels(capture$flow))
