@@ -11,7 +11,7 @@ from samovar.report.words import count, number
 # The aim for everything that is not traffic, from the design of the runner.
 AIM_S = 2.0
 TRAFFIC = ("traffic", "run")
-ONCE = {"calibrate": "Measuring a path", "windows": "Probing receive windows", "reboot": "A reboot"}
+ONCE = {"calibrate": "Measuring a path", "windows": "A probe of receive windows", "reboot": "A reboot"}
 """What some trials do for others too, and which is no trial's own cost."""
 
 
