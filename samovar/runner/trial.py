@@ -136,8 +136,10 @@ class TrialRun:
         try:
             return self.scripts.on_loss(host, before, self.lasting.on_loss(host))
         except RecipeError as error:
-            self.seen.before.clear()  # nothing has been changed yet, and nothing is put back from half a state
-            raise TestbedError(f"{host}: what was read of it does not tell how to restore it: {error}") from error
+            # Nothing has been changed yet, and nothing is to be put back from half a state.
+            self.seen.before.clear()
+            what = "what was read of it does not tell how to restore it"
+            raise TestbedError(f"{host}: {what}: {error}") from error
 
     def _set(self) -> None:
         with self._phase("set"):
