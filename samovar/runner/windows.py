@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
@@ -24,7 +25,7 @@ from samovar.command.windows import (
 from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.runner.bench import Bench
-from samovar.runner.paths import FOLDER
+from samovar.runner.paths import ATTEMPTS, FOLDER
 
 LEFT_OUT = "left out: "
 TOLD = re.compile(r"^window (\d+) (\d+) (\d+)$", re.MULTILINE)
@@ -65,10 +66,11 @@ class Windows:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._ratios: dict[str, int | None] = {}
+        self._ratios: dict[str, int] = {}
+        self._tries = Counter[str]()
 
     def due(self, scripts: TrialScripts) -> tuple[Opening, ...]:
-        """List the windows of a trial that nothing is known of yet."""
+        """List the windows of a trial that nothing is known of yet, unless it was tried often enough."""
         return tuple(one for one in openings(scripts) if self._unknown(self._digest(scripts, one)))
 
     def measure(self, scripts: TrialScripts, before: Mapping[str, Mapping[str, str]]) -> None:
@@ -79,7 +81,10 @@ class Windows:
         for opening in self.due(scripts):
             started_s = time.time()
             probed = self._probe(scripts, opening, before)
-            self._ratios[self._digest(scripts, opening)] = probed.ratio
+            digest = self._digest(scripts, opening)
+            self._tries[digest] += 1
+            if probed.ratio is not None:
+                self._ratios[digest] = probed.ratio
             self._note(scripts, opening, probed, started_s)
 
     def fits(self, scripts: TrialScripts) -> dict[str, str]:
@@ -102,7 +107,7 @@ class Windows:
         file = self._bench.folder / FOLDER / f"{digest}.json"
         if digest not in self._ratios and file.is_file():
             self._ratios[digest] = int(json.loads(file.read_bytes())["ratio"])
-        return digest not in self._ratios
+        return digest not in self._ratios and self._tries[digest] < ATTEMPTS
 
     def _digest(self, scripts: TrialScripts, opening: Opening) -> str:
         """Name what decides how much of a receiver's memory the segments of a sender take."""
