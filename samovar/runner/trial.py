@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from samovar.collect import Expected, collect, commit_trial
@@ -28,8 +27,9 @@ from samovar.runner.quarantine import blamed
 from samovar.runner.salvage import Salvage
 from samovar.runner.space import is_storage
 from samovar.runner.state import changed, parse_state, unmet
+from samovar.runner.steps import Steps
 from samovar.runner.traffic import Traffic, parse_named
-from samovar.testbed import Completed, HostsError, Session, unrecorded
+from samovar.testbed import HostsError, Session, unrecorded
 
 COLLECT_DEADLINE_S = 900.0
 LEAD_S = 0.08
@@ -48,6 +48,8 @@ class TrialRun:
         self.hosts = tuple(trial.resolved.hosts)
         self.folder = bench.in_progress / trial.id
         self.seen = Evidence()
+        steps = Steps(bench, trial.id, self.hosts, self.seen.phases)
+        self._phase, self._on_hosts = steps.phase, steps.on_hosts
 
     def run(self) -> Finished:
         """Run the trial to its end and leave the testbed as it was found.
@@ -323,37 +325,3 @@ class TrialRun:
     def _manifest(self, finished: Finished) -> Mapping[str, object]:
         attempt = Attempt(self.attempt, self.bench.testbed)
         return manifest_of(attempt, self.scripts, self.seen, finished)
-
-    def _on_hosts(
-        self,
-        step: str,
-        script: Callable[[str], str | None],
-        deadline_s: float | None = None,
-        hosts: Iterable[str] | None = None,
-    ) -> dict[str, Completed]:
-        texts = {host: script(host) for host in (self.hosts if hosts is None else hosts)}
-        wanted = {host: text for host, text in texts.items() if text is not None}
-        limit_s = deadline_s or self.bench.policy.step_timeout_s
-        return self.bench.sessions.map(
-            lambda session: session.run(wanted[session.host], step=step, deadline_s=limit_s), wanted
-        )
-
-    @contextmanager
-    def _phase(self, name: str, lead: str = "", lead_s: float = 0.0) -> Iterator[None]:
-        """Time a phase; its first seconds may be a phase of their own."""
-        if self.bench.stopping.asked and name != "clear":
-            raise KeyboardInterrupt
-        self.bench.emit(Event("phase", {"id": self.trial.id, "phase": name}))
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            seconds = time.monotonic() - started
-            first_s = min(lead_s, seconds)
-            if lead:
-                self._took(lead, first_s)
-            self._took(name, seconds - first_s)
-
-    def _took(self, phase: str, seconds: float) -> None:
-        self.seen.phases.append((phase, round(seconds, 4)))
-        self.bench.note("phase", id=self.trial.id, phase=phase, seconds=round(seconds, 4))
