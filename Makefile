@@ -20,15 +20,18 @@ demo: install ## install what is missing, run experiments/demo.yaml on the virtu
 	@fab demo
 
 test: install-dev ## install what is missing, run the tests (the longest are in proofs)
-	@$(MAKE) --no-print-directory -j2 --output-sync=line short-lab-test without-lab
+	@$(MAKE) --no-print-directory -j2 short-lab-test without-lab
 
-# A lab's kernel has one processor; what needs no lab has the other, and gives way.
+# A lab's kernel has one processor. What needs no lab has the other, gives way, and tells of each part when it is over.
 .PHONY: short-lab-test without-lab
 short-lab-test: install-dev
 	@python -m pytest tests/lab tests/faults -m "lab and not proof"
 
 without-lab: install-dev
-	@nice -n 10 $(MAKE) --no-print-directory -j1 lint unit r-test sshd fuzz-short
+	@for part in lint unit r-test sshd fuzz-short; do \
+	  nice -n 10 $(MAKE) --no-print-directory "$$part" >".stamps/$$part.log" 2>&1; code=$$?; \
+	  cat ".stamps/$$part.log"; [ "$$code" = 0 ] || exit "$$code"; \
+	done
 
 install: ## install what is missing to run
 	@tools/bootstrap
