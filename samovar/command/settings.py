@@ -69,14 +69,14 @@ def _given(recipe: str, host: HostPlan, catalogue: Catalogue) -> Mapping[str, ob
 def _end_host(name: str, host: HostPlan, resolved: Resolved) -> Iterator[Setting]:
     if host.cc is not None:
         yield Setting("cc", {"algorithm": host.cc, "parameters": host.cc_parameters})
-    yield from _windows(name, host, resolved)
+    yield from _windows(name, resolved)
 
 
-def _windows(name: str, host: HostPlan, resolved: Resolved) -> Iterator[Setting]:
+def _windows(name: str, resolved: Resolved) -> Iterator[Setting]:
     """Give each peer that sends to a host its window: the flow's own, or else the host's."""
     peers: dict[int, set[str]] = {}
     for flow in resolved.flows:
-        window_bytes = flow.rwnd_bytes if flow.rwnd_bytes is not None else host.rwnd_bytes
+        window_bytes = resolved.window_bytes(flow)
         if flow.to_host == name and window_bytes is not None:
             peers.setdefault(window_bytes, set()).add(flow.from_address)
     for window_bytes, addresses in sorted(peers.items()):

@@ -56,8 +56,7 @@ def openings(scripts: TrialScripts) -> tuple[Opening, ...]:
     found: dict[tuple[str, str], Opening] = {}
     for ends in scripts.flows:
         flow = ends.flow
-        own = flow.rwnd_bytes
-        window = own if own is not None else scripts.resolved.hosts[flow.to_host].rwnd_bytes
+        window = scripts.resolved.window_bytes(flow)
         if window is not None and ends.recipe.header.transport == "tcp" and _fits(scripts, flow.to_host):
             one = Opening(flow.from_host, flow.to_host, flow.from_address, flow.to_address, window)
             found.setdefault((flow.from_address, flow.to_address), one)

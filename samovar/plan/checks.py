@@ -39,14 +39,6 @@ def _mtu_bytes(resolved: Resolved) -> int:
     return max([*mtus, resolved.mtu_bytes or 0]) or DEFAULT_MTU_BYTES
 
 
-def _rwnd_bytes(resolved: Resolved, flow: FlowPlan) -> int | None:
-    """Return the window that a flow's receiver may advertise."""
-    if flow.rwnd_bytes is not None:
-        return flow.rwnd_bytes
-    host = resolved.hosts.get(flow.to_host)
-    return host.rwnd_bytes if host else None
-
-
 def _windows(resolved: Resolved) -> Iterator[int]:
     yield from (host.rwnd_bytes for host in resolved.hosts.values() if host.rwnd_bytes is not None)
     yield from (flow.rwnd_bytes for flow in resolved.flows if flow.rwnd_bytes is not None)
@@ -58,7 +50,7 @@ def _below_bdp(resolved: Resolved) -> str | None:
         return None
     product_bytes = int(path.down.rate_bps * path.rtt_s / 8)
     for flow in resolved.flows:
-        rwnd_bytes = _rwnd_bytes(resolved, flow)
+        rwnd_bytes = resolved.window_bytes(flow)
         if rwnd_bytes is not None and rwnd_bytes < product_bytes:
             most = format_rate(int(rwnd_bytes * 8 / path.rtt_s), 3)
             of = f"{format_rate(path.down.rate_bps)} x {format_duration(path.rtt_s)}"
@@ -124,7 +116,7 @@ def _full_rtt_s(resolved: Resolved) -> float:
 
 def _small_sockets(resolved: Resolved) -> str | None:
     for flow in resolved.flows:
-        rwnd_bytes = _rwnd_bytes(resolved, flow)
+        rwnd_bytes = resolved.window_bytes(flow)
         for host, key in ((flow.to_host, "receive_max"), (flow.from_host, "send_max")):
             limit_bytes = _socket_bytes(resolved, host, key)
             if rwnd_bytes is not None and limit_bytes is not None and limit_bytes < rwnd_bytes:

@@ -188,6 +188,13 @@ class Resolved(Value):
     loggers: tuple[LoggerPlan, ...]
     stop: StopPlan | None = None
 
+    def window_bytes(self, flow: FlowPlan) -> int | None:
+        """Return the largest window that a flow's receiver is to offer: its own, or else the host's."""
+        if flow.rwnd_bytes is not None:
+            return flow.rwnd_bytes
+        host = self.hosts.get(flow.to_host)
+        return host.rwnd_bytes if host else None
+
 
 class Trial:
     """One replicate of one treatment: light, as there may be a million; `resolved` is made when asked for."""

@@ -189,8 +189,7 @@ def check_window(
     One that never comes near what was asked, by a share of it, may not have been exercised at all; but it
     opens with the data that comes, so a flow that sent little is not judged by it.
     """
-    own = flow.rwnd_bytes
-    rwnd = own if own is not None else resolved.hosts[flow.to_host].rwnd_bytes
+    rwnd = resolved.window_bytes(flow)
     if rwnd is None:
         return
     label, observed = f"largest window offered to flow {flow.label}", f"{window_bytes} B"

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
-from samovar.collect.sums import sha256_of
-from samovar.collect.whole import write_json
 from samovar.command.bottleneck import Way, bottleneck_values
 from samovar.command.calibration import CalibrationScripts, Probe, calibration_scripts, probe_of, sampling_s
 from samovar.command.scripts import TrialScripts
@@ -19,10 +14,8 @@ from samovar.plan import DirectionPlan, PathPlan, Resolved
 from samovar.runner.bench import Bench
 from samovar.runner.calibrate import Calibration, check_calibration, mean_burst, parse_calibration
 from samovar.runner.judge import Check
+from samovar.runner.kept import ATTEMPTS, Kept
 
-FOLDER = "calibration"
-ATTEMPTS = 3
-"""A machine that is disturbed for a moment measures something else than the path; none measures it better."""
 PORT = 5300
 SAMPLER, RECEIVER = "calibrate-queue", "calibrate"
 FILES = f"{RECEIVER}.* {RECEIVER}-burst.* {RECEIVER}-paced.*"
@@ -59,6 +52,7 @@ class Paths:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
+        self._kept = Kept(bench)
         self._known: dict[str, Measured] = {}
 
     def known(self, resolved: Resolved) -> Measured | None:
@@ -104,22 +98,14 @@ class Paths:
             "mtu_bytes": resolved.mtu_bytes,
             "mtus": {host: plan.mtu_bytes for host, plan in resolved.hosts.items()},
             "ends": [asdict(ends) if ends else None for ends in _all_ends(self._bench, resolved)],
-            "boots": {host: self._boot(host) for host in resolved.hosts},
-            **({"testbed": self._bench.testbed} if self._bench.shared else {}),
+            "boots": {host: self._kept.boot(host) for host in resolved.hosts},
         }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
-
-    def _boot(self, host: str) -> str:
-        return self._bench.boots.get(host) or self._bench.policy.boots.get(host, "")
-
-    def _file(self, digest: str) -> Path:
-        return self._bench.folder / FOLDER / f"{digest}.json"
+        return self._kept.digest(told)
 
     def _write(self, digest: str, scripts: TrialScripts, measured: Measured, started_s: float) -> None:
         path = scripts.resolved.path
         checks = [check.as_json() for check in measured.checks]
         told = {
-            "schema": 1,
             "t_start_s": round(started_s, 6),
             "trial": scripts.trial.id,
             "mtu_bytes": scripts.resolved.mtu_bytes,
@@ -128,11 +114,9 @@ class Paths:
             "left_out": list(measured.left_out),
             "seen": measured.seen,
         }
-        write_json(self._file(digest), told)
         values: dict[str, object] = {
             "trial": scripts.trial.id,
-            "file": str(self._file(digest).relative_to(self._bench.folder)),
-            "sha256": sha256_of(self._file(digest)),
+            **self._kept.write(digest, told),
             "seconds": round(time.time() - started_s, 3),
             "missed": [str(check) for check in measured.checks if not check.ok],
             "refused": list(measured.refusal),
@@ -143,10 +127,9 @@ class Paths:
 
     def _load(self, digest: str) -> None:
         """Take what an earlier controller measured; what made trials impossible is measured again."""
-        file = self._file(digest)
-        if not file.is_file():
+        told = self._kept.read(digest)
+        if told is None:
             return
-        told = json.loads(file.read_bytes())
         measured = Measured(tuple(Check(**check) for check in told["checks"]), tuple(told["left_out"]))
         if not measured.refusal:
             self._known[digest] = measured

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from samovar.collect.sums import sha256_of
-from samovar.collect.whole import write_json
 from samovar.command.scripts import TrialScripts
 from samovar.command.windows import (
     Opening,
@@ -25,7 +21,7 @@ from samovar.command.windows import (
 from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.runner.bench import Bench
-from samovar.runner.paths import ATTEMPTS, FOLDER
+from samovar.runner.kept import ATTEMPTS, Kept
 
 LEFT_OUT = "left out: "
 TOLD = re.compile(r"^window (\d+) (\d+) (\d+)$", re.MULTILINE)
@@ -66,6 +62,7 @@ class Windows:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
+        self._kept = Kept(bench)
         self._ratios: dict[str, int] = {}
         self._tries = Counter[str]()
 
@@ -104,9 +101,9 @@ class Windows:
         return buffers_of((one, ratio) for one, ratio in known if ratio)
 
     def _unknown(self, digest: str) -> bool:
-        file = self._bench.folder / FOLDER / f"{digest}.json"
-        if digest not in self._ratios and file.is_file():
-            self._ratios[digest] = int(json.loads(file.read_bytes())["ratio"])
+        told = None if digest in self._ratios else self._kept.read(digest)
+        if told is not None:
+            self._ratios[digest] = int(told["ratio"])
         return digest not in self._ratios and self._tries[digest] < ATTEMPTS
 
     def _digest(self, scripts: TrialScripts, opening: Opening) -> str:
@@ -116,16 +113,13 @@ class Windows:
             "ends": [opening.sender, opening.receiver, opening.source, opening.address],
             "mtu_bytes": resolved.mtu_bytes,
             "hosts": [self._host(scripts, name) for name in (opening.sender, opening.receiver)],
-            **({"testbed": self._bench.testbed} if self._bench.shared else {}),
         }
-        digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
-        return f"window-{digest}"
+        return f"window-{self._kept.digest(told)}"
 
     def _host(self, scripts: TrialScripts, name: str) -> Mapping[str, object]:
         plan = scripts.resolved.hosts[name]
-        boot = self._bench.boots.get(name) or self._bench.policy.boots.get(name, "")
         settings = {recipe: dict(given) for recipe, given in plan.settings.items()}
-        return {"boot": boot, "mtu_bytes": plan.mtu_bytes, "settings": settings}
+        return {"boot": self._kept.boot(name), "mtu_bytes": plan.mtu_bytes, "settings": settings}
 
     def _probe(
         self, scripts: TrialScripts, opening: Opening, before: Mapping[str, Mapping[str, str]]
@@ -164,14 +158,11 @@ class Windows:
     def _write(
         self, scripts: TrialScripts, opening: Opening, probed: Probed, started_s: float
     ) -> Mapping[str, str]:
-        file = self._bench.folder / FOLDER / f"{self._digest(scripts, opening)}.json"
         told = {
-            "schema": 1,
             "t_start_s": round(started_s, 6),
             "trial": scripts.trial.id,
             "mtu_bytes": scripts.resolved.mtu_bytes,
             **asdict(opening),
             **{name: value for name, value in asdict(probed).items() if name != "left_out"},
         }
-        write_json(file, told)
-        return {"file": str(file.relative_to(self._bench.folder)), "sha256": sha256_of(file)}
+        return self._kept.write(self._digest(scripts, opening), told)

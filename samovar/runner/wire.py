@@ -176,8 +176,7 @@ def _handshake(
 def _window(
     resolved: Resolved, flow: FlowPlan, answers: Sequence[OneWay], share: float, moved_bytes: int
 ) -> Iterator[Check]:
-    own = flow.rwnd_bytes
-    rwnd = own if own is not None else resolved.hosts[flow.to_host].rwnd_bytes
+    rwnd = resolved.window_bytes(flow)
     if rwnd is None or not answers:
         return
     scales = {way.scale or 0 for way in answers}
