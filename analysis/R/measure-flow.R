@@ -19,9 +19,7 @@ conversation_of <- function(capture, names) {
   if (is.null(capture)) return(NULL)
   at <- which(as.integer(capture$flow) %in% match(names, levels(capture$flow)))
   if (length(at) > nrow(capture) / 2) return(capture)
-  rows <- capture[at]
-  for (name in setdiff(names(attributes(capture)), names(attributes(rows)))) setattr(rows, name, attr(capture, name))
-  rows
+  still_capture(capture[at], capture)
 }
 
 # The flow that returns. UDP of one way is paired with the largest UDP flow of the other, if the hosts have one.

@@ -42,10 +42,19 @@ open_traces <- function(folder, manifest) {
     capture = \(of) {
       found <- files$path[files$kind == "capture" & files$host == of]
       if (length(found) == 0) return(NULL)
-      if (is.null(captures[[of]])) captures[[of]] <<- read_pcap(found[1])
+      if (is.null(captures[[of]])) captures[[of]] <<- within_trial(read_pcap(found[1]), of, manifest)
       captures[[of]]
     }
   )
+}
+
+# A capture without what came after the trial. Captures end after the hosts are restored: by then a queue that was still full may
+# have been served at another rate. The moment is of the capturing host's own clock; trials of before it was kept have none.
+within_trial <- function(capture, host, manifest) {
+  over_s <- unlist(lapply(manifest$ends, \(e) if (identical(e$host, host)) e$over_s))
+  if (length(over_s) == 0) return(capture)
+  later <- seconds_since(capture, over_s[1]) >= 0
+  if (any(later, na.rm = TRUE)) trim_capture(capture, over_s[1], to_s = 0) else capture
 }
 
 measure_queue <- function(traces) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from samovar.runner.wire import Seen, check_wire, read_captures
 from samovar.testbed import Completed
 
 BEGAN = re.compile(r"^(\S+)\.pid (\d+\.\d+)$", re.MULTILINE)
+OVER = re.compile(r"^order-stop (\d+\.\d+)$", re.MULTILINE)
 TRAFFIC = frozenset({"traffic"})
 NOT_OVERHEAD = TRAFFIC | {"reboot", "calibrate", "windows"}
 """The phases whose time the experiment asked for."""
@@ -43,8 +44,9 @@ class Evidence:
     """What is known of a trial so far.
 
     `finished` are the clients that were ended, or never begun, as was asked for; `began` holds when clients
-    were started, in seconds since the epoch by their host's clock. `spans` holds what hosts counted over the
-    traffic, `found` the state in which it left them.
+    were started, `over` when a host was told that all traffic is over, in seconds since the epoch by the
+    host's own clock. `spans` holds what hosts counted over the traffic, `found` the state in which it left
+    them.
     """
 
     phases: list[tuple[str, float]] = field(default_factory=list)
@@ -55,6 +57,7 @@ class Evidence:
     complaints: dict[str, list[str]] = field(default_factory=dict)
     finished: set[str] = field(default_factory=set)
     began: dict[str, float] = field(default_factory=dict)
+    over: dict[str, float] = field(default_factory=dict)
     clocks: Mapping[str, ClockOffset] = field(default_factory=dict)
     spans: dict[str, Span] = field(default_factory=dict)
     found: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -62,14 +65,16 @@ class Evidence:
     t_start_s: float = 0.0
     t_end_s: float = 0.0
 
-    def hear(self, done: Iterable[Completed]) -> None:
-        """Take in how programs ended."""
-        for result in done:
+    def hear(self, done: Mapping[str, Completed]) -> None:
+        """Take in how the programs of each host ended."""
+        for host, result in done.items():
             codes, complaints = parse_tells(result.text)
             self.codes |= codes
             self.complaints |= complaints
             self.finished |= set(parse_named(result.text, "finished"))
             self.began |= {name: float(t_s) for name, t_s in BEGAN.findall(result.text)}
+            if told := OVER.search(result.text):
+                self.over[host] = float(told[1])
 
     def seconds(self, phases: Collection[str]) -> float:
         """Add up how long some phases took."""

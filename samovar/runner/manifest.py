@@ -36,6 +36,7 @@ def manifest_of(
         "t_end_s": round(seen.t_end_s, 6),
         "clocks": [clock.as_json() for clock in seen.clocks.values()],
         "starts": list(starts_of(seen, scripts)),
+        "ends": [{"host": host, "over_s": round(t_s, 6)} for host, t_s in seen.over.items()],
         "phases": [{"phase": name, "seconds": seconds} for name, seconds in finished.phases],
         "overhead_s": finished.overhead_s,
         "checks": [check.as_json() for check in seen.checks],

@@ -239,7 +239,7 @@ class TrialRun:
 
     def _stop(self) -> None:
         with self._phase("stop"):
-            self.seen.hear(self._on_hosts("stop", self.scripts.stop).values())
+            self.seen.hear(self._on_hosts("stop", self.scripts.stop))
 
     def _collect(self) -> None:
         with self._phase("collect"):

@@ -36,7 +36,7 @@ class Skew:
 
 
 def skew_host(trial: Path, host: str, skew: Callable[[int], int]) -> None:
-    """Rewrite the time stamps of a host's captures and beacons in a trial's folder; its manifest knows them by their sizes."""
+    """Rewrite what a host's clock stamped in a trial's folder: its captures, its beacons, its end of the traffic."""
     manifest = json.loads((trial / "manifest.json").read_bytes())
     for entry in manifest["files"]:
         if entry["host"] != host or not (entry["kind"] == "capture" or entry.get("logger") == "beacons"):
@@ -46,6 +46,9 @@ def skew_host(trial: Path, host: str, skew: Callable[[int], int]) -> None:
         packed = gzip.compress(skewed(content, skew), compresslevel=1)
         (trial / entry["path"]).write_bytes(packed)
         entry.update(bytes=len(packed), sha256=hashlib.sha256(packed).hexdigest())
+    for end in manifest["ends"]:
+        if end["host"] == host:
+            end["over_s"] = skew(round(end["over_s"] * SECOND_NS)) / SECOND_NS
     (trial / "manifest.json").write_text(json.dumps(manifest))
 
 

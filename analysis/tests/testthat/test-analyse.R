@@ -133,3 +133,20 @@ test_that("a figure draws either form of either method", {
   figures <- jsonlite::fromJSON(file.path(folder, "bundle", "figures.json"), simplifyVector = FALSE)
   expect_equal(vapply(figures, \(f) f$name, ""), paste0("buffer-cdf-", c("1", "1-local", "2", "2-raw"), "-buffer"))
 })
+
+test_that("what a capture holds of the time after the trial is left out, by the clock of its own host", {
+  folder <- small_campaign()
+  manifest <- read_campaign(folder)$manifests[[basename(trial_named(folder, "buffer-.*-1500"))]]
+  flow <- manifest$resolved$flows[[1]]
+  whole <- open_traces(folder, manifest)
+  over_s <- manifest$t_start_s + 2
+  manifest$ends <- list(list(host = flow$to, over_s = over_s))
+  cut <- open_traces(folder, manifest)
+  expect_identical(cut$capture(flow$from), whole$capture(flow$from))
+  kept <- cut$capture(flow$to)
+  expect_lt(max(seconds_since(kept, over_s)), 0)
+  expect_equal(kept$t_ns, whole$capture(flow$to)[seconds_since(whole$capture(flow$to), over_s) < 0]$t_ns)
+  expect_identical(attr(kept, "path"), attr(whole$capture(flow$to), "path"))
+  carried <- \(traces) measure_flow(flow, traces, manifest)$metrics[metric == "flow_completion_s"]$value
+  expect_lt(carried(cut), carried(whole))
+})

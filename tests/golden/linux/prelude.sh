@@ -166,12 +166,13 @@ await_end() {
   signal KILL "$1"
   await 2 ended "$1" || fail "$1 could not be ended"
 }
-# began NAME...: print when each was started, `NAME.pid SECONDS`.
+# began NAME...: print when each was started, `NAME.pid SECONDS`, and when all traffic was over, `order-stop SECONDS`.
 began() {
   for b_name in "$@"; do
     shift
     [ ! -e "$b_name.pid" ] || set -- "$@" "$b_name.pid"
   done
+  [ ! -e order-stop ] || set -- "$@" order-stop
   [ "$#" = 0 ] || instants "$@"
 }
 # tell NAME: print how it ended, and what it complained of.
