@@ -30,7 +30,8 @@
 #' @param mtu_bytes MTU of the path.
 #' @return A one-row data.table: `pause_ns` (the first PAUSE frame), `sent_ns` (x; both ns since `ref`'s `epoch_s`), `method1_packets`, `method1_raw_packets`,
 #'   `method2_packets`, `method2_bytes`, `idle_ms`, `load_ms`, `rate_bps`, `error_packets` (by which the clocks' error may move `method1_raw_packets`); NULL
-#'   without a PAUSE frame, or where no packet before it reached the other end.
+#'   without a PAUSE frame, or where no packet before it reached the other end, or where the captures end before what the device held then had
+#'   reached it.
 #' @source CAIA-TR-130121A, section V-B, V-C, equations 2 to 4.
 #' @export
 buffer_by_pause <- function(ref, mon, flow, offset, frames, mtu_bytes) {
@@ -39,7 +40,7 @@ buffer_by_pause <- function(ref, mon, flow, offset, frames, mtu_bytes) {
   delays <- one_way_delay(ref, mon, flow, offset)[direction == "forward" & !is.na(delay_ms)]
   pause_ns <- pauses$t_ns[1] + (attr(pauses, "epoch_s") - attr(ref, "epoch_s")) * 1e9
   before <- findInterval(pause_ns, delays$t_ns)
-  if (before < 1L) return(NULL)
+  if (before < 1L || !seen_to_empty(ref$t_ns[which(ref$flow == flow)], delays$t_ns, pause_ns)) return(NULL)
   sent_ns <- delays$t_ns[before]
   arrivals <- delays[, .(t_ns = t_ns + delay_ms * 1e6, ip_bytes)]
   setorder(arrivals, t_ns)
@@ -52,4 +53,10 @@ buffer_by_pause <- function(ref, mon, flow, offset, frames, mtu_bytes) {
   data.table(pause_ns, sent_ns, method1_packets = in_flight(sent_ns + idle_ms * 1e6), method1_raw_packets = in_flight(sent_ns),
              method2_packets = bytes / mtu_bytes, method2_bytes = bytes, idle_ms, load_ms, rate_bps,
              error_packets = max(delays$error_ms[seq_len(before)]) * per_ms)
+}
+
+# Whether the captures go on until what the device held at its first PAUSE frame had come out of it: of what had been sent, the last packet
+# before that frame has arrived, or a later one. Else the last that did arrive was sent while the device still had room.
+seen_to_empty <- function(sent_ns, arrived_sent_ns, pause_ns) {
+  max(arrived_sent_ns) >= max(sent_ns[sent_ns <= pause_ns])
 }

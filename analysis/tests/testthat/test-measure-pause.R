@@ -84,6 +84,17 @@ test_that("without a PAUSE frame there is no estimate", {
   expect_null(buffer_by_pause(ref, read_pcap(files$receiver), data_flows(ref, "udp")$flow, assumed_offset(ref), ref, 1500))
 })
 
+test_that("captures that end before the buffer has come out of the device give no estimate", {
+  trial <- device_trial(400, 1500, 80e6, 40e6, seconds = 0.5)
+  files <- device_captures(trial)
+  ref <- read_pcap(files$sender)
+  mon <- read_pcap(files$receiver)
+  last_s <- trial$receiver(trial$arrived_s[max(which(trial$sent_s < trial$pauses_s[1]))])
+  until <- \(to_s) buffer_by_pause(ref, trim_capture(mon, trial$epoch_s, to_s = to_s), data_flows(ref, "udp")$flow, assumed_offset(ref), ref, 1500)
+  expect_null(until(last_s - 1e-6))
+  expect_equal(until(last_s + 1e-6)$method1_packets, 400, tolerance = 0.01)
+})
+
 # A campaign's trial on such a device, measured from its files alone.
 device_folder <- function(trial) {
   folder <- tempfile("campaign-")
