@@ -75,7 +75,8 @@ rtt_metrics <- function(rtt, handshake_ms) {
 rtt_in_packets <- function(rtt, manifest) {
   rate_bps <- manifest$resolved$path$down$rate_bps
   if (nrow(rtt) == 0 || is.null(rate_bps)) return(list())
-  list(rtt_median_packets = stats::median(rtt$rtt_ms) / 8e3 * rate_bps / manifest$resolved$mtu_bytes)
+  meanwhile <- \(rtt_ms) rtt_ms / 8e3 * rate_bps / manifest$resolved$mtu_bytes
+  list(rtt_median_packets = meanwhile(stats::median(rtt$rtt_ms)), rtt_max_packets = meanwhile(max(rtt$rtt_ms)))
 }
 
 # Samples taken while nothing is in flight (before the first byte, after the last) tell nothing of the flow.

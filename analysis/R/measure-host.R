@@ -55,13 +55,14 @@ device_of_flow <- function(flow, ref, mon, name, traces, manifest, offset) {
   }
   since <- \(t_ns) t_ns / 1e9 + attr(frames, "epoch_s") - traces$t_start_s
   pauses <- episodes[, .(episode, first_s = since(first_ns), last_s = since(last_ns), frames, drop_s = since(drop_ns), drops, pause_to_drop_s)]
-  list(metrics = c(metrics, pause_metrics(episodes, found, offset)), pauses = pauses, frames_s = since(frames$t_ns))
+  list(metrics = c(metrics, pause_metrics(episodes, found, offset, manifest$resolved$mtu_bytes)), pauses = pauses, frames_s = since(frames$t_ns))
 }
 
-pause_metrics <- function(episodes, found, offset) {
+pause_metrics <- function(episodes, found, offset, mtu_bytes) {
   waited <- episodes$pause_to_drop_s[!is.na(episodes$pause_to_drop_s)]
   c(list(pause_episodes = nrow(episodes), pause_to_drop_median_s = if (length(waited) > 0) stats::median(waited) else NA),
-    if (!is.null(found)) list(buffer_pause_packets = found$method1_packets, buffer_delay_packets = found$method2_packets,
+    if (!is.null(found)) list(buffer_pause_packets = found$method1_packets, buffer_pause_bytes = found$method1_packets * mtu_bytes,
+                              buffer_delay_packets = found$method2_packets,
                               buffer_pause_raw_packets = if (is.null(offset)) NA else found$method1_raw_packets))
 }
 

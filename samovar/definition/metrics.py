@@ -43,6 +43,7 @@ METRICS: Mapping[str, Metric] = {
         "packets", "what the path's rate down carries in the median RTT, in packets of the MTU"
     ),
     "rtt_max_ms": Metric("ms", "largest RTT of packet pairs"),
+    "rtt_max_packets": Metric("packets", "what it carries in the largest RTT"),
     "rtt_min_ms": Metric("ms", "smallest RTT of packet pairs"),
     "jitter_median_ms": Metric("ms", "median difference of the RTTs of consecutive packets"),
     "jitter_rfc3550_median_ms": Metric("ms", "median of the interarrival jitter of RFC 3550"),
@@ -94,8 +95,9 @@ METRICS: Mapping[str, Metric] = {
     "buffer_pause_packets": Metric(
         "packets", "packets in flight when the first PAUSE frame came, less those on the idle path"
     ),
+    "buffer_pause_bytes": Metric("bytes", "these packets at the MTU"),
     "buffer_pause_raw_packets": Metric(
-        "packets", "the same with those on the idle path, as published; where beacons tell the clocks"
+        "packets", "packets in flight then, all of them, as published; where beacons tell the clocks"
     ),
     "buffer_delay_packets": Metric("packets", "growth of the one-way delay times the rate of the link"),
     "local_drops_packets": Metric("packets", "packets that the sender's own ring refused"),

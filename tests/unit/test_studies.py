@@ -44,7 +44,7 @@ TRIALS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
     "netgear-txd": {"full": {"main": 5 * 6}, "quick": {"main": 5 * 2}, "brisk": {"main": 5 * 3}},
     "netgear-window": {
         "full": {"rooms": 28 * 6, "powerboard": 28 * 6},
-        "quick": {"rooms": 4 * 3, "powerboard": 2},
+        "quick": {"rooms": 4 * 3, "powerboard": 3},
         "brisk": {"rooms": 4 * 3, "powerboard": 4 * 2},
     },
     "spp-scp": {"full": {"scp": 11, "shaper": 11}, "quick": {"scp": 3, "shaper": 3}},
