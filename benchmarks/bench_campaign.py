@@ -24,6 +24,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -121,6 +122,35 @@ def forgotten(folder: Path) -> Path:
     return folder
 
 
+class Way(Enum):
+    """How trials are shared out; one process decodes a capture by as many threads as it may run on processors."""
+
+    ALONE = "one processor"
+    THREADS = "two processors, one process"
+    PROCESSES = "two processors, two processes"
+
+    @property
+    def processors(self) -> int:
+        """How many the analysis may run on."""
+        return 1 if self is Way.ALONE else 2
+
+    @property
+    def processes(self) -> int:
+        """How many trials are measured at a time."""
+        return 2 if self is Way.PROCESSES else 1
+
+
+@contextmanager
+def held_to(processors: int) -> Iterator[None]:
+    """Have what is started meanwhile run on so many processors."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:processors])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def loop_gain() -> float:
     """Return how much more two processes do than one in the same time, of something that only computes."""
     print(f"{time.strftime('%H:%M:%S')} a plain loop", file=sys.stderr, flush=True)
@@ -135,14 +165,17 @@ def loop_gain() -> float:
 
 
 def parallel_rows(folder: Path, count: int) -> Iterator[str]:
-    """Measure a campaign with one process and with two, twice in turn; then analyse it; yield rows."""
+    """Measure and analyse a campaign in each way, twice in turn; yield rows."""
     for name, work in (("measuring alone", measured), ("whole analysis, with figures", analysed)):
-        taken: dict[int, list[Spent]] = {1: [], 2: []}
-        for cores in (1, 2, 2, 1):
-            taken[cores].append(work(f"{count} trials, {name}, processes: {cores}", forgotten(folder), cores))
-        one, two = (min(taken[cores], key=lambda run: run.wall_s) for cores in (1, 2))
-        yield one.row(f"{count} trials, {name}, one process")
-        yield two.row(f"{count} trials, {name}, two processes: {one.wall_s / two.wall_s:.2f} times as fast")
+        taken: dict[Way, list[Spent]] = {way: [] for way in Way}
+        for way in (*Way, *reversed(Way)):
+            with held_to(way.processors):
+                done = work(f"{count} trials, {name}, {way.value}", forgotten(folder), way.processes)
+            taken[way].append(done)
+        best = {way: min(runs, key=lambda run: run.wall_s) for way, runs in taken.items()}
+        for way, run in best.items():
+            gain = best[Way.ALONE].wall_s / run.wall_s
+            yield run.row(f"{count} trials, {name}, {way.value}: {gain:.2f} times as fast as the first")
     yield f"| a plain loop in two processes: {loop_gain():.2f} times as much as in one | | | |"
 
 
