@@ -123,7 +123,7 @@ def forgotten(folder: Path) -> Path:
 
 
 class Way(Enum):
-    """How trials are shared out; one process decodes a capture by as many threads as it may run on processors."""
+    """How trials are shared out; one process decodes a capture with a thread per processor."""
 
     ALONE = "one processor"
     THREADS = "two processors, one process"
