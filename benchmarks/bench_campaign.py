@@ -28,6 +28,9 @@ from enum import Enum
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from samovar.analyse import HEAP  # noqa: E402
 
 MULTIPLY = ROOT / "benchmarks" / "multiply_campaign.py"
 SMALL = ROOT / "analysis" / "tests" / "traces" / "campaign-small"
@@ -101,7 +104,7 @@ def _at_most(group: int) -> Iterator[None]:
 
 def r_does(what: str, expression: str, folder: Path) -> Spent:
     """Run an expression of R on a campaign."""
-    return spend(what, ["Rscript", "--vanilla", "-e", expression, str(folder)])
+    return spend(what, ["Rscript", "--vanilla", HEAP, "-e", expression, str(folder)])
 
 
 def analysed(what: str, folder: Path, cores: int, figures: str = "NULL") -> Spent:

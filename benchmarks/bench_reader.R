@@ -26,7 +26,8 @@ capture <- if (is.null(option("path"))) captures_of_lab() else list(paths = opti
 path <- capture$paths[1]
 times <- as.integer(option("times", "5"))
 cases <- c(usual = "usual", "one-thread" = "one-thread", few = "few", all = "all")
-found <- medians_of_turns(c(lapply(cases, \(case) \() in_child(case, "--path", path)), list(tcptrace = \() tcptrace_on(path))), times)
+plain <- list("usual-heap" = \() in_child("usual", "--path", path, heap = NULL), tcptrace = \() tcptrace_on(path))
+found <- medians_of_turns(c(lapply(cases, \(case) \() in_child(case, "--path", path)), plain), times)
 
 packets <- found$usual[["packets"]]
 base <- found$tcptrace
@@ -38,6 +39,7 @@ report(c(
   heading("Reading a capture"), "",
   sprintf("%s packets of %d flows, %.0f MB, made %s; medians of %d turns.", with_commas(packets), as.integer(found$usual[["flows"]]), file.size(path) / 1e6, capture$made, times), "",
   "| read by | wall (s) | CPU (s) | M packets/s | tcptrace = 1, wall | tcptrace = 1, CPU | peak (MB) |", "|---|---|---|---|---|---|---|",
-  row("read_pcap(), usual columns", found$usual), row("the same, one thread", found[["one-thread"]]), row("read_pcap(), t_ns, flow, id, ip_bytes", found$few),
+  row("read_pcap(), usual columns", found$usual), row("the same, R started without --min-vsize=512M", found[["usual-heap"]]),
+  row("the same, one thread", found[["one-thread"]]), row("read_pcap(), t_ns, flow, id, ip_bytes", found$few),
   row("read_pcap(), all columns", found$all), row("tcptrace -n -l", base)
 ))

@@ -22,9 +22,9 @@ spent_on <- function(code) {
 
 say <- function(values) cat(paste(names(values), signif(values, 8), sep = "="), "\n")
 
-# The numbers that this file says in a process of its own.
-in_child <- function(case, ...) {
-  said <- system2("Rscript", c(this_file, "--case", case, ...), stdout = TRUE)
+# The numbers that this file says in a process of its own, of an R that is started as samovar/analyse.py does.
+in_child <- function(case, ..., heap = "--min-vsize=512M") {
+  said <- system2("Rscript", c(heap, this_file, "--case", case, ...), stdout = TRUE)
   if (!is.null(attr(said, "status"))) stop("the case ", case, " failed")
   parts <- strsplit(strsplit(trimws(said[length(said)]), " +")[[1]], "=")
   stats::setNames(as.numeric(vapply(parts, `[`, "", 2)), vapply(parts, `[`, "", 1))

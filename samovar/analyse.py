@@ -14,6 +14,8 @@ from samovar.events import Emit, Event
 
 LIBRARY = ".rlib"
 SCRIPT = "analyse.R"
+HEAP = "--min-vsize=512M"
+"""So much may R's vectors grow before R looks through all that it holds; most captures are read without."""
 LAST = "bundle/analysis.json"
 """What R writes when all else is there, below the campaign's folder."""
 
@@ -34,7 +36,7 @@ def analyse(campaign: Path, root: Path, emit: Emit) -> None:
     # A file, not a pipe: R may say more than a pipe holds while its other output is being read.
     before = _stamp(campaign / LAST)
     with TemporaryFile("w+", errors="replace") as errors:
-        process = _start(["Rscript", "--vanilla", str(script), str(campaign)], environment, errors)
+        process = _start(["Rscript", "--vanilla", HEAP, str(script), str(campaign)], environment, errors)
         _follow(process, errors, emit)
     if _stamp(campaign / LAST) == before:
         raise AnalysisError(f"R ended before its work was done: it has not written {campaign / LAST}")
