@@ -57,6 +57,6 @@ flow_control_metrics <- function(frames, traces, flow, manifest) {
   seen <- if (is.null(frames)) NA_real_ else as.double(nrow(frames))
   if (length(nic) == 0 && length(traces$path("pause-frames", flow$from)) == 0 && !isTRUE(seen > 0)) return(list())
   interface <- unlist(manifest$resolved$hosts[[flow$from]]$interfaces)
-  counters <- if (length(nic) > 0 && length(interface) == 1) flow_control_counters(read_nic(nic[1]), interface)
+  counters <- if (length(nic) > 0 && length(interface) == 1) flow_control_counters(traces$within(read_nic(nic[1]), flow$from), interface)
   list(pause_frames_seen = seen, pause_frames_counted = counters$counted %||% NA_real_, ring_held_share = counters$held_share %||% NA_real_)
 }

@@ -19,7 +19,7 @@ conversation_of <- function(capture, names) {
   if (is.null(capture)) return(NULL)
   at <- which(as.integer(capture$flow) %in% match(names, levels(capture$flow)))
   if (length(at) > nrow(capture) / 2) return(capture)
-  still_capture(capture[at], capture)
+  alike(capture[at], capture)
 }
 
 # The flow that returns. UDP of one way is paired with the largest UDP flow of the other, if the hosts have one.

@@ -27,7 +27,7 @@ clock_metrics <- function(ref, mon, name, offset) {
 # PAUSE frames that the sender's interface showed: in its capture, or to the logger.
 pause_witness <- function(traces, host, capture) {
   path <- traces$path("pause-frames", host)
-  logged <- if (length(path) > 0) pauses_of(read_pause_frames(path[1]))
+  logged <- if (length(path) > 0) pauses_of(traces$within(read_pause_frames(path[1]), host))
   seen <- if (!is.null(capture)) pauses_of(capture)
   if (is.null(logged) || nrow(logged) < nrow(seen %||% no_pauses)) seen %||% logged else logged
 }
@@ -37,9 +37,9 @@ drops_witness <- function(traces, flow, ref, mon, name, manifest) {
   siftr <- traces$path("siftr", flow$from)
   if (length(nic) == 0 && length(siftr) == 0) return(NULL)
   lost <- if (!is.null(ref) && !is.null(mon)) lost_packets(ref, mon, name)
-  if (length(nic) == 0) return(local_drops(siftr = read_siftr(siftr[1])))
+  if (length(nic) == 0) return(local_drops(siftr = traces$within(read_siftr(siftr[1]), flow$from)))
   interface <- unlist(manifest$resolved$hosts[[flow$from]]$interfaces)
-  local_drops(read_nic(nic[1]), interface = if (length(interface) == 1) interface, lost = lost)
+  local_drops(traces$within(read_nic(nic[1]), flow$from), interface = if (length(interface) == 1) interface, lost = lost)
 }
 
 # A list: `metrics`; `pauses`, a row per episode of PAUSE frames; `closeup` for the figure of cwnd and PAUSE frames.

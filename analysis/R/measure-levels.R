@@ -37,13 +37,7 @@ gap_bytes <- 20
 trim_capture <- function(capture, origin_s, from_s = -Inf, to_s = Inf) {
   check_capture(capture)
   t_s <- seconds_since(capture, origin_s)
-  still_capture(capture[which(t_s >= from_s & t_s < to_s)], capture)[]
-}
-
-# Rows of a capture with what it tells of itself.
-still_capture <- function(rows, capture) {
-  for (name in setdiff(names(attributes(capture)), names(attributes(rows)))) setattr(rows, name, attr(capture, name))
-  rows
+  alike(capture[which(t_s >= from_s & t_s < to_s)], capture)[]
 }
 
 #' Bytes and rate per window of a trial, the same windows for every flow

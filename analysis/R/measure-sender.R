@@ -3,15 +3,15 @@
 # 3 Recovery, 4 Loss); beside them what sender_windows() asks for, where the logger has it. TCP_INFO has all of it; SIFTR has it at every
 # packet of a FreeBSD host, TCP's tracepoint at every acknowledgement.
 sender_sources <- list(
-  "tcp-info" = \(path, flow) samples_of_tcp_info(read_tcp_info(path), flow),
-  "siftr" = \(path, flow) samples_of_siftr(read_siftr(path), flow),
-  "tcp-probe" = \(path, flow) samples_of_tcp_probe(read_tcp_probe(path), flow)
+  "tcp-info" = \(path, flow, within) samples_of_tcp_info(within(read_tcp_info(path)), flow),
+  "siftr" = \(path, flow, within) samples_of_siftr(within(read_siftr(path)), flow),
+  "tcp-probe" = \(path, flow, within) samples_of_tcp_probe(within(read_tcp_probe(path)), flow)
 )
 
 tcp_samples <- function(flow, traces) {
   for (logger in names(sender_sources)) {
     path <- traces$path(logger, flow$from)
-    samples <- if (length(path) > 0) sender_sources[[logger]](path[1], flow)
+    samples <- if (length(path) > 0) sender_sources[[logger]](path[1], flow, \(x) traces$within(x, flow$from))
     if (is.null(samples) || nrow(samples) == 0) next
     samples[, t_s := seconds_since(samples, traces$t_start_s)]
     return(samples)
@@ -28,7 +28,13 @@ samples_of_tcp_info <- function(x, flow) {
 
 of_port <- function(x, port) x[x$dport == port | x$sport == port]
 
-# Rows of a table lose the moment that its times count from.
+# Rows of a table with all that it tells of itself beside them.
+alike <- function(rows, x) {
+  for (name in setdiff(names(attributes(x)), names(attributes(rows)))) setattr(rows, name, attr(x, name))
+  rows
+}
+
+# Of another table's rows, the moment that its times count from.
 keep_epoch <- function(rows, x) {
   setattr(rows, "epoch_s", attr(x, "epoch_s"))
   rows

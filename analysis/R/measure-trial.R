@@ -27,7 +27,7 @@ metric_rows <- function(flow, values) {
              value = unname(vapply(values, as.double, 0)))
 }
 
-# What a trial left, by what it is; captures are decoded once, when first asked for.
+# What a trial left, by what it is; captures are decoded once, when first asked for. What is read of a path goes through `within`.
 open_traces <- function(folder, manifest) {
   at <- file.path(folder, "trials", manifest$id)
   files <- rbindlist(lapply(manifest$files, \(f) {
@@ -44,17 +44,17 @@ open_traces <- function(folder, manifest) {
       if (length(found) == 0) return(NULL)
       if (is.null(captures[[of]])) captures[[of]] <<- within_trial(read_pcap(found[1]), of, manifest)
       captures[[of]]
-    }
+    },
+    within = \(x, host) within_trial(x, host, manifest)
   )
 }
 
-# A capture without what came after the trial. Captures end after the hosts are restored: by then a queue that was still full may
-# have been served at another rate. The moment is of the capturing host's own clock; trials of before it was kept have none.
-within_trial <- function(capture, host, manifest) {
+# What a host recorded, without what came after the trial. Captures and loggers end after the hosts are restored: by then a queue that was
+# still full may have been served at another rate. The moment is of the host's own clock; trials of before it was kept have none.
+within_trial <- function(x, host, manifest) {
   over_s <- unlist(lapply(manifest$ends, \(e) if (identical(e$host, host)) e$over_s))
-  if (length(over_s) == 0) return(capture)
-  later <- seconds_since(capture, over_s[1]) >= 0
-  if (any(later, na.rm = TRUE)) trim_capture(capture, over_s[1], to_s = 0) else capture
+  later <- if (length(over_s) > 0) which(seconds_since(x, over_s[1]) >= 0)
+  if (length(later) == 0) x else alike(x[-later], x)
 }
 
 measure_queue <- function(traces) {

@@ -150,4 +150,8 @@ test_that("what a capture holds of the time after the trial is left out, by the 
   expect_identical(attr(kept, "path"), attr(original, "path"))
   carried <- \(traces) measure_flow(flow, traces, manifest)$size$payload_bytes
   expect_lt(carried(cut), carried(whole))
+  manifest$ends <- list(list(host = flow$from, over_s = over_s))
+  sampled <- \(traces) max(tcp_samples(flow, traces)$t_s)
+  expect_lt(sampled(open_traces(folder, manifest)), 2)
+  expect_gt(sampled(whole), 2)
 })

@@ -2,7 +2,7 @@ bulk <- list(label = "bulk", from = "src", from_address = "172.16.10.2", to_addr
 
 # Traces of a trial as open_traces() gives them, with one logger's file.
 traces_of <- function(logger, path) {
-  list(t_start_s = 1795268292, path = \(name, of = NULL) if (name == logger && identical(of, "src")) path else character())
+  list(t_start_s = 1795268292, path = \(name, of = NULL) if (name == logger && identical(of, "src")) path else character(), within = \(x, host) x)
 }
 
 test_that("a FreeBSD sender's cwnd comes from SIFTR, in full segments, on the trial's clock", {
