@@ -182,6 +182,32 @@ def functions() -> str:
     return "set -u\nfail() { printf '%s\\n' \"$*\" >&2; exit 1; }\n" + script
 
 
+def counted(name: str, programs: Mapping[str, str], folder: Path, **values: object) -> list[str]:
+    """Let a logger run for a moment, with programs that print what was recorded (or run, after a !)."""
+    (folder / "bin").mkdir()
+    for program, text in {"stat": "t 1795271645.5", "ifconfig": "", **programs}.items():
+        body = text[1:] if text.startswith("!") else f"cat <<'EOF'\n{text}EOF"
+        (folder / "bin" / program).write_text(f"#!/bin/sh\n{body}\n")
+        (folder / "bin" / program).chmod(0o755)
+    script = (
+        f"{logging(name, folder, **values)}\n"
+        f"until [ -e src-{name}.ready ]; do sleep 0.02; done; sleep 0.1; kill $!; wait\n"
+    )
+    subprocess.run(["dash", "-c", script], check=True, capture_output=True, timeout=30)
+    return (folder / f"src-{name}.csv").read_text().splitlines()
+
+
+def logging(name: str, folder: Path, **values: object) -> str:
+    """Give the text that starts a logger in a folder, with the programs in its `bin` before all others."""
+    recipe = CATALOGUE.recipe("logger", name, "freebsd")
+    start = recipe.render("start", {**values_of(recipe), "interval_s": 0.05, **values})
+    return (
+        f"cd '{folder}'; PATH='{folder}/bin':$PATH\n"
+        'launch() { l_output=$3; l_err=$1.err; shift 3; "$@" >"$l_output" 2>"$l_err" & }\n'
+        f"{start}"
+    )
+
+
 def _program(name: str, answers: Mapping[str, str]) -> str:
     cases = "".join(
         f"{_quoted(command)}) {_printing(text)} ;;\n"

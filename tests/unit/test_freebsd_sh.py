@@ -67,6 +67,7 @@ SOURCES = sorted(
     for pattern in (
         "templates/freebsd*/**/*.j2",
         "templates/posix/**/*.j2",
+        "templates/*/program/*.sh",
         "samovar/testbed/*.sh",
         "samovar/testbed/*.py",
         "samovar/command/*.py",

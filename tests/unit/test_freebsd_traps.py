@@ -20,6 +20,7 @@ from tests.unit.freebsd_sample import (
     PLAIN,
     TRACES,
     bottleneck,
+    counted,
     prelude,
     recipes,
     replay,
@@ -871,24 +872,6 @@ def test_cpu_times_are_shares_of_what_passed_since_the_last_sample(tmp_path: Pat
     assert (first["cpu"], first["busy_share"]) == ("0", "")
     assert (second["busy_share"], second["softirq_share"]) == ("0.2500", "0.2500")
     assert (second["irq_s"], second["idle_s"]) == ("0.25", "0.76")  # 127 ticks a second
-
-
-def counted(name: str, programs: dict[str, str], folder: Path, **values: object) -> list[str]:
-    """Let a sampler run for two samples, with programs that print what was recorded (or run, after a !)."""
-    (folder / "bin").mkdir()
-    for program, text in {"stat": "t 1795271645.5", "ifconfig": "", **programs}.items():
-        body = text[1:] if text.startswith("!") else f"cat <<'EOF'\n{text}EOF"
-        (folder / "bin" / program).write_text(f"#!/bin/sh\n{body}\n")
-        (folder / "bin" / program).chmod(0o755)
-    recipe = CATALOGUE.recipe("logger", name, FREEBSD)
-    start = recipe.render("start", {**values_of(recipe), "interval_s": 0.05, **values})
-    script = (
-        f"cd '{folder}'; PATH='{folder}/bin':$PATH\n"
-        'launch() { l_output=$3; l_err=$1.err; shift 3; "$@" >"$l_output" 2>"$l_err" & }\n'
-        f"{start}\nuntil [ -e src-{name}.ready ]; do sleep 0.02; done; sleep 0.1; kill $!; wait\n"
-    )
-    subprocess.run(["dash", "-c", script], check=True, capture_output=True, timeout=30)
-    return (folder / f"src-{name}.csv").read_text().splitlines()
 
 
 def test_a_clock_that_is_stepped_is_seen_in_the_time_of_the_boot(tmp_path: Path) -> None:

@@ -138,6 +138,18 @@ test_that("the loggers' other traces are read with numbers as numbers", {
   expect_equal(clock$number, c(-12.5, NA))
 })
 
+test_that("PAUSE frames as FreeBSD's recipe tells them of a capture are those that are read from the capture itself", {
+  told <- read_pause_frames(test_path("data", "pause-frames-freebsd.csv"))
+  expect_equal(told$direction, c("in", "in", "in", "in", "in", "out"))
+  expect_equal(told$pause_quanta, c(65535, 0, 4660, NA, NA, 255))
+  expect_equal(told$quanta[4], "1 2 0 0 0 0 0 65535")
+  expect_equal(pause_intervals(told, link_bps = 1e9)$paused_s, c(65535, 4660) * 512 / 1e9)
+  captured <- read_pcap(test_path("data", "pause-frames.pcap"))
+  expect_equal(captured[proto == "pause", window], told[opcode == "0x0001", pause_quanta])
+  later_ns <- (attr(told, "epoch_s") - attr(captured, "epoch_s")) * 1e9
+  expect_equal(captured[proto == "pause", t_ns], told[opcode == "0x0001", t_ns] + later_ns)
+})
+
 readers <- list(
   read_iperf = c("iperf-client.csv", "iperf-client.txt", "iperf-udp-server.csv", "iperf-client-e.txt"), read_iperf3 = c("iperf3-client.json"),
   read_nuttcp = c("nuttcp.txt", "nuttcp-text.txt"), read_ping = c("ping.txt"), read_nttcp = "nuttcp.txt", read_httperf = "ping.txt", read_web10g = "iperf-client.csv",

@@ -1,0 +1,27 @@
+# packets NAME OPTION... FILTER: have tcpdump print packets as the options say, for the function `rows` of whoever calls, until
+# SIGTERM; come back when it listens. It prints each at once where it knows how (4.6): else bpf(4) keeps some for a second.
+packets() {
+  name=$1 knows=$(tcpdump -h 2>&1); shift
+  case $knows in *immediate-mode*) set -- --immediate-mode "$@" ;; esac
+  case $knows in *time-stamp-precision*) set -- --time-stamp-precision=nano "$@" ;; esac
+  trap 'read -r watching <"$name.watching" && kill "$watching"' TERM
+  {
+    trap : TERM
+    tcpdump -n -tt -l "$@" & watching=$!
+    echo "$watching" >"$name.watching"
+    while kill -0 "$watching" 2>/dev/null; do wait "$watching"; done
+    wait "$watching"
+  } | ( trap "" TERM; rows ) & reading=$!
+  left=250
+  until [ -s "$name.watching" ] && grep -q "listening on" "$name.err"; do
+    left=$((left - 1))
+    [ "$left" -gt 0 ] && kill -0 "$reading" 2>/dev/null || exit 1
+    sleep 0.02
+  done
+  : >"$name.ready"
+}
+# all_told: wait until `rows` has had everything that tcpdump printed.
+all_told() {
+  while kill -0 "$reading" 2>/dev/null; do wait "$reading"; done
+  wait "$reading"
+}
