@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from samovar.command.flows import End, FlowEnds
+from samovar.command.settings import CAPTURE
 from samovar.plan import CapturePlan, LoggerPlan
 
 
@@ -27,7 +28,7 @@ class Process:
 def of_capture(capture: CapturePlan) -> Process:
     """Return the program of a capture."""
     name = f"{capture.host}-{capture.interface}"
-    return Process(name, "capture", "tcpdump", f"{name}.pcap.gz", interface=capture.interface)
+    return Process(name, "capture", CAPTURE, f"{name}.pcap.gz", interface=capture.interface)
 
 
 def of_logger(entry: LoggerPlan) -> Process:

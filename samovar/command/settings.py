@@ -13,6 +13,8 @@ from samovar.plan import HostPlan, Resolved
 
 END_HOST = ("buffers", "tcp")
 """Setting recipes that every host with an end of a flow is set by, where its system has them."""
+CAPTURE = "tcpdump"
+"""The logger that makes captures."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ def _settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterator[S
         for recipe in (recipe for recipe in END_HOST if recipe in known):
             yield Setting(recipe, {"interfaces": host.interfaces, **given.pop(recipe, {})})
         yield from _end_host(name, host, resolved)
+    yield from _captures(name, resolved, catalogue)
     for recipe, values in sorted(given.items()):
         yield Setting(recipe, {"interfaces": host.interfaces, **values})
     device = resolved.path.device if resolved.path is not None else None
@@ -64,6 +67,17 @@ def _settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterator[S
 
 def _given(recipe: str, host: HostPlan, catalogue: Catalogue) -> Mapping[str, object]:
     return typed(catalogue.recipe("setting", recipe, host.system), host.settings[recipe])
+
+
+def _captures(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterator[Setting]:
+    """Have the kernel give the largest buffer that a host's captures ask for, where it has a limit."""
+    system = resolved.hosts[name].system
+    asked: list[Mapping[str, str]] = [{} for capture in resolved.captures if capture.host == name]
+    asked += [one.parameters for one in resolved.loggers if (one.host, one.logger) == (name, CAPTURE)]
+    if asked and "bpf" in catalogue.names("setting", system):
+        recipe = catalogue.recipe("logger", CAPTURE, system)
+        sizes = ({**recipe.defaults, **typed(recipe, given)}["buffer_kib"] for given in asked)
+        yield Setting("bpf", {"buffer_kib": max(int(str(size)) for size in sizes)})
 
 
 def _end_host(name: str, host: HostPlan, resolved: Resolved) -> Iterator[Setting]:

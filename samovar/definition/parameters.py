@@ -39,6 +39,7 @@ _GIVEN_TO: Mapping[str, frozenset[str]] = {
         | {"from_interface", "to_interface", "ways"}  # of the path's own recipe, bottleneck
         | {"link", "keys"}  # of that for a link's adapters
         | {"buffer_bytes"}  # of that for receive windows, measured
+        | {"buffer_kib"}  # of that for captures
     ),
 }
 

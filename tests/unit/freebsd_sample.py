@@ -90,6 +90,7 @@ WAS: Mapping[str, Mapping[str, str]] = {
     "speed": {"speed.em1": "autoselect", "speed.em2": "100baseTX <full-duplex>"},
     "shaper": {"shaper.rules": "0", "net.inet.ip.fw.enable": "1"},
     "wlan": {"wlan.rates": "NONE"},
+    "bpf": {"net.bpf.maxbufsize": "524288", "bpf.room": "less"},
     "bottleneck": {
         "ipfw.rules": "0",
         "net.inet.ip.fw.enable": "1",
@@ -111,6 +112,7 @@ VALUES: Mapping[str, Mapping[str, object]] = {
     "speed": {"rate": 100_000_000},
     "shaper": {"rate": 40_000_000},
     "wlan": {"rate": "5.5Mbit"},
+    "bpf": {"buffer_kib": 16384},
 }
 
 

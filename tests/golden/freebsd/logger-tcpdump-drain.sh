@@ -8,4 +8,3 @@ drained() { # NAME
   [ $# -ge 10 ] && [ $(($2 + ${10})) -ge "$5" ]
 }
 await 15 drained src-tcpdump || echo "err "src-tcpdump" packets were left in the kernel's buffer"
-if [ -e src-tcpdump.maxbufsize ]; then read -r s_value <src-tcpdump.maxbufsize; back net.bpf.maxbufsize "$s_value"; fi

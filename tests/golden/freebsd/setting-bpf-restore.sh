@@ -1,0 +1,1 @@
+back net.bpf.maxbufsize 524288

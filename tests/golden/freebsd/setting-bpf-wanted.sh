@@ -1,0 +1,1 @@
+bpf.room=enough

@@ -1,0 +1,93 @@
+"""The kernel's limit for capture buffers on FreeBSD: raised with a host's settings, and put back from what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from samovar.command.scripts import TrialScripts
+from samovar.plan import LoggerPlan
+from samovar.runner.state import parse_state, unmet
+from tests.unit.freebsd_sample import CATALOGUE, VALUES, replay
+from tests.unit.trials import RESOLVED, TRIAL
+
+OID = "net.bpf.maxbufsize"
+DEFAULT = 524_288
+ASKED = 16_777_216
+KERNEL = """most={most}
+sysctl() {{ case $1 in -n) echo "$most" ;; *) most=${{1#*=}}; echo "$1" >&2 ;; esac; }}"""
+
+
+def block(name: str, was: Mapping[str, str] | None = None) -> str:
+    return CATALOGUE.recipe("setting", "bpf", "freebsd").render(name, {**VALUES["bpf"], "was": was or {}})
+
+
+@pytest.mark.parametrize(
+    ("most", "meanwhile", "orders"),
+    [
+        (DEFAULT, ASKED, [f"{OID}={ASKED}", f"{OID}={DEFAULT}"]),
+        (ASKED, ASKED, []),
+        (4 * ASKED, 4 * ASKED, []),
+    ],
+)
+def test_the_limit_is_raised_where_it_is_too_low_and_put_back_as_it_was_read(
+    most: int, meanwhile: int, orders: list[str]
+) -> None:
+    undo = block("restore", {OID: str(most)})
+    script = "echo ----\n".join((block("read"), block("set") + block("read"), undo + block("read")))
+    done = replay(script, {}, KERNEL.format(most=most))
+    before, between, after = (parse_state(part) for part in done.stdout.split("----\n"))
+    assert (before[OID], between[OID], after) == (str(most), str(meanwhile), before)
+    assert unmet(block("wanted").split(), between) == ()
+    assert done.stderr.splitlines() == orders
+
+
+def test_a_limit_that_the_kernel_did_not_raise_is_found_when_it_is_read_back() -> None:
+    kernel = f"sysctl() {{ [ $1 != -n ] || echo {DEFAULT}; }}"
+    done = replay(block("set") + block("read"), {}, kernel)
+    assert [found.key for found in unmet(block("wanted").split(), parse_state(done.stdout))] == ["bpf.room"]
+
+
+def scripts(**changes: object) -> TrialScripts:
+    """The sample trial on FreeBSD hosts without a path, captured at src and dst."""
+    hosts = {
+        name: host.model_copy(update={"os": "freebsd", "release": "14.0"})
+        for name, host in RESOLVED.hosts.items()
+    }
+    update = {"hosts": hosts, "path": None, "loggers": (), **changes}
+    resolved = RESOLVED.model_copy(update=update)
+    return TrialScripts(TRIAL.model_copy(update={"resolved": resolved}), CATALOGUE, "c")
+
+
+class Was(dict[str, str]):
+    """A state as it was read, with a value for every key."""
+
+    def __missing__(self, key: str) -> str:
+        return "1"
+
+
+WAS = Was({OID: str(DEFAULT)})
+
+
+def test_what_was_raised_is_put_back_however_a_trial_ends() -> None:
+    text = scripts()
+    assert f"knob {OID}\n" in text.read("src")
+    assert f"turn {OID} {ASKED}\n" in text.set("src", WAS)
+    assert "-B 16384 " in (text.arm("src", {}) or "")
+    for undone in (text.finish("src", WAS), text.put_back("src", WAS), text.on_loss("src", WAS)):
+        assert f"back {OID} {DEFAULT}\n" in undone
+    for own in (text.arm("src", {}), text.stop("src")):
+        assert OID not in (own or "")
+
+
+def test_a_host_without_captures_keeps_its_limit() -> None:
+    assert OID not in scripts().read("rtr")
+    assert OID not in scripts(captures=()).read("src")
+
+
+def test_the_largest_buffer_of_a_host_s_captures_is_what_the_limit_must_let_pass() -> None:
+    larger = LoggerPlan(logger="tcpdump", host="src", interface="em2", parameters={"buffer_kib": "65536"})
+    text = scripts(loggers=(larger,))
+    assert f"turn {OID} {65_536 * 1024}\n" in text.set("src", WAS)
+    assert f"turn {OID} {ASKED}\n" in text.set("dst", WAS)
