@@ -145,8 +145,8 @@ def _traces(seen: Evidence, scripts: TrialScripts, host: str, folder: Path) -> I
         if process.recipe == "tcp-info":
             yield from check_sockets(_with_sockets(seen, scripts), host, trace)
         if process.recipe == "siftr":
-            lines = _packets_per_line(host, scripts)
-            yield from check_siftr(_with_sockets(seen, scripts), host, trace, lines)
+            given = _siftr_options(host, scripts)
+            yield from check_siftr(_with_sockets(seen, scripts), host, trace, **given)
 
 
 def _with_sockets(seen: Evidence, scripts: TrialScripts) -> Resolved:
@@ -187,6 +187,10 @@ def expected(process: Process) -> Expected:
     )
 
 
-def _packets_per_line(host: str, scripts: TrialScripts) -> int:
+def _siftr_options(host: str, scripts: TrialScripts) -> Mapping[str, int]:
     loggers = (entry for entry in scripts.resolved.loggers if (entry.host, entry.logger) == (host, "siftr"))
-    return int(next(loggers).parameters.get("packets_per_line", "1"))
+    given = next(loggers).parameters
+    return {
+        "packets_per_line": int(given.get("packets_per_line", "1")),
+        "port_filter": int(given.get("port_filter", "0")),
+    }

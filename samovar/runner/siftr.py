@@ -17,6 +17,8 @@ HASH: Mapping[str, int] = {"1.2": 1, "1.3": 0}
 """How many columns stand between direction and time: the hash, which shifts all that follow."""
 Flow = tuple[str, str, str]
 """A connection by its local address, foreign address and foreign port."""
+Ports = tuple[str, str]
+"""The local and the foreign port of a connection."""
 LOST = ("malloc", "mtx")
 """What it had no memory or lock for, as the footer names it; packets without a socket here are not lost."""
 
@@ -30,6 +32,7 @@ class SiftrLog:
     lines: int
     columns: frozenset[int]
     windows: Mapping[Flow, int]
+    ports: frozenset[Ports] = frozenset()
 
     @property
     def version(self) -> str:
@@ -45,7 +48,11 @@ class SiftrLog:
 
     @property
     def due(self) -> int:
-        """Return how many lines there would be with one for each packet."""
+        """Return how many lines there would be with one for each packet.
+
+        What a filter of ports leaves out is not counted (siftr_chkpkt() of 1.3); up to 1.2, which counts it,
+        a filter is refused.
+        """
         return int(self.footer.get("total_tcp_pkts", 0)) - int(self.footer.get("total_skipped_tcp_pkts", 0))
 
 
@@ -53,7 +60,7 @@ def read_siftr(lines: Iterable[str]) -> SiftrLog:
     """Read a log: a header and a footer of key=value and tabs, and comma-separated lines between them."""
     header: dict[str, str] = {}
     footer: dict[str, str] = {}
-    count, columns, windows = 0, set[int](), dict[Flow, int]()
+    count, columns, windows, ports = 0, set[int](), dict[Flow, int](), set[Ports]()
     for line in lines:
         if line.startswith("enable_time_secs="):
             header = _pairs(line)
@@ -63,18 +70,16 @@ def read_siftr(lines: Iterable[str]) -> SiftrLog:
             count += 1
             parts = line.split(",")
             columns.add(len(parts))
-            _widen(windows, parts, HASH.get(header.get("siftrver", "")[:3]))
-    return SiftrLog(header, footer, count, frozenset(columns), windows)
+            shift = HASH.get(header.get("siftrver", "")[:3])
+            if shift is not None and len(parts) >= 25:
+                ports.add((parts[3 + shift], parts[5 + shift]))
+                _widen(windows, parts, shift)
+    return SiftrLog(header, footer, count, frozenset(columns), windows, frozenset(ports))
 
 
-def _widen(windows: dict[Flow, int], parts: Sequence[str], shift: int | None) -> None:
+def _widen(windows: dict[Flow, int], parts: Sequence[str], shift: int) -> None:
     """Take note of the window that the peer offers, of a connection in the state ESTABLISHED (4) or later."""
-    if (
-        shift is not None
-        and len(parts) >= 25
-        and parts[13 + shift].isdecimal()
-        and int(parts[13 + shift]) >= 4
-    ):
+    if parts[13 + shift].isdecimal() and int(parts[13 + shift]) >= 4:
         flow = (parts[2 + shift], parts[4 + shift], parts[5 + shift])
         windows[flow] = max(windows.get(flow, 0), int(parts[9 + shift]))
 
@@ -83,8 +88,13 @@ def _pairs(line: str) -> dict[str, str]:
     return {key: value for key, _, value in (part.partition("=") for part in line.rstrip("\n").split("\t"))}
 
 
-def check_siftr(resolved: Resolved, host: str, trace: Path, packets_per_line: int = 1) -> Iterator[Check]:
-    """Check that a log is whole and of a known form, that no packet is missing, and what windows it shows."""
+def check_siftr(
+    resolved: Resolved, host: str, trace: Path, packets_per_line: int = 1, port_filter: int = 0
+) -> Iterator[Check]:
+    """Check that a log is whole and of a known form, that no packet is missing, and what windows it shows.
+
+    With a `port_filter` other than 0 it must hold packets of connections of this port, and of no other.
+    """
     try:
         with open_lines(trace) as file:
             log = read_siftr(file)
@@ -92,6 +102,8 @@ def check_siftr(resolved: Resolved, host: str, trace: Path, packets_per_line: in
         yield Check(f"trace {trace.name}", host, "readable", f"{type(error).__name__}: {error}", False)
         return
     yield from _form(host, log, packets_per_line)
+    if port_filter:
+        yield _filtered(host, log, str(port_filter))
     for flow in resolved.flows:
         seen = log.windows.get((flow.from_address, flow.to_address, str(flow.port)))
         if flow.from_host == host and seen is not None:
@@ -111,3 +123,12 @@ def _form(host: str, log: SiftrLog, packets_per_line: int) -> Iterator[Check]:
         yield Check("packets that SIFTR lost", host, "0", str(log.lost), log.lost == 0)
         if packets_per_line == 1:
             yield Check("lines of the SIFTR log", host, str(log.due), str(log.lines), log.lines == log.due)
+
+
+def _filtered(host: str, log: SiftrLog, port: str) -> Check:
+    others = sorted(pair for pair in log.ports if port not in pair)
+    seen = f"port {port} alone" if log.ports else "no connection"
+    if others:
+        shown = ", ".join("-".join(pair) for pair in others[:3])
+        seen = f"{len(others)} connection(s) of other ports: {shown}"
+    return Check("ports in the SIFTR log", host, f"port {port} alone", seen, bool(log.ports) and not others)

@@ -8,18 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from samovar.command.scripts import TrialScripts
+from samovar.plan import LoggerPlan
+from samovar.runner.evidence import Evidence, checks_of
 from samovar.runner.siftr import check_siftr, read_siftr
-from tests.unit.freebsd_sample import TRACES
-from tests.unit.trials import RESOLVED
+from tests.unit.freebsd_sample import CATALOGUE, TRACES
+from tests.unit.trials import RESOLVED, TRIAL
 
 WHOLE = lzma.decompress((TRACES / "siftr-14.0.log.xz").read_bytes()).decode().splitlines(keepends=True)
 CUT = (TRACES / "siftr-13.2-cut.log").read_text().splitlines(keepends=True)
 
 
-def failed(lines: list[str], folder: Path, packets_per_line: int = 1) -> list[str]:
+def failed(lines: list[str], folder: Path, **options: int) -> list[str]:
     trace = folder / "src-siftr.csv.gz"
     trace.write_bytes(gzip.compress("".join(lines).encode()))
-    return [str(check) for check in check_siftr(RESOLVED, "src", trace, packets_per_line) if not check.ok]
+    return [str(check) for check in check_siftr(RESOLVED, "src", trace, **options) if not check.ok]
 
 
 def test_a_whole_log_has_a_line_for_every_packet_of_a_socket(tmp_path: Path) -> None:
@@ -44,6 +47,49 @@ def test_a_log_that_was_cut_off_has_no_footer(tmp_path: Path) -> None:
 def test_lines_that_are_missing_are_counted(tmp_path: Path) -> None:
     assert failed(CUT, tmp_path) == ["lines of the SIFTR log at src: requested 102867, observed 11"]
     assert failed(CUT, tmp_path, packets_per_line=10) == []
+
+
+def test_packets_that_a_filter_of_ports_leaves_out_are_not_counted_by_the_footer() -> None:
+    # The whole log is of port 5201 alone, and meanwhile src answered five commands over SSH, at port 22; of 13.2, where
+    # a filter is refused, the log has those.
+    log = read_siftr(WHOLE)
+    assert {foreign for _, foreign in log.ports} == {"5201"}
+    assert log.lines == log.due
+    assert ("22", "40134") in read_siftr(CUT).ports
+
+
+def test_a_log_of_one_port_holds_connections_of_that_port_and_of_no_other(tmp_path: Path) -> None:
+    assert failed(WHOLE, tmp_path, port_filter=5201) == []
+    start = "ports in the SIFTR log at src: requested port 5201 alone, observed"
+    of_22 = WHOLE[5].replace(",5201,", ",22,")
+    assert failed([*WHOLE[:5], of_22, *WHOLE[6:]], tmp_path, port_filter=5201) == [
+        f"{start} 1 connection(s) of other ports: {of_22.split(',')[3]}-22"
+    ]
+    assert failed([*WHOLE[:5], of_22, *WHOLE[6:]], tmp_path) == []
+    footer = WHOLE[-1].replace(f"total_tcp_pkts={total(WHOLE[-1])}", f"total_tcp_pkts={skipped(WHOLE[-1])}")
+    assert failed([WHOLE[0], footer], tmp_path, port_filter=5201) == [f"{start} no connection"]
+
+
+@pytest.mark.parametrize("port", [5201, 5202])
+def test_the_port_that_a_trial_asks_siftr_for_is_the_one_that_its_log_is_held_against(
+    port: int, tmp_path: Path
+) -> None:
+    logger = LoggerPlan(logger="siftr", host="src", interface="em1", parameters={"port_filter": str(port)})
+    hosts = {"src": RESOLVED.hosts["src"].model_copy(update={"os": "freebsd", "release": "14.0"})}
+    alone = {"hosts": hosts, "flows": (), "captures": (), "path": None, "loggers": (logger,)}
+    trial = TRIAL.model_copy(update={"resolved": RESOLVED.model_copy(update=alone)})
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "src-siftr.csv.gz").write_bytes(gzip.compress("".join(WHOLE).encode()))
+    checks = checks_of(Evidence(), TrialScripts(trial, CATALOGUE, "c"), tmp_path)
+    assert {check.check: check.ok for check in checks}["ports in the SIFTR log"] is (port == 5201)
+
+
+def total(footer: str) -> str:
+    return read_siftr([footer]).footer["total_tcp_pkts"]
+
+
+def skipped(footer: str) -> str:
+    return read_siftr([footer]).footer["total_skipped_tcp_pkts"]
 
 
 @pytest.mark.parametrize(
