@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")
 TRACES = ROOT / "tests" / "traces" / "freebsd"
 RELEASES = ("9", "10", "11", "12", "13", "14", "15")
-KINDS = ("aqm", "fact", "logger", "setting", "step")
+KINDS = ("aqm", "fact", "generator", "logger", "setting", "step")
 
 ROUTER = HostPlan(
     os="freebsd",
@@ -127,6 +127,10 @@ def values_of(recipe: Recipe) -> Mapping[str, object]:
         name = f"src-{recipe.name}"
         output = f"{name}.pcap.gz" if recipe.name == "tcpdump" else f"{name}.csv"
         return {"name": name, "output": output, "limit_s": 21.0, "interface": "em1", "interval_s": 0.1}
+    if recipe.kind == "generator":
+        ends = {"from_address": "172.16.10.2", "to_address": "172.16.11.2", "port": 5001, "offered": ""}
+        timed = {"limit_s": 21.0, "duration_s": 6.0, "size_bytes": None, "cc": None, "dscp": None}
+        return {"name": "bulk-client", "output": "bulk-client.out", "system": "freebsd-14", **ends, **timed}
     if recipe.kind == "fact":
         return {"programs": [("gzip", ""), ("iperf3", "--version")], "qdiscs": []}
     return {"folder": "/tmp/samovar/full-20260101-000000/trial", "campaign": "full-20260101-000000"}
@@ -138,12 +142,13 @@ def bottleneck(path: PathPlan = PATH) -> Mapping[str, object]:
 
 
 def recipes(release: str) -> Iterator[Recipe]:
-    """Give every recipe that is FreeBSD's own at a release."""
+    """Give every recipe that is FreeBSD's own at a release, or has text of its own for FreeBSD."""
     system = f"freebsd-{release}"
     for kind in KINDS:
         for name in sorted(CATALOGUE.names(kind, system)):
             recipe = CATALOGUE.recipe(kind, name, system)
-            if recipe.path.parents[1].name.startswith("freebsd"):
+            own = recipe.path.parents[1].name.startswith("freebsd")
+            if own or "system.startswith(" in recipe.path.read_text():
                 yield recipe
 
 

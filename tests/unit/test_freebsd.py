@@ -29,11 +29,11 @@ NO_LINT = (
 
 
 def rendered(release: str) -> dict[str, str]:
-    """Render every block of FreeBSD's own recipes at a release, by the golden file that it belongs in."""
+    """Render every block of FreeBSD's recipes at a release, by the golden file that it belongs in."""
     texts = {}
     for recipe in recipes(release):
         for block in sorted(recipe.blocks):
-            folder = recipe.path.parents[1].name
+            folder = recipe.path.parents[1].name.replace("posix", "freebsd")
             texts[f"{folder}/{recipe.kind}-{recipe.name}-{block}.sh"] = recipe.render(
                 block, values_of(recipe)
             )

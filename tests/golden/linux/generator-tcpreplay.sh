@@ -9,26 +9,31 @@ if ! pinned && command -v ping >/dev/null; then
     timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1 || timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1
   done
 fi
+# next_hop FROM TO: set `device` to the interface by which packets leave, `own` to its hardware address and `remote` to that of
+# the next hop.
+next_hop() {
+  hop=$2 device= remote=
+  set -- $(ip -o route get "$2" from "$1")
+  while [ $# -gt 1 ]; do
+    case $1 in via) hop=$2 ;; dev) device=$2 ;; esac
+    shift
+  done
+  [ -n "$device" ] || fail "no route leads to $hop"
+  ping -n -c 1 -W 2 "$hop" >/dev/null || fail "the next hop $hop does not answer"
+  set -- $(ip neigh show "$hop" dev "$device")
+  while [ $# -gt 1 ]; do
+    [ "$1" != lladdr ] || remote=$2
+    shift
+  done
+  read -r own <"/sys/class/net/$device/address"
+  [ -n "$remote" ] || fail "the next hop $hop has no hardware address"
+}
 capture=''
 if [ -z "$capture" ]; then
   capture=late-client.call.pcap
   python3 -IS -c <call.py> "$capture" || fail "no capture could be made"
 fi
-hop=172.16.11.2 device=
-set -- $(ip -o route get 172.16.11.2 from 172.16.10.2)
-while [ $# -gt 1 ]; do
-  case $1 in via) hop=$2 ;; dev) device=$2 ;; esac
-  shift
-done
-[ -n "$device" ] || fail "no route leads to "172.16.11.2
-ping -n -c 1 -W 2 "$hop" >/dev/null || fail "the next hop $hop does not answer"
-remote=
-set -- $(ip neigh show "$hop" dev "$device")
-while [ $# -gt 1 ]; do
-  [ "$1" != lladdr ] || remote=$2
-  shift
-done
-read -r own <"/sys/class/net/$device/address"
+next_hop 172.16.10.2 172.16.11.2
 tcprewrite --infile="$capture" --outfile=late-client.replay.pcap --srcipmap=0.0.0.0/0:172.16.10.2/32 --dstipmap=0.0.0.0/0:172.16.11.2/32 \
   --portmap=0-65535:5001 --enet-smac="$own" --enet-dmac="$remote" --fixcsum || fail "tcprewrite refused $capture"
 echo "$device" >late-client.device
@@ -124,26 +129,31 @@ if ! pinned && command -v ping >/dev/null; then
     timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1 || timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1
   done
 fi
+# next_hop FROM TO: set `device` to the interface by which packets leave, `own` to its hardware address and `remote` to that of
+# the next hop.
+next_hop() {
+  hop=$2 device= remote=
+  set -- $(ip -o route get "$2" from "$1")
+  while [ $# -gt 1 ]; do
+    case $1 in via) hop=$2 ;; dev) device=$2 ;; esac
+    shift
+  done
+  [ -n "$device" ] || fail "no route leads to $hop"
+  ping -n -c 1 -W 2 "$hop" >/dev/null || fail "the next hop $hop does not answer"
+  set -- $(ip neigh show "$hop" dev "$device")
+  while [ $# -gt 1 ]; do
+    [ "$1" != lladdr ] || remote=$2
+    shift
+  done
+  read -r own <"/sys/class/net/$device/address"
+  [ -n "$remote" ] || fail "the next hop $hop has no hardware address"
+}
 capture=''
 if [ -z "$capture" ]; then
   capture=late-client.call.pcap
   python3 -IS -c <call.py> "$capture" || fail "no capture could be made"
 fi
-hop=172.16.11.2 device=
-set -- $(ip -o route get 172.16.11.2 from 172.16.10.2)
-while [ $# -gt 1 ]; do
-  case $1 in via) hop=$2 ;; dev) device=$2 ;; esac
-  shift
-done
-[ -n "$device" ] || fail "no route leads to "172.16.11.2
-ping -n -c 1 -W 2 "$hop" >/dev/null || fail "the next hop $hop does not answer"
-remote=
-set -- $(ip neigh show "$hop" dev "$device")
-while [ $# -gt 1 ]; do
-  [ "$1" != lladdr ] || remote=$2
-  shift
-done
-read -r own <"/sys/class/net/$device/address"
+next_hop 172.16.10.2 172.16.11.2
 tcprewrite --infile="$capture" --outfile=late-client.replay.pcap --srcipmap=0.0.0.0/0:172.16.10.2/32 --dstipmap=0.0.0.0/0:172.16.11.2/32 \
   --portmap=0-65535:5001 --enet-smac="$own" --enet-dmac="$remote" --fixcsum || fail "tcprewrite refused $capture"
 echo "$device" >late-client.device
