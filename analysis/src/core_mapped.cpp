@@ -86,6 +86,17 @@ Mapping::~Mapping() {
   ::munmap(base_, bytes_);
 }
 
+void Mapping::map_share(size_t share, size_t shares) const {
+#ifdef MADV_POPULATE_READ
+  constexpr size_t page_bytes = size_t{1} << 16;  // no less than a page has on any machine
+  const auto edge = [&](size_t k) { return k == shares ? bytes_ : bytes_ / shares * k / page_bytes * page_bytes; };
+  if (bytes_ > 0) ::madvise(static_cast<uint8_t*>(base_) + edge(share), edge(share + 1) - edge(share), MADV_POPULATE_READ);
+#else
+  (void)share;
+  (void)shares;
+#endif
+}
+
 bool Mapping::shrunk() const { return bytes_ > 0 && places[place_].shrunk; }
 
 }  // namespace samovar

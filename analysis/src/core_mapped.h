@@ -20,6 +20,8 @@ class Mapping {
   const void* data() const { return base_; }
   size_t bytes() const { return bytes_; }
   bool shrunk() const;
+  // Maps the pages of one of so many shares at once, where the kernel can (Linux 5.14): a fault for every 16 costs twice as much.
+  void map_share(size_t share, size_t shares) const;
 
  private:
   void* base_ = nullptr;

@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t file_header_bytes = 24;
 constexpr size_t record_header_bytes = 16;
+constexpr size_t prefetched_bytes = 512;
 constexpr uint32_t magic_us = 0xA1B2C3D4, magic_ns = 0xA1B23C4D;
 constexpr const char* accepted =
     "; a capture in pcap (magic a1b2c3d4 or a1b23c4d, either byte order) or pcapng format, plain, gzip- or "
@@ -50,6 +51,18 @@ class ClassicCapture final : public Capture {
     return std::make_unique<ClassicCapture>(*this, source);
   }
 
+  // Of the records between the first, which sets the epoch, and the last only the lengths are looked at.
+  size_t pass(size_t limit) override {
+    size_t passed = Capture::pass(std::min<size_t>(limit, 1));
+    while (passed > 0 && passed < limit && source_.ensure(record_header_bytes)) {
+      const uint32_t captured = file32(source_.cursor() + 8);
+      if (captured > longest_ || !source_.ensure(record_header_bytes + captured)) break;
+      source_.skip(record_header_bytes + captured);
+      ++passed;
+    }
+    return passed + Capture::pass(limit - passed);
+  }
+
   bool next(Record& record) override {
     if (!source_.ensure(record_header_bytes)) {
       if (source_.available() == 0 && source_.damage().empty()) return false;
@@ -60,6 +73,9 @@ class ClassicCapture final : public Capture {
       return stop("a record claims an impossible length of " + std::to_string(captured) + " bytes");
     if (!source_.ensure(record_header_bytes + captured)) return stop("the file ends inside a record");
     const uint8_t* at = source_.cursor();
+    // Some records ahead, further than the processor looks by itself: a prefetch of what is not mapped does nothing.
+    __builtin_prefetch(at + prefetched_bytes);
+    __builtin_prefetch(at + prefetched_bytes + 64);
     set_time(record, file32(at), int64_t{file32(at + 4)} * fraction_ns_);
     record.captured_bytes = captured;
     record.frame_bytes = file32(at + 12);

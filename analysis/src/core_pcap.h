@@ -38,6 +38,13 @@ class Capture {
   virtual ~Capture() = default;
   // The next whole record; its data stay valid until the next call.
   virtual bool next(Record& record) = 0;
+  // Passes over up to `limit` records; the number is less only where next() would give no more.
+  virtual size_t pass(size_t limit) {
+    Record record;
+    size_t passed = 0;
+    while (passed < limit && next(record)) ++passed;
+    return passed;
+  }
   virtual const char* format() const = 0;
   // What this capture reads from now on, over another source that holds the same bytes from this one's cursor on.
   virtual std::unique_ptr<Capture> fork(Source& source) const = 0;

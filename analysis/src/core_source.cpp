@@ -34,6 +34,7 @@ class MappedFile final : public Source {
   }
   bool whole() const override { return mapping_.bytes() <= largest_counted_bytes; }
   void rewind_to(const uint8_t* at) override { cursor_ = at; }
+  void map_share(size_t share, size_t shares) const override { mapping_.map_share(share, shares); }
   void check() const override {
     if (mapping_.shrunk())
       throw FormatError("became shorter while it was read; a file that nothing writes to would have been accepted");

@@ -106,16 +106,17 @@ size_t Reader::packets_expected() const {
 }
 
 void Reader::count(size_t part_rows) {
-  Record record;
-  do {
+  for (size_t passed = part_rows; passed == part_rows; packets_ += passed) {
     // A part knows all interfaces before it: of a file with many of them there are no more parts.
-    if (packets_ % part_rows == 0 && (packets_ == 0 || capture_->interfaces().size() <= most_known_interfaces)) {
+    if (packets_ == 0 || capture_->interfaces().size() <= most_known_interfaces) {
       Part& part = parts_.emplace_back(Part{nullptr, nullptr, Decoder(mtu_bytes_)});
       part.source = std::make_unique<Span>(source_->cursor(), source_->available());
       part.capture = capture_->fork(*part.source);
       part.first = packets_;
     }
-  } while (capture_->next(record) && ++parts_.back().rows && ++packets_);
+    passed = capture_->pass(part_rows);
+    parts_.back().rows += passed;
+  }
   source_->check();
 }
 

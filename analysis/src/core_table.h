@@ -44,6 +44,8 @@ class Reader {
   Capture& capture() { return *capture_; }
   Decoder& decoder() { return decoder_; }
   bool countable() const { return source_->whole(); }
+  // Has the kernel map one of so many shares of a file; any thread may, before or beside count(), which it spares page faults.
+  void map_share(size_t share, size_t shares) const { source_->map_share(share, shares); }
   // What count() will find, judged by the first of them.
   size_t packets_expected() const;
   // Passes over the records of what is countable: their number is known then, where a part begins at each `part_rows` of
