@@ -37,9 +37,9 @@ SMALL = ROOT / "analysis" / "tests" / "traces" / "campaign-small"
 FAB = Path(sys.executable).with_name("fab")
 MEASURE = """
 campaign <- samovar::read_campaign(commandArgs(TRUE))
-cat("began", as.double(Sys.time()), "\\n")
+cat(sprintf("began %.6f\\n", as.double(Sys.time())))
 invisible(samovar:::measure_all(campaign, {cores}L))
-cat("ended", as.double(Sys.time()), "\\n")
+cat(sprintf("ended %.6f\\n", as.double(Sys.time())))
 """
 ANALYSE = "samovar::analyse_campaign(commandArgs(TRUE), cores = {cores}L, value = FALSE, figures = {figures})"
 
@@ -201,7 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Analyse campaigns of many trials.")
     parser.add_argument("--append", type=Path, help="Markdown file that the results are added to")
     parser.add_argument("--from", dest="source", type=Path, default=SMALL, help="campaign with real traces")
-    parser.add_argument("--parallel", type=int, default=40)
+    parser.add_argument("--parallel", type=int, default=160)
     parser.add_argument("--trials", type=int, default=500)
     asked = parser.parse_args()
     machine = f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} before"
