@@ -86,8 +86,10 @@ PACKETS = Kind(
     dict.fromkeys(("p", "pkt", "pkts", "packets", "frames", "frame"), "packets"),
 )
 SHARE = Kind("share", "2%", {"%": 1}, {"percent": "%", "pct": "%"})
+DRIFT = Kind("drift", "50ppm", {"ppm": 1}, {})
 
 KINDS = (SIZE, RATE, DURATION, PACKETS, SHARE)
+"""Those that formulas know."""
 
 
 def split_quantity(text: str) -> tuple[Decimal, str, Kind | None] | None:
@@ -135,6 +137,11 @@ def parse_share(text: str) -> float:
     if value > 100:
         raise UnitError(f"share '{text}' is more than the whole; expected 0% to 100%")
     return float(value / 100)
+
+
+def parse_drift(text: str) -> float:
+    """Read how fast a clock runs off, such as 50ppm, in millionths; raises UnitError."""
+    return float(_scaled(text, DRIFT, allow_zero=False))
 
 
 def parse_count(text: str, *, least: int = 0, most: int = LARGEST, what: str = "whole number") -> int:
@@ -206,8 +213,12 @@ def format_duration(duration_s: float, digits: int | None = None) -> str:
 
 def format_share(share: float) -> str:
     """Write a fraction as a percentage, exactly: 2%, 0.01%."""
-    text = f"{Decimal(repr(float(share))) * 100:f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text) + "%"
+    return _plain(Decimal(repr(float(share))) * 100) + "%"
+
+
+def format_drift(drift_ppm: float) -> str:
+    """Write a drift, exactly: 50ppm, 0.5ppm."""
+    return _plain(Decimal(repr(float(drift_ppm)))) + "ppm"
 
 
 def _format(count: int, scales: tuple[tuple[str, int], ...], digits: int | None) -> str:
@@ -215,8 +226,12 @@ def _format(count: int, scales: tuple[tuple[str, int], ...], digits: int | None)
     value = Decimal(count) / scale
     if digits is not None and value:
         value = round(value, digits - 1 - value.adjusted())
+    return _plain(value) + unit
+
+
+def _plain(value: Decimal) -> str:
     text = f"{value:f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text) + unit
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _whole(text: str, kind: Kind, what: str, allow_zero: bool) -> int:

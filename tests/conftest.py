@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-WITHOUT_LAB = {"test_collect.py", "test_lease.py", "test_silence.py", "test_ssh.py"}
+WITHOUT_LAB = {"test_clock_drift.py", "test_collect.py", "test_lease.py", "test_silence.py", "test_ssh.py"}
 """Files of tests/lab that start an sshd of their own on this machine and boot nothing."""
 
 

@@ -129,4 +129,5 @@ def _field_default(model: type[Strict], key: str) -> str | None:
     value = info.get_default(call_default_factory=True)
     if value is None or value in ("", (), {}) or isinstance(value, Strict):
         return None
-    return f"{value:g}{' s' if name.endswith('_s') else ''}" if isinstance(value, float) else str(value)
+    unit = next((f" {unit}" for unit in ("s", "ppm") if name.endswith(f"_{unit}")), "")
+    return f"{value:g}{unit}" if isinstance(value, float) else str(value)

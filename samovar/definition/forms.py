@@ -143,6 +143,7 @@ RATE = _quantity(units.RATE, "rate", False, units.format_rate)
 DURATION = _quantity(units.DURATION, "time", False, units.format_duration)
 DELAY = _quantity(units.DURATION, "time, zero too", True, units.format_duration)
 PACKETS = _quantity(units.PACKETS, "count of packets", False, lambda count: f"{count}packets")
+DRIFT = _quantity(units.DRIFT, "drift", False, units.format_drift)
 SHARE = _text(
     "share",
     "a share with its unit (%), at most 100%",

@@ -13,6 +13,7 @@ from samovar.definition.fields import Duration, Positive, Size, Strict, choice, 
 CALIBRATE = ("auto", "on", "off")
 Calibrate = Annotated[Literal["auto", "on", "off"], choice("calibrate", *CALIBRATE)]
 Share = Annotated[float, BeforeValidator(scalar(units.parse_share)), forms.SHARE]
+Drift = Annotated[float, BeforeValidator(scalar(units.parse_drift)), forms.DRIFT]
 
 
 class Thresholds(Strict):
@@ -58,6 +59,12 @@ class Thresholds(Strict):
         0.05,
         alias="clock_step",
         description="Largest step of a host's clock during a trial; more ends it at once and is invalid.",
+    )
+    clock_drift_ppm: Drift = Field(
+        50.0,
+        alias="clock_drift",
+        description="How fast a host's clock may run off from this machine's; what is certainly more is "
+        "suspect.",
     )
     disk_bytes: Size = Field(
         50_000_000,

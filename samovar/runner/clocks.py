@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from math import inf
 
 from samovar.errors import TestbedError
 from samovar.testbed import Completed, Session, Sessions
@@ -14,7 +16,13 @@ DRIFT = 100e-6
 """How fast two clocks may part: what crystals do, and what ntpd corrects at most times."""
 STALE_SHARE = 0.5
 """A clock is read again when it may have drifted by this share of what is not known of it anyway."""
+STEERED_PPM = 500.0
+"""The most by which NTP's discipline changes a clock's rate, either way (adjtimex(2), ADJ_FREQUENCY)."""
+WANDER_PPM = 5.0
+"""How far a clock's rate may be from its mean, as a crystal's is with the day's temperature."""
 KEPT = 20
+CONTRADICTABLE = 4
+"""Any three readings fit some drift and one step."""
 DEADLINE_S = 20.0
 
 
@@ -34,6 +42,40 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Drift:
+    """The least and the greatest rate at which a host's clock may gain on the controller's."""
+
+    low_ppm: float = -inf
+    high_ppm: float = inf
+
+    def __and__(self, other: Drift) -> Drift:
+        return Drift(max(self.low_ppm, other.low_ppm), min(self.high_ppm, other.high_ppm))
+
+    @property
+    def possible(self) -> bool:
+        """Whether any rate is left."""
+        return self.low_ppm <= self.high_ppm
+
+    @property
+    def telling(self) -> bool:
+        """Whether it leaves out any rate at which a clock may be steered."""
+        return self.low_ppm > -STEERED_PPM or self.high_ppm < STEERED_PPM
+
+    @property
+    def least_ppm(self) -> float:
+        """How fast the clock runs off at least, either way."""
+        return max(self.low_ppm, -self.high_ppm, 0.0)
+
+    @property
+    def most_ppm(self) -> float:
+        """How fast the clock runs off at most, either way."""
+        return max(self.high_ppm, -self.low_ppm)
+
+    def __str__(self) -> str:
+        return f"{self.low_ppm:+.1f} to {self.high_ppm:+.1f} ppm"
+
+
+@dataclass(frozen=True)
 class ClockOffset:
     """What is known of a host's clock; `stepped` when its readings contradict each other."""
 
@@ -41,6 +83,7 @@ class ClockOffset:
     offset_s: float
     error_s: float
     stepped: bool = False
+    drift: Drift | None = None
 
     @property
     def correction_s(self) -> float:
@@ -53,8 +96,16 @@ class ClockOffset:
 
     def as_json(self) -> dict[str, object]:
         """Return the plain form that stands in the manifest."""
-        plain = {"host": self.host, "offset_s": round(self.offset_s, 6), "error_s": round(self.error_s, 6)}
-        return {**plain, "stepped": self.stepped}
+        bounds = (self.drift.low_ppm, self.drift.high_ppm) if self.drift else (None, None)
+        low_ppm, high_ppm = (bound if bound is None else round(bound, 3) for bound in bounds)
+        return {
+            "host": self.host,
+            "offset_s": round(self.offset_s, 6),
+            "error_s": round(self.error_s, 6),
+            "stepped": self.stepped,
+            "drift_low_ppm": low_ppm,
+            "drift_high_ppm": high_ppm,
+        }
 
 
 @dataclass
@@ -90,8 +141,13 @@ class Clocks:
         return [reading_of(done) for done in runs]
 
     def offsets(self, hosts: Iterable[str]) -> Mapping[str, ClockOffset]:
-        """Estimate each host's offset now."""
-        return {host: estimate(host, self.readings[host], time.time()) for host in hosts}
+        """Estimate each host's offset now, and its drift."""
+        now_s = time.time()
+        known = {host: self.readings[host] for host in hosts}
+        return {
+            host: replace(estimate(host, readings, now_s), drift=drift_of(readings))
+            for host, readings in known.items()
+        }
 
     def longest_s(self) -> float:
         """How long the slowest of the latest readings took."""
@@ -119,3 +175,48 @@ def estimate(host: str, readings: list[Reading], now_s: float) -> ClockOffset:
     if stepped:
         least, greatest = bounds[-1]
     return ClockOffset(host, (least + greatest) / 2, (greatest - least) / 2, stepped)
+
+
+def drift_of(readings: Sequence[Reading]) -> Drift | None:
+    """Bound the mean drift of a clock that may have been set once; None when that is not known.
+
+    Its rate is taken to stay within WANDER_PPM of the mean, and readings to be in the order in which they
+    were taken. Where one step does not explain them, the oldest are left out, at most half: the clock was
+    set or steered otherwise then.
+    """
+    most = max(0, min(len(readings) // 2, len(readings) - CONTRADICTABLE))
+    kept = (_stepped_once(readings[first:]) for first in range(most + 1))
+    found = next((drift for drift in kept if drift.possible), None)
+    return found if found and found.telling else None
+
+
+def _stepped_once(readings: Sequence[Reading]) -> Drift:
+    """Take every drift with which a step between some two readings, or none at all, explains them."""
+    before, after = _even(readings), _even(readings[::-1])[::-1]
+    ways = [early & late for early, late in zip(before[:-1], after[1:], strict=True)] or before
+    allowed = [way for way in ways if way.possible]
+    return Drift(
+        min((way.low_ppm for way in allowed), default=inf),
+        max((way.high_ppm for way in allowed), default=-inf),
+    )
+
+
+def _even(readings: Sequence[Reading]) -> list[Drift]:
+    """Bound the drift by the first reading, the first two, and so on.
+
+    Pairs are enough: a line of some slope meets all intervals as soon as one meets each two (Helly).
+    """
+    found: list[Drift] = []
+    for count, last in enumerate(readings):
+        pairs = (_between(earlier, last) for earlier in readings[:count])
+        found.append(reduce(Drift.__and__, pairs, found[-1] if found else Drift()))
+    return found
+
+
+def _between(one: Reading, other: Reading) -> Drift:
+    apart_s, gained_s = other.t_s - one.t_s, other.offset_s - one.offset_s
+    error_s = one.error_s + other.error_s
+    if apart_s == 0:
+        return Drift() if abs(gained_s) <= error_s else Drift(inf, -inf)
+    rate_ppm, error_ppm = gained_s / apart_s * 1e6, error_s / abs(apart_s) * 1e6 + WANDER_PPM
+    return Drift(rate_ppm - error_ppm, rate_ppm + error_ppm)

@@ -18,6 +18,7 @@ from samovar.runner.judge import (
     check_captures,
     check_clients,
     check_clocks,
+    check_drift,
     check_duration,
     check_settings,
     check_sockets,
@@ -114,6 +115,7 @@ def _checks(
     yield from check_counts(scripts.resolved, whole, wire, folder, seen.spans, policy)
     yield from check_starts(starts_of(seen, scripts), limits.late_s)
     yield from check_clocks(seen.clocks.values(), policy.clock_tolerance_s)
+    yield from check_drift(seen.clocks.values(), limits.clock_drift_ppm)
     flows, seconds = _flows(scripts, seen.finished), seen.seconds(TRAFFIC)
     yield from check_duration(flows, seconds, limits.duration)
 

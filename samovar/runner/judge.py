@@ -12,7 +12,7 @@ from typing import Literal
 
 from samovar.definition.verdict import Thresholds
 from samovar.plan import FlowPlan, Resolved
-from samovar.runner.clocks import ClockOffset
+from samovar.runner.clocks import ClockOffset, Drift
 from samovar.runner.state import Compared
 from samovar.runner.unpacked import open_lines
 
@@ -128,6 +128,22 @@ def check_clocks(clocks: Iterable[ClockOffset], tolerance_s: float) -> Iterator[
         observed = f"{clock.offset_s * 1e3:+.1f} ms ± {clock.error_s * 1e3:.1f} ms, {steady}"
         ok = abs(clock.offset_s) <= tolerance_s and not clock.stepped
         yield Check("clock", clock.host, asked, observed, ok, "suspect")
+
+
+def check_drift(clocks: Iterable[ClockOffset], most_ppm: float) -> Iterator[Check]:
+    """Check that no clock runs off faster than this; only what its readings make certain counts."""
+    for clock in clocks:
+        asked = f"at most {most_ppm:g} ppm against this machine's"
+        ok = clock.drift is None or clock.drift.least_ppm <= most_ppm
+        yield Check("clock drift", clock.host, asked, _drifted(clock.drift, most_ppm), ok, "suspect")
+
+
+def _drifted(drift: Drift | None, most_ppm: float) -> str:
+    if drift is None:
+        return "not known from its readings"
+    if drift.least_ppm > most_ppm:
+        return f"at least {drift.least_ppm:.1f} ppm ({drift})"
+    return str(drift) if drift.most_ppm <= most_ppm else f"{drift}, too wide to tell"
 
 
 def check_duration(

@@ -194,6 +194,7 @@ def test_a_trial_that_is_as_asked_for_is_valid_and_every_claim_of_it_was_checked
         "start of flow bulk at src",
         "duration of the traffic at all",
         "clock at src",
+        "clock drift at src",
         "clock over the traffic at rtr",
         "CPU over the traffic at dst",
         "mtu.eth1 after the traffic at src",

@@ -1,13 +1,26 @@
-"""Clocks are known from readings that each bound them, and corrected only by what is more than noise."""
+"""Clocks and their drift are known from readings that each bound them; only what is more than noise is corrected."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from samovar.errors import TestbedError
-from samovar.runner.clocks import DRIFT, Clocks, Reading, estimate, reading_of
+from samovar.runner.clocks import (
+    DRIFT,
+    WANDER_PPM,
+    ClockOffset,
+    Clocks,
+    Drift,
+    Reading,
+    drift_of,
+    estimate,
+    reading_of,
+)
 from samovar.testbed import Completed
 
 DONE = Completed(
@@ -58,3 +71,132 @@ def test_an_offset_within_its_error_is_not_corrected() -> None:
 def test_clocks_without_readings_took_no_time() -> None:
     assert Clocks().longest_s() == 0.0
     assert Clocks({"src": [_reading(0.0, 0.01), _reading(0.0, 0.02)]}).longest_s() == 0.04
+
+
+def _visits(*visits: tuple[float, float, float]) -> list[Reading]:
+    """Make readings of (time in s, offset in ms, error in ms)."""
+    return [_reading(offset_ms / 1e3, error_ms / 1e3, t_s) for t_s, offset_ms, error_ms in visits]
+
+
+@pytest.mark.parametrize(
+    ("visits", "low_ppm", "high_ppm"),
+    [
+        # A step before the second reading leaves (10 ± 2) ms in 100 s, one after it the same; and the rate may wander by 5 ppm.
+        ([(0, 0, 1), (100, 10, 1), (200, 20, 1)], 75, 125),
+        # (5 ± 2) ms in 100 s, or else (12 ± 3) ms in 300 s.
+        ([(0, 0, 1), (100, 5, 1), (400, 17, 2)], 25, 75),
+        # 87.5 to 117.5 by the last three, 85 to 115 by the first three, 85 to 130 by both halves.
+        ([(0, 0, 1), (100, 10.5, 1), (200, 20, 1), (300, 31, 1)], 85, 130),
+        # Its rate is 55, 45 and 55 ppm.
+        ([(0, 0, 1.8), (3600, 198, 1.8), (7200, 360, 1.8), (10_800, 558, 1.8)], 49, 61),
+        # The other way, and faster than the readings of one clock may contradict each other.
+        ([(0, 0, 3), (60, -18, 3), (120, -36, 3)], -405, -195),
+        # The controller's own clock was set back by 50 s on the way, which all offsets show.
+        ([(0, 0, 1), (100, 10, 1), (150, 50_020, 1), (250, 50_030, 1)], 75, 125),
+        ([(100, 0, 1), (200, 10, 1), (60, 150_000, 1), (160, 150_010, 1)], 75, 125),
+    ],
+)
+def test_the_drift_is_bounded_by_what_all_readings_allow(
+    visits: Sequence[tuple[float, float, float]], low_ppm: float, high_ppm: float
+) -> None:
+    drift = drift_of(_visits(*visits))
+    assert drift is not None
+    assert drift.low_ppm == pytest.approx(low_ppm)
+    assert drift.high_ppm == pytest.approx(high_ppm)
+
+
+@pytest.mark.parametrize(
+    "visits",
+    [
+        [],
+        [(0, 0, 1)],
+        [(0, 0, 1), (600, 60, 1)],
+        # Three at once and one much later: as well a step as a drift.
+        [(0, 0, 1), (0.01, 0, 1), (0.02, 0, 1), (600, 60, 1)],
+        # Far enough apart for no rate at which a clock may be steered to be left out.
+        [(0, 0, 3), (10, 0, 3), (20, 0, 3)],
+        # Set again and again; by the last three alone it would drift by 1152 ppm at least.
+        [
+            (0, 0, 3),
+            (600, 900, 3),
+            (1200, -500, 3),
+            (1800, 800, 3),
+            (2400, -400, 3),
+            (3000, 300, 3),
+            (3600, 1100, 3),
+        ],
+    ],
+)
+def test_too_few_readings_or_too_close_ones_or_of_no_even_clock_tell_no_drift(
+    visits: Sequence[tuple[float, float, float]],
+) -> None:
+    assert drift_of(_visits(*visits)) is None
+
+
+@pytest.mark.parametrize(
+    "visits",
+    [
+        # 120 ms at once, which would be 67 ppm from end to end.
+        [(0, 0, 3), (600, 0, 3), (1200, 120, 3), (1800, 120, 3)],
+        # Set twice: what is older than the last but one step is left out.
+        [(0, 0, 3), (600, 100, 3), (1200, 100, 3), (1800, 300, 3), (2400, 300, 3)],
+    ],
+)
+def test_a_clock_that_was_set_does_not_drift(visits: Sequence[tuple[float, float, float]]) -> None:
+    drift = drift_of(_visits(*visits))
+    assert drift is not None
+    assert drift.low_ppm == pytest.approx(-15)
+    assert drift.high_ppm == pytest.approx(15)
+
+
+_GAP_S = st.integers(0, 600_000).map(lambda gap_ms: gap_ms / 1e3)
+_NOISE = st.floats(-0.999, 0.999)
+_WANDER = st.floats(-WANDER_PPM, WANDER_PPM)
+
+
+@given(
+    drift_ppm=st.floats(-1000, 1000),
+    taken=st.lists(st.tuples(_GAP_S, _WANDER, st.floats(1e-4, 0.05), _NOISE), max_size=20),
+    step_s=st.floats(-5, 5),
+    set_before=st.integers(0, 20),
+)
+def test_the_drift_of_a_clock_that_may_have_been_set_once_is_always_within_the_bounds(
+    drift_ppm: float, taken: list[tuple[float, float, float, float]], step_s: float, set_before: int
+) -> None:
+    readings, t_s, offset_s = [], 1_800_000.0, 0.3
+    for count, (gap_s, wander_ppm, error_s, noise) in enumerate(taken):
+        t_s += gap_s
+        offset_s += (drift_ppm + wander_ppm) * 1e-6 * gap_s + (step_s if count == set_before else 0.0)
+        readings.append(_reading(offset_s + noise * error_s, error_s, t_s))
+    drift = drift_of(readings)
+    assert drift is None or drift.low_ppm - 1e-3 <= drift_ppm <= drift.high_ppm + 1e-3
+
+
+@given(st.floats(-400, 400), st.lists(_NOISE, min_size=20, max_size=20))
+def test_readings_of_3_ms_a_minute_apart_bound_the_drift_to_28_ppm_either_way(
+    drift_ppm: float, noises: list[float]
+) -> None:
+    readings = [
+        _reading(drift_ppm * 1e-6 * t_s + noise * 0.003, 0.003, t_s)
+        for t_s, noise in ((60.0 * count, noise) for count, noise in enumerate(noises))
+    ]
+    drift = drift_of(readings)
+    # Wherever a step was, one side of it has nine minutes, and twice an error of 3 ms at either end: 22.2 ppm, and 5 more.
+    assert drift is not None
+    assert drift.low_ppm <= drift_ppm + 1e-6
+    assert drift.high_ppm >= drift_ppm - 1e-6
+    assert max(drift.high_ppm - drift_ppm, drift_ppm - drift.low_ppm) <= 27.3
+
+
+def test_clocks_are_told_with_their_drift() -> None:
+    known = _visits((0, 0, 1), (100, 10, 1), (200, 20, 1))
+    offsets = Clocks({"src": known, "dst": known[:1]}).offsets(("src", "dst"))
+    assert offsets["src"].drift == drift_of(known) is not None
+    assert offsets["dst"].drift is None
+
+
+def test_the_manifest_has_the_bounds_of_a_drift_or_null() -> None:
+    known = ClockOffset("src", 0.1, 0.001, drift=Drift(-1.23456, 7.0)).as_json()
+    assert (known["drift_low_ppm"], known["drift_high_ppm"]) == (-1.235, 7.0)
+    unknown = ClockOffset("src", 0.1, 0.001).as_json()
+    assert (unknown["drift_low_ppm"], unknown["drift_high_ppm"]) == (None, None)

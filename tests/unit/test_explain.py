@@ -171,6 +171,7 @@ def test_what_trials_are_judged_by_comes_from_the_experiment_or_the_configuratio
     ]
     assert folder.lines("verdict.cpu")[1:] == ["» 90% config config.yaml:3:29", "0.95 default"]
     assert folder.lines("verdict.clock_step")[1:] == ["» 0.05 s default"]
+    assert folder.lines("verdict.clock_drift")[1:] == ["» 50 ppm default"]
     assert folder.lines("retries")[1:] == ["» 5 config config.yaml:2:10", "2 default"]
     assert folder.lines("calibrate")[1:] == [
         "» on experiment study experiments/study.yaml:8:12",

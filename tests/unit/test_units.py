@@ -34,6 +34,8 @@ from samovar.units import UnitError
         (units.parse_share, "2%", 0.02),
         (units.parse_share, "0%", 0.0),
         (units.parse_share, "0.1%", 0.001),
+        (units.parse_drift, "50ppm", 50.0),
+        (units.parse_drift, "0.5ppm", 0.5),
         (units.parse_mtu, "1500", 1500),
         (units.parse_mtu, "1500B", 1500),
         (units.parse_number, "-0.5", -0.5),
@@ -90,6 +92,10 @@ def test_a_quantity_with_its_unit_is_read_exactly(
         ),
         (units.parse_share, "101%", "share '101%' is more than the whole; expected 0% to 100%"),
         (units.parse_share, "0.02", "'0.02' has no unit; expected a share such as 2%"),
+        (units.parse_drift, "50", "'50' has no unit; expected a drift such as 50ppm"),
+        (units.parse_drift, "50PPM", "'50PPM' is no drift; did you mean 50ppm?"),
+        (units.parse_drift, "0ppm", "drift '0ppm' is zero; expected more, such as 50ppm"),
+        (units.parse_drift, "-5ppm", "drift '-5ppm' has a sign; expected a drift such as 50ppm"),
         (units.parse_mtu, "67", "MTU in bytes 67 is out of range; expected one from 68 to 65535"),
         (units.parse_mtu, "1500KB", "'1500K' is no MTU in bytes; expected digits only, from 68 to 65535"),
         (
@@ -195,3 +201,9 @@ def test_a_quantity_is_split_into_number_unit_and_kind() -> None:
 def test_a_share_is_read_back_as_it_was_written(millionths: int) -> None:
     share = millionths / 10**6
     assert units.parse_share(units.format_share(share)) == share
+
+
+@given(st.integers(1, 10**9))
+def test_a_drift_is_read_back_as_it_was_written(thousandths: int) -> None:
+    drift_ppm = thousandths / 10**3
+    assert units.parse_drift(units.format_drift(drift_ppm)) == drift_ppm

@@ -16,6 +16,7 @@ from samovar.command import Catalogue
 from samovar.command.counting import FOUND, RESTORED, parts_of
 from samovar.command.flows import flows_of
 from samovar.command.recipe import Counted, Counts
+from samovar.command.scripts import TrialScripts
 from samovar.controller import Controller
 from samovar.definition import load_study, load_testbed
 from samovar.definition.config import Config
@@ -23,15 +24,16 @@ from samovar.definition.verdict import Thresholds
 from samovar.errors import DefinitionError
 from samovar.journal import Entry, fold, is_open
 from samovar.plan import CapturePlan
-from samovar.runner.clocks import ClockOffset
+from samovar.runner.clocks import ClockOffset, Drift
 from samovar.runner.counters import Span, Through, check_cpu, check_rate, check_stages, check_step
-from samovar.runner.judge import Check, check_clocks, check_settings, check_starts, verdict_of
+from samovar.runner.evidence import Evidence, checks_of
+from samovar.runner.judge import Check, check_clocks, check_drift, check_settings, check_starts, verdict_of
 from samovar.runner.paths import Ends, ends_of
 from samovar.runner.pcap import read_capture
 from samovar.runner.policy import Policy, policy_of
 from samovar.runner.state import compared
 from samovar.runner.wire import Seen, check_bottleneck, check_counted, check_wire, read_captures
-from tests.unit.trials import PATH, RESOLVED
+from tests.unit.trials import PATH, RESOLVED, TRIAL
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")
@@ -386,6 +388,38 @@ def test_a_flow_that_began_at_another_time_makes_a_trial_suspect(late_s: float, 
 def test_a_clock_far_off_or_unsteady_makes_a_trial_suspect(offset_s: float, stepped: bool, ok: bool) -> None:
     (check,) = check_clocks([ClockOffset("src", offset_s, 0.001, stepped)], 1.0)
     assert check.ok == ok
+
+
+@pytest.mark.parametrize(
+    ("drift", "ok", "observed"),
+    [
+        (None, True, "not known from its readings"),
+        (Drift(-3.04, 12.0), True, "-3.0 to +12.0 ppm"),
+        (Drift(-40.0, 70.0), True, "-40.0 to +70.0 ppm, too wide to tell"),
+        (Drift(49.0, 75.0), True, "+49.0 to +75.0 ppm, too wide to tell"),
+        (Drift(61.0, 75.0), False, "at least 61.0 ppm (+61.0 to +75.0 ppm)"),
+        (Drift(-400.0, -200.0), False, "at least 200.0 ppm (-400.0 to -200.0 ppm)"),
+    ],
+)
+def test_a_clock_that_certainly_drifts_makes_a_trial_suspect(
+    drift: Drift | None, ok: bool, observed: str
+) -> None:
+    (check,) = check_drift([ClockOffset("dst", 0.0, 0.001, drift=drift)], LIMITS.clock_drift_ppm)
+    assert (check.ok, check.observed) == (ok, observed)
+    verdict, reasons = verdict_of([check])
+    said = f"clock drift at dst: requested at most 50 ppm against this machine's, observed {observed}"
+    assert (verdict, reasons) == (("valid", ()) if ok else ("suspect", (said,)))
+
+
+@pytest.mark.parametrize(("threshold", "ok"), [("50ppm", False), ("70ppm", True)])
+def test_a_trial_is_judged_by_the_drift_that_its_experiment_lets_pass(
+    tmp_path: Path, threshold: str, ok: bool
+) -> None:
+    seen = Evidence(clocks={"dst": ClockOffset("dst", 0.0, 0.001, drift=Drift(61.0, 75.0))})
+    policy = Policy(thresholds=Thresholds.model_validate({"clock_drift": threshold}))
+    scripts = TrialScripts(TRIAL, CATALOGUE, "verdicts")
+    checks = [one for one in checks_of(seen, scripts, tmp_path, policy) if one.check == "clock drift"]
+    assert [(one.host, one.ok) for one in checks] == [("dst", ok)]
 
 
 def test_what_an_experiment_says_of_the_verdict_lies_over_what_is_configured() -> None:
