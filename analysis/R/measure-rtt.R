@@ -115,7 +115,7 @@ handshake_rtt <- function(capture, flow) {
 }
 
 flows_or_data_flows <- function(ref, flows) {
-  if (is.null(flows)) return(carrying_flows(ref)$flow)
+  if (is.null(flows)) return(data_flows(ref)$flow)
   vapply(as.character(flows), \(flow) check_flow(ref, flow), "", USE.NAMES = FALSE)
 }
 

@@ -135,25 +135,39 @@ reverse_flow <- function(flow) {
   sub("^(\\S+) > (\\S+)", "\\2 > \\1", as.character(flow))
 }
 
-#' The TCP flows that carry data, one per connection
+#' The flows that carry data, one per connection
 #'
-#' @param capture A table of [read_pcap()].
+#' Packets without ports (echoes, fragments but the first) are left out.
+#'
+#' @param capture A table of [read_pcap()] with the columns that this one gives (`packets` apart), `t_ns` and `proto`, or rows of one.
 #' @param proto Protocols to take.
-#' @return A data.table: `flow` (the direction with more payload), `src`, `sport`, `dst`, `dport`, `packets`,
-#'   `payload_bytes`, `first_ns`, `last_ns`; most payload first.
+#' @return A data.table: `flow` (the direction with more payload; of two with as much, the one seen first), `src`, `sport`, `dst`, `dport`,
+#'   `packets`, `payload_bytes`, `first_ns`, `last_ns` (`t_ns` of its first and last packet in the capture's order); most payload first, flows
+#'   with as much in the order in which they were seen first.
 #' @export
 data_flows <- function(capture, proto = "tcp") {
-  wanted <- proto
-  flows <- capture[proto %in% wanted & !is.na(flow) & !is.na(sport), .(
-    src = src[1L], sport = sport[1L], dst = dst[1L], dport = dport[1L], packets = .N,
-    payload_bytes = sum(as.double(payload_bytes)), first_ns = t_ns[1L], last_ns = t_ns[.N]
-  ), by = flow]
-  flows[, flow := as.character(flow)]
-  back <- flows[list(reverse_flow(flows$flow)), payload_bytes, on = "flow"]
-  # Of two directions with as much payload, the one seen first counts.
-  ahead <- is.na(back) | flows$payload_bytes > back |
-    (flows$payload_bytes == back & seq_len(nrow(flows)) < match(reverse_flow(flows$flow), flows$flow))
-  flows[ahead][order(-payload_bytes)]
+  check_columns(capture, c("t_ns", "flow", "proto", "src", "sport", "dst", "dport", "payload_bytes"))
+  kind <- coded(capture$proto)
+  name <- coded(capture$flow)
+  sums <- setDT(flow_totals(name, kind, capture$sport, capture$payload_bytes, levels(kind) %in% proto))
+  end <- \(column, rows = sums$first) capture[[column]][rows]
+  flows <- data.table(
+    flow = levels(name)[sums$flow], src = end("src"), sport = end("sport"), dst = end("dst"), dport = end("dport"),
+    packets = sums$packets, payload_bytes = sums$payload_bytes, first_ns = end("t_ns"), last_ns = end("t_ns", sums$last)
+  )
+  back <- match(reverse_flow(flows$flow), flows$flow)
+  back_bytes <- flows$payload_bytes[back]
+  ahead <- is.na(back) | flows$payload_bytes > back_bytes | (flows$payload_bytes == back_bytes & seq_len(nrow(flows)) < back)
+  flows[which(ahead)][order(-payload_bytes)]
+}
+
+coded <- function(x) if (is.factor(x)) x else factor(x)
+
+check_columns <- function(capture, columns) {
+  lacking <- setdiff(columns, names(capture))
+  if (is.data.table(capture) && length(lacking) == 0L) return(invisible(capture))
+  cli::cli_abort("{.arg capture}: no table with {.val {lacking}}; one of {.fn read_pcap} with columns {.val {columns}} would have been accepted",
+                 class = "samovar_error_argument", call = NULL)
 }
 
 # Rows of a capture keep the attributes that tell what its times mean; a table computed from it does not.

@@ -36,11 +36,3 @@ test_that("round-trip times of many packets are the same by one thread and by se
   expect_gt(nrow(one), 300)
   expect_identical(of_threads(3, rtt_by_flow(ref, mon)), one)
 })
-
-test_that("the flows that measures of two captures take when none are given are those that carry data", {
-  pair <- committed_pair()
-  for (path in c(pair$sender, pair$receiver)) {
-    capture <- read_pcap(path)
-    for (proto in list("tcp", c("tcp", "udp"), "udp")) expect_equal(carrying_flows(capture, proto), data_flows(capture, proto))
-  }
-})
