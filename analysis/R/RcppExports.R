@@ -61,7 +61,7 @@ window_sums <- function(t_ns, bytes, group, groups, frame) {
     .Call(`_samovar_window_sums`, t_ns, bytes, group, groups, frame)
 }
 
-flow_totals <- function(flow, proto, sport, payload_bytes, wanted) {
-    .Call(`_samovar_flow_totals`, flow, proto, sport, payload_bytes, wanted)
+flow_totals <- function(flow, proto, sport, payload_bytes, ip_bytes, wanted) {
+    .Call(`_samovar_flow_totals`, flow, proto, sport, payload_bytes, ip_bytes, wanted)
 }
 

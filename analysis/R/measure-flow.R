@@ -37,7 +37,7 @@ way_back <- function(mon, name) {
 # Throughput is of IP packets at the receiver, from the flow's first to its last packet there.
 capture_metrics <- function(ref, mon, name) {
   far <- mon %||% ref
-  packets <- far[as.character(far$flow) == name & far$payload_bytes > 0]
+  packets <- far[as.character(far$flow) == name & may_carry(far$payload_bytes)]
   levels <- throughput_levels(far, name)
   values <- list(throughput_bps = levels$ip_bps, throughput_link_bps = levels$link_bps, throughput_payload_bps = levels$payload_bps,
                  flow_completion_s = flow_completion(ref %||% far, name)$completion_s)

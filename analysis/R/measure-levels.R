@@ -2,7 +2,7 @@
 #'
 #' \deqn{throughput_{layer} = 8 \sum bytes_{layer} / (t_{last} - t_{first})}
 #'
-#' over the flow's packets with payload. `link` is what the medium carries for a packet: the frame with its check sequence (4 bytes), and on
+#' over the flow's packets with payload, or that may have some where the snapshot length cut what tells it (`payload_bps` is NA then). `link` is what the medium carries for a packet: the frame with its check sequence (4 bytes), and on
 #' Ethernet its preamble and gap (20 bytes), at least 84 bytes together; `frame` what the capture shows; `ip` the IP packet; `payload` what
 #' TCP or UDP delivers, repeated or not ([goodput()] has each byte once).
 #'
@@ -13,7 +13,7 @@
 throughput_levels <- function(capture, flow) {
   check_capture(capture)
   flow <- check_flow(capture, flow)
-  x <- rows_of_flow(capture, flow, c("t_ns", "frame_bytes", "ip_bytes", "payload_bytes"))[payload_bytes > 0]
+  x <- rows_of_flow(capture, flow, c("t_ns", "frame_bytes", "ip_bytes", "payload_bytes"))[may_carry(payload_bytes)]
   elapsed_s <- if (sum(!is.na(x$t_ns)) > 1) diff(range(x$t_ns, na.rm = TRUE)) / 1e9 else NA_real_
   rate <- \(bytes) if (isTRUE(elapsed_s > 0)) 8 * sum(as.double(bytes)) / elapsed_s else NA_real_
   data.table(packets = nrow(x), elapsed_s, link_bps = rate(pmax(x$frame_bytes + frame_check_bytes, shortest_frame_bytes) + gap_bytes),

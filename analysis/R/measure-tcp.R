@@ -61,7 +61,8 @@ tcp_progress <- function(capture, flow) {
   at <- which(as.integer(capture$flow) %in% level)
   x <- capture[at, .(t_ns, seq, ack, flags, payload_bytes, window, sack_out = FALSE)]
   x[, out := as.integer(capture$flow)[at] == level[1]][, sack_out := NULL]
-  x[, length := payload_bytes + bitwAnd(flags, 1L) + bitwAnd(flags, 2L) %/% 2L]
+  marks <- fcoalesce(x$flags, 0L)
+  x[, length := payload_bytes + bitwAnd(marks, 1L) + bitwAnd(marks, 2L) %/% 2L]
   counted <- which(x$out & !is.na(x$seq))
   answered <- which(!x$out & bitwAnd(x$flags, 16L) > 0L)
   # One run of numbers for both: an acknowledgement is next to what was sent just before.
@@ -96,7 +97,8 @@ unwrap_sequence <- function(numbers) {
 bytes_in_flight <- function(capture, flow) {
   check_capture(capture)
   flow <- check_flow(capture, flow)
-  x <- tcp_progress(capture, flow)
+  # Without flags nobody knows what is acknowledged.
+  x <- tcp_progress(capture, flow)[!is.na(flags)]
   first <- x[(out)]$first[1]
   sent <- cummax(fcoalesce(x$end, -Inf))
   acked <- pmax(cummax(fcoalesce(x$ack_to, -Inf)), first)

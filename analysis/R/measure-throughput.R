@@ -66,7 +66,8 @@ tcpstat_windows <- function(capture, width_s) {
 #' @return A one-row data.table `flow`, `unique_bytes`, `payload_bytes`, `data_packets`,
 #'   `retransmitted_packets`, `retransmitted_bytes`, `out_of_order_packets`, `acked_bytes` (between the first
 #'   and the highest acknowledgement), `first_s`, `last_s` (of data, seconds since `epoch_s`), `goodput_bps`
-#'   (unique bytes between the two).
+#'   (unique bytes between the two). What counts data is NA where the payload of a packet of the flow is not known, since the snapshot
+#'   length cut its header before the data offset.
 #' @export
 goodput <- function(capture, flow) {
   check_capture(capture)

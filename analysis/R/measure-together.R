@@ -26,7 +26,7 @@ domination <- function(sizes) {
 jain <- function(x) if (length(x) > 1) sum(x)^2 / (length(x) * sum(x^2)) else NA
 
 flow_size <- function(flow, far, name, manifest) {
-  packets <- far[as.character(far$flow) == name & far$payload_bytes > 0]
+  packets <- far[as.character(far$flow) == name & may_carry(far$payload_bytes)]
   if (nrow(packets) < 2) return(NULL)
   seen_s <- range(packets$t_ns) / 1e9
   # Packets of one instant have no rate.

@@ -116,7 +116,7 @@ flow_in_capture <- function(flow, capture) {
   port <- flow$port
   ends <- c(flow$from_address, flow$to_address)
   ours <- as.character(seen$src) %in% ends & as.character(seen$dst) %in% ends & (seen$dport == port | seen$sport == port)
-  if (any(ours)) return(as.character(seen$flow[which(ours)[which.max(seen$payload_bytes[ours])]]))
+  if (any(ours)) return(seen$flow[which(ours)[1L]])
   # Echoes have no ports.
   echoes <- paste(flow$from_address, ">", flow$to_address)
   if (echoes %in% levels(capture$flow) && identical(flow$generator, "ping")) echoes else NA_character_

@@ -22,7 +22,7 @@
 #' - `ip_id`, `seq`, `ack` (double), `flags` (integer, low 9 bits: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32,
 #'   ECE 64, CWR 128, AE 256; RFC 9293, RFC 3168),
 #' - `window` (bytes, unscaled; of a PAUSE frame its quanta), `payload_bytes` (of TCP, UDP and ICMP without their headers,
-#'   as the IP header tells it, whatever was captured of it), `tsval`, `tsecr` (double; RFC 7323),
+#'   as the IP header tells it, whatever was captured of it; NA where the snapshot length cut a TCP header before its data offset), `tsval`, `tsecr` (double; RFC 7323),
 #' - `mss_bytes` (RFC 9293), `wscale` (shift, at most 14; RFC 7323): options of a SYN, else NA,
 #' - `id` (double, 53 bit hash of what routers leave alone; equal at both ends of a path),
 #' - `superpacket` (TRUE where the IP length is 0 or above `mtu_bytes`: segmentation or reassembly was left to the
@@ -30,7 +30,7 @@
 #'
 #' Columns on request:
 #' - `interface` (number of the row in attribute `interfaces`), `captured_bytes` (of the frame), `header_cut` (TRUE where
-#'   the snapshot length cut a header that this table needs),
+#'   the snapshot length cut a header that this table needs: its fields that were captured whole are there, the others NA),
 #' - `vlan`, `vlan_inner` (VLAN ids, 0 to 4095, of the first and second tag; IEEE 802.1Q),
 #' - `tos` (DSCP in the upper six bits, ECN in the lower two; RFC 2474, RFC 3168), `ttl` (IPv6: hop limit),
 #' - `fragment_bytes` (offset of a fragment, NA for whole packets), `more_fragments` (FALSE for the last),
@@ -139,27 +139,33 @@ reverse_flow <- function(flow) {
 #'
 #' Packets without ports (echoes, fragments but the first) are left out.
 #'
-#' @param capture A table of [read_pcap()] with the columns that this one gives (`packets` apart), `t_ns` and `proto`, or rows of one.
+#' @param capture A table of [read_pcap()] with `t_ns`, `flow`, `proto`, `src`, `sport`, `dst`, `dport`, `payload_bytes`, or rows of one.
 #' @param proto Protocols to take.
 #' @return A data.table: `flow` (the direction with more payload; of two with as much, the one seen first), `src`, `sport`, `dst`, `dport`,
 #'   `packets`, `payload_bytes`, `first_ns`, `last_ns` (`t_ns` of its first and last packet in the capture's order); most payload first, flows
-#'   with as much in the order in which they were seen first.
+#'   with as much in the order in which they were seen first. Where the payload of a packet is not known that of its flow is NA: the
+#'   most that it can be by column `ip_bytes` then tells the directions apart, and such flows come last, in the order of that.
 #' @export
 data_flows <- function(capture, proto = "tcp") {
   check_columns(capture, c("t_ns", "flow", "proto", "src", "sport", "dst", "dport", "payload_bytes"))
   kind <- coded(capture$proto)
   name <- coded(capture$flow)
-  sums <- setDT(flow_totals(name, kind, capture$sport, capture$payload_bytes, levels(kind) %in% proto))
+  # Without it packets whose payload is not known count as none.
+  ip_bytes <- capture[["ip_bytes"]] %||% capture$payload_bytes
+  sums <- setDT(flow_totals(name, kind, capture$sport, capture$payload_bytes, ip_bytes, levels(kind) %in% proto))
   end <- \(column, rows = sums$first) capture[[column]][rows]
   flows <- data.table(
     flow = levels(name)[sums$flow], src = end("src"), sport = end("sport"), dst = end("dst"), dport = end("dport"),
     packets = sums$packets, payload_bytes = sums$payload_bytes, first_ns = end("t_ns"), last_ns = end("t_ns", sums$last)
   )
   back <- match(reverse_flow(flows$flow), flows$flow)
-  back_bytes <- flows$payload_bytes[back]
-  ahead <- is.na(back) | flows$payload_bytes > back_bytes | (flows$payload_bytes == back_bytes & seq_len(nrow(flows)) < back)
-  flows[which(ahead)][order(-payload_bytes)]
+  most <- sums$most_bytes
+  ahead <- is.na(back) | most > most[back] | (most == most[back] & seq_along(back) < back)
+  flows[ahead][order(-payload_bytes, -most[ahead])]
 }
+
+# Packets that may carry data: where the snapshot length cut a TCP header, how much is not known.
+may_carry <- function(payload_bytes) is.na(payload_bytes) | payload_bytes > 0
 
 coded <- function(x) if (is.factor(x)) x else factor(x)
 

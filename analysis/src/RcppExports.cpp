@@ -201,8 +201,8 @@ BEGIN_RCPP
 END_RCPP
 }
 // flow_totals
-Rcpp::DataFrame flow_totals(const Rcpp::IntegerVector& flow, const Rcpp::IntegerVector& proto, const Rcpp::IntegerVector& sport, const Rcpp::IntegerVector& payload_bytes, const Rcpp::LogicalVector& wanted);
-RcppExport SEXP _samovar_flow_totals(SEXP flowSEXP, SEXP protoSEXP, SEXP sportSEXP, SEXP payload_bytesSEXP, SEXP wantedSEXP) {
+Rcpp::DataFrame flow_totals(const Rcpp::IntegerVector& flow, const Rcpp::IntegerVector& proto, const Rcpp::IntegerVector& sport, const Rcpp::IntegerVector& payload_bytes, const Rcpp::IntegerVector& ip_bytes, const Rcpp::LogicalVector& wanted);
+RcppExport SEXP _samovar_flow_totals(SEXP flowSEXP, SEXP protoSEXP, SEXP sportSEXP, SEXP payload_bytesSEXP, SEXP ip_bytesSEXP, SEXP wantedSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::RNGScope rcpp_rngScope_gen;
@@ -210,8 +210,9 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type proto(protoSEXP);
     Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type sport(sportSEXP);
     Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type payload_bytes(payload_bytesSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type ip_bytes(ip_bytesSEXP);
     Rcpp::traits::input_parameter< const Rcpp::LogicalVector& >::type wanted(wantedSEXP);
-    rcpp_result_gen = Rcpp::wrap(flow_totals(flow, proto, sport, payload_bytes, wanted));
+    rcpp_result_gen = Rcpp::wrap(flow_totals(flow, proto, sport, payload_bytes, ip_bytes, wanted));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -232,7 +233,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_samovar_acknowledged_segments", (DL_FUNC) &_samovar_acknowledged_segments, 3},
     {"_samovar_sequence_space", (DL_FUNC) &_samovar_sequence_space, 3},
     {"_samovar_window_sums", (DL_FUNC) &_samovar_window_sums, 5},
-    {"_samovar_flow_totals", (DL_FUNC) &_samovar_flow_totals, 5},
+    {"_samovar_flow_totals", (DL_FUNC) &_samovar_flow_totals, 6},
     {NULL, NULL, 0}
 };
 

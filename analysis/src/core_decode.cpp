@@ -1,6 +1,7 @@
 #include "core_decode.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core_bytes.h"
 
@@ -13,6 +14,7 @@ constexpr uint16_t opcode_pfc = 0x0101;    // IEEE 802.3 annex 31D, 802.1Qbb
 constexpr uint8_t number_icmp = 1, number_tcp = 6, number_udp = 17, number_icmp6 = 58;
 constexpr uint8_t no_next_header = 59;  // RFC 8200, section 4.7
 constexpr int flag_syn = 2;
+constexpr size_t shortest_tcp = 20;  // RFC 9293, section 3.1: a header without options
 
 bool is_vlan(uint16_t type) { return type == 0x8100 || type == 0x88A8 || type == 0x9100; }
 
@@ -272,25 +274,44 @@ void Decoder::decode_transport(Network& network, Bytes bytes, Row& row) {
 }
 
 uint64_t Decoder::decode_tcp(Bytes bytes, uint64_t identity, Row& row) {
-  if (!bytes.has(20)) {
-    cut();
-    return mix_bytes(identity, bytes.at, bytes.n);
-  }
+  if (!bytes.has(shortest_tcp)) return decode_cut_tcp(bytes, identity, row);
   const uint8_t* at = bytes.at;
   const size_t header = 4 * size_t{static_cast<unsigned>(at[12] >> 4)};
   row.seq = net32(at + 4);
   row.flags = (at[12] & 1) << 8 | at[13];
   row.ack = net32(at + 8);
   row.window = net16(at + 14);
-  row.payload_bytes = std::max(row.payload_bytes - static_cast<int>(std::max<size_t>(header, 20)), 0);
+  row.payload_bytes = std::max(row.payload_bytes - static_cast<int>(std::max(header, shortest_tcp)), 0);
   identity = mix(identity, load<uint64_t>(at + 4));
   identity = mix(identity, load<uint32_t>(at + 12));
   row.options = 0;
-  if (header <= 20) return identity;
-  if (!bytes.has(header)) cut();
-  const Bytes options{at + 20, std::min(bytes.n, header) - 20};
+  if (header <= shortest_tcp) return identity;
+  const Bytes options{at + shortest_tcp, std::min(bytes.n, header) - shortest_tcp};
   decode_options(options, row);
+  if (!bytes.has(header)) {
+    cut();
+    row.options |= option_malformed;
+  }
   return mix_bytes(identity, options.at, options.n);
+}
+
+// Of a header that the snapshot length cut, each field that is whole: it is read as if zeros followed, and what they made goes.
+uint64_t Decoder::decode_cut_tcp(Bytes bytes, uint64_t identity, Row& row) {
+  cut();
+  std::array<uint8_t, shortest_tcp> padded{};
+  std::copy_n(bytes.at, bytes.n, padded.begin());
+  const int transport_bytes = row.payload_bytes;
+  const uint64_t whole = decode_tcp({padded.data(), padded.size()}, identity, row);
+  if (!bytes.has(8)) row.seq = missing_double();
+  if (!bytes.has(12)) row.ack = missing_double();
+  if (!bytes.has(13)) {
+    row.payload_bytes = transport_bytes > static_cast<int>(shortest_tcp) ? missing_int : 0;
+    row.options = missing_int;
+  }
+  if (!bytes.has(14)) row.flags = missing_int;
+  if (!bytes.has(16)) row.window = missing_int;
+  // Checksum and urgent pointer stay out, also where the header ends within them.
+  return bytes.has(16) ? whole : mix_bytes(identity, bytes.at, bytes.n);
 }
 
 void Decoder::decode_icmp(Bytes bytes, Row& row) {
@@ -324,6 +345,8 @@ void Decoder::decode_options(Bytes options, Row& row) {
     const size_t n = options.has(2) ? options.at[1] : 0;
     if (n < 2 || !options.has(n)) {
       row.options |= option_malformed;
+      // Of SACK the first block may be there, which is all that is read of it.
+      if (kind == 5 && n >= 10 && options.has(10)) decode_option(options.at, n, row);
       return;
     }
     decode_option(options.at, n, row);

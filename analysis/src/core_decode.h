@@ -152,6 +152,7 @@ class Decoder {
   void decode_ipv6(Bytes bytes, Row& row);
   void decode_transport(Network& network, Bytes bytes, Row& row);
   uint64_t decode_tcp(Bytes bytes, uint64_t identity, Row& row);
+  uint64_t decode_cut_tcp(Bytes bytes, uint64_t identity, Row& row);
   void decode_options(Bytes options, Row& row);
   void decode_option(const uint8_t* at, size_t n, Row& row);
   void decode_icmp(Bytes bytes, Row& row);

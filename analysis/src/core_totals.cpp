@@ -1,10 +1,16 @@
 #include "core_totals.h"
 
+#include <algorithm>
 #include <climits>
 #include <cmath>
 #include <cstdint>
 
 namespace samovar {
+namespace {
+
+constexpr int shortest_headers = 40;  // of IPv4 and TCP
+
+}  // namespace
 
 std::vector<FlowTotal> total_flows(const FlowColumns& columns, size_t flows, const std::vector<bool>& wanted) {
   constexpr size_t unseen = SIZE_MAX;
@@ -22,7 +28,10 @@ std::vector<FlowTotal> total_flows(const FlowColumns& columns, size_t flows, con
     FlowTotal& total = totals[at];
     total.last = i;
     ++total.packets;
-    total.payload_bytes += columns.payload_bytes[i] == INT_MIN ? std::nan("") : columns.payload_bytes[i];
+    const int payload = columns.payload_bytes[i], whole = columns.ip_bytes[i];
+    const bool known = payload != INT_MIN;
+    total.payload_bytes += known ? payload : std::nan("");
+    total.most_bytes += known ? payload : whole == INT_MIN ? 0 : std::max(whole - shortest_headers, 0);
   }
   return totals;
 }

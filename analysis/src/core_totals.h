@@ -12,13 +12,15 @@ struct FlowColumns {
   const int* proto;
   const int* sport;
   const int* payload_bytes;
+  const int* ip_bytes;
   size_t n;
 };
 
 struct FlowTotal {
   int flow;
   size_t first, last;  // rows
-  double packets = 0, payload_bytes = 0;
+  double packets = 0, payload_bytes = 0;  // NaN where that of a packet is missing
+  double most_bytes = 0;                  // payload at most: above the shortest headers where it is missing
 };
 
 // Of the flows below `flows`, in order of first appearance: packets of the protocols that `wanted` has true for, with a flow

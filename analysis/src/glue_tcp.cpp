@@ -24,9 +24,10 @@ class Conversation {
         out_(level_of(out)),
         back_(level_of(back)) {}
 
-  // Packets of pcapng's simple blocks have no time (NA): their bytes count, their moment does not.
+  // Packets of pcapng's simple blocks have no time (NA): their bytes count, their moment does not. Where the snapshot length
+  // cut the header, numbers and flags that are missing are 0, window and payload NA_INTEGER.
   struct Packet {
-    bool out, timed;
+    bool out, timed, flagged;
     int64_t t_ns;
     uint32_t seq, ack;
     int flags, window, payload_bytes;
@@ -36,14 +37,14 @@ class Conversation {
   void each(Visit visit) const {
     const int* flow = flow_.begin();
     for (R_xlen_t i = 0, n = flow_.size(); i < n; ++i) {
-      if ((flow[i] != out_ && flow[i] != back_) || flags_[i] == NA_INTEGER) continue;
-      const bool timed = !std::isnan(t_ns_[i]);
-      visit(Packet{flow[i] == out_, timed, timed ? static_cast<int64_t>(t_ns_[i]) : 0, static_cast<uint32_t>(seq_[i]),
-                   static_cast<uint32_t>(ack_[i]), flags_[i], window_[i], payload_[i]});
+      if ((flow[i] != out_ && flow[i] != back_) || (std::isnan(seq_[i]) && payload_[i] != NA_INTEGER)) continue;
+      const bool timed = !std::isnan(t_ns_[i]), flagged = flags_[i] != NA_INTEGER;
+      visit(Packet{flow[i] == out_, timed, flagged, timed ? static_cast<int64_t>(t_ns_[i]) : 0, number_of(seq_[i]), number_of(ack_[i]), flagged ? flags_[i] : 0, window_[i], payload_[i]});
     }
   }
 
  private:
+  static uint32_t number_of(double x) { return std::isnan(x) ? 0 : static_cast<uint32_t>(x); }
   int level_of(const std::string& name) const {
     const Rcpp::CharacterVector levels = flow_.attr("levels");
     for (R_xlen_t k = 0; k < levels.size(); ++k)
@@ -65,7 +66,7 @@ Rcpp::List acknowledged_segments(const Rcpp::DataFrame& capture, const std::stri
   bool closed = false;  // the receiver's last window was 0: what is sent now is a probe
   std::vector<double> t_ns, rtt_ms, bytes;
   Conversation(capture, out, back).each([&](const Conversation::Packet& p) {
-    if (!p.timed) return;
+    if (!p.timed || !p.flagged) return;
     if (p.out) {
       const int64_t length = p.payload_bytes + p.has(flag_syn) + p.has(flag_fin);
       if (length == 0) return;
@@ -91,8 +92,12 @@ Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out
   double data = 0, payload = 0, again = 0, again_bytes = 0, out_of_order = 0, first_ns = NA_REAL,
          last_ns = NA_REAL;
   int64_t first_acked = 0, acked = 0;
-  bool any_acked = false;
+  bool any_acked = false, unknown = false;
   Conversation(capture, out, back).each([&](const Conversation::Packet& p) {
+    if (p.payload_bytes == NA_INTEGER) {
+      unknown |= p.out;
+      return;
+    }
     // A SYN takes one number before its data (RFC 9293, section 3.4).
     const int64_t first = p.out ? unwrap(p.seq) + p.has(flag_syn) : 0;
     if (p.out && p.payload_bytes > 0) {
@@ -113,10 +118,11 @@ Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out
       acked = std::max(acked, number);
     }
   });
+  const auto known = [&](double x) { return unknown ? NA_REAL : x; };
   return Rcpp::List::create(
-      Rcpp::_["unique_bytes"] = payload - again_bytes, Rcpp::_["payload_bytes"] = payload,
-      Rcpp::_["data_packets"] = data, Rcpp::_["retransmitted_packets"] = again,
-      Rcpp::_["retransmitted_bytes"] = again_bytes, Rcpp::_["out_of_order_packets"] = out_of_order,
+      Rcpp::_["unique_bytes"] = known(payload - again_bytes), Rcpp::_["payload_bytes"] = known(payload),
+      Rcpp::_["data_packets"] = known(data), Rcpp::_["retransmitted_packets"] = known(again),
+      Rcpp::_["retransmitted_bytes"] = known(again_bytes), Rcpp::_["out_of_order_packets"] = known(out_of_order),
       Rcpp::_["acked_bytes"] = any_acked ? static_cast<double>(acked - first_acked) : 0,
-      Rcpp::_["first_ns"] = first_ns, Rcpp::_["last_ns"] = last_ns);
+      Rcpp::_["first_ns"] = known(first_ns), Rcpp::_["last_ns"] = known(last_ns));
 }

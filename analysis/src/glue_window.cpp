@@ -1,5 +1,7 @@
 #include <Rcpp.h>
 
+#include <cmath>
+
 #include "core_totals.h"
 #include "core_window.h"
 
@@ -16,21 +18,22 @@ Rcpp::List window_sums(const Rcpp::NumericVector& t_ns, const Rcpp::IntegerVecto
 
 // [[Rcpp::export]]
 Rcpp::DataFrame flow_totals(const Rcpp::IntegerVector& flow, const Rcpp::IntegerVector& proto, const Rcpp::IntegerVector& sport,
-                            const Rcpp::IntegerVector& payload_bytes, const Rcpp::LogicalVector& wanted) {
+                            const Rcpp::IntegerVector& payload_bytes, const Rcpp::IntegerVector& ip_bytes, const Rcpp::LogicalVector& wanted) {
   const R_xlen_t n = flow.size();
-  if (proto.size() != n || sport.size() != n || payload_bytes.size() != n) Rcpp::stop("columns of another number of packets");
+  if (proto.size() != n || sport.size() != n || payload_bytes.size() != n || ip_bytes.size() != n) Rcpp::stop("columns of another number of packets");
   const R_xlen_t flows = Rf_xlength(flow.attr("levels"));
-  const auto totals = samovar::total_flows({flow.begin(), proto.begin(), sport.begin(), payload_bytes.begin(), static_cast<size_t>(n)},
-                                           static_cast<size_t>(flows), std::vector<bool>(wanted.begin(), wanted.end()));
+  const samovar::FlowColumns columns{flow.begin(), proto.begin(), sport.begin(), payload_bytes.begin(), ip_bytes.begin(), static_cast<size_t>(n)};
+  const auto totals = samovar::total_flows(columns, static_cast<size_t>(flows), std::vector<bool>(wanted.begin(), wanted.end()));
   std::vector<int> number, first, last, packets;
-  std::vector<double> bytes;
+  std::vector<double> payload, most;
   for (const samovar::FlowTotal& total : totals) {
     number.push_back(total.flow);
     first.push_back(static_cast<int>(total.first) + 1);
     last.push_back(static_cast<int>(total.last) + 1);
     packets.push_back(static_cast<int>(total.packets));
-    bytes.push_back(total.payload_bytes);
+    payload.push_back(std::isnan(total.payload_bytes) ? NA_REAL : total.payload_bytes);
+    most.push_back(total.most_bytes);
   }
   return Rcpp::DataFrame::create(Rcpp::_["flow"] = number, Rcpp::_["first"] = first, Rcpp::_["last"] = last,
-                                 Rcpp::_["packets"] = packets, Rcpp::_["payload_bytes"] = bytes);
+                                 Rcpp::_["packets"] = packets, Rcpp::_["payload_bytes"] = payload, Rcpp::_["most_bytes"] = most);
 }

@@ -62,6 +62,17 @@ test_that("packets without ports carry no flow: echoes, fragments but the first"
   expect_equal(flows$payload_bytes, 8)
 })
 
+test_that("where headers were cut before the data offset, flows have no payload and the direction with more IP bytes counts", {
+  talk <- \(port, bytes) list(between(tcp(80, port), 2, 1), between(tcp(port, 80, payload = raw(bytes)), 1, 2), between(tcp(80, port), 2, 1))
+  frames <- c(talk(1000, 10), talk(2000, 500), list(between(udp(7, 8, raw(1)), 1, 2, 17)))
+  path <- write_capture(frames, snaplen = 46, wire_bytes = lengths(frames))
+  flows <- data_flows(read_pcap(path), c("tcp", "udp"))
+  expect_equal(flows$flow, c("10.0.0.1:7 > 10.0.0.2:8", "10.0.0.1:2000 > 10.0.0.2:80", "10.0.0.1:1000 > 10.0.0.2:80"))
+  expect_equal(flows$payload_bytes, c(1, NA, NA))
+  whole <- data_flows(read_pcap(write_capture(frames)))
+  expect_equal(whole$flow, flows$flow[2:3])
+})
+
 test_that("a table that lacks a column is refused with the columns that it takes", {
   path <- committed_pair()$sender
   needed <- c("t_ns", "flow", "proto", "src", "sport", "dst", "dport", "payload_bytes")

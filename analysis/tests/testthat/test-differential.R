@@ -52,6 +52,21 @@ test_that("packets of every kind are read as tshark reads them", {
   expect_as_tshark(write_capture(frames, t_ns = cumsum(seq_along(frames) * 12345) %% 5e9), 600)
 })
 
+test_that("segments that the snapshot length cut within their TCP header are read as tshark reads them", {
+  need_tool("tshark")
+  whole <- \(p) p[[2]] == 0x0800 && p[[1]][10] == as.raw(6) && p[[1]][7] == as.raw(0x40)
+  frames <- lapply(Filter(whole, drawn_frames(500, 54)), \(p) ethernet(p[[1]]))
+  for (snaplen in c(50, 52, 54, 58, 66, 70)) expect_as_tshark(write_capture(frames, snaplen = snaplen, wire_bytes = lengths(frames)), 100)
+  # Of less tshark tells ports alone: what is there must be what it reads in the whole packets.
+  theirs <- tshark_table(write_capture(frames), c("tcp.seq_raw", "tcp.ack_raw", "tcp.len"))
+  for (snaplen in 42:49) {
+    ours <- read_pcap(write_capture(frames, snaplen = snaplen, wire_bytes = lengths(frames)))
+    expect_equal(ours$seq, number_of(theirs$tcp.seq_raw))
+    if (snaplen >= 46) expect_equal(ours$ack, number_of(theirs$tcp.ack_raw))
+    if (snaplen >= 47) expect_equal(as.double(ours$payload_bytes), number_of(theirs$tcp.len))
+  }
+})
+
 test_that("every link type, byte order and file format is read as tshark reads it", {
   need_tool("tshark")
   packets <- drawn_frames(100, 793)

@@ -94,6 +94,23 @@ test_that("throughput at the link, of frames, of IP and of payload is what one c
   expect_equal(throughput_levels(small, "10.0.0.1:1 > 10.0.0.2:2")$link_bps, 16 * 84)
 })
 
+test_that("where headers were cut before the data offset, throughput is that of all packets that may carry data, and their payload not known", {
+  frames <- conversation(list(list(flags = 2), list(seq = 1, bytes = 1000), list(from = "b", ack = 1001), list(seq = 1001, bytes = 1000)))
+  x <- read_pcap(write_capture(frames, t_ns = c(0, 1, 1.5, 2) * 1e9, snaplen = 46, wire_bytes = lengths(frames)))
+  found <- throughput_levels(x, flow_a)
+  expect_equal(c(found$packets, found$ip_bps), c(2, 8 * 2 * 1040))
+  expect_true(is.na(found$payload_bps))
+  expect_equal(nrow(bytes_in_flight(x, flow_a)), 0)
+  expect_equal(nrow(data_ack_rtt(x, flow_a)), 0)
+})
+
+test_that("without flags nothing is known to be acknowledged, and a flow ends with its last data", {
+  frames <- conversation(list(list(flags = 2), list(seq = 1, bytes = 1000), list(from = "b", ack = 1001), list(seq = 1001, bytes = 1000), list(from = "b", ack = 2001)))
+  x <- read_pcap(write_capture(frames, t_ns = (0:4) * 1e9, snaplen = 47, wire_bytes = lengths(frames)))
+  expect_equal(unlist(flow_completion(x, flow_a)[, .(completion_s, handshake, acknowledged)], use.names = FALSE), c(2, 0, 0))
+  expect_equal(nrow(bytes_in_flight(x, flow_a)), 0)
+})
+
 numbered <- function(order, t_ns = seq_along(order) * 1e6) {
   read_pcap(write_capture(lapply(order, \(i) ethernet(ipv4(udp(1, 2, big(i, 12)), 17, id = i))), t_ns = t_ns))
 }

@@ -104,6 +104,65 @@ test_that("superpackets are told by a length of 0 or one that no link carries", 
   expect_true(read_pcap(path, mtu_bytes = 1500)$superpacket)
 })
 
+# Segments with time stamps, SACK and others, whole and as a snapshot length leaves them.
+segments <- list(
+  ethernet(ipv4(tcp(seq = 7, ack = 9, flags = 24, options = option_timestamps(5, 6), payload = raw(100)), 6)),
+  ethernet(ipv4(tcp(seq = 2^32 - 1, ack = 2^31, flags = 256 + 17, window = 65535), 6, id = 2)),
+  ethernet(ipv4(tcp(seq = 1, flags = 2, options = c(option_mss(1460), option_scale(7), as.raw(c(4, 2)), option_timestamps(1, 0))), 6, id = 3))
+)
+cut_at <- \(snaplen, frames = segments) read_all(frames, snaplen = snaplen, wire_bytes = lengths(frames))
+
+test_that("of a TCP header that the snapshot length cut every field is there that was captured whole", {
+  whole <- cut_at(200)
+  needs <- c(sport = 4, dport = 4, seq = 8, ack = 12, payload_bytes = 13, flags = 14, window = 16)
+  for (captured in 0:20) {
+    x <- cut_at(34 + captured)
+    for (field in names(needs)) {
+      # The second packet is 40 bytes long: no payload fits in.
+      missing <- captured < needs[[field]] & (field != "payload_bytes" | whole$ip_bytes > 40)
+      expect_equal(x[[field]], replace(whole[[field]], missing, NA), info = paste(field, captured))
+    }
+    expect_equal(x$header_cut, captured < c(32, 20, 44))
+    expect_equal(x$ip_bytes, whole$ip_bytes)
+  }
+  expect_false(any(cut_at(34 + 44)$header_cut))
+})
+
+test_that("options that the snapshot length cut off are told, those before the cut are read", {
+  expect_equal(cut_at(54)$options, c(1024L, 0L, 1024L))
+  expect_equal(cut_at(47)$options, c(1024L, 0L, 1024L))
+  expect_equal(cut_at(46)$options, rep(NA_integer_, 3))
+  x <- cut_at(62) # between MSS and window scale of the third, and within the time stamps of the first
+  expect_equal(x$options, c(1024L, 0L, 1024L + 1L + 2L))
+  expect_equal(c(x$mss_bytes[3], x$wscale[3]), c(1460L, 7L))
+  expect_equal(cut_at(78)$options, cut_at(200)$options)
+})
+
+test_that("of a SACK option that the snapshot length cut the first block is read when it is whole", {
+  sack <- c(as.raw(c(1, 1, 5, 18)), big(4000, 4), big(5000, 4), big(1000, 4), big(2000, 4))
+  frames <- list(ethernet(ipv4(tcp(options = sack), 6)))
+  expect_equal(unlist(cut_at(66, frames)[, .(sack_left, sack_right, sack_blocks, options)], use.names = FALSE), c(4000, 5000, 2, 1024 + 8))
+  expect_true(is.na(cut_at(65, frames)$sack_left))
+})
+
+test_that("a segment too short for a header has no payload, whatever was captured", {
+  short <- list(ethernet(ipv4(raw(10), 6)), ethernet(ipv4(raw(20), 6)))
+  for (snaplen in c(36, 42, 60)) expect_equal(cut_at(snaplen, short)$payload_bytes, c(0L, 0L))
+})
+
+test_that("two captures of one snapshot length match where it cut TCP headers, also within the checksum that the sender's lacks", {
+  frame <- \(checksum, seq) {
+    segment <- tcp(seq = seq, payload = raw(40))
+    segment[17:18] <- as.raw(checksum)
+    ethernet(ipv4(segment, 6))
+  }
+  for (snaplen in c(42, 46, 50:54, 100)) {
+    ends <- lapply(list(0, c(7, 9)), \(checksum) cut_at(snaplen, lapply(1:9, \(seq) frame(checksum, 40 * seq))))
+    expect_equal(ends[[1]]$id, ends[[2]]$id, info = snaplen)
+    expect_equal(uniqueN(ends[[1]]$id), 9, info = snaplen)
+  }
+})
+
 test_that("a header that the snapshot length cut is told for its packet alone", {
   x <- read_all(list(ethernet(ipv4(tcp(), 6)), ethernet(ipv4(udp(), 17))), snaplen = 45,
                 wire_bytes = c(54, 54))

@@ -126,3 +126,56 @@ test_that("a gap that is filled later is out of order and not a retransmission",
   expect_equal(sums$retransmitted_packets, 0)
   expect_equal(sums$out_of_order_packets, 1)
 })
+
+test_that("goodput counts what a cut header tells: sequence number and data offset", {
+  steps <- list(
+    list(seq = 0, bytes = 1000, options = option_timestamps(1, 0)), list(from = "b", ack = 1000, options = option_timestamps(9, 1)),
+    list(seq = 1000, bytes = 500), list(seq = 1000, bytes = 500), list(seq = 2000, bytes = 100, flags = 17), list(seq = 1500, bytes = 500)
+  )
+  frames <- conversation(steps, isn_a = 2^32 - 700)
+  at <- \(snaplen) goodput(read_pcap(write_capture(frames, snaplen = snaplen, wire_bytes = lengths(frames))), flow_a)
+  whole <- at(2000)
+  expect_equal(unlist(whole[, .(unique_bytes, data_packets, retransmitted_packets, out_of_order_packets, acked_bytes)], use.names = FALSE), c(2100, 5, 1, 1, 0))
+  for (snaplen in c(48:54, 60, 70)) expect_equal(at(snaplen), whole, info = snaplen)
+  # Without flags nobody knows what an acknowledgement is; without the data offset, how much is data.
+  expect_equal(at(47), data.table::copy(whole)[, acked_bytes := 0])
+  for (snaplen in c(46, 44, 40)) expect_true(all(is.na(at(snaplen)[, .(unique_bytes, payload_bytes, data_packets, retransmitted_bytes, first_s, goodput_bps)])), info = snaplen)
+})
+
+test_that("a real capture cut to its IP and TCP headers, and within the latter, has the goodput, flows and data RTTs of the whole", {
+  need_tool("editcap")
+  path <- committed_pair()$sender
+  whole <- read_pcap(path)
+  for (snaplen in c(66, 54, 50)) {
+    copy <- tempfile(fileext = ".pcap")
+    expect_equal(system2("editcap", c("-F", "nsecpcap", "-s", snaplen, plain_copy(path), copy)), 0L)
+    cut <- read_pcap(copy, c("usual", "header_cut"))
+    expect_equal(max(attr(cut, "cut_packets")) > 0, snaplen < 66 || any(cut$header_cut))
+    expect_equal(data_flows(cut), data_flows(whole))
+    for (flow in data_flows(whole)$flow) {
+      expect_equal(goodput(cut, flow), goodput(whole, flow))
+      expect_equal(data_ack_rtt(cut, flow), data_ack_rtt(whole, flow))
+      expect_equal(bytes_in_flight(cut, flow), bytes_in_flight(whole, flow))
+      expect_equal(flow_completion(cut, flow), flow_completion(whole, flow))
+    }
+  }
+})
+
+test_that("of a flow whose headers were cut before the data offset what IP tells is measured, and the rest is missing", {
+  need_tool("editcap")
+  cut <- lapply(committed_pair()[c("sender", "receiver")], \(path) {
+    copy <- tempfile(fileext = ".pcap")
+    expect_equal(system2("editcap", c("-F", "nsecpcap", "-s", 46, plain_copy(path), copy)), 0L)
+    read_pcap(copy)
+  })
+  whole <- lapply(committed_pair()[c("sender", "receiver")], read_pcap)
+  flow <- data_flows(whole$receiver)$flow[1]
+  expect_equal(data_flows(cut$receiver)$flow[1], flow)
+  expected <- capture_metrics(whole$sender, whole$receiver, flow)
+  found <- capture_metrics(cut$sender, cut$receiver, flow)
+  # SYN and acknowledgements may carry data, as far as one can tell: all have options.
+  packets <- rows_of_flow(whole$receiver, flow, c("t_ns", "ip_bytes"))[ip_bytes > 40]
+  expect_equal(found$throughput_bps, 8 * sum(packets$ip_bytes) / diff(range(packets$t_ns)) * 1e9)
+  expect_equal(found[c("loss_share", "reordered_share")], expected[c("loss_share", "reordered_share")])
+  for (lacking in c("throughput_payload_bps", "goodput_bps", "retransmissions_packets", "flow_completion_s")) expect_true(is.na(found[[lacking]]), info = lacking)
+})

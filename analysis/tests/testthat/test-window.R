@@ -1,11 +1,12 @@
-offers <- function(scale_a, scale_b) {
+offers <- function(scale_a, scale_b, snaplen = 2000) {
   steps <- list(
     list(flags = 2, window = 64000, options = scale_a),
     list(from = "b", flags = 18, ack = 1, window = 65000, options = scale_b), list(seq = 1, ack = 1),
     list(from = "b", seq = 1, ack = 1, window = 500), list(from = "b", seq = 1, ack = 1, window = 500),
     list(from = "b", seq = 1, ack = 1, window = 600), list(from = "b", seq = 1, ack = 1, flags = 4, window = 0)
   )
-  advertised_window(read_pcap(write_capture(conversation(steps))), flow_a)
+  frames <- conversation(steps)
+  advertised_window(read_pcap(write_capture(frames, snaplen = snaplen, wire_bytes = lengths(frames))), flow_a)
 }
 
 test_that("windows are scaled when both SYNs offer it, those of the SYN never, and resets do not count", {
@@ -27,6 +28,17 @@ test_that("without the handshake windows are given unscaled and the scale as unk
   window <- advertised_window(read_pcap(write_capture(conversation(list(list(from = "b", window = 500))))), flow_a)
   expect_equal(window$window_bytes, 500)
   expect_true(is.na(attr(window, "wscale")))
+})
+
+test_that("where the snapshot length cut off the options of a SYN the scale is not known, and where it cut off windows there are none", {
+  for (snaplen in c(50, 54, 57)) {
+    window <- offers(option_scale(3), option_scale(9), snaplen)
+    expect_equal(window$window_bytes, c(65000, 500, 600))
+    expect_true(is.na(attr(window, "wscale")))
+  }
+  none <- offers(option_scale(3), option_scale(9), 48)
+  expect_equal(nrow(none), 0)
+  expect_true(is.na(attr(none, "max_bytes")))
 })
 
 test_that("the largest and smallest windows are tcptrace's", {
