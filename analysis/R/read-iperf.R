@@ -71,18 +71,22 @@ mark_totals <- function(x) {
 
 #' Read the JSON of iperf3
 #'
-#' @param path One file of `iperf3 -J`, plain or gzip-compressed, of either end.
+#' What `-J` prints, one object, or `--json-stream` (3.17 and later), an event per line as they happen, of either end. Of the latter a last line that was
+#' cut off is left out, so that a test that was killed is read as far as it went; the whole object that `--json-stream-full-output` prints
+#' behind them repeats them and is not read.
+#'
+#' @param path One file of one test, plain or gzip-compressed.
 #' @return A data.table, a row per interval and stream: `stream` (iperf3's socket), `src`, `sport`, `dst`, `dport` (its local and foreign
 #'   end), `start_s`, `end_s` (since the test began), `bytes`, `rate_bps`, `retransmissions`, `cwnd_bytes`, `snd_wnd_bytes`,
 #'   `rtt_us`, `rttvar_us`, `pmtu_bytes` (TCP, sender), `jitter_ms`, `lost_packets`, `packets` (UDP), `omitted`, `sender`. Attributes: `epoch_s`
 #'   (start of the test, whole seconds), `protocol`, `mss_bytes`, `error` (what iperf3 complained of, or NULL), `totals` (a data.table:
-#'   `side` sender or receiver, `bytes`, `seconds_s`, `rate_bps`, `retransmissions`).
-#' @source iperf3(1); iperf_api.c of iperf 3.12.
+#'   `side` sender or receiver, `bytes`, `seconds_s`, `rate_bps`, `retransmissions`; without rows where the test did not come to its end).
+#' @source iperf3(1); iperf_api.c of iperf 3.12; output of iperf 3.22.
 #' @export
 read_iperf3 <- function(path) {
-  wanted <- "one JSON object of iperf3 -J"
+  wanted <- "the output of one test of iperf3 -J or --json-stream"
   log <- text_lines(path, wanted)
-  x <- parse_json(path, log$text, wanted)
+  x <- if (grepl(iperf3_event, log$text[first_line(log$text)])) iperf3_stream(path, log, wanted) else parse_json(path, log$text, wanted)
   intervals <- x[["intervals"]]
   if (!is.list(intervals)) intervals <- list()
   rows <- rbindlist(lapply(intervals, iperf3_interval), fill = TRUE)
@@ -97,15 +101,44 @@ read_iperf3 <- function(path) {
   rows[]
 }
 
-parse_json <- function(path, text, wanted) {
+iperf3_event <- '^\\{"event":'
+
+# The events of a test put together as -J would have.
+iperf3_stream <- function(path, log, wanted) {
+  at <- grep(iperf3_event, log$text)
+  refuse_between(path, log$text, at, wanted)
+  last <- at[length(at)]
+  if (log$cut && last == length(log$text) && !jsonlite::validate(log$text[last])) at <- at[-length(at)]
+  events <- lapply(at, \(line) parse_json(path, log$text[line], wanted, line))
+  kind <- vapply(events, text_in, "", "event")
+  tests <- at[kind %in% "start"]
+  if (length(tests) > 1) abort_log(path, tests[2], "begins a second test", wanted)
+  data_of <- \(name) lapply(events[kind %in% name], \(event) event[["data"]])
+  first_of <- \(data) if (length(data) > 0) data[[1]]
+  # A server that is stopped after its test adds an end without content.
+  ends <- Filter(\(data) length(data) > 0, data_of("end"))
+  list(start = first_of(data_of("start")), intervals = data_of("interval"), end = first_of(ends), error = first_of(data_of("error")))
+}
+
+# Between events there is nothing else; behind the last the whole object may follow.
+refuse_between <- function(path, text, at, wanted) {
+  others <- setdiff(which(nzchar(trimws(text))), at)
+  strange <- others[others < at[length(at)]]
+  behind <- others[others > at[length(at)]]
+  if (length(behind) > 0 && !startsWith(trimws(text[behind[1]]), "{")) strange <- c(strange, behind[1])
+  if (length(strange) > 0) abort_log(path, strange[1], "is no event of --json-stream", wanted)
+}
+
+# `line` of the file where the text is one line of it.
+parse_json <- function(path, text, wanted, line = NULL) {
   bytes <- charToRaw(paste(text, collapse = "\n"))
   depth <- cumsum((bytes == 0x7b | bytes == 0x5b) - (bytes == 0x7d | bytes == 0x5d))
-  if (max(depth, 0) > 64) abort_log(path, NULL, "is nested deeper than JSON of iperf3 is", wanted)
+  if (max(depth, 0) > 64) abort_log(path, line, "is nested deeper than JSON of iperf3 is", wanted)
   x <- tryCatch(jsonlite::parse_json(rawToChar(bytes)), error = \(e) {
-    ended <- if (depth[length(depth)] > 0) "ends before its JSON does" else "is no JSON"
-    abort_log(path, if (depth[length(depth)] > 0) length(text) else first_line(text), ended, wanted)
+    open <- depth[length(depth)] > 0
+    abort_log(path, line %||% (if (open) length(text) else first_line(text)), if (open) "ends before its JSON does" else "is no JSON", wanted)
   })
-  if (!is.list(x) || is.null(names(x))) abort_log(path, 1, "is JSON, but no object", wanted)
+  if (!is.list(x) || is.null(names(x))) abort_log(path, line %||% 1, "is JSON, but no object", wanted)
   x
 }
 

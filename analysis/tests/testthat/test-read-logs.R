@@ -51,6 +51,55 @@ test_that("JSON that ends early, is deep or holds no interval is refused with wh
   expect_error(read_iperf3(text_file("[1]")), "no object", class = "samovar_error_log")
 })
 
+stream_lines <- function(name) readLines(fixture(paste0("iperf3-stream-", name, ".json")))
+
+test_that("iperf3's stream of events gives the table of its whole object", {
+  lines <- stream_lines("full")
+  events <- startsWith(lines, '{"event":')
+  whole <- read_iperf3(text_file(lines[!events]))
+  expect_equal(nrow(whole), 2)
+  expect_equal(read_iperf3(fixture("iperf3-stream-full.json")), whole)
+  expect_equal(read_iperf3(text_file(lines[events])), whole)
+  client <- read_iperf3(fixture("iperf3-stream-client.json"))
+  truth <- lapply(stream_lines("client"), jsonlite::fromJSON, simplifyVector = FALSE)
+  expect_equal(client$bytes, unlist(lapply(truth[2:3], \(e) lapply(e$data$streams, \(s) s$bytes))))
+  expect_equal(client[3, .(stream, sport, cwnd_bytes, retransmissions)], with(truth[[3]]$data$streams[[1]], data.table(
+    stream = socket, sport = truth[[1]]$data$connected[[1]]$local_port, cwnd_bytes = snd_cwnd, retransmissions = retransmits)))
+  expect_equal(attr(client, "epoch_s"), truth[[1]]$data$timestamp$timesecs)
+  expect_equal(attr(client, "totals")[, .(side, bytes)], data.table(side = c("sender", "receiver"), bytes = c(truth[[4]]$data$sum_sent$bytes, truth[[4]]$data$sum_received$bytes)))
+})
+
+test_that("of a stream that was broken off what came is read, with iperf3's complaint", {
+  x <- read_iperf3(fixture("iperf3-stream-interrupted.json"))
+  expect_equal(nrow(x), 4)
+  expect_match(attr(x, "error"), "interrupt")
+  expect_equal(attr(x, "totals")[side == "sender", bytes], sum(x$bytes))
+  lines <- stream_lines("interrupted")
+  killed <- read_iperf3(text_file(c(lines[1:3], substr(lines[4], 1, 300)), end = ""))
+  expect_equal(killed$bytes, x$bytes[1:2])
+  expect_equal(nrow(attr(killed, "totals")), 0)
+  expect_null(attr(killed, "error"))
+  expect_equal(nrow(read_iperf3(text_file(lines[1:4], end = ""))), 3)
+  expect_equal(nrow(read_iperf3(text_file(c(lines[1:4], '{"ev'), end = ""))), 3)
+  # A server that is stopped adds an error and an empty end behind its test.
+  server <- stream_lines("server")
+  stopped <- read_iperf3(text_file(server[c(4:8)]))
+  expect_equal(attr(stopped, "totals")$bytes, c(0, 131072, 0))
+  expect_match(attr(stopped, "error"), "interrupt - the server")
+})
+
+test_that("streams of two tests, damaged in the middle or without an interval are refused with their line", {
+  expect_error(read_iperf3(fixture("iperf3-stream-server.json")), ":4: begins a second test", class = "samovar_error_log")
+  lines <- stream_lines("client")
+  refuse <- \(text, what) expect_error(read_iperf3(text_file(text)), what, class = "samovar_error_log")
+  refuse(c(lines[1:2], "warning: x", lines[3:4]), ":3: is no event of --json-stream")
+  refuse(c(lines, "iperf3: x"), ":5: is no event of --json-stream")
+  refuse(c(lines[1], substr(lines[2], 1, 200), lines[3]), ":2: ends before its JSON does")
+  refuse(c(lines[1:2], '{"event":"interval",,}'), ":3: is no JSON")
+  refuse(c(lines[1], paste0('{"event":', strrep("[", 100))), ":2: is nested deeper")
+  refuse(c('{"event":"error","data":"unable to connect to server: Connection refused"}', '{"event":"end","data":{}}'), "holds no interval \\(iperf3: unable to connect")
+})
+
 test_that("nuttcp's intervals add up to times, of key=value pairs and of text", {
   x <- read_nuttcp(fixture("nuttcp.txt"))
   expect_equal(x$end_s, c(0.5, 1, 1.5, 2))
@@ -151,7 +200,7 @@ test_that("PAUSE frames as FreeBSD's recipe tells them of a capture are those th
 })
 
 readers <- list(
-  read_iperf = c("iperf-client.csv", "iperf-client.txt", "iperf-udp-server.csv", "iperf-client-e.txt"), read_iperf3 = c("iperf3-client.json"),
+  read_iperf = c("iperf-client.csv", "iperf-client.txt", "iperf-udp-server.csv", "iperf-client-e.txt"), read_iperf3 = c("iperf3-client.json", "iperf3-stream-client.json"),
   read_nuttcp = c("nuttcp.txt", "nuttcp-text.txt"), read_ping = c("ping.txt"), read_nttcp = "nuttcp.txt", read_httperf = "ping.txt", read_web10g = "iperf-client.csv",
   read_cpu = "iperf-client.csv", read_clock = "ping.txt", read_beacons = "ss-6.1.txt", read_nic = "nuttcp.txt", read_pause_frames = "ping.txt", read_tcp_probe = "ping.txt",
   read_tcp_info = "ping.txt", read_queue = "iperf-client.csv"
