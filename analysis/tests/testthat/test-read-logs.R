@@ -138,6 +138,30 @@ test_that("ping's replies are read in any language, with counts from its summary
   expect_equal(c(attr(german, "sent"), attr(german, "received")), c(4, 2))
 })
 
+test_that("an answer that came back short, or without a time, is an answer", {
+  x <- read_ping(fixture("ping-truncated.txt"))
+  expect_equal(x$sequence, c(1, 2, 2, 3, 3, 4))
+  expect_equal(x$answer, c("reply", "reply", "reply", "reply", "duplicate", "reply"))
+  expect_equal(x$rtt_ms, c(NA, NA, NA, 0.170, 0.193, NA))
+  expect_equal(uniqueN(x[answer == "reply", sequence]), attr(x, "received"))
+  untimed <- read_ping(fixture("ping-untimed.txt"))
+  expect_equal(untimed$answer, c("reply", "reply"))
+  expect_equal(untimed[, .(rtt_ms, rtt_below_ms, ttl, from)], data.table(rtt_ms = NA_real_, rtt_below_ms = NA_real_, ttl = 64, from = c("127.0.0.1", "127.0.0.1")))
+  expect_equal(untimed$t_s[2], 1795337737.679169)
+  quiet <- read_ping(text_file(c("--- 10.0.0.1 ping statistics ---", "4 packets transmitted, 2 received, 50% packet loss, time 3004ms")))
+  expect_equal(c(nrow(quiet), attr(quiet, "sent")), c(0, 4))
+})
+
+test_that("a time only told to be below a limit is an answer whose time is not known", {
+  x <- read_ping(text_file(c(
+    "56 bytes from 2001:A:B:C:D:E:F:B : icmp_seq=1 time<1 ms", "64 bytes from router (10.0.0.2): icmp_seq=2 ttl=64 time<1 ms", "64 bytes from 10.0.0.2: icmp_seq=3 ttl=64 time=2 ms",
+    "64 bytes from 10.0.0.2: icmp_seq=4 ttl=64 time<1 ms (DUP!)", "From 10.0.0.9 icmp_seq=5 Destination Host Unreachable", "Request timeout for icmp_seq 6"
+  )))
+  expect_equal(x$answer, c("reply", "reply", "reply", "duplicate", "none", "none"))
+  expect_equal(x$rtt_ms, c(NA, NA, 2, NA, NA, NA))
+  expect_equal(x$rtt_below_ms, c(1, 1, NA, 1, NA, NA))
+})
+
 test_that("who answered a ping is told by its address, whatever names, zones and signs stand around it", {
   before <- c("64 bytes from host.example (10.0.0.2):", "64 bytes from fe80::1%eth0:", "16 bytes from 2001:db8::5,", "64 bytes from a.example (2001:db8::7):")
   x <- read_ping(text_file(paste0(before, " icmp_seq=", 1:4, " ttl=64 time=1.5 ms")))
@@ -201,7 +225,7 @@ test_that("PAUSE frames as FreeBSD's recipe tells them of a capture are those th
 
 readers <- list(
   read_iperf = c("iperf-client.csv", "iperf-client.txt", "iperf-udp-server.csv", "iperf-client-e.txt"), read_iperf3 = c("iperf3-client.json", "iperf3-stream-client.json"),
-  read_nuttcp = c("nuttcp.txt", "nuttcp-text.txt"), read_ping = c("ping.txt"), read_nttcp = "nuttcp.txt", read_httperf = "ping.txt", read_web10g = "iperf-client.csv",
+  read_nuttcp = c("nuttcp.txt", "nuttcp-text.txt"), read_ping = c("ping.txt", "ping-truncated.txt"), read_nttcp = "nuttcp.txt", read_httperf = "ping.txt", read_web10g = "iperf-client.csv",
   read_cpu = "iperf-client.csv", read_clock = "ping.txt", read_beacons = "ss-6.1.txt", read_nic = "nuttcp.txt", read_pause_frames = "ping.txt", read_tcp_probe = "ping.txt",
   read_tcp_info = "ping.txt", read_queue = "iperf-client.csv"
 )
