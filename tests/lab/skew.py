@@ -12,9 +12,10 @@ import hashlib
 import io
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 SECOND_NS = 10**9
 NANOSECONDS = 0xA1B23C4D
@@ -37,18 +38,33 @@ class Skew:
 
 def skew_host(trial: Path, host: str, skew: Callable[[int], int]) -> None:
     """Rewrite what a host's clock stamped in a trial's folder: its captures, its beacons, its end of the traffic."""
+    rewrite(
+        trial,
+        lambda entry: entry["host"] == host and entry["kind"] == "capture",
+        lambda content: skewed_capture(content, skew),
+    )
+    rewrite(
+        trial,
+        lambda entry: (entry["host"], entry["logger"]) == (host, "beacons"),
+        lambda content: skewed_table(content, skew),
+    )
     manifest = json.loads((trial / "manifest.json").read_bytes())
-    for entry in manifest["files"]:
-        if entry["host"] != host or not (entry["kind"] == "capture" or entry.get("logger") == "beacons"):
-            continue
-        content = gzip.decompress((trial / entry["path"]).read_bytes())
-        skewed = skewed_capture if entry["kind"] == "capture" else skewed_table
-        packed = gzip.compress(skewed(content, skew), compresslevel=1)
-        (trial / entry["path"]).write_bytes(packed)
-        entry.update(bytes=len(packed), sha256=hashlib.sha256(packed).hexdigest())
     for end in manifest["ends"]:
         if end["host"] == host:
             end["over_s"] = skew(round(end["over_s"] * SECOND_NS)) / SECOND_NS
+    (trial / "manifest.json").write_text(json.dumps(manifest))
+
+
+def rewrite(
+    trial: Path, chosen: Callable[[Mapping[str, Any]], bool], change: Callable[[bytes], bytes]
+) -> None:
+    """Change files of a trial; its manifest tells their sizes and checksums."""
+    manifest = json.loads((trial / "manifest.json").read_bytes())
+    for entry in filter(chosen, manifest["files"]):
+        content = gzip.decompress((trial / entry["path"]).read_bytes())
+        packed = gzip.compress(change(content), compresslevel=1)
+        (trial / entry["path"]).write_bytes(packed)
+        entry.update(bytes=len(packed), sha256=hashlib.sha256(packed).hexdigest())
     (trial / "manifest.json").write_text(json.dumps(manifest))
 
 

@@ -21,6 +21,7 @@ from samovar.events import silent
 from tests.lab.campaigns import Checkout, make_checkout
 from tests.lab.flood import FLOOD, SINK, command
 from tests.lab.skew import Skew, skew_host
+from tests.lab.swallow import swallow_pauses
 
 pytestmark = pytest.mark.proof  # campaigns of minutes
 TESTBED = "powerline"
@@ -43,7 +44,7 @@ RINGED = """
 experiment: {name}
 title: A ring in front of a pair of adapters
 testbed: powerline
-path: {{rate: 20Mbit, rtt: 4ms, buffer: {buffer}packets, medium: duplex, flow_control: on}}
+path: {{rate: 20Mbit, rtt: 4ms, buffer: {buffer}packets, medium: duplex, flow_control: {control}}}
 settings: {{rwnd: 8400KB}}
 duration: {duration}s
 replicates: {replicates}
@@ -55,6 +56,7 @@ loggers:
   - {{logger: pause-frames, at: sender}}
   - {{logger: nic, at: sender, interval: 10ms}}
 factors: {{cc: [{cc}], txd: {rings}}}
+tables: [flow-control]
 """
 
 
@@ -149,7 +151,14 @@ def ringed(checkout: Checkout) -> Mapping[str, Mapping[str, list[float]]]:
     keeps from their work for half a second do not make that ring overflow.
     """
     rings = [*RINGS, 4096]
-    values = {"buffer": 2720, "duration": 12, "replicates": 2, "cc": "newreno", "rings": rings}
+    values = {
+        "buffer": 2720,
+        "duration": 12,
+        "replicates": 2,
+        "cc": "newreno",
+        "rings": rings,
+        "control": "on",
+    }
     run(checkout, "ringed", RINGED.format(name="ringed", **values))
     return measured(checkout, "ringed")
 
@@ -172,12 +181,50 @@ def test_buffer_and_ring_together_explain_the_largest_rtt_within_3_percent(
     assert max(ringed["rtt_max_ms"][str(ring)]) == pytest.approx(full_ms + 4, rel=0.03)
 
 
+def test_pause_frames_that_a_card_swallowed_are_told_from_none_by_the_counters(
+    checkout: Checkout, ringed: Mapping[str, Mapping[str, list[float]]]
+) -> None:
+    """No card of a lab swallows them: they are taken out of what was recorded. The report has the table of this test."""
+    assert ringed["pause_frames_seen"]["256"]
+    trials = checkout.campaign("ringed") / "trials"
+    for trial in trials.iterdir():
+        swallow_pauses(trial, "src")
+    dropped = {
+        "buffer": 300,
+        "duration": 5,
+        "replicates": 2,
+        "cc": "newreno",
+        "rings": [256],
+        "control": "off",
+    }
+    run(checkout, "dropped", RINGED.format(name="dropped", **dropped))
+
+    found = measured(checkout, "ringed")
+
+    assert found["pause_frames_seen"] == {str(ring): [0, 0] for ring in (*RINGS, 4096)}
+    states = flow_control(checkout, "ringed")
+    assert states == {**{str(ring): {"swallowed"} for ring in RINGS}, "4096": {"not told"}}
+    measured(checkout, "dropped")
+    assert flow_control(checkout, "dropped") == {"256": {"none"}}
+
+
+def flow_control(checkout: Checkout, name: str) -> dict[str, set[str]]:
+    """What the report's table says of PAUSE frames, by ring."""
+    states: dict[str, set[str]] = {}
+    with (checkout.campaign(name) / "bundle" / "data" / "flow-control.csv").open(newline="") as text:
+        for row in csv.DictReader(text):
+            states.setdefault(row["level"], set()).add(row["state"])
+    return states
+
+
 def test_a_ring_of_256_saws_the_congestion_window(checkout: Checkout) -> None:
     """Before a buffer of 30, so that cubic is back within seconds: after 2720 it would take minutes."""
     run(
         checkout,
         "saw",
-        RINGED.format(name="saw", buffer=30, duration=25, replicates=1, cc="cubic", rings=[256]),
+        RINGED.format(
+            name="saw", control="on", buffer=30, duration=25, replicates=1, cc="cubic", rings=[256]
+        ),
     )
     ((trial, _),) = checkout.manifests("saw").items()
     traces = checkout.campaign("saw") / "trials" / trial / "traces"
