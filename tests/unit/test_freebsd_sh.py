@@ -62,6 +62,21 @@ def leaning(text: str) -> Iterator[str]:
             one = ASSIGNED.match(text, following) if following > done else None
 
 
+def cut_in_two(text: str) -> Iterator[str]:
+    """Find the pattern of a ${NAME%%PATTERN} or ${NAME##PATTERN} that has a line's end outside of quotes."""
+    for found in re.finditer(r"\$\{\w+[#%]", text):
+        open_, at = ["}"], found.end()
+        while at < len(text) and open_:
+            if open_[-1] == "}" and text[at] == "\n":
+                yield text[found.start() : at + 2]
+                break
+            if text[at] == open_[-1]:
+                open_.pop()
+            else:
+                at = opened(text, at, open_)
+            at += 1
+
+
 SOURCES = sorted(
     path
     for pattern in (
@@ -81,6 +96,28 @@ SOURCES = sorted(
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_assignment_uses_what_another_of_its_command_assigns(path: Path) -> None:
     assert list(leaning(path.read_text())) == []
+
+
+# It takes the end of a line within ${NAME%PATTERN} for the end of the word: Syntax error: Missing '}' (readtoken1() of parser.c;
+# seen with 11.3's, and no longer there in the one that is in FreeBSD 15).
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_pattern_within_braces_has_a_bare_end_of_line(path: Path) -> None:
+    assert list(cut_in_two(path.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('echo "${version%%\n*}"', True),
+        ("echo ${said##*\n}", True),
+        ('echo "${said##*"$newline"}"\n', False),
+        ('echo "${said##*"\n"}"\n', False),
+        ("a=${b%%[!0-9]*}\nc=${d#\\}}\n", False),
+        ("newline='\n'\na=${b%\"$newline\"*}\n", False),
+    ],
+)
+def test_a_pattern_that_a_line_ends_in_is_found(text: str, found: bool) -> None:
+    assert (list(cut_in_two(text)) != []) is found
 
 
 @pytest.mark.parametrize(
