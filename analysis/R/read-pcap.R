@@ -123,7 +123,7 @@ as_capture <- function(decoded, path) {
   for (name in c("interfaces", "class_pauses")) setDT(decoded[[name]])
   for (name in setdiff(names(decoded), "table")) setattr(capture, name, decoded[[name]])
   setattr(capture, "path", path)
-  capture[]
+  capture
 }
 
 #' The same flow seen from the other end
