@@ -75,11 +75,17 @@ class Evidence:
             self.finished |= set(parse_named(result.text, "finished"))
             self.began |= {name: float(t_s) for name, t_s in BEGAN.findall(result.text)}
             if told := OVER.search(result.text):
-                self.over[host] = float(told[1])
+                self.over[host] = latest(told[1])
 
     def seconds(self, phases: Collection[str]) -> float:
         """Add up how long some phases took."""
         return sum(seconds for name, seconds in self.phases if name in phases)
+
+
+def latest(written_s: str) -> float:
+    """Return when a file was written at the latest: some file systems keep whole seconds."""
+    t_s = float(written_s)
+    return t_s + t_s.is_integer()
 
 
 def checks_of(

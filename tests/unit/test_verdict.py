@@ -33,6 +33,7 @@ from samovar.runner.pcap import read_capture
 from samovar.runner.policy import Policy, policy_of
 from samovar.runner.state import compared
 from samovar.runner.wire import Seen, check_bottleneck, check_counted, check_wire, read_captures
+from samovar.testbed import Completed
 from tests.unit.trials import PATH, RESOLVED, TRIAL
 
 ROOT = Path(__file__).parents[2]
@@ -489,3 +490,28 @@ def test_bytes_are_not_compared_where_a_capture_was_not_read_to_its_end(tmp_path
     seen = read_captures(RESOLVED, tmp_path, Thresholds.model_validate({"capture_packets": "10"}))
     assert list(check_counted(FLOWS[0], Counted(9, 9), seen, 0, LIMITS)) == []
     assert [(check.ok, check.observed) for check in seen.checks] == [(True, "the first 10 packets read")] * 2
+
+
+def told(host: str, text: str) -> Completed:
+    return Completed(host, "stop", "", 0, text.encode(), b"", 1795271645.0, 0.1)
+
+
+def test_each_host_tells_by_its_own_clock_when_all_traffic_was_over_and_when_its_clients_began() -> None:
+    seen = Evidence()
+    seen.hear(
+        {
+            "src": told(
+                "src", "exit bulk-client 0\nbulk-client.pid 1795271600.25\norder-stop 1795271606.125\n"
+            ),
+            "dst": told("dst", "exit bulk-server 0\norder-stop 1795271606.375\n"),
+            "rtr": told("rtr", "exit rtr-queue 0\n"),
+        }
+    )
+    assert seen.over == {"src": 1795271606.125, "dst": 1795271606.375}
+    assert seen.began == {"bulk-client": 1795271600.25}
+
+
+def test_a_file_system_that_keeps_whole_seconds_may_have_cut_one_off() -> None:
+    seen = Evidence()
+    seen.hear({"src": told("src", "order-stop 1795271606.000000000\n")})
+    assert seen.over == {"src": 1795271607.0}
