@@ -18,6 +18,10 @@ from samovar.runner.unpacked import open_lines
 
 Verdict = Literal["valid", "suspect", "invalid"]
 WINDOW_SHARE = Thresholds().window
+ETHERNET_MTU_BYTES = 1500
+"""What interfaces have where nobody sets them."""
+HEADERS_BYTES = 52
+"""What a full packet holds beside data: IPv4, TCP and the time stamps option."""
 OPENED_BY = 4
 """How many windows of data a receiver may take to open its own: Linux adds up to two segments for each that
 arrives in order (tcp_grow_window), FreeBSD 16 KiB for each round trip that fills what is open."""
@@ -212,8 +216,23 @@ def check_window(
     yield Check(label, flow.to_host, f"at most {rwnd} B", observed, window_bytes <= rwnd)
     if moved_bytes is not None and moved_bytes < OPENED_BY * rwnd:
         return
-    near = window_bytes >= share * rwnd
-    yield Check(label, flow.to_host, f"at least {share:.0%} of {rwnd} B", observed, near, "suspect")
+    least_bytes, asked = _least_window(resolved, flow, rwnd, share)
+    yield Check(label, flow.to_host, asked, observed, window_bytes >= least_bytes, "suspect")
+
+
+def _least_window(resolved: Resolved, flow: FlowPlan, rwnd: int, share: float) -> tuple[float, str]:
+    """Give what a window must come to, and say it: a share, or of few segments all but one.
+
+    Whole segments are offered below 64 KB, and where the buffer decides the last is left out until one was
+    lost (docs/decisions/0007-receive-window.md).
+    """
+    host = resolved.hosts.get(flow.to_host)
+    mtu_bytes = (host.mtu_bytes if host else None) or ETHERNET_MTU_BYTES
+    segment_bytes = mtu_bytes - HEADERS_BYTES
+    but_one_bytes = max(rwnd // segment_bytes - 1, 0) * segment_bytes
+    if but_one_bytes < share * rwnd:
+        return but_one_bytes, f"at least {but_one_bytes} B of {rwnd} B, all segments but one"
+    return share * rwnd, f"at least {share:.0%} of {rwnd} B"
 
 
 def _sockets(trace: Path, flows: set[tuple[str, str, str]]) -> dict[tuple[str, str, str], _Seen]:

@@ -12,6 +12,7 @@ from samovar.runner.judge import (
     check_clients,
     check_duration,
     check_sockets,
+    check_window,
     parse_tells,
     verdict_of,
 )
@@ -120,6 +121,19 @@ def test_the_control_in_force_on_the_socket_is_what_counts(tmp_path: Path) -> No
 def test_a_window_above_what_was_asked_is_invalid_and_one_far_below_suspect(tmp_path: Path) -> None:
     assert _sockets(tmp_path, ROW.format(port=5001, cc="reno", window=10_000_000))[0] == "invalid"
     assert _sockets(tmp_path, ROW.format(port=5001, cc="reno", window=8_000_000))[0] == "suspect"
+
+
+@pytest.mark.parametrize(
+    ("rwnd_bytes", "least_bytes"), [(3_000, 1_448), (10_000, 7_240), (20_000, 17_376), (50_000, 45_000)]
+)
+def test_a_window_of_few_segments_may_lack_the_last(rwnd_bytes: int, least_bytes: int) -> None:
+    """At MTU 1500, 10 KB hold six segments of 1448 bytes, of which Linux from 6.7 on offers five until one is lost."""
+    receiver = RESOLVED.hosts["dst"].model_copy(update={"rwnd_bytes": rwnd_bytes, "mtu_bytes": 1500})
+    resolved = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "dst": receiver}})
+    flow = RESOLVED.flows[0]
+    assert verdict_of(check_window(resolved, flow, least_bytes))[0] == "valid"
+    assert verdict_of(check_window(resolved, flow, least_bytes - 1))[0] == "suspect"
+    assert verdict_of(check_window(resolved, flow, rwnd_bytes + 1))[0] == "invalid"
 
 
 def test_a_flow_that_no_sample_saw_makes_the_trial_invalid(tmp_path: Path) -> None:
