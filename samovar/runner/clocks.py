@@ -77,7 +77,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class ClockOffset:
-    """What is known of a host's clock; `stepped` when its readings contradict each other."""
+    """What is known of a host's clock; `stepped` when its newest reading contradicts those before."""
 
     host: str
     offset_s: float
@@ -133,7 +133,8 @@ class Clocks:
         if not known:
             return True
         drift_s = DRIFT * (now_s - known[-1].t_s)
-        return drift_s > STALE_SHARE * estimate(host, known, now_s).error_s
+        offset = estimate(host, known, now_s)
+        return offset.stepped or drift_s > STALE_SHARE * offset.error_s
 
     def _read(self, session: Session, script: str) -> list[Reading]:
         count = 1 if self.readings.get(session.host) else FIRST_READINGS
@@ -168,12 +169,19 @@ def reading_of(done: Completed) -> Reading:
 
 
 def estimate(host: str, readings: list[Reading], now_s: float) -> ClockOffset:
-    """Take what all readings allow; when nothing does, a clock has stepped and the newest reading counts."""
-    bounds = [reading.bounds(now_s) for reading in readings]
-    least, greatest = max(low for low, _ in bounds), min(high for _, high in bounds)
-    stepped = least > greatest
-    if stepped:
-        least, greatest = bounds[-1]
+    """Take what the latest readings allow, as many as some offset explains.
+
+    A clock has stepped when the newest stands alone. Those before it are of another time then, and no fault
+    of the trials that come after a reading has agreed with it.
+    """
+    least, greatest = readings[-1].bounds(now_s)
+    agreeing = 0
+    for reading in reversed(readings):
+        low, high = reading.bounds(now_s)
+        if max(least, low) > min(greatest, high):
+            break
+        least, greatest, agreeing = max(least, low), min(greatest, high), agreeing + 1
+    stepped = agreeing == 1 < len(readings)
     return ClockOffset(host, (least + greatest) / 2, (greatest - least) / 2, stepped)
 
 

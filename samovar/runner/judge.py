@@ -128,7 +128,7 @@ def check_clocks(clocks: Iterable[ClockOffset], tolerance_s: float) -> Iterator[
     """Check that no clock is far off, nor has stepped since an earlier reading of the campaign."""
     for clock in clocks:
         asked = f"within {tolerance_s:g} s of this machine's, and steady"
-        steady = "its readings contradict each other" if clock.stepped else "steady"
+        steady = "its newest reading contradicts those before" if clock.stepped else "steady"
         observed = f"{clock.offset_s * 1e3:+.1f} ms ± {clock.error_s * 1e3:.1f} ms, {steady}"
         ok = abs(clock.offset_s) <= tolerance_s and not clock.stepped
         yield Check("clock", clock.host, asked, observed, ok, "suspect")

@@ -63,6 +63,21 @@ def test_readings_that_contradict_each_other_tell_of_a_step_and_the_newest_count
     assert offset.offset_s == pytest.approx(1.0)
 
 
+def test_a_step_is_told_once_and_what_came_before_it_counts_no_more() -> None:
+    before = [_reading(0.0, 0.001, t_s=float(at)) for at in range(5)]
+    after = [_reading(1.0, 0.002, t_s=5.0), _reading(1.001, 0.002, t_s=6.0)]
+    assert estimate("src", [*before, after[0]], 5.0).stepped
+    offset = estimate("src", [*before, *after], 6.0)
+    assert not offset.stepped
+    assert offset.offset_s == pytest.approx(1.0005, abs=1e-4)
+
+
+def test_a_clock_that_stepped_is_read_again_before_the_next_trial() -> None:
+    readings = [_reading(0.0, 0.5, t_s=0.0), _reading(2.0, 0.5, t_s=1.0)]
+    assert Clocks({"src": readings})._is_stale("src", 1.0)
+    assert not Clocks({"src": [*readings, _reading(2.0, 0.5, t_s=2.0)]})._is_stale("src", 2.0)
+
+
 def test_an_offset_within_its_error_is_not_corrected() -> None:
     assert estimate("src", [_reading(0.002, 0.003)], 0.0).correction_s == 0.0
     assert estimate("src", [_reading(-0.010, 0.003)], 0.0).correction_s == pytest.approx(-0.010)
