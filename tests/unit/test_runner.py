@@ -78,6 +78,28 @@ def test_packets_that_a_capture_left_unread_make_the_trial_invalid() -> None:
     assert reasons == ("packets never read by capture src-eth1 at src: requested 0, observed 1348",)
 
 
+@pytest.mark.parametrize(("asked", "verdict"), [(25510, "invalid"), (25509, "valid")])
+def test_a_packet_that_comes_after_a_capture_has_read_everything_spoils_no_trial(
+    asked: int, verdict: str
+) -> None:
+    # FreeBSD's bpf(4) hands packets over after up to a second; a switch or a neighbour may say something meanwhile.
+    told = [
+        "tcpdump: listening on em1, link-type EN10MB (Ethernet), snapshot length 96 bytes",
+        "tcpdump: 25000 packets captured, 25509 packets received by filter, 0 packets dropped by kernel",
+        f"tcpdump: 25509 packets captured, {asked} packets received by filter, 0 packets dropped by kernel",
+        "25509 packets captured",
+        "25511 packets received by filter",
+        "0 packets dropped by kernel",
+    ]
+    seen, reasons = verdict_of(check_captures("src", ["src-em1"], {"src-em1": told}))
+    assert seen == verdict
+    assert reasons == (
+        ()
+        if verdict == "valid"
+        else ("packets never read by capture src-em1 at src: requested 0, observed 1",)
+    )
+
+
 def test_a_capture_that_did_not_close_is_not_taken_for_one_without_losses() -> None:
     checks = list(check_captures("src", ["src-eth1"], {"src-eth1": ["tcpdump: listening on eth1"]}))
     assert verdict_of(checks) == (
