@@ -29,7 +29,7 @@ from samovar.runner.policy import Policy, policy_of
 from samovar.runner.reboot import Reboots
 from samovar.runner.trial import Carried, Finished, TrialRun
 from samovar.runner.windows import Windows
-from samovar.testbed import Sessions
+from samovar.testbed import Sessions, unrecorded
 from tests.lab.campaigns import Checkout, make_checkout, until_valid
 
 # No delay, so that any kernel will do; a rate of its own for what a machine that is busy makes late.
@@ -105,6 +105,8 @@ class Judge:
         finished = TrialRun(bench, trial, 1, carried).run()
         for thread in beside:
             thread.join()
+        for session in self.sessions:
+            session.record = unrecorded  # as a campaign does: the trial's folder is another from now on
         folder = next(
             path for name in ("trials", "in-progress") if (path := campaign / name / trial.id).exists()
         )
