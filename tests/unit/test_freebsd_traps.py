@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -736,6 +737,23 @@ def test_a_program_that_is_bounded_without_timeout_can_be_ended() -> None:
     script = f"{own}\ntimeout -k 1 20 sleep 20 & sleep 0.2; kill -TERM $!; wait $!"
     done = subprocess.run(["dash", "-c", script], capture_output=True, check=False, timeout=10)
     assert done.returncode == 143
+
+
+def test_a_program_that_ended_before_timeout_could_hear_of_it_is_found_to_have_ended(tmp_path: Path) -> None:
+    # As timeout.c has it, SIGCHLD is caught before the fork and awaited after it: one in between is lost.
+    (tmp_path / "deaf.py").write_text(
+        "import signal, subprocess, sys\n"
+        "subprocess.run(sys.argv[4:])\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})\n"
+        "sys.exit(0 if signal.sigtimedwait({signal.SIGCHLD}, float(sys.argv[3])) else 124)\n"
+    )
+    script = (
+        prelude().replace("/tmp/samovar-test/x", str(tmp_path / "samovar" / "x"))
+        + f'\ntimeout() {{ exec {sys.executable} {tmp_path}/deaf.py "$@"; }}\n'
+        'launch a 20 a.out true\nawait 10 ended a || exit 1\nread -r code <a.exit; echo "$code"\n'
+    )
+    done = subprocess.run(["dash", "-c", script], text=True, capture_output=True, check=False, timeout=30)
+    assert (done.stdout, done.stderr, done.returncode) == ("0\n", "", 0)
 
 
 @pytest.mark.parametrize("what", ["jitter", "duplicate", "loss_burst"])

@@ -24,6 +24,12 @@ command -v timeout >/dev/null || timeout() {
   kill "$s_guard" 2>/dev/null
   return "$s_code"
 }
+# timeout(1) of FreeBSD starts its program before it waits for word of its end: of one that ended in between it hears nothing
+# until its limit. A second word makes it look.
+await_bounded() { # PID
+  ( sleep 1; kill -CHLD "$1" ) >/dev/null 2>&1 &
+  wait "$1"
+}
 
 # knob OID [NAME]: print its value for the controller, absent where this kernel has none.
 knob() {

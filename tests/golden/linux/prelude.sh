@@ -104,9 +104,10 @@ launch() {
 run_bounded() {
   if [ -z "$l_root" ]; then timeout -k 2 "$l_limit" "$@" & else bounded_root "$@" & fi
   echo "$!" >"$l_name.pid"
-  wait "$!"
+  await_bounded "$!"
   echo "$?" >"$l_name.code"
 }
+await_bounded() { wait "$1"; } # PID
 
 wake() { [ ! -p events ] || echo wake 1<>events; }
 # listen: have the pipe, for reading and writing, which never blocks; waiting at it costs no program.
