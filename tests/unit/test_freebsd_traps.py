@@ -756,6 +756,20 @@ def test_a_program_that_ended_before_timeout_could_hear_of_it_is_found_to_have_e
     assert (done.stdout, done.stderr, done.returncode) == ("0\n", "", 0)
 
 
+def test_what_timeout_leaves_running_is_killed_at_the_last(tmp_path: Path) -> None:
+    # A second SIGTERM has timeout(1) of FreeBSD forget that it was to kill, and it leads no group of its own.
+    script = (
+        prelude().replace("/tmp/samovar-test/x", str(tmp_path / "samovar" / "x"))
+        + '\ntimeout() { shift 2; exec timeout --foreground "$@"; }\n'
+        "launch a 60 a.out sh -c 'trap \"\" TERM; echo $$ >program; exec sleep 60'\n"
+        "await 5 exists program && halt a && await_end a || exit 1\n"
+        'read -r pid <program; sleep 0.2; case $(ps -o stat= -p "$pid") in "" | Z*) ;; *) kill -KILL "$pid"; echo survived ;; esac\n'
+        'read -r code <a.exit; echo "$code"\n'
+    )
+    done = subprocess.run(["dash", "-c", script], text=True, capture_output=True, check=False, timeout=40)
+    assert (done.stdout, done.stderr, done.returncode) == ("137\n", "", 0)
+
+
 @pytest.mark.parametrize("what", ["jitter", "duplicate", "loss_burst"])
 def test_what_dummynet_cannot_do_is_refused_by_name(what: str) -> None:
     change: dict[str, object] = {

@@ -164,6 +164,7 @@ await_end() {
   await 5 ended "$1" && return 0
   read -r h_pid <"$1.pid"
   kill -KILL -- "-$h_pid" 2>/dev/null # timeout(1) leads a group of its own where it can
+  signal_program KILL "$1" 2>/dev/null # elsewhere its end would leave the program running
   signal KILL "$1"
   await 2 ended "$1" || fail "$1 could not be ended"
 }
