@@ -28,9 +28,10 @@ samples_of_tcp_info <- function(x, flow) {
 
 of_port <- function(x, port) x[x$dport == port | x$sport == port]
 
-# Rows of a table with all that it tells of itself beside them.
+# Rows of a table with all that it tells of itself beside them, but for the order of its rows, which data.table keeps as key and index.
 alike <- function(rows, x) {
-  for (name in setdiff(names(attributes(x)), names(attributes(rows)))) setattr(rows, name, attr(x, name))
+  told <- setdiff(names(attributes(x)), c(names(attributes(rows)), "sorted", "index"))
+  for (name in told) setattr(rows, name, attr(x, name))
   rows
 }
 

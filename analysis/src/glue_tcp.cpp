@@ -39,7 +39,8 @@ class Conversation {
     for (R_xlen_t i = 0, n = flow_.size(); i < n; ++i) {
       if ((flow[i] != out_ && flow[i] != back_) || (std::isnan(seq_[i]) && payload_[i] != NA_INTEGER)) continue;
       const bool timed = !std::isnan(t_ns_[i]), flagged = flags_[i] != NA_INTEGER;
-      visit(Packet{flow[i] == out_, timed, flagged, timed ? static_cast<int64_t>(t_ns_[i]) : 0, number_of(seq_[i]), number_of(ack_[i]), flagged ? flags_[i] : 0, window_[i], payload_[i]});
+      visit(Packet{flow[i] == out_, timed, flagged, timed ? static_cast<int64_t>(t_ns_[i]) : 0, number_of(seq_[i]),
+                   number_of(ack_[i]), flagged ? flags_[i] : 0, window_[i], payload_[i]});
     }
   }
 

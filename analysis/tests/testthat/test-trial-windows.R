@@ -48,3 +48,11 @@ test_that("a capture is trimmed by the trial's clock and stays a capture", {
   expect_equal(nrow(trim_capture(two_flows(), 1700000000)), 130)
   expect_equal(goodput(kept, flow_of_port(1))$data_packets, 0)
 })
+
+test_that("a capture in which rows were looked up can be looked up again when it was trimmed", {
+  x <- two_flows()[, third := seq_len(.N) %% 3L]
+  x[third == 1L] # data.table keeps for the next time which rows these are, by their numbers
+  expect_false(is.null(attr(x, "index")))
+  kept <- trim_capture(x, 1700000000, 5, 7)
+  expect_equal(kept[third == 1L]$t_ns, kept$t_ns[kept$third == 1L])
+})
