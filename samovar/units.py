@@ -14,6 +14,8 @@ _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?"
 _QUANTITY = re.compile(rf"(?P<number>{_NUMBER})(?P<space> *)(?P<unit>[A-Za-z%µ/]*)")
 _SIGNED = re.compile(r"[+-]\s*[0-9.]")
 LARGEST = 10**18
+ETHERNET_MTU_BYTES = 1500
+"""What interfaces have where nobody sets them."""
 _EXACT = Context(prec=80)  # every product of a number above and a scale below fits
 
 

@@ -11,11 +11,11 @@ from samovar.command.recipe import Recipe
 from samovar.command.values import typed
 from samovar.errors import RecipeError
 from samovar.plan import DirectionPlan, HostPlan, MatchPlan, PathPlan
+from samovar.units import ETHERNET_MTU_BYTES
 
 BURST_S = 0.004
 ETHERNET_HEADER_BYTES = 14
 """What Linux's queue disciplines count on top of an IP packet (skb->len on an Ethernet device)."""
-DEFAULT_MTU_BYTES = 1500
 SMALLEST_FRAME_BYTES = 54
 """IPv4 and TCP without options or data."""
 HEAD_ROOM = 2
@@ -73,7 +73,7 @@ def bottleneck_values(
 
     Raises RecipeError for what cannot be done: a buffer in the other unit, reordering without delay.
     """
-    frame_bytes = (mtu_bytes or DEFAULT_MTU_BYTES) + ETHERNET_HEADER_BYTES
+    frame_bytes = (mtu_bytes or ETHERNET_MTU_BYTES) + ETHERNET_HEADER_BYTES
     ways = (_way("down", path, frame_bytes, host, catalogue), _way("up", path, frame_bytes, host, catalogue))
     return {
         "from_interface": path.up.interface,

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from samovar.command.bottleneck import DEFAULT_MTU_BYTES, ETHERNET_HEADER_BYTES
+from samovar.command.bottleneck import ETHERNET_HEADER_BYTES
 from samovar.command.catalogue import Catalogue
 from samovar.command.recipe import Recipe
 from samovar.plan import DirectionPlan, PathPlan, Resolved
-from samovar.units import parse_duration
+from samovar.units import ETHERNET_MTU_BYTES, parse_duration
 
 IP_UDP_BYTES = 28
 OVERLOAD = 4
@@ -71,7 +71,7 @@ def probe_of(
 
     Without pings, paced packets or overload the round trip, losses, or rate and buffer are not looked at.
     """
-    mtu = mtu_bytes or DEFAULT_MTU_BYTES
+    mtu = mtu_bytes or ETHERNET_MTU_BYTES
     frame_bytes = mtu + ETHERNET_HEADER_BYTES
     rate_bps = way.rate_bps or 0
     floods = overload and way.rate_bps is not None

@@ -11,9 +11,8 @@ from samovar.definition.dimension import BYTES, PACKETS, RATE, SECONDS, SHARE, D
 from samovar.definition.formula import Formula, is_formula, read_formula
 from samovar.definition.formula_names import canonical, dimension_of
 from samovar.definition.values import Buffer
-from samovar.units import LARGEST, UnitError, format_duration, format_share
+from samovar.units import ETHERNET_MTU_BYTES, LARGEST, UnitError, format_duration, format_share
 
-DEFAULT_MTU_BYTES = 1500
 T = TypeVar("T")
 
 
@@ -133,7 +132,7 @@ class Scope:
 
     def _absent(self, name: str) -> Fraction:
         if name == "mtu":
-            return Fraction(DEFAULT_MTU_BYTES)
+            return Fraction(ETHERNET_MTU_BYTES)
         if name == "path.rtt" and self._values.get("path.delay.down") is not None:
             return self.number("path.delay.down") + self.number("path.delay.up")
         raise UnitError(f"{name} has no value here; expected one, as a value or a factor")

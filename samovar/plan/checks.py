@@ -9,10 +9,16 @@ from ipaddress import ip_address
 from samovar.plan.groups import Looks
 from samovar.plan.model import DirectionPlan, FlowPlan, HostPlan, PathPlan, Resolved
 from samovar.plan.pool import RunPlan
-from samovar.units import UnitError, format_bytes, format_duration, format_rate, parse_size
+from samovar.units import (
+    ETHERNET_MTU_BYTES,
+    UnitError,
+    format_bytes,
+    format_duration,
+    format_rate,
+    parse_size,
+)
 
 FEWEST_RTTS = 20
-DEFAULT_MTU_BYTES = 1500
 LEAST_MTU6_BYTES = 1280  # RFC 8200, section 5
 LARGEST_WINDOW_BYTES = 1_073_725_440  # 65535 << 14, RFC 7323, section 2.3
 ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES = 14, 20, 40
@@ -36,7 +42,7 @@ def _small(digits: float) -> float:
 def _mtu_bytes(resolved: Resolved) -> int:
     """Return the largest MTU of any host."""
     mtus = [host.mtu_bytes for host in resolved.hosts.values() if host.mtu_bytes is not None]
-    return max([*mtus, resolved.mtu_bytes or 0]) or DEFAULT_MTU_BYTES
+    return max([*mtus, resolved.mtu_bytes or 0]) or ETHERNET_MTU_BYTES
 
 
 def _windows(resolved: Resolved) -> Iterator[int]:

@@ -9,6 +9,7 @@ from statistics import fmean
 from samovar.plan.groups import RECORDED, Kinds
 from samovar.plan.model import CapturePlan, LoggerPlan, Resolved
 from samovar.plan.plan import Plan
+from samovar.units import ETHERNET_MTU_BYTES
 
 PCAP_RECORD_BYTES = 16
 SAMPLE_INTERVAL_S = 0.01
@@ -16,7 +17,6 @@ SAMPLE_BYTES = 200  # one row of a sampler's CSV, before compression
 COMPRESSION = 4  # gzip of captures cut to headers and of CSV: measured between 4 and 8
 ACKS_PER_PACKET = 0.5
 DEFAULT_RATE_BPS = 100_000_000
-DEFAULT_MTU_BYTES = 1500
 
 
 @dataclass(frozen=True)
@@ -160,5 +160,5 @@ def _packets(resolved: Resolved) -> float:
     """Estimate the packets that pass, acknowledgements included, the path being full all the time."""
     path = resolved.path
     rates = [way.rate_bps for way in (path.down, path.up) if way.rate_bps] if path else []
-    packet_bits = (resolved.mtu_bytes or DEFAULT_MTU_BYTES) * 8
+    packet_bits = (resolved.mtu_bytes or ETHERNET_MTU_BYTES) * 8
     return resolved.duration_s * max(rates, default=DEFAULT_RATE_BPS) / packet_bits * (1 + ACKS_PER_PACKET)

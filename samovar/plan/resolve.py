@@ -16,9 +16,8 @@ from samovar.plan.path import path_of, rate_of, rtt_of
 from samovar.plan.places import Places, first_of_link, host_of
 from samovar.plan.pool import HOST, RunPlan
 from samovar.plan.treatments import Reader
-from samovar.units import UnitError, parse_rate
+from samovar.units import ETHERNET_MTU_BYTES, UnitError, parse_rate
 
-COMMON_MTU_BYTES = 1500
 OF_ENDS = ("tcp", "buffers")
 """Setting recipes that mean something at the ends of flows only."""
 
@@ -63,7 +62,7 @@ def _run(laid: Laid, traffic: Traffic) -> RunPlan:
     hosts = laid.places.testbed.hosts.items()
     mtus = [laid.settings.value("mtu", name) for name, host in hosts if host.interfaces]
     mtu_bytes = min((mtu for mtu in mtus if mtu is not None), default=None)
-    held_s = _held_s(laid, traffic, mtu_bytes or COMMON_MTU_BYTES)
+    held_s = _held_s(laid, traffic, mtu_bytes or ETHERNET_MTU_BYTES)
     deadline_s = max(ends.deadline_s, round(ends.end_s + held_s, DIGITS))
     return RunPlan(mtu_bytes=mtu_bytes, duration_s=ends.end_s, deadline_s=deadline_s, stop=stop)
 

@@ -15,11 +15,10 @@ from samovar.plan import FlowPlan, Resolved
 from samovar.runner.clocks import ClockOffset, Drift
 from samovar.runner.state import Compared
 from samovar.runner.unpacked import open_lines
+from samovar.units import ETHERNET_MTU_BYTES
 
 Verdict = Literal["valid", "suspect", "invalid"]
 WINDOW_SHARE = Thresholds().window
-ETHERNET_MTU_BYTES = 1500
-"""What interfaces have where nobody sets them."""
 HEADERS_BYTES = 52
 """What a full packet holds beside data: IPv4, TCP and the time stamps option."""
 OPENED_BY = 4
