@@ -39,7 +39,7 @@ report(c(
   heading("Reading a capture"), "",
   sprintf("%s packets of %d flows, %.0f MB, made %s; medians of %d turns.", with_commas(packets), as.integer(found$usual[["flows"]]), file.size(path) / 1e6, capture$made, times), "",
   "| read by | wall (s) | CPU (s) | M packets/s | tcptrace = 1, wall | tcptrace = 1, CPU | peak (MB) |", "|---|---|---|---|---|---|---|",
-  row("read_pcap(), usual columns", found$usual), row("the same, R started without --min-vsize=512M", found[["usual-heap"]]),
+  row("read_pcap(), usual columns", found$usual), row(paste("the same, R started without", roomy), found[["usual-heap"]]),
   row("the same, one thread", found[["one-thread"]]), row("read_pcap(), t_ns, flow, id, ip_bytes", found$few),
   row("read_pcap(), all columns", found$all), row("tcptrace -n -l", base)
 ))

@@ -22,8 +22,11 @@ spent_on <- function(code) {
 
 say <- function(values) cat(paste(names(values), signif(values, 8), sep = "="), "\n")
 
-# The numbers that this file says in a process of its own, of an R that is started as samovar/analyse.py does.
-in_child <- function(case, ..., heap = "--min-vsize=512M") {
+# As samovar/analyse.py starts R.
+roomy <- "--min-vsize=512M"
+
+# The numbers that this file says in a process of its own.
+in_child <- function(case, ..., heap = roomy) {
   said <- system2("Rscript", c(heap, this_file, "--case", case, ...), stdout = TRUE)
   if (!is.null(attr(said, "status"))) stop("the case ", case, " failed")
   parts <- strsplit(strsplit(trimws(said[length(said)]), " +")[[1]], "=")
