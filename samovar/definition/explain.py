@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from samovar.definition.explain_keys import (
     ENTRIES,
+    GROUPS,
     JUDGED,
     NESTED,
     OF_EXPERIMENT,
+    OF_GROUP,
     Subject,
     default_of,
     default_of_judging,
@@ -18,13 +20,14 @@ from samovar.definition.explain_keys import (
     targets_of,
 )
 from samovar.definition.explain_places import flow_text
+from samovar.definition.explain_tree import is_taken_away, keys_inside, nodes_at
 from samovar.definition.factor_levels import Factor, texts_of
 from samovar.definition.factors import SETTINGS
 from samovar.definition.layers import MAIN
 from samovar.definition.nearest import unknown
 from samovar.definition.origins import Origin, ResolvedSetting, layers_for, level_of, resolve_setting
 from samovar.definition.values import Directional
-from samovar.definition.yamltext import Map, Node, Seq
+from samovar.definition.yamltext import Map, Node
 from samovar.errors import DefinitionError, Problem
 
 Levels = Mapping[str, str]
@@ -44,7 +47,8 @@ class Explanation:
     """One value with all that was said of it; the first of `chain` holds unless `taken_away`.
 
     A key that varies has the levels of its factor; in a trial, `came_to` says what it is there and where. A
-    setting is explained for the hosts of which the same is said.
+    setting is explained for the hosts of which the same is said, which `at` names. What holds other keys is
+    explained by those that are said, `inside`.
     """
 
     subject: str
@@ -53,6 +57,8 @@ class Explanation:
     taken_away: bool = False
     came_to: tuple[tuple[str, str], ...] = ()
     hosts: tuple[str, ...] = ()
+    at: str = ""
+    inside: tuple[tuple[str, Explanation], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,38 +93,71 @@ def explain(subject: Subject, key: str, part: str = "", levels: Levels | None = 
     """
     parts = subject.experiment.parts
     given, rest = _split_part(subject, key)
-    wanted = given or part
-    if not wanted and rest in OF_EXPERIMENT:
-        return [_of_experiment(subject, rest)]
-    if not wanted and rest in JUDGED:
-        return [_of_judging(subject, rest)]
-    known = {name: known_keys(subject, name) for name in parts if name in (wanted or name)}
+    known = {name: known_keys(subject, name) for name in parts if name in (given or part or name)}
     having = [name for name, keys in known.items() if rest in keys]
+    of_whole = rest in (*OF_EXPERIMENT, *JUDGED)
+    if of_whole and not given and not (part and having):
+        return [_of_judging(subject, rest) if rest in JUDGED else _of_experiment(subject, rest)]
     if not having:
-        every = {*OF_EXPERIMENT, *JUDGED}.union(*known.values())
+        every = {*(() if given else (*OF_EXPERIMENT, *JUDGED))}.union(*known.values())
         raise DefinitionError([Problem(subject.experiment.name, 0, 0, unknown("key", rest, every))])
     places = (_Where(subject, name, rest, levels) for name in having)
     return [one for where in places for one in _in_part(where)]
 
 
 def _split_part(subject: Subject, key: str) -> tuple[str, str]:
-    if not key.startswith("parts."):
-        return "", key
-    name, _, rest = key.removeprefix("parts.").partition(".")
-    if name not in subject.experiment.parts:
-        message = unknown("part", name, subject.experiment.parts)
-        raise DefinitionError([Problem(subject.experiment.name, 0, 0, message)])
-    return name, rest
+    """Return the part that a key names, if any, and the key as it is known: settings and factors by name."""
+    name = ""
+    if key.startswith("parts."):
+        name, _, key = key.removeprefix("parts.").partition(".")
+        if name not in subject.experiment.parts:
+            message = unknown("part", name, subject.experiment.parts)
+            raise DefinitionError([Problem(subject.experiment.name, 0, 0, message)])
+    return name, key.removeprefix("settings.").removeprefix("factors.")
 
 
 def _in_part(where: _Where) -> Iterator[Explanation]:
-    if _is_setting(where):
+    if where.key in GROUPS:
+        keys = _names_in(where)
+        yield from (one for key in keys for one in _in_part(replace(where, key=key)))
+        if not keys:
+            yield Explanation(where.title, ())
+    elif _is_setting(where):
         yield from _of_hosts(where)
-        return
+    else:
+        yield _of_key(where)
+
+
+def _names_in(where: _Where) -> list[str]:
+    """Name the factors of a part, or the settings that anybody but recipes says anything of."""
+    subject = where.subject
+    if where.key == "factors":
+        return list(subject.experiment.parts[where.part].factors)
+    layers = layers_for(subject.experiment, where.part, subject.testbed, subject.config)
+    return sorted({key for host in subject.testbed.hosts for key in layers.of(host)})
+
+
+def _of_key(where: _Where) -> Explanation:
     below = _of_tree(where)
     varied = _of_factor(where)
+    keys = (
+        () if varied else dict.fromkeys((*keys_inside(where.tree, steps_of(where.key)), *_varied_in(where)))
+    )
+    inside = tuple((key, _of_key(replace(where, key=f"{where.key}.{key}"))) for key in keys)
+    chain = below.chain[1:] if inside else (*varied, *below.chain)
     taken_away = below.taken_away and not varied
-    yield Explanation(where.title, (*varied, *below.chain), _level_texts(where), taken_away)
+    return Explanation(where.title, _once(chain), _level_texts(where), taken_away, inside=inside)
+
+
+def _varied_in(where: _Where) -> Iterator[str]:
+    """Yield the keys within a key that factors set."""
+    targets = (target for _, target in targets_of(where.subject.experiment.parts[where.part]))
+    yield from (one.removeprefix(f"{where.key}.") for one in targets if one.startswith(f"{where.key}."))
+
+
+def _once(chain: Iterable[Said]) -> tuple[Said, ...]:
+    """Return what is said without what the same place says again, of parts what it says at the top."""
+    return tuple(dict.fromkeys(chain))
 
 
 def _is_setting(where: _Where) -> bool:
@@ -146,7 +185,7 @@ def _of_factor(where: _Where, host: str = "") -> tuple[Said, ...]:
     factor = where.factor
     if factor is None:
         return ()
-    written = _chain(where.subject, _nodes(_at(where.tree, "factors"), (factor.name,)))
+    written = _chain(where.subject, nodes_at(_at(where.tree, "factors"), (factor.name,)))
     if where.levels is None:
         return written
     label = where.levels.get(factor.name, "")
@@ -170,7 +209,7 @@ def _of_hosts(where: _Where) -> Iterator[Explanation]:
         hosts_by_chain.setdefault((*_of_factor(where, host), *below), []).append(host)
     for chain, hosts in hosts_by_chain.items():
         at = ", ".join(hosts) if len(hosts_by_chain) > 1 else "every host"
-        yield Explanation(f"{where.title} at {at}", chain, _level_texts(where), hosts=tuple(hosts))
+        yield Explanation(where.title, _once(chain), _level_texts(where), hosts=tuple(hosts), at=f" at {at}")
 
 
 def _setting_chain(subject: Subject, setting: ResolvedSetting | None) -> tuple[Said, ...]:
@@ -196,14 +235,23 @@ def _of_tree(where: _Where) -> Explanation:
 
 
 def _of_experiment(subject: Subject, key: str) -> Explanation:
-    return _explained(subject, key, subject.experiment.complete, key, default_of(subject, key, None))
+    tree = subject.experiment.complete
+    found = _explained(subject, key, tree, key, default_of(subject, key, None))
+    if key == "testbed" and found.chain and found.chain[0].value != subject.testbed.name:
+        asked = Said(subject.testbed.name, "--testbed", f"--testbed {subject.testbed.name}")
+        return replace(found, chain=(asked, *found.chain))
+    inside = ((own, _of_experiment(subject, f"{key}.{own}")) for own in OF_GROUP.get(key, ()))
+    return replace(found, inside=tuple(inside), chain=() if key in OF_GROUP else found.chain)
 
 
 def _of_judging(subject: Subject, key: str) -> Explanation:
     """Explain what trials are judged by: the experiment's word, then config.yaml's, then the default."""
+    if key in OF_GROUP:
+        inside = tuple((own, _of_judging(subject, f"{key}.{own}")) for own in OF_GROUP[key])
+        return Explanation(key, (), inside=inside)
     steps = tuple(key.split("."))
-    own = _chain(subject, _nodes(subject.experiment.complete, steps))
-    config = _nodes(subject.config.written if subject.config else None, steps)
+    own = _chain(subject, nodes_at(subject.experiment.complete, steps))
+    config = nodes_at(subject.config.written if subject.config else None, steps)
     general = tuple(Said(flow_text(node), "config", str(node.mark)) for node in config)
     default = default_of_judging(key)
     last = (Said(default, "default", ""),) if default is not None else ()
@@ -212,40 +260,11 @@ def _of_judging(subject: Subject, key: str) -> Explanation:
 
 def _explained(subject: Subject, title: str, tree: Node | None, key: str, default: str | None) -> Explanation:
     steps = steps_of(key)
-    chain = _chain(subject, _nodes(tree, steps))
-    holder = _holder(tree, steps[:-1])
-    taken_away = bool(chain) and holder is not None and steps[-1] not in holder
+    chain = _chain(subject, nodes_at(tree, steps))
+    taken_away = bool(chain) and is_taken_away(tree, steps)
     if default is not None and not taken_away:
         chain = (*chain, Said(default, "default", ""))
     return Explanation(title, chain, (), taken_away)
-
-
-def _nodes(node: Node | None, steps: Sequence[str]) -> list[Node]:
-    """Return what every layer says at the end of some steps, the strongest first."""
-    if node is None:
-        return []
-    if not steps:
-        return [node]
-    if isinstance(node, Seq):
-        return [found for one in _named(node, steps[0]) for found in _nodes(one, steps[1:])]
-    if not isinstance(node, Map):
-        return []
-    here = [node[steps[0]]] if steps[0] in node else []
-    return [found for one in (*here, *node.hidden.get(steps[0], ())) for found in _nodes(one, steps[1:])]
-
-
-def _holder(node: Node | None, steps: Sequence[str]) -> Map | None:
-    for step in steps:
-        if isinstance(node, Seq):
-            node = next(iter(_named(node, step)), None)
-        else:
-            node = node.get(step) if isinstance(node, Map) else None
-    return node if isinstance(node, Map) else None
-
-
-def _named(entries: Seq, name: str) -> list[Map]:
-    maps = [one for one in entries if isinstance(one, Map)]
-    return [one for one in maps if name in (one.get("flow"), one.get("logger"))]
 
 
 def _chain(subject: Subject, nodes: Sequence[Node]) -> tuple[Said, ...]:

@@ -11,6 +11,7 @@ from samovar.definition.config import Config
 from samovar.definition.devices import PARAMETERS as DEVICE_PARAMETERS
 from samovar.definition.experiment import Experiment, Logger, NetworkPath, Order, Part, own_keys
 from samovar.definition.explain_places import LayerNames
+from samovar.definition.explain_tree import keys_inside
 from samovar.definition.factor_levels import Factor
 from samovar.definition.factors import SETTINGS
 from samovar.definition.fields import Strict
@@ -20,16 +21,23 @@ from samovar.definition.origins import layers_for
 from samovar.definition.parameters import settable
 from samovar.definition.testbed import Testbed
 from samovar.definition.verdict import Thresholds
+from samovar.definition.written import written_default
 
-OF_PART = ("title", "duration", "replicates", "traffic", "captures", "loggers", "path", "exclude", "include")
+GROUPS = ("settings", "factors")
+"""Keys of a part of which each key within is explained by itself."""
+OF_PART = (
+    *("title", "duration", "replicates", "traffic", "captures", "loggers", "path", "exclude", "include"),
+    *("stop", *GROUPS),
+)
+OF_GROUP: Mapping[str, tuple[str, ...]] = {
+    "order": tuple(Order.model_fields),
+    "verdict": tuple(info.alias or name for name, info in Thresholds.model_fields.items()),
+}
 OF_EXPERIMENT = (
-    *("testbed", "title", "source", "description", "figures", "tables", "expect"),
-    *("order.kind", "order.seed"),
+    *("testbed", "title", "source", "description", "figures", "tables", "expect", "order"),
+    *(f"order.{key}" for key in OF_GROUP["order"]),
 )
-JUDGED = (
-    *("calibrate", "retries"),
-    *(f"verdict.{info.alias or name}" for name, info in Thresholds.model_fields.items()),
-)
+JUDGED = ("calibrate", "retries", "verdict", *(f"verdict.{key}" for key in OF_GROUP["verdict"]))
 """By what trials are judged: an experiment may say it, or config.yaml for all of them."""
 NESTED: Mapping[str, type[Strict]] = {"path": NetworkPath, "stop": Stop, "order": Order}
 ENTRIES: Mapping[str, tuple[type[Strict], str]] = {
@@ -55,6 +63,8 @@ def steps_of(key: str) -> tuple[str, ...]:
     if first in LISTED and "." in rest:
         label, _, own = rest.rpartition(".")
         return (first, label, own)
+    if first in LISTED and rest:
+        return (first, rest)
     return tuple(key.split(".")) if first in NESTED else (key,)
 
 
@@ -64,11 +74,21 @@ def known_keys(subject: Subject, name: str) -> set[str]:
     found = {*OF_PART, *part.factors, *SETTINGS, "stop.after", "stop.when"}
     found |= {target for _, target in targets_of(part)}
     for owner, (model, known) in _owners(subject, part).items():
-        found |= {f"{owner}.{key}" for key in (*own_keys(model), *known)}
+        found |= {owner, *(f"{owner}.{key}" for key in (*own_keys(model), *known))}
+    found |= {f"path.{key}" for key in _ways_said(subject, name)}
     layers = layers_for(subject.experiment, name, subject.testbed, subject.config)
     for host, machine in subject.testbed.hosts.items():
         found |= {*setting_parameters(subject.catalogue, machine.system), *layers.of(host)}
     return found
+
+
+def _ways_said(subject: Subject, part: str) -> Iterator[str]:
+    """Yield the keys of the path that stand for one direction, where no factor sets both."""
+    tree = subject.experiment.complete
+    varied = {target for _, target in targets_of(subject.experiment.parts[part])}
+    for key in keys_inside(tree, ("parts", part, "path")):
+        if "." in key and f"path.{key.partition('.')[0]}" not in varied:
+            yield key
 
 
 def targets_of(part: Part) -> Iterator[tuple[Factor, str]]:
@@ -122,12 +142,5 @@ def _recipes(part: Part) -> Sequence[tuple[str, str, str, str]]:
 
 
 def _field_default(model: type[Strict], key: str) -> str | None:
-    fields = {info.alias or name: (name, info) for name, info in model.model_fields.items()}
-    name, info = fields.get(key, ("", None))
-    if info is None or info.is_required():
-        return None
-    value = info.get_default(call_default_factory=True)
-    if value is None or value in ("", (), {}) or isinstance(value, Strict):
-        return None
-    unit = next((f" {unit}" for unit in ("s", "ppm") if name.endswith(f"_{unit}")), "")
-    return f"{value:g}{unit}" if isinstance(value, float) else str(value)
+    fields = {info.alias or name: info for name, info in model.model_fields.items()}
+    return written_default(fields[key]) if key in fields else None

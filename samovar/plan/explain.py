@@ -11,8 +11,11 @@ from samovar.definition.nearest import unknown
 from samovar.errors import PlanError
 from samovar.plan.model import Resolved, Trial, Value
 from samovar.plan.plan import Plan
+from samovar.units import format_share
 
-UNITS = {"": "", "_bps": " bit/s", "_s": " s", "_packets": " packets", "_bytes": " B"}
+UNITS = {"": "", "_bps": " bit/s", "_s": " s", "_packets": " packets", "_bytes": " B", "_host": ""}
+SHARES = ("loss", "reorder", "duplicate")
+WHERE = ("", "down", "up")
 PARAMETERS = ("parameters", "aqm_parameters")
 
 
@@ -44,9 +47,10 @@ def _find(plan: Plan, name: str) -> Trial:
 def _came_to(resolved: Resolved, key: str) -> Iterator[tuple[str, str]]:
     """Yield where a key has a value in a resolved trial, and that value with its unit."""
     steps = steps_of(key)
-    if steps[0] in ("path", "traffic", "loggers"):
+    if steps[0] in ("path", "traffic", "loggers", "stop"):
+        own = steps[1] if steps[0] == "path" and len(steps) > 1 else steps[-1]
         for where, value in _holders(resolved, steps):
-            yield from _fields(where, value, steps[-1])
+            yield from _fields(where, value, own)
     elif key == "duration":
         yield "", f"{resolved.duration_s:g} s"
     else:
@@ -54,9 +58,12 @@ def _came_to(resolved: Resolved, key: str) -> Iterator[tuple[str, str]]:
 
 
 def _holders(resolved: Resolved, steps: tuple[str, ...]) -> Iterator[tuple[str, Value]]:
-    path = resolved.path
-    if steps[0] == "path" and path is not None:
-        yield from (("", path), ("down", path.down), ("up", path.up))
+    path, stop = resolved.path, resolved.stop
+    if steps[0] == "path" and len(steps) > 1 and path is not None:
+        holders: tuple[tuple[str, Value], ...] = (("", path), ("down", path.down), ("up", path.up))
+        yield from (one for one in holders if one[0] in (steps[2:] or WHERE))
+    if steps[0] == "stop" and len(steps) > 1 and stop is not None:
+        yield "", stop
     if len(steps) == 3 and steps[0] == "traffic":
         yield from ((one.label, one) for one in resolved.flows if steps[1] in (one.label, one.group))
     if len(steps) == 3 and steps[0] == "loggers":
@@ -78,8 +85,14 @@ def _fields(where: str, value: Value, key: str) -> Iterator[tuple[str, str]]:
     for suffix, unit in UNITS.items():
         one = getattr(value, key + suffix, None)
         if one is not None:
-            yield where, f"{one:g}{unit}" if isinstance(one, int | float) else str(one)
+            yield where, _text(key, one, unit)
     for group in PARAMETERS:
         parameters = getattr(value, group, None)
         if isinstance(parameters, Mapping) and key in parameters:
             yield where, str(parameters[key])
+
+
+def _text(key: str, value: object, unit: str) -> str:
+    if key in SHARES and isinstance(value, float):
+        return format_share(value)
+    return f"{value:g}{unit}" if isinstance(value, float) else f"{value}{unit}"

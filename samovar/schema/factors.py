@@ -13,9 +13,10 @@ from samovar.definition.factors import OF_FLOW, OF_LOGGER, OF_PATH, SETTINGS
 from samovar.definition.forms import EACH, Form
 from samovar.definition.ranges import MOST_LEVELS, SCALES
 from samovar.definition.with_parameters import own_keys
+from samovar.definition.written import form_of
 from samovar.schema import recipes as of_recipes
 from samovar.schema.keywords import Json, any_of, at_least_one, at_most_one, closed
-from samovar.schema.models import Definitions, form_of, own_fields, told
+from samovar.schema.models import Definitions, own_fields, told
 from samovar.schema.recipes import Recipes, Taken
 
 HOST, WAYS, BOTH_WAYS, PLAIN = "per host", "per direction", "both directions", "plain"

@@ -7,21 +7,18 @@ are closed by listing their keys again beside a condition.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
 from samovar.definition.fields import Choice, Strict
 from samovar.definition.forms import EACH, ONE_HOST, Form
+from samovar.definition.written import form_in, form_of, is_union, written_default
 from samovar.errors import SamovarError
 from samovar.schema.keywords import Json, any_of, closed
 from samovar.schema.rules import rules_of
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-NO_DEFAULT: tuple[object, ...] = (None, "", (), PydanticUndefined)
 
 
 class SchemaError(SamovarError):
@@ -35,48 +32,20 @@ def own_fields(model: type[Strict]) -> Iterator[tuple[str, FieldInfo]]:
             yield info.alias or name, info
 
 
-def form_of(info: FieldInfo) -> Form | None:
-    """Return how the value of a field is written, when it is a text."""
-    return _form_in(info.annotation, info.metadata)
-
-
-def _form_in(annotation: Any, metadata: list[Any]) -> Form | None:
-    own = next((one for one in metadata if isinstance(one, Form)), None)
-    if own is not None or not _is_union(annotation):
-        nested = list(getattr(annotation, "__metadata__", ()))
-        return own or next((one for one in nested if isinstance(one, Form)), None)
-    options = [one for one in get_args(annotation) if one is not type(None)]
-    found = (_form_in(one, list(getattr(one, "__metadata__", ()))) for one in options)
-    return next((one for one in found if one is not None), None)
-
-
 def metadata_of(annotation: Any, metadata: list[Any]) -> list[Any]:
     """Return what Annotated says of a type, also of one that may be left out."""
-    nested = [annotation, *get_args(annotation)] if _is_union(annotation) else [annotation]
+    nested = [annotation, *get_args(annotation)] if is_union(annotation) else [annotation]
     return [*metadata, *(one for option in nested for one in getattr(option, "__metadata__", ()))]
-
-
-def _is_union(annotation: Any) -> bool:
-    return get_origin(annotation) in (Union, UnionType)
 
 
 def bare(annotation: Any) -> Any:
     """Return an annotation without Annotated and without None."""
     if hasattr(annotation, "__metadata__"):
         return bare(get_args(annotation)[0])
-    if _is_union(annotation):
+    if is_union(annotation):
         options = [one for one in get_args(annotation) if one is not type(None)]
         return bare(options[0]) if len(options) == 1 else annotation
     return annotation
-
-
-def written_default(info: FieldInfo) -> str | None:
-    """Return a field's default as a file would write it; None when there is none to write."""
-    default = info.default
-    if default in NO_DEFAULT or isinstance(default, BaseModel):
-        return None
-    form = form_of(info)
-    return form.write(default) if form else str(default)
 
 
 Special = Callable[["Definitions", bool], Json]
@@ -140,17 +109,17 @@ class Definitions:
 
     def value(self, annotation: Any, metadata: list[Any], partial: bool = False) -> Json:
         """Return the schema of values of a type; raises SchemaError for one that nothing is known of."""
-        form = _form_in(annotation, metadata)
+        form = form_in(annotation, metadata)
         here = bare(annotation)
         many = get_origin(here) is tuple
-        if form is not None and not (many and _form_in(get_args(here)[0], [])):
+        if form is not None and not (many and form_in(get_args(here)[0], [])):
             return any_of(self.form(form), self._list(self.form(form))) if many else self.ways(form, partial)
         if isinstance(here, type) and issubclass(here, Strict):
             return self.model(here, partial)
         known = next((one.known for one in metadata_of(annotation, metadata) if isinstance(one, Choice)), ())
         if known or get_origin(here) is Literal:
             return {"enum": list(known or get_args(here))}
-        if _is_union(here):
+        if is_union(here):
             return any_of(*(self.value(one, []) for one in get_args(here) if one is not type(None)))
         if many:
             return self._tuple(get_args(here))
@@ -180,7 +149,7 @@ class Definitions:
         here = bare(key)
         if get_origin(here) is Literal:
             return closed({one: self.value(value, []) for one in get_args(here)})
-        names = _form_in(key, [])
+        names = form_in(key, [])
         pattern = names.schema.get("pattern") if names else None
         limit = {"propertyNames": {"pattern": pattern}} if pattern else {}
         return {"type": "object", "additionalProperties": self.value(value, []), **limit}

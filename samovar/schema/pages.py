@@ -19,7 +19,8 @@ from samovar.definition.forms import EACH, EITHER
 from samovar.definition.metrics import METRICS
 from samovar.definition.study import StudyReport
 from samovar.definition.testbed import Testbed
-from samovar.schema.models import SchemaError, bare, form_of, metadata_of, own_fields, written_default
+from samovar.definition.written import form_of, written_default
+from samovar.schema.models import SchemaError, bare, metadata_of, own_fields
 from samovar.schema.recipes import Recipes
 from samovar.schema.tables import factor_lines, recipe_lines, recipe_names, table
 

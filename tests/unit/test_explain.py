@@ -82,7 +82,7 @@ def test_every_layer_is_named_with_its_place_the_winner_marked(folder: Folder) -
         "4ms experiment study experiments/study.yaml:4:13",
         "9ms fragment lossy experiments/fragments/lossy.yaml:1:23",
         "2ms experiment base experiments/base.yaml:3:27",
-        "0 s default",
+        "0s default",
     ]
 
 
@@ -167,11 +167,11 @@ def test_what_trials_are_judged_by_comes_from_the_experiment_or_the_configuratio
         "verdict.late = 500ms",
         "» 500ms experiment study experiments/study.yaml:7:17",
         "300ms config config.yaml:3:17",
-        "0.2 s default",
+        "200ms default",
     ]
-    assert folder.lines("verdict.cpu")[1:] == ["» 90% config config.yaml:3:29", "0.95 default"]
-    assert folder.lines("verdict.clock_step")[1:] == ["» 0.05 s default"]
-    assert folder.lines("verdict.clock_drift")[1:] == ["» 50 ppm default"]
+    assert folder.lines("verdict.cpu")[1:] == ["» 90% config config.yaml:3:29", "95% default"]
+    assert folder.lines("verdict.clock_step")[1:] == ["» 50ms default"]
+    assert folder.lines("verdict.clock_drift")[1:] == ["» 50ppm default"]
     assert folder.lines("retries")[1:] == ["» 5 config config.yaml:2:10", "2 default"]
     assert folder.lines("calibrate")[1:] == [
         "» on experiment study experiments/study.yaml:8:12",
@@ -189,6 +189,8 @@ def test_what_trials_are_judged_by_comes_from_the_experiment_or_the_configuratio
         ),
         ("parts.on.duration", "study: unknown part 'on'; did you mean 'one'? known: one, two"),
         ("order.sed", "study: unknown key 'order.sed'; did you mean 'order.seed'? known: "),
+        ("rate", "study: unknown key 'rate'; did you mean 'path.rate'? known: "),
+        ("parts.one.order.seed", "study: unknown key 'order.seed'; known: "),
     ],
 )
 def test_an_unknown_key_is_refused_with_the_nearest(folder: Folder, key: str, said: str) -> None:
@@ -219,3 +221,94 @@ def test_a_trial_that_is_none_is_refused(folder: Folder, trial: str, said: str) 
 def test_an_override_of_a_question_is_read_like_that_of_a_plan(folder: Folder) -> None:
     with pytest.raises(SamovarError, match="--set duration=1"):
         Controller(folder.root).explain(Question("study", "duration", overrides=("duration=1",)))
+
+
+def test_what_the_top_says_over_a_part_is_told_once(folder: Folder) -> None:
+    assert folder.lines("parts.two.path.buffer", "path.buffer=9packets") == [
+        "two: path.buffer = 9packets",
+        "» 9packets --set --set path.buffer=9packets",
+        "64packets part two experiments/base.yaml:12:24",
+        "546packets experiment base experiments/base.yaml:3:52",
+    ]
+
+
+def test_a_mapping_is_explained_key_by_key(folder: Folder) -> None:
+    assert folder.lines("parts.one.path", "path.rate.up=1Mbit") == [
+        "one: path, key by key",
+        "» rate.down: 40Mbit experiment base experiments/base.yaml:3:14",
+        "» rate.up: 1Mbit --set --set path.rate.up=1Mbit",
+        "» rtt: 4ms experiment study experiments/study.yaml:4:13",
+        "rtt: 9ms fragment lossy experiments/fragments/lossy.yaml:1:23",
+        "rtt: 2ms experiment base experiments/base.yaml:3:27",
+        "rtt: 0s default",
+        "» aqm: codel experiment base experiments/base.yaml:3:37",
+        "aqm: pfifo default",
+        "» buffer: 546packets experiment base experiments/base.yaml:3:52",
+        "» loss: 1% fragment lossy experiments/fragments/lossy.yaml:1:14",
+        "loss: 0% default",
+    ]
+
+
+def test_one_direction_of_the_path_is_explained_where_it_is_said(folder: Folder) -> None:
+    assert folder.lines("parts.one.path.rate.down", "path.rate.down=3Mbit") == [
+        "one: path.rate.down = 3Mbit",
+        "» 3Mbit --set --set path.rate.down=3Mbit",
+        "40Mbit experiment base experiments/base.yaml:3:14",
+    ]
+
+
+def test_flows_are_explained_key_by_key_and_the_list_that_they_replace_as_a_whole(folder: Folder) -> None:
+    assert folder.lines("parts.one.traffic")[-3:] == [
+        "» bulk.to: receiver experiment base experiments/base.yaml:7:55",
+        "» bulk.duration: 5s experiment study experiments/study.yaml:6:28",
+        "✗ bulk.size: 1GB experiment base experiments/base.yaml:7:71",
+    ]
+    other = "traffic=[{flow: new, generator: iperf3, from: sender, to: receiver}]"
+    lines = folder.lines("parts.one.traffic", other)
+    assert lines[1] == f"» new.generator: iperf3 --set --set {other}"
+    assert lines[-1].startswith("[{flow: bulk, generator: iperf3")
+
+
+def test_settings_and_factors_are_explained_one_by_one(folder: Folder) -> None:
+    assert [line for line in folder.lines("parts.one.settings") if "every host" in line] == [
+        "one: cc at every host is a factor: newreno, cubic",
+        "one: tcp.ecn at every host = off",
+        "one: tcp.sack at every host = off",
+    ]
+    assert folder.lines("parts.one.settings.tcp.sack") == folder.lines("parts.one.tcp.sack")
+    assert folder.lines("parts.two.factors")[0] == "two: home is a factor: slow, far"
+    assert folder.lines("parts.two.factors.home") == folder.lines("parts.two.factors")
+
+
+def test_what_holds_for_the_whole_experiment_is_explained_of_a_trial_as_well(folder: Folder) -> None:
+    controller = Controller(folder.root)
+    trial = next(iter(controller.study("study", "", "").plan.trials))
+    (seed,) = controller.explain(Question("study", "order.seed", trial.id))
+    assert seed.chain[0].value == "1"
+
+
+def test_a_testbed_of_the_command_line_hides_that_of_the_file(folder: Folder) -> None:
+    text = (ROOT / "hosts" / "lab.yaml").read_text(encoding="utf-8")
+    (folder.root / "hosts" / "other.yaml").write_text(text.replace("testbed: lab", "testbed: other"))
+    found = Controller(folder.root).explain(Question("study", "testbed", testbed="other"))
+    lines = [" ".join(line.split()).replace(f"{folder.root}/", "") for line in explanation_lines(found)]
+    assert lines == [
+        "testbed = other",
+        "» other --testbed --testbed other",
+        "lab experiment base experiments/base.yaml:2:10",
+    ]
+
+
+def test_a_value_of_a_trial_is_written_in_full_and_names_hosts_that_agree_together(folder: Folder) -> None:
+    controller = Controller(folder.root)
+    trial = next(one for one in controller.study("study", "", "").plan.trials if "cubic-1MB" in one.id)
+
+    def head(key: str) -> str:
+        return next(explanation_lines(controller.explain(Question("study", key, trial.id))))
+
+    assert head("path.rate") == "one: path.rate = down 40000000 bit/s"
+    assert head("path.loss") == "one: path.loss = down 1%, up 0%"
+    assert head("rwnd") == "one: rwnd = 1000000 B at dst"
+    assert head("cc") == "one: cc = cubic at src"
+    assert head("tcp.sack") == "one: tcp.sack = off at src, dst"
+    assert head("traffic.bulk.from") == "one: traffic.bulk.from = bulk src"
