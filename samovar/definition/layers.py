@@ -126,7 +126,7 @@ def _passing(base: Map, over: Map) -> Map:
     for key in LISTED.keys() & over.keys():
         held, changes = base.get(key), over[key]
         if isinstance(changes, Map):
-            known = _names(key, held)
+            known = names_of_entries(key, held)
             kept = [name for name in changes if name in known or _says_enough(key, changes[name])]
             result[key] = _only(changes, kept)
             if not kept:
@@ -138,7 +138,7 @@ def _says_enough(key: str, change: Node) -> bool:
     return isinstance(change, Map) and LISTED[key][2] in change
 
 
-def _names(key: str, entries: Node | None) -> list[str]:
+def names_of_entries(key: str, entries: Node | None) -> list[str]:
     """Name the entries of a list, or of the mapping that stands for one."""
     if isinstance(entries, Map):
         return list(entries)
@@ -151,7 +151,7 @@ def _check_entries(base: Map, key: str, changes: Node, problems: list[Problem]) 
     """Report changes of entries that neither the top level nor any part has."""
     parts = base.get("parts")
     holders = [base, *(parts.values() if isinstance(parts, Map) else ())]
-    known = [name for one in holders if isinstance(one, Map) for name in _names(key, one.get(key))]
+    known = [name for one in holders if isinstance(one, Map) for name in names_of_entries(key, one.get(key))]
     if not isinstance(changes, Map):
         return
     for name, change in changes.items():
@@ -247,7 +247,7 @@ def _merged_entries(key: str, entries: Seq, changes: Map, problems: list[Problem
         if not isinstance(change, Map):
             problems.append(change.mark.problem(_no_change(what, name, change)))
         elif not places and not _says_enough(key, change):
-            problems.append(mark.problem(_unknown_entry(key, name, change, _names(key, entries))))
+            problems.append(mark.problem(_unknown_entry(key, name, change, names_of_entries(key, entries))))
         for index in places if isinstance(change, Map) else ():
             result[index] = merged(cast(Map, result[index]), cast(Map, change), problems, what)
         if not places and isinstance(change, Map) and _says_enough(key, change):

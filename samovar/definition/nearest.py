@@ -9,11 +9,12 @@ MOST_LISTED = 40
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was probably meant."""
+    """Return the known name that was probably meant: one that is spelt alike, or ends in it (path.rate)."""
     names = sorted(set(known))
     folded = {one.lower(): one for one in names}
     close = get_close_matches(name.lower(), folded, n=1, cutoff=0.65)
-    return folded[close[0]] if close else None
+    ending = (one for one in names if one.endswith(f".{name}"))
+    return folded[close[0]] if close else next(ending, None)
 
 
 def unknown(what: str, name: str, known: Iterable[str], kinds: Iterable[str] | None = None) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
+from samovar.definition.attributes import FLOW_FIELDS, PATH_FIELDS
 from samovar.definition.factor_levels import is_free
 from samovar.definition.factors import SETTINGS
-from samovar.definition.layers import DESIGN, LISTED, MAIN, OF_A_PART, OF_A_PROFILE, merged
+from samovar.definition.layers import DESIGN, LISTED, MAIN, OF_A_PART, OF_A_PROFILE, merged, names_of_entries
 from samovar.definition.nearest import unknown
 from samovar.definition.yamltext import Map, Mark, Node, Seq, parse_value
 from samovar.errors import DefinitionError, Problem
@@ -19,6 +20,14 @@ from samovar.errors import DefinitionError, Problem
 Steps = tuple[str, ...]
 EXPECTED = "expected KEY=VALUE, such as --set duration=10s or --set path.rate=10Mbit"
 TOP = tuple(key for key in OF_A_PROFILE if key not in ("parts", *DESIGN))
+ANOTHER_FILE = "a file that extends this one"
+OF_THE_FILE = {
+    "testbed": "--testbed NAME",
+    "profiles": "--profile NAME, and --set for what the profile says",
+    **dict.fromkeys(("extends", "use", "fragments"), f"--set for what it gives, or {ANOTHER_FILE}"),
+    **dict.fromkeys(("experiment", "title", "source", "description", "expect"), ANOTHER_FILE),
+}
+"""Keys of experiments that --set does not change, and what does."""
 
 
 def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
@@ -73,11 +82,23 @@ def _refusal(tree: Map, key: str) -> str | None:
         return f"'{key}' is a whole part; expected parts.{part}.KEY=VALUE"
     first = rest.partition(".")[0]
     known = _known(tree, part)
+    if first in OF_THE_FILE and first not in known:
+        return f"'{first}' is not set here; expected {OF_THE_FILE[first]}"
     if rest in DESIGN and rest not in known:
         return f"'{rest}' stands in the parts; expected parts.PART.{rest}=..."
     if rest in known or first in known or ("." in rest and first != "parts"):
         return _hidden_by_levels(tree, part, rest)
-    return unknown("key", rest, known)
+    return unknown("key", rest, known | set(_dotted(tree)), known)
+
+
+def _dotted(tree: Map) -> Iterator[str]:
+    """Yield keys with dots of which the last word alone may have been given."""
+    yield from (f"path.{key}" for key in PATH_FIELDS)
+    yield from (f"order.{key}" for key in ("kind", "seed"))
+    parts = tree.get("parts")
+    for holder in (tree, *(parts.values() if isinstance(parts, Map) else ())):
+        flows = names_of_entries("traffic", holder.get("traffic")) if isinstance(holder, Map) else ()
+        yield from (f"traffic.{flow}.{key}" for flow in flows for key in FLOW_FIELDS)
 
 
 def _known(tree: Map, part: str | None) -> set[str]:
