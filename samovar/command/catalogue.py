@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
-from samovar.command.recipe import BLOCKS, Header, Kind, Parameter, Recipe, read_recipe
+from samovar.command.header import Header, Parameter
+from samovar.command.recipe import BLOCKS, Kind, Recipe, read_recipe
 from samovar.errors import RecipeError
 from samovar.units import parse_duration
 

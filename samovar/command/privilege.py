@@ -93,11 +93,18 @@ def checked_pattern(text: str) -> str:
             f"{unknown[0]} is not known; expected <interface>, <device>, <user>, <number> or <words>"
         )
     for one in allowed_commands([text], login):
-        if not re.fullmatch(one.arguments, " ".join(one.example)):
-            raise ValueError(f"{text!r} is too intricate to make an example of")
+        if not _is_example(one):
+            raise ValueError(f"'{text}' is too intricate to make an example of")
         if len(one.arguments) + 2 > LONGEST:
-            raise ValueError(f"{text!r} is longer than the {LONGEST} characters that sudoers takes")
+            raise ValueError(f"'{text}' is longer than the {LONGEST} characters that sudoers takes")
     return text
+
+
+def _is_example(command: Allowed) -> bool:
+    try:
+        return re.fullmatch(command.arguments, " ".join(command.example)) is not None
+    except re.error as error:
+        raise ValueError(f"'{command.pattern}' is no regular expression: {error}") from error
 
 
 def lasting_commands(patterns: Iterable[str]) -> list[str]:

@@ -9,7 +9,7 @@ from samovar.definition.catalogue import ParameterInfo, RecipeCatalogue
 from samovar.definition.fields import parse_delay as parse_time
 from samovar.definition.fields import parse_packets, parse_rate, parse_share, parse_size
 from samovar.definition.formula import is_formula
-from samovar.definition.nearest import unknown
+from samovar.definition.nearest import nearest, unknown
 
 _BY_TYPE: Mapping[str, Callable[[str], object]] = {
     "size": units.parse_size,
@@ -42,6 +42,16 @@ _GIVEN_TO: Mapping[str, frozenset[str]] = {
         | {"buffer_kib"}  # of that for captures
     ),
 }
+
+
+def parse_type(text: str) -> str:
+    """Read the name of a parameter's type, as recipes' headers give it; raises UnitError for one misspelt.
+
+    What is no quantity is in the recipe's own words, such as list of interfaces.
+    """
+    if text not in _BY_TYPE and nearest(text, _BY_TYPE):
+        raise units.UnitError(f"{unknown('type', text, _BY_TYPE)}, and other words for what stays text")
+    return text
 
 
 def parse_parameter(info: ParameterInfo, text: str) -> object:

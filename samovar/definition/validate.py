@@ -52,9 +52,10 @@ def validate(model: type[M], tree: Map) -> Checked[M]:
             checked.model = model.model_validate(checked.tree)
             return checked
         except ValidationError as error:
-            errors = [one for one in error.errors(include_url=False) if _is_new(one, checked)]
+            every = error.errors(include_url=False)
+            errors = [one for one in every if _is_new(one, checked) and not _is_misspelt(one, every)]
             checked.problems += [_problem(one, model, checked.tree) for one in errors]
-            if not _leave_out(checked, error.errors(include_url=False)):
+            if not _leave_out(checked, every):
                 return checked
     return checked
 
@@ -103,6 +104,14 @@ def _is_new(error: ErrorDetails, checked: Checked[M]) -> bool:
         return not any(gone[: len(loc)] == loc for gone in checked.left_out)
     follows = error["type"] in ("missing", "too_short")
     return not (follows and any(_starts(gone, loc) for gone in checked.left_out))
+
+
+def _is_misspelt(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
+    """Say whether a key is missing that an unknown key beside it stands for: that one is reported."""
+    *here, name = error["loc"]
+    strange = [one["loc"] for one in every if one["type"] == "extra_forbidden"]
+    beside = [str(loc[-1]) for loc in strange if list(loc[:-1]) == here]
+    return error["type"] == "missing" and nearest(str(name), beside) is not None
 
 
 def _starts(loc: Loc, error_loc: Loc) -> bool:

@@ -29,4 +29,5 @@ class WithParameters(Strict):
 def own_keys(model: type[Strict]) -> frozenset[str]:
     """Return the keys that a model has in the file, without the parameters of recipes."""
     keys = (field.alias or name for name, field in model.model_fields.items())
-    return frozenset(key for key in keys if key != "parameters")
+    gathered = {"parameters"} if issubclass(model, WithParameters) else set()
+    return frozenset(keys) - gathered

@@ -85,7 +85,7 @@ def read_yaml(path: Path) -> tuple[Map, list[Problem]]:
 
     Mistakes that leave the rest readable (a duplicate key, a tag) are returned.
     """
-    return parse_yaml(_read_text(path), str(path))
+    return parse_yaml(read_text(path), str(path))
 
 
 def parse_yaml(content: str, file: str) -> tuple[Map, list[Problem]]:
@@ -146,13 +146,14 @@ def near(folder: Path, name: str) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path, what: str = "a YAML file") -> str:
+    """Read a file of UTF-8 text that is no data; raises DefinitionError, which says what was expected."""
     try:
         with path.open("rb") as stream:
             data = stream.read(LARGEST_FILE_BYTES + 1)
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
-        raise DefinitionError([Problem(str(path), 0, 0, f"{reason}; expected a YAML file")]) from error
+        raise DefinitionError([Problem(str(path), 0, 0, f"{reason}; expected {what}")]) from error
     if len(data) > LARGEST_FILE_BYTES:
         message = f"the file is larger than {LARGEST_FILE_BYTES // 1024} KiB; expected a definition, not data"
         raise DefinitionError([Problem(str(path), 0, 0, message)])

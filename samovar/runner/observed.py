@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from samovar.command.flows import FlowEnds
-from samovar.command.recipe import Counted
+from samovar.command.header import Counted
 from samovar.definition.verdict import Thresholds
 from samovar.plan import PathPlan, Resolved
 from samovar.runner.counters import (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from samovar.command import Catalogue
 from samovar.command.bottleneck import bottleneck_values
-from samovar.command.recipe import Header
+from samovar.command.header import Header
 from samovar.definition.check_grain import is_whole
 from samovar.errors import RecipeError
 from samovar.plan import DirectionPlan, FlowPlan, HostPlan, PathPlan, Plan, Resolved

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from samovar.command.flows import FlowEnds
-from samovar.command.recipe import Counted
+from samovar.command.header import Counted
 from samovar.definition.verdict import Thresholds
 from samovar.plan import CapturePlan, FlowPlan, Resolved
 from samovar.runner.counters import Through

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from samovar.command.catalogue import Catalogue
-from samovar.command.recipe import BLOCKS, Header
+from samovar.command.header import Header
+from samovar.command.recipe import BLOCKS
 from samovar.definition import ParameterInfo
 from samovar.schema.factors import BOTH_WAYS, HOST, LABEL, PLAIN, WAYS, Target, targets
 from samovar.schema.keywords import Json

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from samovar.command import Catalogue
 from samovar.command.bottleneck import Match, Stage, Way
+from samovar.command.header import Parameter
 from samovar.command.quote import quote, shell_environment, window_floor
-from samovar.command.recipe import BLOCKS, Parameter, read_recipe
+from samovar.command.recipe import BLOCKS, read_recipe
 from samovar.command.scripts import BODY, TrialScripts
 from samovar.command.tc import tc_rate
 from samovar.command.values import typed
-from samovar.errors import RecipeError
+from samovar.errors import DefinitionError, RecipeError
 from tests.unit.trials import TRIAL
 
 ROOT = Path(__file__).parents[2]
@@ -171,14 +172,14 @@ def test_an_unknown_recipe_is_refused_with_the_nearest_name() -> None:
 def test_a_recipe_without_header_says_what_a_header_is(tmp_path: Path) -> None:
     path = tmp_path / "x.sh.j2"
     path.write_text("echo\n")
-    with pytest.raises(RecipeError, match="starts with a header"):
+    with pytest.raises(DefinitionError, match="starts with a header"):
         read_recipe("setting", "x", path)
 
 
 def test_a_recipe_without_its_blocks_names_them(tmp_path: Path) -> None:
     path = tmp_path / "x.sh.j2"
     path.write_text("{#---\nsummary: X.\n---#}\n{% block server %}{% endblock %}\n")
-    with pytest.raises(RecipeError, match=r"needs the block\(s\) client"):
+    with pytest.raises(DefinitionError, match=r"needs \{% block client %\}; it has: server"):
         read_recipe("generator", "x", path)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from samovar.command import Catalogue
 from samovar.command.counting import FOUND, RESTORED, parts_of
 from samovar.command.flows import flows_of
-from samovar.command.recipe import Counted, Counts
+from samovar.command.header import Counted, Counts
 from samovar.command.scripts import TrialScripts
 from samovar.controller import Controller
 from samovar.definition import load_study, load_testbed

@@ -1,0 +1,81 @@
+"""Every kind of mistake in a recipe, pinned on its place and its whole sentence."""
+
+from pathlib import Path
+
+import pytest
+
+from samovar.command.recipe import read_recipe
+from samovar.errors import DefinitionError
+
+BLOCKS = "".join(f"{{% block {name} %}}{{% endblock %}}\n" for name in ("read", "set", "wanted", "restore"))
+TYPES = "duration, integer, number, packets, rate, share, size, switch, and other words for what stays text"
+KEYS = "choices, default, description, type, unit"
+MISTAKES = {
+    "no blank": ("summary:X.", ["2:1: the file holds text; expected a mapping (key: value)"]),
+    "nothing": ("", ["1:1: a recipe starts with a header: a line '{#---', YAML, and a line '---#}'"]),
+    "no summary": ("needs: [ip]", ["2:1: key 'summary' is missing; expected it among brings, change, client_needs, counts, delay_step, duration_step, interfaces_need, lacks, leaves, listens, modules, needs, parameters, ports, root, root_lasting, root_login, server_needs, summary, tracepoints, transport"]),
+    "open list": ("summary: [X.\nneeds: []", ["3:6: no ',' or ']' before this; close what is open, which opens in line 2"]),
+    "twice": ("summary: X.\nsummary: Y.", ["3:1: key 'summary' stands here again (first in line 2); expected it once"]),
+    "misspelt key": ("summary: X.\nneed: [ip]", ["3:1: unknown key 'need'; did you mean 'needs'? known: brings, change, client_needs, counts, delay_step, duration_step, interfaces_need, lacks, leaves, listens, modules, needs, parameters, ports, root, root_lasting, root_login, server_needs, summary, tracepoints, transport"]),
+    "no list": ("summary: X.\nneeds: ip", ["3:8: needs: expected a list such as [ip], not 'ip'"]),
+    "change": ("summary: X.\nchange: rebot", ["3:9: change: unknown change 'rebot'; did you mean 'reboot'? known: interface-reset, none, reboot"]),
+    "feature": ("summary: X.\nlacks: [jiter]", ["3:9: unknown key of a path 'jiter'; did you mean 'jitter'? known: duplicate, jitter, loss_burst, reorder"]),
+    "interfaces": ("summary: X.\ninterfaces_need: [rng]", ["3:19: unknown need of interfaces 'rng'; did you mean 'ring'? known: pause, ring"]),
+    "step": ("summary: X.\nduration_step: 1", ["3:16: duration_step: '1' has no unit; expected a time such as 5ms"]),
+    "port": ("summary: X.\nports: [0, 99999]", ["3:12: port 99999 is out of range; expected one from 0 to 65535"]),
+    "token": ("summary: X.\nroot: [ip <iface>]", ["3:8: <iface> is not known; expected <interface>, <device>, <user>, <number> or <words>"]),
+    "pattern of root": ('summary: X.\nroot: ["ip [z-a]"]', ["3:8: 'ip [z-a]' is no regular expression: bad character range z-a at position 1"]),
+    "pattern": ("summary: X.\ncounts: {sent: (}", ["3:16: sent: '(' is no regular expression: missing ), unterminated subpattern at position 0"]),
+    "group": ("summary: X.\ncounts: {sent: x}", ["3:16: sent: expected one group in parentheses, around the number"]),
+    "unit": ("summary: X.\ncounts: {sent: (.), unit_bytes: 0}", ["3:33: unit_bytes: whole number 0 is out of range; expected one from 1 up"]),
+    "type": ("summary: X.\nparameters:\n  a: {type: sice, description: b}", [f"4:13: type: unknown type 'sice'; did you mean 'size'? known: {TYPES}"]),
+    "key of a parameter": ("summary: X.\nparameters:\n  a: {typ: size, description: b}", [f"4:7: unknown key 'typ'; did you mean 'type'? known: {KEYS}"]),
+    "no description": ("summary: X.\nparameters:\n  a: {type: size}", [f"4:6: key 'description' is missing; expected it among {KEYS}"]),
+    "default": ("summary: X.\nparameters:\n  a: {type: size, description: b, default: 5}", ["4:44: default: '5' has no unit; expected a size such as 50KB"]),
+    "default of YAML 1.1": ("summary: X.\nparameters:\n  a: {type: switch, description: b, default: yes}", ["4:46: default: 'yes' is no switch; expected on or off"]),
+    "choice": ("summary: X.\nparameters:\n  a: {type: choice, description: b, choices: [c], default: d}", ["4:60: default: 'd' is none of its choices; expected one of c"]),
+    "no choices": ("summary: X.\nparameters:\n  a: {type: choice, description: b}", ["4:6: parameter 'a' has no choices; expected choices: [one, another]"]),
+    "many at once": ("summary: X.\nchange: yes\nlistens: both", ["3:9: change: unknown change 'yes'; known: interface-reset, none, reboot", "4:10: listens: unknown end 'both'; known: from, to"]),
+}  # fmt: skip
+
+
+def mistakes(folder: Path, text: str) -> list[str]:
+    path = folder / "x.sh.j2"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DefinitionError) as caught:
+        read_recipe("setting", "x", path)
+    return str(caught.value).replace(f"{path}:", "").splitlines()
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_of_a_header_is_reported_at_its_place_in_one_sentence(mistake: str, tmp_path: Path) -> None:
+    header, said = MISTAKES[mistake]
+    assert mistakes(tmp_path, f"{{#---\n{header}\n---#}}\n{BLOCKS}" if header else "echo\n") == said
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            "{% block read %}{% endblock %}\n",
+            ["1:1: a setting recipe needs {% block restore %} and {% block set %} and {% block wanted %}; it has: read"],
+        ),
+        ("{% block read %}\n  {{ a | b }}\n{% endblock %}\n", ["5:3: No filter named 'b'"]),
+        ("echo\n{{ a", ["5:1: unexpected end of template, expected 'end of print statement'"]),
+    ],
+    ids=["blocks", "filter", "open"],
+)  # fmt: skip
+def test_a_mistake_of_a_body_is_reported_in_its_line(body: str, said: list[str], tmp_path: Path) -> None:
+    assert mistakes(tmp_path, f"{{#---\nsummary: X.\n---#}}\n{body}") == said
+
+
+def test_line_ends_of_windows_and_a_byte_order_mark_change_nothing(tmp_path: Path) -> None:
+    text = f"{{#---\nsummary: X.\n---#}}\n{BLOCKS}"
+    (tmp_path / "x.sh.j2").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert read_recipe("setting", "x", tmp_path / "x.sh.j2").header.summary == "X."
+
+
+def test_a_recipe_that_is_no_text_is_refused_at_its_byte(tmp_path: Path) -> None:
+    (tmp_path / "x.sh.j2").write_bytes(b"{#---\nsummary: \xff\n---#}\n")
+    with pytest.raises(DefinitionError, match=r":2:10: a byte that is no UTF-8; expected UTF-8 text$"):
+        read_recipe("setting", "x", tmp_path / "x.sh.j2")
