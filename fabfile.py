@@ -179,7 +179,7 @@ def plan(
         show([_dump(plan_json(seen))])
     else:
         show(plan_csv(seen) if csv else plan_lines(seen, all_))
-    if any(finding.stops and not finding.trials for finding in seen.findings):
+    if seen.hopeless:
         raise Exit(code=1)
 
 

@@ -11,7 +11,7 @@ from samovar.command.recipe import Recipe
 from samovar.command.values import typed
 from samovar.errors import RecipeError
 from samovar.plan import DirectionPlan, HostPlan, MatchPlan, PathPlan
-from samovar.units import ETHERNET_MTU_BYTES
+from samovar.units import ETHERNET_MTU_BYTES, format_duration, format_share
 
 BURST_S = 0.004
 ETHERNET_HEADER_BYTES = 14
@@ -157,7 +157,9 @@ def _stage(name: str, plan: DirectionPlan, matches: tuple[Match, ...], room: _Ro
 
 def _refuse_disorder(name: str, plan: DirectionPlan) -> None:
     if plan.jitter_s > plan.delay_s:
-        what = f"jitter {plan.jitter_s:g} s is more than the delay, {plan.delay_s:g} s"
+        what = (
+            f"jitter {format_duration(plan.jitter_s)} is more than the delay, {format_duration(plan.delay_s)}"
+        )
         raise RecipeError(f"path: {name}: {what}; accepted: at most the delay")
     if plan.reorder and not plan.delay_s:
         what = "reorder lets packets overtake those that are delayed, and none is"
@@ -175,13 +177,13 @@ def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float]
     if not loss or burst_packets is None:
         return None
     if burst_packets < 1 or loss >= 1:
-        what = f"a loss burst of {burst_packets:g} packets at {loss:.3%} loss"
+        what = f"a loss burst of {burst_packets:g} packets at {format_share(loss)} loss"
         raise RecipeError(f"path: {what}; accepted: 1 packet or more, at less than 100 %")
     end = 1 / burst_packets
     begin = end * loss / (1 - loss)
     if begin > 1:
         least = loss / (1 - loss)
-        what = f"{loss:.3%} loss cannot come in bursts of {burst_packets:g} packets"
+        what = f"{format_share(loss)} loss cannot come in bursts of {burst_packets:g} packets"
         raise RecipeError(f"path: {what}; accepted: {least:.3g} packets or more")
     return begin, end
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 from samovar.command.adapter import adapter_values
 from samovar.command.bottleneck import bottleneck_values
@@ -19,10 +20,19 @@ CAPTURE = "tcpdump"
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting recipe by name, with its values."""
+    """One setting recipe by name, with its values, which are worked out when they are asked for."""
 
     recipe: str
-    values: Mapping[str, object]
+    work_out: Callable[[], Mapping[str, object]]
+
+    @cached_property
+    def values(self) -> Mapping[str, object]:
+        """What the recipe takes; raises RecipeError for a path that cannot be."""
+        return self.work_out()
+
+
+def _known(recipe: str, values: Mapping[str, object]) -> Setting:
+    return Setting(recipe, lambda: values)
 
 
 def settings_of(
@@ -44,25 +54,26 @@ def settings_of(
 def _settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterator[Setting]:
     host = resolved.hosts[name]
     given = {recipe: _given(recipe, host, catalogue) for recipe in host.settings}
-    yield Setting("offloads", {"interfaces": host.interfaces, **given.pop("offloads", {})})
+    yield _known("offloads", {"interfaces": host.interfaces, **given.pop("offloads", {})})
     if host.mtu_bytes is not None:
-        yield Setting("mtu", {"interfaces": host.interfaces, "mtu_bytes": host.mtu_bytes})
+        yield _known("mtu", {"interfaces": host.interfaces, "mtu_bytes": host.mtu_bytes})
     if host.txd is not None:
-        yield Setting("txd", {"interfaces": host.interfaces, "txd": host.txd})
+        yield _known("txd", {"interfaces": host.interfaces, "txd": host.txd})
     ends = any(name in (flow.from_host, flow.to_host) for flow in resolved.flows)
     if ends:
         known = catalogue.names("setting", host.system)
         for recipe in (recipe for recipe in END_HOST if recipe in known):
-            yield Setting(recipe, {"interfaces": host.interfaces, **given.pop(recipe, {})})
+            yield _known(recipe, {"interfaces": host.interfaces, **given.pop(recipe, {})})
         yield from _end_host(name, host, resolved)
     yield from _captures(name, resolved, catalogue)
     for recipe, values in sorted(given.items()):
-        yield Setting(recipe, {"interfaces": host.interfaces, **values})
+        yield _known(recipe, {"interfaces": host.interfaces, **values})
     device = resolved.path.device if resolved.path is not None else None
     if resolved.path is not None and device is not None and device.settable and device.host == name:
-        yield Setting("adapter", adapter_values(resolved.path, device))
+        yield Setting("adapter", partial(adapter_values, resolved.path, device))
     if resolved.path is not None and resolved.path.router == name:
-        yield Setting("bottleneck", bottleneck_values(resolved.path, host, resolved.mtu_bytes, catalogue))
+        asked = partial(bottleneck_values, resolved.path, host, resolved.mtu_bytes, catalogue)
+        yield Setting("bottleneck", asked)
 
 
 def _given(recipe: str, host: HostPlan, catalogue: Catalogue) -> Mapping[str, object]:
@@ -77,12 +88,12 @@ def _captures(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterator[S
     if asked and "bpf" in catalogue.names("setting", system):
         recipe = catalogue.recipe("logger", CAPTURE, system)
         sizes = ({**recipe.defaults, **typed(recipe, given)}["buffer_kib"] for given in asked)
-        yield Setting("bpf", {"buffer_kib": max(int(str(size)) for size in sizes)})
+        yield _known("bpf", {"buffer_kib": max(int(str(size)) for size in sizes)})
 
 
 def _end_host(name: str, host: HostPlan, resolved: Resolved) -> Iterator[Setting]:
     if host.cc is not None:
-        yield Setting("cc", {"algorithm": host.cc, "parameters": host.cc_parameters})
+        yield _known("cc", {"algorithm": host.cc, "parameters": host.cc_parameters})
     yield from _windows(name, resolved)
 
 
@@ -94,4 +105,4 @@ def _windows(name: str, resolved: Resolved) -> Iterator[Setting]:
         if flow.to_host == name and window_bytes is not None:
             peers.setdefault(window_bytes, set()).add(flow.from_address)
     for window_bytes, addresses in sorted(peers.items()):
-        yield Setting("rwnd", {"size_bytes": window_bytes, "peers": tuple(sorted(addresses))})
+        yield _known("rwnd", {"size_bytes": window_bytes, "peers": tuple(sorted(addresses))})

@@ -26,11 +26,24 @@ class Asked(NamedTuple):
 
 def check_buffer(context: Context, name: str, part: Part) -> None:
     """Report buffers in a unit that their queue discipline does not count; a computed one has both units."""
+    if context.device is not None:
+        _check_frames(context, part, ("parts", name))
+        return
     system = context.router_system()
     for asked in _asked(part, ("parts", name)) if system else ():
         for steps, value in _ways(asked.value):
             if system and isinstance(value, Buffer) and None in (value.packets, value.bytes):
                 _check(context, asked, steps, value, system)
+
+
+def _check_frames(context: Context, part: Part, where: Loc) -> None:
+    """Report buffers in bytes of a pair of adapters, which queue frames."""
+    for asked in _asked(part, where):
+        for steps, value in _ways(asked.value):
+            if isinstance(value, Buffer) and value.packets is None:
+                link = context.testbed.bottleneck_link if context.testbed else ""
+                message = f"link '{link}' queues frames; expected a buffer such as 2720packets or 1 BDP"
+                context.checked.report((*asked.where, *steps), message)
 
 
 def _asked(part: Part, where: Loc) -> Iterator[Asked]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil
+from typing import Any
 
 from samovar.definition.check_flows import flows_by_label
 from samovar.definition.check_levels import not_taken
@@ -15,6 +17,11 @@ from samovar.definition.parameters import refusal
 from samovar.definition.traffic import end_names, hosts_of
 from samovar.definition.validate import Loc
 from samovar.definition.values import Directional
+from samovar.units import format_duration, format_share
+
+WAYS = ("down", "up")
+DELAYS = frozenset({"path.rtt", "path.delay", "path.jitter"})
+LOSSES = frozenset({"path.loss", "path.loss_burst"})
 
 
 def check_path(context: Context, name: str, part: Part) -> None:
@@ -35,8 +42,8 @@ def check_path(context: Context, name: str, part: Part) -> None:
         if not given and f"path.{key}" not in touched and context.checked.intact(*where[:2]):
             message = f"path has no {key}; expected {key}: ... here, or a factor path.{key}"
             context.checked.report(where, message, key=True)
-    for key, message in _lonely(written, varied(part)):
-        context.checked.report((*where, key), f"path has {message}")
+    for steps, message in (*_lonely(written, varied(part)), *_impossible(written, varied(part))):
+        context.checked.report((*where, *steps), message)
     _check_recipes(context, where, part)
     for index, one in enumerate(written.classes):
         _check_class(context, (*where, "classes", index), part, one)
@@ -63,18 +70,62 @@ def _check_device(context: Context, where: Loc, part: Part) -> None:
             context.checked.report((*where, parameter), wrong, key=parameter not in DEVICE_PARAMETERS)
 
 
-def _lonely(path: NetworkPath, varied: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _lonely(path: NetworkPath, varied: frozenset[str]) -> Iterator[tuple[Loc, str]]:
     """Yield the keys that say nothing without another, with what is wrong."""
     if not isinstance(path.rate_bps, Directional) and path.rate_bps and "path.rate" not in varied:
         for key, value in (("buffer", path.buffer), ("aqm", path.aqm)):
             if isinstance(value, Directional) and value.up is not None:
-                yield key, f"{key} for the way up, which has no rate; expected rate: {{down: ..., up: ...}}"
+                both = "expected rate: {down: ..., up: ...}"
+                yield (key,), f"path has {key} for the way up, which has no rate; {both}"
     delayed = path.delay_s or path.rtt_s or {"path.rtt", "path.delay"} & varied
     for key, share in (("jitter", path.jitter_s), ("reorder", path.reorder)):
         if share and not delayed:
-            yield key, f"{key} but no delay, which it changes; expected rtt or delay beside it"
+            yield (key,), f"path has {key} but no delay, which it changes; expected rtt or delay beside it"
     if path.loss_burst_packets and not path.loss and "path.loss" not in varied:
-        yield "loss_burst", "loss_burst but no loss; expected loss beside it"
+        yield ("loss_burst",), "path has loss_burst but no loss; expected loss beside it"
+
+
+def _impossible(path: NetworkPath, varied: frozenset[str]) -> Iterator[tuple[Loc, str]]:
+    """Yield the places of numbers that cannot be together; the plan tells of what varies or is computed."""
+    for way in WAYS:
+        delay, jitter = _delay(path, way), _of_way(path.jitter_s, way)
+        if not DELAYS & varied and _are_numbers(delay, jitter) and jitter > (delay or jitter):
+            message = f"{format_duration(jitter)} is more than the delay, {format_duration(delay)} each way"
+            yield _steps("jitter", path.jitter_s, way), f"jitter: {message}; expected at most the delay"
+        loss, burst = _of_way(path.loss, way), _of_way(path.loss_burst_packets, way)
+        if (
+            not LOSSES & varied
+            and _are_numbers(loss, burst)
+            and 0 < loss < 1
+            and burst < round(loss / (1 - loss), 9)
+        ):
+            least = ceil(round(loss / (1 - loss), 9))
+            message = f"{format_share(loss)} of loss cannot come in bursts of {burst}packets"
+            yield (
+                _steps("loss_burst", path.loss_burst_packets, way),
+                f"loss_burst: {message}; expected {least}packets or more",
+            )
+
+
+def _delay(path: NetworkPath, way: str) -> Any:
+    if path.delay_s is not None:
+        return getattr(path.delay_s, way)
+    return path.rtt_s / 2 if isinstance(path.rtt_s, float) else path.rtt_s
+
+
+def _of_way(value: Any, way: str) -> Any:
+    """Return what holds for a direction: a plain value is that of the way down."""
+    if isinstance(value, Directional):
+        return getattr(value, way)
+    return value if way == "down" else None
+
+
+def _are_numbers(*values: object) -> bool:
+    return all(isinstance(value, int | float) for value in values)
+
+
+def _steps(key: str, value: object, way: str) -> Loc:
+    return (key, way) if isinstance(value, Directional) else (key,)
 
 
 def _check_recipes(context: Context, where: Loc, part: Part) -> None:

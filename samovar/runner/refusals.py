@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from samovar.command import Catalogue
+from samovar.command.adapter import adapter_values
 from samovar.command.bottleneck import bottleneck_values
 from samovar.command.header import Header
 from samovar.definition.check_grain import is_whole
@@ -56,16 +57,23 @@ def _refused(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
     yield from _between_seconds(resolved, catalogue)
     path = resolved.path
     host = resolved.hosts.get(path.router) if path else None
-    if path is None or host is None:
-        return
-    header = catalogue.header("setting", BOTTLENECK, host.system)
-    yield from _lacking(path, host, header, catalogue)
-    yield from _between_steps(path, host, header)
+    if path is not None and host is not None:
+        header = catalogue.header("setting", BOTTLENECK, host.system)
+        yield from _lacking(path, host, header, catalogue)
+        yield from _between_steps(path, host, header)
+        yield from _raised(path.router, lambda: bottleneck_values(path, host, resolved.mtu_bytes, catalogue))
+    device = path.device if path is not None else None
+    if path is not None and device is not None and device.settable:
+        yield from _raised(device.host, lambda: adapter_values(path, device))
+
+
+def _raised(host: str, work_out: Callable[[], object]) -> Iterator[Refusal]:
+    """Find what a path's values cannot be worked out for."""
     try:
-        bottleneck_values(path, host, resolved.mtu_bytes, catalogue)
+        work_out()
     except RecipeError as error:
         what, _, accepted = str(error).partition("; accepted: ")
-        yield Refusal(path.router, what, accepted or "another path")
+        yield Refusal(host, what, accepted or "another path")
 
 
 def _between_seconds(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:

@@ -39,6 +39,12 @@ class Seen:
     unasked: str = ""
     each: Mapping[str, Cost] = field(default_factory=dict)
 
+    @property
+    def hopeless(self) -> bool:
+        """Whether no trial can run: each is blocked, or what is lacking is of them all."""
+        of_all = any(finding.stops and not finding.trials for finding in self.findings)
+        return of_all or len(self.blocked) == len(self.plan.trials)
+
     def state(self, id_: str) -> str:
         """Say how a trial stands: cannot run, stands, or why it is to be run."""
         if id_ in self.blocked:
@@ -223,7 +229,8 @@ def capability_lines(seen: Seen) -> Iterator[str]:
     """Show what the testbed cannot do, each thing once, and that it was not asked where it was not."""
     findings = [finding for finding in seen.findings if finding.stops]
     if findings:
-        yield f"{len(seen.blocked)} of {len(seen.plan.trials)} trials cannot run on {seen.plan.testbed}:"
+        number = len(seen.plan.trials) if seen.hopeless else len(seen.blocked)
+        yield f"{number} of {len(seen.plan.trials)} trials cannot run on {seen.plan.testbed}:"
         yield from (f"  ✗ {finding}" for finding in findings)
     yield from (f"  ? {finding}" for finding in seen.findings if not finding.stops)
     if seen.blocked and len(seen.blocked) < len(seen.plan.trials):

@@ -199,7 +199,7 @@ def test_losses_are_alone_unless_a_burst_is_asked_for() -> None:
             "pfifo: holds packets, not bytes; .*: bfifo, cake, red",
         ),
         ({"aqm": None}, "a rate without an aqm"),
-        ({"jitter_s": 0.03}, r"jitter 0\.03 s is more than the delay, 0\.02 s; accepted: at most the delay"),
+        ({"jitter_s": 0.03}, r"jitter 30ms is more than the delay, 20ms; accepted: at most the delay"),
         ({"delay_s": 0.0, "reorder": 0.01}, "reorder lets packets overtake .* accepted: a delay beside it"),
         ({"loss_burst_packets": 0.5}, "a loss burst of 0.5 packets .* accepted: 1 packet or more"),
         (

@@ -10,8 +10,9 @@ from samovar.plan import Plan
 from samovar.runner.preflight import Finding, examine, host_needs
 from samovar.runner.refusals import refusals
 from samovar.testbed import HostFacts
-from tests.unit.plans import CATALOGUE, LAB, ROOT, planned, study
+from tests.unit.plans import BULK, CATALOGUE, LAB, ROOT, planned, study
 
+POWERLINE = load_testbed(ROOT / "hosts" / "powerline.yaml")
 OLD = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
 
 
@@ -58,7 +59,7 @@ def test_a_round_trip_between_dummynet_s_steps_is_refused_and_an_odd_one_is_not(
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("delay: {down: 1ms, up: 1ms}, jitter: 2ms", "jitter 0.002 s is more than the delay, 0.001 s"),
+        ("delay: {down: 1ms, up: 1ms}, jitter: 2ms", "jitter 2ms is more than the delay, 1ms"),
         ("rtt: 0ms, reorder: 1%", "reorder lets packets overtake those that are delayed, and none is"),
     ],
 )
@@ -66,6 +67,24 @@ def test_what_no_router_can_do_is_refused_before_any_trial(path: str, said: str)
     (finding,) = found(path, LAB)
     assert said in finding.what
     assert finding.host == "rtr"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("rate: 200Gbit, buffer: 9packets", "path: rate 200Gbit is beyond link 'powerline'"),
+        ("rate: 9Mbit, buffer: 3MB", "path: link 'powerline' queues frames"),
+    ],
+)
+def test_what_no_adapter_of_a_lab_can_be_is_refused_before_any_trial(path: str, said: str) -> None:
+    text = f"experiment: study\ntestbed: powerline\npath: {{{path}}}\nduration: 9s\n{BULK}"
+    (finding,) = refusals(planned(text, POWERLINE, CATALOGUE), CATALOGUE)
+    assert (finding.host, finding.what, finding.stops) == ("src", said, True)
+
+
+def test_what_hosts_must_have_is_told_also_of_a_path_that_cannot_be() -> None:
+    plan = plan_of("rtt: 2ms, jitter: 5ms", LAB)
+    assert "tc" in host_needs(plan, CATALOGUE)["rtr"].names("program")
 
 
 def test_a_router_without_intermediate_devices_is_named() -> None:

@@ -112,6 +112,14 @@ def test_what_cannot_run_is_named_with_its_reason_and_the_way_round_it() -> None
     assert any("cannot run  src: no congestion control cdg" in line for line in lines)
 
 
+def test_what_lacks_for_every_trial_stops_them_all() -> None:
+    full = Finding("this machine", "the disk is full", "free some", True)
+    for seen in (_seen(findings=(full,)), _seen(blocked={one.id: ["src: down"] for one in PLAN.trials})):
+        assert seen.hopeless
+    assert "6 of 6 trials cannot run on lab:" in list(plan_lines(_seen(findings=(full,))))
+    assert not _seen(findings=(LACKS,), blocked=BLOCKED).hopeless
+
+
 def test_a_testbed_that_was_not_asked_is_said_so() -> None:
     lines = list(plan_lines(_seen(unasked="only its recipes were looked at: the lab is down")))
     assert any(line.startswith("the testbed was not asked what it can do, only") for line in lines)
