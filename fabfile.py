@@ -178,9 +178,15 @@ def plan(
     if json:
         show([_dump(plan_json(seen))])
     else:
-        show(plan_csv(seen) if csv else plan_lines(seen, all_))
+        show(plan_csv(seen) if csv else plan_lines(seen, all_, _width()))
     if seen.hopeless:
         raise Exit(code=1)
+
+
+def _width() -> int | None:
+    """Return how wide the terminal is; None where there is none, so that what reads on gets whole lines."""
+    console = Console()
+    return console.width if console.is_terminal else None
 
 
 def _dump(value: object) -> str:

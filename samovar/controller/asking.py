@@ -15,7 +15,7 @@ from samovar.plan.cost import shared
 from samovar.runner.archive import Archive
 from samovar.runner.folder import Standing, standing_of
 from samovar.runner.launch import between
-from samovar.runner.policy import policy_of
+from samovar.runner.policy import Policy, policy_of
 from samovar.runner.preflight import (
     FEATURE,
     Finding,
@@ -44,7 +44,9 @@ class Asking(Reaching):
         only = standing.comparison.runs.keys() if standing else None
         archive = Archive(self.results)
         return {
-            one.testbed.name: estimate_cost(one.plan, archive.known(one.testbed.name), only)
+            one.testbed.name: estimate_cost(
+                one.plan, archive.known(one.testbed.name), only, self._policy(one).calibrate
+            )
             for one in study.every
         }
 
@@ -125,10 +127,13 @@ class Asking(Reaching):
 
     def examine(self, study: Study, facts: Mapping[str, HostFacts], cost: Cost) -> Sequence[Finding]:
         """Compare what a plan needs with what the hosts and this machine have."""
-        policy = policy_of(study.experiment, study.testbed, self.config, {})
+        policy = self._policy(study)
         clock_s = self.config.clock_tolerance_s
         found = examine(study.plan, self.catalogue, facts, clock_s, policy.calibrate)
         return [*self.space(cost), *refusals(study.plan, self.catalogue), *found]
+
+    def _policy(self, study: Study) -> Policy:
+        return policy_of(study.experiment, study.testbed, self.config, {})
 
     def space(self, cost: Cost) -> Sequence[Finding]:
         """Compare what trials will leave in the results folder with its disk."""

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from samovar.plan.groups import RECORDED, Kinds
-from samovar.plan.model import CapturePlan, LoggerPlan, Resolved
+from samovar.plan.model import HostPlan
 from samovar.plan.plan import Plan
-from samovar.units import ETHERNET_MTU_BYTES
+from samovar.plan.pool import RunPlan
+from samovar.plan.volume import host_bytes, kept_bytes
 
-PCAP_RECORD_BYTES = 16
-SAMPLE_INTERVAL_S = 0.01
-SAMPLE_BYTES = 200  # one row of a sampler's CSV, before compression
-COMPRESSION = 4  # gzip of captures cut to headers and of CSV: measured between 4 and 8
-ACKS_PER_PACKET = 0.5
-DEFAULT_RATE_BPS = 100_000_000
+
+def _source(measured: int) -> str:
+    if measured:
+        return f"median of {measured} measured on this testbed"
+    return "assumed, none measured on this testbed yet"
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,7 @@ class Overhead:
 
     def __str__(self) -> str:
         """Say it, and where it is from."""
-        source = "assumed, none measured on this testbed yet"
-        if self.measured:
-            source = f"median of {self.measured} measured on this testbed"
-        return f"{self.seconds:.1f} s a trial ({source})"
+        return f"{self.seconds:.1f} s a trial ({_source(self.measured)})"
 
 
 @dataclass(frozen=True)
@@ -43,10 +40,19 @@ class BootTime:
 
     def __str__(self) -> str:
         """Say it, and where it is from."""
-        source = "assumed, none measured on this testbed yet"
-        if self.measured:
-            source = f"median of {self.measured} measured on this testbed"
-        return f"{self.seconds:.0f} s each ({source})"
+        return f"{self.seconds:.0f} s each ({_source(self.measured)})"
+
+
+@dataclass(frozen=True)
+class PathTime:
+    """How long it takes to measure a path both ways before it is used: a median, or assumed."""
+
+    seconds: float = 15.0
+    measured: int = 0
+
+    def __str__(self) -> str:
+        """Say it, and where it is from."""
+        return f"{self.seconds:.0f} s each ({_source(self.measured)})"
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ class Known:
 
     overhead: Overhead = field(default_factory=Overhead)
     boot: BootTime = field(default_factory=BootTime)
+    path: PathTime = field(default_factory=PathTime)
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,7 @@ class Cost:
     `host_bytes` are, by host, what the largest trial leaves there until it is collected: one at a time.
     `controller_bytes` are all trials' as they are kept here, compressed. `boots` is how often hosts that
     reboot are waited for; of a plan of which some is left it is their share of the trials. Of `testbeds` that
-    share the trials, each orders its own reboots.
+    share the trials, each orders its own reboots. `paths` counts the paths that are measured before use.
     """
 
     trials: int
@@ -75,11 +82,18 @@ class Cost:
     boots: int = 0
     boot: BootTime = field(default_factory=BootTime)
     testbeds: int = 1
+    paths: int = 0
+    path: PathTime = field(default_factory=PathTime)
 
     @property
     def reboot_s(self) -> float:
         """Return the time that hosts take to reboot, in seconds."""
         return self.boots * self.boot.seconds
+
+    @property
+    def path_s(self) -> float:
+        """Return the time that paths are measured, in seconds."""
+        return self.paths * self.path.seconds
 
     @property
     def overhead_s(self) -> float:
@@ -89,7 +103,8 @@ class Cost:
     @property
     def total_s(self) -> float:
         """Return the time that the campaign takes, in seconds."""
-        return shared_out_s(self.traffic_s + self.overhead_s, self.trials, self.testbeds) + self.reboot_s
+        work_s = shared_out_s(self.traffic_s + self.overhead_s, self.trials, self.testbeds)
+        return work_s + self.reboot_s + self.path_s
 
     @property
     def hours(self) -> float:
@@ -109,8 +124,13 @@ def shared(costs: Sequence[Cost]) -> Cost:
     return replace(costs[0], overhead=overhead, testbeds=len(costs))
 
 
-def estimate_cost(plan: Plan, known: Known | None = None, only: Collection[str] | None = None) -> Cost:
-    """Estimate a plan's cost, or that of some of its trials; what is `known` was measured before."""
+def estimate_cost(
+    plan: Plan, known: Known | None = None, only: Collection[str] | None = None, calibrates: bool = False
+) -> Cost:
+    """Estimate a plan's cost, or that of some of its trials; what is `known` was measured before.
+
+    Where it `calibrates`, each path through a router is measured once.
+    """
     known = known or Known()
     kinds = Kinds(plan.table, RECORDED)
     trials, traffic_s, here_bytes = 0, 0.0, 0
@@ -123,42 +143,21 @@ def estimate_cost(plan: Plan, known: Known | None = None, only: Collection[str] 
         for host, size in host_bytes(resolved).items():
             largest[host] = max(size, largest.get(host, 0))
     boots = _boots(plan.changes.boots, trials, len(plan.trials))
-    return Cost(trials, traffic_s, known.overhead, largest, here_bytes, boots, known.boot)
+    cost = Cost(trials, traffic_s, known.overhead, largest, here_bytes, boots, known.boot)
+    return replace(cost, paths=_paths(plan, only), path=known.path) if calibrates else cost
+
+
+def _paths(plan: Plan, only: Collection[str] | None) -> int:
+    """Count the paths that are told apart: by what they are set to, and the MTUs of the hosts."""
+    kinds = Kinds(plan.table, {"path": None, "run": _mtu, "hosts": _mtu})
+    paths = (kinds.resolved(kind).path for kind in kinds.trials(only))
+    return sum(1 for path in paths if path is not None and path.router)
+
+
+def _mtu(one: HostPlan | RunPlan) -> int | None:
+    return one.mtu_bytes
 
 
 def _boots(boots: int, trials: int, every: int) -> int:
     """Return the share of the reboots that some of the trials take, one at least where any is to come."""
     return max(1, round(boots * trials / every)) if boots and trials else 0
-
-
-def host_bytes(resolved: Resolved) -> Mapping[str, int]:
-    """Estimate what one trial leaves on each host: captures compressed as they are written, samples not."""
-    found: dict[str, float] = {}
-    for capture in resolved.captures:
-        found[capture.host] = found.get(capture.host, 0) + _captured(capture, resolved) / COMPRESSION
-    for logger in resolved.loggers:
-        found[logger.host] = found.get(logger.host, 0) + _sampled(logger, resolved)
-    return {host: int(size) for host, size in found.items()}
-
-
-def kept_bytes(resolved: Resolved) -> int:
-    """Estimate what is kept of one trial here: captures and samples, all compressed."""
-    captured = sum(_captured(capture, resolved) for capture in resolved.captures)
-    return int((captured + sum(_sampled(logger, resolved) for logger in resolved.loggers)) / COMPRESSION)
-
-
-def _captured(capture: CapturePlan, resolved: Resolved) -> float:
-    return _packets(resolved) * (capture.snaplen_bytes + PCAP_RECORD_BYTES)
-
-
-def _sampled(logger: LoggerPlan, resolved: Resolved) -> float:
-    samples = resolved.duration_s / (logger.interval_s or SAMPLE_INTERVAL_S)
-    return samples * max(1, len(resolved.flows)) * SAMPLE_BYTES
-
-
-def _packets(resolved: Resolved) -> float:
-    """Estimate the packets that pass, acknowledgements included, the path being full all the time."""
-    path = resolved.path
-    rates = [way.rate_bps for way in (path.down, path.up) if way.rate_bps] if path else []
-    packet_bits = (resolved.mtu_bytes or ETHERNET_MTU_BYTES) * 8
-    return resolved.duration_s * max(rates, default=DEFAULT_RATE_BPS) / packet_bits * (1 + ACKS_PER_PACKET)

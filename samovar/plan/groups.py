@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 from samovar.plan.model import Resolved
@@ -101,6 +101,13 @@ class Kinds:
         group, number = self._examples[kind]
         values = map(self._table.pool.value, group.values(number, 1))
         return resolved_of(dict(zip(group.components, values, strict=True)))
+
+
+def durations_s(table: Table) -> Sequence[float]:
+    """Return how long the traffic of each treatment lasts, in seconds, by its first replicate."""
+    kinds = Kinds(table, {"run": lambda run: run.duration_s})
+    known = [kinds.resolved(kind).duration_s for kind in range(len(kinds))]
+    return [known[kind] for kind in kinds.numbers]
 
 
 def _columns(group: Treatments, looks: Looks) -> list[tuple[int, Look]]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from math import inf
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from samovar.errors import CampaignError
 from samovar.journal import NAME as JOURNAL
 from samovar.journal import fold, read_journal
-from samovar.plan.cost import BootTime, Known, Overhead
-from samovar.runner.folder import LATEST, PLAN, read_head
+from samovar.plan.cost import BootTime, Known, Overhead, PathTime
+from samovar.plan.groups import durations_s
+from samovar.runner.folder import LATEST, PLAN, read_head, read_plan, testbeds_of
 
-LATEST_CAMPAIGNS = 4
-"""So many are looked at for what a trial costs beyond its traffic: older ones were made by other code."""
+TRAFFIC = "traffic"
+LATEST_CAMPAIGNS, LOOKED_AT = 4, 24
+"""So many campaigns of a testbed tell what a trial costs, of the latest of any: older ones ran other code."""
 
 
 @dataclass(frozen=True)
@@ -23,19 +29,21 @@ class Archive:
     results: Path
 
     def known(self, testbed: str) -> Known:
-        """Tell what trials took beyond traffic on a testbed, and reboots: medians over late campaigns."""
-        overheads, boots = list[float](), list[float]()
-        for plan in self.plans()[-LATEST_CAMPAIGNS:]:
-            journal = plan.with_name(JOURNAL)
-            if journal.is_file() and read_head(plan).get("testbed") == testbed:
-                entries = read_journal(journal)
-                trials = fold(entries).standing("completed")
-                overheads += [trial.overhead_s for trial in trials if trial.overhead_s is not None]
-                boots += [float(e.values["seconds"]) for e in entries if e.event == "host-rebooted"]
+        """Tell what trials took beyond traffic on a testbed, reboots, paths: medians of late campaigns."""
+        times = [_times(plan.parent, testbed) for plan in islice(self._on(testbed), LATEST_CAMPAIGNS)]
+        overheads, boots, paths = ([one for each in column for one in each] for column in _columns(times))
         return Known(
             Overhead(median(overheads), len(overheads)) if overheads else Overhead(),
             BootTime(median(boots), len(boots)) if boots else BootTime(),
+            PathTime(median(paths), len(paths)) if paths else PathTime(),
         )
+
+    def _on(self, testbed: str) -> Iterator[Path]:
+        """Yield the plans of late campaigns that used a testbed and have begun, the latest first."""
+        for plan in islice(reversed(self.plans()), LOOKED_AT):
+            named = testbeds_of(str(read_head(plan).get("testbed")))
+            if testbed in named and plan.with_name(JOURNAL).is_file():
+                yield plan
 
     def plans(self) -> list[Path]:
         """Return the plans of all campaigns, the one worked on last at the end; `latest` links count once."""
@@ -59,6 +67,45 @@ class Archive:
             sought = f"no campaign {name!r}" if name else "no campaign"
             raise CampaignError(f"{sought} in {self.results}; known: {listed}")
         return plans[-1].parent
+
+
+class _Times(NamedTuple):
+    """Seconds that a campaign's journal tells: of trials beyond traffic, of reboots, of measured paths."""
+
+    overheads: list[float]
+    boots: list[float]
+    paths: list[float]
+
+
+def _columns(times: Sequence[_Times]) -> Iterator[list[list[float]]]:
+    yield from ([one[number] for one in times] for number in range(len(_Times._fields)))
+
+
+def _times(folder: Path, testbed: str) -> _Times:
+    """Collect what a campaign's journal tells of one of its testbeds.
+
+    Traffic that took longer than planned counts as beyond it: programs start and end.
+    """
+    entries, table = read_journal(folder / JOURNAL), read_plan(folder).table
+    lasts_s = durations_s(table)
+    planned_s = {id_: lasts_s[t] for id_, t in zip(table.ids, table.order.treatments, strict=True)}
+    trials = {id_: one for id_, one in fold(entries).trials.items() if one.testbed in ("", testbed)}
+    overheads = [
+        one.overhead_s + max(0.0, one.phases.get(TRAFFIC, 0.0) - planned_s.get(id_, inf))
+        for id_, one in trials.items()
+        if one.standing == "completed" and one.overhead_s is not None
+    ]
+    told = [
+        (entry.event, entry.values) for entry in entries if entry.event in ("host-rebooted", "path-measured")
+    ]
+    boots = [one["seconds"] for event, one in told if event == "host-rebooted" and _at(one["host"], testbed)]
+    paths = [one["seconds"] for event, one in told if event == "path-measured" and one["trial"] in trials]
+    return _Times(overheads, boots, paths)
+
+
+def _at(host: str, testbed: str) -> bool:
+    """Tell whether a host as journals name it, HOST or HOST@TESTBED, is one of a testbed."""
+    return host.partition("@")[2] in ("", testbed)
 
 
 def _last_touched_s(plan: Path) -> float:

@@ -13,8 +13,8 @@ from samovar.command.calibration import calibration_needs
 from samovar.command.scripts import TrialScripts
 from samovar.errors import TestbedError
 from samovar.plan import Cost, HostPlan, Plan, Trial
-from samovar.plan.cost import host_bytes
 from samovar.plan.groups import RECORDED, Kinds, Looks
+from samovar.plan.volume import host_bytes
 from samovar.runner.judge import LINUX_NAME
 from samovar.runner.privileges import ROOT_COMMAND, ROOT_LOGIN, asked_as_root, granted, refusal
 from samovar.testbed import HostFacts

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from samovar.errors import CampaignError
 from samovar.plan import Resolved
-from samovar.plan.cost import host_bytes, kept_bytes
+from samovar.plan.volume import host_bytes, kept_bytes
 from samovar.units import format_bytes
 
 RESERVE = ".reserve"

@@ -12,7 +12,7 @@ from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.journal import CampaignState, Entry, fold
 from samovar.plan import Plan, Trial
-from samovar.plan.cost import host_bytes
+from samovar.plan.volume import host_bytes
 from samovar.runner.attempt import whole
 from samovar.runner.bench import Bench, Recorder
 from samovar.runner.hosts import Hardware, Hosts

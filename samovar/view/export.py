@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from samovar.plan import Cost, Plan
 from samovar.plan.compare import Comparison
+from samovar.plan.groups import durations_s
 from samovar.view.plan import Seen
 
 
@@ -32,6 +33,10 @@ def _cost(cost: Cost) -> Mapping[str, object]:
         "traffic_s": cost.traffic_s,
         "overhead_s": cost.overhead_s,
         "overhead_measured": cost.overhead.measured,
+        "boots": cost.boots,
+        "reboot_s": cost.reboot_s,
+        "paths_measured": cost.paths,
+        "path_s": cost.path_s,
         "host_bytes": dict(cost.host_bytes),
         "controller_bytes": cost.controller_bytes,
     }
@@ -47,12 +52,15 @@ def _standing(comparison: Comparison) -> Mapping[str, object]:
 
 
 def plan_csv(seen: Seen) -> Iterator[str]:
-    """Yield a line per trial in order: order, id, part, a column per factor, replicate, block, state."""
+    """Yield a line per trial in order: its place, a column per factor, how long it sends, how it stands."""
     factors = factors_of(seen.plan)
-    yield _row(["order", "id", "part", *factors, "replicate", "block", "state"])
+    yield _row(["order", "id", "part", *factors, "replicate", "block", "duration_s", "state"])
+    table = seen.plan.table
+    lasts_s = durations_s(table)
     for number, trial in enumerate(seen.plan.trials, 1):
         levels = [trial.treatment.get(factor, "") for factor in factors]
-        place = [str(trial.replicate), str(trial.block), seen.state(trial.id)]
+        duration = f"{lasts_s[table.order.treatments[number - 1]]:.9g}"
+        place = [str(trial.replicate), str(trial.block), duration, seen.state(trial.id)]
         yield _row([str(number), trial.id, trial.part, *levels, *place])
 
 

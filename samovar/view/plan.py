@@ -10,8 +10,8 @@ from samovar.plan import Cost, PartPlan, Plan, Trial
 from samovar.plan.compare import Changed, Comparison
 from samovar.runner.folder import Standing
 from samovar.runner.preflight import Finding
-from samovar.units import format_bytes
-from samovar.view.words import clock, columns, counted
+from samovar.view.cost import cost_lines
+from samovar.view.words import clock, columns, counted, folded
 
 FEW = 12
 """So many trials are shown of a plan that has more than a screen of them."""
@@ -52,24 +52,32 @@ class Seen:
         return self.standing.comparison.runs.get(id_, "stands")
 
 
-def plan_lines(seen: Seen, every: bool = False) -> Iterator[str]:
-    """Show a plan: its design, the first trials (or all), the campaign, the cost, what stands in the way."""
+def plan_lines(seen: Seen, every: bool = False, width: int | None = None) -> Iterator[str]:
+    """Show a plan: its design, the first trials (or all), the campaign, the cost, what stands in the way.
+
+    Lines are broken at the width of a terminal; without one, each statement is a line.
+    """
+    yield from folded(_lines(seen, every, width), width)
+
+
+def _lines(seen: Seen, every: bool, width: int | None) -> Iterator[str]:
     plan = seen.plan
     title = f": {plan.title}" if plan.title else ""
     yield f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}{title}"
     if plan.overrides:
         yield "set: " + ", ".join(f"{key}={value}" for key, value in plan.overrides.items())
     yield ""
-    yield from design_lines(plan)
+    yield from design_lines(plan, width)
     yield from trial_lines(seen, every)
     yield ""
     yield from standing_lines(seen.standing)
-    yield from cost_lines(seen)
+    yield ""
+    yield from cost_lines(plan, seen.whole, seen.left, seen.each)
     yield from capability_lines(seen)
-    yield from (f"warning: {warning}" for warning in plan.warnings)
+    yield from warning_lines(plan)
 
 
-def design_lines(plan: Plan) -> Iterator[str]:
+def design_lines(plan: Plan, width: int | None = None) -> Iterator[str]:
     """Show the parts: factors with their levels, the counts, a strip of the order where it is short."""
     trials = {group.part: len(group) for group in plan.table.groups}
     for part in plan.parts:
@@ -78,7 +86,7 @@ def design_lines(plan: Plan) -> Iterator[str]:
         number = trials.get(part.name, 0)
         of = f"{counted(number, 'treatment')} x {counted(part.replicates, 'replicate')}"
         yield f"  {of} = {counted(number * part.replicates, 'trial')}"
-        yield from strip_lines(plan, part)
+        yield from strip_lines(plan, part, width)
         yield ""
     seeded = f", seed {plan.seed}" if plan.order != "sequential" else ""
     yield f"{counted(len(plan.trials), 'trial')}, order {plan.order}{seeded}"
@@ -91,7 +99,7 @@ def _levels(levels: Sequence[str]) -> str:
     return f"{', '.join(first)}, … {len(levels) - FEW // 2 - 2} more …, {', '.join(last)}"
 
 
-def strip_lines(plan: Plan, part: PartPlan) -> Iterator[str]:
+def strip_lines(plan: Plan, part: PartPlan, width: int | None = None) -> Iterator[str]:
     """Draw each factor that varies against the order: a trial is a character, its level's number."""
     varying = {name: levels for name, levels in part.factors.items() if 1 < len(levels) <= len(GLYPHS)}
     expected = sum(len(group) for group in plan.table.groups if group.part == part.name) * part.replicates
@@ -101,9 +109,25 @@ def strip_lines(plan: Plan, part: PartPlan) -> Iterator[str]:
     blocks = [list(block) for _, block in groupby(trials, key=lambda trial: trial.block)]
     if len(trials) + len(blocks) > STRIP:
         return
-    rows = [(f"  {name}", _strip(blocks, name, levels)) for name, levels in varying.items()]
     yield "  in order, a level's number for each trial:" if len(blocks) < 2 else "  in order, block by block:"
-    yield from columns(rows)
+    for number, some in enumerate(_side_by_side(blocks, (width or STRIP + 40) - max(map(len, varying)) - 4)):
+        yield from [""] if number else []
+        yield from columns((f"  {name}", _strip(some, name, levels)) for name, levels in varying.items())
+
+
+def _side_by_side(blocks: Sequence[Sequence[Trial]], room: int) -> Iterator[Sequence[Sequence[Trial]]]:
+    """Put so many blocks on one line as fit, one at least, and equal ones evenly."""
+    longest = max(map(len, blocks))
+    if all(len(block) == longest for block in blocks):
+        lines = -(-len(blocks) // max(1, (room + 1) // (longest + 1)))
+        room = -(-len(blocks) // lines) * (longest + 1) - 1
+    some: list[Sequence[Trial]] = []
+    for block in blocks:
+        if some and sum(len(one) + 1 for one in some) + len(block) > room:
+            yield some
+            some = []
+        some.append(block)
+    yield some
 
 
 def _strip(blocks: Iterable[Sequence[Trial]], factor: str, levels: Sequence[str]) -> str:
@@ -181,59 +205,33 @@ def _verb(number: int, verb: str) -> str:
     return f"{verb}s" if number == 1 else verb
 
 
-def cost_lines(seen: Seen) -> Iterator[str]:
-    """Show what the plan costs, what of it is left, and where the figures are from."""
-    yield ""
-    yield _cost_line("cost", seen.whole)
-    if 0 < seen.left.trials < seen.whole.trials:
-        yield _cost_line("left", seen.left)
-    yield from (f"  beyond traffic on {name}: {cost.overhead}" for name, cost in seen.each.items())
-    if not seen.each:
-        yield f"  beyond traffic: {seen.whole.overhead}"
-    if seen.whole.boots:
-        yield f"  reboots: {counted(seen.whole.boots, 'time')} that hosts are waited for, {seen.whole.boot}"
-    here = format_bytes(seen.left.controller_bytes, 3)
-    places = {
-        f"{name}: {host}": size for name, one in seen.each.items() for host, size in one.host_bytes.items()
-    }
-    left = sorted((places or seen.left.host_bytes).items())
-    hosts = (f"{format_bytes(size, 3)} at {host}" for host, size in left)
-    yield f"  disk: {here} here; {', '.join(hosts) or 'nothing on hosts'} until a trial is collected"
-    yield from change_lines(seen.plan)
-
-
-def _cost_line(word: str, cost: Cost) -> str:
-    times = f"traffic {clock(cost.traffic_s)} + beyond traffic {clock(cost.overhead_s)}"
-    if cost.boots:
-        times += f" + reboots {clock(cost.reboot_s)}"
-    at_once = f" on {cost.testbeds} testbeds at once" if cost.testbeds > 1 else ""
-    return f"{word}: {counted(cost.trials, 'trial')}, {cost.hours:.2f} h{at_once} ({times})"
-
-
-def change_lines(plan: Plan) -> Iterator[str]:
-    """Show what the order takes of reboots and resets of interfaces, against the order of the file."""
-    changes = plan.changes
-    pairs = (
-        ("reboot", changes.reboots, changes.naive_reboots),
-        ("interface reset", changes.resets, changes.naive_resets),
-    )
-    words = [
-        f"{counted(number, thing)} ({naive} in the order of the file)"
-        for thing, number, naive in pairs
-        if number or naive
-    ]
-    yield f"  hosts: {', '.join(words)}" if words else "  hosts: 0 reboots, 0 interface resets"
-
-
 def capability_lines(seen: Seen) -> Iterator[str]:
-    """Show what the testbed cannot do, each thing once, and that it was not asked where it was not."""
-    findings = [finding for finding in seen.findings if finding.stops]
-    if findings:
-        number = len(seen.plan.trials) if seen.hopeless else len(seen.blocked)
-        yield f"{number} of {len(seen.plan.trials)} trials cannot run on {seen.plan.testbed}:"
-        yield from (f"  ✗ {finding}" for finding in findings)
+    """Show what keeps trials from running, each thing once, and that the testbed was not asked."""
+    stops = [finding for finding in seen.findings if finding.stops]
+    some = [finding for finding in stops if finding.trials]
+    if len(some) < len(stops):
+        yield "nothing runs before this is put right:"
+        yield from (f"  ✗ {finding}" for finding in stops if not finding.trials)
+    if some:
+        which = f"{len(seen.blocked):,} of {counted(len(seen.plan.trials), 'trial')}"
+        yield f"{which} cannot run on {seen.plan.testbed}:"
+        yield from (f"  ✗ {finding}" for finding in some)
     yield from (f"  ? {finding}" for finding in seen.findings if not finding.stops)
-    if seen.blocked and len(seen.blocked) < len(seen.plan.trials):
+    if some and len(seen.blocked) < len(seen.plan.trials):
         yield "  `fab run … --allow-partial` runs the others"
     if seen.unasked:
-        yield f"the testbed was not asked what it can do, {seen.unasked}"
+        first, *more = seen.unasked.splitlines()
+        yield f"the testbed was not asked what it can do, {first}"
+        yield from (f"  {line}" for line in more)
+
+
+def warning_lines(plan: Plan) -> Iterator[str]:
+    """Show the warnings; what is said of several parts in the same words is said once."""
+    found: dict[str, list[str]] = {}
+    names = {part.name for part in plan.parts}
+    for warning in plan.warnings:
+        part, colon, said = warning.partition(": ")
+        of_part = colon and part in names
+        found.setdefault(said if of_part else warning, []).extend([part] if of_part else [])
+    for said, parts in found.items():
+        yield f"warning: {', '.join(parts)}: {said}" if parts else f"warning: {said}"

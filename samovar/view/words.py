@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 
 BAR = 24
 _STEERING = re.compile(
@@ -37,6 +38,32 @@ def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     for row in table:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+_BEFORE_TEXT = re.compile(r" *(?:\S+(?: \S+)* {2,})?")
+INDENT, MOST_INDENT = 4, 30
+
+
+def folded(lines: Iterable[str], width: int | None) -> Iterator[str]:
+    """Break lines that are wider than a terminal at blanks; the rest stands below the text of the first."""
+    for line in lines:
+        yield from _folded(line, width) if width and len(line) > width else [line]
+
+
+def _folded(line: str, width: int) -> Sequence[str]:
+    column = _BEFORE_TEXT.match(line)
+    before = column.end() if column else 0
+    indent = len(line) - len(line.lstrip())
+    hang = before if indent < before <= min(MOST_INDENT, width // 2) else indent + INDENT
+    rest = wrap(
+        line[before:],
+        width,
+        initial_indent=" " * before,
+        subsequent_indent=" " * hang,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line[:before] + rest[0].lstrip(), *rest[1:]] if rest else [line]
 
 
 def meter(label: str, done: int, of: int, passed_s: float, width: int) -> str:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from array import array
+from pathlib import Path
 
 import pytest
 
+from samovar.journal import Journal
 from samovar.plan import estimate_cost
 from samovar.plan.changes import Together
-from samovar.plan.cost import BootTime, Known, Overhead, host_bytes, kept_bytes, shared, shared_out_s
+from samovar.plan.cost import BootTime, Known, Overhead, PathTime, shared, shared_out_s
+from samovar.plan.model import CapturePlan, FlowPlan, LoggerPlan
 from samovar.plan.plan import Changes
+from samovar.plan.volume import BESIDE_BYTES, COMPRESSION, LINE_BYTES, SAMPLE_BYTES, host_bytes, kept_bytes
+from samovar.runner.archive import Archive
 from tests.unit.plan_values import lasting, plan_of, trial
-from tests.unit.trials import RESOLVED
+from tests.unit.trials import RESOLVED, flow
 
 SHORT, LONG = [trial("cubic", n) for n in (1, 2)], [trial("cdg", n, lasting(60)) for n in (1, 2)]
 PLAN = plan_of([*SHORT, *LONG])
@@ -42,12 +48,85 @@ def test_a_host_holds_one_trial_at_a_time_and_this_machine_all_of_them() -> None
 
 def test_a_host_is_charged_with_its_own_captures_compressed_and_its_samples() -> None:
     packets = 6 * 12_000_000 / (600 * 8) * 1.5
-    capture = packets * (96 + 16) / 4
+    capture = packets * (96 + 16) / COMPRESSION
     assert host_bytes(RESOLVED) == {
-        "src": int(capture + 6 / 0.01 * 2 * 200),
+        "src": int(capture + 6 / 0.01 * 2 * SAMPLE_BYTES),
         "dst": int(capture),
-        "rtr": int(6 / 0.005 * 2 * 200),
+        "rtr": int(6 / 0.005 * SAMPLE_BYTES),
     }
+    kept = 2 * capture + (6 / 0.01 * 2 + 6 / 0.005) * SAMPLE_BYTES / COMPRESSION + 3 * BESIDE_BYTES
+    assert kept_bytes(RESOLVED) == int(kept)
+
+
+def _captured(*flows: FlowPlan, snaplen_bytes: int = 96, **values: object) -> dict[str, int]:
+    captures = tuple(
+        CapturePlan(host=host, interface="eth1", snaplen_bytes=snaplen_bytes) for host in ("src", "dst")
+    )
+    update = {"flows": flows, "captures": captures, "loggers": (), **values}
+    return dict(host_bytes(RESOLVED.model_copy(update=update)))
+
+
+def test_a_flow_that_is_held_to_a_rate_leaves_what_it_sends_and_no_full_path() -> None:
+    full = _captured(flow())
+    slow = flow().model_copy(update={"parameters": {"rate": "120Kbit"}})
+    assert _captured(slow)["src"] == pytest.approx(full["src"] / 100, rel=0.01)
+    udp = slow.model_copy(update={"parameters": {"rate": "120Kbit", "length": "572B"}})
+    assert _captured(udp)["src"] == pytest.approx(_captured(slow)["src"] / 1.5, rel=0.01), "nobody answers"
+    calls = flow().model_copy(update={"parameters": {"interval": "20ms", "length": "172B"}})
+    assert _captured(calls)["src"] == int(2 * 6 / 0.02 * (96 + 16) / COMPRESSION)
+
+
+def test_a_transfer_leaves_what_its_size_comes_to_however_long_it_may_take() -> None:
+    sized = flow().model_copy(update={"size_bytes": 600_000, "duration_s": None})
+    assert _captured(sized)["dst"] == int(1000 * 1.5 * (96 + 16) / COMPRESSION)
+
+
+def test_what_is_sent_beyond_the_paths_rate_is_captured_where_it_is_sent_only() -> None:
+    flood = flow().model_copy(update={"parameters": {"rate": "24Mbit", "length": "572B"}})
+    found = _captured(flood)
+    assert found["src"] == pytest.approx(2 * found["dst"], rel=0.01)
+
+
+def test_flows_that_share_a_path_leave_no_more_here_than_the_path_carries() -> None:
+    one, four = ([flow(f"f{n}") for n in range(number)] for number in (1, 4))
+    kept = [
+        kept_bytes(RESOLVED.model_copy(update={"flows": tuple(flows), "loggers": ()}))
+        for flows in (one, four)
+    ]
+    assert kept[1] == pytest.approx(kept[0], rel=0.01)
+
+
+def test_a_host_without_a_flow_captures_nothing_and_a_router_all() -> None:
+    idle = RESOLVED.hosts["src"]
+    captures = tuple(CapturePlan(host=h, interface="eth1", snaplen_bytes=96) for h in ("src", "idle", "rtr"))
+    found = _captured(flow(), captures=captures, hosts={**RESOLVED.hosts, "idle": idle})
+    assert found["idle"] == 0
+    assert found["rtr"] == found["src"] > 0
+
+
+def test_a_whole_packet_leaves_its_own_size_whatever_the_snaplen_allows() -> None:
+    whole, most = (_captured(flow(), snaplen_bytes=snaplen)["src"] for snaplen in (2000, 65535))
+    assert whole == most
+    assert whole == pytest.approx(6 * 12_000_000 / 8, rel=0.2), "data does not compress"
+
+
+def test_a_line_for_each_packet_is_counted_by_packets_not_by_time() -> None:
+    siftr = LoggerPlan(logger="siftr", host="src", interface="eth1")
+    packets = 6 * 12_000_000 / (600 * 8) * 1.5
+    assert _captured(flow(), captures=(), loggers=(siftr,)) == {"src": int(packets * LINE_BYTES["siftr"])}
+
+
+def test_each_path_through_a_router_is_measured_once_where_paths_are_measured() -> None:
+    other = RESOLVED.path.model_copy(update={"rtt_s": 0.5}) if RESOLVED.path else None
+    far = RESOLVED.model_copy(update={"path": other})
+    plan = plan_of([*(trial("cubic", n) for n in (1, 2)), *(trial("cdg", n, far) for n in (1, 2))])
+    known = Known(Overhead(2.0, 7), path=PathTime(20.0, 2))
+    cost = estimate_cost(plan, known, calibrates=True)
+    assert (cost.paths, cost.path_s, cost.total_s) == (2, 40.0, 4 * 6 + 4 * 2 + 40)
+    assert estimate_cost(plan, known).paths == 0
+    only = {one.id for one in plan.trials if one.treatment["cc"] == "cdg"}
+    assert estimate_cost(plan, known, only, calibrates=True).paths == 1
+    assert str(PathTime()) == "15 s each (assumed, none measured on this testbed yet)"
 
 
 def test_reboots_take_hours_too() -> None:
@@ -83,3 +162,42 @@ def test_work_is_shared_out_no_further_than_there_are_trials() -> None:
     assert [shared_out_s(120.0, trials, 4) for trials in (1, 3, 8)] == [120.0, 40.0, 30.0]
     assert shared_out_s(120.0, 8, 4, longest_s=60.0) == 60.0
     assert shared_out_s(0.0, 0, 2) == 0.0
+
+
+def test_times_of_a_testbed_are_medians_of_what_its_campaigns_journals_tell(tmp_path: Path) -> None:
+    folder = tmp_path / "x" / "full-1"
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_bytes(PLAN.to_json())
+    late = {SHORT[0].id: 6.5, LONG[0].id: 42.0}  # traffic of 6 s and of 60 s, which ended early
+    with Journal(folder / "journal.jsonl") as journal:
+        for number, (id_, seconds) in enumerate(late.items()):
+            journal.append("trial-started", number, id=id_, attempt=1)
+            journal.append("phase", number, id=id_, phase="traffic", seconds=seconds)
+            done = {"outcome": "completed", "verdict": "valid", "reasons": [], "overhead_s": 3.0}
+            journal.append("trial-finished", number, id=id_, **done)
+        for seconds in (8.0, 10.0):
+            journal.append("path-measured", 9.0, trial=SHORT[0].id, seconds=seconds)
+        journal.append("host-rebooted", 9.0, host="src", seconds=70.0)
+    known = Archive(tmp_path).known("lab")
+    assert known == Known(Overhead(3.25, 2), BootTime(70.0, 1), PathTime(9.0, 2))
+    assert Archive(tmp_path).known("another") == Known()
+
+
+def test_campaigns_on_other_testbeds_do_not_hide_what_was_measured_on_this_one(tmp_path: Path) -> None:
+    for number, testbed in enumerate(["lab", *["another"] * 6, "lab,left"]):
+        folder = tmp_path / "x" / f"full-{number}"
+        folder.mkdir(parents=True)
+        (folder / "plan.json").write_bytes(PLAN.model_copy(update={"testbed": testbed}).to_json())
+        with Journal(folder / "journal.jsonl") as journal:
+            for trial, at in zip(SHORT, ("lab", "left"), strict=True):
+                begun = {"id": trial.id, "attempt": 1, **({"testbed": at} if "," in testbed else {})}
+                journal.append("trial-started", 1.0, **begun)
+                done = {"outcome": "completed", "verdict": "valid", "reasons": []}
+                seconds = 2.0 if at == "left" else float(number)
+                journal.append("trial-finished", 2.0, id=trial.id, **done, overhead_s=seconds)
+        for file in folder.iterdir():
+            os.utime(file, (1000 + number, 1000 + number))
+    assert Archive(tmp_path).known("lab").overhead == Overhead(
+        2.0, 3
+    )  # of 0 and 2 in the first, 7 in the last
+    assert Archive(tmp_path).known("left").overhead == Overhead(2.0, 1)

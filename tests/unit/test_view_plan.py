@@ -10,9 +10,10 @@ from pathlib import Path
 from samovar.journal import fold
 from samovar.plan import PartPlan, Plan, estimate_cost
 from samovar.plan.compare import compare
-from samovar.plan.cost import Known, Overhead, shared
+from samovar.plan.cost import Known, Overhead, PathTime, shared
 from samovar.runner.folder import Standing
 from samovar.runner.preflight import Finding
+from samovar.view.cost import ranges, time_taken
 from samovar.view.export import plan_csv, plan_json
 from samovar.view.plan import Seen, plan_lines
 from tests.unit.plan_values import lasting, plan_of, trial
@@ -62,10 +63,10 @@ def test_a_plan_shows_its_design_the_trials_in_order_the_cost_and_its_warnings()
         "",
         "a new campaign begins: 6 trials to run",
         "",
-        "cost: 6 trials, 0.01 h (traffic 0:36 + beyond traffic 0:15)",
-        "  beyond traffic: 2.5 s a trial (assumed, none measured on this testbed yet)",
-        "  disk: 8.64MB here; 630KB at dst, 480KB at rtr, 870KB at src until a trial is collected",
-        "  hosts: 0 reboots, 0 interface resets",
+        "cost: 6 trials, 51 s (traffic 0:36 + beyond traffic 0:15)",
+        "  beyond traffic  2.5 s a trial (assumed, none measured on this testbed yet)",
+        "  disk            about 11MB here; until a trial is collected, 910KB at src; 720KB at dst; 190KB at rtr",
+        "  hosts           0 reboots, 0 interface resets",
         "warning: main: 2 replicates; a range needs 3",
     ]
 
@@ -95,7 +96,7 @@ def test_what_is_left_has_a_cost_of_its_own() -> None:
     standing = _against(PLAN, PLAN, newreno_r1_6="done", cubic_r1_6="done", cdg_r1_6="failed")
     lines = list(plan_lines(_seen(PLAN, standing)))
     assert "  + 1 trial to run: failed before" in lines
-    assert "left: 4 trials, 0.01 h (traffic 0:24 + beyond traffic 0:10)" in lines
+    assert "left: 4 trials, 34 s (traffic 0:24 + beyond traffic 0:10)" in lines
     assert any(line.split() == ["3", "cdg-r1-6", "0:06", "failed"] for line in lines)
     assert any(line.split() == ["1", "newreno-r1-6", "0:06", "stands"] for line in lines)
 
@@ -116,8 +117,75 @@ def test_what_lacks_for_every_trial_stops_them_all() -> None:
     full = Finding("this machine", "the disk is full", "free some", True)
     for seen in (_seen(findings=(full,)), _seen(blocked={one.id: ["src: down"] for one in PLAN.trials})):
         assert seen.hopeless
-    assert "6 of 6 trials cannot run on lab:" in list(plan_lines(_seen(findings=(full,))))
     assert not _seen(findings=(LACKS,), blocked=BLOCKED).hopeless
+
+
+NO_ROOM = Finding("this machine", "6 trials leave about 9MB, the disk has 1MB free", "record less", True)
+
+
+def test_what_keeps_all_trials_from_running_is_not_counted_as_none_of_them() -> None:
+    lines = list(plan_lines(_seen(findings=(NO_ROOM, LACKS), blocked=BLOCKED)))
+    at = lines.index("nothing runs before this is put right:")
+    assert lines[at + 1] == f"  ✗ {NO_ROOM}"
+    assert lines[at + 2 : at + 4] == ["2 of 6 trials cannot run on lab:", f"  ✗ {LACKS}"]
+    alone = list(plan_lines(_seen(findings=(NO_ROOM,))))
+    assert not any("cannot run" in line or "--allow-partial" in line for line in alone)
+
+
+def test_hosts_that_hold_as_much_are_named_together_and_numbered_ones_as_a_range() -> None:
+    names = ["sta10", "sta9", "sta2", "sta1", "sta3", "dst", "peer1", "peer2", "h07"]
+    assert list(ranges(names)) == ["dst", "h07", "peer1", "peer2", "sta1–sta3", "sta9", "sta10"]
+    sizes = {**{f"sta{n}": 21_000_000 for n in range(1, 13)}, "router": 400_000}
+    seen = _seen()
+    left = replace(seen.left, host_bytes=sizes)
+    (disk,) = (line for line in plan_lines(replace(seen, left=left)) if line.startswith("  disk"))
+    assert disk.endswith("until a trial is collected, 21MB at each of sta1–sta12; 400KB at router")
+
+
+def test_a_warning_in_the_same_words_of_several_parts_is_said_once() -> None:
+    parts = tuple(PartPlan(name=name, title="", factors={}, replicates=1) for name in ("one", "two"))
+    said = ("one: 1 replicate", "two: 1 replicate", "two: buffer: small", "expect: no analysis")
+    lines = list(plan_lines(_seen(plan_of([trial("cdg")], parts=parts, warnings=said))))
+    assert lines[-3:] == [
+        "warning: one, two: 1 replicate",
+        "warning: two: buffer: small",
+        "warning: expect: no analysis",
+    ]
+
+
+def test_no_line_is_wider_than_the_terminal_and_what_is_broken_stands_below_its_text() -> None:
+    findings = (replace(NO_ROOM, remedy=" ".join(["free some"] * 12)), LACKS)
+    whole = list(plan_lines(_seen(findings=findings, blocked=BLOCKED)))
+    lines = list(plan_lines(_seen(findings=findings, blocked=BLOCKED), width=60))
+    assert max(map(len, lines)) <= 60 < max(map(len, whole))
+    assert " ".join(" ".join(lines).split()) == " ".join(" ".join(whole).split())
+    at = next(number for number, line in enumerate(lines) if line.startswith("  disk"))
+    assert lines[at + 1].startswith(" " * 18) and not lines[at + 1].startswith(" " * 19)
+
+
+def test_a_strip_wider_than_the_terminal_is_broken_between_blocks_into_even_lines() -> None:
+    plan = plan_of(trial(label, replicate) for replicate in range(1, 15) for label in LABELS)
+    strips = [line for line in plan_lines(_seen(plan), width=40) if line.startswith("  cc  1")]
+    assert strips == ["  cc  " + " ".join(["123"] * 7)] * 2
+
+
+def test_hours_are_written_as_one_plans_with_them() -> None:
+    times = [0, 42, 59.6, 114, 3596, 3600, 11_250, 172_700, 432_000]
+    assert [time_taken(seconds) for seconds in times] == [
+        "0 s", "42 s", "1.0 min", "1.9 min", "59.9 min", "1.0 h", "3.1 h", "48.0 h", "120 h (5.0 days)"
+    ]  # fmt: skip
+
+
+def test_paths_that_are_measured_before_use_take_time_too() -> None:
+    known = Known(Overhead(2.0, 3), path=PathTime(20.0, 4))
+    seen = replace(_seen(), whole=estimate_cost(PLAN, known, calibrates=True))
+    lines = list(plan_lines(seen))
+    assert "cost: 6 trials, 1.1 min (traffic 0:36 + beyond traffic 0:12 + measuring paths 0:20)" in lines
+    assert (
+        "  calibration     1 path measured before use, 20 s each (median of 4 measured on this testbed)"
+        in lines
+    )
+    assert plan_json(seen)["cost"]["path_s"] == 20.0  # type: ignore[index]
 
 
 def test_a_testbed_that_was_not_asked_is_said_so() -> None:
@@ -130,9 +198,9 @@ def test_a_plan_on_two_testbeds_shows_the_time_that_both_take_and_what_each_take
     each = {"left": estimate_cost(plan), "right": estimate_cost(plan, Known(Overhead(4.5, 9)))}
     seen = replace(_seen(plan, each=each), whole=shared(list(each.values())))
     lines = list(plan_lines(seen))
-    assert "cost: 6 trials, 0.01 h on 2 testbeds at once (traffic 0:36 + beyond traffic 0:21)" in lines
-    assert "  beyond traffic on right: 4.5 s a trial (median of 9 measured on this testbed)" in lines
-    assert any("870KB at left: src" in line and "870KB at right: src" in line for line in lines)
+    assert "cost: 6 trials, 28 s on 2 testbeds at once (traffic 0:36 + beyond traffic 0:21)" in lines
+    assert "  beyond traffic on right  4.5 s a trial (median of 9 measured on this testbed)" in lines
+    assert any("910KB at each of left: src, right: src; 720KB" in line for line in lines)
     assert json.loads(json.dumps(plan_json(seen)))["cost"]["testbeds"] == 2
 
 
@@ -151,7 +219,7 @@ def test_a_part_too_long_for_a_strip_has_none() -> None:
 def test_reboots_are_set_against_the_order_of_the_file() -> None:
     changes = {"reboots": 2, "resets": 0, "naive_reboots": 11, "naive_resets": 0}
     lines = list(plan_lines(_seen(plan_of(PLAN.trials, changes=changes))))
-    assert "  hosts: 2 reboots (11 in the order of the file)" in lines
+    assert "  hosts           2 reboots (11 in the order of the file)" in lines
 
 
 def test_the_hours_that_are_printed_hold_the_reboots() -> None:
@@ -159,7 +227,7 @@ def test_the_hours_that_are_printed_hold_the_reboots() -> None:
     lines = list(plan_lines(_seen(plan_of(PLAN.trials, changes=changes))))
     assert any(line.startswith("cost: ") and line.endswith(" + reboots 6:00)") for line in lines), lines
     assert (
-        "  reboots: 3 times that hosts are waited for, 120 s each (assumed, none measured on this testbed yet)"
+        "  reboots         3 times that hosts are waited for, 120 s each (assumed, none measured on this testbed yet)"
         in lines
     )
 
@@ -168,9 +236,9 @@ def test_the_csv_has_a_row_per_trial_with_every_factor() -> None:
     other = PartPlan(name="second", title="", factors={"rwnd": ("50KB",)}, replicates=1)
     plan = plan_of(PLAN.trials, parts=(*PLAN.parts, other))
     rows = list(csv.DictReader(plan_csv(_seen(plan, findings=(LACKS,), blocked=BLOCKED))))
-    assert list(rows[0]) == ["order", "id", "part", "cc", "rwnd", "replicate", "block", "state"]
+    assert list(rows[0]) == ["order", "id", "part", "cc", "rwnd", "replicate", "block", "duration_s", "state"]
     assert [row["state"] for row in rows] == ["new", "new", "cannot run"] * 2
-    assert list(rows[5].values()) == ["6", "cdg-r2-6", "main", "cdg", "", "2", "2", "cannot run"]
+    assert list(rows[5].values()) == ["6", "cdg-r2-6", "main", "cdg", "", "2", "2", "6", "cannot run"]
 
 
 def test_the_csv_keeps_labels_with_commas_and_quotes_whole() -> None:
