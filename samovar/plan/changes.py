@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise, permutations
 from operator import ne
 from typing import Literal, NamedTuple, Protocol
 
@@ -15,6 +16,8 @@ from samovar.plan.pool import HOST, Pool
 from samovar.plan.product import Column
 from samovar.plan.table import Treatments
 
+MOST_TRIED = 4
+"""So many sets of hosts are nested in every way to find the best, 24 for four."""
 REBOOT, RESET = "reboot", "interface-reset"
 AS_FOUND = 0
 
@@ -83,7 +86,7 @@ class Costly:
 
     def plots(self) -> Plots:
         """Return the plots of the part's treatments."""
-        return Plots(_together(list(self.reboots.values())), _together(list(self.either.values())))
+        return Plots(nested(list(self.reboots.values())), nested(list(self.either.values())))
 
 
 def costly_of(group: Treatments, pool: Pool, states: States) -> Costly:
@@ -103,16 +106,43 @@ def costly_of(group: Treatments, pool: Pool, states: States) -> Costly:
     return Costly({host: column for host, column in reboots.items() if any(column)}, either)
 
 
-def _together(columns: Sequence[Column]) -> Sequence[int] | None:
-    """Return a number for each treatment, the same where all columns are; None where all are alike."""
-    unique = {column.tobytes(): column for column in columns}
-    varying = [column for column in unique.values() if len(set(column)) > 1]
-    if len(varying) < 2:
-        return varying[0] if varying else None
-    numbers: dict[tuple[int, ...], int] = {}
-    for states in zip(*varying, strict=True):
-        numbers.setdefault(states, len(numbers))
-    return array("I", map(numbers.__getitem__, zip(*varying, strict=True)))
+def nested(hosts: Sequence[Column]) -> Sequence[Column]:
+    """Return a column for each set of hosts that change together, that which is to vary slowest first.
+
+    Of all ways to nest a few it is the one by which the fewest hosts change; many are nested by their number
+    of states, fewest first.
+    """
+    alike: dict[bytes, int] = {}
+    for text, number in Counter(column.tobytes() for column in hosts).items():
+        column = _by_first(array("I", text))
+        if any(column):
+            alike[column.tobytes()] = alike.get(column.tobytes(), 0) + number
+    sets = [(array("I", text), weight) for text, weight in alike.items()]
+    sets.sort(key=lambda one: (max(one[0]), -one[1]))
+    if not 2 <= len(sets) <= MOST_TRIED:
+        return [column for column, _ in sets]
+    plots = set(zip(*(column for column, _ in sets), strict=True))
+    weights = [weight for _, weight in sets]
+    best = min(permutations(range(len(sets))), key=lambda places: _changing(plots, weights, places))
+    return [sets[place][0] for place in best]
+
+
+def _by_first(column: Column) -> Column:
+    """Return a column with its states numbered as they come, so that columns that change alike are equal."""
+    numbers: dict[int, int] = {}
+    return array("I", [numbers.setdefault(state, len(numbers)) for state in column])
+
+
+def _changing(plots: Collection[tuple[int, ...]], weights: Sequence[int], places: Sequence[int]) -> int:
+    """Count the hosts that change where plots are nested so, each larger one taken in order."""
+    ordered = sorted(tuple(plot[place] for place in places) for plot in plots)
+    own = [weights[place] for place in places]
+    return sum(
+        weight
+        for one, other in pairwise(ordered)
+        for weight, a, b in zip(own, one, other, strict=True)
+        if a != b
+    )
 
 
 @dataclass(frozen=True)

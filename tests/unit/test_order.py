@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby, pairwise, permutations
 
 import pytest
 from hypothesis import given
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 from samovar.definition import load_testbed
 from samovar.definition.testbed import Testbed
 from samovar.plan import Plan
+from samovar.plan.changes import nested
 from samovar.plan.order import Plots, ordered
 from tests.unit.plans import CATALOGUE, LAB, ROOT, planned, study
 
@@ -87,6 +91,68 @@ def test_more_replicates_append_blocks_to_each_whole_plot_and_leave_the_others(t
     assert many.changes.reboots == few.changes.reboots
 
 
+def test_what_all_hosts_reset_for_varies_slower_than_what_one_does_however_the_file_has_them() -> None:
+    for factors in (
+        "mtu: [600, 1200, 1500], txd: [80, 128, 256]",
+        "txd: [80, 128, 256], mtu: [600, 1200, 1500]",
+    ):
+        text = study(f"factors: {{{factors}}}\nreplicates: 2\norder: {{kind: blocked, seed: 3}}\n")
+        plan = planned(text, NEW, CATALOGUE)
+        for block in (plan.trials[:9], plan.trials[9:]):
+            assert sum(1 for _ in groupby(trial.treatment["mtu"] for trial in block)) == 3
+        assert plan.changes.resets <= 2 * (9 + 3 + 3), "the sender in each plot, the others for the MTU"
+        assert plan.changes.resets <= plan.changes.naive_resets
+
+
+def _hosts_changing(plots: Iterable[tuple[int, ...]], hosts: Sequence[Sequence[int]]) -> int:
+    """Count the hosts that change from plot to plot; a plot is named by its treatment."""
+    order = [plot[0] for plot in plots]
+    return sum(column[one] != column[other] for one, other in pairwise(order) for column in hosts)
+
+
+levels = st.lists(st.integers(0, 2), min_size=6, max_size=6)
+
+
+@given(st.lists(levels, min_size=1, max_size=4))
+def test_plots_nest_so_that_hardly_more_hosts_change_than_in_the_best_of_all_orders(
+    hosts: list[list[int]],
+) -> None:
+    columns = nested([array("I", one) for one in hosts])
+    slots = ordered("sequential", 1, "main", 6, 1, Plots(columns))
+    ours = _hosts_changing(((slot.treatment,) for slot in slots), hosts)
+    distinct = {states: number for number, states in enumerate(zip(*hosts, strict=True))}
+    every = permutations((number,) for number in distinct.values())
+    best = min(_hosts_changing(order, hosts) for order in every)
+    naive = _hosts_changing(((number,) for number in range(6)), hosts)
+    assert best <= ours <= max(1.5 * best + 1, best)
+    assert ours <= naive or len(columns) > 1
+
+
+@pytest.mark.parametrize("name", ["shuffled", "blocked"])
+def test_every_order_of_treatments_is_as_likely_as_any_other(name: str) -> None:
+    seeds = 3000
+    found = Counter(
+        tuple(slot.treatment for slot in ordered(name, seed, "main", 3, 1)) for seed in range(seeds)
+    )
+    assert set(found) == set(permutations(range(3)))
+    expected = seeds / 6
+    assert sum((number - expected) ** 2 / expected for number in found.values()) < 20.5  # 5 degrees, 0.1 %
+
+
+def test_every_order_of_whole_plots_and_of_plots_within_is_as_likely_as_any_other() -> None:
+    reboots, resets = [0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 0, 0, 1, 1]
+    seeds, plots = 3000, Plots([reboots], [resets])
+    found = Counter(
+        tuple(slot.treatment for slot in ordered("blocked", seed, "main", 8, 1, plots))
+        for seed in range(seeds)
+    )
+    assert len(found) == 2 * 2**2 * 2**4, (
+        "two whole plots, two plots in each, two treatments in each of these"
+    )
+    expected = seeds / len(found)
+    assert sum((number - expected) ** 2 / expected for number in found.values()) < 181.9  # 127 degrees, 0.1 %
+
+
 def test_what_costs_nothing_makes_no_plots() -> None:
     text = study("factors: {cc: [cubic, cdg], rwnd: [50KB, 1MB]}\nreplicates: 3\n")
     plan = planned(text, LAB, CATALOGUE)
@@ -108,7 +174,7 @@ states = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, m
 def test_plots_stay_together_and_hold_every_trial(
     costly: list[tuple[int, int]], replicates: int, name: str
 ) -> None:
-    plots = Plots([reboot for reboot, _ in costly], [reset for _, reset in costly])
+    plots = Plots([[reboot for reboot, _ in costly]], [[reset for _, reset in costly]])
     slots = ordered(name, 1, "main", len(costly), replicates, plots)
     every = {(one, replicate) for one in range(len(costly)) for replicate in range(1, replicates + 1)}
     assert {(slot.treatment, slot.replicate) for slot in slots} == every
