@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from samovar.plan.groups import Looks
 from samovar.plan.model import DirectionPlan, FlowPlan, HostPlan, PathPlan, Resolved
 from samovar.plan.pool import RunPlan
+from samovar.plan.volume import rate_bps_of, way_of
 from samovar.units import (
     ETHERNET_MTU_BYTES,
     UnitError,
@@ -23,6 +24,8 @@ LEAST_MTU6_BYTES = 1280  # RFC 8200, section 5
 LARGEST_WINDOW_BYTES = 1_073_725_440  # 65535 << 14, RFC 7323, section 2.3
 ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES = 14, 20, 40
 TCP_BYTES, LARGEST_TCP_BYTES = 20, 60  # without options and with all that its data offset can count, RFC 9293
+DROP_TAIL = ("pfifo", "bfifo")
+"""Queues that never mark, which is all that DCTCP differs by from Reno (RFC 8257, sections 3.3 and 3.4)."""
 NETEM_PACKETS = 1000  # what netem holds when nothing else is known, tc-netem(8)
 
 
@@ -52,17 +55,30 @@ def _windows(resolved: Resolved) -> Iterator[int]:
 
 def _below_bdp(resolved: Resolved) -> str | None:
     path = resolved.path
-    if path is None or not path.down.rate_bps:
+    if path is None or not path.rtt_s:
         return None
-    product_bytes = int(path.down.rate_bps * path.rtt_s / 8)
     for flow in resolved.flows:
-        rwnd_bytes = resolved.window_bytes(flow)
-        if rwnd_bytes is not None and rwnd_bytes < product_bytes:
+        rate_bps, rwnd_bytes = _way(path, flow, resolved).rate_bps, resolved.window_bytes(flow)
+        if not rate_bps or rwnd_bytes is None or _asks_less(flow, resolved, rwnd_bytes * 8 / path.rtt_s):
+            continue
+        product_bytes = int(rate_bps * path.rtt_s / 8)
+        if rwnd_bytes < product_bytes:
             most = format_rate(int(rwnd_bytes * 8 / path.rtt_s), 3)
-            of = f"{format_rate(path.down.rate_bps)} x {format_duration(path.rtt_s)}"
+            of = f"{format_rate(rate_bps)} x {format_duration(path.rtt_s)}"
             small, product = format_bytes(rwnd_bytes, 3), format_bytes(product_bytes, 3)
             return f"{small} against {product} ({of}), so flow '{flow.label}' reaches {most} at most"
     return None
+
+
+def _way(path: PathPlan, flow: FlowPlan, resolved: Resolved) -> DirectionPlan:
+    """Return the way of the path that a flow's data takes."""
+    return path.up if way_of(flow, resolved) == "up" else path.down
+
+
+def _asks_less(flow: FlowPlan, resolved: Resolved, rate_bps: float) -> bool:
+    """Whether a flow has a pace of its own, or a rate that no window of so much keeps it from."""
+    own_bps = rate_bps_of(flow, resolved)
+    return "interval" in flow.parameters if own_bps is None else own_bps <= rate_bps
 
 
 def _above_largest(resolved: Resolved) -> str | None:
@@ -123,10 +139,40 @@ def _full_rtt_s(resolved: Resolved) -> float:
 def _small_sockets(resolved: Resolved) -> str | None:
     for flow in resolved.flows:
         rwnd_bytes = resolved.window_bytes(flow)
-        for host, key in ((flow.to_host, "receive_max"), (flow.from_host, "send_max")):
+        if rwnd_bytes is None:
+            continue
+        used_bytes = min(rwnd_bytes, _held_bytes(flow, resolved) or rwnd_bytes)
+        ends = ((flow.to_host, "receive_max", rwnd_bytes), (flow.from_host, "send_max", used_bytes))
+        for host, key, needed_bytes in ends:
             limit_bytes = _socket_bytes(resolved, host, key)
-            if rwnd_bytes is not None and limit_bytes is not None and limit_bytes < rwnd_bytes:
+            if limit_bytes is not None and limit_bytes < needed_bytes:
                 return f"{key} {format_bytes(limit_bytes, 3)} at {host}, rwnd {format_bytes(rwnd_bytes, 3)}"
+    return None
+
+
+def _held_bytes(flow: FlowPlan, resolved: Resolved) -> int | None:
+    """Return what a flow can have in flight before its way's queue overflows; None where nobody knows."""
+    way = _way(resolved.path, flow, resolved) if resolved.path is not None else None
+    if way is None or resolved.path is None or not way.rate_bps:
+        return None
+    queue_bytes = way.buffer_bytes or (way.buffer_packets or 0) * _mtu_bytes(resolved)
+    return int(way.rate_bps * resolved.path.rtt_s / 8) + queue_bytes
+
+
+def _never_begins(resolved: Resolved) -> str | None:
+    late = [flow for flow in resolved.flows if flow.start_s >= resolved.duration_s]
+    if not late:
+        return None
+    starts, ends = (format_duration(_small(s)) for s in (late[0].start_s, resolved.duration_s))
+    return f"'{late[0].label}' at {starts}, traffic ends at {ends}"
+
+
+def _unmarked(resolved: Resolved) -> str | None:
+    for flow in resolved.flows:
+        host = resolved.hosts.get(flow.from_host)
+        aqm = _way(resolved.path, flow, resolved).aqm if resolved.path is not None else None
+        if (flow.cc or (host.cc if host else None)) == "dctcp" and aqm in DROP_TAIL:
+            return f"flow '{flow.label}' through {aqm}, where it is as newreno"
     return None
 
 
@@ -170,12 +216,24 @@ def _mtu(one: HostPlan | RunPlan) -> int | None:
     return one.mtu_bytes
 
 
-def _rwnd(host: HostPlan) -> int | None:
-    return host.rwnd_bytes
+def _rwnd(host: HostPlan) -> Hashable:
+    return host.rwnd_bytes, host.role, tuple(host.settings.get("shaper", {}).items())
 
 
 def _sockets(host: HostPlan) -> Hashable:
-    return host.rwnd_bytes, tuple(host.settings.get("buffers", {}).items())
+    return host.rwnd_bytes, host.mtu_bytes, host.role, tuple(host.settings.get("buffers", {}).items())
+
+
+def _sends_as(host: HostPlan) -> Hashable:
+    return host.cc, host.role
+
+
+def _queues_as(path: PathPlan | None) -> Hashable:
+    return path and tuple(way.aqm for way in _both(path))
+
+
+def _duration(run: RunPlan) -> float:
+    return run.duration_s
 
 
 def _queue_sizes(path: PathPlan | None) -> Hashable:
@@ -191,7 +249,7 @@ def _delays(path: PathPlan | None) -> Hashable:
 
 
 def _rate_and_rtt(path: PathPlan | None) -> Hashable:
-    return path and (path.down.rate_bps, path.rtt_s)
+    return path and (path.down.rate_bps, path.up.rate_bps, path.rtt_s)
 
 
 def _both(path: PathPlan) -> tuple[DirectionPlan, DirectionPlan]:
@@ -210,7 +268,11 @@ CHECKS: tuple[Check, ...] = (
         {"run": _mtu, "hosts": lambda host: (host.mtu_bytes, host.rwnd_bytes), "flows": None},
         _below_two_segments,
     ),
-    Check("socket buffers are below rwnd", {"hosts": _sockets, "flows": None}, _small_sockets),
+    Check(
+        "socket buffers are below rwnd",
+        {"run": _mtu, "path": _times, "hosts": _sockets, "flows": None},
+        _small_sockets,
+    ),
     Check(
         "buffer is below one packet", {"run": _mtu, "path": _queue_sizes, "hosts": _mtu}, _below_one_packet
     ),
@@ -223,6 +285,12 @@ CHECKS: tuple[Check, ...] = (
         f"duration is below {FEWEST_RTTS} RTTs at a full buffer",
         {"run": _mtu, "path": _times, "hosts": _mtu, "flows": None},
         _below_twenty_rtts,
+    ),
+    Check("a flow never begins", {"run": _duration, "flows": None}, _never_begins),
+    Check(
+        "dctcp has no queue that marks packets",
+        {"path": _queues_as, "hosts": _sends_as, "flows": None},
+        _unmarked,
     ),
     Check("two flows have one port", {"flows": None}, _one_port),
     Check("snaplen is too short for headers with options", {"flows": None, "captures": None}, _short_snaplen),

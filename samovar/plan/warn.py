@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from math import prod
 
 from samovar.definition.experiment import Experiment
 from samovar.definition.metrics import METRICS
@@ -16,8 +18,9 @@ from samovar.plan.checks import CHECKS, Check
 from samovar.plan.groups import Kinds
 from samovar.plan.model import PathPlan
 from samovar.plan.places import ways_through
-from samovar.plan.table import Table
+from samovar.plan.table import Table, Treatments
 
+OF_TWO_CLOCKS = ("owd_median_ms", "owd_min_ms", "owd_rtt_gap_us")
 FEWEST_REPLICATES = 3
 FOR_AN_INTERVAL = 6
 """Order statistics of fewer values span the median with less than 95 %: 1 - 2 (1/2)^5 = 0.94."""
@@ -36,14 +39,16 @@ def warnings_of(experiment: Experiment, testbed: Testbed, table: Table) -> tuple
     """Return the warnings of a whole plan, each once, in a stable order: by part, then by kind."""
     treatments = {group.part: len(group) for group in table.groups}
     beside = _beside_bottleneck(testbed, table)
+    design = {group.part: tuple(_of_levels(group)) for group in table.groups}
     found = [(check, _found(check, table)) for check in CHECKS]
     warnings: list[str] = []
     for name, part in experiment.parts.items():
         number = treatments.get(name, 0)
         warnings += _of_design(name, part.replicates, experiment.order.kind, number)
+        warnings += design.get(name, ())
         warnings += beside.get(name, ())
         warnings += [_said(name, check, parts[name], number) for check, parts in found if name in parts]
-    return (*warnings, *_of_metrics(experiment))
+    return (*warnings, *_of_metrics(experiment), *_of_clocks(experiment, testbed))
 
 
 def _of_metrics(experiment: Experiment) -> Iterator[str]:
@@ -62,6 +67,32 @@ def _of_design(name: str, replicates: int, order: str, treatments: int) -> Itera
         yield f"{name}: {amount} give a range; {interval}"
     if order == "sequential" and treatments > 1:
         yield f"{name}: order sequential; what drifts with time looks like an effect of the slowest factor"
+
+
+def _of_levels(group: Treatments) -> Iterator[str]:
+    """Name levels that no treatment has, and factors whose levels go with one another's."""
+    if len(group) == prod(map(len, group.labels)):
+        return  # every combination is there
+    columns = {name: group.levels.column(number) for number, name in enumerate(group.factors)}
+    levels = {name: set(column) for name, column in columns.items()}
+    for name, labels in zip(group.factors, group.labels, strict=True):
+        gone = [label for number, label in enumerate(labels) if number not in levels[name]]
+        if gone:
+            yield f"{group.part}: no treatment has {name} {', '.join(gone)}"
+    varying = [name for name in group.factors if len(levels[name]) > 1]
+    for one, other in combinations(varying, 2):
+        pairs = set(zip(columns[one], columns[other], strict=True))
+        if len(pairs) == len(levels[one]) == len(levels[other]):
+            yield f"{group.part}: {one} and {other} vary together, so nobody can tell their effects apart"
+
+
+def _of_clocks(experiment: Experiment, testbed: Testbed) -> Iterator[str]:
+    """Name metrics that take the clocks of two hosts for one, where nothing tells how these differ."""
+    for line in experiment.expect if testbed.lab is None else ():
+        parts = [line.part] if line.part else list(experiment.parts)
+        loggers = [{one.logger for one in experiment.parts[part].loggers} for part in parts]
+        if line.metric in OF_TWO_CLOCKS and not all("beacons" in one for one in loggers):
+            yield f"expect: {line.metric} compares two hosts' clocks; logger beacons tells how these differ"
 
 
 def _found(check: Check, table: Table) -> Mapping[str, Found]:

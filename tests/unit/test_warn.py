@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,14 @@ captures: [{at: sender}]
 """
 
 
-def planned(folder: Path, *changes: tuple[str, str]) -> Plan:
+def planned(folder: Path, *changes: tuple[str, str], testbed: str = "lab") -> Plan:
     """Plan the study above with some of its text changed."""
     text = TEXT
     for old, new in changes:
         assert old in text
         text = text.replace(old, new, 1)
     (folder / "study.yaml").write_text(text)
-    study = load_study(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
+    study = load_study(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / f"{testbed}.yaml")
     return make_plan(study.experiment, study.testbed)
 
 
@@ -83,12 +84,92 @@ def test_a_plan_that_is_sound_has_no_warning(tmp_path: Path) -> None:
             ("from: sender, to: receiver", "from: receiver, to: sender"),
             "main: flow 'bulk' does not pass the bottleneck's queue",
         ),
+        (
+            ("to: receiver}]", "to: receiver, start: 40s}]\nstop: {after: 30s}"),
+            "main: a flow never begins for all 4 treatments, e.g. newreno 50KB: 'bulk' at 40s, traffic ends at 30s",
+        ),
+        (
+            ("cdg]", "dctcp]"),
+            "main: dctcp has no queue that marks packets for 2 of 4 treatments, e.g. dctcp 50KB: "
+            "flow 'bulk' through pfifo, where it is as newreno",
+        ),
+        (
+            ("traffic:", "exclude: [{cc: cdg, rwnd: 50KB}, {cc: newreno, rwnd: 1MB}]\ntraffic:"),
+            "main: cc and rwnd vary together, so nobody can tell their effects apart",
+        ),
+        (
+            ("traffic:", "exclude: [{cc: cdg}]\ntraffic:"),
+            "main: no treatment has cc cdg",
+        ),
     ],
 )
 def test_a_plan_that_may_not_show_what_was_meant_says_so_once(
     tmp_path: Path, change: tuple[str, str], warning: str
 ) -> None:
     assert planned(tmp_path, change).warnings == (warning,)
+
+
+UP = "path: {rate: {down: 100Mbit, up: 1Mbit}, rtt: 100ms, buffer: 50packets}"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        # a window is set against the way that its flow takes
+        [
+            ("path: {rate: 8Mbit, rtt: 10ms, buffer: 50packets}", UP),
+            ("sender, to: receiver", "receiver, to: sender"),
+        ],
+        # what asks for less than its window allows is not kept from anything
+        [("8Mbit", "80Mbit"), ("generator: nuttcp", "generator: iperf-udp, rate: 1Mbit")],
+        [("8Mbit", "80Mbit"), ("generator: nuttcp", "generator: ping, interval: 100ms")],
+        # a path without a delay has no product
+        [("rtt: 10ms", "rtt: 0ms")],
+        # a queue that marks
+        [("cdg]", "dctcp]"), ("50packets", "50packets, aqm: fq_codel")],
+        # one combination less tells effects apart still
+        [("traffic:", "exclude: [{cc: cdg, rwnd: 50KB}]\ntraffic:")],
+    ],
+)
+def test_a_plan_without_such_a_fault_has_no_warning(
+    tmp_path: Path, changes: Sequence[tuple[str, str]]
+) -> None:
+    assert planned(tmp_path, *changes).warnings == ()
+
+
+def test_a_sender_is_not_warned_of_a_buffer_that_the_path_never_fills() -> None:
+    for send_max, warned in (("1MB", False), ("100KB", True)):  # 30 KB of path and 82 KB of queue
+        host = _host("src", settings={"buffers": {"send_max": send_max}})
+        found = [check.says for check in CHECKS if check.of(_with(hosts={**HOSTS, "src": host}))]
+        assert ("socket buffers are below rwnd" in found) == warned
+
+
+def test_one_way_delays_of_real_hosts_want_beacons(tmp_path: Path) -> None:
+    metric = "expect: [{say: x, metric: owd_median_ms, below: 5}]\nreplicates: 6"
+    said = "expect: owd_median_ms compares two hosts' clocks; logger beacons tells how these differ"
+    lines = ("testbed: lab", "testbed: example-linux"), ("replicates: 6", metric)
+    assert planned(tmp_path, *lines, testbed="example-linux").warnings == (said,)
+    beacons = ("captures:", "loggers: [{logger: beacons, at: [sender, receiver]}]\ncaptures:")
+    assert planned(tmp_path, *lines, beacons, testbed="example-linux").warnings == ()
+    assert planned(tmp_path, lines[1]).warnings == (), "a lab has one clock"
+
+
+NONE: Mapping[str, tuple[str, ...]] = {
+    "spp-udp": ("1 replicate",),
+    "netgear-buffer": (),
+    "netgear-txd": (),
+    "cdg-wlan": (),
+    "cdg-wlan-direction": (),
+    "insufficient-rwnd": ("1 replicate", "rwnd is below the path's bandwidth-delay product"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(NONE))
+def test_a_shipped_study_is_warned_of_nothing_but_what_it_is_about(name: str) -> None:
+    study = load_study(ROOT / "experiments" / f"{name}.yaml", CATALOGUE)
+    warnings = make_plan(study.experiment, study.testbed).warnings
+    assert [one for one in warnings if not any(said in one for said in NONE[name])] == []
+    assert all(any(said in one for one in warnings) for said in NONE[name])
 
 
 def test_a_single_treatment_is_not_counted(tmp_path: Path) -> None:
@@ -129,8 +210,8 @@ HOSTS = RESOLVED.hosts
             "socket buffers are below rwnd: receive_max 4MB at dst, rwnd 10MB",
         ),
         (
-            _with(hosts={**HOSTS, "src": _host("src", settings={"buffers": {"send_max": "1MB"}})}),
-            "socket buffers are below rwnd: send_max 1MB at src, rwnd 10MB",
+            _with(hosts={**HOSTS, "src": _host("src", settings={"buffers": {"send_max": "50KB"}})}),
+            "socket buffers are below rwnd: send_max 50KB at src, rwnd 10MB",
         ),
         (_with(flows=(flow(), flow("other"))), "two flows have one port: 'bulk' and 'other' on 5001"),
         (_with(path=_path(buffer_packets=None, buffer_bytes=600)), "buffer is below one packet"),
