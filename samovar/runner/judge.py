@@ -6,7 +6,7 @@ import csv
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +25,8 @@ OPENED_BY = 4
 """How many windows of data a receiver may take to open its own: Linux adds up to two segments for each that
 arrives in order (tcp_grow_window), FreeBSD 16 KiB for each round trip that fills what is open."""
 LINUX_NAME = {"newreno": "reno"}
+CONTROL_BYTES = 2000
+"""More than a generator's control connection sends, such as iperf3's, which has the port of its flow."""
 
 
 @dataclass(frozen=True)
@@ -172,9 +174,19 @@ class _Seen:
     """What the samples of one flow's socket showed."""
 
     samples: int = 0
-    cc: frozenset[str] = frozenset()
+    cc: dict[str, frozenset[str]] = field(default_factory=dict)  # of each connection
     window_bytes: int = 0
-    acked_bytes: int | None = None
+    acked: dict[str, int] = field(default_factory=dict)  # bytes, of each connection that tells
+
+    @property
+    def acked_bytes(self) -> int | None:
+        """What the busiest connection had acknowledged; None where the samples do not tell."""
+        return max(self.acked.values(), default=None)
+
+    def controls(self, *, of_data: bool) -> frozenset[str]:
+        """Return the congestion controls in force: of all connections, or of those that carry the data."""
+        busy = [one for one in self.cc if self.acked.get(one, CONTROL_BYTES) >= CONTROL_BYTES]
+        return frozenset[str]().union(*(self.cc[one] for one in (busy if of_data else self.cc)))
 
 
 def check_sockets(resolved: Resolved, host: str, trace: Path) -> Iterator[Check]:
@@ -197,9 +209,11 @@ def check_sockets(resolved: Resolved, host: str, trace: Path) -> Iterator[Check]
 def _socket_checks(resolved: Resolved, flow: FlowPlan, host: str, found: _Seen) -> Iterator[Check]:
     asked = flow.cc or resolved.hosts[host].cc
     if asked is not None:
-        cc = LINUX_NAME.get(asked, asked)
-        label = f"congestion control of flow {flow.label}"
-        yield Check(label, host, cc, ", ".join(sorted(found.cc)), found.cc == {cc})
+        cc, own = LINUX_NAME.get(asked, asked), resolved.hosts[host].cc
+        seen = found.controls(of_data=asked != own)  # a control connection has its host's
+        if seen:
+            label = f"congestion control of flow {flow.label}"
+            yield Check(label, host, cc, ", ".join(sorted(seen)), seen == {cc})
     if found.window_bytes:
         yield from check_window(resolved, flow, found.window_bytes, found.acked_bytes)
 
@@ -252,8 +266,9 @@ def _sockets(trace: Path, flows: set[tuple[str, str, str]]) -> dict[tuple[str, s
             if key is not None and row["cc"]:
                 entry = seen.setdefault(key, _Seen())
                 entry.samples += 1
-                entry.cc |= {row["cc"]}
+                connection = f"{row.get('sport', '')} {row['dport']}"
+                entry.cc[connection] = entry.cc.get(connection, frozenset()) | {row["cc"]}
                 entry.window_bytes = max(entry.window_bytes, int(row["snd_wnd_bytes"] or 0))
                 if row.get("bytes_acked"):
-                    entry.acked_bytes = max(entry.acked_bytes or 0, int(row["bytes_acked"]))
+                    entry.acked[connection] = max(entry.acked.get(connection, 0), int(row["bytes_acked"]))
     return seen

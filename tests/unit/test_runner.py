@@ -140,6 +140,30 @@ def test_the_control_in_force_on_the_socket_is_what_counts(tmp_path: Path) -> No
     assert reasons == ("congestion control of flow bulk at src: requested reno, observed cubic",)
 
 
+CONNECTION = "t_ns,src,sport,dst,dport,cc,snd_wnd_bytes,bytes_acked\n"
+CONTROL = "1,172.16.10.2,35459,172.16.11.2,5001,reno,65152,524\n"
+DATA = "1,172.16.10.2,44025,172.16.11.2,5001,{cc},65152,{acked}\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "rows", "verdict"),
+    [
+        ("cubic", CONTROL + DATA.format(cc="cubic", acked=266_469), "valid"),
+        ("cubic", CONTROL + DATA.format(cc="reno", acked=266_469), "invalid"),
+        ("cubic", CONTROL, "valid"),  # the data came and went between two samples
+        ("newreno", CONTROL + DATA.format(cc="cubic", acked=266_469), "invalid"),
+    ],
+)
+def test_a_flow_with_a_control_of_its_own_is_judged_by_the_connection_that_carries_its_data(
+    tmp_path: Path, asked: str, rows: str, verdict: str
+) -> None:
+    """A control connection, such as iperf3's on the port of its flow, has the host's congestion control."""
+    trace = tmp_path / "src-tcp-info.csv.gz"
+    trace.write_bytes(gzip.compress((CONNECTION + rows).encode()))
+    resolved = RESOLVED.model_copy(update={"flows": (flow().model_copy(update={"cc": asked}),)})
+    assert verdict_of(check_sockets(resolved, "src", trace))[0] == verdict
+
+
 def test_a_window_above_what_was_asked_is_invalid_and_one_far_below_suspect(tmp_path: Path) -> None:
     assert _sockets(tmp_path, ROW.format(port=5001, cc="reno", window=10_000_000))[0] == "invalid"
     assert _sockets(tmp_path, ROW.format(port=5001, cc="reno", window=8_000_000))[0] == "suspect"
