@@ -53,6 +53,10 @@ acknowledged_segments <- function(capture, out, back) {
     .Call(`_samovar_acknowledged_segments`, capture, out, back)
 }
 
+connection_numbers <- function(out, seq, ack, flags, payload_bytes) {
+    .Call(`_samovar_connection_numbers`, out, seq, ack, flags, payload_bytes)
+}
+
 sequence_space <- function(capture, out, back) {
     .Call(`_samovar_sequence_space`, capture, out, back)
 }

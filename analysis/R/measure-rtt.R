@@ -95,6 +95,7 @@ data_ack_rtt <- function(capture, flow) {
 #' From the SYN of `flow` to the first packet that acknowledges it: SYN to SYN-ACK for the client's flow at
 #' the client's host, SYN-ACK to ACK for the server's flow at the server's host. When the SYN was sent more
 #' than once, the time stamps option tells which one was answered (RFC 7323); without it there is no answer.
+#' A SYN that was refused with a reset has none; where ports are used again, the first connection that came about counts.
 #'
 #' @param capture A capture at the host that sends `flow`.
 #' @param flow Name of the flow.
@@ -103,12 +104,19 @@ data_ack_rtt <- function(capture, flow) {
 handshake_rtt <- function(capture, flow) {
   check_capture(capture)
   flow <- check_flow(capture, flow)
-  syn <- rows_of_flow(capture, flow, c("t_ns", "seq", "flags", "tsval"))[bitwAnd(flags, 2L) > 0L]
-  if (nrow(syn) == 0L) return(NA_real_)
-  wanted <- (syn$seq[1L] + 1) %% 2^32
-  answer <- rows_of_flow(capture, reverse_flow(flow), c("t_ns", "ack", "flags", "tsecr"))
-  answer <- answer[bitwAnd(flags, 16L) > 0L & ack == wanted & t_ns >= syn$t_ns[1L]]
-  if (nrow(answer) == 0L) return(NA_real_)
+  syn <- rows_of_flow(capture, flow, c("t_ns", "seq", "flags", "tsval", "payload_bytes"))[bitwAnd(flags, 2L) > 0L]
+  answers <- rows_of_flow(capture, reverse_flow(flow), c("t_ns", "ack", "flags", "tsecr"))[bitwAnd(flags, 20L) == 16L]
+  for (number in unique(syn$seq)) {
+    own <- syn[seq == number]
+    # With data in it (RFC 7413) the SYN may be acknowledged alone or with them.
+    ends <- (number + 1 + c(0, fcoalesce(own$payload_bytes, 0L))) %% 2^32
+    answer <- answers[ack %in% ends & t_ns >= own$t_ns[1L]]
+    if (nrow(answer) > 0L) return(answered_after_ms(own, answer))
+  }
+  NA_real_
+}
+
+answered_after_ms <- function(syn, answer) {
   asked <- if (nrow(syn) == 1L) syn else syn[tsval %in% answer$tsecr[1L]]
   if (nrow(asked) != 1L) return(NA_real_)
   (answer$t_ns[1L] - asked$t_ns) / 1e6

@@ -33,6 +33,8 @@ timestamp_rtt <- function(capture, flow) {
 #' of TCP from its SYN (its first data where the capture has none) to the first acknowledgement of all its data; of other protocols, and
 #' where the last data is not acknowledged in the capture, to its last packet with payload.
 #'
+#' Where ports are used again, from the first connection's SYN to the last one's data.
+#'
 #' @param capture A table of [read_pcap()], of the flow's sender.
 #' @param flow Name of the flow that carries the data.
 #' @return A one-row data.table `start_s`, `done_s` (seconds since `epoch_s`), `completion_s`, `handshake`, `acknowledged`, `closed` (TRUE where the
@@ -55,31 +57,16 @@ flow_completion <- function(capture, flow) {
 }
 
 # Both directions of a flow in order of capture: `out`, `t_ns`, `flags`, `payload_bytes`, `window`, and sequence numbers without their wrap: `first`, `end` (of
-# what goes out; SYN and FIN count), `ack_to` (of what comes back).
+# what goes out; SYN and FIN count), `ack_to` (of what comes back), `origin` (of the connection: where ports are used again its numbers lie above all before).
 tcp_progress <- function(capture, flow) {
   level <- match(c(flow, reverse_flow(flow)), levels(capture$flow), nomatch = -1L)
   at <- which(as.integer(capture$flow) %in% level)
-  x <- capture[at, .(t_ns, seq, ack, flags, payload_bytes, window, sack_out = FALSE)]
-  x[, out := as.integer(capture$flow)[at] == level[1]][, sack_out := NULL]
+  x <- capture[at, .(t_ns, seq, ack, flags, payload_bytes, window)]
+  x[, out := as.integer(capture$flow)[at] == level[1]]
   marks <- fcoalesce(x$flags, 0L)
   x[, length := payload_bytes + bitwAnd(marks, 1L) + bitwAnd(marks, 2L) %/% 2L]
-  counted <- which(x$out & !is.na(x$seq))
-  answered <- which(!x$out & bitwAnd(x$flags, 16L) > 0L)
-  # One run of numbers for both: an acknowledgement is next to what was sent just before.
-  numbers <- rep(NA_real_, nrow(x))
-  numbers[counted] <- x$seq[counted]
-  numbers[answered] <- x$ack[answered]
-  used <- sort(c(counted, answered))
-  numbers[used] <- unwrap_sequence(numbers[used])
-  x[, first := fifelse(out, numbers, NA_real_)][, end := first + length][, ack_to := fifelse(out, NA_real_, numbers)]
-  x[]
-}
-
-# Each number as the one next to that before it (RFC 9293, section 3.4: arithmetic modulo 2^32).
-unwrap_sequence <- function(numbers) {
-  if (length(numbers) < 2) return(numbers)
-  step <- (diff(numbers) + 2^31) %% 2^32 - 2^31
-  numbers[1] + c(0, cumsum(step))
+  set(x, NULL, c("first", "ack_to", "origin"), connection_numbers(x$out, x$seq, x$ack, x$flags, x$payload_bytes))
+  x[, end := first + length][]
 }
 
 #' Bytes in flight
@@ -88,7 +75,8 @@ unwrap_sequence <- function(numbers) {
 #'
 #' \deqn{flight = \max(\mathrm{end\ of\ data\ sent}) - \max(\mathrm{acknowledged})}
 #'
-#' in sequence numbers (SYN and FIN count one): snd_max - snd_una of the connection. What SACK reported is still in it.
+#' in sequence numbers (SYN and FIN count one): snd_max - snd_una of the connection. What SACK reported is still in it. Where ports
+#' are used again, each connection begins with nothing in flight.
 #'
 #' @inheritParams flow_completion
 #' @return A data.table `t_ns`, `flight_bytes`, one row per packet of either direction that changes it; attribute `epoch_s`.
@@ -99,9 +87,8 @@ bytes_in_flight <- function(capture, flow) {
   flow <- check_flow(capture, flow)
   # Without flags nobody knows what is acknowledged.
   x <- tcp_progress(capture, flow)[!is.na(flags)]
-  first <- x[(out)]$first[1]
   sent <- cummax(fcoalesce(x$end, -Inf))
-  acked <- pmax(cummax(fcoalesce(x$ack_to, -Inf)), first)
+  acked <- pmax(cummax(fcoalesce(x$ack_to, -Inf)), x$origin)
   flight <- data.table(t_ns = x$t_ns, flight_bytes = pmax(sent - acked, 0))
   flight <- flight[is.finite(flight_bytes) & flight_bytes != shift(flight_bytes, fill = -1)]
   setattr(flight, "epoch_s", attr(capture, "epoch_s"))
@@ -122,7 +109,7 @@ duplicate_acks <- function(capture, flow) {
   flow <- check_flow(capture, flow)
   x <- tcp_progress(capture, flow)
   x[, outstanding := cummax(fcoalesce(end, -Inf)) > cummax(fcoalesce(ack_to, -Inf))]
-  answers <- x[!out & bitwAnd(flags, 22L) == 16L]
+  answers <- x[!out & bitwAnd(flags, 22L) == 16L & !is.na(ack_to)]
   highest <- cummax(fcoalesce(answers$ack_to, -Inf))
   same <- answers$ack_to == shift(highest, fill = -Inf) & answers$payload_bytes == 0 & bitwAnd(answers$flags, 1L) == 0L & answers$outstanding
   duplicate <- same & answers$window == shift(answers$window, fill = -1L)

@@ -59,13 +59,14 @@ tcpstat_windows <- function(capture, width_s) {
 #'
 #' Retransmissions are told by sequence numbers: a packet counts as one when any of its bytes was in the
 #' capture before. At the receiver's capture a packet that repairs a loss is therefore no retransmission but
-#' out of order. SYN and FIN do not count; sequence numbers may wrap.
+#' out of order. SYN and FIN do not count; sequence numbers may wrap. Where ports are used again, a SYN with another number
+#' begins another connection, and its bytes count beside those before.
 #'
 #' @param capture A table of [read_pcap()].
 #' @param flow Name of the flow that carries the data.
 #' @return A one-row data.table `flow`, `unique_bytes`, `payload_bytes`, `data_packets`,
 #'   `retransmitted_packets`, `retransmitted_bytes`, `out_of_order_packets`, `acked_bytes` (between the first
-#'   and the highest acknowledgement), `first_s`, `last_s` (of data, seconds since `epoch_s`), `goodput_bps`
+#'   and the highest acknowledgement of each connection), `first_s`, `last_s` (of data, seconds since `epoch_s`), `goodput_bps`
 #'   (unique bytes between the two). What counts data is NA where the payload of a packet of the flow is not known, since the snapshot
 #'   length cut its header before the data offset.
 #' @export

@@ -16,7 +16,7 @@ constexpr size_t longest = 400;  // every number is a member of a set here: more
 
 // Six bytes a step: what to do, where, how long.
 struct Step {
-  bool acknowledges;
+  bool acknowledges, begins;
   uint32_t number;
   int64_t length;
 };
@@ -26,7 +26,7 @@ Step step_at(const uint8_t* data, uint32_t start) {
   std::memcpy(&offset, data + 1, sizeof offset);
   // Mostly near each other, seldom anywhere: then the numbers wrap.
   if (data[0] & 6) offset &= 0xff;
-  return {(data[0] & 1) != 0, start + offset, 1 + data[5]};
+  return {(data[0] & 1) != 0, (data[0] & 0x38) == 0x38, start + offset, 1 + data[5]};
 }
 
 // How many numbers of [first, end) were sent before, number by number.
@@ -52,14 +52,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t n) {
     const Step step = step_at(data + at, start);
     Sample sample{};
     if (step.acknowledges) {
-      if (!unwrap.started()) continue;
       const int64_t ack = unwrap.near(step.number);
+      if (!unwrap.acknowledges(ack)) continue;
       if (!board.acknowledge(ack, t_ns, sample)) continue;
       if (sample.rtt_ns < 0 || sample.rtt_ns > t_ns || sample.bytes < 1) wrong("a sample of a time that cannot be");
       if (times_sent[ack - 1] != 1) wrong("a sample of what was sent twice, or never");
       continue;
     }
+    const bool another = step.begins && unwrap.begin(step.number, step.length - 1);
     const int64_t first = unwrap(step.number), end = first + step.length;
+    if (another && (first != unwrap.origin() || first <= *sent.rbegin())) wrong("a connection among the numbers of another");
     for (int64_t number = first; number < end; ++number) ++times_sent[number];
     board.send(first, end, t_ns);
     if (space.add(first, end) != add_slowly(sent, first, end)) wrong("another count of what was sent before");

@@ -172,6 +172,21 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// connection_numbers
+Rcpp::List connection_numbers(const Rcpp::LogicalVector& out, const Rcpp::NumericVector& seq, const Rcpp::NumericVector& ack, const Rcpp::IntegerVector& flags, const Rcpp::IntegerVector& payload_bytes);
+RcppExport SEXP _samovar_connection_numbers(SEXP outSEXP, SEXP seqSEXP, SEXP ackSEXP, SEXP flagsSEXP, SEXP payload_bytesSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< const Rcpp::LogicalVector& >::type out(outSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type seq(seqSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::NumericVector& >::type ack(ackSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type flags(flagsSEXP);
+    Rcpp::traits::input_parameter< const Rcpp::IntegerVector& >::type payload_bytes(payload_bytesSEXP);
+    rcpp_result_gen = Rcpp::wrap(connection_numbers(out, seq, ack, flags, payload_bytes));
+    return rcpp_result_gen;
+END_RCPP
+}
 // sequence_space
 Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back);
 RcppExport SEXP _samovar_sequence_space(SEXP captureSEXP, SEXP outSEXP, SEXP backSEXP) {
@@ -231,6 +246,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_samovar_packed_bytes", (DL_FUNC) &_samovar_packed_bytes, 1},
     {"_samovar_unpacked_bytes", (DL_FUNC) &_samovar_unpacked_bytes, 1},
     {"_samovar_acknowledged_segments", (DL_FUNC) &_samovar_acknowledged_segments, 3},
+    {"_samovar_connection_numbers", (DL_FUNC) &_samovar_connection_numbers, 5},
     {"_samovar_sequence_space", (DL_FUNC) &_samovar_sequence_space, 3},
     {"_samovar_window_sums", (DL_FUNC) &_samovar_window_sums, 5},
     {"_samovar_flow_totals", (DL_FUNC) &_samovar_flow_totals, 6},

@@ -1,5 +1,6 @@
 #include <Rcpp.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -71,12 +72,14 @@ Rcpp::List acknowledged_segments(const Rcpp::DataFrame& capture, const std::stri
     if (p.out) {
       const int64_t length = p.payload_bytes + p.has(flag_syn) + p.has(flag_fin);
       if (length == 0) return;
+      if (p.has(flag_syn)) unwrap.begin(p.seq, p.payload_bytes);
       const int64_t first = unwrap(p.seq);
       if (!closed) board.send(first, first + length, p.t_ns);
       return;
     }
     samovar::Sample sample{};
-    if (p.has(flag_ack) && unwrap.started() && board.acknowledge(unwrap.near(p.ack), p.t_ns, sample)) {
+    const int64_t ack = unwrap.near(p.ack);
+    if (p.has(flag_ack) && unwrap.acknowledges(ack) && board.acknowledge(ack, p.t_ns, sample)) {
       t_ns.push_back(static_cast<double>(p.t_ns));
       rtt_ms.push_back(static_cast<double>(sample.rtt_ns) / 1e6);
       bytes.push_back(static_cast<double>(sample.bytes));
@@ -86,18 +89,46 @@ Rcpp::List acknowledged_segments(const Rcpp::DataFrame& capture, const std::stri
   return Rcpp::List::create(Rcpp::_["t_ns"] = t_ns, Rcpp::_["rtt_ms"] = rtt_ms, Rcpp::_["bytes"] = bytes);
 }
 
+// Numbers without their wrap of both directions' packets, in order of capture: `first` of what goes out, `ack_to` of what comes back,
+// `origin` of the connection.
+// [[Rcpp::export]]
+Rcpp::List connection_numbers(const Rcpp::LogicalVector& out, const Rcpp::NumericVector& seq, const Rcpp::NumericVector& ack,
+                              const Rcpp::IntegerVector& flags, const Rcpp::IntegerVector& payload_bytes) {
+  samovar::Unwrapper unwrap;
+  const R_xlen_t n = out.size();
+  Rcpp::NumericVector first(n, NA_REAL), ack_to(n, NA_REAL), origin(n, NA_REAL);
+  for (R_xlen_t i = 0; i < n; ++i) {
+    const int marks = flags[i] == NA_INTEGER ? 0 : flags[i];
+    if (out[i] && !std::isnan(seq[i])) {
+      const auto number = static_cast<uint32_t>(seq[i]);
+      if (marks & flag_syn) unwrap.begin(number, std::max(payload_bytes[i], 0));
+      first[i] = static_cast<double>(unwrap(number));
+    } else if (!out[i] && (marks & flag_ack) && !std::isnan(ack[i])) {
+      const int64_t number = unwrap.near(static_cast<uint32_t>(ack[i]));
+      if (unwrap.acknowledges(number)) ack_to[i] = static_cast<double>(number);
+    }
+    if (unwrap.started()) origin[i] = static_cast<double>(unwrap.origin());
+  }
+  return Rcpp::List::create(Rcpp::_["first"] = first, Rcpp::_["ack_to"] = ack_to, Rcpp::_["origin"] = origin);
+}
+
 // [[Rcpp::export]]
 Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back) {
   samovar::SequenceSpace space;
   samovar::Unwrapper unwrap;
   double data = 0, payload = 0, again = 0, again_bytes = 0, out_of_order = 0, first_ns = NA_REAL,
          last_ns = NA_REAL;
-  int64_t first_acked = 0, acked = 0;
+  int64_t first_acked = 0, acked = 0, acked_before = 0;
   bool any_acked = false, unknown = false;
   Conversation(capture, out, back).each([&](const Conversation::Packet& p) {
     if (p.payload_bytes == NA_INTEGER) {
       unknown |= p.out;
       return;
+    }
+    if (p.out && p.has(flag_syn) && unwrap.begin(p.seq, p.payload_bytes)) {
+      acked_before += acked - first_acked;
+      any_acked = false;
+      first_acked = acked = 0;
     }
     // A SYN takes one number before its data (RFC 9293, section 3.4).
     const int64_t first = p.out ? unwrap(p.seq) + p.has(flag_syn) : 0;
@@ -112,8 +143,7 @@ Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out
       if (!p.timed) return;
       if (std::isnan(first_ns)) first_ns = static_cast<double>(p.t_ns);
       last_ns = static_cast<double>(p.t_ns);
-    } else if (!p.out && p.has(flag_ack) && unwrap.started()) {
-      const int64_t number = unwrap.near(p.ack);
+    } else if (const int64_t number = unwrap.near(p.ack); !p.out && p.has(flag_ack) && unwrap.acknowledges(number)) {
       if (!any_acked) first_acked = acked = number;
       any_acked = true;
       acked = std::max(acked, number);
@@ -124,6 +154,6 @@ Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out
       Rcpp::_["unique_bytes"] = known(payload - again_bytes), Rcpp::_["payload_bytes"] = known(payload),
       Rcpp::_["data_packets"] = known(data), Rcpp::_["retransmitted_packets"] = known(again),
       Rcpp::_["retransmitted_bytes"] = known(again_bytes), Rcpp::_["out_of_order_packets"] = known(out_of_order),
-      Rcpp::_["acked_bytes"] = any_acked ? static_cast<double>(acked - first_acked) : 0,
+      Rcpp::_["acked_bytes"] = static_cast<double>(acked_before + acked - first_acked),
       Rcpp::_["first_ns"] = known(first_ns), Rcpp::_["last_ns"] = known(last_ns));
 }
