@@ -68,7 +68,7 @@ tcpstat_windows <- function(capture, width_s) {
 #'   `retransmitted_packets`, `retransmitted_bytes`, `out_of_order_packets`, `acked_bytes` (between the first
 #'   and the highest acknowledgement of each connection), `first_s`, `last_s` (of data, seconds since `epoch_s`), `goodput_bps`
 #'   (unique bytes between the two). What counts data is NA where the payload of a packet of the flow is not known, since the snapshot
-#'   length cut its header before the data offset.
+#'   length cut its header before the data offset, or its place in sequence space, since it is a fragment.
 #' @export
 goodput <- function(capture, flow) {
   check_capture(capture)

@@ -18,7 +18,8 @@
 #' - `proto` (factor: tcp, udp, icmp, icmp6, ip, pause, pfc, mac-control, arp, other),
 #' - `flow` (factor "a.b.c.d:p > e.f.g.h:q", IPv6 in brackets, without ports where there are none; NA without
 #'   IP),
-#' - `src`, `dst` (factor), `sport`, `dport` (integer; NA for a fragment that is not the first),
+#' - `src`, `dst` (factor), `sport`, `dport` (integer; fragments but the first have no ports of their own: here they have flow and ports of
+#'   their datagram's first, NA where the capture has none before them),
 #' - `ip_id`, `seq`, `ack` (double), `flags` (integer, low 9 bits: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32,
 #'   ECE 64, CWR 128, AE 256; RFC 9293, RFC 3168),
 #' - `window` (bytes, unscaled; of a PAUSE frame its quanta), `payload_bytes` (of TCP, UDP and ICMP without their headers,
@@ -137,7 +138,7 @@ reverse_flow <- function(flow) {
 
 #' The flows that carry data, one per connection
 #'
-#' Packets without ports (echoes, fragments but the first) are left out.
+#' Packets without ports (echoes, fragments whose first the capture lacks) are left out.
 #'
 #' @param capture A table of [read_pcap()] with `t_ns`, `flow`, `proto`, `src`, `sport`, `dst`, `dport`, `payload_bytes`, or rows of one.
 #' @param proto Protocols to take.

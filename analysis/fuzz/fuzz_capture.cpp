@@ -20,7 +20,7 @@ namespace {
 struct Outcome {
   std::string refusal, truncation;
   std::vector<double> t_ns, id;
-  std::vector<int> flow, src, dst, frame_bytes;
+  std::vector<int> flow, src, sport, dst, frame_bytes;
   std::vector<std::string> flow_names;
   size_t cut = 0, untimed = 0, unknown = 0, pauses = 0;
   size_t flows = 0;
@@ -29,7 +29,7 @@ struct Outcome {
       return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0);
     };
     return refusal == other.refusal && truncation == other.truncation && same(t_ns, other.t_ns) &&
-           same(id, other.id) && flow == other.flow && src == other.src && dst == other.dst &&
+           same(id, other.id) && flow == other.flow && src == other.src && sport == other.sport && dst == other.dst &&
            frame_bytes == other.frame_bytes && flow_names == other.flow_names && cut == other.cut &&
            untimed == other.untimed && unknown == other.unknown && pauses == other.pauses;
   }
@@ -58,6 +58,7 @@ void append(Outcome& outcome, const Chunk& chunk) {
   append(outcome.id, chunk, "id");
   append(outcome.flow, chunk, "flow");
   append(outcome.src, chunk, "src");
+  append(outcome.sport, chunk, "sport");
   append(outcome.dst, chunk, "dst");
   append(outcome.frame_bytes, chunk, "frame_bytes");
 }

@@ -32,6 +32,8 @@ for (i in 1:4) keep(sprintf("flipped-%d.pcap", i), {
   at <- sample(25:length(classic), 12)
   replace(classic, at, xor(classic[at], as.raw(2^sample(0:7, 12, replace = TRUE))))
 })
+in_two <- \(id) list(ethernet(ipv4(udp(id, payload = raw(16)), 17, id = id, fragment = 0x2000)), ethernet(ipv4(raw(8), 17, id = id, fragment = 3)))
+keep("fragments.pcap", capture_bytes(c(in_two(1), in_two(2)[1], in_two(3), in_two(2)[2], in_two(1)[2:1], in_two(3)[2], in_two(2))))
 keep("lengths.pcap", replace(classic, 33:36, as.raw(0xff)))
 
 n <- ng()

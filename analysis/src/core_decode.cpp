@@ -74,6 +74,7 @@ void Decoder::decode(const Record& record, Row& row) {
   decode_link(record.link_type, {record.data, record.captured_bytes}, row);
   row.header_cut = cut_now_;
   cut_ += cut_now_;
+  ++decoded_;
   if (record.timed) return;
   ++untimed_;
   row.id = missing_double();  // without a time it cannot be paired
@@ -85,7 +86,11 @@ FlowTable::Renumbering Decoder::absorb(Decoder& later) {
   unknown_ += later.unknown_;
   class_pauses_.insert(class_pauses_.end(), later.class_pauses_.begin(), later.class_pauses_.end());
   later.class_pauses_.clear();
-  return flows_.absorb(later.flows_);
+  const FlowTable::Renumbering numbers = flows_.absorb(later.flows_);
+  for (const Fragment& f : later.take_fragments())
+    fragments_.push_back({decoded_ + f.row, f.datagram, numbers.flow[static_cast<size_t>(f.flow)]});
+  decoded_ += later.decoded_;
+  return numbers;
 }
 
 void Decoder::decode_link(uint32_t link_type, Bytes bytes, Row& row) {
@@ -185,6 +190,7 @@ void Decoder::decode_ipv4(Bytes bytes, Row& row) {
   network.key.address = {load<uint32_t>(at + 12), 0, load<uint32_t>(at + 16), 0};
   network.protocol = at[9];
   network.identity = mix(uint64_t{net16(at + 4)} << 16 | static_cast<uint64_t>(fragment), at[9]);
+  if (fragment || more) network.datagram = mix(network.key.hash(), mix(net16(at + 4), at[9]));
   network.transport_bytes = row.ip_bytes - static_cast<int>(header);
   network.first_fragment = fragment == 0;
   if (header < 20 || !bytes.has(header)) {
@@ -225,6 +231,7 @@ void Decoder::decode_ipv6(Bytes bytes, Row& row) {
       row.fragment_bytes = net16(rest.at + 2) & 0xFFF8;
       row.more_fragments = rest.at[3] & 1;
       network.first_fragment = row.fragment_bytes == 0;
+      network.datagram = mix(network.key.hash(), load<uint32_t>(rest.at + 4));
     }
     const size_t n = type == 44   ? 8
                      : type == 51 ? 4 * (size_t{rest.at[1]} + 2)
@@ -256,6 +263,8 @@ void Decoder::decode_transport(Network& network, Bytes bytes, Row& row) {
     cut();
   }
   uint64_t identity = mix(set_flow(network.key, row).hash, network.identity);
+  if (network.datagram && (network.key.protocol || !network.first_fragment))
+    fragments_.push_back({decoded_, network.datagram, network.first_fragment ? row.flow : 0});
   if (has_ports && row.proto == tcp) {
     identity = decode_tcp(bytes, identity, row);
   } else if (has_ports) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <utility>
 
 #include "core_flow.h"
 #include "core_pcap.h"
@@ -109,6 +110,13 @@ struct ClassPause {
   int interface, priority, quanta;
 };
 
+// A fragment of a packet (RFC 791, RFC 8200). The first of a datagram has ports and thereby a flow, the others not (0).
+struct Fragment {
+  size_t row;
+  uint64_t datagram;
+  int flow;
+};
+
 // Name of a link type, or nullptr when it is not known.
 const char* name_of_link(uint32_t link_type);
 
@@ -124,6 +132,8 @@ class Decoder {
   // Packets of a link type that is not known, which are told without what is inside.
   size_t unknown_packets() const { return unknown_; }
   std::vector<ClassPause> take_class_pauses() { return std::move(class_pauses_); }
+  // Those since they were last taken, by the number of packets decoded before each.
+  std::vector<Fragment> take_fragments() { return std::exchange(fragments_, {}); }
   const FlowTable& flows() const { return flows_; }
   // Counts and learns what another decoder did of the packets that follow; how its flows and addresses are numbered here.
   FlowTable::Renumbering absorb(Decoder& later);
@@ -138,6 +148,7 @@ class Decoder {
   struct Network {
     FlowKey key;
     uint64_t identity;  // of the packet below its transport header
+    uint64_t datagram;  // that this is a fragment of; 0: none
     uint8_t protocol;
     int transport_bytes;
     bool first_fragment;
@@ -161,9 +172,10 @@ class Decoder {
   void cut() { cut_now_ = true; }
 
   int mtu_bytes_;
-  size_t cut_ = 0, untimed_ = 0, unknown_ = 0;
+  size_t decoded_ = 0, cut_ = 0, untimed_ = 0, unknown_ = 0;
   bool cut_now_ = false;
   std::vector<ClassPause> class_pauses_;
+  std::vector<Fragment> fragments_;
   const uint8_t* frame_ = nullptr;  // where the current frame starts
   FlowTable flows_;
 };

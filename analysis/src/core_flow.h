@@ -47,6 +47,8 @@ class FlowTable {
     bool changes() const;
   };
   Renumbering absorb(const FlowTable& other);
+  // By its number.
+  const Flow& at(int number) const { return flows_[static_cast<size_t>(number - 1)]; }
   // "a.b.c.d:p > e.f.g.h:q"; " (udp)" follows where a TCP flow has the same ends.
   std::vector<std::string> flow_names() const;
   const std::vector<std::string>& address_names() const { return addresses_; }

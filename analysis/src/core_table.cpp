@@ -68,6 +68,30 @@ size_t decode_rows(Capture& capture, Decoder& decoder, const Destination& to, si
   return done;
 }
 
+void Datagrams::complete(const std::vector<Fragment>& fragments, const FlowTable& flows, const Destination& to, size_t first,
+                         size_t before) {
+  if (fragments.empty()) return;
+  known_.resize(most_known);
+  for (const Fragment& fragment : fragments) {
+    Known& known = known_[fragment.datagram % most_known];
+    if (fragment.flow) {
+      known = {fragment.datagram, fragment.flow};
+      continue;
+    }
+    if (!known.flow || known.datagram != fragment.datagram) continue;
+    const Flow& flow = flows.at(known.flow);
+    Row row{};
+    row.flow = flow.number;
+    row.sport = flow.key.sport;
+    row.dport = flow.key.dport;
+    for (size_t c = 0; c < column_count; ++c) {
+      const auto member = columns[c].integer;
+      if (to.at[c] && (member == &Row::flow || member == &Row::sport || member == &Row::dport))
+        static_cast<int*>(to.at[c])[first + fragment.row - before] = row.*member;
+    }
+  }
+}
+
 Chunk::Chunk(size_t capacity, const std::vector<size_t>& wanted) {
   for (const size_t c : wanted) {
     if (columns[c].real) destination_.at[c] = real_.emplace_back(new double[capacity]).get();
@@ -131,6 +155,7 @@ void Reader::read_counted(const Destination& to, size_t threads, const std::func
   share_out(threads, parts_.size(), [&](size_t k) {
     if (parts_[k].numbers.changes()) renumber(to, parts_[k].first, parts_[k].rows, parts_[k].numbers);
   });
+  datagrams_.complete(decoder_.take_fragments(), decoder_.flows(), to, 0, 0);
   read_ = packets_;
   parts_.clear();
 }
@@ -138,6 +163,7 @@ void Reader::read_counted(const Destination& to, size_t threads, const std::func
 size_t Reader::read(const Destination& to, size_t first, size_t limit) {
   const size_t n = decode_rows(*capture_, decoder_, to, first, limit);
   source_->check();
+  datagrams_.complete(decoder_.take_fragments(), decoder_.flows(), to, first, read_);
   read_ += n;
   return n;
 }

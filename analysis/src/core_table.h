@@ -34,6 +34,22 @@ class Chunk {
   Destination destination_;
 };
 
+// Gives the fragments of a datagram the flow and the ports that its first had. That one has to come before them; of datagrams whose
+// fragments come mixed up some thousand are remembered.
+class Datagrams {
+ public:
+  // Row `first` of `to` is the packet before which `before` were decoded.
+  void complete(const std::vector<Fragment>& fragments, const FlowTable& flows, const Destination& to, size_t first, size_t before);
+
+ private:
+  struct Known {
+    uint64_t datagram;
+    int flow;
+  };
+  static constexpr size_t most_known = 4096;
+  std::vector<Known> known_;
+};
+
 // A capture file with what reads it.
 class Reader {
  public:
@@ -73,6 +89,7 @@ class Reader {
   std::unique_ptr<Capture> capture_;
   int mtu_bytes_;
   Decoder decoder_;
+  Datagrams datagrams_;
   std::vector<Part> parts_;
   size_t packets_ = 0, read_ = 0;
 };

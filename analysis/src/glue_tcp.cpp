@@ -26,9 +26,10 @@ class Conversation {
         back_(level_of(back)) {}
 
   // Packets of pcapng's simple blocks have no time (NA): their bytes count, their moment does not. Where the snapshot length
-  // cut the header, numbers and flags that are missing are 0, window and payload NA_INTEGER.
+  // cut the header, numbers and flags that are missing are 0, window and payload NA_INTEGER. What follows a first fragment has
+  // a payload and no number.
   struct Packet {
-    bool out, timed, flagged;
+    bool out, timed, flagged, numbered;
     int64_t t_ns;
     uint32_t seq, ack;
     int flags, window, payload_bytes;
@@ -38,9 +39,9 @@ class Conversation {
   void each(Visit visit) const {
     const int* flow = flow_.begin();
     for (R_xlen_t i = 0, n = flow_.size(); i < n; ++i) {
-      if ((flow[i] != out_ && flow[i] != back_) || (std::isnan(seq_[i]) && payload_[i] != NA_INTEGER)) continue;
+      if ((flow[i] != out_ && flow[i] != back_) || (std::isnan(seq_[i]) && payload_[i] == 0)) continue;
       const bool timed = !std::isnan(t_ns_[i]), flagged = flags_[i] != NA_INTEGER;
-      visit(Packet{flow[i] == out_, timed, flagged, timed ? static_cast<int64_t>(t_ns_[i]) : 0, number_of(seq_[i]),
+      visit(Packet{flow[i] == out_, timed, flagged, !std::isnan(seq_[i]), timed ? static_cast<int64_t>(t_ns_[i]) : 0, number_of(seq_[i]),
                    number_of(ack_[i]), flagged ? flags_[i] : 0, window_[i], payload_[i]});
     }
   }
@@ -121,8 +122,8 @@ Rcpp::List sequence_space(const Rcpp::DataFrame& capture, const std::string& out
   int64_t first_acked = 0, acked = 0, acked_before = 0;
   bool any_acked = false, unknown = false;
   Conversation(capture, out, back).each([&](const Conversation::Packet& p) {
-    if (p.payload_bytes == NA_INTEGER) {
-      unknown |= p.out;
+    if (p.payload_bytes == NA_INTEGER || !p.numbered) {
+      unknown |= p.out && (p.payload_bytes == NA_INTEGER || unwrap.started());
       return;
     }
     if (p.out && p.has(flag_syn) && unwrap.begin(p.seq, p.payload_bytes)) {

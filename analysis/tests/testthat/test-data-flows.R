@@ -53,9 +53,9 @@ test_that("of two directions with as much payload the one seen first counts, and
   expect_equal(data_flows(capture, c("tcp", "udp"))$payload_bytes, c(50, 10, 9, 9))
 })
 
-test_that("packets without ports carry no flow: echoes, fragments but the first", {
+test_that("packets without ports carry no flow: echoes, fragments without their first", {
   capture <- read_pcap(write_capture(list(
-    between(udp(1, 2, raw(8)), 1, 2, 17, fragment = 0x2000), between(raw(100), 1, 2, 17, fragment = 2), between(c(as.raw(c(8, 0)), raw(30)), 1, 2, 1)
+    between(udp(1, 2, raw(8)), 1, 2, 17, fragment = 0x2000), between(raw(100), 1, 2, 17, id = 2, fragment = 2), between(c(as.raw(c(8, 0)), raw(30)), 1, 2, 1)
   )))
   flows <- data_flows(capture, c("udp", "icmp"))
   expect_equal(flows$flow, "10.0.0.1:1 > 10.0.0.2:2")

@@ -26,12 +26,12 @@ test_that("DSCP, ECN and time to live are those of the header", {
 test_that("fragments tell their offset and whether more follow", {
   piece <- \(offset, more) c(as.raw(c(17, 0)), big(offset * 8 + more, 2), raw(4))
   x <- read_all(list(
-    ethernet(ipv4(udp(), 17)), ethernet(ipv4(udp(), 17, fragment = 0x2000)), ethernet(ipv4(raw(24), 17, fragment = 3)),
+    ethernet(ipv4(udp(), 17)), ethernet(ipv4(udp(), 17, fragment = 0x2000)), ethernet(ipv4(raw(24), 17, fragment = 3, id = 2)),
     ethernet(ipv6(c(piece(0, 1), udp()), 44), 0x86dd), ethernet(ipv6(c(piece(5, 0), raw(8)), 44), 0x86dd)
   ))
   expect_equal(x$fragment_bytes, c(NA, 0L, 24L, 0L, 40L))
   expect_equal(x$more_fragments, c(NA, TRUE, FALSE, TRUE, FALSE))
-  expect_equal(x$sport, c(1000L, 1000L, NA, 1000L, NA))
+  expect_equal(x$sport, c(1000L, 1000L, NA, 1000L, 1000L))
 })
 
 test_that("IPv4 options lengthen the header and are no payload", {

@@ -79,9 +79,9 @@ test_that("IPv6 packets are read through their extension headers", {
   expect_equal(x$sport, c(1000L, 1000L, NA))
 })
 
-test_that("fragments beyond the first have no ports", {
+test_that("a fragment whose first is not there, or of another datagram, has no ports", {
   x <- read_pcap(write_capture(list(
-    ethernet(ipv4(udp(payload = raw(16)), 17, fragment = 0x2000)), ethernet(ipv4(raw(24), 17, fragment = 3))
+    ethernet(ipv4(udp(payload = raw(16)), 17, fragment = 0x2000)), ethernet(ipv4(raw(24), 17, fragment = 3, id = 2))
   )))
   expect_equal(as.character(x$flow), c("10.0.0.1:1000 > 10.0.0.2:53", "10.0.0.1 > 10.0.0.2"))
   expect_equal(x$sport, c(1000L, NA))
