@@ -48,7 +48,7 @@ trim_capture <- function(capture, origin_s, from_s = -Inf, to_s = Inf) {
 #'
 #' A window without packets is zero, not missing; every flow asked for has all of them. One that is covered in part only
 #' says so (`partial`): one that reaches beyond the span, or beyond the end of a capture that was cut short. A mean over the others is the
-#' flow's mean rate.
+#' flow's mean rate. Where the snapshot length cut what tells the payload of a packet, bytes and rate of its window are NA.
 #'
 #' @inheritParams throughput_windows
 #' @param origin_s The start of traffic, Unix seconds on the capture's clock.
@@ -68,12 +68,12 @@ trial_windows <- function(capture, origin_s, width_s, from_s = 0, to_s = NULL, f
   codes <- if (is.null(flows)) unique(as.integer(capture$flow)[!is.na(capture$flow)]) else match(as.character(flows), levels(capture$flow), nomatch = -1L)
   names <- if (is.null(flows)) levels(capture$flow)[codes] else as.character(flows)
   bytes <- as.double(capture[[paste0(layer, "_bytes")]])
-  at <- which(at_ns >= 0 & at_ns < end_ns & !is.na(bytes) & as.integer(capture$flow) %in% codes)
+  at <- which(at_ns >= 0 & at_ns < end_ns & as.integer(capture$flow) %in% codes)
   packets <- data.table(flow = names[match(as.integer(capture$flow)[at], codes)], window = floor(at_ns[at] / width_ns), bytes = bytes[at])
   sums <- packets[, .(bytes = sum(bytes), packets = .N), by = .(flow, window)]
   every <- CJ(flow = names, window = seq_len(max(ceiling(end_ns / width_ns), 0)) - 1, sorted = FALSE)
   windows <- sums[every, on = c("flow", "window")]
-  setnafill(windows, fill = 0, cols = c("bytes", "packets"))
+  set(windows, which(is.na(windows$packets)), c("bytes", "packets"), 0)
   windows[, t_s := from_s + window * width_s][, middle_s := t_s + width_s / 2][, throughput_bps := 8 * bytes / width_s]
   covered_ns <- if (isTRUE(attr(capture, "truncated"))) min(seen_ns, end_ns) else end_ns
   windows[, partial := (window + 1) * width_ns > covered_ns]

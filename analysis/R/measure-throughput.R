@@ -9,7 +9,8 @@
 #'   (frame less 14 bytes).
 #' @return A data.table with the columns of `by`, `t_s` (start of the window, seconds since the earliest packet
 #'   of the capture), `bytes`, `throughput_bps` (`bytes` over the whole `width_s`), `partial` (TRUE for a last
-#'   window that reaches beyond the last moment). Empty windows count as zero. Attributes `origin_ns` (the
+#'   window that reaches beyond the last moment). Empty windows count as zero; `bytes` and rate of a window are NA where the snapshot
+#'   length cut what tells the size of a packet in it. Attributes `origin_ns` (the
 #'   earliest packet's `t_ns`), `epoch_s`, `width_s`.
 #' @export
 throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by = "flow",
@@ -107,9 +108,9 @@ check_width <- function(width_s) {
 # Rows of `by`, `window` (from 0) and `bytes`, for every window of every group that has packets.
 sums_by_columns <- function(capture, frame, by, layer) {
   packets <- packets_in_frame(capture, frame, by, layer)
-  sums <- packets[, .(bytes = sum(as.double(bytes))), by = c(by, "window")]
+  sums <- packets[, .(bytes = sum(as.double(bytes)), seen = .N), by = c(by, "window")]
   out <- sums[window_grid(packets, frame, by), on = c(by, "window")]
-  set(out, which(is.na(out$bytes)), "bytes", 0)
+  set(out, which(is.na(out$seen)), "bytes", 0)
   out
 }
 
@@ -119,21 +120,29 @@ sums_by_flow <- function(capture, frame, by, layer) {
   sums <- window_sums(capture$t_ns, layer_bytes(capture, layer), flow, length(levels(flow)), frame)
   if (!is.null(by) && length(levels(flow)) == 0L) sums <- list(groups = integer(), bytes = double())
   out <- data.table(window = rep(seq_len(frame$count) - 1, length(sums$groups)), bytes = sums$bytes)
+  set(out, which(is.nan(out$bytes)), "bytes", NA_real_)
   if (!is.null(by)) set(out, NULL, by, structure(rep(sums$groups, each = frame$count), levels = levels(flow), class = "factor"))
   out
 }
 
+# NA where it is not known; what has no such layer (ARP, PAUSE) has none of its bytes.
 layer_bytes <- function(capture, layer) {
-  switch(layer, ip = capture$ip_bytes, frame = capture$frame_bytes, payload = capture$payload_bytes,
-         tcpstat = capture$frame_bytes - 14L)
+  bytes <- switch(layer, ip = capture$ip_bytes, frame = capture$frame_bytes, payload = capture$payload_bytes,
+                  tcpstat = capture$frame_bytes - 14L)
+  lacking <- which(is.na(bytes))
+  if (length(lacking) == 0L) return(bytes)
+  has_layer <- if (is.null(capture$proto)) !is.na(capture$flow) else capture$proto %in% ip_protocols
+  replace(bytes, lacking[!has_layer[lacking]], 0L)
 }
+
+ip_protocols <- c("tcp", "udp", "icmp", "icmp6", "ip")
 
 packets_in_frame <- function(capture, frame, by, layer) {
   bytes <- layer_bytes(capture, layer)
   at_ns <- capture$t_ns - frame$origin_ns
   packets <- data.table(window = floor((at_ns - frame$from_ns) / frame$width_ns), bytes = bytes)
   if (!is.null(by)) set(packets, NULL, by, as.list(capture[, by, with = FALSE]))
-  keep <- at_ns >= frame$from_ns & at_ns < frame$to_ns & !is.na(bytes) & !is.na(at_ns)
+  keep <- at_ns >= frame$from_ns & at_ns < frame$to_ns & !is.na(at_ns)
   if ("flow" %in% by) keep <- keep & !is.na(packets$flow)
   if (all(keep)) packets else packets[keep]
 }

@@ -20,13 +20,13 @@ WindowSums sum_windows(const double* t_ns, const int* bytes, const int* group, s
   for (size_t i = 0; i < n; ++i) {
     const double at_ns = t_ns[i] - windows.origin_ns;
     const int which = group ? group[i] : 1;
-    if (!(at_ns >= windows.from_ns && at_ns < windows.to_ns) || bytes[i] == INT_MIN || which < 1 ||
+    if (!(at_ns >= windows.from_ns && at_ns < windows.to_ns) || which < 1 ||
         static_cast<size_t>(which) > most_groups)
       continue;
     const auto window = static_cast<size_t>(std::floor((at_ns - windows.from_ns) / windows.width_ns));
     if (window >= windows.count) continue;
     if (place[static_cast<size_t>(which)] == unseen) enter(which);
-    sums.bytes[place[static_cast<size_t>(which)] + window] += bytes[i];
+    sums.bytes[place[static_cast<size_t>(which)] + window] += bytes[i] == INT_MIN ? std::nan("") : bytes[i];
   }
   return sums;
 }

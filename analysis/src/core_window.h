@@ -17,7 +17,7 @@ struct WindowSums {
   std::vector<double> bytes;  // of each group, one after the other, `count` windows
 };
 
-// Packets without a time, a size or a group are in no window. Without `group` all are of group 1, which is always there.
+// Packets without a time or a group are in no window; one whose size is not known makes that of its window unknown (NaN). Without `group` all are of group 1, which is always there.
 WindowSums sum_windows(const double* t_ns, const int* bytes, const int* group, size_t n, size_t most_groups,
                        const Windows& windows);
 

@@ -56,3 +56,22 @@ test_that("a capture in which rows were looked up can be looked up again when it
   kept <- trim_capture(x, 1700000000, 5, 7)
   expect_equal(kept[third == 1L]$t_ns, kept$t_ns[kept$third == 1L])
 })
+
+test_that("a window with a packet whose payload is not known is NA, and so by packets of all flows; what has none is none", {
+  # Of 46 bytes a frame of IPv4 has its TCP header's data offset not: a segment has payload or options, an acknowledgement of 20 bytes none.
+  arp <- ethernet(raw(28), 0x0806)
+  frames <- list(ethernet(ipv4(tcp(payload = raw(100)), 6)), arp, ethernet(ipv4(tcp(), 6)), arp, ethernet(ipv4(tcp(payload = raw(50)), 6)))
+  cut <- frames
+  cut[[5]] <- cut[[5]][1:46]
+  path <- write_capture(cut, t_ns = c(0.1, 0.2, 1.1, 1.2, 2.1) * 1e9, wire_bytes = lengths(frames))
+  x <- read_pcap(path)
+  expect_equal(trial_windows(x, 1700000000, 1, to_s = 4, layer = "payload")[, .(bytes, throughput_bps, packets)],
+               data.table::data.table(bytes = c(100, 0, NA, 0), throughput_bps = c(800, 0, NA, 0), packets = c(1, 1, 1, 0)))
+  expect_equal(trial_windows(x, 1700000000, 1, to_s = 4, layer = "ip")$bytes, c(140, 40, 90, 0))
+  for (columns in list("usual", c("t_ns", "flow", "id", "payload_bytes", "ip_bytes"))) for (by in list("flow", NULL, "src")) {
+    y <- read_pcap(path, c(columns, "src"))
+    found <- throughput_windows(y[is.null(by) | !is.na(flow)], 1, from_s = -0.1, to_s = 3.9, by = by, layer = "payload")
+    expect_identical(found$bytes, c(100, 0, NA, 0))
+    expect_identical(found$throughput_bps, c(800, 0, NA, 0))
+  }
+})
