@@ -128,7 +128,7 @@ def test_a_study_s_rate_and_factors_can_be_explained(name: str) -> None:
     factors = {factor for part in experiment.parts.values() for factor in part.factors}
     for key in ("path.rate", *sorted(factors)):
         found = explain(subject, key)
-        assert any(one.chain for one in found), key
+        assert any(one.chain or one.inside for one in found), key
 
 
 @cache
