@@ -26,11 +26,8 @@ analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.
 # Names and options are looked at before hours of captures are.
 check_entries <- function(campaign, figures, tables) {
   empty <- list(campaign = campaign)
-  for (e in figures) drawer_of(e$figure, "figure")
-  for (e in tables) drawer_of(e$table, "table")
-  for (e in c(figures, tables)) {
-    or_reason(select_trials(empty, e, extra = c("method", "axis", "published", "metric", "rows", "columns", "seconds")))
-  }
+  for (e in figures) or_reason(select_trials(empty, e, own_options(drawer_of(e$figure, "figure"))))
+  for (e in tables) or_reason(select_trials(empty, e, own_options(drawer_of(e$table, "table"))))
 }
 
 #' Measure what is not known of a campaign's trials

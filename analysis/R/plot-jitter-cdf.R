@@ -11,7 +11,7 @@ plot_jitter_cdf <- function(data, title = "Congestion control") {
     cdf_axis() + theme_samovar()
 }
 
-#' CDF of the differences of consecutive round-trip times
+#' CDF of the differences of consecutive round-trip times, of all flows or (option `flow`) of some
 #' @noRd
 figure_jitter_cdf <- function(results, options) {
   campaign <- results$campaign

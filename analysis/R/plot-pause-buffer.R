@@ -36,7 +36,7 @@ pause_estimates <- function(results, trials, metrics) {
   data
 }
 
-#' Buffer by both methods, in packets and MiB
+#' Buffer by both methods, in packets and MiB, beside numbers `published` elsewhere
 #' @noRd
 table_pause_buffer <- function(results, options) {
   trials <- select_trials(results, options, "published")

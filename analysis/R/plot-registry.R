@@ -22,6 +22,13 @@ drawer_of <- function(name, kind = c("figure", "table")) {
   get(paste0(kind, "_", gsub("-", "_", name)), envir = parent.env(environment()))
 }
 
+# The options that a figure or table reads itself: options$method makes `method` one.
+own_options <- function(drawer) {
+  text <- deparse(body(drawer))
+  read <- regmatches(text, gregexpr("\\boptions\\$\\w+", text))
+  unique(sub("options$", "", unlist(read), fixed = TRUE))
+}
+
 nearest_name <- function(name, known) known[which.min(utils::adist(name, known, ignore.case = TRUE))]
 
 abort_choice <- function(what, name, known) {

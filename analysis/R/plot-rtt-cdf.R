@@ -16,7 +16,7 @@ plot_rtt_cdf <- function(data, title = "Congestion control", log_axis = FALSE) {
     axis + cdf_axis() + theme_samovar()
 }
 
-#' CDF of round-trip times at the largest receive window
+#' CDF of round-trip times at the largest receive window, on a logarithmic axis with `axis: log`
 #' @noRd
 figure_rtt_cdf <- function(results, options) {
   campaign <- results$campaign

@@ -1,7 +1,7 @@
 # Option `published`: per source, per congestion control, `median` and `max` in ms or as text, as in
 # `{TP-Link: {newreno: {median: "~150", max: "~240"}}}`.
 
-#' RTT per congestion control at the largest receive window, beside numbers published elsewhere
+#' RTT per congestion control at the largest receive window, beside numbers `published` elsewhere
 #' @noRd
 table_cc_comparison <- function(results, options) {
   campaign <- results$campaign

@@ -1,6 +1,6 @@
 # Option `published`: per level of the rows, per level of the columns, a number as text, as in `{1: {50KB: 53.2, 200KB: 69.5}}`.
 
-#' Medians of one metric over two factors, one down and one across
+#' Medians of one `metric` over two factors, `rows` down and `columns` across, beside numbers `published` elsewhere
 #' @noRd
 table_crossed <- function(results, options) {
   campaign <- results$campaign

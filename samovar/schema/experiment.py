@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import partial as bound
-from pathlib import Path
 
 from samovar.definition import forms
 from samovar.definition.check_traffic import HANDED
 from samovar.definition.devices import PARAMETERS as DEVICES
+from samovar.definition.exhibits import COMMON, Exhibits
 from samovar.definition.experiment import Experiment, Flow, Logger, NetworkPath, Part
 from samovar.definition.fields import Strict
 from samovar.definition.fragments import OF_A_FRAGMENT
@@ -17,7 +16,7 @@ from samovar.definition.layers import OF_A_PART, OF_A_PROFILE
 from samovar.definition.with_parameters import own_keys
 from samovar.schema import recipes as of_recipes
 from samovar.schema.factors import SCALAR, FactorSchema
-from samovar.schema.keywords import Json, any_of, at_least_one, closed
+from samovar.schema.keywords import Json, any_of, at_least_one, closed, ways
 from samovar.schema.models import (
     DRAFT,
     Definitions,
@@ -39,8 +38,8 @@ LABELS: Json = any_of(SCALAR, {"type": "array", "items": SCALAR, "minItems": 1})
 class ExperimentSchema:
     """Makes the schema of experiments, and of the pieces that they reuse."""
 
-    def __init__(self, recipes: Recipes, analysis: Path | None = None) -> None:
-        self.recipes, self._analysis = recipes, analysis
+    def __init__(self, recipes: Recipes, exhibits: Exhibits) -> None:
+        self.recipes, self._exhibits = recipes, exhibits
         self.definitions = Definitions(self._special())
         self.factors = FactorSchema(self.definitions, recipes)
 
@@ -129,13 +128,22 @@ class ExperimentSchema:
 
     def _aqm(self) -> Json:
         one = of_recipes.choice(self.recipes, "aqm")
-        return any_of(one, closed({"down": one, "up": one}, minProperties=1))
+        return any_of(one, closed(ways(one), minProperties=1))
 
-    def _drawn(self, key: str, *_: object) -> Json:
-        """Return the figures or tables: names, or mappings with options that the analysis knows."""
-        name: Json = {"type": ["string", "number"], "examples": _known(self._analysis, key)}
-        options = {key: name, "part": {"type": ["string", "number"], "description": "Part that is shown."}}
-        entry = {"type": "object", "properties": options, "required": [key]}
+    def _drawn(self, kind: str, *_: object) -> Json:
+        """Return the figures or tables: names, or mappings with options; factors are options as well."""
+        known = self._exhibits.get(kind, {})
+        titles = [one.title for one in known.values()]
+        name: Json = {"enum": list(known), "enumDescriptions": titles} if known else {"type": "string"}
+        own: dict[str, list[str]] = {}
+        for one, exhibit in known.items():
+            for option in exhibit.options:
+                own.setdefault(option, []).append(one)
+        words = COMMON | {option: f"Option of {', '.join(names)}." for option, names in own.items()}
+        options = {option: {"description": text} for option, text in words.items()}
+        options |= {one: {**SCALAR, "description": COMMON[one]} for one in COMMON}
+        told = {kind: {**name, "description": f"Name of the {kind}."}}
+        entry = {"type": "object", "properties": {**told, **options}, "required": [kind]}
         return {"type": "array", "items": any_of(name, entry)}
 
     # Objects with the parameters of a recipe beside their own keys.
@@ -209,26 +217,17 @@ def _complete() -> Json:
     }
 
 
-def _known(analysis: Path | None, kind: str) -> list[str]:
-    """Name the figures or tables that the analysis draws: functions figure_NAME and table_NAME."""
-    files = sorted(analysis.glob("*.R")) if analysis else []
-    found = (
-        re.findall(rf"^{kind}_(\w+) <- function", file.read_text("utf-8"), re.MULTILINE) for file in files
-    )
-    return sorted(name.replace("_", "-") for names in found for name in names)
-
-
-def _document(maker: ExperimentSchema, title: str, root: Json) -> Json:
+def _document(maker: ExperimentSchema, root: Json) -> Json:
     defs = dict(sorted(maker.definitions.schemas.items()))
-    return {"$schema": DRAFT, "title": title, **root, "$defs": defs}
+    return {"$schema": DRAFT, **root, "$defs": defs}
 
 
-def experiment_schema(recipes: Recipes, analysis: Path | None = None) -> Json:
-    """Return the schema of experiments/NAME.yaml; the R code below `analysis` knows figures and tables."""
-    maker = ExperimentSchema(recipes, analysis)
-    return _document(maker, "experiment", maker.root())
+def experiment_schema(recipes: Recipes, exhibits: Exhibits) -> Json:
+    """Return the schema of experiments/NAME.yaml; without exhibits, figures and tables may have any name."""
+    maker = ExperimentSchema(recipes, exhibits)
+    return _document(maker, maker.root())
 
 
 def fragment_schema() -> Json:
     """Return the schema of experiments/fragments/NAME.yaml, which is a part of that of experiments."""
-    return {"$schema": DRAFT, "title": "fragment", "$ref": "experiment.json#/$defs/Fragment"}
+    return {"$schema": DRAFT, "$ref": "experiment.json#/$defs/Fragment"}

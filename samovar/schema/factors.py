@@ -15,7 +15,7 @@ from samovar.definition.ranges import MOST_LEVELS, SCALES
 from samovar.definition.with_parameters import own_keys
 from samovar.definition.written import form_of
 from samovar.schema import recipes as of_recipes
-from samovar.schema.keywords import Json, any_of, at_least_one, at_most_one, closed
+from samovar.schema.keywords import Json, any_of, at_least_one, at_most_one, closed, ways
 from samovar.schema.models import Definitions, own_fields, told
 from samovar.schema.recipes import Recipes, Taken
 
@@ -35,6 +35,7 @@ LABEL_TEXT: Json = {
     "pattern": r"\S",
     "description": "The level's text in tables, ids and figures.",
 }
+LEVELS = "A level, a list of levels, or a range."
 A_LEVEL = "expected a level such as {path.rate: 10Mbit, rwnd: 2 BDP, label: home}"
 VALUES: Json = {"type": "object", "minProperties": 1, "additionalProperties": SCALAR}
 NUMBER: Json = {
@@ -123,11 +124,10 @@ def mapped(value: Json, takes: str, **more: Json) -> Json | None:
         keys = {"down": False, "up": False, **more}
         return {"type": "object", "properties": keys, "additionalProperties": value, "minProperties": 1}
     if takes in (WAYS, BOTH_WAYS):
-        ways = ["down", "up"]
-        needs: Json = (
-            {"required": ways} if takes == BOTH_WAYS else any_of(*({"required": [way]} for way in ways))
-        )
-        return closed({"down": value, "up": value, **more}, **needs)
+        directed = ways(value)
+        either = any_of(*({"required": [way]} for way in directed))
+        needs: Json = {"required": list(directed)} if takes == BOTH_WAYS else either
+        return closed({**directed, **more}, **needs)
     return None
 
 
@@ -195,7 +195,7 @@ class FactorSchema:
 
     def _make_factor(self, one: Target) -> Json:
         levels = self._levels(one)
-        spec = closed({"levels": levels, "at": self._at()}, required=["levels"])
+        spec = closed({"levels": {**levels, "description": LEVELS}, "at": self._at()}, required=["levels"])
         return any_of(levels, spec, self._named())
 
     def _levels(self, one: Target) -> Json:
@@ -216,7 +216,10 @@ class FactorSchema:
         level["properties"]["label"] = LABEL_TEXT
         level |= {"minProperties": 1, "if": {"required": ["label"]}, "then": {"minProperties": 2}}
         level["errorMessage"] = f"{A_LEVEL}, for no factor has this name"
-        spec = closed({"levels": _several(level), "at": self._at()}, required=["levels"])
+        spec = closed(
+            {"levels": {**_several(level), "description": "Levels that move together."}, "at": self._at()},
+            required=["levels"],
+        )
         return any_of(_several(level), spec)
 
     def _range(self, one: Target | None = None) -> Json:
@@ -244,7 +247,7 @@ class FactorSchema:
         recipe = of_recipes.choice(self._recipes, "setting")
         words = "Keys that every level sets at once, such as [traffic.there.rate, traffic.back.rate]."
         own = {
-            "levels": {**self._any_levels(), "description": "A level, a list of levels, or a range."},
+            "levels": {**self._any_levels(), "description": LEVELS},
             "sets": {**keys, "uniqueItems": True, "description": words},
             "recipe": {**recipe, "description": "Setting recipe that the levels are for."},
             "parameter": {"type": "string", "description": "Parameter of the recipe."},

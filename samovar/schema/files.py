@@ -14,25 +14,25 @@ from samovar.schema.recipes import Recipes
 
 def testbed_schema(recipes: Recipes) -> Json:
     """Return the schema of hosts/NAME.yaml."""
-    made = _schema(Testbed, "testbed", recipes)
+    made = _schema(Testbed, recipes)
     made["properties"]["hosts"]["minProperties"] = 1
     return made
 
 
 def study_schema(recipes: Recipes) -> Json:
     """Return the schema of experiments/studies/NAME.yaml."""
-    return _schema(StudyReport, "study", recipes)
+    return _schema(StudyReport, recipes)
 
 
 def config_schema(recipes: Recipes) -> Json:
     """Return the schema of config.yaml."""
-    return _schema(Config, "config", recipes)
+    return _schema(Config, recipes)
 
 
-def _schema(model: type[Strict], title: str, recipes: Recipes) -> Json:
+def _schema(model: type[Strict], recipes: Recipes) -> Json:
     definitions = Definitions({("", "settings"): lambda definitions, _: _settings(definitions, recipes)})
     root = definitions.object(model)
-    return {"$schema": DRAFT, "title": title, **root, "$defs": dict(sorted(definitions.schemas.items()))}
+    return {"$schema": DRAFT, **root, "$defs": dict(sorted(definitions.schemas.items()))}
 
 
 def _settings(definitions: Definitions, recipes: Recipes) -> Json:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from samovar.command.catalogue import Catalogue
+from samovar.definition.exhibits import read_exhibits
 from samovar.events import events_page
 from samovar.journal.events import journal_schema
 from samovar.schema.experiment import experiment_schema, fragment_schema
@@ -23,9 +24,8 @@ EVENTS = REFERENCE / "events.md"
 
 def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
     """Return the schema of each kind of file of a checkout."""
-    analysis = root / "analysis" / "R"
     return {
-        "experiment": experiment_schema(recipes, analysis),
+        "experiment": experiment_schema(recipes, read_exhibits(root / "analysis" / "R")),
         "fragment": fragment_schema(),
         "testbed": testbed_schema(recipes),
         "study": study_schema(recipes),
@@ -44,8 +44,9 @@ def generated(root: Path) -> dict[Path, str]:
 def pages(root: Path, recipes: Recipes) -> dict[Path, str]:
     """Return the pages of the reference that hold generated blocks, each as it should be."""
     found = {path.relative_to(root): path.read_text("utf-8") for path in (root / REFERENCE).glob("*.md")}
+    exhibits = read_exhibits(root / "analysis" / "R")
     return {
-        path: Page(text, ROOTS.get(path.stem), recipes).written()
+        path: Page(text, ROOTS.get(path.stem), recipes, exhibits).written()
         for path, text in sorted(found.items())
         if BLOCK.search(text)
     }

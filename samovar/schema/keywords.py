@@ -13,6 +13,12 @@ def closed(properties: Mapping[str, Any], **more: Any) -> Json:
     return {"type": "object", "properties": dict(properties), "additionalProperties": False, **more}
 
 
+def ways(value: Json) -> dict[str, Json]:
+    """Return a value for each direction of the path, as properties."""
+    words = {"down": "Of the way of the data, to the bottleneck's `to`.", "up": "Of the way back."}
+    return {way: {**value, "description": text} for way, text in words.items()}
+
+
 def any_of(*options: Json) -> Json:
     """Return what any of a few schemas accepts, each of them once."""
     unique = [one for index, one in enumerate(options) if one not in options[:index]]

@@ -15,7 +15,7 @@ from samovar.definition.fields import Choice, Strict
 from samovar.definition.forms import EACH, ONE_HOST, Form
 from samovar.definition.written import form_in, form_of, is_union, written_default
 from samovar.errors import SamovarError
-from samovar.schema.keywords import Json, any_of, closed
+from samovar.schema.keywords import Json, any_of, closed, ways
 from samovar.schema.rules import rules_of
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -133,7 +133,7 @@ class Definitions:
         if form.ways == ONE_HOST:
             return one
         each: Json = {"required": ["down", "up"]} if form.ways == EACH and not partial else {}
-        both = closed({"down": one, "up": one}, minProperties=1, **each)
+        both = closed(ways(one), minProperties=1, **each)
         return both if form.ways == EACH else any_of(one, both)
 
     def _list(self, item: Json) -> Json:
@@ -148,7 +148,9 @@ class Definitions:
     def _mapping(self, key: Any, value: Any) -> Json:
         here = bare(key)
         if get_origin(here) is Literal:
-            return closed({one: self.value(value, []) for one in get_args(here)})
+            return closed(
+                {one: {**self.value(value, []), "description": f"Of {one}."} for one in get_args(here)}
+            )
         names = form_in(key, [])
         pattern = names.schema.get("pattern") if names else None
         limit = {"propertyNames": {"pattern": pattern}} if pattern else {}

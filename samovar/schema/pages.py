@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from samovar.definition.config import Config
+from samovar.definition.exhibits import Exhibit, Exhibits
 from samovar.definition.experiment import Experiment
 from samovar.definition.fields import Choice, Strict
 from samovar.definition.forms import EACH, EITHER
@@ -56,8 +57,8 @@ DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "that of the t
 class Page:
     """One page with its headings, which say where links to models lead."""
 
-    def __init__(self, text: str, root: type[Strict] | None, recipes: Recipes) -> None:
-        self._text, self._root, self._recipes = text, root, recipes
+    def __init__(self, text: str, root: type[Strict] | None, recipes: Recipes, exhibits: Exhibits) -> None:
+        self._text, self._root, self._recipes, self._exhibits = text, root, recipes, exhibits
         self._anchors = dict(self._headed())
 
     def written(self) -> str:
@@ -83,6 +84,8 @@ class Page:
             "factors": lambda _: factor_lines(self._recipes),
             "recipe names": lambda _: recipe_names(self._recipes),
             "recipes": lambda kind: recipe_lines(self._recipes, kind),
+            "figures": lambda _: exhibit_lines("figure", self._exhibits["figure"]),
+            "tables": lambda _: exhibit_lines("table", self._exhibits["table"]),
             "metrics": lambda _: metric_lines(True),
             "metrics to come": lambda _: metric_lines(False),
         }
@@ -157,6 +160,13 @@ def models_below(model: type[Strict]) -> Iterator[tuple[str, type[Strict]]]:
         elif not isinstance(here, type):
             todo += [one for one in get_args(here) if one is not Ellipsis]
     yield from seen.items()
+
+
+def exhibit_lines(kind: str, known: Mapping[str, Exhibit]) -> Iterator[str]:
+    """Yield the table of the figures or tables that the analysis draws, with the options of their own."""
+    options = {name: ", ".join(f"`{option}`" for option in one.options) for name, one in known.items()}
+    rows = [(f"`{name}`", options[name], one.title) for name, one in known.items()]
+    yield from table((kind, "options", "what"), rows)
 
 
 def metric_lines(written: bool) -> Iterator[str]:

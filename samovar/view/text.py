@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from samovar.command import Catalogue
+from samovar.definition.exhibits import read_exhibits
 from samovar.runner.campaign import Summary
 from samovar.runner.preflight import Finding
 from samovar.runner.recovery import Restored
@@ -58,6 +58,7 @@ def menu_lines(
     root: Path, experiments: Iterable[Path], testbeds: Iterable[Path], catalogue: Catalogue
 ) -> Iterator[str]:
     """Show what there is to choose from: experiments, testbeds, recipes, figures and tables."""
+    exhibits = read_exhibits(root / "analysis" / "R")
     yield "experiments"
     yield from columns((f"  {path.stem}", _top_level(path, "title")) for path in experiments)
     yield "testbeds"
@@ -71,23 +72,13 @@ def menu_lines(
         )
     for kind in ("figure", "table"):
         yield f"{kind}s"
-        yield from columns(_exhibits(root / "analysis" / "R", kind))
+        yield from columns((f"  {name}", one.title) for name, one in exhibits[kind].items())
 
 
 def _top_level(path: Path, key: str) -> str:
     """Find one top-level line of a definition file without judging the rest of it."""
     marked = [line for line in path.read_text(errors="replace").splitlines() if line.startswith(f"{key}:")]
     return marked[0].partition(":")[2].strip().rstrip(">|") if marked else ""
-
-
-def _exhibits(folder: Path, kind: str) -> Iterator[tuple[str, str]]:
-    """Find what an experiment may name: R functions figure_… and table_…, with their titles."""
-    pattern = re.compile(
-        rf"(?:^#' (?P<title>[^@\n]*)\n(?:^#.*\n)*)?^{kind}_(?P<name>\w+) <- function", re.MULTILINE
-    )
-    for path in sorted(folder.glob("*.R")):
-        for match in pattern.finditer(path.read_text()):
-            yield f"  {match['name'].replace('_', '-')}", match["title"] or ""
 
 
 def facts_lines(facts: Mapping[str, HostFacts]) -> Iterator[str]:

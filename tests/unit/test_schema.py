@@ -20,6 +20,7 @@ from jsonschema import Draft7Validator, Draft202012Validator
 from samovar.command.catalogue import Catalogue
 from samovar.definition import Config, Testbed, load_config, load_study, load_testbed
 from samovar.definition.check_settings import check_site
+from samovar.definition.exhibits import read_exhibits
 from samovar.definition.load import Asked
 from samovar.definition.metrics import METRICS
 from samovar.definition.yamltext import parse_yaml, plain
@@ -27,14 +28,15 @@ from samovar.errors import DefinitionError
 from samovar.schema import experiment_schema, stale
 from samovar.schema import testbed_schema as schema_of_testbeds
 from samovar.schema.generated import schemas
-from samovar.schema.models import SchemaError, own_fields
+from samovar.schema.models import Definitions, SchemaError, own_fields
 from samovar.schema.pages import ROOTS, Page, models_below
-from samovar.schema.recipes import Recipes
+from samovar.schema.recipes import Recipes, parameters
 from tests.unit import test_definition_errors as pinned
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")
 RECIPES = Recipes.of(CATALOGUE)
+EXHIBITS = read_exhibits(ROOT / "analysis" / "R")
 SCHEMAS = schemas(ROOT, RECIPES)
 KINDS = {
     "experiments": "experiment",
@@ -176,7 +178,7 @@ UNTOLD: Mapping[str, list[str]] = yaml.safe_load(
     Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 )
 SMALL = Recipes(pinned.Recipes(), ("linux", "freebsd"))
-OF_EXPERIMENT = Draft202012Validator(experiment_schema(SMALL))
+OF_EXPERIMENT = Draft202012Validator(experiment_schema(SMALL, {}))
 OF_TESTBED = Draft202012Validator(schema_of_testbeds(SMALL))
 
 
@@ -374,7 +376,7 @@ def load(path: Path, kind: str, tree: Any, folder: Path) -> None:
     changed = folder / path.relative_to(ROOT)
     changed.write_text(yaml.safe_dump(tree, allow_unicode=True, sort_keys=False), encoding="utf-8")
     if kind == "experiment":
-        load_study(changed, CATALOGUE, None, Asked(config=CONFIG))
+        load_study(changed, CATALOGUE, None, Asked(config=CONFIG, exhibits=EXHIBITS))
     elif kind == "testbed":
         _check([load_testbed(changed)], None)
     else:
@@ -426,7 +428,7 @@ def test_every_recipe_of_every_system_has_a_section_with_its_parameters(kind: st
 
 def test_what_people_write_around_the_tables_is_kept() -> None:
     text = "# Page\n\nBefore.\n\n<!-- fab schema: keys of Stop -->\nold\n<!-- end -->\n\nAfter.\n"
-    made = Page(text, ROOTS["experiment"], RECIPES).written()
+    made = Page(text, ROOTS["experiment"], RECIPES, EXHIBITS).written()
     assert made.startswith("# Page\n\nBefore.\n\n")
     assert made.endswith("\n\nAfter.\n")
     assert "| `after` |" in made
@@ -434,7 +436,7 @@ def test_what_people_write_around_the_tables_is_kept() -> None:
 
 
 def test_a_block_that_nothing_makes_is_refused_with_those_that_there_are() -> None:
-    page = Page("<!-- fab schema: keyz -->\n<!-- end -->\n", None, RECIPES)
+    page = Page("<!-- fab schema: keyz -->\n<!-- end -->\n", None, RECIPES, EXHIBITS)
     with pytest.raises(SchemaError, match="no generated block 'keyz'; known: keys, other keys, factors"):
         page.written()
 
@@ -472,6 +474,20 @@ def test_the_parameters_of_a_generator_are_completed_beside_it_alone() -> None:
         assert validator("experiment").is_valid(tree) == sound, generator
 
 
+def test_every_figure_and_table_is_completed_with_what_it_shows_and_its_options() -> None:
+    for kind in ("figure", "table"):
+        name, entry = SCHEMAS["experiment"]["properties"][f"{kind}s"]["items"]["anyOf"]
+        assert dict(zip(name["enum"], name["enumDescriptions"], strict=True)) == {
+            one: exhibit.title for one, exhibit in EXHIBITS[kind].items()
+        }
+        assert all(name["enumDescriptions"])
+        options = {option for exhibit in EXHIBITS[kind].values() for option in exhibit.options}
+        assert entry["properties"].keys() == {kind, "part", "trial", "title", *options}
+    experiment = {"experiment": "x", "testbed": "lab", "traffic": []}
+    assert validator("experiment").is_valid({**experiment, "figures": ["rtt-cdf"]})
+    assert not validator("experiment").is_valid({**experiment, "figures": ["rtt-cfd"]})
+
+
 def test_every_metric_is_completed_with_its_meaning() -> None:
     metric = SCHEMAS["experiment"]["$defs"]["metric"]
     assert metric["enum"] == list(METRICS)
@@ -494,14 +510,32 @@ def test_each_setting_of_each_system_is_a_key_with_its_meaning() -> None:
     assert {"cc", "rwnd", "mtu", "txd", "tcp.sack", "offloads.tso"} <= known.keys()
 
 
-@pytest.mark.parametrize("kind", ["experiment", "testbed", "config"])
-def test_every_key_says_what_it_is(kind: str) -> None:
-    rules = ("FactorsAlone",)  # what it holds stands in Factors with its words
-    objects = [SCHEMAS[kind], *(one for name, one in SCHEMAS[kind]["$defs"].items() if name not in rules)]
-    silent = [
-        key
-        for one in objects
-        for key, value in one.get("properties", {}).items()
-        if isinstance(value, dict) and not value.get("description") and key not in ("down", "up")
+def schemas_within(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Every schema that stands within one, and itself; not conditions, which only repeat what others say."""
+    inner = ("if", "not", "allOf", "enum", "examples", "FactorsAlone")
+    if isinstance(schema, dict):
+        yield schema
+        schema = [value for key, value in schema.items() if key not in inner]
+    for one in schema if isinstance(schema, list) else ():
+        yield from schemas_within(one)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SCHEMAS if kind != "journal"])
+def test_every_key_says_what_it_is_however_deep_it_stands(kind: str) -> None:
+    properties = [
+        (key, value)
+        for one in schemas_within(SCHEMAS[kind])
+        for group in ("properties", "patternProperties")
+        for key, value in one.get(group, {}).items()
     ]
+    silent = [key for key, value in properties if isinstance(value, dict) and not value.get("description")]
     assert silent == []
+
+
+@pytest.mark.parametrize("kind", ["setting", "aqm", "generator", "logger"])
+def test_every_parameter_of_a_recipe_says_what_it_is_and_how_it_is_written(kind: str) -> None:
+    for recipe in RECIPES.names(kind):
+        for name, one in parameters(Definitions({}), RECIPES, kind, recipe).items():
+            words, _, written = one["markdownDescription"].partition("\n\n")
+            assert len(words) > 5, (recipe, name)
+            assert written, (recipe, name)

@@ -90,6 +90,22 @@ test_that("an unknown level, part or option is refused with the nearest name", {
   expect_match(conditionMessage(refused(cc = "cubik")), "did you mean .cubic.")
   expect_match(conditionMessage(refused(part = "bufer")), "did you mean .buffer.")
   expect_match(conditionMessage(refused(parts = "buffer")), "did you mean .part.")
+  expect_match(conditionMessage(refused(method = "1")), "Unknown option .method.")
+})
+
+test_that("every option that a figure or table reads may be given before anything is measured", {
+  folder <- small_campaign()
+  campaign <- read_campaign(folder)
+  for (kind in c("figure", "table")) {
+    for (name in known_names(kind)) {
+      own <- setdiff(own_options(drawer_of(name, kind)), c("trial", campaign$factors))
+      entry <- c(stats::setNames(list(name), kind), stats::setNames(as.list(own), own))
+      entries <- list(figure = list(), table = list())
+      entries[[kind]] <- list(entry)
+      expect_no_error(check_entries(campaign, entries$figure, entries$table))
+    }
+  }
+  expect_setequal(own_options(figure_jitter_cdf), c("flow", "title"))
 })
 
 test_that("a figure for which the campaign has no data is left out with the reason", {
