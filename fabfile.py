@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -74,6 +75,10 @@ def guarded(body: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(body)
     def run(*args: Any, **kwargs: Any) -> None:
+        if isinstance(
+            sys.stdout, io.TextIOWrapper
+        ):  # a terminal without UTF-8 shows what it cannot as \u....
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             with Interrupts(leave):
                 body(*args, **kwargs)
@@ -86,8 +91,17 @@ def guarded(body: Callable[..., None]) -> Callable[..., None]:
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone: `fab plan … | head`
             raise Exit(code=0) from None
+        except OSError as error:
+            show_error(SamovarError(told(error)))
+            raise Exit(code=1) from None
 
     return run
+
+
+def told(error: OSError) -> str:
+    """Say what the system refused: a file without permission, a full disk."""
+    what = (error.strerror or str(error)).lower()
+    return f"{error.filename}: {what}" if error.filename else what
 
 
 @task(name="up", help={"testbed": "testbed file in hosts/"})

@@ -18,6 +18,7 @@ from samovar.runner.launch import between
 from samovar.runner.policy import Policy, policy_of
 from samovar.runner.preflight import (
     FEATURE,
+    HERE,
     Finding,
     HostNeeds,
     examine,
@@ -28,6 +29,7 @@ from samovar.runner.preflight import (
 )
 from samovar.runner.privileges import ROOT_COMMAND, ROOT_LOGIN, root_commands, sudoers_lines
 from samovar.runner.refusals import refusals
+from samovar.runner.space import unusable
 from samovar.testbed import HostFacts, Sessions, gather_facts
 from samovar.testbed.facts import PROGRAMS, QDISCS
 
@@ -136,7 +138,10 @@ class Asking(Reaching):
         return policy_of(study.experiment, study.testbed, self.config, {})
 
     def space(self, cost: Cost) -> Sequence[Finding]:
-        """Compare what trials will leave in the results folder with its disk."""
+        """Compare what trials will leave in the results folder with its disk, if they can be kept there."""
+        why = unusable(self.results)
+        if why is not None:
+            return (Finding(HERE, why, "set `results` in config.yaml to a folder", True),)
         return tuple(space_here(cost, self.results))
 
     def standing(self, study: Study, new: bool = False) -> Standing:

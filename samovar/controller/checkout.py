@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
@@ -21,10 +20,11 @@ from samovar.definition import Study as DefinedStudy
 from samovar.definition.exhibits import read_exhibits
 from samovar.definition.explain import Explanation, explain
 from samovar.definition.explain_keys import Subject
+from samovar.definition.nearest import nearest
 from samovar.definition.starter import write_starter
 from samovar.definition.study import FOLDER as STUDIES
 from samovar.definition.study import StudyReport, load_study_report
-from samovar.definition.yamltext import near
+from samovar.definition.yamltext import near, yaml_files
 from samovar.errors import DefinitionError, Problem
 from samovar.plan import Site, make_plan
 from samovar.plan.explain import explain_trial
@@ -57,11 +57,11 @@ class Checkout:
 
     def experiments(self) -> list[Path]:
         """Return the experiment files."""
-        return sorted((self.root / "experiments").glob("*.yaml"))
+        return yaml_files(self.root / "experiments")
 
     def testbeds(self) -> list[Path]:
         """Return the testbed files."""
-        return sorted((self.root / "hosts").glob("*.yaml"))
+        return yaml_files(self.root / "hosts")
 
     def testbed_path(self, name: str) -> Path:
         """Find a testbed's file by name; raises DefinitionError with the nearest known one."""
@@ -73,6 +73,9 @@ class Checkout:
         `testbed` may name several, with commas between them. `overrides` are arguments of --set, KEY=VALUE.
         """
         names = sorted({one.strip() for one in testbeds_of(testbed)})
+        if testbed and not all(names):
+            message = "no name before or after a comma; expected testbeds such as lab,dumbbell"
+            raise DefinitionError([Problem(f"--testbed {testbed}", 0, 0, message)])
         studies = [self._study(name, profile, one, overrides) for one in names]
         return together(studies) if len(studies) > 1 else studies[0]
 
@@ -107,7 +110,7 @@ class Checkout:
 
     def study_report(self, name: str) -> StudyReport:
         """Read a study of several experiments, a file in experiments/studies/; raises DefinitionError."""
-        paths = sorted((self.root / "experiments" / STUDIES).glob("*.yaml"))
+        paths = yaml_files(self.root / "experiments" / STUDIES)
         return load_study_report(_named(name, paths, "study"), {path.stem for path in self.experiments()})
 
     def campaign(self, name: str) -> Path:
@@ -120,8 +123,8 @@ def _named(name: str, paths: Sequence[Path], what: str) -> Path:
         if path.stem == name:
             return near(path.parent, name)
     known = [path.stem for path in paths]
-    close = get_close_matches(name, known, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ";"
+    close = nearest(Path(name).stem, known)
+    hint = f"; did you mean {close}?" if close else ";"
     folder = {"testbed": "hosts/", "study": f"experiments/{STUDIES}/"}.get(what, f"{what}s/")
     message = f"no {what} {name!r}{hint} known: " + (", ".join(known) or "none")
     raise DefinitionError([Problem(folder, 0, 0, message)])

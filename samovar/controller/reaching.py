@@ -11,6 +11,7 @@ from samovar import lab
 from samovar.controller.checkout import Checkout
 from samovar.controller.study import Study
 from samovar.definition import Testbed, load_testbed
+from samovar.definition.nearest import unknown
 from samovar.errors import LabError, TestbedError
 from samovar.events import Emit, Event
 from samovar.plan import Plan
@@ -138,9 +139,9 @@ class Reaching(Checkout):
         bed = load_testbed(self.testbed_path(asked.testbed))
         machines, host, action = machines_of(bed), asked.host, asked.action
         if host not in machines:
-            raise TestbedError(f"{host}: no such host; accepted: {', '.join(machines)}")
+            raise TestbedError(unknown("host", host, machines))
         if action not in ACTIONS:
-            raise TestbedError(f"power {action}: not known; accepted: {', '.join(ACTIONS)}")
+            raise TestbedError(unknown("action of power", action, ACTIONS))
         if action in TAKES_POWER and machines[host].power is not None:
             self._require_idle(bed, f"fab power {host} {action} --testbed {bed.name}", emit, asked.force)
         return machines[host].switch(action)

@@ -12,6 +12,7 @@ from samovar import __version__, lab
 from samovar.controller.asking import Asking
 from samovar.controller.study import Going, Study
 from samovar.definition import Testbed
+from samovar.errors import CampaignError
 from samovar.events import Emit, Event
 from samovar.journal import NAME as JOURNAL
 from samovar.journal import Journal
@@ -24,6 +25,7 @@ from samovar.runner.lease import Claimant
 from samovar.runner.occupied import require_free
 from samovar.runner.policy import policy_of
 from samovar.runner.recovery import Restored, Restorer, changed_campaigns
+from samovar.runner.space import unusable
 from samovar.runner.station import Crew
 from samovar.testbed import HostFacts, Sessions, machines_of
 
@@ -41,9 +43,13 @@ class Controller(Asking):
         """Run what is still open of a study's campaign, beginning one if there is none.
 
         Hosts that do not answer cost the trials that need them. Raises TestbedError when no trial can run
-        without them, or a host lacks what the plan needs; nothing has been changed on any host then.
+        without them, or a host lacks what the plan needs, CampaignError when nothing can be kept here;
+        nothing has been changed on any host then.
         """
         studies, own = going.study.every, going.standing.folder
+        why = unusable(self.results)
+        if why is not None:
+            raise CampaignError(f"{why}; set `results` in config.yaml to a folder")
         if own and (own / JOURNAL).exists():
             Journal(own / JOURNAL).close()  # at once, and not when the hosts have been asked
         with ExitStack() as stack:

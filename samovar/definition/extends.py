@@ -12,7 +12,7 @@ from pathlib import Path
 from samovar.definition.fragments import Fragments, Reading
 from samovar.definition.layers import overlaid
 from samovar.definition.nearest import unknown
-from samovar.definition.yamltext import Map, near
+from samovar.definition.yamltext import Map, near, yaml_files
 from samovar.errors import Problem
 
 REUSE = ("extends", "use", "fragments")
@@ -58,7 +58,7 @@ def _base(tree: Map, path: Path, trail: tuple[str, ...], reading: Reading) -> Ma
     if not isinstance(name, str):
         reading.lack(name.mark.problem("extends: expected the name of one experiment of this folder"))
         return None
-    known = sorted(one.stem for one in path.parent.glob("*.yaml") if one.stem != path.stem)
+    known = sorted(one.stem for one in yaml_files(path.parent) if one.stem != path.stem)
     if str(name) in trail:
         circle = " extends ".join([*trail[trail.index(str(name)) :], str(name)])
         reading.lack(name.mark.problem(f"{circle}; expected files that do not extend each other"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from samovar.definition.layers import OF_A_PROFILE, merged
 from samovar.definition.nearest import unknown
-from samovar.definition.yamltext import Map, Node, Seq, near, read_yaml
+from samovar.definition.yamltext import Map, Node, Seq, near, read_yaml, yaml_files
 from samovar.errors import DefinitionError, Problem
 
 OF_A_FRAGMENT = tuple(sorted({*OF_A_PROFILE, "expect", "profiles", "title", "use"}))
@@ -115,7 +115,7 @@ class Fragments:
         return whole
 
     def _found(self, word: str, name: Node) -> Map | None:
-        files = {path.stem for path in self.folder.glob("*.yaml")}
+        files = {path.stem for path in yaml_files(self.folder)}
         own = self.own.get(word)
         if own is not None and word in files:
             both = f"fragment '{word}' stands in {self.own.key_marks[word].file} and as a file of fragments/"

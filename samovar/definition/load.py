@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from samovar.definition.profiles import checked_profile
 from samovar.definition.sources import kept_sources
 from samovar.definition.testbed import Testbed
 from samovar.definition.validate import Checked, M, validate
-from samovar.definition.yamltext import Map, near, read_yaml
+from samovar.definition.yamltext import Map, near, read_yaml, yaml_files
 from samovar.errors import DefinitionError, Problem
 
 
@@ -172,12 +172,12 @@ def _profile(tree: Map, name: str) -> Map:
 
 def list_experiments(folder: Path) -> list[str]:
     """Return the names of the experiments in a folder, sorted."""
-    return sorted(path.stem for path in folder.glob("*.yaml"))
+    return sorted(path.stem for path in yaml_files(folder))
 
 
 def list_testbeds(folder: Path) -> list[str]:
     """Return the names of the testbeds in a folder, sorted."""
-    return sorted(path.stem for path in folder.glob("*.yaml"))
+    return sorted(path.stem for path in yaml_files(folder))
 
 
 def _flat(path: Path, problems: list[Problem]) -> Flattened | None:
@@ -203,10 +203,9 @@ def _checked_experiment(
     profiles = {name: checked_profile(tree, one, problems) for name, one in _profiles(tree, problems).items()}
     for over in profiles.values():
         problems += _checked_layers([tree, over], testbed, catalogue, problems).problems
-    if asked.profile is not None:
-        _profile(tree, asked.profile)
+    problems += _no_profile(tree, asked.profile, profiles)
     if asked.overrides:
-        layers = [tree, *([profiles[asked.profile]] if asked.profile else [])]
+        layers = [tree, *([profiles[asked.profile]] if asked.profile in profiles else [])]
         layers += override_layers(tree, asked.overrides, problems)
         problems += _checked_layers(layers, testbed, catalogue, problems).problems
     return base.model.with_source(tree, base.tree) if base.model else None
@@ -223,6 +222,12 @@ def _checked_layers(
     own = expect is None or expect.mark.file == layers[0].mark.file
     check_experiment(Context(checked, testbed, catalogue), lines=own and len(layers) == 1)
     return checked
+
+
+def _no_profile(tree: Map, name: str | None, known: Mapping[str, Map]) -> Iterator[Problem]:
+    if name is not None and name not in known:
+        what = f"profile of {tree.get('experiment', 'the experiment')}"
+        yield Problem(f"--profile {name}", 0, 0, unknown(what, name, known))
 
 
 def _profiles(tree: Map, problems: list[Problem]) -> dict[str, Map]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from samovar.definition.fields import parse_name
 from samovar.definition.nearest import unknown
-from samovar.definition.yamltext import near
+from samovar.definition.yamltext import near, yaml_files
 from samovar.errors import DefinitionError, Problem
 from samovar.units import UnitError
 
@@ -21,7 +21,7 @@ def write_starter(templates: Path, experiments: Path, name: str, base: str = "")
     """
     _check_name(name)
     path = near(experiments, name)
-    known = sorted(one.stem for one in experiments.glob("*.yaml"))
+    known = sorted(one.stem for one in yaml_files(experiments))
     if base and base not in known:
         raise _refused(f"--from {base}", unknown("experiment", base, known))
     template = templates / "starter" / ("extension.yaml" if base else "experiment.yaml")

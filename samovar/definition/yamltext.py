@@ -140,6 +140,16 @@ def _place(content: str, places: Places, at: int) -> Mark:
     return replace(mark, text="")  # the line is not shown: messages go into logs
 
 
+def yaml_files(folder: Path) -> list[Path]:
+    """List the YAML files of a folder, sorted, none where there is no such folder; raises DefinitionError."""
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == ".yaml")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DefinitionError([Problem(str(folder), 0, 0, f"{_reason(error)}; expected a folder")]) from error
+
+
 def near(folder: Path, name: str) -> Path:
     """Name a YAML file of a folder as briefly as the working folder allows."""
     path = (folder / f"{name}.yaml").absolute()
@@ -152,8 +162,7 @@ def read_text(path: Path, what: str = "a YAML file") -> str:
         with path.open("rb") as stream:
             data = stream.read(LARGEST_FILE_BYTES + 1)
     except OSError as error:
-        reason = (error.strerror or "cannot be read").lower()
-        raise DefinitionError([Problem(str(path), 0, 0, f"{reason}; expected {what}")]) from error
+        raise DefinitionError([Problem(str(path), 0, 0, f"{_reason(error)}; expected {what}")]) from error
     if len(data) > LARGEST_FILE_BYTES:
         message = f"the file is larger than {LARGEST_FILE_BYTES // 1024} KiB; expected a definition, not data"
         raise DefinitionError([Problem(str(path), 0, 0, message)])
@@ -161,6 +170,10 @@ def read_text(path: Path, what: str = "a YAML file") -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DefinitionError([_no_utf8(path, data, error.start)]) from error
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or "cannot be read").lower()
 
 
 def _no_utf8(path: Path, data: bytes, at: int) -> Problem:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from samovar.command.quote import quote
+from samovar.definition.nearest import unknown
 from samovar.errors import LabError
 from samovar.lab.access import Access
 
@@ -85,7 +86,7 @@ def answers(access: Access, address: str, deadline_s: float) -> bool:
 def shell_command(access: Access, host: str) -> list[str]:
     """Make the command line of a shell on a host; raises LabError for a host that is not there."""
     if host not in access.hosts:
-        raise LabError(f"lab {access.testbed}: no host {host!r}; accepted: {', '.join(access.hosts)}")
+        raise LabError(f"lab {access.testbed}: {unknown('host', host, access.hosts)}")
     proxy = " ".join(quote(word).replace("%", "%%") for word in _enter(access))
     options = {
         "IdentityFile": _ssh_path(access.key),

@@ -34,6 +34,16 @@ def needed_here(resolved: Resolved) -> int:
     return kept_bytes(resolved) + sum(host_bytes(resolved).values())
 
 
+def unusable(results: Path) -> str | None:
+    """Say why no campaign can be kept in a results folder, or return None."""
+    folder = next(folder for folder in (results, *results.parents) if folder.exists())
+    if results.is_symlink() and folder != results:
+        return f"{results} is a link to what is not there"
+    if not folder.is_dir():
+        return f"{folder} is no folder"
+    return None if os.access(folder, os.W_OK | os.X_OK) else f"nothing can be written to {folder}"
+
+
 def free_here(folder: Path) -> int:
     """Return the bytes that a folder's disk has for us. Raises CampaignError."""
     try:

@@ -77,7 +77,11 @@ def menu_lines(
 
 def _top_level(path: Path, key: str) -> str:
     """Find one top-level line of a definition file without judging the rest of it."""
-    marked = [line for line in path.read_text(errors="replace").splitlines() if line.startswith(f"{key}:")]
+    try:
+        text = path.read_text("utf-8", errors="replace")
+    except OSError as error:
+        return f"({(error.strerror or 'cannot be read').lower()})"
+    marked = [line for line in text.splitlines() if line.startswith(f"{key}:")]
     return marked[0].partition(":")[2].strip().rstrip(">|") if marked else ""
 
 

@@ -163,8 +163,8 @@ def test_a_password_that_others_may_read_is_refused(tmp_path: Path, monkeypatch:
 
 def test_fab_power_names_what_it_does_not_know() -> None:
     for arguments, said in (
-        (["power", "nohost", "on"], "nohost: no such host; accepted: src, rtr, dst"),
-        (["power", "src", "up"], "power up: not known; accepted: on, off, cycle, status"),
+        (["power", "nohost", "on"], "unknown host 'nohost'; known: dst, rtr, src"),
+        (["power", "src", "up"], "unknown action of power 'up'; known: cycle, off, on, status"),
         (["power", "src", "on", "--testbed", "lab"], "src: no power in the testbed file"),
     ):
         command = [str(Path(sys.executable).with_name("fab")), *arguments]
