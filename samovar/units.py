@@ -14,6 +14,7 @@ _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?"
 _QUANTITY = re.compile(rf"(?P<number>{_NUMBER})(?P<space> *)(?P<unit>[A-Za-z%µ/]*)")
 _SIGNED = re.compile(r"[+-]\s*[0-9.]")
 LARGEST = 10**18
+MOST_QUOTED = 80
 ETHERNET_MTU_BYTES = 1500
 """What interfaces have where nobody sets them."""
 _EXACT = Context(prec=80)  # every product of a number above and a scale below fits
@@ -94,6 +95,11 @@ KINDS = (SIZE, RATE, DURATION, PACKETS, SHARE)
 """Those that formulas know."""
 
 
+def quoted(text: str) -> str:
+    """Return a text in quotes as a message shows it: of a long one its beginning."""
+    return f"'{text}'" if len(text) <= MOST_QUOTED else f"'{text[: MOST_QUOTED - 1]}…'"
+
+
 def split_quantity(text: str) -> tuple[Decimal, str, Kind | None] | None:
     """Return number, unit as it is written and the kind of quantity; a bare number has none of the latter.
 
@@ -137,7 +143,7 @@ def parse_share(text: str) -> float:
     """Read a share such as 2%, as a fraction from 0 to 1; raises UnitError."""
     value = _scaled(text, SHARE, allow_zero=True)
     if value > 100:
-        raise UnitError(f"share '{text}' is more than the whole; expected 0% to 100%")
+        raise UnitError(f"share {quoted(text)} is more than the whole; expected 0% to 100%")
     return float(value / 100)
 
 
@@ -150,7 +156,7 @@ def parse_count(text: str, *, least: int = 0, most: int = LARGEST, what: str = "
     """Read a bare whole number from least to most; raises UnitError."""
     bounds = f"from {least}" + (f" to {most}" if most != LARGEST else " up")
     if not re.fullmatch(r"-?[0-9]{1,18}", text):
-        raise UnitError(f"'{text}' is no {what}; expected digits only, {bounds}")
+        raise UnitError(f"{quoted(text)} is no {what}; expected digits only, {bounds}")
     _refuse_octal(text)
     value = int(text)
     if not least <= value <= most:
@@ -161,7 +167,7 @@ def parse_count(text: str, *, least: int = 0, most: int = LARGEST, what: str = "
 def parse_number(text: str) -> float:
     """Read a bare number such as 0.98 or -3; raises UnitError (nan and inf are refused)."""
     if not re.fullmatch(rf"-?{_NUMBER}", text):
-        raise UnitError(f"'{text}' is no number; expected digits such as 546 or 0.98, without a unit")
+        raise UnitError(f"{quoted(text)} is no number; expected digits such as 546 or 0.98, without a unit")
     _refuse_octal(text)
     return float(Decimal(text))
 
@@ -171,7 +177,7 @@ def parse_frequency(text: str) -> float:
     match = re.fullmatch(rf"({_NUMBER})/(s|min|h)", text)
     if match is None or not Decimal(match[1]):
         raise UnitError(
-            f"'{text}' is no frequency; expected one above zero such as 2/s (units: /s, /min, /h)"
+            f"{quoted(text)} is no frequency; expected one above zero such as 2/s (units: /s, /min, /h)"
         )
     return float(Decimal(match[1]) / {"s": 1, "min": 60, "h": 3600}[match[2]])
 
@@ -179,7 +185,7 @@ def parse_frequency(text: str) -> float:
 def parse_switch(text: str) -> int:
     """Read on or off, as 1 or 0; raises UnitError."""
     if text not in ("on", "off"):
-        raise UnitError(f"'{text}' is no switch; expected on or off")
+        raise UnitError(f"{quoted(text)} is no switch; expected on or off")
     return int(text == "on")
 
 
@@ -240,9 +246,11 @@ def _whole(text: str, kind: Kind, what: str, allow_zero: bool) -> int:
     value = _scaled(text, kind, allow_zero)
     if value != value.to_integral_value():
         expected = f"expected one such as {kind.example}"
-        raise UnitError(f"{kind.name} '{text}' is no whole number of {what}; {expected}")
+        raise UnitError(f"{kind.name} {quoted(text)} is no whole number of {what}; {expected}")
     if value > LARGEST:
-        raise UnitError(f"{kind.name} '{text}' is beyond any testbed; expected one such as {kind.example}")
+        raise UnitError(
+            f"{kind.name} {quoted(text)} is beyond any testbed; expected one such as {kind.example}"
+        )
     return int(value)
 
 
@@ -256,7 +264,7 @@ def _scaled(text: str, kind: Kind, allow_zero: bool) -> Decimal:
         raise UnitError(_unit_refusal(text, match, kind))
     value = _EXACT.multiply(Decimal(match["number"]), Decimal(kind.scales[unit]))
     if value == 0 and not allow_zero:
-        raise UnitError(f"{kind.name} '{text}' is zero; expected more, such as {kind.example}")
+        raise UnitError(f"{kind.name} {quoted(text)} is zero; expected more, such as {kind.example}")
     return value
 
 
@@ -270,17 +278,17 @@ def _refuse_octal(number: str) -> None:
 def _refusal(text: str, kind: Kind) -> str:
     expected = f"expected a {kind.name} such as {kind.example}"
     if _SIGNED.match(text):
-        return f"{kind.name} '{text}' has a sign; {expected}"
-    return f"'{text}' is no {kind.name}; {expected}"
+        return f"{kind.name} {quoted(text)} has a sign; {expected}"
+    return f"{quoted(text)} is no {kind.name}; {expected}"
 
 
 def _unit_refusal(text: str, match: re.Match[str], kind: Kind) -> str:
     number, written = match["number"], match["unit"]
     expected = f"expected a {kind.name} such as {kind.example}"
     if not written:
-        return f"'{text}' has no unit; {expected}"
+        return f"{quoted(text)} has no unit; {expected}"
     unit = kind.unit(written) or kind.suggest(written)
     if unit:
-        return f"'{text}' is no {kind.name}; did you mean {number}{unit}?"
+        return f"{quoted(text)} is no {kind.name}; did you mean {number}{unit}?"
     known = ", ".join(u for u in kind.scales if u not in ("kB", "packet"))
-    return f"'{text}' is no {kind.name}; {expected} (units: {known})"
+    return f"{quoted(text)} is no {kind.name}; {expected} (units: {known})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 from pathlib import Path
 
@@ -86,21 +86,25 @@ def _check_expect(context: Context, experiment: Experiment, index: int, line: Ex
     where: Loc = ("expect", index)
     if line.part is not None and not _check_part(context, experiment, (*where, "part"), line.part):
         return
-    parts = [experiment.parts[line.part]] if line.part else list(experiment.parts.values())
+    parts = {line.part: experiment.parts[line.part]} if line.part else experiment.parts
     for key, levels in (("where", line.where), ("relative_to", line.relative_to or {})):
         for factor, wanted in levels.items():
             _check_treatment(context, (*where, key, factor), parts, wanted)
 
 
-def _check_treatment(context: Context, where: Loc, parts: list[Part], wanted: str | tuple[str, ...]) -> None:
+def _check_treatment(
+    context: Context, where: Loc, parts: Mapping[str, Part], wanted: str | tuple[str, ...]
+) -> None:
     factor = str(where[-1])
-    having = [part.factors[factor] for part in parts if factor in part.factors]
+    having = {name: part for name, part in parts.items() if factor in part.factors}
     if not having:
-        factors = {factor for part in parts for factor in part.factors}
+        factors = {factor for part in parts.values() for factor in part.factors}
         context.checked.report(where, unknown("factor", factor, factors), key=True)
         return
-    known = {level for levels in having for level in levels.labels}
-    known |= {text for part in parts if factor in part.factors for text in _added(part, factor)}
+    if not all(context.checked.sound("parts", name, "factors", factor) for name in having):
+        return  # the level may be the one that is written wrongly there
+    known = {level for part in having.values() for level in part.factors[factor].labels}
+    known |= {text for part in having.values() for text in _added(part, factor)}
     for level in [wanted] if isinstance(wanted, str) else wanted:
         if known and level not in known:
             context.checked.report(where, unknown(f"level of {factor}", level, known))

@@ -47,7 +47,7 @@ def _check_factor(context: Context, where: Loc, factor: Factor, part: Part) -> N
         if _check_sets(context, where, factor, part):
             _check_levels(context, where, factor, part)
     elif _is_bare(factor) and not is_known(context, factor.name, part):
-        if whole:
+        if whole and not _is_excused(context, where, factor.name):
             context.checked.report(where, _unknown_factor(context, factor.name, part), key=True)
     else:
         _check_levels(context, where, factor, part)
@@ -69,11 +69,18 @@ def is_known(context: Context, target: str, part: Part) -> bool:
     return not systems or any(recipe in context.catalogue.names("setting", one) for one in systems)
 
 
+def _is_excused(context: Context, where: Loc, target: str) -> bool:
+    """Say whether a factor may be of a flow or logger that was left out for a mistake of its own."""
+    owner = target.partition(".")[0]
+    return owner in ("traffic", "loggers") and not context.checked.intact(*where[:2], owner)
+
+
 def _check_sets(context: Context, where: Loc, factor: Factor, part: Part) -> bool:
     """Check the keys that a factor sets at once; say whether all are known."""
     strange = [(n, key) for n, key in enumerate(factor.sets) if not is_known(context, key, part)]
     for index, key in strange:
-        context.checked.report((*where, "sets", index), _unknown_factor(context, key, part))
+        if not _is_excused(context, where, key):
+            context.checked.report((*where, "sets", index), _unknown_factor(context, key, part))
     return not strange
 
 
@@ -116,8 +123,9 @@ def _check_level(context: Context, where: Loc, factor: Factor, level: Level, par
     for target in level.values:
         at = (*where, target) if factor.linked else where
         if not is_known(context, target, part):
-            context.checked.report(at, _unknown_factor(context, target, part), key=factor.linked)
             sound = False
+            if not _is_excused(context, where, target):
+                context.checked.report(at, _unknown_factor(context, target, part), key=factor.linked)
         elif not check_value(context, part, Place(at, target, level, _named(where, factor, target))):
             sound = False
         if factor.sets and not sound:
@@ -218,9 +226,11 @@ def _known_levels(context: Context, where: Loc, part: Part, index: int) -> bool:
             continue
         for place, label in enumerate(labels(wanted)):
             if label not in part.factors[name].labels:
+                sound = False
+                if not context.checked.sound(*where, "factors", name):
+                    continue  # the level may be the one that is written wrongly there
                 message = unknown(f"level of {name}", label, part.factors[name].labels)
                 context.checked.report((*at, place), f"{message}; the line matches nothing")
-                sound = False
     return sound
 
 

@@ -134,11 +134,18 @@ def _unconnected(context: Context, flow: Flow) -> Iterator[str]:
     if testbed is None or not {flow.from_end, flow.to_end} <= set(end_names(testbed)):
         return
     pairs = {(one.from_host, one.to_host) for one in islice(members_of(flow, testbed), MOST_PAIRS)}
-    for start, end in sorted(pairs):
-        if start == end:
-            yield f"flow '{flow.label}' goes from {start} to itself; expected two hosts"
-        elif shortest_path(testbed, start, end) is None:
-            yield f"no links lead from {start} to {end}; expected hosts that links and routers connect"
+    loops = sorted(start for start, end in pairs if start == end)
+    apart = sorted(one for one in pairs if one[0] != one[1] and shortest_path(testbed, *one) is None)
+    if loops:
+        yield f"flow '{flow.label}' goes from {_first(loops)} to itself; expected two hosts"
+    if apart:
+        ways = _first([f"{start} to {end}" for start, end in apart])
+        yield f"no links lead from {ways}; expected hosts that links and routers connect"
+
+
+def _first(names: Sequence[str]) -> str:
+    """Name the first of several; what they have in common is told once."""
+    return names[0] + (f" (and {len(names) - 1} more)" if len(names) > 1 else "")
 
 
 def _check_host(context: Context, where: Loc, name: str, *, plural: bool = False) -> bool:
@@ -155,11 +162,13 @@ def _check_twice(context: Context, where: Loc, places: Sequence[tuple[tuple[str,
     """Report what would write the same trace a second time."""
     seen: set[tuple[str, str]] = set()
     for index, (at, what) in enumerate(places):
+        again: list[str] = []
         for host in places_of(context.testbed, at) if context.testbed else at:
             if (host, what) in seen:
-                name = f"{what} at {host}" if what else host
-                context.checked.report((*where, index), f"{name} stands here again; expected it once")
+                again.append(f"{what} at {host}" if what else host)
             seen.add((host, what))
+        if again:
+            context.checked.report((*where, index), f"{_first(again)} stands here again; expected it once")
 
 
 def _check_places(

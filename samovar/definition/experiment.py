@@ -27,6 +27,7 @@ from samovar.definition.fields import (
     Within,
     Word,
     choice,
+    scalar,
 )
 from samovar.definition.flows import Arrivals as Arrivals
 from samovar.definition.flows import Flow as Flow
@@ -116,17 +117,17 @@ class Part(Strict):
     )
 
 
-def _metric(value: object) -> str:
-    if not isinstance(value, str) or value not in METRICS:
-        raise ValueError(unknown("metric", str(value), METRICS))
-    return str(value)
+def _metric(text: str) -> str:
+    if text not in METRICS:
+        raise ValueError(unknown("metric", text, METRICS))
+    return text
 
 
 class Expect(Strict):
     """One line of the scorecard: what a metric should be, in the metric's own unit."""
 
     say: Sentence = Field(description="What is expected, in words.")
-    metric: Annotated[str, PlainValidator(_metric, json_schema_input_type=str), forms.METRIC] = Field(
+    metric: Annotated[str, PlainValidator(scalar(_metric), json_schema_input_type=str), forms.METRIC] = Field(
         description="The metric that is compared; its unit is that of the bounds."
     )
     part: Name | None = Field(None, description="Part whose trials are taken; else all.")

@@ -36,7 +36,9 @@ def parse_buffer(text: str) -> Buffer:
     """Read a queue size such as 546packets or 819KB; raises UnitError."""
     unit = text.lstrip("+-0123456789. ")
     if not unit:
-        raise units.UnitError(f"'{text}' has no unit; expected a buffer such as 546packets or 819KB")
+        raise units.UnitError(
+            f"{units.quoted(text)} has no unit; expected a buffer such as 546packets or 819KB"
+        )
     if unit[0] in "pPfF":
         return Buffer(units.parse_packets(text), None)
     return Buffer(None, units.parse_size(text))
@@ -45,7 +47,7 @@ def parse_buffer(text: str) -> Buffer:
 def parse_name(text: str) -> str:
     """Read a name of letters, digits, dot, underscore and hyphen; raises UnitError."""
     if not _NAME.fullmatch(text):
-        raise units.UnitError(f"'{text}' is no name; expected letters, digits, '.', '_' and '-'")
+        raise units.UnitError(f"{units.quoted(text)} is no name; expected letters, digits, '.', '_' and '-'")
     return text
 
 
@@ -53,7 +55,7 @@ def parse_interface(text: str) -> str:
     """Read an interface's name, at most 15 characters; raises UnitError."""
     if not _INTERFACE.fullmatch(text):
         expected = "expected one such as eth1 (at most 15 characters)"
-        raise units.UnitError(f"'{text}' is no interface name; {expected}")
+        raise units.UnitError(f"{units.quoted(text)} is no interface name; {expected}")
     return text
 
 
@@ -61,7 +63,7 @@ def parse_algorithm(text: str) -> str:
     """Read a congestion control's name; raises UnitError."""
     if not _ALGORITHM.fullmatch(text):
         expected = "expected lower-case letters, digits, '_' and '-', such as cubic"
-        raise units.UnitError(f"'{text}' is no congestion control; {expected}")
+        raise units.UnitError(f"{units.quoted(text)} is no congestion control; {expected}")
     return text
 
 
@@ -80,7 +82,9 @@ def parse_end(text: str) -> str:
     try:
         return str(ip_network(text))
     except ValueError:
-        raise units.UnitError(f"'{text}' is no subnet; expected a host, a role or 172.16.10.0/24") from None
+        raise units.UnitError(
+            f"{units.quoted(text)} is no subnet; expected a host, a role or 172.16.10.0/24"
+        ) from None
 
 
 def scalar(parse: Callable[[str], Any]) -> Callable[[object], Any]:
@@ -161,7 +165,7 @@ def _within(text: str) -> str:
     if text.endswith("%"):
         units.parse_share(text)
     elif units.parse_number(text) < 0:
-        raise units.UnitError(f"'{text}' is negative; expected a tolerance such as 2% or 5")
+        raise units.UnitError(f"{units.quoted(text)} is negative; expected a tolerance such as 2% or 5")
     return text
 
 

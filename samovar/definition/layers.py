@@ -147,12 +147,21 @@ def names_of_entries(key: str, entries: Node | None) -> list[str]:
     return [str(one) for one in own if isinstance(one, str)]
 
 
+def _is_named_throughout(key: str, entries: Node | None) -> bool:
+    """Say whether every entry has its name: one that has not may be what a later layer changes."""
+    if not isinstance(entries, Seq):
+        return True
+    return len(names_of_entries(key, entries)) == len(entries)
+
+
 def _check_entries(base: Map, key: str, changes: Node, problems: list[Problem]) -> None:
     """Report changes of entries that neither the top level nor any part has."""
     parts = base.get("parts")
     holders = [base, *(parts.values() if isinstance(parts, Map) else ())]
-    known = [name for one in holders if isinstance(one, Map) for name in names_of_entries(key, one.get(key))]
-    if not isinstance(changes, Map):
+    lists = [one.get(key) for one in holders if isinstance(one, Map)]
+    known = [name for one in lists for name in names_of_entries(key, one)]
+    lacking = key == "traffic" and not known  # which is told where it lacks
+    if not isinstance(changes, Map) or lacking or not all(_is_named_throughout(key, one) for one in lists):
         return
     for name, change in changes.items():
         if name not in known and not _says_enough(key, change):
@@ -246,7 +255,7 @@ def _merged_entries(key: str, entries: Seq, changes: Map, problems: list[Problem
         places = [index for index, one in enumerate(result) if _is_named(one, name_key, name)]
         if not isinstance(change, Map):
             problems.append(change.mark.problem(_no_change(what, name, change)))
-        elif not places and not _says_enough(key, change):
+        elif not places and not _says_enough(key, change) and _is_named_throughout(key, entries):
             problems.append(mark.problem(_unknown_entry(key, name, change, names_of_entries(key, entries))))
         for index in places if isinstance(change, Map) else ():
             result[index] = merged(cast(Map, result[index]), cast(Map, change), problems, what)

@@ -24,6 +24,7 @@ from samovar.definition.testbed import Testbed
 from samovar.definition.validate import Checked, M, validate
 from samovar.definition.yamltext import Map, near, read_yaml, yaml_files
 from samovar.errors import DefinitionError, Problem
+from samovar.units import quoted
 
 
 @dataclass(frozen=True)
@@ -236,7 +237,8 @@ def _profiles(tree: Map, problems: list[Problem]) -> dict[str, Map]:
         return {}
     for name, profile in profiles.items():
         if not isinstance(profile, Map):
-            message = f"{name}: expected a mapping of what the profile changes, not '{profile}'"
+            given = "a list" if isinstance(profile, list) else quoted(profile) if profile else "nothing"
+            message = f"{name}: expected a mapping of what the profile changes, not {given}"
             problems.append(profiles[name].mark.problem(message))
     return {name: profile for name, profile in profiles.items() if isinstance(profile, Map)}
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+from samovar.units import quoted
 
 MOST_LISTED = 40
 
@@ -24,6 +27,11 @@ def unknown(what: str, name: str, known: Iterable[str], kinds: Iterable[str] | N
     """
     near = nearest(name, known := set(known))
     hint = f"did you mean '{near}'? " if near else ""
-    names = sorted(set(known if kinds is None else kinds))
+    names = sorted(set(known if kinds is None else kinds), key=_by_number)
     listed = ", ".join(names[:MOST_LISTED]) + (", ..." if len(names) > MOST_LISTED else "")
-    return f"unknown {what} '{name}'; {hint}known: {listed or 'none'}"
+    return f"unknown {what} {quoted(name)}; {hint}known: {listed or 'none'}"
+
+
+def _by_number(name: str) -> list[tuple[int, str]]:
+    """Sort 600 before 1200, and sta2 before sta10."""
+    return [(int(piece), "") if piece.isdecimal() else (0, piece) for piece in re.split(r"(\d+)", name)]

@@ -18,6 +18,7 @@ from samovar.definition.fields import Strict
 from samovar.definition.nearest import nearest, unknown
 from samovar.definition.yamltext import Map, Mark, Node, Seq, text
 from samovar.errors import Problem
+from samovar.units import quoted
 
 Loc = tuple[int | str, ...]
 M = TypeVar("M", bound=Strict)
@@ -34,13 +35,19 @@ class Checked(Generic[M]):
     tree: Map
     problems: list[Problem]
     left_out: list[Loc] = field(default_factory=list)
+    reported: list[Loc] = field(default_factory=list)
 
     def intact(self, *prefix: int | str) -> bool:
         """Say whether nothing below a key had to be left out."""
         return not any(loc[: len(prefix)] == prefix for loc in self.left_out)
 
+    def sound(self, *prefix: int | str) -> bool:
+        """Say whether nothing below a key was left out or reported: what names it can be judged."""
+        return self.intact(*prefix) and not any(loc[: len(prefix)] == prefix for loc in self.reported)
+
     def report(self, loc: Sequence[int | str], message: str, *, key: bool = False) -> None:
         """Add a problem at the value, or at the key, of a place in the tree."""
+        self.reported.append(tuple(loc))
         self.problems.append(mark_at(self.tree, loc, key=key).problem(message))
 
 
@@ -53,7 +60,7 @@ def validate(model: type[M], tree: Map) -> Checked[M]:
             return checked
         except ValidationError as error:
             every = error.errors(include_url=False)
-            errors = [one for one in every if _is_new(one, checked) and not _is_misspelt(one, every)]
+            errors = [one for one in every if _is_new(one, checked) and not _is_told(one, every)]
             checked.problems += [_problem(one, model, checked.tree) for one in errors]
             if not _leave_out(checked, every):
                 return checked
@@ -106,9 +113,14 @@ def _is_new(error: ErrorDetails, checked: Checked[M]) -> bool:
     return not (follows and any(_starts(gone, loc) for gone in checked.left_out))
 
 
-def _is_misspelt(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
-    """Say whether a key is missing that an unknown key beside it stands for: that one is reported."""
-    *here, name = error["loc"]
+def _is_told(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
+    """Say whether another mistake tells it: its value's key, an entry of its list, a misspelt key beside."""
+    *here, name = error["loc"] or ("",)
+    if error["type"] == "too_short":
+        return any(one["loc"][: len(error["loc"])] == error["loc"] for one in every if one is not error)
+    keys = [one["loc"][:-1] for one in every if one["loc"][-1:] == ("[key]",)]
+    if name != "[key]" and any(error["loc"][: len(loc)] == loc for loc in keys):
+        return True
     strange = [one["loc"] for one in every if one["type"] == "extra_forbidden"]
     beside = [str(loc[-1]) for loc in strange if list(loc[:-1]) == here]
     return error["type"] == "missing" and nearest(str(name), beside) is not None
@@ -174,17 +186,28 @@ def _sentence(error: ErrorDetails, model: type[Strict], loc: Loc) -> str:
     kind = error["type"]
     if kind == "value_error":
         return str(error.get("ctx", {}).get("error", error["msg"]))
-    given = "a mapping" if isinstance(error["input"], Mapping) else "a list"
-    given = f"'{error['input']}'" if isinstance(error["input"], str) else given
+    given = _given(error["input"])
     if kind in _NOT_MAPPING:
         keys = ", ".join(sorted(_keys_at(model, loc)))
-        return f"expected a mapping{f' with the keys {keys}' if keys else ''}, not {given}"
+        return f"expected a mapping{f' with the keys {keys}' if keys else ' (key: value)'}, not {given}"
     if kind == "tuple_type":
-        like = f" such as [{error['input']}]" if isinstance(error["input"], str) else ""
-        return f"expected a list{like}, not {given}"
+        return f"expected a list{_like(error['input'], _keys_at(model, (*loc, 0)))}, not {given}"
     if kind == "too_short":
         return "is empty; expected at least one"
     return f"{error['msg'].lower()}, not {given}"
+
+
+def _like(value: object, keys: frozenset[str]) -> str:
+    """Say what a list should hold: mappings with these keys, or values such as the one that stands alone."""
+    if keys:
+        return f" of mappings with the keys {', '.join(sorted(keys))}"
+    return f" such as [{value}]" if isinstance(value, str) and value.strip() else ""
+
+
+def _given(value: object) -> str:
+    if isinstance(value, str):
+        return quoted(value) if value.strip() else "nothing"
+    return "a mapping" if isinstance(value, Mapping) else "a list"
 
 
 def _keys_at(model: type[Strict], loc: Loc) -> frozenset[str]:

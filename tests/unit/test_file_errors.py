@@ -1,0 +1,57 @@
+"""Mistakes in config.yaml and in studies of several experiments, pinned on place and sentence."""
+
+from pathlib import Path
+
+import pytest
+
+from samovar.definition import load_config
+from samovar.definition.study import load_study_report
+from samovar.errors import DefinitionError
+
+KEYS = "backoff, backoff_most, calibrate, clock_tolerance, free_space, host_wait, lab, notify, os, quarantine, results, retries, settings, ssh, step_timeout, testbed, verdict"
+CONFIG = {
+    "unknown key": ("resuls: here\n", [f"1:1: unknown key 'resuls'; did you mean 'results'? known: {KEYS}"]),
+    "no unit": ("ssh: {connect_timeout: 5}\n", ["1:24: connect_timeout: '5' has no unit; expected a time such as 5ms"]),
+    "no mapping": ("ssh: 5s\n", ["1:6: ssh: expected a mapping with the keys connect_timeout, keepalive, not '5s'"]),
+    "nothing": ("verdict:\n", ["1:9: verdict: expected a mapping with the keys bottleneck, bytes, capture_packets, clock_drift, clock_step, competing, competing_least, cpu, disk, duration, late, rate, window, not nothing"]),
+    "system": ("os: {linx: {settings: {mtu: 1500}}, freebsd: 3}\n", ["1:6: linx: unknown os 'linx'; did you mean 'linux'? known: freebsd, linux", "1:46: freebsd: expected a mapping with the keys settings, not '3'"]),
+    "system alone": ("os: {linx: 3}\n", ["1:6: linx: unknown os 'linx'; did you mean 'linux'? known: freebsd, linux"]),
+    "choice": ("calibrate: no\n", ["1:12: calibrate: unknown calibrate 'no'; known: auto, off, on"]),
+    "count": ("retries: 1.5\n", ["1:10: retries: '1.5' is no whole number; expected digits only, from 0 up"]),
+    "zero": ("quarantine: 0\n", ["1:13: quarantine: whole number 0 is out of range; expected one from 1 up"]),
+    "name": ("testbed: my lab\n", ["1:10: testbed: 'my lab' is no name; expected letters, digits, '.', '_' and '-'"]),
+    "list": ("results: [a, b]\n", ["1:10: results: expected one value, not a list"]),
+    "many": ("backoff: 5\nfree_space: 1Mbit\n", ["1:10: backoff: '5' has no unit; expected a time such as 5ms", "2:13: free_space: '1Mbit' is no size; expected a size such as 50KB (units: B, KB, MB, GB, TB, KiB, MiB, GiB, TiB)"]),
+}  # fmt: skip
+SECTION = "campaign, deviation, experiment, figures, follows, tables, text, title"
+STUDIES = {
+    "no sections": ("study: x\ntitle: X\n", ["1:1: key 'sections' is missing; expected it among authors, description, sections, source, study, title"]),
+    "empty": ("study: x\ntitle: X\nsections: []\n", ["3:11: sections: is empty; expected at least one"]),
+    "no list": ("study: x\ntitle: X\nsections: {title: A}\n", [f"3:11: sections: expected a list of mappings with the keys {SECTION}, not a mapping"]),
+    "text": ("study: x\ntitle: X\nsections: [demo]\n", [f"3:12: sections: expected a mapping with the keys {SECTION}, not 'demo'"]),
+    "experiment": ("study: x\ntitle: X\nsections: [{title: A, experiment: demoo}]\n", ["3:35: unknown experiment 'demoo'; did you mean 'demo'? known: demo"]),
+    "misspelt": ("study: x\ntitle: X\nsections: [{titl: A, experiment: demo}]\n", [f"3:13: unknown key 'titl'; did you mean 'title'? known: {SECTION}"]),
+    "file": ("study: y\ntitle: X\nsections: [{title: A, experiment: demo}]\n", ["1:8: study: 'y' in a file named x.yaml; expected 'x'"]),
+}  # fmt: skip
+
+
+def said(error: DefinitionError, path: Path) -> list[str]:
+    return str(error).replace(f"{path}:", "").splitlines()
+
+
+@pytest.mark.parametrize("mistake", CONFIG)
+def test_a_mistake_of_the_configuration_is_reported_at_its_place(mistake: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG[mistake][0], encoding="utf-8")
+    with pytest.raises(DefinitionError) as caught:
+        load_config(path)
+    assert said(caught.value, path) == CONFIG[mistake][1]
+
+
+@pytest.mark.parametrize("mistake", STUDIES)
+def test_a_mistake_of_a_study_is_reported_at_its_place(mistake: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(STUDIES[mistake][0], encoding="utf-8")
+    with pytest.raises(DefinitionError) as caught:
+        load_study_report(path, {"demo"})
+    assert said(caught.value, path) == STUDIES[mistake][1]
