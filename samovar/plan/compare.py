@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from samovar.plan.groups import EVERYTHING, Kinds
 from samovar.plan.model import Trial
 from samovar.plan.plan import Plan
+from samovar.plan.table import Table
 
 DONE, NEW, STALE = "done", "new", "stale"
 NOTHING = "nothing"
+DIGITS = 15
+"""So many digits tell any two values apart that were written differently."""
 _NAMES = (("label",), ("logger", "host"), ("host", "interface"), ("match",))
 """The keys that tell the entries of a list apart: flows, loggers, captures, classes of the path."""
 
@@ -33,13 +38,15 @@ class Comparison:
     `stands` are trials asked for and done. `runs` maps each trial still to be run, in the plan's order, to
     why: new, stale (a result is there, of the trial as it was), or the last attempt's failed, interrupted or
     invalid. `stale` and `orphans` are results that stay on disk and no longer count: those of a trial that
-    was changed, and those of one that nobody asks for any more.
+    was changed, and those of one that nobody asks for any more. `renamed` counts the new trials that set, run
+    and record what one of the latter did: a part, a factor or a level has another name.
     """
 
     stands: tuple[str, ...]
     runs: Mapping[str, str]
     stale: tuple[Changed, ...] = ()
     orphans: tuple[str, ...] = ()
+    renamed: int = 0
 
     @property
     def counts(self) -> dict[str, int]:
@@ -64,7 +71,22 @@ def compare(plan: Plan, before: Plan | None, standing: Mapping[str, str]) -> Com
         id_: STALE if id_ in again else standing.get(id_, NEW) for id_ in asked if standing.get(id_) != DONE
     }
     orphans = results - {id_ for changed in stale for id_ in changed.results}
-    return Comparison(stands, runs, stale, tuple(id_ for id_ in standing if id_ in orphans))
+    renamed = 0
+    if before is not None and orphans:
+        was = _counted(before.table, orphans)
+        now = _counted(plan.table, {id_ for id_, why in runs.items() if why == NEW})
+        renamed = sum(min(number, now[all_of_it]) for all_of_it, number in was.items() if all_of_it in now)
+    return Comparison(stands, runs, stale, tuple(id_ for id_ in standing if id_ in orphans), renamed)
+
+
+def _counted(table: Table, only: Collection[str]) -> Mapping[str, int]:
+    """Count some trials by all that they set, run and record, worked out once for those that are alike."""
+    kinds = Kinds(table, EVERYTHING)
+    found: dict[str, int] = {}
+    for kind, number in kinds.trials(only).items():
+        all_of_it = json.dumps(kinds.resolved(kind).as_json(), sort_keys=True)
+        found[all_of_it] = found.get(all_of_it, 0) + number
+    return found
 
 
 def _stale(plan: Plan, before: Plan, results: set[str]) -> Iterator[Changed]:
@@ -119,4 +141,4 @@ def _word(value: Any) -> str:
         return " ".join(f"{key} {_word(one)}" for key, one in value.items() if one not in (None, {}, []))
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(_word(one) for one in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)

@@ -48,6 +48,7 @@ def _standing(comparison: Comparison) -> Mapping[str, object]:
         "runs": dict(comparison.runs),
         "stale": [vars(one) for one in comparison.stale],
         "orphans": list(comparison.orphans),
+        "renamed": comparison.renamed,
     }
 
 

@@ -194,6 +194,9 @@ def orphan_lines(comparison: Comparison) -> Iterator[str]:
     if comparison.orphans:
         results = counted(len(comparison.orphans), "result")
         yield f"  - {results} no longer asked for, kept and not analysed: {_few(comparison.orphans)}"
+    if comparison.renamed:
+        which = f"{comparison.renamed:,} did what new trials do"
+        yield f"      {which}, under another name of a part, factor or level; under the old one they stand"
 
 
 def _few(names: Sequence[str]) -> str:

@@ -66,6 +66,29 @@ def test_a_level_taken_away_leaves_orphans_and_one_that_is_added_runs() -> None:
     assert found.stale == ()
 
 
+def test_new_trials_that_do_what_orphans_did_under_another_name_are_counted() -> None:
+    renamed = plan_of(
+        [trial(label, replicate, part="other") for replicate in (1, 2, 3) for label in ("cubic", "cdg")]
+    )
+    before = _crossed(["cubic", "cdg"], 2)
+    found = compare(_with_ids(renamed), before, _done(before))
+    assert (len(found.orphans), len(found.runs), found.renamed) == (4, 6, 4)
+    longer = plan_of([trial("cubic", 1, lasting(9), part="other")])
+    assert compare(_with_ids(longer), before, _done(before)).renamed == 0
+
+
+def _with_ids(plan: Plan) -> Plan:
+    """Give trials the ids that they have in a part of another name."""
+    trials = [one.model_copy(update={"id": f"other-{one.id}"}) for one in plan.trials]
+    return plan.model_copy(update={"trials": tuple(trials)})
+
+
+def test_values_that_differ_are_written_so_that_they_do() -> None:
+    told = list(differences({"loss": 0.0123456789}, {"loss": 0.0123456788}))
+    assert told == ["loss 0.0123456789 -> 0.0123456788"]
+    assert list(differences({"s": 0.1}, {"s": 1_000_000.0})) == ["s 0.1 -> 1000000"]
+
+
 def test_trials_that_failed_run_again_each_with_its_reason() -> None:
     how = {"cubic-r1-6": "done", "cdg-r1-6": "failed", "cubic-r2-6": "invalid", "cdg-r2-6": "interrupted"}
     found = compare(FIRST, FIRST, how)

@@ -92,6 +92,17 @@ def test_a_plan_reads_as_a_change_of_the_campaign_that_it_goes_on_in() -> None:
     ]
 
 
+def test_results_that_lost_their_name_only_are_told_of_before_they_are_lost() -> None:
+    standing = _done(PLAN, PLAN)
+    renamed = replace(standing, comparison=replace(standing.comparison, orphans=("a-r1",), renamed=1))
+    lines = list(plan_lines(_seen(PLAN, renamed)))
+    at = lines.index("  - 1 result no longer asked for, kept and not analysed: a-r1")
+    assert lines[at + 1] == (
+        "      1 did what new trials do, under another name of a part, factor or level; under the old one they stand"
+    )
+    assert plan_json(_seen(PLAN, renamed))["campaign"]["renamed"] == 1  # type: ignore[index]
+
+
 def test_what_is_left_has_a_cost_of_its_own() -> None:
     standing = _against(PLAN, PLAN, newreno_r1_6="done", cubic_r1_6="done", cdg_r1_6="failed")
     lines = list(plan_lines(_seen(PLAN, standing)))
