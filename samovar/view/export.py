@@ -20,6 +20,7 @@ def plan_json(seen: Seen) -> Mapping[str, object]:
         "cost": _cost(seen.whole),
         "left": _cost(seen.left),
         "campaign": {"folder": str(folder) if folder else None, **_standing(seen.standing.comparison)},
+        "refused": [str(one) for one in seen.findings if one.stops and not one.trials],
         "cannot_run": {id_: list(why) for id_, why in seen.blocked.items()},
         "not_asked": seen.unasked or None,
     }

@@ -268,3 +268,18 @@ def test_a_plan_for_machines_has_the_plan_its_cost_where_it_goes_on_and_what_can
     assert value["campaign"]["stale"][0]["changes"] == ["duration_s 6 -> 12"]
     assert value["cannot_run"] == {"cubic-r1-12": ["why"]}
     assert value["not_asked"] is None
+    assert value["refused"] == []
+
+
+def test_a_plan_for_machines_says_what_keeps_all_trials_from_running() -> None:
+    assert plan_json(_seen(findings=(NO_ROOM, LACKS), blocked=BLOCKED))["refused"] == [str(NO_ROOM)]
+
+
+def test_every_key_that_machines_get_beside_the_plan_is_in_the_reference() -> None:
+    reference = (Path(__file__).parents[2] / "docs" / "reference" / "campaign-folder.md").read_text()
+    section = reference.partition("## What `fab plan` prints for machines")[2].partition("\n## ")[0]
+    value = json.loads(json.dumps(plan_json(_seen())))
+    beside = [key for key in value if key not in PLAN.as_json()]
+    columns = next(plan_csv(_seen())).split(",")
+    for key in [*beside, *value["cost"], *value["campaign"], *(name for name in columns if name != "cc")]:
+        assert f"`{key}`" in section, key
