@@ -16,7 +16,10 @@ plot_design <- function(data, blocks, parts) {
     ) +
     ggplot2::geom_vline(ggplot2::aes(xintercept = from - 0.5), parts[-1], colour = "grey40", linewidth = 0.3) +
     ggplot2::facet_grid(ggplot2::vars(factor), scales = "free_y", space = "free_y", switch = "y") +
-    ggplot2::scale_x_continuous(order_title(parts), expand = ggplot2::expansion(0.005)) +
+    ggplot2::scale_x_continuous(
+      order_title(parts), limits = c(min(blocks$from) - 0.5, max(blocks$to) + 0.5), breaks = order_breaks,
+      expand = ggplot2::expansion(0.005)
+    ) +
     ggplot2::scale_y_discrete(NULL) +
     scale_levels(levels(data$standing), NULL, "colour") +
     theme_samovar() +
@@ -25,6 +28,12 @@ plot_design <- function(data, blocks, parts) {
       strip.text.y.left = ggplot2::element_text(angle = 0, hjust = 1),
       legend.position = if (nlevels(data$standing) > 1) "top" else "none"
     )
+}
+
+# The axis holds every trial, those of parts without a factor too, and counts from 1.
+order_breaks <- function(limits) {
+  whole <- unique(round(pmax(pretty(limits), ceiling(limits[1]))))
+  whole[whole <= limits[2]]
 }
 
 order_title <- function(parts) {

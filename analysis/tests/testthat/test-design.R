@@ -10,6 +10,18 @@ test_that("the design has every trial of the plan in order, and tells those that
   expect_s3_class(made$plot, "ggplot")
 })
 
+test_that("the axis counts from the first trial to the last, also of parts that have no factor", {
+  data <- data.table(factor = factor("cc"), level = factor("cdg"), standing = factor(used_or_not[1]), from = 3L, to = 3L)
+  blocks <- data.table(from = c(1L, 3L), to = c(2L, 3L), shaded = c(FALSE, TRUE))
+  parts <- data.table(part = c("alone", "main"), from = c(1L, 3L))
+  panel <- ggplot2::ggplot_build(plot_design(data, blocks, parts))$layout$panel_params[[1]]$x
+  expect_lte(panel$continuous_range[1], 0.5)
+  expect_gte(panel$continuous_range[2], 3.5)
+  expect_equal(order_breaks(c(0.5, 6.5)), 1:6)
+  expect_equal(order_breaks(c(0.5, 480.5)), c(1, 100, 200, 300, 400))
+  expect_equal(order_breaks(c(0.5, 1.5)), 1)
+})
+
 test_that("a part of the design is drawn by its own order", {
   made <- drawn(read_campaign(small_campaign()), list(part = "window"))
   expect_equal(made$data$order, 1:4)
