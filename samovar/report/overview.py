@@ -91,9 +91,14 @@ def notice(campaign: Campaign) -> str:
     missing, planned = counts[NOT_RUN], sum(counts.values())
     if campaign.finished and not missing:
         return ""
+    others = "What follows rests on the others."
+    which = f"{missing} of {count(planned, 'planned trial')}"
+    ids = (str(trial["id"]) for trial in campaign.trials)
+    lacking = sum(1 for id_ in ids if id_ in campaign.state.blocked and standing(campaign, id_) == NOT_RUN)
+    if campaign.finished and lacking == missing:
+        return f"The testbed cannot run {which}. {others}"
     state = "was interrupted" if not campaign.finished else "ended early"
-    trials = f"{missing} of {count(planned, 'planned trial')} have not run"
-    return f"This campaign {state}: {trials}. What follows rests on the others."
+    return f"This campaign {state}: {which} have not run. {others}"
 
 
 def path_words(trials: Iterable[Json]) -> list[str]:

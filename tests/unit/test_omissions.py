@@ -8,6 +8,7 @@ from pathlib import Path
 from samovar.journal import NAME, Journal
 from samovar.report.campaign import Campaign, ids, read_campaign
 from samovar.report.omissions import omissions
+from samovar.report.overview import notice
 from tests.unit.report_sample import Sample, write_campaign
 
 
@@ -31,6 +32,17 @@ def test_a_trial_that_the_testbed_could_not_run_is_missing_for_that_reason(tmp_p
     (group,) = (one for one in omissions(campaign, {})["groups"] if one["state"] == "not run")
     assert group["reason"] == "the testbed lacks it: src: no congestion control bbr"
     assert (group["amount"], group["means"]) == (2, "missing")
+
+
+def test_the_cover_says_whether_trials_lack_a_testbed_that_can_run_them_or_an_end(tmp_path: Path) -> None:
+    missing = ids(_campaign(tmp_path / "first", not_run=2))[-2:]
+    for number, trials in enumerate((missing, missing[:1])):
+        blocked = {"blocked": [{"reasons": ["src: no congestion control bbr"], "trials": trials}]}
+        campaign = _campaign(tmp_path / f"lacking-{number}", ("trials-blocked", blocked), not_run=2)
+        begins = (
+            "The testbed cannot run 2 of 30" if trials == missing else "This campaign ended early: 2 of 30"
+        )
+        assert notice(campaign).startswith(begins)
 
 
 def test_results_that_the_plan_does_not_ask_for_are_counted_by_why(tmp_path: Path) -> None:
