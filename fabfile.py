@@ -214,7 +214,10 @@ def _seen(study: Study, new: bool) -> Seen:
     findings, unasked = CONTROLLER.look(study, left)
     blocked = blocked_trials(findings)
     each = CONTROLLER.costs(study, standing) if study.others else {}
-    return Seen(study.plan, standing, CONTROLLER.cost(study), left, findings, blocked, unasked, each)
+    possible = CONTROLLER.cost(study, standing, blocked) if blocked else left
+    return Seen(
+        study.plan, standing, CONTROLLER.cost(study), left, findings, blocked, unasked, each, possible
+    )
 
 
 @task(help=PLAN_HELP, iterable=SETS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from samovar import lab
 from samovar.command.privilege import Allowed
@@ -37,13 +37,21 @@ from samovar.testbed.facts import PROGRAMS, QDISCS
 class Asking(Reaching):
     """A checkout that compares plans with what its testbeds have."""
 
-    def cost(self, study: Study, standing: Standing | None = None) -> Cost:
-        """Estimate what a plan costs, or what is still to run of it, on the testbeds that share it."""
-        return shared(list(self.costs(study, standing).values()))
+    def cost(self, study: Study, standing: Standing | None = None, without: Collection[str] = ()) -> Cost:
+        """Estimate what a plan costs, or what is still to run of it, on the testbeds that share it.
 
-    def costs(self, study: Study, standing: Standing | None = None) -> Mapping[str, Cost]:
+        Some trials may be left `without`, by their ids.
+        """
+        return shared(list(self.costs(study, standing, without).values()))
+
+    def costs(
+        self, study: Study, standing: Standing | None = None, without: Collection[str] = ()
+    ) -> Mapping[str, Cost]:
         """Estimate the same for each testbed, as if it ran all by itself."""
         only = standing.comparison.runs.keys() if standing else None
+        if without:
+            asked = study.plan.table.ids if only is None else only
+            only = dict.fromkeys(id_ for id_ in asked if id_ not in without).keys()
         archive = Archive(self.results)
         return {
             one.testbed.name: estimate_cost(

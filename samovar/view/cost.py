@@ -14,11 +14,15 @@ ROUGH = 2
 LONG_H = 48
 
 
-def cost_lines(plan: Plan, whole: Cost, left: Cost, each: Mapping[str, Cost]) -> Iterator[str]:
-    """Show what a plan costs, what is left, and of that what each testbed takes that shares it."""
+def cost_lines(
+    plan: Plan, whole: Cost, left: Cost, each: Mapping[str, Cost], possible: Cost | None = None
+) -> Iterator[str]:
+    """Show what a plan costs, what is left, what of that can run, and what each of several testbeds takes."""
     yield _total("cost", whole)
     if 0 < left.trials < whole.trials:
         yield _total("left", left)
+    if possible is not None and 0 < possible.trials < left.trials:
+        yield _total("can run", possible)
     rows = [*_times(whole, each), *_disk(left, each), ("hosts", _hosts(plan))]
     yield from columns((f"  {what}", said) for what, said in rows)
 

@@ -27,7 +27,8 @@ class Seen:
     """All that `fab plan` knows: the plan, the campaign it goes on in, what it costs, what cannot run.
 
     `unasked` says why the testbed was not asked what it can do; empty when it was. Where several testbeds
-    share the trials, `each` has what is left as it would be on that one alone.
+    share the trials, `each` has what is left as it would be on that one alone. `possible` is what is left
+    without what cannot run.
     """
 
     plan: Plan
@@ -38,6 +39,7 @@ class Seen:
     blocked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unasked: str = ""
     each: Mapping[str, Cost] = field(default_factory=dict)
+    possible: Cost | None = None
 
     @property
     def hopeless(self) -> bool:
@@ -72,7 +74,7 @@ def _lines(seen: Seen, every: bool, width: int | None) -> Iterator[str]:
     yield ""
     yield from standing_lines(seen.standing)
     yield ""
-    yield from cost_lines(plan, seen.whole, seen.left, seen.each)
+    yield from cost_lines(plan, seen.whole, seen.left, seen.each, seen.possible)
     yield from capability_lines(seen)
     yield from warning_lines(plan)
 

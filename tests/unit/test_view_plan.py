@@ -122,6 +122,9 @@ def test_what_cannot_run_is_named_with_its_reason_and_the_way_round_it() -> None
     assert "  ✗ src: no congestion control cdg (2 trials); known there: reno" in lines
     assert "  `fab run … --allow-partial` runs the others" in lines
     assert any("cannot run  src: no congestion control cdg" in line for line in lines)
+    possible = estimate_cost(PLAN, None, {one.id for one in PLAN.trials} - BLOCKED.keys())
+    lines = list(plan_lines(_seen(findings=(LACKS,), blocked=BLOCKED, possible=possible)))
+    assert "can run: 4 trials, 34 s (traffic 0:24 + beyond traffic 0:10)" in lines
 
 
 def test_what_lacks_for_every_trial_stops_them_all() -> None:
