@@ -30,9 +30,11 @@ sys.path.insert(0, str(ROOT))
 T = TypeVar("T")
 
 CCS = ["newreno", "cubic", "cdg", "htcp", "vegas", "westwood", "bbr", "dctcp", "illinois", "bic"]
+STUDY = "a study of 10,000 x 100"
 SHAPES = {
     "100,000 treatments x 10": ((5, 20, 4, 10, 5, 5), 10),
     "1,000,000 treatments x 1": ((10, 25, 4, 10, 10, 10), 1),
+    STUDY: ((10, 10, 10, 10, 1, 1), 100),
 }
 HEAD = """\
 experiment: bench
@@ -44,6 +46,49 @@ traffic: [{flow: bulk, generator: nuttcp, from: sender, to: receiver}]
 captures: [{at: sender}, {at: receiver, snaplen: 128}]
 loggers: [{logger: tcp-info, at: sender}, {logger: queue, at: router, interval: 5ms}]
 """
+STUDY_HEAD = """\
+experiment: bench
+testbed: example-freebsd
+path: {rate: 8Mbit, rtt: 10ms, buffer: 2 BDP}
+duration: 30s + 100 RTT
+order: {kind: blocked, seed: 1}
+traffic:
+  - {flow: bulk, generator: iperf, from: sender, to: receiver}
+  - {flow: other, generator: iperf-udp, from: sender, to: receiver, rate: 1Mbit, duration: 10s}
+captures: [{at: sender}, {at: receiver, snaplen: 128}]
+loggers: [{logger: siftr, at: sender}, {logger: queue, at: router, interval: 5ms}]
+exclude: [{txd: "80"}]
+"""
+"""FreeBSD hosts, linked levels, formulas, a congestion control of a flow, an exclusion, expectations."""
+
+
+def study_of(replicates: int) -> str:
+    """Write a study with all that makes a plan slow, of so many replicates."""
+    homes = [
+        {
+            "label": f"home{n}",
+            "path.rate": f"{5 * n}Mbit",
+            "path.rtt": f"{3 * n}ms",
+            "path.buffer": f"{n} BDP",
+        }
+        for n in range(1, 11)
+    ]
+    rings = [str(80 + 16 * n) for n in range(11)]
+    factors = {
+        "home": homes,
+        "path.loss": [f"0.{n}%" for n in range(10)],
+        "txd": rings,
+        "traffic.bulk.cc": CCS,
+    }
+    metric = {"metric": "goodput_bps", "above": "1000000"}
+    expect = [{"say": f"Of {txd}", "where": {"txd": txd}, **metric} for txd in rings[1:]]
+    made = {"replicates": str(replicates), "factors": factors, "expect": expect}
+    return STUDY_HEAD + "".join(f"{key}: {json.dumps(value)}\n" for key, value in made.items())
+
+
+def crossed(sizes: tuple[int, ...], replicates: int) -> str:
+    """Write an experiment of so many levels of each factor, all crossed."""
+    return f"{HEAD}replicates: {replicates}\nfactors: {json.dumps(levels_of(sizes))}\n"
 
 
 def levels_of(sizes: tuple[int, ...]) -> dict[str, list[str]]:
@@ -67,11 +112,11 @@ def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
     from samovar.definition.yamltext import parse_yaml
     from samovar.plan import Plan, Site, make_plan
 
-    factors = json.dumps(levels_of(sizes))
-    tree, _ = parse_yaml(f"{HEAD}replicates: {replicates}\nfactors: {factors}\n", "bench.yaml")
+    study = (sizes, replicates) == SHAPES[STUDY]
+    tree, _ = parse_yaml(study_of(replicates) if study else crossed(sizes, replicates), "bench.yaml")
     whole = complete([tree], [])
     experiment = Experiment.model_validate(whole).with_source(tree, whole)
-    testbed = load_testbed(ROOT / "hosts" / "lab.yaml")
+    testbed = load_testbed(ROOT / "hosts" / ("example-freebsd.yaml" if study else "lab.yaml"))
     site = Site(headers=Catalogue(ROOT / "templates"))
     plan, planned = clocked(lambda: make_plan(experiment, testbed, site=site))
     peak_mb = peak()
