@@ -110,7 +110,7 @@ class Asking(Reaching):
         looked = {one.testbed.name: self._look(one, cost) for one in study.every}
         unasked = [(name, why) for name, (_, why) in looked.items() if why]
         words = [f"{name}: {why}" if study.others else why for name, why in unasked]
-        return between({name: findings for name, (findings, _) in looked.items()}), "; ".join(words)
+        return between({name: findings for name, (findings, _) in looked.items()}), "\n".join(words)
 
     def _look(self, study: Study, cost: Cost) -> tuple[Sequence[Finding], str]:
         try:

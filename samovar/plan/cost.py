@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from statistics import fmean
 
 from samovar.plan.groups import RECORDED, Kinds
@@ -56,12 +56,34 @@ class PathTime:
 
 
 @dataclass(frozen=True)
+class Again:
+    """Attempts beside the one that counts, of so many trials, and the seconds that they and those took."""
+
+    attempts: int = 0
+    trials: int = 0
+    lost_s: float = 0.0
+    taken_s: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """Return the time of attempts that did not count as a share of that of those that did."""
+        return self.lost_s / self.taken_s if self.taken_s else 0.0
+
+    def __str__(self) -> str:
+        """Say it, and where it is from."""
+        return (
+            f"{self.share:.0%} more: {self.trials} trials took {self.trials + self.attempts} attempts before"
+        )
+
+
+@dataclass(frozen=True)
 class Known:
     """What earlier campaigns on a testbed have shown of its times."""
 
     overhead: Overhead = field(default_factory=Overhead)
     boot: BootTime = field(default_factory=BootTime)
     path: PathTime = field(default_factory=PathTime)
+    again: Again = field(default_factory=Again)
 
 
 @dataclass(frozen=True)
@@ -84,6 +106,12 @@ class Cost:
     testbeds: int = 1
     paths: int = 0
     path: PathTime = field(default_factory=PathTime)
+    again: Again = field(default_factory=Again)
+
+    @property
+    def again_s(self) -> float:
+        """Return the time of trials that are run again, in seconds, as often as was so before."""
+        return self.again.share * (self.traffic_s + self.overhead_s)
 
     @property
     def reboot_s(self) -> float:
@@ -103,7 +131,8 @@ class Cost:
     @property
     def total_s(self) -> float:
         """Return the time that the campaign takes, in seconds."""
-        work_s = shared_out_s(self.traffic_s + self.overhead_s, self.trials, self.testbeds)
+        whole_s = self.traffic_s + self.overhead_s + self.again_s
+        work_s = shared_out_s(whole_s, self.trials, self.testbeds)
         return work_s + self.reboot_s + self.path_s
 
     @property
@@ -121,7 +150,9 @@ def shared(costs: Sequence[Cost]) -> Cost:
     """Return the cost of trials that testbeds share, each as slow as they are on average."""
     seconds = fmean(cost.overhead.seconds for cost in costs)
     overhead = Overhead(seconds, sum(cost.overhead.measured for cost in costs))
-    return replace(costs[0], overhead=overhead, testbeds=len(costs))
+    columns = zip(*(astuple(cost.again) for cost in costs), strict=True)
+    again = Again(*(sum(column) for column in columns))
+    return replace(costs[0], overhead=overhead, again=again, testbeds=len(costs))
 
 
 def estimate_cost(
@@ -143,7 +174,7 @@ def estimate_cost(
         for host, size in host_bytes(resolved).items():
             largest[host] = max(size, largest.get(host, 0))
     boots = _boots(plan.changes.boots, trials, len(plan.trials))
-    cost = Cost(trials, traffic_s, known.overhead, largest, here_bytes, boots, known.boot)
+    cost = Cost(trials, traffic_s, known.overhead, largest, here_bytes, boots, known.boot, again=known.again)
     return replace(cost, paths=_paths(plan, only), path=known.path) if calibrates else cost
 
 

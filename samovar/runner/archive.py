@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import astuple, dataclass
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from samovar.errors import CampaignError
 from samovar.journal import NAME as JOURNAL
-from samovar.journal import fold, read_journal
-from samovar.plan.cost import BootTime, Known, Overhead, PathTime
+from samovar.journal import Entry, fold, is_open, read_journal
+from samovar.plan.cost import Again, BootTime, Known, Overhead, PathTime
 from samovar.plan.groups import durations_s
 from samovar.runner.folder import LATEST, PLAN, read_head, read_plan, testbeds_of
 
@@ -36,6 +36,7 @@ class Archive:
             Overhead(median(overheads), len(overheads)) if overheads else Overhead(),
             BootTime(median(boots), len(boots)) if boots else BootTime(),
             PathTime(median(paths), len(paths)) if paths else PathTime(),
+            Again(*(sum(column) for column in zip(*(astuple(one.again) for one in times), strict=True))),
         )
 
     def _on(self, testbed: str) -> Iterator[Path]:
@@ -70,15 +71,16 @@ class Archive:
 
 
 class _Times(NamedTuple):
-    """Seconds that a campaign's journal tells: of trials beyond traffic, of reboots, of measured paths."""
+    """What a campaign's journal tells: seconds of trials beyond traffic, of reboots, of measured paths."""
 
     overheads: list[float]
     boots: list[float]
     paths: list[float]
+    again: Again
 
 
 def _columns(times: Sequence[_Times]) -> Iterator[list[list[float]]]:
-    yield from ([one[number] for one in times] for number in range(len(_Times._fields)))
+    yield from ([one.overheads for one in times], [one.boots for one in times], [one.paths for one in times])
 
 
 def _times(folder: Path, testbed: str) -> _Times:
@@ -100,7 +102,23 @@ def _times(folder: Path, testbed: str) -> _Times:
     ]
     boots = [one["seconds"] for event, one in told if event == "host-rebooted" and _at(one["host"], testbed)]
     paths = [one["seconds"] for event, one in told if event == "path-measured" and one["trial"] in trials]
-    return _Times(overheads, boots, paths)
+    done = [id_ for id_, one in trials.items() if not is_open(one)]
+    return _Times(overheads, boots, paths, _again(entries, done))
+
+
+def _again(entries: Sequence[Entry], done: Collection[str]) -> Again:
+    """Tell how many attempts at trials that are done there were, and how long: the last of each counts."""
+    begun_s: dict[str, float] = {}
+    took_s: dict[str, list[float]] = {id_: [] for id_ in done}
+    for entry in entries:
+        id_ = str(entry.values.get("id"))
+        if entry.event == "trial-started":
+            begun_s[id_] = entry.t_s
+        elif entry.event == "trial-finished" and id_ in begun_s:
+            took_s.get(id_, []).append(entry.t_s - begun_s.pop(id_))
+    attempts = [one for one in took_s.values() if one]
+    lost_s = [seconds for one in attempts for seconds in one[:-1]]
+    return Again(len(lost_s), len(attempts), sum(lost_s), sum(one[-1] for one in attempts))
 
 
 def _at(host: str, testbed: str) -> bool:

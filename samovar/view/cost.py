@@ -29,6 +29,8 @@ def cost_lines(
 
 def _total(word: str, cost: Cost) -> str:
     times = f"traffic {clock(cost.traffic_s)} + beyond traffic {clock(cost.overhead_s)}"
+    if cost.again.attempts:
+        times += f" + trials run again {clock(cost.again_s)}"
     if cost.boots:
         times += f" + reboots {clock(cost.reboot_s)}"
     if cost.paths:
@@ -52,6 +54,8 @@ def _times(whole: Cost, each: Mapping[str, Cost]) -> Iterator[tuple[str, str]]:
         yield from ((f"beyond traffic on {name}", str(cost.overhead)) for name, cost in each.items())
     else:
         yield "beyond traffic", str(whole.overhead)
+    if whole.again.attempts:
+        yield "run again", str(whole.again)
     if whole.boots:
         yield "reboots", f"{counted(whole.boots, 'time')} that hosts are waited for, {whole.boot}"
     if whole.paths:

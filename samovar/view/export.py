@@ -35,6 +35,7 @@ def _cost(cost: Cost) -> Mapping[str, object]:
         "traffic_s": cost.traffic_s,
         "overhead_s": cost.overhead_s,
         "overhead_measured": cost.overhead.measured,
+        "again_s": cost.again_s,
         "boots": cost.boots,
         "reboot_s": cost.reboot_s,
         "paths_measured": cost.paths,

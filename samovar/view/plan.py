@@ -226,8 +226,12 @@ def capability_lines(seen: Seen) -> Iterator[str]:
         yield "  `fab run … --allow-partial` runs the others"
     if seen.unasked:
         first, *more = seen.unasked.splitlines()
-        yield f"the testbed was not asked what it can do, {first}"
-        yield from (f"  {line}" for line in more)
+        if seen.each:
+            yield "testbeds were not asked what they can do:"
+            yield from (f"  {line}" for line in (first, *more))
+        else:
+            yield f"the testbed was not asked what it can do, {first}"
+            yield from (f"  {line}" for line in more)
 
 
 def warning_lines(plan: Plan) -> Iterator[str]:

@@ -11,7 +11,7 @@ import pytest
 from samovar.journal import Journal
 from samovar.plan import estimate_cost
 from samovar.plan.changes import Together
-from samovar.plan.cost import BootTime, Known, Overhead, PathTime, shared, shared_out_s
+from samovar.plan.cost import Again, BootTime, Known, Overhead, PathTime, shared, shared_out_s
 from samovar.plan.model import CapturePlan, FlowPlan, LoggerPlan
 from samovar.plan.plan import Changes
 from samovar.plan.volume import BESIDE_BYTES, COMPRESSION, LINE_BYTES, SAMPLE_BYTES, host_bytes, kept_bytes
@@ -158,6 +158,15 @@ def test_testbeds_that_share_trials_take_their_share_of_the_time_and_reboot_each
     assert shared(each[:1]) == each[0]
 
 
+def test_trials_that_are_run_again_take_time_as_often_as_they_did_before() -> None:
+    cost = estimate_cost(PLAN, Known(Overhead(2.0, 7), again=Again(2, 8, 10.0, 40.0)))
+    assert (cost.again_s, cost.total_s) == (0.25 * 140, 1.25 * 140)
+    assert str(cost.again) == "25% more: 8 trials took 10 attempts before"
+    assert estimate_cost(PLAN).again_s == 0
+    both = shared([cost, estimate_cost(PLAN, Known(Overhead(2.0), again=Again(0, 8, 0.0, 40.0)))])
+    assert both.again.share == 0.125
+
+
 def test_work_is_shared_out_no_further_than_there_are_trials() -> None:
     assert [shared_out_s(120.0, trials, 4) for trials in (1, 3, 8)] == [120.0, 40.0, 30.0]
     assert shared_out_s(120.0, 8, 4, longest_s=60.0) == 60.0
@@ -171,15 +180,19 @@ def test_times_of_a_testbed_are_medians_of_what_its_campaigns_journals_tell(tmp_
     late = {SHORT[0].id: 6.5, LONG[0].id: 42.0}  # traffic of 6 s and of 60 s, which ended early
     with Journal(folder / "journal.jsonl") as journal:
         for number, (id_, seconds) in enumerate(late.items()):
-            journal.append("trial-started", number, id=id_, attempt=1)
+            if number:  # the second failed once
+                journal.append("trial-started", 0.0, id=id_, attempt=1)
+                failed = {"outcome": "failed", "verdict": "invalid", "reasons": [], "overhead_s": 1.0}
+                journal.append("trial-finished", 5.0, id=id_, **failed)
+            journal.append("trial-started", 10.0, id=id_, attempt=number + 1)
             journal.append("phase", number, id=id_, phase="traffic", seconds=seconds)
             done = {"outcome": "completed", "verdict": "valid", "reasons": [], "overhead_s": 3.0}
-            journal.append("trial-finished", number, id=id_, **done)
+            journal.append("trial-finished", 20.0 + 20 * number, id=id_, **done)
         for seconds in (8.0, 10.0):
             journal.append("path-measured", 9.0, trial=SHORT[0].id, seconds=seconds)
         journal.append("host-rebooted", 9.0, host="src", seconds=70.0)
     known = Archive(tmp_path).known("lab")
-    assert known == Known(Overhead(3.25, 2), BootTime(70.0, 1), PathTime(9.0, 2))
+    assert known == Known(Overhead(3.25, 2), BootTime(70.0, 1), PathTime(9.0, 2), Again(1, 2, 5.0, 40.0))
     assert Archive(tmp_path).known("another") == Known()
 
 

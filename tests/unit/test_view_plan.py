@@ -10,7 +10,7 @@ from pathlib import Path
 from samovar.journal import fold
 from samovar.plan import PartPlan, Plan, estimate_cost
 from samovar.plan.compare import compare
-from samovar.plan.cost import Known, Overhead, PathTime, shared
+from samovar.plan.cost import Again, Known, Overhead, PathTime, shared
 from samovar.runner.folder import Standing
 from samovar.runner.preflight import Finding
 from samovar.view.cost import ranges, time_taken
@@ -202,6 +202,13 @@ def test_paths_that_are_measured_before_use_take_time_too() -> None:
     assert plan_json(seen)["cost"]["path_s"] == 20.0  # type: ignore[index]
 
 
+def test_trials_that_were_run_again_before_lengthen_the_estimate_and_are_said() -> None:
+    seen = replace(_seen(), whole=estimate_cost(PLAN, Known(Overhead(2.0, 3), again=Again(1, 4, 6.0, 24.0))))
+    lines = list(plan_lines(seen))
+    assert "cost: 6 trials, 1.0 min (traffic 0:36 + beyond traffic 0:12 + trials run again 0:12)" in lines
+    assert "  run again       25% more: 4 trials took 5 attempts before" in lines
+
+
 def test_a_testbed_that_was_not_asked_is_said_so() -> None:
     lines = list(plan_lines(_seen(unasked="only its recipes were looked at: the lab is down")))
     assert any(line.startswith("the testbed was not asked what it can do, only") for line in lines)
@@ -214,6 +221,9 @@ def test_a_plan_on_two_testbeds_shows_the_time_that_both_take_and_what_each_take
     lines = list(plan_lines(seen))
     assert "cost: 6 trials, 28 s on 2 testbeds at once (traffic 0:36 + beyond traffic 0:21)" in lines
     assert "  beyond traffic on right  4.5 s a trial (median of 9 measured on this testbed)" in lines
+    apart = list(plan_lines(replace(seen, unasked="left: only recipes: down\nright: only recipes: off")))
+    at = apart.index("testbeds were not asked what they can do:")
+    assert apart[at + 1 : at + 3] == ["  left: only recipes: down", "  right: only recipes: off"]
     assert any("910KB at each of left: src, right: src; 720KB" in line for line in lines)
     assert json.loads(json.dumps(plan_json(seen)))["cost"]["testbeds"] == 2
 
