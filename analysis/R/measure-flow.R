@@ -22,17 +22,23 @@ conversation_of <- function(capture, names) {
   alike(capture[at], capture)
 }
 
-# The flow that returns. UDP of one way is paired with the largest UDP flow of the other, if the hosts have one.
+# The flow that returns. UDP of one way is paired with the largest UDP flow of the other, if the hosts have one: what returns on the same ports
+# may be a server's report, one packet at the end, as iperf 2 sends it.
 way_back <- function(mon, name) {
   back <- reverse_flow(name)
   flows <- levels(mon$flow)
   first <- match(match(name, flows), as.integer(mon$flow))
-  if (back %in% flows || is.na(first) || !mon$proto[first] %in% "udp") return(back)
+  if (is.na(first) || !mon$proto[first] %in% "udp") return(back)
   from <- as.character(mon$src[first])
   to <- as.character(mon$dst[first])
   others <- mon[proto == "udp" & as.character(src) == to & as.character(dst) == from & !is.na(sport), .N, by = flow]
-  if (nrow(others) > 0) as.character(others$flow[which.max(others$N)]) else back
+  answers <- sum(others$N[others$flow == back])
+  if (nrow(others) == 0 || answers >= least_answering_share * sum(mon$flow == name, na.rm = TRUE)) return(back)
+  as.character(others$flow[which.max(others$N)])
 }
+
+# A call's other end, or a game's server, answers with as many packets or with some for each of many.
+least_answering_share <- 0.05
 
 # Throughput is of IP packets at the receiver, from the flow's first to its last packet there.
 capture_metrics <- function(ref, mon, name) {

@@ -40,3 +40,18 @@ test_that("two UDP flows of one way each are paired, and echoes with their answe
   expect_equal(flow_rtt(ref, mon, name, 1.7e9)$rtt_ms, c(20, 20))
   expect_equal(packet_pair_rtt(ref, mon, "10.0.0.1 > 10.0.0.2")$rtt_ms, 19.999)
 })
+
+test_that("a server's report on the ports of a UDP flow is not taken for what returns", {
+  there <- \(i) ethernet(ipv4(udp(9, 10, big(i, 12)), 17, id = i))
+  back <- \(i) ethernet(ipv4(udp(77, 78, big(i, 12)), 17, src = "10.0.0.2", dst = "10.0.0.1", id = i))
+  report <- ethernet(ipv4(udp(10, 9, big(99, 12)), 17, src = "10.0.0.2", dst = "10.0.0.1", id = 999))
+  seen <- \(frames) read_pcap(write_capture(frames, t_ns = seq_along(frames) * 1e6))
+  name <- "10.0.0.1:9 > 10.0.0.2:10"
+  mon <- seen(c(unlist(lapply(1:30, \(i) list(there(i), back(i))), recursive = FALSE), list(report)))
+  expect_equal(way_back(mon, name), "10.0.0.2:77 > 10.0.0.1:78")
+  expect_equal(way_back(mon, "10.0.0.2:77 > 10.0.0.1:78"), name)
+  # A call's other end answers on the same ports, whatever else is sent.
+  answer <- \(i) ethernet(ipv4(udp(10, 9, big(i, 12)), 17, src = "10.0.0.2", dst = "10.0.0.1", id = 500 + i))
+  call <- seen(unlist(lapply(1:30, \(i) c(list(there(i), back(i), back(100 + i)), if (i %% 5 == 0) list(answer(i)))), recursive = FALSE))
+  expect_equal(way_back(call, name), "10.0.0.2:10 > 10.0.0.1:9")
+})
