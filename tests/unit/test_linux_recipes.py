@@ -227,3 +227,17 @@ def _check(name: str, text: str) -> None:
 def _parses(script: str) -> None:
     done = subprocess.run(["dash", "-n"], input=script, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_shaper_takes_the_place_of_a_lab_s_noqueue_and_gives_it_back() -> None:
+    recipe = CATALOGUE.recipe("setting", "shaper", "linux")
+    values = {"interfaces": ("em1",), "rate": 5_000_000, "was": {"shaper.em1": "noqueue 8001: "}}
+    set_, restored = recipe.render("set", values), recipe.render("restore", values)
+    assert set_.index("tc qdisc del dev em1 root handle 8001:") < set_.index(
+        "tc qdisc add dev em1 root handle 11: tbf"
+    )
+    assert restored.index("root handle 11:") < restored.index(
+        "tc qdisc add dev em1 root handle 8001: noqueue"
+    )
+    values["was"] = {"shaper.em1": "fq 8001: limit 10000p"}
+    assert "has a queue discipline of its own" in recipe.render("set", values)
