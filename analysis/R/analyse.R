@@ -1,14 +1,14 @@
 #' Analyse a campaign: measure its trials, draw its figures, write its bundle
 #'
 #' Each trial is measured once; what was measured before from the same files by the same code is read back, and a figure or
-#' table that would come out the same is not drawn again. Writes `tables/metrics.csv`, `tables/summary.csv` and in `bundle/` the figures, the
+#' table that would come out the same is not drawn again. Writes `tables/metrics.csv`, `summary.csv` and `flows.csv` and in `bundle/` the figures, the
 #' tidy data behind each, and `figures.json`, `tables.json`, `analysis.json`. Progress is one JSON object per line on standard output.
 #'
 #' @param folder A campaign folder.
 #' @param figures Figures to draw, names or entries with options; those of the campaign's plan when NULL.
 #' @param cores Trials measured, and figures drawn, at a time. Each trial needs the memory of its captures' tables.
 #' @param value Whether to read and return the results.
-#' @return The results, invisibly: `campaign`, `metrics`, `summary`, `cycles`, `rtt`, `series`, `jitter`, `pauses`, `closeup`, `left_out`.
+#' @return The results, invisibly: `campaign`, `metrics`, `summary`, `flows`, `cycles`, `rtt`, `series`, `jitter`, `pauses`, `closeup`, `left_out`.
 #' @export
 analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.cores", 2L), value = TRUE) {
   began <- proc.time()[["elapsed"]]
@@ -90,6 +90,7 @@ gather <- function(campaign, measured) {
   lapply(derived_tables, \(name) delayedAssign(name, stack(name), assign.env = results))
   delayedAssign("summary", rbind(summarise_metrics(results$metrics, campaign$factors), rwnd_linearity(campaign, results$metrics), fill = TRUE),
                 assign.env = results)
+  delayedAssign("flows", summarise_flows(results$metrics, campaign$factors), assign.env = results)
   results
 }
 

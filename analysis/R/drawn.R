@@ -18,7 +18,7 @@ draw_all <- function(results, figures, tables, cores) {
   folder <- results$campaign$folder
   bundle <- file.path(folder, "bundle")
   keeper <- output_keeper(folder, drawing_digest(results), cores)
-  keeper$made("table of trials", list("metrics", "summary"), "tables", \(name) in_folder(folder, paste0(name, ".csv"), results[[name]]))
+  keeper$made("table of trials", list("metrics", "summary", "flows"), "tables", \(name) in_folder(folder, paste0(name, ".csv"), results[[name]]))
   undrawn <- c(draw_figures(results, figures, bundle, keeper), draw_tables(results, tables, bundle, keeper))
   keeper$keep()
   undrawn

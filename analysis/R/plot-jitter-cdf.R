@@ -16,8 +16,7 @@ plot_jitter_cdf <- function(data, title = "Congestion control") {
 figure_jitter_cdf <- function(results, options) {
   campaign <- results$campaign
   trials <- select_trials(results, options, "flow")
-  samples <- results$jitter[trial %in% trials$id]
-  if (!is.null(options$flow)) samples <- samples[of_label(flow, unlist(options$flow))]
+  samples <- of_flows(results$jitter[trial %in% trials$id], options$flow)
   if (nrow(samples) == 0) abort_nothing("no flow has two round-trip times")
   curves <- curves_of(campaign, trials)
   samples[, curve := curves$labels[match(trial, trials$id)]]
@@ -30,11 +29,7 @@ figure_jitter_cdf <- function(results, options) {
     caption = sentences(
       paste0("CDF of the difference between the RTTs of consecutive packets of a flow, ", count_words(uniqueN(samples$trial), "trial"),
              ", each flow with the same weight"),
-      if (!is.null(options$flow)) paste("Flows", paste(unlist(options$flow), collapse = ", ")),
-      path_words(campaign, trials)
+      flow_words(options$flow), path_words(campaign, trials)
     )
   )
 }
-
-# "voip" is voip and voip-1, voip-2: a flow with a count is several.
-of_label <- function(flow, wanted) flow %in% wanted | sub("[-.][0-9]+$", "", flow) %in% wanted

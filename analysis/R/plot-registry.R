@@ -82,6 +82,13 @@ keep_levels <- function(trials, column, wanted, known) {
   trials[trials[[column]] %in% wanted]
 }
 
+# The rows of the flows that are named; all where none is. "voip" is voip and voip-1, voip-2: a flow with a count is several.
+of_flows <- function(rows, flows) {
+  wanted <- unlist(flows)
+  if (is.null(wanted)) return(rows)
+  rows[flow %in% wanted | flow_label(flow) %in% wanted]
+}
+
 known_levels <- function(campaign, name) {
   switch(name,
     part = vapply(campaign$plan$parts, \(p) p$name, ""),

@@ -20,10 +20,10 @@ plot_rtt_cdf <- function(data, title = "Congestion control", log_axis = FALSE) {
 #' @noRd
 figure_rtt_cdf <- function(results, options) {
   campaign <- results$campaign
-  trials <- select_trials(results, options, "axis")
+  trials <- select_trials(results, options, c("axis", "flow"))
   if (is.null(options$rwnd) && is.null(options$trial)) trials <- at_largest_rwnd(campaign, trials)
   curves <- curves_of(campaign, trials)
-  samples <- results$rtt[trial %in% trials$id]
+  samples <- of_flows(results$rtt[trial %in% trials$id], options$flow)
   if (nrow(samples) == 0) abort_nothing("no trial has RTT samples")
   samples[, curve := curves$labels[match(trial, trials$id)]]
   data <- samples[, pooled_cdf(rtt_ms), by = curve][order(curve)]
@@ -33,7 +33,7 @@ figure_rtt_cdf <- function(results, options) {
     width_in = 6.3, height_in = 3.0, title = options$title %||% "Distribution of RTT",
     caption = sentences(
       paste0("CDF of RTT by packet pairs, ", count_words(uniqueN(samples$trial), "trial"), ", each with the same weight"),
-      fixed_words(campaign, trials, curves$factors), path_words(campaign, trials)
+      flow_words(options$flow), fixed_words(campaign, trials, curves$factors), path_words(campaign, trials)
     )
   )
 }

@@ -7,7 +7,7 @@ figure_rtt_time <- function(results, options) {
   seen <- results
   if (nrow(results$series) > 0) seen$series <- results$series[t_s <= shown_s]
   which <- if (is.finite(shown_s)) paste("Round-trip times of the first", format_plain(shown_s), "seconds") else "Round-trip times"
-  figure <- time_figure(seen, options[setdiff(names(options), "seconds")], "rtt", "RTT over time", paste(which, "by packet pairs,"))
+  figure <- time_figure(seen, options[setdiff(names(options), "seconds")], "rtt", "RTT over time", paste(which, "by packet pairs,"), options$flow)
   if (is.null(figure)) abort_nothing("the trials have no RTT")
   figure
 }

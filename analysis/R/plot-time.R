@@ -38,7 +38,7 @@ panel_titles <- c(cwnd = "cwnd (packets)", rtt = "RTT (ms)", throughput = "Throu
 #' @noRd
 figure_trial_time_series <- function(results, options) {
   time_figure(results, options, names(panel_titles), "One trial over time",
-              "Congestion window, RTT by packet pairs, throughput of IP packets at the receiver and bottleneck queue")
+              "Congestion window, RTT by packet pairs, throughput of IP packets at the receiver and bottleneck queue", options$flow)
 }
 
 #' Bottleneck queue of one trial per treatment over time
@@ -47,12 +47,13 @@ figure_queue_time <- function(results, options) {
   time_figure(results, options, "queue", "Bottleneck queue over time", "Packets in the bottleneck's queue")
 }
 
-time_figure <- function(results, options, quantities, title, what) {
+# The queue, which is no flow's, is shown beside those that `flows` names.
+time_figure <- function(results, options, quantities, title, what, flows = NULL) {
   campaign <- results$campaign
-  trials <- select_trials(results, options)
+  trials <- select_trials(results, options, "flow")
   if (is.null(options$rwnd) && is.null(options$trial)) trials <- at_largest_rwnd(campaign, trials)
   chosen <- representatives(campaign, trials)
-  data <- results$series[trial %in% chosen$trials$id & quantity %in% quantities]
+  data <- of_flows(results$series[trial %in% chosen$trials$id & quantity %in% quantities], c(flows, if (!is.null(flows)) ""))
   if (nrow(data) == 0) abort_nothing("the trials have no time series")
   name_panels(data, chosen)
   limits <- queue_limits(campaign, chosen, data)
@@ -65,7 +66,7 @@ time_figure <- function(results, options, quantities, title, what) {
     caption = sentences(
       paste0(what, " of ", count_words(nrow(chosen$trials), "trial"), " (replicate ",
              paste(unique(chosen$trials$replicate), collapse = ", "), ")"),
-      fixed_words(campaign, trials, chosen$factors),
+      flow_words(flows), fixed_words(campaign, trials, chosen$factors),
       "Line: median, band: minimum to maximum of each 1/600 of the trial",
       if (!is.null(limits)) "Dotted: buffer set",
       path_words(campaign, trials)

@@ -14,6 +14,11 @@ replicate_words <- function(n) {
   paste0("median of ", min(n), " to ", max(n), " trials per point")
 }
 
+flow_words <- function(flows) {
+  if (is.null(flows)) return("")
+  paste(if (length(unlist(flows)) == 1) "Flow" else "Flows", paste(unlist(flows), collapse = ", "))
+}
+
 # "part window; rwnd 9999KB": what was held still.
 fixed_words <- function(campaign, trials, but = character()) {
   held <- setdiff(campaign$factors, but)

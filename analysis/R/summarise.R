@@ -97,6 +97,25 @@ summarise_metrics <- function(metrics, factors) {
   per_trial[, c(median_interval(value)[c("median", "mean", "lo", "hi", "n")], verdict_counts(verdict), spread_of(value)), by = c("part", factors, "metric", "unit")][]
 }
 
+#' Summary of the metrics of each flow: one row per part, treatment, flow and metric
+#'
+#' A counted flow has a row for each of its flows and, by its label, one for all of them, of which those of a trial are taken together first (their median).
+#'
+#' @inheritParams summarise_metrics
+#' @return A data.table: `part`, factors, `flow`, `metric`, `unit`, `median`, `mean`, `lo`, `hi` (of the median by order statistics), `n`.
+#' @source As [summarise_metrics()].
+#' @export
+summarise_flows <- function(metrics, factors) {
+  alone <- metrics[flow != ""]
+  counted <- copy(alone[flow_label(flow) != flow])[, flow := flow_label(flow)]
+  by <- c("part", factors, "flow", "metric", "unit")
+  per_trial <- rbind(alone, counted)[, .(value = stats::median(value)), by = c(by, "trial")]
+  per_trial[, median_interval(value)[c("median", "mean", "lo", "hi", "n")], by = by]
+}
+
+# "voip-2" is one of the flows called voip.
+flow_label <- function(flow) sub("[-.][0-9]+$", "", flow)
+
 verdict_counts <- function(verdict) list(valid = sum(verdict %in% "valid"), suspect = sum(verdict %in% "suspect"))
 
 spread_of <- function(value) {

@@ -1,27 +1,32 @@
+# Option `published`: per level of the rows, the report's numbers by column, as in `{1500: {Method 1: 542, Method 2: 546}}`.
+
 #' Buffer estimates by both methods, beside the queue sampler's
 #' @noRd
 table_buffer_estimates <- function(results, options) {
   campaign <- results$campaign
-  trials <- select_trials(results, options)
+  trials <- select_trials(results, options, "published")
   curves <- curves_of(campaign, trials)
   values <- results$metrics[metric %in% names(buffer_columns)][trials, on = c(trial = "id"), nomatch = NULL]
   if (nrow(values) == 0) abort_nothing("no trial has a buffer estimate")
   values[, level := curves$labels[match(trial, trials$id)]]
   data <- values[, median_interval(value), by = .(level, metric)][order(level, match(metric, names(buffer_columns)))]
   shown <- intersect(names(buffer_columns), data$metric)
+  told <- unique(unlist(lapply(options$published, names)))
   rows <- lapply(levels(droplevels(data$level)), \(l) {
-    c(l, vapply(shown, \(m) interval_text(data[level == l & metric == m]), ""), trial_count(values, l))
+    c(l, vapply(shown, \(m) interval_text(data[level == l & metric == m]), ""), trial_count(values, l),
+      vapply(told, \(k) as.character(options$published[[l]][[k]] %||% "-"), ""))
   })
   list(
     title = options$title %||% "Buffer size estimates",
-    columns = headed(c(curves$title, buffer_columns[shown], "Trials"), c("left", rep("right", length(shown) + 1))),
+    columns = headed(c(curves$title, buffer_columns[shown], "Trials", if (length(told) > 0) paste0(told, ", published")),
+                     c("left", rep("right", length(shown) + 1 + length(told)))),
     rows = rows, data = data, trials = unique(values$trial),
     caption = sentences(
       "Buffer in packets: median over trials of each trial's median over cwnd cycles, with its interval in brackets",
       "The queue sampler's figure is the deepest queue that it saw in trials with drops",
       "Method 1 takes the cycle's mean rate, its local form the rate during the queueing delay itself",
       "Method 2 takes cwnd one round trip before its collapse less the idle path's share, as published cwnd at its collapse",
-      bracket_words(data$n), path_words(campaign, trials)
+      if (length(told) > 0) "Published numbers are not measured here", bracket_words(data$n), path_words(campaign, trials)
     )
   )
 }

@@ -19,7 +19,7 @@ from samovar.report.typeset import typeset
 SCORECARD, README = "scorecard.json", "README.txt"
 # What a reader needs to repeat the campaign, and the tables behind the scorecard, copied beside the results.
 INPUTS = ("experiment.yaml", "testbed.yaml", "plan.json", "provenance.json", "journal.jsonl")
-TABLES = ("tables/summary.csv", "tables/metrics.csv")
+TABLES = ("tables/summary.csv", "tables/flows.csv", "tables/metrics.csv")
 README_TEXT = """\
 {title}
 {label}

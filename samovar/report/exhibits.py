@@ -16,6 +16,7 @@ LEAVINGS = ("bundle/figures.json", "bundle/tables.json", "bundle/analysis.json",
 KNOWN_DATA = {
     "metrics.csv": "every metric of every trial and flow",
     "summary.csv": "every metric of every treatment, over its replicates",
+    "flows.csv": "the same of each flow apart",
 }
 
 

@@ -73,6 +73,15 @@ test_that("a summary says how many trials stand behind each number and how they 
   expect_equal(found$seed, summary_seed)
 })
 
+test_that("flows are summarised apart, and those of a counted one by its label too", {
+  metrics <- data.table::data.table(trial = rep(c("a", "b"), each = 4), part = "p", cc = "cubic", flow = c("bulk-1", "bulk-2", "voip", ""), metric = "m", unit = "ms",
+                                    value = c(1, 3, 100, 50, 5, 7, 200, 60))
+  found <- summarise_flows(metrics, "cc")
+  expect_setequal(found$flow, c("bulk", "bulk-1", "bulk-2", "voip"))
+  expect_equal(found[match(c("bulk", "bulk-2", "voip"), flow)]$median, c(4, 5, 150))
+  expect_true(all(found$n == 2))
+})
+
 test_that("a table's count of trials names those that were doubted", {
   values <- data.table::data.table(level = "a", trial = c("x", "x", "y"), verdict = c("valid", "valid", "suspect"))
   expect_equal(trial_count(values, "a"), "2 (1 suspect)")

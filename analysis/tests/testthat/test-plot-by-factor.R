@@ -1,0 +1,43 @@
+test_that("levels of an axis are numbers where they are rates or numbers, and words in the order of the plan otherwise", {
+  expect_equal(level_axis(c("500Kbit", "40Mbit"), NULL, "udp"), list(at = c(0.5, 40), title = "udp (Mbit/s)"))
+  expect_equal(level_axis(c("4", "12"), NULL, "stations")$at, c(4, 12))
+  expect_equal(levels(level_axis(c("pie", "codel"), c("codel", "fq", "pie"), "aqm")$at), c("codel", "pie"))
+})
+
+test_that("a metric is called by its words and its unit", {
+  expect_equal(metric_words("rtt_median_ms", "ms"), "RTT median (ms)")
+  expect_equal(metric_words("loss_share", "%"), "Loss (%)")
+  expect_equal(metric_words("goodput_bps", "Mbit/s"), "Goodput (Mbit/s)")
+})
+
+test_that("windows of a series are joined to whole ones of the width asked for", {
+  series <- data.table::data.table(trial = "a", flow = "x", t_s = seq(0.25, 11.75, by = 0.5), mid = rep(c(1, 3, 9), c(10, 10, 4)))
+  expect_equal(wider_windows(series, 5)$mbps, c(1, 3))
+  expect_equal(nrow(wider_windows(series, 30)), 0)
+})
+
+test_that("a campaign is drawn by factor, by flow and in windows, beside published numbers", {
+  folder <- small_campaign()
+  plan <- file.path(folder, "plan.json")
+  edit_json(plan, \(p) {
+    p$figures <- list(
+      list(figure = "metric-by-factor", part = "window", metric = "rtt_median_ms", factor = "rwnd", axis = "log"),
+      list(figure = "throughput-cdf", part = "window", window = "1s"), list(figure = "rtt-cdf", part = "window", flow = "bulk")
+    )
+    p$tables <- list(
+      list(table = "treatments", part = "window", flow = "bulk", metrics = list("rtt_median_ms", "loss_share"), published = list("40KB" = list(7.5))),
+      list(table = "buffer-estimates", part = "buffer", published = list("600" = list("Method 1" = 549)))
+    )
+    p
+  })
+  quietly(results <- analyse_campaign(folder, cores = 1L))
+  left <- jsonlite::fromJSON(file.path(folder, "bundle", "analysis.json"))$figures_left_out
+  expect_length(left, 0)
+  tables <- jsonlite::fromJSON(file.path(folder, "bundle", "tables.json"), simplifyVector = FALSE)
+  heads <- vapply(tables[[1]]$columns, \(column) column$name, "")
+  expect_true(all(c("RTT median (ms)", "Loss (%)", "RTT median (ms), published") %in% heads))
+  expect_true("Method 1, published" %in% vapply(tables[[2]]$columns, \(column) column$name, ""))
+  expect_true(any(vapply(tables[[2]]$rows, \(row) "549" %in% unlist(row), TRUE)))
+  flows <- data.table::fread(file.path(folder, "tables", "flows.csv"))
+  expect_setequal(flows$flow, "bulk")
+})
