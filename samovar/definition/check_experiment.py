@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import prod
 from pathlib import Path
 
@@ -87,9 +87,19 @@ def _check_expect(context: Context, experiment: Experiment, index: int, line: Ex
     if line.part is not None and not _check_part(context, experiment, (*where, "part"), line.part):
         return
     parts = {line.part: experiment.parts[line.part]} if line.part else experiment.parts
+    if line.flow is not None:
+        _check_flow(context, (*where, "flow"), parts.values(), line.flow)
     for key, levels in (("where", line.where), ("relative_to", line.relative_to or {})):
         for factor, wanted in levels.items():
             _check_treatment(context, (*where, key, factor), parts, wanted)
+
+
+def _check_flow(context: Context, where: Loc, parts: Collection[Part], label: str) -> None:
+    """Report a label that no flow has; how many a counted one is may be a factor's to say."""
+    labels = {flow.label for part in parts for flow in part.traffic}
+    stem, _, number = label.rpartition("-")
+    if label not in labels and not (number.isdigit() and stem in labels):
+        context.checked.report(where, unknown("flow", label, labels))
 
 
 def _check_treatment(

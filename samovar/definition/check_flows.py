@@ -89,7 +89,7 @@ def _most(context: Context, part: Part, flow: Flow) -> int | None:
 
 def _counted(text: str) -> int:
     try:
-        return parse_count(text, least=1, most=LAST_PORT)
+        return parse_count(text, least=0, most=LAST_PORT)
     except UnitError:
         return 1  # is reported where levels are checked
 

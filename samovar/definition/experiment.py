@@ -131,6 +131,11 @@ class Expect(Strict):
         description="The metric that is compared; its unit is that of the bounds."
     )
     part: Name | None = Field(None, description="Part whose trials are taken; else all.")
+    flow: Name | None = Field(
+        None,
+        description="Label of the flow that is measured, of a counted one or of all of them; "
+        "else all flows of a trial, by their median.",
+    )
     where: Mapping[Word, Levels] = Field(
         default_factory=dict, description="Levels whose trials are taken, {factor: level or list}."
     )

@@ -66,11 +66,10 @@ class Factor:
             return Level(str(written), dict.fromkeys(self.targets, self._placed(str(written))))
         if not isinstance(written, Mapping):
             raise ValueError(f"{A_LEVEL}, not a list")
+        if not self.linked and written.keys() == {"value", "label"} and isinstance(written["value"], str):
+            return replace(self.read(written["value"]), label=_label(written["label"]))
         values = self._values({key: value for key, value in written.items() if key != "label"})
-        label = written.get("label", "-".join(self._texts(values)))
-        if not isinstance(label, str) or not label.strip():
-            raise ValueError("label: expected one word")
-        return Level(str(label), values)
+        return Level(_label(written.get("label", "-".join(self._texts(values)))), values)
 
     def _values(self, written: Mapping[str, object]) -> dict[str, Value]:
         if not written:
@@ -89,6 +88,12 @@ class Factor:
 
     def _placed(self, text: str) -> Value:
         return PerHost(dict.fromkeys(self.at, text)) if self.at else text
+
+
+def _label(written: object) -> str:
+    if not isinstance(written, str) or not written.strip():
+        raise ValueError("label: expected one word")
+    return str(written)
 
 
 def is_free(name: str) -> bool:

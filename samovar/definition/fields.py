@@ -205,7 +205,12 @@ def parse_buffer_amount(text: str) -> Buffer | Formula:
 
 
 def parse_flow_count(text: str) -> int:
-    """Read how many flows one line means, from 1 to MOST_FLOWS; raises UnitError."""
+    """Read how many flows one line means, from none to MOST_FLOWS; raises UnitError."""
+    return units.parse_count(text, least=0, most=MOST_FLOWS, what="number of flows")
+
+
+def parse_arrival_count(text: str) -> int:
+    """Read how many flows begin at random, from 1 to MOST_FLOWS; raises UnitError."""
     return units.parse_count(text, least=1, most=MOST_FLOWS, what="number of flows")
 
 
@@ -230,6 +235,7 @@ Snaplen = Annotated[int, BeforeValidator(scalar(_snaplen)), forms.SNAPLEN]
 Port = Annotated[int, BeforeValidator(scalar(_port)), forms.PORT]
 Positive = Annotated[int, BeforeValidator(scalar(parse_positive)), forms.POSITIVE]
 FlowCount = Annotated[int, BeforeValidator(scalar(parse_flow_count)), forms.FLOW_COUNT]
+ArrivalCount = Annotated[int, BeforeValidator(scalar(parse_arrival_count)), forms.ARRIVAL_COUNT]
 Seed = Annotated[int, BeforeValidator(scalar(lambda text: units.parse_count(text))), forms.INTEGER]
 Free = Annotated[Any, PlainValidator(plain)]
 

@@ -13,6 +13,7 @@ from samovar.definition import forms
 from samovar.definition.dscp import parse_dscp
 from samovar.definition.fields import (
     MOST_FLOWS,
+    ArrivalCount,
     DelayOrFormula,
     Duration,
     FlowCount,
@@ -84,7 +85,7 @@ class Arrivals(Strict):
     until_s: Duration | None = Field(
         None, alias="until", description="Time after which none begins, such as 60s."
     )
-    count: FlowCount | None = Field(None, description="Number of flows that begin, up to 10000.")
+    count: ArrivalCount | None = Field(None, description="Number of flows that begin, up to 10000.")
 
     @model_validator(mode="after")
     def _ends_once(self) -> Arrivals:
@@ -136,7 +137,9 @@ class Flow(WithParameters):
     dscp: Dscp | None = Field(
         None, description="DiffServ code point: a name such as EF, AF11 or CS1, or 0 to 63."
     )
-    count: FlowCount | None = Field(None, description="Number of flows, labelled FLOW-1, FLOW-2 and so on.")
+    count: FlowCount | None = Field(
+        None, description="Number of flows, labelled FLOW-1, FLOW-2 and so on; 0 leaves the flow out."
+    )
     every_s: DelayOrFormula = Field(
         0.0, alias="every", description="Time between the starts of counted flows, such as 10s."
     )

@@ -45,6 +45,8 @@ class Traffic:
             for flow in self.laid.part.traffic
             for member, start_s in zip(self._members(flow), self._starts(flow), strict=True)
         ]
+        if not asked and all(flow.arrivals is None for flow in self.laid.part.traffic):
+            raise PlanError("traffic: every flow has count 0; expected one that is left")
         ports = ports_of(member.port for _, member, _ in asked)
         made = (self._flow(*one, port) for one, port in zip(asked, ports, strict=True))
         return _checked(tuple(made))

@@ -79,7 +79,8 @@ def line(result: Result) -> Json:
 def about(result: Result) -> str:
     """Say which numbers a line is about, and where its target comes from."""
     where = treatment_words(result.where)
-    words = [result.metric, f"part {result.part}" if result.part else "", where, f"from {result.source}"]
+    of = [f"{kind} {name}" for kind, name in (("part", result.part), ("flow", result.flow)) if name]
+    words = [result.metric, *of, where, f"from {result.source}"]
     return "; ".join(word for word in words if word and word != "from ")
 
 

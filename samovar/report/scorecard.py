@@ -34,6 +34,7 @@ class Result:
     say: str
     metric: str
     part: str
+    flow: str
     where: Mapping[str, str | Sequence[str]]
     expected: str
     observed: str
@@ -67,6 +68,7 @@ def judge(line: Expect, summary: Sequence[SummaryRow]) -> Result:
         say=line.say,
         metric=line.metric,
         part=line.part or "",
+        flow=line.flow or "",
         where=dict(line.where),
         expected=expected_words(line, unit),
         observed=observed_words(observations, unit),
@@ -79,7 +81,8 @@ def judge(line: Expect, summary: Sequence[SummaryRow]) -> Result:
 def selects(line: Expect, row: SummaryRow) -> bool:
     """Say whether the row is one of those that the line speaks of."""
     in_part = line.part is None or row.part == line.part
-    return in_part and row.metric == line.metric and has_levels(row, line.where)
+    of_flow = row.flow == (line.flow or "")
+    return in_part and of_flow and row.metric == line.metric and has_levels(row, line.where)
 
 
 def has_levels(row: SummaryRow, levels: Mapping[str, str | Sequence[str]]) -> bool:
@@ -103,7 +106,8 @@ def counterpart(
 ) -> SummaryRow | None:
     """Find the treatment that is the row's own but for the given levels."""
     sought = {**row.levels, **levels}
-    same = (other for other in summary if (other.part, other.metric) == (row.part, row.metric))
+    alike = (row.part, row.flow, row.metric)
+    same = (other for other in summary if (other.part, other.flow, other.metric) == alike)
     return next((other for other in same if dict(other.levels) == sought), None)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from samovar.definition.load import read_experiment
+from samovar.errors import ReportError
 from samovar.report.campaign import Campaign, read_campaign
 from samovar.report.document import analyse_command
 from samovar.report.exhibits import require_analysis
 from samovar.report.scorecard import Result, score
-from samovar.report.summary import read_summary
+from samovar.report.summary import SummaryRow, read_summary
 
 
 def read_scored(folder: Path) -> tuple[Campaign, tuple[Result, ...]]:
@@ -18,6 +19,17 @@ def read_scored(folder: Path) -> tuple[Campaign, tuple[Result, ...]]:
     Raises ReportError where it is not analysed, DefinitionError where its experiment is broken.
     """
     campaign = read_campaign(folder)
-    require_analysis(campaign, analyse_command(campaign))
+    command = analyse_command(campaign)
+    require_analysis(campaign, command)
     expected = read_experiment(folder / "experiment.yaml", campaign.plan.get("overrides", {})).expect
-    return campaign, tuple(score(expected, read_summary(folder / "tables" / "summary.csv")))
+    rows = read_summary(folder / "tables" / "summary.csv")
+    if any(line.flow for line in expected):
+        rows += read_flows(folder / "tables" / "flows.csv", command)
+    return campaign, score(expected, rows)
+
+
+def read_flows(file: Path, command: str) -> tuple[SummaryRow, ...]:
+    """Read the table of flows apart; raises ReportError where an analysis of before it was kept left none."""
+    if not file.is_file():
+        raise ReportError(f"{file}: no such table, and expect lines name a flow; run `{command}` first")
+    return read_summary(file)

@@ -1,4 +1,4 @@
-"""tables/summary.csv: one row per treatment and metric, over its replicates."""
+"""tables/summary.csv, and flows.csv with flows apart: a row per treatment and metric, over its replicates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from samovar.errors import ReportError
 
 FIXED = ("part", "metric", "unit", "median", "mean", "lo", "hi", "n")
 SPREAD = ("valid", "suspect", "min", "p25", "p75", "p90", "max", "mean_lo", "mean_hi", "seed")
-"""Columns that say more of the same values; the columns that are neither are factors."""
+"""Columns that say more of the same values; the columns that are neither are factors, or the flow."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class SummaryRow:
     lo: float | None
     hi: float | None
     n: int
+    flow: str = ""
 
 
 def read_summary(file: Path) -> tuple[SummaryRow, ...]:
@@ -41,11 +42,12 @@ def read_summary(file: Path) -> tuple[SummaryRow, ...]:
 
 def summary_row(file: Path, line: int, row: Mapping[str, str]) -> SummaryRow:
     """Type one line of the table."""
-    told = (*FIXED, *SPREAD)
+    told = (*FIXED, *SPREAD, "flow")
     levels = {name: text for name, text in row.items() if name not in told and text not in ("", "NA", None)}
     try:
         median, lo, hi = (optional_number(row[name]) for name in ("median", "lo", "hi"))
-        return SummaryRow(row["part"], levels, row["metric"], row["unit"], median, lo, hi, int(row["n"] or 0))
+        known = (row["part"], levels, row["metric"], row["unit"], median, lo, hi, int(row["n"] or 0))
+        return SummaryRow(*known, flow=row.get("flow") or "")
     except (ValueError, TypeError) as error:
         raise ReportError(f"{file}:{line}: {error}; median, lo, hi and n are numbers or NA") from error
 

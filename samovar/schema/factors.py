@@ -202,10 +202,18 @@ class FactorSchema:
         return self._definitions.refer(_title("Levels", one), lambda: self._make_levels(one))
 
     def _make_levels(self, one: Target) -> Json:
-        level = spoken(one.value, one.takes, label=LABEL_TEXT)
+        level = any_of(spoken(one.value, one.takes, label=LABEL_TEXT), self._by_another_name(one))
         plain = [] if one.takes == BOTH_WAYS else [one.value]
         spans = [] if "enum" in one.value or one.takes == BOTH_WAYS else [self._range(one)]
         return any_of(*plain, _several(level), *spans)
+
+    def _by_another_name(self, one: Target) -> Json:
+        """Return a plain value with a label of its own."""
+        value = {**one.value, "description": "What the level sets."}
+        keys = {"value": value, "label": LABEL_TEXT}
+        return self._definitions.refer(
+            _title("Labelled", one), lambda: closed(keys, required=["value", "label"])
+        )
 
     def _linked(self) -> Json:
         return self._definitions.refer("Linked", self._make_linked)

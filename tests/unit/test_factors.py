@@ -89,6 +89,17 @@ def levels_of(spec: str, name: str = "cc") -> tuple[Level, ...]:
             Level("on", {"tcp.ecn": PerHost({"sender": "on", "receiver": "on"})}),
         ),
         ("window", "{levels: [50KB], recipe: rwnd}", Level("50KB", {"rwnd": "50KB"})),
+        ("rwnd", "[{value: 50KB, label: 200KB}]", Level("200KB", {"rwnd": "50KB"})),
+        (
+            "udp",
+            "{levels: [{value: 10Mbit, label: 40Mbit}], sets: [traffic.a.rate, traffic.b.rate]}",
+            Level("40Mbit", {"traffic.a.rate": "10Mbit", "traffic.b.rate": "10Mbit"}),
+        ),
+        (
+            "limit",
+            "{levels: [{value: 5Mbit, label: 20Mbit}], recipe: shaper, parameter: rate, at: sender}",
+            Level("20Mbit", {"shaper.rate": PerHost({"sender": "5Mbit"})}),
+        ),
         ("tcp.sack", "[no]", Level("no", {"tcp.sack": "no"})),
         ("txd", "[010, 1e3]", Level("010", {"txd": "010"})),
     ],

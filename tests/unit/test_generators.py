@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -85,6 +86,32 @@ def test_a_generator_s_scripts_are_the_golden_ones(generator: str) -> None:
     if os.environ.get("SAMOVAR_WRITE_GOLDEN"):
         path.write_text(text)
     assert text == path.read_text()
+
+
+def _with(generator: str, **parameters: object) -> str:
+    known = flow("late", generator, 2.5).model_copy(update={"parameters": parameters})
+    (ends,) = flows_of(trial(known).resolved, CATALOGUE)
+    return "".join(_parts(ends, "client", known))
+
+
+def test_scp_speaks_its_old_protocol_on_request() -> None:
+    assert " -O late.file " not in _with("scp", limit="20Mbit")
+    assert " -l 20000 -O late-client.file " in _with("scp", limit="20Mbit", legacy="on")
+
+
+def test_a_replayed_call_s_packets_are_as_long_as_asked(tmp_path: Path) -> None:
+    assert '"$capture" 158 ||' in _with("tcpreplay", length="158B")
+    program = ROOT / "templates" / "posix" / "program" / "call.py"
+    made = tmp_path / "call.pcap"
+    subprocess.run([sys.executable, program, made, "158"], check=True)
+    frames = made.read_bytes()[24:]
+    assert {int.from_bytes(frames[at + 8 : at + 12], "little") for at in range(0, len(frames), 16 + 200)} == {
+        200
+    }
+    refused = subprocess.run(
+        [sys.executable, program, made, "12"], capture_output=True, text=True, check=False
+    )
+    assert (refused.returncode, refused.stderr) == (1, "12 bytes hold no sound; expected more than 12\n")
 
 
 def test_freebsd_has_every_generator_and_by_the_same_recipe() -> None:

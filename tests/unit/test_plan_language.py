@@ -177,6 +177,17 @@ def test_a_count_may_be_a_factor() -> None:
     assert {levels: len(one.flows) for levels, one in found.items()} == {("4",): 4, ("8",): 8}
 
 
+def test_a_count_of_nothing_leaves_the_flow_out() -> None:
+    ping = "{flow: ping, generator: ping, from: sender, to: receiver, count: 1}"
+    found = by_level(
+        planned(study("factors: {traffic.ping.count: [0, 1]}\n", f"traffic: [{UDP}}}, {ping}]\n"))
+    )
+    labels = {levels: [flow.label for flow in one.flows] for levels, one in found.items()}
+    assert labels == {("0",): ["bulk"], ("1",): ["bulk", "ping-1"]}
+    with pytest.raises(PlanError, match="traffic: every flow has count 0; expected one that is left"):
+        flows(UDP + ", count: 0}")
+
+
 def test_a_plural_role_is_one_flow_for_each_of_its_hosts() -> None:
     found = flows("{flow: bulk, generator: nuttcp, from: senders, to: receivers}")
     assert [(one.label, one.from_host, one.to_host) for one in found] == [

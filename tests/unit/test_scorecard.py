@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from samovar.definition.experiment import Expect
 from samovar.errors import ReportError
 from samovar.report.scorecard import DIFFERS, NO_DATA, REPRODUCED, exit_status, judge, score
+from samovar.report.scored import read_flows
 from samovar.report.summary import SummaryRow, read_summary
 
 HEADER = "part,cc,rwnd,metric,unit,median,mean,lo,hi,n\n"
@@ -81,6 +83,29 @@ def test_a_ratio_is_of_the_medians_of_treatments_that_differ_in_the_named_levels
     result = judge(expect(where={"cc": "newreno"}, relative_to={"cc": "cdg"}, above="5"), rows)
     assert (result.verdict, result.observed) == (REPRODUCED, "6–10 × (2 treatments, n = 5)")
     assert result.expected == "above 5 × that of cc cdg"
+
+
+def test_a_line_of_a_flow_takes_its_rows_alone_and_a_line_of_none_those_of_all_flows() -> None:
+    rows = [replace(row(value, cc), flow=flow) for cc, flow, value in (
+        ("newreno", "", 90.0), ("newreno", "voip", 170.0), ("cdg", "", 60.0), ("cdg", "voip", 65.0),
+    )]  # fmt: skip
+    ratio = {"where": {"cc": "newreno"}, "relative_to": {"cc": "cdg"}, "above": "2"}
+    assert judge(expect(flow="voip", **ratio), rows).observed == "2.615 × (n = 5)"
+    assert judge(expect(**ratio), rows).observed == "1.5 × (n = 5)"
+    assert judge(expect(flow="bulk", below="1"), rows).verdict == NO_DATA
+
+
+def test_a_table_of_flows_apart_is_read_with_their_labels(tmp_path: Path) -> None:
+    file = tmp_path / "flows.csv"
+    file.write_text(
+        "part,cc,flow,metric,unit,median,mean,lo,hi,n\nwindow,cdg,voip-2,rtt_median_ms,ms,8,8,NA,NA,2\n"
+    )
+    assert [(one.flow, dict(one.levels)) for one in read_summary(file)] == [("voip-2", {"cc": "cdg"})]
+
+
+def test_a_table_of_flows_that_an_earlier_analysis_did_not_write_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match=r"flows\.csv: no such table.*; run `fab analyse` first"):
+        read_flows(tmp_path / "flows.csv", "fab analyse")
 
 
 @pytest.mark.parametrize("base", [[], [row(None)], [row(0.0)]])

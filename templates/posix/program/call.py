@@ -1,16 +1,21 @@
-"""Write a capture of a minute of a telephone call, G.711 over RTP: `call.py FILE`. Always the same bytes."""
+"""Write a capture of a minute of a telephone call, G.711 over RTP: `call.py FILE LENGTH`.
+
+LENGTH is a packet's payload in bytes. The same bytes each time.
+"""
 
 import struct
 import sys
 
-FRAMES, EVERY_US, PAYLOAD = 3000, 20_000, 160
-SILENCE = bytes([0xFF]) * PAYLOAD
+FRAMES, EVERY_US, RTP_BYTES = 3000, 20_000, 12
+SOUND_BYTES = int(sys.argv[2]) - RTP_BYTES
+if SOUND_BYTES < 1:
+    sys.exit(f"{sys.argv[2]} bytes hold no sound; expected more than {RTP_BYTES}")
 ADDRESSES = bytes((192, 0, 2, 1)), bytes((192, 0, 2, 2))
 
 
 def frame(number):
     rtp = (
-        struct.pack("!BBHII", 0x80, 0, number, number * PAYLOAD, 1) + bytes([0xFF]) * PAYLOAD
+        struct.pack("!BBHII", 0x80, 0, number, number * SOUND_BYTES, 1) + bytes([0xFF]) * SOUND_BYTES
     )  # 0xff: silence
     udp = struct.pack("!HHHH", 4000, 4000, 8 + len(rtp), 0) + rtp
     ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), number, 0, 64, 17, 0) + b"".join(ADDRESSES)

@@ -27,19 +27,24 @@ EOF
 capture=''
 if [ -z "$capture" ]; then
   capture=bulk-client.call.pcap
-  python3 -IS -c '"""Write a capture of a minute of a telephone call, G.711 over RTP: `call.py FILE`. Always the same bytes."""
+  python3 -IS -c '"""Write a capture of a minute of a telephone call, G.711 over RTP: `call.py FILE LENGTH`, a packet'"'"'s payload in bytes.
+
+The same bytes each time.
+"""
 
 import struct
 import sys
 
-FRAMES, EVERY_US, PAYLOAD = 3000, 20_000, 160
-SILENCE = bytes([0xFF]) * PAYLOAD
+FRAMES, EVERY_US, RTP_BYTES = 3000, 20_000, 12
+SOUND_BYTES = int(sys.argv[2]) - RTP_BYTES
+if SOUND_BYTES < 1:
+    sys.exit(f"{sys.argv[2]} bytes hold no sound; expected more than {RTP_BYTES}")
 ADDRESSES = bytes((192, 0, 2, 1)), bytes((192, 0, 2, 2))
 
 
 def frame(number):
     rtp = (
-        struct.pack("!BBHII", 0x80, 0, number, number * PAYLOAD, 1) + bytes([0xFF]) * PAYLOAD
+        struct.pack("!BBHII", 0x80, 0, number, number * SOUND_BYTES, 1) + bytes([0xFF]) * SOUND_BYTES
     )  # 0xff: silence
     udp = struct.pack("!HHHH", 4000, 4000, 8 + len(rtp), 0) + rtp
     ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), number, 0, 64, 17, 0) + b"".join(ADDRESSES)
@@ -51,7 +56,7 @@ with open(sys.argv[1], "wb") as file:
     for number in range(FRAMES):
         data = frame(number)
         file.write(struct.pack("<IIII", *divmod(number * EVERY_US, 1_000_000), len(data), len(data)) + data)
-' "$capture" || fail "no capture could be made"
+' "$capture" 172 || fail "no capture could be made"
 fi
 next_hop 172.16.10.2 172.16.11.2
 tcprewrite --infile="$capture" --outfile=bulk-client.replay.pcap --srcipmap=0.0.0.0/0:172.16.10.2/32 --dstipmap=0.0.0.0/0:172.16.11.2/32 \

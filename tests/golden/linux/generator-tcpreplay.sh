@@ -31,7 +31,7 @@ next_hop() {
 capture=''
 if [ -z "$capture" ]; then
   capture=late-client.call.pcap
-  python3 -IS -c <call.py> "$capture" || fail "no capture could be made"
+  python3 -IS -c <call.py> "$capture" 172 || fail "no capture could be made"
 fi
 next_hop 172.16.10.2 172.16.11.2
 tcprewrite --infile="$capture" --outfile=late-client.replay.pcap --srcipmap=0.0.0.0/0:172.16.10.2/32 --dstipmap=0.0.0.0/0:172.16.11.2/32 \
@@ -151,7 +151,7 @@ next_hop() {
 capture=''
 if [ -z "$capture" ]; then
   capture=late-client.call.pcap
-  python3 -IS -c <call.py> "$capture" || fail "no capture could be made"
+  python3 -IS -c <call.py> "$capture" 172 || fail "no capture could be made"
 fi
 next_hop 172.16.10.2 172.16.11.2
 tcprewrite --infile="$capture" --outfile=late-client.replay.pcap --srcipmap=0.0.0.0/0:172.16.10.2/32 --dstipmap=0.0.0.0/0:172.16.11.2/32 \
