@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
@@ -19,6 +21,7 @@ from samovar.definition.metrics import METRICS
 from samovar.errors import LabError
 from samovar.lab import lacking, require_devices
 from samovar.plan import Plan, make_plan
+from samovar.units import parse_rate, parse_size
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS = ROOT / "experiments"
@@ -28,7 +31,7 @@ OF_THE_PROJECT = {"demo", "other-path"}
 TRIALS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
     "cdg-wlan": {
         "full": {"contention": 3 * 3 * 10, "adaptation": 3 * 2 * 10, "voip": 3 * 10},
-        "quick": {"contention": 3 * 2, "adaptation": 3 * 2, "voip": 3},
+        "quick": {"contention": 3 * 3, "adaptation": 3 * 2, "voip": 3},
     },
     "cdg-wlan-direction": {
         "full": {"download": 3 * 10, "upload": 3 * 10, "voip": 3 * 10},
@@ -47,10 +50,10 @@ TRIALS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
         "quick": {"rooms": 4 * 3, "powerboard": 3},
         "brisk": {"rooms": 4 * 3, "powerboard": 4 * 2},
     },
-    "spp-scp": {"full": {"scp": 11, "shaper": 11}, "quick": {"scp": 3, "shaper": 3}},
+    "spp-scp": {"full": {"scp": 13, "shaper": 11}, "quick": {"scp": 3, "shaper": 3}},
     "spp-udp": {
-        "full": {"alone": 1, "pings": 3 * 2, "rates": 21},
-        "quick": {"alone": 1, "pings": 3 * 2, "rates": 4},
+        "full": {"pings": 1 + 3 * 2, "rates": 2 * 21},
+        "quick": {"pings": 1 + 3 * 2, "rates": 5},
     },
     "tplink-buffer": {
         "full": {"buffer": 3 * 8, "window": 21 * 5},
@@ -184,10 +187,119 @@ def test_staggered_flows_begin_ten_seconds_apart_and_the_last_goes_the_other_way
     assert trial.resolved.stop.after_s == trial.resolved.duration_s == 90
 
 
-def test_a_fragmented_ping_is_larger_than_a_packet() -> None:
+def test_pings_beside_udp_are_those_of_the_report_and_once_there_are_none() -> None:
     pings = [trial for trial in plan("spp-udp", "full").trials if trial.part == "pings"]
-    sizes = {trial.treatment["size"]: trial.resolved.flows[-1].parameters["length"] for trial in pings}
-    assert sizes == {"512B": "504B", "1024B": "1016B", "2048B": "2040B"}
+    sent = {
+        trial.treatment["pings"]: [
+            (flow.parameters["length"], flow.parameters["interval"])
+            for flow in trial.resolved.flows
+            if flow.generator == "ping"
+        ]
+        for trial in pings
+    }
+    assert sent == {
+        "none": [],
+        **{f"{size + 8}B-{pace}/s": [(f"{size}B", f"{1000 // pace}ms")]
+           for size in (504, 1016, 2040) for pace in (50, 100)},
+    }  # fmt: skip
+
+
+def test_udp_is_sent_at_the_21_rates_of_table_x_with_and_without_pings() -> None:
+    rates = [trial for trial in plan("spp-udp", "full").trials if trial.part == "rates"]
+    told = {(trial.treatment["pings"], trial.treatment["udp"]) for trial in rates}
+    steps = [1, *range(5, 41, 5), *range(41, 51), 55, 60]
+    assert told == {(pings, f"{rate}Mbit") for pings in ("none", "512B-50/s") for rate in steps}
+    assert {trial.resolved.flows[0].parameters["rate"] == trial.treatment["udp"] for trial in rates} == {True}
+
+
+@pytest.mark.parametrize("part", ["scp", "shaper"])
+def test_the_quick_copy_is_limited_to_a_quarter_of_what_it_is_called(part: str) -> None:
+    for trial in (one for one in plan("spp-scp", "quick").trials if one.part == part):
+        flow, sender = trial.resolved.flows[0], trial.resolved.hosts["src"]
+        limit = flow.parameters.get("limit") or sender.settings["shaper"]["rate"]
+        assert 4 * parse_rate(str(limit)) == parse_rate(trial.treatment["limit"])
+
+
+def test_calls_are_replayed_in_ethernet_frames_of_200_bytes() -> None:
+    calls = [
+        flow
+        for name in ("cdg-wlan", "cdg-wlan-direction")
+        for trial in plan(name, "full").trials
+        for flow in trial.resolved.flows
+        if flow.generator == "tcpreplay"
+    ]
+    assert {parse_size(flow.parameters["length"]) + 8 + 20 + 14 for flow in calls} == {200}
+
+
+def test_cdg_over_a_wlan_backs_off_to_half_and_nothing_else_has_its_parameter() -> None:
+    found = {
+        (trial.treatment["tcp"], tuple(host.cc_parameters.items()))
+        for trial in plan("cdg-wlan", "full").trials
+        for host in trial.resolved.hosts.values()
+        if host.cc is not None
+    }
+    assert found == {("newreno", ()), ("cubic", ()), ("cdg", (("backoff_beta", "512"),))}
+
+
+# What a report itself had: windows below the path's product are what two of them are about, and quick trials are short.
+JUSTIFIED: Mapping[str, frozenset[str]] = {
+    "insufficient-rwnd": frozenset({"rwnd is below the path's bandwidth-delay product"}),
+    "netgear-flows": frozenset({"rwnd is below the path's bandwidth-delay product"}),
+    "netgear-window": frozenset({"rwnd is below the path's bandwidth-delay product"}),
+}
+SHORT = "duration is below 20 RTTs at a full buffer"
+
+
+@PROFILES
+def test_a_study_is_planned_without_a_warning_that_its_report_does_not_justify(
+    name: str, profile: str
+) -> None:
+    said = {
+        warning
+        for warning in plan(name, profile).warnings
+        if not re.search(r": \d+ replicates?( give|;)", warning)
+        and not (profile != "full" and SHORT in warning)
+    }
+    assert {one for one in said if not any(why in one for why in JUSTIFIED.get(name, ()))} == set()
+
+
+CHOICES = """
+library(samovar, warn.conflicts = FALSE)
+for (name in names(asNamespace("samovar"))) assign(name, get(name, asNamespace("samovar")))
+for (folder in commandArgs(TRUE)) {
+  plan <- read_plan(folder)
+  factors <- unique(unlist(lapply(plan$parts, \\(p) names(p$factors))))
+  rows <- lapply(plan$trials, \\(t) c(t[c("id", "part")], factor_row(t$treatment, factors), t["replicate"]))
+  campaign <- list(plan = plan, factors = factors, trials = data.table::rbindlist(rows))
+  entries <- c(lapply(plan$figures, as_entry, kind = "figure"), lapply(plan$tables, as_entry, kind = "table"))
+  check_entries(campaign, entries[lengths(lapply(entries, `[[`, "figure")) > 0], entries[lengths(lapply(entries, `[[`, "table")) > 0])
+  for (entry in entries) {
+    chosen <- select_trials(list(campaign = campaign), entry, options_of_drawers)
+    if (is.null(entry$rwnd) && (entry$figure %||% "") %in% c("rtt-cdf", "trial-time-series", "rtt-time")) chosen <- at_largest_rwnd(campaign, chosen)
+    but <- c(entry$factor, if (grepl("by-rwnd", entry$figure %||% "")) "rwnd", if (grepl("^pause-", entry$figure %||% "")) grep("^traffic", factors, value = TRUE))
+    curves <- nlevels(curves_of(campaign, chosen, but)$labels)
+    few <- if (grepl("time", entry$figure %||% "")) 4 else if (grepl("cdf|^metric|by-rwnd|^pause", entry$figure %||% "")) 8 else Inf
+    if (curves > few) stop(folder, ": ", jsonlite::toJSON(entry, auto_unbox = TRUE), " has ", curves, " curves")
+  }
+}
+"""
+
+
+def test_each_figure_and_table_of_each_profile_has_options_that_are_known_and_curves_that_can_be_told_apart(
+    tmp_path: Path,
+) -> None:
+    folders = []
+    for name, profiles in TRIALS.items():
+        for profile in profiles:
+            folder = tmp_path / f"{name}-{profile}"
+            folder.mkdir()
+            (folder / "plan.json").write_bytes(plan(name, profile).to_json())
+            folders.append(str(folder))
+    (tmp_path / "choices.R").write_text(CHOICES)
+    environment = {**os.environ, "R_LIBS": str(ROOT / ".rlib"), "LC_ALL": "C.UTF-8"}
+    command = ["Rscript", "--vanilla", str(tmp_path / "choices.R"), *folders]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
 
 
 def test_udp_fills_packets_of_every_mtu() -> None:
