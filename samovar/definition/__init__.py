@@ -18,7 +18,6 @@ from samovar.definition.experiment import (
     PathClass,
     PerHost,
     Stop,
-    Uniform,
 )
 from samovar.definition.formula import Formula
 from samovar.definition.formula_values import Scope
@@ -86,7 +85,6 @@ __all__ = [
     "Stop",
     "Study",
     "Testbed",
-    "Uniform",
     "apply_profile",
     "hosts_of",
     "layers_for",

@@ -180,6 +180,10 @@ def _targets(factor: Factor) -> frozenset[str]:
 
 def _unknown_factor(context: Context, factor: str, part: Part) -> str:
     """Name the nearest factor; a bare parameter's name is answered with the form that is known."""
+    flow, dot, _ = factor.removeprefix("traffic.").rpartition(".arrivals.")
+    if dot and any(one.label == flow for one in part.traffic):
+        such = "arrivals: {poisson: 2/s, until: 60s}"
+        return f"flow '{flow}' has no arrivals; expected them there, such as {such}"
     for owner, known in context.parameters(part):
         if factor in known:
             return f"unknown factor '{factor}'; did you mean '{owner}.{factor}'?"

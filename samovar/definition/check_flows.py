@@ -75,11 +75,12 @@ def _members(context: Context, part: Part, flow: Flow) -> Iterator[Member]:
 
 def _most(context: Context, part: Part, flow: Flow) -> int | None:
     """Return how many flows a line means at most, its levels of count among them."""
-    target = f"traffic.{flow.label}.count"
+    targets = [f"traffic.{flow.label}.{key}" for key in ("count", "arrivals.count")]
     counts = [
         _counted(text)
         for factor in part.factors.values()
         for level in factor.levels
+        for target in targets
         if target in level.values
         for text in texts_of(level.values[target])
     ]
@@ -89,7 +90,7 @@ def _most(context: Context, part: Part, flow: Flow) -> int | None:
 
 def _counted(text: str) -> int:
     try:
-        return parse_count(text, least=0, most=LAST_PORT)
+        return parse_count(text, most=LAST_PORT)
     except UnitError:
         return 1  # is reported where levels are checked
 
@@ -144,7 +145,7 @@ def flows_by_label(context: Context, part: Part) -> dict[str, Flow]:
 
 def ends(part: Part, flow: Flow) -> bool:
     """Say whether a flow ends somehow."""
-    if part.stop is not None or own_end(part, flow):
+    if part.stop is not None or {"stop.after", "stop.when"} & varied(part) or own_end(part, flow):
         return True
     return part.duration_s is not None or "duration" in varied(part)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from samovar.definition.attributes import FLOW_FIELDS, PATH_FIELDS
+from samovar.definition.attributes import ARRIVALS_FIELDS, FLOW_FIELDS, PATH_FIELDS
 from samovar.definition.context import Context
 from samovar.definition.devices import Adapter, with_device
+from samovar.definition.drawn import Drawn
 from samovar.definition.experiment import Part
 from samovar.definition.factors import is_directed, read_target
 from samovar.definition.formula import Formula
@@ -42,12 +43,15 @@ class Values:
         """Add a target's value under the names that it has: one for each direction."""
         value = held.value
         if isinstance(value, Directional):
-            for way, one in (("down", value.down), ("up", value.up)):
-                if one is not None:
-                    self._put(f"{target}.{way}", Held(one, (*held.where, way), held.factor, held.level))
+            ways = {way: one for way, one in (("down", value.down), ("up", value.up)) if one is not None}
+            for way, one in ways.items():
+                self._put(f"{target}.{way}", Held(one, (*held.where, way), held.factor, held.level))
         elif isinstance(value, PerHost):
             for host, one in value.hosts.items():  # only formulas matter: no one value has the name
                 self._put(f"{target}@{host}", Held(one, (*held.where, host), held.factor, held.level))
+        elif isinstance(value, Drawn):
+            for one in (value, *value.every):  # the law is the name's value, its formulas must have one
+                self._put(target, Held(one, held.where, held.factor, held.level))
         elif value is not None:
             self._put(f"{target}.down" if is_directed(target) else target, held)
 
@@ -100,6 +104,9 @@ def values_of(part: Part, where: Loc, device: Adapter | None = None) -> Values:
         for key in _OF_FLOW:
             value = getattr(flow, FLOW_FIELDS[key])
             values.add(f"traffic.{flow.label}.{key}", Held(value, (*where, "traffic", index, key)))
+        for key, name in ARRIVALS_FIELDS.items() if flow.arrivals else ():
+            at = (*where, "traffic", index, "arrivals", key)
+            values.add(f"traffic.{flow.label}.arrivals.{key}", Held(getattr(flow.arrivals, name), at))
     for index, logger in enumerate(part.loggers):
         at = (*where, "loggers", index, "interval")
         values.add(f"loggers.{logger.logger}.interval", Held(logger.interval_s, at))

@@ -7,18 +7,27 @@ from dataclasses import dataclass
 
 from samovar.definition.check_flows import flows_by_label
 from samovar.definition.context import Context, Known
+from samovar.definition.drawn import LAWS
 from samovar.definition.experiment import Part
 from samovar.definition.factor_levels import Level
-from samovar.definition.factors import ONE_PER_DIRECTION, SETTINGS, UNDIRECTED, known_factors, parser_of
+from samovar.definition.factors import (
+    NOT_OF_HOSTS,
+    ONE_PER_DIRECTION,
+    SETTINGS,
+    UNDIRECTED,
+    is_drawable,
+    known_factors,
+    parser_of,
+    read_target,
+)
 from samovar.definition.nearest import unknown
 from samovar.definition.parameters import refusal
 from samovar.definition.setting_values import refused_setting
 from samovar.definition.traffic import end_names, hosts_of
 from samovar.definition.validate import Loc
-from samovar.definition.values import Directional, PerHost, Value
+from samovar.definition.values import Directional, Drawing, PerHost, Value
 from samovar.units import UnitError
 
-OWNERS = ("path", "traffic", "loggers")
 WAYS = ("down", "up")
 
 
@@ -55,7 +64,7 @@ def check_value(context: Context, part: Part, place: Place) -> bool:
     """Report what a target cannot be set to; say whether it can."""
     before = len(context.checked.problems)
     value = place.level.values[place.target]
-    _check_form(context, place, value)
+    _check_form(context, part, place, value)
     if len(context.checked.problems) == before:
         for steps, text in _texts(value):
             _check_text(context, part, place, steps, text)
@@ -64,13 +73,15 @@ def check_value(context: Context, part: Part, place: Place) -> bool:
 
 def is_setting(target: str) -> bool:
     """Say whether a target is a setting of hosts, by a built-in name or a recipe's parameter."""
-    return target in SETTINGS or ("." in target and target.partition(".")[0] not in OWNERS)
+    return target in SETTINGS or ("." in target and target.partition(".")[0] not in NOT_OF_HOSTS)
 
 
 def _texts(value: Value) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the texts of a value with the steps that lead to each."""
     if isinstance(value, str):
         yield (), value
+    elif isinstance(value, Drawing):
+        return  # is read as a whole, by the form
     elif isinstance(value, PerHost):
         yield from (((host,), text) for host, text in value.hosts.items())
     else:
@@ -78,9 +89,11 @@ def _texts(value: Value) -> Iterator[tuple[tuple[str, ...], str]]:
         yield from (((way,), text) for way, text in pairs if text is not None)
 
 
-def _check_form(context: Context, place: Place, value: Value) -> None:
-    """Report directions of what has none, and hosts of what is no setting of hosts."""
-    if place.target.startswith("path."):
+def _check_form(context: Context, part: Part, place: Place, value: Value) -> None:
+    """Report directions of what has none, hosts of what is no setting of hosts, laws of what is not drawn."""
+    if isinstance(value, Drawing) or is_drawable(place.target):
+        _check_drawing(context, part, place, value)
+    elif place.target.startswith("path."):
         _check_directions(context, place, value)
     elif is_setting(place.target) and isinstance(value, Directional):
         message = f"{place.target}: hosts have no directions; expected one value, or one per host"
@@ -92,12 +105,29 @@ def _check_form(context: Context, place: Place, value: Value) -> None:
         context.checked.report(place.where, f"{place.target}: expected one value, not a mapping")
 
 
+def _check_drawing(context: Context, part: Part, place: Place, value: Value) -> None:
+    """Report laws of what is not drawn, and mappings that are no law of what is."""
+    if not is_drawable(place.target):
+        said = "cannot be drawn; expected one value, or a size, start or duration of a flow"
+        context.checked.report(place.where, f"{place.target}: {said}")
+    elif isinstance(value, PerHost):
+        for key in value.hosts:
+            context.checked.report(place.below(key), unknown("law to draw by", key, LAWS), key=True)
+    elif isinstance(value, Directional):
+        context.checked.report(place.where, f"{place.target}: expected one value, or a law to draw by")
+    elif isinstance(value, Drawing):
+        try:
+            read_target(place.target, value, part)
+        except UnitError as error:
+            context.checked.report(place.where, f"{place.target}: {error}")
+
+
 def _check_directions(context: Context, place: Place, value: Value) -> None:
     key = place.target.removeprefix("path.")
     if isinstance(value, PerHost):
         for one in [one for one in value.hosts if one not in WAYS]:
             context.checked.report(place.below(one), unknown("direction", one, WAYS), key=True)
-    elif key in ONE_PER_DIRECTION and (isinstance(value, str) or None in (value.down, value.up)):
+    elif key in ONE_PER_DIRECTION and not (isinstance(value, Directional) and value.down and value.up):
         message = f"{place.target}: expected {{down: ..., up: ...}}, one value for each direction"
         context.checked.report(place.where, message)
     elif key in UNDIRECTED and not isinstance(value, str):
@@ -119,7 +149,7 @@ def _check_text(context: Context, part: Part, place: Place, steps: tuple[str, ..
     except UnitError as error:
         context.checked.report(place.below(*steps), f"{place.target}: {error}")
         return
-    if place.target.startswith("traffic."):
+    if place.target.startswith("traffic.") or place.target == "stop.when":
         _check_named(context, part, place, text)
     if is_setting(place.target):
         _check_setting(context, part, place, steps, text)
@@ -133,7 +163,7 @@ def _check_named(context: Context, part: Part, place: Place, text: str) -> None:
     known: Iterable[str] | None = None
     if key in ("from", "to") and context.testbed is not None:
         what, known = "host or role", end_names(context.testbed)
-    elif key == "until":
+    elif place.target == "stop.when" or (key == "until" and not owner.endswith(".arrivals")):
         what, known = "flow", flows_by_label(context, part)
     elif key == "generator":
         ends = (flow.from_end for flow in part.traffic if owner == f"traffic.{flow.label}")

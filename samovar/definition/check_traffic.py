@@ -24,6 +24,9 @@ def check_traffic(context: Context, name: str, part: Part) -> None:
     where: Loc = ("parts", name)
     if not part.traffic and context.checked.intact(*where, "traffic"):
         context.checked.report((*where, "traffic"), "traffic is empty; expected at least one flow")
+    if part.traffic and not any(flow.count != 0 or _counts(part, flow) for flow in part.traffic):
+        message = "count: no flow is left; expected one flow at least"
+        context.checked.report((*where, "traffic", 0, "count"), message)
     for index, flow in enumerate(part.traffic):
         _check_flow(context, (*where, "traffic", index), part, flow)
         _check_varied_ends(context, where, part, flow)
@@ -37,6 +40,10 @@ def check_traffic(context: Context, name: str, part: Part) -> None:
         if _check_places(context, at, logger.at, logger.interface, "watched"):
             _check_recipe(context, (*at, "logger"), "logger", logger.logger, logger.at)
             _check_parameters(context, at, part, logger)
+
+
+def _counts(part: Part, flow: Flow) -> bool:
+    return f"traffic.{flow.label}.count" in varied(part)
 
 
 def _check_flow(context: Context, where: Loc, part: Part, flow: Flow) -> None:
@@ -56,11 +63,11 @@ def _check_number(context: Context, where: Loc, part: Part, flow: Flow) -> None:
     plural = context.testbed is not None and any(
         is_plural(context.testbed, end) for end in (flow.from_end, flow.to_end)
     )
-    counted = flow.count is not None or plural or f"traffic.{flow.label}.count" in varied(part)
+    counted = flow.count is not None or plural or _counts(part, flow)
     if flow.every_s and not counted:
         message = f"flow '{flow.label}' is one flow; expected count beside every"
         context.checked.report((*where, "every"), message, key=True)
-    if flow.arrivals is not None and plural is False and f"traffic.{flow.label}.count" in varied(part):
+    if flow.arrivals is not None and plural is False and _counts(part, flow):
         message = f"flow '{flow.label}' has arrivals; expected no factor for its count"
         context.checked.report((*where, "arrivals"), message, key=True)
 

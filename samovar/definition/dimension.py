@@ -29,6 +29,7 @@ SECONDS = Dimension(seconds=1)
 PACKETS = Dimension(packets=1)
 SHARE = Dimension(share=True)
 RATE = Dimension(bytes=1, seconds=-1)
+FREQUENCY = Dimension(seconds=-1)
 _NAMES = {
     NUMBER: "a number",
     BYTES: "a size",
@@ -36,6 +37,7 @@ _NAMES = {
     PACKETS: "a count of packets",
     SHARE: "a share",
     RATE: "a rate",
+    FREQUENCY: "a frequency",
 }
 
 

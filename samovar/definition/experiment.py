@@ -32,7 +32,6 @@ from samovar.definition.fields import (
 from samovar.definition.flows import Arrivals as Arrivals
 from samovar.definition.flows import Flow as Flow
 from samovar.definition.flows import Stop as Stop
-from samovar.definition.flows import Uniform as Uniform
 from samovar.definition.metrics import METRICS
 from samovar.definition.nearest import unknown
 from samovar.definition.network_path import NetworkPath as NetworkPath

@@ -26,7 +26,7 @@ from samovar.definition.factors import SETTINGS
 from samovar.definition.layers import MAIN
 from samovar.definition.nearest import unknown
 from samovar.definition.origins import Origin, ResolvedSetting, layers_for, level_of, resolve_setting
-from samovar.definition.values import Directional
+from samovar.definition.values import PerHost
 from samovar.definition.yamltext import Map, Node
 from samovar.errors import DefinitionError, Problem
 
@@ -192,7 +192,7 @@ def _of_factor(where: _Where, host: str = "") -> tuple[Said, ...]:
     text: str | None = _value(factor, label, where.key)
     level = factor.level(label)
     value = level.values.get(where.key) if level else None
-    if host and value is not None and not isinstance(value, Directional):
+    if host and isinstance(value, str | PerHost):
         given = level_of(factor.name, value, host, where.subject.testbed)
         text = given.value if given else None
     place = written[0].place if written else ""

@@ -62,7 +62,8 @@ def steps_of(key: str) -> tuple[str, ...]:
     first, _, rest = key.partition(".")
     if first in LISTED and "." in rest:
         label, _, own = rest.rpartition(".")
-        return (first, label, own)
+        name, dot, last = label.rpartition(".")
+        return (first, name, last, own) if dot and last == "arrivals" else (first, label, own)
     if first in LISTED and rest:
         return (first, rest)
     return tuple(key.split(".")) if first in NESTED else (key,)

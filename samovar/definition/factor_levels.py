@@ -8,11 +8,12 @@ from typing import Annotated
 
 from pydantic import Field, PlainValidator
 
+from samovar.definition.drawn import drawing_of, is_drawing
 from samovar.definition.fields import Word, parse_name, parse_places
 from samovar.definition.mistakes import Mistakes
 from samovar.definition.nearest import unknown
 from samovar.definition.ranges import MOST_LEVELS, is_range, read_range
-from samovar.definition.values import Directional, PerHost, Value
+from samovar.definition.values import Directional, Drawing, PerHost, Value
 from samovar.definition.yamltext import plain
 
 PLAIN_FACTORS = ("cc", "rwnd", "mtu", "txd", "duration")
@@ -102,9 +103,12 @@ def is_free(name: str) -> bool:
 
 
 def texts_of(value: Value) -> Iterator[str]:
-    """Yield the texts of a value, those of all directions or hosts."""
+    """Yield the texts of a value, those of all directions or hosts, or of all that a law says."""
     if isinstance(value, str):
         yield value
+    elif isinstance(value, Drawing):
+        for key, said in value.keys.items():
+            yield from (key, *((said,) if isinstance(said, str) else said))
     elif isinstance(value, Directional):
         yield from (one for one in (value.down, value.up) if one is not None)
     else:
@@ -121,6 +125,8 @@ def _value(written: object) -> Value:
         return str(written)
     if not isinstance(written, Mapping) or not written:
         raise ValueError(f"{A_LEVEL}, not {'a list' if isinstance(written, list) else 'nothing'}")
+    if is_drawing(written):
+        return drawing_of(written)
     if is_range(written):
         raise ValueError("a range stands in place of a list; expected it alone, or its levels one by one")
     mistakes = Mistakes()
@@ -221,7 +227,7 @@ def _read_setting(written: object) -> str | PerHost[str]:
             "expected one value, or one per host such as {sender: cubic, sender2: cdg}, not a list"
         )
     value = _value(written)
-    if isinstance(value, Directional):
+    if isinstance(value, Directional | Drawing):
         raise ValueError("a host has no directions; expected one value, or one per host or role")
     return value
 

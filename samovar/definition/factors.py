@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from samovar import units
+from samovar.definition.drawn import read_drawing
 from samovar.definition.dscp import parse_dscp
-from samovar.definition.experiment import Flow, Logger, NetworkPath, Part, own_keys
+from samovar.definition.experiment import Arrivals, Flow, Logger, NetworkPath, Part, Stop, own_keys
 from samovar.definition.fields import (
     Strict,
     parse_algorithm,
@@ -14,13 +15,14 @@ from samovar.definition.fields import (
     parse_delay,
     parse_duration,
     parse_flow_count,
+    parse_frequency,
     parse_name,
     parse_packets,
     parse_rate,
     parse_share,
     parse_size,
 )
-from samovar.definition.values import Directional, PerHost, Value
+from samovar.definition.values import Directional, Drawing, PerHost, Value
 from samovar.units import UnitError
 
 Parser = Callable[[str], object]
@@ -64,8 +66,19 @@ OF_FLOW: Mapping[str, Parser] = {
     "count": parse_flow_count,
     "every": parse_delay,
 }
+OF_ARRIVALS: Mapping[str, Parser] = {
+    "poisson": parse_frequency,
+    "gap": parse_duration,
+    "until": parse_duration,
+    "count": parse_flow_count,
+}
+OF_STOP: Mapping[str, Parser] = {"after": parse_duration, "when": parse_name}
+DRAWN = frozenset({"start", "size", "duration", "gap"})
+"""Keys of a flow and of its arrivals that a law may stand for, to be drawn by for each flow."""
 OF_LOGGER: Mapping[str, Parser] = {"interval": parse_duration}
 DIRECTED = frozenset(f"path.{key}" for key in OF_PATH if key != "rtt")
+NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
+"""What stands before the dot in factors that are no settings of hosts."""
 UNDIRECTED = ("rtt",)  # keys of the path that have no directions
 ONE_PER_DIRECTION = ("delay",)  # keys of the path that have nothing else
 
@@ -75,12 +88,21 @@ def is_directed(target: str) -> bool:
     return target in DIRECTED
 
 
+def is_drawable(target: str) -> bool:
+    """Say whether a law may stand for a target, to be drawn by for each flow."""
+    owner, _, key = target.rpartition(".")
+    return owner.startswith("traffic.") and key in DRAWN
+
+
 def known_factors(part: Part) -> dict[str, Parser]:
     """Return the factors that a part can have, without the parameters of recipes, and their parsers."""
     known = dict(SETTINGS) | {"duration": parse_duration}
     known |= {f"path.{key}": parse for key, parse in OF_PATH.items()}
+    known |= {f"stop.{key}": parse for key, parse in OF_STOP.items()}
     for flow in part.traffic:
         known |= {f"traffic.{flow.label}.{key}": parse for key, parse in OF_FLOW.items()}
+        arrivals = OF_ARRIVALS if flow.arrivals is not None else {}
+        known |= {f"traffic.{flow.label}.arrivals.{key}": parse for key, parse in arrivals.items()}
     for logger in part.loggers:
         known |= {f"loggers.{logger.logger}.{key}": parse for key, parse in OF_LOGGER.items()}
     return known
@@ -103,9 +125,16 @@ def parser_of(target: str, part: Part) -> Parser | None:
 
 
 def _keys_of(owner: str, part: Part) -> tuple[Mapping[str, Parser], type[Strict] | None]:
-    """Return the keys of a path, a flow or a logger that may vary, with their model; None without one."""
+    """Return the keys that may vary of a path, a flow, its arrivals, a logger or stop, with their model.
+
+    There is none where there is no such owner.
+    """
     if owner == "path":
         return OF_PATH, NetworkPath
+    if owner == "stop":
+        return OF_STOP, Stop
+    if any(owner == f"traffic.{flow.label}.arrivals" for flow in part.traffic if flow.arrivals is not None):
+        return OF_ARRIVALS, Arrivals
     if any(owner == f"traffic.{flow.label}" for flow in part.traffic):
         return OF_FLOW, Flow
     if any(owner == f"loggers.{logger.logger}" for logger in part.loggers):
@@ -114,7 +143,7 @@ def _keys_of(owner: str, part: Part) -> tuple[Mapping[str, Parser], type[Strict]
 
 
 def read_target(target: str, value: Value, part: Part) -> object:
-    """Read a level's value for a target: typed, a Formula, or a Directional or PerHost of these.
+    """Read a level's value for a target: typed, a Formula, a Drawn, or a Directional or PerHost of values.
 
     Raises UnitError, also for a target that is not known.
     """
@@ -123,6 +152,10 @@ def read_target(target: str, value: Value, part: Part) -> object:
         raise UnitError(f"{target}: is not known; expected a factor that the definition accepts")
     if isinstance(value, Directional):
         return Directional(*(None if one is None else parse(one) for one in (value.down, value.up)))
+    if isinstance(value, Drawing):
+        if not is_drawable(target):
+            raise UnitError(f"{target}: cannot be drawn; expected one value")
+        return read_drawing(value, parse)
     if isinstance(value, PerHost):
         return PerHost({host: parse(one) for host, one in value.hosts.items()})
     return parse(value)
@@ -137,7 +170,7 @@ def parameter_owners(part: Part) -> Iterator[str]:
 
 def _is_setting_parameter(owner: str, parameter: str) -> bool:
     """Say whether a target may be RECIPE.PARAMETER of a setting recipe; the catalogue knows which are."""
-    return bool(parameter) and "." not in owner and owner not in ("", "path", "traffic", "loggers")
+    return bool(parameter) and "." not in owner and owner not in ("", *NOT_OF_HOSTS)
 
 
 def _parameter_value(text: str) -> str:

@@ -204,14 +204,14 @@ def parse_buffer_amount(text: str) -> Buffer | Formula:
     return read_amount(text, "buffer", parse_buffer)
 
 
+def parse_frequency(text: str) -> float | Formula:
+    """Read how often something happens or a formula for it, per second; raises UnitError."""
+    return read_amount(text, "frequency", units.parse_frequency)
+
+
 def parse_flow_count(text: str) -> int:
-    """Read how many flows one line means, from none to MOST_FLOWS; raises UnitError."""
-    return units.parse_count(text, least=0, most=MOST_FLOWS, what="number of flows")
-
-
-def parse_arrival_count(text: str) -> int:
-    """Read how many flows begin at random, from 1 to MOST_FLOWS; raises UnitError."""
-    return units.parse_count(text, least=1, most=MOST_FLOWS, what="number of flows")
+    """Read how many flows one line means, none or up to MOST_FLOWS; raises UnitError."""
+    return units.parse_count(text, most=MOST_FLOWS, what="number of flows")
 
 
 def parse_positive(text: str) -> int:
@@ -235,7 +235,6 @@ Snaplen = Annotated[int, BeforeValidator(scalar(_snaplen)), forms.SNAPLEN]
 Port = Annotated[int, BeforeValidator(scalar(_port)), forms.PORT]
 Positive = Annotated[int, BeforeValidator(scalar(parse_positive)), forms.POSITIVE]
 FlowCount = Annotated[int, BeforeValidator(scalar(parse_flow_count)), forms.FLOW_COUNT]
-ArrivalCount = Annotated[int, BeforeValidator(scalar(parse_arrival_count)), forms.ARRIVAL_COUNT]
 Seed = Annotated[int, BeforeValidator(scalar(lambda text: units.parse_count(text))), forms.INTEGER]
 Free = Annotated[Any, PlainValidator(plain)]
 
@@ -245,6 +244,11 @@ SizeOrFormula = Annotated[
 ]
 TimeOrFormula = Annotated[
     float | Formula, PlainValidator(scalar(parse_duration), json_schema_input_type=str), forms.TIME_OR_FORMULA
+]
+FrequencyOrFormula = Annotated[
+    float | Formula,
+    PlainValidator(scalar(parse_frequency), json_schema_input_type=str),
+    forms.FREQUENCY_OR_FORMULA,
 ]
 DelayOrFormula = Annotated[
     float | Formula, PlainValidator(scalar(parse_delay), json_schema_input_type=str), forms.DELAY_OR_FORMULA

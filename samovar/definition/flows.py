@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
-from samovar import units
 from samovar.definition import forms
+from samovar.definition.drawn import Drawn, read_drawn
 from samovar.definition.dscp import parse_dscp
 from samovar.definition.fields import (
     MOST_FLOWS,
-    ArrivalCount,
     DelayOrFormula,
-    Duration,
     FlowCount,
+    FrequencyOrFormula,
     Name,
     Port,
     SizeOrFormula,
@@ -24,76 +22,75 @@ from samovar.definition.fields import (
     TimeOrFormula,
     parse_algorithm,
     parse_delay,
+    parse_duration,
+    parse_size,
     scalar,
 )
 from samovar.definition.formula import Formula
-from samovar.definition.mistakes import Mistakes
-from samovar.definition.nearest import unknown
 from samovar.definition.with_parameters import WithParameters
 
-
-@dataclass(frozen=True)
-class Uniform:
-    """A time drawn at random between two, in seconds; every time is as likely."""
-
-    least_s: float
-    most_s: float
+Written = str | dict[str, str | list[str]]
 
 
-def _time(text: str) -> float:
-    return units.parse_duration(text, allow_zero=True)
+def drawable(parse: Callable[[str], Any]) -> Callable[[object], Any]:
+    """Wrap a parser of text so that a law to draw by is read too: {uniform: [0s, 5s]}."""
 
+    def validate(value: object) -> Any:
+        return read_drawn(value, parse) if isinstance(value, dict) else scalar(parse)(value)
 
-def read_start(written: object) -> float | Formula | Uniform:
-    """Read a start: a time, or {uniform: [0s, 5s]}; raises ValueError or a ValidationError with places."""
-    if not isinstance(written, Mapping):
-        return scalar(parse_delay)(written)  # type: ignore[no-any-return]
-    mistakes = Mistakes()
-    for key in written:
-        if key != "uniform":
-            mistakes.add((key,), unknown("key of a random start", key, ("uniform",)), key=True)
-    mistakes.raise_any()
-    bounds = written.get("uniform")
-    if not isinstance(bounds, list) or len(bounds) != 2:
-        raise ValueError("expected a time such as 5s, or two times such as {uniform: [0s, 5s]}")
-    ends = [mistakes.within(("uniform", index), scalar(_time), one) for index, one in enumerate(bounds)]
-    mistakes.raise_any()
-    if ends[0] >= ends[1]:
-        mistakes.add(
-            ("uniform",), f"'{bounds[1]}' is not after '{bounds[0]}'; expected the earlier time first"
-        )
-    mistakes.raise_any()
-    return Uniform(*ends)
+    return validate
 
 
 Start = Annotated[
-    float | Formula | Uniform,
-    PlainValidator(read_start, json_schema_input_type=str | dict[str, tuple[str, str]]),
+    float | Formula | Drawn,
+    PlainValidator(drawable(parse_delay), json_schema_input_type=Written),
     forms.DELAY_OR_FORMULA,
+]
+FlowSize = Annotated[
+    int | Formula | Drawn,
+    PlainValidator(drawable(parse_size), json_schema_input_type=Written),
+    forms.SIZE_OR_FORMULA,
+]
+FlowDuration = Annotated[
+    float | Formula | Drawn,
+    PlainValidator(drawable(parse_duration), json_schema_input_type=Written),
+    forms.TIME_OR_FORMULA,
 ]
 Algorithm = Annotated[str, BeforeValidator(scalar(parse_algorithm)), forms.ALGORITHM]
 Dscp = Annotated[int, BeforeValidator(scalar(parse_dscp)), forms.DSCP]
-Frequency = Annotated[float, BeforeValidator(scalar(units.parse_frequency)), forms.FREQUENCY]
 
 
 class Arrivals(Strict):
     """Flows that begin at random, as independent users begin them."""
 
-    poisson_per_s: Frequency = Field(
-        alias="poisson", description="Mean number of flows that begin in a second, such as 2/s."
+    poisson_per_s: FrequencyOrFormula | None = Field(
+        None,
+        alias="poisson",
+        description="Mean number of flows that begin in a second, such as 2/s or 80% * RATE / SIZE of one.",
     )
-    until_s: Duration | None = Field(
-        None, alias="until", description="Time after which none begins, such as 60s."
+    gap_s: FlowDuration | None = Field(
+        None,
+        alias="gap",
+        description="Time from one start to the next in place of poisson, such as {lognormal: 1s, sigma: 1}.",
     )
-    count: ArrivalCount | None = Field(None, description="Number of flows that begin, up to 10000.")
+    until_s: TimeOrFormula | None = Field(
+        None, alias="until", description="Time after the trial's start after which none begins, such as 60s."
+    )
+    count: FlowCount | None = Field(None, description="Number of flows that begin, up to 10000.")
 
     @model_validator(mode="after")
     def _ends_once(self) -> Arrivals:
+        if (self.poisson_per_s is None) == (self.gap_s is None):
+            what = "no law" if self.gap_s is None else "two laws"
+            raise ValueError(f"{what}; expected poisson, such as 2/s, or gap, such as {{uniform: [1s, 3s]}}")
         if (self.until_s is None) == (self.count is None):
             what = "no end" if self.count is None else "two ends"
-            raise ValueError(f"{what}; expected until or count beside poisson")
-        if self.until_s is not None and self.until_s * self.poisson_per_s > MOST_FLOWS:
-            many = round(self.until_s * self.poisson_per_s)
+            raise ValueError(
+                f"{what}; expected until or count beside {'poisson' if self.gap_s is None else 'gap'}"
+            )
+        until_s, per_s = self.until_s, self.poisson_per_s
+        if isinstance(until_s, float) and isinstance(per_s, float) and until_s * per_s > MOST_FLOWS:
+            many = round(until_s * per_s)
             raise ValueError(f"about {many} flows begin; expected at most {MOST_FLOWS}")
         return self
 
@@ -114,16 +111,21 @@ class Flow(WithParameters):
     start_s: Start = Field(
         0.0,
         alias="start",
-        description="When the flow begins after the trial, such as 5s, or {uniform: [0s, 5s]} at random.",
+        description="When the flow begins after the trial, such as 5s, or {uniform: [0s, 5s]} at random; "
+        "arrivals count from it.",
     )
     port: Port | None = Field(
         None, description="Port at the receiver; counted flows take the ones that follow it."
     )
-    size_bytes: SizeOrFormula | None = Field(
-        None, alias="size", description="Bytes to send, such as 1GB; the flow ends when they are sent."
+    size_bytes: FlowSize | None = Field(
+        None,
+        alias="size",
+        description="Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when they are sent.",
     )
-    duration_s: TimeOrFormula | None = Field(
-        None, alias="duration", description="How long the flow lasts, such as 90s."
+    duration_s: FlowDuration | None = Field(
+        None,
+        alias="duration",
+        description="How long the flow lasts, such as 90s or {uniform: [5s, 20s], step: 1s}.",
     )
     until: Name | None = Field(None, description="Label of the flow that this one ends with.")
     cc: Algorithm | None = Field(
@@ -151,11 +153,10 @@ class Flow(WithParameters):
         given = [name for name, value in ends.items() if value is not None]
         if len(given) > 1:
             raise ValueError(f"flow '{self.label}' has {' and '.join(given)}; expected one of them")
-        if self.arrivals is not None and (
-            self.count is not None or self.every_s or "start_s" in self.model_fields_set
-        ):
-            message = "has arrivals beside start, count or every; expected arrivals alone"
-            raise ValueError(f"flow '{self.label}' {message}")
+        drawn = isinstance(self.start_s, Drawn)
+        if self.arrivals is not None and (self.count is not None or self.every_s or drawn):
+            beside = "a random start" if drawn else "count or every"
+            raise ValueError(f"flow '{self.label}' has arrivals beside {beside}; expected arrivals alone")
         return self
 
 

@@ -63,7 +63,8 @@ def _name(kind: str) -> str:
     names = [name for name, own in NAMES.items() if not kind or own.in_bytes() in wanted]
     keys = [key for key, own in OF_FLOW.items() if not kind or own.in_bytes() in wanted]
     of_flow = rf"traffic\.[A-Za-z0-9._-]+\.(?:{_alternatives(keys)})"
-    return f"(?:{'|'.join([*([of_flow] if keys else []), *([_alternatives(names)] if names else [])])})"
+    every = [*([of_flow] if keys else []), *([_alternatives(names)] if names else [])]
+    return f"(?:{'|'.join(every)})" if every else ""
 
 
 def _formula(kind: str) -> str:
@@ -72,8 +73,9 @@ def _formula(kind: str) -> str:
     number = r"[0-9]+(?:\.[0-9]+)?"
     opening = r"(?:(?:min *|max *)?\( *)"
     operand = rf"{opening}*(?:{number}(?: *{_name('')}|{quantities})?|{_name('')})(?: *\))*"
-    alone = rf"(?:{number} *)?{_name(kind)}"
-    return rf"(?:{alone}|(?={opening}|.*[-+*/]){operand}(?: *[-+*/,] *{operand})*)"
+    known = _name(kind)
+    alone = rf"(?:{number} *)?{known}|" if known else ""
+    return rf"(?:{alone}(?={opening}|.*[-+*/]){operand}(?: *[-+*/,] *{operand})*)"
 
 
 def _quantity(kind: units.Kind, name: str, may_be_zero: bool, write: Callable[[Any], str]) -> Form:
@@ -171,6 +173,7 @@ FREQUENCY = _text(
     r"(?!0+(?:\.0+)?/)[0-9]{1,18}(?:\.[0-9]{1,18})?/(?:s|min|h)",
     lambda per_s: f"{per_s:g}/s",
 )
+FREQUENCY_OR_FORMULA = computable(FREQUENCY, "frequency", "80% * RATE / traffic.short.size")
 NUMBER = Form(
     "number",
     "a number without a unit",
@@ -199,7 +202,6 @@ INTEGER = whole("integer", "a whole number", ("1",), 0, units.LARGEST)
 POSITIVE = whole("integer", "a whole number", ("5",), 1, units.LARGEST)
 PORT = whole("port", "a port", ("5001",), 1, 65535)
 FLOW_COUNT = whole("integer", "a number of flows", ("4",), 0, 10_000)
-ARRIVAL_COUNT = whole("integer", "a number of flows", ("4",), 1, 10_000)
 SNAPLEN = whole("bytes", "a length in bytes", ("96",), 64, 262144, "B")
 MTU = whole("bytes", "an MTU in bytes", ("1500",), 68, 65535, "B")
 DESCRIPTORS = whole("integer", "a number of descriptors", ("256",), 1, 65536)

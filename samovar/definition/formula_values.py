@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, TypeVar
 
-from samovar.definition.dimension import BYTES, PACKETS, RATE, SECONDS, SHARE, Dimension
+from samovar.definition.dimension import BYTES, FREQUENCY, PACKETS, RATE, SECONDS, SHARE, Dimension
+from samovar.definition.drawn import Drawn
 from samovar.definition.formula import Formula, is_formula, read_formula
 from samovar.definition.formula_names import canonical, dimension_of
 from samovar.definition.values import Buffer
@@ -40,6 +42,7 @@ KINDS: Mapping[str, Kind] = {
     "duration": Kind("a time such as 20 RTT", (SECONDS,), _seconds),
     "delay": Kind("a time such as 20 RTT", (SECONDS,), _seconds, may_be_zero=True),
     "packets": Kind("a count of packets such as 10packets", (PACKETS,), _whole),
+    "frequency": Kind("a frequency such as RATE / 1MB", (FREQUENCY,), float),
     "share": Kind("a share such as path.loss / 2", (SHARE,), float, may_be_zero=True),
     "buffer": Kind("a size or a count of packets such as 1 BDP", (PACKETS, BYTES), _whole),
 }
@@ -76,7 +79,12 @@ class Scope:
         self._open: list[str] = []
 
     def value(self, amount: object) -> object:
-        """Return a formula's value, typed as its field is, and anything else as it is; raises UnitError."""
+        """Return a formula's value, typed as its field is, and anything else as it is; raises UnitError.
+
+        A law to draw by is returned with its formulas computed.
+        """
+        if isinstance(amount, Drawn):
+            return amount.computed(self.value)
         return self._typed(amount) if isinstance(amount, Formula) else amount
 
     def _typed(self, formula: Formula) -> int | float | Buffer:
@@ -127,6 +135,8 @@ class Scope:
         if isinstance(typed, Buffer):
             packets = Fraction(typed.packets or 0)
             return packets * self.number("MTU") if typed.bytes is None else Fraction(typed.bytes)
+        if isinstance(typed, Drawn):
+            return _mean_of(typed)
         number = Fraction(str(typed))
         return number / 8 if dimension_of(name) == RATE else number
 
@@ -136,6 +146,12 @@ class Scope:
         if name == "path.rtt" and self._values.get("path.delay.down") is not None:
             return self.number("path.delay.down") + self.number("path.delay.up")
         raise UnitError(f"{name} has no value here; expected one, as a value or a factor")
+
+
+def _mean_of(drawn: Drawn) -> Fraction:
+    if math.isinf(drawn.mean):
+        raise UnitError("the draws have no mean; expected a shape above 1, or most beside it")
+    return Fraction(drawn.mean)
 
 
 def computed_text(text: str, scope: Scope) -> str:

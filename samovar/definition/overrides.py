@@ -161,7 +161,8 @@ def _steps(key: str) -> Steps:
     first, _, rest = key.partition(".")
     if first in LISTED and "." in rest:
         name, _, own = rest.rpartition(".")
-        return (first, name, own)
+        label, dot, last = name.rpartition(".")
+        return (first, label, last, own) if dot and last == "arrivals" else (first, name, own)
     if first in LISTED and rest:
         return (first, rest)
     if first == "settings" and rest:

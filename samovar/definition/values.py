@@ -35,5 +35,12 @@ class PerHost(Generic[T]):
     hosts: Mapping[str, T]
 
 
-Value = str | Directional[str] | PerHost[str]
-"""A value of a level or setting as it is written: one text, one per direction, or one per host."""
+@dataclass(frozen=True)
+class Drawing:
+    """A law that an amount is drawn by, as it is written: {uniform: (0s, 5s)}, {exponential: 100KB}."""
+
+    keys: Mapping[str, str | tuple[str, ...]]
+
+
+Value = str | Directional[str] | PerHost[str] | Drawing
+"""A value of a level or setting as it is written: one text, one per direction or host, a law to draw by."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from samovar.definition.drawn import Drawn
 from samovar.errors import PlanError
 
 DIGITS = 6  # microseconds: finer than any host can start a program, the same on every machine
@@ -29,9 +30,9 @@ class Draw(NamedTuple):
         return random.Random("/".join(map(str, self)))
 
 
-def uniform_s(draw: Draw, low_s: float, high_s: float) -> float:
-    """Return an instant between two, in seconds."""
-    return round(low_s + (high_s - low_s) * draw.numbers().random(), DIGITS)
+def drawn(draw: Draw, law: Drawn) -> float:
+    """Return an amount drawn by a law, in the law's unit."""
+    return law.value(draw.numbers().random())
 
 
 def poisson_s(draw: Draw, rate_hz: float, until_s: float | None, count: int | None) -> tuple[float, ...]:
@@ -39,8 +40,18 @@ def poisson_s(draw: Draw, rate_hz: float, until_s: float | None, count: int | No
 
     Raises PlanError when they are too many to be flows of one trial.
     """
+    return renewals_s(draw, lambda share: -math.log(1.0 - share) / rate_hz, until_s, count)
+
+
+def renewals_s(
+    draw: Draw, gap_s: Callable[[float], float], until_s: float | None, count: int | None
+) -> tuple[float, ...]:
+    """Return instants in seconds, so many or those before one, whose gaps are drawn independently.
+
+    `gap_s` makes a gap of a number from 0 up to 1. Raises PlanError for more than MOST_ARRIVALS.
+    """
     instants: list[float] = []
-    for instant_s in _arrivals(draw.numbers(), rate_hz):
+    for instant_s in _instants(draw.numbers(), gap_s):
         if (until_s is not None and instant_s >= until_s) or (count is not None and len(instants) >= count):
             break
         if len(instants) >= MOST_ARRIVALS:
@@ -50,9 +61,8 @@ def poisson_s(draw: Draw, rate_hz: float, until_s: float | None, count: int | No
     return tuple(instants)
 
 
-def _arrivals(numbers: random.Random, rate_hz: float) -> Iterator[float]:
-    """Yield instants with exponential gaps, by the inverse of the distribution."""
+def _instants(numbers: random.Random, gap_s: Callable[[float], float]) -> Iterator[float]:
     now_s = 0.0
     while True:
-        now_s += -math.log(1.0 - numbers.random()) / rate_hz
+        now_s += gap_s(numbers.random())
         yield round(now_s, DIGITS)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from samovar.definition.experiment import Flow, Uniform
+from samovar.definition.drawn import Drawn
+from samovar.definition.experiment import Flow
 from samovar.definition.traffic import Member
 from samovar.errors import PlanError
-from samovar.plan.draws import Draw, poisson_s, uniform_s
-from samovar.plan.laid import Laid
+from samovar.plan.draws import Draw, drawn, poisson_s, renewals_s
+from samovar.plan.laid import EITHER, Laid
 from samovar.plan.model import FlowPlan, StopPlan
 from samovar.plan.places import Route, ports_of
 
@@ -39,25 +41,30 @@ class Traffic:
         return [self._route(member) for flow in self.laid.part.traffic for member in self._members(flow)]
 
     def flows(self) -> tuple[FlowPlan, ...]:
-        """Return every flow; raises PlanError for what cannot run."""
+        """Return every flow; raises PlanError for what cannot run, and where there is none."""
         asked = [
             (flow, member, start_s)
             for flow in self.laid.part.traffic
             for member, start_s in zip(self._members(flow), self._starts(flow), strict=True)
         ]
-        if not asked and all(flow.arrivals is None for flow in self.laid.part.traffic):
-            raise PlanError("traffic: every flow has count 0; expected one that is left")
+        if not asked:
+            raise PlanError(
+                f"{self.laid.name}: no flow{self._of_levels()}; expected one at least in every trial"
+            )
         ports = ports_of(member.port for _, member, _ in asked)
         made = (self._flow(*one, port) for one, port in zip(asked, ports, strict=True))
         return _checked(tuple(made))
 
     def stop(self) -> StopPlan | None:
         """Return when all traffic ends, if something says so."""
-        stop = self.laid.part.stop
-        if stop is None:
+        after_s, when = self.laid.of_stop("after"), self.laid.of_stop("when")
+        if after_s is None and when is None:
             return None
-        after_s = self.laid.computed(stop.after_s, "stop: after")
-        return StopPlan(after_s=None if after_s is None else float(after_s), when=stop.when)
+        return StopPlan(after_s=None if after_s is None else float(after_s), when=when)
+
+    def _of_levels(self) -> str:
+        levels = self.laid.reader.labels()
+        return f" where {levels}" if levels else ""
 
     def _members(self, flow: Flow) -> list[Member]:
         """Return the flows that a line means, none of them computed yet."""
@@ -76,32 +83,55 @@ class Traffic:
         return Draw(self.seed, self.laid.name, label, self.laid.reader.replicate)
 
     def _arrivals(self, flow: Flow) -> tuple[float, ...]:
-        asked = flow.arrivals
-        if asked is None:
+        """Return when the flows of random arrivals begin, in seconds after the trial's start.
+
+        None begins that the end of all traffic would forestall.
+        """
+        if flow.arrivals is None:
             return ()
-        return poisson_s(self._draw(flow.label), asked.poisson_per_s, asked.until_s, asked.count)
+        per_s, gap_s, until_s, count = (self.laid.of_arrivals(flow, key) for key in EITHER)
+        start_s, draw = float(self._computed(flow, "start")), self._draw(flow.label)
+        left_s = None if until_s is None else until_s - start_s
+        if per_s is not None:
+            found = poisson_s(draw, per_s, left_s, count)
+        else:
+            law = gap_s.value if isinstance(gap_s, Drawn) else lambda _: float(gap_s)
+            found = renewals_s(draw, law, left_s, count)
+        over_s = self.laid.of_stop("after")
+        begin = (round(start_s + one, DIGITS) for one in found)
+        return tuple(one for one in begin if over_s is None or one < over_s)
 
     def _starts(self, flow: Flow) -> Iterator[float]:
         """Yield the start of every flow that a line means, in seconds after the trial's."""
         if flow.arrivals is not None:
             yield from self._arrivals(flow)
             return
-        start = self.laid.of_flow(flow, "start")
-        every_s = float(self._computed(flow, "every"))
+        start, every_s = self._computed(flow, "start"), float(self._computed(flow, "every"))
         for member in self._members(flow):
-            own_s = (
-                uniform_s(self._draw(member.label), start.least_s, start.most_s)
-                if isinstance(start, Uniform)
-                else float(self._computed(flow, "start"))
-            )
+            own_s = drawn(self._draw(member.label), start) if isinstance(start, Drawn) else float(start)
             yield round(own_s + member.index * every_s, DIGITS)
+
+    def _size_bytes(self, flow: Flow, member: Member) -> Any:
+        size = self._computed(flow, "size")
+        if not isinstance(size, Drawn):
+            return size
+        return max(round(drawn(self._draw(f"{member.label}/size"), size)), 1)
+
+    def _duration_s(self, flow: Flow, member: Member) -> Any:
+        duration = self._computed(flow, "duration")
+        if not isinstance(duration, Drawn):
+            return duration
+        return max(
+            round(drawn(self._draw(f"{member.label}/duration"), duration), DIGITS), duration.step or 1e-6
+        )
 
     def _computed(self, flow: Flow, key: str) -> Any:
         return self.laid.computed(self.laid.of_flow(flow, key), f"flow {flow.label}: {key}")
 
     def _flow(self, flow: Flow, member: Member, start_s: float, port: int) -> FlowPlan:
         route = self._route(member)
-        size_bytes, duration_s, until = (self._computed(flow, key) for key in ("size", "duration", "until"))
+        size_bytes, duration_s = self._size_bytes(flow, member), self._duration_s(flow, member)
+        until = self._computed(flow, "until")
         if size_bytes is None and duration_s is None and until is None:
             duration_s = self._default_s(flow)
         return FlowPlan(
@@ -125,15 +155,15 @@ class Traffic:
 
     def _default_s(self, flow: Flow) -> Any:
         duration_s = self.laid.computed(self.laid.duration(), "duration")
-        if duration_s is None and self.laid.part.stop is None:
+        if duration_s is None and self.stop() is None:
             raise PlanError(f"flow {flow.label}: never ends; expected a size or a duration")
         return duration_s
 
 
 def _checked(flows: tuple[FlowPlan, ...]) -> tuple[FlowPlan, ...]:
-    labels = [flow.label for flow in flows]
-    for label in labels:
-        if labels.count(label) > 1:
+    labels = Counter(flow.label for flow in flows)
+    for label, count in labels.items():
+        if count > 1:
             raise PlanError(f"flow {label}: two flows have this label; expected one each")
     windows: dict[tuple[str, str], FlowPlan] = {}
     for flow in flows:
@@ -154,8 +184,9 @@ def ends_of(
     """
     limit_s = stop.after_s if stop else None
     known: dict[str, Ends] = {}
+    took_s = transfer_s(flows) if any(flow.size_bytes is not None for flow in flows) else 0.0
     for flow in flows:
-        found = _own_end(flow, flows, limit_s, transfer_s)
+        found = _own_end(flow, limit_s, took_s)
         if found is not None:
             known[flow.label] = found
     waiting = [flow for flow in flows if flow.until is not None]
@@ -172,17 +203,12 @@ def ends_of(
     return every if limit_s is None else _earlier(every, Ends(limit_s, limit_s + SETTLING_S))
 
 
-def _own_end(
-    flow: FlowPlan,
-    flows: Sequence[FlowPlan],
-    limit_s: float | None,
-    transfer_s: Callable[[Sequence[FlowPlan]], float],
-) -> Ends | None:
+def _own_end(flow: FlowPlan, limit_s: float | None, took_s: float) -> Ends | None:
+    """Return when a flow ends by itself; `took_s` is how long all transfers of a size take together."""
     if flow.duration_s is not None:
         end_s = round(flow.start_s + flow.duration_s, DIGITS)
         return Ends(end_s, round(end_s + SETTLING_S, DIGITS))
     if flow.size_bytes is not None:
-        took_s = transfer_s(flows)
         return Ends(
             round(flow.start_s + took_s, DIGITS), round(flow.start_s + took_s * 2 + 2 * SETTLING_S, DIGITS)
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from samovar.definition.attributes import FLOW_FIELDS, PATH_FIELDS
+from samovar.definition.attributes import ARRIVALS_FIELDS, FLOW_FIELDS, PATH_FIELDS, STOP_FIELDS
 from samovar.definition.devices import with_device
 from samovar.definition.experiment import Flow, Logger, NetworkPath
 from samovar.definition.formula_values import Scope, computed_text
@@ -21,6 +21,8 @@ QUEUE = ("buffer", "aqm")
 """Keys of the path whose plain value holds for both directions when the rate is given for both."""
 ENDS = ("size", "duration", "until")
 """Keys of a flow of which one only can stand: a level's, or else the flow's own."""
+EITHER = {"poisson": "gap", "gap": "poisson", "until": "count", "count": "until"}
+"""The same of arrivals: each key with the one that cannot stand beside it."""
 
 
 class UncomputedError(PlanError):
@@ -104,6 +106,20 @@ class Laid:
         others = (f"traffic.{flow.label}.{end}" for end in ENDS if end != key) if key in ENDS else ()
         hidden = any(self.reader.get(other) is not None for other in others)
         return None if hidden else getattr(flow, FLOW_FIELDS[key])
+
+    def of_arrivals(self, flow: Flow, key: str) -> Any:
+        """Return what is said of a flow's arrivals, computed; None for nothing."""
+        owner = f"traffic.{flow.label}.arrivals"
+        over = self.reader.get(f"{owner}.{key}")
+        hidden = over is None and self.reader.get(f"{owner}.{EITHER[key]}") is not None
+        written = None if hidden else getattr(flow.arrivals, ARRIVALS_FIELDS[key])
+        return self.computed(written if over is None else over, f"flow {flow.label}: arrivals: {key}")
+
+    def of_stop(self, key: str) -> Any:
+        """Return what is said of the end of all traffic, computed; None for nothing."""
+        over = self.reader.get(f"stop.{key}")
+        written = getattr(self.part.stop, STOP_FIELDS[key]) if self.part.stop is not None else None
+        return self.computed(written if over is None else over, f"stop: {key}")
 
     def flow_parameters(self, flow: Flow) -> dict[str, str]:
         """Return the parameters of a flow's generator, formulas computed."""

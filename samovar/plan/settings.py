@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from samovar.definition.factors import SETTINGS
+from samovar.definition.factors import NOT_OF_HOSTS, SETTINGS
 from samovar.definition.formula import Formula
 from samovar.definition.origins import SettingLayers, level_of, resolve_setting
-from samovar.definition.values import Directional, PerHost
+from samovar.definition.values import Directional, Drawing, PerHost
 from samovar.errors import PlanError
 from samovar.plan.places import Places
 from samovar.plan.treatments import Reader
 from samovar.units import UnitError
-
-NOT_OF_HOSTS = ("path", "traffic", "loggers", "duration")
 
 
 class Computing(Protocol):
@@ -33,7 +31,7 @@ class HostSettings:
     def text(self, key: str, host: str) -> str | None:
         """Return what a host is set to, as written; None where nothing says anything."""
         over = self.reader.text(key)
-        if isinstance(over, Directional):
+        if isinstance(over, Directional | Drawing):
             raise PlanError(f"{key}: a host has no directions; expected one value, or one for each host")
         level = level_of(key, over, host, self.testbed) if over is not None else None
         found = resolve_setting(key, host, self.layers, level)
@@ -78,5 +76,5 @@ class HostSettings:
 
     def _keys(self) -> Iterator[str]:
         for target in self.reader.design.setters:
-            if target.partition(".")[0] not in NOT_OF_HOSTS:
+            if target.partition(".")[0] not in (*NOT_OF_HOSTS, "duration"):
                 yield target

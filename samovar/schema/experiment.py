@@ -15,7 +15,8 @@ from samovar.definition.fragments import OF_A_FRAGMENT
 from samovar.definition.layers import OF_A_PART, OF_A_PROFILE
 from samovar.definition.with_parameters import own_keys
 from samovar.schema import recipes as of_recipes
-from samovar.schema.factors import SCALAR, FactorSchema
+from samovar.schema.drawn import law
+from samovar.schema.factors import FactorSchema
 from samovar.schema.keywords import Json, any_of, at_least_one, closed, ways
 from samovar.schema.models import (
     DRAFT,
@@ -24,6 +25,7 @@ from samovar.schema.models import (
     own_fields,
 )
 from samovar.schema.recipes import Recipes, Taken
+from samovar.schema.targets import SCALAR
 
 KIND_OF: Mapping[type[Strict], tuple[str, str]] = {
     Flow: ("generator", "generator"),
@@ -54,7 +56,10 @@ class ExperimentSchema:
             ("", "loggers"): lambda *_: self._listed_loggers(),
             ("", "path"): lambda *_: self._path(),
             ("", "use"): lambda *_: self._use(),
-            ("Flow", "start"): lambda *_: self._start(),
+            ("Flow", "start"): lambda *_: self._drawable(forms.DELAY_OR_FORMULA),
+            ("Flow", "size"): lambda *_: self._drawable(forms.SIZE_OR_FORMULA),
+            ("Flow", "duration"): lambda *_: self._drawable(forms.TIME_OR_FORMULA),
+            ("Arrivals", "gap"): lambda *_: self._drawable(forms.TIME_OR_FORMULA),
             ("Flow", "generator"): lambda *_: of_recipes.choice(self.recipes, "generator"),
             ("Logger", "logger"): lambda *_: of_recipes.choice(self.recipes, "logger"),
             ("NetworkPath", "aqm"): lambda *_: self._aqm(),
@@ -120,11 +125,9 @@ class ExperimentSchema:
         name = self.definitions.form(forms.NAME)
         return any_of(name, {"type": "array", "items": name})
 
-    def _start(self) -> Json:
-        ends = {"type": "array", "items": self.definitions.form(forms.DELAY), "minItems": 2, "maxItems": 2}
-        words = "Drawn at random between two times, such as [0s, 5s]."
-        drawn = closed({"uniform": {**ends, "description": words}}, required=["uniform"])
-        return any_of(self.definitions.form(forms.DELAY_OR_FORMULA), drawn)
+    def _drawable(self, form: forms.Form) -> Json:
+        value = self.definitions.form(form)
+        return any_of(value, self.definitions.refer(f"Law-of-{form.name.split(',')[0]}", lambda: law(value)))
 
     def _aqm(self) -> Json:
         one = of_recipes.choice(self.recipes, "aqm")

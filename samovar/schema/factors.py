@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from samovar.definition import forms
-from samovar.definition.devices import PARAMETERS as DEVICES
-from samovar.definition.experiment import Flow, NetworkPath
-from samovar.definition.factors import OF_FLOW, OF_LOGGER, OF_PATH, SETTINGS
-from samovar.definition.forms import EACH, Form
 from samovar.definition.ranges import MOST_LEVELS, SCALES
-from samovar.definition.with_parameters import own_keys
-from samovar.definition.written import form_of
 from samovar.schema import recipes as of_recipes
+from samovar.schema.drawn import law
 from samovar.schema.keywords import Json, any_of, at_least_one, at_most_one, closed, ways
-from samovar.schema.models import Definitions, own_fields, told
-from samovar.schema.recipes import Recipes, Taken
+from samovar.schema.models import Definitions
+from samovar.schema.recipes import Recipes
+from samovar.schema.targets import (
+    BOTH_WAYS,
+    HOST,
+    HOST_SETTINGS,
+    LABEL,
+    LAW,
+    SCALAR,
+    WAYS,
+    Target,
+    targets,
+)
 
-HOST, WAYS, BOTH_WAYS, PLAIN = "per host", "per direction", "both directions", "plain"
-LABEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
-HOST_SETTINGS: dict[str, tuple[Form, str]] = {
-    "cc": (forms.ALGORITHM, "Congestion control of hosts that send."),
-    "rwnd": (forms.SIZE_OR_FORMULA, "Largest window that hosts that receive announce, such as 200KB."),
-    "mtu": (forms.MTU, "MTU in bytes of every testbed interface, such as 1500."),
-    "txd": (forms.DESCRIPTORS, "Transmit descriptors of hosts that send."),
-}
-assert HOST_SETTINGS.keys() == SETTINGS.keys()
-DURATION = "How long flows last that have no end of their own, such as 90s."
-SCALAR: Json = {"type": ["string", "number", "boolean"]}
 LABEL_TEXT: Json = {
     "type": ["string", "number"],
     "pattern": r"\S",
@@ -45,79 +39,6 @@ NUMBER: Json = {
 }
 
 
-class Target(NamedTuple):
-    """What a level may set: its name or a pattern of names, its values, and what else may stand for one."""
-
-    name: str
-    pattern: bool
-    value: Json
-    takes: str
-    told: Json
-    form: Form | None = None
-
-
-def targets(definitions: Definitions, recipes: Recipes) -> Iterator[Target]:
-    """Yield everything that a level may set, patterns after the names that they also match."""
-    for key, (form, words) in HOST_SETTINGS.items():
-        yield Target(key, False, definitions.form(form), HOST, {"description": words}, form)
-    time = forms.TIME_OR_FORMULA
-    yield Target("duration", False, definitions.form(time), PLAIN, {"description": DURATION}, time)
-    yield from _of_path(definitions, recipes)
-    yield from _of_settings(definitions, recipes)
-    yield from _of_loggers(definitions, recipes)
-    yield from _of_flows(definitions, recipes)
-    anything = {"description": "A parameter of the congestion control's kernel module."}
-    yield Target(r"^cc\.[^.]+$", True, SCALAR, HOST, anything)
-
-
-def _of_path(definitions: Definitions, recipes: Recipes) -> Iterator[Target]:
-    for key, info in own_fields(NetworkPath):
-        form = form_of(info)
-        if key in OF_PATH and form is not None:
-            takes = {"": PLAIN, EACH: BOTH_WAYS}.get(form.ways, WAYS)
-            value = of_recipes.choice(recipes, "aqm") if key == "aqm" else definitions.form(form)
-            yield Target(f"path.{key}", False, value, takes, told(info, form), form)
-    devices = {key: of_recipes.parameter(definitions, [Taken("", one)]) for key, one in DEVICES.items()}
-    for key, one in {**of_recipes.union(definitions, recipes, "aqm"), **devices}.items():
-        if key not in own_keys(NetworkPath):
-            yield Target(f"path.{key}", False, *_split(one, WAYS))
-
-
-def _of_settings(definitions: Definitions, recipes: Recipes) -> Iterator[Target]:
-    for key, taken in of_recipes.setting_keys(recipes):
-        having = recipes.having("setting", key.partition(".")[0])
-        one = of_recipes.parameter(definitions, taken, having)
-        yield Target(key, False, *_split(one, HOST))
-
-
-def _of_loggers(definitions: Definitions, recipes: Recipes) -> Iterator[Target]:
-    for name in recipes.names("logger"):
-        for key in OF_LOGGER:
-            words = {"description": f"Time between samples of {name}, such as 10ms."}
-            value = definitions.form(forms.DURATION)
-            yield Target(f"loggers.{name}.{key}", False, value, PLAIN, words, forms.DURATION)
-        for key, one in of_recipes.parameters(definitions, recipes, "logger", name).items():
-            yield Target(f"loggers.{name}.{key}", False, *_split(one, PLAIN))
-
-
-def _of_flows(definitions: Definitions, recipes: Recipes) -> Iterator[Target]:
-    fields = dict(own_fields(Flow))
-    for key in OF_FLOW:
-        form = form_of(fields[key])
-        assert form is not None
-        value = of_recipes.choice(recipes, "generator") if key == "generator" else definitions.form(form)
-        yield Target(rf"^traffic\.{LABEL}\.{key}$", True, value, PLAIN, told(fields[key], form), form)
-    for key, one in of_recipes.union(definitions, recipes, "generator").items():
-        if key not in own_keys(Flow):
-            yield Target(rf"^traffic\.{LABEL}\.{key}$", True, *_split(one, PLAIN))
-
-
-def _split(one: Json, takes: str) -> tuple[Json, str, Json]:
-    """Return a property's value, what may stand for it, and what is said of it."""
-    said = {key: text for key, text in one.items() if key in ("description", "markdownDescription")}
-    return {key: part for key, part in one.items() if key not in said}, takes, said
-
-
 def mapped(value: Json, takes: str, **more: Json) -> Json | None:
     """Return the mapping that may stand for a value; None where none may. `more` may stand in it besides."""
     if takes == HOST:
@@ -128,6 +49,8 @@ def mapped(value: Json, takes: str, **more: Json) -> Json | None:
         either = any_of(*({"required": [way]} for way in directed))
         needs: Json = {"required": list(directed)} if takes == BOTH_WAYS else either
         return closed({**directed, **more}, **needs)
+    if takes == LAW:
+        return law(value, **more)
     return None
 
 

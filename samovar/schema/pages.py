@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from samovar.definition.config import Config
+from samovar.definition.drawn import Drawn
 from samovar.definition.exhibits import Exhibit, Exhibits
 from samovar.definition.experiment import Experiment
 from samovar.definition.fields import Choice, Strict
@@ -46,7 +47,6 @@ WORDS: Mapping[str, str] = {
     "fragments": "mapping from name to pieces",
     "where": "mapping from factor to a level or a list",
     "relative_to": "mapping from factor to a level",
-    "start": "time, or a formula: `5s`; or `{uniform: [0s, 5s]}`",
 }
 """What stands at keys whose types do not say it."""
 
@@ -120,7 +120,9 @@ class Page:
     def _row(self, key: str, info: FieldInfo) -> tuple[str, ...]:
         default = DEFAULTS.get(key) or ("required" if info.is_required() else written_default(info))
         quoted = default or "" if default in (None, "required", *DEFAULTS.values()) else f"`{default}`"
-        return f"`{key}`", WORDS.get(key) or self._value(info), quoted, info.description or ""
+        value = WORDS.get(key) or self._value(info)
+        drawn = ", or [drawn](#random-amounts)" if Drawn in get_args(bare(info.annotation)) else ""
+        return f"`{key}`", value + drawn, quoted, info.description or ""
 
     def _value(self, info: FieldInfo) -> str:
         form = form_of(info)

@@ -8,10 +8,20 @@ from samovar.command.catalogue import Catalogue
 from samovar.command.header import Header
 from samovar.command.recipe import BLOCKS
 from samovar.definition import ParameterInfo
-from samovar.schema.factors import BOTH_WAYS, HOST, LABEL, PLAIN, WAYS, Target, targets
 from samovar.schema.keywords import Json
 from samovar.schema.models import Definitions
 from samovar.schema.recipes import Recipes, Taken
+from samovar.schema.targets import (
+    BOTH_WAYS,
+    HOST,
+    LABEL,
+    LAW,
+    NO_ARRIVALS,
+    PLAIN,
+    WAYS,
+    Target,
+    targets,
+)
 
 SYSTEMS = {"linux": "Linux", "freebsd": "FreeBSD"}
 LEVELS = {
@@ -19,6 +29,7 @@ LEVELS = {
     WAYS: "one, or `{down: …, up: …}`",
     BOTH_WAYS: "`{down: …, up: …}`",
     PLAIN: "one",
+    LAW: "one, or [drawn](experiment.md#random-amounts)",
 }
 
 
@@ -38,7 +49,8 @@ def factor_lines(recipes: Recipes) -> Iterator[str]:
 
 
 def _factor_row(definitions: Definitions, one: Target) -> tuple[str, ...]:
-    name = one.name.strip("^$").replace("\\.", ".").replace(LABEL, "<flow>").replace("[^.]+", "<parameter>")
+    name = one.name.strip("^$").replace(NO_ARRIVALS, "").replace("\\.", ".")
+    name = name.replace(LABEL, "<flow>").replace("[^.]+", "<parameter>")
     words = str(one.told.get("description", "")).replace("\n\n", "; ")
     return f"`{name}`", _kinds(definitions, one.value), LEVELS[one.takes], words
 

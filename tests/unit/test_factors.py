@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 from samovar.command.catalogue import Catalogue
 from samovar.definition import load_experiment, load_testbed
+from samovar.definition.drawn import Drawn
 from samovar.definition.experiment import Experiment, Part
 from samovar.definition.factor_levels import Level
 from samovar.definition.factors import read_target
 from samovar.definition.fields import parse_size
-from samovar.definition.flows import Uniform
 from samovar.definition.formula import Formula
 from samovar.definition.layers import complete
 from samovar.definition.ranges import read_range
@@ -242,7 +242,7 @@ def test_a_flow_says_how_many_when_and_how() -> None:
         flow="{flow: web, generator: iperf3, from: senders, to: receiver, size: 1 BDP, start: {uniform: [0s, 5s]}, "
         "cc: cubic, rwnd: 200KB, dscp: EF, count: 4, every: 10s, length: 8KB}"
     ).traffic
-    assert (flow.start_s, flow.count, flow.every_s) == (Uniform(0.0, 5.0), 4, 10.0)
+    assert (flow.start_s, flow.count, flow.every_s) == (Drawn("uniform", (0.0, 5.0)), 4, 10.0)
     assert (flow.cc, flow.rwnd_bytes, flow.dscp) == ("cubic", 200_000, 46)
     assert flow.size_bytes == parse_size("1 BDP")
     assert flow.parameters == {"length": "8KB"}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from samovar.definition import Testbed, load_testbed
+from samovar.definition.drawn import Drawn
 from samovar.errors import DefinitionError, PlanError
 from samovar.plan import ClassPlan, FlowPlan, MatchPlan, PathPlan, Plan, Resolved, StopPlan
-from samovar.plan.draws import Draw, poisson_s, uniform_s
+from samovar.plan.draws import Draw, drawn, poisson_s
 from tests.unit.plans import BULK, DUMBBELL, LAB, ROOT, planned, study
 
 UDP = "{flow: bulk, generator: nuttcp, from: sender, to: receiver"
@@ -184,7 +185,7 @@ def test_a_count_of_nothing_leaves_the_flow_out() -> None:
     )
     labels = {levels: [flow.label for flow in one.flows] for levels, one in found.items()}
     assert labels == {("0",): ["bulk"], ("1",): ["bulk", "ping-1"]}
-    with pytest.raises(PlanError, match="traffic: every flow has count 0; expected one that is left"):
+    with pytest.raises(PlanError, match="main: no flow; expected one at least in every trial"):
         flows(UDP + ", count: 0}")
 
 
@@ -316,7 +317,7 @@ def test_another_seed_draws_other_starts() -> None:
 
 def test_draws_are_the_same_on_every_machine() -> None:
     draw = Draw(1, "main", "bulk", 1)
-    assert uniform_s(draw, 0.0, 5.0) == UNIFORM_1
+    assert round(drawn(draw, Drawn("uniform", (0.0, 5.0))), 6) == UNIFORM_1
     assert poisson_s(draw, 2.0, None, 3) == POISSON_1
     assert all(instant < 20.0 for instant in poisson_s(draw, 2.0, 20.0, None))
 

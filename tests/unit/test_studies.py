@@ -274,7 +274,8 @@ for (folder in commandArgs(TRUE)) {
   entries <- c(lapply(plan$figures, as_entry, kind = "figure"), lapply(plan$tables, as_entry, kind = "table"))
   check_entries(campaign, entries[lengths(lapply(entries, `[[`, "figure")) > 0], entries[lengths(lapply(entries, `[[`, "table")) > 0])
   for (entry in entries) {
-    chosen <- select_trials(list(campaign = campaign), entry, options_of_drawers)
+    kind <- if (is.null(entry$figure)) "table" else "figure"
+    chosen <- select_trials(list(campaign = campaign), entry, own_options(drawer_of(entry[[kind]], kind)))
     if (is.null(entry$rwnd) && (entry$figure %||% "") %in% c("rtt-cdf", "trial-time-series", "rtt-time")) chosen <- at_largest_rwnd(campaign, chosen)
     but <- c(entry$factor, if (grepl("by-rwnd", entry$figure %||% "")) "rwnd", if (grepl("^pause-", entry$figure %||% "")) grep("^traffic", factors, value = TRUE))
     curves <- nlevels(curves_of(campaign, chosen, but)$labels)

@@ -1,0 +1,201 @@
+"""Amounts that are drawn for each flow: their laws, their means, what the plan makes of them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import fmean
+
+import pytest
+
+from samovar.definition import Testbed
+from samovar.definition.drawn import Drawn, read_drawn
+from samovar.definition.fields import parse_size
+from samovar.errors import DefinitionError, PlanError
+from samovar.plan import FlowPlan
+from samovar.plan.draws import Draw, poisson_s, renewals_s
+from tests.unit.plans import BULK, DUMBBELL, LAB, planned, study
+
+SHORT = "{flow: short, generator: nuttcp, from: senders, to: receivers, "
+POINTS = 200_000
+LAWS = [
+    Drawn("uniform", (4e3, 1e6)),
+    Drawn("uniform", (4e3, 1e6), most=1e5),
+    Drawn("exponential", (1e5,)),
+    Drawn("exponential", (1e5,), most=2e5),
+    Drawn("lognormal", (2e4,), 1.5),
+    Drawn("lognormal", (2e4,), 1.5, most=1e5),
+    Drawn("pareto", (4e3,), 2.5),
+    Drawn("pareto", (4e3,), 1.2, most=1e6),
+    Drawn("pareto", (4e3,), 1.0, most=1e6),
+    Drawn("pareto", (4e3,), 0.5, most=1e6),
+    Drawn("choice", (1e3, 1e3, 1e5)),
+    Drawn("choice", (1e3, 1e5), most=1e4),
+]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_the_mean_of_a_law_is_that_of_its_draws(law: Drawn) -> None:
+    draws = [law.value((index + 0.5) / POINTS) for index in range(POINTS)]
+    assert fmean(draws) == pytest.approx(law.mean, rel=2e-3)
+    assert draws == sorted(draws)
+
+
+@pytest.mark.parametrize(
+    ("law", "median"),
+    [
+        (Drawn("uniform", (0.0, 5.0)), 2.5),
+        (Drawn("exponential", (1e5,)), 69314.718),
+        (Drawn("lognormal", (2e4,), 1.5), 2e4),
+        (Drawn("pareto", (4e3,), 2.0), 4e3 * 2**0.5),
+        (Drawn("choice", (1.0, 2.0)), 2.0),
+        (Drawn("uniform", (1.0, 9.0), step=2.0), 4.0),
+    ],
+    ids=str,
+)
+def test_half_of_what_a_law_draws_is_below_its_median(law: Drawn, median: float) -> None:
+    assert law.value(0.5) == pytest.approx(median)
+
+
+def test_the_ends_of_what_is_drawn_are_finite() -> None:
+    """The numbers that shares are drawn from are multiples of 2**-53 below 1."""
+    for law in LAWS:
+        assert 0.0 <= law.value(0.0) <= law.value(1.0 - 2.0**-53) < float("inf")
+
+
+def test_a_law_is_read_with_the_units_of_its_field() -> None:
+    read = read_drawn({"pareto": "4KB", "shape": "1.2", "most": "1MB", "step": "1KB"}, parse_size)
+    assert read == Drawn("pareto", (4000,), 1.2, 1_000_000, 1000)
+
+
+def flows(text: str, testbed: Testbed = DUMBBELL, trial: int = 0) -> tuple[FlowPlan, ...]:
+    return planned(text, testbed).trials[trial].resolved.flows
+
+
+def sizes(size: str, more: str = "") -> list[int]:
+    found = flows(
+        study(more, f"traffic: [{SHORT}size: {size}, arrivals: {{poisson: 20/s, count: 2000}}}}]\n")
+    )
+    return [flow.size_bytes or 0 for flow in found]
+
+
+def test_sizes_are_drawn_for_each_flow_and_have_the_mean_of_their_law() -> None:
+    found = sizes("{exponential: 100KB}")
+    assert len(set(found)) > 1900
+    assert fmean(found) == pytest.approx(100_000, rel=0.1)
+    assert max(sizes("{exponential: 100KB, most: 150KB}")) == 150_000
+
+
+def test_sizes_grow_with_the_mean_of_their_law_since_the_random_numbers_stay() -> None:
+    once, thrice = sizes("{exponential: 100KB}"), sizes("{exponential: 300KB}")
+    assert all(abs(large - 3 * small) <= 2 for small, large in zip(once, thrice, strict=True))
+
+
+def test_a_random_duration_is_a_multiple_of_its_step_and_none_is_zero() -> None:
+    traffic = f"traffic: [{SHORT}duration: {{uniform: [100ms, 5s], step: 1s}}, count: 50}}]\n"
+    assert {flow.duration_s for flow in flows(study("", traffic))} == {1.0, 2.0, 3.0, 4.0, 5.0}
+
+
+def test_poisson_arrivals_have_their_rate_and_exponential_gaps() -> None:
+    instants = poisson_s(Draw(1, "main", "short", 1), 5.0, 1000.0, None)
+    assert len(instants) == pytest.approx(5000, rel=0.05)
+    gaps = [late - early for early, late in pairwise(instants)]
+    longer = sum(gap > 0.2 for gap in gaps) / len(gaps)
+    assert longer == pytest.approx(0.368, abs=0.02)  # 1/e of exponential gaps are longer than their mean
+
+
+def test_arrivals_with_gaps_of_another_law() -> None:
+    gap = Drawn("uniform", (1.0, 3.0))
+    instants = renewals_s(Draw(1, "main", "short", 1), gap.value, 100.0, None)
+    gaps = [late - early for early, late in pairwise((0.0, *instants))]
+    assert all(1.0 <= one <= 3.000001 for one in gaps)
+    assert len(instants) == pytest.approx(50, abs=8)
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "starts"),
+    [
+        ("{gap: 2s, until: 7s}", [2.0, 4.0, 6.0]),
+        ("{gap: 2s, count: 2}", [2.0, 4.0]),
+        ("{gap: 100 RTT, until: 350 RTT}", [1.0, 2.0, 3.0]),
+    ],
+)
+def test_arrivals_in_equal_gaps(arrivals: str, starts: list[float]) -> None:
+    found = flows(study("", f"traffic: [{SHORT}size: 10KB, arrivals: {arrivals}}}]\n"))
+    assert [flow.start_s for flow in found] == starts
+
+
+def test_arrivals_count_from_the_start_of_their_flow_and_end_at_a_time_of_the_trial() -> None:
+    base = f"traffic: [{SHORT}size: 10KB, arrivals: {{poisson: 2/s, until: 20s}}"
+    early, late = flows(study("", base + "}]\n")), flows(study("", base + ", start: 5s}]\n"))
+    moved = [round(flow.start_s + 5.0, 6) for flow in early]
+    assert [flow.start_s for flow in late] == [start_s for start_s in moved if start_s < 20.0]
+
+
+def test_no_arrival_is_planned_that_the_end_of_all_traffic_forestalls() -> None:
+    text = study(
+        "stop: {after: 8s}\n", f"traffic: [{SHORT}size: 10KB, arrivals: {{poisson: 2/s, until: 20s}}}}]\n"
+    )
+    assert 0 < max(flow.start_s for flow in flows(text)) < 8.0
+
+
+def test_a_load_is_a_share_of_the_path_s_rate_by_the_mean_size() -> None:
+    """8 Mbit/s are 1 MB/s: half of it are 5 flows a second of 100 KB in the mean, over 400 s."""
+    law = "{exponential: 100KB}"
+    factor = "factors: {traffic.short.arrivals.poisson: [50% * RATE / traffic.short.size]}\n"
+    traffic = f"traffic: [{SHORT}size: {law}, arrivals: {{poisson: 1/s, until: 400s}}}}]\n"
+    found = flows(study(factor, traffic))
+    assert len(found) == pytest.approx(2000, rel=0.1)
+    assert sum(flow.size_bytes or 0 for flow in found) == pytest.approx(0.5 * 1e6 * 400, rel=0.1)
+
+
+def test_a_law_without_a_mean_has_none_in_a_formula() -> None:
+    factor = "factors: {traffic.short.arrivals.poisson: [RATE / traffic.short.size]}\n"
+    traffic = (
+        f"traffic: [{SHORT}size: {{pareto: 4KB, shape: 0.9}}, arrivals: {{poisson: 1/s, until: 9s}}}}]\n"
+    )
+    with pytest.raises(
+        DefinitionError, match="the draws have no mean; expected a shape above 1, or most beside it"
+    ):
+        flows(study(factor, traffic))
+
+
+def test_arrivals_and_laws_are_factors() -> None:
+    factors = (
+        "factors: {traffic.short.arrivals.count: [3, 5], "
+        "traffic.short.size: [10KB, {exponential: 10KB, label: drawn}, {choice: [1KB, 1 BDP]}]}\n"
+    )
+    plan = planned(
+        study(factors, f"traffic: [{SHORT}size: 1KB, arrivals: {{poisson: 2/s, until: 60s}}}}]\n"), DUMBBELL
+    )
+    found = {tuple(trial.treatment.values()): trial.resolved.flows for trial in plan.trials}
+    assert {len(one) for (count, _), one in found.items() if count == "3"} == {3}
+    assert {len(one) for (count, _), one in found.items() if count == "5"} == {5}
+    assert {flow.size_bytes for flow in found["5", "10KB"]} == {10_000}
+    assert len({flow.size_bytes for flow in found["5", "drawn"]}) == 5
+    assert {flow.size_bytes for flow in found["5", "choice-1KB-1 BDP"]} == {1000, 10_000}
+
+
+def test_bounds_that_are_formulas_are_put_in_order_when_they_are_computed() -> None:
+    assert all(10_000 <= size < 20_000 for size in sizes("{uniform: [1 BDP, 2 BDP]}"))
+    with pytest.raises(PlanError, match="flow short: size: the second is not above the first"):
+        sizes("{uniform: [2 BDP, 1 BDP]}")
+
+
+def test_the_end_of_all_traffic_is_a_factor() -> None:
+    two = BULK.replace("]", ", {flow: other, generator: nuttcp, from: sender, to: receiver, duration: 5s}]")
+    plan = planned(study("factors: {stop.after: [10s, 20s, 400 RTT]}\norder: {kind: sequential}\n", two))
+    assert [trial.resolved.duration_s for trial in plan.trials] == [10.0, 20.0, 4.0]
+
+
+def test_with_and_without_a_flow_are_two_levels_of_its_count() -> None:
+    two = BULK.replace("]", ", {flow: noise, generator: ping, from: sender, to: receiver, until: bulk}]")
+    plan = planned(study("factors: {traffic.noise.count: [0, 1, 2]}\norder: {kind: sequential}\n", two), LAB)
+    labels = [[flow.label for flow in trial.resolved.flows] for trial in plan.trials]
+    assert labels == [["bulk"], ["bulk", "noise-1"], ["bulk", "noise-1", "noise-2"]]
+
+
+def test_a_trial_in_which_no_flow_is_left_is_refused_with_the_levels_that_take_them_away() -> None:
+    with pytest.raises(
+        PlanError, match=r"main: no flow where traffic.bulk.count is 0; expected one at least in every trial"
+    ):
+        planned(study("factors: {traffic.bulk.count: [0, 1]}\n"))
