@@ -20,6 +20,8 @@ from samovar.definition.traffic import end_names, hosts_of
 from samovar.definition.treatments import Treatment, included_level, is_excluded, labels, matches
 from samovar.definition.validate import Loc, mark_at
 
+ENDS = ("size", "duration", "until")
+"""Keys of a flow of which one only can stand."""
 Line = Mapping[str, str | tuple[str, ...]]
 MOST_COUNTED = 20_000  # treatments that are looked through for exclude lines that leave nothing
 
@@ -31,6 +33,7 @@ def check_factors(context: Context, name: str, part: Part) -> None:
         _check_factor(context, (*where, "factors", factor.name), factor, part)
     _check_targets(context, where, part)
     _check_duration(context, where, part)
+    _check_ends(context, where, part)
     _check_excluded(context, where, part)
     _check_included(context, where, part)
 
@@ -172,6 +175,19 @@ def _check_duration(context: Context, where: Loc, part: Part) -> None:
         message = "factor 'duration' changes nothing, as every flow has its own end; expected one without"
         setters = [one.name for one in part.factors.values() if "duration" in _targets(one)]
         context.checked.report((*where, "factors", setters[0]), message, key=True)
+
+
+def _check_ends(context: Context, where: Loc, part: Part) -> None:
+    """Report two factors of which each gives a flow an end, where it can have one only."""
+    for flow in part.traffic:
+        ends = {f"traffic.{flow.label}.{key}" for key in ENDS}
+        setters = [factor for factor in part.factors.values() if ends & _targets(factor)]
+        for factor in setters[1:]:
+            message = (
+                f"factor '{factor.name}' gives flow '{flow.label}' an end, which '{setters[0].name}' gives it"
+            )
+            expected = "expected one of them, or levels that move together"
+            context.checked.report((*where, "factors", factor.name), f"{message}; {expected}", key=True)
 
 
 def _targets(factor: Factor) -> frozenset[str]:

@@ -99,6 +99,11 @@ def _text(
     return Form(name, meaning, examples, schema, write)
 
 
+def counted(name: str = "") -> str:
+    """Return a pattern of a number of one name that formulas know, such as 0.5 BDP."""
+    return rf"^(?:{_NUMBER} *)?{_name(name)}$"
+
+
 def computable(form: Form, kind: str, example: str) -> Form:
     """Return a form for which a formula may stand, of one of formula_values.KINDS."""
     pattern = str(form.schema["pattern"]).removeprefix("^(?:").removesuffix(")$")

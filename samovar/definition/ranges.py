@@ -1,7 +1,8 @@
-"""Ranges of levels: {from: 50KB, to: 1MB, step: 50KB}, {from: 1ms, to: 1s, points: 7, scale: log}."""
+"""Ranges of levels: {from: 50KB, to: 1MB, step: 50KB}, {from: 0.5 BDP, to: 4 BDP, points: 4, scale: log}."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 from samovar import units
 from samovar.definition.formula import is_formula
+from samovar.definition.formula_names import dimension_of
 from samovar.definition.mistakes import Mistakes
 from samovar.definition.nearest import unknown
 from samovar.units import UnitError
@@ -21,11 +23,16 @@ _WHOLE = ("packets", "packet", "B", "bit", "ns", "KiB", "MiB", "GiB", "TiB")
 
 
 class _End(NamedTuple):
-    """An end or a step as it is written."""
+    """An end or a step as it is written; a name that a formula knows counts as a unit: 0.5 BDP."""
 
     number: Fraction
     unit: str
     kind: units.Kind | None
+
+    @property
+    def of(self) -> object:
+        """What both ends and the step must have in common."""
+        return self.kind or self.unit
 
     @property
     def scaled(self) -> Fraction:
@@ -63,7 +70,7 @@ def _levels(written: Mapping[str, str]) -> tuple[str, ...]:
     start = mistakes.within(("from",), _end, written["from"])
     stop = mistakes.within(("to",), _end, written["to"])
     mistakes.raise_any()
-    if start.kind is not stop.kind:
+    if start.of != stop.of:
         mistakes.add(
             ("to",), f"'{written['to']}' is of another kind than '{written['from']}'; expected both alike"
         )
@@ -81,8 +88,13 @@ def _levels(written: Mapping[str, str]) -> tuple[str, ...]:
 
 def _end(text: str) -> _End:
     split = units.split_quantity(text)
+    named = re.fullmatch(r"(?:([0-9]{1,9}(?:\.[0-9]{1,9})?) *)?([A-Za-z][A-Za-z0-9._-]*)", text)
+    if split is None and named and dimension_of(named[2]) is not None:
+        return _End(Fraction(named[1] or 1), f" {named[2]}", None)
     if split is None and is_formula(text):
-        raise UnitError(f"'{text}' is computed; expected a quantity, or a list such as [1 BDP, 2 BDP]")
+        raise UnitError(
+            f"'{text}' is computed; expected a quantity, a number of one name such as 0.5 BDP, or a list"
+        )
     if split is None:
         raise UnitError(f"'{text}' is no quantity; expected one such as 50KB, 40Mbit, 5ms, 10packets or 2%")
     return _End(Fraction(split[0]), split[1], split[2])
@@ -92,7 +104,7 @@ def _by_step(written: Mapping[str, str], start: _End, stop: _End) -> list[str]:
     if written.get("scale") == "log":
         raise UnitError("a logarithmic range has no step; expected points")
     step = _end(written["step"])
-    if step.kind is not start.kind or step.scaled <= 0:
+    if step.of != start.of or step.scaled <= 0:
         raise UnitError(
             f"'{written['step']}' is no step from '{written['from']}'; expected one above zero, alike"
         )

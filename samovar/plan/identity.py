@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from samovar.errors import PlanError
 from samovar.plan.pool import Pool
@@ -21,6 +21,24 @@ HASH_DIGITS = 6
 LONGEST_LEVEL = 24
 LONGEST_NAME = 160  # with room for suffixes below the 255 bytes of a file name
 MAIN = "main"
+
+
+class SameTrialsError(PlanError):
+    """Two treatments are one trial; carries their part and the first factor whose levels change nothing."""
+
+    def __init__(self, part: str, first: Mapping[str, str], second: Mapping[str, str]) -> None:
+        apart = [name for name in second if first[name] != second[name]]
+        self.part, self.factor = part, apart[0]
+        both = " and ".join(f"{name} {first[name]} and {second[name]}" for name in apart)
+        alike = ", ".join(f"{name} is {level}" for name, level in second.items() if name not in apart)
+        where = f" where {alike}" if alike else ""
+        line = ", ".join(f"{name}: {_quoted(level)}" for name, level in second.items())
+        message = f"{both} make one and the same trial{where}; expected levels that change something"
+        super().__init__(f"{part}: {message}, or the line {{{line}}} in exclude")
+
+
+def _quoted(level: str) -> str:
+    return f'"{level}"' if re.search(r"[^A-Za-z0-9./%_ -]", level) else level
 
 
 def prefix(part: str, components: Sequence[str]) -> bytes:
@@ -105,9 +123,7 @@ def _refuse_same(group: Treatments, digests: Sequence[bytes]) -> None:
     for number, one in enumerate(digests):
         first = seen.setdefault(one, number)
         if first != number:
-            both = f"{group.treatment(first)} and {group.treatment(number)}"
-            message = f"treatments {both} are one and the same trial; expected levels that change something"
-            raise PlanError(f"{group.part}: {message}")
+            raise SameTrialsError(group.part, group.treatment(first), group.treatment(number))
 
 
 def _twice(ids: Sequence[str]) -> str:

@@ -17,10 +17,10 @@ from samovar.definition.testbed import Testbed
 from samovar.definition.yamltext import Map, Node
 from samovar.plan.changes import Costly, Count, Headers, States, Together, costly_of
 from samovar.plan.columns import treatments_of
-from samovar.plan.identity import ids_of, word
+from samovar.plan.identity import SameTrialsError, ids_of, word
 from samovar.plan.laid import UncomputedError
 from samovar.plan.order import order_of
-from samovar.plan.placed import placed
+from samovar.plan.placed import placed, placed_factor
 from samovar.plan.places import Places
 from samovar.plan.plan import Changes, PartPlan, Plan
 from samovar.plan.pool import Pool
@@ -133,7 +133,11 @@ def _plan_part(
     how = experiment.order
     order = order_of(how.kind, how.seed, name, len(group), part.replicates, costly.plots())
     words = [[word(label) for label in labels] for labels in design.labels]
-    return _Planned(design, group, costly, order, ids_of(group, design.combinations.rows(words), order, pool))
+    try:
+        ids = ids_of(group, design.combinations.rows(words), order, pool)
+    except SameTrialsError as error:
+        raise placed_factor(error, error.part, error.factor, experiment) from error
+    return _Planned(design, group, costly, order, ids)
 
 
 def _settings_of(experiment: Experiment, name: str) -> Node | None:

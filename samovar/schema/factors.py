@@ -154,13 +154,17 @@ class FactorSchema:
         return any_of(_several(level), spec)
 
     def _range(self, one: Target | None = None) -> Json:
-        """Return a range of levels; its ends are written as levels are, without formulas."""
+        """Return a range of levels; of formulas its ends can only be numbers of one name."""
         form = one.form if one else None
         if form is None:
             return self._definitions.refer("Range", lambda: _range(NUMBER))
         ends = form.base or form
-        name = f"Range-of-{ends.name.replace(', ', '-').replace(' ', '-')}"
-        return self._definitions.refer(name, lambda: _range(self._definitions.form(ends)))
+        name = f"Range-of-{'computed-' if form.base else ''}{ends.name.replace(', ', '-').replace(' ', '-')}"
+        return self._definitions.refer(name, lambda: _range(self._end(ends, form.base is not None)))
+
+    def _end(self, form: forms.Form, computed: bool) -> Json:
+        named = {"type": "string", "pattern": forms.counted()}
+        return any_of(self._definitions.form(form), *([named] if computed else []))
 
     def _at(self) -> Json:
         one = self._definitions.form(forms.NAME)

@@ -148,6 +148,9 @@ def test_a_factor_may_set_several_keys_at_once() -> None:
         ("{from: 1, to: 64, points: 7, scale: log}", "1 2 4 8 16 32 64"),
         ("{from: 1.5, to: 2.5, points: 3}", "1.5 2 2.5"),
         ("{from: 1KiB, to: 1MiB, points: 3, scale: log}", "1KiB 32KiB 1024KiB"),
+        ("{from: 0.5 BDP, to: 2 BDP, step: 0.5BDP}", "0.5 BDP 1 BDP 1.5 BDP 2 BDP"),
+        ("{from: 0.25 BDP, to: 4 BDP, points: 3, scale: log}", "0.25 BDP 1 BDP 4 BDP"),
+        ("{from: RTT, to: 3 RTT, points: 3}", "1 RTT 2 RTT 3 RTT"),
         (
             "{from: 1000ms, to: 1004ms, points: 9}",
             "1000ms 1000.5ms 1001ms 1001.5ms 1002ms 1002.5ms 1003ms 1003.5ms 1004ms",

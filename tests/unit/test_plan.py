@@ -10,7 +10,7 @@ from samovar.command.catalogue import Catalogue
 from samovar.definition import Experiment, Testbed, load_study, load_testbed
 from samovar.definition.layers import complete
 from samovar.definition.yamltext import parse_yaml
-from samovar.errors import PlanError
+from samovar.errors import DefinitionError, PlanError
 from samovar.plan import Plan, make_plan
 from samovar.plan.identity import word
 from samovar.plan.order import ordered
@@ -136,8 +136,13 @@ def test_a_level_in_an_id_is_safe_in_a_file_name(level: str) -> None:
 
 
 def test_levels_that_mean_the_same_trial_are_refused() -> None:
-    with pytest.raises(PlanError, match="are one and the same trial"):
+    """Their factor's place is told, and the line of exclude that would leave the second out."""
+    with pytest.raises(DefinitionError) as caught:
         planned(("rwnd: [50KB, 1MB]", "rwnd: [50KB, 50000B]"))
+    (problem,) = caught.value.problems
+    assert problem.text[problem.column - 1 :].startswith("[50KB, 50000B]")
+    assert "rwnd 50KB and 50000B make one and the same trial where cc is newreno" in problem.message
+    assert "or the line {cc: newreno, rwnd: 50000B, " in problem.message
 
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 10**6))
