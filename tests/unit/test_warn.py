@@ -172,6 +172,11 @@ def test_a_shipped_study_is_warned_of_nothing_but_what_it_is_about(name: str) ->
     assert all(any(said in one for one in warnings) for said in NONE[name])
 
 
+def test_every_check_is_explained_in_the_reference() -> None:
+    page = (ROOT / "docs" / "reference" / "plan.md").read_text()
+    assert [check.says for check in CHECKS if f"| {check.says} |" not in page] == []
+
+
 def test_a_single_treatment_is_not_counted(tmp_path: Path) -> None:
     change = ("factors: {cc: [newreno, cdg], rwnd: [50KB, 1MB]}", "factors: {rwnd: [2GB]}")
     assert planned(tmp_path, change).warnings == (
