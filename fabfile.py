@@ -326,7 +326,7 @@ def _run(going: Going, again: str, events: str = "") -> Path:
         show(text.settled_lines(summary, study.plan.experiment, f"{again} --new"))
         return summary.folder
     with opened_stream(events) as stream, Show(Console(stderr=events == "-"), stream) as progress:
-        progress.take(study.plan, standing.state)
+        progress.take(study.plan, standing.state, CONTROLLER.cost(study, standing).overhead.seconds)
         summary = CONTROLLER.run(going, progress)
     for line in text.summary_lines(summary, again):
         print(harmless(line), file=sys.stderr if events == "-" else sys.stdout)

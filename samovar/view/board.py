@@ -17,7 +17,7 @@ from samovar.view.matrix import FAILED, RUNNING, Row, matrix_lines, rows_of, wor
 from samovar.view.words import clock
 
 FIRST_GUESS_S = 3.0
-"""What a trial costs beyond its traffic, until one has been measured."""
+"""What a trial costs beyond its traffic, where nothing is known of that."""
 FEW_FAILURES = 4
 MATRIX_SHARE = 0.6
 
@@ -70,10 +70,12 @@ class Board:
         self._words: dict[str, str] = {}
         self._open_s: list[float] = []
         self._overheads_s: list[float] = []
+        self._beyond_s = FIRST_GUESS_S
         self._idle: set[str] = set()
 
-    def take(self, plan: Plan, state: CampaignState) -> None:
-        """Take what the trials are and how they stood."""
+    def take(self, plan: Plan, state: CampaignState, beyond_s: float = FIRST_GUESS_S) -> None:
+        """Take what the trials are, how they stood, and what one is thought to take beyond its traffic."""
+        self._beyond_s = beyond_s
         self._plan, self._words = plan, words_of(plan, state)
         self.title = f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}"
 
@@ -84,7 +86,7 @@ class Board:
     @property
     def left_s(self) -> float:
         """Seconds until all is done: planned traffic and the measured rest, shared out over the testbeds."""
-        known = fmean(self._overheads_s) if self._overheads_s else FIRST_GUESS_S
+        known = fmean(self._overheads_s) if self._overheads_s else self._beyond_s
         return left_s(self._open_s, known, self.testbeds - len(self._idle))
 
     def hear(self, event: Event, now_s: float) -> None:

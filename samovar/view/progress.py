@@ -15,7 +15,7 @@ from rich.text import Text
 from samovar.events import Emit, Event, silent
 from samovar.journal import CampaignState
 from samovar.plan import Plan
-from samovar.view.board import Board
+from samovar.view.board import FIRST_GUESS_S, Board
 from samovar.view.matrix import GLYPHS
 from samovar.view.words import clock, harmless, meter
 
@@ -63,10 +63,10 @@ class Show:
         if text is not None:  # not under the lock: drawing takes it while it holds the console's
             self.line(text)
 
-    def take(self, plan: Plan, state: CampaignState) -> None:
-        """Take what the trials are that events will tell of, and how they stand."""
+    def take(self, plan: Plan, state: CampaignState, beyond_s: float = FIRST_GUESS_S) -> None:
+        """Take what trials events will tell of, how they stand, and what each takes beyond its traffic."""
         with self._lock:
-            self._board.take(plan, state)
+            self._board.take(plan, state, beyond_s)
 
     def line(self, text: str) -> None:
         """Show a line of its own, with its time where it may be read later."""

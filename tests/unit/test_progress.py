@@ -192,6 +192,16 @@ def board() -> Board:
     return new
 
 
+def test_the_time_left_goes_by_what_the_plan_knows_until_a_trial_has_ended() -> None:
+    new = Board()
+    new.take(PLAN, fold(()), beyond_s=20.0)
+    new.hear(Event("trials-open", {**OPEN, "testbeds": 1}), 0.0)
+    assert new.left_s == 12 * (10.0 + 20.0)
+    new.hear(Event("trial-started", {"id": IDS[0], "attempt": 1, "seconds": 10.0, "testbed": "a"}), 1.0)
+    new.hear(Event("trial-finished", finished(IDS[0], "completed", "valid")), 15.0)
+    assert new.left_s == 11 * (10.0 + 2.0)
+
+
 def test_a_board_has_every_running_trial_its_phase_and_what_is_left() -> None:
     assert list(board().lines(6.0, 110, 24)) == [
         "0 of 12 trials done · 1 of 1 attempts failed (100%) · 0.0 h left, ETA 1:12 · "
