@@ -40,13 +40,13 @@ def _total(word: str, cost: Cost) -> str:
 
 
 def time_taken(seconds: float) -> str:
-    """Write how long a campaign takes, as one plans with it: 42 s, 9.2 min, 3.1 h, 120.0 h (5.0 days)."""
+    """Write how long a campaign takes, as one plans with it: 42 s, 9.2 min, 3.1 h, 120 h, 5.0 days."""
     if seconds < 59.5:
         return f"{seconds:.0f} s"
     if seconds < 3597:
         return f"{seconds / 60:.1f} min"
     hours = seconds / 3600
-    return f"{hours:.1f} h" if hours < LONG_H else f"{hours:,.0f} h ({hours / 24:,.1f} days)"
+    return f"{hours:.1f} h" if hours < LONG_H else f"{hours:,.0f} h, {hours / 24:,.1f} days"
 
 
 def _times(whole: Cost, each: Mapping[str, Cost]) -> Iterator[tuple[str, str]]:

@@ -186,7 +186,7 @@ def test_a_strip_wider_than_the_terminal_is_broken_between_blocks_into_even_line
 def test_hours_are_written_as_one_plans_with_them() -> None:
     times = [0, 42, 59.6, 114, 3596, 3600, 11_250, 172_700, 432_000]
     assert [time_taken(seconds) for seconds in times] == [
-        "0 s", "42 s", "1.0 min", "1.9 min", "59.9 min", "1.0 h", "3.1 h", "48.0 h", "120 h (5.0 days)"
+        "0 s", "42 s", "1.0 min", "1.9 min", "59.9 min", "1.0 h", "3.1 h", "48.0 h", "120 h, 5.0 days"
     ]  # fmt: skip
 
 
