@@ -139,7 +139,7 @@ class Asking(Reaching):
         """Compare what a plan needs with what the hosts and this machine have."""
         policy = self._policy(study)
         clock_s = self.config.clock_tolerance_s
-        found = examine(study.plan, self.catalogue, facts, clock_s, policy.calibrate)
+        found = examine(study.plan, self.catalogue, facts, clock_s, policy.calibrate, policy.free_bytes)
         return [*self.space(cost), *refusals(study.plan, self.catalogue), *found]
 
     def _policy(self, study: Study) -> Policy:
@@ -150,7 +150,7 @@ class Asking(Reaching):
         why = unusable(self.results)
         if why is not None:
             return (Finding(HERE, why, "set `results` in config.yaml to a folder", True),)
-        return tuple(space_here(cost, self.results))
+        return tuple(space_here(cost, self.results, self.config.free_space))
 
     def standing(self, study: Study, new: bool = False) -> Standing:
         """Set a study's plan against the campaign that it goes on in; `new` begins another."""

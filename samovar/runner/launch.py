@@ -12,7 +12,7 @@ from samovar.errors import SamovarError, TestbedError
 from samovar.events import Emit
 from samovar.plan import Plan
 from samovar.runner.notify import Notifier
-from samovar.runner.preflight import HERE, Finding, blocked_trials, runnable
+from samovar.runner.preflight import HERE, Finding, blocked_trials
 from samovar.runner.quarantine import blamed, needs_by_trial
 from samovar.testbed import HostFacts, Session, Sessions
 
@@ -85,6 +85,20 @@ def _split(testbed: str, finding: Finding, nowhere: Collection[str]) -> Iterator
     if len(elsewhere) < len(finding.trials):
         yield replace(named, trials=tuple(id_ for id_ in finding.trials if id_ in nowhere))
     yield replace(named, trials=elsewhere, stops=False, remedy=f"they run elsewhere; {finding.remedy}")
+
+
+def runnable(plan: Plan, findings: Sequence[Finding], allow_partial: bool) -> dict[str, list[str]]:
+    """Say which trials to leave out, and why; raises TestbedError when that was not allowed, or all are."""
+    blocked = blocked_trials(findings)
+    stops = [finding for finding in findings if finding.stops]
+    whole = [finding for finding in stops if not finding.trials]
+    left = len(plan.trials) - len(blocked)
+    if not stops or (allow_partial and left and not whole):
+        return blocked
+    words = [f"{plan.testbed} cannot run {plan.experiment}:", *map(str, stops)]
+    if left and not whole:
+        words.append(f"the other {left} of {len(plan.trials)} trials can run: --allow-partial runs them")
+    raise TestbedError("\n".join(words))
 
 
 def runnable_together(

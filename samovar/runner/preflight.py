@@ -11,7 +11,6 @@ from typing import NamedTuple
 from samovar.command import Catalogue, Recipe
 from samovar.command.calibration import calibration_needs
 from samovar.command.scripts import TrialScripts
-from samovar.errors import TestbedError
 from samovar.plan import Cost, HostPlan, Plan, Trial
 from samovar.plan.groups import RECORDED, Kinds, Looks
 from samovar.plan.volume import host_bytes
@@ -179,15 +178,16 @@ def examine(
     facts: Mapping[str, HostFacts],
     clock_tolerance_s: float,
     calibrates: bool = False,
+    floor_bytes: int = 0,
 ) -> Sequence[Finding]:
-    """List what each host lacks for a plan, what stops a trial first."""
+    """List what each host lacks for a plan, what stops a trial first; on each so many bytes stay free."""
     found = [
         finding
         for host, needs in host_needs(plan, catalogue, calibrates).items()
         if host in facts
         for finding in _examine(host, needs, facts[host], clock_tolerance_s)
     ]
-    found += _space(plan, facts)
+    found += _space(plan, facts, floor_bytes)
     return sorted(found, key=lambda finding: not finding.stops)
 
 
@@ -249,43 +249,34 @@ def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
     return offered[what]
 
 
-def _space(plan: Plan, facts: Mapping[str, HostFacts]) -> Iterator[Finding]:
+def _space(plan: Plan, facts: Mapping[str, HostFacts], floor_bytes: int) -> Iterator[Finding]:
     """Compare what a trial leaves on each host, until it is collected, with the disk that is free there."""
     kinds = Kinds(plan.table, RECORDED)
     needed: dict[str, dict[int, int]] = {}
     for kind in range(len(kinds)):
         for host, size in host_bytes(kinds.resolved(kind)).items():
-            if host in facts and size > facts[host].disk_free_bytes:
+            if host in facts and size > facts[host].disk_free_bytes - floor_bytes:
                 needed.setdefault(host, {})[kind] = size
     for host, sizes in needed.items():
-        free = format_bytes(facts[host].disk_free_bytes, 3)
-        what = f"the disk has {free} free and a trial leaves up to {format_bytes(max(sizes.values()), 3)}"
+        room, most = _room(facts[host].disk_free_bytes, floor_bytes), format_bytes(max(sizes.values()), 3)
+        what = f"the disk has {room} and a trial leaves up to {most}"
         yield Finding(host, what, LESS, True, tuple(kinds.ids(sizes)))
 
 
-def space_here(cost: Cost, results: Path) -> Iterator[Finding]:
-    """Compare what all trials leave in the results folder with the disk that is free there."""
+def _room(free_bytes: int, floor_bytes: int) -> str:
+    free = f"{format_bytes(free_bytes, 3)} free"
+    return f"{free}, of which free_space keeps {format_bytes(floor_bytes, 3)}," if floor_bytes else free
+
+
+def space_here(cost: Cost, results: Path, floor_bytes: int = 0) -> Iterator[Finding]:
+    """Compare what all trials leave in the results folder with what the disk there has to give."""
     folder = next(folder for folder in (results, *results.parents) if folder.exists())
     disk = os.statvfs(folder)
     free_bytes = disk.f_bavail * disk.f_frsize
-    if cost.controller_bytes > free_bytes:
-        needed, free = format_bytes(cost.controller_bytes, 3), format_bytes(free_bytes, 3)
-        what = f"{cost.trials} trials leave about {needed}, the disk of {results} has {free} free"
+    if cost.controller_bytes and cost.controller_bytes > free_bytes - floor_bytes:
+        needed, room = format_bytes(cost.controller_bytes, 3), _room(free_bytes, floor_bytes).rstrip(",")
+        what = f"{cost.trials} trials leave about {needed}, the disk of {results} has {room}"
         yield Finding(HERE, what, f"free some, set `results` in config.yaml to another disk, or {LESS}", True)
-
-
-def runnable(plan: Plan, findings: Sequence[Finding], allow_partial: bool) -> dict[str, list[str]]:
-    """Say which trials to leave out, and why; raises TestbedError when that was not allowed, or all are."""
-    blocked = blocked_trials(findings)
-    stops = [finding for finding in findings if finding.stops]
-    whole = [finding for finding in stops if not finding.trials]
-    left = len(plan.trials) - len(blocked)
-    if not stops or (allow_partial and left and not whole):
-        return blocked
-    words = [f"{plan.testbed} cannot run {plan.experiment}:", *map(str, stops)]
-    if left and not whole:
-        words.append(f"the other {left} of {len(plan.trials)} trials can run: --allow-partial runs them")
-    raise TestbedError("\n".join(words))
 
 
 def blocked_trials(findings: Iterable[Finding]) -> dict[str, list[str]]:

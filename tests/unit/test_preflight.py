@@ -10,7 +10,7 @@ import pytest
 from samovar.command import Catalogue
 from samovar.errors import TestbedError
 from samovar.plan import Cost, LoggerPlan, Plan
-from samovar.runner.launch import between
+from samovar.runner.launch import between, runnable
 from samovar.runner.preflight import (
     HERE,
     Finding,
@@ -19,7 +19,6 @@ from samovar.runner.preflight import (
     foreseen,
     host_needs,
     needs_of,
-    runnable,
     space_here,
 )
 from samovar.testbed import HostFacts
@@ -114,8 +113,18 @@ def test_what_the_kernel_of_a_lab_that_is_down_lacks_is_foreseen() -> None:
     assert [str(one) for one in findings] == ["src: no congestion control cdg (2 trials); no module tcp_cdg"]
 
 
-def _space(results: Path, size: int) -> list[Finding]:
-    return list(space_here(Cost(10, 60.0, controller_bytes=size), results))
+def _space(results: Path, size: int, floor_bytes: int = 0) -> list[Finding]:
+    return list(space_here(Cost(10, 60.0, controller_bytes=size), results, floor_bytes))
+
+
+def test_what_is_to_stay_free_on_a_disk_is_not_planned_with(tmp_path: Path) -> None:
+    (finding,) = _space(tmp_path, 1, floor_bytes=10**18)
+    assert finding.what.endswith(" free, of which free_space keeps 1000000TB")
+    assert _space(tmp_path, 0, floor_bytes=10**18) == [], "what is whole leaves nothing"
+    facts = dict.fromkeys(HOSTS, _facts())
+    found = examine(PLAN, CATALOGUE, facts, 1.0, floor_bytes=facts["src"].disk_free_bytes)
+    assert {finding.host for finding in found} == {"src", "rtr", "dst"}
+    assert all(" free, of which free_space keeps 1GB, and a trial" in finding.what for finding in found)
 
 
 def test_results_that_this_disk_cannot_hold_are_refused_with_numbers_and_a_remedy(tmp_path: Path) -> None:
