@@ -215,9 +215,8 @@ def _seen(study: Study, new: bool) -> Seen:
     blocked = blocked_trials(findings)
     each = CONTROLLER.costs(study, standing) if study.others else {}
     possible = CONTROLLER.cost(study, standing, blocked) if blocked else left
-    return Seen(
-        study.plan, standing, CONTROLLER.cost(study), left, findings, blocked, unasked, each, possible
-    )
+    cost, recipes = CONTROLLER.cost(study), CONTROLLER.changed_recipes(study, standing)
+    return Seen(study.plan, standing, cost, left, findings, blocked, unasked, each, possible, recipes)
 
 
 @task(help=PLAN_HELP, iterable=SETS)

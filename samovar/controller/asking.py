@@ -28,6 +28,7 @@ from samovar.runner.preflight import (
     space_here,
 )
 from samovar.runner.privileges import ROOT_COMMAND, ROOT_LOGIN, root_commands, sudoers_lines
+from samovar.runner.recipes import changed_recipes
 from samovar.runner.refusals import refusals
 from samovar.runner.space import unusable
 from samovar.testbed import HostFacts, Sessions, gather_facts
@@ -151,6 +152,10 @@ class Asking(Reaching):
         if why is not None:
             return (Finding(HERE, why, "set `results` in config.yaml to a folder", True),)
         return tuple(space_here(cost, self.results, self.config.free_space))
+
+    def changed_recipes(self, study: Study, standing: Standing) -> Sequence[str]:
+        """Name the recipes that were others when the results that stand were measured last."""
+        return changed_recipes(study.plan, standing, self.catalogue)
 
     def standing(self, study: Study, new: bool = False) -> Standing:
         """Set a study's plan against the campaign that it goes on in; `new` begins another."""

@@ -24,6 +24,7 @@ from samovar.runner.launch import Known, ask, notifying, require, runnable_toget
 from samovar.runner.lease import Claimant
 from samovar.runner.occupied import require_free
 from samovar.runner.policy import policy_of
+from samovar.runner.recipes import RECIPES, recipe_digests
 from samovar.runner.recovery import Restored, Restorer, changed_campaigns
 from samovar.runner.space import unusable
 from samovar.runner.station import Crew
@@ -144,6 +145,7 @@ class Controller(Asking):
                 "packages": {name: metadata.version(name) for name in REQUIREMENTS},
             },
             "git": git_state(self.root),
+            RECIPES: recipe_digests(study.plan, self.catalogue),
             "testbed": study.testbed.name,
             "lab": {"kernel": access.kernel, "release": access.release} if access else None,
             "hosts": {host: fact.as_json() for host, fact in facts.items()},

@@ -79,7 +79,7 @@ def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> di
 
 
 def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -> HostNeeds:
-    kinds = Kinds(plan.table, _looks(host))
+    kinds = Kinds(plan.table, looks_of(host))
     asked: dict[Need, set[int]] = {}
     for kind in range(len(kinds)):
         resolved = kinds.resolved(kind)
@@ -91,7 +91,7 @@ def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -
     return HostNeeds(kinds, asked)
 
 
-def _looks(host: str) -> Looks:
+def looks_of(host: str) -> Looks:
     """Name all that decides which recipes and features a host takes; sizes and times do not."""
     return {
         "path": lambda path: path and (path.router, path.router == host and (path.down.aqm, path.up.aqm)),
@@ -119,7 +119,7 @@ def _host_kind(plan: HostPlan) -> Hashable:
 
 def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
     plan = scripts.resolved.hosts[host]
-    recipes = tuple(_recipes(scripts, host))
+    recipes = tuple(recipes_at(scripts, host))
     brought = {name for recipe in recipes for name in recipe.header.brings}
     for recipe in recipes:
         yield from (Need("program", name) for name in recipe.header.needs if name not in brought)
@@ -142,7 +142,8 @@ def _cc_needs(cc: str | None, parameters: Iterable[str]) -> Iterator[Need]:
         yield from (Need(f"{PARAMETER}{cc}", one) for one in parameters)
 
 
-def _recipes(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
+def recipes_at(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
+    """Yield the recipes by which a host is handled, but those of its queues."""
     system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
     steps = ("prelude", "listening", "sweep", "clock", "watch")
     for step in (*steps, "reboot") if scripts.settings(host, True) else steps:

@@ -20,7 +20,11 @@ def plan_json(seen: Seen) -> Mapping[str, object]:
         "cost": _cost(seen.whole),
         "left": _cost(seen.left),
         "possible": _cost(seen.possible or seen.left),
-        "campaign": {"folder": str(folder) if folder else None, **_standing(seen.standing.comparison)},
+        "campaign": {
+            "folder": str(folder) if folder else None,
+            **_standing(seen.standing.comparison),
+            "recipes_changed": list(seen.recipes),
+        },
         "refused": [str(one) for one in seen.findings if one.stops and not one.trials],
         "cannot_run": {id_: list(why) for id_, why in seen.blocked.items()},
         "not_asked": seen.unasked or None,

@@ -28,7 +28,7 @@ class Seen:
 
     `unasked` says why the testbed was not asked what it can do; empty when it was. Where several testbeds
     share the trials, `each` has what is left as it would be on that one alone. `possible` is what is left
-    without what cannot run.
+    without what cannot run. `recipes` are those that have changed since the campaign ran last.
     """
 
     plan: Plan
@@ -40,6 +40,7 @@ class Seen:
     unasked: str = ""
     each: Mapping[str, Cost] = field(default_factory=dict)
     possible: Cost | None = None
+    recipes: Sequence[str] = ()
 
     @property
     def hopeless(self) -> bool:
@@ -72,7 +73,7 @@ def _lines(seen: Seen, every: bool, width: int | None) -> Iterator[str]:
     yield from design_lines(plan, width)
     yield from trial_lines(seen, every)
     yield ""
-    yield from standing_lines(seen.standing)
+    yield from standing_lines(seen.standing, seen.recipes)
     yield ""
     yield from cost_lines(plan, seen.whole, seen.left, seen.each, seen.possible)
     yield from capability_lines(seen)
@@ -155,7 +156,7 @@ def trial_lines(seen: Seen, every: bool) -> Iterator[str]:
         yield f"  … {len(trials) - shown:,} more (--all shows them)"
 
 
-def standing_lines(standing: Standing) -> Iterator[str]:
+def standing_lines(standing: Standing, recipes: Sequence[str] = ()) -> Iterator[str]:
     """Show a plan as a change of the campaign that it goes on in: what stands, runs, no longer counts."""
     comparison = standing.comparison
     if standing.folder is None:
@@ -163,6 +164,8 @@ def standing_lines(standing: Standing) -> Iterator[str]:
         return
     yield f"goes on in {standing.folder}"
     yield f"  = {counted(len(comparison.stands), 'trial')} {_verb(len(comparison.stands), 'stand')}"
+    if recipes:
+        yield f"      by recipes that have changed since: {_few(recipes)}; `--new` measures all anew"
     for why, number in comparison.counts.items():
         yield f"  + {counted(number, 'trial')} to run: {WHY.get(why, why)}"
     yield from stale_lines(comparison.stale)

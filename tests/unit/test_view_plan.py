@@ -92,6 +92,18 @@ def test_a_plan_reads_as_a_change_of_the_campaign_that_it_goes_on_in() -> None:
     ]
 
 
+def test_results_that_stand_by_recipes_that_have_changed_are_said_to() -> None:
+    recipes = ["linux/aqm/pfifo.sh.j2", "linux/logger/queue.sh.j2"]
+    seen = _seen(PLAN, _done(PLAN, PLAN), recipes=recipes)
+    lines = list(plan_lines(seen))
+    at = lines.index("  = 6 trials stand")
+    assert lines[at + 1] == (
+        "      by recipes that have changed since: linux/aqm/pfifo.sh.j2, linux/logger/queue.sh.j2; "
+        "`--new` measures all anew"
+    )
+    assert plan_json(seen)["campaign"]["recipes_changed"] == recipes  # type: ignore[index]
+
+
 def test_results_that_lost_their_name_only_are_told_of_before_they_are_lost() -> None:
     standing = _done(PLAN, PLAN)
     renamed = replace(standing, comparison=replace(standing.comparison, orphans=("a-r1",), renamed=1))
