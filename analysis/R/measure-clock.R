@@ -9,7 +9,8 @@
 #' Theil and Sen (b is the median of all slopes between two beacons, a the median of what is left), so that beacons
 #' that were held up at one host do not pull the line. A clock that was stepped or was given another rate in between has
 #' one line for each piece: where what is left of a running median of five shows more than `limit_us`, the series is cut
-#' where two lines fit best, and each part looked at again.
+#' where two lines fit best, and each part looked at again. Beacons are taken in the order in which the host heard them whose clock was not set
+#' back. A piece of two beacons has no line.
 #'
 #' The difference in delivery to the two hosts cannot be told from an offset. It has opposite signs in the two
 #' directions of a path, so that forward and backward delay together are free of it (see [delay_consistency()]).
@@ -19,7 +20,7 @@
 #'   single beacons where that is more.
 #' @return A data.table, one row per piece in time order: `from_s`, `to_s` (Unix seconds on `mon`'s clock, of the first and
 #'   last beacon), `epoch_s` and `at_ns` (the moment that the line is anchored to, on `mon`'s clock), `offset_ns` (to be added to
-#'   `mon`'s clock there), `drift_ppm` (by which the offset grows), `error_ns` (95 % of the beacons are no farther from the line), `beacons`,
+#'   `mon`'s clock there), `drift_ppm` (by which the offset grows), `error_ns` (95 % of the beacons are no farther from the line; the three are NA of a piece without a line), `beacons`,
 #'   `cause` of the piece's beginning ("start", "step", "rate"). Attributes `unmatched` and `ambiguous`: beacons heard by one host, and
 #'   those whose key occurred twice.
 #' @source CAIA-TR-130121A, equation 1; H. Theil 1950, P. K. Sen 1968.
@@ -31,16 +32,14 @@
 #' @export
 clock_offset <- function(ref, mon, limit_us = 100) {
   pairs <- beacon_pairs(ref, mon)
-  if (nrow(pairs) < least_beacons) {
-    cli::cli_abort("{nrow(pairs)} beacon{?s} {?was/were} heard by both hosts; {least_beacons} or more would have been accepted.",
-                   class = "samovar_error_beacons", call = NULL)
-  }
+  if (nrow(pairs) < least_beacons) abort_beacons(nrow(pairs))
   spread_ns <- stats::mad(diff(pairs$offset_ns)) / sqrt(2)
   limit_ns <- max(limit_us * 1e3, 6 * spread_ns)
   bounds <- cut_points(pairs$t_ns, pairs$offset_ns, limit_ns)
   starts <- c(1L, bounds)
   ends <- c(bounds - 1L, nrow(pairs))
   pieces <- rbindlist(Map(\(i, j) line_of_piece(pairs[i:j]), starts, ends))
+  if (all(is.na(pieces$offset_ns))) abort_beacons(nrow(pairs))
   pieces[, cause := causes_of(pieces, limit_ns)]
   set(pieces, NULL, "epoch_s", attr(pairs, "epoch_s"))
   pieces[, c("from_s", "to_s") := lapply(.SD, \(t) t / 1e9 + epoch_s), .SDcols = c("from_ns", "to_ns")]
@@ -49,7 +48,13 @@ clock_offset <- function(ref, mon, limit_us = 100) {
   pieces[]
 }
 
+abort_beacons <- function(heard) {
+  cli::cli_abort("{heard} beacon{?s} {?was/were} heard by both hosts; {least_beacons} or more without a step among them would have been accepted.",
+                 class = "samovar_error_beacons", call = NULL)
+}
+
 least_beacons <- 3L
+shortest_piece <- 2L
 
 #' Multicast packets of a capture as beacons
 #'
@@ -80,11 +85,19 @@ beacon_pairs <- function(ref, mon) {
   joined <- once$mon[once$ref, on = keys, nomatch = NULL]
   apart_s <- attr(ref, "epoch_s") - attr(mon, "epoch_s")
   pairs <- joined[, .(t_ns, offset_ns = i.t_ns - t_ns + apart_s * 1e9)]
-  setorder(pairs, t_ns)
+  pairs <- in_order_heard(pairs)
   setattr(pairs, "epoch_s", attr(mon, "epoch_s"))
   setattr(pairs, "unmatched", nrow(once$ref) + nrow(once$mon) - 2L * nrow(pairs))
   setattr(pairs, "ambiguous", sum(lengths(lapply(heard, \(x) x$t_ns))) - nrow(once$ref) - nrow(once$mon))
   pairs
+}
+
+# In the order of a clock that was set back, beacons of before and after alternate, and the offset with them: the other clock's order serves.
+in_order_heard <- function(pairs) {
+  way <- \(rows) sum(abs(diff(pairs$offset_ns[rows])))
+  by_mon <- order(pairs$t_ns)
+  by_ref <- order(pairs$t_ns + pairs$offset_ns)
+  pairs[if (way(by_ref) < way(by_mon)) by_ref else by_mon]
 }
 
 both_heard <- function(heard, keys) {
@@ -110,16 +123,16 @@ theil_sen <- function(x, y) {
 
 line_of_piece <- function(piece) {
   at_ns <- mean(range(piece$t_ns))
-  line <- if (nrow(piece) > 1L) theil_sen(piece$t_ns - at_ns, piece$offset_ns) else c(a = piece$offset_ns, b = 0)
+  line <- if (nrow(piece) < least_beacons) c(a = NA_real_, b = NA_real_) else theil_sen(piece$t_ns - at_ns, piece$offset_ns)
   left_ns <- abs(piece$offset_ns - line[["a"]] - line[["b"]] * (piece$t_ns - at_ns))
-  data.table(at_ns, offset_ns = line[["a"]], drift_ppm = line[["b"]] * 1e6, error_ns = stats::quantile(left_ns, 0.95, names = FALSE, type = 8),
+  data.table(at_ns, offset_ns = line[["a"]], drift_ppm = line[["b"]] * 1e6, error_ns = stats::quantile(left_ns, 0.95, names = FALSE, type = 8, na.rm = TRUE),
              beacons = nrow(piece), from_ns = piece$t_ns[1], to_ns = piece$t_ns[nrow(piece)])
 }
 
 # Rows at which another piece begins.
 cut_points <- function(x, y, limit_ns, first = 1L) {
   n <- length(x)
-  if (n < 2L * least_beacons) return(integer())
+  if (n < 2L * shortest_piece) return(integer())
   line <- theil_sen(x - x[1], y)
   smooth <- runmed_short(y - line[["a"]] - line[["b"]] * (x - x[1]))
   if (max(abs(smooth)) <= limit_ns) return(integer())
@@ -128,13 +141,13 @@ cut_points <- function(x, y, limit_ns, first = 1L) {
     cut_points(x[at:n], y[at:n], limit_ns, first + at - 1L))
 }
 
-# A median keeps an edge where it is and takes single beacons off that were late.
-runmed_short <- function(y) as.double(stats::runmed(y, min(5L, length(y) - (length(y) %% 2L == 0L)), endrule = "median"))
+# A median keeps an edge where it is and takes single beacons off that were late. Of five beacons or fewer it takes one.
+runmed_short <- function(y) as.double(stats::runmed(y, if (length(y) > 5L) 5L else 3L, endrule = "median"))
 
 # The row that begins the second of the two straight lines which leave least squares over.
 best_cut <- function(x, y) {
   n <- length(x)
-  at <- seq(least_beacons, n - least_beacons)
+  at <- seq(shortest_piece, n - shortest_piece)
   left <- squares_left(x, y)[at]
   right <- rev(squares_left(rev(x), rev(y)))[at + 1L]
   at[which.min(left + right)] + 1L
@@ -158,5 +171,5 @@ causes_of <- function(pieces, limit_ns) {
   jump <- later$offset_ns + later$drift_ppm / 1e6 * (edge - later$at_ns) - earlier$offset_ns - earlier$drift_ppm / 1e6 * (edge - earlier$at_ns)
   # Which beacon a bend lies at is known to a beacon or two: that much of the change of rate is no jump.
   bend <- abs(later$drift_ppm - earlier$drift_ppm) / 1e6 * 3 * (later$from_ns - earlier$to_ns)
-  c("start", fifelse(abs(jump) > limit_ns + bend, "step", "rate"))
+  c("start", fifelse(abs(jump) > limit_ns + bend, "step", "rate", na = "step"))
 }

@@ -3,7 +3,8 @@
 #' \deqn{t' = t + a + b (t - t_a)}
 #'
 #' by the line of the piece that `t` falls into. Between two pieces the clock was stepped at a moment that nobody saw: times
-#' there are NA after a step; after a change of rate the lines meet, and the nearer one serves.
+#' there are NA after a step, as are those that a clock which was set back showed twice; after a change of rate the lines meet, and
+#' the nearer one serves.
 #'
 #' @param x A table with `t_ns` and attribute `epoch_s`.
 #' @param offset A table of [clock_offset()], with `x`'s host as `mon`.
@@ -32,17 +33,33 @@ piece_edges <- function(offset) {
   n <- nrow(offset)
   ends_ns <- seconds_to_ns(offset$to_s, offset)
   starts_ns <- seconds_to_ns(offset$from_s, offset)
-  c(-Inf, if (n > 1L) (ends_ns[-n] + starts_ns[-1]) / 2)
+  # Where a clock was set back by more than a piece is long, all that lies between is NA.
+  c(-Inf, if (n > 1L) cummax((ends_ns[-n] + starts_ns[-1]) / 2))
 }
 
 seconds_to_ns <- function(at_s, offset) (at_s - offset$epoch_s) * 1e9
 
+# The clock showed up to `gap_ns` more than at the last beacon before the step, and from as much less than at the first after it.
 in_step <- function(at, offset) {
-  n <- nrow(offset)
-  stepped <- which(offset$cause == "step")
-  from <- seconds_to_ns(offset$to_s, offset)[stepped - 1L]
-  to <- seconds_to_ns(offset$from_s, offset)[stepped]
+  steps <- steps_of(offset)
+  apart_ns <- max((offset$to_s - offset$from_s) / (offset$beacons - 1)) * 1e9
+  # Which of the two clocks was stepped? The one that went on shows what passes between beacons elsewhere.
+  own <- !is.na(steps$ref_ns) & steps$ref_ns > 0 & abs(steps$ref_ns - apart_ns) < abs(steps$mon_ns - apart_ns)
+  gap_ns <- fifelse(own, steps$ref_ns, steps$mon_ns)
+  from <- pmin(steps$last_ns, steps$first_ns - gap_ns)
+  to <- pmax(steps$first_ns, steps$last_ns + gap_ns)
   Reduce(`|`, Map(\(i, j) at > i & at < j, from, to), logical(length(at)))
+}
+
+# Per step the last beacon before it and the first after it, and what passed between them by either clock.
+steps_of <- function(offset) {
+  first_ns <- seconds_to_ns(offset$from_s, offset)
+  last_ns <- seconds_to_ns(offset$to_s, offset)
+  at_ref <- \(t_ns) t_ns + offset$offset_ns + offset$drift_ppm / 1e6 * (t_ns - offset$at_ns)
+  before <- \(t_ns) t_ns[which(offset$cause == "step") - 1L]
+  after <- \(t_ns) t_ns[offset$cause == "step"]
+  data.table(last_ns = before(last_ns), first_ns = after(first_ns), mon_ns = after(first_ns) - before(last_ns),
+             ref_ns = after(at_ref(first_ns)) - before(at_ref(last_ns)))
 }
 
 #' One-way delays of the packets that were seen at both ends
@@ -94,7 +111,7 @@ delay_consistency <- function(ref, mon, flow, offset, back = reverse_flow(flow))
   rtt <- packet_pair_rtt(ref, mon, flow, back)
   found <- delays_of_pairs(delays, rtt, ref, mon)
   apart_us <- abs(found$forward_ms + found$back_ms - found$rtt_ms) * 1e3
-  allowed_us <- 2 * max(offset$error_ns) / 1e3 + 0.002 + quartz_ppm * found$stay_ms / 1e3
+  allowed_us <- 2 * max(offset$error_ns, na.rm = TRUE) / 1e3 + 0.002 + quartz_ppm * found$stay_ms / 1e3
   data.table(pairs = sum(!is.na(apart_us)), median_us = stats::median(apart_us, na.rm = TRUE), max_us = max(c(apart_us, 0), na.rm = TRUE), allowed_us = max(c(allowed_us, 0)),
              negative_share = mean(delays$delay_ms < 0, na.rm = TRUE), consistent = all(apart_us <= allowed_us, na.rm = TRUE))
 }

@@ -18,7 +18,7 @@ clock_metrics <- function(ref, mon, name, offset) {
   if (is.null(offset) || is.null(ref) || is.null(mon)) return(list())
   longest <- which.max(offset$to_s - offset$from_s)
   delays <- one_way_delay(ref, mon, name, offset)
-  told <- list(clock_offset_ms = offset$offset_ns[longest] / 1e6, clock_drift_ppm = offset$drift_ppm[longest], clock_error_us = max(offset$error_ns) / 1e3)
+  told <- list(clock_offset_ms = offset$offset_ns[longest] / 1e6, clock_drift_ppm = offset$drift_ppm[longest], clock_error_us = max(offset$error_ns, na.rm = TRUE) / 1e3)
   forward <- delays[direction == "forward" & !is.na(delay_ms)]$delay_ms
   if (length(forward) == 0) return(told)
   c(told, list(owd_median_ms = stats::median(forward), owd_min_ms = min(forward), owd_rtt_gap_us = delay_consistency(ref, mon, name, offset)$max_us))

@@ -30,6 +30,57 @@ test_that("a clock that is stepped has a line before and a line after, and no ti
   expect_true(all(is.na(moved[2:3])))
 })
 
+test_that("a clock that is set back shows some times twice: those are not known, all others are", {
+  t_s <- seq(0, 60, by = 0.1)
+  for (back_s in c(0.03, 0.3, 3)) {
+    stepped <- \(t_s) ahead(t_s) - ifelse(t_s > 30.43, back_s, 0)
+    found <- clock_offset(heard_beacons(t_s), heard_beacons(t_s, stepped))
+    expect_equal(found$cause, c("start", "step"))
+    expect_equal(found$beacons, c(305L, 296L))
+    expect_lt(max(found$error_ns), 1000)
+    at_s <- seq(0.013, 59, by = 0.01)
+    moved_s <- on_clock(heard_beacons(at_s, stepped), found)$t_ns / 1e9
+    expect_lt(max(abs(moved_s - at_s), na.rm = TRUE), 1e-6)
+    # Shown twice, and what may have been within a tenth of a second before the step and after it.
+    unknown <- at_s[is.na(moved_s)]
+    expect_true(all(at_s[at_s > 30.44 - back_s & at_s < 30.42 + back_s] %in% unknown))
+    expect_gt(min(unknown), 30.4 - back_s - 0.11)
+    expect_lt(max(unknown), 30.5 + back_s + 0.11)
+  }
+})
+
+test_that("a step of the other clock leaves out no more than the time between two beacons", {
+  t_s <- seq(0, 60, by = 0.1)
+  for (step_s in c(-3, 3)) {
+    found <- clock_offset(heard_beacons(t_s, \(t_s) t_s + ifelse(t_s > 30.43, step_s, 0)), heard_beacons(t_s))
+    expect_equal(found$cause, c("start", "step"))
+    at_s <- seq(0.013, 59, by = 0.01)
+    expect_equal(range(at_s[is.na(on_clock(heard_beacons(at_s), found)$t_ns)]), c(30.403, 30.493))
+  }
+})
+
+test_that("a clock that was stepped and put back has three lines, though beacons of all show the same times", {
+  t_s <- seq(0, 60, by = 0.5)
+  found <- clock_offset(heard_beacons(t_s), heard_beacons(t_s, \(t_s) t_s + ifelse(t_s > 20.2 & t_s < 25.2, 1, 0)))
+  expect_equal(found$offset_ns, c(0, -1e9, 0))
+  expect_equal(found$beacons, c(41L, 10L, 70L))
+})
+
+test_that("two beacons beyond a step make no line: what lies there is not known, and the rest as before", {
+  for (step_at_s in c(0.7, 59.2)) {
+    stepped <- \(t_s) ahead(t_s) + ifelse(t_s > step_at_s, 1, 0)
+    t_s <- seq(0, 60, by = 0.5)
+    found <- clock_offset(heard_beacons(t_s), heard_beacons(t_s, stepped))
+    alone <- which(found$beacons == 2)
+    expect_length(alone, 1)
+    expect_true(is.na(found$offset_ns[alone]) && is.na(found$error_ns[alone]))
+    expect_equal(found$drift_ppm[-alone], -40, tolerance = 1e-3)
+    beyond <- if (step_at_s < 1) c(0.1, 0.6) else c(59.3, 60)
+    expect_true(all(is.na(on_clock(heard_beacons(beyond, stepped), found)$t_ns)))
+    expect_equal(on_clock(heard_beacons(30, stepped), found)$t_ns, 30e9, tolerance = 1e-9)
+  }
+})
+
 test_that("a clock that is given another rate has two lines that meet, and times throughout", {
   slewed <- \(t_s) t_s + ifelse(t_s > 30, (t_s - 30) * 500e-6, 0)
   found <- clock_offset(heard_beacons(every_s), heard_beacons(every_s, slewed))
@@ -52,6 +103,8 @@ test_that("beacons lost at one host and numbers that occur twice are counted, no
 
 test_that("two beacons are too few for a line", {
   expect_error(clock_offset(heard_beacons(1:2), heard_beacons(1:2)), "2 beacons were heard by both", class = "samovar_error_beacons")
+  stepped <- \(t_s) t_s + ifelse(t_s > 2.5, 3, 0)
+  expect_error(clock_offset(heard_beacons(1:4), heard_beacons(1:4, stepped)), "without a step among them", class = "samovar_error_beacons")
   expect_error(clock_offset(data.table::data.table(t_ns = 1), heard_beacons(1:9)), class = "samovar_error_argument")
 })
 
