@@ -12,6 +12,7 @@ from pathlib import Path
 from samovar.definition.fragments import Fragments, Reading
 from samovar.definition.layers import overlaid
 from samovar.definition.nearest import unknown
+from samovar.definition.without import WITHOUT, lessened
 from samovar.definition.yamltext import Map, near, yaml_files
 from samovar.errors import Problem
 
@@ -44,7 +45,8 @@ def _laid(tree: Map, path: Path, trail: tuple[str, ...], reading: Reading) -> Ma
     result = Map(tree.mark)
     for layer in (base, *fragments.used_by(tree), _without(fragments.expanded(tree), REUSE)):
         if layer is not None:
-            result = overlaid(result, layer, reading.problems) if result else layer.copied()
+            under = lessened(result, layer, [] if reading.missing else reading.problems)
+            result = overlaid(under, layer, reading.problems) if result else _without(layer, (WITHOUT,))
     result.mark = tree.mark
     if fragments.own:
         result.put("fragments", fragments.own, tree.key_marks.get("fragments", tree.mark))

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from samovar.definition.layers import OF_A_PROFILE, merged
 from samovar.definition.nearest import unknown
+from samovar.definition.without import WITHOUT
 from samovar.definition.yamltext import Map, Node, Seq, near, read_yaml, yaml_files
 from samovar.errors import DefinitionError, Problem
 
-OF_A_FRAGMENT = tuple(sorted({*OF_A_PROFILE, "expect", "profiles", "title", "use"}))
+OF_A_FRAGMENT = tuple(sorted({*OF_A_PROFILE, "expect", "profiles", "title", "use"} - {WITHOUT}))
 EXPECTED = "expected the names of fragments, such as [slow-link, lossy]"
 
 

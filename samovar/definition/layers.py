@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from samovar.definition.nearest import unknown
+from samovar.definition.without import WITHOUT, lessened
 from samovar.definition.yamltext import Map, Node, Seq, Text, text
 from samovar.errors import Problem
 
@@ -20,7 +21,7 @@ INHERITED = (
     *("path", "duration", "replicates", "traffic", "captures", "loggers", "settings", "stop"),
 )
 OF_A_PART = ("title", *INHERITED)
-OF_A_PROFILE = ("parts", "order", "figures", "tables", "verdict", "calibrate", *INHERITED)
+OF_A_PROFILE = ("parts", "order", "figures", "tables", "verdict", "calibrate", WITHOUT, *INHERITED)
 MAIN = "main"
 LISTED: Mapping[str, tuple[str, str, str]] = {
     "traffic": ("flow", "flow", "generator"),
@@ -62,7 +63,7 @@ def overlaid(base: Map, layer: Map, problems: list[Problem]) -> Map:
     """Return an experiment with a layer over it; what the layer says at its top changes the parts as well."""
     for key in LISTED.keys() & layer.keys():
         _check_entries(base, key, layer[key], problems)
-    top = _only(layer, [key for key in layer if key != "parts"])
+    top = _only(layer, [key for key in layer if key not in ("parts", WITHOUT)])
     result = merged(base, _passing(base, top), problems, "")
     parts = base.get("parts")
     if isinstance(parts, Map) and "parts" in result:
@@ -77,7 +78,7 @@ def complete(layers: Sequence[Map], problems: list[Problem]) -> Map:
     with_parts = [in_parts(layer) for layer in layers] if "parts" not in layers[0] else list(layers)
     result = with_parts[0].copied()
     for layer in with_parts[1:]:
-        result = overlaid(result, layer, problems)
+        result = overlaid(_lessened(result, layer, problems), layer, problems)
     parts = result.get("parts")
     if isinstance(parts, Map):
         result["parts"] = complete_parts = parts.copied()
@@ -85,6 +86,14 @@ def complete(layers: Sequence[Map], problems: list[Problem]) -> Map:
             complete_parts[name] = _complete_part(result, part, problems)
     for key in LISTED.keys() & result.keys():
         result[key] = _as_list(key, result[key], problems)
+    return result
+
+
+def _lessened(tree: Map, layer: Map, problems: list[Problem]) -> Map:
+    """Return a tree without what a layer takes away; a base's profile may name what is gone already."""
+    said: list[Problem] = []
+    result = lessened(tree, layer, said)
+    problems += [one for one in said if one.line == 0 or one.file == tree.mark.file]
     return result
 
 

@@ -153,7 +153,7 @@ def apply_profile(
 def _over(
     tree: Map, layers: Sequence[Map], overrides: Mapping[str, str], problems: list[Problem]
 ) -> Experiment:
-    own = override_layers(tree, overrides, problems)
+    own = override_layers([tree, *layers], overrides, problems)
     whole = complete([tree, *layers, *own], problems)
     checked = validate(Experiment, whole)
     _raise([*problems, *checked.problems])
@@ -207,7 +207,7 @@ def _checked_experiment(
     problems += _no_profile(tree, asked.profile, profiles)
     if asked.overrides:
         layers = [tree, *([profiles[asked.profile]] if asked.profile in profiles else [])]
-        layers += override_layers(tree, asked.overrides, problems)
+        layers += override_layers(layers, asked.overrides, problems)
         problems += _checked_layers(layers, testbed, catalogue, problems).problems
     return base.model.with_source(tree, base.tree) if base.model else None
 

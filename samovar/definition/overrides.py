@@ -14,6 +14,7 @@ from samovar.definition.factor_levels import is_free
 from samovar.definition.factors import SETTINGS
 from samovar.definition.layers import DESIGN, LISTED, MAIN, OF_A_PART, OF_A_PROFILE, merged, names_of_entries
 from samovar.definition.nearest import unknown
+from samovar.definition.without import WITHOUT, lessened
 from samovar.definition.yamltext import Map, Mark, Node, Seq, parse_value
 from samovar.errors import DefinitionError, Problem
 
@@ -42,10 +43,18 @@ def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def override_layers(tree: Map, overrides: Mapping[str, str], problems: list[Problem]) -> list[Map]:
-    """Return one layer for each override, to be laid over a tree that has its profile already."""
-    layers = []
-    for key, value in overrides.items():
+def override_layers(
+    layers: Sequence[Map], overrides: Mapping[str, str], problems: list[Problem]
+) -> list[Map]:
+    """Return one layer for each override, to be laid over an experiment and its profile.
+
+    What the profile or an override takes away is gone before the others are put in their places.
+    """
+    tree = layers[0]
+    for profile in layers[1:]:
+        tree = lessened(tree, profile, [])
+    made: list[Map] = []
+    for key, value in sorted(overrides.items(), key=lambda one: one[0] != WITHOUT):
         argument = f"{key}={value}"
         try:
             node = parse_value(value, _mark(argument, len(key) + 2))
@@ -56,8 +65,9 @@ def override_layers(tree: Map, overrides: Mapping[str, str], problems: list[Prob
         if problem:
             problems.append(_mark(argument, 1).problem(problem))
             continue
-        layers += [_layer(steps, node, _mark(argument, 1)) for steps in _places(tree, key, node)]
-    return layers
+        made += [_layer(steps, node, _mark(argument, 1)) for steps in _places(tree, key, node)]
+        tree = lessened(tree, made[-1], []) if key == WITHOUT else tree
+    return made
 
 
 def _mark(argument: str, column: int) -> Mark:

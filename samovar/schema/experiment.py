@@ -55,7 +55,8 @@ class ExperimentSchema:
             ("", "traffic"): lambda *_: self._listed(),
             ("", "loggers"): lambda *_: self._listed_loggers(),
             ("", "path"): lambda *_: self._path(),
-            ("", "use"): lambda *_: self._use(),
+            ("", "use"): lambda *_: self._names(),
+            ("", "without"): lambda *_: self._names(),
             ("Flow", "start"): lambda *_: self._drawable(forms.DELAY_OR_FORMULA),
             ("Flow", "size"): lambda *_: self._drawable(forms.SIZE_OR_FORMULA),
             ("Flow", "duration"): lambda *_: self._drawable(forms.TIME_OR_FORMULA),
@@ -121,7 +122,7 @@ class ExperimentSchema:
         words = "One matrix, over what stands at the top level."
         return closed(self.definitions.properties(Part, partial=True), description=words)
 
-    def _use(self) -> Json:
+    def _names(self) -> Json:
         name = self.definitions.form(forms.NAME)
         return any_of(name, {"type": "array", "items": name})
 
