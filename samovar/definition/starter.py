@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from samovar.definition.experiment import Factor
+from samovar.definition.factor_levels import is_free
 from samovar.definition.fields import parse_name
+from samovar.definition.load import read_experiment
 from samovar.definition.nearest import unknown
 from samovar.definition.yamltext import near, yaml_files
 from samovar.errors import DefinitionError, Problem
@@ -25,7 +28,13 @@ def write_starter(templates: Path, experiments: Path, name: str, base: str = "")
     if base and base not in known:
         raise _refused(f"--from {base}", unknown("experiment", base, known))
     template = templates / "starter" / ("extension.yaml" if base else "experiment.yaml")
-    text = template.read_text(encoding="utf-8").replace("NAME", name).replace("BASE", base)
+    text = template.read_text(encoding="utf-8")
+    for word, own in {
+        **_words_of(near(experiments, base) if base else None),
+        "BASE": base,
+        "NAME": name,
+    }.items():
+        text = text.replace(word, own)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text.replace("TITLE", f"{base}, changed"))
@@ -36,6 +45,22 @@ def write_starter(templates: Path, experiments: Path, name: str, base: str = "")
             str(path), f"{(error.strerror or 'cannot be written').lower()}; expected a folder to write in"
         ) from error
     return path
+
+
+def _words_of(base: Path | None) -> dict[str, str]:
+    """Return what stands for the words in capitals: names that an experiment has; raises DefinitionError."""
+    if base is None:
+        return {}
+    name, part = next(iter(read_experiment(base).parts.items()))
+    own = {"FLOW": part.traffic[0].label, "PART": name}
+    factors = (factor for factor in part.factors.values() if not is_free(factor.name))
+    for factor in factors:
+        return {**own, "GONE": f"factors.{factor.name}", "FACTOR": factor.name, "LEVELS": _levels(factor)}
+    return {**own, "GONE": "captures", "FACTOR": "cc", "LEVELS": "[cubic, newreno]"}
+
+
+def _levels(factor: Factor) -> str:
+    return f"[{', '.join(level.label for level in factor.levels[:3])}]"
 
 
 def _check_name(name: str) -> None:

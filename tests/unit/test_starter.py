@@ -60,6 +60,21 @@ def test_one_that_extends_another_can_be_planned_at_once(controller: Controller)
     assert [trial.resolved for trial in own.trials] == [trial.resolved for trial in base.trials]
 
 
+@pytest.mark.parametrize("base", sorted(path.stem for path in (ROOT / "experiments").glob("*.yaml")))
+def test_what_the_comments_of_an_extension_offer_is_sound(controller: Controller, base: str) -> None:
+    """Each line that is commented out is taken in by itself: its names are those of the base."""
+    (controller.root / "experiments" / "demo.yaml").unlink()
+    for path in (ROOT / "experiments").iterdir():
+        (controller.root / "experiments" / path.name).symlink_to(path)
+    path = controller.new("mine", base)
+    text = path.read_text(encoding="utf-8")
+    offered = re.findall(r"^#([a-z]+:.*\n)", text, flags=re.MULTILINE)
+    assert len(offered) == 7
+    for line in offered:
+        path.write_text(text + line)
+        assert controller.study("mine", "", "").plan.experiment == "mine", line
+
+
 def test_nothing_is_written_over(controller: Controller) -> None:
     controller.new("mine").write_text("precious", encoding="utf-8")
     with pytest.raises(DefinitionError, match=r"mine\.yaml: is there already; expected a name of its own"):
