@@ -44,6 +44,7 @@ cdf_steps <- function(values, limits) {
 
 #' CDF of buffer size per cwnd cycle, by method 1, 1-local, 2 or 2-raw
 #' @noRd
+# Words: method=1|1-local|2|2-raw. Shows: buffer_method1_packets.
 figure_buffer_cdf <- function(results, options) {
   method <- options$method %||% "1"
   if (!method %in% names(method_words)) abort_choice("Unknown method", method, names(method_words))

@@ -26,6 +26,7 @@ plot_by_factor <- function(data, x_title, y_title, title = "Congestion control",
 
 #' A metric (option `metric`) against a factor (option `factor`), of one flow (option `flow`) or of all
 #' @noRd
+# Words: axis=log.
 figure_metric_by_factor <- function(results, options) {
   campaign <- results$campaign
   trials <- select_trials(results, options, c("metric", "factor", "flow", "axis"))

@@ -13,6 +13,7 @@ plot_jitter_cdf <- function(data, title = "Congestion control") {
 
 #' CDF of the differences of consecutive round-trip times, of all flows or (option `flow`) of some
 #' @noRd
+# Shows: jitter_median_ms.
 figure_jitter_cdf <- function(results, options) {
   campaign <- results$campaign
   trials <- select_trials(results, options, "flow")

@@ -1,5 +1,6 @@
 #' CDF of the buffer of a device that sends PAUSE frames, by method 1 (packets in flight) or 2 (one-way delay)
 #' @noRd
+# Words: method=1|2. Shows: buffer_pause_packets.
 figure_pause_buffer_cdf <- function(results, options) {
   method <- options$method %||% "1"
   if (!method %in% names(pause_methods)) abort_choice("Unknown method", method, names(pause_methods))
@@ -38,6 +39,7 @@ pause_estimates <- function(results, trials, metrics) {
 
 #' Buffer by both methods, in packets and MiB, beside numbers `published` elsewhere
 #' @noRd
+# Shows: buffer_pause_packets.
 table_pause_buffer <- function(results, options) {
   trials <- select_trials(results, options, "published")
   data <- pause_estimates(results, trials, pause_methods)

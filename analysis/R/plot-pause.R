@@ -26,6 +26,7 @@ plot_cwnd_pause <- function(data) {
 
 #' Congestion window and PAUSE frames around one time that the device was full
 #' @noRd
+# Shows: pause_episodes, cwnd_median_packets.
 figure_cwnd_pause <- function(results, options) {
   campaign <- results$campaign
   trials <- select_trials(results, options)
@@ -62,6 +63,7 @@ plot_pause_to_drop <- function(data, title = "Transmit descriptors") {
 
 #' CDF of the time that the host's own queue held once the device was full
 #' @noRd
+# Shows: pause_to_drop_median_s.
 figure_pause_to_drop <- function(results, options) {
   trials <- select_trials(results, options)
   if (nrow(results$pauses) == 0) abort_nothing("no PAUSE frame was seen")

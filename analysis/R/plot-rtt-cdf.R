@@ -18,6 +18,7 @@ plot_rtt_cdf <- function(data, title = "Congestion control", log_axis = FALSE) {
 
 #' CDF of round-trip times at the largest receive window, on a logarithmic axis with `axis: log`
 #' @noRd
+# Words: axis=log. Shows: rtt_median_ms.
 figure_rtt_cdf <- function(results, options) {
   campaign <- results$campaign
   trials <- select_trials(results, options, c("axis", "flow"))

@@ -1,5 +1,6 @@
 #' RTT against time, of the whole trial or (option `seconds`) of its beginning
 #' @noRd
+# Shows: rtt_median_ms.
 figure_rtt_time <- function(results, options) {
   shown <- options$seconds %||% "all"
   shown_s <- if (identical(shown, "all")) Inf else suppressWarnings(as.double(sub("s$", "", shown)))

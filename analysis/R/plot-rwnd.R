@@ -35,6 +35,7 @@ theory_line <- function(theory) {
 
 #' Median throughput against the receive window
 #' @noRd
+# Shows: throughput_bps.
 figure_throughput_by_rwnd <- function(results, options) {
   by_rwnd(results, options, "throughput_bps", 1e-6, "Throughput (Mbit/s)", "Median throughput against receive window",
           "Throughput of IP packets at the receiver")
@@ -42,6 +43,7 @@ figure_throughput_by_rwnd <- function(results, options) {
 
 #' Median RTT against the receive window, with what the path predicts
 #' @noRd
+# Shows: rtt_median_ms.
 figure_rtt_by_rwnd <- function(results, options) {
   by_rwnd(results, options, "rtt_median_ms", 1, "Median RTT (ms)", "Median RTT against receive window",
           "RTT by packet pairs", theory = TRUE)
@@ -49,6 +51,7 @@ figure_rtt_by_rwnd <- function(results, options) {
 
 #' Median congestion window against the receive window, in the payload that it lets out
 #' @noRd
+# Shows: cwnd_median_packets.
 figure_cwnd_by_rwnd <- function(results, options) {
   mtu_bytes <- unique(vapply(results$campaign$manifests, \(m) as.double(m$resolved$mtu_bytes %||% ethernet_mtu_bytes), 0))
   if (length(mtu_bytes) != 1) abort_nothing("the trials differ in MTU, so that packets of cwnd are not one size")

@@ -13,6 +13,7 @@ plot_throughput_cdf <- function(data, title = "Congestion control") {
 
 #' CDF of the throughput of each flow over windows of five seconds, or of option `window`
 #' @noRd
+# Shows: throughput_bps.
 figure_throughput_cdf <- function(results, options) {
   campaign <- results$campaign
   width_s <- window_option_s(options$window %||% "5s")

@@ -36,6 +36,7 @@ panel_titles <- c(cwnd = "cwnd (packets)", rtt = "RTT (ms)", throughput = "Throu
 
 #' cwnd, RTT, throughput and queue of one trial per treatment over time
 #' @noRd
+# Shows: throughput_bps or queue_max_packets.
 figure_trial_time_series <- function(results, options) {
   time_figure(results, options, names(panel_titles), "One trial over time",
               "Congestion window, RTT by packet pairs, throughput of IP packets at the receiver and bottleneck queue", options$flow)
@@ -43,6 +44,7 @@ figure_trial_time_series <- function(results, options) {
 
 #' Bottleneck queue of one trial per treatment over time
 #' @noRd
+# Shows: queue_max_packets.
 figure_queue_time <- function(results, options) {
   time_figure(results, options, "queue", "Bottleneck queue over time", "Packets in the bottleneck's queue")
 }

@@ -2,6 +2,7 @@
 
 #' Buffer estimates by both methods, beside the queue sampler's
 #' @noRd
+# Shows: buffer_method1_packets or buffer_truth_packets.
 table_buffer_estimates <- function(results, options) {
   campaign <- results$campaign
   trials <- select_trials(results, options, "published")

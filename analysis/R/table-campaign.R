@@ -1,5 +1,6 @@
 #' Time that trials cost beyond their traffic, by phase
 #' @noRd
+# Shows: overhead_s.
 table_overhead <- function(results, options) {
   trials <- select_trials(results, options)
   phases <- results$campaign$phases[id %in% trials$id]

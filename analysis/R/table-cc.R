@@ -3,6 +3,7 @@
 
 #' RTT per congestion control at the largest receive window, beside numbers `published` elsewhere
 #' @noRd
+# Shows: rtt_median_ms.
 table_cc_comparison <- function(results, options) {
   campaign <- results$campaign
   trials <- select_trials(results, options, "published")

@@ -1,5 +1,6 @@
 #' Which trials met PAUSE frames, and by what it is known
 #' @noRd
+# Shows: pause_frames_seen or local_drops_packets.
 table_flow_control <- function(results, options) {
   campaign <- results$campaign
   trials <- select_trials(results, options)

@@ -17,7 +17,7 @@ from samovar.definition import (
     parse_overrides,
 )
 from samovar.definition import Study as DefinedStudy
-from samovar.definition.exhibits import read_exhibits
+from samovar.definition.exhibits import Exhibits, read_exhibits
 from samovar.definition.explain import Explanation, explain
 from samovar.definition.explain_keys import Subject
 from samovar.definition.nearest import nearest
@@ -47,8 +47,13 @@ class Checkout:
 
     @property
     def site(self) -> Site:
-        """What plans are made with: this controller's settings and recipes."""
-        return Site(self.config, self.catalogue)
+        """What plans are made with: this controller's settings, recipes and figures."""
+        return Site(self.config, self.catalogue, self.exhibits)
+
+    @cached_property
+    def exhibits(self) -> Exhibits:
+        """The figures and tables that the analysis draws."""
+        return read_exhibits(self.root / "analysis" / "R")
 
     @property
     def results(self) -> Path:
@@ -89,8 +94,7 @@ class Checkout:
         )
 
     def _read(self, path: Path, profile: str, testbed: str, overrides: Sequence[str]) -> DefinedStudy:
-        exhibits = read_exhibits(self.root / "analysis" / "R")
-        asked = Asked(profile or None, parse_overrides(overrides), self.config, exhibits)
+        asked = Asked(profile or None, parse_overrides(overrides), self.config, self.exhibits)
         return load_study(path, self.catalogue, self.testbed_path(testbed) if testbed else None, asked)
 
     def new(self, name: str, base: str = "") -> Path:

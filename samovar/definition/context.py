@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from samovar.definition.catalogue import ParameterInfo, RecipeCatalogue
 from samovar.definition.devices import PARAMETERS as DEVICE_PARAMETERS
 from samovar.definition.devices import Adapter
+from samovar.definition.exhibits import Exhibits
 from samovar.definition.experiment import Experiment, Part
 from samovar.definition.factor_levels import Level, texts_of
 from samovar.definition.parameters import settable
@@ -20,11 +21,12 @@ Known = Mapping[str, ParameterInfo]
 
 @dataclass(frozen=True)
 class Context:
-    """One experiment with the testbed it runs on (None when unknown) and the recipes there are."""
+    """One experiment with the testbed it runs on (None when unknown), the recipes and figures there are."""
 
     checked: Checked[Experiment]
     testbed: Testbed | None
     catalogue: RecipeCatalogue
+    exhibits: Exhibits = field(default_factory=dict)
 
     def system_of(self, name: str) -> str | None:
         """Return the system of a host, a role or the first host of a plural one; None without such a host."""

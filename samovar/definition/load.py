@@ -55,7 +55,18 @@ class Asked:
     exhibits: Exhibits = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Around:
+    """What an experiment is checked against: a testbed, the recipes, the figures and tables."""
+
+    testbed: Testbed | None
+    catalogue: RecipeCatalogue
+    exhibits: Exhibits
+
+
 NOTHING = Asked()
+LINES = ("expect", "figures", "tables")
+"""What speaks of levels: it is looked at where it stands, as a later layer may leave it without data."""
 
 
 def load_study(
@@ -198,30 +209,28 @@ def _checked_experiment(
     asked: Asked,
 ) -> Experiment | None:
     """Check the experiment as written, then with each profile over it, then as it is asked for."""
-    base = _checked_layers([tree], testbed, catalogue, problems)
+    around = Around(testbed, catalogue, asked.exhibits)
+    base = _checked_layers([tree], around, problems)
     check_name(Context(base, testbed, catalogue), path)
     problems += base.problems
     profiles = {name: checked_profile(tree, one, problems) for name, one in _profiles(tree, problems).items()}
     for over in profiles.values():
-        problems += _checked_layers([tree, over], testbed, catalogue, problems).problems
+        problems += _checked_layers([tree, over], around, problems).problems
     problems += _no_profile(tree, asked.profile, profiles)
     if asked.overrides:
         layers = [tree, *([profiles[asked.profile]] if asked.profile in profiles else [])]
         layers += override_layers(layers, asked.overrides, problems)
-        problems += _checked_layers(layers, testbed, catalogue, problems).problems
+        problems += _checked_layers(layers, around, problems).problems
     return base.model.with_source(tree, base.tree) if base.model else None
 
 
-def _checked_layers(
-    layers: Sequence[Map], testbed: Testbed | None, catalogue: RecipeCatalogue, problems: list[Problem]
-) -> Checked[Experiment]:
+def _checked_layers(layers: Sequence[Map], around: Around, problems: list[Problem]) -> Checked[Experiment]:
     before = len(problems)
     checked = validate(Experiment, complete(layers, problems))
     if len(problems) > before and checked.model is not None:  # what lacks may be what was not put together
         checked.left_out += [("parts", name, "traffic") for name in checked.model.parts]
-    expect = layers[0].get("expect")
-    own = expect is None or expect.mark.file == layers[0].mark.file
-    check_experiment(Context(checked, testbed, catalogue), lines=own and len(layers) == 1)
+    own = [key for key in LINES if (said := layers[-1].get(key)) and said.mark.file == layers[0].mark.file]
+    check_experiment(Context(checked, around.testbed, around.catalogue, around.exhibits), own)
     return checked
 
 

@@ -114,7 +114,7 @@ def _is_new(error: ErrorDetails, checked: Checked[M]) -> bool:
 
 
 def _is_told(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
-    """Say whether another mistake tells it: its value's key, an entry of its list, a misspelt key beside."""
+    """Say whether another mistake tells it: of its key, of an entry of its list, of a key beside it."""
     *here, name = error["loc"] or ("",)
     if error["type"] == "too_short":
         return any(one["loc"][: len(error["loc"])] == error["loc"] for one in every if one is not error)

@@ -6,10 +6,11 @@ import gc
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 from samovar.definition.config import Config
+from samovar.definition.exhibits import Exhibits
 from samovar.definition.experiment import Experiment, Part
 from samovar.definition.load import apply_profile
 from samovar.definition.origins import setting_layers
@@ -33,10 +34,11 @@ from samovar.plan.warn import warnings_of
 
 @dataclass(frozen=True)
 class Site:
-    """What a plan is made with beside experiment and testbed: the controller's settings, the recipes."""
+    """What a plan is made with beside experiment and testbed: the controller's settings, recipes, figures."""
 
     config: Config | None = None
     headers: Headers | None = None
+    exhibits: Exhibits = field(default_factory=dict)
 
 
 NOWHERE = Site()
@@ -97,7 +99,7 @@ def _make_plan(
         changes=_changes(planned),
         figures=applied.figures,
         tables=applied.tables,
-        warnings=warnings_of(applied, testbed, table),
+        warnings=warnings_of(applied, testbed, table, site.exhibits),
         trials=table,
     )
 

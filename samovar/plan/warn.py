@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import prod
 
+from samovar.definition.exhibits import Exhibits
 from samovar.definition.experiment import Experiment
 from samovar.definition.metrics import METRICS
 from samovar.definition.testbed import Testbed
@@ -18,9 +19,9 @@ from samovar.plan.checks import CHECKS, Check
 from samovar.plan.groups import Kinds
 from samovar.plan.model import PathPlan
 from samovar.plan.places import ways_through
+from samovar.plan.recorded import unrecorded
 from samovar.plan.table import Table, Treatments
 
-OF_TWO_CLOCKS = ("owd_median_ms", "owd_min_ms", "owd_rtt_gap_us")
 FEWEST_REPLICATES = 3
 FOR_AN_INTERVAL = 6
 """Order statistics of fewer values span the median with less than 95 %: 1 - 2 (1/2)^5 = 0.94."""
@@ -35,7 +36,9 @@ class Found:
     said: str
 
 
-def warnings_of(experiment: Experiment, testbed: Testbed, table: Table) -> tuple[str, ...]:
+def warnings_of(
+    experiment: Experiment, testbed: Testbed, table: Table, exhibits: Exhibits
+) -> tuple[str, ...]:
     """Return the warnings of a whole plan, each once, in a stable order: by part, then by kind."""
     treatments = {group.part: len(group) for group in table.groups}
     beside = _beside_bottleneck(testbed, table)
@@ -48,7 +51,9 @@ def warnings_of(experiment: Experiment, testbed: Testbed, table: Table) -> tuple
         warnings += design.get(name, ())
         warnings += beside.get(name, ())
         warnings += [_said(name, check, parts[name], number) for check, parts in found if name in parts]
-    return (*warnings, *_of_metrics(experiment), *_of_clocks(experiment, testbed))
+    return tuple(
+        dict.fromkeys((*warnings, *_of_metrics(experiment), *unrecorded(experiment, table, exhibits)))
+    )
 
 
 def _of_metrics(experiment: Experiment) -> Iterator[str]:
@@ -84,15 +89,6 @@ def _of_levels(group: Treatments) -> Iterator[str]:
         pairs = set(zip(columns[one], columns[other], strict=True))
         if len(pairs) == len(levels[one]) == len(levels[other]):
             yield f"{group.part}: {one} and {other} vary together, so nobody can tell their effects apart"
-
-
-def _of_clocks(experiment: Experiment, testbed: Testbed) -> Iterator[str]:
-    """Name metrics that take the clocks of two hosts for one, where nothing tells how these differ."""
-    for line in experiment.expect if testbed.lab is None else ():
-        parts = [line.part] if line.part else list(experiment.parts)
-        loggers = [{one.logger for one in experiment.parts[part].loggers} for part in parts]
-        if line.metric in OF_TWO_CLOCKS and not all("beacons" in one for one in loggers):
-            yield f"expect: {line.metric} compares two hosts' clocks; logger beacons tells how these differ"
 
 
 def _found(check: Check, table: Table) -> Mapping[str, Found]:

@@ -145,7 +145,9 @@ class ExperimentSchema:
                 own.setdefault(option, []).append(one)
         words = COMMON | {option: f"Option of {', '.join(names)}." for option, names in own.items()}
         options = {option: {"description": text} for option, text in words.items()}
-        options |= {one: {**SCALAR, "description": COMMON[one]} for one in COMMON}
+        several = any_of(SCALAR, {"type": "array", "items": SCALAR})
+        options |= {one: {**several, "description": COMMON[one]} for one in ("part", "trial")}
+        options["title"] = {**SCALAR, "description": COMMON["title"]}
         told = {kind: {**name, "description": f"Name of the {kind}."}}
         entry = {"type": "object", "properties": {**told, **options}, "required": [kind]}
         return {"type": "array", "items": any_of(name, entry)}

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from samovar.command.catalogue import Catalogue
-from samovar.definition import load_study
-from samovar.plan import FlowPlan, HostPlan, PathPlan, Plan, Resolved, make_plan
+from samovar.definition import Asked, load_study
+from samovar.definition.exhibits import read_exhibits
+from samovar.plan import FlowPlan, HostPlan, PathPlan, Plan, Resolved, Site, make_plan
 from samovar.plan.checks import CHECKS
 from samovar.plan.groups import Kinds
 from tests.unit.trials import RESOLVED, flow
@@ -146,12 +147,15 @@ def test_a_sender_is_not_warned_of_a_buffer_that_the_path_never_fills() -> None:
 
 def test_one_way_delays_of_real_hosts_want_beacons(tmp_path: Path) -> None:
     metric = "expect: [{say: x, metric: owd_median_ms, below: 5}]\nreplicates: 6"
-    said = "expect: owd_median_ms compares two hosts' clocks; logger beacons tells how these differ"
+    said = (
+        "expect: owd_median_ms takes captures at both ends of a flow and logger beacons at both ends of a flow, "
+        "which no trial has; the scorecard will say no data"
+    )
     lines = ("testbed: lab", "testbed: example-linux"), ("replicates: 6", metric)
     assert planned(tmp_path, *lines, testbed="example-linux").warnings == (said,)
     beacons = ("captures:", "loggers: [{logger: beacons, at: [sender, receiver]}]\ncaptures:")
-    assert planned(tmp_path, *lines, beacons, testbed="example-linux").warnings == ()
-    assert planned(tmp_path, lines[1]).warnings == (), "a lab has one clock"
+    captures = ("captures: [{at: sender}]", "captures: [{at: [sender, receiver]}]")
+    assert planned(tmp_path, *lines, captures, beacons, testbed="example-linux").warnings == ()
 
 
 NONE: Mapping[str, tuple[str, ...]] = {
@@ -246,3 +250,48 @@ def test_a_check_looks_once_at_what_many_treatments_have_in_common(tmp_path: Pat
     looked = {check.says: len(Kinds(table, check.looks)) for check in CHECKS}
     assert looked["rwnd is below the path's bandwidth-delay product"] == 40
     assert looked["two flows have one port"] == looked["buffer is below one packet"] == 1
+
+
+KNOWN = read_exhibits(ROOT / "analysis" / "R")
+ASKED = """\
+expect:
+  - {say: a, metric: loss_share, below: 1}
+  - {say: b, metric: queue_max_packets, below: 9}
+  - {say: c, metric: cwnd_median_packets, below: 9}
+  - {say: d, metric: throughput_bps, above: 1}
+figures: [rtt-cdf, jitter-cdf, trial-time-series, {figure: queue-time, part: main}]
+tables: [{table: crossed, metric: owd_median_ms, rows: cc, columns: rwnd}, overhead, buffer-estimates]
+"""
+
+
+@pytest.mark.parametrize(
+    ("captures", "loggers", "lacking"),
+    [
+        ("[{at: sender}, {at: receiver}]", "[{logger: queue, at: router}, {logger: tcp-info, at: sender}]", ["crossed"]),
+        ("[{at: sender}, {at: receiver}]", "[]", ["queue_max_packets", "cwnd_median_packets", "queue-time", "crossed", "buffer-estimates"]),
+        ("[{at: sender}]", "[{logger: queue, at: router}, {logger: tcp-info, at: receiver}]", ["loss_share", "cwnd_median_packets", "jitter-cdf", "crossed"]),
+        ("[{at: receiver}]", "[{logger: queue, at: router}]", ["loss_share", "cwnd_median_packets", "rtt-cdf", "jitter-cdf", "crossed"]),
+        ("[]", "[{logger: queue, at: router}]", ["loss_share", "cwnd_median_packets", "throughput_bps", "rtt-cdf", "jitter-cdf", "crossed"]),
+    ],
+)  # fmt: skip
+def test_what_is_asked_of_a_plan_that_records_too_little_for_it_is_told(
+    tmp_path: Path, captures: str, loggers: str, lacking: list[str]
+) -> None:
+    text = TEXT.replace("captures: [{at: sender}]", f"captures: {captures}\nloggers: {loggers}") + ASKED
+    (tmp_path / "study.yaml").write_text(text)
+    asked = Asked(exhibits=KNOWN)
+    study = load_study(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml", asked)
+    plan = make_plan(study.experiment, study.testbed, site=Site(headers=CATALOGUE, exhibits=KNOWN))
+    said = [one for one in plan.warnings if "which no trial has" in one]
+    assert [one.split(" takes ")[0].split()[-1] for one in said] == lacking
+
+
+def test_what_lacks_is_told_in_words_with_what_becomes_of_it(tmp_path: Path) -> None:
+    text = TEXT + "expect: [{say: a, metric: loss_share, below: 1}]\nfigures: [queue-time]\n"
+    (tmp_path / "study.yaml").write_text(text)
+    study = load_study(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
+    plan = make_plan(study.experiment, study.testbed, site=Site(exhibits=KNOWN))
+    assert plan.warnings[-2:] == (
+        "expect: loss_share takes captures at both ends of a flow, which no trial has; the scorecard will say no data",
+        "figure queue-time takes logger queue, which no trial has; the report will say so in its place",
+    )
