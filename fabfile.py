@@ -26,6 +26,7 @@ from samovar.definition.study import FOLDER as STUDIES
 from samovar.errors import DefinitionError, SamovarError, TestbedError
 from samovar.journal import NAME as JOURNAL
 from samovar.journal import fold, holder, read_journal
+from samovar.plan.explain import find_trial
 from samovar.report import exit_status, make_bundle, read_verdicts
 from samovar.report.study_bundle import make_study
 from samovar.runner.folder import read_plan
@@ -40,6 +41,7 @@ from samovar.view.plan import Seen, plan_lines
 from samovar.view.progress import Show
 from samovar.view.status import Asked, owner_lines, status_json, status_lines, verified_lines
 from samovar.view.stream import opened_stream
+from samovar.view.trial import trial_lines
 from samovar.view.words import columns, harmless
 
 CONTROLLER = Controller(Path(__file__).resolve().parent)
@@ -169,7 +171,12 @@ PLAN_HELP = {
 SETS = ["set_"]  # options that may be given more than once
 
 
-VIEW_HELP = {"json": "print for machines", "csv": "print a row per trial", "all": "show every trial"}
+VIEW_HELP = {
+    "json": "print for machines",
+    "csv": "print a row per trial",
+    "all": "show every trial",
+    "trial": "show one trial in full, by its id or the beginning of it",
+}
 NEW_HELP = {"new": "begin another campaign although there is one that could go on"}
 
 
@@ -185,9 +192,14 @@ def plan(
     csv: bool = False,
     all_: bool = False,
     new: bool = False,
+    trial: str = "",
 ) -> None:
     """Show the design, what stands and what will run, what it costs, and what the testbed cannot do."""
     study = CONTROLLER.study(experiment, profile, testbed, set_)
+    if trial:
+        found = find_trial(study.plan, trial)
+        show([_dump(found.as_json())] if json else trial_lines(found))
+        return
     seen = _seen(study, new)
     if json:
         show([_dump(plan_json(seen))])

@@ -224,14 +224,18 @@ def _layer(subject: Subject, origin: Origin) -> str:
 
 
 def _of_tree(where: _Where) -> Explanation:
+    """Explain what a file says; the starts of random arrivals are what their flow's arrivals say first."""
     subject = where.subject
-    return _explained(
+    found = _explained(
         subject,
         where.title,
         where.tree,
         where.key,
         default_of(subject, where.key, subject.experiment.parts[where.part]),
     )
+    steps = steps_of(where.key)
+    drawn = nodes_at(where.tree, (*steps[:-1], "arrivals")) if steps[-1] == "start" else []
+    return replace(found, chain=(*_chain(subject, drawn), *found.chain))
 
 
 def _of_experiment(subject: Subject, key: str) -> Explanation:

@@ -15,7 +15,7 @@ from samovar.definition.explain_tree import keys_inside
 from samovar.definition.factor_levels import Factor
 from samovar.definition.factors import SETTINGS
 from samovar.definition.fields import Strict
-from samovar.definition.flows import Flow, Stop
+from samovar.definition.flows import Arrivals, Flow, Stop
 from samovar.definition.layers import LISTED
 from samovar.definition.origins import layers_for
 from samovar.definition.parameters import settable
@@ -74,6 +74,8 @@ def known_keys(subject: Subject, name: str) -> set[str]:
     part = subject.experiment.parts[name]
     found = {*OF_PART, *part.factors, *SETTINGS, "stop.after", "stop.when"}
     found |= {target for _, target in targets_of(part)}
+    having = (flow for flow in part.traffic if flow.arrivals is not None)
+    found |= {f"traffic.{flow.label}.arrivals.{key}" for flow in having for key in own_keys(Arrivals)}
     for owner, (model, known) in _owners(subject, part).items():
         found |= {owner, *(f"{owner}.{key}" for key in (*own_keys(model), *known))}
     found |= {f"path.{key}" for key in _ways_said(subject, name)}

@@ -24,7 +24,7 @@ def explain_trial(subject: Subject, plan: Plan, key: str, name: str) -> list[Exp
 
     Raises PlanError for a trial that is not in the plan, DefinitionError for a key that is not known.
     """
-    trial = _find(plan, name)
+    trial = find_trial(plan, name)
     found = explain(subject, key, trial.part, trial.treatment)
     came_to = tuple(_came_to(trial.resolved, key.removeprefix(f"parts.{trial.part}.")))
     return [replace(one, came_to=_at(one.hosts, came_to)) for one in found]
@@ -34,7 +34,8 @@ def _at(hosts: tuple[str, ...], came_to: tuple[tuple[str, str], ...]) -> tuple[t
     return tuple(one for one in came_to if not hosts or one[0] in hosts)
 
 
-def _find(plan: Plan, name: str) -> Trial:
+def find_trial(plan: Plan, name: str) -> Trial:
+    """Return the trial of an id, or of the beginning of one; raises PlanError."""
     having = [trial for trial in plan.trials if trial.id.startswith(name)]
     exact = [trial for trial in having if trial.id == name]
     if len(exact or having) == 1:

@@ -312,3 +312,24 @@ def test_a_value_of_a_trial_is_written_in_full_and_names_hosts_that_agree_togeth
     assert head("cc") == "one: cc = cubic at src"
     assert head("tcp.sack") == "one: tcp.sack = off at src, dst"
     assert head("traffic.bulk.from") == "one: traffic.bulk.from = bulk src"
+
+
+def test_the_starts_of_arrivals_are_explained_by_their_arrivals(folder: Folder) -> None:
+    path = folder.root / "experiments" / "study.yaml"
+    arrivals = "arrivals: {poisson: 2/s, until: 5s}"
+    path.write_text(STUDY.replace("{duration: 5s}", f"{{duration: 5s, {arrivals}}}"), encoding="utf-8")
+    assert folder.lines("parts.one.traffic.bulk.start") == [
+        "one: traffic.bulk.start = {poisson: 2/s, until: 5s}",
+        "» {poisson: 2/s, until: 5s} experiment study experiments/study.yaml:6:42",
+        "0 s default",
+    ]
+    assert folder.lines("parts.one.traffic.bulk.arrivals.poisson") == [
+        "one: traffic.bulk.arrivals.poisson = 2/s",
+        "» 2/s experiment study experiments/study.yaml:6:52",
+    ]
+    assert folder.lines("parts.one.traffic.bulk.arrivals.poisson", "traffic.bulk.arrivals.poisson=9/s")[
+        :2
+    ] == [
+        "one: traffic.bulk.arrivals.poisson = 9/s",
+        "» 9/s --set --set traffic.bulk.arrivals.poisson=9/s",
+    ]

@@ -16,7 +16,9 @@ from samovar.runner.preflight import Finding
 from samovar.view.cost import ranges, time_taken
 from samovar.view.export import plan_csv, plan_json
 from samovar.view.plan import Seen, plan_lines
+from samovar.view.trial import trial_lines
 from tests.unit.plan_values import lasting, plan_of, trial
+from tests.unit.plans import DUMBBELL, planned
 
 LABELS = ("newreno", "cubic", "cdg")
 PLAN = plan_of(
@@ -308,3 +310,75 @@ def test_every_key_that_machines_get_beside_the_plan_is_in_the_reference() -> No
     columns = next(plan_csv(_seen())).split(",")
     for key in [*beside, *value["cost"], *value["campaign"], *(name for name in columns if name != "cc")]:
         assert f"`{key}`" in section, key
+
+
+FULL = """\
+experiment: study
+testbed: dumbbell
+path: {rate: {down: 8Mbit, up: 2Mbit}, delay: {down: 30ms, up: 10ms}, loss: 1%, buffer: 1 BDP}
+settings: {cc: {senders: newreno, src2: cubic}, tcp.sack: off}
+factors: {rwnd: [50KB], traffic.short.arrivals.poisson: [10% * RATE / traffic.short.size]}
+stop: {after: 20s, when: bulk}
+traffic:
+  - {flow: bulk, generator: iperf3, from: src1, to: dst1, cc: cdg, dscp: EF, duration: 10s, length: 8KB}
+  - {flow: short, generator: nuttcp, from: src2, to: dst2, start: 2s, size: {pareto: 4KB, shape: 1.2, most: 1MB}, arrivals: {poisson: 1/s, until: 3s}}
+  - {flow: rtt, generator: ping, from: src1, to: dst1, until: bulk}
+captures: [{at: src1}]
+loggers: [{logger: queue, at: router, interval: RTT / 4}]
+"""
+SHOWN = """\
+50KB-10pct-RATE-traffic.short-r1-HASH: part main, replicate 1, block 1
+  rwnd 50KB, traffic.short.arrivals.poisson 10% * RATE / traffic.short.size
+  traffic 0:10, at most 0:25, stopped after 20s or when bulk ends
+
+path
+        rate   delay  loss  aqm    buffer
+  down  8Mbit  30ms   1%    pfifo  27 packets (40KB)
+  up    2Mbit  10ms         pfifo  27 packets (40KB)
+
+hosts
+  src1  sender    cc newreno, tcp.sack off
+  src2  sender    cc cubic, tcp.sack off
+  src3  sender
+  src4  sender
+  rtr   router
+  dst1  receiver  rwnd 50KB, tcp.sack off
+  dst2  receiver  rwnd 50KB, tcp.sack off
+  dst3  receiver
+  dst4  receiver
+
+flows
+"""
+
+
+def test_one_trial_is_shown_in_full_with_what_was_computed_and_drawn_for_it() -> None:
+    (one,) = planned(FULL, DUMBBELL).trials
+    lines = [line.replace(one.id[-6:], "HASH") for line in trial_lines(one)]
+    assert "\n".join(lines).startswith(SHOWN)
+    flows = lines[SHOWN.count("\n") :]
+    assert flows[1].split() == [
+        "bulk",
+        "iperf3",
+        "src1",
+        "dst1",
+        "5001",
+        "0s",
+        "after",
+        "10s",
+        "cdg",
+        "46",
+        "length",
+        "8KB",
+    ]
+    short = [one for one in one.resolved.flows if one.group == "short"]
+    assert [line.split()[:7] for line in flows[2 : 2 + len(short)]] == [
+        [one.label, "nuttcp", "src2", "dst2", str(one.port), f"{one.start_s:.9g}s", "size"] for one in short
+    ]
+    assert "  rtt      ping       src1  dst1" in flows[2 + len(short)].replace(str(short[0].port), "")
+    assert flows[-2:] == ["  capture  src1  eth1  96 B a packet", "  queue    rtr   eth2  interval 10ms"]
+
+
+def test_a_trial_shows_only_the_columns_that_it_has_something_in() -> None:
+    lines = list(trial_lines(trial("cubic")))
+    assert "jitter" not in "".join(lines)
+    assert not any(line.endswith(" ") for line in lines)
