@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from samovar.definition.explain_device import device_keys, device_says
 from samovar.definition.explain_keys import (
     ENTRIES,
     GROUPS,
@@ -140,17 +141,24 @@ def _names_in(where: _Where) -> list[str]:
 def _of_key(where: _Where) -> Explanation:
     below = _of_tree(where)
     varied = _of_factor(where)
-    keys = (
-        () if varied else dict.fromkeys((*keys_inside(where.tree, steps_of(where.key)), *_varied_in(where)))
-    )
+    keys = () if varied else dict.fromkeys(_keys_in(where))
     inside = tuple((key, _of_key(replace(where, key=f"{where.key}.{key}"))) for key in keys)
-    chain = below.chain[1:] if inside else (*varied, *below.chain)
+    chain = below.chain[1:] if inside else (*varied, *_over_device(where, below.chain))
     taken_away = below.taken_away and not varied
     return Explanation(where.title, _once(chain), _level_texts(where), taken_away, inside=inside)
 
 
-def _varied_in(where: _Where) -> Iterator[str]:
-    """Yield the keys within a key that factors set."""
+def _over_device(where: _Where, chain: tuple[Said, ...]) -> tuple[Said, ...]:
+    """Return what is said of a key, over what the testbed says of the device that is its bottleneck."""
+    owner, _, key = where.key.partition(".")
+    said = tuple(Said(*one) for one in device_says(where.subject.testbed, key)) if owner == "path" else ()
+    return (*(one for one in chain if one.layer != "default"), *said) if said else chain
+
+
+def _keys_in(where: _Where) -> Iterator[str]:
+    """Yield the keys within a key that anybody says: the experiment, its testbed's device, its factors."""
+    yield from keys_inside(where.tree, steps_of(where.key))
+    yield from device_keys(where.subject.testbed) if where.key == "path" else ()
     targets = (target for _, target in targets_of(where.subject.experiment.parts[where.part]))
     yield from (one.removeprefix(f"{where.key}.") for one in targets if one.startswith(f"{where.key}."))
 

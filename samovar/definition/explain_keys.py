@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from samovar.definition.catalogue import ParameterInfo, RecipeCatalogue
 from samovar.definition.check_settings import setting_parameters
 from samovar.definition.config import Config
+from samovar.definition.devices import OF_A_ROUTER
 from samovar.definition.devices import PARAMETERS as DEVICE_PARAMETERS
 from samovar.definition.experiment import Experiment, Logger, NetworkPath, Order, Part, own_keys
 from samovar.definition.explain_places import LayerNames
@@ -79,6 +80,8 @@ def known_keys(subject: Subject, name: str) -> set[str]:
     for owner, (model, known) in _owners(subject, part).items():
         found |= {owner, *(f"{owner}.{key}" for key in (*own_keys(model), *known))}
     found |= {f"path.{key}" for key in _ways_said(subject, name)}
+    if subject.testbed.device is not None:
+        found -= {f"path.{key}" for key in OF_A_ROUTER}
     layers = layers_for(subject.experiment, name, subject.testbed, subject.config)
     for host, machine in subject.testbed.hosts.items():
         found |= {*setting_parameters(subject.catalogue, machine.system), *layers.of(host)}

@@ -321,7 +321,7 @@ def test_the_starts_of_arrivals_are_explained_by_their_arrivals(folder: Folder) 
     assert folder.lines("parts.one.traffic.bulk.start") == [
         "one: traffic.bulk.start = {poisson: 2/s, until: 5s}",
         "» {poisson: 2/s, until: 5s} experiment study experiments/study.yaml:6:42",
-        "0 s default",
+        "0s default",
     ]
     assert folder.lines("parts.one.traffic.bulk.arrivals.poisson") == [
         "one: traffic.bulk.arrivals.poisson = 2/s",
@@ -333,3 +333,25 @@ def test_the_starts_of_arrivals_are_explained_by_their_arrivals(folder: Folder) 
         "one: traffic.bulk.arrivals.poisson = 9/s",
         "» 9/s --set --set traffic.bulk.arrivals.poisson=9/s",
     ]
+
+
+def test_what_the_testbed_says_of_a_device_lies_under_the_experiments_path(folder: Folder) -> None:
+    (folder.root / "hosts" / "powerline.yaml").write_bytes((ROOT / "hosts" / "powerline.yaml").read_bytes())
+    text = "experiment: study\ntestbed: powerline\nduration: 5s\npath: {rate: 86Mbit}\n"
+    flow = "traffic: [{flow: bulk, generator: iperf3, from: sender, to: receiver}]\n"
+    (folder.root / "experiments" / "study.yaml").write_text(text + flow)
+    assert folder.lines("path.rate") == [
+        "path.rate = 86Mbit",
+        "» 86Mbit experiment study experiments/study.yaml:4:14",
+        "40Mbit testbed hosts/powerline.yaml:11:21",
+    ]
+    assert folder.lines("path.rtt")[:2] == [
+        "path.rtt = 2 * 2ms",
+        "» 2 * 2ms testbed hosts/powerline.yaml:11:57",
+    ]
+    assert [line for line in folder.lines("path") if "medium" in line] == [
+        "» medium: simplex testbed hosts/powerline.yaml:11:70",
+        "medium: duplex default",
+    ]
+    with pytest.raises(DefinitionError, match=r"unknown key 'path\.aqm'"):
+        folder.lines("path.aqm")
