@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from samovar.definition.fragments import Fragments, Reading
 from samovar.definition.layers import overlaid
-from samovar.definition.nearest import unknown
+from samovar.definition.nearest import nearest, unknown
 from samovar.definition.without import WITHOUT, lessened
 from samovar.definition.yamltext import Map, near, yaml_files
 from samovar.errors import Problem
 
 REUSE = ("extends", "use", "fragments")
+OF_A_NEW_PART = ("title", "factors", "include", "traffic", "path", "settings")
+"""What makes a part one of its own: `parts: {windw: {duration: 5s}}` is a slip of the pen."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,25 @@ def _laid(tree: Map, path: Path, trail: tuple[str, ...], reading: Reading) -> Ma
     result = Map(tree.mark)
     for layer in (base, *fragments.used_by(tree), _without(fragments.expanded(tree), REUSE)):
         if layer is not None:
+            _check_parts(result, layer, reading.problems)
             under = lessened(result, layer, [] if reading.missing else reading.problems)
             result = overlaid(under, layer, reading.problems) if result else _without(layer, (WITHOUT,))
     result.mark = tree.mark
     if fragments.own:
         result.put("fragments", fragments.own, tree.key_marks.get("fragments", tree.mark))
     return result
+
+
+def _check_parts(base: Map, layer: Map, problems: list[Problem]) -> None:
+    """Report a part that only changes something and that the base does not have, but nearly."""
+    known, parts = base.get("parts"), layer.get("parts")
+    if not isinstance(known, Map) or not isinstance(parts, Map):
+        return
+    for name, part in parts.items():
+        is_new = name not in known and isinstance(part, Map)
+        if is_new and not {*OF_A_NEW_PART} & {*cast(Map, part)} and nearest(name, known):
+            message = f"{unknown('part', name, known)}; a new one says one of {', '.join(OF_A_NEW_PART)}"
+            problems.append(parts.key_marks[name].problem(message))
 
 
 def _base(tree: Map, path: Path, trail: tuple[str, ...], reading: Reading) -> Map | None:

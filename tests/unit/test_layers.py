@@ -262,6 +262,11 @@ def test_a_profile_lies_over_everything_and_may_use_fragments(folder: Folder) ->
             "study.yaml:3:11: unknown flow 'blk'; did you mean 'bulk'? known: bulk, thin",
         ),
         (
+            "extends: base\nparts: {ones: {duration: 1s}}\n",
+            "study.yaml:3:9: unknown part 'ones'; did you mean 'one'? known: one, two; a new one says one of title, "
+            "factors, include, traffic, path, settings",
+        ),
+        (
             "extends: base\ntraffic: {bulk: 1s}\n",
             "study.yaml:3:17: bulk: expected a mapping of what changes in the flow",
         ),
@@ -273,6 +278,14 @@ def test_a_profile_lies_over_everything_and_may_use_fragments(folder: Folder) ->
 )
 def test_reuse_that_cannot_be_meant_is_refused_at_its_place(folder: Folder, text: str, said: str) -> None:
     assert said in folder.mistakes("study", f"experiment: study\n{text}")
+
+
+@pytest.mark.parametrize(
+    "part", ["ones: {title: More, duration: 1s}", "ones: {factors: {mtu: [600]}}", "far: {duration: 1s}"]
+)
+def test_a_part_of_its_own_may_be_added(folder: Folder, part: str) -> None:
+    study = folder.read("study", f"experiment: study\nextends: base\nparts: {{{part}}}\n")
+    assert list(study.parts) == ["one", "two", part.partition(":")[0]]
 
 
 def test_a_circle_of_files_is_named_in_full(folder: Folder) -> None:
