@@ -5,7 +5,7 @@
 #' @param path One log, plain or gzip-compressed.
 #' @return A data.table, a row per report in the file's order: `stream` (iperf's id), `src`, `sport`, `dst`, `dport` (iperf's local and
 #'   foreign end), `stamp` (of CSV: local time, YYYYMMDDhhmmss, its zone is not told), `start_s`, `end_s` (since the stream began),
-#'   `bytes` (payload; of text rounded to what it shows), `rate_bps`, `retransmissions`, `cwnd_bytes`, `rtt_us` (`-e`, TCP
+#'   `bytes` (payload; of text rounded to what it shows; NA where iperf prints less than 0, as `rate_bps`), `rate_bps`, `retransmissions`, `cwnd_bytes`, `rtt_us` (`-e`, TCP
 #'   client), `jitter_ms`, `lost_packets`, `packets` (UDP, at the receiver; -1 is NA), `sum` (of all streams), `total` (the stream's last
 #'   report, which repeats all intervals: leave it out, or take it alone, when adding up).
 #' @source iperf(1); Reporter.c and ReportOutputs.c of iperf 2.1.8.
@@ -36,7 +36,9 @@ iperf_csv <- function(text) {
     retransmissions = NA_real_, cwnd_bytes = NA_real_, rtt_us = NA_real_, jitter_ms = as_number(field(10)),
     lost_packets = as_number(field(11)), packets = as_number(field(12)), sum = as_number(field(6)) %in% -1
   )
-  x[!is.na(end_s) & !is.na(bytes) & !is.na(rate_bps)][packets %in% -1, `:=`(lost_packets = NA, packets = NA, jitter_ms = NA)]
+  x <- x[!is.na(end_s) & !is.na(bytes) & !is.na(rate_bps)][packets %in% -1, `:=`(lost_packets = NA, packets = NA, jitter_ms = NA)]
+  # Counters that went over 31 or 32 bits.
+  x[bytes < 0, bytes := NA][rate_bps < 0, rate_bps := NA]
 }
 
 iperf_text <- function(text) {
@@ -75,18 +77,21 @@ mark_totals <- function(x) {
 #' cut off is left out, so that a test that was killed is read as far as it went; the whole object that `--json-stream-full-output` prints
 #' behind them repeats them and is not read.
 #'
-#' @param path One file of one test, plain or gzip-compressed.
+#' @param path One file, plain or gzip-compressed.
+#' @param test Which test of a file of several, as a server writes them that goes on: 1 for the first of those that have an interval.
 #' @return A data.table, a row per interval and stream: `stream` (iperf3's socket), `src`, `sport`, `dst`, `dport` (its local and foreign
 #'   end), `start_s`, `end_s` (since the test began), `bytes`, `rate_bps`, `retransmissions`, `cwnd_bytes`, `snd_wnd_bytes`,
 #'   `rtt_us`, `rttvar_us`, `pmtu_bytes` (TCP, sender), `jitter_ms`, `lost_packets`, `packets` (UDP), `omitted`, `sender`. Attributes: `epoch_s`
 #'   (start of the test, whole seconds), `protocol`, `mss_bytes`, `error` (what iperf3 complained of, or NULL), `totals` (a data.table:
-#'   `side` sender or receiver, `bytes`, `seconds_s`, `rate_bps`, `retransmissions`; without rows where the test did not come to its end).
+#'   `side` sender or receiver, `both` of UDP, with `-reverse` for the way back of `--bidir`; `bytes`, `seconds_s`, `rate_bps`, `retransmissions`; NA where a
+#'   server, which prints 0 then, does not know what the client did; without rows where the test did not come to its end).
 #' @source iperf3(1); iperf_api.c of iperf 3.12; output of iperf 3.22.
 #' @export
-read_iperf3 <- function(path) {
-  wanted <- "the output of one test of iperf3 -J or --json-stream"
+read_iperf3 <- function(path, test = NULL) {
+  wanted <- "the output of iperf3 -J or --json-stream"
   log <- text_lines(path, wanted)
-  x <- if (grepl(iperf3_event, log$text[first_line(log$text)])) iperf3_stream(path, log, wanted) else parse_json(path, log$text, wanted)
+  tests <- if (grepl(iperf3_event, log$text[first_line(log$text)])) iperf3_stream(path, log, wanted) else iperf3_objects(path, log$text, wanted)
+  x <- one_test(path, tests, test)
   intervals <- x[["intervals"]]
   if (!is.list(intervals)) intervals <- list()
   rows <- rbindlist(lapply(intervals, iperf3_interval), fill = TRUE)
@@ -97,22 +102,42 @@ read_iperf3 <- function(path) {
   setattr(rows, "protocol", if (is_text(as_record(start[["test_start"]])[["protocol"]])) start[["test_start"]][["protocol"]])
   setattr(rows, "mss_bytes", number_in(start, "tcp_mss_default"))
   setattr(rows, "error", if (is_text(x[["error"]])) x[["error"]])
-  setattr(rows, "totals", iperf3_totals(as_record(x[["end"]])))
+  setattr(rows, "totals", iperf3_totals(as_record(x[["end"]]), is.list(start[["accepted_connection"]])))
   rows[]
 }
 
 iperf3_event <- '^\\{"event":'
 
-# The events of a test put together as -J would have.
+# Of a server that goes on, those that have an interval: it adds an object without one when it is stopped, and for what failed.
+one_test <- function(path, tests, number) {
+  begun <- Filter(\(x) is.list(x[["intervals"]]) && length(x[["intervals"]]) > 0, tests)
+  if (length(begun) == 0) return(tests[[length(tests)]])
+  if (is.null(number) && length(begun) == 1) return(begun[[1]])
+  if (is.numeric(number) && length(number) == 1 && isTRUE(number %in% seq_along(begun))) return(begun[[number]])
+  abort_log(path, NULL, paste("holds", length(begun), "tests of iperf3"), paste("test = 1", if (length(begun) > 1) paste("to", length(begun))))
+}
+
+# Of -J one object per test.
+iperf3_objects <- function(path, text, wanted) {
+  first <- which(text == "{")
+  if (length(first) < 2 || any(nzchar(trimws(text[seq_len(first[1] - 1L)])))) return(list(parse_json(path, text, wanted)))
+  last <- c(first[-1] - 1L, length(text))
+  Map(\(i, j) parse_json(path, text[i:j], wanted, i), first, last)
+}
+
+# The events of each test put together as -J would have.
 iperf3_stream <- function(path, log, wanted) {
   at <- grep(iperf3_event, log$text)
   refuse_between(path, log$text, at, wanted)
   last <- at[length(at)]
   if (log$cut && last == length(log$text) && !jsonlite::validate(log$text[last])) at <- at[-length(at)]
   events <- lapply(at, \(line) parse_json(path, log$text[line], wanted, line))
+  test <- cumsum(vapply(events, text_in, "", "event") %in% "start")
+  unname(lapply(split(events, pmax(test, 1)), iperf3_of_events))
+}
+
+iperf3_of_events <- function(events) {
   kind <- vapply(events, text_in, "", "event")
-  tests <- at[kind %in% "start"]
-  if (length(tests) > 1) abort_log(path, tests[2], "begins a second test", wanted)
   data_of <- \(name) lapply(events[kind %in% name], \(event) event[["data"]])
   first_of <- \(data) if (length(data) > 0) data[[1]]
   # A server that is stopped after its test adds an end without content.
@@ -178,10 +203,18 @@ text_in <- function(record, name) {
   if (is_text(value)) value else NA_character_
 }
 
-iperf3_totals <- function(end) {
-  rbindlist(lapply(c(sender = "sum_sent", receiver = "sum_received", both = "sum"), \(name) {
+iperf3_totals <- function(end, of_server) {
+  sums <- c(sender = "sum_sent", receiver = "sum_received", both = "sum")
+  way_back <- stats::setNames(paste0(sums, "_bidir_reverse"), paste0(names(sums), "-reverse"))
+  rbindlist(list(iperf3_sums(end, sums, of_server), iperf3_sums(end, way_back, of_server)))
+}
+
+iperf3_sums <- function(end, names, of_server) {
+  x <- rbindlist(lapply(names, \(name) {
     if (!is.list(end[[name]])) return(NULL)
     list(bytes = number_in(end[[name]], "bytes"), seconds_s = number_in(end[[name]], "seconds"),
          rate_bps = number_in(end[[name]], "bits_per_second"), retransmissions = number_in(end[[name]], "retransmits"))
   }), idcol = "side")
+  if (!of_server || !any(x$bytes > 0, na.rm = TRUE)) return(x)
+  set(x, which(x$bytes == 0), c("bytes", "rate_bps"), NA_real_)
 }

@@ -84,12 +84,11 @@ test_that("of a stream that was broken off what came is read, with iperf3's comp
   # A server that is stopped adds an error and an empty end behind its test.
   server <- stream_lines("server")
   stopped <- read_iperf3(text_file(server[c(4:8)]))
-  expect_equal(attr(stopped, "totals")$bytes, c(0, 131072, 0))
+  expect_equal(attr(stopped, "totals")$bytes, c(NA, 131072, NA))
   expect_match(attr(stopped, "error"), "interrupt - the server")
 })
 
-test_that("streams of two tests, damaged in the middle or without an interval are refused with their line", {
-  expect_error(read_iperf3(fixture("iperf3-stream-server.json")), ":4: begins a second test", class = "samovar_error_log")
+test_that("streams damaged in the middle or without an interval are refused with their line", {
   lines <- stream_lines("client")
   refuse <- \(text, what) expect_error(read_iperf3(text_file(text)), what, class = "samovar_error_log")
   refuse(c(lines[1:2], "warning: x", lines[3:4]), ":3: is no event of --json-stream")
