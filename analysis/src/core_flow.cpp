@@ -12,15 +12,15 @@ std::string address_text(const FlowKey& key, size_t end) {
   char text[INET6_ADDRSTRLEN] = "";
   uint8_t bytes[16];
   std::memcpy(bytes, &key.address[2 * end], sizeof bytes);
-  ::inet_ntop(key.version == 6 ? AF_INET6 : AF_INET, bytes, text, sizeof text);
+  ::inet_ntop(key.version() == 6 ? AF_INET6 : AF_INET, bytes, text, sizeof text);
   return text;
 }
 
 std::string end_text(const FlowKey& key, size_t end) {
   const std::string address = address_text(key, end);
-  if (key.protocol == 0) return address;
-  const std::string port = std::to_string(end == 0 ? key.sport : key.dport);
-  return key.version == 6 ? "[" + address + "]:" + port : address + ":" + port;
+  if (key.protocol() == 0) return address;
+  const std::string port = std::to_string(end == 0 ? key.sport() : key.dport());
+  return key.version() == 6 ? "[" + address + "]:" + port : address + ":" + port;
 }
 
 constexpr uint8_t tcp_protocol = 6;
@@ -28,10 +28,8 @@ constexpr uint8_t tcp_protocol = 6;
 }  // namespace
 
 uint64_t FlowKey::hash() const {
-  const uint64_t rest =
-      uint64_t{sport} | uint64_t{dport} << 16 | uint64_t{protocol} << 32 | uint64_t{version} << 40;
-  const uint64_t low = mix(address[0], address[2] ^ rest);
-  return version == 6 ? mix(low, mix(address[1], address[3])) : low;
+  const uint64_t low = mix(address[0], address[2] ^ ends);
+  return version() == 6 ? mix(low, mix(address[1], address[3])) : low;
 }
 
 FlowTable::FlowTable() : slots_(1024, -1) {}
@@ -95,14 +93,14 @@ int FlowTable::address_number(const FlowKey& key, size_t end) {
 std::vector<std::string> FlowTable::flow_names() const {
   std::unordered_set<std::string> taken;
   for (const Flow& flow : flows_) {
-    if (flow.key.protocol != tcp_protocol) continue;
+    if (flow.key.protocol() != tcp_protocol) continue;
     taken.insert(end_text(flow.key, 0) + " > " + end_text(flow.key, 1));
     taken.insert(end_text(flow.key, 1) + " > " + end_text(flow.key, 0));
   }
   std::vector<std::string> names;
   for (const Flow& flow : flows_) {
     std::string name = end_text(flow.key, 0) + " > " + end_text(flow.key, 1);
-    const bool clash = flow.key.protocol != tcp_protocol && flow.key.protocol != 0 && taken.count(name);
+    const bool clash = flow.key.protocol() != tcp_protocol && flow.key.protocol() != 0 && taken.count(name);
     names.push_back(clash ? name + " (udp)" : name);
   }
   return names;
