@@ -94,7 +94,7 @@ check_capture_path <- function(path) {
 
 columns_wanted <- function(columns) {
   known <- capture_columns()
-  if (identical(columns, "all")) return(seq_len(nrow(known)))
+  if (identical(columns, "all")) return(seq_along(known$name))
   if (is.null(columns)) columns <- "usual"
   strange <- setdiff(columns, c(known$name, "usual"))
   if (!is.character(columns) || length(columns) == 0L || length(strange) > 0L) {

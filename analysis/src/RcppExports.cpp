@@ -68,7 +68,7 @@ BEGIN_RCPP
 END_RCPP
 }
 // capture_columns
-Rcpp::DataFrame capture_columns();
+Rcpp::List capture_columns();
 RcppExport SEXP _samovar_capture_columns() {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;

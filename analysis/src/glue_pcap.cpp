@@ -152,7 +152,8 @@ std::string link_text(uint32_t link_type) {
   return name ? name : "unknown (" + std::to_string(link_type) + ")";
 }
 
-Rcpp::DataFrame table_of(const std::vector<samovar::Interface>& interfaces) {
+// Columns, of which R makes a table: Rcpp's data frames call R's own functions, which takes the first read of a process 10 ms.
+Rcpp::List table_of(const std::vector<samovar::Interface>& interfaces) {
   const R_xlen_t n = static_cast<R_xlen_t>(interfaces.size());
   Rcpp::IntegerVector number(n);
   Rcpp::CharacterVector name(n), link(n), precision(n);
@@ -168,14 +169,13 @@ Rcpp::DataFrame table_of(const std::vector<samovar::Interface>& interfaces) {
     interface_drops[k] = or_missing(i.interface_drops);
     system_drops[k] = or_missing(i.system_drops);
   }
-  return Rcpp::DataFrame::create(
+  return Rcpp::List::create(
       Rcpp::_["interface"] = number, Rcpp::_["name"] = name, Rcpp::_["link_type"] = link,
       Rcpp::_["snaplen_bytes"] = snaplen, Rcpp::_["precision"] = precision, Rcpp::_["offset_s"] = offset_s,
-      Rcpp::_["interface_drops"] = interface_drops, Rcpp::_["system_drops"] = system_drops,
-      Rcpp::_["stringsAsFactors"] = false);
+      Rcpp::_["interface_drops"] = interface_drops, Rcpp::_["system_drops"] = system_drops);
 }
 
-Rcpp::DataFrame table_of(const std::vector<samovar::ClassPause>& pauses) {
+Rcpp::List table_of(const std::vector<samovar::ClassPause>& pauses) {
   const R_xlen_t n = static_cast<R_xlen_t>(pauses.size());
   Rcpp::NumericVector t_ns(n);
   Rcpp::IntegerVector interface(n), priority(n), quanta(n);
@@ -186,8 +186,8 @@ Rcpp::DataFrame table_of(const std::vector<samovar::ClassPause>& pauses) {
     priority[k] = pause.priority;
     quanta[k] = pause.quanta;
   }
-  return Rcpp::DataFrame::create(Rcpp::_["t_ns"] = t_ns, Rcpp::_["interface"] = interface,
-                                 Rcpp::_["priority"] = priority, Rcpp::_["quanta"] = quanta);
+  return Rcpp::List::create(Rcpp::_["t_ns"] = t_ns, Rcpp::_["interface"] = interface, Rcpp::_["priority"] = priority,
+                            Rcpp::_["quanta"] = quanta);
 }
 
 std::string links_of(const std::vector<samovar::Interface>& interfaces) {
@@ -235,15 +235,14 @@ Rcpp::List described(Rcpp::List table, samovar::Reader& reader) {
 }  // namespace
 
 // [[Rcpp::export]]
-Rcpp::DataFrame capture_columns() {
+Rcpp::List capture_columns() {
   Rcpp::CharacterVector name;
   Rcpp::LogicalVector usual;
   for (const samovar::Column& column : columns) {
     name.push_back(column.name);
     usual.push_back(column.usual);
   }
-  return Rcpp::DataFrame::create(Rcpp::_["name"] = name, Rcpp::_["usual"] = usual,
-                                 Rcpp::_["stringsAsFactors"] = false);
+  return Rcpp::List::create(Rcpp::_["name"] = name, Rcpp::_["usual"] = usual);
 }
 
 // [[Rcpp::export]]
