@@ -262,7 +262,7 @@ void Decoder::decode_transport(Network& network, Bytes bytes, Row& row) {
     cut();
   }
   uint64_t identity = mix(set_flow(network.key, row).hash, network.identity);
-  if (network.datagram && (network.key.protocol || !network.first_fragment))
+  if (network.datagram && (network.key.protocol() != 0 || !network.first_fragment))
     fragments_.push_back({decoded_, network.datagram, network.first_fragment ? row.flow : 0});
   if (has_ports && row.proto == tcp) {
     identity = decode_tcp(bytes, identity, row);

@@ -87,8 +87,8 @@ void Datagrams::complete(const std::vector<Fragment>& fragments, const FlowTable
     const Flow& flow = flows.at(known.flow);
     Row row{};
     row.flow = flow.number;
-    row.sport = flow.key.sport;
-    row.dport = flow.key.dport;
+    row.sport = flow.key.sport();
+    row.dport = flow.key.dport();
     for (size_t c = 0; c < column_count; ++c) {
       const auto member = columns[c].integer;
       if (to.at[c] && (member == &Row::flow || member == &Row::sport || member == &Row::dport))

@@ -15,6 +15,8 @@ from samovar.units import UnitError
 
 RESERVED = ("latest",)
 """Names that mean something else where the name of an experiment can stand."""
+OFFERED = {"cc": "[cubic, newreno]", "duration": "[10s, 30s]", "rwnd": "[100KB, 1MB]"}
+"""Factors to add, with levels, where the base has none by a name that says what it sets."""
 
 
 def write_starter(templates: Path, experiments: Path, name: str, base: str = "") -> Path:
@@ -56,7 +58,10 @@ def _words_of(base: Path | None) -> dict[str, str]:
     factors = (factor for factor in part.factors.values() if not is_free(factor.name))
     for factor in factors:
         return {**own, "GONE": f"factors.{factor.name}", "FACTOR": factor.name, "LEVELS": _levels(factor)}
-    return {**own, "GONE": "captures", "FACTOR": "cc", "LEVELS": "[cubic, newreno]"}
+    levels = [level for factor in part.factors.values() for level in factor.levels]
+    varied = {target for level in levels for target in level.values}
+    key = next(key for key in OFFERED if key not in varied)
+    return {**own, "GONE": "captures", "FACTOR": key, "LEVELS": OFFERED[key]}
 
 
 def _levels(factor: Factor) -> str:

@@ -94,4 +94,4 @@ def test_parameters_of_a_device_can_be_explained(folder: Path) -> None:
     planned(folder, "path: {flow_control: off}\n")
     study = load_study(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "powerline.yaml")
     (found,) = explain(Subject(study.experiment, study.testbed, CATALOGUE), "path.flow_control")
-    assert [said.value for said in found.chain] == ["off"]
+    assert [said.value for said in found.chain] == ["off", "on", "off"]

@@ -91,7 +91,7 @@ def test_the_pages_hold_every_section_and_their_number(made: Path) -> None:
 def test_the_scorecard_stands_beside_the_pdf_as_json(made: Path) -> None:
     lines = json.loads((made / "bundle" / "scorecard.json").read_text())
     assert [line["verdict"] for line in lines].count("reproduced") == 5
-    keys = {"say", "metric", "part", "where", "expected", "observed", "verdict", "source", "why"}
+    keys = {"say", "metric", "flow", "part", "where", "expected", "observed", "verdict", "source", "why"}
     assert all(set(line) == keys for line in lines)
     assert exit_status(read_verdicts(made)) == 1
 

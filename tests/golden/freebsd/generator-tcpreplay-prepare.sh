@@ -27,9 +27,9 @@ EOF
 capture=''
 if [ -z "$capture" ]; then
   capture=bulk-client.call.pcap
-  python3 -IS -c '"""Write a capture of a minute of a telephone call, G.711 over RTP: `call.py FILE LENGTH`, a packet'"'"'s payload in bytes.
+  python3 -IS -c '"""Write a capture of a minute of a telephone call, G.711 over RTP: `call.py FILE LENGTH`.
 
-The same bytes each time.
+LENGTH is a packet'"'"'s payload in bytes. The same bytes each time.
 """
 
 import struct
