@@ -209,7 +209,8 @@ def check_counted(
 ) -> Iterator[Check]:
     """Check a generator's own count of bytes against a capture where the data arrives, or leaves unanswered.
 
-    What was received must be there, and no more than was sent; `slack_bytes` may have been sent again.
+    What was received must be there, and no more than was sent; `slack_bytes` may have been sent again. Of a
+    flow that has sent its size, that size must have arrived.
     """
     reliable = ends.recipe.header.transport == "tcp"
     host = ends.flow.to_host if reliable else ends.flow.from_host
@@ -224,6 +225,11 @@ def check_counted(
     told = f"{counted.sent_bytes} B sent, {counted.received_bytes} B received"
     asked = f"{told} ± {share:.1%}, as its generator counted"
     yield Check(label, host, asked, f"{wire_bytes} B", least <= wire_bytes <= most)
+    size_bytes = ends.flow.size_bytes
+    if reliable and size_bytes is not None and counted.sent_bytes >= size_bytes:
+        label, asked = f"size of flow {ends.flow.label} that arrived", f"{size_bytes} B - {share:.1%}"
+        arrived = wire_bytes >= (1 - share) * size_bytes
+        yield Check(label, host, asked, f"{wire_bytes} B", arrived, "suspect")
 
 
 def check_bottleneck(

@@ -357,3 +357,42 @@ def test_a_server_that_sends_stands_at_the_sending_end() -> None:
     assert (ends.server_host, ends.client_host) == ("src", "dst")
     (ends,) = flows_of(trial(flow("echo", "ping")).resolved, CATALOGUE)
     assert (ends.server_host, ends.client_host) == (None, "src")
+
+
+@pytest.mark.parametrize(
+    ("generator", "given", "options"),
+    [
+        ("iperf3", {"rate": "2Mbit"}, " -b 2000000 "),
+        ("iperf3", {"mss": "536B", "socket_buffer": "64KiB"}, " -M 536 -w 65536 "),
+        ("iperf", {"rate": "2Mbit", "mss": "536B"}, " -b 2000000 -M 536 "),
+        ("nuttcp", {"rate": "500Kbit", "mss": "536B", "socket_buffer": "100KB"}, " -R 500 -M 536 -w 98 "),
+    ],
+)
+def test_a_tcp_flow_has_a_rate_a_segment_size_and_socket_buffers_of_its_own(
+    generator: str, given: dict[str, str], options: str
+) -> None:
+    known = flow("late", generator, 2.5).model_copy(update={"parameters": given})
+    client = (scripts(known).traffic("src", 10**18) or "").partition(BODY)[2]
+    assert options in f"{client} "
+
+
+def test_both_ends_of_iperf_have_the_socket_buffer_that_is_asked_for() -> None:
+    known = flow("late", "iperf", 2.5).model_copy(update={"parameters": {"socket_buffer": "64KiB"}})
+    assert "-y C -w 65536\n" in _own(scripts(known).arm("dst", OFFERS), "late-server")
+
+
+@pytest.mark.parametrize(
+    ("generator", "size_bytes", "options"),
+    [
+        ("nuttcp", 20_000, " -l 20000 -n 1 "),
+        ("nuttcp", 100_000, " -l 50000 -n 2 "),
+        ("nuttcp", 1_000_000_000, " -l 65536 -n 15259 "),
+        ("iperf3", 20_000, " -l 20000 -n 20000 "),
+        ("iperf3", 1_000_000, " -i 1 -n 1000000 "),
+    ],
+)
+def test_a_flow_sends_little_more_than_its_size(generator: str, size_bytes: int, options: str) -> None:
+    sized = {"size_bytes": size_bytes, "duration_s": None}
+    known = flow("late", generator, 2.5).model_copy(update=sized)
+    client = (scripts(known).traffic("src", 10**18) or "").partition(BODY)[2]
+    assert options in client.replace("\n", " ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +269,22 @@ def test_bytes_of_the_generator_and_of_the_capture_belong_together(
         write(tmp_path, name, sound())
     seen = read_captures(RESOLVED, tmp_path, LIMITS)
     assert [c.ok for c in check_counted(FLOWS[0], counted, seen, again_bytes, LIMITS)] == [ok]
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "oks"), [(100_000, [True, True]), (200_000, [True, False]), (500_000, [True])]
+)
+def test_a_flow_that_has_sent_its_size_is_suspect_unless_that_size_arrived(
+    tmp_path: Path, size_bytes: int, oks: list[bool]
+) -> None:
+    """A flow that was stopped has not sent its size, and is not judged by it."""
+    for name in ("src-eth1", "dst-eth1"):
+        write(tmp_path, name, sound())
+    seen = read_captures(RESOLVED, tmp_path, LIMITS)
+    sized = replace(FLOWS[0], flow=FLOWS[0].flow.model_copy(update={"size_bytes": size_bytes}))
+    checks = list(check_counted(sized, Counted(400_000, 0), seen, 0, LIMITS))
+    assert [check.ok for check in checks] == oks
+    assert all(check.severity == "suspect" for check in checks if not check.ok)
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ launch late-client 17.5 late-client.out sh -c '
   [ $(($(date +%s) - begun)) -lt 3 ] || exit 1
   sleep 0.5
   exec nuttcp "$@"
-' nuttcp -t -fparse -i 1 -P 7001 -p 5001 -l 65536 -c 46 -n 16 172.16.11.2
+' nuttcp -t -fparse -i 1 -P 7001 -p 5001 -l 62500 -c 46 -n 16 172.16.11.2
 fi
 ) </dev/null >/dev/null 2>&1 3>&- & echo "$!" >>starters
 sentinel() {
