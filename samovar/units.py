@@ -17,6 +17,7 @@ LARGEST = 10**18
 MOST_QUOTED = 80
 ETHERNET_MTU_BYTES = 1500
 """What interfaces have where nobody sets them."""
+_BYTES_PER_SECOND = re.compile("([kKMG]?)B(?:/s|ps)")
 _EXACT = Context(prec=80)  # every product of a number above and a scale below fits
 
 
@@ -41,7 +42,9 @@ class Kind:
         return same[0] if len(same) == 1 and self is RATE else None
 
     def suggest(self, written: str) -> str | None:
-        """Return the unit that was probably meant by a spelling that is refused."""
+        """Return the unit that was probably meant by a spelling that is refused; B is never a bit."""
+        if self is RATE and "B" in written:
+            return None
         same = [unit for unit in self.scales if unit.lower() == written.lower()]
         return self.meant.get(written.lower()) or (same[0] if same else None)
 
@@ -49,18 +52,8 @@ class Kind:
 SIZE = Kind(
     "size",
     "50KB",
-    {
-        "B": 1,
-        "KB": 10**3,
-        "kB": 10**3,
-        "MB": 10**6,
-        "GB": 10**9,
-        "TB": 10**12,
-        "KiB": 2**10,
-        "MiB": 2**20,
-        "GiB": 2**30,
-        "TiB": 2**40,
-    },
+    {"B": 1, "KB": 10**3, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+    | {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40},
     {"k": "KB", "m": "MB", "g": "GB", "ki": "KiB", "mi": "MiB", "gi": "GiB"}
     | {"byte": "B", "bytes": "B", "kb": "KB"},
 )
@@ -73,7 +66,7 @@ RATE = Kind(
         for letter, unit in (("", "bit"), ("k", "Kbit"), ("m", "Mbit"), ("g", "Gbit"))
         for spelling in (f"{letter}bps", f"{letter}b/s", f"{letter}bit/s", f"{letter}bits", f"{letter}bits/s")
     }
-    | {"k": "Kbit", "m": "Mbit", "g": "Gbit"},
+    | {"k": "Kbit", "m": "Mbit", "g": "Gbit", "kb": "Kbit", "mb": "Mbit", "gb": "Gbit"},
 )
 DURATION = Kind(
     "time",
@@ -287,8 +280,15 @@ def _unit_refusal(text: str, match: re.Match[str], kind: Kind) -> str:
     expected = f"expected a {kind.name} such as {kind.example}"
     if not written:
         return f"{quoted(text)} has no unit; {expected}"
+    in_bytes = _BYTES_PER_SECOND.fullmatch(written)
+    if kind is RATE and in_bytes:
+        bits = f"{_plain(Decimal(number) * 8)}{in_bytes[1].replace('k', 'K')}bit"
+        return f"{quoted(text)} counts bytes, and rates count bits; did you mean {bits}?"
     unit = kind.unit(written) or kind.suggest(written)
     if unit:
         return f"{quoted(text)} is no {kind.name}; did you mean {number}{unit}?"
+    other = next((one for one in KINDS if written in one.scales), None)
+    if other is not None:
+        return f"{quoted(text)} is a {other.name}; {expected}"
     known = ", ".join(u for u in kind.scales if u not in ("kB", "packet"))
     return f"{quoted(text)} is no {kind.name}; {expected} (units: {known})"

@@ -86,7 +86,9 @@ def read_recipe(kind: Kind, name: str, path: Path) -> Recipe:
     missing = sorted(BLOCKS[kind] - recipe.blocks)
     if missing:
         blocks = " and ".join(f"{{% block {block} %}}" for block in missing)
-        message = f"a {kind} recipe needs {blocks}; it has: {', '.join(sorted(recipe.blocks)) or 'none'}"
+        message = (
+            f"a recipe of kind {kind} needs {blocks}; it has: {', '.join(sorted(recipe.blocks)) or 'none'}"
+        )
         raise DefinitionError([Problem(str(path), 1, 1, message, text.partition("\n")[0])])
     return recipe
 

@@ -13,6 +13,9 @@ from samovar.definition.nearest import unknown
 from samovar.definition.treatments import included
 from samovar.definition.validate import Loc
 
+PERCENTAGE = 2
+"""A share is 1 at most, or a little more by errors of measuring; from here on it is meant in percent."""
+
 
 def check_lines(context: Context, experiment: Experiment, said: Collection[str]) -> None:
     """Report what lines of expect, figures and tables, those of them that are said, cannot speak of."""
@@ -92,7 +95,7 @@ def _is_of_counted(label: str, known: Collection[str]) -> bool:
 
 
 def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _check_expect(context: Context, experiment: Experiment, index: int, line: Expect) -> None:
@@ -105,9 +108,26 @@ def _check_expect(context: Context, experiment: Experiment, index: int, line: Ex
     labels = labels_of(parts.values())
     if line.flow is not None and line.flow not in labels and not _is_of_counted(line.flow, labels):
         context.checked.report((*where, "flow"), unknown("flow", line.flow, labels))
+    _check_bounds(context, where, line)
     for key, levels in (("where", line.where), ("relative_to", line.relative_to or {})):
         for factor, wanted in levels.items():
             _check_treatment(context, (*where, key, factor), parts, wanted)
+
+
+def _check_bounds(context: Context, where: Loc, line: Expect) -> None:
+    """Report a ratio of trials to themselves, and shares that are written as percentages."""
+    to = line.relative_to or {}
+    if to and all(_listed(line.where.get(name, ())) == [level] for name, level in to.items()):
+        message = "the line divides trials by themselves; expected other levels than those of where"
+        context.checked.report((*where, "relative_to"), message)
+    if to or METRICS[line.metric].unit != "share":
+        return
+    for key in ("equals", "below", "above", "between"):
+        for place, bound in enumerate(_listed(getattr(line, key))):
+            if bound is not None and abs(bound) >= PERCENTAGE:
+                whole = f"{line.metric} is a share of the whole"
+                message = f"{key}: {whole}; expected {bound / 100:g} for {bound:g} %"
+                context.checked.report((*where, key, place), message)
 
 
 def _check_treatment(

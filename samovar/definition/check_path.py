@@ -93,6 +93,8 @@ def _impossible(path: NetworkPath, varied: frozenset[str]) -> Iterator[tuple[Loc
             message = f"{format_duration(jitter)} is more than the delay, {format_duration(delay)} each way"
             yield _steps("jitter", path.jitter_s, way), f"jitter: {message}; expected at most the delay"
         loss, burst = _of_way(path.loss, way), _of_way(path.loss_burst_packets, way)
+        if "path.loss" not in varied and loss == 1:
+            yield _steps("loss", path.loss, way), "loss: 100% lets nothing through; expected less"
         if (
             not LOSSES & varied
             and _are_numbers(loss, burst)

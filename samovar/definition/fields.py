@@ -20,7 +20,9 @@ from samovar.definition.values import Buffer as Buffer
 from samovar.definition.values import Directional
 from samovar.definition.yamltext import plain
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+LONGEST_NAME = 63
+LEAST_MEMORY_BYTES = 128_000_000
 _INTERFACE = re.compile(r"[A-Za-z][A-Za-z0-9._@-]{0,14}")  # IFNAMSIZ is 16 on Linux and FreeBSD
 MOST_FLOWS = 10_000  # of one line of traffic; every one has a port of its own
 _ALGORITHM = re.compile(r"[a-z0-9_-]{1,32}")
@@ -47,7 +49,12 @@ def parse_buffer(text: str) -> Buffer:
 def parse_name(text: str) -> str:
     """Read a name of letters, digits, dot, underscore and hyphen; raises UnitError."""
     if not _NAME.fullmatch(text):
-        raise units.UnitError(f"{units.quoted(text)} is no name; expected letters, digits, '.', '_' and '-'")
+        expected = "expected letters, digits, '.', '_' and '-'"
+        raise units.UnitError(f"{units.quoted(text)} is no name; {expected}")
+    if text[0] in "._-":
+        raise units.UnitError(f"{units.quoted(text)} is no name; expected a letter or digit first")
+    if len(text) > LONGEST_NAME:
+        raise units.UnitError(f"{units.quoted(text)} is no name; expected at most {LONGEST_NAME} characters")
     return text
 
 
@@ -153,6 +160,14 @@ def _snaplen(text: str) -> int:
     return units.parse_count(text.removesuffix("B"), least=64, most=262144, what="snaplen in bytes")
 
 
+def _memory(text: str) -> int:
+    memory_bytes = units.parse_size(text)
+    if memory_bytes < LEAST_MEMORY_BYTES:
+        least = units.format_bytes(LEAST_MEMORY_BYTES)
+        raise units.UnitError(f"{units.quoted(text)} is too little for a kernel; expected {least} or more")
+    return memory_bytes
+
+
 def _port(text: str) -> int:
     return units.parse_count(text, least=1, most=65535, what="port")
 
@@ -227,6 +242,7 @@ Places = Annotated[
 Interface = Annotated[str, BeforeValidator(scalar(parse_interface)), forms.INTERFACE]
 Word = Annotated[str, BeforeValidator(scalar(str)), forms.WORD]
 Size = Annotated[int, BeforeValidator(scalar(units.parse_size)), forms.SIZE]
+Memory = Annotated[int, BeforeValidator(scalar(_memory)), forms.SIZE]
 Duration = Annotated[float, BeforeValidator(scalar(units.parse_duration)), forms.DURATION]
 Pause = Annotated[float, BeforeValidator(scalar(_allow_zero_duration)), forms.DURATION]
 Number = Annotated[float, BeforeValidator(scalar(units.parse_number)), forms.NUMBER]

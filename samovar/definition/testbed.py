@@ -22,10 +22,10 @@ from samovar.definition.devices import Adapter, Wlan
 from samovar.definition.fields import (
     Duration,
     Interface,
+    Memory,
     Name,
     Port,
     Sentence,
-    Size,
     Strict,
     Word,
     choice,
@@ -126,7 +126,7 @@ class Lab(Strict):
         "auto",
         description="uml: user-mode Linux; native: the machine's own kernel; auto: native where it can be.",
     )
-    memory_bytes: Size = Field(
+    memory_bytes: Memory = Field(
         512_000_000, alias="memory", description="Memory of the virtual machine, such as 1GB."
     )
 

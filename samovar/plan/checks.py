@@ -205,6 +205,14 @@ def _short_snaplen(resolved: Resolved) -> str | None:
     return None
 
 
+def _seldom_sampled(resolved: Resolved) -> str | None:
+    for logger in resolved.loggers:
+        if logger.interval_s is not None and logger.interval_s >= resolved.duration_s:
+            every = f"{logger.logger} at {logger.host} every {format_duration(logger.interval_s)}"
+            return f"{every} of {format_duration(_small(resolved.duration_s))}"
+    return None
+
+
 def _small_mtu6(resolved: Resolved) -> str | None:
     six = any(ip_address(flow.to_address).version == 6 for flow in resolved.flows)
     mtus = [host.mtu_bytes for host in resolved.hosts.values() if host.mtu_bytes is not None]
@@ -294,5 +302,10 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check("two flows have one port", {"flows": None}, _one_port),
     Check("snaplen is too short for headers with options", {"flows": None, "captures": None}, _short_snaplen),
+    Check(
+        "a logger samples once at most",
+        {"run": lambda run: run.duration_s, "loggers": None},
+        _seldom_sampled,
+    ),
     Check("mtu is below IPv6's least", {"hosts": _mtu, "flows": None}, _small_mtu6),
 )

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from samovar.definition.exhibits import KINDS, Exhibits
 from samovar.definition.experiment import Experiment
-from samovar.definition.metrics import METRICS, Trace
-from samovar.plan.groups import Kinds
+from samovar.definition.traces import NEEDS, Trace
+from samovar.plan.groups import Kinds, Looks
 from samovar.plan.model import FlowPlan, Resolved
 from samovar.plan.table import Table
 
@@ -16,13 +16,13 @@ SENDER = ("tcp-info", "siftr", "tcp-probe")
 
 
 class Seen(NamedTuple):
-    """What is recorded of one flow: captures at its ends; loggers at its sender, its receiver, anywhere."""
+    """What is recorded of one flow: captures at its ends; loggers at its sender, its receiver, the router."""
 
     near: bool
     far: bool
     sender: Collection[str]
     receiver: Collection[str]
-    every: Collection[str]
+    router: Collection[str]
 
 
 HAS: Mapping[Trace, Callable[[Seen], bool]] = {
@@ -30,7 +30,7 @@ HAS: Mapping[Trace, Callable[[Seen], bool]] = {
     Trace.NEAR: lambda seen: seen.near,
     Trace.BOTH: lambda seen: seen.near and seen.far,
     Trace.SENDER: lambda seen: any(logger in seen.sender for logger in SENDER),
-    Trace.QUEUE: lambda seen: "queue" in seen.every,
+    Trace.QUEUE: lambda seen: "queue" in seen.router,
     Trace.BEACONS: lambda seen: "beacons" in seen.sender and "beacons" in seen.receiver,
     Trace.PAUSES: lambda seen: seen.near or "pause-frames" in seen.sender,
     Trace.DROPS: lambda seen: "nic" in seen.sender or "siftr" in seen.sender,
@@ -75,10 +75,7 @@ def _of_parts(seen: Mapping[str, Collection[Seen]], parts: Collection[str]) -> l
 
 def _lacking(groups: Sequence[Sequence[str]], flows: Collection[Seen]) -> list[Trace]:
     """Return what lacks for the first of several groups of metrics; nothing where a flow has all for one."""
-    needs = [
-        [trace for metric in group if metric in METRICS for trace in METRICS[metric].needs]
-        for group in groups
-    ]
+    needs = [[trace for metric in group for trace in NEEDS.get(metric, ())] for group in groups]
     if not flows or not needs or any(all(HAS[one](seen) for one in need) for need in needs for seen in flows):
         return []
     first = list(dict.fromkeys(needs[0]))
@@ -88,7 +85,8 @@ def _lacking(groups: Sequence[Sequence[str]], flows: Collection[Seen]) -> list[T
 
 def _seen(table: Table) -> dict[str, set[Seen]]:
     """Return by part what is recorded of any of its flows."""
-    looks = {
+    looks: Looks = {
+        "path": lambda path: path and path.router,
         "flows": lambda flows: tuple((flow.from_host, flow.to_host) for flow in flows),
         "captures": lambda captures: tuple(one.host for one in captures),
         "loggers": lambda loggers: tuple((one.logger, one.host) for one in loggers),
@@ -107,6 +105,6 @@ def _of_flow(resolved: Resolved, flow: FlowPlan) -> Seen:
     at = {
         host: frozenset(one.logger for one in resolved.loggers if one.host == host) for host in resolved.hosts
     }
-    every = frozenset(one.logger for one in resolved.loggers)
+    router = at.get(resolved.path.router, frozenset()) if resolved.path else frozenset()
     sender, receiver = at.get(flow.from_host, frozenset()), at.get(flow.to_host, frozenset())
-    return Seen(flow.from_host in captured, flow.to_host in captured, sender, receiver, every)
+    return Seen(flow.from_host in captured, flow.to_host in captured, sender, receiver, router)

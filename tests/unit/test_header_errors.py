@@ -58,7 +58,7 @@ def test_a_mistake_of_a_header_is_reported_at_its_place_in_one_sentence(mistake:
     [
         (
             "{% block read %}{% endblock %}\n",
-            ["1:1: a setting recipe needs {% block restore %} and {% block set %} and {% block wanted %}; it has: read"],
+            ["1:1: a recipe of kind setting needs {% block restore %} and {% block set %} and {% block wanted %}; it has: read"],
         ),
         ("{% block read %}\n  {{ a | b }}\n{% endblock %}\n", ["5:3: No filter named 'b'"]),
         ("echo\n{{ a", ["5:1: unexpected end of template, expected 'end of print statement'"]),

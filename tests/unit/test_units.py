@@ -58,7 +58,7 @@ def test_a_quantity_with_its_unit_is_read_exactly(
         (
             units.parse_rate,
             "40MB",
-            "'40MB' is no rate; expected a rate such as 40Mbit (units: bit, Kbit, Mbit, Gbit)",
+            "'40MB' is a size; expected a rate such as 40Mbit",
         ),
         (units.parse_rate, "0Mbit", "rate '0Mbit' is zero; expected more, such as 40Mbit"),
         (units.parse_size, "50", "'50' has no unit; expected a size such as 50KB"),

@@ -11,6 +11,8 @@ import pytest
 from samovar.command.catalogue import Catalogue
 from samovar.definition import Asked, load_study
 from samovar.definition.exhibits import read_exhibits
+from samovar.definition.metrics import METRICS
+from samovar.definition.traces import NEEDS
 from samovar.plan import FlowPlan, HostPlan, PathPlan, Plan, Resolved, Site, make_plan
 from samovar.plan.checks import CHECKS
 from samovar.plan.groups import Kinds
@@ -293,5 +295,28 @@ def test_what_lacks_is_told_in_words_with_what_becomes_of_it(tmp_path: Path) -> 
     plan = make_plan(study.experiment, study.testbed, site=Site(exhibits=KNOWN))
     assert plan.warnings[-2:] == (
         "expect: loss_share takes captures at both ends of a flow, which no trial has; the scorecard will say no data",
-        "figure queue-time takes logger queue, which no trial has; the report will say so in its place",
+        "figure queue-time takes logger queue at the bottleneck's router, which no trial has; the report will say so in its place",
+    )
+
+
+def test_every_metric_says_what_must_be_recorded_for_it() -> None:
+    assert NEEDS.keys() == METRICS.keys()
+
+
+def test_a_flow_that_never_starts_and_a_logger_that_never_samples_are_told(tmp_path: Path) -> None:
+    late = (
+        ("to: receiver}", "to: receiver, start: 40s}"),
+        (
+            "replicates: 6",
+            "replicates: 6\nstop: {after: 30s}\nloggers: [{logger: queue, at: router, interval: 1h}]",
+        ),
+    )
+    said = [one.partition(": ")[2] for one in planned(tmp_path, *late).warnings]
+    assert (
+        "a flow never begins for all 4 treatments, e.g. newreno 50KB: 'bulk' at 40s, traffic ends at 30s"
+        in said
+    )
+    assert (
+        "a logger samples once at most for all 4 treatments, e.g. newreno 50KB: queue at rtr every 1h of 30s"
+        in said
     )
