@@ -13,6 +13,8 @@ from samovar.definition.nearest import unknown
 from samovar.definition.treatments import included
 from samovar.definition.validate import Loc
 
+SEVERAL = ("part", "trial")
+"""Options of all figures and tables that may name more than one."""
 PERCENTAGE = 2
 """A share is 1 at most, or a little more by errors of measuring; from here on it is meant in percent."""
 
@@ -39,7 +41,9 @@ def _check_entry(
     exhibit = context.exhibits.get(kind, {}).get(str(entry[kind]))
     for option, value in entry.items():
         at = (*where, option)
-        if option in factors:
+        if (option in SEVERAL or option in factors) and (isinstance(value, dict) or not _listed(value)):
+            context.checked.report(at, f"{option}: expected one name, or a list of several")
+        elif option in factors:
             _check_treatment(context, at, parts, tuple(_listed(value)))
         elif option in COMMON:
             _check_common(context, at, option, value)
@@ -48,7 +52,7 @@ def _check_entry(
 
 
 def _check_common(context: Context, where: Loc, option: str, value: Any) -> None:
-    several = option != "title" and isinstance(value, list)
+    several = option in SEVERAL and isinstance(value, list)
     for place, one in enumerate(value if several else [value]):
         if not isinstance(one, str):
             at = (*where, place) if several else where

@@ -145,7 +145,7 @@ class ExperimentSchema:
                 own.setdefault(option, []).append(one)
         words = COMMON | {option: f"Option of {', '.join(names)}." for option, names in own.items()}
         options = {option: {"description": text} for option, text in words.items()}
-        several = any_of(SCALAR, {"type": "array", "items": SCALAR})
+        several = any_of(SCALAR, {"type": "array", "items": SCALAR, "minItems": 1})
         options |= {one: {**several, "description": COMMON[one]} for one in ("part", "trial")}
         options["title"] = {**SCALAR, "description": COMMON["title"]}
         told = {kind: {**name, "description": f"Name of the {kind}."}}
