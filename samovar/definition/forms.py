@@ -91,7 +91,9 @@ def _text(
 ) -> Form:
     expected = f"expected {meaning}, such as {examples[0]}"
     schema = {
-        "type": "string",
+        "type": [
+            "string"
+        ],  # in a list, as editors then say what is expected of a number too, not its type alone
         "pattern": f"^(?:{pattern})$",
         "patternErrorMessage": expected,
         "errorMessage": expected,

@@ -488,6 +488,20 @@ def test_every_figure_and_table_is_completed_with_what_it_shows_and_its_options(
     assert not validator("experiment").is_valid({**experiment, "figures": ["rtt-cfd"]})
 
 
+def test_a_text_with_a_unit_says_what_is_expected_of_a_number_as_well() -> None:
+    """A language server takes a message in place of `Incorrect type` where types stand in a list."""
+    for name in (
+        "rate-or-formula",
+        "size-or-formula",
+        "time-or-formula",
+        "share-or-formula",
+        "buffer-or-formula",
+    ):
+        form = SCHEMAS["experiment"]["$defs"][name]
+        assert form["type"] == ["string"]
+        assert form["errorMessage"].startswith("expected ")
+
+
 def test_every_metric_is_completed_with_its_meaning() -> None:
     metric = SCHEMAS["experiment"]["$defs"]["metric"]
     assert metric["enum"] == list(METRICS)
