@@ -79,6 +79,23 @@ def test_the_tutorial_s_study_from_nothing_has_ten_lines_and_the_profile_that_it
     assert explained.down.buffer_packets == 67
 
 
+PATHS = [text for page, text in blocks("path:") if page.stem == "shape-a-path"]
+
+
+@pytest.mark.parametrize(
+    "text", [one for text in PATHS for one in re.split(r"^(?=path:)", text, flags=re.M) if one]
+)
+def test_a_path_in_the_documentation_can_be_planned(text: str, tmp_path: Path) -> None:
+    (tmp_path / "experiments").mkdir()
+    path = tmp_path / "experiments" / "shaped.yaml"
+    flows = "".join(
+        f"  - {{flow: {flow}, generator: iperf3, from: sender, to: receiver}}\n" for flow in ("bulk", "far")
+    )
+    path.write_text(f"experiment: shaped\ntestbed: lab\nduration: 10s\ntraffic:\n{flows}{text}")
+    study = load_study(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
+    assert make_plan(study.experiment, study.testbed).trials[0].resolved.path is not None
+
+
 STUDIES = "# experiments/studies/"
 
 
