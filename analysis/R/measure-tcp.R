@@ -56,17 +56,23 @@ flow_completion <- function(capture, flow) {
              acknowledged = nrow(done) > 0, closed = any(bitwAnd(x[(out)]$flags, 1L) > 0L, na.rm = TRUE))
 }
 
-# Both directions of a flow in order of capture: `out`, `t_ns`, `flags`, `payload_bytes`, `window`, and sequence numbers without their wrap: `first`, `end` (of
+# Both directions of a flow in order of time: `out`, `t_ns`, `flags`, `payload_bytes`, `window`, and sequence numbers without their wrap: `first`, `end` (of
 # what goes out; SYN and FIN count), `ack_to` (of what comes back), `origin` (of the connection: where ports are used again its numbers lie above all before).
 tcp_progress <- function(capture, flow) {
   level <- match(c(flow, reverse_flow(flow)), levels(capture$flow), nomatch = -1L)
-  at <- which(as.integer(capture$flow) %in% level)
+  at <- in_order_of_time(capture, which(as.integer(capture$flow) %in% level))
   x <- capture[at, .(t_ns, seq, ack, flags, payload_bytes, window)]
   x[, out := as.integer(capture$flow)[at] == level[1]]
   marks <- fcoalesce(x$flags, 0L)
   x[, length := payload_bytes + bitwAnd(marks, 1L) + bitwAnd(marks, 2L) %/% 2L]
   set(x, NULL, c("first", "ack_to", "origin"), connection_numbers(x$out, x$seq, x$ack, x$flags, x$payload_bytes))
   x[, end := first + length][]
+}
+
+# With several CPUs a capture's order is not quite that of its time stamps. Where some packets have no time, the file's order is all there is.
+in_order_of_time <- function(capture, rows) {
+  t_ns <- capture$t_ns[rows]
+  if (anyNA(t_ns) || !is.unsorted(t_ns)) rows else rows[order(t_ns)]
 }
 
 #' Bytes in flight

@@ -289,30 +289,53 @@ size_t returned_packets(const Packets& mon, const Sides& sides, const Matching& 
 
 }  // namespace
 
+namespace {
+
+// The packets of mon that were seen at ref, in order of time: that of a capture by several CPUs is not quite the file's.
+template <typename Visit>
+void each_matched(const Packets& mon, const Matching& matching, Visit visit) {
+  bool sorted = true;
+  double last_ns = -std::numeric_limits<double>::infinity();
+  for (size_t j = 0; j < mon.n && sorted; ++j) {
+    if (matching.ref_of_mon[j] < 0) continue;
+    sorted = mon.t_ns[j] >= last_ns;
+    last_ns = mon.t_ns[j];
+  }
+  std::vector<size_t> rows;
+  for (size_t j = 0; j < mon.n; ++j) {
+    if (matching.ref_of_mon[j] < 0) continue;
+    if (sorted) visit(j);
+    else rows.push_back(j);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [&](size_t a, size_t b) { return mon.t_ns[a] < mon.t_ns[b]; });
+  for (const size_t j : rows) visit(j);
+}
+
+}  // namespace
+
 std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sides& mon_sides,
                                const Matching& matching, size_t groups) {
   std::vector<Conversation> conversations(groups);
   std::vector<Pair> pairs;
   pairs.reserve(returned_packets(mon, mon_sides, matching));
   prefer_large_pages(pairs.data(), pairs.capacity() * sizeof(Pair));
-  for (size_t j = 0; j < mon.n; ++j) {
+  each_matched(mon, matching, [&](size_t j) {
     const int32_t i = matching.ref_of_mon[j];
-    if (i < 0) continue;
     const Side side = mon_sides[static_cast<size_t>(mon.flow[j] - 1)];
     Conversation& talk = conversations[static_cast<size_t>(side.group)];
     const int64_t mon_ns = mon.time(j), ref_ns = ref.time(static_cast<size_t>(i));
     if (side.outgoing) {
       talk.send(mon_ns, ref_ns);
-      continue;
+      return;
     }
     const Outgoing* out = talk.before(mon_ns);
-    if (!out) continue;
+    if (!out) return;
     talk.used = out->number;
     const int64_t round_ns = ref_ns - out->ref_ns;
     const int64_t rtt_ns = round_ns - (mon_ns - out->mon_ns);
     pairs.push_back({side.group, static_cast<double>(ref_ns) - static_cast<double>(round_ns) / 2,
                      static_cast<double>(out->mon_ns), std::max<int64_t>(rtt_ns, 0), rtt_ns < 0});
-  }
+  });
   return pairs;
 }
 

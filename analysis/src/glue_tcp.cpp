@@ -11,7 +11,7 @@ namespace {
 
 constexpr int flag_fin = 1, flag_syn = 2, flag_rst = 4, flag_ack = 16;
 
-// The TCP packets of one flow and of its way back, in order of capture.
+// The TCP packets of one flow and of its way back, in order of time; of capture, where some have no time.
 class Conversation {
  public:
   Conversation(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back)
@@ -38,8 +38,7 @@ class Conversation {
   template <typename Visit>
   void each(Visit visit) const {
     const int* flow = flow_.begin();
-    for (R_xlen_t i = 0, n = flow_.size(); i < n; ++i) {
-      if ((flow[i] != out_ && flow[i] != back_) || (std::isnan(seq_[i]) && payload_[i] == 0)) continue;
+    for (const R_xlen_t i : rows()) {
       const bool timed = !std::isnan(t_ns_[i]), flagged = flags_[i] != NA_INTEGER;
       visit(Packet{flow[i] == out_, timed, flagged, !std::isnan(seq_[i]), timed ? static_cast<int64_t>(t_ns_[i]) : 0, number_of(seq_[i]),
                    number_of(ack_[i]), flagged ? flags_[i] : 0, window_[i], payload_[i]});
@@ -47,6 +46,21 @@ class Conversation {
   }
 
  private:
+  std::vector<R_xlen_t> rows() const {
+    const int* flow = flow_.begin();
+    std::vector<R_xlen_t> found;
+    bool timed = true;
+    for (R_xlen_t i = 0, n = flow_.size(); i < n; ++i) {
+      if ((flow[i] != out_ && flow[i] != back_) || (std::isnan(seq_[i]) && payload_[i] == 0)) continue;
+      found.push_back(i);
+      timed = timed && !std::isnan(t_ns_[i]);
+    }
+    const double* t_ns = t_ns_.begin();
+    const auto earlier = [t_ns](R_xlen_t a, R_xlen_t b) { return t_ns[a] < t_ns[b]; };
+    // They are as a rule: captures of one CPU are.
+    if (timed && !std::is_sorted(found.begin(), found.end(), earlier)) std::stable_sort(found.begin(), found.end(), earlier);
+    return found;
+  }
   static uint32_t number_of(double x) { return std::isnan(x) ? 0 : static_cast<uint32_t>(x); }
   int level_of(const std::string& name) const {
     const Rcpp::CharacterVector levels = flow_.attr("levels");

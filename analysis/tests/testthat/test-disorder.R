@@ -1,0 +1,27 @@
+# With several CPUs a capture's order is not quite that of its time stamps.
+
+# The same packets, each up to so many places from where it belongs.
+mixed_up <- function(capture, places) {
+  mixed <- capture[order(seq_len(.N) + 1.5 * ((seq_len(.N) * 7919) %% places))]
+  data.table::setattr(mixed, "epoch_s", attr(capture, "epoch_s"))
+}
+
+test_that("what a capture tells does not depend on the order of its packets in the file", {
+  pair <- committed_pair()
+  ref <- read_pcap(pair$sender)
+  mon <- read_pcap(pair$receiver)
+  flow <- data_flows(ref)$flow[1]
+  tell <- \(ref, mon) list(
+    packet_pair_rtt(ref, mon, flow)$rtt_ms, data_ack_rtt(ref, flow)$rtt_ms, goodput(ref, flow), bytes_in_flight(ref, flow)$flight_bytes, duplicate_acks(ref, flow),
+    flow_completion(ref, flow), interarrival_jitter(ref, mon, flow)$jitter_ms, arrival_order(ref, mon, flow), throughput_levels(mon, flow)
+  )
+  # Of one instant each keeps its place among the others, so that there is one order of time.
+  once <- \(x) data.table::setattr(x[!duplicated(t_ns)], "epoch_s", attr(x, "epoch_s"))
+  ref <- once(ref)
+  mon <- once(mon)
+  told <- tell(ref, mon)
+  for (places in c(3, 20)) {
+    expect_true(is.unsorted(mixed_up(ref, places)$t_ns))
+    expect_equal(tell(mixed_up(ref, places), mixed_up(mon, places)), told)
+  }
+})
