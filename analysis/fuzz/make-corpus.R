@@ -53,6 +53,14 @@ for (i in 1:4) keep(sprintf("flipped-%d.pcapng", i), {
 })
 keep("hostile.pcapng", c(blocks, rep(n$interface(), 50), n$number(6, 4), n$number(2^26, 4), raw(12)))
 
+# Longer than what the reader passes over in one piece, so that it has to guess where a record begins: a right guess, one
+# within a packet that holds records, and none to be had, with an interface that is told of late.
+records <- classic[-(1:24)]
+keep("shares.pcap", c(classic, rep(records, 3)))
+keep("shares-cut.pcap", head(c(classic, rep(records, 3)), -5))
+keep("nested.pcap", c(classic, capture_bytes(rep(list(ethernet(ipv4(udp(payload = rep(records, 2)), 17))), 3))[-(1:24)], records))
+keep("shares.pcapng", c(blocks, rep(n$enhanced(frames[[1]], 1.7e18), 9), n$interface(1), rep(n$enhanced(frames[[2]], 1e6, 2), 5)))
+
 for (tool in c("gzip -n -9", "zstd -q -19")) {
   to <- file.path(folder, paste0("classic.", sub(" .*", "", tool)))
   stopifnot(system(paste(tool, "-c", file.path(folder, "classic.pcap"), ">", to)) == 0L)

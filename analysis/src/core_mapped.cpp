@@ -26,12 +26,20 @@ std::array<Place, most_mappings> places;
 std::atomic<size_t> standing{0};
 struct sigaction before;
 
+uintptr_t page_bytes() {
+  static const auto bytes = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+uintptr_t page_of(const uint8_t* at) {
+  return reinterpret_cast<uintptr_t>(at) / page_bytes() * page_bytes();
+}
+
 void cover(int number, siginfo_t* about, void* context) {
   const auto at = reinterpret_cast<uintptr_t>(about->si_addr);
   for (Place& place : places) {
     if (at < place.begin || at >= place.end) continue;
-    static const uintptr_t page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-    const uintptr_t from = at - at % page;
+    const uintptr_t from = at - at % page_bytes();
     void* covered = ::mmap(reinterpret_cast<void*>(from), place.end - from, PROT_READ,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     if (covered == MAP_FAILED) break;
@@ -46,7 +54,7 @@ void cover(int number, siginfo_t* about, void* context) {
 
 void watch() {
   if (standing++ > 0) return;
-  ::sysconf(_SC_PAGESIZE);
+  page_bytes();
   struct sigaction ours{};
   ours.sa_sigaction = cover;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
@@ -86,15 +94,19 @@ Mapping::~Mapping() {
   ::munmap(base_, bytes_);
 }
 
-void Mapping::map_share(size_t share, size_t shares) const {
+void Mapping::map(const uint8_t* from, const uint8_t* to) const {
 #ifdef MADV_POPULATE_READ
-  constexpr size_t page_bytes = size_t{1} << 16;  // no less than a page has on any machine
-  const auto edge = [&](size_t k) { return k == shares ? bytes_ : bytes_ / shares * k / page_bytes * page_bytes; };
-  if (bytes_ > 0) ::madvise(static_cast<uint8_t*>(base_) + edge(share), edge(share + 1) - edge(share), MADV_POPULATE_READ);
+  const uintptr_t begin = page_of(from);
+  if (to > from) ::madvise(reinterpret_cast<void*>(begin), reinterpret_cast<uintptr_t>(to) - begin, MADV_POPULATE_READ);
 #else
-  (void)share;
-  (void)shares;
+  (void)from;
+  (void)to;
 #endif
+}
+
+void Mapping::unmap(const uint8_t* from, const uint8_t* to) const {
+  const uintptr_t begin = page_of(from + page_bytes() - 1), end = page_of(to);
+  if (end > begin) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 bool Mapping::shrunk() const { return bytes_ > 0 && places[place_].shrunk; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace samovar {
@@ -20,8 +21,10 @@ class Mapping {
   const void* data() const { return base_; }
   size_t bytes() const { return bytes_; }
   bool shrunk() const;
-  // Maps the pages of one of so many shares at once, where the kernel can (Linux 5.14): a fault for every 16 costs twice as much.
-  void map_share(size_t share, size_t shares) const;
+  // Maps the pages of these bytes at once, where the kernel can (Linux 5.14): a fault for every 16 costs twice as much.
+  void map(const uint8_t* from, const uint8_t* to) const;
+  // Lets go of the pages that these bytes fill: who is first to be done with them spares the last to unmap them all.
+  void unmap(const uint8_t* from, const uint8_t* to) const;
 
  private:
   void* base_ = nullptr;

@@ -20,6 +20,8 @@ namespace {
 constexpr size_t file_header_bytes = 24;
 constexpr size_t record_header_bytes = 16;
 constexpr size_t prefetched_bytes = 512;
+constexpr ptrdiff_t furthest_guess_bytes = 1 << 17;
+constexpr int enough_records = 32;
 constexpr uint32_t magic_us = 0xA1B2C3D4, magic_ns = 0xA1B23C4D;
 constexpr const char* accepted =
     "; a capture in pcap (magic a1b2c3d4 or a1b23c4d, either byte order) or pcapng format, plain, gzip- or "
@@ -63,6 +65,13 @@ class ClassicCapture final : public Capture {
     return passed + Capture::pass(limit - passed);
   }
 
+  const uint8_t* seeming_record(const uint8_t* from, const uint8_t* end) const override {
+    const uint8_t* last = from + std::min<ptrdiff_t>(end - from, furthest_guess_bytes);
+    for (const uint8_t* at = from; at < last; ++at)
+      if (seems_record(at, end)) return at;
+    return nullptr;
+  }
+
   bool next(Record& record) override {
     if (!source_.ensure(record_header_bytes)) {
       if (source_.available() == 0 && source_.damage().empty()) return false;
@@ -86,6 +95,19 @@ class ClassicCapture final : public Capture {
   }
 
  private:
+  // Lengths that lead from record to record, each with a fraction of a second for its time.
+  bool seems_record(const uint8_t* at, const uint8_t* end) const {
+    for (int seen = 0; seen < enough_records && at != end; ++seen) {
+      if (end - at < static_cast<ptrdiff_t>(record_header_bytes)) return false;
+      const uint32_t captured = file32(at + 8);
+      if (file32(at + 4) >= 1000000000 / fraction_ns_ || captured == 0 || captured > longest_ ||
+          captured > file32(at + 12) || end - at - static_cast<ptrdiff_t>(record_header_bytes) < captured)
+        return false;
+      at += record_header_bytes + captured;
+    }
+    return true;
+  }
+
   int64_t fraction_ns_ = 1000;
   uint32_t longest_ = longest_record;
 };

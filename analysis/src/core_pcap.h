@@ -45,6 +45,9 @@ class Capture {
     while (passed < limit && next(record)) ++passed;
     return passed;
   }
+  // Where from `from` on a record seems to begin, nullptr where none does. It is a guess: who passes over the records before
+  // `from` learns whether one begins there.
+  virtual const uint8_t* seeming_record(const uint8_t*, const uint8_t*) const { return nullptr; }
   virtual const char* format() const = 0;
   // What this capture reads from now on, over another source that holds the same bytes from this one's cursor on.
   virtual std::unique_ptr<Capture> fork(Source& source) const = 0;

@@ -34,7 +34,8 @@ class MappedFile final : public Source {
   }
   bool whole() const override { return mapping_.bytes() <= largest_counted_bytes; }
   void rewind_to(const uint8_t* at) override { cursor_ = at; }
-  void map_share(size_t share, size_t shares) const override { mapping_.map_share(share, shares); }
+  void map(const uint8_t* from, const uint8_t* to) const override { mapping_.map(from, to); }
+  void unmap(const uint8_t* from, const uint8_t* to) const override { mapping_.unmap(from, to); }
   void check() const override {
     if (mapping_.shrunk())
       throw FormatError("became shorter while it was read; a file that nothing writes to would have been accepted");

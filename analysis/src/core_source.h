@@ -30,7 +30,9 @@ class Source {
   // All bytes are present, so going back is possible and counting ahead is cheap.
   virtual bool whole() const { return false; }
   virtual void rewind_to(const uint8_t*) {}
-  virtual void map_share(size_t, size_t) const {}
+  // Bytes that are about to be read, or that were for the last time for now: what that spares is page faults.
+  virtual void map(const uint8_t*, const uint8_t*) const {}
+  virtual void unmap(const uint8_t*, const uint8_t*) const {}
   // Throws FormatError when what was read may not be what the file held. To be asked before it counts.
   virtual void check() const {}
   // Why the stream ended before its own end mark; empty when it did not.

@@ -57,6 +57,35 @@ void check_link(const Capture& capture) {
   throw FormatError("has link type " + std::to_string(interfaces.front().link_type) + known_links);
 }
 
+// Bytes that seem to begin with a record, and what of them was passed over: where parts begin, with so many records each.
+struct Share {
+  const uint8_t *begin, *end;
+  std::vector<std::pair<const uint8_t*, size_t>> parts{};
+  const uint8_t* reached = nullptr;
+};
+
+std::vector<Share> guess_shares(const Capture& capture, const uint8_t* begin, const uint8_t* end, size_t share_bytes) {
+  std::vector<Share> shares{{begin, end}};
+  while (static_cast<size_t>(end - begin) > share_bytes) {
+    begin = capture.seeming_record(begin + share_bytes, end);
+    if (!begin) break;
+    shares.back().end = begin;
+    shares.push_back({begin, end});
+  }
+  return shares;
+}
+
+void pass_share(const Capture& capture, Share& share, size_t part_rows) {
+  Span span(share.begin, static_cast<size_t>(share.end - share.begin));
+  const std::unique_ptr<Capture> fork = capture.fork(span);
+  for (size_t passed = part_rows; passed == part_rows;) {
+    const uint8_t* const at = span.cursor();
+    passed = fork->pass(part_rows);
+    share.parts.emplace_back(at, passed);
+  }
+  share.reached = span.cursor();
+}
+
 }  // namespace
 
 size_t decode_rows(Capture& capture, Decoder& decoder, const Destination& to, size_t first, size_t limit) {
@@ -134,27 +163,66 @@ size_t Reader::packets_expected() const {
   return source_->available() / bytes_each;
 }
 
-void Reader::count(size_t part_rows) {
-  for (size_t passed = part_rows; passed == part_rows; packets_ += passed) {
-    // A part knows all interfaces before it: of a file with many of them there are no more parts.
-    if (packets_ == 0 || capture_->interfaces().size() <= most_known_interfaces) {
-      Part& part = parts_.emplace_back(Part{nullptr, nullptr, Decoder(mtu_bytes_)});
-      part.source = std::make_unique<Span>(source_->cursor(), source_->available());
-      part.capture = capture_->fork(*part.source);
-      part.first = packets_;
-    }
-    passed = capture_->pass(part_rows);
-    parts_.back().rows += passed;
+void Reader::count(size_t threads, size_t part_rows, size_t share_bytes) {
+  // The first part tells what all others begin with: when the capture does.
+  bool more = count_part(part_rows) == part_rows;
+  if (more) {
+    map_rest(threads, share_bytes);
+    count_shares(threads, part_rows, share_bytes);
   }
+  while (more) more = count_part(part_rows) == part_rows;
   source_->check();
 }
 
+size_t Reader::count_part(size_t part_rows) {
+  const uint8_t* begin = source_->cursor();
+  // A part knows all interfaces before it: of a file with many of them there are no more parts.
+  if (packets_ == 0 || capture_->interfaces().size() <= most_known_interfaces) add_part(begin, 0);
+  const size_t passed = capture_->pass(part_rows);
+  parts_.back().rows += passed;
+  packets_ += passed;
+  return passed;
+}
+
+void Reader::add_part(const uint8_t* begin, size_t rows) {
+  Part& part = parts_.emplace_back(Part{nullptr, nullptr, Decoder(mtu_bytes_)});
+  part.source = std::make_unique<Span>(begin, static_cast<size_t>(source_->cursor() + source_->available() - begin));
+  part.capture = capture_->fork(*part.source);
+  part.first = packets_;
+  part.rows = rows;
+  packets_ += rows;
+}
+
+void Reader::map_rest(size_t threads, size_t share_bytes) const {
+  const uint8_t* const begin = source_->cursor();
+  const size_t bytes = source_->available();
+  share_out(threads, bytes / share_bytes + 1, [&](size_t k) {
+    source_->map(begin + k * share_bytes, begin + std::min(bytes, (k + 1) * share_bytes));
+  });
+}
+
+void Reader::count_shares(size_t threads, size_t part_rows, size_t share_bytes) {
+  const uint8_t* const begin = source_->cursor();
+  std::vector<Share> shares = guess_shares(*capture_, begin, begin + source_->available(), share_bytes);
+  if (shares.size() == 1) return;
+  share_out(threads, shares.size(), [&](size_t k) { pass_share(*capture_, shares[k], part_rows); });
+  for (const Share& share : shares) {
+    // A record begins there if those before end there: from then on they are the same, whoever looks. If not, count() goes on.
+    if (share.begin != source_->cursor()) return;
+    for (const auto& [at, rows] : share.parts) add_part(at, rows);
+    source_->rewind_to(share.reached);
+  }
+}
+
+void Reader::read_part(Part& part, const Destination& to) {
+  const uint8_t* const begin = part.source->cursor();
+  if (decode_rows(*part.capture, part.decoder, to, part.first, part.rows) != part.rows)
+    throw FormatError("has changed while it was read");
+  source_->unmap(begin, part.source->cursor());
+}
+
 void Reader::read_counted(const Destination& to, size_t threads, const std::function<void()>& pause) {
-  share_out(threads, parts_.size(), [&](size_t k) {
-    Part& part = parts_[k];
-    if (decode_rows(*part.capture, part.decoder, to, part.first, part.rows) != part.rows)
-      throw FormatError("has changed while it was read");
-  }, pause);
+  share_out(threads, parts_.size(), [&](size_t k) { read_part(parts_[k], to); }, pause);
   source_->check();
   for (Part& part : parts_) part.numbers = decoder_.absorb(part.decoder);
   share_out(threads, parts_.size(), [&](size_t k) {

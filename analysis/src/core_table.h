@@ -53,20 +53,18 @@ class Datagrams {
 // A capture file with what reads it.
 class Reader {
  public:
-  static constexpr size_t usual_part_rows = size_t{1} << 15;
+  static constexpr size_t usual_part_rows = size_t{1} << 15, usual_share_bytes = size_t{1} << 24;
   // Throws FormatError when the source is no capture or, as a classic one, of a link type that is not known.
   Reader(std::unique_ptr<Source> source, int mtu_bytes);
 
   Capture& capture() { return *capture_; }
   Decoder& decoder() { return decoder_; }
   bool countable() const { return source_->whole(); }
-  // Has the kernel map one of so many shares of a file; any thread may, before or beside count(), which it spares page faults.
-  void map_share(size_t share, size_t shares) const { source_->map_share(share, shares); }
   // What count() will find, judged by the first of them.
   size_t packets_expected() const;
-  // Passes over the records of what is countable: their number is known then, where a part begins at each `part_rows` of
-  // them, and what the capture tells at its end. Throws FormatError when the file has changed since.
-  void count(size_t part_rows = usual_part_rows);
+  // Passes over the records of what is countable: their number is known then, where parts of up to `part_rows` of them
+  // begin, and what the capture tells at its end. Throws FormatError when the file has changed since.
+  void count(size_t threads, size_t part_rows = usual_part_rows, size_t share_bytes = usual_share_bytes);
   size_t packets() const { return packets_; }
   // What was counted, all of it, by several threads. `pause` as of share_out(). Throws FormatError when the file has
   // changed since.
@@ -85,6 +83,14 @@ class Reader {
     FlowTable::Renumbering numbers{};
     size_t first = 0, rows = 0;
   };
+  void add_part(const uint8_t* begin, size_t rows);
+  size_t count_part(size_t part_rows);
+  // Has the kernel map what is left of a file: faults for every few pages would cost more.
+  void map_rest(size_t threads, size_t share_bytes) const;
+  // Counts what is left by several threads, as far as it can be told where a record begins.
+  void count_shares(size_t threads, size_t part_rows, size_t share_bytes);
+  void read_part(Part& part, const Destination& to);
+
   std::unique_ptr<Source> source_;
   std::unique_ptr<Capture> capture_;
   int mtu_bytes_;

@@ -54,17 +54,12 @@ void make_room(size_t bytes) {
   Rcpp::unwindProtect([&] { return R_tryCatchError(ask_for, &bytes, do_without, nullptr); });
 }
 
-// R's collection and the pass over the records have nothing in common: they run beside each other. The kernel maps
-// half of the file for one thread while another passes over the half before.
+// R's collection and the pass over the records have nothing in common: they run beside each other.
 void count_and_make_room(samovar::Reader& reader, const Wanted& wanted) {
-  const size_t bytes = reader.packets_expected() * row_bytes(wanted);
-  if (bytes < least_room_bytes) return reader.count();
-  const std::launch when = threads_wanted() > 1 ? std::launch::async | std::launch::deferred : std::launch::deferred;
-  std::future<void> counted = std::async(when, [&reader] {
-    reader.map_share(0, 2);
-    reader.count();
-  });
-  std::future<void> mapped = std::async(when, [&reader] { reader.map_share(1, 2); });
+  const size_t bytes = reader.packets_expected() * row_bytes(wanted), threads = threads_wanted();
+  if (bytes < least_room_bytes) return reader.count(threads);
+  const std::launch when = threads > 1 ? std::launch::async | std::launch::deferred : std::launch::deferred;
+  std::future<void> counted = std::async(when, [&reader, threads] { reader.count(threads); });
   make_room(std::min(bytes, most_room_bytes));
   counted.get();
 }

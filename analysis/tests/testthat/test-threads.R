@@ -29,17 +29,33 @@ many_interfaces <- function() {
   path
 }
 
+as_stream <- function(path, columns = "all") {
+  packed <- paste0(path, ".gz")
+  to <- gzfile(packed, "wb", compression = 1)
+  writeBin(readBin(path, "raw", file.size(path)), to)
+  close(to)
+  setattr(read_pcap(packed, columns), "path", path)
+}
+
 test_that("a capture reads alike by one thread, by several and as a stream", {
   for (path in c(long_capture(), many_interfaces())) {
     one <- of_threads(1, read_pcap(path, "all"))
     expect_gt(nrow(one), 65536)
     expect_identical(of_threads(3, read_pcap(path, "all")), one)
-    packed <- paste0(path, ".gz")
-    to <- gzfile(packed, "wb")
-    writeBin(readBin(path, "raw", file.size(path)), to)
-    close(to)
-    expect_identical(setattr(read_pcap(packed, "all"), "path", path), one)
+    expect_identical(as_stream(path), one)
   }
+})
+
+test_that("packets that hold records are not taken for what they hold, wherever a thread begins", {
+  record <- \(bytes) capture_bytes(list(bytes), t_ns = 1e6)[-(1:24)]
+  short <- record(ethernet(ipv4(udp(), 17)))
+  long <- record(ethernet(ipv4(udp(payload = rep(short, 60000 %/% length(short))), 17)))
+  path <- tempfile(fileext = ".pcap")
+  # More packets than a part has, and then bytes for three threads to begin in.
+  writeBin(c(capture_bytes(list(raw(60)))[1:24], rep(short, 40000), rep(long, 900), short), path)
+  capture <- of_threads(3, read_pcap(path))
+  expect_identical(nrow(capture), 40901L)
+  expect_identical(capture, as_stream(path, NULL))
 })
 
 # How often R, as it is when it starts, looks through all it holds while it reads.
