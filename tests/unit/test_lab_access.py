@@ -108,7 +108,7 @@ def test_the_shell_command_survives_blanks_and_percent_signs_in_paths(tmp_path: 
 
 
 def test_a_shell_on_a_host_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(LabError, match=r"no host 'dst'; accepted: src"):
+    with pytest.raises(LabError, match=r"unknown host 'dst'; known: src"):
         shell_command(access_of(own_process(), tmp_path), "dst")
 
 
