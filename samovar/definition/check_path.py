@@ -39,14 +39,27 @@ def check_path(context: Context, name: str, part: Part) -> None:
         context.checked.report(where, message, key=True)
     written = part.path or NetworkPath()
     for key, given in (("rate", written.rate_bps), ("buffer", written.buffer)):
-        if not given and f"path.{key}" not in touched and context.checked.intact(*where[:2]):
-            message = f"path has no {key}; expected {key}: ... here, or a factor path.{key}"
-            context.checked.report(where, message, key=True)
+        if not given and context.checked.intact(*where[:2]):
+            _check_given(context, where, part, key)
     for steps, message in (*_lonely(written, varied(part)), *_impossible(written, varied(part))):
         context.checked.report((*where, *steps), message)
     _check_recipes(context, where, part)
     for index, one in enumerate(written.classes):
         _check_class(context, (*where, "classes", index), part, one)
+
+
+def _check_given(context: Context, where: Loc, part: Part, key: str) -> None:
+    """Report a part whose path lacks a key that no factor gives it, or one of a factor's levels does not."""
+    target = f"path.{key}"
+    setters = [one for one in part.factors.values() if any(target in level.values for level in one.levels)]
+    if not setters:
+        message = f"path has no {key}; expected {key}: ... here, or a factor {target}"
+        context.checked.report(where, message, key=True)
+    for factor in setters:
+        for index, level in enumerate(factor.levels):
+            if target not in level.values:
+                message = f"level '{level.label}' has no {target}, and path no {key}; expected one of them"
+                context.checked.report((*where[:2], "factors", factor.name, "levels", index), message)
 
 
 def _check_device(context: Context, where: Loc, part: Part) -> None:

@@ -1,7 +1,9 @@
-"""Whatever stands at any place of an experiment, it is accepted or refused with sentences at places."""
+"""Whatever stands at any place of a file, it is accepted or refused with sentences at places."""
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -10,9 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samovar.command.catalogue import Catalogue
+from samovar.controller.checkout import Checkout
 from samovar.definition import load_experiment, load_testbed
 from samovar.definition.yamltext import parse_yaml, plain
-from samovar.errors import DefinitionError
+from samovar.errors import DefinitionError, PlanError
+from samovar.runner.preflight import host_needs
+from samovar.runner.refusals import refusals
 
 ROOT = Path(__file__).parents[2]
 RECIPES = Catalogue(ROOT / "templates")
@@ -135,3 +140,113 @@ def test_anything_anywhere_is_read_or_refused_at_its_place(place: tuple[Any, ...
     except DefinitionError as error:
         assert error.problems
         assert all(problem.line and problem.message.strip() for problem in error.problems)
+
+
+SHIPPED = [
+    path.relative_to(ROOT)
+    for folder in ("experiments", "experiments/fragments", "experiments/studies", "hosts")
+    for path in sorted((ROOT / folder).glob("*.yaml"))
+] + [Path("config.yaml")]
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ% "
+JUNKS: list[Any] = [[], {}, [""], {"x": "y"}, {"from": "1ms", "to": "5ms", "step": "1ms"}]
+UNITS = ["", "B", "KB", "MiB", "Mbit", "MB/s", "ms", "s", "packets", "%", " RTT", " BDP", "h"]
+SIGNS = [
+    b"\t",
+    b"\0",
+    b"\xff",
+    b"\r",
+    b":",
+    b"- ",
+    b"{",
+    b"]",
+    b"&a ",
+    b"*a ",
+    b"!!x ",
+    b"'",
+    b"|",
+    b"%",
+    b"<<: ",
+    b"---\n",
+]
+
+
+def other_value(value: Any, tree: Any, by: random.Random) -> Any:
+    """Make another value of one: with another unit, in a list, from elsewhere in the file, or nonsense."""
+    swapped = tree[by.choice(list(tree))]
+    united = value.rstrip(LETTERS) + by.choice(UNITS) if isinstance(value, str) else [value, value]
+    return by.choice([united, united, [value], swapped, *by.sample(WORDS, 3), by.choice(JUNKS)])
+
+
+def mutated_tree(text: str, by: random.Random) -> bytes:
+    """Change one thing of a file's structure: a key or value that is dropped, misspelt, put in, or another."""
+    tree: Any = plain(parse_yaml(text, "f")[0])
+    way = by.choice(list(places(tree)))
+    holder = tree
+    for step in way[:-1]:
+        holder = holder[step]
+    key, what = way[-1], by.choice(["drop", "misspell", "insert", "other", "other", "other"])
+    if what == "drop":
+        del holder[key]
+    elif what == "misspell" and isinstance(holder, dict):
+        renamed = {(str(one)[1:] if one == key else one): child for one, child in holder.items()}
+        holder.clear()
+        holder.update(renamed)
+    elif what == "insert" and isinstance(holder, dict):
+        holder[by.choice(KEYS)] = by.choice(WORDS)
+    else:
+        holder[key] = other_value(holder[key], tree, by)
+    return yaml.safe_dump(tree, allow_unicode=True, sort_keys=False).encode()
+
+
+def mutated_bytes(text: str, by: random.Random) -> bytes:
+    """Cut a file off, flip a bit, put something in, or change its lines."""
+    content = bytearray(text.encode())
+    at = by.randrange(len(content))
+    what = by.choice(["cut", "flip", "sign", "line", "indent"])
+    if what == "flip":
+        content[at] ^= 1 << by.randrange(8)
+    elif what == "sign":
+        content[at:at] = by.choice(SIGNS)
+    elif what != "cut":
+        lines = bytes(content).split(b"\n")
+        one = by.randrange(len(lines))
+        lines[one : one + 1] = [lines[by.randrange(len(lines))]] if what == "line" else [b"  " + lines[one]]
+        return b"\n".join(lines)
+    return bytes(content[:at] if what == "cut" else content)
+
+
+def plan_all_that_rests_on(path: Path, checkout: Checkout) -> None:
+    """Plan one experiment that a file is of, and ask what the hosts must have; read a study."""
+    if path.parent.name == "studies":
+        checkout.study_report(path.stem)
+        return
+    name = path.stem if path.parent.name == "experiments" else "demo"
+    texts = {one.stem: one.read_text("utf-8", errors="replace") for one in checkout.experiments()}
+    using = [one for one, text in texts.items() if path.parent.name != "experiments" and path.stem in text]
+    plan = checkout.study(using[0] if using else name, "", "").plan
+    refusals(plan, checkout.catalogue)
+    host_needs(plan, checkout.catalogue)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(SHIPPED), st.integers(0, 2**32))
+def test_a_shipped_file_with_anything_changed_is_planned_or_refused_at_a_place(path: Path, seed: int) -> None:
+    by = random.Random(seed)
+    text = (ROOT / path).read_text("utf-8")
+    with TemporaryDirectory() as folder:
+        for name in ("experiments", "hosts"):
+            copytree(ROOT / name, Path(folder) / name)
+        (Path(folder) / "config.yaml").write_bytes((ROOT / "config.yaml").read_bytes())
+        for name in ("templates", "analysis"):
+            (Path(folder) / name).symlink_to(ROOT / name)
+        (Path(folder) / path).write_bytes(by.choice([mutated_tree, mutated_tree, mutated_bytes])(text, by))
+        checkout = Checkout(Path(folder))
+        checkout.catalogue = RECIPES
+        try:
+            plan_all_that_rests_on(path, checkout)
+        except DefinitionError as error:
+            assert all(
+                problem.line and problem.column and problem.message.strip() for problem in error.problems
+            )
+        except PlanError as error:
+            assert "one and the same trial" in str(error)
