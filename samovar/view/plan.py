@@ -11,7 +11,7 @@ from samovar.plan.compare import Changed, Comparison
 from samovar.runner.folder import Standing
 from samovar.runner.preflight import Finding
 from samovar.view.cost import cost_lines
-from samovar.view.words import clock, columns, counted, folded
+from samovar.view.words import clock, columns, counted, folded, set_lines
 
 FEW = 12
 """So many trials are shown of a plan that has more than a screen of them."""
@@ -67,8 +67,7 @@ def _lines(seen: Seen, every: bool, width: int | None) -> Iterator[str]:
     plan = seen.plan
     title = f": {plan.title}" if plan.title else ""
     yield f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}{title}"
-    if plan.overrides:
-        yield "set: " + ", ".join(f"{key}={value}" for key, value in plan.overrides.items())
+    yield from set_lines(plan.overrides)
     yield ""
     yield from design_lines(plan, width)
     yield from trial_lines(seen, every)

@@ -15,7 +15,7 @@ from samovar.runner.folder import testbeds_of
 from samovar.units import format_bytes
 from samovar.view.board import FIRST_GUESS_S, left_s
 from samovar.view.matrix import BLOCKED, GLYPHS, matrix_lines, rows_of, standing, words_of
-from samovar.view.words import clock, columns, counted
+from samovar.view.words import clock, columns, counted, set_lines
 
 FEW = 10
 FINDINGS = 1000
@@ -66,6 +66,7 @@ def status_lines(asked: Asked, width: int, every: bool = False) -> Iterator[str]
     """Show how a campaign stands: the grid of its trials, what runs, what failed and why, what is left."""
     plan, state = asked.plan, asked.state
     yield f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed} in {asked.folder}"
+    yield from set_lines(plan.overrides)
     yield _heard(asked)
     yield ""
     yield from matrix_lines(rows_of(plan, words_of(plan, state)), width, 10**6 if every else 30)

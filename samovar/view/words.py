@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 
 BAR = 24
@@ -28,6 +28,12 @@ def clock(seconds: float) -> str:
 def counted(number: int, thing: str) -> str:
     """Write a number of things: 1 trial, 2 trials, 5,000 trials."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def set_lines(overrides: Mapping[str, str]) -> Iterator[str]:
+    """Say what --set changes, in a line; nothing where it changes nothing."""
+    if overrides:
+        yield "set: " + ", ".join(f"{key}={value}" for key, value in overrides.items())
 
 
 def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -92,6 +92,11 @@ def test_a_status_of_a_campaign_that_runs_has_its_grid_what_runs_and_what_failed
     ]
 
 
+def test_a_status_says_what_the_command_line_changed() -> None:
+    changed = PLAN.model_copy(update={"overrides": {"duration": "4s", "cc": "[cubic]"}})
+    assert list(status_lines(asked(True, plan=changed), 60))[1] == "set: duration=4s, cc=[cubic]"
+
+
 def test_a_status_of_a_campaign_that_was_cut_off_says_so_and_how_to_go_on() -> None:
     lines = list(status_lines(asked(False), 60))
     assert lines[1] == "no controller is at work: it was cut off; last event phase, 0:03 ago"
