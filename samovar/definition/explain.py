@@ -157,10 +157,13 @@ def _over_device(where: _Where, chain: tuple[Said, ...]) -> tuple[Said, ...]:
 
 def _keys_in(where: _Where) -> Iterator[str]:
     """Yield the keys within a key that anybody says: the experiment, its testbed's device, its factors."""
-    yield from keys_inside(where.tree, steps_of(where.key))
+    owner = f"{where.key}."
+    targets = [target for _, target in targets_of(where.subject.experiment.parts[where.part])]
+    varied = [target.removeprefix(owner) for target in targets if target.startswith(owner)]
+    said = keys_inside(where.tree, steps_of(where.key))
+    yield from (key for key in said if key.rpartition(".")[0] not in varied)  # a factor hides both ways
     yield from device_keys(where.subject.testbed) if where.key == "path" else ()
-    targets = (target for _, target in targets_of(where.subject.experiment.parts[where.part]))
-    yield from (one.removeprefix(f"{where.key}.") for one in targets if one.startswith(f"{where.key}."))
+    yield from varied
 
 
 def _once(chain: Iterable[Said]) -> tuple[Said, ...]:

@@ -257,6 +257,19 @@ def test_one_direction_of_the_path_is_explained_where_it_is_said(folder: Folder)
     ]
 
 
+def test_a_factor_of_a_key_hides_both_directions_that_it_has(folder: Folder) -> None:
+    lines = folder.lines("parts.two.path", "path.delay={down: 1ms, up: 2ms}")
+    assert [line for line in lines if "delay" in line] == [
+        "» delay.down: 1ms --set --set path.delay={down: 1ms, up: 2ms}",
+        "» delay.up: 2ms --set --set path.delay={down: 1ms, up: 2ms}",
+    ]
+    study = folder.root / "experiments" / "study.yaml"
+    study.write_text(STUDY.replace("{rtt: 4ms}", "{rate: {down: 3Mbit, up: 1Mbit}}"))
+    lines = folder.lines("parts.two.path")
+    assert not [line for line in lines if "rate.down" in line]
+    assert [line for line in lines if "rate: " in line and line.startswith("»")]
+
+
 def test_flows_are_explained_key_by_key_and_the_list_that_they_replace_as_a_whole(folder: Folder) -> None:
     assert folder.lines("parts.one.traffic")[-3:] == [
         "» bulk.to: receiver experiment base experiments/base.yaml:7:55",
