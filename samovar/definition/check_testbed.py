@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
 
-from samovar.definition.nearest import unknown
+from samovar.definition.nearest import nearest, unknown
 from samovar.definition.testbed import NetworkInterface, Testbed
 from samovar.definition.validate import Checked
 
@@ -24,16 +25,30 @@ def check_testbed(checked: Checked[Testbed], path: Path) -> None:
     _check_control_network(checked, testbed)
     _check_bottleneck(checked, testbed)
     _check_device(checked, testbed)
-    for name in testbed.links:
-        known = {interface.link for _, _, interface in _interfaces(testbed)}
-        if name not in known:
-            checked.report(("links", name), unknown("link", name, known), key=True)
+    if checked.intact("hosts"):
+        _check_links(checked, testbed)
 
 
 def _interfaces(testbed: Testbed) -> Iterator[tuple[str, str, NetworkInterface]]:
     for host, machine in testbed.hosts.items():
         for name, interface in machine.interfaces.items():
             yield host, name, interface
+
+
+def _check_links(checked: Checked[Testbed], testbed: Testbed) -> None:
+    """Report links that no interface is on, and one of a single end whose name is nearly another's."""
+    ends = Counter(interface.link for _, _, interface in _interfaces(testbed))
+    order = {name: number for number, name in enumerate(ends)}
+    for name in testbed.links:
+        if name not in ends:
+            checked.report(("links", name), unknown("link", name, ends), key=True)
+    for host, name, interface in _interfaces(testbed):
+        alone = ends[interface.link] == 1 and interface.link not in testbed.links
+        others = (one for one in ends if ends[one] > 1 or order[one] < order[interface.link])
+        near = nearest(interface.link, others) if alone else None
+        if near is not None:
+            message = f"link '{interface.link}' has this end alone; did you mean '{near}'?"
+            checked.report(("hosts", host, "interfaces", name, "link"), message)
 
 
 def _check_addresses(checked: Checked[Testbed], testbed: Testbed) -> None:
