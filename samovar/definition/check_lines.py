@@ -44,7 +44,7 @@ def _check_entry(
         if (option in SEVERAL or option in factors) and (isinstance(value, dict) or not _listed(value)):
             context.checked.report(at, f"{option}: expected one name, or a list of several")
         elif option in factors:
-            _check_treatment(context, at, parts, tuple(_listed(value)))
+            _check_treatment(context, at, parts, tuple(_texts(value)))
         elif option in COMMON:
             _check_common(context, at, option, value)
         elif exhibit is not None and option != kind:
@@ -73,7 +73,7 @@ def _check_option(context: Context, where: Loc, value: Any, exhibit: Exhibit, na
         context.checked.report(where, message, key=True)
         return
     what, words = _words(option, exhibit.options[option], names)
-    for place, one in enumerate(_listed(value) if words else ()):
+    for place, one in enumerate(_texts(value) if words else ()):
         if one not in words and not (what == "flow" and _is_of_counted(one, words)):
             context.checked.report((*where, place), f"{option}: {unknown(what, one, words)}")
 
@@ -96,6 +96,10 @@ def _is_of_counted(label: str, known: Collection[str]) -> bool:
     """Tell whether a label is that of one of several; how many they are may be a factor's to say."""
     stem, _, number = label.rpartition("-")
     return number.isdigit() and stem in known
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(one) for one in _listed(value)]
 
 
 def _listed(value: Any) -> list[Any]:

@@ -70,6 +70,7 @@ OPTIONS = {
     "{figure: rtt-cdf, cc: [cdg, vegas]}": ["29: unknown level of cc 'vegas'; known: cdg, cubic, newreno"],
     "{figure: rtt-cdf, part: buffer, rwnd: 40KB}": ["39: unknown level of rwnd '40KB'; known: 9999KB"],
     "{figure: rtt-cdf, part: [buffer, windw], rwnd: 40KB}": ["34: unknown part 'windw'; did you mean 'window'? known: buffer, window", "48: unknown level of rwnd '40KB'; known: 9999KB"],
+    "{figure: rtt-cdf, cc: [[cdg]]}": ["24: unknown level of cc '['cdg']'; known: cdg, cubic, newreno"],
     "{figure: rtt-cdf, part: []}": ["25: part: expected one name, or a list of several"],
     "{figure: rtt-cdf, rwnd: {a: b}}": ["25: rwnd: expected one name, or a list of several"],
     "{figure: rtt-cdf, part: {a: b}, cc: []}": ["25: part: expected one name, or a list of several", "37: cc: expected one name, or a list of several"],
