@@ -3,7 +3,6 @@
 #   Rscript benchmarks/bench_reader.R [--append FILE] [--times N] [--path CAPTURE]
 #
 # R's start does not count. On a busy machine the wall clock measures the others too: processor time is told beside it.
-# Another process touches memory just before each read (touch_memory.py), but for one case.
 
 suppressMessages(library(samovar))
 source(file.path(dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))), "shared.R"))
@@ -11,10 +10,9 @@ source(file.path(dirname(sub("^--file=", "", grep("^--file=", commandArgs(), val
 # The columns that matching and rates need.
 few <- c("t_ns", "flow", "id", "ip_bytes")
 
-read_once <- function(path, case) {
-  if (case == "one-thread") options(samovar.threads = 1)
-  wanted <- switch(case, few = few, all = "all", "usual")
-  if (case != "untouched") touch_memory()
+read_once <- function(path, columns) {
+  if (columns == "one-thread") options(samovar.threads = 1)
+  wanted <- switch(columns, few = few, "one-thread" = "usual", columns)
   spent <- spent_on(table <- read_pcap(path, wanted))
   say(c(packets = nrow(table), flows = nlevels(table$flow), spent, peak_mb = peak_mb()))
 }
@@ -27,7 +25,7 @@ source(file.path(dirname(this_file), "make_capture.R"))
 capture <- if (is.null(option("path"))) captures_of_lab() else list(paths = option("path"), made = "elsewhere")
 path <- capture$paths[1]
 times <- as.integer(option("times", "5"))
-cases <- c(untouched = "untouched", usual = "usual", "one-thread" = "one-thread", few = "few", all = "all")
+cases <- c(usual = "usual", "one-thread" = "one-thread", few = "few", all = "all")
 plain <- list("usual-heap" = \() in_child("usual", "--path", path, heap = NULL), tcptrace = \() tcptrace_on(path))
 found <- medians_of_turns(c(lapply(cases, \(case) \() in_child(case, "--path", path)), plain), times)
 
@@ -39,10 +37,9 @@ row <- function(name, spent) {
 }
 report(c(
   heading("Reading a capture"), "",
-  sprintf("%s packets of %d flows, %.0f MB, made %s; medians of %d turns; memory was touched before each read but one.", with_commas(packets), as.integer(found$usual[["flows"]]), file.size(path) / 1e6, capture$made, times), "",
+  sprintf("%s packets of %d flows, %.0f MB, made %s; medians of %d turns.", with_commas(packets), as.integer(found$usual[["flows"]]), file.size(path) / 1e6, capture$made, times), "",
   "| read by | wall (s) | CPU (s) | M packets/s | tcptrace = 1, wall | tcptrace = 1, CPU | peak (MB) |", "|---|---|---|---|---|---|---|",
   row("read_pcap(), usual columns", found$usual), row(paste("the same, R started without", roomy), found[["usual-heap"]]),
-  row("the same, memory as it comes", found$untouched),
   row("the same, one thread", found[["one-thread"]]), row("read_pcap(), t_ns, flow, id, ip_bytes", found$few),
   row("read_pcap(), all columns", found$all), row("tcptrace -n -l", base)
 ))

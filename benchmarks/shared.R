@@ -33,11 +33,6 @@ in_child <- function(case, ..., heap = roomy) {
   stats::setNames(as.numeric(vapply(parts, `[`, "", 2)), vapply(parts, `[`, "", 1))
 }
 
-# So that nobody measures how slowly a virtual machine's host gives memory.
-touch_memory <- function() {
-  if (system2("python3", file.path(dirname(this_file), "touch_memory.py")) != 0L) stop("touch_memory.py failed")
-}
-
 tcptrace_on <- function(paths) {
   once <- \(path) system.time(system2("tcptrace", c("-n", "-l", path), stdout = FALSE, stderr = FALSE))
   spent <- Reduce(`+`, lapply(paths, once))
