@@ -214,8 +214,10 @@ def test_a_lab_whose_controller_was_killed_while_it_started_is_taken_over(
 
 
 def test_a_lab_that_cannot_start_says_why_and_leaves_nothing(testbed: Testbed, tmp_path: Path) -> None:
+    assert testbed.lab is not None
+    tiny = testbed.lab.model_copy(update={"memory_bytes": 6_000_000})  # less than a file may say
     with pytest.raises(LabError, match=r"lab lab: ended at its start; console:\n(.*\n)*.*"):
-        lab.up(with_lab(testbed, kernel="uml", memory="6MB"), tmp_path, NEEDS, silent)
+        lab.up(testbed.model_copy(update={"lab": tiny}), tmp_path, NEEDS, silent)
     assert read_record(tmp_path) is None
 
 
