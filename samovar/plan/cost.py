@@ -32,10 +32,10 @@ class Overhead:
 
 
 @dataclass(frozen=True)
-class BootTime:
-    """How long a reboot takes, until the host answers: the median of those measured, or assumed."""
+class EachTime:
+    """How long something takes each time: the median of those measured, or assumed."""
 
-    seconds: float = 120.0
+    seconds: float
     measured: int = 0
 
     def __str__(self) -> str:
@@ -44,15 +44,17 @@ class BootTime:
 
 
 @dataclass(frozen=True)
-class PathTime:
-    """How long it takes to measure a path both ways before it is used: a median, or assumed."""
+class BootTime(EachTime):
+    """How long a reboot takes, until the host answers."""
+
+    seconds: float = 120.0
+
+
+@dataclass(frozen=True)
+class PathTime(EachTime):
+    """How long it takes to measure a path both ways, before it is used."""
 
     seconds: float = 15.0
-    measured: int = 0
-
-    def __str__(self) -> str:
-        """Say it, and where it is from."""
-        return f"{self.seconds:.0f} s each ({_source(self.measured)})"
 
 
 @dataclass(frozen=True)
