@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
 
+from samovar.plan import looks
 from samovar.plan.groups import Looks
-from samovar.plan.model import DirectionPlan, FlowPlan, HostPlan, PathPlan, Resolved
-from samovar.plan.pool import RunPlan
+from samovar.plan.model import DirectionPlan, FlowPlan, PathPlan, Resolved
 from samovar.plan.volume import rate_bps_of, way_of
 from samovar.units import (
     ETHERNET_MTU_BYTES,
@@ -220,84 +220,42 @@ def _small_mtu6(resolved: Resolved) -> str | None:
     return f"{least} against {LEAST_MTU6_BYTES} bytes" if six and least < LEAST_MTU6_BYTES else None
 
 
-def _mtu(one: HostPlan | RunPlan) -> int | None:
-    return one.mtu_bytes
-
-
-def _rwnd(host: HostPlan) -> Hashable:
-    return host.rwnd_bytes, host.role, tuple(host.settings.get("shaper", {}).items())
-
-
-def _sockets(host: HostPlan) -> Hashable:
-    return host.rwnd_bytes, host.mtu_bytes, host.role, tuple(host.settings.get("buffers", {}).items())
-
-
-def _sends_as(host: HostPlan) -> Hashable:
-    return host.cc, host.role
-
-
-def _queues_as(path: PathPlan | None) -> Hashable:
-    return path and tuple(way.aqm for way in _both(path))
-
-
-def _duration(run: RunPlan) -> float:
-    return run.duration_s
-
-
-def _queue_sizes(path: PathPlan | None) -> Hashable:
-    return path and tuple((way.rate_bps, way.buffer_packets, way.buffer_bytes) for way in _both(path))
-
-
-def _times(path: PathPlan | None) -> Hashable:
-    return path and (path.rtt_s, _queue_sizes(path))
-
-
-def _delays(path: PathPlan | None) -> Hashable:
-    return path and tuple((way.rate_bps, way.delay_s) for way in _both(path))
-
-
-def _rate_and_rtt(path: PathPlan | None) -> Hashable:
-    return path and (path.down.rate_bps, path.up.rate_bps, path.rtt_s)
-
-
-def _both(path: PathPlan) -> tuple[DirectionPlan, DirectionPlan]:
-    return path.down, path.up
-
-
 CHECKS: tuple[Check, ...] = (
     Check(
         "rwnd is below the path's bandwidth-delay product",
-        {"path": _rate_and_rtt, "hosts": _rwnd, "flows": None},
+        {"path": looks.rate_and_rtt, "hosts": looks.rwnd, "flows": None},
         _below_bdp,
     ),
-    Check("rwnd is beyond TCP's largest window", {"hosts": _rwnd, "flows": None}, _above_largest),
+    Check("rwnd is beyond TCP's largest window", {"hosts": looks.rwnd, "flows": None}, _above_largest),
     Check(
         "rwnd is below two segments",
-        {"run": _mtu, "hosts": lambda host: (host.mtu_bytes, host.rwnd_bytes), "flows": None},
+        {"run": looks.mtu, "hosts": lambda host: (host.mtu_bytes, host.rwnd_bytes), "flows": None},
         _below_two_segments,
     ),
     Check(
         "socket buffers are below rwnd",
-        {"run": _mtu, "path": _times, "hosts": _sockets, "flows": None},
+        {"run": looks.mtu, "path": looks.times, "hosts": looks.sockets, "flows": None},
         _small_sockets,
     ),
     Check(
-        "buffer is below one packet", {"run": _mtu, "path": _queue_sizes, "hosts": _mtu}, _below_one_packet
+        "buffer is below one packet",
+        {"run": looks.mtu, "path": looks.queue_sizes, "hosts": looks.mtu},
+        _below_one_packet,
     ),
     Check(
         "nothing but netem's own queue limits the path",
-        {"run": _mtu, "path": _delays, "hosts": _mtu},
+        {"run": looks.mtu, "path": looks.delays, "hosts": looks.mtu},
         _unlimited,
     ),
     Check(
         f"duration is below {FEWEST_RTTS} RTTs at a full buffer",
-        {"run": _mtu, "path": _times, "hosts": _mtu, "flows": None},
+        {"run": looks.mtu, "path": looks.times, "hosts": looks.mtu, "flows": None},
         _below_twenty_rtts,
     ),
-    Check("a flow never begins", {"run": _duration, "flows": None}, _never_begins),
+    Check("a flow never begins", {"run": looks.duration, "flows": None}, _never_begins),
     Check(
         "dctcp has no queue that marks packets",
-        {"path": _queues_as, "hosts": _sends_as, "flows": None},
+        {"path": looks.queues_as, "hosts": looks.sends_as, "flows": None},
         _unmarked,
     ),
     Check("two flows have one port", {"flows": None}, _one_port),
@@ -307,5 +265,5 @@ CHECKS: tuple[Check, ...] = (
         {"run": lambda run: run.duration_s, "loggers": None},
         _seldom_sampled,
     ),
-    Check("mtu is below IPv6's least", {"hosts": _mtu, "flows": None}, _small_mtu6),
+    Check("mtu is below IPv6's least", {"hosts": looks.mtu, "flows": None}, _small_mtu6),
 )
