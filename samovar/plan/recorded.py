@@ -9,7 +9,7 @@ from samovar.definition.exhibits import KINDS, Exhibits
 from samovar.definition.experiment import Experiment
 from samovar.definition.traces import NEEDS, Trace
 from samovar.plan.groups import Kinds, Looks
-from samovar.plan.model import FlowPlan, Resolved
+from samovar.plan.model import Resolved
 from samovar.plan.table import Table
 
 SENDER = ("tcp-info", "siftr", "tcp-probe")
@@ -95,16 +95,20 @@ def _seen(table: Table) -> dict[str, set[Seen]]:
     found: dict[str, set[Seen]] = {}
     for kind in range(len(kinds)):
         resolved = kinds.resolved(kind)
-        own = {_of_flow(resolved, flow) for flow in resolved.flows}
-        found.setdefault(kinds.part(kind), set()).update(own)
+        found.setdefault(kinds.part(kind), set()).update(_of_flows(resolved))
     return found
 
 
-def _of_flow(resolved: Resolved, flow: FlowPlan) -> Seen:
+def _of_flows(resolved: Resolved) -> Iterator[Seen]:
+    """Yield what is recorded of each flow."""
     captured = {capture.host for capture in resolved.captures}
-    at = {
-        host: frozenset(one.logger for one in resolved.loggers if one.host == host) for host in resolved.hosts
-    }
-    router = at.get(resolved.path.router, frozenset()) if resolved.path else frozenset()
-    sender, receiver = at.get(flow.from_host, frozenset()), at.get(flow.to_host, frozenset())
-    return Seen(flow.from_host in captured, flow.to_host in captured, sender, receiver, router)
+    at: dict[str, set[str]] = {}
+    for one in resolved.loggers:
+        at.setdefault(one.host, set()).add(one.logger)
+    loggers = {host: frozenset(names) for host, names in at.items()}
+    none = frozenset[str]()
+    router = loggers.get(resolved.path.router, none) if resolved.path else none
+    for ends in {(flow.from_host, flow.to_host) for flow in resolved.flows}:
+        near, far = (host in captured for host in ends)
+        sender, receiver = (loggers.get(host, none) for host in ends)
+        yield Seen(near, far, sender, receiver, router)
