@@ -9,14 +9,23 @@ plot_buffer_cdf <- function(data, truth_packets = NA, title = "MTU (bytes)") {
   steps <- data[, cdf_steps(packets, limits), by = curve]
   ggplot2::ggplot(steps, ggplot2::aes(packets, share, colour = curve, linetype = curve)) +
     mark_buffer(truth_packets) +
-    ggplot2::geom_step(stat = StatThin, linewidth = 0.6) +
-    scale_levels(levels(data$curve), title, c("colour", "linetype")) +
-    ggplot2::scale_x_continuous(buffer_axis_title, limits = limits, expand = c(0.01, 0)) +
-    cdf_axis() +
-    theme_samovar()
+    cdf_layers(levels(data$curve), title, ggplot2::scale_x_continuous(buffer_axis_title, limits = limits, expand = c(0.01, 0)))
 }
 
 buffer_axis_title <- "Estimated buffer (packets)"
+
+# What every CDF has: a step for each curve, told apart by colour and line, over an axis of values.
+cdf_layers <- function(curves, title, x) {
+  list(
+    ggplot2::geom_step(stat = StatThin, linewidth = 0.6),
+    scale_levels(curves, title, c("colour", "linetype")),
+    x, cdf_axis(), theme_samovar()
+  )
+}
+
+from_zero <- function(title) {
+  ggplot2::scale_x_continuous(title, limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.03)))
+}
 
 cdf_axis <- function() {
   ggplot2::scale_y_continuous("Cumulative share", limits = c(0, 1), breaks = seq(0, 1, 0.25), expand = c(0.01, 0.01))

@@ -5,10 +5,7 @@
 #' @export
 plot_jitter_cdf <- function(data, title = "Congestion control") {
   ggplot2::ggplot(data, ggplot2::aes(jitter_ms, share, colour = curve, linetype = curve)) +
-    ggplot2::geom_step(stat = StatThin, linewidth = 0.6) +
-    scale_levels(levels(data$curve), title, c("colour", "linetype")) +
-    ggplot2::scale_x_continuous("Difference of consecutive RTTs (ms)", limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.03))) +
-    cdf_axis() + theme_samovar()
+    cdf_layers(levels(data$curve), title, from_zero("Difference of consecutive RTTs (ms)"))
 }
 
 #' CDF of the differences of consecutive round-trip times, of all flows or (option `flow`) of some
@@ -21,8 +18,7 @@ figure_jitter_cdf <- function(results, options) {
   if (nrow(samples) == 0) abort_nothing("no flow has two round-trip times")
   curves <- curves_of(campaign, trials)
   samples[, curve := curves$labels[match(trial, trials$id)]]
-  data <- samples[, pooled_cdf(jitter_ms), by = curve][order(curve)]
-  setnames(data, "rtt_ms", "jitter_ms")
+  data <- samples[, pooled_cdf(jitter_ms, "jitter_ms"), by = curve][order(curve)]
   data[, curve := droplevels(curve)]
   list(
     plot = plot_jitter_cdf(data, curves$title), data = data, trials = unique(samples$trial), width_in = 6.3, height_in = 3.0,

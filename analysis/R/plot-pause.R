@@ -55,10 +55,7 @@ plot_pause_to_drop <- function(data, title = "Transmit descriptors") {
   longest_ms <- max(data$pause_to_drop_s) * 1e3
   steps <- data[, .(time_ms = c(0, sort(pause_to_drop_s) * 1e3, longest_ms), share = c(0, seq_len(.N) / .N, 1)), by = curve]
   ggplot2::ggplot(steps, ggplot2::aes(time_ms, share, colour = curve, linetype = curve)) +
-    ggplot2::geom_step(stat = StatThin, linewidth = 0.6) +
-    scale_levels(levels(data$curve), title, c("colour", "linetype")) +
-    ggplot2::scale_x_continuous("Time from first PAUSE frame to first refused packet (ms)", limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.03))) +
-    cdf_axis() + theme_samovar()
+    cdf_layers(levels(data$curve), title, from_zero("Time from first PAUSE frame to first refused packet (ms)"))
 }
 
 #' CDF of the time that the host's own queue held once the device was full

@@ -8,12 +8,10 @@ plot_rtt_cdf <- function(data, title = "Congestion control", log_axis = FALSE) {
   axis <- if (log_axis) {
     ggplot2::scale_x_log10("RTT (ms, log scale)", labels = format_plain)
   } else {
-    ggplot2::scale_x_continuous("RTT (ms)", limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.03)))
+    from_zero("RTT (ms)")
   }
   ggplot2::ggplot(data, ggplot2::aes(rtt_ms, share, colour = curve, linetype = curve)) +
-    ggplot2::geom_step(stat = StatThin, linewidth = 0.6) +
-    scale_levels(levels(data$curve), title, c("colour", "linetype")) +
-    axis + cdf_axis() + theme_samovar()
+    cdf_layers(levels(data$curve), title, axis)
 }
 
 #' CDF of round-trip times at the largest receive window, on a logarithmic axis with `axis: log`
@@ -27,7 +25,7 @@ figure_rtt_cdf <- function(results, options) {
   samples <- of_flows(results$rtt[trial %in% trials$id], options$flow)
   if (nrow(samples) == 0) abort_nothing("no trial has RTT samples")
   samples[, curve := curves$labels[match(trial, trials$id)]]
-  data <- samples[, pooled_cdf(rtt_ms), by = curve][order(curve)]
+  data <- samples[, pooled_cdf(rtt_ms, "rtt_ms"), by = curve][order(curve)]
   data[, curve := droplevels(curve)]
   list(
     plot = plot_rtt_cdf(data, curves$title, identical(options$axis, "log")), data = data, trials = unique(samples$trial),
@@ -40,9 +38,9 @@ figure_rtt_cdf <- function(results, options) {
 }
 
 # Trials hold the same number of quantiles each, so pooling them gives each trial the same weight.
-pooled_cdf <- function(rtt_ms) {
+pooled_cdf <- function(values, name) {
   share <- seq(0, 1, by = 0.002)
-  list(rtt_ms = stats::quantile(rtt_ms, share, names = FALSE, type = 1), share = share)
+  stats::setNames(list(stats::quantile(values, share, names = FALSE, type = 1), share), c(name, "share"))
 }
 
 at_largest_rwnd <- function(campaign, trials) {

@@ -5,10 +5,7 @@
 #' @export
 plot_throughput_cdf <- function(data, title = "Congestion control") {
   ggplot2::ggplot(data, ggplot2::aes(throughput_mbps, share, colour = curve, linetype = curve)) +
-    ggplot2::geom_step(stat = StatThin, linewidth = 0.6) +
-    scale_levels(levels(data$curve), title, c("colour", "linetype")) +
-    ggplot2::scale_x_continuous("Throughput of a flow (Mbit/s)", limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.03))) +
-    cdf_axis() + theme_samovar()
+    cdf_layers(levels(data$curve), title, from_zero("Throughput of a flow (Mbit/s)"))
 }
 
 #' CDF of the throughput of each flow over windows of five seconds, or of option `window`
@@ -23,8 +20,7 @@ figure_throughput_cdf <- function(results, options) {
   windows <- wider_windows(rates, width_s)
   if (nrow(windows) == 0) abort_nothing(paste("no trial lasts", format_plain(width_s), "s"))
   windows[, curve := curves$labels[match(trial, trials$id)]]
-  data <- windows[, pooled_cdf(mbps), by = curve][order(curve)]
-  setnames(data, "rtt_ms", "throughput_mbps")
+  data <- windows[, pooled_cdf(mbps, "throughput_mbps"), by = curve][order(curve)]
   data[, curve := droplevels(curve)]
   list(
     plot = plot_throughput_cdf(data, curves$title), data = data, trials = unique(windows$trial), width_in = 6.3, height_in = 3.0,
