@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from samovar.command.catalogue import Catalogue
 from samovar.command.recipe import Recipe
 from samovar.command.values import typed
+from samovar.definition.network_path import least_burst_packets
 from samovar.errors import RecipeError
 from samovar.plan import DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.units import ETHERNET_MTU_BYTES, format_duration, format_share
@@ -179,13 +180,12 @@ def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float]
     if burst_packets < 1 or loss >= 1:
         what = f"a loss burst of {burst_packets:g} packets at {format_share(loss)} loss"
         raise RecipeError(f"path: {what}; accepted: 1 packet or more, at less than 100 %")
-    end = 1 / burst_packets
-    begin = end * loss / (1 - loss)
-    if begin > 1:
-        least = loss / (1 - loss)
+    least = least_burst_packets(loss)
+    if burst_packets < least:
         what = f"{format_share(loss)} loss cannot come in bursts of {burst_packets:g} packets"
         raise RecipeError(f"path: {what}; accepted: {least:.3g} packets or more")
-    return begin, end
+    end = 1 / burst_packets
+    return min(end * loss / (1 - loss), 1.0), end
 
 
 def _queue(

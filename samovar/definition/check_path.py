@@ -13,6 +13,7 @@ from samovar.definition.devices import OF_A_ROUTER
 from samovar.definition.devices import PARAMETERS as DEVICE_PARAMETERS
 from samovar.definition.experiment import NetworkPath, Part, PathClass, own_keys
 from samovar.definition.nearest import unknown
+from samovar.definition.network_path import least_burst_packets
 from samovar.definition.parameters import refusal
 from samovar.definition.traffic import end_names, hosts_of
 from samovar.definition.validate import Loc
@@ -101,25 +102,28 @@ def _lonely(path: NetworkPath, varied: frozenset[str]) -> Iterator[tuple[Loc, st
 def _impossible(path: NetworkPath, varied: frozenset[str]) -> Iterator[tuple[Loc, str]]:
     """Yield the places of numbers that cannot be together; the plan tells of what varies or is computed."""
     for way in WAYS:
-        delay, jitter = _delay(path, way), _of_way(path.jitter_s, way)
-        if not DELAYS & varied and _are_numbers(delay, jitter) and jitter > (delay or jitter):
-            message = f"{format_duration(jitter)} is more than the delay, {format_duration(delay)} each way"
-            yield _steps("jitter", path.jitter_s, way), f"jitter: {message}; expected at most the delay"
-        loss, burst = _of_way(path.loss, way), _of_way(path.loss_burst_packets, way)
+        if not DELAYS & varied:
+            yield from _beyond_delay(path, way)
+        loss = _of_way(path.loss, way)
         if "path.loss" not in varied and loss == 1:
             yield _steps("loss", path.loss, way), "loss: 100% lets nothing through; expected less"
-        if (
-            not LOSSES & varied
-            and _are_numbers(loss, burst)
-            and 0 < loss < 1
-            and burst < round(loss / (1 - loss), 9)
-        ):
-            least = ceil(round(loss / (1 - loss), 9))
-            message = f"{format_share(loss)} of loss cannot come in bursts of {burst}packets"
-            yield (
-                _steps("loss_burst", path.loss_burst_packets, way),
-                f"loss_burst: {message}; expected {least}packets or more",
-            )
+        elif not LOSSES & varied and _are_numbers(loss):
+            yield from _short_bursts(path, way, loss)
+
+
+def _beyond_delay(path: NetworkPath, way: str) -> Iterator[tuple[Loc, str]]:
+    delay, jitter = _delay(path, way), _of_way(path.jitter_s, way)
+    if _are_numbers(delay, jitter) and jitter > (delay or jitter):
+        message = f"{format_duration(jitter)} is more than the delay, {format_duration(delay)} each way"
+        yield _steps("jitter", path.jitter_s, way), f"jitter: {message}; expected at most the delay"
+
+
+def _short_bursts(path: NetworkPath, way: str, loss: float) -> Iterator[tuple[Loc, str]]:
+    burst = _of_way(path.loss_burst_packets, way)
+    if loss < 1 and _are_numbers(burst) and burst < (least := least_burst_packets(loss)):
+        message = f"{format_share(loss)} of loss cannot come in bursts of {burst}packets"
+        expected = f"expected {ceil(least)}packets or more"
+        yield _steps("loss_burst", path.loss_burst_packets, way), f"loss_burst: {message}; {expected}"
 
 
 def _delay(path: NetworkPath, way: str) -> Any:

@@ -116,3 +116,12 @@ class NetworkPath(WithParameters):
         if self.delay_s is not None and "rtt_s" in self.model_fields_set:
             raise ValueError("has an rtt and a delay; expected one of them")
         return self
+
+
+def least_burst_packets(loss: float) -> float:
+    """Return the mean length from which on bursts can make a share of losses, below 1: loss / (1 - loss).
+
+    Shorter ones would have to begin more often than at every packet that is not lost. Nine digits, as the
+    binary 0.9 would make a burst of 9 packets too short.
+    """
+    return round(loss / (1 - loss), 9)

@@ -250,3 +250,10 @@ def test_filters_of_tc_are_at_hand_in_recipes() -> None:
     match = SimpleNamespace(source="fd00::/64", destination=None, source_port=None, destination_port=443)
     text = plain_environment().from_string("{{ match | u32 }}").render(match=match)
     assert text == "prio 2 protocol ipv6 u32 match ip6 src fd00::/64 match ip6 dport 443 0xffff"
+
+
+@pytest.mark.parametrize(("loss", "burst_packets"), [(0.9, 9), (0.8, 4), (0.75, 3), (0.6, 1.5)])
+def test_bursts_of_the_least_length_that_is_named_are_accepted(loss: float, burst_packets: float) -> None:
+    states = loss_states(loss, burst_packets)
+    assert states is not None and states[0] <= 1.0
+    assert states == pytest.approx((1.0, 1 / burst_packets))
