@@ -19,30 +19,29 @@ from rich.console import Console
 
 from samovar import lab
 from samovar.analyse import analyse as analyse_campaign
-from samovar.collect import verify as verify_campaign
-from samovar.controller import Controller, Going, Question, Study, Switching
-from samovar.definition import load_testbed
-from samovar.definition.study import FOLDER as STUDIES
+from samovar.campaign.availability.preflight import blocked_trials
+from samovar.campaign.collection import verify as verify_campaign
+from samovar.campaign.folder import read_plan
+from samovar.campaign.interrupts import EXIT_CODE, Interrupts
+from samovar.campaign.journal import NAME as JOURNAL
+from samovar.campaign.journal import fold, holder, read_journal
+from samovar.cli import Controller, Going, Question, Study, Switching, show_text
+from samovar.cli.event_stream import opened_stream
+from samovar.cli.export import plan_csv, plan_json
+from samovar.cli.progress import Show
+from samovar.cli.show_explanation import explanation_lines
+from samovar.cli.show_leaving import left_lines
+from samovar.cli.show_plan import Seen, plan_lines
+from samovar.cli.show_status import Asked, owner_lines, status_json, status_lines, verified_lines
+from samovar.cli.show_trial import trial_lines
+from samovar.cli.wording import columns, harmless
 from samovar.errors import DefinitionError, SamovarError, TestbedError
-from samovar.journal import NAME as JOURNAL
-from samovar.journal import fold, holder, read_journal
-from samovar.plan.explain import find_trial
+from samovar.experiment import load_testbed
+from samovar.experiment.keys.study_file import FOLDER as STUDIES
+from samovar.plan.trial_values import find_trial
 from samovar.report import exit_status, make_bundle, read_verdicts
 from samovar.report.study_bundle import make_study
-from samovar.runner.folder import read_plan
-from samovar.runner.interrupts import EXIT_CODE, Interrupts
-from samovar.runner.preflight import blocked_trials
 from samovar.schema import write as write_generated
-from samovar.view import text
-from samovar.view.explain import explanation_lines
-from samovar.view.export import plan_csv, plan_json
-from samovar.view.leaving import left_lines
-from samovar.view.plan import Seen, plan_lines
-from samovar.view.progress import Show
-from samovar.view.status import Asked, owner_lines, status_json, status_lines, verified_lines
-from samovar.view.stream import opened_stream
-from samovar.view.trial import trial_lines
-from samovar.view.words import columns, harmless
 
 CONTROLLER = Controller(Path(__file__).resolve().parent)
 
@@ -156,7 +155,7 @@ def lab_shell(c: Connection, host: str, testbed: str = "") -> None:
 def list_all(c: Connection) -> None:
     """List experiments, testbeds, recipes and figures."""
     show(
-        text.menu_lines(
+        show_text.menu_lines(
             CONTROLLER.root, CONTROLLER.experiments(), CONTROLLER.testbeds(), CONTROLLER.catalogue
         )
     )
@@ -238,8 +237,8 @@ def check(c: Connection, experiment: str, set_: list[str], profile: str = "", te
     study = CONTROLLER.study(experiment, profile, testbed, set_)
     with Show(Console()) as progress:
         facts, findings = CONTROLLER.check(study, progress)
-    show(text.facts_lines(facts))
-    show(text.finding_lines(findings))
+    show(show_text.facts_lines(facts))
+    show(show_text.finding_lines(findings))
     if any(finding.stops for finding in findings):
         raise Exit(code=1)
 
@@ -334,12 +333,12 @@ def _run(going: Going, again: str, events: str = "") -> Path:
     study, standing = going.study, going.standing
     if standing.folder and standing.settled:
         summary = CONTROLLER.settle(study, standing.folder)
-        show(text.settled_lines(summary, study.plan.experiment, f"{again} --new"))
+        show(show_text.settled_lines(summary, study.plan.experiment, f"{again} --new"))
         return summary.folder
     with opened_stream(events) as stream, Show(Console(stderr=events == "-"), stream) as progress:
         progress.take(study.plan, standing.state, CONTROLLER.cost(study, standing).overhead.seconds)
         summary = CONTROLLER.run(going, progress)
-    for line in text.summary_lines(summary, again):
+    for line in show_text.summary_lines(summary, again):
         print(harmless(line), file=sys.stderr if events == "-" else sys.stdout)
     if not summary.whole:
         raise Exit(code=1)
@@ -353,7 +352,7 @@ def restore(c: Connection, testbed: str = "", force: bool = False) -> None:
     bed = load_testbed(CONTROLLER.testbed_path(testbed))
     with Show(Console()) as progress:
         restored = CONTROLLER.restore(bed, progress, force)
-    show(text.restored_lines(bed.name, restored))
+    show(show_text.restored_lines(bed.name, restored))
     if restored.problems:
         raise Exit(code=1)
 

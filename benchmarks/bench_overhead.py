@@ -28,10 +28,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from samovar import lab  # noqa: E402
-from samovar.controller import Controller, Going  # noqa: E402
-from samovar.definition import load_testbed  # noqa: E402
+from samovar.campaign.verdict.evidence import NOT_OVERHEAD  # noqa: E402
+from samovar.cli import Controller, Going  # noqa: E402
 from samovar.events import Event, silent  # noqa: E402
-from samovar.runner.evidence import NOT_OVERHEAD  # noqa: E402
+from samovar.experiment import load_testbed  # noqa: E402
 
 PATHS = {
     "uml": "path: {rate: 20Mbit, rtt: 4ms, aqm: pfifo, buffer: 100packets}\nsettings: {rwnd: 600KB}",

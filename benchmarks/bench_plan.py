@@ -106,11 +106,11 @@ def levels_of(sizes: tuple[int, ...]) -> dict[str, list[str]]:
 
 def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
     """Plan, write and read back; the YAML is read before the clock starts."""
-    from samovar.command.catalogue import Catalogue
-    from samovar.definition import Experiment, load_testbed
-    from samovar.definition.layers import complete
-    from samovar.definition.yamltext import parse_yaml
+    from samovar.experiment import Experiment, load_testbed
+    from samovar.experiment.layers.merge import complete
+    from samovar.experiment.yaml.tree import parse_yaml
     from samovar.plan import Plan, Site, make_plan
+    from samovar.recipes.catalogue import Catalogue
 
     study = (sizes, replicates) == SHAPES[STUDY]
     tree, _ = parse_yaml(study_of(replicates) if study else crossed(sizes, replicates), "bench.yaml")

@@ -20,9 +20,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from samovar.collect.commit import commit_trial, digests, sealed
-from samovar.journal import NAME as JOURNAL
-from samovar.journal.file import Journal
+from samovar.campaign.collection.commit import commit_trial, digests, sealed
+from samovar.campaign.journal import NAME as JOURNAL
+from samovar.campaign.journal.journal_file import Journal
 
 Row = tuple[str, int, int, int]
 """A trial as it stands in plan.json: id, treatment, replicate, block."""

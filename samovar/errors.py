@@ -5,8 +5,8 @@ SamovarError
 ├── PlanError           the definition is sound but cannot become a plan on this testbed
 ├── RecipeError         a recipe file is malformed, missing, or refuses its values
 ├── TestbedError        a host cannot be reached, or answers differently from what was asked
-│   ├── UnreachableError  a host does not answer (in samovar.testbed)
-│   ├── HostsError      several hosts at once, by host (in samovar.testbed)
+│   ├── UnreachableError  a host does not answer (in samovar.hosts)
+│   ├── HostsError      several hosts at once, by host (in samovar.hosts)
 │   ├── RemoteError     a remote command failed; carries host, exit code and output
 │   └── DeadlineError   a remote step did not end within its bound
 ├── CampaignError       a results folder is not what it should be

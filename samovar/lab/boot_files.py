@@ -10,11 +10,11 @@ from pathlib import Path
 
 from jinja2 import FileSystemLoader
 
-from samovar.command.quote import shell_environment
 from samovar.errors import LabError
 from samovar.lab.access import Kernel
 from samovar.lab.topology import Topology
 from samovar.lab.usermode import Found
+from samovar.recipes.quote import shell_environment
 
 CHECKOUT = Path(__file__).parents[2]
 TEMPLATES = CHECKOUT / "templates" / "lab"

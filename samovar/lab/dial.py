@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from samovar.command.quote import quote
-from samovar.definition.nearest import unknown
 from samovar.errors import LabError
+from samovar.experiment.nearest import unknown
 from samovar.lab.access import Access
+from samovar.recipes.quote import quote
 
 Dialer = Callable[[str, int], socket.socket]
-"""Opens a TCP connection to (address, port); the same shape as samovar.testbed.ssh.Dialer."""
+"""Opens a TCP connection to (address, port); the same shape as samovar.hosts.ssh.Dialer."""
 
 DIAL_DEADLINE_S = 5.0
 BANNER_DEADLINE_S = 5.0

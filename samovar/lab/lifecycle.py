@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from samovar.definition.testbed import Testbed
 from samovar.errors import LabError
 from samovar.events import Emit, Event
-from samovar.lab import allowed
+from samovar.experiment.keys.testbed_file import Testbed
+from samovar.lab import allowed_cc
 from samovar.lab.access import RECORD, Access, Process, read_record, write_record
 from samovar.lab.boot_files import Boot, write_boot_folder
-from samovar.lab.devices import require_devices
 from samovar.lab.kernel import Needs, choose_kernel, machine_lacks, needs_user_namespace, require_programs
-from samovar.lab.keys import CLIENT_KEY, KNOWN_HOSTS, make_keys
-from samovar.lab.outer import end_process, launched, wait_until_ready
+from samovar.lab.lab_process import end_process, launched, wait_until_ready
+from samovar.lab.ssh_keys import CLIENT_KEY, KNOWN_HOSTS, make_keys
 from samovar.lab.topology import Topology, read_topology
+from samovar.lab.unsupported_devices import require_devices
 from samovar.lab.usermode import DEBIANS, UserMode, find_user_mode
 
 
@@ -135,7 +135,7 @@ def _other(record: Access, fingerprint: str, needs: Needs, user_mode: UserMode) 
 def _forget(folder: Path, record: Access | None) -> None:
     """Give back what a lab that is gone has borrowed, and drop its record."""
     if record is not None and record.allowed_before is not None:
-        allowed.restore(record.allowed_before)
+        allowed_cc.restore(record.allowed_before)
     (folder / RECORD).unlink(missing_ok=True)
 
 
@@ -147,7 +147,7 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: Needs, emit: Emit)
         write_record(folder, access)
         try:
             if boot.kernel == "native":
-                allowed.widen(needs.congestion_controls)
+                allowed_cc.widen(needs.congestion_controls)
             outer.let_go()
             wait_until_ready(folder, access, emit)
         except BaseException:
@@ -171,5 +171,5 @@ def _describe(folder: Path, boot: Boot, fingerprint: str, first: Process) -> Acc
         port=boot.port,
         hosts=boot.topology.addresses,
         fingerprint=fingerprint,
-        allowed_before=allowed.read() if boot.kernel == "native" else None,
+        allowed_before=allowed_cc.read() if boot.kernel == "native" else None,
     )

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
-from samovar.definition.testbed import Host, Testbed
 from samovar.errors import LabError
+from samovar.experiment.keys.testbed_file import Host, Testbed
 
 SHORTEST_CONTROL_PREFIX = 8
 RESERVED_INTERFACES = ("ctl0", "lo")

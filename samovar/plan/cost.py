@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from statistics import fmean
 
-from samovar.plan import looks
+from samovar.plan import cache_keys
 from samovar.plan.groups import RECORDED, Kinds
 from samovar.plan.plan import Plan
 from samovar.plan.volume import host_bytes, kept_bytes
@@ -181,7 +181,7 @@ def estimate_cost(
 
 def _paths(plan: Plan, only: Collection[str] | None) -> int:
     """Count the paths that are told apart: by what they are set to, and the MTUs of the hosts."""
-    kinds = Kinds(plan.table, {"path": None, "run": looks.mtu, "hosts": looks.mtu})
+    kinds = Kinds(plan.table, {"path": None, "run": cache_keys.mtu, "hosts": cache_keys.mtu})
     paths = (kinds.resolved(kind).path for kind in kinds.trials(only))
     return sum(1 for path in paths if path is not None and path.router)
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from samovar.definition.drawn import Drawn
-from samovar.definition.experiment import Flow
-from samovar.definition.traffic import Member
 from samovar.errors import PlanError
-from samovar.plan.draws import Draw, drawn, poisson_s, renewals_s
+from samovar.experiment.expressions.distribution import Drawn
+from samovar.experiment.flow_members import Member
+from samovar.experiment.keys.experiment_file import Flow
 from samovar.plan.laid import EITHER, Laid
 from samovar.plan.model import FlowPlan, StopPlan
 from samovar.plan.places import Route, ports_of
+from samovar.plan.random_draws import Draw, drawn, poisson_s, renewals_s
 
 SLOWEST_BPS = 10_000_000  # taken for the time of a transfer when nothing says how fast the path is
 SETTLING_S = 15.0

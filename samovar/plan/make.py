@@ -9,16 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 
-from samovar.definition.config import Config
-from samovar.definition.exhibits import Exhibits
-from samovar.definition.experiment import Experiment, Part
-from samovar.definition.load import apply_profile
-from samovar.definition.origins import setting_layers
-from samovar.definition.testbed import Testbed
-from samovar.definition.yamltext import Map, Node
-from samovar.plan.changes import Costly, Count, Headers, States, Together, costly_of
+from samovar.experiment.keys.config_file import Config
+from samovar.experiment.keys.experiment_file import Experiment, Part
+from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment.layers.precedence import setting_layers
+from samovar.experiment.load import apply_profile
+from samovar.experiment.outputs import Exhibits
+from samovar.experiment.yaml.tree import Map, Node
 from samovar.plan.columns import treatments_of
-from samovar.plan.identity import SameTrialsError, ids_of, word
+from samovar.plan.ids import SameTrialsError, ids_of, word
 from samovar.plan.laid import UncomputedError
 from samovar.plan.order import order_of
 from samovar.plan.placed import placed, placed_factor
@@ -26,10 +25,11 @@ from samovar.plan.places import Places
 from samovar.plan.plan import Changes, PartPlan, Plan
 from samovar.plan.pool import Pool
 from samovar.plan.product import Column
+from samovar.plan.reboots import Costly, Count, Headers, States, Together, costly_of
 from samovar.plan.resolve import Where, components_of
 from samovar.plan.table import Order, Table, Treatments
 from samovar.plan.treatments import Design, design_of
-from samovar.plan.warn import warnings_of
+from samovar.plan.warnings import warnings_of
 
 
 @dataclass(frozen=True)

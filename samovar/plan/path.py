@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from samovar.definition.devices import PARAMETERS, Adapter
-from samovar.definition.experiment import PathClass
-from samovar.definition.parameters import parse_parameter
-from samovar.definition.values import Buffer
 from samovar.errors import PlanError
-from samovar.plan.draws import Draw
+from samovar.experiment.keys.devices import PARAMETERS, Adapter
+from samovar.experiment.keys.experiment_file import PathClass
+from samovar.experiment.keys.recipe_parameters import parse_parameter
+from samovar.experiment.keys.values import Buffer
 from samovar.plan.flows import Traffic
 from samovar.plan.laid import Laid
 from samovar.plan.model import ClassPlan, DevicePlan, DirectionPlan, MatchPlan, PathPlan
 from samovar.plan.places import first_of_link, subnet_of
+from samovar.plan.random_draws import Draw
 
 WAYS = ("down", "up")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from samovar.definition.experiment import Experiment
-from samovar.definition.yamltext import Map, Node, Seq, Text
 from samovar.errors import DefinitionError, SamovarError
+from samovar.experiment.keys.experiment_file import Experiment
+from samovar.experiment.yaml.tree import Map, Node, Seq, Text
 from samovar.plan.laid import UncomputedError
 
 Steps = tuple[str, ...]

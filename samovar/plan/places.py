@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from ipaddress import ip_network
 
-from samovar.definition.experiment import Flow
-from samovar.definition.testbed import Testbed
-from samovar.definition.topology import Hop, shortest_path
-from samovar.definition.traffic import Member, hosts_of, members_of
 from samovar.errors import PlanError
+from samovar.experiment.flow_members import Member, hosts_of, members_of
+from samovar.experiment.keys.experiment_file import Flow
+from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment.shortest_path import Hop, shortest_path
 
 FIRST_PORT = 5001
 LAST_PORT = 65535

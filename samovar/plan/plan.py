@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import ConfigDict, Field, SkipValidation, ValidationError
 
 from samovar.errors import PlanError
-from samovar.plan.file import KEYS, read_trials, table_of, texts_of
 from samovar.plan.model import Trial, Value
+from samovar.plan.plan_file import KEYS, read_trials, table_of, texts_of
 from samovar.plan.table import Table
 
 SCHEMA = 2

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from samovar.definition.exhibits import KINDS, Exhibits
-from samovar.definition.experiment import Experiment
-from samovar.definition.traces import NEEDS, Trace
+from samovar.experiment.keys.experiment_file import Experiment
+from samovar.experiment.metric_needs import NEEDS, Trace
+from samovar.experiment.outputs import KINDS, Exhibits
 from samovar.plan.groups import Kinds, Looks
 from samovar.plan.model import Resolved
 from samovar.plan.table import Table

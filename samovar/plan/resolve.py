@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from samovar.definition.origins import SettingLayers
-from samovar.definition.traffic import hosts_of
 from samovar.errors import PlanError
+from samovar.experiment.flow_members import hosts_of
+from samovar.experiment.layers.precedence import SettingLayers
 from samovar.plan.flows import DIGITS, SHORTEST_RTT_S, SLOWEST_BPS, Traffic, ends_of
 from samovar.plan.laid import Laid
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan

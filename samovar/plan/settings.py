@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from samovar.definition.factors import NOT_OF_HOSTS, SETTINGS
-from samovar.definition.formula import Formula
-from samovar.definition.origins import SettingLayers, level_of, resolve_setting
-from samovar.definition.values import Directional, Drawing, PerHost
 from samovar.errors import PlanError
+from samovar.experiment.expressions.formula import Formula
+from samovar.experiment.keys.factors import NOT_OF_HOSTS, SETTINGS
+from samovar.experiment.keys.values import Directional, Drawing, PerHost
+from samovar.experiment.layers.precedence import SettingLayers, level_of, resolve_setting
 from samovar.plan.places import Places
 from samovar.plan.treatments import Reader
 from samovar.units import UnitError

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from samovar.definition.experiment import Factor, Level, Part
-from samovar.definition.factors import read_target
-from samovar.definition.treatments import Treatment, included, labels
-from samovar.definition.values import PerHost, Value
 from samovar.errors import PlanError
+from samovar.experiment.keys.experiment_file import Factor, Level, Part
+from samovar.experiment.keys.factors import read_target
+from samovar.experiment.keys.values import PerHost, Value
+from samovar.experiment.treatment_rules import Treatment, included, labels
 from samovar.plan.product import Combinations, Levels
 from samovar.units import UnitError
 

@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from samovar.collect.sums import SUMS, write_sums
-from samovar.collect.whole import write_json, write_whole
+from samovar.atomic_files import write_json, write_whole
+from samovar.campaign.collection.checksums import SUMS, write_sums
 from samovar.events import Emit, Event
-from samovar.report import crate
-from samovar.report.campaign import Campaign, Json, campaign_time_s, read_any_json
+from samovar.report import ro_crate
+from samovar.report.campaign_data import Campaign, Json, campaign_time_s, read_any_json
 from samovar.report.document import compose, rerun
 from samovar.report.scorecard import VERDICTS, Result
 from samovar.report.scored import read_scored
@@ -87,9 +87,9 @@ def describe(campaign: Campaign, document: Json, licence: str | None) -> None:
     """Write what tells of the bundle: how to repeat it, its metadata, its checksums."""
     bundle = campaign.bundle
     (bundle / README).write_text(readme(campaign, document), encoding="utf-8")
-    content = [file for file in files(bundle) if file.name not in (SUMS, crate.NAME)]
-    described = crate.crate(document, bundle, content, campaign_time_s(campaign), licence)
-    write_json(bundle / crate.NAME, described)
+    content = [file for file in files(bundle) if file.name not in (SUMS, ro_crate.NAME)]
+    described = ro_crate.crate(document, bundle, content, campaign_time_s(campaign), licence)
+    write_json(bundle / ro_crate.NAME, described)
     write_sums(bundle)
 
 

@@ -6,15 +6,15 @@ import shlex
 from collections.abc import Sequence
 
 from samovar import __version__
-from samovar.report import exhibits, testbeds
-from samovar.report.campaign import Campaign, Json, read_json
-from samovar.report.cost import cost
-from samovar.report.listing import commands
+from samovar.report import figures_and_tables, testbed_comparison
+from samovar.report.campaign_data import Campaign, Json, read_json
 from samovar.report.omissions import omissions
+from samovar.report.overhead import cost
 from samovar.report.overview import overview, path_words, treatments
-from samovar.report.path import draw
+from samovar.report.path_drawing import draw
 from samovar.report.provenance import hosts, provenance, software
 from samovar.report.scorecard import REPRODUCED, VERDICTS, Result, treatment_words
+from samovar.report.script_listing import commands
 
 FIGURE_DEFAULTS: Json = {"title": "", "caption": "", "data": "", "trials": None, "width_in": 6.3}
 TABLE_DEFAULTS: Json = {"title": "", "caption": "", "data": "", "trials": None, "rows": [], "columns": []}
@@ -23,9 +23,11 @@ TABLE_DEFAULTS: Json = {"title": "", "caption": "", "data": "", "trials": None, 
 def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
     """Return the document; raises ReportError where the analysis has not left what it needs."""
     analysis = read_json(campaign.bundle / "analysis.json")
-    figures = [FIGURE_DEFAULTS | one for one in exhibits.figures(campaign, analyse_command(campaign))]
-    own = exhibits.tables(campaign, analyse_command(campaign))
-    tables = [TABLE_DEFAULTS | one for one in [*own, *testbeds.table(campaign)]]
+    figures = [
+        FIGURE_DEFAULTS | one for one in figures_and_tables.figures(campaign, analyse_command(campaign))
+    ]
+    own = figures_and_tables.tables(campaign, analyse_command(campaign))
+    tables = [TABLE_DEFAULTS | one for one in [*own, *testbed_comparison.table(campaign)]]
     return {
         **overview(campaign),
         "samovar": __version__,
@@ -40,7 +42,7 @@ def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
         "cost": cost(campaign),
         "provenance": provenance(campaign, analysis),
         "software": software(analysis),
-        "data": exhibits.data_index(campaign.bundle, [*figures, *tables]),
+        "data": figures_and_tables.data_index(campaign.bundle, [*figures, *tables]),
         "regenerate": regenerate(campaign),
         "commands": commands(campaign),
     }

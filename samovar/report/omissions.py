@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from samovar.journal import is_open
-from samovar.report.campaign import NOT_RUN, Campaign, Json, ids, standing
-from samovar.report.words import count, listed
+from samovar.campaign.journal import is_open
+from samovar.report.campaign_data import NOT_RUN, Campaign, Json, ids, standing
+from samovar.report.number_format import count, listed
 
 # Beyond so many trials of one kind and reason a list of ids tells no more than their number.
 MOST_LISTED = 6

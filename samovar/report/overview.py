@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from samovar.report.campaign import NOT_RUN, Campaign, Json, campaign_end_s, campaign_time_s, standing
-from samovar.report.words import count, duration, listed, moment, quantity
+from samovar.report.campaign_data import NOT_RUN, Campaign, Json, campaign_end_s, campaign_time_s, standing
+from samovar.report.number_format import count, duration, listed, moment, quantity
 
 # What a direction of the path is set to: how it is called, its key, its unit.
 DIRECTION_WORDS = (

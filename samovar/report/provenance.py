@@ -8,8 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from samovar import __version__
-from samovar.report.campaign import Campaign, Json
-from samovar.report.words import duration
+from samovar.report.campaign_data import Campaign, Json
+from samovar.report.number_format import duration
 
 SETTING = ("typst", "Jinja2")
 MORE = {"cpu_count": "CPUs:", "boot_id": "boot id:", "clock_offset_s": "clock offset in s:"}

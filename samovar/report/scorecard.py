@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from samovar.definition.experiment import Expect
-from samovar.definition.metrics import METRICS
-from samovar.report.summary import SummaryRow
-from samovar.report.words import count, listed, number, quantity, scale, span
+from samovar.experiment.keys.experiment_file import Expect
+from samovar.experiment.metrics import METRICS
+from samovar.report.number_format import count, listed, number, quantity, scale, span
+from samovar.report.summary_csv import SummaryRow
 
 REPRODUCED, DIFFERS, NO_DATA = "reproduced", "differs", "no data"
 VERDICTS = (REPRODUCED, DIFFERS, NO_DATA)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from samovar.definition.load import read_experiment
 from samovar.errors import ReportError
-from samovar.report.campaign import Campaign, read_campaign
+from samovar.experiment.load import read_experiment
+from samovar.report.campaign_data import Campaign, read_campaign
 from samovar.report.document import analyse_command
-from samovar.report.exhibits import require_analysis
+from samovar.report.figures_and_tables import require_analysis
 from samovar.report.scorecard import Result, score
-from samovar.report.summary import SummaryRow, read_summary
+from samovar.report.summary_csv import SummaryRow, read_summary
 
 
 def read_scored(folder: Path) -> tuple[Campaign, tuple[Result, ...]]:

@@ -6,15 +6,22 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from samovar.collect.sums import write_sums
-from samovar.collect.whole import write_json, write_whole
-from samovar.definition.study import StudyReport
+from samovar.atomic_files import write_json, write_whole
+from samovar.campaign.collection.checksums import write_sums
 from samovar.events import Emit, Event
+from samovar.experiment.keys.study_file import StudyReport
 from samovar.report.bundle import SCORECARD, files, tally
-from samovar.report.campaign import campaign_end_s
-from samovar.report.exhibits import data_index
+from samovar.report.campaign_data import campaign_end_s
+from samovar.report.figures_and_tables import data_index
 from samovar.report.scorecard import Result
-from samovar.report.study import Told, campaigns_json, compose_study, once_each, placed, read_sections
+from samovar.report.study_document import (
+    Told,
+    campaigns_json,
+    compose_study,
+    once_each,
+    placed,
+    read_sections,
+)
 from samovar.report.typeset import typeset
 
 TEMPLATE = "study.typ.j2"

@@ -18,7 +18,7 @@ import jinja2
 import typst
 
 from samovar.errors import ReportError
-from samovar.report.campaign import Json
+from samovar.report.campaign_data import Json
 
 TEMPLATES = Path(__file__).parents[2] / "templates" / "report"
 DOCUMENT = "report.typ.j2"

@@ -1,7 +1,7 @@
 """What editors and readers are told of the files: JSON Schemas and the reference, made from the types."""
 
-from samovar.schema.experiment import experiment_schema, fragment_schema
-from samovar.schema.files import config_schema, testbed_schema
+from samovar.schema.experiment_schema import experiment_schema, fragment_schema
+from samovar.schema.file_schemas import config_schema, testbed_schema
 from samovar.schema.generated import generated, stale, write
 
 __all__ = [

@@ -6,16 +6,16 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from samovar.command.catalogue import Catalogue
-from samovar.definition.exhibits import read_exhibits
+from samovar.campaign.journal.entries import journal_schema
 from samovar.events import events_page
-from samovar.journal.events import journal_schema
-from samovar.schema.experiment import experiment_schema, fragment_schema
-from samovar.schema.files import config_schema, study_schema, testbed_schema
-from samovar.schema.keywords import Json
-from samovar.schema.models import DRAFT
-from samovar.schema.pages import BLOCK, ROOTS, Page
-from samovar.schema.recipes import Recipes
+from samovar.experiment.outputs import read_exhibits
+from samovar.recipes.catalogue import Catalogue
+from samovar.schema.experiment_schema import experiment_schema, fragment_schema
+from samovar.schema.file_schemas import config_schema, study_schema, testbed_schema
+from samovar.schema.json_schema import Json
+from samovar.schema.model_schema import DRAFT
+from samovar.schema.recipe_schema import Recipes
+from samovar.schema.reference_pages import BLOCK, ROOTS, Page
 
 REFERENCE = Path("docs") / "reference"
 FOLDER = REFERENCE / "schema"

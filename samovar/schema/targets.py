@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from samovar.definition import forms
-from samovar.definition.devices import PARAMETERS as DEVICES
-from samovar.definition.experiment import Arrivals, Flow, NetworkPath, Stop
-from samovar.definition.factors import (
+from samovar.experiment.keys import notation
+from samovar.experiment.keys.devices import PARAMETERS as DEVICES
+from samovar.experiment.keys.experiment_file import Arrivals, Flow, NetworkPath, Stop
+from samovar.experiment.keys.factors import (
     DRAWN,
     OF_ARRIVALS,
     OF_FLOW,
@@ -17,13 +17,13 @@ from samovar.definition.factors import (
     OF_STOP,
     SETTINGS,
 )
-from samovar.definition.forms import EACH, Form
-from samovar.definition.with_parameters import own_keys
-from samovar.definition.written import form_of
-from samovar.schema import recipes as of_recipes
-from samovar.schema.keywords import Json
-from samovar.schema.models import Definitions, own_fields, told
-from samovar.schema.recipes import Recipes, Taken
+from samovar.experiment.keys.notation import EACH, Form
+from samovar.experiment.keys.with_parameters import own_keys
+from samovar.experiment.keys.written import form_of
+from samovar.schema import recipe_schema as of_recipes
+from samovar.schema.json_schema import Json
+from samovar.schema.model_schema import Definitions, own_fields, told
+from samovar.schema.recipe_schema import Recipes, Taken
 
 HOST, WAYS, BOTH_WAYS, PLAIN = "per host", "per direction", "both directions", "plain"
 LAW = "drawn"
@@ -31,10 +31,10 @@ LABEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 NO_ARRIVALS = r"(?!.*\.arrivals\.[a-z]+$)"
 """Before a label: that what follows is no key of a flow's arrivals, since labels may hold dots."""
 HOST_SETTINGS: dict[str, tuple[Form, str]] = {
-    "cc": (forms.ALGORITHM, "Congestion control of hosts that send."),
-    "rwnd": (forms.SIZE_OR_FORMULA, "Largest window that hosts that receive announce, such as 200KB."),
-    "mtu": (forms.MTU, "MTU in bytes of every testbed interface, such as 1500."),
-    "txd": (forms.DESCRIPTORS, "Transmit descriptors of hosts that send."),
+    "cc": (notation.ALGORITHM, "Congestion control of hosts that send."),
+    "rwnd": (notation.SIZE_OR_FORMULA, "Largest window that hosts that receive announce, such as 200KB."),
+    "mtu": (notation.MTU, "MTU in bytes of every testbed interface, such as 1500."),
+    "txd": (notation.DESCRIPTORS, "Transmit descriptors of hosts that send."),
 }
 assert HOST_SETTINGS.keys() == SETTINGS.keys()
 DURATION = "How long flows last that have no end of their own, such as 90s."
@@ -56,7 +56,7 @@ def targets(definitions: Definitions, recipes: Recipes) -> Iterator[Target]:
     """Yield everything that a level may set, patterns after the names that they also match."""
     for key, (form, words) in HOST_SETTINGS.items():
         yield Target(key, False, definitions.form(form), HOST, {"description": words}, form)
-    time = forms.TIME_OR_FORMULA
+    time = notation.TIME_OR_FORMULA
     yield Target("duration", False, definitions.form(time), PLAIN, {"description": DURATION}, time)
     yield from _of_path(definitions, recipes)
     yield from _of_settings(definitions, recipes)
@@ -91,8 +91,8 @@ def _of_loggers(definitions: Definitions, recipes: Recipes) -> Iterator[Target]:
     for name in recipes.names("logger"):
         for key in OF_LOGGER:
             words = {"description": f"Time between samples of {name}, such as 10ms."}
-            value = definitions.form(forms.DURATION)
-            yield Target(f"loggers.{name}.{key}", False, value, PLAIN, words, forms.DURATION)
+            value = definitions.form(notation.DURATION)
+            yield Target(f"loggers.{name}.{key}", False, value, PLAIN, words, notation.DURATION)
         for key, one in of_recipes.parameters(definitions, recipes, "logger", name).items():
             yield Target(f"loggers.{name}.{key}", False, *_split(one, PLAIN))
 

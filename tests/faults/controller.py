@@ -14,7 +14,7 @@ from typing import Any
 from invoke import Exit
 
 import fabfile
-from samovar.controller import Controller
+from samovar.cli import Controller
 from samovar.events import Emit, Event
 from tests.faults.moment import Moment
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from samovar.journal import Entry, fold
+from samovar.campaign.journal import Entry, fold
 
 
 @dataclass(frozen=True)

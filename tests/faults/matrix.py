@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from samovar.journal import fold
+from samovar.campaign.journal import fold
 from tests.faults import judge
 from tests.faults.fault import Fault
 from tests.faults.hosts import WAIT_S, wait_for

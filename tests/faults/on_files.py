@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from samovar.collect.verify import verify
+from samovar.campaign.collection.verify import verify
 from tests.faults.fault import Fault
 from tests.faults.hosts import state_of, wait_for
 from tests.faults.scene import END_S, Scene

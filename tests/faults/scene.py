@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from samovar import lab
-from samovar.journal import NAME as JOURNAL
-from samovar.journal import Entry, read_journal
+from samovar.campaign.journal import NAME as JOURNAL
+from samovar.campaign.journal import Entry, read_journal
 from tests.faults.hosts import Lab, state_of, wait_for
 from tests.faults.moment import Moment
 from tests.lab.campaigns import BUSY, ROOT, Checkout, make_checkout

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from samovar.journal import NAME as JOURNAL
-from samovar.journal import Journal, fold, read_journal
+from samovar.campaign.journal import NAME as JOURNAL
+from samovar.campaign.journal import Journal, fold, read_journal
 from tests.faults import judge
 from tests.faults.moment import Moment
 from tests.faults.scene import Bench, Scene, bench

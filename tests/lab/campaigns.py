@@ -14,15 +14,15 @@ from typing import Any, Protocol, TypeVar
 from jsonschema import Draft202012Validator
 
 from samovar import lab
-from samovar.controller import Controller
-from samovar.definition import load_testbed
-from samovar.definition.verdict import Thresholds
+from samovar.campaign.journal import NAME as JOURNAL
+from samovar.campaign.journal import Entry, read_journal
+from samovar.campaign.journal.entries import journal_schema
+from samovar.campaign.policy import Policy
+from samovar.campaign.trial.phases import Finished
+from samovar.cli import Controller
 from samovar.events import silent
-from samovar.journal import NAME as JOURNAL
-from samovar.journal import Entry, read_journal
-from samovar.journal.events import journal_schema
-from samovar.runner.policy import Policy
-from samovar.runner.trial import Finished
+from samovar.experiment import load_testbed
+from samovar.experiment.keys.verdict_thresholds import Thresholds
 
 ROOT = Path(__file__).parents[2]
 RUN = """

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar import lab
-from samovar.command import Catalogue
-from samovar.definition import load_testbed
+from samovar.campaign.trial.host_state import parse_state, unmet
 from samovar.events import silent
-from samovar.runner.state import parse_state, unmet
+from samovar.experiment import load_testbed
+from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar import lab
-from samovar.definition import load_testbed
 from samovar.events import silent
+from samovar.experiment import load_testbed
 
 NEEDS = lab.Needs(frozenset({"cdg"}), frozenset({"netem"}))
 KINDS = ("net", "mnt", "pid", "uts", "user")

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from samovar import lab
-from samovar.command import Catalogue
-from samovar.command.bottleneck import Way, bottleneck_values
-from samovar.command.calibration import Probe, calibration_scripts
-from samovar.definition import load_testbed
+from samovar.campaign.calibration.evaluate import Calibration, check_calibration, parse_calibration
+from samovar.campaign.trial.host_state import changed, parse_state, unmet
+from samovar.campaign.verdict.judge import Check
 from samovar.events import silent
+from samovar.experiment import load_testbed
+from samovar.hosts import Session, Target
 from samovar.plan import HostPlan, PathPlan
-from samovar.runner.calibrate import Calibration, check_calibration, parse_calibration
-from samovar.runner.judge import Check
-from samovar.runner.state import changed, parse_state, unmet
-from samovar.testbed import Session, Target
+from samovar.recipes import Catalogue
+from samovar.recipes.bottleneck import Way, bottleneck_values
+from samovar.recipes.calibration_scripts import Probe, calibration_scripts
 
 ROUTER = HostPlan(
     os="linux", role="router", cc=None, rwnd_bytes=None, mtu_bytes=1500, txd=None, interfaces=("eth1", "eth2")

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from samovar.testbed import Target
+from samovar.hosts import Target
 
 _CONFIG = """\
 Port {port}

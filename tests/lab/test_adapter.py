@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from samovar import lab
-from samovar.definition import load_testbed
 from samovar.events import silent
+from samovar.experiment import load_testbed
 from tests.lab.campaigns import ROOT, Checkout, make_checkout
 from tests.lab.flood import FLOOD, SINK, command
 

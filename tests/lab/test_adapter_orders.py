@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from samovar import lab
-from samovar.definition import load_testbed
 from samovar.events import silent
+from samovar.experiment import load_testbed
 from tests.lab.flood import FLOOD, SINK, command
 from tests.lab.kernels import KERNELS, ROOT, Hosts
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from samovar.campaign.verdict.evidence import NOT_OVERHEAD
 from samovar.errors import LabError
 from samovar.events import silent
-from samovar.runner.evidence import NOT_OVERHEAD
 from tests.lab.campaigns import Checkout, make_checkout
 
 HOSTS = ("src", "rtr", "dst")

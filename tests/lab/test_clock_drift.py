@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.definition.verdict import Thresholds
-from samovar.runner.clocks import ClockOffset, Drift, Reading, drift_of, reading_of
-from samovar.runner.judge import check_drift
-from samovar.testbed import Session
+from samovar.campaign.trial.clocks import ClockOffset, Drift, Reading, drift_of, reading_of
+from samovar.campaign.verdict.judge import check_drift
+from samovar.experiment.keys.verdict_thresholds import Thresholds
+from samovar.hosts import Session
+from samovar.recipes import Catalogue
 from tests.lab.sshd import running
 
 NOW = Catalogue(Path(__file__).parents[2] / "templates").recipe("step", "clock", "linux").render("script", {})

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from samovar.collect import Expected, collect, commit_trial, set_aside
-from samovar.collect.files import pack_script, parse_counted
+from samovar.campaign.collection import Expected, collect, commit_trial, set_aside
+from samovar.campaign.collection.fetch import pack_script, parse_counted
 from samovar.errors import CampaignError, RemoteError, TestbedError
-from samovar.testbed import Completed, Session, Target, Wanted, transfer
+from samovar.hosts import Completed, Session, Target, Wanted, transfer
 from tests.lab.sshd import Sshd, running
 
 CAPTURE = Expected("src-eth1.pcap.gz", "traces/src-eth1.pcap.gz", "capture", "tcpdump", "eth1")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from samovar.controller import Going
+from samovar.campaign.journal import Entry
+from samovar.cli import Going
 from samovar.events import silent
-from samovar.journal import Entry
 from tests.lab.campaigns import Checkout, make_checkout
 
 pytestmark = pytest.mark.proof  # whole campaigns, one after the other; unit/test_compare.py has the rules

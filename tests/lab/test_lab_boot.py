@@ -19,13 +19,13 @@ from pathlib import Path
 import pytest
 
 from samovar import lab
-from samovar.definition import Testbed, load_testbed
 from samovar.errors import LabError, TestbedError
 from samovar.events import Event, silent
-from samovar.lab import allowed
+from samovar.experiment import Testbed, load_testbed
+from samovar.hosts import Session, Target
+from samovar.lab import allowed_cc
 from samovar.lab.access import read_record
 from samovar.lab.usermode import find_user_mode
-from samovar.testbed import Session, Target
 from tests.lab.lab_drive import NEEDS, footprint, on_host, remains, still_there
 
 USER = "samovar-lab"
@@ -290,7 +290,7 @@ def test_the_machine_s_own_kernel_serves_root_and_is_refused_to_others(
         with pytest.raises(LabError, match="kernel native needs root"):
             lab.up(native, tmp_path, lab.Needs(), silent)
         return
-    allowed_before = allowed.read()
+    allowed_before = allowed_cc.read()
     access = lab.up(native, tmp_path, lab.Needs(), silent)
     before = footprint(access)
     try:
@@ -301,7 +301,7 @@ def test_the_machine_s_own_kernel_serves_root_and_is_refused_to_others(
     finally:
         lab.down(tmp_path, silent)
     assert remains(before, tmp_path) == []
-    assert allowed.read() == allowed_before
+    assert allowed_cc.read() == allowed_before
 
 
 def test_an_ordinary_user_gets_the_same_lab(root: Path, ordinary_home: Path) -> None:

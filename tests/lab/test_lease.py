@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
+from samovar.campaign.availability.in_use import FORCED, leases_of, require_free, require_idle
+from samovar.campaign.availability.leases import Claimant, Leases
+from samovar.campaign.journal import NAME, Journal
 from samovar.errors import TestbedError
 from samovar.events import silent
-from samovar.journal import NAME, Journal
-from samovar.runner.lease import Claimant, Leases
-from samovar.runner.occupied import FORCED, leases_of, require_free, require_idle
-from samovar.testbed import LeaseError, Session, Sessions, Target
+from samovar.hosts import LeaseError, Session, Sessions, Target
 from tests.lab.sshd import Sshd, free_port, running
 from tests.lab.test_ssh import await_that, left_behind, lines_of, pid_in, run, serving
 
@@ -169,9 +169,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from samovar.events import silent
-from samovar.journal import NAME, Journal
-from samovar.runner.lease import Claimant, Leases
-from samovar.testbed import Sessions, Target
+from samovar.campaign.journal import NAME, Journal
+from samovar.campaign.availability.leases import Claimant, Leases
+from samovar.hosts import Sessions, Target
 folder, port, user, host, lease, campaign, on_loss = sys.argv[1:]
 files = Path(folder)
 target = Target(host, "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts", lease=lease)

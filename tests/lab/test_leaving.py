@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from samovar.definition import load_testbed
+from samovar.campaign.interrupts import TWICE_S
+from samovar.campaign.journal import fold
 from samovar.errors import TestbedError
 from samovar.events import silent
-from samovar.journal import fold
-from samovar.runner.interrupts import TWICE_S
-from samovar.testbed.target import LEASE
+from samovar.experiment import load_testbed
+from samovar.hosts.target import LEASE
 from tests.lab.campaigns import Checkout, make_checkout
 
 pytestmark = (

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.command.scripts import TrialScripts
-from samovar.definition.power import Power
+from samovar.campaign.availability.host_pool import POWER_CYCLES, Hardware, Hosts
+from samovar.campaign.availability.reboot import Reboots
+from samovar.campaign.context import Bench
+from samovar.campaign.journal import fold
+from samovar.campaign.policy import Policy
+from samovar.campaign.recovery import Recovery
+from samovar.campaign.trial.boot_settings import Lasting
 from samovar.events import Event
-from samovar.journal import fold
-from samovar.runner.bench import Bench
-from samovar.runner.hosts import POWER_CYCLES, Hardware, Hosts
-from samovar.runner.lasting import Lasting
-from samovar.runner.policy import Policy
-from samovar.runner.reboot import Reboots
-from samovar.runner.recovery import Recovery
-from samovar.testbed import Machine, Sessions, Target
+from samovar.experiment.keys.power_keys import Power
+from samovar.hosts import Machine, Sessions, Target
+from samovar.recipes import Catalogue
+from samovar.recipes.scripts import TrialScripts
 from tests.lab.sshd import Sshd, free_port, running
 
 ROOT = Path(__file__).parents[2]

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.command.calibration import probe_of
+from samovar.campaign.calibration.evaluate import mean_burst, plausible
+from samovar.campaign.trial.host_state import changed, parse_state
+from samovar.campaign.verdict.judge import Check
 from samovar.lab import Needs
 from samovar.lab.kernel import machine_lacks
 from samovar.plan import ClassPlan, DirectionPlan, MatchPlan, PathPlan
-from samovar.runner.calibrate import mean_burst, plausible
-from samovar.runner.judge import Check
-from samovar.runner.state import changed, parse_state
+from samovar.recipes import Catalogue
+from samovar.recipes.calibration_scripts import probe_of
 from tests.lab.path_bench import Bench, running_lab
 from tests.unit.test_path import AQMS, PARAMETERS
 

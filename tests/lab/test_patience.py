@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from samovar.definition import load_testbed
+from samovar.campaign.folder import read_state
+from samovar.campaign.interrupts import TWICE_S
 from samovar.events import silent
-from samovar.runner.folder import read_state
-from samovar.runner.interrupts import TWICE_S
-from samovar.testbed.target import LEASE
+from samovar.experiment import load_testbed
+from samovar.hosts.target import LEASE
 from tests.lab.campaigns import PROGRAMS, ROOT, RUN, Checkout, make_checkout
 
 pytestmark = pytest.mark.proof  # whole campaigns; unit/test_patience.py has the rules

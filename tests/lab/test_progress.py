@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.collect import verify
+from samovar.campaign.collection import verify
 from samovar.events import Event, misfits
 from tests.lab.campaigns import ROOT, make_checkout
 

@@ -13,7 +13,7 @@ from itertools import groupby
 import pytest
 
 from samovar import lab
-from samovar.journal import Entry, fold
+from samovar.campaign.journal import Entry, fold
 from tests.lab.campaigns import ROOT, Checkout
 
 pytestmark = pytest.mark.proof  # each boot of the lab's kernel takes its time

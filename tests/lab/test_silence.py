@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import TestbedError
-from samovar.testbed import Session
+from samovar.hosts import Session
 from tests.lab.sshd import Sshd, children, running
 from tests.lab.test_ssh import Relay, alive, await_that, left_behind, lines_of, pid_in, run, shell_of
 
@@ -37,7 +37,7 @@ CONTROLLER = """
 import sys
 from pathlib import Path
 from samovar.errors import TestbedError
-from samovar.testbed import Session, Target
+from samovar.hosts import Session, Target
 folder, port, user, host = sys.argv[1:]
 files = Path(folder)
 session = Session(

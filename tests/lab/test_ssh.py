@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import DeadlineError, LabError, RemoteError, TestbedError
-from samovar.testbed import (
+from samovar.hosts import (
     NOT_ENDED,
     Completed,
     HostsError,
@@ -30,7 +30,7 @@ from samovar.testbed import (
     UnreachableError,
     Wanted,
 )
-from samovar.testbed.shell import OUTPUT_LIMIT_BYTES
+from samovar.hosts.shell_protocol import OUTPUT_LIMIT_BYTES
 from tests.lab.sshd import Sshd, children, free_port, make_key, running
 
 REPOSITORY = Path(__file__).parents[2]
@@ -318,7 +318,7 @@ CTRL_C = """
 import sys
 from pathlib import Path
 from samovar.errors import TestbedError
-from samovar.testbed import Sessions, Target
+from samovar.hosts import Sessions, Target
 folder, port, user, host = sys.argv[1:]
 files = Path(folder)
 targets = [
@@ -448,7 +448,7 @@ def test_a_lost_shell_that_does_not_know_it_is_succeeded(sshd: Sshd, host: str, 
 CONTROLLER = """
 import sys
 from pathlib import Path
-from samovar.testbed import Session, Target
+from samovar.hosts import Session, Target
 folder, port, user, host = sys.argv[1:]
 files = Path(folder)
 session = Session(Target(host, "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts"))

@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 
 from samovar import lab
-from samovar.command import Catalogue
-from samovar.command.scripts import TrialScripts
-from samovar.definition import load_testbed
+from samovar.campaign.availability.reboot import Reboots
+from samovar.campaign.calibration.measure_paths import Paths
+from samovar.campaign.calibration.receive_windows import Windows
+from samovar.campaign.context import Bench
+from samovar.campaign.trial.boot_settings import Lasting
+from samovar.campaign.trial.phases import Carried, Finished, TrialRun
 from samovar.events import Event, silent
+from samovar.experiment import load_testbed
+from samovar.hosts import Sessions
 from samovar.plan import CapturePlan, FlowPlan, HostPlan, Resolved, StopPlan, Trial
-from samovar.runner.bench import Bench
-from samovar.runner.lasting import Lasting
-from samovar.runner.paths import Paths
-from samovar.runner.reboot import Reboots
-from samovar.runner.trial import Carried, Finished, TrialRun
-from samovar.runner.windows import Windows
-from samovar.testbed import Sessions
+from samovar.recipes import Catalogue
+from samovar.recipes.scripts import TrialScripts
 from tests.lab.campaigns import LENIENT, Checkout, make_checkout, until_valid
 
 LEFT, RIGHT = ("src1", "src2", "src3", "src4"), ("dst1", "dst2", "dst3", "dst4")

@@ -14,22 +14,22 @@ from typing import Any
 import pytest
 
 from samovar import lab
-from samovar.collect.whole import write_whole
-from samovar.command import Catalogue
-from samovar.command.scripts import TrialScripts
-from samovar.controller import Study
+from samovar.atomic_files import write_whole
+from samovar.campaign.availability.reboot import Reboots
+from samovar.campaign.calibration.measure_paths import Paths
+from samovar.campaign.calibration.receive_windows import Windows
+from samovar.campaign.context import Bench
+from samovar.campaign.journal import NAME as JOURNAL
+from samovar.campaign.journal import Entry, read_journal
+from samovar.campaign.policy import Policy, policy_of
+from samovar.campaign.run import CampaignRun, Intent, Summary
+from samovar.campaign.trial.boot_settings import Lasting
+from samovar.campaign.trial.phases import Carried, Finished, TrialRun
+from samovar.cli import Study
 from samovar.events import Event, silent
-from samovar.journal import NAME as JOURNAL
-from samovar.journal import Entry, read_journal
-from samovar.runner.bench import Bench
-from samovar.runner.campaign import CampaignRun, Intent, Summary
-from samovar.runner.lasting import Lasting
-from samovar.runner.paths import Paths
-from samovar.runner.policy import Policy, policy_of
-from samovar.runner.reboot import Reboots
-from samovar.runner.trial import Carried, Finished, TrialRun
-from samovar.runner.windows import Windows
-from samovar.testbed import Sessions, unrecorded
+from samovar.hosts import Sessions, unrecorded
+from samovar.recipes import Catalogue
+from samovar.recipes.scripts import TrialScripts
 from tests.lab.campaigns import Checkout, make_checkout, until_valid
 
 # No delay, so that any kernel will do; a rate of its own for what a machine that is busy makes late.

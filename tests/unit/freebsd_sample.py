@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from samovar.command import Catalogue
-from samovar.command.bottleneck import bottleneck_values
-from samovar.command.recipe import Recipe
 from samovar.plan import ClassPlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
+from samovar.recipes import Catalogue
+from samovar.recipes.bottleneck import bottleneck_values
+from samovar.recipes.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")

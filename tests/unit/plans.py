@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from samovar.command.catalogue import Catalogue
-from samovar.definition import Experiment, Testbed, load_testbed
-from samovar.definition.layers import complete
-from samovar.definition.origins import setting_layers
-from samovar.definition.treatments import treatments_of
-from samovar.definition.yamltext import Map, parse_yaml
+from samovar.experiment import Experiment, Testbed, load_testbed
+from samovar.experiment.layers.merge import complete
+from samovar.experiment.layers.precedence import setting_layers
+from samovar.experiment.treatment_rules import treatments_of
+from samovar.experiment.yaml.tree import Map, parse_yaml
 from samovar.plan import Plan, Resolved, Site, make_plan
-from samovar.plan.identity import HASH_DIGITS, digest, name_of, prefix, word
+from samovar.plan.ids import HASH_DIGITS, digest, name_of, prefix, word
 from samovar.plan.places import Places
 from samovar.plan.pool import canonical, digest_of, resolved_of
 from samovar.plan.resolve import Where, components_of
 from samovar.plan.treatments import Reader, design_of
+from samovar.recipes.catalogue import Catalogue
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from samovar.controller import Controller, Study
+from samovar.cli import Controller, Study
 from samovar.errors import PlanError
-from samovar.report.testbeds import read, rows_of
+from samovar.report.testbed_comparison import read, rows_of
 
 ROOT = Path(__file__).parents[2]
 TEXT = """\

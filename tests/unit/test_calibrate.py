@@ -9,12 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.command.bottleneck import loss_states
-from samovar.command.calibration import calibration_needs, calibration_scripts, probe_of, sampling_s
+from samovar.campaign.availability.preflight import host_needs
+from samovar.campaign.calibration.evaluate import (
+    Calibration,
+    check_calibration,
+    mean_burst,
+    parse_calibration,
+    plausible,
+)
 from samovar.plan import DirectionPlan, PathPlan
-from samovar.runner.calibrate import Calibration, check_calibration, mean_burst, parse_calibration, plausible
-from samovar.runner.preflight import host_needs
+from samovar.recipes import Catalogue
+from samovar.recipes.bottleneck import loss_states
+from samovar.recipes.calibration_scripts import calibration_needs, calibration_scripts, probe_of, sampling_s
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.trials import RESOLVED
 

@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.errors import CampaignError, PlanError
-from samovar.events import Event, silent
-from samovar.journal import NAME, Journal, fold, read_journal
-from samovar.plan import Plan
-from samovar.runner.campaign import settle, take
-from samovar.runner.folder import (
+from samovar.campaign.folder import (
     begin_campaign,
     find_campaign,
     read_plan,
@@ -20,6 +15,11 @@ from samovar.runner.folder import (
     read_state,
     standing_of,
 )
+from samovar.campaign.journal import NAME, Journal, fold, read_journal
+from samovar.campaign.run import settle, take
+from samovar.errors import CampaignError, PlanError
+from samovar.events import Event, silent
+from samovar.plan import Plan
 from tests.unit.plan_values import lasting, plan_of, trial
 
 FIRST = plan_of([trial("cubic"), trial("cdg")])

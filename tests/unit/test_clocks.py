@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samovar.errors import TestbedError
-from samovar.runner.clocks import (
+from samovar.campaign.trial.clocks import (
     DRIFT,
     WANDER_PPM,
     ClockOffset,
@@ -21,7 +20,8 @@ from samovar.runner.clocks import (
     estimate,
     reading_of,
 )
-from samovar.testbed import Completed
+from samovar.errors import TestbedError
+from samovar.hosts import Completed
 
 DONE = Completed(
     "src", "clock", "now_ns", 0, b"1800000000250000000\n", b"", t_start_s=1_799_999_999.9, seconds=0.2

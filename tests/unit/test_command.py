@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samovar.command import Catalogue
-from samovar.command.bottleneck import Match, Stage, Way
-from samovar.command.header import Parameter
-from samovar.command.quote import quote, shell_environment, window_floor
-from samovar.command.recipe import BLOCKS, read_recipe
-from samovar.command.scripts import BODY, TrialScripts
-from samovar.command.tc import tc_rate
-from samovar.command.values import typed
 from samovar.errors import DefinitionError, RecipeError
+from samovar.recipes import Catalogue
+from samovar.recipes.bottleneck import Match, Stage, Way
+from samovar.recipes.header import Parameter
+from samovar.recipes.quote import quote, shell_environment, window_floor
+from samovar.recipes.recipe import BLOCKS, read_recipe
+from samovar.recipes.scripts import BODY, TrialScripts
+from samovar.recipes.tc import tc_rate
+from samovar.recipes.typed_values import typed
 from tests.unit.trials import TRIAL
 
 ROOT = Path(__file__).parents[2]

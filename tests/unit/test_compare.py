@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from samovar.plan import Plan
-from samovar.plan.compare import compare, differences
+from samovar.plan.diff import compare, differences
 from tests.unit.plan_values import lasting, plan_of, trial
 from tests.unit.trials import RESOLVED
 

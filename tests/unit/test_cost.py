@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from samovar.journal import Journal
+from samovar.campaign.journal import Journal
+from samovar.campaign.past_campaigns import Archive
 from samovar.plan import estimate_cost
-from samovar.plan.changes import Together
 from samovar.plan.cost import Again, BootTime, Known, Overhead, PathTime, shared, shared_out_s
 from samovar.plan.model import CapturePlan, FlowPlan, LoggerPlan
 from samovar.plan.plan import Changes
+from samovar.plan.reboots import Together
 from samovar.plan.volume import BESIDE_BYTES, COMPRESSION, LINE_BYTES, SAMPLE_BYTES, host_bytes, kept_bytes
-from samovar.runner.archive import Archive
 from tests.unit.plan_values import lasting, plan_of, trial
 from tests.unit.trials import RESOLVED, flow
 

@@ -5,8 +5,8 @@ from typing import cast
 
 import pytest
 
-from samovar.command.catalogue import Catalogue
-from samovar.definition import (
+from samovar.errors import DefinitionError, Problem
+from samovar.experiment import (
     Config,
     Experiment,
     apply_profile,
@@ -18,10 +18,10 @@ from samovar.definition import (
     read_experiment,
     shortest_path,
 )
-from samovar.definition.fields import Buffer
-from samovar.definition.layers import complete
-from samovar.definition.yamltext import LARGEST_FILE_BYTES, Map, Seq, parse_yaml, plain
-from samovar.errors import DefinitionError, Problem
+from samovar.experiment.keys.field_types import Buffer
+from samovar.experiment.layers.merge import complete
+from samovar.experiment.yaml.tree import LARGEST_FILE_BYTES, Map, Seq, parse_yaml, plain
+from samovar.recipes.catalogue import Catalogue
 
 ROOT = Path(__file__).parents[2]
 RECIPES = Catalogue(ROOT / "templates")

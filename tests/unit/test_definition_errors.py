@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from samovar.definition import ParameterInfo, load_experiment, load_testbed
 from samovar.errors import DefinitionError
+from samovar.experiment import ParameterInfo, load_experiment, load_testbed
 
 TESTBED = """\
 testbed: lab

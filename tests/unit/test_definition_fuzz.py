@@ -11,13 +11,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samovar.command.catalogue import Catalogue
-from samovar.controller.checkout import Checkout
-from samovar.definition import load_experiment, load_testbed
-from samovar.definition.yamltext import parse_yaml, plain
+from samovar.campaign.availability.preflight import host_needs
+from samovar.campaign.availability.unsupported_paths import refusals
+from samovar.cli.project import Checkout
 from samovar.errors import DefinitionError, PlanError
-from samovar.runner.preflight import host_needs
-from samovar.runner.refusals import refusals
+from samovar.experiment import load_experiment, load_testbed
+from samovar.experiment.yaml.tree import parse_yaml, plain
+from samovar.recipes.catalogue import Catalogue
 
 ROOT = Path(__file__).parents[2]
 RECIPES = Catalogue(ROOT / "templates")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.definition import load_study
-from samovar.definition.explain import explain
-from samovar.definition.explain_keys import Subject
+from samovar.experiment import load_study
+from samovar.experiment.explanation.explain import explain
+from samovar.experiment.explanation.explain_keys import Subject
 from samovar.plan import PathPlan, Plan, make_plan
+from samovar.recipes import Catalogue
 from tests.unit.trials import PATH
 
 ROOT = Path(__file__).parents[2]

@@ -9,15 +9,15 @@ from typing import cast
 
 import pytest
 
-from samovar.command.catalogue import Catalogue
-from samovar.command.recipe import Kind, read_recipe
-from samovar.command.scripts import TrialScripts
-from samovar.controller import Controller, Question
-from samovar.definition import Asked, list_experiments, load_study, load_testbed
-from samovar.definition.metrics import METRICS
-from samovar.definition.study import load_study_report
+from samovar.cli import Controller, Question
+from samovar.cli.show_explanation import explanation_lines
+from samovar.experiment import Asked, list_experiments, load_study, load_testbed
+from samovar.experiment.keys.study_file import load_study_report
+from samovar.experiment.metrics import METRICS
 from samovar.plan import make_plan
-from samovar.view.explain import explanation_lines
+from samovar.recipes.catalogue import Catalogue
+from samovar.recipes.recipe import Kind, read_recipe
+from samovar.recipes.scripts import TrialScripts
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"

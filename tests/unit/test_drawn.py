@@ -7,12 +7,12 @@ from statistics import fmean
 
 import pytest
 
-from samovar.definition import Testbed
-from samovar.definition.drawn import Drawn, read_drawn
-from samovar.definition.fields import parse_size
 from samovar.errors import DefinitionError, PlanError
+from samovar.experiment import Testbed
+from samovar.experiment.expressions.distribution import Drawn, read_drawn
+from samovar.experiment.keys.field_types import parse_size
 from samovar.plan import FlowPlan
-from samovar.plan.draws import Draw, poisson_s, renewals_s
+from samovar.plan.random_draws import Draw, poisson_s, renewals_s
 from tests.unit.plans import BULK, DUMBBELL, LAB, planned, study
 
 SHORT = "{flow: short, generator: nuttcp, from: senders, to: receivers, "

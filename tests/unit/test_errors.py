@@ -2,8 +2,8 @@
 
 import pytest
 
-from samovar.definition.yamltext import parse_yaml
 from samovar.errors import DefinitionError, Problem, cells
+from samovar.experiment.yaml.tree import parse_yaml
 
 
 def shown(text: str, column: int, width: int = 60) -> tuple[str, str]:

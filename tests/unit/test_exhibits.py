@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from samovar.definition import Asked, load_study
-from samovar.definition.exhibits import read_exhibits
-from samovar.definition.metrics import METRICS
 from samovar.errors import DefinitionError
+from samovar.experiment import Asked, load_study
+from samovar.experiment.metrics import METRICS
+from samovar.experiment.outputs import read_exhibits
 from tests.unit.plans import BULK, CATALOGUE, HEAD, ROOT
 
 KNOWN = read_exhibits(ROOT / "analysis" / "R")

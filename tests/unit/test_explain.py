@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.controller import Controller, Question
-from samovar.definition import Asked, apply_profile, load_config, load_study, parse_overrides
-from samovar.definition.explain import explain
-from samovar.definition.explain_keys import Subject, known_keys
+from samovar.cli import Controller, Question
+from samovar.cli.show_explanation import explanation_lines
 from samovar.errors import DefinitionError, PlanError, SamovarError
-from samovar.view.explain import explanation_lines
+from samovar.experiment import Asked, apply_profile, load_config, load_study, parse_overrides
+from samovar.experiment.explanation.explain import explain
+from samovar.experiment.explanation.explain_keys import Subject, known_keys
+from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")

@@ -9,21 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from samovar.command.catalogue import Catalogue
-from samovar.definition import load_experiment, load_testbed
-from samovar.definition.drawn import Drawn
-from samovar.definition.experiment import Experiment, Part
-from samovar.definition.factor_levels import Level
-from samovar.definition.factors import read_target
-from samovar.definition.fields import parse_size
-from samovar.definition.formula import Formula
-from samovar.definition.layers import complete
-from samovar.definition.ranges import read_range
-from samovar.definition.traffic import hosts_of, members_of, number_of
-from samovar.definition.treatments import treatments_of
-from samovar.definition.values import Buffer, Directional, PerHost
-from samovar.definition.yamltext import parse_yaml
+from samovar.experiment import load_experiment, load_testbed
+from samovar.experiment.expressions.distribution import Drawn
+from samovar.experiment.expressions.formula import Formula
+from samovar.experiment.flow_members import hosts_of, members_of, number_of
+from samovar.experiment.keys.experiment_file import Experiment, Part
+from samovar.experiment.keys.factors import read_target
+from samovar.experiment.keys.field_types import parse_size
+from samovar.experiment.keys.levels import Level
+from samovar.experiment.keys.ranges import read_range
+from samovar.experiment.keys.values import Buffer, Directional, PerHost
+from samovar.experiment.layers.merge import complete
+from samovar.experiment.treatment_rules import treatments_of
+from samovar.experiment.yaml.tree import parse_yaml
 from samovar.plan import make_plan
+from samovar.recipes.catalogue import Catalogue
 from samovar.units import split_quantity
 
 ROOT = Path(__file__).parents[2]
@@ -354,9 +354,9 @@ def test_an_example_of_the_reference_is_sound(number: int, tmp_path: Path) -> No
 
 
 def test_every_field_of_an_experiment_says_what_it_is() -> None:
-    from samovar.definition.experiment import Capture, Expect, Logger, Order
-    from samovar.definition.flows import Arrivals, Flow, Stop
-    from samovar.definition.network_path import NetworkPath, PathClass
+    from samovar.experiment.keys.experiment_file import Capture, Expect, Logger, Order
+    from samovar.experiment.keys.path_keys import NetworkPath, PathClass
+    from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Stop
 
     models = (Arrivals, Capture, Expect, Experiment, Flow, Logger, NetworkPath, Order, Part, PathClass, Stop)
     silent = [

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
 from samovar.errors import TestbedError
-from samovar.testbed import NOT_ENDED, Completed, HostFacts
-from samovar.testbed.facts import PROGRAMS, QDISCS, facts_of, parse_facts, script_of
-from samovar.testbed.parsers import (
+from samovar.hosts import NOT_ENDED, Completed, HostFacts
+from samovar.hosts.fact_parsers import (
     Interface,
     parse_cc_parameters,
     parse_clock,
@@ -27,6 +25,8 @@ from samovar.testbed.parsers import (
     parse_tools,
     parse_words,
 )
+from samovar.hosts.facts import PROGRAMS, QDISCS, facts_of, parse_facts, script_of
+from samovar.recipes import Catalogue
 
 CATALOGUE = Catalogue(Path(__file__).parents[2] / "templates")
 

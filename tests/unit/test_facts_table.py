@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 
-from samovar.testbed import HostFacts
-from samovar.testbed.facts import FORMATS, QDISCS, facts_of
-from samovar.testbed.parsers import Interface
-from samovar.view.text import facts_lines
+from samovar.cli.show_text import facts_lines
+from samovar.hosts import HostFacts
+from samovar.hosts.fact_parsers import Interface
+from samovar.hosts.facts import FORMATS, QDISCS, facts_of
 from tests.unit.plans import CATALOGUE
 
 RICH = HostFacts(

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samovar.definition.fields import (
+from samovar.experiment.expressions.formula import DEEPEST, LONGEST, Formula, is_formula, read_formula
+from samovar.experiment.expressions.formula_values import Scope, computed_text
+from samovar.experiment.keys.field_types import (
     parse_buffer_amount,
     parse_delay,
     parse_duration,
@@ -19,9 +21,7 @@ from samovar.definition.fields import (
     parse_share,
     parse_size,
 )
-from samovar.definition.formula import DEEPEST, LONGEST, Formula, is_formula, read_formula
-from samovar.definition.formula_values import Scope, computed_text
-from samovar.definition.values import Buffer
+from samovar.experiment.keys.values import Buffer
 from samovar.units import UnitError
 
 PATH = {

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command.recipe import BLOCKS, NOT_SHELL
-from samovar.command.scripts import TrialScripts
-from samovar.definition import load_study, load_testbed
+from samovar.experiment import load_study, load_testbed
 from samovar.plan import estimate_cost, make_plan
 from samovar.plan.make import Site
+from samovar.recipes.recipe import BLOCKS, NOT_SHELL
+from samovar.recipes.scripts import TrialScripts
 from tests.unit.freebsd_sample import CATALOGUE, RELEASES, ROOT, prelude, recipes, values_of
 
 GOLDEN = ROOT / "tests" / "golden"

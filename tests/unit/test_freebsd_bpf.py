@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from samovar.command.scripts import TrialScripts
+from samovar.campaign.trial.host_state import parse_state, unmet
 from samovar.plan import LoggerPlan
-from samovar.runner.state import parse_state, unmet
+from samovar.recipes.scripts import TrialScripts
 from tests.unit.freebsd_sample import CATALOGUE, VALUES, replay
 from tests.unit.trials import RESOLVED, TRIAL
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from samovar.testbed import HostFacts
-from samovar.testbed.facts import PROGRAMS, facts_of, parse_facts, script_of
-from samovar.testbed.parsers import (
+from samovar.hosts import HostFacts
+from samovar.hosts.fact_parsers import (
     Interface,
     parse_cc_available,
     parse_cc_parameters,
@@ -16,6 +15,7 @@ from samovar.testbed.parsers import (
     parse_os_release,
     parse_tools,
 )
+from samovar.hosts.facts import PROGRAMS, facts_of, parse_facts, script_of
 from tests.unit.freebsd_sample import CATALOGUE, RELEASES, replay, told
 
 CC = "sysctl -n net.inet.tcp.cc.available"

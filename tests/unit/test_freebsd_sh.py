@@ -83,11 +83,11 @@ SOURCES = sorted(
         "templates/freebsd*/**/*.j2",
         "templates/posix/**/*.j2",
         "templates/*/program/*.sh",
-        "samovar/testbed/*.sh",
-        "samovar/testbed/*.py",
-        "samovar/command/*.py",
-        "samovar/collect/*.py",
-        "samovar/runner/*.py",
+        "samovar/hosts/*.sh",
+        "samovar/hosts/*.py",
+        "samovar/recipes/*.py",
+        "samovar/campaign/collection/*.py",
+        "samovar/campaign/*.py",
     )
     for path in ROOT.glob(pattern)
 )

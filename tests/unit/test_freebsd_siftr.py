@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command.scripts import TrialScripts
+from samovar.campaign.verdict.evidence import Evidence, checks_of
+from samovar.campaign.verdict.siftr_log import check_siftr, read_siftr
 from samovar.plan import LoggerPlan
-from samovar.runner.evidence import Evidence, checks_of
-from samovar.runner.siftr import check_siftr, read_siftr
+from samovar.recipes.scripts import TrialScripts
 from tests.unit.freebsd_sample import CATALOGUE, TRACES
 from tests.unit.trials import RESOLVED, TRIAL
 

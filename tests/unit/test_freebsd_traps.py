@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from samovar.definition.parameters import settable
-from samovar.runner.calibrate import is_leaf
-from samovar.runner.state import parse_state, unmet
+from samovar.campaign.calibration.evaluate import is_leaf
+from samovar.campaign.trial.host_state import parse_state, unmet
+from samovar.experiment.keys.recipe_parameters import settable
 from tests.unit.freebsd_sample import (
     CATALOGUE,
     PLAIN,

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.command.flows import ENDS, FlowEnds, Rule, flows_of, rules_of
-from samovar.command.scripts import BODY, TrialScripts
-from samovar.command.watch import UNBOUNDED, Limits
 from samovar.plan import CapturePlan, FlowPlan, StopPlan, Trial
+from samovar.recipes import Catalogue
+from samovar.recipes.flow_ends import ENDS, FlowEnds, Rule, flows_of, rules_of
+from samovar.recipes.generator_watch import UNBOUNDED, Limits
+from samovar.recipes.scripts import BODY, TrialScripts
 from tests.unit.trials import RESOLVED, TRIAL, flow
 
 ROOT = Path(__file__).parents[2]

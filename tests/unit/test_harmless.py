@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from samovar.view.progress import Show
-from samovar.view.words import harmless
+from samovar.cli.progress import Show
+from samovar.cli.wording import harmless
 
 ROOT = Path(__file__).parents[2]
 STEERING = [

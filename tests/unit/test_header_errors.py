@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command.recipe import read_recipe
 from samovar.errors import DefinitionError
+from samovar.recipes.recipe import read_recipe
 
 BLOCKS = "".join(f"{{% block {name} %}}{{% endblock %}}\n" for name in ("read", "set", "wanted", "restore"))
 TYPES = "duration, integer, number, packets, rate, share, size, switch, and other words for what stays text"

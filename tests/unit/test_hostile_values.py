@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue, Parameter, Recipe
-from samovar.command.bottleneck import Match, Stage, Way
-from samovar.command.quote import Raw, quote
-from samovar.command.recipe import NOT_SHELL
 from samovar.errors import RecipeError
+from samovar.recipes import Catalogue, Parameter, Recipe
+from samovar.recipes.bottleneck import Match, Stage, Way
+from samovar.recipes.quote import Raw, quote
+from samovar.recipes.recipe import NOT_SHELL
 
 CATALOGUE = Catalogue(Path(__file__).parents[2] / "templates")
 SYSTEMS = ("linux", "freebsd", "freebsd-11")

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 COMMAND = """
 import os, sys, time
-from samovar.runner.interrupts import TWICE_S, Interrupts
+from samovar.campaign.interrupts import TWICE_S, Interrupts
 
 def leave():
     os.write(1, b"left\\n")
@@ -42,7 +42,7 @@ except KeyboardInterrupt:
 
 WORKING = """
 import os, sys
-from samovar.runner.worker import Worker
+from samovar.campaign.worker import Worker
 
 worker = Worker("typist", sys.stdin.readline, print)
 worker.start()

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from samovar.campaign.journal import NAME, Entry, Journal, StateRead, broken_seals, fold, read_journal
 from samovar.errors import CampaignError
-from samovar.journal import NAME, Entry, Journal, StateRead, broken_seals, fold, read_journal
 
 BEGUN = Entry(1.0, "campaign-started", {"plan": "abc"})
 STARTED = Entry(2.0, "trial-started", {"id": "cubic-r1-3f9a1c", "attempt": 1})
@@ -151,7 +151,7 @@ def test_a_killed_controller_leaves_a_whole_journal_and_no_lock(file: Path) -> N
     code = f"""
 import os, signal
 from pathlib import Path
-from samovar.journal import Journal
+from samovar.campaign.journal import Journal
 journal = Journal(Path({str(file)!r}))
 journal.append("campaign-started", 1.0, plan="abc")
 os.kill(os.getpid(), signal.SIGKILL)

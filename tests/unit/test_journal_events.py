@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from samovar.journal.events import EVENTS, journal_schema, name_of
+from samovar.campaign.journal.entries import EVENTS, journal_schema, name_of
 
 ROOT = Path(__file__).parents[2]
 WRITERS = ("note", "_note", "tell", "_tell", "append")
@@ -21,7 +21,7 @@ VALIDATOR = Draft202012Validator(journal_schema())
 
 def written() -> Iterator[tuple[Path, int, str]]:
     """Find each event that the package writes, by file and line."""
-    for file in sorted((ROOT / "samovar" / "runner").glob("*.py")):
+    for file in sorted((ROOT / "samovar" / "campaign").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and _name(node.func) in WRITERS and node.args:
                 yield from ((file, node.lineno, text) for text in _texts(node) if text not in ELSEWHERE)

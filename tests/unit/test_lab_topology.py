@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from samovar.definition import Testbed, load_testbed
 from samovar.errors import LabError
+from samovar.experiment import Testbed, load_testbed
 from samovar.lab.boot_files import host_table
 from samovar.lab.topology import Topology, read_topology
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from samovar import lab
-from samovar.controller import Controller
-from samovar.definition import load_config
+from samovar.cli import Controller
 from samovar.errors import DefinitionError, LabError
+from samovar.experiment import load_config
 from samovar.lab import usermode
 from samovar.lab.usermode import DEBIANS, find_user_mode
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from samovar.command.scripts import TrialScripts
-from samovar.definition import load_testbed
-from samovar.definition.testbed import Testbed
-from samovar.journal import Entry, StateRead, fold
+from samovar.campaign.journal import Entry, StateRead, fold
+from samovar.experiment import load_testbed
+from samovar.experiment.keys.testbed_file import Testbed
+from samovar.recipes.scripts import TrialScripts
 from tests.unit.plans import CATALOGUE, ROOT, planned, study
 
 OLD = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.definition import Experiment, apply_profile, load_study, read_experiment
-from samovar.definition.extends import flattened
-from samovar.definition.flows import Flow
-from samovar.definition.sources import kept_sources
-from samovar.definition.yamltext import Map, plain, read_yaml
 from samovar.errors import DefinitionError, Problem
+from samovar.experiment import Experiment, apply_profile, load_study, read_experiment
+from samovar.experiment.keys.traffic_keys import Flow
+from samovar.experiment.layers.extends import flattened
+from samovar.experiment.sources import kept_sources
+from samovar.experiment.yaml.tree import Map, plain, read_yaml
+from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue, Recipe
-from samovar.command.recipe import read_recipe
+from samovar.recipes import Catalogue, Recipe
+from samovar.recipes.recipe import read_recipe
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "linux"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from samovar.journal import NAME, Journal
-from samovar.report.campaign import Campaign, ids, read_campaign
+from samovar.campaign.journal import NAME, Journal
+from samovar.report.campaign_data import Campaign, ids, read_campaign
 from samovar.report.omissions import omissions
 from samovar.report.overview import notice
 from tests.unit.report_sample import Sample, write_campaign

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samovar.definition import load_testbed
-from samovar.definition.testbed import Testbed
+from samovar.experiment import load_testbed
+from samovar.experiment.keys.testbed_file import Testbed
 from samovar.plan import Plan
-from samovar.plan.changes import nested
 from samovar.plan.order import Plots, ordered
+from samovar.plan.reboots import nested
 from tests.unit.plans import CATALOGUE, LAB, ROOT, planned, study
 
 OLD = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")

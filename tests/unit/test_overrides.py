@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.definition import (
+from samovar.campaign.journal import fold
+from samovar.errors import DefinitionError
+from samovar.experiment import (
     Asked,
     Experiment,
     Study,
@@ -14,10 +15,9 @@ from samovar.definition import (
     parse_overrides,
     read_experiment,
 )
-from samovar.errors import DefinitionError
-from samovar.journal import fold
 from samovar.plan import make_plan
-from samovar.report.campaign import Campaign
+from samovar.recipes import Catalogue
+from samovar.report.campaign_data import Campaign
 from samovar.report.document import rerun
 
 ROOT = Path(__file__).parents[2]

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.command.bottleneck import Way, bottleneck_values, loss_states
-from samovar.command.quote import plain_environment
-from samovar.command.tc import netem, netem_shown, tc_size, tc_time
 from samovar.errors import RecipeError
 from samovar.plan import ClassPlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
+from samovar.recipes import Catalogue
+from samovar.recipes.bottleneck import Way, bottleneck_values, loss_states
+from samovar.recipes.quote import plain_environment
+from samovar.recipes.tc import netem, netem_shown, tc_size, tc_time
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "linux" / "path"

@@ -11,17 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from samovar.definition import Config
+from samovar.campaign.availability.disk_space import RESERVE, Storage, is_due, is_storage, shortage
+from samovar.campaign.availability.quarantine import (
+    Health,
+    blamed,
+    needed_hosts,
+    needs_by_trial,
+    without_hosts,
+)
+from samovar.campaign.journal import Entry, fold
+from samovar.campaign.notifier import Notifier
+from samovar.campaign.policy import Policy
+from samovar.campaign.trial_queue import OpenTrials, choose, treatment_of
 from samovar.errors import CampaignError, RemoteError, TestbedError
 from samovar.events import Event
-from samovar.journal import Entry, fold
+from samovar.experiment import Config
+from samovar.hosts import HostsError
 from samovar.plan import Resolved
-from samovar.runner.notify import Notifier
-from samovar.runner.policy import Policy
-from samovar.runner.quarantine import Health, blamed, needed_hosts, needs_by_trial, without_hosts
-from samovar.runner.sharing import OpenTrials, choose, treatment_of
-from samovar.runner.space import RESERVE, Storage, is_due, is_storage, shortage
-from samovar.testbed import HostsError
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.trials import RESOLVED, TRIAL, host
 

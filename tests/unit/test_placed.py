@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from samovar.definition import load_config, load_testbed
 from samovar.errors import DefinitionError
+from samovar.experiment import load_config, load_testbed
 from samovar.plan import Site, make_plan
 from tests.unit.plans import BULK, CATALOGUE, LAB, ROOT, experiment_of
 

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samovar.command.catalogue import Catalogue
-from samovar.definition import Experiment, Testbed, load_study, load_testbed
-from samovar.definition.layers import complete
-from samovar.definition.yamltext import parse_yaml
 from samovar.errors import DefinitionError, PlanError
+from samovar.experiment import Experiment, Testbed, load_study, load_testbed
+from samovar.experiment.layers.merge import complete
+from samovar.experiment.yaml.tree import parse_yaml
 from samovar.plan import Plan, make_plan
-from samovar.plan.identity import word
+from samovar.plan.ids import word
 from samovar.plan.order import ordered
+from samovar.recipes.catalogue import Catalogue
 
 ROOT = Path(__file__).parents[2]
 TESTBED = load_testbed(ROOT / "hosts" / "lab.yaml")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samovar.definition import load_study
+from samovar.experiment import load_study
 from samovar.plan import Plan, make_plan
 from samovar.plan.groups import Kinds
 from samovar.plan.product import Combinations

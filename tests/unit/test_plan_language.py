@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from samovar.definition import Testbed, load_testbed
-from samovar.definition.drawn import Drawn
 from samovar.errors import DefinitionError, PlanError
+from samovar.experiment import Testbed, load_testbed
+from samovar.experiment.expressions.distribution import Drawn
 from samovar.plan import ClassPlan, FlowPlan, MatchPlan, PathPlan, Plan, Resolved, StopPlan
-from samovar.plan.draws import Draw, drawn, poisson_s
+from samovar.plan.random_draws import Draw, drawn, poisson_s
 from tests.unit.plans import BULK, DUMBBELL, LAB, ROOT, planned, study
 
 UDP = "{flow: bulk, generator: nuttcp, from: sender, to: receiver"

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from samovar.definition import load_testbed
-from samovar.definition.power import Power
-from samovar.definition.testbed import Testbed
+from samovar.campaign.availability.power_on import awaken, silent
 from samovar.errors import DefinitionError, TestbedError
 from samovar.events import Event
-from samovar.runner.awaken import awaken, silent
-from samovar.testbed import HostsError, Machine, Sessions, Target, UnreachableError, machines_of
+from samovar.experiment import load_testbed
+from samovar.experiment.keys.power_keys import Power
+from samovar.experiment.keys.testbed_file import Testbed
+from samovar.hosts import HostsError, Machine, Sessions, Target, UnreachableError, machines_of
 
 ROOT = Path(__file__).parents[2]
 CANARY = "c4n4ry-0f-th3-p0w3r"
@@ -73,7 +73,7 @@ def test_a_command_may_be_one_text_that_is_split_as_a_shell_would(tmp_path: Path
 
 
 def test_a_cycle_that_is_not_given_is_off_and_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("samovar.testbed.power.DISCHARGE_S", 0.0)
+    monkeypatch.setattr("samovar.hosts.power.DISCHARGE_S", 0.0)
     log = tmp_path / "log"
     tee = f"[sh, -c, 'echo $1 >>{log}', sh, {{}}]"
     machine(tmp_path, f"{{on: {tee.format('on')}, off: {tee.format('off')}}}").switch("cycle")

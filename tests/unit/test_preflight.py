@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.errors import TestbedError
-from samovar.plan import Cost, LoggerPlan, Plan
-from samovar.runner.launch import between, runnable
-from samovar.runner.preflight import (
+from samovar.campaign.availability.preflight import (
     HERE,
     Finding,
     blocked_trials,
@@ -21,7 +17,11 @@ from samovar.runner.preflight import (
     needs_of,
     space_here,
 )
-from samovar.testbed import HostFacts
+from samovar.campaign.launch import between, runnable
+from samovar.errors import TestbedError
+from samovar.hosts import HostFacts
+from samovar.plan import Cost, LoggerPlan, Plan
+from samovar.recipes import Catalogue
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.trials import RESOLVED
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.command.privilege import Allowed, Login, allowed_commands, checked_pattern, lasting_commands
-from samovar.runner.privileges import asked_as_root, refusal, sudoers_lines
-from samovar.testbed import HostFacts
-from samovar.testbed.facts import facts_of
-from samovar.testbed.parsers import Sudo, parse_sudo
+from samovar.campaign.availability.root_access import asked_as_root, refusal, sudoers_lines
+from samovar.hosts import HostFacts
+from samovar.hosts.fact_parsers import Sudo, parse_sudo
+from samovar.hosts.facts import facts_of
+from samovar.recipes import Catalogue
+from samovar.recipes.sudo_rules import Allowed, Login, allowed_commands, checked_pattern, lasting_commands
 
 CATALOGUE = Catalogue(Path(__file__).parents[2] / "templates")
 LENA = Login("lena", ("eth1", "enp2s0.7"))

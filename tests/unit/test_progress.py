@@ -20,18 +20,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from samovar.collect import Finding, Verification
+from samovar.campaign.collection import Finding, Verification
+from samovar.campaign.journal import NAME as JOURNAL
+from samovar.campaign.journal import Entry, Journal, fold, holder
+from samovar.cli.event_stream import opened_stream
+from samovar.cli.live_state import Board
+from samovar.cli.progress import Show
+from samovar.cli.show_status import Asked, owner_lines, status_json, status_lines, verified_lines
+from samovar.cli.trial_grid import Row, legend, matrix_lines, rows_of, words_of
+from samovar.cli.wording import meter
 from samovar.errors import CampaignError, cells
 from samovar.events import EVENTS, Event, events_page, misfits
-from samovar.journal import NAME as JOURNAL
-from samovar.journal import Entry, Journal, fold, holder
 from samovar.plan import Plan, Trial
-from samovar.view.board import Board
-from samovar.view.matrix import Row, legend, matrix_lines, rows_of, words_of
-from samovar.view.progress import Show
-from samovar.view.status import Asked, owner_lines, status_json, status_lines, verified_lines
-from samovar.view.stream import opened_stream
-from samovar.view.words import meter
 from tests.unit.plan_values import lasting, plan_of
 
 ROOT = Path(__file__).parents[2]
@@ -351,8 +351,8 @@ import os, sys, time
 sys.path.insert(0, sys.argv[1])
 from rich.console import Console
 from samovar.events import Event
-from samovar.view.progress import Show
-from samovar.journal import fold
+from samovar.cli.progress import Show
+from samovar.campaign.journal import fold
 from tests.unit.test_progress import PLAN, IDS, OPEN, finished
 with Show(Console()) as show:
     show.take(PLAN, fold(()))

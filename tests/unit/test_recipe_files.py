@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.journal import fold
+from samovar.campaign.folder import Standing
+from samovar.campaign.journal import fold
+from samovar.campaign.recipe_changes import changed_recipes, recipe_digests
 from samovar.plan import Plan
-from samovar.plan.compare import compare
-from samovar.runner.folder import Standing
-from samovar.runner.recipes import changed_recipes, recipe_digests
+from samovar.plan.diff import compare
+from samovar.recipes import Catalogue
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.plans import ROOT
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from samovar.definition import load_testbed
-from samovar.definition.testbed import Testbed
+from samovar.campaign.availability.preflight import Finding, examine, host_needs
+from samovar.campaign.availability.unsupported_paths import refusals
+from samovar.experiment import load_testbed
+from samovar.experiment.keys.testbed_file import Testbed
+from samovar.hosts import HostFacts
 from samovar.plan import Plan
-from samovar.runner.preflight import Finding, examine, host_needs
-from samovar.runner.refusals import refusals
-from samovar.testbed import HostFacts
 from tests.unit.plans import BULK, CATALOGUE, LAB, ROOT, planned, study
 
 POWERLINE = load_testbed(ROOT / "hosts" / "powerline.yaml")

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from samovar.report.cost import by_phase, once_words
-from samovar.report.listing import MOST_COLUMNS, MOST_LINES, shortened, wrapped
-from samovar.report.path import draw
+from samovar.report.number_format import duration, listed, moment, number, quantity, span
+from samovar.report.overhead import by_phase, once_words
+from samovar.report.path_drawing import draw
 from samovar.report.provenance import flat
-from samovar.report.words import duration, listed, moment, number, quantity, span
+from samovar.report.script_listing import MOST_COLUMNS, MOST_LINES, shortened, wrapped
 from tests.unit.report_sample import THREE_HOSTS, dumbbell
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from samovar.runner.judge import (
+from samovar.campaign.trial.host_state import changed, parse_state, unmet
+from samovar.campaign.verdict.judge import (
     check_captures,
     check_clients,
     check_duration,
@@ -16,7 +17,6 @@ from samovar.runner.judge import (
     parse_tells,
     verdict_of,
 )
-from samovar.runner.state import changed, parse_state, unmet
 from tests.unit.trials import RESOLVED, flow
 
 TELLS = """\

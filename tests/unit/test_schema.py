@@ -17,20 +17,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from samovar.command.catalogue import Catalogue
-from samovar.definition import Config, Testbed, load_config, load_study, load_testbed
-from samovar.definition.check_settings import check_site
-from samovar.definition.exhibits import read_exhibits
-from samovar.definition.load import Asked
-from samovar.definition.metrics import METRICS
-from samovar.definition.yamltext import parse_yaml, plain
 from samovar.errors import DefinitionError
+from samovar.experiment import Config, Testbed, load_config, load_study, load_testbed
+from samovar.experiment.checks.check_settings import check_site
+from samovar.experiment.load import Asked
+from samovar.experiment.metrics import METRICS
+from samovar.experiment.outputs import read_exhibits
+from samovar.experiment.yaml.tree import parse_yaml, plain
+from samovar.recipes.catalogue import Catalogue
 from samovar.schema import experiment_schema, stale
 from samovar.schema import testbed_schema as schema_of_testbeds
 from samovar.schema.generated import schemas
-from samovar.schema.models import Definitions, SchemaError, own_fields
-from samovar.schema.pages import ROOTS, Page, models_below
-from samovar.schema.recipes import Recipes, parameters
+from samovar.schema.model_schema import Definitions, SchemaError, own_fields
+from samovar.schema.recipe_schema import Recipes, parameters
+from samovar.schema.reference_pages import ROOTS, Page, models_below
 from tests.unit import test_definition_errors as pinned
 
 ROOT = Path(__file__).parents[2]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from samovar.definition.experiment import Expect
 from samovar.errors import ReportError
+from samovar.experiment.keys.experiment_file import Expect
 from samovar.report.scorecard import DIFFERS, NO_DATA, REPRODUCED, exit_status, judge, score
 from samovar.report.scored import read_flows
-from samovar.report.summary import SummaryRow, read_summary
+from samovar.report.summary_csv import SummaryRow, read_summary
 
 HEADER = "part,cc,rwnd,metric,unit,median,mean,lo,hi,n\n"
 

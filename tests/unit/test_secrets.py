@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from samovar.definition.power import Power
-from samovar.definition.secrets import BLOT, redacted, secrets_in
-from samovar.definition.yamltext import parse_yaml
+from samovar.campaign.context import Recorder
 from samovar.errors import DefinitionError, TestbedError
-from samovar.runner.bench import Recorder
-from samovar.testbed import Completed, Machine
+from samovar.experiment.keys.power_keys import Power
+from samovar.experiment.secrets import BLOT, redacted, secrets_in
+from samovar.experiment.yaml.tree import parse_yaml
+from samovar.hosts import Completed, Machine
 
 KEY = "-----BEGIN OPENSSH " + "PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA\n-----END OPENSSH " + "PRIVATE KEY-----"
 SECRETS = [

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.definition import (
+from samovar.errors import DefinitionError
+from samovar.experiment import (
     Asked,
     Config,
     Study,
@@ -18,8 +18,8 @@ from samovar.definition import (
     load_testbed,
     resolve_setting,
 )
-from samovar.definition.values import PerHost
-from samovar.errors import DefinitionError
+from samovar.experiment.keys.values import PerHost
+from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")

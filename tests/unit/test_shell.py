@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import TestbedError
-from samovar.testbed.shell import (
+from samovar.hosts.shell_protocol import (
     Folder,
     Frame,
     FrameReader,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from samovar.controller import Controller
-from samovar.definition import load_experiment, load_testbed
+from samovar.cli import Controller
 from samovar.errors import DefinitionError
+from samovar.experiment import load_experiment, load_testbed
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.definition import Config, apply_profile, list_experiments, load_study
-from samovar.definition.explain import explain
-from samovar.definition.explain_keys import Subject
-from samovar.definition.load import Study
-from samovar.definition.metrics import METRICS
 from samovar.errors import LabError
+from samovar.experiment import Config, apply_profile, list_experiments, load_study
+from samovar.experiment.explanation.explain import explain
+from samovar.experiment.explanation.explain_keys import Subject
+from samovar.experiment.load import Study
+from samovar.experiment.metrics import METRICS
 from samovar.lab import lacking, require_devices
 from samovar.plan import Plan, make_plan
+from samovar.recipes import Catalogue
 from samovar.units import parse_rate, parse_size
 
 ROOT = Path(__file__).parents[2]

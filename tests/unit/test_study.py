@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from samovar.definition.study import StudyReport, load_study_report
 from samovar.errors import DefinitionError, ReportError
 from samovar.events import silent
+from samovar.experiment.keys.study_file import StudyReport, load_study_report
 from samovar.report.study_bundle import make_study
 from tests.unit.report_sample import draw_figures, write_campaign
 

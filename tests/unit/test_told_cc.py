@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from samovar.command.scripts import TrialScripts
+from samovar.campaign.verdict.counts import check_told_cc
 from samovar.plan import Trial
-from samovar.runner.observed import check_told_cc
+from samovar.recipes.scripts import TrialScripts
 from tests.unit.plan_values import trial
 from tests.unit.plans import CATALOGUE
 

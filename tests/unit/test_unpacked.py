@@ -8,11 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from samovar.definition.verdict import Thresholds
+from samovar.campaign.verdict.bounded_reading import (
+    LONGEST_LINE_BYTES,
+    LONGEST_TEXT_BYTES,
+    MOST_TIMES,
+    open_lines,
+    read_text,
+)
+from samovar.campaign.verdict.capture_counts import read_capture
+from samovar.campaign.verdict.counters import check_rate
+from samovar.experiment.keys.verdict_thresholds import Thresholds
 from samovar.plan import DirectionPlan
-from samovar.runner.counters import check_rate
-from samovar.runner.pcap import read_capture
-from samovar.runner.unpacked import LONGEST_LINE_BYTES, LONGEST_TEXT_BYTES, MOST_TIMES, open_lines, read_text
 
 ROW = b"1767225600000000000,eth1,pfifo,10:,1:1,0,0,0,0,0,0\n"
 

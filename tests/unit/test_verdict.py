@@ -13,28 +13,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samovar.command import Catalogue
-from samovar.command.counting import FOUND, RESTORED, parts_of
-from samovar.command.flows import flows_of
-from samovar.command.header import Counted, Counts
-from samovar.command.scripts import TrialScripts
-from samovar.controller import Controller
-from samovar.definition import load_study, load_testbed
-from samovar.definition.config import Config
-from samovar.definition.verdict import Thresholds
+from samovar.campaign.calibration.measure_paths import Ends, ends_of
+from samovar.campaign.journal import Entry, fold, is_open
+from samovar.campaign.policy import Policy, policy_of
+from samovar.campaign.trial.clocks import ClockOffset, Drift
+from samovar.campaign.trial.host_state import compared
+from samovar.campaign.verdict.capture_counts import read_capture
+from samovar.campaign.verdict.counters import Span, Through, check_cpu, check_rate, check_stages, check_step
+from samovar.campaign.verdict.evidence import Evidence, checks_of
+from samovar.campaign.verdict.judge import (
+    Check,
+    check_clocks,
+    check_drift,
+    check_settings,
+    check_starts,
+    verdict_of,
+)
+from samovar.campaign.verdict.wire import Seen, check_bottleneck, check_counted, check_wire, read_captures
+from samovar.cli import Controller
 from samovar.errors import DefinitionError
-from samovar.journal import Entry, fold, is_open
+from samovar.experiment import load_study, load_testbed
+from samovar.experiment.keys.config_file import Config
+from samovar.experiment.keys.verdict_thresholds import Thresholds
+from samovar.hosts import Completed
 from samovar.plan import CapturePlan
-from samovar.runner.clocks import ClockOffset, Drift
-from samovar.runner.counters import Span, Through, check_cpu, check_rate, check_stages, check_step
-from samovar.runner.evidence import Evidence, checks_of
-from samovar.runner.judge import Check, check_clocks, check_drift, check_settings, check_starts, verdict_of
-from samovar.runner.paths import Ends, ends_of
-from samovar.runner.pcap import read_capture
-from samovar.runner.policy import Policy, policy_of
-from samovar.runner.state import compared
-from samovar.runner.wire import Seen, check_bottleneck, check_counted, check_wire, read_captures
-from samovar.testbed import Completed
+from samovar.recipes import Catalogue
+from samovar.recipes.counter_scripts import FOUND, RESTORED, parts_of
+from samovar.recipes.flow_ends import flows_of
+from samovar.recipes.header import Counted, Counts
+from samovar.recipes.scripts import TrialScripts
 from tests.unit.trials import PATH, RESOLVED, TRIAL
 
 ROOT = Path(__file__).parents[2]

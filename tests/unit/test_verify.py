@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from samovar.collect import commit_trial, digests, sealed, set_aside, verify
-from samovar.collect.sums import SUMS, names_in, read_sums, sha256_of, write_sums
-from samovar.collect.verify import shown
+from samovar.campaign.collection import commit_trial, digests, sealed, set_aside, verify
+from samovar.campaign.collection.checksums import SUMS, names_in, read_sums, sha256_of, write_sums
+from samovar.campaign.collection.verify import shown
+from samovar.campaign.journal import NAME as JOURNAL
+from samovar.campaign.journal import Journal
 from samovar.errors import CampaignError
 from samovar.events import Event
-from samovar.journal import NAME as JOURNAL
-from samovar.journal import Journal
 
 END = {"outcome": "completed", "verdict": "valid", "reasons": [], "overhead_s": 1.0}
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.journal import Entry
+from samovar.campaign.journal import Entry
+from samovar.campaign.recovery import Restored
+from samovar.campaign.run import Summary
+from samovar.cli import show_text
+from samovar.cli.wording import clock
 from samovar.plan import Plan, Trial
-from samovar.runner.campaign import Summary
-from samovar.runner.recovery import Restored
-from samovar.view import text
-from samovar.view.words import clock
+from samovar.recipes import Catalogue
 from tests.unit.trials import RESOLVED, TRIAL
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,7 @@ def test_a_length_of_time_reads_as_people_write_it(seconds: float, shown: str) -
 
 def test_a_summary_says_what_cannot_run_and_does_not_ask_to_run_it() -> None:
     summary = Summary(Path("results/x/quick-1"), 3, 1, {}, {"a": ("src: no cdg",), "b": ("src: no cdg",)})
-    assert list(text.summary_lines(summary, "fab run x")) == [
+    assert list(show_text.summary_lines(summary, "fab run x")) == [
         "1 of 3 trials done: results/x/quick-1",
         "  · 2 trials cannot run: src: no cdg",
     ]
@@ -58,19 +58,21 @@ def test_a_summary_says_what_cannot_run_and_does_not_ask_to_run_it() -> None:
 
 def test_a_campaign_that_is_whole_says_so_and_where_its_bundle_is(tmp_path: Path) -> None:
     summary = Summary(tmp_path, 140, 140, {})
-    assert list(text.settled_lines(summary, "x", "fab run x --new")) == [
+    assert list(show_text.settled_lines(summary, "x", "fab run x --new")) == [
         f"all 140 trials stand: {tmp_path}",
         "no bundle yet: `fab analyse`, then `fab report`",
         "to measure all anew: fab run x --new",
     ]
     (tmp_path / "bundle").mkdir()
     (tmp_path / "bundle" / "x.pdf").touch()
-    assert f"bundle: {tmp_path / 'bundle' / 'x.pdf'}" in text.settled_lines(summary, "x", "fab run x --new")
+    assert f"bundle: {tmp_path / 'bundle' / 'x.pdf'}" in show_text.settled_lines(
+        summary, "x", "fab run x --new"
+    )
 
 
 def test_a_summary_names_what_failed_why_and_the_command_that_tries_again() -> None:
     summary = Summary(Path("results/x/quick-1"), 2, 1, {SECOND.id: ("src: gone",)})
-    assert list(text.summary_lines(summary, "fab run x --profile quick")) == [
+    assert list(show_text.summary_lines(summary, "fab run x --profile quick")) == [
         "1 of 2 trials done: results/x/quick-1",
         f"  ✗ {SECOND.id}: src: gone",
         "run what is missing: fab run x --profile quick",
@@ -79,7 +81,7 @@ def test_a_summary_names_what_failed_why_and_the_command_that_tries_again() -> N
 
 def test_the_menu_has_what_stands_in_the_folders() -> None:
     controller = Catalogue(ROOT / "templates")
-    lines = list(text.menu_lines(ROOT, [ROOT / "experiments" / "demo.yaml"], [], controller))
+    lines = list(show_text.menu_lines(ROOT, [ROOT / "experiments" / "demo.yaml"], [], controller))
     assert any(line.split()[:1] == ["demo"] for line in lines)
     assert any(line.split()[:2] == ["iperf3", "linux"] for line in lines)
     assert any(line.split()[:1] == ["buffer-cdf"] for line in lines)
@@ -87,8 +89,8 @@ def test_the_menu_has_what_stands_in_the_folders() -> None:
 
 def test_restoring_says_which_hosts_are_as_before_and_what_could_not_be() -> None:
     restored = Restored({"full-1": ("src", "rtr"), "full-2": ()}, ["dst: no answer"])
-    assert list(text.restored_lines("lab", restored)) == [
+    assert list(show_text.restored_lines("lab", restored)) == [
         "✓ full-1: src, rtr as before",
         "✗ dst: no answer",
     ]
-    assert "no journal names a host" in "".join(text.restored_lines("lab", Restored()))
+    assert "no journal names a host" in "".join(show_text.restored_lines("lab", Restored()))

@@ -7,16 +7,16 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from samovar.journal import fold
+from samovar.campaign.availability.preflight import Finding
+from samovar.campaign.folder import Standing
+from samovar.campaign.journal import fold
+from samovar.cli.export import plan_csv, plan_json
+from samovar.cli.show_cost import ranges, time_taken
+from samovar.cli.show_plan import Seen, plan_lines
+from samovar.cli.show_trial import trial_lines
 from samovar.plan import PartPlan, Plan, estimate_cost
-from samovar.plan.compare import compare
 from samovar.plan.cost import Again, Known, Overhead, PathTime, shared
-from samovar.runner.folder import Standing
-from samovar.runner.preflight import Finding
-from samovar.view.cost import ranges, time_taken
-from samovar.view.export import plan_csv, plan_json
-from samovar.view.plan import Seen, plan_lines
-from samovar.view.trial import trial_lines
+from samovar.plan.diff import compare
 from tests.unit.plan_values import lasting, plan_of, trial
 from tests.unit.plans import DUMBBELL, planned
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from samovar.command.catalogue import Catalogue
-from samovar.definition import Asked, load_study
-from samovar.definition.exhibits import read_exhibits
-from samovar.definition.metrics import METRICS
-from samovar.definition.traces import NEEDS
+from samovar.experiment import Asked, load_study
+from samovar.experiment.metric_needs import NEEDS
+from samovar.experiment.metrics import METRICS
+from samovar.experiment.outputs import read_exhibits
 from samovar.plan import FlowPlan, HostPlan, PathPlan, Plan, Resolved, Site, make_plan
-from samovar.plan.checks import CHECKS
 from samovar.plan.groups import Kinds
+from samovar.plan.warning_checks import CHECKS
+from samovar.recipes.catalogue import Catalogue
 from tests.unit.trials import RESOLVED, flow
 
 ROOT = Path(__file__).parents[2]

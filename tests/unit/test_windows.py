@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.command.quote import window_floor
-from samovar.command.scripts import TrialScripts
-from samovar.command.windows import (
+from samovar.campaign.calibration.receive_windows import probed_of
+from samovar.plan import Resolved, Trial
+from samovar.recipes import Catalogue
+from samovar.recipes.quote import window_floor
+from samovar.recipes.scripts import TrialScripts
+from samovar.recipes.window_scripts import (
     WHOLE,
     Opening,
     buffer_bytes_of,
@@ -23,8 +25,6 @@ from samovar.command.windows import (
     ratio_of,
     window_scripts,
 )
-from samovar.plan import Resolved, Trial
-from samovar.runner.windows import probed_of
 from tests.unit.trials import RESOLVED, flow
 
 ROOT = Path(__file__).parents[2]

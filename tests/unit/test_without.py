@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from samovar.command import Catalogue
-from samovar.controller import Controller, Question
-from samovar.definition import Asked, Experiment, apply_profile, load_study, parse_overrides
-from samovar.definition.yamltext import Map, plain
+from samovar.cli import Controller, Question
+from samovar.cli.show_explanation import explanation_lines
 from samovar.errors import DefinitionError
-from samovar.view.explain import explanation_lines
+from samovar.experiment import Asked, Experiment, apply_profile, load_study, parse_overrides
+from samovar.experiment.yaml.tree import Map, plain
+from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")

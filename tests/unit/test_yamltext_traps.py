@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from samovar.definition.yamltext import LARGEST_FILE_BYTES, MOST_NODES, Map, parse_yaml, plain, read_yaml
 from samovar.errors import DefinitionError
+from samovar.experiment.yaml.tree import LARGEST_FILE_BYTES, MOST_NODES, Map, parse_yaml, plain, read_yaml
 
 LAUGHS = "\n".join(
     ["a: &a [x, x, x, x, x, x, x, x, x, x]"]

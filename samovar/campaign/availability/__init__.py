@@ -1,0 +1,1 @@
+"""Whether hosts can be used: preflight, leases, power, reboots, quarantine, disk space."""

@@ -1,0 +1,296 @@
+"""Preflight: what a plan needs of each host against what the hosts have; nothing is changed anywhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from samovar.campaign.availability.root_access import (
+    ROOT_COMMAND,
+    ROOT_LOGIN,
+    asked_as_root,
+    granted,
+    refusal,
+)
+from samovar.campaign.verdict.judge import LINUX_NAME
+from samovar.hosts import HostFacts
+from samovar.plan import Cost, HostPlan, Plan, Trial
+from samovar.plan.groups import RECORDED, Kinds, Looks
+from samovar.plan.volume import host_bytes
+from samovar.recipes import Catalogue, Recipe
+from samovar.recipes.calibration_scripts import calibration_needs
+from samovar.recipes.scripts import TrialScripts
+from samovar.units import format_bytes
+
+PARAMETER = "parameter of "
+FEATURE = "kernel feature"
+"""Queue disciplines and other modules, as headers of recipes name them."""
+KERNEL = ("congestion control", FEATURE)
+INTERFACES = {"ring": "transmit ring, so no txd, at", "pause": "flow control to set at"}
+LESS = "record less: shorter trials, a smaller snaplen, fewer captures"
+HERE = "this machine"
+FAR_CLOCK = "the clocks are set by hand or by chrony/ntpd before a campaign"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a host lacks or does differently; `stops` means that the trials cannot run."""
+
+    host: str
+    what: str
+    remedy: str
+    stops: bool
+    trials: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        many = f" ({len(self.trials)} trial{'s' * (len(self.trials) > 1)})" if self.trials else ""
+        return f"{self.host}: {self.what}{many}; {self.remedy}"
+
+
+class Need(NamedTuple):
+    """One thing that trials ask of a host: a program, a congestion control, a kernel feature, a ring."""
+
+    what: str
+    name: str
+
+
+@dataclass(frozen=True)
+class HostNeeds:
+    """What a plan asks of one host: each need with the kinds of treatments that ask it."""
+
+    kinds: Kinds
+    asked: Mapping[Need, Collection[int]]
+
+    def names(self, what: str) -> frozenset[str]:
+        """Name what is asked of one sort."""
+        return frozenset(need.name for need in self.asked if need.what == what)
+
+    def trials(self, need: Need) -> tuple[str, ...]:
+        """Return the ids of the trials that ask a need."""
+        return tuple(self.kinds.ids(self.asked[need]))
+
+
+def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> dict[str, HostNeeds]:
+    """Collect what a plan asks of each host, from the headers of the recipes that it uses.
+
+    What a host needs is worked out once for all treatments that ask the same kind of thing of it. Paths are
+    measured before they are used where it `calibrates`.
+    """
+    hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
+    return {host: _host_needs(plan, host, catalogue, calibrates) for host in hosts}
+
+
+def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -> HostNeeds:
+    kinds = Kinds(plan.table, looks_of(host))
+    asked: dict[Need, set[int]] = {}
+    for kind in range(len(kinds)):
+        resolved = kinds.resolved(kind)
+        example = Trial(id="", part=kinds.part(kind), treatment={}, replicate=1, block=1, resolved=resolved)
+        for need in _needs(TrialScripts(example, catalogue, "preflight"), host):
+            asked.setdefault(need, set()).add(kind)
+        for name in calibration_needs(resolved, host, catalogue) if calibrates else ():
+            asked.setdefault(Need("program", name), set()).add(kind)
+    return HostNeeds(kinds, asked)
+
+
+def looks_of(host: str) -> Looks:
+    """Name all that decides which recipes and features a host takes; sizes and times do not."""
+    return {
+        "path": lambda path: path and (path.router, path.router == host and (path.down.aqm, path.up.aqm)),
+        f"hosts.{host}": _host_kind,
+        "flows": lambda flows: tuple(
+            (flow.generator, flow.from_host, flow.to_host, flow.cc) for flow in flows
+        ),
+        "captures": lambda captures: any(capture.host == host for capture in captures),
+        "loggers": lambda loggers: tuple(logger.logger for logger in loggers if logger.host == host),
+    }
+
+
+def _host_kind(plan: HostPlan) -> Hashable:
+    values = (plan.txd, plan.mtu_bytes, plan.rwnd_bytes)
+    settings = tuple((recipe, tuple(parameters)) for recipe, parameters in plan.settings.items())
+    return (
+        plan.system,
+        plan.cc,
+        tuple(plan.cc_parameters),
+        plan.interfaces,
+        settings,
+        *(v is None for v in values),
+    )
+
+
+def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
+    plan = scripts.resolved.hosts[host]
+    recipes = tuple(recipes_at(scripts, host))
+    brought = {name for recipe in recipes for name in recipe.header.brings}
+    for recipe in recipes:
+        yield from (Need("program", name) for name in recipe.header.needs if name not in brought)
+        yield from (Need("tracepoint", name) for name in recipe.header.tracepoints)
+        yield from (Need(FEATURE, name) for name in recipe.header.modules)
+        yield from (Need(*asked) for asked in asked_as_root(recipe))
+        yield from (
+            Need(INTERFACES[kind], at) for kind in recipe.header.interfaces_need for at in plan.interfaces
+        )
+    yield from (Need("program", name) for name in scripts.end_needs(host))
+    for flow_cc in dict.fromkeys(flow.cc for flow in scripts.resolved.flows if flow.from_host == host):
+        yield from _cc_needs(flow_cc, ())
+    yield from _cc_needs(plan.cc, plan.cc_parameters)
+    yield from (Need(FEATURE, name) for name in _aqm_features(scripts, host))
+
+
+def _cc_needs(cc: str | None, parameters: Iterable[str]) -> Iterator[Need]:
+    if cc is not None:
+        yield Need("congestion control", cc)
+        yield from (Need(f"{PARAMETER}{cc}", one) for one in parameters)
+
+
+def recipes_at(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
+    """Yield the recipes by which a host is handled, but those of its queues."""
+    system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
+    steps = ("prelude", "listening", "sweep", "clock", "watch")
+    for step in (*steps, "reboot") if scripts.settings(host, True) else steps:
+        yield catalogue.recipe("step", step, system)
+    for setting in scripts.settings(host):
+        yield catalogue.recipe("setting", setting.recipe, system)
+    for process in scripts.processes(host):
+        kind = "generator" if process.kind == "generator" else "logger"
+        yield catalogue.recipe(kind, process.recipe, system)
+
+
+def _aqm_features(scripts: TrialScripts, host: str) -> Iterator[str]:
+    path = scripts.resolved.path
+    if path is None or path.router != host:
+        return
+    system = scripts.resolved.hosts[host].system
+    for aqm in dict.fromkeys(way.aqm for way in (path.down, path.up) if way.aqm is not None):
+        yield from scripts.catalogue.header("aqm", aqm, system).modules
+
+
+def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozenset[str]]:
+    """Name the congestion controls (as Linux does) and features that a plan asks of any host's kernel."""
+    needs = host_needs(plan, catalogue).values()
+    return (
+        frozenset(_in_linux(name) for need in needs for name in need.names("congestion control")),
+        frozenset(name for need in needs for name in need.names(FEATURE)),
+    )
+
+
+def examine(
+    plan: Plan,
+    catalogue: Catalogue,
+    facts: Mapping[str, HostFacts],
+    clock_tolerance_s: float,
+    calibrates: bool = False,
+    floor_bytes: int = 0,
+) -> Sequence[Finding]:
+    """List what each host lacks for a plan, what stops a trial first; on each so many bytes stay free."""
+    found = [
+        finding
+        for host, needs in host_needs(plan, catalogue, calibrates).items()
+        if host in facts
+        for finding in _examine(host, needs, facts[host], clock_tolerance_s)
+    ]
+    found += _space(plan, facts, floor_bytes)
+    return sorted(found, key=lambda finding: not finding.stops)
+
+
+def foreseen(plan: Plan, catalogue: Catalogue, lacking: Mapping[str, str]) -> Sequence[Finding]:
+    """List what the kernel of a testbed that was not asked lacks, by name, with how that is known."""
+    return [
+        Finding(host, f"no {need.what} {need.name}", lacking[_in_linux(need.name)], True, needs.trials(need))
+        for host, needs in host_needs(plan, catalogue).items()
+        for need in needs.asked
+        if need.what in KERNEL and _in_linux(need.name) in lacking
+    ]
+
+
+def _examine(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s: float) -> Iterator[Finding]:
+    for need in needs.asked:
+        there = _offered(need.what, facts)
+        if there is not None and need.name not in there and need.what in (ROOT_COMMAND, ROOT_LOGIN):
+            interfaces = needs.kinds.resolved(0).hosts[host].interfaces
+            yield Finding(host, *refusal(*need, interfaces, facts), True, needs.trials(need))
+        elif there is not None and need.name not in there:
+            yield _lacking(host, need, there, needs.trials(need))
+    if abs(facts.clock_offset_s) > clock_tolerance_s:
+        yield Finding(host, f"its clock is {facts.clock_offset_s:+.3f} s from this one's", FAR_CLOCK, False)
+
+
+def _lacking(host: str, need: Need, there: Collection[str], trials: Sequence[str]) -> Finding:
+    names = ", ".join(sorted(there)) or "none"
+    if need.what.startswith(PARAMETER):
+        cc = need.what.removeprefix(PARAMETER)
+        what = f"the congestion control {cc} has no parameter {need.name}"
+        return Finding(host, what, f"it has: {names}", True, tuple(trials))
+    return Finding(host, f"no {need.what} {need.name}", f"known there: {names}", True, tuple(trials))
+
+
+def _in_linux(name: str) -> str:
+    """Return Linux's name of a congestion control, or the name itself, which other systems go by."""
+    return LINUX_NAME.get(name, name)
+
+
+def _as_written(name: str) -> str:
+    return next((written for written, linux in LINUX_NAME.items() if linux == name), name)
+
+
+def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
+    """Return what a host has of one sort; None when nobody knows, as of a module that is not loaded."""
+    if what.startswith(PARAMETER):
+        cc = what.removeprefix(PARAMETER)
+        return facts.cc_parameters.get(cc, facts.cc_parameters.get(_in_linux(cc)))
+    if what in (ROOT_COMMAND, ROOT_LOGIN):
+        return granted(what, facts)
+    offered: Mapping[str, Collection[str]] = {
+        "program": facts.tools,
+        "congestion control": {*facts.cc_offered, *map(_as_written, facts.cc_offered)},
+        FEATURE: facts.qdiscs,
+        "tracepoint": facts.tracepoints,
+        INTERFACES["ring"]: facts.rings,
+        INTERFACES["pause"]: facts.pauses,
+    }
+    return offered[what]
+
+
+def _space(plan: Plan, facts: Mapping[str, HostFacts], floor_bytes: int) -> Iterator[Finding]:
+    """Compare what a trial leaves on each host, until it is collected, with the disk that is free there."""
+    kinds = Kinds(plan.table, RECORDED)
+    needed: dict[str, dict[int, int]] = {}
+    for kind in range(len(kinds)):
+        for host, size in host_bytes(kinds.resolved(kind)).items():
+            if host in facts and size > facts[host].disk_free_bytes - floor_bytes:
+                needed.setdefault(host, {})[kind] = size
+    for host, sizes in needed.items():
+        room, most = _room(facts[host].disk_free_bytes, floor_bytes), format_bytes(max(sizes.values()), 3)
+        what = f"the disk has {room} and a trial leaves up to {most}"
+        yield Finding(host, what, LESS, True, tuple(kinds.ids(sizes)))
+
+
+def _room(free_bytes: int, floor_bytes: int) -> str:
+    free = f"{format_bytes(free_bytes, 3)} free"
+    return f"{free}, of which free_space keeps {format_bytes(floor_bytes, 3)}," if floor_bytes else free
+
+
+def space_here(cost: Cost, results: Path, floor_bytes: int = 0) -> Iterator[Finding]:
+    """Compare what all trials leave in the results folder with what the disk there has to give."""
+    folder = next(folder for folder in (results, *results.parents) if folder.exists())
+    disk = os.statvfs(folder)
+    free_bytes = disk.f_bavail * disk.f_frsize
+    if cost.controller_bytes and cost.controller_bytes > free_bytes - floor_bytes:
+        needed, room = format_bytes(cost.controller_bytes, 3), _room(free_bytes, floor_bytes).rstrip(",")
+        what = f"{cost.trials} trials leave about {needed}, the disk of {results} has {room}"
+        yield Finding(HERE, what, f"free some, set `results` in config.yaml to another disk, or {LESS}", True)
+
+
+def blocked_trials(findings: Iterable[Finding]) -> dict[str, list[str]]:
+    """Say for each trial that cannot run why not."""
+    blocked: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.stops:
+            for trial in finding.trials:
+                blocked.setdefault(trial, []).append(f"{finding.host}: {finding.what}")
+    return blocked

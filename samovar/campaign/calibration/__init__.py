@@ -1,0 +1,1 @@
+"""Measurements of a testbed that are made once per campaign: paths and receive windows."""

@@ -1,0 +1,1 @@
+"""One trial: its phases on the hosts, its traffic and what it leaves."""

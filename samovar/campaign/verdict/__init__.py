@@ -1,0 +1,1 @@
+"""The verdict of a trial: valid, suspect or invalid, with reasons."""

@@ -1,0 +1,1 @@
+"""Validation of experiment and testbed files beyond the type of each value."""

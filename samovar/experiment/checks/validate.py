@@ -1,0 +1,251 @@
+"""From a tree with places to a typed model, or to problems at those places.
+
+What is wrong is reported and left out, and the rest is read again, so that later checks still find
+the mistakes that have nothing to do with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from samovar.errors import Problem
+from samovar.experiment.keys.experiment_file import own_keys
+from samovar.experiment.keys.field_types import Strict
+from samovar.experiment.nearest import nearest, unknown
+from samovar.experiment.yaml.tree import Map, Mark, Node, Seq, text
+from samovar.units import quoted
+
+Loc = tuple[int | str, ...]
+M = TypeVar("M", bound=Strict)
+_NOT_MAPPING = {"model_type", "mapping_type", "dict_type", "model_attributes_type"}
+_MOST_ROUNDS = 50
+_STAND_INS = {("experiment",), ("testbed",)}  # names that the rest can be checked without
+
+
+@dataclass
+class Checked(Generic[M]):
+    """What came of one tree: the model (None when too little is sound), its tree, and what is wrong."""
+
+    model: M | None
+    tree: Map
+    problems: list[Problem]
+    left_out: list[Loc] = field(default_factory=list)
+    reported: list[Loc] = field(default_factory=list)
+
+    def intact(self, *prefix: int | str) -> bool:
+        """Say whether nothing below a key had to be left out."""
+        return not any(loc[: len(prefix)] == prefix for loc in self.left_out)
+
+    def sound(self, *prefix: int | str) -> bool:
+        """Say whether nothing below a key was left out or reported: what names it can be judged."""
+        return self.intact(*prefix) and not any(loc[: len(prefix)] == prefix for loc in self.reported)
+
+    def report(self, loc: Sequence[int | str], message: str, *, key: bool = False) -> None:
+        """Add a problem at the value, or at the key, of a place in the tree."""
+        self.reported.append(tuple(loc))
+        self.problems.append(mark_at(self.tree, loc, key=key).problem(message))
+
+
+def validate(model: type[M], tree: Map) -> Checked[M]:
+    """Read a tree into a model; wrong places are reported and left out until the rest is sound."""
+    checked: Checked[M] = Checked(None, tree, [])
+    for _ in range(_MOST_ROUNDS):
+        try:
+            checked.model = model.model_validate(checked.tree)
+            return checked
+        except ValidationError as error:
+            every = error.errors(include_url=False)
+            errors = [one for one in every if _is_new(one, checked) and not _is_told(one, every)]
+            checked.problems += [_problem(one, model, checked.tree) for one in errors]
+            if not _leave_out(checked, every):
+                return checked
+    return checked
+
+
+def _leave_out(checked: Checked[M], errors: Sequence[ErrorDetails]) -> bool:
+    """Take what is wrong out of the tree; say whether something is left to go on with."""
+    nameless = [one["loc"] for one in errors if one["type"] == "missing" and one["loc"] in _STAND_INS]
+    for loc in nameless:
+        checked.tree = checked.tree.copied()
+        checked.tree.put(str(loc[0]), text("unnamed", checked.tree.mark), checked.tree.mark)
+    victims = _outermost(_steps(checked.tree, one) for one in errors if one["loc"] not in nameless)
+    if () in victims:
+        return False
+    checked.left_out += [*victims, *nameless]
+    for victim in sorted(victims, key=_last_first):
+        checked.tree = _without(checked.tree, victim)
+    return True
+
+
+def mark_at(tree: Map, loc: Sequence[int | str], *, key: bool = False) -> Mark:
+    """Return the place of a value (or of its key); steps that the tree does not have are skipped."""
+    _, key_mark, node = [("", tree.mark, cast(Node, tree)), *_walk(tree, loc)][-1]
+    return key_mark if key else node.mark
+
+
+def _walk(tree: Map, loc: Sequence[int | str]) -> Iterator[tuple[int | str, Mark, Node]]:
+    """Yield each step that the tree has, the place of its key (of the item in a list), and the node there."""
+    node: Node = tree
+    for step in loc:
+        if isinstance(node, Map) and step in node:
+            mark, node = node.key_marks[str(step)], node[str(step)]
+            yield step, mark, node
+        elif isinstance(node, Seq) and isinstance(step, int) and step < len(node):
+            node = node[step]
+            yield step, node.mark, node
+
+
+def _node_at(tree: Map, loc: Sequence[int | str]) -> Node:
+    return [cast(Node, tree), *(node for _, _, node in _walk(tree, loc))][-1]
+
+
+def _is_new(error: ErrorDetails, checked: Checked[M]) -> bool:
+    """Leave out what follows only from an earlier leaving out."""
+    loc = error["loc"]
+    if error["type"] == "value_error":  # of a whole model, when a field of it was left out
+        return not any(gone[: len(loc)] == loc for gone in checked.left_out)
+    follows = error["type"] in ("missing", "too_short")
+    return not (follows and any(_starts(gone, loc) for gone in checked.left_out))
+
+
+def _is_told(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
+    """Say whether another mistake tells it: of its key, of an entry of its list, of a key beside it."""
+    *here, name = error["loc"] or ("",)
+    if error["type"] == "too_short":
+        return any(one["loc"][: len(error["loc"])] == error["loc"] for one in every if one is not error)
+    keys = [one["loc"][:-1] for one in every if one["loc"][-1:] == ("[key]",)]
+    if name != "[key]" and any(error["loc"][: len(loc)] == loc for loc in keys):
+        return True
+    strange = [one["loc"] for one in every if one["type"] == "extra_forbidden"]
+    beside = [str(loc[-1]) for loc in strange if list(loc[:-1]) == here]
+    return error["type"] == "missing" and nearest(str(name), beside) is not None
+
+
+def _starts(loc: Loc, error_loc: Loc) -> bool:
+    parent = error_loc if loc[: len(error_loc)] == error_loc else error_loc[:-1]
+    return loc[: len(parent)] == parent
+
+
+def _steps(tree: Map, error: ErrorDetails) -> Loc:
+    """Return the path in the tree that an error is about."""
+    loc = error["loc"][:-1] if error["type"] == "missing" else error["loc"]
+    return tuple(step for step, _, _ in _walk(tree, loc))
+
+
+def _outermost(victims: Iterator[Loc]) -> list[Loc]:
+    unique = set(victims)
+    return [loc for loc in unique if not any(loc[:size] in unique for size in range(len(loc)))]
+
+
+def _last_first(loc: Loc) -> tuple[int, tuple[int, ...]]:
+    """Sort so that later list items go before earlier ones, which keeps the earlier indices true."""
+    return -len(loc), tuple(-step for step in loc if isinstance(step, int))
+
+
+def _copied(node: Node) -> Map | Seq:
+    return node.copied() if isinstance(node, Map) else Seq(list(cast(Seq, node)), node.mark)
+
+
+def _without(tree: Map, loc: Loc) -> Map:
+    changed = tree.copied()
+    node: Map | Seq = changed
+    for step in loc[:-1]:
+        node[step] = node = _copied(node[step])  # type: ignore[index]
+    del node[loc[-1]]  # type: ignore[arg-type]
+    return changed
+
+
+def _problem(error: ErrorDetails, model: type[Strict], tree: Map) -> Problem:
+    kind, loc = error["type"], error["loc"]
+    name = next((str(step) for step in reversed(loc) if isinstance(step, str) and step != "[key]"), "")
+    if kind == "extra_forbidden":
+        return mark_at(tree, loc, key=True).problem(unknown("key", name, _keys_at(model, loc[:-1])))
+    if kind == "missing":
+        return mark_at(tree, loc[:-1]).problem(_missing(name, model, tree, loc[:-1]))
+    at_key = "[key]" in loc
+    message = _sentence(error, model, loc)
+    of_whole = kind == "value_error" and (not loc or isinstance(loc[-1], int))
+    return mark_at(tree, loc, key=at_key).problem(message if of_whole or not name else f"{name}: {message}")
+
+
+def _missing(name: str, model: type[Strict], tree: Map, loc: Loc) -> str:
+    here = _node_at(tree, loc)
+    keys = _keys_at(model, loc)
+    others = [key for key in here if key not in keys] if isinstance(here, Map) else []
+    near = nearest(name, others)
+    hint = f"'{near}' is near it" if near else f"expected it among {', '.join(sorted(keys))}"
+    return f"key '{name}' is missing; {hint}"
+
+
+def _sentence(error: ErrorDetails, model: type[Strict], loc: Loc) -> str:
+    kind = error["type"]
+    if kind == "value_error":
+        return str(error.get("ctx", {}).get("error", error["msg"]))
+    given = _given(error["input"])
+    if kind in _NOT_MAPPING:
+        keys = ", ".join(sorted(_keys_at(model, loc)))
+        return f"expected a mapping{f' with the keys {keys}' if keys else ' (key: value)'}, not {given}"
+    if kind == "tuple_type":
+        return f"expected a list{_like(error['input'], _keys_at(model, (*loc, 0)))}, not {given}"
+    if kind == "too_short":
+        return "is empty; expected at least one"
+    return f"{error['msg'].lower()}, not {given}"
+
+
+def _like(value: object, keys: frozenset[str]) -> str:
+    """Say what a list should hold: mappings with these keys, or values such as the one that stands alone."""
+    if keys:
+        return f" of mappings with the keys {', '.join(sorted(keys))}"
+    return f" such as [{value}]" if isinstance(value, str) and value.strip() else ""
+
+
+def _given(value: object) -> str:
+    if isinstance(value, str):
+        return quoted(value) if value.strip() else "nothing"
+    return "a mapping" if isinstance(value, Mapping) else "a list"
+
+
+def _keys_at(model: type[Strict], loc: Loc) -> frozenset[str]:
+    """Return the keys that the model at a place of the schema knows."""
+    here: Any = model
+    for step in loc:
+        here = _below(here, step)
+    found = _model_in(here)
+    if found is None:
+        return frozenset()
+    return own_keys(found)
+
+
+def _below(annotation: Any, step: int | str) -> Any:
+    model = _model_in(annotation)
+    if model is not None:
+        by_key = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
+        return by_key.get(str(step))
+    for option in _options(annotation):
+        arguments = get_args(option)
+        if get_origin(option) is tuple and arguments:
+            return arguments[0]
+        if len(arguments) == 2 and isinstance(get_origin(option), type):
+            return arguments[1]
+    return None
+
+
+def _model_in(annotation: Any) -> type[Strict] | None:
+    for option in _options(annotation):
+        if isinstance(option, type) and issubclass(option, BaseModel):
+            return option  # type: ignore[return-value]
+    return None
+
+
+def _options(annotation: Any) -> tuple[Any, ...]:
+    """Return the alternatives of a union, with Annotated taken off."""
+    if hasattr(annotation, "__metadata__"):
+        return _options(get_args(annotation)[0])
+    if get_origin(annotation) is not None and type(None) in get_args(annotation):
+        return tuple(option for part in get_args(annotation) for option in _options(part))
+    return (annotation,)

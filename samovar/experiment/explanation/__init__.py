@@ -1,0 +1,1 @@
+"""Where the value of a key comes from, for `fab explain`."""

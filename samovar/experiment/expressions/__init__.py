@@ -1,0 +1,1 @@
+"""Formulas and random distributions in place of plain values."""

@@ -1,0 +1,1 @@
+"""The keys of experiment, testbed, study and configuration files, with their types."""

@@ -1,0 +1,179 @@
+"""What may vary: the factors, and how their levels are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from samovar import units
+from samovar.experiment.expressions.distribution import read_drawing
+from samovar.experiment.keys.dscp import parse_dscp
+from samovar.experiment.keys.experiment_file import Arrivals, Flow, Logger, NetworkPath, Part, Stop, own_keys
+from samovar.experiment.keys.field_types import (
+    Strict,
+    parse_algorithm,
+    parse_buffer_amount,
+    parse_delay,
+    parse_duration,
+    parse_flow_count,
+    parse_frequency,
+    parse_name,
+    parse_packets,
+    parse_rate,
+    parse_share,
+    parse_size,
+)
+from samovar.experiment.keys.values import Directional, Drawing, PerHost, Value
+from samovar.units import UnitError
+
+Parser = Callable[[str], object]
+
+
+def _descriptors(text: str) -> int:
+    return units.parse_count(text, least=1, most=65536, what="number of descriptors")
+
+
+SETTINGS: Mapping[str, Parser] = {
+    "cc": parse_algorithm,
+    "rwnd": parse_size,
+    "mtu": units.parse_mtu,
+    "txd": _descriptors,
+}
+"""Factors that set a host; each is also the name of the setting recipe that does it."""
+
+OF_PATH: Mapping[str, Parser] = {
+    "rate": parse_rate,
+    "rtt": parse_delay,
+    "delay": parse_delay,
+    "jitter": parse_delay,
+    "loss": parse_share,
+    "loss_burst": parse_packets,
+    "reorder": parse_share,
+    "duplicate": parse_share,
+    "aqm": parse_name,
+    "buffer": parse_buffer_amount,
+}
+OF_FLOW: Mapping[str, Parser] = {
+    "generator": parse_name,
+    "from": parse_name,
+    "to": parse_name,
+    "start": parse_delay,
+    "size": parse_size,
+    "duration": parse_duration,
+    "until": parse_name,
+    "cc": parse_algorithm,
+    "rwnd": parse_size,
+    "dscp": parse_dscp,
+    "count": parse_flow_count,
+    "every": parse_delay,
+}
+OF_ARRIVALS: Mapping[str, Parser] = {
+    "poisson": parse_frequency,
+    "gap": parse_duration,
+    "until": parse_duration,
+    "count": parse_flow_count,
+}
+OF_STOP: Mapping[str, Parser] = {"after": parse_duration, "when": parse_name}
+DRAWN = frozenset({"start", "size", "duration", "gap"})
+"""Keys of a flow and of its arrivals that a law may stand for, to be drawn by for each flow."""
+OF_LOGGER: Mapping[str, Parser] = {"interval": parse_duration}
+DIRECTED = frozenset(f"path.{key}" for key in OF_PATH if key != "rtt")
+NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
+"""What stands before the dot in factors that are no settings of hosts."""
+UNDIRECTED = ("rtt",)  # keys of the path that have no directions
+ONE_PER_DIRECTION = ("delay",)  # keys of the path that have nothing else
+
+
+def is_directed(target: str) -> bool:
+    """Say whether a target may have a value for each direction; a plain one is of the way down."""
+    return target in DIRECTED
+
+
+def is_drawable(target: str) -> bool:
+    """Say whether a law may stand for a target, to be drawn by for each flow."""
+    owner, _, key = target.rpartition(".")
+    return owner.startswith("traffic.") and key in DRAWN
+
+
+def known_factors(part: Part) -> dict[str, Parser]:
+    """Return the factors that a part can have, without the parameters of recipes, and their parsers."""
+    known = dict(SETTINGS) | {"duration": parse_duration}
+    known |= {f"path.{key}": parse for key, parse in OF_PATH.items()}
+    known |= {f"stop.{key}": parse for key, parse in OF_STOP.items()}
+    for flow in part.traffic:
+        known |= {f"traffic.{flow.label}.{key}": parse for key, parse in OF_FLOW.items()}
+        arrivals = OF_ARRIVALS if flow.arrivals is not None else {}
+        known |= {f"traffic.{flow.label}.arrivals.{key}": parse for key, parse in arrivals.items()}
+    for logger in part.loggers:
+        known |= {f"loggers.{logger.logger}.{key}": parse for key, parse in OF_LOGGER.items()}
+    return known
+
+
+def parser_of(target: str, part: Part) -> Parser | None:
+    """Return how a target's values are read; None when there is no such target.
+
+    Values of recipe parameters are text here: the recipe's header says more.
+    """
+    owner, _, key = target.rpartition(".")
+    if not owner:
+        return SETTINGS.get(key) or (parse_duration if key == "duration" else None)
+    if _is_setting_parameter(owner, key):
+        return _parameter_value
+    own, model = _keys_of(owner, part)
+    if model is None or not key:
+        return None
+    return own.get(key) or (None if key in own_keys(model) else _parameter_value)
+
+
+def _keys_of(owner: str, part: Part) -> tuple[Mapping[str, Parser], type[Strict] | None]:
+    """Return the keys that may vary of a path, a flow, its arrivals, a logger or stop, with their model.
+
+    There is none where there is no such owner.
+    """
+    if owner == "path":
+        return OF_PATH, NetworkPath
+    if owner == "stop":
+        return OF_STOP, Stop
+    if any(owner == f"traffic.{flow.label}.arrivals" for flow in part.traffic if flow.arrivals is not None):
+        return OF_ARRIVALS, Arrivals
+    if any(owner == f"traffic.{flow.label}" for flow in part.traffic):
+        return OF_FLOW, Flow
+    if any(owner == f"loggers.{logger.logger}" for logger in part.loggers):
+        return OF_LOGGER, Logger
+    return {}, None
+
+
+def read_target(target: str, value: Value, part: Part) -> object:
+    """Read a level's value for a target: typed, a Formula, a Drawn, or a Directional or PerHost of values.
+
+    Raises UnitError, also for a target that is not known.
+    """
+    parse = parser_of(target, part)
+    if parse is None:
+        raise UnitError(f"{target}: is not known; expected a factor that the definition accepts")
+    if isinstance(value, Directional):
+        return Directional(*(None if one is None else parse(one) for one in (value.down, value.up)))
+    if isinstance(value, Drawing):
+        if not is_drawable(target):
+            raise UnitError(f"{target}: cannot be drawn; expected one value")
+        return read_drawing(value, parse)
+    if isinstance(value, PerHost):
+        return PerHost({host: parse(one) for host, one in value.hosts.items()})
+    return parse(value)
+
+
+def parameter_owners(part: Part) -> Iterator[str]:
+    """Yield what stands before the dot in a factor that is a parameter of a recipe that the part names."""
+    yield from ("cc", "path")
+    yield from (f"traffic.{flow.label}" for flow in part.traffic)
+    yield from (f"loggers.{logger.logger}" for logger in part.loggers)
+
+
+def _is_setting_parameter(owner: str, parameter: str) -> bool:
+    """Say whether a target may be RECIPE.PARAMETER of a setting recipe; the catalogue knows which are."""
+    return bool(parameter) and "." not in owner and owner not in ("", *NOT_OF_HOSTS)
+
+
+def _parameter_value(text: str) -> str:
+    if not text:
+        raise UnitError("is empty; expected a value")
+    return text

@@ -1,0 +1,299 @@
+"""Reading definition files: every mistake of every file at once, or frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from samovar.errors import DefinitionError, Problem
+from samovar.experiment.checks.check_context import Context
+from samovar.experiment.checks.check_experiment import check_experiment, check_name
+from samovar.experiment.checks.check_settings import check_site
+from samovar.experiment.checks.check_testbed import check_testbed
+from samovar.experiment.checks.validate import Checked, M, validate
+from samovar.experiment.keys.config_file import Config
+from samovar.experiment.keys.experiment_file import Experiment
+from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment.layers.extends import Flattened, flattened
+from samovar.experiment.layers.merge import complete
+from samovar.experiment.layers.overrides import override_layers
+from samovar.experiment.layers.profiles import checked_profile
+from samovar.experiment.nearest import unknown
+from samovar.experiment.outputs import Exhibits, check_exhibits
+from samovar.experiment.recipe_interface import RecipeCatalogue
+from samovar.experiment.sources import kept_sources
+from samovar.experiment.yaml.tree import Map, near, read_yaml, yaml_files
+from samovar.units import quoted
+
+
+@dataclass(frozen=True)
+class Study:
+    """An experiment with the testbed that it runs on.
+
+    The experiment is as written: `profile` and `overrides` were checked over it and are still to be applied.
+    `sources` holds what a campaign keeps of the files, by the name it gets there.
+    """
+
+    experiment: Experiment
+    testbed: Testbed
+    profile: str | None = None
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of an experiment beside its file: a profile, overrides, the site's settings.
+
+    `exhibits` are the figures and tables that can be drawn; empty when nobody knows.
+    """
+
+    profile: str | None = None
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    config: Config | None = None
+    exhibits: Exhibits = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Around:
+    """What an experiment is checked against: a testbed, the recipes, the figures and tables."""
+
+    testbed: Testbed | None
+    catalogue: RecipeCatalogue
+    exhibits: Exhibits
+
+
+NOTHING = Asked()
+LINES = ("expect", "figures", "tables")
+"""What speaks of levels: it is looked at where it stands, as a later layer may leave it without data."""
+
+
+def load_study(
+    path: Path, catalogue: RecipeCatalogue, testbed_path: Path | None = None, asked: Asked = NOTHING
+) -> Study:
+    """Read an experiment and its testbed.
+
+    That is the one it names, found in hosts/ beside the experiment's folder, or another one.
+    Raises DefinitionError with every mistake of all files and of the overrides.
+    """
+    problems: list[Problem] = []
+    flat = _flat(path, problems)
+    found = testbed_path or (_own_testbed(path, flat.tree, problems) if flat else None)
+    testbed = _checked_testbed(found, problems) if found else None
+    sound = testbed.model if testbed and all(map(testbed.intact, ("hosts", "links", "bottleneck"))) else None
+    whole = flat if flat and flat.whole else None
+    experiment = _checked_experiment(path, whole.tree, sound, catalogue, problems, asked) if whole else None
+    problems += check_exhibits(whole.tree, asked.exhibits) if whole else ()
+    if sound is not None:
+        problems += check_site(sound, asked.config, catalogue)
+    _raise(problems)
+    if experiment is None or sound is None or flat is None or found is None:
+        raise DefinitionError([Problem(str(path), 0, 0, "cannot be read; expected an experiment")])
+    return Study(experiment, sound, asked.profile, asked.overrides, kept_sources(flat, found))
+
+
+def load_experiment(path: Path, catalogue: RecipeCatalogue, testbed: Testbed | None = None) -> Experiment:
+    """Read an experiment and check it against its testbed, or the one that is given.
+
+    Raises DefinitionError with every mistake, those of the testbed's file included.
+    """
+    if testbed is None:
+        return load_study(path, catalogue).experiment
+    problems: list[Problem] = []
+    flat = _flat(path, problems)
+    whole = flat if flat and flat.whole else None
+    experiment = (
+        _checked_experiment(path, whole.tree, testbed, catalogue, problems, NOTHING) if whole else None
+    )
+    _raise(problems)
+    if experiment is None:
+        raise DefinitionError([Problem(str(path), 0, 0, "cannot be read; expected an experiment")])
+    return experiment
+
+
+def read_experiment(path: Path, overrides: Mapping[str, str] | None = None) -> Experiment:
+    """Read an experiment's values alone, as a campaign keeps them under another file name.
+
+    Names, recipes and the testbed are not checked; raises DefinitionError.
+    """
+    problems: list[Problem] = []
+    tree, mistakes = read_yaml(path)
+    flat = flattened(tree, path, problems).tree
+    _raise([*mistakes, *problems])
+    return _over(flat, [], overrides or {}, problems)
+
+
+def load_testbed(path: Path) -> Testbed:
+    """Read a testbed; raises DefinitionError with every mistake."""
+    problems: list[Problem] = []
+    checked = _checked_testbed(path, problems)
+    _raise(problems)
+    if checked is None:
+        raise DefinitionError([Problem(str(path), 0, 0, "cannot be read; expected a testbed")])
+    return _model(checked)
+
+
+def load_config(path: Path) -> Config:
+    """Read the controller's configuration; raises DefinitionError with every mistake."""
+    tree, mistakes = read_yaml(path)
+    checked = validate(Config, tree)
+    _raise([*mistakes, *checked.problems])
+    return _model(checked).with_source(tree)
+
+
+def apply_profile(
+    experiment: Experiment, name: str | None, overrides: Mapping[str, str] | None = None
+) -> Experiment:
+    """Return the experiment with one of its profiles over it, and the overrides of --set over that.
+
+    Raises DefinitionError when there is no such profile, and for an override that cannot be meant.
+    """
+    tree = experiment.written
+    if name is None and not overrides:
+        return experiment
+    if tree is None:
+        raise DefinitionError(
+            [Problem(experiment.name, 0, 0, "was not read from a file; expected one that was")]
+        )
+    problems: list[Problem] = []
+    layers = [] if name is None else [checked_profile(tree, _profile(tree, name), problems)]
+    return _over(tree, layers, overrides or {}, problems)
+
+
+def _over(
+    tree: Map, layers: Sequence[Map], overrides: Mapping[str, str], problems: list[Problem]
+) -> Experiment:
+    own = override_layers([tree, *layers], overrides, problems)
+    whole = complete([tree, *layers, *own], problems)
+    checked = validate(Experiment, whole)
+    _raise([*problems, *checked.problems])
+    return _model(checked).with_source(tree, whole)
+
+
+def _profile(tree: Map, name: str) -> Map:
+    """Return a profile of an experiment; raises DefinitionError when there is none of that name."""
+    profiles = tree.get("profiles")
+    known = profiles if isinstance(profiles, Map) else Map(tree.mark)
+    profile = known.get(name)
+    if isinstance(profile, Map):
+        return profile
+    message = unknown(f"profile of {tree.get('experiment', 'the experiment')}", name, known)
+    raise DefinitionError([Problem(tree.mark.file, 0, 0, message)])
+
+
+def list_experiments(folder: Path) -> list[str]:
+    """Return the names of the experiments in a folder, sorted."""
+    return sorted(path.stem for path in yaml_files(folder))
+
+
+def list_testbeds(folder: Path) -> list[str]:
+    """Return the names of the testbeds in a folder, sorted."""
+    return sorted(path.stem for path in yaml_files(folder))
+
+
+def _flat(path: Path, problems: list[Problem]) -> Flattened | None:
+    """Read an experiment's file and lay under it what it extends and uses."""
+    tree = _read(path, problems)
+    if tree is None:
+        return None
+    return flattened(tree, path, problems)
+
+
+def _checked_experiment(
+    path: Path,
+    tree: Map,
+    testbed: Testbed | None,
+    catalogue: RecipeCatalogue,
+    problems: list[Problem],
+    asked: Asked,
+) -> Experiment | None:
+    """Check the experiment as written, then with each profile over it, then as it is asked for."""
+    around = Around(testbed, catalogue, asked.exhibits)
+    base = _checked_layers([tree], around, problems)
+    check_name(Context(base, testbed, catalogue), path)
+    problems += base.problems
+    profiles = {name: checked_profile(tree, one, problems) for name, one in _profiles(tree, problems).items()}
+    for over in profiles.values():
+        problems += _checked_layers([tree, over], around, problems).problems
+    problems += _no_profile(tree, asked.profile, profiles)
+    if asked.overrides:
+        layers = [tree, *([profiles[asked.profile]] if asked.profile in profiles else [])]
+        layers += override_layers(layers, asked.overrides, problems)
+        problems += _checked_layers(layers, around, problems).problems
+    return base.model.with_source(tree, base.tree) if base.model else None
+
+
+def _checked_layers(layers: Sequence[Map], around: Around, problems: list[Problem]) -> Checked[Experiment]:
+    before = len(problems)
+    checked = validate(Experiment, complete(layers, problems))
+    if len(problems) > before and checked.model is not None:  # what lacks may be what was not put together
+        checked.left_out += [("parts", name, "traffic") for name in checked.model.parts]
+    own = [key for key in LINES if (said := layers[-1].get(key)) and said.mark.file == layers[0].mark.file]
+    check_experiment(Context(checked, around.testbed, around.catalogue, around.exhibits), own)
+    return checked
+
+
+def _no_profile(tree: Map, name: str | None, known: Mapping[str, Map]) -> Iterator[Problem]:
+    if name is not None and name not in known:
+        what = f"profile of {tree.get('experiment', 'the experiment')}"
+        yield Problem(f"--profile {name}", 0, 0, unknown(what, name, known))
+
+
+def _profiles(tree: Map, problems: list[Problem]) -> dict[str, Map]:
+    profiles = tree.get("profiles")
+    if not isinstance(profiles, Map):
+        return {}
+    for name, profile in profiles.items():
+        if not isinstance(profile, Map):
+            given = "a list" if isinstance(profile, list) else quoted(profile) if profile else "nothing"
+            message = f"{name}: expected a mapping of what the profile changes, not {given}"
+            problems.append(profiles[name].mark.problem(message))
+    return {name: profile for name, profile in profiles.items() if isinstance(profile, Map)}
+
+
+def _checked_testbed(path: Path, problems: list[Problem]) -> Checked[Testbed] | None:
+    tree = _read(path, problems)
+    if tree is None:
+        return None
+    checked = validate(Testbed, tree)
+    if checked.model is not None:
+        checked.model = checked.model.with_source(tree)
+    check_testbed(checked, path)
+    problems += checked.problems
+    return checked
+
+
+def _own_testbed(path: Path, tree: Map, problems: list[Problem]) -> Path | None:
+    """Find the testbed that an experiment names: hosts/ stands beside experiments/."""
+    name = tree.get("testbed")
+    if not isinstance(name, str):
+        return None
+    folder = path.absolute().parent.parent / "hosts"
+    known = list_testbeds(folder)
+    if str(name) not in known:
+        problems.append(name.mark.problem(unknown("testbed", name, known)))
+        return None
+    return near(folder, str(name))
+
+
+def _read(path: Path, problems: list[Problem]) -> Map | None:
+    try:
+        tree, mistakes = read_yaml(path)
+    except DefinitionError as error:
+        problems += error.problems
+        return None
+    problems += mistakes
+    return tree
+
+
+def _raise(problems: Sequence[Problem]) -> None:
+    unique = tuple(dict.fromkeys(problems))
+    if unique:
+        raise DefinitionError(unique)
+
+
+def _model(checked: Checked[M]) -> M:
+    if checked.model is None:
+        raise DefinitionError([checked.tree.mark.problem("cannot be read; see the other mistakes")])
+    return checked.model

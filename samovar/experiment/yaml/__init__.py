@@ -1,0 +1,1 @@
+"""YAML files as text with the line and column of every key and value."""

@@ -1,0 +1,119 @@
+"""All hosts of a testbed at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+from samovar.errors import TestbedError
+from samovar.hosts.script_result import Record, unrecorded
+from samovar.hosts.session import Session
+from samovar.hosts.target import Dialer, Target
+
+_Result = TypeVar("_Result")
+
+
+class HostsError(TestbedError):
+    """What went wrong on several hosts at once, by host."""
+
+    def __init__(self, errors: Mapping[str, TestbedError]) -> None:
+        self.errors = dict(errors)
+        super().__init__("\n".join(str(error) for error in self.errors.values()))
+
+
+class Sessions:
+    """A session per host, used in parallel."""
+
+    def __init__(
+        self, targets: Iterable[Target], dialer: Dialer | None = None, record: Record = unrecorded
+    ) -> None:
+        self._sessions = {target.host: Session(target, dialer, record) for target in targets}
+        self._threads = ThreadPoolExecutor(max(1, len(self._sessions)), thread_name_prefix="host")
+
+    def __enter__(self) -> Sessions:
+        """Connect to every host; on a failure no connection stays open."""
+        try:
+            self.open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __getitem__(self, host: str) -> Session:
+        """Return the session of a host. Raises TestbedError for a name that the testbed does not have."""
+        if host not in self._sessions:
+            raise TestbedError(f"{host}: no such host; accepted: {', '.join(self._sessions)}")
+        return self._sessions[host]
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(self._sessions.values())
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names of the hosts, in the order of the testbed file."""
+        return tuple(self._sessions)
+
+    def open(self) -> None:
+        """Connect to every host in parallel. Raises TestbedError with what is wrong with each."""
+        self.map(Session.open)
+
+    def map(
+        self, function: Callable[[Session], _Result], hosts: Iterable[str] | None = None
+    ) -> dict[str, _Result]:
+        """Call a function with each host's session in parallel; return what it returned, by host.
+
+        Waits for all. Raises the TestbedError of the one host that failed, or HostsError for several;
+        anything else that is raised comes through as it is.
+        """
+        names = self.hosts if hosts is None else tuple(hosts)
+        futures = {name: self._threads.submit(function, self[name]) for name in names}
+        try:
+            wait(futures.values())
+        except BaseException:  # Ctrl-C: what has not begun does not begin; interrupt() ends what has
+            for future in futures.values():
+                future.cancel()
+            raise
+        errors = {name: error for name, future in futures.items() if (error := _error_of(future))}
+        for name, error in errors.items():
+            error.host = name
+        _raise(errors)
+        return {name: future.result() for name, future in futures.items()}
+
+    def interrupt(self) -> None:
+        """End what other threads have under way on any host. Raises as map does, see Session.interrupt."""
+        errors: dict[str, TestbedError] = {}
+        for session in self:  # not in the hosts' threads, which are busy with what is to be ended
+            try:
+                session.interrupt()
+            except TestbedError as error:
+                errors[session.host] = error
+        _raise(errors)
+
+    def give_up(self, host: str) -> None:
+        """Go on without a host: it is none of these hosts any more, and what it keeps for a loss happens."""
+        session = self._sessions.pop(host, None)
+        if session:
+            session.abandon()
+
+    def close(self) -> None:
+        """Say good-bye to every host, in parallel, and disconnect; the sessions can be opened again."""
+        self.map(Session.close)
+
+
+def _error_of(future: Future[_Result]) -> TestbedError | None:
+    try:
+        future.result()
+    except TestbedError as error:
+        return error
+    return None
+
+
+def _raise(errors: Mapping[str, TestbedError]) -> None:
+    if len(errors) == 1:
+        raise next(iter(errors.values()))
+    if errors:
+        raise HostsError(errors)
