@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from samovar import lab  # noqa: E402
-from samovar.campaign.verdict.evidence import NOT_OVERHEAD  # noqa: E402
+from samovar.campaign.verdict import NOT_OVERHEAD  # noqa: E402
 from samovar.cli import Controller, Going  # noqa: E402
 from samovar.events import Event, silent  # noqa: E402
 from samovar.experiment import load_testbed  # noqa: E402

@@ -10,9 +10,9 @@ from itertools import count
 from pathlib import Path
 
 from samovar.campaign.availability.disk_space import Storage
+from samovar.campaign.clocks import Clocks
 from samovar.campaign.policy import AS_ALWAYS, Policy
 from samovar.campaign.stopping import Stopping
-from samovar.campaign.trial.clocks import Clocks
 from samovar.events import Emit
 from samovar.experiment.secrets import redacted
 from samovar.hosts import Completed, Sessions

@@ -14,10 +14,10 @@ from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.collection import sealed, set_aside
 from samovar.campaign.context import Bench, Recorder
 from samovar.campaign.folder import PLAN, read_head, read_plans, testbeds_of
+from samovar.campaign.host_state import changed, parse_state
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import CampaignState, Journal, StateRead, fold, read_journal
-from samovar.campaign.trial.boot_settings import Lasting
-from samovar.campaign.trial.host_state import changed, parse_state
+from samovar.campaign.trial import BootSettings
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event
 from samovar.hosts import Machine, Sessions
@@ -174,9 +174,9 @@ class Restorer:
         lasts = [read for read in state.unrestored[host] if read.lasting]
         if lasts:
             systems = {host: plan.system for host, plan in scripts_of(lasts[0].id).resolved.hosts.items()}
-            lasting = Lasting(bench, Reboots(bench, systems, self.machines), scripts_of)
+            lasting = BootSettings(bench, Reboots(bench, systems, self.machines), scripts_of)
             lasting.adopt(lasts)
-            lasting.finish()
+            lasting.restore()
 
 
 def _scripts(folder: Path, catalogue: Catalogue, testbed: str, id_: str) -> TrialScripts:

@@ -10,16 +10,13 @@ from samovar.campaign.availability.disk_space import free_here, needed_here, sho
 from samovar.campaign.availability.host_pool import Hardware, Hosts
 from samovar.campaign.availability.quarantine import needs_by_trial, without_hosts
 from samovar.campaign.availability.reboot import Reboots
-from samovar.campaign.calibration.measure_paths import Paths
-from samovar.campaign.calibration.receive_windows import Windows
+from samovar.campaign.calibration import Calibration
 from samovar.campaign.collection import sealed
 from samovar.campaign.context import Bench, Recorder
 from samovar.campaign.journal import CampaignState, Entry, fold
 from samovar.campaign.policy import AS_ALWAYS, Policy
 from samovar.campaign.recovery import Recovery, find_trial
-from samovar.campaign.trial.attempt import whole
-from samovar.campaign.trial.boot_settings import Lasting
-from samovar.campaign.trial.phases import Carried, Finished, TrialRun
+from samovar.campaign.trial import BootSettings, TrialResult, TrialRun, read_result
 from samovar.campaign.trial_queue import Coming, OpenTrials
 from samovar.errors import TestbedError
 from samovar.events import Event
@@ -54,11 +51,11 @@ class Station:
         self._needs = needs_by_trial(crew.plan)
         self._known = {trial.id: trial for trial in crew.plan.trials} if bench.shared else {}
         systems = {name: host.system for name, host in crew.plan.trials[0].resolved.hosts.items()}
-        self.lasting = Lasting(bench, Reboots(bench, systems, crew.machines), self._scripts)
+        self.boot_settings = BootSettings(bench, Reboots(bench, systems, crew.machines), self._scripts)
         self.recovery = Recovery(bench, self._scripts)
         known = {name: Hardware(system, crew.machines.get(name)) for name, system in systems.items()}
-        self.hosts = Hosts(bench, self.recovery, self.lasting, known)
-        self.carried = Carried(self.lasting, Paths(bench), Windows(bench))
+        self.hosts = Hosts(bench, self.recovery, self.boot_settings, known)
+        self.calibration = Calibration(bench)
 
     def _scripts(self, id_: str) -> TrialScripts:
         bench = self.bench
@@ -113,7 +110,7 @@ class Station:
             if not self.serves(trial):
                 return "back"
             own = self._own_trial(trial)
-            refusal = self.carried.paths.refusal(own.resolved)
+            refusal = self.calibration.paths.refusal(own.resolved)
             if refusal:
                 self.tell("trial-refused", id=trial.id, reasons=list(refusal))
                 return self._failed(trial, refusal, {})
@@ -123,13 +120,13 @@ class Station:
                 self.hosts.served(own.resolved.hosts)
                 return "done"
             self.hosts.doubt(finished.blamed, self._own(fold(self._entries())))
-            hopeless = self.bench.storage.lost or self.carried.paths.refusal(own.resolved)
+            hopeless = self.bench.storage.lost or self.calibration.paths.refusal(own.resolved)
             if number == last or hopeless:
                 break
             self._pause(trial, attempt, number, finished)
         return self._failed(trial, finished.reasons, finished.blamed)
 
-    def _pause(self, trial: Trial, attempt: int, number: int, finished: Finished) -> None:
+    def _pause(self, trial: Trial, attempt: int, number: int, finished: TrialResult) -> None:
         pause_s = self.bench.policy.pause_s(number)
         of = attempt + self.bench.policy.retries + 1 - number
         values = {"attempt": attempt + 1, "of": of, "seconds": trial.resolved.duration_s, "pause_s": pause_s}
@@ -147,7 +144,7 @@ class Station:
         self.bench.note(event, **values)
         self.bench.emit(Event(event, values))
 
-    def _run_one(self, trial: Trial, attempt: int) -> Finished:
+    def _run_one(self, trial: Trial, attempt: int) -> TrialResult:
         bench = self.bench
         invalid = bench.trials / trial.id
         if invalid.exists():
@@ -157,15 +154,15 @@ class Station:
         values = {"id": trial.id, "attempt": attempt, "seconds": trial.resolved.duration_s}
         bench.emit(Event("trial-started", values))
         try:
-            finished = TrialRun(bench, trial, attempt, self.carried).run()
+            finished = TrialRun(bench, trial, attempt, self.boot_settings, self.calibration).run()
         except KeyboardInterrupt:
-            broken_off = Finished("interrupted", "invalid", ("interrupted by the user",), 0.0)
-            self._finish(trial, whole(bench.trials / trial.id) or broken_off)
+            broken_off = TrialResult("interrupted", "invalid", ("interrupted by the user",), 0.0)
+            self._finish(trial, read_result(bench.trials / trial.id) or broken_off)
             raise
         self._finish(trial, finished)
         return finished
 
-    def _finish(self, trial: Trial, finished: Finished) -> None:
+    def _finish(self, trial: Trial, finished: TrialResult) -> None:
         bench = self.bench
         for session in bench.sessions:
             session.record = unrecorded  # the trial's folder is about to be another
@@ -184,12 +181,12 @@ class Station:
 
     def end(self, folder: Path) -> None:
         """Put back what outlasts trials; what cannot be stays in the journal for whoever goes on."""
-        if not self.lasting.hosts:
+        if not self.boot_settings.hosts:
             return
         recorder = Recorder(folder)
         for session in self.bench.sessions:
             session.record = recorder
         try:
-            self.lasting.finish()
+            self.boot_settings.restore()
         except TestbedError as error:
             self.bench.emit(Event("warning", {"text": str(error)}))

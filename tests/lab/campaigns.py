@@ -18,7 +18,7 @@ from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Entry, read_journal
 from samovar.campaign.journal.entries import journal_schema
 from samovar.campaign.policy import Policy
-from samovar.campaign.trial.phases import Finished
+from samovar.campaign.trial import TrialResult
 from samovar.cli import Controller
 from samovar.events import silent
 from samovar.experiment import load_testbed
@@ -62,7 +62,7 @@ class HasFinished(Protocol):
     """What came of a trial, whatever else a test keeps of it."""
 
     @property
-    def finished(self) -> Finished:
+    def finished(self) -> TrialResult:
         """The trial's outcome and verdict."""
 
 

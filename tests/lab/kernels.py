@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar import lab
-from samovar.campaign.trial.host_state import parse_state, unmet
+from samovar.campaign.host_state import parse_state, unmet
 from samovar.events import silent
 from samovar.experiment import load_testbed
 from samovar.recipes import Catalogue

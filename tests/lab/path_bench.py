@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from samovar import lab
-from samovar.campaign.calibration.evaluate import Calibration, check_calibration, parse_calibration
-from samovar.campaign.trial.host_state import changed, parse_state, unmet
+from samovar.campaign.calibration.evaluate import DirectionMeasurement, check_calibration, parse_calibration
+from samovar.campaign.host_state import changed, parse_state, unmet
 from samovar.campaign.verdict.judge import Check
 from samovar.events import silent
 from samovar.experiment import load_testbed
@@ -69,7 +69,7 @@ class Bench:
             after = parse_state(self.run("rtr", self.setting("restore", path) + read))
         assert changed(before, after) == ()
 
-    def calibrate(self, path: PathPlan, name: str, probe: Probe) -> tuple[Calibration, list[Check]]:
+    def calibrate(self, path: PathPlan, name: str, probe: Probe) -> tuple[DirectionMeasurement, list[Check]]:
         """Measure one way as a campaign would; again when a machine that others use has disturbed it."""
         seen, checks = self.measure(path, name, probe)
         for _ in range(MORE_ATTEMPTS):
@@ -78,7 +78,7 @@ class Bench:
             seen, checks = self.measure(path, name, probe)
         return seen, checks
 
-    def measure(self, path: PathPlan, name: str, probe: Probe) -> tuple[Calibration, list[Check]]:
+    def measure(self, path: PathPlan, name: str, probe: Probe) -> tuple[DirectionMeasurement, list[Check]]:
         """Measure one way once."""
         sender, receiver, address = ENDS[name]
         way = path.down if name == "down" else path.up
@@ -98,7 +98,7 @@ class Bench:
         seen = parse_calibration(sent, received, held, way.interface)
         return seen, self.judged(path, name, probe, seen)
 
-    def judged(self, path: PathPlan, name: str, probe: Probe, seen: Calibration) -> list[Check]:
+    def judged(self, path: PathPlan, name: str, probe: Probe, seen: DirectionMeasurement) -> list[Check]:
         """Compare what was seen of a way with a plan."""
         ways: Sequence[Way] = bottleneck_values(path, ROUTER, 1500, self.catalogue)["ways"]  # type: ignore[assignment]
         burst_bytes = next(way.burst_bytes for way in ways if way.name == name)

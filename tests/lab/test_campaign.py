@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.verdict.evidence import NOT_OVERHEAD
+from samovar.campaign.verdict import NOT_OVERHEAD
 from samovar.errors import LabError
 from samovar.events import silent
 from tests.lab.campaigns import Checkout, make_checkout

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.trial.clocks import ClockOffset, Drift, Reading, drift_of, reading_of
+from samovar.campaign.clocks import ClockOffset, Drift, Reading, drift_of, reading_of
 from samovar.campaign.verdict.judge import check_drift
 from samovar.experiment.keys.verdict_thresholds import Thresholds
 from samovar.hosts import Session

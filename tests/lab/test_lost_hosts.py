@@ -19,7 +19,7 @@ from samovar.campaign.context import Bench
 from samovar.campaign.journal import fold
 from samovar.campaign.policy import Policy
 from samovar.campaign.recovery import Recovery
-from samovar.campaign.trial.boot_settings import Lasting
+from samovar.campaign.trial import BootSettings
 from samovar.events import Event
 from samovar.experiment.keys.power_keys import Power
 from samovar.hosts import Machine, Sessions, Target
@@ -74,7 +74,7 @@ class Case:
             policy=Policy(host_wait_s=self.wait_s),
         )
         systems, machines = {"one": "linux"}, {"one": self.machine}
-        lasting = Lasting(bench, Reboots(bench, systems, machines), none)
+        lasting = BootSettings(bench, Reboots(bench, systems, machines), none)
         self.hosts = Hosts(bench, Recovery(bench, none), lasting, {"one": Hardware("linux", self.machine)})
 
     def lose(self) -> list[str]:

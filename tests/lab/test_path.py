@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from samovar.campaign.calibration.evaluate import mean_burst, plausible
-from samovar.campaign.trial.host_state import changed, parse_state
+from samovar.campaign.host_state import changed, parse_state
 from samovar.campaign.verdict.judge import Check
 from samovar.lab import Needs
 from samovar.lab.kernel import machine_lacks

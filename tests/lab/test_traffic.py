@@ -15,11 +15,9 @@ import pytest
 
 from samovar import lab
 from samovar.campaign.availability.reboot import Reboots
-from samovar.campaign.calibration.measure_paths import Paths
-from samovar.campaign.calibration.receive_windows import Windows
+from samovar.campaign.calibration import Calibration
 from samovar.campaign.context import Bench
-from samovar.campaign.trial.boot_settings import Lasting
-from samovar.campaign.trial.phases import Carried, Finished, TrialRun
+from samovar.campaign.trial import BootSettings, TrialResult, TrialRun
 from samovar.events import Event, silent
 from samovar.experiment import load_testbed
 from samovar.hosts import Sessions
@@ -80,7 +78,7 @@ def flow(label: str, generator: str, ends: tuple[str, str], port: int, **given: 
 class Ran:
     """A trial that was run: what came of it, its manifest, its folder."""
 
-    finished: Finished
+    finished: TrialResult
     manifest: Mapping[str, Any]
     folder: Path
 
@@ -107,8 +105,8 @@ class Dumbbell:
         catalogue = Catalogue(self.checkout.folder / "templates")
         who = ("lab-tests", campaign, self.sessions, catalogue)
         bench = Bench(*who, lambda *_, **__: None, self.events.append, policy=LENIENT)
-        carried = Carried(Lasting(bench, Reboots(bench, {}, {}), _no_trial), Paths(bench), Windows(bench))
-        finished = TrialRun(bench, trial, 1, carried).run()
+        boot_settings = BootSettings(bench, Reboots(bench, {}, {}), _no_trial)
+        finished = TrialRun(bench, trial, 1, boot_settings, Calibration(bench)).run()
         folder = next(
             path for name in ("trials", "in-progress") if (path := campaign / name / trial.id).exists()
         )

@@ -16,15 +16,13 @@ import pytest
 from samovar import lab
 from samovar.atomic_files import write_whole
 from samovar.campaign.availability.reboot import Reboots
-from samovar.campaign.calibration.measure_paths import Paths
-from samovar.campaign.calibration.receive_windows import Windows
+from samovar.campaign.calibration import Calibration
 from samovar.campaign.context import Bench
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Entry, read_journal
 from samovar.campaign.policy import Policy, policy_of
 from samovar.campaign.run import CampaignRun, Intent, Summary
-from samovar.campaign.trial.boot_settings import Lasting
-from samovar.campaign.trial.phases import Carried, Finished, TrialRun
+from samovar.campaign.trial import BootSettings, TrialResult, TrialRun
 from samovar.cli import Study
 from samovar.events import Event, silent
 from samovar.hosts import Sessions, unrecorded
@@ -60,7 +58,7 @@ class CrashError(Exception):
 class Ran:
     """A trial that was run: what came of it, and its manifest."""
 
-    finished: Finished
+    finished: TrialResult
     manifest: Mapping[str, Any]
 
     @property
@@ -101,8 +99,8 @@ class Judge:
         beside = [threading.Thread(target=self.on_host, args=order[1:]) for order in orders]
         who = ("verdicts", campaign, self.sessions, catalogue or self.catalogue)
         bench = Bench(*who, lambda *_, **__: None, self._hook(orders, beside), policy=policy or self.policy)
-        carried = Carried(Lasting(bench, Reboots(bench, {}, {}), _no_trial), Paths(bench), Windows(bench))
-        finished = TrialRun(bench, trial, 1, carried).run()
+        boot_settings = BootSettings(bench, Reboots(bench, {}, {}), _no_trial)
+        finished = TrialRun(bench, trial, 1, boot_settings, Calibration(bench)).run()
         for thread in beside:
             thread.join()
         for session in self.sessions:

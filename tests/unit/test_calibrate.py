@@ -11,7 +11,7 @@ import pytest
 
 from samovar.campaign.availability.preflight import host_needs
 from samovar.campaign.calibration.evaluate import (
-    Calibration,
+    DirectionMeasurement,
     check_calibration,
     mean_burst,
     parse_calibration,
@@ -40,7 +40,7 @@ def told(
     passing: int = 40,
     rtt_ms: float = 40.2,
     lost: frozenset[int] = frozenset(),
-) -> Calibration:
+) -> DirectionMeasurement:
     """Make what the scripts of a calibration print on a path, and read it."""
     pings = "".join(f"64 bytes from 1.2.3.4: icmp_seq={n} ttl=63 time={rtt_ms} ms\n" for n in range(2, 31))
     first = "64 bytes from 1.2.3.4: icmp_seq=1 ttl=63 time=900 ms\n"
@@ -56,7 +56,7 @@ def told(
     return parse_calibration(sent, burst + paced, QUEUE_HEAD + queue + other, "eth2")
 
 
-def failures(seen: Calibration, *, fills: bool = True) -> list[str]:
+def failures(seen: DirectionMeasurement, *, fills: bool = True) -> list[str]:
     return [
         str(c) for c in check_calibration(PATH, WAY, PROBE, seen, burst_bytes=5000, fills=fills) if not c.ok
     ]
@@ -101,7 +101,7 @@ def test_a_path_that_is_as_asked_is_not_complained_of() -> None:
         (told(lost=frozenset({7})), "loss towards eth2 at rtr: requested 0.0000%, observed 1 of 1000"),
     ],
 )
-def test_what_is_not_as_asked_is_named_with_both_figures(seen: Calibration, complaint: str) -> None:
+def test_what_is_not_as_asked_is_named_with_both_figures(seen: DirectionMeasurement, complaint: str) -> None:
     assert failures(seen) == [complaint]
 
 

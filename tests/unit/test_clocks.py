@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samovar.campaign.trial.clocks import (
+from samovar.campaign.clocks import (
     DRIFT,
     WANDER_PPM,
     ClockOffset,

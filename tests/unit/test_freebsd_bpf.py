@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from samovar.campaign.trial.host_state import parse_state, unmet
+from samovar.campaign.host_state import parse_state, unmet
 from samovar.plan import LoggerPlan
 from samovar.recipes.scripts import TrialScripts
 from tests.unit.freebsd_sample import CATALOGUE, VALUES, replay

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from samovar.campaign.calibration.evaluate import is_leaf
-from samovar.campaign.trial.host_state import parse_state, unmet
+from samovar.campaign.host_state import parse_state, unmet
 from samovar.experiment.keys.recipe_parameters import settable
 from tests.unit.freebsd_sample import (
     CATALOGUE,

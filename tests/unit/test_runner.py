@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.trial.host_state import changed, parse_state, unmet
+from samovar.campaign.host_state import changed, parse_state, unmet
 from samovar.campaign.verdict.judge import (
     check_captures,
     check_clients,

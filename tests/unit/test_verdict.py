@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samovar.campaign.calibration.measure_paths import Ends, ends_of
+from samovar.campaign.calibration.path_calibration import Endpoints, endpoints_of
+from samovar.campaign.clocks import ClockOffset, Drift
+from samovar.campaign.host_state import compared
 from samovar.campaign.journal import Entry, fold, is_open
 from samovar.campaign.policy import Policy, policy_of
-from samovar.campaign.trial.clocks import ClockOffset, Drift
-from samovar.campaign.trial.host_state import compared
 from samovar.campaign.verdict.capture_counts import read_capture
 from samovar.campaign.verdict.counters import Span, Through, check_cpu, check_rate, check_stages, check_step
 from samovar.campaign.verdict.evidence import Evidence, checks_of
@@ -466,9 +466,9 @@ def test_a_testbed_tells_what_lies_behind_its_bottleneck_and_how_many_routers_be
 
 
 def test_the_ends_of_a_way_are_those_of_a_flow_through_it_in_either_direction() -> None:
-    assert ends_of(RESOLVED, frozenset({DST})) == Ends("src", "dst", DST)
-    assert ends_of(RESOLVED, frozenset({SRC})) == Ends("dst", "src", SRC)
-    assert ends_of(RESOLVED, frozenset()) is None
+    assert endpoints_of(RESOLVED, frozenset({DST})) == Endpoints("src", "dst", DST)
+    assert endpoints_of(RESOLVED, frozenset({SRC})) == Endpoints("dst", "src", SRC)
+    assert endpoints_of(RESOLVED, frozenset()) is None
 
 
 def test_what_the_end_of_a_trial_printed_has_three_parts() -> None:

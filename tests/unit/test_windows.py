@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.calibration.receive_windows import probed_of
+from samovar.campaign.calibration.window_calibration import parse_window
 from samovar.plan import Resolved, Trial
 from samovar.recipes import Catalogue
 from samovar.recipes.quote import window_floor
@@ -115,7 +115,7 @@ def test_a_buffer_is_fitted_once_though_a_host_has_two_windows() -> None:
 def test_a_receivers_words_tell_the_share_or_why_there_is_none(
     said: str, ratio: int | None, why: str
 ) -> None:
-    probed = probed_of(TO_DST, said)
+    probed = parse_window(TO_DST, said)
     assert (probed.ratio, probed.left_out) == (ratio, why)
 
 

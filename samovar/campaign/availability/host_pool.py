@@ -12,7 +12,7 @@ from samovar.campaign.availability.quarantine import Health, blamed
 from samovar.campaign.context import Bench
 from samovar.campaign.journal import CampaignState, fold
 from samovar.campaign.recovery import Recovery
-from samovar.campaign.trial.boot_settings import Lasting
+from samovar.campaign.trial import BootSettings
 from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.hosts import (
@@ -65,7 +65,7 @@ class Hosts:
     """What is known of the hosts that a campaign uses, and what is done about it between trials."""
 
     def __init__(
-        self, bench: Bench, recovery: Recovery, lasting: Lasting, known: Mapping[str, Hardware]
+        self, bench: Bench, recovery: Recovery, lasting: BootSettings, known: Mapping[str, Hardware]
     ) -> None:
         self._bench, self._recovery, self._lasting, self._known = bench, recovery, lasting, known
         self._cycles: Counter[str] = Counter()
@@ -220,7 +220,7 @@ class Hosts:
         fresh = sorted(health.quarantined.keys() - self._health.quarantined.keys())
         self._health = health
         for host in fresh:
-            self._lasting.abandon(host)
+            self._lasting.forget(host)
             self._bench.sessions.give_up(host)
             self._tell("host-quarantined", host=host, reason=health.quarantined[host])
 

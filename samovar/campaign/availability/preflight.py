@@ -15,7 +15,7 @@ from samovar.campaign.availability.root_access import (
     granted,
     refusal,
 )
-from samovar.campaign.verdict.judge import LINUX_NAME
+from samovar.campaign.verdict import LINUX_NAME
 from samovar.hosts import HostFacts
 from samovar.plan import Cost, HostPlan, Plan, Trial
 from samovar.plan.groups import RECORDED, Kinds, Looks

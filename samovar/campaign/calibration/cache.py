@@ -17,7 +17,7 @@ ATTEMPTS = 3
 """A machine that is disturbed for a moment measures something else than the path; none measures it better."""
 
 
-class Kept:
+class CalibrationCache:
     """The files of measures, each named by all that decides what comes of measuring."""
 
     def __init__(self, bench: Bench) -> None:

@@ -45,7 +45,7 @@ class Arrival:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class DirectionMeasurement:
     """What was seen of one way.
 
     `headers_bytes` is what the router's rate counts of a packet beside its IP packet: nothing in dummynet.
@@ -125,7 +125,7 @@ def _rate_bps(early: Arrival, late: Arrival, packets: int) -> float | None:
     return packets * late.frame_bytes * 8 / seconds if seconds > 0 else None
 
 
-def parse_calibration(sent: str, received: str, queue: str, interface: str) -> Calibration:
+def parse_calibration(sent: str, received: str, queue: str, interface: str) -> DirectionMeasurement:
     """Read what the sender's and the receiver's script printed, and the samples of the router's queue."""
     sizes = dict(re.findall(r"^sent (burst|paced) (\d+)", sent, re.MULTILINE))
     packets, in_bytes = _held(queue.splitlines(), interface)
@@ -133,7 +133,7 @@ def parse_calibration(sent: str, received: str, queue: str, interface: str) -> C
     counted = read_counted(received, headers_bytes)
     echoes = PING.findall(sent)
     first = next((number for number, _ in echoes if number in FIRST_ECHO), None)
-    return Calibration(
+    return DirectionMeasurement(
         round_trips_s=tuple(float(ms) / 1e3 for number, ms in echoes if number != first),
         burst=tuple(_arrivals(received, "burst")),
         paced=tuple(_arrivals(received, "paced")),
@@ -169,7 +169,13 @@ def _held(lines: Iterable[str], interface: str) -> tuple[int | None, int | None]
 
 
 def check_calibration(
-    path: PathPlan, way: DirectionPlan, probe: Probe, seen: Calibration, *, burst_bytes: int, fills: bool
+    path: PathPlan,
+    way: DirectionPlan,
+    probe: Probe,
+    seen: DirectionMeasurement,
+    *,
+    burst_bytes: int,
+    fills: bool,
 ) -> Iterator[Check]:
     """Compare what was seen of a way with what was asked for.
 
@@ -186,7 +192,7 @@ def check_calibration(
         yield _loss(path, way, seen)
 
 
-def _rtt(path: PathPlan, seen: Calibration) -> Check:
+def _rtt(path: PathPlan, seen: DirectionMeasurement) -> Check:
     if seen.base_rtt_s is None:
         return Check("base RTT", path.router, f"{path.rtt_s * 1e3:g} ms", "no answer", False)
     room_s = DELAY_S + DELAY_SHARE * path.rtt_s + path.down.jitter_s + path.up.jitter_s
@@ -211,7 +217,9 @@ def _rate(path: PathPlan, way: DirectionPlan, rate_bps: float | None) -> Check:
     )
 
 
-def _buffer(path: PathPlan, way: DirectionPlan, probe: Probe, seen: Calibration, fills: bool) -> Check:
+def _buffer(
+    path: PathPlan, way: DirectionPlan, probe: Probe, seen: DirectionMeasurement, fills: bool
+) -> Check:
     """Judge the longest queue: samples may miss it but never see more, packets under way may be some more."""
     in_packets = way.buffer_packets is not None
     asked = (way.buffer_packets if in_packets else way.buffer_bytes) or 0
@@ -229,7 +237,7 @@ def _buffer(path: PathPlan, way: DirectionPlan, probe: Probe, seen: Calibration,
     return Check(label, path.router, wanted, observed, ok, "suspect")
 
 
-def _found(way: DirectionPlan, seen: Calibration, in_packets: bool, one: int) -> dict[str, int]:
+def _found(way: DirectionPlan, seen: DirectionMeasurement, in_packets: bool, one: int) -> dict[str, int]:
     """Give the longest queue by each method that applies; only samples do where delays differ by design."""
     sampled = seen.sampled_packets if in_packets else seen.sampled_bytes
     found = {} if sampled is None else {"sampled": sampled}
@@ -238,7 +246,7 @@ def _found(way: DirectionPlan, seen: Calibration, in_packets: bool, one: int) ->
     return found
 
 
-def _loss(path: PathPlan, way: DirectionPlan, seen: Calibration) -> Check:
+def _loss(path: PathPlan, way: DirectionPlan, seen: DirectionMeasurement) -> Check:
     lost = sum(seen.lost)
     ok = plausible(lost, seen.sent_paced, way.loss, loss_states(way.loss, way.loss_burst_packets))
     asked, observed = f"{way.loss:.4%}", f"{lost} of {seen.sent_paced}"

@@ -1,4 +1,4 @@
-"""What an attempt at a trial begins with and comes to."""
+"""The result of one attempt at a trial."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from samovar.campaign.calibration.measure_paths import Paths
-from samovar.campaign.calibration.receive_windows import Windows
-from samovar.campaign.trial.boot_settings import Lasting
 from samovar.campaign.verdict.judge import Verdict
 
 Outcome = Literal["completed", "failed", "interrupted"]
 
 
 @dataclass(frozen=True)
-class Finished:
-    """What came of one attempt at a trial; `blamed` are the hosts that a failure names, with reasons."""
+class TrialResult:
+    """The result of one attempt at a trial; `blamed` maps each host that caused a failure to the reason."""
 
     outcome: Outcome
     verdict: Verdict
@@ -28,19 +25,10 @@ class Finished:
     blamed: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Carried:
-    """What goes on from one trial of a campaign to the next: what takes a reboot, what was measured."""
-
-    lasting: Lasting
-    paths: Paths
-    windows: Windows
-
-
-def whole(folder: Path) -> Finished | None:
-    """Read what a trial came to that is whole on disk; None when it is not."""
+def read_result(folder: Path) -> TrialResult | None:
+    """Read the result of a complete trial from its manifest, or return None without a manifest."""
     manifest = folder / "manifest.json"
     if not manifest.is_file():
         return None
     seen = json.loads(manifest.read_bytes())
-    return Finished(seen["outcome"], seen["verdict"], tuple(seen["reasons"]), seen["overhead_s"])
+    return TrialResult(seen["outcome"], seen["verdict"], tuple(seen["reasons"]), seen["overhead_s"])

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.context import Bench
+from samovar.campaign.host_state import Difference, changed, parse_state, unmet
 from samovar.campaign.journal import StateRead
-from samovar.campaign.trial.host_state import Difference, changed, parse_state, unmet
 from samovar.errors import TestbedError
 from samovar.recipes.scripts import TrialScripts
 
@@ -19,7 +19,7 @@ PLANNED = "planned."
 State = Mapping[str, str]
 
 
-class Lasting:
+class BootSettings:
     """What lasts on the hosts of a campaign; `scripts_of` gives the scripts of a trial by its id."""
 
     def __init__(self, bench: Bench, reboots: Reboots, scripts_of: Callable[[str], TrialScripts]) -> None:
@@ -36,7 +36,7 @@ class Lasting:
         for read in reads:
             self._reads.setdefault(read.host, []).append(read)
 
-    def abandon(self, host: str) -> None:
+    def forget(self, host: str) -> None:
         """Leave a host as it is that is not used any more: the journal has what is to be put back there."""
         self._reads.pop(host, None)
 
@@ -62,7 +62,7 @@ class Lasting:
             else:
                 self._prove(host)
 
-    def finish(self) -> None:
+    def restore(self) -> None:
         """Put back all that lasts, with the reboots that it takes. Raises TestbedError."""
         due = [host for host in self.hosts if self._put_back(host)]
         if due:

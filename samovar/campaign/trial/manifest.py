@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from samovar.campaign.trial.attempt import Finished
+from samovar.campaign.trial.attempt import TrialResult
 from samovar.campaign.verdict.evidence import Evidence, starts_of
 from samovar.recipes.scripts import TrialScripts
 
@@ -19,7 +19,7 @@ class Attempt:
 
 
 def manifest_of(
-    attempt: Attempt, scripts: TrialScripts, seen: Evidence, finished: Finished
+    attempt: Attempt, scripts: TrialScripts, seen: Evidence, finished: TrialResult
 ) -> Mapping[str, object]:
     """Return the manifest as a JSON value."""
     trial = scripts.trial.as_json()

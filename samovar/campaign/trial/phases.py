@@ -9,17 +9,17 @@ from dataclasses import replace
 from samovar.atomic_files import write_json
 from samovar.campaign.availability.disk_space import is_storage
 from samovar.campaign.availability.quarantine import blamed
+from samovar.campaign.calibration import Calibration
 from samovar.campaign.collection import Expected, collect, commit_trial
 from samovar.campaign.context import Bench, Recorder
-from samovar.campaign.trial.attempt import Carried as Carried
-from samovar.campaign.trial.attempt import Finished as Finished
-from samovar.campaign.trial.attempt import Outcome
-from samovar.campaign.trial.host_state import changed, parse_state, unmet
+from samovar.campaign.host_state import changed, parse_named, parse_state, unmet
+from samovar.campaign.trial.attempt import Outcome, TrialResult
+from samovar.campaign.trial.boot_settings import BootSettings
 from samovar.campaign.trial.manifest import Attempt, manifest_of
 from samovar.campaign.trial.salvage import Salvage
 from samovar.campaign.trial.steps import Steps
 from samovar.campaign.trial.throughput_monitor import Gauge
-from samovar.campaign.trial.traffic import Traffic, parse_named
+from samovar.campaign.trial.traffic import Traffic
 from samovar.campaign.verdict.counters import Span
 from samovar.campaign.verdict.evidence import NOT_OVERHEAD, Evidence, checks_of, expected
 from samovar.campaign.verdict.judge import Check, Verdict, verdict_of
@@ -41,9 +41,16 @@ many times what the slowest host takes to tell its time."""
 class TrialRun:
     """One attempt at one trial; used once."""
 
-    def __init__(self, bench: Bench, trial: Trial, attempt: int, carried: Carried) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        trial: Trial,
+        attempt: int,
+        boot_settings: BootSettings,
+        calibration: Calibration,
+    ) -> None:
         self.bench, self.trial, self.attempt = bench, trial, attempt
-        self.lasting, self.paths, self.windows = carried.lasting, carried.paths, carried.windows
+        self.boot_settings, self.paths, self.windows = boot_settings, calibration.paths, calibration.windows
         self.scripts = TrialScripts(trial, bench.catalogue, bench.campaign)
         self.hosts = tuple(trial.resolved.hosts)
         self.folder = bench.in_progress / trial.id
@@ -51,7 +58,7 @@ class TrialRun:
         steps = Steps(bench, trial.id, self.hosts, self.seen.phases)
         self._phase, self._on_hosts = steps.phase, steps.on_hosts
 
-    def run(self) -> Finished:
+    def run(self) -> TrialResult:
         """Run the trial to its end and leave the testbed as it was found.
 
         Never raises for what goes wrong with the trial itself: that is the outcome; also where nothing can be
@@ -112,9 +119,9 @@ class TrialRun:
 
     def _reboot(self) -> None:
         """Have in force what takes a reboot; what is so already is only looked at."""
-        if self.lasting.concerns(self.scripts):
+        if self.boot_settings.concerns(self.scripts):
             with self._phase("reboot"):
-                self.lasting.prepare(self.scripts)
+                self.boot_settings.prepare(self.scripts)
 
     def _read(self) -> None:
         with self._phase("read"):
@@ -136,7 +143,7 @@ class TrialRun:
     def _on_loss(self, host: str) -> str:
         before = self.seen.before[host]
         try:
-            return self.scripts.on_loss(host, before, self.lasting.on_loss(host))
+            return self.scripts.on_loss(host, before, self.boot_settings.on_loss(host))
         except RecipeError as error:
             # Nothing has been changed yet, and nothing is to be put back from half a state.
             self.seen.before.clear()
@@ -251,7 +258,7 @@ class TrialRun:
 
         Nothing runs any more and the host is as before: only what lasts is left to it to put back.
         """
-        lasting = self.lasting.on_loss(session.host)
+        lasting = self.boot_settings.on_loss(session.host)
         session.set_on_loss(self.scripts.script(session.host, (lasting,)) if lasting else None)
         files = self._expected(session.host)
         return collect(session, self.scripts.folder, files, self.folder, deadline_s=COLLECT_DEADLINE_S)
@@ -259,7 +266,7 @@ class TrialRun:
     def _expected(self, host: str) -> tuple[Expected, ...]:
         return tuple(expected(process) for process in self.scripts.processes(host))
 
-    def _judged(self, started: float) -> Finished:
+    def _judged(self, started: float) -> TrialResult:
         with self._phase("judge"):
             self.seen.checks += checks_of(self.seen, self.scripts, self.folder, self.bench.policy)
             verdict, reasons = verdict_of(self.seen.checks)
@@ -269,7 +276,7 @@ class TrialRun:
         commit_trial(self.folder, self.bench.trials)
         return finished
 
-    def _broken_off(self, outcome: Outcome, error: BaseException, started: float) -> Finished:
+    def _broken_off(self, outcome: Outcome, error: BaseException, started: float) -> TrialResult:
         reasons = [*map(str, self.seen.ending.failures), str(error) or "interrupted"]
         hosts = blamed(error)
         try:
@@ -309,7 +316,7 @@ class TrialRun:
     def _sweep(self, away: Collection[str]) -> None:
         self._on_hosts("sweep", self.scripts.sweep, hosts=[host for host in self.hosts if host not in away])
 
-    def _leave(self, finished: Finished) -> None:
+    def _leave(self, finished: TrialResult) -> None:
         """Write the manifest of what was broken off, if it can be: the journal has what matters of it."""
         try:
             write_json(self.folder / "manifest.json", self._manifest(finished))
@@ -319,9 +326,9 @@ class TrialRun:
 
     def _finished(
         self, outcome: Outcome, verdict: Verdict, reasons: tuple[str, ...], overhead_s: float
-    ) -> Finished:
-        return Finished(outcome, verdict, reasons, round(overhead_s, 3), tuple(self.seen.phases))
+    ) -> TrialResult:
+        return TrialResult(outcome, verdict, reasons, round(overhead_s, 3), tuple(self.seen.phases))
 
-    def _manifest(self, finished: Finished) -> Mapping[str, object]:
+    def _manifest(self, finished: TrialResult) -> Mapping[str, object]:
         attempt = Attempt(self.attempt, self.bench.testbed)
         return manifest_of(attempt, self.scripts, self.seen, finished)

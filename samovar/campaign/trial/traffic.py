@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
+from samovar.campaign.verdict import Ending, Failure
 from samovar.errors import TestbedError
 from samovar.hosts import Session, Sessions
 from samovar.recipes.flow_ends import Rule
@@ -18,33 +18,6 @@ DOUBT_S = 1.0
 GRACE_S = 10.0
 FAILURES = frozenset({"failed", "lost", "disk", "clock"})
 """The words by which a watch tells of a generator, a logger, the disk and the clock that end the trial."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """What ended a trial before its time: the word of the watch that saw it, the host, and what it saw."""
-
-    word: str
-    host: str
-    text: str
-
-    def __str__(self) -> str:
-        """Say it in words."""
-        return f"{self.host}: {self.text}"
-
-
-@dataclass
-class Ending:
-    """How the traffic came to its end."""
-
-    failures: list[Failure] = field(default_factory=list)
-    t_end_s: float = 0.0
-
-
-def parse_named(text: str, word: str) -> dict[str, str]:
-    """Read lines of `word NAME VALUE` that a script printed."""
-    lines = (line.split(" ", 2) for line in text.splitlines() if line.startswith(f"{word} "))
-    return {name: " ".join(value) for _, name, *value in lines}
 
 
 class Traffic:

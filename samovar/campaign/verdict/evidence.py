@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from samovar.campaign.clocks import ClockOffset
 from samovar.campaign.collection import Expected
+from samovar.campaign.host_state import compared, parse_named
 from samovar.campaign.policy import AS_ALWAYS, Policy
-from samovar.campaign.trial.clocks import ClockOffset
-from samovar.campaign.trial.host_state import compared
-from samovar.campaign.trial.traffic import Ending, parse_named
 from samovar.campaign.verdict.counters import Span
 from samovar.campaign.verdict.counts import check_counts, check_host
 from samovar.campaign.verdict.judge import (
@@ -38,6 +37,27 @@ OVER = re.compile(r"^order-stop (\d+\.\d+)$", re.MULTILINE)
 TRAFFIC = frozenset({"traffic"})
 NOT_OVERHEAD = TRAFFIC | {"reboot", "calibrate", "windows"}
 """The phases whose time the experiment asked for."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What ended a trial before its time: the word of the watch that saw it, the host, and what it saw."""
+
+    word: str
+    host: str
+    text: str
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return f"{self.host}: {self.text}"
+
+
+@dataclass
+class Ending:
+    """How the traffic came to its end."""
+
+    failures: list[Failure] = field(default_factory=list)
+    t_end_s: float = 0.0
 
 
 @dataclass

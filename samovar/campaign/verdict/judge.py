@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from samovar.campaign.trial.clocks import ClockOffset, Drift
-from samovar.campaign.trial.host_state import Compared
+from samovar.campaign.clocks import ClockOffset, Drift
+from samovar.campaign.host_state import Compared
 from samovar.campaign.verdict.bounded_reading import open_lines
 from samovar.experiment.keys.verdict_thresholds import Thresholds
 from samovar.plan import FlowPlan, Resolved

@@ -59,3 +59,9 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Differ
         for key in keys
         if before.get(key) != after.get(key)
     )
+
+
+def parse_named(text: str, word: str) -> dict[str, str]:
+    """Read lines of `word NAME VALUE` that a script printed."""
+    lines = (line.split(" ", 2) for line in text.splitlines() if line.startswith(f"{word} "))
+    return {name: " ".join(value) for _, name, *value in lines}

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from samovar.campaign.calibration.cache import ATTEMPTS, Kept
+from samovar.campaign.calibration.cache import ATTEMPTS, CalibrationCache
 from samovar.campaign.context import Bench
 from samovar.errors import TestbedError
 from samovar.events import Event
@@ -32,7 +32,7 @@ KEPT = 0
 
 
 @dataclass(frozen=True)
-class Probed:
+class WindowResult:
     """What a connection showed of its receiver: `ratio` in 256ths of the buffer; None with the reason why."""
 
     ratio: int | None
@@ -42,27 +42,27 @@ class Probed:
     segment_bytes: int = 0
 
 
-def probed_of(opening: Opening, seen: str) -> Probed:
+def parse_window(opening: Opening, seen: str) -> WindowResult:
     """Read what a receiver told of a connection that is over: a line `window CLAMP BUFFER SEGMENT`."""
     found = TOLD.search(seen)
     if found is None:
-        return Probed(None, f"{opening.receiver}: {_reason(seen)}")
+        return WindowResult(None, f"{opening.receiver}: {_reason(seen)}")
     clamp, size, segment = map(int, found.groups())
     ratio = KEPT if clamp == opening.target_bytes else ratio_of(clamp, size)
     why = "" if ratio is not None else f"{opening.receiver}: {clamp} B are no share of a buffer of {size} B"
-    return Probed(ratio, why, clamp, size, segment)
+    return WindowResult(ratio, why, clamp, size, segment)
 
 
 def _reason(said: str) -> str:
     return said.partition(LEFT_OUT)[2].strip() or "the connection told nothing"
 
 
-class Windows:
+class WindowCalibration:
     """What is known of the windows of a campaign's hosts since they last booted."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._kept = Kept(bench)
+        self._kept = CalibrationCache(bench)
         self._ratios: dict[str, int] = {}
         self._tries = Counter[str]()
 
@@ -123,26 +123,26 @@ class Windows:
 
     def _probe(
         self, scripts: TrialScripts, opening: Opening, before: Mapping[str, Mapping[str, str]]
-    ) -> Probed:
+    ) -> WindowResult:
         """Let one connection carry full segments, and look what its receiver made of them."""
         texts = window_scripts(scripts, opening, self._bench.policy.step_timeout_s / WAITS)
         sender, receiver = opening.sender, opening.receiver
         said = self._run(scripts, receiver, texts.receive)
         if said.startswith(LEFT_OUT):
-            return Probed(None, f"{receiver}: {_reason(said)}")
+            return WindowResult(None, f"{receiver}: {_reason(said)}")
         sent = self._run(scripts, sender, texts.send + forgetting(scripts, sender, before[sender]))
         if LEFT_OUT in sent:
             self._run(scripts, receiver, texts.abandon)
-            return Probed(None, f"{sender}: {_reason(sent)}")
+            return WindowResult(None, f"{sender}: {_reason(sent)}")
         seen = self._run(scripts, receiver, texts.collect + forgetting(scripts, receiver, before[receiver]))
-        return probed_of(opening, seen)
+        return parse_window(opening, seen)
 
     def _run(self, scripts: TrialScripts, host: str, body: str) -> str:
         text, limit_s = scripts.script(host, (body,)), self._bench.policy.step_timeout_s
         done = self._bench.sessions.map(lambda s: s.run(text, step="window", deadline_s=limit_s), (host,))
         return done[host].text
 
-    def _note(self, scripts: TrialScripts, opening: Opening, probed: Probed, started_s: float) -> None:
+    def _note(self, scripts: TrialScripts, opening: Opening, probed: WindowResult, started_s: float) -> None:
         values: dict[str, object] = {
             "trial": scripts.trial.id,
             "host": opening.receiver,
@@ -156,7 +156,7 @@ class Windows:
         self._bench.emit(Event("window-measured", values))
 
     def _write(
-        self, scripts: TrialScripts, opening: Opening, probed: Probed, started_s: float
+        self, scripts: TrialScripts, opening: Opening, probed: WindowResult, started_s: float
     ) -> Mapping[str, str]:
         told = {
             "t_start_s": round(started_s, 6),

@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from samovar.campaign.calibration.cache import ATTEMPTS, Kept
+from samovar.campaign.calibration.cache import ATTEMPTS, CalibrationCache
 from samovar.campaign.calibration.evaluate import (
-    Calibration,
+    DirectionMeasurement,
     check_calibration,
     mean_burst,
     parse_calibration,
@@ -35,7 +35,7 @@ PACED_PACKETS, LOSSLESS_PACKETS = 2000, 500
 
 
 @dataclass(frozen=True)
-class Ends:
+class Endpoints:
     """Two hosts on either side of the bottleneck: a way through it, from one to an address of the other."""
 
     sender: str
@@ -44,7 +44,7 @@ class Ends:
 
 
 @dataclass(frozen=True)
-class Measured:
+class PathResult:
     """What came of measuring a path: the checks of both ways, and what of it was not measured, and why."""
 
     checks: tuple[Check, ...]
@@ -58,15 +58,15 @@ class Measured:
         return tuple(f"the path is not as asked for: {check}" for check in bad)
 
 
-class Paths:
+class PathCalibration:
     """The paths of a campaign that are known; what was measured before the hosts last booted is not."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._kept = Kept(bench)
-        self._known: dict[str, Measured] = {}
+        self._kept = CalibrationCache(bench)
+        self._known: dict[str, PathResult] = {}
 
-    def known(self, resolved: Resolved) -> Measured | None:
+    def known(self, resolved: Resolved) -> PathResult | None:
         """Return what came of measuring the path of a trial; None when it was not yet."""
         if not self._bench.policy.calibrate or resolved.path is None or not resolved.path.router:
             return None
@@ -86,7 +86,7 @@ class Paths:
         wanted = self._bench.policy.calibrate and path is not None and bool(path.router)
         return wanted and self.known(resolved) is None
 
-    def measure(self, scripts: TrialScripts) -> Measured:
+    def measure(self, scripts: TrialScripts) -> PathResult:
         """Measure the path of a trial that is set, both ways, and write down what came of it.
 
         Raises TestbedError.
@@ -113,7 +113,7 @@ class Paths:
         }
         return self._kept.digest(told)
 
-    def _write(self, digest: str, scripts: TrialScripts, measured: Measured, started_s: float) -> None:
+    def _write(self, digest: str, scripts: TrialScripts, measured: PathResult, started_s: float) -> None:
         path = scripts.resolved.path
         checks = [check.as_json() for check in measured.checks]
         told = {
@@ -141,29 +141,29 @@ class Paths:
         told = self._kept.read(digest)
         if told is None:
             return
-        measured = Measured(tuple(Check(**check) for check in told["checks"]), tuple(told["left_out"]))
+        measured = PathResult(tuple(Check(**check) for check in told["checks"]), tuple(told["left_out"]))
         if not measured.refusal:
             self._known[digest] = measured
 
 
-def _joined(found: Sequence[Measured]) -> Measured:
+def _joined(found: Sequence[PathResult]) -> PathResult:
     checks = tuple(check for one in found for check in one.checks)
     seen = {name: value for one in found for name, value in one.seen.items()}
-    return Measured(checks, tuple(why for one in found for why in one.left_out), seen)
+    return PathResult(checks, tuple(why for one in found for why in one.left_out), seen)
 
 
-def _all_ends(bench: Bench, resolved: Resolved) -> Iterator[Ends | None]:
-    return (ends_of(resolved, bench.policy.behind.get(name, frozenset())) for name in ("down", "up"))
+def _all_ends(bench: Bench, resolved: Resolved) -> Iterator[Endpoints | None]:
+    return (endpoints_of(resolved, bench.policy.behind.get(name, frozenset())) for name in ("down", "up"))
 
 
-def ends_of(resolved: Resolved, behind: frozenset[str]) -> Ends | None:
+def endpoints_of(resolved: Resolved, behind: frozenset[str]) -> Endpoints | None:
     """Find two ends of a flow, one of them behind a way and one before it; None when there are none."""
     for flow in resolved.flows:
         sender, receiver = flow.from_address in behind, flow.to_address in behind
         if receiver and not sender:
-            return Ends(flow.from_host, flow.to_host, flow.to_address)
+            return Endpoints(flow.from_host, flow.to_host, flow.to_address)
         if sender and not receiver:
-            return Ends(flow.to_host, flow.from_host, flow.from_address)
+            return Endpoints(flow.to_host, flow.from_host, flow.from_address)
     return None
 
 
@@ -173,19 +173,19 @@ class _OneWay:
     def __init__(self, bench: Bench, scripts: TrialScripts, path: PathPlan, name: str) -> None:
         self._bench, self._scripts, self._path, self._name = bench, scripts, path, name
         self._way: DirectionPlan = path.down if name == "down" else path.up
-        self._ends = ends_of(scripts.resolved, bench.policy.behind.get(name, frozenset()))
+        self._ends = endpoints_of(scripts.resolved, bench.policy.behind.get(name, frozenset()))
 
     @property
     def asks(self) -> bool:
         """Whether anything is asked of the way; the round trip is measured once, with the way down."""
         return self._name == "down" or self._way.rate_bps is not None or bool(self._way.loss)
 
-    def measure(self) -> Measured:
+    def measure(self) -> PathResult:
         """Measure until all is as asked, a few times at most; the best time counts."""
         if (lacking := self._lacking()) or self._ends is None:
-            return Measured((), (f"{self._name}: {lacking}",))
+            return PathResult((), (f"{self._name}: {lacking}",))
         probe = self._probe()
-        best: tuple[int, Measured] | None = None
+        best: tuple[int, PathResult] | None = None
         for _ in range(ATTEMPTS):
             measured = self._once(self._ends, probe)
             misses = sum(not check.ok for check in measured.checks)
@@ -219,7 +219,7 @@ class _OneWay:
         paced = min(wanted, int(MOST_PACED_S / probe.paced_gap_s)) if plain else 0
         return probe.with_paced(paced)
 
-    def _once(self, ends: Ends, probe: Probe) -> Measured:
+    def _once(self, ends: Endpoints, probe: Probe) -> PathResult:
         hosts = self._scripts.resolved.hosts
         systems = (hosts[ends.sender].system, hosts[ends.receiver].system)
         texts = calibration_scripts(probe, self._bench.catalogue, systems, ends.address, PORT, RECEIVER)
@@ -228,9 +228,9 @@ class _OneWay:
         checks = check_calibration(
             self._path, self._way, probe, seen, burst_bytes=self._burst_bytes, fills=self._fills
         )
-        return Measured(tuple(checks), (), {self._name: _told(seen, self._burst_bytes)})
+        return PathResult(tuple(checks), (), {self._name: _told(seen, self._burst_bytes)})
 
-    def _run(self, ends: Ends, texts: CalibrationScripts, probe: Probe) -> tuple[str, str, str]:
+    def _run(self, ends: Endpoints, texts: CalibrationScripts, probe: Probe) -> tuple[str, str, str]:
         router = self._path.router
         self._on_both((router, self._sampling("start", "ready")), (ends.receiver, texts.receive))
         sent = self._on_both((ends.sender, texts.send), deadline_s=self._limit_s(probe))
@@ -279,7 +279,7 @@ class _OneWay:
         return "drops_early" not in self._bench.catalogue.recipe("aqm", self._way.aqm, system).blocks
 
 
-def _told(seen: Calibration, burst_bytes: int) -> Mapping[str, object]:
+def _told(seen: DirectionMeasurement, burst_bytes: int) -> Mapping[str, object]:
     """Give the measures themselves, for whoever wants more than a verdict."""
     return {
         "base_rtt_s": seen.base_rtt_s,
