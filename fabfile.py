@@ -19,13 +19,13 @@ from rich.console import Console
 
 from samovar import lab
 from samovar.analyse import analyse as analyse_campaign
-from samovar.campaign.availability.preflight import blocked_trials
+from samovar.campaign.availability.requirements import blocked_trials
 from samovar.campaign.collection import verify as verify_campaign
 from samovar.campaign.folder import read_plan
 from samovar.campaign.interrupts import EXIT_CODE, Interrupts
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import fold, holder, read_journal
-from samovar.cli import Controller, Going, Question, Study, Switching, show_text
+from samovar.cli import Controller, ExplainRequest, PlannedExperiment, PowerRequest, RunRequest, show_text
 from samovar.cli.event_stream import opened_stream
 from samovar.cli.export import plan_csv, plan_json
 from samovar.cli.progress import Show
@@ -67,7 +67,7 @@ def leave() -> None:
     """Say what a command leaves undone that is told to end for the second time."""
     console = Console(stderr=True)
     console.show_cursor(True)  # which a progress bar has hidden
-    for line in left_lines(CONTROLLER.at_work):
+    for line in left_lines(CONTROLLER.running):
         console.print(harmless(line), markup=False, highlight=False, soft_wrap=True)
 
 
@@ -110,7 +110,7 @@ def told(error: OSError) -> str:
 def lab_up(c: Connection, testbed: str = "") -> None:
     """Start the virtual lab."""
     with Show(Console()) as progress:
-        CONTROLLER.lab_up(load_testbed(CONTROLLER.testbed_path(testbed)), None, progress)
+        CONTROLLER.connections.lab_up(load_testbed(CONTROLLER.project.testbed_path(testbed)), None, progress)
 
 
 DISTURB = "although a campaign is at work there; which, is written to results/forced.jsonl"
@@ -120,9 +120,9 @@ DISTURB = "although a campaign is at work there; which, is written to results/fo
 @guarded
 def lab_down(c: Connection, testbed: str = "", force: bool = False) -> None:
     """Stop the virtual lab and everything in it."""
-    bed = load_testbed(CONTROLLER.testbed_path(testbed))
+    bed = load_testbed(CONTROLLER.project.testbed_path(testbed))
     with Show(Console()) as progress:
-        if not CONTROLLER.lab_down(bed, progress, force):
+        if not CONTROLLER.connections.lab_down(bed, progress, force):
             progress.line(f"lab {bed.name}: was not running")
 
 
@@ -130,8 +130,8 @@ def lab_down(c: Connection, testbed: str = "", force: bool = False) -> None:
 @guarded
 def lab_status(c: Connection, testbed: str = "") -> None:
     """Say whether the virtual lab runs and which hosts answer."""
-    name = CONTROLLER.testbed_path(testbed).stem
-    status = lab.status(CONTROLLER.lab_folder(name))
+    name = CONTROLLER.project.testbed_path(testbed).stem
+    status = lab.status(CONTROLLER.connections.lab_folder(name))
     running = f"running, {status.kernel} kernel {status.release}"
     show([f"lab {name}: {running if status.running else 'not running'}"])
     show(columns((h.name, h.address, "answers" if h.answered else "no answer") for h in status.hosts))
@@ -143,7 +143,7 @@ def lab_status(c: Connection, testbed: str = "") -> None:
 @guarded
 def lab_shell(c: Connection, host: str, testbed: str = "") -> None:
     """Open a shell on a host of the lab."""
-    access = lab.read_access(CONTROLLER.lab_folder(CONTROLLER.testbed_path(testbed).stem))
+    access = lab.read_access(CONTROLLER.connections.lab_folder(CONTROLLER.project.testbed_path(testbed).stem))
     if access is None:
         raise TestbedError("the lab is not running; `fab lab.up` starts it")
     command = lab.shell_command(access, host)
@@ -156,7 +156,10 @@ def list_all(c: Connection) -> None:
     """List experiments, testbeds, recipes and figures."""
     show(
         show_text.menu_lines(
-            CONTROLLER.root, CONTROLLER.experiments(), CONTROLLER.testbeds(), CONTROLLER.catalogue
+            CONTROLLER.project.root,
+            CONTROLLER.project.experiments(),
+            CONTROLLER.project.testbeds(),
+            CONTROLLER.project.catalogue,
         )
     )
 
@@ -194,7 +197,7 @@ def plan(
     trial: str = "",
 ) -> None:
     """Show the design, what stands and what will run, what it costs, and what the testbed cannot do."""
-    study = CONTROLLER.study(experiment, profile, testbed, set_)
+    study = CONTROLLER.project.plan(experiment, profile, testbed, set_)
     if trial:
         found = find_trial(study.plan, trial)
         show([_dump(found.as_json())] if json else trial_lines(found))
@@ -218,15 +221,15 @@ def _dump(value: object) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False)
 
 
-def _seen(study: Study, new: bool) -> Seen:
+def _seen(study: PlannedExperiment, new: bool) -> Seen:
     """Put together all that can be known of a plan before it runs, whether or not the testbed answers."""
-    standing = CONTROLLER.standing(study, new)
-    left = CONTROLLER.cost(study, standing)
-    findings, unasked = CONTROLLER.look(study, left)
+    standing = CONTROLLER.project.resume_point(study, new)
+    left = CONTROLLER.preflight.cost(study, standing)
+    findings, unasked = CONTROLLER.preflight.check_or_predict(study, left)
     blocked = blocked_trials(findings)
-    each = CONTROLLER.costs(study, standing) if study.others else {}
-    possible = CONTROLLER.cost(study, standing, blocked) if blocked else left
-    cost, recipes = CONTROLLER.cost(study), CONTROLLER.changed_recipes(study, standing)
+    each = CONTROLLER.preflight.cost_by_testbed(study, standing) if study.others else {}
+    possible = CONTROLLER.preflight.cost(study, standing, blocked) if blocked else left
+    cost, recipes = CONTROLLER.preflight.cost(study), CONTROLLER.project.changed_recipes(study, standing)
     return Seen(study.plan, standing, cost, left, findings, blocked, unasked, each, possible, recipes)
 
 
@@ -234,9 +237,9 @@ def _seen(study: Study, new: bool) -> Seen:
 @guarded
 def check(c: Connection, experiment: str, set_: list[str], profile: str = "", testbed: str = "") -> None:
     """Check that the testbed has what an experiment needs; changes nothing on it."""
-    study = CONTROLLER.study(experiment, profile, testbed, set_)
+    study = CONTROLLER.project.plan(experiment, profile, testbed, set_)
     with Show(Console()) as progress:
-        facts, findings = CONTROLLER.check(study, progress)
+        facts, findings = CONTROLLER.preflight.check(study, progress)
     show(show_text.facts_lines(facts))
     show(show_text.finding_lines(findings))
     if any(finding.stops for finding in findings):
@@ -247,8 +250,8 @@ def check(c: Connection, experiment: str, set_: list[str], profile: str = "", te
 @guarded
 def sudoers(c: Connection, experiment: str, set_: list[str], profile: str = "", testbed: str = "") -> None:
     """Print what sudoers must allow a user who is not root on each host; changes nothing."""
-    for one in CONTROLLER.study(experiment, profile, testbed, set_).every:
-        show(CONTROLLER.sudoers(one))
+    for one in CONTROLLER.project.plan(experiment, profile, testbed, set_).by_testbed:
+        show(CONTROLLER.preflight.sudoers(one))
 
 
 @task(
@@ -263,7 +266,7 @@ def sudoers(c: Connection, experiment: str, set_: list[str], profile: str = "", 
 def power(c: Connection, host: str, action: str, testbed: str = "", force: bool = False) -> None:
     """Switch a host on or off as its testbed file says, or ask whether it is on."""
     with Show(Console()) as progress:
-        said = CONTROLLER.power(Switching(host, action, testbed, force), progress)
+        said = CONTROLLER.connections.switch_power(PowerRequest(host, action, testbed, force), progress)
     show([said or f"{host}: power {action}: done"])
 
 
@@ -271,7 +274,7 @@ def power(c: Connection, host: str, action: str, testbed: str = "", force: bool 
 @guarded
 def new(c: Connection, name: str, from_: str = "") -> None:
     """Write experiments/NAME.yaml: a commented experiment that can be planned at once."""
-    path = CONTROLLER.new(name, from_)
+    path = CONTROLLER.project.new_experiment(name, from_)
     show([f"{path}: edit it, then `fab plan {name}`"])
 
 
@@ -294,8 +297,8 @@ def explain(
     testbed: str = "",
 ) -> None:
     """Show where a value of an experiment comes from, and what it hides."""
-    question = Question(experiment, key, trial, profile, testbed, set_)
-    show(explanation_lines(CONTROLLER.explain(question)))
+    question = ExplainRequest(experiment, key, trial, profile, testbed, set_)
+    show(explanation_lines(CONTROLLER.project.explain(question)))
 
 
 RUN_HELP = {
@@ -321,22 +324,22 @@ def run(
     events: str = "",
 ) -> None:
     """Run what a campaign lacks of an experiment as it is now; begin a campaign if there is none."""
-    study = CONTROLLER.study(experiment, profile, testbed, set_)
+    study = CONTROLLER.project.plan(experiment, profile, testbed, set_)
     flags = (f" --profile {profile}" if profile else "") + (f" --testbed {testbed}" if testbed else "")
     flags += "".join(f" --set {shlex.quote(one)}" for one in set_)
     flags += " --allow-partial" * allow_partial + " --fail-fast" * fail_fast
-    going = Going(study, CONTROLLER.standing(study, new), allow_partial, fail_fast, force)
+    going = RunRequest(study, CONTROLLER.project.resume_point(study, new), allow_partial, fail_fast, force)
     _run(going, f"fab run {experiment}{flags}", events)
 
 
-def _run(going: Going, again: str, events: str = "") -> Path:
-    study, standing = going.study, going.standing
-    if standing.folder and standing.settled:
-        summary = CONTROLLER.settle(study, standing.folder)
+def _run(going: RunRequest, again: str, events: str = "") -> Path:
+    study, standing = going.planned, going.resume
+    if standing.folder and standing.nothing_to_do:
+        summary = CONTROLLER.adopt_plan(study, standing.folder)
         show(show_text.settled_lines(summary, study.plan.experiment, f"{again} --new"))
         return summary.folder
     with opened_stream(events) as stream, Show(Console(stderr=events == "-"), stream) as progress:
-        progress.take(study.plan, standing.state, CONTROLLER.cost(study, standing).overhead.seconds)
+        progress.take(study.plan, standing.state, CONTROLLER.preflight.cost(study, standing).overhead.seconds)
         summary = CONTROLLER.run(going, progress)
     for line in show_text.summary_lines(summary, again):
         print(harmless(line), file=sys.stderr if events == "-" else sys.stdout)
@@ -349,7 +352,7 @@ def _run(going: Going, again: str, events: str = "") -> Path:
 @guarded
 def restore(c: Connection, testbed: str = "", force: bool = False) -> None:
     """Put hosts back as journals say they were before a campaign that was cut off."""
-    bed = load_testbed(CONTROLLER.testbed_path(testbed))
+    bed = load_testbed(CONTROLLER.project.testbed_path(testbed))
     with Show(Console()) as progress:
         restored = CONTROLLER.restore(bed, progress, force)
     show(show_text.restored_lines(bed.name, restored))
@@ -364,7 +367,7 @@ CAMPAIGN_HELP = {"campaign": "its folder, experiment/campaign, or an experiment 
 @guarded
 def status(c: Connection, campaign: str = "", all_: bool = False, json: bool = False) -> None:
     """Show where a campaign stands, also while it runs."""
-    folder = CONTROLLER.campaign(campaign)
+    folder = CONTROLLER.project.campaign(campaign)
     journal = folder / JOURNAL
     entries = read_journal(journal) if journal.exists() else []
     held = holder(journal) is not None
@@ -379,7 +382,7 @@ def status(c: Connection, campaign: str = "", all_: bool = False, json: bool = F
 @guarded
 def verify(c: Connection, campaign: str = "") -> None:
     """Compare every file of a campaign with the checksums of when it was written."""
-    folder = CONTROLLER.campaign(campaign)
+    folder = CONTROLLER.project.campaign(campaign)
     with Show(Console()) as progress:
         found = verify_campaign(folder, progress)
     show(verified_lines(folder, found))
@@ -391,12 +394,12 @@ def verify(c: Connection, campaign: str = "") -> None:
 @guarded
 def analyse(c: Connection, campaign: str = "") -> None:
     """Measure a campaign's trials and draw its figures and tables (R)."""
-    _analyse(CONTROLLER.campaign(campaign))
+    _analyse(CONTROLLER.project.campaign(campaign))
 
 
 def _analyse(folder: Path) -> None:
     with Show(Console()) as progress:
-        analyse_campaign(folder, CONTROLLER.root, progress)
+        analyse_campaign(folder, CONTROLLER.project.root, progress)
     show([f"figures and tables: {folder / 'bundle'}"])
 
 
@@ -404,16 +407,16 @@ def _analyse(folder: Path) -> None:
 @guarded
 def report(c: Connection, campaign: str = "", study: str = "") -> None:
     """Set a campaign's PDF bundle, or a study's; the exit code says whether its expectations hold."""
-    status = exit_status(_study(study) if study else _bundle(CONTROLLER.campaign(campaign)))
+    status = exit_status(_study(study) if study else _bundle(CONTROLLER.project.campaign(campaign)))
     if status:
         raise Exit(code=status)
 
 
 def _study(name: str) -> list[str]:
-    study = CONTROLLER.study_report(name)
-    folder = CONTROLLER.results / STUDIES / study.study
+    study = CONTROLLER.project.study_report(name)
+    folder = CONTROLLER.project.results / STUDIES / study.study
     with Show(Console()) as progress:
-        pdf, verdicts = make_study(study, CONTROLLER.campaign, folder, progress)
+        pdf, verdicts = make_study(study, CONTROLLER.project.campaign, folder, progress)
     _show_scorecard(verdicts, pdf)
     return verdicts
 
@@ -435,7 +438,7 @@ def _show_scorecard(verdicts: list[str], pdf: Path) -> None:
 @guarded
 def schema(c: Connection) -> None:
     """Make the JSON Schemas of editors and the reference say what the types and recipes say."""
-    changed = write_generated(CONTROLLER.root)
+    changed = write_generated(CONTROLLER.project.root)
     show([f"written: {path}" for path in changed] or ["everything is current"])
 
 
@@ -443,11 +446,11 @@ def schema(c: Connection) -> None:
 @guarded
 def demo(c: Connection) -> None:
     """Start the lab, run experiments/demo.yaml, analyse it, set its PDF, stop the lab."""
-    study = CONTROLLER.study("demo", "", "")
-    standing = CONTROLLER.standing(study)
-    if standing.settled:
-        standing = CONTROLLER.standing(study, new=True)
-    folder = _run(Going(study, standing), "fab demo")
+    study = CONTROLLER.project.plan("demo", "", "")
+    standing = CONTROLLER.project.resume_point(study)
+    if standing.nothing_to_do:
+        standing = CONTROLLER.project.resume_point(study, new=True)
+    folder = _run(RunRequest(study, standing), "fab demo")
     _analyse(folder)
     _bundle(folder)
 

@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 from samovar import lab  # noqa: E402
 from samovar.campaign.verdict import NOT_OVERHEAD  # noqa: E402
-from samovar.cli import Controller, Going  # noqa: E402
+from samovar.cli import Controller, RunRequest  # noqa: E402
 from samovar.events import Event, silent  # noqa: E402
 from samovar.experiment import load_testbed  # noqa: E402
 
@@ -104,16 +104,17 @@ def measured(kernel: str, replicates: int, uml: Path | None) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="samovar-bench-") as name:
         folder = Path(name)
         controller = checkout(folder, kernel, replicates, uml)
-        controller.lab_up(load_testbed(folder / "hosts" / "lab.yaml"), None, silent)
+        controller.connections.lab_up(load_testbed(folder / "hosts" / "lab.yaml"), None, silent)
         try:
-            access = lab.read_access(controller.lab_folder("lab"))
+            access = lab.read_access(controller.connections.lab_folder("lab"))
             assert access
             meter = Meter(access.process.pid)
-            study = controller.study("overhead", "", "", [])
-            summary = controller.run(Going(study, controller.standing(study, True)), meter.hear)
+            study = controller.project.plan("overhead", "", "", [])
+            resume = controller.project.resume_point(study, new=True)
+            summary = controller.run(RunRequest(study, resume), meter.hear)
             overheads_s = [float(told["overhead_s"]) for told in manifests(summary.folder)]
         finally:
-            lab.down(controller.lab_folder("lab"), silent)
+            lab.down(controller.connections.lab_folder("lab"), silent)
     # The first trial has what the others are spared: connections, clocks, a path that is not yet known.
     return lines_of(f"{kernel} {access.release}", meter.trials[1:], overheads_s)
 

@@ -28,26 +28,26 @@ IDENTITY = ("schema", "experiment", "profile", "testbed", "overrides")
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A plan against the campaign that it goes on in; without a folder it begins one."""
+class ResumePoint:
+    """The campaign that a plan resumes, and what it lacks of it; `folder` is None for a new campaign."""
 
     folder: Path | None
     comparison: Comparison
     state: CampaignState
 
     @property
-    def settled(self) -> bool:
-        """Whether there is nothing to run and nothing to put right."""
+    def nothing_to_do(self) -> bool:
+        """Whether there is no trial to run and no host to restore."""
         return self.folder is not None and not self.comparison.runs and self.state.clean
 
 
-def standing_of(plan: Plan, results: Path, new: bool = False) -> Standing:
-    """Set a plan against the newest campaign that it goes on in; `new` passes over all there are."""
+def find_resume_point(plan: Plan, results: Path, new: bool = False) -> ResumePoint:
+    """Compare a plan with the newest campaign that it can resume; `new` ignores existing campaigns."""
     folder = None if new else find_campaign(plan, results)
     if folder is None:
-        return Standing(None, compare(plan, None, {}), fold(()))
+        return ResumePoint(None, compare(plan, None, {}), fold(()))
     state = read_state(folder)
-    return Standing(folder, compare(plan, read_plan(folder), standings(state)), state)
+    return ResumePoint(folder, compare(plan, read_plan(folder), standings(state)), state)
 
 
 def find_campaign(plan: Plan, results: Path) -> Path | None:

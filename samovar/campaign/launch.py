@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from samovar.campaign.availability.preflight import HERE, Finding, blocked_trials
 from samovar.campaign.availability.quarantine import blamed, needs_by_trial
+from samovar.campaign.availability.requirements import HERE, Finding, blocked_trials
 from samovar.campaign.notifier import Notifier
 from samovar.errors import SamovarError, TestbedError
 from samovar.events import Emit

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from samovar.campaign.availability.preflight import looks_of, recipes_at
-from samovar.campaign.folder import Standing, read_head
+from samovar.campaign.availability.requirements import looks_of, recipes_at
+from samovar.campaign.folder import ResumePoint, read_head
 from samovar.plan import Plan, Trial
 from samovar.plan.groups import Kinds
 from samovar.recipes import Catalogue
@@ -36,7 +36,7 @@ def _files(plan: Plan, host: str, catalogue: Catalogue) -> Iterator[Path]:
                 yield catalogue.recipe("aqm", way.aqm, system).path
 
 
-def changed_recipes(plan: Plan, standing: Standing, catalogue: Catalogue) -> Sequence[str]:
+def changed_recipes(plan: Plan, standing: ResumePoint, catalogue: Catalogue) -> Sequence[str]:
     """Name the files of a plan's recipes that were others when the campaign ran last whose results stand."""
     if standing.folder is None or not standing.comparison.stands:
         return ()

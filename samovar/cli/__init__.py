@@ -1,9 +1,6 @@
-"""What stands behind each command: finds the files, opens the testbed, hands on to the layers below."""
+"""Commands: what each one does with the files of a project, its testbeds and its campaigns."""
 
-from __future__ import annotations
-
-from samovar.cli.connections import Switching
 from samovar.cli.controller import Controller
-from samovar.cli.requests import Going, Question, Study
+from samovar.cli.requests import ExplainRequest, PlannedExperiment, PowerRequest, RunRequest
 
-__all__ = ["Controller", "Going", "Question", "Study", "Switching"]
+__all__ = ["Controller", "ExplainRequest", "PlannedExperiment", "PowerRequest", "RunRequest"]

@@ -1,17 +1,16 @@
-"""The way to a testbed's hosts: labs, sessions, power."""
+"""Connections to the hosts of a testbed: SSH sessions, the lab that runs them, and their power switches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from samovar import lab
 from samovar.campaign.availability.in_use import require_idle
-from samovar.campaign.availability.preflight import needs_of
-from samovar.cli.project import Checkout
-from samovar.cli.requests import Study
+from samovar.campaign.availability.requirements import needs_of
+from samovar.cli.project import Project
+from samovar.cli.requests import PlannedExperiment, PowerRequest
 from samovar.errors import LabError, TestbedError
 from samovar.events import Emit, Event
 from samovar.experiment import Testbed, load_testbed
@@ -20,86 +19,43 @@ from samovar.hosts import LeaseError, Sessions, Target, machines_of
 from samovar.hosts.power import ACTIONS
 from samovar.plan import Plan
 
-TAKES_POWER = ("off", "cycle")
+POWER_LOSS = ("off", "cycle")
+DEFAULT_NEEDS = lab.Needs(frozenset({"cdg"}), frozenset({"netem"}))
+"""Congestion controls and kernel features of a lab that is started for no particular experiment."""
 
 
-@dataclass(frozen=True)
-class Switching:
-    """What `fab power` is asked: a host, on, off, cycle or status; `force` disturbs a campaign."""
+class Connections:
+    """Access to the testbeds of a project."""
 
-    host: str
-    action: str
-    testbed: str = ""
-    force: bool = False
-
-
-class Reaching(Checkout):
-    """A checkout that reaches its testbeds."""
+    def __init__(self, project: Project) -> None:
+        self._project = project
 
     def lab_folder(self, testbed: str) -> Path:
-        """Name the folder that a lab keeps its state in."""
-        return self.root / ".lab" / testbed
-
-    def lab_up(self, testbed: Testbed, plan: Plan | None, emit: Emit) -> lab.Access:
-        """Start a testbed's lab; the plan says what its kernel must offer."""
-        self._require_devices(testbed)
-        needs = needs_of(plan, self.catalogue) if plan else lab_default_needs()
-        return lab.up(testbed, self.lab_folder(testbed.name), lab.Needs(*needs), emit, self.user_mode)
+        """Return the folder in which a lab keeps its state."""
+        return self._project.root / ".lab" / testbed
 
     @property
     def user_mode(self) -> lab.UserMode:
         """The user-mode kernel that labs boot."""
-        uml = self.config.lab.uml
-        return lab.UserMode(uml.program, Path(uml.modules)).below(self.root)
+        uml = self._project.config.lab.uml
+        return lab.UserMode(uml.program, Path(uml.modules)).below(self._project.root)
 
-    @contextmanager
-    def opened(self, study: Study, emit: Emit) -> Iterator[Sessions]:
-        """Connect to every host of a study's testbed; a lab that this has to start is stopped again."""
-        with self._started(study, emit) as sessions, sessions:
-            yield sessions
-
-    @contextmanager
-    def _started(self, study: Study, emit: Emit) -> Iterator[Sessions]:
-        """Make the sessions of a study's testbed, not yet open; a lab that this starts is stopped again."""
-        testbed, folder = study.testbed, self.lab_folder(study.testbed.name)
-        starts = testbed.lab is not None and lab.read_access(folder) is None
-        try:
-            if starts:
-                self.lab_up(testbed, study.plan, emit)
-            with closing(self.sessions(testbed)) as sessions:
-                yield sessions
-        finally:
-            if starts:
-                self._stop_unless_used(testbed, emit)
-
-    def _stop_unless_used(self, testbed: Testbed, emit: Emit) -> None:
-        """Stop a lab that was started for one command, unless another campaign has come to work there."""
-        try:
-            self.lab_down(testbed, emit)
-        except LeaseError as error:
-            emit(Event("warning", {"text": f"lab {testbed.name} is left running: {error}"}))
+    def lab_up(self, testbed: Testbed, plan: Plan | None, emit: Emit) -> lab.Access:
+        """Start a testbed's lab with a kernel that can run the plan."""
+        self._require_devices(testbed)
+        needs = lab.Needs(*needs_of(plan, self._project.catalogue)) if plan else DEFAULT_NEEDS
+        return lab.up(testbed, self.lab_folder(testbed.name), needs, emit, self.user_mode)
 
     def lab_down(self, testbed: Testbed, emit: Emit, force: bool = False) -> bool:
-        """Stop a testbed's lab; return whether it ran. Raises TestbedError while a campaign is at work there.
+        """Stop a testbed's lab; return whether it ran. Raises TestbedError while a campaign uses it.
 
-        With `force` it is stopped all the same, and a record is kept of whom that has disturbed.
+        With `force` it is stopped anyway, and the disturbed campaign is recorded in results/forced.jsonl.
         """
         self._require_idle(testbed, f"fab lab.down --testbed {testbed.name}", emit, force)
         return lab.down(self.lab_folder(testbed.name), emit)
 
-    def _require_idle(self, testbed: Testbed, command: str, emit: Emit, force: bool) -> None:
-        if testbed.lab is not None and lab.read_access(self.lab_folder(testbed.name)) is None:
-            return
-        with closing(self.sessions(testbed)) as sessions:
-            for host, lease in require_idle(sessions, command, self.results, force).items():
-                emit(
-                    Event(
-                        "warning", {"text": f"{host}: campaign {lease.values.get('campaign')} is disturbed"}
-                    )
-                )
-
     def sessions(self, testbed: Testbed) -> Sessions:
-        """Make the sessions of a testbed's hosts, not yet open. Raises LabError for a lab that is down."""
+        """Return the sessions of a testbed's hosts, not yet open. Raises LabError if the lab is down."""
         if testbed.lab is None:
             return Sessions(self._targets(testbed, None))
         self._require_devices(testbed)
@@ -110,12 +66,54 @@ class Reaching(Checkout):
             )
         return Sessions(self._targets(testbed, access), lab.dial(access))
 
+    @contextmanager
+    def sessions_with_lab(self, planned: PlannedExperiment, emit: Emit) -> Iterator[Sessions]:
+        """Yield the sessions of a testbed, not yet open; start its lab if it is down, stop it afterwards."""
+        testbed = planned.testbed
+        starts_lab = testbed.lab is not None and lab.read_access(self.lab_folder(testbed.name)) is None
+        try:
+            if starts_lab:
+                self.lab_up(testbed, planned.plan, emit)
+            with closing(self.sessions(testbed)) as sessions:
+                yield sessions
+        finally:
+            if starts_lab:
+                try:
+                    self.lab_down(testbed, emit)
+                except LeaseError as error:  # another campaign has started to use it meanwhile
+                    emit(Event("warning", {"text": f"lab {testbed.name} is left running: {error}"}))
+
+    def switch_power(self, request: PowerRequest, emit: Emit) -> str:
+        """Switch a host's power or return its power status; raises DefinitionError or TestbedError.
+
+        Without `force`, no host of a testbed that a campaign uses is switched off.
+        """
+        testbed = load_testbed(self._project.testbed_path(request.testbed))
+        machines, host, action = machines_of(testbed), request.host, request.action
+        if host not in machines:
+            raise TestbedError(unknown("host", host, machines))
+        if action not in ACTIONS:
+            raise TestbedError(unknown("action of power", action, ACTIONS))
+        if action in POWER_LOSS and machines[host].power is not None:
+            command = f"fab power {host} {action} --testbed {testbed.name}"
+            self._require_idle(testbed, command, emit, request.force)
+        return machines[host].switch(action)
+
+    def _require_idle(self, testbed: Testbed, command: str, emit: Emit, force: bool) -> None:
+        if testbed.lab is not None and lab.read_access(self.lab_folder(testbed.name)) is None:
+            return
+        with closing(self.sessions(testbed)) as sessions:
+            for host, lease in require_idle(sessions, command, self._project.results, force).items():
+                text = f"{host}: campaign {lease.values.get('campaign')} is disturbed"
+                emit(Event("warning", {"text": text}))
+
     def _require_devices(self, testbed: Testbed) -> None:
-        """Refuse a lab that has links which no lab can be, naming the testbeds whose lab runs."""
+        """Refuse links that no lab can simulate; the error names the testbeds that a lab can run."""
         if lab.lacking(testbed):
-            lab.require_devices(testbed, [load_testbed(path) for path in self.testbeds()])
+            lab.require_devices(testbed, [load_testbed(path) for path in self._project.testbeds()])
 
     def _targets(self, testbed: Testbed, access: lab.Access | None) -> Iterator[Target]:
+        config = self._project.config.ssh
         for name, host in testbed.hosts.items():
             ssh = testbed.ssh_of(name)
             key, known_hosts = (access.key, access.known_hosts) if access else (ssh.key, ssh.known_hosts)
@@ -126,27 +124,7 @@ class Reaching(Checkout):
                 user=ssh.user,
                 key=Path(key).expanduser() if key else None,
                 known_hosts=Path(known_hosts).expanduser() if known_hosts else None,
-                connect_timeout_s=self.config.ssh.connect_timeout_s,
-                keepalive_s=self.config.ssh.keepalive_s,
+                connect_timeout_s=config.connect_timeout_s,
+                keepalive_s=config.keepalive_s,
                 hint="is the lab up? `fab lab.up`" if access else "",
             )
-
-    def power(self, asked: Switching, emit: Emit) -> str:
-        """Switch a host of a testbed, or ask whether it is on; raises DefinitionError or TestbedError.
-
-        What takes power from a host is refused while a campaign is at work on its testbed, unless by force.
-        """
-        bed = load_testbed(self.testbed_path(asked.testbed))
-        machines, host, action = machines_of(bed), asked.host, asked.action
-        if host not in machines:
-            raise TestbedError(unknown("host", host, machines))
-        if action not in ACTIONS:
-            raise TestbedError(unknown("action of power", action, ACTIONS))
-        if action in TAKES_POWER and machines[host].power is not None:
-            self._require_idle(bed, f"fab power {host} {action} --testbed {bed.name}", emit, asked.force)
-        return machines[host].switch(action)
-
-
-def lab_default_needs() -> tuple[frozenset[str], frozenset[str]]:
-    """Name what a lab that is started for no experiment in particular should offer."""
-    return frozenset({"cdg"}), frozenset({"netem"})

@@ -1,4 +1,4 @@
-"""Campaigns begun and gone on with, hosts put back."""
+"""The controller: starts and resumes campaigns, restores hosts, with the parts that other commands use."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
 from samovar.campaign.run import CampaignRun, Intent, Summary, settle
 from samovar.campaign.source_state import git_state
 from samovar.campaign.testbed_runner import Crew
-from samovar.cli.queries import Asking
-from samovar.cli.requests import Going, Study
+from samovar.cli.connections import Connections
+from samovar.cli.preflight import Preflight
+from samovar.cli.project import Project
+from samovar.cli.requests import PlannedExperiment, RunRequest
 from samovar.errors import CampaignError
 from samovar.events import Emit, Event
 from samovar.experiment import Testbed
@@ -33,110 +35,122 @@ from samovar.hosts import HostFacts, Sessions, machines_of
 REQUIREMENTS = ("fabric", "paramiko", "Jinja2", "PyYAML", "pydantic", "rich", "typst")
 
 
-class Controller(Asking):
-    """This checkout of samovar with its files, at work."""
+class Controller:
+    """A project at work: its files, the connections to its testbeds, and its campaigns."""
 
-    def settle(self, study: Study, folder: Path) -> Summary:
-        """Take a plan of which everything is there as the campaign's; no host is touched."""
-        return settle(folder, study.plan, study.sources)
+    def __init__(self, root: Path) -> None:
+        self.project = Project(root)
+        self.connections = Connections(self.project)
+        self.preflight = Preflight(self.project, self.connections)
+        self.running: Path | None = None  # the folder of the campaign that runs
 
-    def run(self, going: Going, emit: Emit) -> Summary:
-        """Run what is still open of a study's campaign, beginning one if there is none.
+    def adopt_plan(self, planned: PlannedExperiment, folder: Path) -> Summary:
+        """Make a plan that has nothing left to run the plan of a campaign; contacts no host."""
+        return settle(folder, planned.plan, planned.sources)
 
-        Hosts that do not answer cost the trials that need them. Raises TestbedError when no trial can run
-        without them, or a host lacks what the plan needs, CampaignError when nothing can be kept here;
-        nothing has been changed on any host then.
+    def run(self, request: RunRequest, emit: Emit) -> Summary:
+        """Run the open trials of a campaign; start a campaign if there is none to resume.
+
+        Hosts that do not answer cost only the trials that need them. Raises TestbedError if no trial can run
+        without them, or a host lacks what the plan needs, and CampaignError if the results folder cannot be
+        written; no host has been changed then.
         """
-        studies, own = going.study.every, going.standing.folder
-        why = unusable(self.results)
+        project = self.project
+        planned, folder = request.planned.by_testbed, request.resume.folder
+        why = unusable(project.results)
         if why is not None:
             raise CampaignError(f"{why}; set `results` in config.yaml to a folder")
-        if own and (own / JOURNAL).exists():
-            Journal(own / JOURNAL).close()  # at once, and not when the hosts have been asked
+        if folder and (folder / JOURNAL).exists():
+            # Another controller that runs this campaign is reported now, before hosts are asked.
+            Journal(folder / JOURNAL).close()
         with ExitStack() as stack:
-            opened = [stack.enter_context(self._started(study, emit)) for study in studies]
-            self._require_free(going, opened)
-            known = [self._ask(study, one, emit) for study, one in zip(studies, opened, strict=True)]
-            require([study.plan for study in studies], known, going.fail_fast)
-            intent = self._intent(going, opened, known)
-            folder = self.at_work = self._folder(going, emit)
-            notifier = stack.enter_context(notifying(self.config.notify, folder, emit))
-            run = CampaignRun(folder, intent, opened[0], self.catalogue, notifier)
-            summary = run.run(self._provenances(studies, known))
+            sessions = [stack.enter_context(self.connections.sessions_with_lab(one, emit)) for one in planned]
+            for one, hosts in zip(planned, sessions, strict=True):
+                # Before facts are gathered, which takes time.
+                require_free(
+                    hosts, Claimant(folder or project.results, one.testbed.name, force=request.force)
+                )
+            known = [self._ask(one, hosts, emit) for one, hosts in zip(planned, sessions, strict=True)]
+            require([one.plan for one in planned], known, request.fail_fast)
+            intent = self._intent(request, sessions, known)
+            if folder is None:
+                folder = begin_campaign(request.planned.plan, project.results, request.planned.sources, emit)
+            else:
+                emit(Event("campaign-resumed", {"folder": str(folder)}))
+            self.running = folder
+            notifier = stack.enter_context(notifying(project.config.notify, folder, emit))
+            run = CampaignRun(folder, intent, sessions[0], project.catalogue, notifier)
+            summary = run.run(self._all_provenance(planned, known))
             notifier.end(summary.done, summary.asked, len(summary.failed))
             return summary
 
-    def _require_free(self, going: Going, opened: Sequence[Sessions]) -> None:
-        """Refuse hosts that somebody else has, before they are asked what they are, which takes time."""
-        folder = going.standing.folder or self.results
-        for study, sessions in zip(going.study.every, opened, strict=True):
-            require_free(sessions, Claimant(folder, study.testbed.name, force=going.force))
+    def _ask(self, planned: PlannedExperiment, sessions: Sessions, emit: Emit) -> Known:
+        awaken(sessions, machines_of(planned.testbed), emit)
+        return ask(sessions, lambda hosts: self.preflight.facts(sessions, planned.plan, hosts))
 
-    def _ask(self, study: Study, sessions: Sessions, emit: Emit) -> Known:
-        awaken(sessions, machines_of(study.testbed), emit)
-        return ask(sessions, lambda hosts: self.facts(sessions, study.plan, hosts))
-
-    def _intent(self, going: Going, opened: Sequence[Sessions], known: Sequence[Known]) -> Intent:
-        studies = going.study.every
-        cost = self.cost(going.study, going.standing)
-        pairs = zip(studies, known, strict=True)
-        found = {study.testbed.name: self.examine(study, one.facts, cost) for study, one in pairs}
-        blocked = runnable_together(going.study.plan, found, going.allow_partial)
-        each = zip(studies, opened, known, blocked, strict=True)
-        crews = [self._crew(study, sessions, one, lacking) for study, sessions, one, lacking in each]
+    def _intent(self, request: RunRequest, sessions: Sequence[Sessions], known: Sequence[Known]) -> Intent:
+        planned = request.planned.by_testbed
+        cost = self.preflight.cost(request.planned, request.resume)
+        findings = {
+            one.testbed.name: self.preflight.compare(one, asked.facts, cost)
+            for one, asked in zip(planned, known, strict=True)
+        }
+        blocked = runnable_together(request.planned.plan, findings, request.allow_partial)
+        crews = [
+            Crew(
+                one.testbed.name,
+                one.plan,
+                hosts,
+                lacking,
+                machines_of(one.testbed),
+                policy_of(one.experiment, one.testbed, self.project.config, asked.boots),
+                asked.gone,
+            )
+            for one, hosts, asked, lacking in zip(planned, sessions, known, blocked, strict=True)
+        ]
         return Intent(
-            going.study.plan,
-            going.study.sources,
+            request.planned.plan,
+            request.planned.sources,
             blocked=blocked[0],
             machines=crews[0].machines,
             policy=crews[0].policy,
             gone=known[0].gone,
-            fail_fast=going.fail_fast,
+            fail_fast=request.fail_fast,
             others=tuple(crews[1:]),
-            force=going.force,
+            force=request.force,
         )
 
-    def _crew(
-        self, study: Study, sessions: Sessions, known: Known, blocked: Mapping[str, Sequence[str]]
-    ) -> Crew:
-        policy = policy_of(study.experiment, study.testbed, self.config, known.boots)
-        machines = machines_of(study.testbed)
-        return Crew(study.testbed.name, study.plan, sessions, blocked, machines, policy, known.gone)
-
-    def _folder(self, going: Going, emit: Emit) -> Path:
-        """Find the campaign that is gone on with, or begin one."""
-        folder = going.standing.folder
-        if folder is None:
-            return begin_campaign(going.study.plan, self.results, going.study.sources, emit)
-        emit(Event("campaign-resumed", {"folder": str(folder)}))
-        return folder
-
     def restore(self, testbed: Testbed, emit: Emit, force: bool = False) -> Restored:
-        """Put every host of a testbed back as the journals of its campaigns say that it was.
+        """Restore every host of a testbed to its state before the campaigns that changed it, by journals.
 
-        With `force` hosts are taken from whoever holds them. Touches no host when no journal names one.
-        Raises LabError for a lab that is down.
+        With `force`, hosts are taken from the campaign that holds their lease. Contacts no host if no
+        journal names one. Raises LabError if the lab is down.
         """
-        folders = changed_campaigns(self.results, testbed.name)
+        folders = changed_campaigns(self.project.results, testbed.name)
         if not folders:
             return Restored()
-        sessions = self.sessions(testbed)
-        try:  # each host is connected to by itself: one that is away keeps no other from being restored
+        sessions = self.connections.sessions(testbed)
+        try:  # each host is connected to separately: an unreachable one does not prevent restoring the others
             machines = machines_of(testbed)
-            restorer = Restorer(testbed.name, sessions, self.catalogue, machines, emit, force)
+            restorer = Restorer(testbed.name, sessions, self.project.catalogue, machines, emit, force)
             return restorer.run(folders)
         finally:
             sessions.close()
 
-    def _provenances(self, studies: Sequence[Study], known: Sequence[Known]) -> Mapping[str, object]:
-        """Say with what a campaign is made; of further testbeds, what they are."""
-        first, *others = [self.provenance(s, one.facts) for s, one in zip(studies, known, strict=True)]
-        told = {str(one["testbed"]): {key: one[key] for key in ("lab", "hosts")} for one in others}
-        return {**first, "others": told} if told else first
+    def _all_provenance(
+        self, planned: Sequence[PlannedExperiment], known: Sequence[Known]
+    ) -> Mapping[str, object]:
+        """Return the content of provenance.json; of further testbeds, only their lab and hosts."""
+        first, *others = [
+            self.provenance(one, asked.facts) for one, asked in zip(planned, known, strict=True)
+        ]
+        further = {str(one["testbed"]): {key: one[key] for key in ("lab", "hosts")} for one in others}
+        return {**first, "others": further} if further else first
 
-    def provenance(self, study: Study, facts: Mapping[str, HostFacts]) -> Mapping[str, object]:
-        """Say with what a campaign is made: versions, hosts, the state of this checkout."""
-        access = lab.read_access(self.lab_folder(study.testbed.name)) if study.testbed.lab else None
+    def provenance(self, planned: PlannedExperiment, facts: Mapping[str, HostFacts]) -> Mapping[str, object]:
+        """Return the versions, the hosts and the state of the source code that a campaign is run with."""
+        folder = self.connections.lab_folder(planned.testbed.name)
+        access = lab.read_access(folder) if planned.testbed.lab else None
         return {
             "controller": {
                 "samovar": __version__,
@@ -144,9 +158,9 @@ class Controller(Asking):
                 "kernel": platform.release(),
                 "packages": {name: metadata.version(name) for name in REQUIREMENTS},
             },
-            "git": git_state(self.root),
-            RECIPES: recipe_digests(study.plan, self.catalogue),
-            "testbed": study.testbed.name,
+            "git": git_state(self.project.root),
+            RECIPES: recipe_digests(planned.plan, self.project.catalogue),
+            "testbed": planned.testbed.name,
             "lab": {"kernel": access.kernel, "release": access.release} if access else None,
             "hosts": {host: fact.as_json() for host, fact in facts.items()},
         }

@@ -1,51 +1,52 @@
-"""What a command is about: an experiment as it was asked for, and what is to be done with it."""
+"""Arguments of the commands as values: a planned experiment, and what to run, explain or switch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
-from samovar.campaign.folder import PLAN, TESTBEDS, TOGETHER, Standing
+from samovar.campaign.folder import PLAN, TESTBEDS, TOGETHER, ResumePoint
 from samovar.experiment import Experiment, Testbed
 from samovar.plan import Plan
 from samovar.plan.several_testbeds import on_testbed
 
 
 @dataclass(frozen=True)
-class Study:
-    """An experiment as it was asked for, on its testbed, planned."""
+class PlannedExperiment:
+    """An experiment with the profile and overrides of the command line, planned for its testbed.
 
-    path: Path
-    testbed_path: Path
+    `sources` are the definition files by the name that they get in a campaign's folder. `others` is the same
+    experiment on each further testbed that shares the campaign.
+    """
+
     experiment: Experiment
     testbed: Testbed
     plan: Plan
     sources: Mapping[str, bytes] = field(default_factory=dict)
-    others: tuple[Study, ...] = ()
+    others: tuple[PlannedExperiment, ...] = ()
 
     @property
-    def every(self) -> tuple[Study, ...]:
-        """The study on each testbed that takes part."""
+    def by_testbed(self) -> tuple[PlannedExperiment, ...]:
+        """The experiment as planned for each testbed that takes part."""
         return (self, *self.others)
 
 
-def together(studies: Sequence[Study]) -> Study:
-    """Make one study of those of several testbeds; raises PlanError where they do not serve it alike."""
-    first, names = studies[0], [study.testbed.name for study in studies]
-    others = [replace(one, plan=on_testbed(first.plan, one.plan)) for one in studies[1:]]
-    kept = {
-        f"{TESTBEDS}/{study.testbed.name}/{name}": content
-        for study in (first, *others)
-        for name, content in (("testbed.yaml", study.sources["testbed.yaml"]), (PLAN, study.plan.to_json()))
+def share_between_testbeds(planned: Sequence[PlannedExperiment]) -> PlannedExperiment:
+    """Combine an experiment planned for several testbeds; raises PlanError if their trials differ."""
+    first, names = planned[0], [one.testbed.name for one in planned]
+    others = [replace(one, plan=on_testbed(first.plan, one.plan)) for one in planned[1:]]
+    copies = {
+        f"{TESTBEDS}/{one.testbed.name}/{name}": content
+        for one in (first, *others)
+        for name, content in (("testbed.yaml", one.sources["testbed.yaml"]), (PLAN, one.plan.to_json()))
     }
     plan = first.plan.model_copy(update={"testbed": TOGETHER.join(names)})
-    return replace(first, plan=plan, sources={**first.sources, **kept}, others=tuple(others))
+    return replace(first, plan=plan, sources={**first.sources, **copies}, others=tuple(others))
 
 
 @dataclass(frozen=True)
-class Question:
-    """Where does a value come from: the arguments of `fab explain`."""
+class ExplainRequest:
+    """Arguments of `fab explain`: the key whose value to trace, in one trial if `trial` is given."""
 
     experiment: str
     key: str
@@ -56,14 +57,25 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Going:
-    """What is to be run: a study, what a campaign has of it, whether to run only what the testbed can.
+class RunRequest:
+    """Arguments of `fab run`: the planned experiment and the campaign that it resumes, if any.
 
-    With `fail_fast` the first trial that fails is the last; `force` takes hosts from whoever holds them.
+    With `allow_partial`, trials that the testbed cannot run are left out; with `fail_fast`, the first failed
+    trial ends the run; with `force`, hosts are taken from the campaign that holds their lease.
     """
 
-    study: Study
-    standing: Standing
+    planned: PlannedExperiment
+    resume: ResumePoint
     allow_partial: bool = False
     fail_fast: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class PowerRequest:
+    """Arguments of `fab power`; `action` is on, off, cycle or status; `force` may disturb a campaign."""
+
+    host: str
+    action: str
+    testbed: str = ""
     force: bool = False

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from samovar.campaign.availability.preflight import Finding
-from samovar.campaign.folder import Standing
+from samovar.campaign.availability.requirements import Finding
+from samovar.campaign.folder import ResumePoint
 from samovar.cli.show_cost import cost_lines
 from samovar.cli.wording import clock, columns, counted, folded, set_lines
 from samovar.plan import Cost, PartPlan, Plan, Trial
@@ -32,7 +32,7 @@ class Seen:
     """
 
     plan: Plan
-    standing: Standing
+    standing: ResumePoint
     whole: Cost
     left: Cost
     findings: Sequence[Finding] = ()
@@ -155,7 +155,7 @@ def trial_lines(seen: Seen, every: bool) -> Iterator[str]:
         yield f"  … {len(trials) - shown:,} more (--all shows them)"
 
 
-def standing_lines(standing: Standing, recipes: Sequence[str] = ()) -> Iterator[str]:
+def standing_lines(standing: ResumePoint, recipes: Sequence[str] = ()) -> Iterator[str]:
     """Show a plan as a change of the campaign that it goes on in: what stands, runs, no longer counts."""
     comparison = standing.comparison
     if standing.folder is None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from samovar.campaign.availability.preflight import Finding
+from samovar.campaign.availability.requirements import Finding
 from samovar.campaign.recovery import Restored
 from samovar.campaign.run import Summary
 from samovar.cli.wording import columns, counted

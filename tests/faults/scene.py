@@ -66,7 +66,7 @@ class Bench:
     @property
     def lab_folder(self) -> Path:
         """Where the lab keeps its keys."""
-        return self.checkout.controller.lab_folder("lab")
+        return self.checkout.controller.connections.lab_folder("lab")
 
     def configure(self, retries: int) -> None:
         """Write config.yaml."""
@@ -97,7 +97,7 @@ def bench(kernel: str, folder: Path) -> Iterator[Bench]:
 def boot(checkout: Checkout) -> Bench:
     """Start the lab of a checkout and see how its hosts are before anything happens."""
     checkout.lab_up()
-    access = lab.read_access(checkout.controller.lab_folder("lab"))
+    access = lab.read_access(checkout.controller.connections.lab_folder("lab"))
     assert access
     hosts = Lab(access)
     hosts.remember()

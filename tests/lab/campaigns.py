@@ -156,7 +156,7 @@ class Checkout:
 
     def on_host(self, host: str, script: str, testbed: str = "lab") -> str:
         """Run a script on a host of the lab by ssh, beside whatever samovar does there."""
-        access = lab.read_access(self.controller.lab_folder(testbed))
+        access = lab.read_access(self.controller.connections.lab_folder(testbed))
         assert access
         command = [*lab.shell_command(access, host), script]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -177,11 +177,13 @@ class Checkout:
 
     def lab_up(self, testbed: str = "lab") -> None:
         """Start the lab of this checkout."""
-        self.controller.lab_up(load_testbed(self.folder / "hosts" / f"{testbed}.yaml"), None, silent)
+        self.controller.connections.lab_up(
+            load_testbed(self.folder / "hosts" / f"{testbed}.yaml"), None, silent
+        )
 
     def lab_down(self, testbed: str = "lab") -> None:
         """Stop it."""
-        lab.down(self.controller.lab_folder(testbed), silent)
+        lab.down(self.controller.connections.lab_folder(testbed), silent)
 
 
 def make_checkout(

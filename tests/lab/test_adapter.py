@@ -51,7 +51,7 @@ class Bench:
         self.ports = itertools.count(5009)
 
     def on(self, host: str, script: str, seconds: int = 60) -> str:
-        access = lab.read_access(self.checkout.controller.lab_folder("powerline"))
+        access = lab.read_access(self.checkout.controller.connections.lab_folder("powerline"))
         assert access
         command = [*lab.shell_command(access, host), script]
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
@@ -113,9 +113,9 @@ class Bench:
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     checkout = make_checkout(tmp_path_factory.mktemp("powerline"))
     testbed = load_testbed(ROOT / "hosts" / "powerline.yaml")
-    checkout.controller.lab_up(testbed, None, silent)
+    checkout.controller.connections.lab_up(testbed, None, silent)
     yield Bench(checkout)
-    lab.down(checkout.controller.lab_folder("powerline"), silent)
+    lab.down(checkout.controller.connections.lab_folder("powerline"), silent)
 
 
 def test_an_idle_pair_delays_a_frame_by_its_time_on_the_medium_and_the_delay(bench: Bench) -> None:

@@ -130,7 +130,7 @@ def test_a_second_campaign_is_refused_and_takes_the_hosts_once_the_first_is_dead
     assert not (checkout.folder / "results" / "second").exists(), "refused before anything was asked"
     bed = load_testbed(checkout.folder / "hosts" / "lab.yaml")
     with pytest.raises(TestbedError, match="held by fab run of "):
-        checkout.controller.lab_down(bed, silent)
+        checkout.controller.connections.lab_down(bed, silent)
     code, said = checkout.run("first")
     assert code == 1
     assert "another controller is at work on this campaign" in said

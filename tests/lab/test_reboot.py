@@ -132,7 +132,7 @@ def test_a_campaign_reboots_as_often_as_planned_and_leaves_the_host_as_it_was_fo
     checkout: Checkout,
 ) -> None:
     _define(checkout, "levels", FACTORS)
-    plan = checkout.controller.study("levels", "", "").plan
+    plan = checkout.controller.project.plan("levels", "", "").plan
     assert (plan.changes.reboots, plan.changes.naive_reboots) == (3, 5)
     assert len(list(groupby(trial.treatment["loader"] for trial in plan.trials))) == 2
 
@@ -208,7 +208,7 @@ def test_a_host_that_ignores_its_order_is_named_with_what_it_was_given(checkout:
 
 def test_a_host_that_stays_away_comes_back_when_its_power_is_switched(checkout: Checkout) -> None:
     name = "switched"
-    access = lab.read_access(checkout.controller.lab_folder("lab"))
+    access = lab.read_access(checkout.controller.connections.lab_folder("lab"))
     assert access
     switch = checkout.folder / "switch.sh"
     switch.write_text(shlex.join([*lab.shell_command(access, "src"), "reboot -f"]) + "\nexit 0\n")

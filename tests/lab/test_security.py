@@ -42,8 +42,8 @@ factors: {{cc: [newreno, cubic], mtu: [600], limit: {{recipe: shaper, parameter:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     made = make_ordinary(tmp_path_factory.mktemp("checkout"))
     made.write("plain", EXPERIMENT.format(name="plain", duration_s=2))
-    study = made.controller.study("plain", "", "")
-    made.controller.lab_up(study.testbed, study.plan, silent)
+    study = made.controller.project.plan("plain", "", "")
+    made.controller.connections.lab_up(study.testbed, study.plan, silent)
     try:
         prepare(made)
         yield made
@@ -52,7 +52,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 
 
 def sudoers(checkout: Checkout) -> list[str]:
-    return list(checkout.controller.sudoers(checkout.controller.study("plain", "", "")))
+    return list(checkout.controller.preflight.sudoers(checkout.controller.project.plan("plain", "", "")))
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Canaries:
 
     def needles(self) -> list[bytes]:
         """What must be found nowhere: the mark, and each line of the private key."""
-        key = self.checkout.controller.lab_folder("lab") / "id_ed25519"
+        key = self.checkout.controller.connections.lab_folder("lab") / "id_ed25519"
         lines = key.read_text().splitlines()[1:-1]
         return [self.mark.encode(), *(line.encode() for line in lines[1:] or lines)]
 

@@ -163,12 +163,12 @@ def _bytes_by_port(trace: Path) -> dict[int, int]:
 def dumbbell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dumbbell]:
     checkout = make_checkout(tmp_path_factory.mktemp("checkout"))
     testbed = load_testbed(checkout.folder / "hosts" / "dumbbell.yaml")
-    checkout.controller.lab_up(testbed, None, silent)
+    checkout.controller.connections.lab_up(testbed, None, silent)
     try:
-        with checkout.controller.sessions(testbed) as sessions:
+        with checkout.controller.connections.sessions(testbed) as sessions:
             yield Dumbbell(checkout, sessions)
     finally:
-        lab.down(checkout.controller.lab_folder("dumbbell"), silent)
+        lab.down(checkout.controller.connections.lab_folder("dumbbell"), silent)
 
 
 @pytest.fixture(scope="module")
@@ -291,7 +291,7 @@ def _kill(dumbbell: Dumbbell, host: str, name: str) -> None:
 
 
 def _on(dumbbell: Dumbbell, host: str, script: str) -> str:
-    access = lab.read_access(dumbbell.checkout.controller.lab_folder("dumbbell"))
+    access = lab.read_access(dumbbell.checkout.controller.connections.lab_folder("dumbbell"))
     assert access
     command = [*lab.shell_command(access, host), script]
     return subprocess.run(command, check=True, timeout=60, capture_output=True, text=True).stdout

@@ -23,7 +23,7 @@ from samovar.campaign.journal import Entry, read_journal
 from samovar.campaign.policy import Policy, policy_of
 from samovar.campaign.run import CampaignRun, Intent, Summary
 from samovar.campaign.trial import BootSettings, TrialResult, TrialRun
-from samovar.cli import Study
+from samovar.cli import PlannedExperiment
 from samovar.events import Event, silent
 from samovar.hosts import Sessions, unrecorded
 from samovar.recipes import Catalogue
@@ -76,10 +76,10 @@ class Ran:
 class Judge:
     """A lab of three hosts that runs one trial again and again, with something done to it meanwhile."""
 
-    def __init__(self, checkout: Checkout, study: Study, sessions: Sessions) -> None:
+    def __init__(self, checkout: Checkout, study: PlannedExperiment, sessions: Sessions) -> None:
         self.checkout, self.study, self.sessions = checkout, study, sessions
-        self.catalogue = checkout.controller.catalogue
-        self.policy = policy_of(study.experiment, study.testbed, checkout.controller.config, {})
+        self.catalogue = checkout.controller.project.catalogue
+        self.policy = policy_of(study.experiment, study.testbed, checkout.controller.project.config, {})
         self._count = 0
 
     def run(
@@ -153,7 +153,7 @@ class Judge:
 
     def on_host(self, host: str, script: str) -> str:
         """Run a script on a host by a connection of its own; it must succeed. Returns what it printed."""
-        access = lab.read_access(self.checkout.controller.lab_folder("lab"))
+        access = lab.read_access(self.checkout.controller.connections.lab_folder("lab"))
         assert access
         command = [*lab.shell_command(access, host), script]
         return subprocess.run(command, check=True, timeout=60, capture_output=True, text=True).stdout
@@ -167,11 +167,11 @@ def _no_trial(id_: str) -> TrialScripts:
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     checkout = make_checkout(tmp_path_factory.mktemp("checkout"))
     checkout.write("judged", TEXT)
-    study, controller = checkout.controller.study("judged", "", ""), checkout.controller
-    folder = controller.lab_folder("lab")
+    study, controller = checkout.controller.project.plan("judged", "", ""), checkout.controller
+    folder = controller.connections.lab_folder("lab")
     lab.up(study.testbed, folder, lab.Needs(frozenset({"cubic"}), frozenset({"tbf"})), silent)
     try:
-        with controller.sessions(study.testbed) as sessions:
+        with controller.connections.sessions(study.testbed) as sessions:
             yield Judge(checkout, study, sessions)
     finally:
         lab.down(folder, silent)

@@ -28,10 +28,13 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     (checkout.folder / "hosts" / "lab.yaml").write_text(testbed)
     text = TEXT.replace("duration: 3s", f"duration: {LONG_S}s").replace("late: 60s", "late: 60s, disk: 200MB")
     checkout.write("judged", text)
-    study, folder = checkout.controller.study("judged", "", ""), checkout.controller.lab_folder("lab")
+    study, folder = (
+        checkout.controller.project.plan("judged", "", ""),
+        checkout.controller.connections.lab_folder("lab"),
+    )
     lab.up(study.testbed, folder, lab.Needs(frozenset({"cubic"}), frozenset({"tbf"})), silent)
     try:
-        with checkout.controller.sessions(study.testbed) as sessions:
+        with checkout.controller.connections.sessions(study.testbed) as sessions:
             yield Judge(checkout, study, sessions)
     finally:
         lab.down(folder, silent)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.cli import Controller, Study
+from samovar.cli import Controller, PlannedExperiment
 from samovar.errors import PlanError
 from samovar.report.testbed_comparison import read, rows_of
 
@@ -53,15 +53,15 @@ def controller(tmp_path: Path) -> Controller:
     return Controller(tmp_path)
 
 
-def _ids(study: Study) -> list[str]:
+def _ids(study: PlannedExperiment) -> list[str]:
     return [trial.id for trial in study.plan.trials]
 
 
 def test_a_trial_has_one_id_on_all_testbeds_and_its_hosts_on_each(controller: Controller) -> None:
-    study = controller.study("shared", "", "twin,lab")
+    study = controller.project.plan("shared", "", "twin,lab")
     (twin,) = study.others
     assert study.plan.testbed == "lab,twin"
-    assert _ids(study) == _ids(twin) == _ids(controller.study("shared", "", "lab"))
+    assert _ids(study) == _ids(twin) == _ids(controller.project.plan("shared", "", "lab"))
     for here, there in zip(study.plan.trials, twin.plan.trials, strict=True):
         assert (here.treatment, here.replicate) == (there.treatment, there.replicate)
         assert [flow.from_host for flow in (*here.resolved.flows, *there.resolved.flows)] == ["src", "west"]
@@ -69,7 +69,7 @@ def test_a_trial_has_one_id_on_all_testbeds_and_its_hosts_on_each(controller: Co
 
 
 def test_the_order_in_which_testbeds_are_named_makes_no_other_campaign(controller: Controller) -> None:
-    one, other = (controller.study("shared", "", names) for names in ("twin,lab", "lab, twin"))
+    one, other = (controller.project.plan("shared", "", names) for names in ("twin,lab", "lab, twin"))
     assert one.plan.to_json() == other.plan.to_json()
     assert one.sources == other.sources
     assert {"testbeds/lab/plan.json", "testbeds/twin/plan.json", "testbeds/twin/testbed.yaml"} <= set(
@@ -88,7 +88,7 @@ def test_testbeds_that_do_not_serve_an_experiment_alike_are_refused(
     controller: Controller, names: str, complaint: str
 ) -> None:
     with pytest.raises(PlanError, match="do not serve shared alike") as caught:
-        controller.study("shared", "", names)
+        controller.project.plan("shared", "", names)
     assert complaint in str(caught.value)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.availability.preflight import host_needs
+from samovar.campaign.availability.requirements import host_needs
 from samovar.campaign.calibration.evaluate import (
     DirectionMeasurement,
     check_calibration,

@@ -10,10 +10,10 @@ import pytest
 from samovar.campaign.folder import (
     begin_campaign,
     find_campaign,
+    find_resume_point,
     read_plan,
     read_plans,
     read_state,
-    standing_of,
 )
 from samovar.campaign.journal import NAME, Journal, fold, read_journal
 from samovar.campaign.run import settle, take
@@ -63,7 +63,7 @@ def test_a_changed_plan_goes_on_in_the_newest_campaign_of_its_kind(tmp_path: Pat
     _begin(tmp_path, stamp="20260101-000000")
     newest = _begin(tmp_path, stamp="20260102-000000")
     assert find_campaign(LONGER, tmp_path) == newest
-    assert standing_of(LONGER, tmp_path).folder == newest
+    assert find_resume_point(LONGER, tmp_path).folder == newest
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_the_same_overrides_go_on(tmp_path: Path) -> None:
 
 def test_a_new_campaign_is_begun_when_it_is_asked_for(tmp_path: Path) -> None:
     _run(_begin(tmp_path), "cubic-r1-6")
-    standing = standing_of(FIRST, tmp_path, new=True)
+    standing = find_resume_point(FIRST, tmp_path, new=True)
     assert standing.folder is None
     assert list(standing.comparison.runs.values()) == ["new", "new"]
 
@@ -98,12 +98,12 @@ def test_what_another_version_left_is_passed_over(tmp_path: Path, text: str) -> 
 
 def test_a_campaign_is_settled_when_all_is_there_and_nothing_was_cut_off(tmp_path: Path) -> None:
     folder = _begin(tmp_path)
-    assert not standing_of(FIRST, tmp_path).settled
+    assert not find_resume_point(FIRST, tmp_path).nothing_to_do
     _run(folder, "cubic-r1-6", "cdg-r1-6")
-    assert standing_of(FIRST, tmp_path).settled
+    assert find_resume_point(FIRST, tmp_path).nothing_to_do
     with Journal(folder / NAME) as journal:
         journal.append("state-read", 3.0, id="cubic-r1-6", host="src", state={})
-    assert not standing_of(FIRST, tmp_path).settled
+    assert not find_resume_point(FIRST, tmp_path).nothing_to_do
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_campaign_is_settled_when_all_is_there_and_nothing_was_cut_off(tmp_pat
 )
 def test_what_did_not_come_out_runs_again(tmp_path: Path, outcome: str, verdict: str, why: str) -> None:
     _run(_begin(tmp_path), "cubic-r1-6", outcome=outcome, verdict=verdict)
-    assert standing_of(FIRST, tmp_path).comparison.runs == {"cubic-r1-6": why, "cdg-r1-6": "new"}
+    assert find_resume_point(FIRST, tmp_path).comparison.runs == {"cubic-r1-6": why, "cdg-r1-6": "new"}
 
 
 def test_a_changed_plan_is_taken_with_the_earlier_kept_and_the_journal_told(tmp_path: Path) -> None:

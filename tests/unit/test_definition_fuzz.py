@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samovar.campaign.availability.preflight import host_needs
+from samovar.campaign.availability.requirements import host_needs
 from samovar.campaign.availability.unsupported_paths import refusals
-from samovar.cli.project import Checkout
+from samovar.cli.project import Project
 from samovar.errors import DefinitionError, PlanError
 from samovar.experiment import load_experiment, load_testbed
 from samovar.experiment.yaml.tree import parse_yaml, plain
@@ -215,17 +215,17 @@ def mutated_bytes(text: str, by: random.Random) -> bytes:
     return bytes(content[:at] if what == "cut" else content)
 
 
-def plan_all_that_rests_on(path: Path, checkout: Checkout) -> None:
+def plan_all_that_rests_on(path: Path, project: Project) -> None:
     """Plan one experiment that a file is of, and ask what the hosts must have; read a study."""
     if path.parent.name == "studies":
-        checkout.study_report(path.stem)
+        project.study_report(path.stem)
         return
     name = path.stem if path.parent.name == "experiments" else "demo"
-    texts = {one.stem: one.read_text("utf-8", errors="replace") for one in checkout.experiments()}
+    texts = {one.stem: one.read_text("utf-8", errors="replace") for one in project.experiments()}
     using = [one for one, text in texts.items() if path.parent.name != "experiments" and path.stem in text]
-    plan = checkout.study(using[0] if using else name, "", "").plan
-    refusals(plan, checkout.catalogue)
-    host_needs(plan, checkout.catalogue)
+    plan = project.plan(using[0] if using else name, "", "").plan
+    refusals(plan, project.catalogue)
+    host_needs(plan, project.catalogue)
 
 
 @settings(max_examples=100, deadline=None)
@@ -240,10 +240,10 @@ def test_a_shipped_file_with_anything_changed_is_planned_or_refused_at_a_place(p
         for name in ("templates", "analysis"):
             (Path(folder) / name).symlink_to(ROOT / name)
         (Path(folder) / path).write_bytes(by.choice([mutated_tree, mutated_tree, mutated_bytes])(text, by))
-        checkout = Checkout(Path(folder))
-        checkout.catalogue = RECIPES
+        project = Project(Path(folder))
+        project.catalogue = RECIPES
         try:
-            plan_all_that_rests_on(path, checkout)
+            plan_all_that_rests_on(path, project)
         except DefinitionError as error:
             assert all(
                 problem.line and problem.column and problem.message.strip() for problem in error.problems

@@ -44,12 +44,14 @@ def test_a_kernel_is_known_by_the_release_that_it_tells(tmp_path: Path) -> None:
 
 def test_relative_paths_of_config_yaml_lie_below_the_checkout(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("lab: {uml: {program: k/linux.uml, modules: k/modules}}\n")
-    assert Controller(tmp_path).user_mode == lab.UserMode(f"{tmp_path}/k/linux.uml", tmp_path / "k/modules")
+    assert Controller(tmp_path).connections.user_mode == lab.UserMode(
+        f"{tmp_path}/k/linux.uml", tmp_path / "k/modules"
+    )
 
 
 def test_without_a_word_it_is_what_is_on_path_with_debian_s_modules(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("retries: 0\n")
-    assert Controller(tmp_path).user_mode == DEBIANS
+    assert Controller(tmp_path).connections.user_mode == DEBIANS
 
 
 def test_an_unknown_key_is_a_mistake_with_the_known_ones(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.availability.preflight import (
+from samovar.campaign.availability.requirements import (
     HERE,
     Finding,
     blocked_trials,

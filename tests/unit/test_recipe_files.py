@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.folder import Standing
+from samovar.campaign.folder import ResumePoint
 from samovar.campaign.journal import fold
 from samovar.campaign.recipe_changes import changed_recipes, recipe_digests
 from samovar.plan import Plan
@@ -26,10 +26,10 @@ def templates(tmp_path: Path) -> Path:
     return Path(shutil.copytree(ROOT / "templates", tmp_path / "templates"))
 
 
-def _standing(folder: Path, plan: Plan, recorded: object, done: bool = True) -> Standing:
+def _standing(folder: Path, plan: Plan, recorded: object, done: bool = True) -> ResumePoint:
     (folder / "provenance.json").write_text(json.dumps({"recipes": recorded}))
     known = {one.id: "done" for one in plan.trials} if done else {}
-    return Standing(folder, compare(plan, plan, known), fold(()))
+    return ResumePoint(folder, compare(plan, plan, known), fold(()))
 
 
 def test_a_plan_goes_by_the_recipes_of_its_hosts_its_queue_and_what_these_include(templates: Path) -> None:

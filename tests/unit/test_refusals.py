@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from samovar.campaign.availability.preflight import Finding, examine, host_needs
+from samovar.campaign.availability.requirements import Finding, examine, host_needs
 from samovar.campaign.availability.unsupported_paths import refusals
 from samovar.experiment import load_testbed
 from samovar.experiment.keys.testbed_file import Testbed

@@ -22,30 +22,33 @@ def controller(tmp_path: Path) -> Controller:
 
 
 def test_a_new_experiment_can_be_planned_at_once(controller: Controller) -> None:
-    path = controller.new("mine")
-    assert path == controller.root / "experiments" / "mine.yaml"
-    plan = controller.study("mine", "", "").plan
+    path = controller.project.new_experiment("mine")
+    assert path == controller.project.root / "experiments" / "mine.yaml"
+    plan = controller.project.plan("mine", "", "").plan
     assert (plan.experiment, len(plan.trials)) == ("mine", 6)
 
 
 def test_its_core_is_ten_lines(controller: Controller) -> None:
-    lines = controller.new("mine").read_text(encoding="utf-8").splitlines()
+    lines = controller.project.new_experiment("mine").read_text(encoding="utf-8").splitlines()
     assert len([line for line in lines if line and not line.startswith("#")]) == 11  # one factor has a line
 
 
 def test_what_its_comments_offer_is_sound(controller: Controller) -> None:
     """Each piece that is commented out is put in the place of the core's."""
-    text = controller.new("mine").read_text(encoding="utf-8")
+    text = controller.project.new_experiment("mine").read_text(encoding="utf-8")
     core, _, offered = text.partition("# What follows is optional")
     pieces = re.findall(r"^#(\S.*\n(?:#  .*\n)*)", offered, flags=re.MULTILINE)
-    path, testbed = controller.root / "experiments" / "mine.yaml", load_testbed(ROOT / "hosts" / "lab.yaml")
+    path, testbed = (
+        controller.project.root / "experiments" / "mine.yaml",
+        load_testbed(ROOT / "hosts" / "lab.yaml"),
+    )
     assert len(pieces) == 12
     for piece in pieces:
         own = piece.replace("\n#", "\n")
         core_left = _without(core, own.partition(":")[0])
         needed = "factors: {cc: [cdg, cubic], rwnd: [100KB]}\n" if own.startswith("exclude") else ""
         path.write_text((_without(core_left, "factors") if needed else core_left) + needed + own)
-        assert load_experiment(path, controller.catalogue, testbed).name == "mine", own
+        assert load_experiment(path, controller.project.catalogue, testbed).name == "mine", own
 
 
 def _without(text: str, key: str) -> str:
@@ -54,32 +57,32 @@ def _without(text: str, key: str) -> str:
 
 
 def test_one_that_extends_another_can_be_planned_at_once(controller: Controller) -> None:
-    text = controller.new("mine", "demo").read_text(encoding="utf-8")
+    text = controller.project.new_experiment("mine", "demo").read_text(encoding="utf-8")
     assert "extends: demo" in text
-    own, base = controller.study("mine", "", "").plan, controller.study("demo", "", "").plan
+    own, base = controller.project.plan("mine", "", "").plan, controller.project.plan("demo", "", "").plan
     assert [trial.resolved for trial in own.trials] == [trial.resolved for trial in base.trials]
 
 
 @pytest.mark.parametrize("base", sorted(path.stem for path in (ROOT / "experiments").glob("*.yaml")))
 def test_what_the_comments_of_an_extension_offer_is_sound(controller: Controller, base: str) -> None:
     """Each line that is commented out is taken in by itself: its names are those of the base."""
-    (controller.root / "experiments" / "demo.yaml").unlink()
+    (controller.project.root / "experiments" / "demo.yaml").unlink()
     for path in (ROOT / "experiments").iterdir():
-        (controller.root / "experiments" / path.name).symlink_to(path)
-    path = controller.new("mine", base)
+        (controller.project.root / "experiments" / path.name).symlink_to(path)
+    path = controller.project.new_experiment("mine", base)
     text = path.read_text(encoding="utf-8")
     offered = re.findall(r"^#([a-z]+:.*\n)", text, flags=re.MULTILINE)
     assert len(offered) == 7
     for line in offered:
         path.write_text(text + line)
-        assert controller.study("mine", "", "").plan.experiment == "mine", line
+        assert controller.project.plan("mine", "", "").plan.experiment == "mine", line
 
 
 def test_nothing_is_written_over(controller: Controller) -> None:
-    controller.new("mine").write_text("precious", encoding="utf-8")
+    controller.project.new_experiment("mine").write_text("precious", encoding="utf-8")
     with pytest.raises(DefinitionError, match=r"mine\.yaml: is there already; expected a name of its own"):
-        controller.new("mine")
-    assert (controller.root / "experiments" / "mine.yaml").read_text(encoding="utf-8") == "precious"
+        controller.project.new_experiment("mine")
+    assert (controller.project.root / "experiments" / "mine.yaml").read_text(encoding="utf-8") == "precious"
 
 
 @pytest.mark.parametrize(
@@ -87,10 +90,10 @@ def test_nothing_is_written_over(controller: Controller) -> None:
 )
 def test_a_bad_name_is_refused_and_nothing_is_written(controller: Controller, name: str) -> None:
     with pytest.raises(DefinitionError, match=r"^fab new"):
-        controller.new(name)
-    assert [path.name for path in (controller.root / "experiments").iterdir()] == ["demo.yaml"]
+        controller.project.new_experiment(name)
+    assert [path.name for path in (controller.project.root / "experiments").iterdir()] == ["demo.yaml"]
 
 
 def test_a_base_that_is_not_there_is_refused_with_the_nearest(controller: Controller) -> None:
     with pytest.raises(DefinitionError, match="--from dmo: unknown experiment 'dmo'; did you mean 'demo'"):
-        controller.new("mine", "dmo")
+        controller.project.new_experiment("mine", "dmo")

@@ -493,10 +493,10 @@ def test_a_trial_that_was_not_started_for_its_path_is_open_with_the_reason() -> 
 
 
 def test_a_threshold_is_set_on_the_command_line_too() -> None:
-    study = Controller(ROOT).study("demo", "", "", ["verdict.cpu=80%", "calibrate=on"])
+    study = Controller(ROOT).project.plan("demo", "", "", ["verdict.cpu=80%", "calibrate=on"])
     assert (study.experiment.verdict.cpu, study.experiment.calibrate) == (0.8, "on")
     with pytest.raises(DefinitionError, match="did you mean 'cpu'"):
-        Controller(ROOT).study("demo", "", "", ["verdict.cpuu=80%"])
+        Controller(ROOT).project.plan("demo", "", "", ["verdict.cpuu=80%"])
 
 
 def test_large_segments_are_no_fault_where_an_offload_was_asked_for(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from samovar.campaign.availability.preflight import Finding
-from samovar.campaign.folder import Standing
+from samovar.campaign.availability.requirements import Finding
+from samovar.campaign.folder import ResumePoint
 from samovar.campaign.journal import fold
 from samovar.cli.export import plan_csv, plan_json
 from samovar.cli.show_cost import ranges, time_taken
@@ -29,20 +29,20 @@ PLAN = plan_of(
 CHANGED = plan_of([trial(label, replicate, lasting(12)) for replicate in (1, 2) for label in LABELS[:2]])
 
 
-def _seen(plan: Plan = PLAN, standing: Standing | None = None, **more: object) -> Seen:
-    standing = standing or Standing(None, compare(plan, None, {}), fold(()))
+def _seen(plan: Plan = PLAN, standing: ResumePoint | None = None, **more: object) -> Seen:
+    standing = standing or ResumePoint(None, compare(plan, None, {}), fold(()))
     left = estimate_cost(plan, None, standing.comparison.runs.keys())
     return Seen(plan, standing, estimate_cost(plan), left, **more)  # type: ignore[arg-type]
 
 
-def _against(plan: Plan, before: Plan, **standing: str) -> Standing:
+def _against(plan: Plan, before: Plan, **standing: str) -> ResumePoint:
     known = {id_.replace("_", "-"): how for id_, how in standing.items()}
-    return Standing(Path("results/x/quick-1"), compare(plan, before, known), fold(()))
+    return ResumePoint(Path("results/x/quick-1"), compare(plan, before, known), fold(()))
 
 
-def _done(plan: Plan, before: Plan) -> Standing:
+def _done(plan: Plan, before: Plan) -> ResumePoint:
     known = {one.id: "done" for one in before.trials}
-    return Standing(Path("results/x/quick-1"), compare(plan, before, known), fold(()))
+    return ResumePoint(Path("results/x/quick-1"), compare(plan, before, known), fold(()))
 
 
 def test_a_plan_shows_its_design_the_trials_in_order_the_cost_and_its_warnings() -> None:

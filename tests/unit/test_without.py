@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.cli import Controller, Question
+from samovar.cli import Controller, ExplainRequest
 from samovar.cli.show_explanation import explanation_lines
 from samovar.errors import DefinitionError
 from samovar.experiment import Asked, Experiment, apply_profile, load_study, parse_overrides
@@ -141,7 +141,7 @@ def test_an_experiment_without_parts_loses_a_factor_by_its_profile(folder: Path)
 
 def test_what_was_taken_away_is_explained_with_its_place(folder: Path) -> None:
     read(folder, "extends: base\nwithout: [path.loss]\n")
-    found = Controller(folder).explain(Question("study", "parts.two.path.loss"))
+    found = Controller(folder).project.explain(ExplainRequest("study", "parts.two.path.loss"))
     lines = [" ".join(line.split()).replace(f"{folder}/", "") for line in explanation_lines(found)]
     assert lines[0] == "two: path.loss is taken away by a later layer"
     assert "✗ 2% part two experiments/base.yaml:17:22" in lines

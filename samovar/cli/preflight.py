@@ -1,0 +1,181 @@
+"""Preflight: what a planned experiment costs, and what its testbeds lack for it. Changes no host."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from samovar import lab
+from samovar.campaign.availability.disk_space import unusable
+from samovar.campaign.availability.requirements import (
+    FEATURE,
+    HERE,
+    Finding,
+    HostNeeds,
+    examine,
+    foreseen,
+    host_needs,
+    needs_of,
+    space_here,
+)
+from samovar.campaign.availability.root_access import ROOT_COMMAND, ROOT_LOGIN, root_commands, sudoers_lines
+from samovar.campaign.availability.unsupported_paths import refusals
+from samovar.campaign.folder import ResumePoint
+from samovar.campaign.launch import between
+from samovar.campaign.past_campaigns import Archive
+from samovar.campaign.policy import policy_of
+from samovar.cli.connections import Connections
+from samovar.cli.project import Project
+from samovar.cli.requests import PlannedExperiment
+from samovar.errors import LabError, TestbedError
+from samovar.events import Emit
+from samovar.hosts import HostFacts, Sessions, gather_facts
+from samovar.hosts.facts import PROGRAMS, QDISCS
+from samovar.plan import Cost, Plan, estimate_cost
+from samovar.plan.cost import shared
+from samovar.recipes.sudo_rules import Allowed
+
+
+class Preflight:
+    """Costs of plans, and comparisons of plans with the testbeds of a project."""
+
+    def __init__(self, project: Project, connections: Connections) -> None:
+        self._project, self._connections = project, connections
+
+    def cost(
+        self, planned: PlannedExperiment, resume: ResumePoint | None = None, without: Collection[str] = ()
+    ) -> Cost:
+        """Estimate the cost of a plan, or of what is still to run, shared by all its testbeds.
+
+        `without` has the ids of trials to leave out.
+        """
+        return shared(list(self.cost_by_testbed(planned, resume, without).values()))
+
+    def cost_by_testbed(
+        self, planned: PlannedExperiment, resume: ResumePoint | None = None, without: Collection[str] = ()
+    ) -> Mapping[str, Cost]:
+        """Estimate the cost for each testbed as if it ran all trials alone."""
+        only = resume.comparison.runs.keys() if resume else None
+        if without:
+            ids = planned.plan.table.ids if only is None else only
+            only = dict.fromkeys(id_ for id_ in ids if id_ not in without).keys()
+        archive, config = Archive(self._project.results), self._project.config
+        return {
+            one.testbed.name: estimate_cost(
+                one.plan,
+                archive.known(one.testbed.name),
+                only,
+                policy_of(one.experiment, one.testbed, config, {}).calibrate,
+            )
+            for one in planned.by_testbed
+        }
+
+    def facts(
+        self, sessions: Sessions, plan: Plan, hosts: Iterable[str] | None = None
+    ) -> Mapping[str, HostFacts]:
+        """Gather the facts of all hosts, or of some, including everything that the plan needs."""
+        catalogue = self._project.catalogue
+        needs = host_needs(plan, catalogue)
+        programs = {program for need in needs.values() for program in need.names("program")}
+        qdiscs = {name for need in needs.values() for name in need.names(FEATURE)}
+        systems = {name: host.system for name, host in plan.trials[0].resolved.hosts.items()}
+        commands = _root_commands(plan, needs, sessions)
+        return sessions.map(
+            lambda session: gather_facts(
+                session,
+                catalogue,
+                systems[session.host],
+                {*PROGRAMS, *programs},
+                {*QDISCS, *qdiscs},
+                commands[session.host],
+            ),
+            hosts,
+        )
+
+    def sudoers(self, planned: PlannedExperiment) -> Iterator[str]:
+        """Return the lines of sudoers(5) that each host needs for an experiment; asks the hosts."""
+        needs = host_needs(planned.plan, self._project.catalogue)
+        with self._connections.sessions(planned.testbed) as sessions:
+            facts = self.facts(sessions, planned.plan)
+            commands = _root_commands(planned.plan, needs, sessions)
+        only_root = {host: need.names(ROOT_LOGIN) for host, need in needs.items()}
+        return sudoers_lines(commands, only_root, facts)
+
+    def check(
+        self, planned: PlannedExperiment, emit: Emit
+    ) -> tuple[Mapping[str, HostFacts], Sequence[Finding]]:
+        """Return the facts of every host of every testbed, and what they lack for the plan.
+
+        A lab that this has to start is stopped again. Raises TestbedError if a host does not answer.
+        """
+        cost = self.cost(planned, self._project.resume_point(planned))
+        all_facts: dict[str, HostFacts] = {}
+        findings: dict[str, Sequence[Finding]] = {}
+        for one in planned.by_testbed:
+            with self._connections.sessions_with_lab(one, emit) as sessions, sessions:
+                facts = self.facts(sessions, one.plan)
+            name = one.testbed.name
+            all_facts |= {f"{name}: {host}" if planned.others else host: fact for host, fact in facts.items()}
+            findings[name] = self.compare(one, facts, cost)
+        return all_facts, between(findings)
+
+    def check_or_predict(self, planned: PlannedExperiment, cost: Cost) -> tuple[Sequence[Finding], str]:
+        """Return what the testbeds lack for a plan; predict it for a testbed that does not answer.
+
+        The text names the testbeds that were not asked, with the reason; it is empty if all were.
+        """
+        findings: dict[str, Sequence[Finding]] = {}
+        not_asked: list[str] = []
+        for one in planned.by_testbed:
+            name = one.testbed.name
+            try:
+                with self._connections.sessions(one.testbed) as sessions:
+                    findings[name] = self.compare(one, self.facts(sessions, one.plan), cost)
+            except (TestbedError, LabError) as error:
+                predicted, basis = self.predict(one)
+                findings[name] = [*self.disk_space(cost), *predicted]
+                not_asked.append(f"{name}: {basis}: {error}" if planned.others else f"{basis}: {error}")
+        return between(findings), "\n".join(not_asked)
+
+    def predict(self, planned: PlannedExperiment) -> tuple[Sequence[Finding], str]:
+        """Return what a plan cannot do, without asking the testbed, and what this is based on.
+
+        Raises RecipeError for a missing recipe, and LabError if no lab could be started.
+        """
+        plan, kernel = planned.plan, planned.testbed.lab
+        catalogue = self._project.catalogue
+        needs = needs_of(plan, catalogue)
+        if kernel is None:
+            return refusals(plan, catalogue), "only its recipes were looked at"
+        lacking = lab.foresee(kernel.kernel, lab.Needs(*needs), self._connections.user_mode)
+        findings = [*refusals(plan, catalogue), *foreseen(plan, catalogue, lacking)]
+        return findings, "only its recipes and the kernel's modules were looked at"
+
+    def compare(
+        self, planned: PlannedExperiment, facts: Mapping[str, HostFacts], cost: Cost
+    ) -> Sequence[Finding]:
+        """Compare what a plan needs with what the hosts and this machine have."""
+        plan, catalogue, config = planned.plan, self._project.catalogue, self._project.config
+        policy = policy_of(planned.experiment, planned.testbed, config, {})
+        found = examine(plan, catalogue, facts, config.clock_tolerance_s, policy.calibrate, policy.free_bytes)
+        return [*self.disk_space(cost), *refusals(plan, catalogue), *found]
+
+    def disk_space(self, cost: Cost) -> Sequence[Finding]:
+        """Compare what the trials will leave in the results folder with the free space of its disk."""
+        why = unusable(self._project.results)
+        if why is not None:
+            return (Finding(HERE, why, "set `results` in config.yaml to a folder", True),)
+        return tuple(space_here(cost, self._project.results, self._project.config.free_space))
+
+
+def _root_commands(
+    plan: Plan, needs: Mapping[str, HostNeeds], sessions: Sessions
+) -> dict[str, list[Allowed]]:
+    """Return for each host the commands that its login user must be able to run as root."""
+    hosts = plan.trials[0].resolved.hosts
+    return {
+        name: root_commands(
+            needs[name].names(ROOT_COMMAND), hosts[name].interfaces, sessions[name].target.user
+        )
+        for name in sessions.hosts
+        if name in needs
+    }
