@@ -110,7 +110,7 @@ def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
     from samovar.experiment.layers.merge import complete
     from samovar.experiment.yaml.tree import parse_yaml
     from samovar.plan import Plan, Site, make_plan
-    from samovar.recipes.catalogue import Catalogue
+    from samovar.recipes import Catalogue
 
     study = (sizes, replicates) == SHAPES[STUDY]
     tree, _ = parse_yaml(study_of(replicates) if study else crossed(sizes, replicates), "bench.yaml")

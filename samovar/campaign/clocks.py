@@ -9,7 +9,7 @@ from functools import reduce
 from math import inf
 
 from samovar.errors import TestbedError
-from samovar.hosts import Completed, Session, Sessions
+from samovar.hosts import ScriptResult, Session, Sessions
 
 FIRST_READINGS = 3
 DRIFT = 100e-6
@@ -155,7 +155,7 @@ class Clocks:
         return max((readings[-1].took_s for readings in self.readings.values()), default=0.0)
 
 
-def reading_of(done: Completed) -> Reading:
+def reading_of(done: ScriptResult) -> Reading:
     """Understand one run of a clock script.
 
     The host read its clock at some time of the run; half way is at most half the run away. Raises

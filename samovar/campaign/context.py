@@ -15,7 +15,7 @@ from samovar.campaign.policy import AS_ALWAYS, Policy
 from samovar.campaign.stopping import Stopping
 from samovar.events import Emit
 from samovar.experiment.secrets import redacted
-from samovar.hosts import Completed, Sessions
+from samovar.hosts import ScriptResult, Sessions
 from samovar.recipes import Catalogue
 
 Note = Callable[..., None]
@@ -68,7 +68,7 @@ class Recorder:
         self._numbers = count(1)
         folder.mkdir(parents=True, exist_ok=True)
 
-    def __call__(self, done: Completed) -> None:
+    def __call__(self, done: ScriptResult) -> None:
         """Write one record; called from the thread of the host that it ran on."""
         stem = f"{next(self._numbers):03d}-{done.host}-{done.step.replace(' ', '-')}"
         (self._folder / f"{stem}.sh").write_text(redacted(done.script, os.environ), encoding="utf-8")
@@ -76,7 +76,7 @@ class Recorder:
         (self._folder / f"{stem}.json").write_text(record + "\n", encoding="utf-8")
 
 
-def _record(done: Completed) -> Mapping[str, object]:
+def _record(done: ScriptResult) -> Mapping[str, object]:
     return {
         "host": done.host,
         "step": done.step,

@@ -9,9 +9,7 @@ from samovar.campaign.availability.requirements import looks_of, recipes_at
 from samovar.campaign.folder import ResumePoint, read_head
 from samovar.plan import Plan, Trial
 from samovar.plan.groups import Kinds
-from samovar.recipes import Catalogue
-from samovar.recipes.recipe_files import digests_of
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import Catalogue, TrialScripts, digest_recipe_files
 
 PROVENANCE = "provenance.json"
 RECIPES = "recipes"
@@ -21,7 +19,7 @@ def recipe_digests(plan: Plan, catalogue: Catalogue) -> Mapping[str, str]:
     """Return the files of all recipes that trials of a plan go by, each with a digest; raises RecipeError."""
     hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
     files = {file for host in hosts for file in _files(plan, host, catalogue)}
-    return digests_of(sorted(files), catalogue.folder)
+    return digest_recipe_files(sorted(files), catalogue.folder)
 
 
 def _files(plan: Plan, host: str, catalogue: Catalogue) -> Iterator[Path]:

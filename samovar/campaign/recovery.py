@@ -22,8 +22,7 @@ from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event
 from samovar.hosts import Machine, Sessions
 from samovar.plan import Trial
-from samovar.recipes import Catalogue
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import Catalogue, TrialScripts
 
 ScriptsOf = Callable[[str], TrialScripts]
 

@@ -20,10 +20,10 @@ from samovar.campaign.trial import BootSettings, TrialResult, TrialRun, read_res
 from samovar.campaign.trial_queue import Coming, OpenTrials
 from samovar.errors import TestbedError
 from samovar.events import Event
-from samovar.hosts import Machine, Sessions, unrecorded
+from samovar.hosts import Machine, Sessions, discard_result
 from samovar.plan import Plan, Trial
 from samovar.plan.volume import host_bytes
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import TrialScripts
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Station:
     def _finish(self, trial: Trial, finished: TrialResult) -> None:
         bench = self.bench
         for session in bench.sessions:
-            session.record = unrecorded  # the trial's folder is about to be another
+            session.record = discard_result  # the trial's folder is about to be another
         values = {
             "id": trial.id,
             "outcome": finished.outcome,

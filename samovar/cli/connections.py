@@ -15,12 +15,11 @@ from samovar.errors import LabError, TestbedError
 from samovar.events import Emit, Event
 from samovar.experiment import Testbed, load_testbed
 from samovar.experiment.nearest import unknown
-from samovar.hosts import LeaseError, Sessions, Target, machines_of
-from samovar.hosts.power import ACTIONS
+from samovar.hosts import POWER_ACTIONS, LeaseError, Sessions, Target, machines_of
 from samovar.plan import Plan
 
 POWER_LOSS = ("off", "cycle")
-DEFAULT_NEEDS = lab.Needs(frozenset({"cdg"}), frozenset({"netem"}))
+DEFAULT_NEEDS = lab.KernelNeeds(frozenset({"cdg"}), frozenset({"netem"}))
 """Congestion controls and kernel features of a lab that is started for no particular experiment."""
 
 
@@ -35,15 +34,15 @@ class Connections:
         return self._project.root / ".lab" / testbed
 
     @property
-    def user_mode(self) -> lab.UserMode:
+    def user_mode(self) -> lab.UserModeConfig:
         """The user-mode kernel that labs boot."""
         uml = self._project.config.lab.uml
-        return lab.UserMode(uml.program, Path(uml.modules)).below(self._project.root)
+        return lab.UserModeConfig(uml.program, Path(uml.modules)).below(self._project.root)
 
     def lab_up(self, testbed: Testbed, plan: Plan | None, emit: Emit) -> lab.Access:
         """Start a testbed's lab with a kernel that can run the plan."""
         self._require_devices(testbed)
-        needs = lab.Needs(*needs_of(plan, self._project.catalogue)) if plan else DEFAULT_NEEDS
+        needs = lab.KernelNeeds(*needs_of(plan, self._project.catalogue)) if plan else DEFAULT_NEEDS
         return lab.up(testbed, self.lab_folder(testbed.name), needs, emit, self.user_mode)
 
     def lab_down(self, testbed: Testbed, emit: Emit, force: bool = False) -> bool:
@@ -92,8 +91,8 @@ class Connections:
         machines, host, action = machines_of(testbed), request.host, request.action
         if host not in machines:
             raise TestbedError(unknown("host", host, machines))
-        if action not in ACTIONS:
-            raise TestbedError(unknown("action of power", action, ACTIONS))
+        if action not in POWER_ACTIONS:
+            raise TestbedError(unknown("action of power", action, POWER_ACTIONS))
         if action in POWER_LOSS and machines[host].power is not None:
             command = f"fab power {host} {action} --testbed {testbed.name}"
             self._require_idle(testbed, command, emit, request.force)
@@ -109,8 +108,8 @@ class Connections:
 
     def _require_devices(self, testbed: Testbed) -> None:
         """Refuse links that no lab can simulate; the error names the testbeds that a lab can run."""
-        if lab.lacking(testbed):
-            lab.require_devices(testbed, [load_testbed(path) for path in self._project.testbeds()])
+        if lab.unsupported_links(testbed):
+            lab.require_supported_links(testbed, [load_testbed(path) for path in self._project.testbeds()])
 
     def _targets(self, testbed: Testbed, access: lab.Access | None) -> Iterator[Target]:
         config = self._project.config.ssh

@@ -28,11 +28,10 @@ from samovar.cli.project import Project
 from samovar.cli.requests import PlannedExperiment
 from samovar.errors import LabError, TestbedError
 from samovar.events import Emit
-from samovar.hosts import HostFacts, Sessions, gather_facts
-from samovar.hosts.facts import PROGRAMS, QDISCS
+from samovar.hosts import DEFAULT_PROGRAMS, DEFAULT_QDISCS, HostFacts, Sessions, gather_facts
 from samovar.plan import Cost, Plan, estimate_cost
 from samovar.plan.cost import shared
-from samovar.recipes.sudo_rules import Allowed
+from samovar.recipes import SudoCommand
 
 
 class Preflight:
@@ -84,8 +83,8 @@ class Preflight:
                 session,
                 catalogue,
                 systems[session.host],
-                {*PROGRAMS, *programs},
-                {*QDISCS, *qdiscs},
+                {*DEFAULT_PROGRAMS, *programs},
+                {*DEFAULT_QDISCS, *qdiscs},
                 commands[session.host],
             ),
             hosts,
@@ -146,7 +145,7 @@ class Preflight:
         needs = needs_of(plan, catalogue)
         if kernel is None:
             return refusals(plan, catalogue), "only its recipes were looked at"
-        lacking = lab.foresee(kernel.kernel, lab.Needs(*needs), self._connections.user_mode)
+        lacking = lab.predict_missing(kernel.kernel, lab.KernelNeeds(*needs), self._connections.user_mode)
         findings = [*refusals(plan, catalogue), *foreseen(plan, catalogue, lacking)]
         return findings, "only its recipes and the kernel's modules were looked at"
 
@@ -169,7 +168,7 @@ class Preflight:
 
 def _root_commands(
     plan: Plan, needs: Mapping[str, HostNeeds], sessions: Sessions
-) -> dict[str, list[Allowed]]:
+) -> dict[str, list[SudoCommand]]:
     """Return for each host the commands that its login user must be able to run as root."""
     hosts = plan.trials[0].resolved.hosts
     return {

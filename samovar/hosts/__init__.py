@@ -1,35 +1,48 @@
 """Hosts over SSH: one connection and one shell each, every script recorded and bounded."""
 
-from samovar.hosts.facts import HostFacts, boot_id_of, disk_free_of, gather_facts
+from samovar.hosts.fact_parsers import Interface, Sudo
+from samovar.hosts.facts import (
+    DEFAULT_PROGRAMS,
+    DEFAULT_QDISCS,
+    HostFacts,
+    gather_facts,
+    read_boot_id,
+    read_free_disk_bytes,
+)
 from samovar.hosts.host_lease import Claim, Lease, LeaseError
-from samovar.hosts.power import Machine, machines_of
-from samovar.hosts.remote_shell import LostError
-from samovar.hosts.script_result import NOT_ENDED, Completed, Record, unrecorded
+from samovar.hosts.power import POWER_ACTIONS, Machine, machines_of
+from samovar.hosts.remote_shell import ConnectionLostError
+from samovar.hosts.script_result import NOT_ENDED, Recorder, ScriptResult, discard_result
 from samovar.hosts.session import Session
 from samovar.hosts.sessions import HostsError, Sessions
 from samovar.hosts.target import Dialer, Target, UnreachableError
-from samovar.hosts.transfer import Wanted
+from samovar.hosts.transfer import RemoteFile
 
 __all__ = [
+    "DEFAULT_PROGRAMS",
+    "DEFAULT_QDISCS",
     "NOT_ENDED",
+    "POWER_ACTIONS",
     "Claim",
-    "Completed",
+    "ConnectionLostError",
     "Dialer",
     "HostFacts",
     "HostsError",
+    "Interface",
     "Lease",
     "LeaseError",
-    "LostError",
     "Machine",
-    "Record",
+    "Recorder",
+    "RemoteFile",
+    "ScriptResult",
     "Session",
     "Sessions",
+    "Sudo",
     "Target",
     "UnreachableError",
-    "Wanted",
-    "boot_id_of",
-    "disk_free_of",
+    "discard_result",
     "gather_facts",
     "machines_of",
-    "unrecorded",
+    "read_boot_id",
+    "read_free_disk_bytes",
 ]

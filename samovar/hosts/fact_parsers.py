@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from samovar.errors import TestbedError
-from samovar.hosts.script_result import Completed
+from samovar.hosts.script_result import ScriptResult
 
 _OFFLOADS = {
     "tcp-segmentation-offload": "tso",
@@ -175,7 +175,7 @@ def parse_disk_free_bytes(text: str) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
-def parse_clock(done: Completed) -> tuple[float, float]:
+def parse_clock(done: ScriptResult) -> tuple[float, float]:
     """Parse epoch nanoseconds (or seconds, where date knows no %N): the host's offset and its largest error,
     in s.
 

@@ -28,14 +28,13 @@ from samovar.hosts.fact_parsers import (
     parse_words,
 )
 from samovar.hosts.session import Session
-from samovar.recipes import Catalogue, Recipe
-from samovar.recipes.quote import quote
-from samovar.recipes.sudo_rules import Allowed, inner_programs
+from samovar.recipes import Catalogue, Recipe, SudoCommand, quote
+from samovar.recipes.sudo_rules import inner_programs
 
 DEADLINE_S = 60.0
 CLOCK_READINGS = 3
 # fmt: off
-PROGRAMS = (
+DEFAULT_PROGRAMS = (
     "awk", "chronyc", "ethtool", "grep", "gzip", "ip", "iperf", "iperf3", "modprobe", "ntpq", "nuttcp",
     "ping", "python3", "sed", "sha256sum", "ss", "sysctl", "tc", "tcpdump", "timeout",
 )
@@ -50,7 +49,7 @@ _VERSION_FLAGS = {
     "tc": "-V",
     "tcpdump": "--version",
 }
-QDISCS = (
+DEFAULT_QDISCS = (
     "bfifo", "cake", "codel", "fq", "fq_codel", "fq_pie", "htb", "netem", "pfifo", "pie", "red", "sfq", "tbf",
 )
 """The queue disciplines that are tried unless others are named."""
@@ -137,9 +136,9 @@ def gather_facts(
     session: Session,
     catalogue: Catalogue,
     system: str,
-    programs: Iterable[str] = PROGRAMS,
-    qdiscs: Iterable[str] = QDISCS,
-    commands: Sequence[Allowed] = (),
+    programs: Iterable[str] = DEFAULT_PROGRAMS,
+    qdiscs: Iterable[str] = DEFAULT_QDISCS,
+    commands: Sequence[SudoCommand] = (),
 ) -> HostFacts:
     """Ask a host for every fact, with one script and a few readings of its clock.
 
@@ -158,7 +157,7 @@ def gather_facts(
     )
 
 
-def boot_id_of(session: Session, catalogue: Catalogue, system: str, deadline_s: float = DEADLINE_S) -> str:
+def read_boot_id(session: Session, catalogue: Catalogue, system: str, deadline_s: float = DEADLINE_S) -> str:
     """Ask a host what tells its present boot from others. Raises TestbedError, RecipeError."""
     told: str = _ask(session, _fact(catalogue.recipe("fact", "boot_id", system), {}), "boot id", deadline_s)
     if not told:
@@ -166,7 +165,7 @@ def boot_id_of(session: Session, catalogue: Catalogue, system: str, deadline_s: 
     return told
 
 
-def disk_free_of(session: Session, catalogue: Catalogue, system: str) -> int:
+def read_free_disk_bytes(session: Session, catalogue: Catalogue, system: str) -> int:
     """Ask a host how many bytes it has for what trials leave there. Raises TestbedError, RecipeError."""
     fact = _fact(catalogue.recipe("fact", "disk_free_bytes", system), {})
     free_bytes: int = _ask(session, fact, "free disk", DEADLINE_S)
@@ -183,7 +182,7 @@ def facts_of(
     system: str,
     programs: Sequence[str],
     qdiscs: Sequence[str],
-    commands: Sequence[Allowed] = (),
+    commands: Sequence[SudoCommand] = (),
 ) -> tuple[Fact, ...]:
     """List what is asked of a host; each is a field of HostFacts. Raises RecipeError."""
     values = {

@@ -12,16 +12,16 @@ from contextlib import suppress
 
 from samovar.hosts.remote_shell import RemoteShell
 from samovar.hosts.shell_protocol import ALIVE_TEXT
-from samovar.hosts.ssh import Link
+from samovar.hosts.ssh import SshConnection
 
 UNANSWERED = 4
 """For so many intervals a host may leave a question open before its connection is given up."""
 
 
-class Pulse:
+class Heartbeat:
     """Beats for one connection until it is stopped or the connection is gone."""
 
-    def __init__(self, link: Link, shell: RemoteShell, interval_s: float) -> None:
+    def __init__(self, link: SshConnection, shell: RemoteShell, interval_s: float) -> None:
         self._link, self._shell, self._interval_s = link, shell, interval_s
         self._stopped = threading.Event()
         threading.Thread(target=self._beat, name="pulse", daemon=True).start()

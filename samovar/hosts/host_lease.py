@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from samovar.errors import TestbedError
-from samovar.hosts.shell_protocol import Folder
+from samovar.hosts.shell_protocol import ShellFolder
 
 DEADLINE_S = 20.0
 _SCRIPT = Path(__file__).with_name("lease.sh").read_text()
@@ -47,7 +47,7 @@ class Lease:
 
     token: str
     values: Mapping[str, str] = field(default_factory=dict)
-    shell: Folder | None = None
+    shell: ShellFolder | None = None
     left: Literal["", "restored", "changed"] = ""
     alive: bool = False
     mine: bool = False
@@ -55,7 +55,7 @@ class Lease:
     silent_s: float = 0.0
 
 
-def claim_script(path: str, claim: Claim, folder: Folder, over: str = "") -> str:
+def claim_script(path: str, claim: Claim, folder: ShellFolder, over: str = "") -> str:
     """Return the script that asks for a host: it prints `held`, or what it knows of the lease there.
 
     `over` is the token of a lease that may be taken over.
@@ -63,7 +63,7 @@ def claim_script(path: str, claim: Claim, folder: Folder, over: str = "") -> str
     return _script(path, claim, folder, over) + "claim\n"
 
 
-def release_script(path: str, claim: Claim, folder: Folder) -> str:
+def release_script(path: str, claim: Claim, folder: ShellFolder) -> str:
     """Return the script that gives a host back; another's lease it leaves alone."""
     return _script(path, claim, folder) + "release\n"
 
@@ -73,7 +73,7 @@ def look_script(path: str) -> str:
     return f"path={shlex.quote(path)} token=\n{_SCRIPT}look\n"
 
 
-def _script(path: str, claim: Claim, folder: Folder, over: str = "") -> str:
+def _script(path: str, claim: Claim, folder: ShellFolder, over: str = "") -> str:
     values = {"path": path, "token": claim.token, "text": claim.text, "over": over}
     shell = {"folder": folder.path, "name": folder.name}
     words = (f"{key}={shlex.quote(value)}\n" for key, value in {**values, **shell}.items())
@@ -115,9 +115,9 @@ def _left(pairs: list[list[str]]) -> Literal["", "restored", "changed"]:
     return left
 
 
-def _shell(text: str) -> Folder | None:
+def _shell(text: str) -> ShellFolder | None:
     found = _SHELL.fullmatch(text)
-    return Folder(found[1], found[2]) if found else None
+    return ShellFolder(found[1], found[2]) if found else None
 
 
 def _number(text: str) -> float:

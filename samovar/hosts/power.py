@@ -17,7 +17,7 @@ from samovar.experiment.keys.testbed_file import Testbed
 from samovar.experiment.secrets import redacted
 
 Action = Literal["on", "off", "cycle", "status"]
-ACTIONS: tuple[Action, ...] = ("on", "off", "cycle", "status")
+POWER_ACTIONS: tuple[Action, ...] = ("on", "off", "cycle", "status")
 COMMAND_DEADLINE_S = 60.0
 DISCHARGE_S = 5.0
 """How long a machine stays off between `off` and `on`: a supply's capacitors carry it over less."""
@@ -48,7 +48,7 @@ class Machine:
             return said + self.switch("on")
         command: tuple[str, ...] | None = getattr(self.power, action)
         if command is None:
-            known = ", ".join(name for name in ACTIONS if getattr(self.power, name) is not None)
+            known = ", ".join(name for name in POWER_ACTIONS if getattr(self.power, name) is not None)
             raise TestbedError(f"{self.host}: no command for power {action}; accepted: {known}")
         return self._run(action, [word.format_map(self._values()) for word in command])
 

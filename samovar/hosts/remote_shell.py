@@ -30,11 +30,11 @@ class Channel(Protocol):
         """Return some bytes, none at the end."""
 
 
-class LostError(TestbedError):
+class ConnectionLostError(TestbedError):
     """The shell, or the connection to it, is gone."""
 
 
-class UnansweredError(LostError):
+class UnansweredError(ConnectionLostError):
     """A script is past its deadline and the host does not say that it has ended."""
 
 
@@ -45,30 +45,30 @@ class RemoteShell:
         self._channel = channel
         self._host = host
         self._name = name
-        self.folder: shell_protocol.Folder | None = None
+        self.folder: shell_protocol.ShellFolder | None = None
         self._sending = threading.Lock()
 
     def boot(
         self,
-        before: shell_protocol.Folder | None,
+        before: shell_protocol.ShellFolder | None,
         deadline_s: float,
         silence_s: int = shell_protocol.SILENCE_S,
     ) -> None:
-        """Wait until the shell is there, and what the shell before it has left is gone. Raises LostError."""
+        """Wait until the shell answers and its predecessor is cleaned up. Raises ConnectionLostError."""
         mark = shell_protocol.new_mark()
         until = time.monotonic() + deadline_s
         try:
             self._send(shell_protocol.boot_text(self._host, mark, before, silence_s), until)
             path = self._line(mark, until)
         except TimeoutError as error:
-            raise LostError(f"{self._host}: /bin/sh: no answer within {deadline_s:g} s") from error
-        self.folder = shell_protocol.Folder(path, self._name)
+            raise ConnectionLostError(f"{self._host}: /bin/sh: no answer within {deadline_s:g} s") from error
+        self.folder = shell_protocol.ShellFolder(path, self._name)
 
-    def run(self, script: str, deadline_s: float) -> tuple[shell_protocol.Frame, bool]:
+    def run(self, script: str, deadline_s: float) -> tuple[shell_protocol.ScriptFrame, bool]:
         """Run a script; return its frame and whether it ended by itself.
 
         A script past its deadline is killed with its process group. Raises UnansweredError when the host does
-        not confirm that, LostError when the connection ends.
+        not confirm that, ConnectionLostError when the connection ends.
         """
         mark = shell_protocol.new_mark()
         reader = shell_protocol.FrameReader(mark)
@@ -94,7 +94,7 @@ class RemoteShell:
     def keep_on_loss(self, script: str, deadline_s: float) -> None:
         """Leave the script to be run when the controller is gone.
 
-        Raises LostError, or TestbedError when the script cannot be kept there.
+        Raises ConnectionLostError, or TestbedError when the script cannot be kept there.
         """
         mark = shell_protocol.new_mark()
         until = time.monotonic() + deadline_s
@@ -102,21 +102,23 @@ class RemoteShell:
             self._send(shell_protocol.on_loss_text(script, mark), until)
             code = self._line(mark, until)
         except TimeoutError as error:
-            raise LostError(f"{self._host}: on-loss: no answer within {deadline_s:g} s") from error
+            raise ConnectionLostError(f"{self._host}: on-loss: no answer within {deadline_s:g} s") from error
         if code != "0":
             raise TestbedError(
                 f"{self._host}: on-loss: the script could not be written to {self.folder}; disk full?"
             )
 
-    def succeed(self, before: shell_protocol.Folder, deadline_s: float) -> None:
-        """Do what another shell of this user's on this host has to do, and end it. Raises LostError."""
+    def succeed(self, before: shell_protocol.ShellFolder, deadline_s: float) -> None:
+        """End another shell of this user and run its clean-up. Raises ConnectionLostError."""
         mark = shell_protocol.new_mark()
         until = time.monotonic() + deadline_s
         try:
             self._send(shell_protocol.succeed_text(before, mark), until)
             self._line(mark, until)
         except TimeoutError as error:
-            raise LostError(f"{self._host}: succession: no answer within {deadline_s:g} s") from error
+            raise ConnectionLostError(
+                f"{self._host}: succession: no answer within {deadline_s:g} s"
+            ) from error
 
     def bye(self) -> None:
         """End the shell, which then does not run what was kept for the loss of the controller."""
@@ -124,10 +126,10 @@ class RemoteShell:
         try:
             self._send(shell_protocol.BYE_TEXT, until)
             self._until(lambda data: None, until)
-        except (TimeoutError, LostError):
+        except (TimeoutError, ConnectionLostError):
             pass  # there is nobody left to say it to
 
-    def _end(self, reader: shell_protocol.FrameReader) -> shell_protocol.Frame:
+    def _end(self, reader: shell_protocol.FrameReader) -> shell_protocol.ScriptFrame:
         until = time.monotonic() + KILL_GRACE_S
         try:
             self._send(shell_protocol.KILL_TEXT, until)
@@ -146,9 +148,9 @@ class RemoteShell:
 
         try:
             return self._until(feed, until)
-        except LostError as error:
+        except ConnectionLostError as error:
             said = buffer.decode(errors="replace").strip()[-500:]
-            raise LostError(f"{error}{f'; it said: {said}' if said else ''}") from error
+            raise ConnectionLostError(f"{error}{f'; it said: {said}' if said else ''}") from error
 
     def _send(self, text: str, until: float) -> None:
         self._bound(until)
@@ -157,7 +159,7 @@ class RemoteShell:
         except TimeoutError:
             raise
         except (OSError, EOFError) as error:
-            raise LostError(f"{self._host}: the connection was lost ({error})") from error
+            raise ConnectionLostError(f"{self._host}: the connection was lost ({error})") from error
 
     def _until(self, feed: Callable[[bytes], _Answer | None], until: float) -> _Answer:
         while True:
@@ -167,9 +169,9 @@ class RemoteShell:
             except TimeoutError:
                 raise
             except (OSError, EOFError) as error:
-                raise LostError(f"{self._host}: the connection was lost ({error})") from error
+                raise ConnectionLostError(f"{self._host}: the connection was lost ({error})") from error
             if not data:
-                raise LostError(f"{self._host}: the shell has ended, or the connection was lost")
+                raise ConnectionLostError(f"{self._host}: the shell has ended, or the connection was lost")
             answer = feed(data)
             if answer is not None:
                 return answer

@@ -9,7 +9,7 @@ from typing import Literal
 
 from samovar.errors import DeadlineError, RemoteError, TestbedError
 from samovar.experiment.secrets import redacted
-from samovar.hosts.remote_shell import LostError
+from samovar.hosts.remote_shell import ConnectionLostError
 from samovar.hosts.shell_protocol import OUTPUT_LIMIT_BYTES
 
 NOT_ENDED = -1
@@ -17,7 +17,7 @@ NOT_ENDED = -1
 
 
 @dataclass(frozen=True)
-class Completed:
+class ScriptResult:
     """One script that ran on a host, as it is kept with the trial.
 
     `ending` says how: by exit, by deadline, with a lost connection, or interrupted; `exit_code` is NOT_ENDED
@@ -52,21 +52,21 @@ class Completed:
         return self.text + self.error_text
 
 
-Record = Callable[[Completed], None]
+Recorder = Callable[[ScriptResult], None]
 
 
-def unrecorded(completed: Completed) -> None:
+def discard_result(completed: ScriptResult) -> None:
     """Take a run and keep nothing of it."""
 
 
-def judged(done: Completed, deadline_s: float, check: bool) -> Completed:
+def judged(done: ScriptResult, deadline_s: float, check: bool) -> ScriptResult:
     """Return a run that came to its end. Raises the error that says how another did, see Session.run."""
     if done.ending == "deadline":
         raise DeadlineError(done.host, done.step, deadline_s)
     if done.ending == "interrupted":
         raise TestbedError(f"{done.host}: {done.step}: interrupted")
     if done.ending == "lost":
-        raise LostError(
+        raise ConnectionLostError(
             f"{done.host}: {done.step}: the connection was lost; accepted: one that lasts for the script"
         )
     if max(len(done.stdout), len(done.stderr)) > OUTPUT_LIMIT_BYTES:

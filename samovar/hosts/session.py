@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from samovar.hosts import shell_protocol
-from samovar.hosts.heartbeat import Pulse
+from samovar.hosts.heartbeat import Heartbeat
 from samovar.hosts.host_lease import DEADLINE_S as LEASE_DEADLINE_S
 from samovar.hosts.host_lease import (
     Claim,
@@ -23,11 +23,11 @@ from samovar.hosts.host_lease import (
     parse_answer,
     release_script,
 )
-from samovar.hosts.remote_shell import LostError, RemoteShell, UnansweredError
-from samovar.hosts.script_result import NOT_ENDED, Completed, Record, judged, unrecorded
-from samovar.hosts.ssh import Link, connect
+from samovar.hosts.remote_shell import ConnectionLostError, RemoteShell, UnansweredError
+from samovar.hosts.script_result import NOT_ENDED, Recorder, ScriptResult, discard_result, judged
+from samovar.hosts.ssh import SshConnection, connect
 from samovar.hosts.target import Dialer, Target, UnreachableError
-from samovar.hosts.transfer import Clock, Wanted, fetch_in_turn, persevere, put_whole
+from samovar.hosts.transfer import RemoteFile, TransferDeadline, fetch_in_turn, persevere, put_whole
 
 INTERRUPT_GRACE_S = 15.0
 """How long a host may take to end what it is at: it may be as busy as the trial was to make it."""
@@ -44,15 +44,17 @@ class Session:
     anew, and first waits for the host to finish that.
     """
 
-    def __init__(self, target: Target, dialer: Dialer | None = None, record: Record = unrecorded) -> None:
+    def __init__(
+        self, target: Target, dialer: Dialer | None = None, record: Recorder = discard_result
+    ) -> None:
         self.target = target
         self.record = record
         self._dialer = dialer
         self._lock = threading.RLock()
-        self._link: Link | None = None
+        self._link: SshConnection | None = None
         self._shell: RemoteShell | None = None
-        self._pulse: Pulse | None = None
-        self._before: shell_protocol.Folder | None = None
+        self._pulse: Heartbeat | None = None
+        self._before: shell_protocol.ShellFolder | None = None
         self._on_loss = ""
         self._claim: Claim | None = None
         self._interrupted = threading.Event()
@@ -71,7 +73,7 @@ class Session:
         with self._lock:
             self._live()
 
-    def run(self, script: str, *, step: str, deadline_s: float, check: bool = True) -> Completed:
+    def run(self, script: str, *, step: str, deadline_s: float, check: bool = True) -> ScriptResult:
         """Run a POSIX sh script to its end and return what it wrote.
 
         Raises RemoteError for a non-zero exit when `check`; DeadlineError past the deadline, once the
@@ -80,7 +82,9 @@ class Session:
         """
         with self._lock:
             live = self._live()
-            begun = Completed(self.host, step, script, NOT_ENDED, b"", b"", time.time(), 0.0, ending="lost")
+            begun = ScriptResult(
+                self.host, step, script, NOT_ENDED, b"", b"", time.time(), 0.0, ending="lost"
+            )
             done = self._attempt(live, begun, deadline_s)
         self.record(done)
         return judged(done, deadline_s, check)
@@ -129,22 +133,22 @@ class Session:
         self, remote: str, local: Path, *, sha256: str, size_bytes: int, deadline_s: float = 600.0
     ) -> None:
         """Copy one file from the host; see fetch_all."""
-        self.fetch_all([Wanted(remote, local, sha256, size_bytes)], deadline_s=deadline_s)
+        self.fetch_all([RemoteFile(remote, local, sha256, size_bytes)], deadline_s=deadline_s)
 
-    def fetch_all(self, files: Sequence[Wanted], *, deadline_s: float = 600.0) -> None:
+    def fetch_all(self, files: Sequence[RemoteFile], *, deadline_s: float = 600.0) -> None:
         """Copy files from the host, each into `.part`, renamed once on disk with the right size and SHA-256.
 
         Connects anew and goes on from what has arrived when the connection is lost. Raises TestbedError for
         the first that is not what the host said; DeadlineError past the deadline.
         """
-        clock = Clock(self.host, "fetch", deadline_s, self._interrupted.is_set)
+        clock = TransferDeadline(self.host, "fetch", deadline_s, self._interrupted.is_set)
         with self._lock:
             fetch = partial(fetch_in_turn, host=self.host, files=files, clock=clock)
             persevere(lambda: self._transfer(fetch), files, clock)
 
     def put(self, data: bytes, remote: str, mode: int = 0o600, *, deadline_s: float = 60.0) -> None:
         """Write a file on the host, whole or not at all. Raises TestbedError or DeadlineError."""
-        clock = Clock(self.host, f"put {remote}", deadline_s, self._interrupted.is_set)
+        clock = TransferDeadline(self.host, f"put {remote}", deadline_s, self._interrupted.is_set)
         with self._lock:
             self._transfer(lambda sftp: put_whole(sftp, self.host, data, remote, mode, clock))
 
@@ -173,7 +177,7 @@ class Session:
         Returns when the session is free again. Raises DeadlineError when it is not within
         INTERRUPT_GRACE_S.
         """
-        clock = Clock(self.host, "interrupt", INTERRUPT_GRACE_S)
+        clock = TransferDeadline(self.host, "interrupt", INTERRUPT_GRACE_S)
         self._interrupted.set()
         try:
             free = self._lock.acquire(blocking=False)
@@ -214,7 +218,7 @@ class Session:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return self._guard(self._connect)
-            except (UnreachableError, LostError):
+            except (UnreachableError, ConnectionLostError):
                 if attempt == _ATTEMPTS:
                     raise
         raise AssertionError("not reached")
@@ -225,7 +229,7 @@ class Session:
         fresh = RemoteShell(self._link.channel(shell_protocol.start_command(name)), self.host, name)
         fresh.boot(self._before, _ORDER_DEADLINE_S, self.target.silence_s)
         self._before = fresh.folder
-        self._pulse = Pulse(self._link, fresh, self.target.keepalive_s)
+        self._pulse = Heartbeat(self._link, fresh, self.target.keepalive_s)
         if self._claim:
             self._hold_on(fresh, self._claim)
         if self._on_loss:
@@ -243,20 +247,22 @@ class Session:
         said = self._aside(live, "claim", lambda folder: claim_script(self.target.lease, claim, folder, over))
         return parse_answer(self.host, said)
 
-    def _aside(self, live: RemoteShell, step: str, script: Callable[[shell_protocol.Folder], str]) -> str:
+    def _aside(
+        self, live: RemoteShell, step: str, script: Callable[[shell_protocol.ShellFolder], str]
+    ) -> str:
         """Run what is about the shell itself and no part of a trial, whose record it would not be."""
         assert live.folder  # it has booted
-        begun = Completed(self.host, step, script(live.folder), NOT_ENDED, b"", b"", time.time(), 0.0)
+        begun = ScriptResult(self.host, step, script(live.folder), NOT_ENDED, b"", b"", time.time(), 0.0)
         done = self._attempt(live, replace(begun, ending="lost"), LEASE_DEADLINE_S)
         return judged(done, LEASE_DEADLINE_S, True).text
 
-    def _attempt(self, live: RemoteShell, begun: Completed, deadline_s: float) -> Completed:
+    def _attempt(self, live: RemoteShell, begun: ScriptResult, deadline_s: float) -> ScriptResult:
         started = time.monotonic()
         try:
             frame, in_time = self._guard(lambda: live.run(begun.script, deadline_s))
         except UnansweredError:
             return replace(begun, ending="deadline", seconds=_since(started))
-        except LostError:
+        except ConnectionLostError:
             return replace(begun, ending="lost", seconds=_since(started))
         interrupted = self._interrupted.is_set()
         return replace(
@@ -283,7 +289,7 @@ class Session:
         """Do something that needs the connection; drop the connection if it proves to be lost."""
         try:
             return work()
-        except (UnreachableError, LostError):
+        except (UnreachableError, ConnectionLostError):
             self._drop()
             raise
 

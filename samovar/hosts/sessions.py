@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from samovar.errors import TestbedError
-from samovar.hosts.script_result import Record, unrecorded
+from samovar.hosts.script_result import Recorder, discard_result
 from samovar.hosts.session import Session
 from samovar.hosts.target import Dialer, Target
 
@@ -26,7 +26,7 @@ class Sessions:
     """A session per host, used in parallel."""
 
     def __init__(
-        self, targets: Iterable[Target], dialer: Dialer | None = None, record: Record = unrecorded
+        self, targets: Iterable[Target], dialer: Dialer | None = None, record: Recorder = discard_result
     ) -> None:
         self._sessions = {target.host: Session(target, dialer, record) for target in targets}
         self._threads = ThreadPoolExecutor(max(1, len(self._sessions)), thread_name_prefix="host")
@@ -93,7 +93,7 @@ class Sessions:
                 errors[session.host] = error
         _raise(errors)
 
-    def give_up(self, host: str) -> None:
+    def abandon(self, host: str) -> None:
         """Go on without a host: it is none of these hosts any more, and what it keeps for a loss happens."""
         session = self._sessions.pop(host, None)
         if session:

@@ -27,7 +27,7 @@ _BOOT = Path(__file__).with_name("shell.sh").read_text()
 
 
 @dataclass(frozen=True)
-class Folder:
+class ShellFolder:
     """A remote shell's folder on its host, and the name that its process carries in `ps`."""
 
     path: str
@@ -35,7 +35,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Frame:
+class ScriptFrame:
     """What came back from one script; `host_seconds` is None where telling it would cost an exec."""
 
     exit_code: int
@@ -64,7 +64,7 @@ def start_command(name: str) -> str:
     return f"exec /bin/sh -s {name}"
 
 
-def boot_text(host: str, mark: str, before: Folder | None, silence_s: int = SILENCE_S) -> str:
+def boot_text(host: str, mark: str, before: ShellFolder | None, silence_s: int = SILENCE_S) -> str:
     """Return what a fresh shell reads first; it answers with the mark and its folder.
 
     It takes the controller for gone that it has not heard for two to three times `silence_s`.
@@ -91,12 +91,12 @@ def on_loss_text(script: str, mark: str) -> str:
     return f"{_written(script, 'on-loss')}; printf '\\n%s %s\\n' {mark} \"$?\"\n"
 
 
-def succeed_text(before: Folder, mark: str) -> str:
+def succeed_text(before: ShellFolder, mark: str) -> str:
     """Return the order to do what the shell of a folder has to do at its end, and to wait for that."""
     return f"{_succeed(before)}\nsamovar_others_end\nprintf '\\n%s %s\\n' {mark} done\n"
 
 
-def _succeed(before: Folder) -> str:
+def _succeed(before: ShellFolder) -> str:
     return f"samovar_succeed {shlex.quote(before.path)} {shlex.quote(before.name)}"
 
 
@@ -107,7 +107,7 @@ ALIVE_TEXT = "samovar_alive\n"
 
 
 def _written(script: str, name: str) -> str:
-    # A whole text on its way to a file, not a value in a command: those are samovar.recipes.quote's.
+    # A whole text on its way to a file, not a value in a command: those are samovar.recipes.quoting's.
     if "\0" in script:
         raise TestbedError(f"{name}: a NUL byte cannot stand in a script; accepted: text")
     return f'printf %s {shlex.quote(script)} >"$d/{name}"'
@@ -128,7 +128,7 @@ class FrameReader:
         self._searched = 0
         self._cuts: list[tuple[int, int]] = []
 
-    def feed(self, data: bytes) -> Frame | None:
+    def feed(self, data: bytes) -> ScriptFrame | None:
         """Take more bytes; return the frame once it is whole."""
         self._buffer += data
         while len(self._cuts) < 3:
@@ -151,8 +151,10 @@ class FrameReader:
         self._searched = end
         return True
 
-    def _frame(self) -> Frame:
+    def _frame(self) -> ScriptFrame:
         (head, out), (out_end, err), (err_end, _) = self._cuts
         _, code, start, end = self._buffer[head:out].decode().split()
         seconds = None if "-" in (start, end) else round(float(end) - float(start), 2)
-        return Frame(int(code), bytes(self._buffer[out:out_end]), bytes(self._buffer[err:err_end]), seconds)
+        return ScriptFrame(
+            int(code), bytes(self._buffer[out:out_end]), bytes(self._buffer[err:err_end]), seconds
+        )

@@ -72,7 +72,7 @@ class _SftpClient(paramiko.SFTPClient):
         return file
 
 
-class Link:
+class SshConnection:
     """One SSH connection to one host."""
 
     def __init__(self, connection: fabric.Connection, host: str) -> None:
@@ -158,7 +158,7 @@ class Link:
             ) from error
 
 
-def connect(target: Target, dialer: Dialer | None = None) -> Link:
+def connect(target: Target, dialer: Dialer | None = None) -> SshConnection:
     """Open a connection.
 
     Raises UnreachableError when nothing answers within target.connect_timeout_s, TestbedError when the host
@@ -173,7 +173,7 @@ def connect(target: Target, dialer: Dialer | None = None) -> Link:
     except (OSError, paramiko.SSHException, EOFError) as error:
         connection.close()
         raise _explain(target, error) from error
-    return Link(connection, target.host)
+    return SshConnection(connection, target.host)
 
 
 def _connection(target: Target, dialer: Dialer | None) -> fabric.Connection:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from samovar.errors import DeadlineError, TestbedError
-from samovar.hosts.remote_shell import LostError
+from samovar.hosts.remote_shell import ConnectionLostError
 from samovar.hosts.target import UnreachableError
 
 STALL_S = 30.0
@@ -33,7 +33,7 @@ traceback of its own if it had many and the transfer was broken off; a few are g
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RemoteFile:
     """A file on a host, where it goes here, and what the host says that it holds."""
 
     remote: str
@@ -47,7 +47,7 @@ class Wanted:
         return self.local.with_name(self.local.name + ".part")
 
 
-class Clock:
+class TransferDeadline:
     """A deadline shared by the steps of one transfer, which may also be interrupted between them."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Clock:
         return DeadlineError(self._host, self._step, self._deadline_s)
 
 
-def persevere(work: Callable[[], None], files: Sequence[Wanted], clock: Clock) -> None:
+def persevere(work: Callable[[], None], files: Sequence[RemoteFile], clock: TransferDeadline) -> None:
     """Do a transfer again when the connection was lost, from what has arrived, as long as something arrives.
 
     Raises what the last attempt did once nothing has arrived for PATIENCE_S; then no part stays behind.
@@ -95,12 +95,12 @@ def persevere(work: Callable[[], None], files: Sequence[Wanted], clock: Clock) -
         raise
 
 
-def _persevere(work: Callable[[], None], files: Sequence[Wanted], clock: Clock) -> None:
+def _persevere(work: Callable[[], None], files: Sequence[RemoteFile], clock: TransferDeadline) -> None:
     arrived, since, pause_s = _arrived(files), time.monotonic(), _PAUSE_S
     while True:
         try:
             return work()
-        except (UnreachableError, LostError):
+        except (UnreachableError, ConnectionLostError):
             before, arrived = arrived, _arrived(files)
             if arrived > before:
                 since, pause_s = time.monotonic(), _PAUSE_S
@@ -110,12 +110,12 @@ def _persevere(work: Callable[[], None], files: Sequence[Wanted], clock: Clock) 
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
-def _arrived(files: Sequence[Wanted]) -> int:
+def _arrived(files: Sequence[RemoteFile]) -> int:
     places = (place for wanted in files for place in (wanted.local, wanted.part))
     return sum(place.stat().st_size for place in places if place.is_file())
 
 
-def fetch_in_turn(sftp: Any, host: str, files: Sequence[Wanted], clock: Clock) -> None:
+def fetch_in_turn(sftp: Any, host: str, files: Sequence[RemoteFile], clock: TransferDeadline) -> None:
     """Copy files one after another, small ones first: what is wrong shows early.
 
     What an earlier attempt has fetched is not fetched again, but verified whole. Raises UnreachableError when
@@ -136,7 +136,7 @@ def fetch_in_turn(sftp: Any, host: str, files: Sequence[Wanted], clock: Clock) -
             ) from error
 
 
-def _fetch(sftp: Any, host: str, wanted: Wanted, clock: Clock) -> None:
+def _fetch(sftp: Any, host: str, wanted: RemoteFile, clock: TransferDeadline) -> None:
     wanted.local.parent.mkdir(parents=True, exist_ok=True)
     if wanted.local.is_file() and _sum(wanted.local) == (wanted.size_bytes, wanted.sha256):
         return
@@ -151,7 +151,7 @@ def _fetch(sftp: Any, host: str, wanted: Wanted, clock: Clock) -> None:
     wanted.part.rename(wanted.local)
 
 
-def _receive(sftp: Any, wanted: Wanted, clock: Clock) -> tuple[int, str]:
+def _receive(sftp: Any, wanted: RemoteFile, clock: TransferDeadline) -> tuple[int, str]:
     """Add to the part that is here what lacks, on disk when this returns; return size and sum of it all."""
     size_bytes, digest = _begun(wanted.part)
     if size_bytes > wanted.size_bytes:
@@ -198,14 +198,14 @@ def _blocks(source: Any, start_byte: int, size_bytes: int) -> Iterator[bytes]:
     yield source.read(1)
 
 
-def _changed(host: str, wanted: Wanted, size_bytes: int, sha256: str) -> TestbedError:
+def _changed(host: str, wanted: RemoteFile, size_bytes: int, sha256: str) -> TestbedError:
     return TestbedError(
         f"{host}: {wanted.remote}: arrived as {size_bytes} bytes with SHA-256 {sha256}; "
         f"accepted: {wanted.size_bytes} bytes with {wanted.sha256}, as counted on the host"
     )
 
 
-def put_whole(sftp: Any, host: str, data: bytes, remote: str, mode: int, clock: Clock) -> None:
+def put_whole(sftp: Any, host: str, data: bytes, remote: str, mode: int, clock: TransferDeadline) -> None:
     """Write a file on the host under another name, then rename it."""
     part = remote + ".part"
     try:

@@ -2,28 +2,28 @@
 
 from samovar.lab.access import Access, read_access
 from samovar.lab.dial import Dialer, dial, shell_command
-from samovar.lab.kernel import Needs, choose_kernel
+from samovar.lab.kernel import KernelNeeds, choose_kernel
 from samovar.lab.lab_status import HostStatus, LabStatus, status
 from samovar.lab.lifecycle import down, up
-from samovar.lab.predicted_capabilities import foresee
-from samovar.lab.unsupported_devices import lacking, require_devices
-from samovar.lab.usermode import UserMode
+from samovar.lab.predicted_capabilities import predict_missing
+from samovar.lab.unsupported_devices import require_supported_links, unsupported_links
+from samovar.lab.usermode import UserModeConfig
 
 __all__ = [
     "Access",
     "Dialer",
     "HostStatus",
+    "KernelNeeds",
     "LabStatus",
-    "Needs",
-    "UserMode",
+    "UserModeConfig",
     "choose_kernel",
     "dial",
     "down",
-    "foresee",
-    "lacking",
+    "predict_missing",
     "read_access",
-    "require_devices",
+    "require_supported_links",
     "shell_command",
     "status",
+    "unsupported_links",
     "up",
 ]

@@ -16,7 +16,7 @@ RECORD = "access.json"
 
 
 @dataclass(frozen=True)
-class Process:
+class OsProcess:
     """A process told apart from any later one with the same number by when it started (proc(5), field 22)."""
 
     pid: int
@@ -29,7 +29,7 @@ class Process:
         return fields is not None and fields[0] != "Z" and int(fields[19]) == self.start_ticks
 
     @property
-    def parent(self) -> Process | None:
+    def parent(self) -> OsProcess | None:
         """Return the process that waits for this one, or None when there is none."""
         fields = _stat_fields(self.pid)
         return process(int(fields[1])) if fields is not None else None
@@ -54,15 +54,15 @@ class Access:
     allowed_before: str | None = None
 
     @property
-    def process(self) -> Process:
+    def process(self) -> OsProcess:
         """The lab's first process: when it ends, all of the lab ends."""
-        return Process(self.pid, self.start_ticks)
+        return OsProcess(self.pid, self.start_ticks)
 
 
-def process(pid: int) -> Process | None:
+def process(pid: int) -> OsProcess | None:
     """Identify a process by its number; None when there is none."""
     fields = _stat_fields(pid)
-    return Process(pid, int(fields[19])) if fields is not None else None
+    return OsProcess(pid, int(fields[19])) if fields is not None else None
 
 
 def children(pid: int) -> list[int]:

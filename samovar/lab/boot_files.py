@@ -13,8 +13,8 @@ from jinja2 import FileSystemLoader
 from samovar.errors import LabError
 from samovar.lab.access import Kernel
 from samovar.lab.topology import Topology
-from samovar.lab.usermode import Found
-from samovar.recipes.quote import shell_environment
+from samovar.lab.usermode import UserModeKernel
+from samovar.recipes.quoting import shell_environment
 
 CHECKOUT = Path(__file__).parents[2]
 TEMPLATES = CHECKOUT / "templates" / "lab"
@@ -46,7 +46,7 @@ class Boot:
 
     topology: Topology
     kernel: Kernel
-    user_mode: Found | None
+    user_mode: UserModeKernel | None
     user_namespace: bool
     memory_kib: int
     cpu: int

@@ -11,7 +11,7 @@ from pathlib import Path
 from samovar.errors import LabError
 from samovar.experiment.nearest import unknown
 from samovar.lab.access import Access
-from samovar.recipes.quote import quote
+from samovar.recipes import quote
 
 Dialer = Callable[[str, int], socket.socket]
 """Opens a TCP connection to (address, port); the same shape as samovar.hosts.ssh.Dialer."""

@@ -46,14 +46,14 @@ SETTINGS = (
 
 
 @dataclass(frozen=True)
-class Needs:
+class KernelNeeds:
     """What experiments ask of a kernel, in the kernel's own names (`reno`, `netem`)."""
 
     congestion_controls: frozenset[str] = frozenset()
     qdiscs: frozenset[str] = frozenset()
 
 
-def choose_kernel(wanted: str, needs: Needs) -> Kernel:
+def choose_kernel(wanted: str, needs: KernelNeeds) -> Kernel:
     """Choose the lab's kernel: what the testbed asks for, or for `auto` native if it can and uml otherwise.
 
     Raises LabError when native is asked for and this user cannot have it.
@@ -66,7 +66,7 @@ def choose_kernel(wanted: str, needs: Needs) -> Kernel:
     return "native" if wanted == "native" else "uml"
 
 
-def machine_lacks(needs: Needs) -> list[str]:
+def machine_lacks(needs: KernelNeeds) -> list[str]:
     """Name what the machine's own kernel does not offer of what is needed."""
     offered = CONGESTION.read_text(encoding="ascii").split() if CONGESTION.exists() else []
     unknown = sorted(needs.congestion_controls - set(offered))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from samovar.errors import LabError
 from samovar.events import Emit, Event
-from samovar.lab.access import Access, Process, children, process
+from samovar.lab.access import Access, OsProcess, children, process
 from samovar.lab.dial import answers
 from samovar.lab.kernel import MAP_ROOT, NAMESPACES
 
@@ -28,10 +28,10 @@ ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
 
 @dataclass(frozen=True)
-class Outer:
+class FirstProcess:
     """A lab's first process, which waits to be let go."""
 
-    first: Process
+    first: OsProcess
     gate: int
 
     def let_go(self) -> None:
@@ -40,7 +40,7 @@ class Outer:
 
 
 @contextmanager
-def launched(folder: Path, user_namespace: bool) -> Iterator[Outer]:
+def launched(folder: Path, user_namespace: bool) -> Iterator[FirstProcess]:
     """Start a lab's first process in namespaces of its own; it ends at once if it is not let go.
 
     Raises LabError when it does not come to be, with what it said.
@@ -48,7 +48,7 @@ def launched(folder: Path, user_namespace: bool) -> Iterator[Outer]:
     inlet, gate = os.pipe()
     try:
         parent = _spawn(folder, user_namespace, inlet)
-        yield Outer(_first_process(folder, parent), gate)
+        yield FirstProcess(_first_process(folder, parent), gate)
     finally:
         os.close(inlet)
         os.close(gate)
@@ -72,7 +72,7 @@ def _spawn(folder: Path, user_namespace: bool, inlet: int) -> int:
     )
 
 
-def _first_process(folder: Path, parent: int) -> Process:
+def _first_process(folder: Path, parent: int) -> OsProcess:
     end_s = time.monotonic() + FIRST_PROCESS_DEADLINE_S
     while time.monotonic() < end_s:
         for pid in children(parent):
@@ -117,7 +117,7 @@ def console_tail(folder: Path) -> str:
     return "\n".join(said[-TAIL_LINES:])
 
 
-def end_process(first: Process) -> None:
+def end_process(first: OsProcess) -> None:
     """Kill a lab's first process and wait for it and for the one that started it; raises LabError after 20 s.
 
     The kernel ends every other process of the PID namespace before the first is gone (pid_namespaces(7)).

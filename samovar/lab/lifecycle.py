@@ -14,18 +14,28 @@ from samovar.errors import LabError
 from samovar.events import Emit, Event
 from samovar.experiment.keys.testbed_file import Testbed
 from samovar.lab import allowed_cc
-from samovar.lab.access import RECORD, Access, Process, read_record, write_record
+from samovar.lab.access import RECORD, Access, OsProcess, read_record, write_record
 from samovar.lab.boot_files import Boot, write_boot_folder
-from samovar.lab.kernel import Needs, choose_kernel, machine_lacks, needs_user_namespace, require_programs
+from samovar.lab.kernel import (
+    KernelNeeds,
+    choose_kernel,
+    machine_lacks,
+    needs_user_namespace,
+    require_programs,
+)
 from samovar.lab.lab_process import end_process, launched, wait_until_ready
 from samovar.lab.ssh_keys import CLIENT_KEY, KNOWN_HOSTS, make_keys
 from samovar.lab.topology import Topology, read_topology
-from samovar.lab.unsupported_devices import require_devices
-from samovar.lab.usermode import DEBIANS, UserMode, find_user_mode
+from samovar.lab.unsupported_devices import require_supported_links
+from samovar.lab.usermode import DEBIAN_USER_MODE, UserModeConfig, find_user_mode
 
 
 def up(
-    testbed: Testbed, state_folder: Path, needs: Needs, emit: Emit, user_mode: UserMode = DEBIANS
+    testbed: Testbed,
+    state_folder: Path,
+    needs: KernelNeeds,
+    emit: Emit,
+    user_mode: UserModeConfig = DEBIAN_USER_MODE,
 ) -> Access:
     """Start a testbed's lab, or find it running, and return once every host's SSH server answers.
 
@@ -81,7 +91,7 @@ def _locked(state_folder: Path) -> Iterator[Path]:
 def _lab_topology(testbed: Testbed) -> Topology:
     if testbed.lab is None:
         raise LabError(f"testbed {testbed.name}: no lab; accepted: a testbed file with a `lab:` key")
-    require_devices(testbed)
+    require_supported_links(testbed)
     for name in testbed.hosts:
         ssh = testbed.ssh_of(name)
         if (ssh.user, ssh.port) != ("root", testbed.ssh.port):
@@ -96,7 +106,7 @@ def _named(boot: Boot) -> dict[str, str]:
     return {"testbed": boot.topology.name, "kernel": boot.kernel, "release": release}
 
 
-def _plan_boot(testbed: Testbed, topology: Topology, needs: Needs, user_mode: UserMode) -> Boot:
+def _plan_boot(testbed: Testbed, topology: Topology, needs: KernelNeeds, user_mode: UserModeConfig) -> Boot:
     assert testbed.lab is not None
     require_programs("native")
     kernel = choose_kernel(testbed.lab.kernel, needs)
@@ -112,20 +122,20 @@ def _plan_boot(testbed: Testbed, topology: Topology, needs: Needs, user_mode: Us
     )
 
 
-def _require_same(record: Access, fingerprint: str, needs: Needs, user_mode: UserMode) -> None:
+def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mode: UserModeConfig) -> None:
     """Raise LabError when a lab that runs already is not the one asked for."""
     what = _other(record, fingerprint, needs, user_mode)
     if what:
         raise LabError(f"lab {record.testbed}: {what}; accepted after it has been stopped: fab lab.down")
 
 
-def _other(record: Access, fingerprint: str, needs: Needs, user_mode: UserMode) -> str:
+def _other(record: Access, fingerprint: str, needs: KernelNeeds, user_mode: UserModeConfig) -> str:
     """Say in what a lab differs from the one asked for; empty when in nothing."""
     if record.fingerprint != fingerprint:
         return "runs from another version of the testbed file"
     if record.kernel == "native":
-        lacking = ", ".join(machine_lacks(needs))
-        return f"runs on the machine's own kernel, which lacks {lacking}" if lacking else ""
+        missing = ", ".join(machine_lacks(needs))
+        return f"runs on the machine's own kernel, which lacks {missing}" if missing else ""
     wanted = find_user_mode(user_mode).release
     if record.release in ("", wanted):
         return ""
@@ -139,7 +149,7 @@ def _forget(folder: Path, record: Access | None) -> None:
     (folder / RECORD).unlink(missing_ok=True)
 
 
-def _start(folder: Path, boot: Boot, fingerprint: str, needs: Needs, emit: Emit) -> Access:
+def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit: Emit) -> Access:
     write_boot_folder(folder / "boot", boot)
     make_keys(folder, folder / "boot", boot.topology, boot.port)
     with launched(folder, boot.user_namespace) as outer:
@@ -157,7 +167,7 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: Needs, emit: Emit)
     return access
 
 
-def _describe(folder: Path, boot: Boot, fingerprint: str, first: Process) -> Access:
+def _describe(folder: Path, boot: Boot, fingerprint: str, first: OsProcess) -> Access:
     named = _named(boot)
     return Access(
         pid=first.pid,

@@ -15,7 +15,7 @@ RESERVED_INTERFACES = ("ctl0", "lo")
 
 
 @dataclass(frozen=True)
-class Port:
+class SegmentPort:
     """One end of a link: an interface of a host."""
 
     host: str
@@ -34,11 +34,11 @@ class Neighbour:
     """Another end of a link, and the interface of a host that it is reached by."""
 
     interface: str
-    port: Port
+    port: SegmentPort
 
 
 @dataclass(frozen=True)
-class Route:
+class SubnetRoute:
     """A subnet that a host does not touch, and the address it is reached through."""
 
     network: IPv4Network
@@ -52,17 +52,17 @@ class Node:
     name: str
     control: IPv4Interface
     forwards: bool
-    ports: tuple[Port, ...]
-    routes: tuple[Route, ...]
+    ports: tuple[SegmentPort, ...]
+    routes: tuple[SubnetRoute, ...]
     neighbours: tuple[Neighbour, ...] = ()
 
 
 @dataclass(frozen=True)
-class Link:
+class Segment:
     """A segment: two ends make a cable or are joined by adapters, any other number makes a switch."""
 
     name: str
-    ports: tuple[Port, ...]
+    ports: tuple[SegmentPort, ...]
     has_adapters: bool = False
 
     @property
@@ -77,7 +77,7 @@ class Topology:
 
     name: str
     nodes: tuple[Node, ...]
-    links: tuple[Link, ...]
+    links: tuple[Segment, ...]
     controller: IPv4Interface
 
     @property
@@ -112,7 +112,7 @@ def read_topology(testbed: Testbed) -> Topology:
     return Topology(name, nodes, links, IPv4Interface((controller, network.prefixlen)))
 
 
-def _ports(name: str, host: str, entry: Host) -> Iterator[Port]:
+def _ports(name: str, host: str, entry: Host) -> Iterator[SegmentPort]:
     if entry.os != "linux":
         raise LabError(f"lab {name}: host {host}: os {entry.os} cannot be a namespace; accepted: linux")
     for interface, value in entry.interfaces.items():
@@ -122,16 +122,16 @@ def _ports(name: str, host: str, entry: Host) -> Iterator[Port]:
             raise LabError(f"{where}: the lab uses this name itself; accepted: any other than {reserved}")
         if not isinstance(value.address, IPv4Interface):
             raise LabError(f"{where}: address {value.address}; accepted: IPv4")
-        yield Port(host, interface, value.address, value.link)
+        yield SegmentPort(host, interface, value.address, value.link)
 
 
-def shortest_routes(host: str, links: Sequence[Link], routers: frozenset[str]) -> Iterator[Route]:
+def shortest_routes(host: str, links: Sequence[Segment], routers: frozenset[str]) -> Iterator[SubnetRoute]:
     """Yield a route to every subnet the host has no interface on, breadth first, so by fewest routers.
 
     Only routers pass packets on; among equally short ways the first in file order is taken.
     """
     reached = {link.name for link in links if any(port.host == host for port in link.ports)}
-    edge: deque[tuple[Link, IPv4Address | None]] = deque()
+    edge: deque[tuple[Segment, IPv4Address | None]] = deque()
     edge.extend((link, None) for link in links if link.name in reached)
     while edge:
         link, gateway = edge.popleft()
@@ -142,11 +142,11 @@ def shortest_routes(host: str, links: Sequence[Link], routers: frozenset[str]) -
                 if beyond.name not in reached:
                     reached.add(beyond.name)
                     through = gateway or port.address.ip
-                    yield Route(beyond.ports[0].address.network, through)
+                    yield SubnetRoute(beyond.ports[0].address.network, through)
                     edge.append((beyond, through))
 
 
-def _neighbours(host: str, links: Sequence[Link]) -> Iterator[Neighbour]:
+def _neighbours(host: str, links: Sequence[Segment]) -> Iterator[Neighbour]:
     """Yield the other ends of a host's links.
 
     They are told to the host for good: asking for them (ARP, RFC 826) could wait in the bottleneck's queue
@@ -157,16 +157,16 @@ def _neighbours(host: str, links: Sequence[Link]) -> Iterator[Neighbour]:
         yield from (Neighbour(port.interface, one) for port in own for one in link.ports if one.host != host)
 
 
-def _other_links(port: Port, links: Sequence[Link]) -> Iterator[Link]:
+def _other_links(port: SegmentPort, links: Sequence[Segment]) -> Iterator[Segment]:
     return (link for link in links if link.name != port.link and any(p.host == port.host for p in link.ports))
 
 
-def _links(testbed: Testbed, ports: Sequence[Port]) -> tuple[Link, ...]:
+def _links(testbed: Testbed, ports: Sequence[SegmentPort]) -> tuple[Segment, ...]:
     name = testbed.name
     adapters = {link for link, entry in testbed.links.items() if entry.adapter}
     names = dict.fromkeys(port.link for port in ports)
     links = tuple(
-        Link(link, tuple(port for port in ports if port.link == link), link in adapters) for link in names
+        Segment(link, tuple(port for port in ports if port.link == link), link in adapters) for link in names
     )
     for link in links:
         if link.has_adapters and len(link.ports) != 2:
@@ -202,7 +202,7 @@ def _control_network(name: str, controls: Mapping[str, IPv4Address]) -> tuple[IP
     )
 
 
-def _refuse_overlap(name: str, control: IPv4Network, links: Sequence[Link]) -> None:
+def _refuse_overlap(name: str, control: IPv4Network, links: Sequence[Segment]) -> None:
     networks = [("the control network", control)]
     networks += [(f"link {link.name}", link.ports[0].address.network) for link in links]
     for index, (one, network) in enumerate(networks):

@@ -19,7 +19,7 @@ VERSION_DEADLINE_S = 10
 
 
 @dataclass(frozen=True)
-class UserMode:
+class UserModeConfig:
     """A user-mode kernel: its program, by a path or a name on PATH, and where its modules are.
 
     That folder holds a folder for each release. The default is Debian's package `user-mode-linux`.
@@ -28,18 +28,18 @@ class UserMode:
     program: str = "linux.uml"
     modules: Path = Path("/usr/lib/uml/modules")
 
-    def below(self, root: Path) -> UserMode:
+    def below(self, root: Path) -> UserModeConfig:
         """Return it with relative paths taken as below `root`, and ~ as the user's own folder."""
         named = "/" not in self.program
         program = self.program if named else str(root / Path(self.program).expanduser())
-        return UserMode(program, root / self.modules.expanduser())
+        return UserModeConfig(program, root / self.modules.expanduser())
 
 
-DEBIANS = UserMode()
+DEBIAN_USER_MODE = UserModeConfig()
 
 
 @dataclass(frozen=True)
-class Found:
+class UserModeKernel:
     """A user-mode kernel that can be started, its modules, and its release as `uname -r` tells it there."""
 
     program: Path
@@ -47,7 +47,7 @@ class Found:
     release: str
 
 
-def find_user_mode(kernel: UserMode) -> Found:
+def find_user_mode(kernel: UserModeConfig) -> UserModeKernel:
     """Find a user-mode kernel's program and modules and ask it for its release, which takes some 20 ms.
 
     Raises LabError for a program that is not there or cannot be started, and for modules of another release.
@@ -58,7 +58,7 @@ def find_user_mode(kernel: UserMode) -> Found:
         there = _releases(kernel.modules)
         what = f"{PROGRAM}, {program}, is {release}; accepted: a folder that holds a folder {release}"
         raise LabError(f"{MODULES}: {kernel.modules}: {there}, and {what}")
-    return Found(program, kernel.modules.resolve(), release)
+    return UserModeKernel(program, kernel.modules.resolve(), release)
 
 
 def _program(name: str) -> Path:

@@ -25,7 +25,7 @@ LEAST_PACKETS = 1000
 
 
 @dataclass(frozen=True)
-class Match:
+class PacketMatch:
     """Packets of one way by where they come from and go to; None matches anything."""
 
     source: str | None
@@ -35,7 +35,7 @@ class Match:
 
 
 @dataclass(frozen=True)
-class Stage:
+class DelayStage:
     """What happens to packets of one way before they reach the queue: delay, loss, disorder.
 
     Without matches it is for every packet that no other stage of the way takes. Shares are of 0 to 1;
@@ -43,7 +43,7 @@ class Stage:
     """
 
     name: str
-    matches: tuple[Match, ...]
+    matches: tuple[PacketMatch, ...]
     limit_packets: int
     delay_us: int
     jitter_us: int
@@ -54,13 +54,13 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Way:
+class PathDirection:
     """One way through the router, in the order in which a packet meets it: stages, then rate and queue."""
 
     name: str
     arrives: str
     leaves: str
-    stages: tuple[Stage, ...]
+    stages: tuple[DelayStage, ...]
     rate_bps: int | None
     burst_bytes: int
     queue: str
@@ -83,11 +83,11 @@ def bottleneck_values(
     }
 
 
-def _way(name: str, path: PathPlan, frame_bytes: int, host: HostPlan, catalogue: Catalogue) -> Way:
+def _way(name: str, path: PathPlan, frame_bytes: int, host: HostPlan, catalogue: Catalogue) -> PathDirection:
     plan, back = (path.down, path.up) if name == "down" else (path.up, path.down)
     queue, shown = _queue(plan, frame_bytes, host, catalogue)
     rate_bps = plan.rate_bps or 0
-    return Way(
+    return PathDirection(
         name=name,
         arrives=back.interface,
         leaves=plan.interface,
@@ -102,7 +102,7 @@ def _way(name: str, path: PathPlan, frame_bytes: int, host: HostPlan, catalogue:
 
 def _stages(
     name: str, path: PathPlan, plan: DirectionPlan, back: DirectionPlan, frame_bytes: int
-) -> Iterator[Stage]:
+) -> Iterator[DelayStage]:
     room = _Room.of(plan, back, path.rtt_s, frame_bytes)
     for number, one in enumerate(path.classes, 1):
         changed = {"delay_s": one.delay_down_s if name == "down" else one.delay_up_s}
@@ -114,10 +114,10 @@ def _stages(
         yield _stage(name, plan, (), room)
 
 
-def _match(name: str, match: MatchPlan) -> Match:
+def _match(name: str, match: MatchPlan) -> PacketMatch:
     if name == "down":
-        return Match(match.from_subnet, match.to_subnet, match.from_port, match.port)
-    return Match(match.to_subnet, match.from_subnet, match.port, match.from_port)
+        return PacketMatch(match.from_subnet, match.to_subnet, match.from_port, match.port)
+    return PacketMatch(match.to_subnet, match.from_subnet, match.port, match.from_port)
 
 
 @dataclass(frozen=True)
@@ -141,9 +141,9 @@ class _Room:
         return LEAST_PACKETS + HEAD_ROOM * (math.ceil(moving) + self.window_packets)
 
 
-def _stage(name: str, plan: DirectionPlan, matches: tuple[Match, ...], room: _Room) -> Stage:
+def _stage(name: str, plan: DirectionPlan, matches: tuple[PacketMatch, ...], room: _Room) -> DelayStage:
     _refuse_disorder(name, plan)
-    return Stage(
+    return DelayStage(
         name=name,
         matches=matches,
         limit_packets=room.packets(plan.delay_s + plan.jitter_s),

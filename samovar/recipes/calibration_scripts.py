@@ -29,7 +29,7 @@ SAMPLED_S, SELDOM_S = 0.002, 0.02
 
 
 @dataclass(frozen=True)
-class Probe:
+class PathProbe:
     """What one way is probed with; the field names are the parameters of the recipe `calibrate`."""
 
     payload_bytes: int
@@ -47,7 +47,7 @@ class Probe:
         """The size of a frame of the burst."""
         return self.payload_bytes + IP_UDP_BYTES + ETHERNET_HEADER_BYTES
 
-    def with_paced(self, packets: int) -> Probe:
+    def with_paced(self, packets: int) -> PathProbe:
         """Return the same with another number of paced packets."""
         return replace(self, paced_packets=packets)
 
@@ -58,7 +58,7 @@ class Probe:
         return self.pings * self.ping_gap_s + burst_s + self.paced_packets * self.paced_gap_s + self.quiet_s
 
 
-def probe_of(
+def plan_probe(
     path: PathPlan,
     way: DirectionPlan,
     mtu_bytes: int | None,
@@ -66,7 +66,7 @@ def probe_of(
     pings: int = 30,
     paced_packets: int = 1000,
     overload: bool = True,
-) -> Probe:
+) -> PathProbe:
     """Work out what fills the buffer of a way and what does not, within a few seconds.
 
     Without pings, paced packets or overload the round trip, losses, or rate and buffer are not looked at.
@@ -78,7 +78,7 @@ def probe_of(
     held = way.buffer_packets or math.ceil((way.buffer_bytes or 0) / frame_bytes)
     frame_s = frame_bytes * 8 / rate_bps if rate_bps else 0.0
     least_gap_s = 2 * PACED_FRAME_BYTES * 8 / rate_bps if rate_bps else 0.0
-    return Probe(
+    return PathProbe(
         payload_bytes=mtu - IP_UDP_BYTES,
         pings=pings,
         ping_gap_s=PING_GAP_S,
@@ -100,8 +100,8 @@ class CalibrationScripts:
     collect: str
 
 
-def calibration_scripts(
-    probe: Probe,
+def render_calibration(
+    probe: PathProbe,
     catalogue: Catalogue,
     systems: tuple[str, str],
     address: str,

@@ -23,7 +23,7 @@ def counting_text(catalogue: Catalogue, system: str, settings: Iterable[Setting]
     return "".join(parts)
 
 
-def parts_of(text: str) -> tuple[str, str, str]:
+def split_finish_output(text: str) -> tuple[str, str, str]:
     """Split what the script of a trial's end printed: counters, the state as found, the state restored."""
     counters, _, rest = text.partition(f"{FOUND}\n")
     found, _, restored = rest.partition(f"{RESTORED}\n")

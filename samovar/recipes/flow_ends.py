@@ -17,7 +17,7 @@ EARLY_SHARE = 0.95
 
 
 @dataclass(frozen=True)
-class Rule:
+class StopRule:
     """Clients that are ended once all of others have ended."""
 
     when: frozenset[str]
@@ -67,7 +67,7 @@ class FlowEnds:
         return self.flow.start_s + EARLY_SHARE * self.flow.duration_s
 
 
-def flows_of(resolved: Resolved, catalogue: Catalogue) -> tuple[FlowEnds, ...]:
+def trial_flows(resolved: Resolved, catalogue: Catalogue) -> tuple[FlowEnds, ...]:
     """Give each flow of a trial its recipe. Raises RecipeError."""
     systems = {name: host.system for name, host in resolved.hosts.items()}
     return tuple(
@@ -76,17 +76,17 @@ def flows_of(resolved: Resolved, catalogue: Catalogue) -> tuple[FlowEnds, ...]:
     )
 
 
-def rules_of(resolved: Resolved, flows: Sequence[FlowEnds]) -> tuple[Rule, ...]:
+def stop_rules(resolved: Resolved, flows: Sequence[FlowEnds]) -> tuple[StopRule, ...]:
     """List what ends with something else: flows with `until`, and everything with the trial's `stop`."""
     return tuple(_rules(resolved, flows))
 
 
-def _rules(resolved: Resolved, flows: Sequence[FlowEnds]) -> Iterator[Rule]:
+def _rules(resolved: Resolved, flows: Sequence[FlowEnds]) -> Iterator[StopRule]:
     for label in dict.fromkeys(ends.flow.until for ends in flows if ends.flow.until is not None):
-        yield Rule(_named(flows, label), tuple(e.name("client") for e in flows if e.flow.until == label))
+        yield StopRule(_named(flows, label), tuple(e.name("client") for e in flows if e.flow.until == label))
     if resolved.stop is not None and resolved.stop.when is not None:
         when = _named(flows, resolved.stop.when)
-        yield Rule(when, tuple(e.name("client") for e in flows if e.name("client") not in when))
+        yield StopRule(when, tuple(e.name("client") for e in flows if e.name("client") not in when))
 
 
 def _named(flows: Sequence[FlowEnds], label: str) -> frozenset[str]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from samovar.plan import StopPlan
-from samovar.recipes.flow_ends import FlowEnds, Rule
-from samovar.recipes.quote import quote
+from samovar.recipes.flow_ends import FlowEnds, StopRule
+from samovar.recipes.quoting import quote
 
 NEVER_NS = 2**62
 
 
 @dataclass(frozen=True)
-class Limits:
+class AbortLimits:
     """What ends a trial at once on any of its hosts: too little room to write, a clock that steps."""
 
     free_bytes: int = 0
@@ -25,7 +25,7 @@ class Limits:
         return {"least_kib": -(-self.free_bytes // 1024), "step_ns": round(self.step_s * 1e9)}
 
 
-UNBOUNDED = Limits()
+NO_LIMITS = AbortLimits()
 
 
 def start_at(t0_ns: int, at_s: float, then: str) -> str:
@@ -45,7 +45,7 @@ def starts_text(t0_ns: int, launches: Iterable[tuple[float, str]], stop: StopPla
 
 
 def watch_text(
-    flows: Sequence[FlowEnds], rules: Sequence[Rule], host: str, t0_ns: int, loggers: Sequence[str] = ()
+    flows: Sequence[FlowEnds], rules: Sequence[StopRule], host: str, t0_ns: int, loggers: Sequence[str] = ()
 ) -> str:
     """Watch over the generators and loggers of a host until there is something to tell."""
     clients = [ends.name("client") for ends in flows if ends.client_host == host]
@@ -69,7 +69,7 @@ def _dues(flows: Sequence[FlowEnds], host: str, t0_ns: int) -> Iterator[str]:
             yield f"  {quote(ends.name('client'))}) due_ns={due_ns} ;;\n"
 
 
-def _rule(rule: Rule) -> str:
+def _rule(rule: StopRule) -> str:
     when = " && ".join(f"ended {quote(name)}" for name in sorted(rule.when))
     return f"  if {when}; then {'; '.join(f'finish {quote(name)}' for name in rule.finish)}; fi\n"
 

@@ -58,7 +58,7 @@ class Parameter(Strict):
     choices: tuple[Word, ...] = ()
 
 
-class Counts(Strict):
+class CountPatterns(Strict):
     """How a generator's client says what bytes of data it sent, and its server received, as patterns.
 
     The last match counts; its group is a number of units of so many bytes. `cc` finds the congestion control
@@ -70,11 +70,11 @@ class Counts(Strict):
     unit_bytes: Positive = 1
     cc: NumberPattern | None = None
 
-    def read(self, text: str) -> Counted | None:
+    def read(self, text: str) -> ByteCounts | None:
         """Read a client's output; None where it tells nothing, what is not told is as sent."""
         sent = self._last(self.sent, text)
         received = self._last(self.received, text) if self.received else sent
-        return Counted(sent, received) if sent is not None and received is not None else None
+        return ByteCounts(sent, received) if sent is not None and received is not None else None
 
     def congestion_control(self, text: str) -> str | None:
         """Read the congestion control that a client's socket had; None where it tells none."""
@@ -86,7 +86,7 @@ class Counts(Strict):
         return round(float(found[-1]) * self.unit_bytes) if found else None
 
 
-class Counted(NamedTuple):
+class ByteCounts(NamedTuple):
     """What a generator counted of a flow's data."""
 
     sent_bytes: int
@@ -142,7 +142,9 @@ class Header(Strict):
     ports: tuple[Offset, ...] = Field(
         default=(0,), description="ports of a generator, beyond its flow's; none for any port"
     )
-    counts: Counts | None = Field(default=None, description="where a generator tells the bytes of its flow")
+    counts: CountPatterns | None = Field(
+        default=None, description="where a generator tells the bytes of its flow"
+    )
 
 
 def read_header(path: Path, text: str) -> Header:

@@ -11,7 +11,7 @@ from samovar.recipes.setting_recipes import CAPTURE
 
 
 @dataclass(frozen=True)
-class Process:
+class Program:
     """One program that a trial starts on a host, and the file it leaves.
 
     What grows fast is compressed while it is written (.gz), the rest when it is collected.
@@ -25,19 +25,19 @@ class Process:
     flow: str | None = None
 
 
-def of_capture(capture: CapturePlan) -> Process:
+def of_capture(capture: CapturePlan) -> Program:
     """Return the program of a capture."""
     name = f"{capture.host}-{capture.interface}"
-    return Process(name, "capture", CAPTURE, f"{name}.pcap.gz", interface=capture.interface)
+    return Program(name, "capture", CAPTURE, f"{name}.pcap.gz", interface=capture.interface)
 
 
-def of_logger(entry: LoggerPlan) -> Process:
+def of_logger(entry: LoggerPlan) -> Program:
     """Return the program of a logger."""
     name = f"{entry.host}-{entry.logger}"
-    return Process(name, "logger", entry.logger, f"{name}.csv", interface=entry.interface)
+    return Program(name, "logger", entry.logger, f"{name}.csv", interface=entry.interface)
 
 
-def of_generator(ends: FlowEnds, end: End) -> Process:
+def of_generator(ends: FlowEnds, end: End) -> Program:
     """Return the program of one end of a flow."""
     name = ends.name(end)
-    return Process(name, "generator", ends.flow.generator, f"{name}.out", flow=ends.flow.label)
+    return Program(name, "generator", ends.flow.generator, f"{name}.out", flow=ends.flow.label)

@@ -13,7 +13,7 @@ from samovar.errors import DefinitionError, Problem, RecipeError
 from samovar.experiment import parse_parameter
 from samovar.experiment.yaml.tree import read_text
 from samovar.recipes.header import Header, read_header
-from samovar.recipes.quote import plain_environment, shell_environment
+from samovar.recipes.quoting import plain_environment, shell_environment
 
 Kind = Literal["setting", "aqm", "generator", "logger", "step", "fact"]
 

@@ -12,7 +12,7 @@ from jinja2.meta import find_referenced_templates
 DIGITS = 16
 
 
-def digests_of(files: Iterable[Path], templates: Path) -> Mapping[str, str]:
+def digest_recipe_files(files: Iterable[Path], templates: Path) -> Mapping[str, str]:
     """Return the SHA-256, cut to 16 digits, of recipe files and of all that they include, by name."""
     waiting = [file.relative_to(templates).as_posix() for file in files]
     found: dict[str, str] = {}

@@ -8,13 +8,13 @@ from functools import cached_property
 from samovar.plan import Trial
 from samovar.recipes.catalogue import Catalogue
 from samovar.recipes.counter_scripts import FOUND, RESTORED, counting_text
-from samovar.recipes.flow_ends import ENDS, End, FlowEnds, Rule, flows_of, rules_of
-from samovar.recipes.generator_watch import UNBOUNDED, Limits, order_text, starts_text, watch_text
-from samovar.recipes.processes import Process as Process
+from samovar.recipes.flow_ends import ENDS, End, FlowEnds, StopRule, stop_rules, trial_flows
+from samovar.recipes.generator_watch import NO_LIMITS, AbortLimits, order_text, starts_text, watch_text
+from samovar.recipes.processes import Program as Program
 from samovar.recipes.processes import of_capture, of_generator, of_logger
-from samovar.recipes.quote import quote
+from samovar.recipes.quoting import quote
 from samovar.recipes.recipe import BLOCKS, Recipe
-from samovar.recipes.setting_recipes import Setting, settings_of
+from samovar.recipes.setting_recipes import Setting, host_settings
 from samovar.recipes.typed_values import typed
 
 NONE: Mapping[str, str] = {}
@@ -41,22 +41,22 @@ class TrialScripts:
     @cached_property
     def flows(self) -> tuple[FlowEnds, ...]:
         """Give each flow with its recipe and its ends."""
-        return flows_of(self.resolved, self.catalogue)
+        return trial_flows(self.resolved, self.catalogue)
 
     @cached_property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[StopRule, ...]:
         """List what ends with something else."""
-        return rules_of(self.resolved, self.flows)
+        return stop_rules(self.resolved, self.flows)
 
     def settings(self, host: str, lasting: bool | None = None) -> tuple[Setting, ...]:
         """List the settings of a host: all, only those that last over trials, or only the others."""
-        return settings_of(host, self.resolved, self.catalogue, lasting)
+        return host_settings(host, self.resolved, self.catalogue, lasting)
 
     def read(self, host: str, lasting: bool = False) -> str:
         """Print the state that the trial, or its plot, will change, as key=value lines."""
-        return self.script(host, (self.reading(host, lasting),))
+        return self.script(host, (self.read_body(host, lasting),))
 
-    def reading(self, host: str, lasting: bool | None = False) -> str:
+    def read_body(self, host: str, lasting: bool | None = False) -> str:
         """Give the text of `read` that is the same for trials that change the same things."""
         settings = self.settings(host, lasting)
         return self._values(host, settings) + "".join(self._setting(host, one, "read") for one in settings)
@@ -73,7 +73,7 @@ class TrialScripts:
         What lasts over trials is changed by itself, and only read back otherwise.
         """
         changes = [self._setting(host, s, "set", {"was": was}) for s in self.settings(host, lasting)]
-        return self.script(host, (*changes, self.reading(host, lasting or None)))
+        return self.script(host, (*changes, self.read_body(host, lasting or None)))
 
     def wanted(self, host: str, lasting: bool | None = None) -> tuple[str, ...]:
         """List what `set` must print: `key=value`, or `key*=text that the value holds`."""
@@ -85,11 +85,13 @@ class TrialScripts:
 
         Samplers and servers end first; captures go on, for the last packets of the traffic.
         """
-        return self.script(host, (*self._halts(host), self.undoing(host, was), self.reading(host)))
+        return self.script(host, (*self._halts(host), self.restore_body(host, was), self.read_body(host)))
 
-    def put_back(self, host: str, was: Mapping[str, str]) -> str:
+    def restore_and_delete(self, host: str, was: Mapping[str, str]) -> str:
         """Restore as `restore` does after a trial that was broken off, whose folder goes too."""
-        return self.script(host, (*self._halts(host), self.undoing(host, was), self.reading(host), GONE))
+        return self.script(
+            host, (*self._halts(host), self.restore_body(host, was), self.read_body(host), GONE)
+        )
 
     def _halts(self, host: str) -> Iterator[str]:
         names = (process.name for process in self.processes(host) if process.kind != "capture")
@@ -99,23 +101,23 @@ class TrialScripts:
         return counting_text(self.catalogue, self._os(host), self.settings(host))
 
     def finish(self, host: str, was: Mapping[str, str]) -> str:
-        """Print counters and state as the traffic left them, then restore; parts are as in `parts_of`.
+        """Print counters and state as the traffic left them, then restore; see split_finish_output.
 
         Where nothing was recorded nothing will be collected, and the trial's folder goes at once.
         """
-        found = (self._counting(host), f"echo {quote(FOUND)}\n", self.reading(host, None))
-        restored = (f"echo {quote(RESTORED)}\n", self.undoing(host, was), self.reading(host))
+        found = (self._counting(host), f"echo {quote(FOUND)}\n", self.read_body(host, None))
+        restored = (f"echo {quote(RESTORED)}\n", self.restore_body(host, was), self.read_body(host))
         gone = () if self.processes(host) else (GONE,)
         return self.script(host, (*self._halts(host), *found, *restored, *gone))
 
-    def undoing(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
+    def restore_body(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
         """Give the text that puts back the state that `read` printed, last change first."""
         settings = reversed(self.settings(host, lasting))
         return "".join(self._setting(host, s, "restore", {"was": was}) for s in settings)
 
     def restore_lasting(self, host: str, was: Mapping[str, str]) -> str:
         """Put back what lasts over trials as `read` printed it, then print it again."""
-        return self.script(host, (self.undoing(host, was, True), self.reading(host, True)))
+        return self.script(host, (self.restore_body(host, was, True), self.read_body(host, True)))
 
     def on_loss(self, host: str, was: Mapping[str, str], lasting: str = "") -> str:
         """End what runs and restore the state: what a host does when its controller is gone.
@@ -123,7 +125,7 @@ class TrialScripts:
         `lasting` puts back what lasts over trials; that is in force once the host is booted again.
         """
         sweep = self._step(host, "sweep", {"campaign": self.campaign})
-        return self.script(host, (sweep, self.undoing(host, was), lasting))
+        return self.script(host, (sweep, self.restore_body(host, was), lasting))
 
     def reboot(self, host: str) -> str:
         """Boot a host anew, a moment after the script has ended."""
@@ -163,7 +165,7 @@ class TrialScripts:
         """Print the time of a host's clock, in ns since the epoch."""
         return self._step(host, "clock", {}) + "now_ns\n"
 
-    def traffic(self, host: str, t0_ns: int, limits: Limits = UNBOUNDED) -> str | None:
+    def traffic(self, host: str, t0_ns: int, limits: AbortLimits = NO_LIMITS) -> str | None:
         """Start the clients of a host, second 0 being t0_ns of its clock, and watch; None when nothing runs.
 
         Prints what the controller must know, and ends then: `failed NAME why`, `lost NAME why` of a logger,
@@ -201,7 +203,7 @@ class TrialScripts:
         abandon = self._step(host, "abandon", {"clients": self.clients(host)}) if broken_off else ""
         return self.script(host, (abandon, *self._loggers(host, "drain"), *lines, began))
 
-    def processes(self, host: str) -> tuple[Process, ...]:
+    def processes(self, host: str) -> tuple[Program, ...]:
         """List what the trial starts on a host."""
         return tuple(self._processes(host))
 
@@ -219,7 +221,7 @@ class TrialScripts:
         """Name the clients that run on a host."""
         return tuple(ends.name("client") for ends in self._ends(host, "client"))
 
-    def _processes(self, host: str) -> Iterator[Process]:
+    def _processes(self, host: str) -> Iterator[Program]:
         yield from (of_capture(c) for c in self.resolved.captures if c.host == host)
         yield from (of_logger(entry) for entry in self.resolved.loggers if entry.host == host)
         yield from (of_generator(ends, end) for ends, end in self._at(host))
@@ -277,7 +279,7 @@ class TrialScripts:
     def _process(
         self,
         host: str,
-        process: Process,
+        process: Program,
         block: str,
         values: Mapping[str, object],
         parameters: Mapping[str, str] = NONE,

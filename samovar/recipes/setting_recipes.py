@@ -35,7 +35,7 @@ def _known(recipe: str, values: Mapping[str, object]) -> Setting:
     return Setting(recipe, lambda: values)
 
 
-def settings_of(
+def host_settings(
     name: str, resolved: Resolved, catalogue: Catalogue, lasting: bool | None = None
 ) -> tuple[Setting, ...]:
     """List the settings of one host of a trial in the order in which they are set.

@@ -44,7 +44,7 @@ class Login:
 
 
 @dataclass(frozen=True)
-class Allowed:
+class SudoCommand:
     """A command that sudo is asked for: as a recipe names it, its program, what matches its arguments, and
     an example of them.
     """
@@ -100,7 +100,7 @@ def checked_pattern(text: str) -> str:
     return text
 
 
-def _is_example(command: Allowed) -> bool:
+def _is_example(command: SudoCommand) -> bool:
     try:
         return re.fullmatch(command.arguments, " ".join(command.example)) is not None
     except re.error as error:
@@ -117,15 +117,15 @@ def lasting_commands(patterns: Iterable[str]) -> list[str]:
     return made
 
 
-def allowed_commands(patterns: Iterable[str], login: Login) -> list[Allowed]:
+def allowed_commands(patterns: Iterable[str], login: Login) -> list[SudoCommand]:
     """Work out what sudo must allow of each pattern, each once and in order."""
     return [_allowed(pattern, login) for pattern in dict.fromkeys(patterns)]
 
 
-def _allowed(pattern: str, login: Login) -> Allowed:
+def _allowed(pattern: str, login: Login) -> SudoCommand:
     program, _, arguments = pattern.partition(" ")
     expression = _TOKEN.sub(lambda found: login.value(found[1]), arguments)
-    return Allowed(pattern, program, expression, tuple(_example(expression).split()))
+    return SudoCommand(pattern, program, expression, tuple(_example(expression).split()))
 
 
 def _example(expression: str) -> str:

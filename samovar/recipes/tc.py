@@ -16,7 +16,7 @@ IN_ORDER_RATE = "100gbit"
 netem_enqueue); this one adds 0.1 us to a full frame."""
 
 
-class Stage(Protocol):
+class DelayStage(Protocol):
     """What netem is told of the packets of one way, or of one class of them."""
 
     @property
@@ -48,12 +48,12 @@ class Stage(Protocol):
         """The share of packets that comes twice."""
 
 
-def netem(stage: Stage) -> str:
+def netem(stage: DelayStage) -> str:
     """Say a stage as tc's netem takes it (tc-netem(8))."""
     return " ".join(_netem(stage))
 
 
-def _netem(stage: Stage) -> Iterator[str]:
+def _netem(stage: DelayStage) -> Iterator[str]:
     yield f"netem limit {stage.limit_packets} delay {stage.delay_us}us"
     if stage.jitter_us:
         yield f"{stage.jitter_us}us"
@@ -70,12 +70,12 @@ def _netem(stage: Stage) -> Iterator[str]:
         yield f"rate {IN_ORDER_RATE}"
 
 
-def netem_shown(stage: Stage) -> str:
+def netem_shown(stage: DelayStage) -> str:
     """Say the same as `tc qdisc show` prints it."""
     return " ".join(_netem_shown(stage))
 
 
-def _netem_shown(stage: Stage) -> Iterator[str]:
+def _netem_shown(stage: DelayStage) -> Iterator[str]:
     yield f"netem limit {stage.limit_packets}"
     if stage.delay_us or stage.jitter_us:
         yield f"delay {tc_time(stage.delay_us / 1e6)}"
@@ -143,7 +143,7 @@ def tc_size(size_bytes: int) -> str:
     return f"{size_bytes}b"
 
 
-class Match(Protocol):
+class PacketMatch(Protocol):
     """Packets by where they come from and go to; None matches anything."""
 
     @property
@@ -163,7 +163,7 @@ class Match(Protocol):
         """A TCP or UDP port."""
 
 
-def u32(match: Match) -> str:
+def u32(match: PacketMatch) -> str:
     """Say which packets are meant as tc's u32 classifier takes it (tc-u32(8)); they have no IP options."""
     six = ":" in f"{match.source}{match.destination}"
     # Within one prio the first that was added is asked first, but one prio serves one protocol.
@@ -171,7 +171,7 @@ def u32(match: Match) -> str:
     return head + (" ".join(_keys("ip6" if six else "ip", match)) or "match u32 0 0")
 
 
-def _keys(ip: str, match: Match) -> Iterator[str]:
+def _keys(ip: str, match: PacketMatch) -> Iterator[str]:
     if match.source is not None:
         yield f"match {ip} src {match.source}"
     if match.destination is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from samovar.recipes.quote import window_floor
+from samovar.recipes.quoting import window_floor
 from samovar.recipes.scripts import TrialScripts
 
 SETTING, STEP, NAME = "rwnd", "window", "window"
@@ -22,7 +22,7 @@ PROBE_BYTES = 1 << 14
 
 
 @dataclass(frozen=True)
-class Opening:
+class WindowProbe:
     """A window that a receiver is to open to a sender, and a way that data take between them."""
 
     sender: str
@@ -51,14 +51,14 @@ class WindowScripts:
         return f"halt {NAME}\n{self.collect}"
 
 
-def openings(scripts: TrialScripts) -> tuple[Opening, ...]:
+def window_probes(scripts: TrialScripts) -> tuple[WindowProbe, ...]:
     """List the windows of a trial that a buffer may have to be fitted to, each way once."""
-    found: dict[tuple[str, str], Opening] = {}
+    found: dict[tuple[str, str], WindowProbe] = {}
     for ends in scripts.flows:
         flow = ends.flow
         window = scripts.resolved.window_bytes(flow)
         if window is not None and ends.recipe.header.transport == "tcp" and _fits(scripts, flow.to_host):
-            one = Opening(flow.from_host, flow.to_host, flow.from_address, flow.to_address, window)
+            one = WindowProbe(flow.from_host, flow.to_host, flow.from_address, flow.to_address, window)
             found.setdefault((flow.from_address, flow.to_address), one)
     return tuple(found.values())
 
@@ -67,7 +67,7 @@ def _fits(scripts: TrialScripts, host: str) -> bool:
     return "fit" in scripts.catalogue.recipe("setting", SETTING, _system(scripts, host)).blocks
 
 
-def ratio_of(clamp_bytes: int, buffer_bytes: int) -> int | None:
+def window_share(clamp_bytes: int, buffer_bytes: int) -> int | None:
     """Return the share of a buffer that a kernel counts as window, in 256ths; None where it is none."""
     ratio = round(clamp_bytes * WHOLE / buffer_bytes) if buffer_bytes > 0 else 0
     exact = 0 < ratio < WHOLE and buffer_bytes * ratio // WHOLE == clamp_bytes
@@ -79,7 +79,7 @@ def buffer_bytes_of(target_bytes: int, ratio: int) -> int:
     return -(-target_bytes * WHOLE // ratio)
 
 
-def buffers_of(fitted: Iterable[tuple[Opening, int]]) -> dict[str, int]:
+def fitted_buffers(fitted: Iterable[tuple[WindowProbe, int]]) -> dict[str, int]:
     """Return the buffer of each host that receives, by its windows and the share that is window.
 
     A host has one buffer for whoever sends to it: the least, so that no window exceeds what is asked.
@@ -91,7 +91,7 @@ def buffers_of(fitted: Iterable[tuple[Opening, int]]) -> dict[str, int]:
     return found
 
 
-def window_scripts(scripts: TrialScripts, opening: Opening, limit_s: float) -> WindowScripts:
+def render_window_probe(scripts: TrialScripts, opening: WindowProbe, limit_s: float) -> WindowScripts:
     """Render the probe of a window: one connection that nothing else of the trial meets."""
     values: Mapping[str, object] = {
         "name": NAME,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from samovar.recipes.scripts import BODY
+from samovar.recipes import BODY
 from samovar.report.campaign_data import Campaign, Json, ids, read_json, standing
 
 # A page holds about 60 lines of listing; a script of more than a page is cut in its middle.

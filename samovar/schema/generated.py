@@ -9,7 +9,7 @@ from pathlib import Path
 from samovar.campaign.journal.entries import journal_schema
 from samovar.events import events_page
 from samovar.experiment.outputs import read_exhibits
-from samovar.recipes.catalogue import Catalogue
+from samovar.recipes import Catalogue
 from samovar.schema.experiment_schema import experiment_schema, fragment_schema
 from samovar.schema.file_schemas import config_schema, study_schema, testbed_schema
 from samovar.schema.json_schema import Json

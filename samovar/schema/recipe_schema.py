@@ -10,7 +10,7 @@ from samovar.experiment import ParameterInfo, RecipeCatalogue
 from samovar.experiment.keys import notation
 from samovar.experiment.keys.notation import Form
 from samovar.experiment.keys.recipe_parameters import settable
-from samovar.recipes.catalogue import FAMILY, Catalogue
+from samovar.recipes import FAMILY, Catalogue
 from samovar.schema.json_schema import Json, any_of
 from samovar.schema.model_schema import Definitions
 

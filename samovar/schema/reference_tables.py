@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from samovar.experiment import ParameterInfo
-from samovar.recipes.catalogue import Catalogue
-from samovar.recipes.header import Header
-from samovar.recipes.recipe import BLOCKS
+from samovar.recipes import BLOCKS, Catalogue, Header
 from samovar.schema.json_schema import Json
 from samovar.schema.model_schema import Definitions
 from samovar.schema.recipe_schema import Recipes, Taken

@@ -58,7 +58,7 @@ def running(kernel: str, folder: Path) -> Iterator[Hosts]:
     """Run a lab of three hosts on a kernel. Raises LabError where this machine cannot."""
     file = folder / "lab.yaml"
     file.write_text((ROOT / "hosts" / "lab.yaml").read_text().replace("kernel: auto", f"kernel: {kernel}"))
-    needs = lab.Needs(CONTROLS if kernel == "uml" else frozenset(), frozenset())
+    needs = lab.KernelNeeds(CONTROLS if kernel == "uml" else frozenset(), frozenset())
     access = lab.up(load_testbed(file), folder / ".lab", needs, silent)
     try:
         yield Hosts(access)

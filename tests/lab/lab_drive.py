@@ -16,7 +16,7 @@ from samovar import lab
 from samovar.events import silent
 from samovar.experiment import load_testbed
 
-NEEDS = lab.Needs(frozenset({"cdg"}), frozenset({"netem"}))
+NEEDS = lab.KernelNeeds(frozenset({"cdg"}), frozenset({"netem"}))
 KINDS = ("net", "mnt", "pid", "uts", "user")
 GONE_DEADLINE_S = 10.0
 

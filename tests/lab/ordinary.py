@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from samovar.recipes.quote import quote
+from samovar.recipes import quote
 from tests.lab.campaigns import ROOT, Checkout, make_checkout
 
 USER, UID = "lena", 4242

@@ -17,9 +17,7 @@ from samovar.events import silent
 from samovar.experiment import load_testbed
 from samovar.hosts import Session, Target
 from samovar.plan import HostPlan, PathPlan
-from samovar.recipes import Catalogue
-from samovar.recipes.bottleneck import Way, bottleneck_values
-from samovar.recipes.calibration_scripts import Probe, calibration_scripts
+from samovar.recipes import Catalogue, PathDirection, PathProbe, bottleneck_values, render_calibration
 
 ROUTER = HostPlan(
     os="linux", role="router", cc=None, rwnd_bytes=None, mtu_bytes=1500, txd=None, interfaces=("eth1", "eth2")
@@ -69,7 +67,9 @@ class Bench:
             after = parse_state(self.run("rtr", self.setting("restore", path) + read))
         assert changed(before, after) == ()
 
-    def calibrate(self, path: PathPlan, name: str, probe: Probe) -> tuple[DirectionMeasurement, list[Check]]:
+    def calibrate(
+        self, path: PathPlan, name: str, probe: PathProbe
+    ) -> tuple[DirectionMeasurement, list[Check]]:
         """Measure one way as a campaign would; again when a machine that others use has disturbed it."""
         seen, checks = self.measure(path, name, probe)
         for _ in range(MORE_ATTEMPTS):
@@ -78,11 +78,13 @@ class Bench:
             seen, checks = self.measure(path, name, probe)
         return seen, checks
 
-    def measure(self, path: PathPlan, name: str, probe: Probe) -> tuple[DirectionMeasurement, list[Check]]:
+    def measure(
+        self, path: PathPlan, name: str, probe: PathProbe
+    ) -> tuple[DirectionMeasurement, list[Check]]:
         """Measure one way once."""
         sender, receiver, address = ENDS[name]
         way = path.down if name == "down" else path.up
-        scripts = calibration_scripts(probe, self.catalogue, ("linux", "linux"), address, 5300)
+        scripts = render_calibration(probe, self.catalogue, ("linux", "linux"), address, 5300)
         sampler = {"name": "held", "limit_s": 30.0, "output": "held.csv", "interface": way.interface}
         logger = self.catalogue.recipe("logger", "queue", "linux")
         values: dict[str, Any] = {**sampler, "interval_s": 0.002}
@@ -98,9 +100,9 @@ class Bench:
         seen = parse_calibration(sent, received, held, way.interface)
         return seen, self.judged(path, name, probe, seen)
 
-    def judged(self, path: PathPlan, name: str, probe: Probe, seen: DirectionMeasurement) -> list[Check]:
+    def judged(self, path: PathPlan, name: str, probe: PathProbe, seen: DirectionMeasurement) -> list[Check]:
         """Compare what was seen of a way with a plan."""
-        ways: Sequence[Way] = bottleneck_values(path, ROUTER, 1500, self.catalogue)["ways"]  # type: ignore[assignment]
+        ways: Sequence[PathDirection] = bottleneck_values(path, ROUTER, 1500, self.catalogue)["ways"]  # type: ignore[assignment]
         burst_bytes = next(way.burst_bytes for way in ways if way.name == name)
         way = path.down if name == "down" else path.up
         fills = way.aqm is None or "drops_early" not in self.catalogue.recipe("aqm", way.aqm, "linux").blocks
@@ -120,7 +122,7 @@ def running_lab(kernel: str, state: Path, root: Path) -> Iterator[Bench]:
     testbed = load_testbed(root / "hosts" / "lab.yaml")
     assert testbed.lab is not None
     how = type(testbed.lab).model_validate({"kernel": kernel, "memory": "512MB"})
-    access = lab.up(testbed.model_copy(update={"lab": how}), state, lab.Needs(), silent)
+    access = lab.up(testbed.model_copy(update={"lab": how}), state, lab.KernelNeeds(), silent)
     with ExitStack() as stack:
         stack.callback(lab.down, state, silent)
         sessions = {}

@@ -48,7 +48,7 @@ def hosts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     file = folder / "powerline.yaml"
     text = (ROOT / "hosts" / "powerline.yaml").read_text()
     file.write_text(text.replace("kernel: uml", f"kernel: {request.param}"))
-    access = lab.up(load_testbed(file), folder / ".lab", lab.Needs(), silent)
+    access = lab.up(load_testbed(file), folder / ".lab", lab.KernelNeeds(), silent)
     yield Hosts(access)
     lab.down(folder / ".lab", silent)
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from samovar.campaign.collection import Expected, collect, commit_trial, set_aside
 from samovar.campaign.collection.fetch import pack_script, parse_counted
 from samovar.errors import CampaignError, RemoteError, TestbedError
-from samovar.hosts import Completed, Session, Target, Wanted, transfer
+from samovar.hosts import RemoteFile, ScriptResult, Session, Target, transfer
 from tests.lab.sshd import Sshd, running
 
 CAPTURE = Expected("src-eth1.pcap.gz", "traces/src-eth1.pcap.gz", "capture", "tcpdump", "eth1")
@@ -93,7 +93,7 @@ def test_a_file_that_changes_on_its_way_is_refused_and_stays_on_the_host(
 ) -> None:
     """The capture is still being written when it is counted."""
 
-    def write_on(done: Completed) -> None:
+    def write_on(done: ScriptResult) -> None:
         if done.step == "pack":
             with (remote / CAPTURE.remote).open("r+b") as file:
                 file.write(b"\xff")
@@ -200,7 +200,7 @@ def test_a_file_that_becomes_another_thing_once_it_is_counted_is_refused(
 ) -> None:
     file = remote / CAPTURE.remote
 
-    def exchange(done: Completed) -> None:
+    def exchange(done: ScriptResult) -> None:
         if done.step != "pack":
             return
         data = file.read_bytes()
@@ -233,7 +233,7 @@ class Lying(Session):
             (tools / name).write_text(f"#!/bin/sh\n{body}\n")
             (tools / name).chmod(0o755)
 
-    def run(self, script: str, *, step: str, deadline_s: float, check: bool = True) -> Completed:
+    def run(self, script: str, *, step: str, deadline_s: float, check: bool = True) -> ScriptResult:
         return super().run(
             f"PATH={self._tools}:$PATH\n{script}", step=step, deadline_s=deadline_s, check=check
         )
@@ -368,7 +368,7 @@ def test_what_has_arrived_of_another_file_is_found_out_and_fetched_again(
     part.parent.mkdir(parents=True)
     for wrong in (b"x" * 1000, b"x" * (len(was) + 1000)):
         part.write_bytes(wrong)
-        wanted = Wanted(
+        wanted = RemoteFile(
             str(remote / CAPTURE.remote),
             tmp_path / "trial" / CAPTURE.path,
             hashlib.sha256(was).hexdigest(),

@@ -224,8 +224,8 @@ def test_a_lab_that_cannot_start_says_why_and_leaves_nothing(testbed: Testbed, t
 def test_a_kernel_that_panics_is_told_of_at_once_with_what_led_to_it(
     testbed: Testbed, tmp_path: Path
 ) -> None:
-    kernel = lab.UserMode(modules=tmp_path / "modules")
-    (kernel.modules / find_user_mode(lab.UserMode()).release).mkdir(parents=True)
+    kernel = lab.UserModeConfig(modules=tmp_path / "modules")
+    (kernel.modules / find_user_mode(lab.UserModeConfig()).release).mkdir(parents=True)
     events: list[Event] = []
     with pytest.raises(LabError, match="lab lab: ended at its start; console:") as raised:
         lab.up(testbed, tmp_path / "state", NEEDS, events.append, kernel)
@@ -247,7 +247,7 @@ def test_a_lab_on_another_kernel_than_config_yaml_names_is_not_used(
     (tmp_path / "9.9.9").mkdir()
     what = rf"runs on user-mode Linux {re.escape(access.release)}, and `lab.uml` of config.yaml is 9\.9\.9"
     with pytest.raises(LabError, match=what):
-        lab.up(testbed, state, NEEDS, silent, lab.UserMode(str(other), tmp_path))
+        lab.up(testbed, state, NEEDS, silent, lab.UserModeConfig(str(other), tmp_path))
 
 
 def test_the_release_of_the_kernel_is_told_before_and_while_the_lab_runs(
@@ -288,10 +288,10 @@ def test_the_machine_s_own_kernel_serves_root_and_is_refused_to_others(
     native = with_lab(testbed, kernel="native")
     if os.geteuid() != 0:
         with pytest.raises(LabError, match="kernel native needs root"):
-            lab.up(native, tmp_path, lab.Needs(), silent)
+            lab.up(native, tmp_path, lab.KernelNeeds(), silent)
         return
     allowed_before = allowed_cc.read()
-    access = lab.up(native, tmp_path, lab.Needs(), silent)
+    access = lab.up(native, tmp_path, lab.KernelNeeds(), silent)
     before = footprint(access)
     try:
         assert on_host(access, "src", "uname -r").strip() == os.uname().release

@@ -23,8 +23,7 @@ from samovar.campaign.trial import BootSettings
 from samovar.events import Event
 from samovar.experiment.keys.power_keys import Power
 from samovar.hosts import Machine, Sessions, Target
-from samovar.recipes import Catalogue
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import Catalogue, TrialScripts
 from tests.lab.sshd import Sshd, free_port, running
 
 ROOT = Path(__file__).parents[2]

@@ -13,11 +13,10 @@ import pytest
 from samovar.campaign.calibration.evaluate import mean_burst, plausible
 from samovar.campaign.host_state import changed, parse_state
 from samovar.campaign.verdict.judge import Check
-from samovar.lab import Needs
+from samovar.lab import KernelNeeds
 from samovar.lab.kernel import machine_lacks
 from samovar.plan import ClassPlan, DirectionPlan, MatchPlan, PathPlan
-from samovar.recipes import Catalogue
-from samovar.recipes.calibration_scripts import probe_of
+from samovar.recipes import Catalogue, plan_probe
 from tests.lab.path_bench import Bench, running_lab
 from tests.unit.test_path import AQMS, PARAMETERS
 
@@ -93,7 +92,7 @@ def test_each_way_has_the_rate_the_buffer_and_the_delay_of_its_own(bench: Bench)
     with bench.path(path):
         for name, rate_bps, burst_bytes in (("down", 10e6, 5000), ("up", 2e6, 3028)):
             way = path.down if name == "down" else path.up
-            probe = probe_of(path, way, 1500, paced_packets=200)
+            probe = plan_probe(path, way, 1500, paced_packets=200)
             seen, checks = bench.calibrate(path, name, probe)
             assert failed(checks) == []
             mistaken = failed(bench.judged(another(path), name, probe, seen))
@@ -119,7 +118,7 @@ def test_each_way_has_the_rate_the_buffer_and_the_delay_of_its_own(bench: Bench)
 def test_an_overload_fills_the_buffer_that_was_asked_for(bench: Bench, name: str) -> None:
     # Slow, so that the bucket of two frames outlasts the pauses of a busy machine.
     path = of_aqm(name, {}, bench.catalogue, rate_bps=2_000_000)
-    probe = probe_of(path, path.down, 1500, pings=0, paced_packets=0)
+    probe = plan_probe(path, path.down, 1500, pings=0, paced_packets=0)
     with bench.path(path):
         seen, checks = bench.calibrate(path, "down", probe)
     assert failed(checks) == []
@@ -133,7 +132,7 @@ def test_losses_alone_are_as_many_as_chance_allows(bench: Bench) -> None:
     path = path_of({"loss": 0.02, "delay_s": 0.005})
     with bench.path(path):
         seen, checks = bench.calibrate(
-            path, "down", probe_of(path, path.down, 1500, paced_packets=2000, overload=False)
+            path, "down", plan_probe(path, path.down, 1500, paced_packets=2000, overload=False)
         )
     assert failed(checks) == []
     assert plausible(sum(seen.lost), 2000, 0.02)
@@ -144,7 +143,7 @@ def test_losses_come_in_bursts_of_the_mean_length_that_was_asked_for(bench: Benc
     path = path_of({"loss": 0.05, "loss_burst_packets": 4.0})
     with bench.path(path):
         seen, checks = bench.calibrate(
-            path, "down", probe_of(path, path.down, 1500, paced_packets=4000, overload=False)
+            path, "down", plan_probe(path, path.down, 1500, paced_packets=4000, overload=False)
         )
     assert failed(checks) == []
     # A geometric length of mean 4 has a deviation of 3.46; 3.29 of the mean's own are 99.9 %.
@@ -155,7 +154,7 @@ def test_packets_are_reordered_and_doubled_at_the_share_that_was_asked_for(bench
     path = path_of({"reorder": 0.02, "duplicate": 0.01, "delay_s": 0.01})
     with bench.path(path):
         seen, checks = bench.calibrate(
-            path, "down", probe_of(path, path.down, 1500, paced_packets=2000, overload=False)
+            path, "down", plan_probe(path, path.down, 1500, paced_packets=2000, overload=False)
         )
     assert failed(checks) == []
     assert plausible(seen.duplicates, 2000, 0.01)
@@ -167,7 +166,7 @@ def test_jitter_varies_the_delay_and_keeps_the_order(bench: Bench) -> None:
     path = path_of({"jitter_s": 0.005, "delay_s": 0.02})
     with bench.path(path):
         seen, checks = bench.calibrate(
-            path, "down", probe_of(path, path.down, 1500, paced_packets=500, overload=False)
+            path, "down", plan_probe(path, path.down, 1500, paced_packets=500, overload=False)
         )
     assert failed(checks) == []
     assert seen.overtaken == 0
@@ -191,10 +190,10 @@ def test_two_flows_have_a_delay_of_their_own_before_one_queue(bench: Bench) -> N
 
 
 def test_the_machine_s_own_kernel_shapes_both_ways(tmp_path: Path, root: Path) -> None:
-    if machine_lacks(Needs(qdiscs=frozenset({"tbf", "pfifo"}))) or os.geteuid() != 0:
+    if machine_lacks(KernelNeeds(qdiscs=frozenset({"tbf", "pfifo"}))) or os.geteuid() != 0:
         pytest.skip("this machine's kernel has no tbf, or this is not root")
     path = path_of({}, {"rate_bps": 2_000_000, "aqm": "pfifo", "buffer_packets": 30})
     with running_lab("native", tmp_path, root) as bench, bench.path(path):
         for name, way in (("down", path.down), ("up", path.up)):
-            _, checks = bench.calibrate(path, name, probe_of(path, way, 1500, paced_packets=200))
+            _, checks = bench.calibrate(path, name, plan_probe(path, way, 1500, paced_packets=200))
             assert failed(checks) == []

@@ -21,15 +21,7 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import DeadlineError, LabError, RemoteError, TestbedError
-from samovar.hosts import (
-    NOT_ENDED,
-    Completed,
-    HostsError,
-    Session,
-    Sessions,
-    UnreachableError,
-    Wanted,
-)
+from samovar.hosts import NOT_ENDED, HostsError, RemoteFile, ScriptResult, Session, Sessions, UnreachableError
 from samovar.hosts.shell_protocol import OUTPUT_LIMIT_BYTES
 from tests.lab.sshd import Sshd, children, free_port, make_key, running
 
@@ -49,19 +41,19 @@ def host() -> str:
 
 
 @pytest.fixture
-def kept() -> list[Completed]:
+def kept() -> list[ScriptResult]:
     return []
 
 
 @pytest.fixture
-def session(sshd: Sshd, host: str, kept: list[Completed]) -> Iterator[Session]:
+def session(sshd: Sshd, host: str, kept: list[ScriptResult]) -> Iterator[Session]:
     fresh = Session(sshd.target(host), record=kept.append)
     yield fresh
     fresh.close()
     await_that(lambda: not left_behind(host), f"nothing of {host} in /tmp")
 
 
-def run(session: Session, script: str, deadline_s: float = 30.0) -> Completed:
+def run(session: Session, script: str, deadline_s: float = 30.0) -> ScriptResult:
     return session.run(script, step="test", deadline_s=deadline_s)
 
 
@@ -112,7 +104,7 @@ def test_outputs_of_any_bytes_survive(session: Session, tmp_path: Path) -> None:
 
 
 def test_an_output_up_to_the_limit_comes_back_whole_and_a_larger_one_is_refused(
-    session: Session, kept: list[Completed]
+    session: Session, kept: list[ScriptResult]
 ) -> None:
     done = run(session, f"head -c {OUTPUT_LIMIT_BYTES} /dev/zero")
     assert done.stdout == bytes(OUTPUT_LIMIT_BYTES)
@@ -189,7 +181,7 @@ def test_scripts_share_nothing_but_the_host(session: Session) -> None:
 
 
 def test_every_run_is_recorded_with_its_script_times_and_ending(
-    session: Session, kept: list[Completed]
+    session: Session, kept: list[ScriptResult]
 ) -> None:
     before_s = time.time()
     run(session, "sleep 0.2; echo out")
@@ -254,7 +246,7 @@ def test_a_script_that_ignores_signals_is_ended_too(session: Session, tmp_path: 
 
 
 def test_a_host_that_stands_still_misses_the_deadline_and_is_used_again_when_it_goes_on(
-    sshd: Sshd, host: str, kept: list[Completed], tmp_path: Path
+    sshd: Sshd, host: str, kept: list[ScriptResult], tmp_path: Path
 ) -> None:
     session = Session(sshd.target(host), record=kept.append)
     shell = shell_of(session)
@@ -285,7 +277,7 @@ def under_way(work: Callable[[], object]) -> Future[object]:
 
 
 def test_an_interrupted_script_is_ended_and_recorded_and_the_session_is_free(
-    session: Session, kept: list[Completed], tmp_path: Path
+    session: Session, kept: list[ScriptResult], tmp_path: Path
 ) -> None:
     doing = under_way(lambda: run(session, f"echo $$ >{tmp_path}/own; sleep 600", deadline_s=900))
     own = pid_in(tmp_path / "own")
@@ -364,7 +356,7 @@ def serving(session: Session) -> int:
 
 
 def test_a_connection_that_breaks_ends_the_script_runs_the_clean_up_and_is_made_anew(
-    session: Session, kept: list[Completed], tmp_path: Path
+    session: Session, kept: list[ScriptResult], tmp_path: Path
 ) -> None:
     session.set_on_loss(f"sleep 0.5; echo cleaned >>{tmp_path}/cleaned")
     connection = serving(session)
@@ -607,7 +599,7 @@ def test_a_name_that_does_not_resolve_is_said_to_be_so(sshd: Sshd) -> None:
     assert "no such name" in refusal(Session(replace(sshd.target("src"), address="no-such-host.invalid")))
 
 
-def test_no_secret_is_kept_with_a_run(session: Session, sshd: Sshd, kept: list[Completed]) -> None:
+def test_no_secret_is_kept_with_a_run(session: Session, sshd: Sshd, kept: list[ScriptResult]) -> None:
     run(session, "env; ps -eo args; ls /tmp")
     secret = (sshd.folder / "user_key").read_text().splitlines()[1]
     assert secret not in repr(kept)
@@ -616,9 +608,9 @@ def test_no_secret_is_kept_with_a_run(session: Session, sshd: Sshd, kept: list[C
 # --- files
 
 
-def wanted(data: bytes, remote: Path, local: Path) -> Wanted:
+def wanted(data: bytes, remote: Path, local: Path) -> RemoteFile:
     remote.write_bytes(data)
-    return Wanted(str(remote), local, hashlib.sha256(data).hexdigest(), len(data))
+    return RemoteFile(str(remote), local, hashlib.sha256(data).hexdigest(), len(data))
 
 
 def test_fetched_files_are_what_the_host_has(session: Session, tmp_path: Path) -> None:
@@ -729,7 +721,7 @@ def test_a_host_that_the_testbed_does_not_have_is_said_to_be_so(sshd: Sshd) -> N
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="puts another /bin/sh into a mount namespace")
-def test_another_posix_shell_does_as_well(tmp_path: Path, host: str, kept: list[Completed]) -> None:
+def test_another_posix_shell_does_as_well(tmp_path: Path, host: str, kept: list[ScriptResult]) -> None:
     """Bash called as sh, to see that nothing hangs on dash."""
     with running(tmp_path, shell="/bin/bash") as other:
         session = Session(other.target(host), record=kept.append)

@@ -22,8 +22,7 @@ from samovar.events import Event, silent
 from samovar.experiment import load_testbed
 from samovar.hosts import Sessions
 from samovar.plan import CapturePlan, FlowPlan, HostPlan, Resolved, StopPlan, Trial
-from samovar.recipes import Catalogue
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import Catalogue, TrialScripts
 from tests.lab.campaigns import LENIENT, Checkout, make_checkout, until_valid
 
 LEFT, RIGHT = ("src1", "src2", "src3", "src4"), ("dst1", "dst2", "dst3", "dst4")

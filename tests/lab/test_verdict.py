@@ -25,9 +25,8 @@ from samovar.campaign.run import CampaignRun, Intent, Summary
 from samovar.campaign.trial import BootSettings, TrialResult, TrialRun
 from samovar.cli import PlannedExperiment
 from samovar.events import Event, silent
-from samovar.hosts import Sessions, unrecorded
-from samovar.recipes import Catalogue
-from samovar.recipes.scripts import TrialScripts
+from samovar.hosts import Sessions, discard_result
+from samovar.recipes import Catalogue, TrialScripts
 from tests.lab.campaigns import Checkout, make_checkout, until_valid
 
 # No delay, so that any kernel will do; a rate of its own for what a machine that is busy makes late.
@@ -104,7 +103,7 @@ class Judge:
         for thread in beside:
             thread.join()
         for session in self.sessions:
-            session.record = unrecorded  # as a campaign does: the trial's folder is another from now on
+            session.record = discard_result  # as a campaign does: the trial's folder is another from now on
         folder = next(
             path for name in ("trials", "in-progress") if (path := campaign / name / trial.id).exists()
         )
@@ -169,7 +168,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     checkout.write("judged", TEXT)
     study, controller = checkout.controller.project.plan("judged", "", ""), checkout.controller
     folder = controller.connections.lab_folder("lab")
-    lab.up(study.testbed, folder, lab.Needs(frozenset({"cubic"}), frozenset({"tbf"})), silent)
+    lab.up(study.testbed, folder, lab.KernelNeeds(frozenset({"cubic"}), frozenset({"tbf"})), silent)
     try:
         with controller.connections.sessions(study.testbed) as sessions:
             yield Judge(checkout, study, sessions)

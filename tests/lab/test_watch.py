@@ -32,7 +32,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
         checkout.controller.project.plan("judged", "", ""),
         checkout.controller.connections.lab_folder("lab"),
     )
-    lab.up(study.testbed, folder, lab.Needs(frozenset({"cubic"}), frozenset({"tbf"})), silent)
+    lab.up(study.testbed, folder, lab.KernelNeeds(frozenset({"cubic"}), frozenset({"tbf"})), silent)
     try:
         with checkout.controller.connections.sessions(study.testbed) as sessions:
             yield Judge(checkout, study, sessions)

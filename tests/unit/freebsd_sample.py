@@ -9,9 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from samovar.plan import ClassPlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
-from samovar.recipes import Catalogue
-from samovar.recipes.bottleneck import bottleneck_values
-from samovar.recipes.recipe import Recipe
+from samovar.recipes import Catalogue, Recipe, bottleneck_values
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")

@@ -17,7 +17,7 @@ from samovar.plan.places import Places
 from samovar.plan.pool import canonical, digest_of, resolved_of
 from samovar.plan.resolve import Where, components_of
 from samovar.plan.treatments import Reader, design_of
-from samovar.recipes.catalogue import Catalogue
+from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")

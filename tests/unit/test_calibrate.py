@@ -18,9 +18,14 @@ from samovar.campaign.calibration.evaluate import (
     plausible,
 )
 from samovar.plan import DirectionPlan, PathPlan
-from samovar.recipes import Catalogue
-from samovar.recipes.bottleneck import loss_states
-from samovar.recipes.calibration_scripts import calibration_needs, calibration_scripts, probe_of, sampling_s
+from samovar.recipes import (
+    Catalogue,
+    calibration_needs,
+    loss_states,
+    plan_probe,
+    render_calibration,
+    sampling_s,
+)
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.trials import RESOLVED
 
@@ -28,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")
 WAY = DirectionPlan(interface="eth2", rate_bps=10_000_000, delay_s=0.02, aqm="pfifo", buffer_packets=60)
 PATH = PathPlan(router="rtr", rtt_s=0.04, down=WAY, up=DirectionPlan(interface="eth1", delay_s=0.02))
-PROBE = probe_of(PATH, WAY, 1500)
+PROBE = plan_probe(PATH, WAY, 1500)
 FRAME_S = 1514 * 8 / 10e6
 QUEUE_HEAD = "t_ns,interface,qdisc,handle,parent,backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,overlimits\n"
 
@@ -166,7 +171,7 @@ def test_a_probe_overfills_the_buffer_and_leaves_it_time_to_drain() -> None:
 
 
 def test_a_way_without_rate_is_probed_for_loss_and_delay_only() -> None:
-    probe = probe_of(PATH, PATH.up, None)
+    probe = plan_probe(PATH, PATH.up, None)
     assert (probe.burst_packets, probe.drain_s, probe.paced_packets) == (0, 0.0, 1000)
 
 
@@ -175,7 +180,7 @@ def test_a_way_without_rate_is_probed_for_loss_and_delay_only() -> None:
 )
 @pytest.mark.parametrize("name", ["receive", "send", "collect"])
 def test_the_scripts_pass_the_shell_s_own_check(name: str, systems: tuple[str, str]) -> None:
-    text = getattr(calibration_scripts(PROBE, CATALOGUE, systems, "172.16.11.2", 5300), name)
+    text = getattr(render_calibration(PROBE, CATALOGUE, systems, "172.16.11.2", 5300), name)
     done = subprocess.run(["dash", "-n"], input=text, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -193,14 +198,14 @@ def test_ends_of_different_systems_are_measured_by_what_both_have() -> None:
     assert needs("linux", "linux") == {"ping", "python3"}
     assert needs("freebsd", "freebsd") == {"iperf3", "ping"}
     assert needs("linux", "freebsd") == {"iperf3", "ping"}
-    mixed = calibration_scripts(PROBE, CATALOGUE, ("linux", "freebsd-14"), "172.16.11.2", 5300)
+    mixed = render_calibration(PROBE, CATALOGUE, ("linux", "freebsd-14"), "172.16.11.2", 5300)
     assert "python3" not in mixed.send + mixed.receive + mixed.collect
 
 
 def test_a_way_is_measured_with_iperf3_alone_as_its_servers_count(tmp_path: Path) -> None:
     """Over the loopback, where nothing holds the burst back: it comes at twice the rate that it is to overfill."""
     probe = replace(PROBE, pings=5, drain_s=0.05, paced_packets=200)
-    texts = calibration_scripts(probe, CATALOGUE, ("freebsd", "freebsd"), "127.0.0.1", 5377)
+    texts = render_calibration(probe, CATALOGUE, ("freebsd", "freebsd"), "127.0.0.1", 5377)
     steps = [CATALOGUE.recipe("step", name, "linux") for name in ("prelude", "listening", "clock")]
     values = {"folder": str(tmp_path / "campaign" / "trial"), "campaign": "c"}
     shared = "".join(step.render("script", values) for step in steps)

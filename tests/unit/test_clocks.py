@@ -21,9 +21,9 @@ from samovar.campaign.clocks import (
     reading_of,
 )
 from samovar.errors import TestbedError
-from samovar.hosts import Completed
+from samovar.hosts import ScriptResult
 
-DONE = Completed(
+DONE = ScriptResult(
     "src", "clock", "now_ns", 0, b"1800000000250000000\n", b"", t_start_s=1_799_999_999.9, seconds=0.2
 )
 

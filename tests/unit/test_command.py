@@ -11,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samovar.errors import DefinitionError, RecipeError
-from samovar.recipes import Catalogue
-from samovar.recipes.bottleneck import Match, Stage, Way
-from samovar.recipes.header import Parameter
-from samovar.recipes.quote import quote, shell_environment, window_floor
-from samovar.recipes.recipe import BLOCKS, read_recipe
-from samovar.recipes.scripts import BODY, TrialScripts
+from samovar.recipes import BLOCKS, BODY, Catalogue, Parameter, PathDirection, TrialScripts, quote
+from samovar.recipes.bottleneck import DelayStage, PacketMatch
+from samovar.recipes.quoting import shell_environment, window_floor
+from samovar.recipes.recipe import read_recipe
 from samovar.recipes.tc import tc_rate
 from samovar.recipes.typed_values import typed
 from tests.unit.trials import TRIAL
@@ -118,12 +116,12 @@ def _hostile(parameter: Parameter) -> object:
     if parameter.choices:
         return parameter.choices[0]
     if parameter.type == "ways":
-        match = Match(HOSTILE, HOSTILE, None, None)
+        match = PacketMatch(HOSTILE, HOSTILE, None, None)
         stages = (
-            Stage(HOSTILE, (match,), 1, 1, 1, 0.1, None, 0.1, 0.1),
-            Stage(HOSTILE, (), 1, 1, 1, 0.1, None, 0, 0),
+            DelayStage(HOSTILE, (match,), 1, 1, 1, 0.1, None, 0.1, 0.1),
+            DelayStage(HOSTILE, (), 1, 1, 1, 0.1, None, 0, 0),
         )
-        return (Way(HOSTILE, HOSTILE, HOSTILE, stages, 1, 1, HOSTILE, (HOSTILE,)),)
+        return (PathDirection(HOSTILE, HOSTILE, HOSTILE, stages, 1, 1, HOSTILE, (HOSTILE,)),)
     if parameter.type.startswith("list"):
         return (HOSTILE,)
     numbers = ("size", "rate", "duration", "packets", "share", "integer", "number", "switch")

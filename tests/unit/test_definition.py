@@ -21,7 +21,7 @@ from samovar.experiment import (
 from samovar.experiment.keys.field_types import Buffer
 from samovar.experiment.layers.merge import complete
 from samovar.experiment.yaml.tree import LARGEST_FILE_BYTES, Map, Seq, parse_yaml, plain
-from samovar.recipes.catalogue import Catalogue
+from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
 RECIPES = Catalogue(ROOT / "templates")

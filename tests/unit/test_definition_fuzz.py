@@ -17,7 +17,7 @@ from samovar.cli.project import Project
 from samovar.errors import DefinitionError, PlanError
 from samovar.experiment import load_experiment, load_testbed
 from samovar.experiment.yaml.tree import parse_yaml, plain
-from samovar.recipes.catalogue import Catalogue
+from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
 RECIPES = Catalogue(ROOT / "templates")

@@ -15,9 +15,8 @@ from samovar.experiment import Asked, list_experiments, load_study, load_testbed
 from samovar.experiment.keys.study_file import load_study_report
 from samovar.experiment.metrics import METRICS
 from samovar.plan import make_plan
-from samovar.recipes.catalogue import Catalogue
+from samovar.recipes import Catalogue, TrialScripts
 from samovar.recipes.recipe import Kind, read_recipe
-from samovar.recipes.scripts import TrialScripts
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"

@@ -23,7 +23,7 @@ from samovar.experiment.layers.merge import complete
 from samovar.experiment.treatment_rules import treatments_of
 from samovar.experiment.yaml.tree import parse_yaml
 from samovar.plan import make_plan
-from samovar.recipes.catalogue import Catalogue
+from samovar.recipes import Catalogue
 from samovar.units import split_quantity
 
 ROOT = Path(__file__).parents[2]

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import TestbedError
-from samovar.hosts import NOT_ENDED, Completed, HostFacts
+from samovar.hosts import DEFAULT_PROGRAMS, DEFAULT_QDISCS, NOT_ENDED, HostFacts, Interface, ScriptResult
 from samovar.hosts.fact_parsers import (
-    Interface,
     parse_cc_parameters,
     parse_clock,
     parse_clock_source,
@@ -25,7 +24,7 @@ from samovar.hosts.fact_parsers import (
     parse_tools,
     parse_words,
 )
-from samovar.hosts.facts import PROGRAMS, QDISCS, facts_of, parse_facts, script_of
+from samovar.hosts.facts import facts_of, parse_facts, script_of
 from samovar.recipes import Catalogue
 
 CATALOGUE = Catalogue(Path(__file__).parents[2] / "templates")
@@ -216,12 +215,12 @@ def test_small_facts_are_parsed() -> None:
 
 
 def test_what_is_not_told_is_empty() -> None:
-    facts = facts_of(CATALOGUE, "linux", PROGRAMS, QDISCS)
+    facts = facts_of(CATALOGUE, "linux", DEFAULT_PROGRAMS, DEFAULT_QDISCS)
     assert HostFacts("src", **parse_facts(facts, "")) == HostFacts("src")
 
 
-def clock(text: str, seconds: float) -> Completed:
-    return Completed("src", "clock", "", NOT_ENDED, text.encode(), b"", 1795271645.0, seconds)
+def clock(text: str, seconds: float) -> ScriptResult:
+    return ScriptResult("src", "clock", "", NOT_ENDED, text.encode(), b"", 1795271645.0, seconds)
 
 
 def test_the_clocks_offset_is_known_to_half_the_time_that_asking_took() -> None:

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from samovar.cli.show_text import facts_lines
-from samovar.hosts import HostFacts
-from samovar.hosts.fact_parsers import Interface
-from samovar.hosts.facts import FORMATS, QDISCS, facts_of
+from samovar.hosts import DEFAULT_QDISCS, HostFacts, Interface
+from samovar.hosts.facts import FORMATS, facts_of
 from tests.unit.plans import CATALOGUE
 
 RICH = HostFacts(
@@ -56,12 +55,12 @@ def test_every_fact_of_a_system_is_a_field_whose_form_is_known() -> None:
     known = {field.name for field in fields(HostFacts)}
     forms = set()
     for system in ("linux", "freebsd", "freebsd-11"):
-        for fact in facts_of(CATALOGUE, system, ["tc"], QDISCS):
+        for fact in facts_of(CATALOGUE, system, ["tc"], DEFAULT_QDISCS):
             assert fact.name in known
             forms |= {form for form, parse in FORMATS.items() if parse is fact.parse}
     assert forms == set(FORMATS)
 
 
 def test_linux_tells_every_fact_but_those_of_the_clock_s_reading() -> None:
-    asked = {fact.name for fact in facts_of(CATALOGUE, "linux", ["tc"], QDISCS)}
+    asked = {fact.name for fact in facts_of(CATALOGUE, "linux", ["tc"], DEFAULT_QDISCS)}
     assert {field.name for field in fields(HostFacts)} - asked == {"host", "clock_offset_s", "clock_error_s"}

@@ -13,8 +13,8 @@ import pytest
 from samovar.experiment import load_study, load_testbed
 from samovar.plan import estimate_cost, make_plan
 from samovar.plan.make import Site
-from samovar.recipes.recipe import BLOCKS, NOT_SHELL
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import BLOCKS, TrialScripts
+from samovar.recipes.recipe import NOT_SHELL
 from tests.unit.freebsd_sample import CATALOGUE, RELEASES, ROOT, prelude, recipes, values_of
 
 GOLDEN = ROOT / "tests" / "golden"

@@ -8,7 +8,7 @@ import pytest
 
 from samovar.campaign.host_state import parse_state, unmet
 from samovar.plan import LoggerPlan
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import TrialScripts
 from tests.unit.freebsd_sample import CATALOGUE, VALUES, replay
 from tests.unit.trials import RESOLVED, TRIAL
 
@@ -75,7 +75,7 @@ def test_what_was_raised_is_put_back_however_a_trial_ends() -> None:
     assert f"knob {OID}\n" in text.read("src")
     assert f"turn {OID} {ASKED}\n" in text.set("src", WAS)
     assert "-B 16384 " in (text.arm("src", {}) or "")
-    for undone in (text.finish("src", WAS), text.put_back("src", WAS), text.on_loss("src", WAS)):
+    for undone in (text.finish("src", WAS), text.restore_and_delete("src", WAS), text.on_loss("src", WAS)):
         assert f"back {OID} {DEFAULT}\n" in undone
     for own in (text.arm("src", {}), text.stop("src")):
         assert OID not in (own or "")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from samovar.hosts import HostFacts
+from samovar.hosts import DEFAULT_PROGRAMS, HostFacts, Interface
 from samovar.hosts.fact_parsers import (
-    Interface,
     parse_cc_available,
     parse_cc_parameters,
     parse_disk_free_bytes,
@@ -15,7 +14,7 @@ from samovar.hosts.fact_parsers import (
     parse_os_release,
     parse_tools,
 )
-from samovar.hosts.facts import PROGRAMS, facts_of, parse_facts, script_of
+from samovar.hosts.facts import facts_of, parse_facts, script_of
 from tests.unit.freebsd_sample import CATALOGUE, RELEASES, replay, told
 
 CC = "sysctl -n net.inet.tcp.cc.available"
@@ -43,7 +42,9 @@ def test_a_congestion_control_that_can_be_loaded_counts_as_offered() -> None:
 
 
 def facts_command(name: str, system: str = "freebsd") -> str:
-    return next(fact.command for fact in facts_of(CATALOGUE, system, PROGRAMS, ()) if fact.name == name)
+    return next(
+        fact.command for fact in facts_of(CATALOGUE, system, DEFAULT_PROGRAMS, ()) if fact.name == name
+    )
 
 
 @pytest.mark.parametrize(("release", "offloads"), [("13.2", ()), ("14.0", ("tso", "lro"))])
@@ -119,7 +120,7 @@ def test_what_dummynet_offers_depends_on_the_release(osreldate: str, offered: se
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_fact_of_a_freebsd_host_is_a_field_and_what_is_not_told_is_empty(release: str) -> None:
-    facts = facts_of(CATALOGUE, f"freebsd-{release}", PROGRAMS, ())
+    facts = facts_of(CATALOGUE, f"freebsd-{release}", DEFAULT_PROGRAMS, ())
     assert HostFacts("src", **parse_facts(facts, "")) == HostFacts("src")
     assert {fact.name for fact in facts} >= {
         "kernel",

@@ -11,7 +11,7 @@ import pytest
 from samovar.campaign.verdict.evidence import Evidence, checks_of
 from samovar.campaign.verdict.siftr_log import check_siftr, read_siftr
 from samovar.plan import LoggerPlan
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import TrialScripts
 from tests.unit.freebsd_sample import CATALOGUE, TRACES
 from tests.unit.trials import RESOLVED, TRIAL
 

@@ -15,10 +15,8 @@ from pathlib import Path
 import pytest
 
 from samovar.plan import CapturePlan, FlowPlan, StopPlan, Trial
-from samovar.recipes import Catalogue
-from samovar.recipes.flow_ends import ENDS, FlowEnds, Rule, flows_of, rules_of
-from samovar.recipes.generator_watch import UNBOUNDED, Limits
-from samovar.recipes.scripts import BODY, TrialScripts
+from samovar.recipes import BODY, NO_LIMITS, AbortLimits, Catalogue, FlowEnds, StopRule, TrialScripts
+from samovar.recipes.flow_ends import ENDS, stop_rules, trial_flows
 from tests.unit.trials import RESOLVED, TRIAL, flow
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +44,7 @@ def _blocks(generator: str) -> dict[str, str]:
     made = {}
     for word, given in (("timed", {}), ("sized", sized)):
         known = flow("late", generator, 2.5).model_copy(update=given)
-        for ends in flows_of(trial(known).resolved, CATALOGUE):
+        for ends in trial_flows(trial(known).resolved, CATALOGUE):
             for end in ENDS:
                 text = _without_programs("".join(_parts(ends, end, known)))
                 if text:
@@ -90,7 +88,7 @@ def test_a_generator_s_scripts_are_the_golden_ones(generator: str) -> None:
 
 def _with(generator: str, **parameters: object) -> str:
     known = flow("late", generator, 2.5).model_copy(update={"parameters": parameters})
-    (ends,) = flows_of(trial(known).resolved, CATALOGUE)
+    (ends,) = trial_flows(trial(known).resolved, CATALOGUE)
     return "".join(_parts(ends, "client", known))
 
 
@@ -168,7 +166,7 @@ class Host:
         self.scripts, self.folder = text, Path(text.folder)
         self.t0_ns = time.time_ns() + 100_000_000
 
-    def traffic(self, limits: Limits = UNBOUNDED) -> subprocess.Popen[str]:
+    def traffic(self, limits: AbortLimits = NO_LIMITS) -> subprocess.Popen[str]:
         return self._start(self.scripts.traffic("src", self.t0_ns, limits) or "")
 
     def follow(self) -> subprocess.Popen[str]:
@@ -315,7 +313,7 @@ def test_a_disk_with_less_room_than_must_be_ends_the_trial_with_what_is_left(
     host: Callable[..., Host],
 ) -> None:
     at = host(*_commands(a="sleep 60"))
-    (said,) = _said(at.traffic(Limits(free_bytes=10**18)))
+    (said,) = _said(at.traffic(AbortLimits(free_bytes=10**18)))
     assert re.fullmatch(rf"disk \d+ MiB are free in {re.escape(at.scripts.folder)}", said)
     assert "finished a-client" in at.stop()
 
@@ -344,18 +342,18 @@ def test_what_ends_with_something_else_is_listed_by_its_clients() -> None:
         flow("b-2").model_copy(update={"group": "b"}),
     )
     until = flows[0].model_copy(update={"until": "b", "duration_s": None})
-    ends = flows_of(trial(until, *flows[1:]).resolved, CATALOGUE)
+    ends = trial_flows(trial(until, *flows[1:]).resolved, CATALOGUE)
     resolved = trial(until, *flows[1:], stop=StopPlan(when="b-1")).resolved
-    assert rules_of(resolved, ends) == (
-        Rule(frozenset({"b-1-client", "b-2-client"}), ("a-client",)),
-        Rule(frozenset({"b-1-client"}), ("a-client", "b-2-client")),
+    assert stop_rules(resolved, ends) == (
+        StopRule(frozenset({"b-1-client", "b-2-client"}), ("a-client",)),
+        StopRule(frozenset({"b-1-client"}), ("a-client", "b-2-client")),
     )
 
 
 def test_a_server_that_sends_stands_at_the_sending_end() -> None:
-    (ends,) = flows_of(trial(flow("web", "http")).resolved, CATALOGUE)
+    (ends,) = trial_flows(trial(flow("web", "http")).resolved, CATALOGUE)
     assert (ends.server_host, ends.client_host) == ("src", "dst")
-    (ends,) = flows_of(trial(flow("echo", "ping")).resolved, CATALOGUE)
+    (ends,) = trial_flows(trial(flow("echo", "ping")).resolved, CATALOGUE)
     assert (ends.server_host, ends.client_host) == (None, "src")
 
 

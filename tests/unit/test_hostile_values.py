@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import RecipeError
-from samovar.recipes import Catalogue, Parameter, Recipe
-from samovar.recipes.bottleneck import Match, Stage, Way
-from samovar.recipes.quote import Raw, quote
+from samovar.recipes import Catalogue, Parameter, PathDirection, Recipe, quote
+from samovar.recipes.bottleneck import DelayStage, PacketMatch
+from samovar.recipes.quoting import Raw
 from samovar.recipes.recipe import NOT_SHELL
 
 CATALOGUE = Catalogue(Path(__file__).parents[2] / "templates")
@@ -108,14 +108,14 @@ def values_of(recipe: Recipe, text: str) -> dict[str, object]:
     }
     values |= {name: worst(parameter, text) for name, parameter in recipe.header.parameters.items()}
     if recipe.name == "bottleneck":
-        match = Match(source=text, destination=text, source_port=1, destination_port=2)
+        match = PacketMatch(source=text, destination=text, source_port=1, destination_port=2)
         stages = tuple(
-            Stage(name, matches, 1000, 10_000, 0, 0.01, None, 0.01, 0.0)
+            DelayStage(name, matches, 1000, 10_000, 0, 0.01, None, 0.01, 0.0)
             for name, matches in ((text, (match,)), (text, ()))
         )
         way = {"arrives": text, "leaves": text, "stages": stages, "rate_bps": 1_000_000, "burst_bytes": 9000}
         values["ways"] = tuple(
-            Way(name=name, queue=text, queue_shown=(text,), **way)  # type: ignore[arg-type]
+            PathDirection(name=name, queue=text, queue_shown=(text,), **way)  # type: ignore[arg-type]
             for name in ("down", "up")
         )
         values["was"] = {"ipfw.rules": "0", text: text}

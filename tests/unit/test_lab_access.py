@@ -13,18 +13,18 @@ import pytest
 
 from samovar.errors import LabError
 from samovar.events import silent
-from samovar.lab import Access, Needs, choose_kernel, dial, down, read_access, shell_command, status
-from samovar.lab.access import Process, process, read_record, write_record
+from samovar.lab import Access, KernelNeeds, choose_kernel, dial, down, read_access, shell_command, status
+from samovar.lab.access import OsProcess, process, read_record, write_record
 from samovar.lab.kernel import machine_lacks
 
 
-def own_process() -> Process:
+def own_process() -> OsProcess:
     found = process(os.getpid())
     assert found is not None
     return found
 
 
-def access_of(one: Process, folder: Path) -> Access:
+def access_of(one: OsProcess, folder: Path) -> Access:
     return Access(
         pid=one.pid,
         start_ticks=one.start_ticks,
@@ -113,12 +113,12 @@ def test_a_shell_on_a_host_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_machine_is_said_to_lack_what_no_kernel_has() -> None:
-    needs = Needs(frozenset({"reno", "samovar"}), frozenset({"pfifo", "samovar"}))
+    needs = KernelNeeds(frozenset({"reno", "samovar"}), frozenset({"pfifo", "samovar"}))
     lacking = machine_lacks(needs)
     assert lacking.count("samovar") == 2
     assert "reno" not in lacking
 
 
 def test_auto_takes_user_mode_linux_when_the_machine_lacks_something() -> None:
-    assert choose_kernel("auto", Needs(frozenset({"samovar"}))) == "uml"
-    assert choose_kernel("uml", Needs()) == "uml"
+    assert choose_kernel("auto", KernelNeeds(frozenset({"samovar"}))) == "uml"
+    assert choose_kernel("uml", KernelNeeds()) == "uml"

@@ -11,7 +11,7 @@ from samovar.cli import Controller
 from samovar.errors import DefinitionError, LabError
 from samovar.experiment import load_config
 from samovar.lab import usermode
-from samovar.lab.usermode import DEBIANS, find_user_mode
+from samovar.lab.usermode import DEBIAN_USER_MODE, find_user_mode
 
 FETCHED = "accepted: a user-mode Linux that runs here, such as `make lab-kernel` fetches"
 
@@ -24,34 +24,34 @@ def program(folder: Path, text: str = "#!/bin/sh\necho 9.9.9\n", mode: int = 0o7
     return path
 
 
-def refusal(kernel: lab.UserMode) -> str:
+def refusal(kernel: lab.UserModeConfig) -> str:
     with pytest.raises(LabError) as raised:
         find_user_mode(kernel)
     return str(raised.value)
 
 
 def test_debian_s_own_kernel_is_found_with_its_modules() -> None:
-    found = find_user_mode(DEBIANS)
+    found = find_user_mode(DEBIAN_USER_MODE)
     assert found.program.name == "linux.uml"
     assert (found.modules / found.release / "modules.dep").is_file()
 
 
 def test_a_kernel_is_known_by_the_release_that_it_tells(tmp_path: Path) -> None:
     (tmp_path / "modules" / "9.9.9").mkdir(parents=True)
-    found = find_user_mode(lab.UserMode(str(program(tmp_path)), tmp_path / "modules"))
+    found = find_user_mode(lab.UserModeConfig(str(program(tmp_path)), tmp_path / "modules"))
     assert (found.program, found.release) == (tmp_path / "linux.uml", "9.9.9")
 
 
 def test_relative_paths_of_config_yaml_lie_below_the_checkout(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("lab: {uml: {program: k/linux.uml, modules: k/modules}}\n")
-    assert Controller(tmp_path).connections.user_mode == lab.UserMode(
+    assert Controller(tmp_path).connections.user_mode == lab.UserModeConfig(
         f"{tmp_path}/k/linux.uml", tmp_path / "k/modules"
     )
 
 
 def test_without_a_word_it_is_what_is_on_path_with_debian_s_modules(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("retries: 0\n")
-    assert Controller(tmp_path).connections.user_mode == DEBIANS
+    assert Controller(tmp_path).connections.user_mode == DEBIAN_USER_MODE
 
 
 def test_an_unknown_key_is_a_mistake_with_the_known_ones(tmp_path: Path) -> None:
@@ -61,14 +61,14 @@ def test_an_unknown_key_is_a_mistake_with_the_known_ones(tmp_path: Path) -> None
 
 
 def test_a_name_that_is_not_on_path_is_said_to_be_a_package_s(tmp_path: Path) -> None:
-    said = refusal(lab.UserMode("linux.nowhere"))
+    said = refusal(lab.UserModeConfig("linux.nowhere"))
     assert said == "lab.uml.program: linux.nowhere: not on PATH; accepted after: apt install user-mode-linux"
 
 
 def test_a_program_that_is_not_there_or_none_is_refused(tmp_path: Path) -> None:
-    missing = refusal(lab.UserMode(f"{tmp_path}/none"))
+    missing = refusal(lab.UserModeConfig(f"{tmp_path}/none"))
     assert missing == f"lab.uml.program: {tmp_path}/none: is not there; {FETCHED}"
-    plain = refusal(lab.UserMode(str(program(tmp_path, mode=0o644))))
+    plain = refusal(lab.UserModeConfig(str(program(tmp_path, mode=0o644))))
     assert "linux.uml: is no program that this user may start; accepted" in plain
 
 
@@ -85,7 +85,7 @@ def test_a_program_that_is_not_there_or_none_is_refused(tmp_path: Path) -> None:
 def test_a_program_that_tells_no_release_is_refused_with_what_it_said(
     tmp_path: Path, text: str, why: str
 ) -> None:
-    said = refusal(lab.UserMode(str(program(tmp_path, text))))
+    said = refusal(lab.UserModeConfig(str(program(tmp_path, text))))
     assert said.startswith(f"lab.uml.program: {tmp_path}/linux.uml: cannot be started: ")
     assert why in said
     assert said.endswith(FETCHED)
@@ -96,7 +96,7 @@ def test_a_program_that_the_boot_folder_would_cover_is_refused(
 ) -> None:
     monkeypatch.setattr(usermode, "HIDDEN", tmp_path)
     assert "where a lab has its own files; accepted: a program in another place" in refusal(
-        lab.UserMode(str(program(tmp_path)))
+        lab.UserModeConfig(str(program(tmp_path)))
     )
 
 
@@ -109,7 +109,7 @@ def test_modules_of_another_release_are_refused_with_those_that_there_are(
 ) -> None:
     for name in folders:
         (tmp_path / "m" / name).mkdir(parents=True)
-    said = refusal(lab.UserMode(str(program(tmp_path)), tmp_path / "m"))
+    said = refusal(lab.UserModeConfig(str(program(tmp_path)), tmp_path / "m"))
     kernel = f"lab.uml.program, {tmp_path}/linux.uml, is 9.9.9"
     accepted = "accepted: a folder that holds a folder 9.9.9"
     assert said == f"lab.uml.modules: {tmp_path}/m: {there}, and {kernel}; {accepted}"
@@ -118,6 +118,6 @@ def test_modules_of_another_release_are_refused_with_those_that_there_are(
 def test_what_a_plan_foresees_is_read_where_the_modules_are(tmp_path: Path) -> None:
     (tmp_path / "9.9.9").mkdir()
     (tmp_path / "9.9.9" / "modules.dep").write_text("kernel/net/sched/sch_pie.ko.xz:\n")
-    needs = lab.Needs(frozenset({"reno", "cdg"}), frozenset({"pie"}))
-    seen = lab.foresee("uml", needs, lab.UserMode(modules=tmp_path))
+    needs = lab.KernelNeeds(frozenset({"reno", "cdg"}), frozenset({"pie"}))
+    seen = lab.predict_missing("uml", needs, lab.UserModeConfig(modules=tmp_path))
     assert seen == {"cdg": f"no module tcp_cdg below {tmp_path}"}

@@ -7,7 +7,7 @@ from collections import defaultdict
 from samovar.campaign.journal import Entry, StateRead, fold
 from samovar.experiment import load_testbed
 from samovar.experiment.keys.testbed_file import Testbed
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import TrialScripts
 from tests.unit.plans import CATALOGUE, ROOT, planned, study
 
 OLD = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
@@ -26,7 +26,7 @@ def test_a_trial_reads_back_what_lasts_and_changes_it_in_no_script_of_its_own() 
     made = scripts()
     was = {**WAS, **dict.fromkeys(("cc", "cc.available"), "newreno")}
     assert EDITS not in made.set("alpha", was)
-    assert EDITS not in made.undoing("alpha", was)
+    assert EDITS not in made.restore_body("alpha", was)
     assert "planned.txd.em1" in made.set("alpha", was)
     assert "planned.txd.em1" not in made.read("alpha")
     assert "txd.em1=256" in made.wanted("alpha")
@@ -53,7 +53,7 @@ def test_nothing_lasts_where_a_level_takes_no_reboot() -> None:
 def test_a_host_that_loses_its_controller_restores_after_it_has_swept() -> None:
     made = scripts()
     read: defaultdict[str, str] = defaultdict(lambda: "1")  # what was read matters to no assertion
-    text = made.on_loss("alpha", read, made.undoing("alpha", WAS, lasting=True))
+    text = made.on_loss("alpha", read, made.restore_body("alpha", WAS, lasting=True))
     lines = text.splitlines()
     assert lines.count("exit 0") == 1
     assert lines[-1] == "exit 0"

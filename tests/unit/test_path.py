@@ -11,9 +11,8 @@ import pytest
 
 from samovar.errors import RecipeError
 from samovar.plan import ClassPlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
-from samovar.recipes import Catalogue
-from samovar.recipes.bottleneck import Way, bottleneck_values, loss_states
-from samovar.recipes.quote import plain_environment
+from samovar.recipes import Catalogue, PathDirection, bottleneck_values, loss_states
+from samovar.recipes.quoting import plain_environment
 from samovar.recipes.tc import netem, netem_shown, tc_size, tc_time
 
 ROOT = Path(__file__).parents[2]
@@ -78,8 +77,8 @@ def _values(path: PathPlan) -> dict[str, object]:
     return dict(bottleneck_values(path, ROUTER, 1500, CATALOGUE))
 
 
-def _way(path: PathPlan, name: str) -> Way:
-    ways: list[Way] = _values(path)["ways"]  # type: ignore[assignment]
+def _way(path: PathPlan, name: str) -> PathDirection:
+    ways: list[PathDirection] = _values(path)["ways"]  # type: ignore[assignment]
     return next(way for way in ways if way.name == name)
 
 
@@ -87,7 +86,7 @@ def _with(**changes: object) -> PathPlan:
     return PATHS["one-way"].model_copy(update={"down": DOWN.model_copy(update=changes)})
 
 
-def _aqm(name: str, parameters: dict[str, str]) -> Way:
+def _aqm(name: str, parameters: dict[str, str]) -> PathDirection:
     bytes_only = "buffer_bytes" in CATALOGUE.header("aqm", name, "linux").parameters
     buffer = {"buffer_packets": None, "buffer_bytes": 150_000} if bytes_only else {}
     return _way(_with(aqm=name, aqm_parameters=parameters, **buffer), "down")

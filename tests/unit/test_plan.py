@@ -13,7 +13,7 @@ from samovar.experiment.yaml.tree import parse_yaml
 from samovar.plan import Plan, make_plan
 from samovar.plan.ids import word
 from samovar.plan.order import ordered
-from samovar.recipes.catalogue import Catalogue
+from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
 TESTBED = load_testbed(ROOT / "hosts" / "lab.yaml")

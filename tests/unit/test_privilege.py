@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from samovar.campaign.availability.root_access import asked_as_root, refusal, sudoers_lines
-from samovar.hosts import HostFacts
-from samovar.hosts.fact_parsers import Sudo, parse_sudo
+from samovar.hosts import HostFacts, Sudo
+from samovar.hosts.fact_parsers import parse_sudo
 from samovar.hosts.facts import facts_of
-from samovar.recipes import Catalogue
-from samovar.recipes.sudo_rules import Allowed, Login, allowed_commands, checked_pattern, lasting_commands
+from samovar.recipes import Catalogue, Login, SudoCommand, allowed_commands, lasting_commands
+from samovar.recipes.sudo_rules import checked_pattern
 
 CATALOGUE = Catalogue(Path(__file__).parents[2] / "templates")
 LENA = Login("lena", ("eth1", "enp2s0.7"))
@@ -124,7 +124,7 @@ def test_root_is_asked_for_no_line() -> None:
 
 def test_lines_tell_what_only_root_can_do_and_what_is_not_installed() -> None:
     facts = {"src": HostFacts("src", sudo=Sudo("lena", {"ip": "/usr/sbin/ip"}, ()))}
-    asked: list[Allowed] = allowed_commands(["ip tcp_metrics flush", "iw dev"], LENA)
+    asked: list[SudoCommand] = allowed_commands(["ip tcp_metrics flush", "iw dev"], LENA)
     lines = list(sudoers_lines({"src": asked}, {"src": ["wlan: reads debugfs"]}, facts))
     assert lines[-3:] == [
         "# only root can do wlan: reads debugfs",

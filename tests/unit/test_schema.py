@@ -24,7 +24,7 @@ from samovar.experiment.load import Asked
 from samovar.experiment.metrics import METRICS
 from samovar.experiment.outputs import read_exhibits
 from samovar.experiment.yaml.tree import parse_yaml, plain
-from samovar.recipes.catalogue import Catalogue
+from samovar.recipes import Catalogue
 from samovar.schema import experiment_schema, stale
 from samovar.schema import testbed_schema as schema_of_testbeds
 from samovar.schema.generated import schemas

@@ -11,7 +11,7 @@ from samovar.errors import DefinitionError, TestbedError
 from samovar.experiment.keys.power_keys import Power
 from samovar.experiment.secrets import BLOT, redacted, secrets_in
 from samovar.experiment.yaml.tree import parse_yaml
-from samovar.hosts import Completed, Machine
+from samovar.hosts import Machine, ScriptResult
 
 KEY = "-----BEGIN OPENSSH " + "PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA\n-----END OPENSSH " + "PRIVATE KEY-----"
 SECRETS = [
@@ -76,7 +76,9 @@ def test_values_of_secrets_in_the_environment_are_blotted_out() -> None:
 
 def test_a_record_of_a_script_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PDU_TOKEN", "canary-token-1")
-    done = Completed("src", "arm", "echo canary-token-1", 1, b"http://u:canary2@p/", KEY.encode(), 0.0, 1.0)
+    done = ScriptResult(
+        "src", "arm", "echo canary-token-1", 1, b"http://u:canary2@p/", KEY.encode(), 0.0, 1.0
+    )
     Recorder(tmp_path)(done)
     kept = "".join(file.read_text() for file in tmp_path.iterdir())
     assert "canary" not in kept

@@ -9,9 +9,9 @@ import pytest
 
 from samovar.errors import TestbedError
 from samovar.hosts.shell_protocol import (
-    Folder,
-    Frame,
     FrameReader,
+    ScriptFrame,
+    ShellFolder,
     boot_text,
     find_line,
     new_mark,
@@ -24,7 +24,7 @@ MARK = "samovar-00112233445566778899aabbccddeeff"
 M = MARK.encode()
 
 
-def read(data: bytes, size: int) -> Frame | None:
+def read(data: bytes, size: int) -> ScriptFrame | None:
     reader, frame = FrameReader(MARK), None
     for start in range(0, len(data), size):
         assert frame is None, "the frame ends with its last byte"
@@ -35,17 +35,17 @@ def read(data: bytes, size: int) -> Frame | None:
 @pytest.mark.parametrize("size", [1, 2, 7, 31, 1000])
 def test_a_frame_is_read_however_it_is_cut(size: int) -> None:
     data = b"noise\n" + b"\n" + M + b" 3 10.50 12.75\n" + b"out\n\0\xff" + M + b"err" + M
-    assert read(data, size) == Frame(3, b"out\n\0\xff", b"err", 2.25)
+    assert read(data, size) == ScriptFrame(3, b"out\n\0\xff", b"err", 2.25)
 
 
 def test_outputs_may_be_empty_and_uptimes_absent() -> None:
-    assert read(b"\n" + M + b" 0 - -\n" + M + M, 1000) == Frame(0, b"", b"", None)
+    assert read(b"\n" + M + b" 0 - -\n" + M + M, 1000) == ScriptFrame(0, b"", b"", None)
 
 
 def test_what_an_earlier_script_still_sends_is_passed_over() -> None:
     other = new_mark().encode()
     late = b"\n" + other + b" 137 1.0 2.0\nlate" + other + other
-    assert read(late + b"\n" + M + b" 0 - -\nnow" + M + M, 9) == Frame(0, b"now", b"", None)
+    assert read(late + b"\n" + M + b" 0 - -\nnow" + M + M, 9) == ScriptFrame(0, b"now", b"", None)
 
 
 def test_a_frame_that_is_not_whole_is_awaited() -> None:
@@ -69,7 +69,7 @@ def test_a_host_whose_name_could_be_more_than_a_name_is_refused(host: str) -> No
 
 
 def test_what_is_sent_is_posix_shell() -> None:
-    texts = boot_text("src", MARK, Folder("/tmp/it's", "samovar-x")) + run_text("echo 'a\n'", MARK)
+    texts = boot_text("src", MARK, ShellFolder("/tmp/it's", "samovar-x")) + run_text("echo 'a\n'", MARK)
     subprocess.run(["/bin/sh", "-n"], input=texts, text=True, check=True)
     subprocess.run(["/bin/bash", "--posix", "-n"], input=texts, text=True, check=True)
 
@@ -87,7 +87,7 @@ def test_a_controller_that_is_gone_the_moment_it_has_sent_a_script_leaves_nothin
     assert not (tmp_path / "whole").exists()
 
 
-def on_a_small_disk(*scripts: str) -> list[Frame]:
+def on_a_small_disk(*scripts: str) -> list[ScriptFrame]:
     """Run scripts by one shell whose /tmp is its own, of 256 KiB."""
     marks = [new_mark() for _ in scripts]
     awaited = [

@@ -18,7 +18,7 @@ from samovar.experiment.explanation.explain import explain
 from samovar.experiment.explanation.explain_keys import Subject
 from samovar.experiment.load import Study
 from samovar.experiment.metrics import METRICS
-from samovar.lab import lacking, require_devices
+from samovar.lab import require_supported_links, unsupported_links
 from samovar.plan import Plan, make_plan
 from samovar.recipes import Catalogue
 from samovar.units import parse_rate, parse_size
@@ -152,15 +152,15 @@ def test_figures_and_tables_of_a_study_are_ones_that_the_analysis_draws(name: st
 def test_a_lab_that_no_device_can_stand_for_yet_is_refused_in_a_sentence() -> None:
     testbeds = list({study(name).testbed.name: study(name).testbed for name in TRIALS}.values())
     for testbed in testbeds:
-        if not lacking(testbed):
-            require_devices(testbed)
+        if not unsupported_links(testbed):
+            require_supported_links(testbed)
             continue
         with pytest.raises(LabError) as caught:
-            require_devices(testbed, testbeds)
+            require_supported_links(testbed, testbeds)
         assert "which a lab cannot be yet; accepted: testbeds dumbbell, lab, powerline, or real ones" in str(
             caught.value
         )
-    assert {testbed.name for testbed in testbeds if lacking(testbed)} == {"wlan", "wlan-wired"}
+    assert {testbed.name for testbed in testbeds if unsupported_links(testbed)} == {"wlan", "wlan-wired"}
 
 
 def test_the_path_of_a_link_is_the_adapter_s_with_what_the_experiment_says() -> None:

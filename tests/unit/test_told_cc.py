@@ -6,7 +6,7 @@ import pytest
 
 from samovar.campaign.verdict.counts import check_told_cc
 from samovar.plan import Trial
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import TrialScripts
 from tests.unit.plan_values import trial
 from tests.unit.plans import CATALOGUE
 

@@ -35,18 +35,16 @@ from samovar.errors import DefinitionError
 from samovar.experiment import load_study, load_testbed
 from samovar.experiment.keys.config_file import Config
 from samovar.experiment.keys.verdict_thresholds import Thresholds
-from samovar.hosts import Completed
+from samovar.hosts import ScriptResult
 from samovar.plan import CapturePlan
-from samovar.recipes import Catalogue
-from samovar.recipes.counter_scripts import FOUND, RESTORED, parts_of
-from samovar.recipes.flow_ends import flows_of
-from samovar.recipes.header import Counted, Counts
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import ByteCounts, Catalogue, CountPatterns, TrialScripts, split_finish_output
+from samovar.recipes.counter_scripts import FOUND, RESTORED
+from samovar.recipes.flow_ends import trial_flows
 from tests.unit.trials import PATH, RESOLVED, TRIAL
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")
-FLOWS = flows_of(RESOLVED, CATALOGUE)[:1]
+FLOWS = trial_flows(RESOLVED, CATALOGUE)[:1]
 LIMITS = Thresholds()
 SRC, DST = "172.16.10.2", "172.16.11.2"
 HEAD = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)
@@ -262,15 +260,15 @@ def test_a_generator_that_uses_more_ports_says_so_in_its_header() -> None:
 @pytest.mark.parametrize(
     ("counted", "again_bytes", "ok"),
     [
-        (Counted(112_000, 112_000), 0, True),
-        (Counted(400_000, 100_000), 0, True),
-        (Counted(250_000, 250_000), 0, False),
-        (Counted(20_000, 20_000), 0, False),
-        (Counted(20_000, 20_000), 60_000, True),
+        (ByteCounts(112_000, 112_000), 0, True),
+        (ByteCounts(400_000, 100_000), 0, True),
+        (ByteCounts(250_000, 250_000), 0, False),
+        (ByteCounts(20_000, 20_000), 0, False),
+        (ByteCounts(20_000, 20_000), 60_000, True),
     ],
 )
 def test_bytes_of_the_generator_and_of_the_capture_belong_together(
-    tmp_path: Path, counted: Counted, again_bytes: int, ok: bool
+    tmp_path: Path, counted: ByteCounts, again_bytes: int, ok: bool
 ) -> None:
     for name in ("src-eth1", "dst-eth1"):
         write(tmp_path, name, sound())
@@ -289,7 +287,7 @@ def test_a_flow_that_has_sent_its_size_is_suspect_unless_that_size_arrived(
         write(tmp_path, name, sound())
     seen = read_captures(RESOLVED, tmp_path, LIMITS)
     sized = replace(FLOWS[0], flow=FLOWS[0].flow.model_copy(update={"size_bytes": size_bytes}))
-    checks = list(check_counted(sized, Counted(400_000, 0), seen, 0, LIMITS))
+    checks = list(check_counted(sized, ByteCounts(400_000, 0), seen, 0, LIMITS))
     assert [check.ok for check in checks] == oks
     assert all(check.severity == "suspect" for check in checks if not check.ok)
 
@@ -316,7 +314,7 @@ def test_generators_tell_their_bytes(generator: str, text: str, counted: tuple[i
 @pytest.mark.parametrize("pattern", ["(", "no group", "(two) (groups)"])
 def test_a_pattern_of_a_header_holds_one_number(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"expression|one group"):
-        Counts(sent=pattern)
+        CountPatterns(sent=pattern)
 
 
 @pytest.mark.parametrize(
@@ -473,7 +471,7 @@ def test_the_ends_of_a_way_are_those_of_a_flow_through_it_in_either_direction() 
 
 def test_what_the_end_of_a_trial_printed_has_three_parts() -> None:
     text = f"cpu.0=1 2\n{FOUND}\ncc=reno\n{RESTORED}\ncc=cubic\n"
-    assert parts_of(text) == ("cpu.0=1 2\n", "cc=reno\n", "cc=cubic\n")
+    assert split_finish_output(text) == ("cpu.0=1 2\n", "cc=reno\n", "cc=cubic\n")
 
 
 def test_a_capture_at_a_host_that_is_no_end_of_a_flow_is_judged_too(tmp_path: Path) -> None:
@@ -512,12 +510,12 @@ def test_bytes_are_not_compared_where_a_capture_was_not_read_to_its_end(tmp_path
     for name in ("src-eth1", "dst-eth1"):
         write(tmp_path, name, sound())
     seen = read_captures(RESOLVED, tmp_path, Thresholds.model_validate({"capture_packets": "10"}))
-    assert list(check_counted(FLOWS[0], Counted(9, 9), seen, 0, LIMITS)) == []
+    assert list(check_counted(FLOWS[0], ByteCounts(9, 9), seen, 0, LIMITS)) == []
     assert [(check.ok, check.observed) for check in seen.checks] == [(True, "the first 10 packets read")] * 2
 
 
-def told(host: str, text: str) -> Completed:
-    return Completed(host, "stop", "", 0, text.encode(), b"", 1795271645.0, 0.1)
+def told(host: str, text: str) -> ScriptResult:
+    return ScriptResult(host, "stop", "", 0, text.encode(), b"", 1795271645.0, 0.1)
 
 
 def test_each_host_tells_by_its_own_clock_when_all_traffic_was_over_and_when_its_clients_began() -> None:

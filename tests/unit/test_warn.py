@@ -15,7 +15,7 @@ from samovar.experiment.outputs import read_exhibits
 from samovar.plan import FlowPlan, HostPlan, PathPlan, Plan, Resolved, Site, make_plan
 from samovar.plan.groups import Kinds
 from samovar.plan.warning_checks import CHECKS
-from samovar.recipes.catalogue import Catalogue
+from samovar.recipes import Catalogue
 from tests.unit.trials import RESOLVED, flow
 
 ROOT = Path(__file__).parents[2]

@@ -11,26 +11,25 @@ import pytest
 
 from samovar.campaign.calibration.window_calibration import parse_window
 from samovar.plan import Resolved, Trial
-from samovar.recipes import Catalogue
-from samovar.recipes.quote import window_floor
-from samovar.recipes.scripts import TrialScripts
-from samovar.recipes.window_scripts import (
-    WHOLE,
-    Opening,
-    buffer_bytes_of,
-    buffers_of,
+from samovar.recipes import (
+    Catalogue,
+    TrialScripts,
+    WindowProbe,
+    fitted_buffers,
     fitting,
     forgetting,
-    openings,
-    ratio_of,
-    window_scripts,
+    render_window_probe,
+    window_probes,
+    window_share,
 )
+from samovar.recipes.quoting import window_floor
+from samovar.recipes.window_scripts import WHOLE, buffer_bytes_of
 from tests.unit.trials import RESOLVED, flow
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")
 TARGETS = (1, 536, 1448, 4096, 50_000, 65_535, 65_536, 199_999, 200_000, 1_000_000, 9_998_848, 2**30)
-TO_DST = Opening("src", "dst", "172.16.10.2", "172.16.11.2", 200_000)
+TO_DST = WindowProbe("src", "dst", "172.16.10.2", "172.16.11.2", 200_000)
 
 
 def scripts_of(resolved: Resolved = RESOLVED) -> TrialScripts:
@@ -49,47 +48,47 @@ def test_of_the_buffer_that_fits_every_share_is_exactly_the_window(target: int) 
 @pytest.mark.parametrize("buffer_bytes", [67_108_864, 79_013, 1_580_247, 4 * 9_999_000 + 1_048_576])
 def test_the_share_is_found_again_from_what_a_kernel_makes_of_a_buffer(buffer_bytes: int) -> None:
     ratios = range(1, WHOLE)
-    assert [ratio_of(buffer_bytes * ratio // WHOLE, buffer_bytes) for ratio in ratios] == list(ratios)
+    assert [window_share(buffer_bytes * ratio // WHOLE, buffer_bytes) for ratio in ratios] == list(ratios)
 
 
 @pytest.mark.parametrize(("clamp", "size"), [(0, 1000), (1000, 1000), (501, 1000), (5, 0)])
 def test_what_is_no_share_of_a_buffer_gives_none(clamp: int, size: int) -> None:
-    assert ratio_of(clamp, size) is None
+    assert window_share(clamp, size) is None
 
 
 def test_a_host_takes_the_buffer_that_lets_no_window_exceed() -> None:
     near, far = replace(TO_DST, window_bytes=50_000), replace(TO_DST, sender="far")
-    sizes = buffers_of([(near, 101), (far, 162), (replace(far, receiver="other"), 162)])
+    sizes = fitted_buffers([(near, 101), (far, 162), (replace(far, receiver="other"), 162)])
     assert sizes == {"dst": buffer_bytes_of(50_000, 101), "other": buffer_bytes_of(200_000, 162)}
-    by_ratio = buffers_of([(TO_DST, 101), (far, 162)])["dst"]
+    by_ratio = fitted_buffers([(TO_DST, 101), (far, 162)])["dst"]
     assert by_ratio * 162 // WHOLE == 200_000 > by_ratio * 101 // WHOLE
 
 
 def test_a_window_is_probed_once_for_each_way_and_only_where_one_is_asked() -> None:
     flows = (flow("bulk"), flow("more", start_s=1.0), flow("calls", "voip"))
-    asked = openings(scripts_of(RESOLVED.model_copy(update={"flows": flows})))
+    asked = window_probes(scripts_of(RESOLVED.model_copy(update={"flows": flows})))
     assert asked == (replace(TO_DST, window_bytes=9_999_000),)
     assert asked[0].target_bytes == window_floor(9_999_000) == 9_998_848
     dst = RESOLVED.hosts["dst"].model_copy(update={"rwnd_bytes": None})
     free = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "dst": dst}})
-    assert openings(scripts_of(free)) == ()
+    assert window_probes(scripts_of(free)) == ()
 
 
 def test_a_flows_own_window_is_the_one_that_is_probed() -> None:
     own = flow().model_copy(update={"rwnd_bytes": 50_000})
-    assert openings(scripts_of(RESOLVED.model_copy(update={"flows": (own,)})))[0].window_bytes == 50_000
+    assert window_probes(scripts_of(RESOLVED.model_copy(update={"flows": (own,)})))[0].window_bytes == 50_000
 
 
 def test_a_system_whose_recipe_fits_no_buffer_is_not_probed() -> None:
     dst = RESOLVED.hosts["dst"].model_copy(update={"os": "freebsd"})
     hosts = {**RESOLVED.hosts, "dst": dst}
-    assert openings(scripts_of(RESOLVED.model_copy(update={"hosts": hosts}))) == ()
+    assert window_probes(scripts_of(RESOLVED.model_copy(update={"hosts": hosts}))) == ()
 
 
 def test_the_probe_takes_a_port_of_no_flow() -> None:
     taken = tuple(flow().model_copy(update={"port": port}) for port in (5301, 5302))
     scripts = scripts_of(RESOLVED.model_copy(update={"flows": taken}))
-    assert "172.16.11.2 5303 " in window_scripts(scripts, TO_DST, 15).send
+    assert "172.16.11.2 5303 " in render_window_probe(scripts, TO_DST, 15).send
 
 
 def test_both_ends_forget_what_the_probe_has_taught_them() -> None:
@@ -132,7 +131,7 @@ def test_the_programs_of_the_probe_tell_what_a_receiver_keeps(
 ) -> None:
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
     scripts, limit_s = scripts_of(), 10.0
-    texts = window_scripts(scripts, replace(TO_DST, source="127.0.0.1", address="127.0.0.1"), limit_s)
+    texts = render_window_probe(scripts, replace(TO_DST, source="127.0.0.1", address="127.0.0.1"), limit_s)
     assert here(scripts, texts.receive) == ""
     assert here(scripts, texts.send) == ""
     found = re.fullmatch(r"window (\d+) (\d+) (\d+)\n", here(scripts, texts.collect))
@@ -143,7 +142,7 @@ def test_the_programs_of_the_probe_tell_what_a_receiver_keeps(
 def test_a_sender_that_meets_nobody_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
     scripts = scripts_of()
-    texts = window_scripts(scripts, replace(TO_DST, source="127.0.0.1", address="127.0.0.1"), 1.0)
+    texts = render_window_probe(scripts, replace(TO_DST, source="127.0.0.1", address="127.0.0.1"), 1.0)
     assert here(scripts, texts.send) == "left out: ConnectionRefusedError: [Errno 111] Connection refused\n"
 
 
@@ -152,7 +151,7 @@ def test_a_receiver_that_cannot_listen_says_so_and_leaves_nothing(
 ) -> None:
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
     scripts = scripts_of()
-    texts = window_scripts(scripts, replace(TO_DST, address="203.0.113.1"), 1.0)
+    texts = render_window_probe(scripts, replace(TO_DST, address="203.0.113.1"), 1.0)
     assert here(scripts, texts.receive) == "left out: OSError: [Errno 99] Cannot assign requested address\n"
     assert list((tmp_path / "base" / "campaign" / "trial").iterdir()) == []
 
@@ -163,7 +162,7 @@ def test_a_receiver_to_whom_nobody_came_is_ended_and_leaves_nothing(
     folder = tmp_path / "base" / "campaign" / "trial"
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(folder))
     scripts = scripts_of()
-    texts = window_scripts(scripts, replace(TO_DST, address="127.0.0.1"), 10.0)
+    texts = render_window_probe(scripts, replace(TO_DST, address="127.0.0.1"), 10.0)
     said = here(scripts, texts.receive + 'cat window.pid; ls /proc/"$(cat window.pid)"/comm\n')
     process = Path("/proc") / said.split()[0]
     assert process.exists()
@@ -178,7 +177,7 @@ def test_an_end_without_python3_is_left_out(
 ) -> None:
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
     scripts = scripts_of()
-    text = getattr(window_scripts(scripts, TO_DST, 1.0), end)
+    text = getattr(render_window_probe(scripts, TO_DST, 1.0), end)
     assert here(scripts, text.replace("-v python3", "-v python3-of-elsewhere")) == (
         "left out: there is no python3\n"
     )

@@ -16,13 +16,13 @@ from samovar.campaign.trial import BootSettings
 from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.hosts import (
+    ConnectionLostError,
     HostsError,
-    LostError,
     Machine,
     Session,
     UnreachableError,
-    boot_id_of,
-    disk_free_of,
+    read_boot_id,
+    read_free_disk_bytes,
 )
 from samovar.plan import Trial
 
@@ -133,7 +133,7 @@ class Hosts:
         """Put back the doubtful hosts that answer; those then are in doubt no more."""
         away = self._unanswered(doubts)
         for host, doubt in list(doubts.items()):
-            doubt.silent = isinstance(away.get(host), (UnreachableError, LostError))
+            doubt.silent = isinstance(away.get(host), (UnreachableError, ConnectionLostError))
             if host in away:
                 doubt.reason = str(away[host])
                 if not doubt.lost:
@@ -183,7 +183,7 @@ class Hosts:
         bench.clocks.forget()
         try:
             self._recovery.host(self._state, host)
-            bench.boots[host] = boot_id_of(bench.sessions[host], bench.catalogue, self._known[host].system)
+            bench.boots[host] = read_boot_id(bench.sessions[host], bench.catalogue, self._known[host].system)
         except TestbedError as error:
             doubt.reason = str(error)
             return False
@@ -213,7 +213,7 @@ class Hosts:
         return is_due(now_s - seen_s, free_bytes, self._bench.policy.free_bytes, needed_bytes)
 
     def _free_bytes(self, session: Session) -> int:
-        return disk_free_of(session, self._bench.catalogue, self._known[session.host].system)
+        return read_free_disk_bytes(session, self._bench.catalogue, self._known[session.host].system)
 
     def _quarantine(self, health: Health) -> None:
         """Take over what is known, and go on without the hosts that are in quarantine now."""
@@ -221,7 +221,7 @@ class Hosts:
         self._health = health
         for host in fresh:
             self._lasting.forget(host)
-            self._bench.sessions.give_up(host)
+            self._bench.sessions.abandon(host)
             self._tell("host-quarantined", host=host, reason=health.quarantined[host])
 
     def _tell(self, event: str, **values: object) -> None:

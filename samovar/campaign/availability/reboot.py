@@ -10,7 +10,7 @@ from samovar.campaign.availability.power_on import awaken
 from samovar.campaign.context import Bench
 from samovar.errors import TestbedError
 from samovar.events import Event
-from samovar.hosts import Machine, Session, boot_id_of
+from samovar.hosts import Machine, Session, read_boot_id
 
 SCRIPT_DEADLINE_S = 20.0
 BETWEEN_LOOKS_S = 0.5
@@ -95,7 +95,7 @@ class Reboots:
 
     def _boot_id(self, session: Session) -> str:
         system = self._systems[session.host]
-        return boot_id_of(session, self._bench.catalogue, system, SCRIPT_DEADLINE_S)
+        return read_boot_id(session, self._bench.catalogue, system, SCRIPT_DEADLINE_S)
 
     def _machine(self, host: str) -> Machine:
         return self._machines.get(host) or Machine(host, host)

@@ -20,9 +20,7 @@ from samovar.hosts import HostFacts
 from samovar.plan import Cost, HostPlan, Plan, Trial
 from samovar.plan.groups import RECORDED, Kinds, Looks
 from samovar.plan.volume import host_bytes
-from samovar.recipes import Catalogue, Recipe
-from samovar.recipes.calibration_scripts import calibration_needs
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import Catalogue, Recipe, TrialScripts, calibration_needs
 from samovar.units import format_bytes
 
 PARAMETER = "parameter of "

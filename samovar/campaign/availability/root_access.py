@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from samovar.hosts import HostFacts
-from samovar.recipes import Recipe
-from samovar.recipes.sudo_rules import Allowed, Login, allowed_commands, lasting_commands
+from samovar.recipes import Login, Recipe, SudoCommand, allowed_commands, lasting_commands
 
 ROOT_COMMAND, ROOT_LOGIN = "command as root", "root login"
 """What recipes ask of a host: a command that root does, or root to log in."""
@@ -42,13 +41,13 @@ def refusal(what: str, name: str, interfaces: Iterable[str], facts: HostFacts) -
     return f"sudo -n {asked} is refused to {user}", f"sudoers lacks: {asked.line(user, paths)}"
 
 
-def root_commands(patterns: Collection[str], interfaces: Iterable[str], user: str) -> list[Allowed]:
+def root_commands(patterns: Collection[str], interfaces: Iterable[str], user: str) -> list[SudoCommand]:
     """List what a host's user must be able to do as root."""
     return allowed_commands(sorted(patterns), Login(user, tuple(interfaces)))
 
 
 def sudoers_lines(
-    commands: Mapping[str, Iterable[Allowed]],
+    commands: Mapping[str, Iterable[SudoCommand]],
     only_root: Mapping[str, Iterable[str]],
     facts: Mapping[str, HostFacts],
 ) -> Iterator[str]:

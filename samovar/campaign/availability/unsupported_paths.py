@@ -10,10 +10,7 @@ from samovar.errors import RecipeError
 from samovar.experiment.checks.check_grain import is_whole
 from samovar.plan import DirectionPlan, FlowPlan, HostPlan, PathPlan, Plan, Resolved
 from samovar.plan.groups import Kinds, Looks
-from samovar.recipes import Catalogue
-from samovar.recipes.adapter_values import adapter_values
-from samovar.recipes.bottleneck import bottleneck_values
-from samovar.recipes.header import Header
+from samovar.recipes import Catalogue, Header, adapter_values, bottleneck_values
 from samovar.units import format_duration, parse_duration
 
 BOTTLENECK = "bottleneck"

@@ -13,8 +13,7 @@ from statistics import median
 from samovar.campaign.calibration.iperf3_counts import Counted, read_counted
 from samovar.campaign.verdict.judge import Check, Verdict
 from samovar.plan import DirectionPlan, PathPlan
-from samovar.recipes.bottleneck import ETHERNET_HEADER_BYTES, loss_states
-from samovar.recipes.calibration_scripts import IP_UDP_BYTES, Probe
+from samovar.recipes import ETHERNET_HEADER_BYTES, IP_UDP_BYTES, PathProbe, loss_states
 
 RATE_SHARE, RATE_PARTS = 0.02, 40
 DELAY_SHARE, DELAY_S = 0.05, 0.001
@@ -171,7 +170,7 @@ def _held(lines: Iterable[str], interface: str) -> tuple[int | None, int | None]
 def check_calibration(
     path: PathPlan,
     way: DirectionPlan,
-    probe: Probe,
+    probe: PathProbe,
     seen: DirectionMeasurement,
     *,
     burst_bytes: int,
@@ -218,7 +217,7 @@ def _rate(path: PathPlan, way: DirectionPlan, rate_bps: float | None) -> Check:
 
 
 def _buffer(
-    path: PathPlan, way: DirectionPlan, probe: Probe, seen: DirectionMeasurement, fills: bool
+    path: PathPlan, way: DirectionPlan, probe: PathProbe, seen: DirectionMeasurement, fills: bool
 ) -> Check:
     """Judge the longest queue: samples may miss it but never see more, packets under way may be some more."""
     in_packets = way.buffer_packets is not None

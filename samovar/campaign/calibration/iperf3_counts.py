@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from samovar.recipes.calibration_scripts import IP_UDP_BYTES
+from samovar.recipes import IP_UDP_BYTES
 
 COUNTED = re.compile(r"^iperf3 (burst|paced)\n", re.MULTILINE)
 WHOLE_S = 0.05

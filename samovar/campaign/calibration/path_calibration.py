@@ -17,15 +17,16 @@ from samovar.campaign.context import Bench
 from samovar.campaign.verdict.judge import Check
 from samovar.events import Event
 from samovar.plan import DirectionPlan, PathPlan, Resolved
-from samovar.recipes.bottleneck import Way, bottleneck_values
-from samovar.recipes.calibration_scripts import (
+from samovar.recipes import (
     CalibrationScripts,
-    Probe,
-    calibration_scripts,
-    probe_of,
+    PathDirection,
+    PathProbe,
+    TrialScripts,
+    bottleneck_values,
+    plan_probe,
+    render_calibration,
     sampling_s,
 )
-from samovar.recipes.scripts import TrialScripts
 
 PORT = 5300
 SAMPLER, RECEIVER = "calibrate-queue", "calibrate"
@@ -205,10 +206,10 @@ class _OneWay:
                 return f"no recipe measures from {host}, {hosts[host].system}"
         return ""
 
-    def _probe(self) -> Probe:
+    def _probe(self) -> PathProbe:
         """Leave out round trip and losses where classes of flows have their own."""
         plain = not self._path.classes
-        probe = probe_of(
+        probe = plan_probe(
             self._path,
             self._way,
             self._scripts.resolved.mtu_bytes,
@@ -219,10 +220,10 @@ class _OneWay:
         paced = min(wanted, int(MOST_PACED_S / probe.paced_gap_s)) if plain else 0
         return probe.with_paced(paced)
 
-    def _once(self, ends: Endpoints, probe: Probe) -> PathResult:
+    def _once(self, ends: Endpoints, probe: PathProbe) -> PathResult:
         hosts = self._scripts.resolved.hosts
         systems = (hosts[ends.sender].system, hosts[ends.receiver].system)
-        texts = calibration_scripts(probe, self._bench.catalogue, systems, ends.address, PORT, RECEIVER)
+        texts = render_calibration(probe, self._bench.catalogue, systems, ends.address, PORT, RECEIVER)
         sent, received, queue = self._run(ends, texts, probe)
         seen = parse_calibration(sent, received, queue, self._way.interface)
         checks = check_calibration(
@@ -230,7 +231,7 @@ class _OneWay:
         )
         return PathResult(tuple(checks), (), {self._name: _told(seen, self._burst_bytes)})
 
-    def _run(self, ends: Endpoints, texts: CalibrationScripts, probe: Probe) -> tuple[str, str, str]:
+    def _run(self, ends: Endpoints, texts: CalibrationScripts, probe: PathProbe) -> tuple[str, str, str]:
         router = self._path.router
         self._on_both((router, self._sampling("start", "ready")), (ends.receiver, texts.receive))
         sent = self._on_both((ends.sender, texts.send), deadline_s=self._limit_s(probe))
@@ -250,7 +251,7 @@ class _OneWay:
         }
         return "".join(recipe.render(block, values) for block in blocks)
 
-    def _limit_s(self, probe: Probe) -> float:
+    def _limit_s(self, probe: PathProbe) -> float:
         return self._bench.policy.step_timeout_s + 2 * probe.duration_s
 
     def _on_both(self, *bodies: tuple[str, str], deadline_s: float | None = None) -> dict[str, str]:
@@ -267,7 +268,7 @@ class _OneWay:
         values = bottleneck_values(self._path, host, self._scripts.resolved.mtu_bytes, self._bench.catalogue)
         ways = values["ways"]
         assert isinstance(ways, tuple)
-        found: Iterator[Way] = (way for way in ways if way.name == self._name)
+        found: Iterator[PathDirection] = (way for way in ways if way.name == self._name)
         return next(found).burst_bytes
 
     @property

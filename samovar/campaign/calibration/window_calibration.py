@@ -12,15 +12,15 @@ from samovar.campaign.calibration.cache import ATTEMPTS, CalibrationCache
 from samovar.campaign.context import Bench
 from samovar.errors import TestbedError
 from samovar.events import Event
-from samovar.recipes.scripts import TrialScripts
-from samovar.recipes.window_scripts import (
-    Opening,
-    buffers_of,
+from samovar.recipes import (
+    TrialScripts,
+    WindowProbe,
+    fitted_buffers,
     fitting,
     forgetting,
-    openings,
-    ratio_of,
-    window_scripts,
+    render_window_probe,
+    window_probes,
+    window_share,
 )
 
 LEFT_OUT = "left out: "
@@ -42,13 +42,13 @@ class WindowResult:
     segment_bytes: int = 0
 
 
-def parse_window(opening: Opening, seen: str) -> WindowResult:
+def parse_window(opening: WindowProbe, seen: str) -> WindowResult:
     """Read what a receiver told of a connection that is over: a line `window CLAMP BUFFER SEGMENT`."""
     found = TOLD.search(seen)
     if found is None:
         return WindowResult(None, f"{opening.receiver}: {_reason(seen)}")
     clamp, size, segment = map(int, found.groups())
-    ratio = KEPT if clamp == opening.target_bytes else ratio_of(clamp, size)
+    ratio = KEPT if clamp == opening.target_bytes else window_share(clamp, size)
     why = "" if ratio is not None else f"{opening.receiver}: {clamp} B are no share of a buffer of {size} B"
     return WindowResult(ratio, why, clamp, size, segment)
 
@@ -66,9 +66,9 @@ class WindowCalibration:
         self._ratios: dict[str, int] = {}
         self._tries = Counter[str]()
 
-    def due(self, scripts: TrialScripts) -> tuple[Opening, ...]:
+    def due(self, scripts: TrialScripts) -> tuple[WindowProbe, ...]:
         """List the windows of a trial that nothing is known of yet, unless it was tried often enough."""
-        return tuple(one for one in openings(scripts) if self._unknown(self._digest(scripts, one)))
+        return tuple(one for one in window_probes(scripts) if self._unknown(self._digest(scripts, one)))
 
     def measure(self, scripts: TrialScripts, before: Mapping[str, Mapping[str, str]]) -> None:
         """Find out how the hosts of a trial that is set come to the windows that are due, and write it down.
@@ -97,8 +97,8 @@ class WindowCalibration:
 
     def buffers(self, scripts: TrialScripts) -> dict[str, int]:
         """Return the receive buffer that each host of a trial needs where buffers decide."""
-        known = ((one, self._ratios.get(self._digest(scripts, one))) for one in openings(scripts))
-        return buffers_of((one, ratio) for one, ratio in known if ratio)
+        known = ((one, self._ratios.get(self._digest(scripts, one))) for one in window_probes(scripts))
+        return fitted_buffers((one, ratio) for one, ratio in known if ratio)
 
     def _unknown(self, digest: str) -> bool:
         told = None if digest in self._ratios else self._kept.read(digest)
@@ -106,7 +106,7 @@ class WindowCalibration:
             self._ratios[digest] = int(told["ratio"])
         return digest not in self._ratios and self._tries[digest] < ATTEMPTS
 
-    def _digest(self, scripts: TrialScripts, opening: Opening) -> str:
+    def _digest(self, scripts: TrialScripts, opening: WindowProbe) -> str:
         """Name what decides how much of a receiver's memory the segments of a sender take."""
         resolved = scripts.resolved
         told = {
@@ -122,10 +122,10 @@ class WindowCalibration:
         return {"boot": self._kept.boot(name), "mtu_bytes": plan.mtu_bytes, "settings": settings}
 
     def _probe(
-        self, scripts: TrialScripts, opening: Opening, before: Mapping[str, Mapping[str, str]]
+        self, scripts: TrialScripts, opening: WindowProbe, before: Mapping[str, Mapping[str, str]]
     ) -> WindowResult:
         """Let one connection carry full segments, and look what its receiver made of them."""
-        texts = window_scripts(scripts, opening, self._bench.policy.step_timeout_s / WAITS)
+        texts = render_window_probe(scripts, opening, self._bench.policy.step_timeout_s / WAITS)
         sender, receiver = opening.sender, opening.receiver
         said = self._run(scripts, receiver, texts.receive)
         if said.startswith(LEFT_OUT):
@@ -142,7 +142,9 @@ class WindowCalibration:
         done = self._bench.sessions.map(lambda s: s.run(text, step="window", deadline_s=limit_s), (host,))
         return done[host].text
 
-    def _note(self, scripts: TrialScripts, opening: Opening, probed: WindowResult, started_s: float) -> None:
+    def _note(
+        self, scripts: TrialScripts, opening: WindowProbe, probed: WindowResult, started_s: float
+    ) -> None:
         values: dict[str, object] = {
             "trial": scripts.trial.id,
             "host": opening.receiver,
@@ -156,7 +158,7 @@ class WindowCalibration:
         self._bench.emit(Event("window-measured", values))
 
     def _write(
-        self, scripts: TrialScripts, opening: Opening, probed: WindowResult, started_s: float
+        self, scripts: TrialScripts, opening: WindowProbe, probed: WindowResult, started_s: float
     ) -> Mapping[str, str]:
         told = {
             "t_start_s": round(started_s, 6),

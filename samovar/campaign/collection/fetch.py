@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.errors import CampaignError, TestbedError
-from samovar.hosts import Session, Wanted
-from samovar.recipes.quote import quote
+from samovar.hosts import RemoteFile, Session
+from samovar.recipes import quote
 from samovar.units import format_bytes
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -78,7 +78,7 @@ def collect(
     done = session.run(pack_script(folder, expected), step="pack", deadline_s=deadline_s)
     counted = parse_counted(session.host, done.text, [file.remote for file in packed])
     wanted = [
-        Wanted(
+        RemoteFile(
             f"{folder}/{file.remote}",
             local / file.path,
             counted[file.remote].sha256,

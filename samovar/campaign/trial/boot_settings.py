@@ -13,7 +13,7 @@ from samovar.campaign.context import Bench
 from samovar.campaign.host_state import Difference, changed, parse_state, unmet
 from samovar.campaign.journal import StateRead
 from samovar.errors import TestbedError
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import TrialScripts
 
 PLANNED = "planned."
 State = Mapping[str, str]
@@ -73,7 +73,7 @@ class BootSettings:
     def on_loss(self, host: str) -> str:
         """Give the text that puts back what lasts on a host, for the loss of its controller."""
         reads = reversed(self._reads.get(host, ()))
-        return "".join(self._scripts_of(read.id).undoing(host, read.state, True) for read in reads)
+        return "".join(self._scripts_of(read.id).restore_body(host, read.state, True) for read in reads)
 
     def _takes(self, scripts: TrialScripts, host: str) -> bool:
         return bool(scripts.settings(host, True))

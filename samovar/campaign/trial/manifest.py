@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from samovar.campaign.trial.attempt import TrialResult
 from samovar.campaign.verdict.evidence import Evidence, starts_of
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import TrialScripts
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,9 @@ from samovar.campaign.verdict.evidence import NOT_OVERHEAD, Evidence, checks_of,
 from samovar.campaign.verdict.judge import Check, Verdict, verdict_of
 from samovar.errors import CampaignError, RecipeError, TestbedError
 from samovar.events import Event
-from samovar.hosts import HostsError, Session, unrecorded
+from samovar.hosts import HostsError, Session, discard_result
 from samovar.plan import Trial
-from samovar.recipes.counter_scripts import parts_of
-from samovar.recipes.generator_watch import Limits
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import AbortLimits, TrialScripts, split_finish_output
 
 COLLECT_DEADLINE_S = 900.0
 LEAD_S = 0.08
@@ -94,7 +92,7 @@ class TrialRun:
     def _unwritten(self, error: OSError | CampaignError) -> None:
         """Go on without records where none can be written: hosts are to be restored all the same."""
         for session in self.bench.sessions:
-            session.record = unrecorded
+            session.record = discard_result
         if is_storage(error):
             self.bench.storage.fail(error)
 
@@ -126,7 +124,7 @@ class TrialRun:
     def _read(self) -> None:
         with self._phase("read"):
             # What the last trial read when it had restored the host, a moment ago, need not be read again.
-            known = {h: s for h, (text, s) in self.bench.left.items() if text == self.scripts.reading(h)}
+            known = {h: s for h, (text, s) in self.bench.left.items() if text == self.scripts.read_body(h)}
             unknown = [host for host in self.hosts if host not in known]
             done = self._on_hosts("read", self.scripts.read, hosts=unknown)
             read = {host: parse_state(result.text) for host, result in done.items()}
@@ -203,7 +201,7 @@ class TrialRun:
                 for host, clock in self.seen.clocks.items()
             }
             bounds = self.bench.policy.thresholds
-            limits = Limits(bounds.disk_bytes, bounds.clock_step_s)
+            limits = AbortLimits(bounds.disk_bytes, bounds.clock_step_s)
             traffic = Traffic(self.scripts, self.bench.sessions, t0_ns, limits)
             with Gauge(self.bench.sessions, self.trial.resolved, self._flows):
                 self.seen.ending = traffic.run(lead_s + self.trial.resolved.deadline_s)
@@ -217,7 +215,7 @@ class TrialRun:
         with self._phase("restore"):
             done = self._on_hosts("restore", lambda host: self.scripts.finish(host, self.seen.before[host]))
             for host, result in done.items():
-                counted, found, restored = parts_of(result.text)
+                counted, found, restored = split_finish_output(result.text)
                 if host in self.seen.spans:
                     self.seen.spans[host] = Span(self.seen.spans[host].before, parse_state(counted))
                 self.seen.found[host] = parse_state(found)
@@ -227,7 +225,7 @@ class TrialRun:
     def _put_back(self, away: Collection[str]) -> None:
         """Put each host back after a trial that was broken off, but for those that are away."""
         there = {host: state for host, state in self.seen.before.items() if host not in away}
-        scripts = {host: self.scripts.put_back(host, state) for host, state in there.items()}
+        scripts = {host: self.scripts.restore_and_delete(host, state) for host, state in there.items()}
         for host, result in self._on_hosts("restore", scripts.get, hosts=scripts).items():
             self._prove(host, parse_state(result.text))
 
@@ -242,7 +240,7 @@ class TrialRun:
             self.seen.checks.append(check)
         else:
             self.bench.note("state-restored", id=self.trial.id, host=host)
-            self.bench.left[host] = (self.scripts.reading(host), after)
+            self.bench.left[host] = (self.scripts.read_body(host), after)
 
     def _stop(self) -> None:
         with self._phase("stop"):

@@ -9,8 +9,7 @@ from samovar.campaign.collection import Expected, collect
 from samovar.errors import TestbedError
 from samovar.events import Emit, Event
 from samovar.hosts import Session, Sessions
-from samovar.recipes.quote import quote
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import TrialScripts, quote
 
 STOP_DEADLINE_S = 20.0
 COLLECT_DEADLINE_S = 60.0

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from samovar.campaign.context import Bench
 from samovar.events import Event
-from samovar.hosts import Completed
+from samovar.hosts import ScriptResult
 
 
 class Steps:
@@ -25,7 +25,7 @@ class Steps:
         script: Callable[[str], str | None],
         deadline_s: float | None = None,
         hosts: Iterable[str] | None = None,
-    ) -> dict[str, Completed]:
+    ) -> dict[str, ScriptResult]:
         """Run a script on each host, all at a time, but where there is None for a host.
 
         Raises TestbedError.

@@ -9,9 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from samovar.campaign.verdict import Ending, Failure
 from samovar.errors import TestbedError
 from samovar.hosts import Session, Sessions
-from samovar.recipes.flow_ends import Rule
-from samovar.recipes.generator_watch import UNBOUNDED, Limits
-from samovar.recipes.scripts import TrialScripts
+from samovar.recipes import NO_LIMITS, AbortLimits, StopRule, TrialScripts
 
 DOUBT_S = 1.0
 """How long a client may outlive its server before the server is taken to have died."""
@@ -33,14 +31,14 @@ class Traffic:
         scripts: TrialScripts,
         sessions: Sessions,
         t0_ns: Mapping[str, int],
-        limits: Limits = UNBOUNDED,
+        limits: AbortLimits = NO_LIMITS,
     ) -> None:
         self._scripts, self._sessions, self._t0_ns, self._limits = scripts, sessions, t0_ns, limits
         self._hosts = tuple(host for host in scripts.resolved.hosts if scripts.processes(host))
         self._clients = {host: frozenset(scripts.clients(host)) for host in self._hosts}
         self._busy = {host for host, clients in self._clients.items() if clients}
         self._ended: set[str] = set()
-        self._done_rules: set[Rule] = set()
+        self._done_rules: set[StopRule] = set()
         self._change = threading.Condition()
         self._over = False
         self.ending = Ending()

@@ -14,7 +14,7 @@ from samovar.campaign.verdict.bounded_reading import open_lines
 from samovar.campaign.verdict.judge import Check
 from samovar.experiment.keys.verdict_thresholds import Thresholds
 from samovar.plan import DirectionPlan, PathPlan
-from samovar.recipes.bottleneck import loss_states
+from samovar.recipes import loss_states
 
 Counts = Mapping[str, str]
 """What a script printed as key=value of its host's counters."""

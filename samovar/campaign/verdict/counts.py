@@ -22,8 +22,7 @@ from samovar.campaign.verdict.judge import LINUX_NAME, Check
 from samovar.campaign.verdict.wire import Seen, check_bottleneck, check_counted, offloaded
 from samovar.experiment.keys.verdict_thresholds import Thresholds
 from samovar.plan import PathPlan, Resolved
-from samovar.recipes.flow_ends import FlowEnds
-from samovar.recipes.header import Counted
+from samovar.recipes import ByteCounts, FlowEnds
 
 WAYS = ("down", "up")
 FULL_FRAME_BYTES = 1514
@@ -65,7 +64,7 @@ def check_counts(
         yield from _rates(resolved, path, folder, policy.thresholds)
 
 
-def _again_bytes(path: PathPlan | None, span: Span | None, counted: Counted) -> int:
+def _again_bytes(path: PathPlan | None, span: Span | None, counted: ByteCounts) -> int:
     """Bound what may be on the wire more than once: what was dropped and sent again, and duplicates."""
     dropped_bytes = _dropped(span) * FULL_FRAME_BYTES if span is not None else 0
     duplicate = max(path.down.duplicate, path.up.duplicate) if path is not None else 0.0
@@ -89,7 +88,7 @@ def check_told_cc(resolved: Resolved, ends: FlowEnds, text: str) -> Iterator[Che
         yield Check(label, flow.from_host, asked, told, same)
 
 
-def _counted(ends: FlowEnds, folder: Path) -> Counted | None:
+def _counted(ends: FlowEnds, folder: Path) -> ByteCounts | None:
     counts = ends.recipe.header.counts
     return counts.read(_told(ends, folder)) if counts is not None else None
 

@@ -28,9 +28,9 @@ from samovar.campaign.verdict.judge import (
 from samovar.campaign.verdict.siftr_log import check_siftr
 from samovar.campaign.verdict.wire import Seen, check_wire, read_captures
 from samovar.experiment.keys.verdict_thresholds import Thresholds
-from samovar.hosts import Completed
+from samovar.hosts import ScriptResult
 from samovar.plan import FlowPlan, Resolved
-from samovar.recipes.scripts import Process, TrialScripts
+from samovar.recipes import Program, TrialScripts
 
 BEGAN = re.compile(r"^(\S+)\.pid (\d+\.\d+)$", re.MULTILINE)
 OVER = re.compile(r"^order-stop (\d+\.\d+)$", re.MULTILINE)
@@ -86,7 +86,7 @@ class Evidence:
     t_start_s: float = 0.0
     t_end_s: float = 0.0
 
-    def hear(self, done: Mapping[str, Completed]) -> None:
+    def hear(self, done: Mapping[str, ScriptResult]) -> None:
         """Take in how the programs of each host ended."""
         for host, result in done.items():
             codes, complaints = parse_tells(result.text)
@@ -204,7 +204,7 @@ def starts_of(seen: Evidence, scripts: TrialScripts) -> Iterator[Mapping[str, ob
             }
 
 
-def expected(process: Process) -> Expected:
+def expected(process: Program) -> Expected:
     """Say which file a process leaves, and where it belongs in the trial's folder."""
     return Expected(
         remote=process.output,

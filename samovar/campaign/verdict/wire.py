@@ -21,8 +21,7 @@ from samovar.campaign.verdict.counters import Through
 from samovar.campaign.verdict.judge import Check, Verdict, check_window
 from samovar.experiment.keys.verdict_thresholds import Thresholds
 from samovar.plan import CapturePlan, FlowPlan, Resolved
-from samovar.recipes.flow_ends import FlowEnds
-from samovar.recipes.header import Counted
+from samovar.recipes import ByteCounts, FlowEnds
 
 PROTOCOLS = {"tcp": TCP, "udp": UDP, "icmp": ICMP}
 TCP_IP_HEADER_BYTES = 40
@@ -213,7 +212,7 @@ def _listed(values: Iterable[int | None]) -> str:
 
 
 def check_counted(
-    ends: FlowEnds, counted: Counted, seen: Seen, slack_bytes: int, thresholds: Thresholds
+    ends: FlowEnds, counted: ByteCounts, seen: Seen, slack_bytes: int, thresholds: Thresholds
 ) -> Iterator[Check]:
     """Check a generator's own count of bytes against a capture where the data arrives, or leaves unanswered.
 
