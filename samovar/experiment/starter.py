@@ -59,7 +59,7 @@ def _words_of(base: Path | None) -> dict[str, str]:
     for factor in factors:
         return {**own, "GONE": f"factors.{factor.name}", "FACTOR": factor.name, "LEVELS": _levels(factor)}
     levels = [level for factor in part.factors.values() for level in factor.levels]
-    varied = {target for level in levels for target in level.values}
+    varied = {target for level in levels for target in level.texts}
     key = next(key for key in OFFERED if key not in varied)
     return {**own, "GONE": "captures", "FACTOR": key, "LEVELS": OFFERED[key]}
 

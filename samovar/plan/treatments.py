@@ -8,11 +8,9 @@ from functools import cached_property
 
 from samovar.errors import PlanError
 from samovar.experiment.keys.experiment_file import Factor, Level, Part
-from samovar.experiment.keys.factors import read_target
 from samovar.experiment.keys.values import PerHost, Value
 from samovar.experiment.treatment_rules import Treatment, included, labels
 from samovar.plan.product import Combinations, Levels
-from samovar.units import UnitError
 
 ABSENT = object()
 
@@ -35,7 +33,7 @@ class Design:
         """The factors that set each target, by their number."""
         found: dict[str, list[int]] = {}
         for number, factor in enumerate(self.factors):
-            for target in dict.fromkeys(target for level in factor.levels for target in level.values):
+            for target in dict.fromkeys(target for level in factor.levels for target in level.texts):
                 found.setdefault(target, []).append(number)
         return {target: tuple(numbers) for target, numbers in found.items()}
 
@@ -44,13 +42,13 @@ class Design:
         """The targets that some level sets by host."""
         levels = (level for factor in self.factors for level in factor.levels)
         return frozenset(
-            target for level in levels for target, value in level.values.items() if isinstance(value, PerHost)
+            target for level in levels for target, value in level.texts.items() if isinstance(value, PerHost)
         )
 
     @cached_property
     def typed(self) -> Sequence[Sequence[Mapping[str, object]]]:
         """What each level of each factor sets, typed."""
-        return [[_typed(factor, level, self.part) for level in factor.levels] for factor in self.factors]
+        return [[_typed(factor, level) for level in factor.levels] for factor in self.factors]
 
     @cached_property
     def targets(self) -> Mapping[str, tuple[str, ...]]:
@@ -89,7 +87,7 @@ class Reader:
         """Return what the levels say for a target as it is written."""
         for factor in self.design.setters.get(target, ()):
             self.read.add(factor)
-            found = self.design.factors[factor].levels[self._levels[factor]].values.get(target)
+            found = self.design.factors[factor].levels[self._levels[factor]].texts.get(target)
             if found is not None:
                 return found
         return None
@@ -134,11 +132,11 @@ def _labels(factors: tuple[Factor, ...]) -> tuple[tuple[str, ...], ...]:
     return tuple(factor.labels for factor in factors)
 
 
-def _typed(factor: Factor, level: Level, part: Part) -> Mapping[str, object]:
-    try:
-        return {target: read_target(target, value, part) for target, value in level.values.items()}
-    except UnitError as error:
-        raise PlanError(f"factor {factor.name}: {error}") from error
+def _typed(factor: Factor, level: Level) -> Mapping[str, object]:
+    unreadable = [target for target in level.texts if target not in level.values]
+    if unreadable:
+        raise PlanError(f"factor {factor.name}: level '{level.label}' cannot be read as {unreadable[0]}")
+    return level.values
 
 
 def _with_included(

@@ -202,22 +202,32 @@ def test_an_included_label_means_the_level_of_that_label() -> None:
         "factors: {home: [{path.rate: 1Mbit, label: slow}, {path.rate: 9Mbit, label: fast}], cc: [cdg]}\n"
         "include: [{home: fast, cc: bbr}, {home: {path.rate: 99Mbit, label: new}, cc: bbr}]"
     )
-    added = [one["home"].values["path.rate"] for one in treatments_of(part)][2:]
+    added = [one["home"].texts["path.rate"] for one in treatments_of(part)][2:]
     assert added == ["9Mbit", "99Mbit"]
 
 
 def test_values_of_levels_are_typed_by_what_they_set() -> None:
-    part = part_of()
-    assert read_target("path.rate", Directional("1Mbit", "2Mbit"), part) == Directional(1_000_000, 2_000_000)
-    assert read_target("rwnd", PerHost({"dst": "50KB"}), part) == PerHost({"dst": 50_000})
-    assert read_target("path.buffer", "10packets", part) == Buffer(10, None)
-    assert read_target("traffic.bulk.count", "4", part) == 4
-    assert read_target("traffic.bulk.dscp", "AF41", part) == 34
-    assert read_target("path.loss_burst", "3packets", part) == 3
-    assert isinstance(read_target("duration", "20 RTT", part), Formula)
-    assert (
-        read_target("loggers.queue.interval", "1ms", part_of("loggers: [{logger: queue, at: router}]"))
-        == 0.001
+    assert read_target("path.rate", Directional("1Mbit", "2Mbit")) == Directional(1_000_000, 2_000_000)
+    assert read_target("rwnd", PerHost({"dst": "50KB"})) == PerHost({"dst": 50_000})
+    assert read_target("path.buffer", "10packets") == Buffer(10, None)
+    assert read_target("traffic.bulk.count", "4") == 4
+    assert read_target("traffic.bulk.dscp", "AF41") == 34
+    assert read_target("path.loss_burst", "3packets") == 3
+    assert isinstance(read_target("duration", "20 RTT"), Formula)
+    assert read_target("loggers.queue.interval", "1ms") == 0.001
+
+
+def test_a_level_comes_out_of_loading_with_typed_values() -> None:
+    (level,) = levels_of("[{path.rate: 8Mbit, path.buffer: 1 BDP, tcp.sack: 'on', label: dsl}]", "home")
+    assert (level.values["path.rate"], level.values["tcp.sack"]) == (8_000_000, "on")
+    assert isinstance(level.values["path.buffer"], Formula)
+
+
+def test_a_text_that_cannot_be_read_is_missing_from_the_values_of_its_level() -> None:
+    (level,) = levels_of("[{path.rate: 8MB, path.rtt: 5ms}]", "home")
+    assert (dict(level.texts), dict(level.values)) == (
+        {"path.rate": "8MB", "path.rtt": "5ms"},
+        {"path.rtt": 0.005},
     )
 
 

@@ -8,9 +8,7 @@ from typing import NamedTuple
 from samovar.experiment.checks.check_context import Context, aqms_of, varied
 from samovar.experiment.checks.validate import Loc
 from samovar.experiment.keys.experiment_file import Part
-from samovar.experiment.keys.factors import read_target
 from samovar.experiment.keys.values import Buffer, Directional
-from samovar.units import UnitError
 
 COUNTED = {"packets": ("buffer_packets", "546packets"), "bytes": ("buffer_bytes", "819KB")}
 
@@ -61,11 +59,7 @@ def _asked(part: Part, where: Loc) -> Iterator[Asked]:
                 index,
                 *(["path.buffer"] if factor.linked else []),
             )
-            try:
-                value = read_target("path.buffer", level.values["path.buffer"], part)
-            except UnitError:
-                continue  # is reported where levels are checked
-            yield Asked(at, value, aqms_of(part, level), "path.aqm" in level.values)
+            yield Asked(at, level.values["path.buffer"], aqms_of(part, level), "path.aqm" in level.values)
 
 
 def _ways(value: object) -> Iterator[tuple[tuple[str, ...], object]]:

@@ -89,15 +89,15 @@ def aqms_of(part: Part, level: Level | None = None) -> tuple[str, ...]:
 
 def chosen(part: Part, target: str, written: tuple[str, ...], level: Level | None = None) -> tuple[str, ...]:
     """Return the texts that a target may have: a level's, those of all levels, or the written."""
-    if level is not None and target in level.values:
-        return tuple(dict.fromkeys(texts_of(level.values[target])))
-    levels = [one for factor in part.factors.values() for one in factor.levels if target in one.values]
-    found = tuple(dict.fromkeys(text for one in levels for text in texts_of(one.values[target])))
+    if level is not None and target in level.texts:
+        return tuple(dict.fromkeys(texts_of(level.texts[target])))
+    levels = [one for factor in part.factors.values() for one in factor.levels if target in one.texts]
+    found = tuple(dict.fromkeys(text for one in levels for text in texts_of(one.texts[target])))
     return found or written
 
 
 def varied(part: Part) -> frozenset[str]:
     """Return everything that a level of the part may set."""
     return frozenset(
-        target for factor in part.factors.values() for one in factor.levels for target in one.values
+        target for factor in part.factors.values() for one in factor.levels for target in one.texts
     )

@@ -14,7 +14,7 @@ from samovar.experiment.checks.setting_values import known_settings
 from samovar.experiment.checks.validate import Loc, mark_at
 from samovar.experiment.flow_members import end_names, hosts_of
 from samovar.experiment.keys.experiment_file import Part
-from samovar.experiment.keys.factors import known_factors, parameter_owners, parser_of, read_target
+from samovar.experiment.keys.factors import is_target, known_factors, parameter_owners
 from samovar.experiment.keys.levels import PLAIN_FACTORS, Factor, Level
 from samovar.experiment.nearest import unknown
 from samovar.experiment.treatment_rules import Treatment, included_level, is_excluded, labels, matches
@@ -58,12 +58,12 @@ def _check_factor(context: Context, where: Loc, factor: Factor, part: Part) -> N
 
 def _is_bare(factor: Factor) -> bool:
     """Say whether a factor's own name says what its levels set."""
-    return not factor.linked or any(level.values.keys() == {factor.name} for level in factor.levels)
+    return not factor.linked or any(level.texts.keys() == {factor.name} for level in factor.levels)
 
 
 def is_known(context: Context, target: str, part: Part) -> bool:
     """Say whether a factor may have a name; whether a recipe takes a parameter is said by the recipe."""
-    if parser_of(target, part) is None:
+    if not is_target(target, part):
         return False
     recipe, dot, _ = target.partition(".")
     if not is_setting(target) or not dot or recipe in PLAIN_FACTORS:
@@ -123,7 +123,7 @@ def _check_levels(context: Context, where: Loc, factor: Factor, part: Part) -> N
 def _check_level(context: Context, where: Loc, factor: Factor, level: Level, part: Part) -> bool:
     """Report what is wrong with one level; say whether nothing is."""
     sound = True
-    for target in level.values:
+    for target in level.texts:
         at = (*where, target) if factor.linked else where
         if not is_known(context, target, part):
             sound = False
@@ -146,8 +146,7 @@ def _named(where: Loc, factor: Factor, target: str) -> Loc:
 
 def _check_once(context: Context, where: Loc, level: Level, part: Part, seen: dict[str, str]) -> None:
     """Report a level or a label that stands in the factor before; `seen` has the labels by their values."""
-    read = {target: read_target(target, value, part) for target, value in level.values.items()}
-    first = seen.get(values := repr(sorted((target, repr(value)) for target, value in read.items())))
+    first = seen.get(values := repr(sorted((target, repr(value)) for target, value in level.values.items())))
     name = where[where.index("levels") - 1]
     if first is not None:
         same = "stands here again" if first == level.label else f"is the same as '{first}'"
@@ -162,7 +161,7 @@ def _check_targets(context: Context, where: Loc, part: Part) -> None:
     """Report what two factors would set."""
     setters: dict[str, str] = {}
     for factor in part.factors.values():
-        for target in dict.fromkeys(target for level in factor.levels for target in level.values):
+        for target in dict.fromkeys(target for level in factor.levels for target in level.texts):
             first = setters.setdefault(target, factor.name)
             if first != factor.name:
                 message = f"factor '{factor.name}' sets {target}, which '{first}' sets; expected one of them"
@@ -191,7 +190,7 @@ def _check_ends(context: Context, where: Loc, part: Part) -> None:
 
 
 def _targets(factor: Factor) -> frozenset[str]:
-    return frozenset(target for level in factor.levels for target in level.values)
+    return frozenset(target for level in factor.levels for target in level.texts)
 
 
 def _unknown_factor(context: Context, factor: str, part: Part) -> str:

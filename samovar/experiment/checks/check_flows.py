@@ -8,9 +8,7 @@ from samovar.experiment.checks.check_context import Context, varied
 from samovar.experiment.checks.validate import Loc
 from samovar.experiment.flow_members import Member, members_of, number_of
 from samovar.experiment.keys.experiment_file import Flow, Part
-from samovar.experiment.keys.levels import texts_of
 from samovar.experiment.nearest import unknown
-from samovar.units import UnitError, parse_count
 
 LAST_PORT = 65535
 
@@ -77,22 +75,14 @@ def _most(context: Context, part: Part, flow: Flow) -> int | None:
     """Return how many flows a line means at most, its levels of count among them."""
     targets = [f"traffic.{flow.label}.{key}" for key in ("count", "arrivals.count")]
     counts = [
-        _counted(text)
+        count
         for factor in part.factors.values()
         for level in factor.levels
         for target in targets
-        if target in level.values
-        for text in texts_of(level.values[target])
+        if isinstance(count := level.values.get(target), int)
     ]
     written = number_of(flow, context.testbed) if context.testbed else flow.count
     return max([*counts, *([] if written is None else [written])], default=None)
-
-
-def _counted(text: str) -> int:
-    try:
-        return parse_count(text, most=LAST_PORT)
-    except UnitError:
-        return 1  # is reported where levels are checked
 
 
 def _check_windows(context: Context, where: Loc, part: Part) -> None:

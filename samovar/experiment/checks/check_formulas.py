@@ -120,7 +120,7 @@ def values_of(part: Part, where: Loc, device: Adapter | None = None) -> Values:
 def _add_settings(values: Values, part: Part, where: Loc) -> None:
     for key, value in part.settings.items():
         try:
-            values.add(key, Held(read_target(key, value, part), (*where, "settings", key)))
+            values.add(key, Held(read_target(key, value), (*where, "settings", key)))
         except UnitError:
             continue  # is reported where settings are checked
 
@@ -130,10 +130,7 @@ def _add_levels(values: Values, part: Part, where: Loc) -> None:
         for index, level in enumerate(factor.levels):
             for target, value in level.values.items():
                 at = (*where, "factors", factor.name, "levels", index, *([target] if factor.linked else []))
-                try:
-                    values.add(target, Held(read_target(target, value, part), at, factor.name, index))
-                except UnitError:
-                    continue  # is reported where levels are checked
+                values.add(target, Held(value, at, factor.name, index))
 
 
 def _missing(values: Values, part: Part, name: str) -> str | None:

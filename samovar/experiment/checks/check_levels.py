@@ -63,7 +63,7 @@ class Place:
 def check_value(context: Context, part: Part, place: Place) -> bool:
     """Report what a target cannot be set to; say whether it can."""
     before = len(context.checked.problems)
-    value = place.level.values[place.target]
+    value = place.level.texts[place.target]
     _check_form(context, part, place, value)
     if len(context.checked.problems) == before:
         for steps, text in _texts(value):
@@ -117,7 +117,7 @@ def _check_drawing(context: Context, part: Part, place: Place, value: Value) -> 
         context.checked.report(place.where, f"{place.target}: expected one value, or a law to draw by")
     elif isinstance(value, Drawing):
         try:
-            read_target(place.target, value, part)
+            read_target(place.target, value)
         except UnitError as error:
             context.checked.report(place.where, f"{place.target}: {error}")
 
@@ -142,7 +142,7 @@ def _check_host(context: Context, where: Loc, name: str) -> None:
 
 
 def _check_text(context: Context, part: Part, place: Place, steps: tuple[str, ...], text: str) -> None:
-    parse = parser_of(place.target, part)
+    parse = parser_of(place.target)
     try:
         if parse is not None:
             parse(text)

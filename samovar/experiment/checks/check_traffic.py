@@ -115,7 +115,7 @@ def _instead(key: str, takers: Sequence[str]) -> str:
 
 def _place_of(where: Loc, part: Part, target: str, key: str) -> Loc:
     """Return where a flow's key stands: in the flow, or as a factor."""
-    setters = [one for one in part.factors.values() if any(target in level.values for level in one.levels)]
+    setters = [one for one in part.factors.values() if any(target in level.texts for level in one.levels)]
     return (*where[:2], "factors", setters[0].name) if setters else (*where, key)
 
 
@@ -127,9 +127,9 @@ def _check_connected(context: Context, where: Loc, flow: Flow) -> None:
 def _check_varied_ends(context: Context, where: Loc, part: Part, flow: Flow) -> None:
     """Report levels of the one factor that moves a flow's ends which leave it without a way."""
     targets = {f"traffic.{flow.label}.from": "from_end", f"traffic.{flow.label}.to": "to_end"}
-    movers = [f for f in part.factors.values() if any(targets.keys() & one.values.keys() for one in f.levels)]
+    movers = [f for f in part.factors.values() if any(targets.keys() & one.texts.keys() for one in f.levels)]
     for level in movers[0].levels if len(movers) == 1 else ():
-        given = {targets[one]: str(level.values[one]) for one in level.values if one in targets}
+        given = {targets[one]: str(level.texts[one]) for one in level.texts if one in targets}
         for message in _unconnected(context, flow.model_copy(update=given)) if given else ():
             told = f"{level.label}: {message}"
             context.checked.report((*where, "factors", movers[0].name), told, key=True)

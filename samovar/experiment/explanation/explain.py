@@ -193,7 +193,7 @@ def _level_texts(where: _Where) -> tuple[str, ...]:
 
 def _value(factor: Factor, label: str, key: str) -> str:
     level = factor.level(label)
-    value = level.values.get(key) if level else None
+    value = level.texts.get(key) if level else None
     return label if value is None else "-".join(texts_of(value))
 
 
@@ -208,7 +208,7 @@ def _of_factor(where: _Where, host: str = "") -> tuple[Said, ...]:
     label = where.levels.get(factor.name, "")
     text: str | None = _value(factor, label, where.key)
     level = factor.level(label)
-    value = level.values.get(where.key) if level else None
+    value = level.texts.get(where.key) if level else None
     if host and isinstance(value, str | PerHost):
         given = level_of(factor.name, value, host, where.subject.testbed)
         text = given.value if given else None

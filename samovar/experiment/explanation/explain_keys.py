@@ -100,7 +100,7 @@ def _ways_said(subject: Subject, part: str) -> Iterator[str]:
 def targets_of(part: Part) -> Iterator[tuple[Factor, str]]:
     """Yield each factor with each thing that its levels set."""
     for factor in part.factors.values():
-        found = {target for level in factor.levels for target in level.values}
+        found = {target for level in factor.levels for target in level.texts}
         yield from ((factor, target) for target in sorted(found))
 
 

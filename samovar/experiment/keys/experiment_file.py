@@ -33,6 +33,7 @@ from samovar.experiment.keys.path_keys import NetworkPath as NetworkPath
 from samovar.experiment.keys.path_keys import PathClass as PathClass
 from samovar.experiment.keys.traffic_keys import Arrivals as Arrivals
 from samovar.experiment.keys.traffic_keys import Flow as Flow
+from samovar.experiment.keys.traffic_keys import Logger as Logger
 from samovar.experiment.keys.traffic_keys import Stop as Stop
 from samovar.experiment.keys.values import Directional as Directional
 from samovar.experiment.keys.values import PerHost as PerHost
@@ -56,19 +57,6 @@ class Capture(Strict):
     )
     snaplen_bytes: Snaplen = Field(
         96, alias="snaplen", description="Bytes kept of every packet, 64 to 262144."
-    )
-
-
-class Logger(WithParameters):
-    """One logger at one host."""
-
-    logger: Name = Field(description="Recipe of the logger; keys that no logger has are its parameters.")
-    at: Places = Field(description="Host or role that logs, senders for all of a role, or a list.")
-    interface: Interface | None = Field(
-        None, description="Interface to watch; else the one that faces traffic."
-    )
-    interval_s: TimeOrFormula | None = Field(
-        None, alias="interval", description="Time between samples, such as 10ms; else as its recipe says."
     )
 
 

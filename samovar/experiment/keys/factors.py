@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from samovar import units
 from samovar.experiment.expressions.distribution import read_drawing
 from samovar.experiment.keys.dscp import parse_dscp
-from samovar.experiment.keys.experiment_file import Arrivals, Flow, Logger, NetworkPath, Part, Stop, own_keys
 from samovar.experiment.keys.field_types import (
     Strict,
     parse_algorithm,
@@ -22,8 +22,14 @@ from samovar.experiment.keys.field_types import (
     parse_share,
     parse_size,
 )
+from samovar.experiment.keys.path_keys import NetworkPath
+from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Logger, Stop
 from samovar.experiment.keys.values import Directional, Drawing, PerHost, Value
+from samovar.experiment.keys.with_parameters import WithParameters, own_keys
 from samovar.units import UnitError
+
+if TYPE_CHECKING:
+    from samovar.experiment.keys.experiment_file import Part
 
 Parser = Callable[[str], object]
 
@@ -108,48 +114,50 @@ def known_factors(part: Part) -> dict[str, Parser]:
     return known
 
 
-def parser_of(target: str, part: Part) -> Parser | None:
-    """Return how a target's values are read; None when there is no such target.
+def is_target(target: str, part: Part) -> bool:
+    """Return whether a level of the part may set a target: its key is known and its flow or logger exists."""
+    owner = target.rpartition(".")[0]
+    if parser_of(target) is None or owner.partition(".")[0] not in ("traffic", "loggers"):
+        return parser_of(target) is not None
+    arrivals = (f"traffic.{flow.label}.arrivals" for flow in part.traffic if flow.arrivals is not None)
+    return owner in {*parameter_owners(part), *arrivals}
 
-    Values of recipe parameters are text here: the recipe's header says more.
+
+def parser_of(target: str) -> Parser | None:
+    """Return the parser of a target's values; None when no key has this name.
+
+    Values of recipe parameters stay text here: the recipe's header has their types.
     """
     owner, _, key = target.rpartition(".")
     if not owner:
         return SETTINGS.get(key) or (parse_duration if key == "duration" else None)
     if _is_setting_parameter(owner, key):
         return _parameter_value
-    own, model = _keys_of(owner, part)
+    own, model = _keys_of(owner)
     if model is None or not key:
         return None
-    return own.get(key) or (None if key in own_keys(model) else _parameter_value)
+    is_parameter = issubclass(model, WithParameters) and key not in own_keys(model)
+    return own.get(key) or (_parameter_value if is_parameter else None)
 
 
-def _keys_of(owner: str, part: Part) -> tuple[Mapping[str, Parser], type[Strict] | None]:
-    """Return the keys that may vary of a path, a flow, its arrivals, a logger or stop, with their model.
-
-    There is none where there is no such owner.
-    """
-    if owner == "path":
-        return OF_PATH, NetworkPath
-    if owner == "stop":
-        return OF_STOP, Stop
-    if any(owner == f"traffic.{flow.label}.arrivals" for flow in part.traffic if flow.arrivals is not None):
-        return OF_ARRIVALS, Arrivals
-    if any(owner == f"traffic.{flow.label}" for flow in part.traffic):
-        return OF_FLOW, Flow
-    if any(owner == f"loggers.{logger.logger}" for logger in part.loggers):
-        return OF_LOGGER, Logger
-    return {}, None
+def _keys_of(owner: str) -> tuple[Mapping[str, Parser], type[Strict] | None]:
+    """Return the keys that may vary below an owner such as traffic.bulk, with their model."""
+    group, _, name = owner.partition(".")
+    if owner in ("path", "stop"):
+        return (OF_PATH, NetworkPath) if owner == "path" else (OF_STOP, Stop)
+    if group == "traffic" and name:
+        return (OF_ARRIVALS, Arrivals) if name.endswith(".arrivals") else (OF_FLOW, Flow)
+    return (OF_LOGGER, Logger) if group == "loggers" and name else ({}, None)
 
 
-def read_target(target: str, value: Value, part: Part) -> object:
+def read_target(target: str, value: Value) -> object:
     """Read a level's value for a target: typed, a Formula, a Drawn, or a Directional or PerHost of values.
 
-    Raises UnitError, also for a target that is not known.
+    Raises UnitError, also for an unknown target.
     """
-    parse = parser_of(target, part)
+    parse = parser_of(target)
     if parse is None:
-        raise UnitError(f"{target}: is not known; expected a factor that the definition accepts")
+        raise UnitError(f"unknown factor {target}")
     if isinstance(value, Directional):
         return Directional(*(None if one is None else parse(one) for one in (value.down, value.up)))
     if isinstance(value, Drawing):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from pydantic import Field, PlainValidator
 
 from samovar.experiment.expressions.distribution import drawing_of, is_drawing
+from samovar.experiment.keys.factors import read_target
 from samovar.experiment.keys.field_types import Word, parse_name, parse_places
 from samovar.experiment.keys.ranges import MOST_LEVELS, is_range, read_range
 from samovar.experiment.keys.value_errors import Mistakes
 from samovar.experiment.keys.values import Directional, Drawing, PerHost, Value
 from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import plain
+from samovar.units import UnitError
 
 PLAIN_FACTORS = ("cc", "rwnd", "mtu", "txd", "duration")
 SPEC_KEYS = ("levels", "sets", "recipe", "parameter", "at")
@@ -23,10 +26,25 @@ A_LEVEL = "expected a level such as cdg, {down: 100Mbit, up: 40Mbit} or {sender:
 
 @dataclass(frozen=True)
 class Level:
-    """One level: its text in tables, ids and figures, and its values by what they set (path.rate, cc)."""
+    """One level of a factor.
+
+    `label` is its text in tables, ids and figures. `texts` holds what it sets as written, by target
+    (path.rate, cc); `values` holds the same typed. A target whose text cannot be read is missing from
+    `values`: the checks report it.
+    """
 
     label: str
-    values: Mapping[str, Value]
+    texts: Mapping[str, Value]
+    values: Mapping[str, object] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(cls, label: str, texts: Mapping[str, Value]) -> Level:
+        """Return a level with its values typed."""
+        values: dict[str, object] = {}
+        for target, text in texts.items():
+            with suppress(UnitError):
+                values[target] = read_target(target, text)
+        return cls(label, texts, values)
 
 
 @dataclass(frozen=True)
@@ -64,13 +82,13 @@ class Factor:
     def read(self, written: object) -> Level:
         """Return the level that is written; raises ValueError or pydantic's ValidationError with places."""
         if isinstance(written, str):
-            return Level(str(written), dict.fromkeys(self.targets, self._placed(str(written))))
+            return Level.of(str(written), dict.fromkeys(self.targets, self._placed(str(written))))
         if not isinstance(written, Mapping):
             raise ValueError(f"{A_LEVEL}, not a list")
         if not self.linked and written.keys() == {"value", "label"} and isinstance(written["value"], str):
             return replace(self.read(written["value"]), label=_label(written["label"]))
         values = self._values({key: value for key, value in written.items() if key != "label"})
-        return Level(_label(written.get("label", "-".join(self._texts(values)))), values)
+        return Level.of(_label(written.get("label", "-".join(self._texts(values)))), values)
 
     def _values(self, written: Mapping[str, object]) -> dict[str, Value]:
         if not written:

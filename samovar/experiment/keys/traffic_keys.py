@@ -16,7 +16,9 @@ from samovar.experiment.keys.field_types import (
     DelayOrFormula,
     FlowCount,
     FrequencyOrFormula,
+    Interface,
     Name,
+    Places,
     Port,
     SizeOrFormula,
     Strict,
@@ -149,6 +151,8 @@ class Flow(WithParameters):
 
     @model_validator(mode="after")
     def _ends_once(self) -> Flow:
+        if self.label.endswith(".arrivals"):
+            raise ValueError(f"flow '{self.label}' must not end in .arrivals, which names a key")
         ends = {"a size": self.size_bytes, "a duration": self.duration_s, "until": self.until}
         given = [name for name, value in ends.items() if value is not None]
         if len(given) > 1:
@@ -176,3 +180,16 @@ class Stop(Strict):
         if self.after_s is None and self.when is None:
             raise ValueError("says nothing; expected after, when or both")
         return self
+
+
+class Logger(WithParameters):
+    """One logger at one host."""
+
+    logger: Name = Field(description="Recipe of the logger; keys that no logger has are its parameters.")
+    at: Places = Field(description="Host or role that logs, senders for all of a role, or a list.")
+    interface: Interface | None = Field(
+        None, description="Interface to watch; else the one that faces traffic."
+    )
+    interval_s: TimeOrFormula | None = Field(
+        None, alias="interval", description="Time between samples, such as 10ms; else as its recipe says."
+    )
