@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from samovar.campaign.calibration.evaluate import mean_burst, plausible
+from samovar.campaign.calibration.evaluate import mean_burst
 from samovar.campaign.host_state import changed, parse_state
+from samovar.campaign.verdict import plausible
 from samovar.campaign.verdict.judge import Check
 from samovar.lab import KernelNeeds
 from samovar.lab.kernel import machine_lacks

@@ -15,8 +15,8 @@ from samovar.campaign.calibration.evaluate import (
     check_calibration,
     mean_burst,
     parse_calibration,
-    plausible,
 )
+from samovar.campaign.verdict import plausible
 from samovar.plan import DirectionPlan, PathPlan
 from samovar.recipes import (
     Catalogue,

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.calibration.evaluate import is_leaf
 from samovar.campaign.host_state import parse_state, unmet
+from samovar.campaign.verdict import is_leaf
 from samovar.experiment.keys.recipe_parameters import settable
 from tests.unit.freebsd_sample import (
     CATALOGUE,

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
-from math import exp, lgamma, log
 from statistics import median
 
 from samovar.campaign.calibration.iperf3_counts import Counted, read_counted
-from samovar.campaign.verdict.judge import Check, Verdict
+from samovar.campaign.verdict import DUMMYNET, Check, Verdict, is_leaf, plausible
 from samovar.plan import DirectionPlan, PathPlan
 from samovar.recipes import ETHERNET_HEADER_BYTES, IP_UDP_BYTES, PathProbe, loss_states
 
 RATE_SHARE, RATE_PARTS = 0.02, 40
 DELAY_SHARE, DELAY_S = 0.05, 0.001
-CHANCE = 0.001
-"""How seldom a path that is as asked may be called another: losses are counted, and counts vary."""
 GROSS = 5
 """How many times its tolerance a round trip or a rate may be off for trials to run, as suspect ones."""
-LEAF = "10:"
-"""The handle of the queue discipline that the bottleneck recipe sets."""
-DUMMYNET = "dummynet"
-"""What FreeBSD's logger names the pipe of the queue, whose handle is the pipe's number."""
 PING = re.compile(r"icmp_seq=(\d+) .*time=([\d.]+) ms")
 FIRST_ECHO = {"0", "1"}
 """The number of the first echo on FreeBSD and on Linux; it may have waited for the answer of a neighbour."""
@@ -153,11 +146,6 @@ def _arrivals(text: str, kind: str) -> Iterator[Arrival]:
             yield Arrival(number, sent_ns, t_ns, payload_bytes + IP_UDP_BYTES + ETHERNET_HEADER_BYTES)
 
 
-def is_leaf(row: Mapping[str, str]) -> bool:
-    """Tell whether a sample of the logger `queue` is of the bottleneck's own queue."""
-    return row["handle"] == LEAF or row["qdisc"] == DUMMYNET
-
-
 def _held(lines: Iterable[str], interface: str) -> tuple[int | None, int | None]:
     rows = [
         (int(row["backlog_packets"]), int(row["backlog_bytes"]))
@@ -250,27 +238,6 @@ def _loss(path: PathPlan, way: DirectionPlan, seen: DirectionMeasurement) -> Che
     ok = plausible(lost, seen.sent_paced, way.loss, loss_states(way.loss, way.loss_burst_packets))
     asked, observed = f"{way.loss:.4%}", f"{lost} of {seen.sent_paced}"
     return Check(f"loss towards {way.interface}", path.router, asked, observed, ok, "suspect")
-
-
-def plausible(lost: int, sent: int, share: float, states: tuple[float, float] | None = None) -> bool:
-    """Tell whether so many losses lie within the 99.9 % interval of the binomial distribution.
-
-    Losses in bursts vary more; they count as so many fewer packets as the variance of a Gilbert chain is
-    larger, (1 + s) / (1 - s) with s = 1 - p - r.
-    """
-    if states is not None:
-        memory = 1 - sum(states)
-        factor = max(1.0, (1 + memory) / (1 - memory))
-        lost, sent = round(lost / factor), round(sent / factor)
-    if share in (0.0, 1.0):
-        return lost == sent * share
-    chances = [exp(_log_chance(k, sent, share)) for k in range(sent + 1)]
-    return min(sum(chances[: lost + 1]), sum(chances[lost:])) > CHANCE / 2
-
-
-def _log_chance(k: int, n: int, share: float) -> float:
-    ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
-    return ways + k * log(share) + (n - k) * log(1 - share)
 
 
 def mean_burst(lost: Sequence[int]) -> float | None:

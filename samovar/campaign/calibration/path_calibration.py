@@ -14,7 +14,7 @@ from samovar.campaign.calibration.evaluate import (
     parse_calibration,
 )
 from samovar.campaign.context import Bench
-from samovar.campaign.verdict.judge import Check
+from samovar.campaign.verdict import Check
 from samovar.events import Event
 from samovar.plan import DirectionPlan, PathPlan, Resolved
 from samovar.recipes import (

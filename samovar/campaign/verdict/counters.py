@@ -7,9 +7,9 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from math import exp, lgamma, log
 from pathlib import Path
 
-from samovar.campaign.calibration.evaluate import is_leaf, plausible
 from samovar.campaign.verdict.bounded_reading import open_lines
 from samovar.campaign.verdict.judge import Check
 from samovar.experiment.keys.verdict_thresholds import Thresholds
@@ -25,6 +25,14 @@ BUSY_S = 0.5
 """Shorter than this altogether, waiting packets do not tell a rate."""
 GROSS = 3
 """How many times the tolerance of the rate makes a trial invalid rather than suspect."""
+
+
+CHANCE = 0.001
+"""How seldom a path that is as asked may be called another: losses are counted, and counts vary."""
+LEAF = "10:"
+"""The handle of the queue discipline that the bottleneck recipe sets."""
+DUMMYNET = "dummynet"
+"""What FreeBSD's logger names the pipe of the queue, whose handle is the pipe's number."""
 
 
 @dataclass(frozen=True)
@@ -150,3 +158,29 @@ def _drained(rows: Iterable[Mapping[str, str]], interface: str) -> tuple[float, 
         if min(early[1], late[1]) > WAITING_PACKETS
     ]
     return sum(ns for ns, _ in busy) / 1e9, sum(sent for _, sent in busy)
+
+
+def is_leaf(row: Mapping[str, str]) -> bool:
+    """Tell whether a sample of the logger `queue` is of the bottleneck's own queue."""
+    return row["handle"] == LEAF or row["qdisc"] == DUMMYNET
+
+
+def plausible(lost: int, sent: int, share: float, states: tuple[float, float] | None = None) -> bool:
+    """Tell whether so many losses lie within the 99.9 % interval of the binomial distribution.
+
+    Losses in bursts vary more; they count as so many fewer packets as the variance of a Gilbert chain is
+    larger, (1 + s) / (1 - s) with s = 1 - p - r.
+    """
+    if states is not None:
+        memory = 1 - sum(states)
+        factor = max(1.0, (1 + memory) / (1 - memory))
+        lost, sent = round(lost / factor), round(sent / factor)
+    if share in (0.0, 1.0):
+        return lost == sent * share
+    chances = [exp(_log_chance(k, sent, share)) for k in range(sent + 1)]
+    return min(sum(chances[: lost + 1]), sum(chances[lost:])) > CHANCE / 2
+
+
+def _log_chance(k: int, n: int, share: float) -> float:
+    ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+    return ways + k * log(share) + (n - k) * log(1 - share)
