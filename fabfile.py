@@ -36,8 +36,7 @@ from samovar.cli.show_status import Asked, owner_lines, status_json, status_line
 from samovar.cli.show_trial import trial_lines
 from samovar.cli.wording import columns, harmless
 from samovar.errors import DefinitionError, SamovarError, TestbedError
-from samovar.experiment import load_testbed
-from samovar.experiment.keys.study_file import FOLDER as STUDIES
+from samovar.experiment import STUDIES, load_testbed
 from samovar.plan.trial_values import find_trial
 from samovar.report import exit_status, make_bundle, read_verdicts
 from samovar.report.study_bundle import make_study

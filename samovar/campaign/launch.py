@@ -12,7 +12,7 @@ from samovar.campaign.availability.requirements import HERE, Finding, blocked_tr
 from samovar.campaign.notifier import Notifier
 from samovar.errors import SamovarError, TestbedError
 from samovar.events import Emit
-from samovar.experiment.keys.notify import Notify
+from samovar.experiment import Notify
 from samovar.hosts import HostFacts, Session, Sessions
 from samovar.plan import Plan
 

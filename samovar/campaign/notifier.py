@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from samovar.events import Emit, Event
-from samovar.experiment.keys.notify import Notify, Occasion
+from samovar.experiment import Notify, Occasion
 from samovar.experiment.secrets import redacted
 
 MOST_SAID = 300

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from samovar.experiment.keys.config_file import Config
-from samovar.experiment.keys.experiment_file import Experiment
-from samovar.experiment.keys.testbed_file import Testbed
-from samovar.experiment.keys.verdict_thresholds import Thresholds
+from samovar.experiment import Config, Experiment, Testbed, Thresholds
 from samovar.experiment.shortest_path import shortest_path
 
 DEFAULTS = Thresholds()

@@ -12,18 +12,19 @@ from samovar.campaign.recipe_changes import changed_recipes
 from samovar.cli.requests import ExplainRequest, PlannedExperiment, share_between_testbeds
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment import (
+    STUDIES,
     Asked,
     Config,
     Study,
+    StudyReport,
     apply_profile,
     load_config,
     load_study,
+    load_study_report,
     parse_overrides,
 )
 from samovar.experiment.explanation.explain import Explanation, explain
 from samovar.experiment.explanation.explain_keys import Subject
-from samovar.experiment.keys.study_file import FOLDER as STUDIES
-from samovar.experiment.keys.study_file import StudyReport, load_study_report
 from samovar.experiment.nearest import nearest
 from samovar.experiment.outputs import Exhibits, read_exhibits
 from samovar.experiment.starter import write_starter

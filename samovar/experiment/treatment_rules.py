@@ -20,7 +20,7 @@ def treatments_of(part: Part) -> Iterator[Treatment]:
         treatment = dict(zip(part.factors, levels, strict=True))
         if not is_excluded(part, treatment):
             yield treatment
-    yield from included(part)
+    yield from included_treatments(part)
 
 
 def is_excluded(part: Part, treatment: Treatment) -> bool:
@@ -30,15 +30,17 @@ def is_excluded(part: Part, treatment: Treatment) -> bool:
 
 def matches(line: Mapping[str, str | tuple[str, ...]], treatment: Treatment) -> bool:
     """Say whether a treatment has the levels that a line gives for some of its factors."""
-    return all(name in treatment and treatment[name].label in labels(wanted) for name, wanted in line.items())
+    return all(
+        name in treatment and treatment[name].label in wanted_labels(wanted) for name, wanted in line.items()
+    )
 
 
-def labels(wanted: str | tuple[str, ...]) -> tuple[str, ...]:
+def wanted_labels(wanted: str | tuple[str, ...]) -> tuple[str, ...]:
     """Return one label or several as several."""
     return (wanted,) if isinstance(wanted, str) else wanted
 
 
-def included(part: Part) -> Iterator[Treatment]:
+def included_treatments(part: Part) -> Iterator[Treatment]:
     """Yield the treatments that a part's include lines add, in the order of its factors."""
     for line in part.include:
         yield {name: included_level(part, name, line[name]) for name in part.factors}

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from samovar.errors import TestbedError
-from samovar.experiment.keys.power_keys import Ipmi, Power
-from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment import Ipmi, Power, Testbed
 from samovar.experiment.secrets import redacted
 
 Action = Literal["on", "off", "cycle", "status"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from samovar.errors import LabError
 from samovar.events import Emit, Event
-from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment import Testbed
 from samovar.lab import allowed_cc
 from samovar.lab.access import RECORD, Access, OsProcess, read_record, write_record
 from samovar.lab.boot_files import Boot, write_boot_folder

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
 from samovar.errors import LabError
-from samovar.experiment.keys.testbed_file import Host, Testbed
+from samovar.experiment import Host, Testbed
 
 SHORTEST_CONTROL_PREFIX = 8
 RESERVED_INTERFACES = ("ctl0", "lo")

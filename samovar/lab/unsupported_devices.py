@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from samovar.errors import LabError
-from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment import Testbed
 
 
 def unsupported_links(testbed: Testbed) -> list[str]:

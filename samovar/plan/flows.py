@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from samovar.errors import PlanError
-from samovar.experiment.expressions.distribution import Drawn
-from samovar.experiment.flow_members import Member
-from samovar.experiment.keys.experiment_file import Flow
+from samovar.experiment import Drawn, Flow, Member
 from samovar.plan.laid import EITHER, Laid
 from samovar.plan.model import FlowPlan, StopPlan
 from samovar.plan.places import Route, ports_of

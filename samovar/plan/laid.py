@@ -6,11 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from samovar.errors import PlanError
-from samovar.experiment.expressions.formula_values import Scope, computed_text
-from samovar.experiment.keys.attributes import ARRIVALS_FIELDS, FLOW_FIELDS, PATH_FIELDS, STOP_FIELDS
-from samovar.experiment.keys.devices import with_device
-from samovar.experiment.keys.experiment_file import Flow, Logger, NetworkPath
-from samovar.experiment.keys.values import Directional
+from samovar.experiment import (
+    ARRIVALS_FIELDS,
+    FLOW_FIELDS,
+    PATH_FIELDS,
+    STOP_FIELDS,
+    Directional,
+    Flow,
+    Logger,
+    NetworkPath,
+    Scope,
+    computed_text,
+    with_device,
+)
 from samovar.experiment.layers.precedence import SettingLayers
 from samovar.plan.places import Places
 from samovar.plan.settings import HostSettings

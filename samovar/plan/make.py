@@ -9,9 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 
-from samovar.experiment.keys.config_file import Config
-from samovar.experiment.keys.experiment_file import Experiment, Part
-from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment import Config, Experiment, Part, Testbed
 from samovar.experiment.layers.precedence import setting_layers
 from samovar.experiment.load import apply_profile
 from samovar.experiment.outputs import Exhibits

@@ -7,10 +7,7 @@ from itertools import product
 from typing import Any
 
 from samovar.errors import PlanError
-from samovar.experiment.keys.devices import PARAMETERS, Adapter
-from samovar.experiment.keys.experiment_file import PathClass
-from samovar.experiment.keys.recipe_parameters import parse_parameter
-from samovar.experiment.keys.values import Buffer
+from samovar.experiment import DEVICE_PARAMETERS, Adapter, Buffer, PathClass, parse_parameter
 from samovar.plan.flows import Traffic
 from samovar.plan.laid import Laid
 from samovar.plan.model import ClassPlan, DevicePlan, DirectionPlan, MatchPlan, PathPlan
@@ -59,8 +56,10 @@ def _of_device(laid: Laid, traffic: Traffic, adapter: Adapter) -> PathPlan:
 
 def _device(laid: Laid, traffic: Traffic, adapter: Adapter) -> DevicePlan:
     testbed = laid.places.testbed
-    known = {key: getattr(adapter, key) for key in PARAMETERS}
-    own = {key: parse_parameter(PARAMETERS[key], text) for key, text in laid.device_parameters().items()}
+    known = {key: getattr(adapter, key) for key in DEVICE_PARAMETERS}
+    own = {
+        key: parse_parameter(DEVICE_PARAMETERS[key], text) for key, text in laid.device_parameters().items()
+    }
     device = DevicePlan.model_validate(
         {"host": first_of_link(testbed), "settable": testbed.lab is not None, **known, **own}
     )

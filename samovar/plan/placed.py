@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from samovar.errors import DefinitionError, SamovarError
-from samovar.experiment.keys.experiment_file import Experiment
+from samovar.experiment import Experiment
 from samovar.experiment.yaml.tree import Map, Node, Seq, Text
 from samovar.plan.laid import UncomputedError
 

@@ -8,9 +8,7 @@ from functools import cache
 from ipaddress import ip_network
 
 from samovar.errors import PlanError
-from samovar.experiment.flow_members import Member, hosts_of, members_of
-from samovar.experiment.keys.experiment_file import Flow
-from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment import Flow, Member, Testbed, hosts_of, members_of
 from samovar.experiment.shortest_path import Hop, shortest_path
 
 FIRST_PORT = 5001

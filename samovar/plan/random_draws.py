@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from samovar.errors import PlanError
-from samovar.experiment.expressions.distribution import Drawn
+from samovar.experiment import Drawn
 
 DIGITS = 6  # microseconds: finer than any host can start a program, the same on every machine
 MOST_ARRIVALS = 10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from samovar.experiment.keys.experiment_file import Experiment
+from samovar.experiment import Experiment
 from samovar.experiment.metric_needs import NEEDS, Trace
 from samovar.experiment.outputs import KINDS, Exhibits
 from samovar.plan.groups import Kinds, Looks

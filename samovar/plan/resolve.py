@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from samovar.errors import PlanError
-from samovar.experiment.flow_members import hosts_of
+from samovar.experiment import hosts_of
 from samovar.experiment.layers.precedence import SettingLayers
 from samovar.plan.flows import DIGITS, SHORTEST_RTT_S, SLOWEST_BPS, Traffic, ends_of
 from samovar.plan.laid import Laid

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from samovar.errors import PlanError
-from samovar.experiment.expressions.formula import Formula
-from samovar.experiment.keys.factors import NOT_OF_HOSTS, SETTINGS
-from samovar.experiment.keys.values import Directional, Drawing, PerHost
+from samovar.experiment import NOT_OF_HOSTS, SETTINGS, Directional, Drawing, Formula, PerHost
 from samovar.experiment.layers.precedence import SettingLayers, level_of, resolve_setting
 from samovar.plan.places import Places
 from samovar.plan.treatments import Reader

@@ -7,9 +7,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from samovar.errors import PlanError
-from samovar.experiment.keys.experiment_file import Factor, Level, Part
-from samovar.experiment.keys.values import PerHost, Value
-from samovar.experiment.treatment_rules import Treatment, included, labels
+from samovar.experiment import (
+    Factor,
+    Level,
+    Part,
+    PerHost,
+    Treatment,
+    Value,
+    included_treatments,
+    wanted_labels,
+)
 from samovar.plan.product import Combinations, Levels
 
 ABSENT = object()
@@ -156,7 +163,7 @@ def _with_included(
 
 def _included(name: str, part: Part) -> list[Treatment]:
     try:
-        return list(included(part))
+        return list(included_treatments(part))
     except (ValueError, KeyError) as error:
         raise PlanError(f"{name}: include: {error}") from error
 
@@ -175,4 +182,4 @@ def _without(
 
 
 def _matching(factor: Factor, wanted: str | tuple[str, ...] | None) -> list[int]:
-    return [n for n, label in enumerate(factor.labels) if wanted is None or label in labels(wanted)]
+    return [n for n, label in enumerate(factor.labels) if wanted is None or label in wanted_labels(wanted)]

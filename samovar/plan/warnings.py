@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import prod
 
-from samovar.experiment.keys.experiment_file import Experiment
-from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment import Experiment, Testbed
 from samovar.experiment.metrics import METRICS
 from samovar.experiment.outputs import Exhibits
 from samovar.experiment.shortest_path import shortest_path

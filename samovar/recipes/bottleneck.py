@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from samovar.errors import RecipeError
-from samovar.experiment.keys.path_keys import least_burst_packets
+from samovar.experiment import least_burst_packets
 from samovar.plan import DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.recipes.catalogue import Catalogue
 from samovar.recipes.recipe import Recipe

@@ -10,10 +10,8 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment import parse_parameter
+from samovar.experiment import Positive, Sentence, Strict, Word, choice, parse_parameter, parse_type, scalar
 from samovar.experiment.checks.validate import Checked, validate
-from samovar.experiment.keys.field_types import Positive, Sentence, Strict, Word, choice, scalar
-from samovar.experiment.keys.recipe_parameters import parse_type
 from samovar.experiment.yaml.tree import parse_yaml
 from samovar.recipes.sudo_rules import checked_pattern
 from samovar.units import UnitError, parse_count, parse_duration

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from samovar.experiment.keys.experiment_file import Expect
+from samovar.experiment import Expect
 from samovar.experiment.metrics import METRICS
 from samovar.report.number_format import count, listed, number, quantity, scale, span
 from samovar.report.summary_csv import SummaryRow

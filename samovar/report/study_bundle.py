@@ -9,7 +9,7 @@ from pathlib import Path
 from samovar.atomic_files import write_json, write_whole
 from samovar.campaign.collection.checksums import write_sums
 from samovar.events import Emit, Event
-from samovar.experiment.keys.study_file import StudyReport
+from samovar.experiment import StudyReport
 from samovar.report.bundle import SCORECARD, files, tally
 from samovar.report.campaign_data import campaign_end_s
 from samovar.report.figures_and_tables import data_index

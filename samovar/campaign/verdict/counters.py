@@ -12,7 +12,7 @@ from pathlib import Path
 
 from samovar.campaign.verdict.bounded_reading import open_lines
 from samovar.campaign.verdict.judge import Check
-from samovar.experiment.keys.verdict_thresholds import Thresholds
+from samovar.experiment import Thresholds
 from samovar.plan import DirectionPlan, PathPlan
 from samovar.recipes import loss_states
 

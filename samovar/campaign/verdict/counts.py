@@ -20,7 +20,7 @@ from samovar.campaign.verdict.counters import (
 )
 from samovar.campaign.verdict.judge import LINUX_NAME, Check
 from samovar.campaign.verdict.wire import Seen, check_bottleneck, check_counted, offloaded
-from samovar.experiment.keys.verdict_thresholds import Thresholds
+from samovar.experiment import Thresholds
 from samovar.plan import PathPlan, Resolved
 from samovar.recipes import ByteCounts, FlowEnds
 

@@ -27,7 +27,7 @@ from samovar.campaign.verdict.judge import (
 )
 from samovar.campaign.verdict.siftr_log import check_siftr
 from samovar.campaign.verdict.wire import Seen, check_wire, read_captures
-from samovar.experiment.keys.verdict_thresholds import Thresholds
+from samovar.experiment import Thresholds
 from samovar.hosts import ScriptResult
 from samovar.plan import FlowPlan, Resolved
 from samovar.recipes import Program, TrialScripts

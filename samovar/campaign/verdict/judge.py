@@ -13,7 +13,7 @@ from typing import Literal
 from samovar.campaign.clocks import ClockOffset, Drift
 from samovar.campaign.host_state import Compared
 from samovar.campaign.verdict.bounded_reading import open_lines
-from samovar.experiment.keys.verdict_thresholds import Thresholds
+from samovar.experiment import Thresholds
 from samovar.plan import FlowPlan, Resolved
 from samovar.units import ETHERNET_MTU_BYTES
 

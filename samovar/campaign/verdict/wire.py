@@ -19,7 +19,7 @@ from samovar.campaign.verdict.capture_counts import (
 )
 from samovar.campaign.verdict.counters import Through
 from samovar.campaign.verdict.judge import Check, Verdict, check_window
-from samovar.experiment.keys.verdict_thresholds import Thresholds
+from samovar.experiment import Thresholds
 from samovar.plan import CapturePlan, FlowPlan, Resolved
 from samovar.recipes import ByteCounts, FlowEnds
 

@@ -17,7 +17,7 @@ from samovar.experiment.keys.experiment_file import Part
 from samovar.experiment.keys.factors import is_target, known_factors, parameter_owners
 from samovar.experiment.keys.levels import PLAIN_FACTORS, Factor, Level
 from samovar.experiment.nearest import unknown
-from samovar.experiment.treatment_rules import Treatment, included_level, is_excluded, labels, matches
+from samovar.experiment.treatment_rules import Treatment, included_level, is_excluded, matches, wanted_labels
 from samovar.experiment.yaml.positions import Mark
 
 ENDS = ("size", "duration", "until")
@@ -243,7 +243,7 @@ def _known_levels(context: Context, where: Loc, part: Part, index: int) -> bool:
             context.checked.report(at, unknown("factor", name, part.factors), key=True)
             sound = False
             continue
-        for place, label in enumerate(labels(wanted)):
+        for place, label in enumerate(wanted_labels(wanted)):
             if label not in part.factors[name].labels:
                 sound = False
                 if not context.checked.sound(*where, "factors", name):
@@ -256,7 +256,8 @@ def _known_levels(context: Context, where: Loc, part: Part, index: int) -> bool:
 def _within(line: Line, other: Line) -> bool:
     """Say whether whatever a line matches is matched by another."""
     return all(
-        name in line and set(labels(line[name])) <= set(labels(wanted)) for name, wanted in other.items()
+        name in line and set(wanted_labels(line[name])) <= set(wanted_labels(wanted))
+        for name, wanted in other.items()
     )
 
 

@@ -11,7 +11,7 @@ from samovar.experiment.keys.experiment_file import Expect, Experiment, Part
 from samovar.experiment.metrics import METRICS
 from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import COMMON, KINDS, Exhibit
-from samovar.experiment.treatment_rules import included
+from samovar.experiment.treatment_rules import included_treatments
 
 SEVERAL = ("part", "trial")
 """Options of all figures and tables that may name more than one."""
@@ -159,7 +159,7 @@ def _check_treatment(
 def _added(part: Part, factor: str) -> Iterator[str]:
     """Yield the levels that include lines give a factor."""
     try:
-        yield from (treatment[factor].label for treatment in included(part))
+        yield from (treatment[factor].label for treatment in included_treatments(part))
     except (ValueError, KeyError):
         return  # a line that cannot be read is reported with the factors
 
