@@ -23,7 +23,7 @@ Note = Callable[..., None]
 
 
 @dataclass(frozen=True)
-class Bench:
+class CampaignContext:
     """The testbed made ready for a campaign, and the campaign's folder."""
 
     campaign: str
@@ -33,7 +33,7 @@ class Bench:
     note: Note
     emit: Emit
     clocks: Clocks = field(default_factory=Clocks)
-    left: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
+    last_states: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
     """The state in which the last trial left each host, with the reading that told it."""
     policy: Policy = AS_ALWAYS
     boots: dict[str, str] = field(default_factory=dict)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from samovar.campaign.testbed_runner import Station
-from samovar.campaign.trial_queue import OpenTrials
+from samovar.campaign.testbed_runner import TestbedRunner
+from samovar.campaign.trial_queue import TrialQueue
 from samovar.campaign.worker import Worker
 from samovar.errors import TestbedError
 from samovar.events import Event
@@ -14,7 +14,7 @@ from samovar.events import Event
 LOOK_S = 0.5
 
 
-def work_together(stations: Sequence[Station], pool: OpenTrials) -> None:
+def work_together(stations: Sequence[TestbedRunner], pool: TrialQueue) -> None:
     """Have each testbed run trials until none is left. Raises what ended one of them.
 
     Ctrl-C, which the main thread gets, has each testbed end its trial and clean up, as on one alone.
@@ -33,7 +33,7 @@ def work_together(stations: Sequence[Station], pool: OpenTrials) -> None:
         raise errors[0]
 
 
-def _worker(station: Station, pool: OpenTrials) -> Worker:
+def _worker(station: TestbedRunner, pool: TrialQueue) -> Worker:
     name = station.crew.testbed
 
     def failed(error: BaseException) -> None:
@@ -48,10 +48,10 @@ def _wait(workers: Sequence[Worker]) -> None:
             worker.wait(LOOK_S)
 
 
-def _break_off(stations: Sequence[Station], workers: Sequence[Worker]) -> None:
+def _break_off(stations: Sequence[TestbedRunner], workers: Sequence[Worker]) -> None:
     """End what runs on each testbed again and again: a step may have been on its way to a host only."""
     for station in stations:
-        station.bench.stopping.ask()
+        station.context.stopping.ask()
     each = list(zip(stations, workers, strict=True))
     while running := [(station, worker) for station, worker in each if worker.is_at_work]:
         for station, _ in running:
@@ -59,8 +59,8 @@ def _break_off(stations: Sequence[Station], workers: Sequence[Worker]) -> None:
         running[0][1].wait(LOOK_S)
 
 
-def _interrupt(station: Station) -> None:
+def _interrupt(station: TestbedRunner) -> None:
     try:
-        station.bench.stopping.interrupt(station.bench.sessions)
+        station.context.stopping.interrupt(station.context.sessions)
     except TestbedError as error:
-        station.bench.emit(Event("warning", {"text": str(error)}))
+        station.context.emit(Event("warning", {"text": str(error)}))

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from samovar.campaign.availability.leases import Claimant, Leases
+from samovar.campaign.availability.leases import LeaseRequest, Leases
 from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.collection import sealed, set_aside
-from samovar.campaign.context import Bench, Recorder
+from samovar.campaign.context import CampaignContext, Recorder
 from samovar.campaign.folder import PLAN, read_head, read_plans, testbeds_of
 from samovar.campaign.host_state import changed, parse_state
 from samovar.campaign.journal import NAME as JOURNAL
@@ -30,15 +30,15 @@ ScriptsOf = Callable[[str], TrialScripts]
 class Recovery:
     """What an earlier controller of a campaign left; `scripts_of` gives the scripts of a trial by its id."""
 
-    def __init__(self, bench: Bench, scripts_of: ScriptsOf) -> None:
-        self._bench, self._scripts_of = bench, scripts_of
+    def __init__(self, context: CampaignContext, scripts_of: ScriptsOf) -> None:
+        self._context, self._scripts_of = context, scripts_of
 
     def _clear(self, state: CampaignState, host: str) -> None:
         """Remove what a trial that was cut off has left on a host: files that were not all fetched."""
         for trial in state.standing("in flight"):
-            scripts, session = self._scripts_of(trial.id), self._bench.sessions[host]
+            scripts, session = self._scripts_of(trial.id), self._context.sessions[host]
             if host in scripts.resolved.hosts:
-                session.run(scripts.sweep(host), step="sweep", deadline_s=self._bench.policy.step_timeout_s)
+                session.run(scripts.sweep(host), step="sweep", deadline_s=self._context.policy.step_timeout_s)
 
     def host(self, state: CampaignState, host: str) -> None:
         """Clear one host of a trial that was cut off, and put it back, what was changed last first.
@@ -51,45 +51,45 @@ class Recovery:
 
     def trials(self, state: CampaignState) -> None:
         """Set aside what is half written; end in the journal what was cut off."""
-        for folder in sorted(self._bench.in_progress.glob("*/")):
+        for folder in sorted(self._context.in_progress.glob("*/")):
             self.put_aside(folder)
         for trial in state.standing("in flight"):
             self._adopt(trial.id)
 
     def put_aside(self, folder: Path) -> None:
         """Move a trial's folder away from where the next attempt is written."""
-        aside = set_aside(folder, self._bench.folder / "set-aside")
-        where = str(aside.relative_to(self._bench.folder))
-        self._bench.note("trial-set-aside", id=folder.name, folder=where, **sealed(aside))
+        aside = set_aside(folder, self._context.folder / "set-aside")
+        where = str(aside.relative_to(self._context.folder))
+        self._context.note("trial-set-aside", id=folder.name, folder=where, **sealed(aside))
 
     def _adopt(self, id_: str) -> None:
         """Take a trial as finished that was whole on disk when its controller died; any other was cut off."""
-        manifest = self._bench.trials / id_ / "manifest.json"
+        manifest = self._context.trials / id_ / "manifest.json"
         if manifest.is_file():
             seen = json.loads(manifest.read_bytes())
             keys = ("id", "outcome", "verdict", "reasons", "overhead_s")
             told = {key: seen[key] for key in keys}
-            self._bench.note("trial-finished", **told, **sealed(self._bench.trials / id_))
+            self._context.note("trial-finished", **told, **sealed(self._context.trials / id_))
         else:
             why = {"verdict": "invalid", "reasons": ["its controller was cut off"], "overhead_s": 0.0}
-            self._bench.note("trial-finished", id=id_, outcome="interrupted", **why)
+            self._context.note("trial-finished", id=id_, outcome="interrupted", **why)
 
     def _restore(self, read: StateRead) -> None:
-        scripts, session = self._scripts_of(read.id), self._bench.sessions[read.host]
-        session.run(scripts.sweep(read.host), step="sweep", deadline_s=self._bench.policy.step_timeout_s)
+        scripts, session = self._scripts_of(read.id), self._context.sessions[read.host]
+        session.run(scripts.sweep(read.host), step="sweep", deadline_s=self._context.policy.step_timeout_s)
         script = scripts.restore(read.host, read.state)
-        done = session.run(script, step="restore", deadline_s=self._bench.policy.step_timeout_s)
+        done = session.run(script, step="restore", deadline_s=self._context.policy.step_timeout_s)
         # The script makes the trial's folder anew, to run in.
-        session.run(scripts.sweep(read.host), step="sweep", deadline_s=self._bench.policy.step_timeout_s)
+        session.run(scripts.sweep(read.host), step="sweep", deadline_s=self._context.policy.step_timeout_s)
         differences = [str(difference) for difference in changed(read.state, parse_state(done.text))]
         if differences:
-            self._bench.note("restore-failed", id=read.id, host=read.host, differences=differences)
+            self._context.note("restore-failed", id=read.id, host=read.host, differences=differences)
             text = "\n".join(differences)
             raise TestbedError(
                 f"{read.host}: its state from before trial {read.id} cannot be restored:\n{text}"
             )
-        self._bench.note("state-restored", id=read.id, host=read.host)
-        self._bench.emit(Event("host-recovered", {"host": read.host, "trial": read.id}))
+        self._context.note("state-restored", id=read.id, host=read.host)
+        self._context.emit(Event("host-recovered", {"host": read.host, "trial": read.id}))
 
 
 @dataclass
@@ -151,29 +151,29 @@ class Restorer:
             journal.append(event, round(time.time(), 6), **{**own, **values})
 
         state = _on(fold(journal.entries), folder, self.testbed)
-        bench = Bench(folder.name, folder, self.sessions, self.catalogue, note, self.emit)
+        context = CampaignContext(folder.name, folder, self.sessions, self.catalogue, note, self.emit)
         recorder = Recorder(folder / "commands" / f"restore-{time.time_ns()}")
         for session in self.sessions:
             session.record = recorder
         scripts_of = partial(_scripts, folder, self.catalogue, own.get("testbed", ""))
-        claimant = Claimant(folder, self.testbed, "fab restore", self.force)
+        claimant = LeaseRequest(folder, self.testbed, "fab restore", self.force)
         leases = Leases(self.sessions, claimant, note, self.emit)
         done: list[str] = []
         for host in state.unrestored:
             try:
                 with leases.one(self.sessions[host]):
-                    self._host(bench, scripts_of, state, host)
+                    self._host(context, scripts_of, state, host)
                 done.append(host)
             except (TestbedError, CampaignError) as error:
                 restored.problems.append(str(error))
         restored.hosts[folder.name] = tuple(done)
 
-    def _host(self, bench: Bench, scripts_of: ScriptsOf, state: CampaignState, host: str) -> None:
-        Recovery(bench, scripts_of).host(state, host)
+    def _host(self, context: CampaignContext, scripts_of: ScriptsOf, state: CampaignState, host: str) -> None:
+        Recovery(context, scripts_of).host(state, host)
         lasts = [read for read in state.unrestored[host] if read.lasting]
         if lasts:
             systems = {host: plan.system for host, plan in scripts_of(lasts[0].id).resolved.hosts.items()}
-            lasting = BootSettings(bench, Reboots(bench, systems, self.machines), scripts_of)
+            lasting = BootSettings(context, Reboots(context, systems, self.machines), scripts_of)
             lasting.adopt(lasts)
             lasting.restore()
 

@@ -12,17 +12,17 @@ from threading import Lock
 
 from samovar.atomic_files import write_json
 from samovar.campaign.availability.disk_space import Storage
-from samovar.campaign.availability.leases import Claimant, Leases
+from samovar.campaign.availability.leases import LeaseRequest, Leases
 from samovar.campaign.availability.quarantine import needs_by_trial
 from samovar.campaign.collection import digests
-from samovar.campaign.context import Bench, Note
+from samovar.campaign.context import CampaignContext, Note
 from samovar.campaign.folder import point_latest, read_plan, replacement_of, standings, testbeds_of
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import CampaignState, Journal, fold, is_open
 from samovar.campaign.parallel_testbeds import work_together
 from samovar.campaign.policy import AS_ALWAYS, Policy
-from samovar.campaign.testbed_runner import Crew, Station
-from samovar.campaign.trial_queue import OpenTrials
+from samovar.campaign.testbed_runner import TestbedRunner, TestbedSetup
+from samovar.campaign.trial_queue import TrialQueue
 from samovar.errors import CampaignError
 from samovar.events import Emit, Event
 from samovar.hosts import Machine, Sessions
@@ -118,13 +118,13 @@ class Intent:
     policy: Policy = AS_ALWAYS
     gone: Mapping[str, str] = field(default_factory=dict)
     fail_fast: bool = False
-    others: tuple[Crew, ...] = ()
+    others: tuple[TestbedSetup, ...] = ()
     force: bool = False
 
-    def crews(self, sessions: Sessions) -> tuple[Crew, ...]:
+    def crews(self, sessions: Sessions) -> tuple[TestbedSetup, ...]:
         """Return the testbeds that take part; `sessions` are the first one's."""
         own = (sessions, self.blocked, self.machines, self.policy, self.gone)
-        return (Crew(testbeds_of(self.plan.testbed)[0], self.plan, *own), *self.others)
+        return (TestbedSetup(testbeds_of(self.plan.testbed)[0], self.plan, *own), *self.others)
 
     @property
     def unserved(self) -> Mapping[str, Sequence[str]]:
@@ -167,7 +167,7 @@ class CampaignRun:
         crews = self.intent.crews(self._sessions)
         with ExitStack() as held:
             for crew in crews:
-                claimant = Claimant(self.folder, crew.testbed, force=self.intent.force)
+                claimant = LeaseRequest(self.folder, crew.testbed, force=self.intent.force)
                 leases = Leases(crew.sessions, claimant, _noting(journal), self.emit, crew.gone)
                 own = crew.testbed if len(crews) > 1 else ""
                 held.enter_context(leases.held(partial(_changed, journal, own)))
@@ -193,20 +193,21 @@ class CampaignRun:
                 station.end(self.folder / "commands" / _numbered(station, state.controllers + 1))
         return self._close(note, journal, stopped)
 
-    def _stations(self, journal: Journal) -> list[Station]:
+    def _stations(self, journal: Journal) -> list[TestbedRunner]:
         crews = self.intent.crews(self._sessions)
-        benches = [self._bench(journal, crew, shared=len(crews) > 1) for crew in crews]
+        contexts = [self._context(journal, crew, shared=len(crews) > 1) for crew in crews]
         return [
-            Station(bench, crew, lambda: journal.entries) for bench, crew in zip(benches, crews, strict=True)
+            TestbedRunner(context, crew, lambda: journal.entries)
+            for context, crew in zip(contexts, crews, strict=True)
         ]
 
-    def _bench(self, journal: Journal, crew: Crew, shared: bool) -> Bench:
-        """Make a testbed's bench; where there are several, events say which one they are of."""
+    def _context(self, journal: Journal, crew: TestbedSetup, shared: bool) -> CampaignContext:
+        """Make a testbed's context; where there are several, events say which one they are of."""
         note, emit = _noting(journal), self.emit
         if shared:
             note, emit = partial(note, testbed=crew.testbed), _of(crew.testbed, emit, self._showing)
         who = (self.folder.name, self.folder, crew.sessions, self._catalogue)
-        return Bench(
+        return CampaignContext(
             *who,
             note,
             emit,
@@ -227,7 +228,7 @@ class CampaignRun:
             blocked = [{"reasons": why, "trials": ids} for why, ids in groups.items()]
             note("trials-blocked", blocked=blocked)
 
-    def _run_open(self, stations: Sequence[Station], state: CampaignState) -> str:
+    def _run_open(self, stations: Sequence[TestbedRunner], state: CampaignState) -> str:
         """Run what is open; return what ended that before its time."""
         opened = [trial for trial in self.plan.trials if is_open(state.trials.get(trial.id))]
         todo = [trial for trial in opened if trial.id not in self.intent.unserved]
@@ -239,7 +240,7 @@ class CampaignRun:
         }
         self.emit(Event("trials-open", values))
         attempts = {id_: trial.attempts for id_, trial in state.trials.items()}
-        pool = OpenTrials(todo, attempts, fail_fast=self.intent.fail_fast)
+        pool = TrialQueue(todo, attempts, fail_fast=self.intent.fail_fast)
         for station in stations:
             pool.join(station.crew.testbed, station.serves)
         if len(stations) == 1:
@@ -262,8 +263,8 @@ def _changed(journal: Journal, testbed: str) -> Collection[str]:
     return fold(journal.entries).on(testbed).unrestored.keys()
 
 
-def _numbered(station: Station, number: int) -> str:
-    return f"{number}-{station.bench.testbed}" if station.bench.shared else str(number)
+def _numbered(station: TestbedRunner, number: int) -> str:
+    return f"{number}-{station.context.testbed}" if station.context.shared else str(number)
 
 
 def _of(testbed: str, emit: Emit, turn: Lock) -> Emit:

@@ -47,7 +47,7 @@ class _Testbed:
     ran: Counter[Hashable] = field(default_factory=Counter)
 
 
-class OpenTrials:
+class TrialQueue:
     """The open trials of a campaign; testbeds take them and give them back, each from its own thread."""
 
     def __init__(

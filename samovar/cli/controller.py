@@ -11,7 +11,7 @@ from pathlib import Path
 from samovar import __version__, lab
 from samovar.campaign.availability.disk_space import unusable
 from samovar.campaign.availability.in_use import require_free
-from samovar.campaign.availability.leases import Claimant
+from samovar.campaign.availability.leases import LeaseRequest
 from samovar.campaign.availability.power_on import awaken
 from samovar.campaign.folder import begin_campaign
 from samovar.campaign.journal import NAME as JOURNAL
@@ -22,7 +22,7 @@ from samovar.campaign.recipe_changes import RECIPES, recipe_digests
 from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
 from samovar.campaign.run import CampaignRun, Intent, Summary, settle
 from samovar.campaign.source_state import git_state
-from samovar.campaign.testbed_runner import Crew
+from samovar.campaign.testbed_runner import TestbedSetup
 from samovar.cli.connections import Connections
 from samovar.cli.preflight import Preflight
 from samovar.cli.project import Project
@@ -68,7 +68,7 @@ class Controller:
             for one, hosts in zip(planned, sessions, strict=True):
                 # Before facts are gathered, which takes time.
                 require_free(
-                    hosts, Claimant(folder or project.results, one.testbed.name, force=request.force)
+                    hosts, LeaseRequest(folder or project.results, one.testbed.name, force=request.force)
                 )
             known = [self._ask(one, hosts, emit) for one, hosts in zip(planned, sessions, strict=True)]
             require([one.plan for one in planned], known, request.fail_fast)
@@ -97,7 +97,7 @@ class Controller:
         }
         blocked = runnable_together(request.planned.plan, findings, request.allow_partial)
         crews = [
-            Crew(
+            TestbedSetup(
                 one.testbed.name,
                 one.plan,
                 hosts,

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from samovar.campaign.availability.in_use import FORCED, leases_of, require_free, require_idle
-from samovar.campaign.availability.leases import Claimant, Leases
+from samovar.campaign.availability.leases import LeaseRequest, Leases
 from samovar.campaign.journal import NAME, Journal
 from samovar.errors import TestbedError
 from samovar.events import silent
@@ -72,7 +72,7 @@ class Noted:
 
 
 def leases(target: Target, folder: Path, noted: Noted | None = None, force: bool = False) -> Leases:
-    claimant = Claimant(folder, "bench", force=force)
+    claimant = LeaseRequest(folder, "bench", force=force)
     OPENED.append(sessions := Sessions([target]))
     return Leases(sessions, claimant, noted or Noted(), silent)
 
@@ -170,13 +170,13 @@ from dataclasses import replace
 from pathlib import Path
 from samovar.events import silent
 from samovar.campaign.journal import NAME, Journal
-from samovar.campaign.availability.leases import Claimant, Leases
+from samovar.campaign.availability.leases import LeaseRequest, Leases
 from samovar.hosts import Sessions, Target
 folder, port, user, host, lease, campaign, on_loss = sys.argv[1:]
 files = Path(folder)
 target = Target(host, "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts", lease=lease)
 with Journal(Path(campaign) / NAME) as journal, Sessions([target]) as sessions:
-    leases = Leases(sessions, Claimant(Path(campaign), "bench"), lambda *a, **k: None, silent)
+    leases = Leases(sessions, LeaseRequest(Path(campaign), "bench"), lambda *a, **k: None, silent)
     with leases.held():
         if on_loss:
             journal.append("state-read", 1.0, id="t", host=host, state={"cc": "x"})
@@ -262,7 +262,7 @@ def test_force_ends_what_the_holder_runs_and_puts_the_host_back_before_it_begins
 def test_a_host_that_is_abandoned_stays_held_and_says_how_it_was_left(target: Target, tmp_path: Path) -> None:
     first = campaign(tmp_path, "first")
     OPENED.append(sessions := Sessions([target]))
-    holding = Leases(sessions, Claimant(first, "bench"), Noted(), silent)
+    holding = Leases(sessions, LeaseRequest(first, "bench"), Noted(), silent)
     with holding.held(lambda: [target.host]):
         sessions[target.host].set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
     await_that(lambda: "left restored\n" in Path(target.lease).read_text(), "the host was put back")
@@ -286,9 +286,9 @@ def test_who_holds_a_host_is_told_to_whoever_looks_and_looking_changes_nothing(
         said = Path(target.lease).read_text()
         assert leases_of(sessions)[target.host].values["campaign"] == "demo/first"
         with pytest.raises(LeaseError, match="campaign demo/first on testbed bench"):
-            require_free(sessions, Claimant(tmp_path, "bench"))
-        require_free(sessions, Claimant(tmp_path, "bench", force=True))
-        require_free(sessions, Claimant(first, "bench"))
+            require_free(sessions, LeaseRequest(tmp_path, "bench"))
+        require_free(sessions, LeaseRequest(tmp_path, "bench", force=True))
+        require_free(sessions, LeaseRequest(first, "bench"))
         assert Path(target.lease).read_text() == said
     assert leases_of(sessions) == {}
     assert files(target) == []

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from samovar.campaign.availability.host_pool import POWER_CYCLES, Hardware, Hosts
+from samovar.campaign.availability.host_pool import POWER_CYCLES, Hardware, HostPool
 from samovar.campaign.availability.reboot import Reboots
-from samovar.campaign.context import Bench
+from samovar.campaign.context import CampaignContext
 from samovar.campaign.journal import fold
 from samovar.campaign.policy import Policy
 from samovar.campaign.recovery import Recovery
@@ -63,7 +63,7 @@ class Case:
         def none(id_: str) -> TrialScripts:
             raise AssertionError(f"no trial {id_} has left anything here")
 
-        bench = Bench(
+        context = CampaignContext(
             "c",
             self.folder,
             self.sessions,
@@ -73,8 +73,10 @@ class Case:
             policy=Policy(host_wait_s=self.wait_s),
         )
         systems, machines = {"one": "linux"}, {"one": self.machine}
-        lasting = BootSettings(bench, Reboots(bench, systems, machines), none)
-        self.hosts = Hosts(bench, Recovery(bench, none), lasting, {"one": Hardware("linux", self.machine)})
+        lasting = BootSettings(context, Reboots(context, systems, machines), none)
+        self.hosts = HostPool(
+            context, Recovery(context, none), lasting, {"one": Hardware("linux", self.machine)}
+        )
 
     def lose(self) -> list[str]:
         """Have the host be in doubt and looked at; return what was told of it."""

@@ -16,7 +16,7 @@ import pytest
 from samovar import lab
 from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.calibration import Calibration
-from samovar.campaign.context import Bench
+from samovar.campaign.context import CampaignContext
 from samovar.campaign.trial import BootSettings, TrialResult, TrialRun
 from samovar.events import Event, silent
 from samovar.experiment import load_testbed
@@ -103,9 +103,9 @@ class Dumbbell:
         (campaign / "trials").mkdir(parents=True, exist_ok=True)
         catalogue = Catalogue(self.checkout.folder / "templates")
         who = ("lab-tests", campaign, self.sessions, catalogue)
-        bench = Bench(*who, lambda *_, **__: None, self.events.append, policy=LENIENT)
-        boot_settings = BootSettings(bench, Reboots(bench, {}, {}), _no_trial)
-        finished = TrialRun(bench, trial, 1, boot_settings, Calibration(bench)).run()
+        context = CampaignContext(*who, lambda *_, **__: None, self.events.append, policy=LENIENT)
+        boot_settings = BootSettings(context, Reboots(context, {}, {}), _no_trial)
+        finished = TrialRun(context, trial, 1, boot_settings, Calibration(context)).run()
         folder = next(
             path for name in ("trials", "in-progress") if (path := campaign / name / trial.id).exists()
         )

@@ -17,7 +17,7 @@ from samovar import lab
 from samovar.atomic_files import write_whole
 from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.calibration import Calibration
-from samovar.campaign.context import Bench
+from samovar.campaign.context import CampaignContext
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Entry, read_journal
 from samovar.campaign.policy import Policy, policy_of
@@ -97,9 +97,11 @@ class Judge:
         trial = self.study.plan.trials[0].model_copy(update={"id": f"trial-{self._count}"})
         beside = [threading.Thread(target=self.on_host, args=order[1:]) for order in orders]
         who = ("verdicts", campaign, self.sessions, catalogue or self.catalogue)
-        bench = Bench(*who, lambda *_, **__: None, self._hook(orders, beside), policy=policy or self.policy)
-        boot_settings = BootSettings(bench, Reboots(bench, {}, {}), _no_trial)
-        finished = TrialRun(bench, trial, 1, boot_settings, Calibration(bench)).run()
+        context = CampaignContext(
+            *who, lambda *_, **__: None, self._hook(orders, beside), policy=policy or self.policy
+        )
+        boot_settings = BootSettings(context, Reboots(context, {}, {}), _no_trial)
+        finished = TrialRun(context, trial, 1, boot_settings, Calibration(context)).run()
         for thread in beside:
             thread.join()
         for session in self.sessions:

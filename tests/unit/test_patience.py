@@ -22,7 +22,7 @@ from samovar.campaign.availability.quarantine import (
 from samovar.campaign.journal import Entry, fold
 from samovar.campaign.notifier import Notifier
 from samovar.campaign.policy import Policy
-from samovar.campaign.trial_queue import OpenTrials, choose, treatment_of
+from samovar.campaign.trial_queue import TrialQueue, choose, treatment_of
 from samovar.errors import CampaignError, RemoteError, TestbedError
 from samovar.events import Event
 from samovar.experiment import Config
@@ -163,7 +163,7 @@ def test_hosts_of_the_same_name_on_two_testbeds_are_told_apart() -> None:
 
 
 def test_one_testbed_takes_the_trials_in_their_order_and_leaves_those_that_it_cannot_run() -> None:
-    pool = OpenTrials([CUBIC, CDG, AGAIN], {})
+    pool = TrialQueue([CUBIC, CDG, AGAIN], {})
     pool.join("lab", lambda one: one is not CDG)
     taken = []
     while one := pool.take("lab"):
@@ -174,7 +174,7 @@ def test_one_testbed_takes_the_trials_in_their_order_and_leaves_those_that_it_ca
 
 
 def test_attempts_are_counted_on_from_earlier_runs() -> None:
-    pool = OpenTrials([CUBIC], {CUBIC.id: 4})
+    pool = TrialQueue([CUBIC], {CUBIC.id: 4})
     assert [pool.attempt(CUBIC), pool.attempt(CUBIC), pool.attempt(CDG)] == [5, 6, 1]
 
 
@@ -182,7 +182,7 @@ def test_attempts_are_counted_on_from_earlier_runs() -> None:
 def test_the_first_failed_trial_ends_a_campaign_only_when_that_is_asked(
     fail_fast: bool, left: str | None
 ) -> None:
-    pool = OpenTrials([CUBIC, CDG], {}, fail_fast=fail_fast)
+    pool = TrialQueue([CUBIC, CDG], {}, fail_fast=fail_fast)
     pool.join("lab", lambda one: True)
     first = pool.take("lab")
     assert first is not None
@@ -193,7 +193,7 @@ def test_the_first_failed_trial_ends_a_campaign_only_when_that_is_asked(
 
 
 def test_what_one_testbed_gives_back_another_runs() -> None:
-    pool = OpenTrials([CUBIC], {})
+    pool = TrialQueue([CUBIC], {})
     pool.join("lab", lambda one: True)
     pool.join("twin", lambda one: True)
     first = pool.take("lab")
@@ -208,7 +208,7 @@ def test_what_one_testbed_gives_back_another_runs() -> None:
 
 def test_two_testbeds_that_take_turns_get_every_treatment() -> None:
     block = [trial(label, replicate) for replicate in (1, 2, 3, 4) for label in ("cubic", "cdg")]
-    pool = OpenTrials(block, {})
+    pool = TrialQueue(block, {})
     pool.join("lab", lambda one: True)
     pool.join("twin", lambda one: True)
     ran: Counter[tuple[str, object]] = Counter()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from samovar.campaign.availability.disk_space import is_due, shortage
 from samovar.campaign.availability.quarantine import Health, blamed
-from samovar.campaign.context import Bench
+from samovar.campaign.context import CampaignContext
 from samovar.campaign.journal import CampaignState, fold
 from samovar.campaign.recovery import Recovery
 from samovar.campaign.trial import BootSettings
@@ -61,15 +61,19 @@ class _Doubt:
     until_s: float = 0.0
 
 
-class Hosts:
+class HostPool:
     """What is known of the hosts that a campaign uses, and what is done about it between trials."""
 
     def __init__(
-        self, bench: Bench, recovery: Recovery, lasting: BootSettings, known: Mapping[str, Hardware]
+        self,
+        context: CampaignContext,
+        recovery: Recovery,
+        lasting: BootSettings,
+        known: Mapping[str, Hardware],
     ) -> None:
-        self._bench, self._recovery, self._lasting, self._known = bench, recovery, lasting, known
+        self._context, self._recovery, self._lasting, self._known = context, recovery, lasting, known
         self._cycles: Counter[str] = Counter()
-        self._health = Health(bench.policy.quarantine)
+        self._health = Health(context.policy.quarantine)
         self._doubts: dict[str, _Doubt] = {}
         self._state = fold(())
         self._disks: dict[str, tuple[float, int]] = {}
@@ -81,10 +85,10 @@ class Hosts:
 
     def begin(self, state: CampaignState, gone: Mapping[str, str], treatments: int) -> None:
         """Put back what earlier controllers changed; quarantine what is gone or cannot be put back."""
-        self._health = Health(self._bench.policy.quarantine, treatments, state.probation)
+        self._health = Health(self._context.policy.quarantine, treatments, state.probation)
         for host, reason in gone.items():
             self._quarantine(self._health.without(host, reason))
-        for host in self._bench.sessions.hosts:
+        for host in self._context.sessions.hosts:
             try:
                 self._recovery.host(state, host)
             except TestbedError as error:
@@ -106,28 +110,28 @@ class Hosts:
     def doubt(self, blamed: Mapping[str, str], state: CampaignState) -> None:
         """Remember which hosts are to be looked at before the next trial: those named, those not put back."""
         left = [host for host, reads in state.unrestored.items() if any(not read.lasting for read in reads)]
-        names = [host for host in (*blamed, *left) if host in self._bench.sessions.hosts]
+        names = [host for host in (*blamed, *left) if host in self._context.sessions.hosts]
         self._doubts = {host: _Doubt(blamed.get(host, "not put back")) for host in names}
         self._state = state
 
     def make_ready(self, needed_bytes: Mapping[str, int]) -> None:
         """Wait for hosts that were lost and put them back; quarantine those that stay away or are full."""
         self._await()
-        if self._bench.policy.free_bytes:
+        if self._context.policy.free_bytes:
             self._look_at_disks(needed_bytes)
 
     def _await(self) -> None:
         doubts, self._doubts = self._doubts, {}
         started = time.monotonic()
         for doubt in doubts.values():
-            doubt.until_s = started + self._bench.policy.host_wait_s
+            doubt.until_s = started + self._context.policy.host_wait_s
         while doubts:
             self._look_after(doubts, started)
             self._help(doubts, started)
             for host in [host for host, one in doubts.items() if _is_hopeless(one)]:
                 self._quarantine(self._health.without(host, doubts.pop(host).reason))
             if doubts:
-                self._bench.pause(BETWEEN_LOOKS_S)
+                self._context.pause(BETWEEN_LOOKS_S)
 
     def _look_after(self, doubts: dict[str, _Doubt], started: float) -> None:
         """Put back the doubtful hosts that answer; those then are in doubt no more."""
@@ -147,7 +151,7 @@ class Hosts:
     def _unanswered(self, hosts: Iterable[str]) -> Mapping[str, TestbedError]:
         """Say of each host that does not answer why not."""
         try:
-            self._bench.sessions.map(_probe, hosts)
+            self._context.sessions.map(_probe, hosts)
         except HostsError as several:
             return several.errors
         except TestbedError as error:
@@ -156,7 +160,7 @@ class Hosts:
 
     def _help(self, doubts: Mapping[str, _Doubt], started: float) -> None:
         """Switch the power of hosts that have been silent for long enough, where there is a way to."""
-        if time.monotonic() - started < PATIENCE_SHARE * self._bench.policy.host_wait_s:
+        if time.monotonic() - started < PATIENCE_SHARE * self._context.policy.host_wait_s:
             return
         for host, doubt in doubts.items():
             due = doubt.silent and not doubt.cycled and self._cycles[host] < POWER_CYCLES
@@ -171,33 +175,35 @@ class Hosts:
         try:
             machine.switch("cycle")
         except TestbedError as error:
-            self._bench.emit(Event("host-not-switched", {"host": machine.host, "reason": str(error)}))
+            self._context.emit(Event("host-not-switched", {"host": machine.host, "reason": str(error)}))
         else:
             doubt.until_s = time.monotonic() + machine.boot_timeout_s
 
     def _put_back(self, host: str, doubt: _Doubt) -> bool:
         """Put a host that answers back as the journal says it was; it may have been booted meanwhile."""
         doubt.tries += 1
-        bench = self._bench
-        bench.left.pop(host, None)
-        bench.clocks.forget()
+        context = self._context
+        context.last_states.pop(host, None)
+        context.clocks.forget()
         try:
             self._recovery.host(self._state, host)
-            bench.boots[host] = read_boot_id(bench.sessions[host], bench.catalogue, self._known[host].system)
+            context.boots[host] = read_boot_id(
+                context.sessions[host], context.catalogue, self._known[host].system
+            )
         except TestbedError as error:
             doubt.reason = str(error)
             return False
         return True
 
     def _look_at_disks(self, needed_bytes: Mapping[str, int]) -> None:
-        now_s, floor = time.monotonic(), self._bench.policy.free_bytes
+        now_s, floor = time.monotonic(), self._context.policy.free_bytes
         due = [
             host
-            for host in self._bench.sessions.hosts
+            for host in self._context.sessions.hosts
             if self._is_due(host, now_s, needed_bytes.get(host, 0))
         ]
         try:
-            told = self._bench.sessions.map(self._free_bytes, due)
+            told = self._context.sessions.map(self._free_bytes, due)
         except TestbedError as error:
             self._doubts = {host: _Doubt(reason) for host, reason in blamed(error).items()}
             self._await()
@@ -210,10 +216,10 @@ class Hosts:
 
     def _is_due(self, host: str, now_s: float, needed_bytes: int) -> bool:
         seen_s, free_bytes = self._disks.get(host, (now_s, None))
-        return is_due(now_s - seen_s, free_bytes, self._bench.policy.free_bytes, needed_bytes)
+        return is_due(now_s - seen_s, free_bytes, self._context.policy.free_bytes, needed_bytes)
 
     def _free_bytes(self, session: Session) -> int:
-        return read_free_disk_bytes(session, self._bench.catalogue, self._known[session.host].system)
+        return read_free_disk_bytes(session, self._context.catalogue, self._known[session.host].system)
 
     def _quarantine(self, health: Health) -> None:
         """Take over what is known, and go on without the hosts that are in quarantine now."""
@@ -221,12 +227,12 @@ class Hosts:
         self._health = health
         for host in fresh:
             self._lasting.forget(host)
-            self._bench.sessions.abandon(host)
+            self._context.sessions.abandon(host)
             self._tell("host-quarantined", host=host, reason=health.quarantined[host])
 
     def _tell(self, event: str, **values: object) -> None:
-        self._bench.note(event, **values)
-        self._bench.emit(Event(event, values))
+        self._context.note(event, **values)
+        self._context.emit(Event(event, values))
 
 
 def _probe(session: Session) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from samovar.campaign.availability.leases import Claimant, holder_of, refusal, this_process
+from samovar.campaign.availability.leases import LeaseRequest, holder_of, refusal, this_process
 from samovar.errors import TestbedError
 from samovar.hosts import HostsError, Lease, LeaseError, Session, Sessions
 
@@ -30,7 +30,7 @@ def _lease(session: Session) -> Lease | None:
         return None
 
 
-def require_free(sessions: Sessions, claimant: Claimant) -> None:
+def require_free(sessions: Sessions, claimant: LeaseRequest) -> None:
     """Refuse hosts that a campaign could not have. Raises LeaseError or HostsError with who has them."""
     held = {host: lease for host, lease in leases_of(sessions).items() if not claimant.right(lease)}
     _raise({host: LeaseError(refusal(host, lease)) for host, lease in held.items()})

@@ -93,7 +93,7 @@ def _first_line(file: str) -> str:
 
 
 @dataclass(frozen=True)
-class Claimant:
+class LeaseRequest:
     """A controller that needs hosts for a campaign, whose journal it has locked."""
 
     folder: Path
@@ -154,7 +154,7 @@ class Leases:
     """The hosts that a claimant holds: all of a testbed's, but for those that are `gone`."""
 
     def __init__(
-        self, sessions: Sessions, claimant: Claimant, note: Note, emit: Emit, gone: Collection[str] = ()
+        self, sessions: Sessions, claimant: LeaseRequest, note: Note, emit: Emit, gone: Collection[str] = ()
     ) -> None:
         self._sessions, self._claimant = sessions, claimant
         self._note, self._emit = note, emit

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from samovar.campaign.availability.power_on import awaken
-from samovar.campaign.context import Bench
+from samovar.campaign.context import CampaignContext
 from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.hosts import Machine, Session, read_boot_id
@@ -17,10 +17,12 @@ BETWEEN_LOOKS_S = 0.5
 
 
 class Reboots:
-    """Reboots hosts of a bench; what was known of their clocks and state is forgotten."""
+    """Reboots hosts of a context; what was known of their clocks and state is forgotten."""
 
-    def __init__(self, bench: Bench, systems: Mapping[str, str], machines: Mapping[str, Machine]) -> None:
-        self._bench, self._systems, self._machines = bench, systems, machines
+    def __init__(
+        self, context: CampaignContext, systems: Mapping[str, str], machines: Mapping[str, Machine]
+    ) -> None:
+        self._context, self._systems, self._machines = context, systems, machines
         self._said: dict[str, str] = {}
         self._given_up = threading.Event()
 
@@ -31,8 +33,8 @@ class Reboots:
         does not come back, whose power was switched where there is a way to. A host that is down already is
         switched on.
         """
-        sessions = self._bench.sessions
-        awaken(sessions, self._machines, self._bench.emit)
+        sessions = self._context.sessions
+        awaken(sessions, self._machines, self._context.emit)
         before = sessions.map(self._boot_id, hosts)
         # Nothing that a host would do on the loss of its controller is to happen while it goes down.
         sessions.map(lambda session: session.set_on_loss(None))
@@ -41,8 +43,8 @@ class Reboots:
         sessions.close()
         for host in hosts:
             self._tell("host-rebooting", host, boot_id=before[host])
-        self._bench.left.clear()
-        self._bench.clocks.forget()
+        self._context.last_states.clear()
+        self._context.clocks.forget()
         self._given_up.clear()
         try:
             sessions.map(lambda session: self._await(session, before[session.host], started_s), hosts)
@@ -53,11 +55,11 @@ class Reboots:
 
     def _await(self, session: Session, before: str, started_s: float) -> None:
         host = session.host
-        self._bench.boots[host] = now = self._came_back(session, before)
+        self._context.boots[host] = now = self._came_back(session, before)
         self._tell("host-rebooted", host, boot_id=now, seconds=round(time.monotonic() - started_s, 1))
 
     def _await_any(self, session: Session) -> None:
-        self._bench.boots[session.host] = self._came_back(session, "")
+        self._context.boots[session.host] = self._came_back(session, "")
 
     def _came_back(self, session: Session, before: str) -> str:
         host = session.host
@@ -95,11 +97,11 @@ class Reboots:
 
     def _boot_id(self, session: Session) -> str:
         system = self._systems[session.host]
-        return read_boot_id(session, self._bench.catalogue, system, SCRIPT_DEADLINE_S)
+        return read_boot_id(session, self._context.catalogue, system, SCRIPT_DEADLINE_S)
 
     def _machine(self, host: str) -> Machine:
         return self._machines.get(host) or Machine(host, host)
 
     def _tell(self, event: str, host: str, **values: object) -> None:
-        self._bench.note(event, host=host, **values)
-        self._bench.emit(Event(event, {"host": host, **values}))
+        self._context.note(event, host=host, **values)
+        self._context.emit(Event(event, {"host": host, **values}))

@@ -13,7 +13,7 @@ from samovar.campaign.calibration.evaluate import (
     mean_burst,
     parse_calibration,
 )
-from samovar.campaign.context import Bench
+from samovar.campaign.context import CampaignContext
 from samovar.campaign.verdict import Check
 from samovar.events import Event
 from samovar.plan import DirectionPlan, PathPlan, Resolved
@@ -62,14 +62,14 @@ class PathResult:
 class PathCalibration:
     """The paths of a campaign that are known; what was measured before the hosts last booted is not."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-        self._kept = CalibrationCache(bench)
+    def __init__(self, context: CampaignContext) -> None:
+        self._context = context
+        self._kept = CalibrationCache(context)
         self._known: dict[str, PathResult] = {}
 
     def known(self, resolved: Resolved) -> PathResult | None:
         """Return what came of measuring the path of a trial; None when it was not yet."""
-        if not self._bench.policy.calibrate or resolved.path is None or not resolved.path.router:
+        if not self._context.policy.calibrate or resolved.path is None or not resolved.path.router:
             return None
         digest = self._digest(resolved)
         if digest not in self._known:
@@ -84,7 +84,7 @@ class PathCalibration:
     def due(self, resolved: Resolved) -> bool:
         """Tell whether the path of a trial is to be measured before it is used."""
         path = resolved.path
-        wanted = self._bench.policy.calibrate and path is not None and bool(path.router)
+        wanted = self._context.policy.calibrate and path is not None and bool(path.router)
         return wanted and self.known(resolved) is None
 
     def measure(self, scripts: TrialScripts) -> PathResult:
@@ -95,7 +95,7 @@ class PathCalibration:
         resolved = scripts.resolved
         assert resolved.path is not None  # it is due
         started_s = time.time()
-        ways = [_OneWay(self._bench, scripts, resolved.path, name) for name in ("down", "up")]
+        ways = [_OneWay(self._context, scripts, resolved.path, name) for name in ("down", "up")]
         measured = _joined([way.measure() for way in ways if way.asks])
         digest = self._digest(resolved)
         self._known[digest] = measured
@@ -109,7 +109,7 @@ class PathCalibration:
             "path": resolved.path.as_json(),
             "mtu_bytes": resolved.mtu_bytes,
             "mtus": {host: plan.mtu_bytes for host, plan in resolved.hosts.items()},
-            "ends": [asdict(ends) if ends else None for ends in _all_ends(self._bench, resolved)],
+            "ends": [asdict(ends) if ends else None for ends in _all_ends(self._context, resolved)],
             "boots": {host: self._kept.boot(host) for host in resolved.hosts},
         }
         return self._kept.digest(told)
@@ -134,8 +134,8 @@ class PathCalibration:
             "refused": list(measured.refusal),
             "left_out": list(measured.left_out),
         }
-        self._bench.note("path-measured", **values)
-        self._bench.emit(Event("path-measured", values))
+        self._context.note("path-measured", **values)
+        self._context.emit(Event("path-measured", values))
 
     def _load(self, digest: str) -> None:
         """Take what an earlier controller measured; what made trials impossible is measured again."""
@@ -153,8 +153,8 @@ def _joined(found: Sequence[PathResult]) -> PathResult:
     return PathResult(checks, tuple(why for one in found for why in one.left_out), seen)
 
 
-def _all_ends(bench: Bench, resolved: Resolved) -> Iterator[Endpoints | None]:
-    return (endpoints_of(resolved, bench.policy.behind.get(name, frozenset())) for name in ("down", "up"))
+def _all_ends(context: CampaignContext, resolved: Resolved) -> Iterator[Endpoints | None]:
+    return (endpoints_of(resolved, context.policy.behind.get(name, frozenset())) for name in ("down", "up"))
 
 
 def endpoints_of(resolved: Resolved, behind: frozenset[str]) -> Endpoints | None:
@@ -171,10 +171,10 @@ def endpoints_of(resolved: Resolved, behind: frozenset[str]) -> Endpoints | None
 class _OneWay:
     """One way through the bottleneck, to be measured."""
 
-    def __init__(self, bench: Bench, scripts: TrialScripts, path: PathPlan, name: str) -> None:
-        self._bench, self._scripts, self._path, self._name = bench, scripts, path, name
+    def __init__(self, context: CampaignContext, scripts: TrialScripts, path: PathPlan, name: str) -> None:
+        self._context, self._scripts, self._path, self._name = context, scripts, path, name
         self._way: DirectionPlan = path.down if name == "down" else path.up
-        self._ends = endpoints_of(scripts.resolved, bench.policy.behind.get(name, frozenset()))
+        self._ends = endpoints_of(scripts.resolved, context.policy.behind.get(name, frozenset()))
 
     @property
     def asks(self) -> bool:
@@ -200,7 +200,7 @@ class _OneWay:
     def _lacking(self) -> str:
         if self._ends is None:
             return "no flow of the trial goes through the bottleneck"
-        catalogue, hosts = self._bench.catalogue, self._scripts.resolved.hosts
+        catalogue, hosts = self._context.catalogue, self._scripts.resolved.hosts
         for host in (self._ends.sender, self._ends.receiver):
             if "calibrate" not in catalogue.names("step", hosts[host].system):
                 return f"no recipe measures from {host}, {hosts[host].system}"
@@ -223,7 +223,7 @@ class _OneWay:
     def _once(self, ends: Endpoints, probe: PathProbe) -> PathResult:
         hosts = self._scripts.resolved.hosts
         systems = (hosts[ends.sender].system, hosts[ends.receiver].system)
-        texts = render_calibration(probe, self._bench.catalogue, systems, ends.address, PORT, RECEIVER)
+        texts = render_calibration(probe, self._context.catalogue, systems, ends.address, PORT, RECEIVER)
         sent, received, queue = self._run(ends, texts, probe)
         seen = parse_calibration(sent, received, queue, self._way.interface)
         checks = check_calibration(
@@ -241,7 +241,7 @@ class _OneWay:
 
     def _sampling(self, *blocks: str) -> str:
         system = self._scripts.resolved.hosts[self._path.router].system
-        recipe = self._bench.catalogue.recipe("logger", "queue", system)
+        recipe = self._context.catalogue.recipe("logger", "queue", system)
         values: Mapping[str, object] = {
             "name": SAMPLER,
             "output": f"{SAMPLER}.csv",
@@ -252,12 +252,12 @@ class _OneWay:
         return "".join(recipe.render(block, values) for block in blocks)
 
     def _limit_s(self, probe: PathProbe) -> float:
-        return self._bench.policy.step_timeout_s + 2 * probe.duration_s
+        return self._context.policy.step_timeout_s + 2 * probe.duration_s
 
     def _on_both(self, *bodies: tuple[str, str], deadline_s: float | None = None) -> dict[str, str]:
-        limit_s = deadline_s or self._bench.policy.step_timeout_s
+        limit_s = deadline_s or self._context.policy.step_timeout_s
         texts = {host: self._scripts.script(host, (body,)) for host, body in bodies}
-        done = self._bench.sessions.map(
+        done = self._context.sessions.map(
             lambda s: s.run(texts[s.host], step=f"calibrate {self._name}", deadline_s=limit_s), texts
         )
         return {host: one.text for host, one in done.items()}
@@ -265,7 +265,9 @@ class _OneWay:
     @property
     def _burst_bytes(self) -> int:
         host = self._scripts.resolved.hosts[self._path.router]
-        values = bottleneck_values(self._path, host, self._scripts.resolved.mtu_bytes, self._bench.catalogue)
+        values = bottleneck_values(
+            self._path, host, self._scripts.resolved.mtu_bytes, self._context.catalogue
+        )
         ways = values["ways"]
         assert isinstance(ways, tuple)
         found: Iterator[PathDirection] = (way for way in ways if way.name == self._name)
@@ -277,7 +279,7 @@ class _OneWay:
         if self._way.aqm is None:
             return True
         system = self._scripts.resolved.hosts[self._path.router].system
-        return "drops_early" not in self._bench.catalogue.recipe("aqm", self._way.aqm, system).blocks
+        return "drops_early" not in self._context.catalogue.recipe("aqm", self._way.aqm, system).blocks
 
 
 def _told(seen: DirectionMeasurement, burst_bytes: int) -> Mapping[str, object]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from samovar.campaign.calibration.cache import ATTEMPTS, CalibrationCache
-from samovar.campaign.context import Bench
+from samovar.campaign.context import CampaignContext
 from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.recipes import (
@@ -60,9 +60,9 @@ def _reason(said: str) -> str:
 class WindowCalibration:
     """What is known of the windows of a campaign's hosts since they last booted."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-        self._kept = CalibrationCache(bench)
+    def __init__(self, context: CampaignContext) -> None:
+        self._context = context
+        self._kept = CalibrationCache(context)
         self._ratios: dict[str, int] = {}
         self._tries = Counter[str]()
 
@@ -125,7 +125,7 @@ class WindowCalibration:
         self, scripts: TrialScripts, opening: WindowProbe, before: Mapping[str, Mapping[str, str]]
     ) -> WindowResult:
         """Let one connection carry full segments, and look what its receiver made of them."""
-        texts = render_window_probe(scripts, opening, self._bench.policy.step_timeout_s / WAITS)
+        texts = render_window_probe(scripts, opening, self._context.policy.step_timeout_s / WAITS)
         sender, receiver = opening.sender, opening.receiver
         said = self._run(scripts, receiver, texts.receive)
         if said.startswith(LEFT_OUT):
@@ -138,8 +138,8 @@ class WindowCalibration:
         return parse_window(opening, seen)
 
     def _run(self, scripts: TrialScripts, host: str, body: str) -> str:
-        text, limit_s = scripts.script(host, (body,)), self._bench.policy.step_timeout_s
-        done = self._bench.sessions.map(lambda s: s.run(text, step="window", deadline_s=limit_s), (host,))
+        text, limit_s = scripts.script(host, (body,)), self._context.policy.step_timeout_s
+        done = self._context.sessions.map(lambda s: s.run(text, step="window", deadline_s=limit_s), (host,))
         return done[host].text
 
     def _note(
@@ -154,8 +154,8 @@ class WindowCalibration:
         }
         if probed.ratio is not None:
             values |= {"ratio": probed.ratio, **self._write(scripts, opening, probed, started_s)}
-        self._bench.note("window-measured", **values)
-        self._bench.emit(Event("window-measured", values))
+        self._context.note("window-measured", **values)
+        self._context.emit(Event("window-measured", values))
 
     def _write(
         self, scripts: TrialScripts, opening: WindowProbe, probed: WindowResult, started_s: float

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from samovar.campaign.availability.reboot import Reboots
-from samovar.campaign.context import Bench
+from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_state import Difference, changed, parse_state, unmet
 from samovar.campaign.journal import StateRead
 from samovar.errors import TestbedError
@@ -22,8 +22,10 @@ State = Mapping[str, str]
 class BootSettings:
     """What lasts on the hosts of a campaign; `scripts_of` gives the scripts of a trial by its id."""
 
-    def __init__(self, bench: Bench, reboots: Reboots, scripts_of: Callable[[str], TrialScripts]) -> None:
-        self._bench, self._reboots, self._scripts_of = bench, reboots, scripts_of
+    def __init__(
+        self, context: CampaignContext, reboots: Reboots, scripts_of: Callable[[str], TrialScripts]
+    ) -> None:
+        self._context, self._reboots, self._scripts_of = context, reboots, scripts_of
         self._reads: dict[str, list[StateRead]] = {}
 
     @property
@@ -88,7 +90,7 @@ class BootSettings:
             self._undo(host)
             state = self._run(host, "read lasting", scripts.read(host, True))
         read = StateRead(scripts.trial.id, host, state, True)
-        self._bench.note("state-read", id=read.id, host=host, state=dict(state), lasting=True)
+        self._context.note("state-read", id=read.id, host=host, state=dict(state), lasting=True)
         self._reads.setdefault(host, []).append(read)
         state = self._run(host, "set lasting", scripts.set(host, state, True))
         missing = unmet(wanted, state)
@@ -146,17 +148,19 @@ class BootSettings:
 
     def _restored(self, host: str) -> None:
         reads = self._reads.pop(host)
-        self._bench.note("state-restored", id=reads[0].id, host=host, lasting=True)
+        self._context.note("state-restored", id=reads[0].id, host=host, lasting=True)
 
     def _fail(self, host: str, differences: Sequence[Difference]) -> None:
         words = [str(difference) for difference in differences]
         id_ = self._reads[host][0].id
-        self._bench.note("restore-failed", id=id_, host=host, differences=words, lasting=True)
+        self._context.note("restore-failed", id=id_, host=host, differences=words, lasting=True)
         raise TestbedError(_words(host, f"cannot be put back as before trial {id_}", differences))
 
     def _run(self, host: str, step: str, script: str) -> dict[str, str]:
-        session = self._bench.sessions[host]
-        return parse_state(session.run(script, step=step, deadline_s=self._bench.policy.step_timeout_s).text)
+        session = self._context.sessions[host]
+        return parse_state(
+            session.run(script, step=step, deadline_s=self._context.policy.step_timeout_s).text
+        )
 
 
 def _words(host: str, what: str, differences: Iterable[Difference]) -> str:

@@ -11,7 +11,7 @@ from samovar.campaign.availability.disk_space import is_storage
 from samovar.campaign.availability.quarantine import blamed
 from samovar.campaign.calibration import Calibration
 from samovar.campaign.collection import Expected, collect, commit_trial
-from samovar.campaign.context import Bench, Recorder
+from samovar.campaign.context import CampaignContext, Recorder
 from samovar.campaign.host_state import changed, parse_named, parse_state, unmet
 from samovar.campaign.trial.attempt import Outcome, TrialResult
 from samovar.campaign.trial.boot_settings import BootSettings
@@ -41,19 +41,19 @@ class TrialRun:
 
     def __init__(
         self,
-        bench: Bench,
+        context: CampaignContext,
         trial: Trial,
         attempt: int,
         boot_settings: BootSettings,
         calibration: Calibration,
     ) -> None:
-        self.bench, self.trial, self.attempt = bench, trial, attempt
+        self.context, self.trial, self.attempt = context, trial, attempt
         self.boot_settings, self.paths, self.windows = boot_settings, calibration.paths, calibration.windows
-        self.scripts = TrialScripts(trial, bench.catalogue, bench.campaign)
+        self.scripts = TrialScripts(trial, context.catalogue, context.campaign)
         self.hosts = tuple(trial.resolved.hosts)
-        self.folder = bench.in_progress / trial.id
+        self.folder = context.in_progress / trial.id
         self.seen = Evidence()
-        steps = Steps(bench, trial.id, self.hosts, self.seen.phases)
+        steps = Steps(context, trial.id, self.hosts, self.seen.phases)
         self._phase, self._on_hosts = steps.phase, steps.on_hosts
 
     def run(self) -> TrialResult:
@@ -68,7 +68,7 @@ class TrialRun:
             self._measure()
             finished = self._judged(started)
         except TestbedError as error:
-            if self.bench.stopping.asked:
+            if self.context.stopping.asked:
                 self._broken_off("interrupted", error, started)
                 raise KeyboardInterrupt from error
             finished = self._broken_off("failed", error, started)
@@ -86,22 +86,22 @@ class TrialRun:
     def _begin(self) -> None:
         self.folder.mkdir(parents=True)
         recorder = Recorder(self.folder / "commands")
-        for session in self.bench.sessions:
+        for session in self.context.sessions:
             session.record = recorder
 
     def _unwritten(self, error: OSError | CampaignError) -> None:
         """Go on without records where none can be written: hosts are to be restored all the same."""
-        for session in self.bench.sessions:
+        for session in self.context.sessions:
             session.record = discard_result
         if is_storage(error):
-            self.bench.storage.fail(error)
+            self.context.storage.fail(error)
 
     def _interrupt(self) -> None:
         """End the scripts that other threads wait for; a host that does not answer is swept all the same."""
         try:
-            self.bench.sessions.interrupt()
+            self.context.sessions.interrupt()
         except TestbedError as error:
-            self.bench.emit(Event("warning", {"text": str(error)}))
+            self.context.emit(Event("warning", {"text": str(error)}))
 
     def _measure(self) -> None:
         self._reboot()
@@ -124,19 +124,21 @@ class TrialRun:
     def _read(self) -> None:
         with self._phase("read"):
             # What the last trial read when it had restored the host, a moment ago, need not be read again.
-            known = {h: s for h, (text, s) in self.bench.left.items() if text == self.scripts.read_body(h)}
+            known = {
+                h: s for h, (text, s) in self.context.last_states.items() if text == self.scripts.read_body(h)
+            }
             unknown = [host for host in self.hosts if host not in known]
             done = self._on_hosts("read", self.scripts.read, hosts=unknown)
             read = {host: parse_state(result.text) for host, result in done.items()}
             self.seen.before = {host: {**known, **read}[host] for host in self.hosts}
-            self.bench.left.clear()
+            self.context.last_states.clear()
             for host, state in self.seen.before.items():
                 # What is needed to restore is on disk before anything changes.
-                self.bench.note("state-read", id=self.trial.id, host=host, state=state)
+                self.context.note("state-read", id=self.trial.id, host=host, state=state)
                 write_json(self.folder / "facts" / f"{host}-before.json", state)
         with self._phase("guard"):
             on_loss = {host: self._on_loss(host) for host in self.hosts}
-            self.bench.sessions.map(lambda s: s.set_on_loss(on_loss[s.host]), self.hosts)
+            self.context.sessions.map(lambda s: s.set_on_loss(on_loss[s.host]), self.hosts)
 
     def _on_loss(self, host: str) -> str:
         before = self.seen.before[host]
@@ -191,24 +193,24 @@ class TrialRun:
     def _traffic(self) -> None:
         ends = tuple(host for host in self.hosts if self.scripts.has_flows(host))
         with self._phase("clocks"):
-            self.bench.clocks.read(self.bench.sessions, ends, self.scripts.clock)
-            self.seen.clocks = self.bench.clocks.offsets(ends)
-        lead_s = LEAD_S + LEAD_READINGS * self.bench.clocks.longest_s()
+            self.context.clocks.read(self.context.sessions, ends, self.scripts.clock)
+            self.seen.clocks = self.context.clocks.offsets(ends)
+        lead_s = LEAD_S + LEAD_READINGS * self.context.clocks.longest_s()
         self.seen.t_start_s = time.time() + lead_s
         with self._phase("traffic", "start", lead_s):
             t0_ns = {
                 host: round((self.seen.t_start_s + clock.correction_s) * 1e9)
                 for host, clock in self.seen.clocks.items()
             }
-            bounds = self.bench.policy.thresholds
+            bounds = self.context.policy.thresholds
             limits = AbortLimits(bounds.disk_bytes, bounds.clock_step_s)
-            traffic = Traffic(self.scripts, self.bench.sessions, t0_ns, limits)
-            with Gauge(self.bench.sessions, self.trial.resolved, self._flows):
+            traffic = Traffic(self.scripts, self.context.sessions, t0_ns, limits)
+            with Gauge(self.context.sessions, self.trial.resolved, self._flows):
                 self.seen.ending = traffic.run(lead_s + self.trial.resolved.deadline_s)
         self.seen.t_end_s = self.seen.ending.t_end_s
 
     def _flows(self, received_bps: Mapping[str, float]) -> None:
-        self.bench.emit(Event("throughput", {"id": self.trial.id, "received_bps": received_bps}))
+        self.context.emit(Event("throughput", {"id": self.trial.id, "received_bps": received_bps}))
 
     def _restore(self) -> None:
         """Look how the traffic has left each host, then put it back."""
@@ -234,13 +236,13 @@ class TrialRun:
         write_json(self.folder / "facts" / f"{host}-after.json", after)
         differences = [str(difference) for difference in changed(self.seen.before[host], after)]
         if differences:
-            self.bench.note("restore-failed", id=self.trial.id, host=host, differences=differences)
+            self.context.note("restore-failed", id=self.trial.id, host=host, differences=differences)
             observed = "; ".join(differences)
             check = Check("state after the trial", host, "as before", observed, False, "suspect")
             self.seen.checks.append(check)
         else:
-            self.bench.note("state-restored", id=self.trial.id, host=host)
-            self.bench.left[host] = (self.scripts.read_body(host), after)
+            self.context.note("state-restored", id=self.trial.id, host=host)
+            self.context.last_states[host] = (self.scripts.read_body(host), after)
 
     def _stop(self) -> None:
         with self._phase("stop"):
@@ -248,7 +250,7 @@ class TrialRun:
 
     def _collect(self) -> None:
         with self._phase("collect"):
-            per_host = self.bench.sessions.map(self._collect_from, self.hosts)
+            per_host = self.context.sessions.map(self._collect_from, self.hosts)
             self.seen.files = [entry for entries in per_host.values() for entry in entries]
 
     def _collect_from(self, session: Session) -> list[Mapping[str, object]]:
@@ -266,21 +268,21 @@ class TrialRun:
 
     def _judged(self, started: float) -> TrialResult:
         with self._phase("judge"):
-            self.seen.checks += checks_of(self.seen, self.scripts, self.folder, self.bench.policy)
+            self.seen.checks += checks_of(self.seen, self.scripts, self.folder, self.context.policy)
             verdict, reasons = verdict_of(self.seen.checks)
         overhead_s = time.monotonic() - started - self.seen.seconds(NOT_OVERHEAD)
         finished = self._finished("completed", verdict, reasons, overhead_s)
         write_json(self.folder / "manifest.json", self._manifest(finished))
-        commit_trial(self.folder, self.bench.trials)
+        commit_trial(self.folder, self.context.trials)
         return finished
 
     def _broken_off(self, outcome: Outcome, error: BaseException, started: float) -> TrialResult:
         reasons = [*map(str, self.seen.ending.failures), str(error) or "interrupted"]
         hosts = blamed(error)
         try:
-            with self.bench.stopping.shielded(), self._phase("clear"):
+            with self.context.stopping.shielded(), self._phase("clear"):
                 if outcome == "interrupted":
-                    salvage = Salvage(self.scripts, self.bench.sessions, self.bench.emit)
+                    salvage = Salvage(self.scripts, self.context.sessions, self.context.emit)
                     self.seen.files += salvage.run({h: self._expected(h) for h in self.hosts}, self.folder)
                 self._clear()
         except TestbedError as second:
@@ -320,7 +322,7 @@ class TrialRun:
             write_json(self.folder / "manifest.json", self._manifest(finished))
         except OSError as error:
             self._unwritten(error)
-            self.bench.emit(Event("warning", {"text": f"{self.trial.id}: no manifest: {error}"}))
+            self.context.emit(Event("warning", {"text": f"{self.trial.id}: no manifest: {error}"}))
 
     def _finished(
         self, outcome: Outcome, verdict: Verdict, reasons: tuple[str, ...], overhead_s: float
@@ -328,5 +330,5 @@ class TrialRun:
         return TrialResult(outcome, verdict, reasons, round(overhead_s, 3), tuple(self.seen.phases))
 
     def _manifest(self, finished: TrialResult) -> Mapping[str, object]:
-        attempt = Attempt(self.attempt, self.bench.testbed)
+        attempt = Attempt(self.attempt, self.context.testbed)
         return manifest_of(attempt, self.scripts, self.seen, finished)

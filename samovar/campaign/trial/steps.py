@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from samovar.campaign.context import Bench
+from samovar.campaign.context import CampaignContext
 from samovar.events import Event
 from samovar.hosts import ScriptResult
 
@@ -15,9 +15,9 @@ class Steps:
     """Runs the steps of one attempt at a trial; `phases` grows by the name and the seconds of each phase."""
 
     def __init__(
-        self, bench: Bench, trial: str, hosts: tuple[str, ...], phases: list[tuple[str, float]]
+        self, context: CampaignContext, trial: str, hosts: tuple[str, ...], phases: list[tuple[str, float]]
     ) -> None:
-        self._bench, self._trial, self._hosts, self._phases = bench, trial, hosts, phases
+        self._context, self._trial, self._hosts, self._phases = context, trial, hosts, phases
 
     def on_hosts(
         self,
@@ -32,8 +32,8 @@ class Steps:
         """
         texts = {host: script(host) for host in (self._hosts if hosts is None else hosts)}
         wanted = {host: text for host, text in texts.items() if text is not None}
-        limit_s = deadline_s or self._bench.policy.step_timeout_s
-        return self._bench.sessions.map(
+        limit_s = deadline_s or self._context.policy.step_timeout_s
+        return self._context.sessions.map(
             lambda session: session.run(wanted[session.host], step=step, deadline_s=limit_s), wanted
         )
 
@@ -43,9 +43,9 @@ class Steps:
 
         Raises KeyboardInterrupt where the campaign is to stop, but for the phase that clears up.
         """
-        if self._bench.stopping.asked and name != "clear":
+        if self._context.stopping.asked and name != "clear":
             raise KeyboardInterrupt
-        self._bench.emit(Event("phase", {"id": self._trial, "phase": name}))
+        self._context.emit(Event("phase", {"id": self._trial, "phase": name}))
         started = time.monotonic()
         try:
             yield
@@ -58,4 +58,4 @@ class Steps:
 
     def _took(self, phase: str, seconds: float) -> None:
         self._phases.append((phase, round(seconds, 4)))
-        self._bench.note("phase", id=self._trial, phase=phase, seconds=round(seconds, 4))
+        self._context.note("phase", id=self._trial, phase=phase, seconds=round(seconds, 4))
