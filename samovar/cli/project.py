@@ -13,13 +13,12 @@ from samovar.cli.requests import ExplainRequest, PlannedExperiment, share_betwee
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment import (
     STUDIES,
-    Asked,
     Config,
-    Study,
+    LoadOptions,
+    ResolvedExperiment,
     StudyReport,
-    apply_profile,
     load_config,
-    load_study,
+    load_experiment,
     load_study_report,
     parse_overrides,
 )
@@ -90,24 +89,21 @@ class Project:
         planned = [self._plan(self._load(name, profile, one, overrides)) for one in names]
         return share_between_testbeds(planned) if len(planned) > 1 else planned[0]
 
-    def _load(self, name: str, profile: str, testbed: str, overrides: Sequence[str]) -> Study:
-        asked = Asked(profile or None, parse_overrides(overrides), self.config, self.exhibits)
+    def _load(self, name: str, profile: str, testbed: str, overrides: Sequence[str]) -> ResolvedExperiment:
+        options = LoadOptions(profile or None, parse_overrides(overrides), self.config, self.exhibits)
         testbed_path = self.testbed_path(testbed) if testbed else None
-        return load_study(self._experiment_path(name), self.catalogue, testbed_path, asked)
+        return load_experiment(self._experiment_path(name), self.catalogue, testbed_path, options)
 
-    def _plan(self, own: Study) -> PlannedExperiment:
-        experiment = apply_profile(own.experiment, own.profile, own.overrides)
-        return PlannedExperiment(experiment, own.testbed, self._make_plan(own), sources=own.sources)
+    def _plan(self, own: ResolvedExperiment) -> PlannedExperiment:
+        return PlannedExperiment(own.experiment, own.testbed, self._make_plan(own), sources=own.files)
 
-    def _make_plan(self, own: Study) -> Plan:
-        site = Site(self.config, self.catalogue, self.exhibits)
-        return make_plan(own.experiment, own.testbed, own.profile, own.overrides, site=site)
+    def _make_plan(self, own: ResolvedExperiment) -> Plan:
+        return make_plan(own, site=Site(self.catalogue, self.exhibits))
 
     def explain(self, request: ExplainRequest) -> list[Explanation]:
         """Return the sources of a key's value, in one trial if the request names one."""
         own = self._load(request.experiment, request.profile, request.testbed, request.overrides)
-        experiment = apply_profile(own.experiment, own.profile, own.overrides)
-        subject = Subject(experiment, own.testbed, self.catalogue, self.config)
+        subject = Subject(own.experiment, own.testbed, self.catalogue, self.config)
         if not request.trial:
             return explain(subject, request.key)
         return explain_trial(subject, self._make_plan(own), request.key, request.trial)

@@ -1,9 +1,9 @@
-"""Reading definition files: every mistake of every file at once, or frozen values."""
+"""Load experiment, testbed and configuration files: typed, resolved values, or all errors at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from samovar.errors import DefinitionError, Problem
@@ -18,6 +18,7 @@ from samovar.experiment.keys.testbed_file import Testbed
 from samovar.experiment.layers.extends import Flattened, flattened
 from samovar.experiment.layers.merge import complete
 from samovar.experiment.layers.overrides import override_layers
+from samovar.experiment.layers.precedence import SettingsByHost, resolve_settings
 from samovar.experiment.layers.profiles import checked_profile
 from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import Exhibits, check_exhibits
@@ -26,27 +27,31 @@ from samovar.experiment.sources import kept_sources
 from samovar.experiment.yaml.tree import Map, near, read_yaml, yaml_files
 from samovar.units import quoted
 
+CHECKED_WHERE_WRITTEN = ("expect", "figures", "tables")
+"""Keys that name levels. They are checked in the layer that holds them: a profile may remove their levels."""
+
 
 @dataclass(frozen=True)
-class Study:
-    """An experiment with the testbed that it runs on.
+class ResolvedExperiment:
+    """An experiment on its testbed, ready to be planned: profile and overrides applied, settings resolved.
 
-    The experiment is as written: `profile` and `overrides` were checked over it and are still to be applied.
-    `sources` holds what a campaign keeps of the files, by the name it gets there.
+    `settings` holds the settings of every host by part, with the layers they come from. `files` holds what a
+    campaign keeps of the YAML files, by file name.
     """
 
     experiment: Experiment
     testbed: Testbed
+    settings: Mapping[str, SettingsByHost]
     profile: str | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
-    sources: Mapping[str, bytes] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked of an experiment beside its file: a profile, overrides, the site's settings.
+class LoadOptions:
+    """What an experiment is loaded with beside its files: profile, `--set`, config.yaml, known outputs.
 
-    `exhibits` are the figures and tables that can be drawn; empty when nobody knows.
+    Figures and tables are not checked when `exhibits` is empty.
     """
 
     profile: str | None = None
@@ -55,61 +60,50 @@ class Asked:
     exhibits: Exhibits = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Around:
-    """What an experiment is checked against: a testbed, the recipes, the figures and tables."""
-
-    testbed: Testbed | None
-    catalogue: RecipeCatalogue
-    exhibits: Exhibits
+DEFAULTS = LoadOptions()
 
 
-NOTHING = Asked()
-LINES = ("expect", "figures", "tables")
-"""What speaks of levels: it is looked at where it stands, as a later layer may leave it without data."""
+def load_experiment(
+    path: Path,
+    catalogue: RecipeCatalogue,
+    testbed: Path | Testbed | None = None,
+    options: LoadOptions = DEFAULTS,
+) -> ResolvedExperiment:
+    """Load an experiment and the testbed it names (a file in hosts/ beside its folder), or another testbed.
 
-
-def load_study(
-    path: Path, catalogue: RecipeCatalogue, testbed_path: Path | None = None, asked: Asked = NOTHING
-) -> Study:
-    """Read an experiment and its testbed.
-
-    That is the one it names, found in hosts/ beside the experiment's folder, or another one.
-    Raises DefinitionError with every mistake of all files and of the overrides.
+    Raises DefinitionError with every error of all files, of all profiles and of the overrides.
     """
     problems: list[Problem] = []
     flat = _flat(path, problems)
-    found = testbed_path or (_own_testbed(path, flat.tree, problems) if flat else None)
-    testbed = _checked_testbed(found, problems) if found else None
-    sound = testbed.model if testbed and all(map(testbed.intact, ("hosts", "links", "bottleneck"))) else None
-    whole = flat if flat and flat.whole else None
-    experiment = _checked_experiment(path, whole.tree, sound, catalogue, problems, asked) if whole else None
-    problems += check_exhibits(whole.tree, asked.exhibits) if whole else ()
-    if sound is not None:
-        problems += check_site(sound, asked.config, catalogue)
+    if testbed is None and flat is not None:
+        testbed = _own_testbed(path, flat.tree, problems)
+    if isinstance(testbed, Path):
+        checked = _checked_testbed(testbed, problems)
+        usable = checked is not None and all(map(checked.intact, ("hosts", "links", "bottleneck")))
+        testbed = checked.model if checked and usable else None
+    experiment = None
+    if flat is not None and flat.whole:
+        experiment = _checked_experiment(path, flat.tree, testbed, catalogue, problems, options)
+        problems += check_exhibits(flat.tree, options.exhibits)
+    if testbed is not None:
+        problems += check_site(testbed, options.config, catalogue)
     _raise(problems)
-    if experiment is None or sound is None or flat is None or found is None:
+    if experiment is None or testbed is None or flat is None:
         raise DefinitionError([Problem(str(path), 0, 0, "cannot be read; expected an experiment")])
-    return Study(experiment, sound, asked.profile, asked.overrides, kept_sources(flat, found))
+    resolved = resolve_experiment(experiment, testbed, options)
+    return replace(resolved, files=kept_sources(flat, testbed))
 
 
-def load_experiment(path: Path, catalogue: RecipeCatalogue, testbed: Testbed | None = None) -> Experiment:
-    """Read an experiment and check it against its testbed, or the one that is given.
+def resolve_experiment(
+    experiment: Experiment, testbed: Testbed, options: LoadOptions = DEFAULTS
+) -> ResolvedExperiment:
+    """Apply profile and overrides to an experiment and resolve the settings of each host of a testbed.
 
-    Raises DefinitionError with every mistake, those of the testbed's file included.
+    Raises DefinitionError for an unknown profile and for values that cannot be read; checks nothing else.
     """
-    if testbed is None:
-        return load_study(path, catalogue).experiment
-    problems: list[Problem] = []
-    flat = _flat(path, problems)
-    whole = flat if flat and flat.whole else None
-    experiment = (
-        _checked_experiment(path, whole.tree, testbed, catalogue, problems, NOTHING) if whole else None
-    )
-    _raise(problems)
-    if experiment is None:
-        raise DefinitionError([Problem(str(path), 0, 0, "cannot be read; expected an experiment")])
-    return experiment
+    applied = apply_profile(experiment, options.profile, options.overrides)
+    settings = {name: resolve_settings(applied, name, testbed, options.config) for name in applied.parts}
+    return ResolvedExperiment(applied, testbed, settings, options.profile, options.overrides)
 
 
 def read_experiment(path: Path, overrides: Mapping[str, str] | None = None) -> Experiment:
@@ -206,32 +200,32 @@ def _checked_experiment(
     testbed: Testbed | None,
     catalogue: RecipeCatalogue,
     problems: list[Problem],
-    asked: Asked,
+    options: LoadOptions,
 ) -> Experiment | None:
-    """Check the experiment as written, then with each profile over it, then as it is asked for."""
-    around = Around(testbed, catalogue, asked.exhibits)
-    base = _checked_layers([tree], around, problems)
+    """Check the experiment as written, then with each of its profiles, then with profile and overrides."""
+
+    def checked_layers(layers: Sequence[Map]) -> Checked[Experiment]:
+        before = len(problems)
+        checked = validate(Experiment, complete(layers, problems))
+        if len(problems) > before and checked.model is not None:  # a merge that failed may have lost traffic
+            checked.left_out += [("parts", name, "traffic") for name in checked.model.parts]
+        home, last = layers[0].mark.file, layers[-1]
+        written = [key for key in CHECKED_WHERE_WRITTEN if last.get(key) and last[key].mark.file == home]
+        check_experiment(Context(checked, testbed, catalogue, options.exhibits), written)
+        return checked
+
+    base = checked_layers([tree])
     check_name(Context(base, testbed, catalogue), path)
     problems += base.problems
     profiles = {name: checked_profile(tree, one, problems) for name, one in _profiles(tree, problems).items()}
     for over in profiles.values():
-        problems += _checked_layers([tree, over], around, problems).problems
-    problems += _no_profile(tree, asked.profile, profiles)
-    if asked.overrides:
-        layers = [tree, *([profiles[asked.profile]] if asked.profile in profiles else [])]
-        layers += override_layers(layers, asked.overrides, problems)
-        problems += _checked_layers(layers, around, problems).problems
+        problems += checked_layers([tree, over]).problems
+    problems += _no_profile(tree, options.profile, profiles)
+    if options.overrides:
+        layers = [tree, *([profiles[options.profile]] if options.profile in profiles else [])]
+        layers += override_layers(layers, options.overrides, problems)
+        problems += checked_layers(layers).problems
     return base.model.with_source(tree, base.tree) if base.model else None
-
-
-def _checked_layers(layers: Sequence[Map], around: Around, problems: list[Problem]) -> Checked[Experiment]:
-    before = len(problems)
-    checked = validate(Experiment, complete(layers, problems))
-    if len(problems) > before and checked.model is not None:  # what lacks may be what was not put together
-        checked.left_out += [("parts", name, "traffic") for name in checked.model.parts]
-    own = [key for key in LINES if (said := layers[-1].get(key)) and said.mark.file == layers[0].mark.file]
-    check_experiment(Context(checked, around.testbed, around.catalogue, around.exhibits), own)
-    return checked
 
 
 def _no_profile(tree: Map, name: str | None, known: Mapping[str, Map]) -> Iterator[Problem]:

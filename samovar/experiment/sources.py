@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from samovar.experiment.keys.testbed_file import Testbed
 from samovar.experiment.layers.extends import Flattened
 from samovar.experiment.yaml.tree import plain
 
@@ -13,14 +14,16 @@ ORIGINALS = "definition"
 """Folder of a campaign with the files that took part, as they were written."""
 
 
-def kept_sources(flat: Flattened, testbed: Path) -> dict[str, bytes]:
+def kept_sources(flat: Flattened, testbed: Testbed) -> dict[str, bytes]:
     """Return the files to keep, by their name in the campaign.
 
     experiment.yaml needs no other file: it is the file itself where nothing was reused, and otherwise one
     tree of all files, which then stand in definition/ as they were written.
     """
     own = flat.sources[0]
-    kept = {"experiment.yaml": own.read_bytes(), "testbed.yaml": testbed.read_bytes()}
+    kept = {"experiment.yaml": own.read_bytes()}
+    if testbed.written is not None:
+        kept["testbed.yaml"] = Path(testbed.written.mark.file).read_bytes()
     if len(flat.sources) > 1:
         kept["experiment.yaml"] = _written_out(flat)
         home = own.absolute().parent

@@ -16,10 +16,10 @@ from samovar.experiment import (
     Logger,
     NetworkPath,
     Scope,
+    SettingsByHost,
     computed_text,
     with_device,
 )
-from samovar.experiment.layers.precedence import SettingLayers
 from samovar.plan.places import Places
 from samovar.plan.settings import HostSettings
 from samovar.plan.treatments import Reader
@@ -44,10 +44,10 @@ class UncomputedError(PlanError):
 class Laid:
     """What one treatment asks for."""
 
-    def __init__(self, reader: Reader, places: Places, layers: SettingLayers, name: str) -> None:
+    def __init__(self, reader: Reader, places: Places, settings: SettingsByHost, name: str) -> None:
         self.reader, self.places, self.name = reader, places, name
         self.part = reader.design.part
-        self.settings = HostSettings(reader, places, layers, self)
+        self.settings = HostSettings(reader, places, settings, self)
         self._device = places.testbed.device
         self._path = with_device(self.part.path, self._device) or NetworkPath()
         self._scope = Scope(_Names(self))

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import gc
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 
-from samovar.experiment import Config, Experiment, Part, Testbed
-from samovar.experiment.layers.precedence import setting_layers
-from samovar.experiment.load import apply_profile
+from samovar.experiment import Part, ResolvedExperiment
 from samovar.experiment.outputs import Exhibits
-from samovar.experiment.yaml.tree import Map, Node
 from samovar.plan.columns import treatments_of
 from samovar.plan.ids import SameTrialsError, ids_of, word
 from samovar.plan.laid import UncomputedError
@@ -32,9 +29,8 @@ from samovar.plan.warnings import warnings_of
 
 @dataclass(frozen=True)
 class Site:
-    """What a plan is made with beside experiment and testbed: the controller's settings, recipes, figures."""
+    """What a plan is made with beside experiment and testbed: headers of recipes, figures and tables."""
 
-    config: Config | None = None
     headers: Headers | None = None
     exhibits: Exhibits = field(default_factory=dict)
 
@@ -42,20 +38,13 @@ class Site:
 NOWHERE = Site()
 
 
-def make_plan(
-    experiment: Experiment,
-    testbed: Testbed,
-    profile_name: str | None = None,
-    overrides: Mapping[str, str] | None = None,
-    *,
-    site: Site = NOWHERE,
-) -> Plan:
-    """Plan an experiment on a testbed: the same input gives the same bytes.
+def make_plan(resolved: ResolvedExperiment, *, site: Site = NOWHERE) -> Plan:
+    """Plan an experiment on its testbed: the same input gives the same bytes.
 
-    Raises DefinitionError for an unknown profile and PlanError for what cannot run on this testbed.
+    Raises PlanError for what cannot run on this testbed, DefinitionError where the place in a file is known.
     """
     with _uncollected():
-        return _make_plan(experiment, testbed, profile_name, overrides, site)
+        return _make_plan(resolved, site)
 
 
 @contextmanager
@@ -70,26 +59,20 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _make_plan(
-    experiment: Experiment,
-    testbed: Testbed,
-    profile_name: str | None,
-    overrides: Mapping[str, str] | None,
-    site: Site,
-) -> Plan:
-    applied = apply_profile(experiment, profile_name, overrides)
+def _make_plan(resolved: ResolvedExperiment, site: Site) -> Plan:
+    applied, testbed = resolved.experiment, resolved.testbed
     pool = Pool()
     places = Places(testbed)
     states = States(site.headers)
-    planned = [_plan_part(applied, name, places, site, pool, states) for name in applied.parts]
+    planned = [_plan_part(resolved, name, places, pool, states) for name in applied.parts]
     table = _table(planned, pool)
     return Plan(
         experiment=applied.name,
         title=applied.title,
         source=applied.source,
         description=applied.description,
-        profile=profile_name,
-        overrides=dict(overrides or {}),
+        profile=resolved.profile,
+        overrides=dict(resolved.overrides),
         testbed=testbed.name,
         seed=applied.order.seed,
         order=applied.order.kind,
@@ -114,21 +97,16 @@ class _Planned:
 
 
 def _plan_part(
-    experiment: Experiment, name: str, places: Places, site: Site, pool: Pool, states: States
+    resolved: ResolvedExperiment, name: str, places: Places, pool: Pool, states: States
 ) -> _Planned:
+    experiment = resolved.experiment
     part = experiment.parts[name]
     design = design_of(name, part)
-    layers = setting_layers(
-        places.testbed,
-        experiment=_settings_of(experiment, name),
-        site=site.config.written if site.config else None,
-    )
-    where = Where(name, places, layers, experiment.order.seed)
+    where = Where(name, places, resolved.settings[name], experiment.order.seed)
     try:
         group = treatments_of(name, design, part.replicates, components_of(where), pool)
     except UncomputedError as error:
-        site_tree = site.config.written if site.config else None
-        raise placed(error, experiment, places.testbed.written, site_tree) from error
+        raise placed(error, resolved) from error
     costly = costly_of(group, pool, states)
     how = experiment.order
     order = order_of(how.kind, how.seed, name, len(group), part.replicates, costly.plots())
@@ -138,13 +116,6 @@ def _plan_part(
     except SameTrialsError as error:
         raise placed_factor(error, error.part, error.factor, experiment) from error
     return _Planned(design, group, costly, order, ids)
-
-
-def _settings_of(experiment: Experiment, name: str) -> Node | None:
-    """Return the settings of a part with their places."""
-    parts = experiment.complete.get("parts") if experiment.complete is not None else None
-    part = parts.get(name) if isinstance(parts, Map) else None
-    return part.get("settings") if isinstance(part, Map) else None
 
 
 def _part_plan(name: str, design: Design) -> PartPlan:

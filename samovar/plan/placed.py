@@ -5,26 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from samovar.errors import DefinitionError, SamovarError
-from samovar.experiment import Experiment
+from samovar.experiment import Experiment, ResolvedExperiment
 from samovar.experiment.yaml.tree import Map, Node, Seq, Text
 from samovar.plan.laid import UncomputedError
 
 Steps = tuple[str, ...]
 
 
-def placed(error: UncomputedError, experiment: Experiment, *below: Node | None) -> SamovarError:
-    """Return the error with the place of its formula: in the experiment, or in a file that lies below it.
+def placed(error: UncomputedError, resolved: ResolvedExperiment) -> SamovarError:
+    """Return the error with the place of its formula, or as it is where no file has it.
 
-    It is returned as it is where no line has it.
+    The formula stands in the part, or in a setting of a testbed or of config.yaml.
     """
-    part = _part(experiment, error.part)
     wanted = set(error.where.replace(":", "").replace(" ", ".").split("."))
-    for tree in (part, *below):
-        found = [(len(wanted.intersection(steps)), one) for steps, one in _texts(tree) if one == error.text]
-        if found:
-            nearest = max(found, key=lambda pair: pair[0])[1]
-            return DefinitionError([nearest.mark.problem(str(error))])
-    return error
+    part = _part(resolved.experiment, error.part)
+    found = [(len(wanted.intersection(steps)), one.mark) for steps, one in _texts(part) if one == error.text]
+    for host, settings in () if found else resolved.settings[error.part].items():
+        for key, setting in settings.items():
+            mark = setting.layers[0].mark
+            if setting.text == error.text and mark is not None:
+                found.append((len(wanted.intersection((host, key))), mark))
+    if not found:
+        return error
+    return DefinitionError([max(found, key=lambda pair: pair[0])[1].problem(str(error))])
 
 
 def placed_factor(error: SamovarError, part: str, factor: str, experiment: Experiment) -> SamovarError:

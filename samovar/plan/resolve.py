@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from samovar.errors import PlanError
-from samovar.experiment import hosts_of
-from samovar.experiment.layers.precedence import SettingLayers
+from samovar.experiment import SettingsByHost, hosts_of
 from samovar.plan.flows import DIGITS, SHORTEST_RTT_S, SLOWEST_BPS, Traffic, ends_of
 from samovar.plan.laid import Laid
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan
@@ -28,7 +27,7 @@ class Where:
 
     part: str
     places: Places
-    layers: SettingLayers
+    settings: SettingsByHost
     seed: int
 
 
@@ -40,7 +39,7 @@ def components_of(where: Where) -> Mapping[str, Component]:
 
     def component(make: Callable[[Laid, Traffic], object]) -> Component:
         def of(reader: Reader) -> object:
-            laid = Laid(reader, where.places, where.layers, where.part)
+            laid = Laid(reader, where.places, where.settings, where.part)
             return make(laid, Traffic(laid, where.seed))
 
         return of

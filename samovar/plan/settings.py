@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from samovar.errors import PlanError
-from samovar.experiment import NOT_OF_HOSTS, SETTINGS, Directional, Drawing, Formula, PerHost
-from samovar.experiment.layers.precedence import SettingLayers, level_of, resolve_setting
+from samovar.experiment import NOT_OF_HOSTS, SETTINGS, Directional, Drawing, Formula, PerHost, SettingsByHost
 from samovar.plan.places import Places
 from samovar.plan.treatments import Reader
 from samovar.units import UnitError
@@ -21,32 +20,39 @@ class Computing(Protocol):
 
 
 class HostSettings:
-    """The settings of every host in one treatment."""
+    """The settings of every host in one treatment: levels override the settings resolved at load."""
 
-    def __init__(self, reader: Reader, places: Places, layers: SettingLayers, formulas: Computing) -> None:
-        self.reader, self.testbed, self.layers, self.formulas = reader, places.testbed, layers, formulas
+    def __init__(self, reader: Reader, places: Places, settings: SettingsByHost, formulas: Computing) -> None:
+        self.reader, self.testbed, self.settings, self.formulas = reader, places.testbed, settings, formulas
 
-    def text(self, key: str, host: str) -> str | None:
-        """Return what a host is set to, as written; None where nothing says anything."""
+    def _level(self, key: str, host: str) -> str | None:
+        """Return what a level sets a host to, as written; None where no level does."""
         over = self.reader.text(key)
         if isinstance(over, Directional | Drawing):
             raise PlanError(f"{key}: a host has no directions; expected one value, or one for each host")
-        level = level_of(key, over, host, self.testbed) if over is not None else None
-        found = resolve_setting(key, host, self.layers, level)
-        return found.value if found else None
+        return self.testbed.value_at(host, over.hosts) if isinstance(over, PerHost) else over
+
+    def text(self, key: str, host: str) -> str | None:
+        """Return what a host is set to, as written; None if it is not set."""
+        level = self._level(key, host)
+        if level is not None or key not in self.settings[host]:
+            return level
+        return self.settings[host][key].text
 
     def names_host(self, key: str, host: str) -> bool:
         """Say whether a level names this host, which then is set whatever its part in the traffic."""
         if key not in self.reader.design.per_host:
             return False
         over = self.reader.text(key)
-        return isinstance(over, PerHost) and level_of(key, over, host, self.testbed) is not None
+        return isinstance(over, PerHost) and self.testbed.value_at(host, over.hosts) is not None
 
     def typed(self, key: str, host: str) -> object:
         """Return cc, rwnd, mtu or txd of a host, typed, not computed yet; None where it is left as found."""
-        text = self.text(key, host)
+        level = self._level(key, host)
+        if level is None:
+            return self.settings[host][key].value if key in self.settings[host] else None
         try:
-            return None if text is None else SETTINGS[key](text)
+            return SETTINGS[key](level)
         except UnitError as error:
             raise PlanError(f"{key} of {host}: {error}") from error
 
@@ -65,7 +71,7 @@ class HostSettings:
     def parameters(self, host: str) -> dict[str, dict[str, str]]:
         """Return the other settings of a host: recipe to parameters as written, cc's among them."""
         found: dict[str, dict[str, str]] = {}
-        for key in sorted({*self._keys(), *self.layers.of(host)} - SETTINGS.keys()):
+        for key in sorted({*self._keys(), *self.settings[host]} - SETTINGS.keys()):
             recipe, _, parameter = key.rpartition(".")
             text = self.text(key, host)
             if text is not None:

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from samovar.experiment import Experiment, Testbed, load_testbed
+from samovar.experiment import Experiment, Testbed, load_testbed, resolve_experiment, resolve_settings
 from samovar.experiment.layers.merge import complete
-from samovar.experiment.layers.precedence import setting_layers
 from samovar.experiment.treatment_rules import treatments_of
-from samovar.experiment.yaml.tree import Map, parse_yaml
+from samovar.experiment.yaml.tree import parse_yaml
 from samovar.plan import Plan, Resolved, Site, make_plan
 from samovar.plan.ids import HASH_DIGITS, digest, name_of, prefix, word
 from samovar.plan.places import Places
@@ -43,7 +42,7 @@ def experiment_of(text: str) -> Experiment:
 
 def planned(text: str, testbed: Testbed = LAB, headers: Catalogue | None = None) -> Plan:
     """Plan the text of an experiment."""
-    return make_plan(experiment_of(text), testbed, site=Site(headers=headers))
+    return make_plan(resolve_experiment(experiment_of(text), testbed), site=Site(headers=headers))
 
 
 def study(more: str, traffic: str = BULK) -> str:
@@ -54,8 +53,8 @@ def study(more: str, traffic: str = BULK) -> str:
 def plain_plan(experiment: Experiment, testbed: Testbed) -> Iterator[tuple[str, Resolved]]:
     """Yield the id and value of every trial, each worked out by itself, in the order of the file."""
     for name, part in experiment.parts.items():
-        layers = setting_layers(testbed, experiment=_settings(experiment, name))
-        where = Where(name, Places(testbed), layers, experiment.order.seed)
+        settings = resolve_settings(experiment, name, testbed)
+        where = Where(name, Places(testbed), settings, experiment.order.seed)
         for treatment in treatments_of(part):
             factors = {
                 factor: replace(part.factors[factor], levels=(treatment[factor],)) for factor in treatment
@@ -70,10 +69,3 @@ def plain_plan(experiment: Experiment, testbed: Testbed) -> Iterator[tuple[str, 
                 ).hex()
                 before = name_of(name, [word(level.label) for level in treatment.values()])
                 yield f"{before}r{replicate}-{hashed[:HASH_DIGITS]}", resolved_of(values)
-
-
-def _settings(experiment: Experiment, name: str) -> Map | None:
-    parts = experiment.complete.get("parts") if experiment.complete is not None else None
-    part = parts.get(name) if isinstance(parts, Map) else None
-    found = part.get("settings") if isinstance(part, Map) else None
-    return found if isinstance(found, Map) else None

@@ -13,7 +13,7 @@ from samovar.experiment import (
     list_experiments,
     list_testbeds,
     load_config,
-    load_study,
+    load_experiment,
     load_testbed,
     read_experiment,
     shortest_path,
@@ -166,7 +166,7 @@ def test_values_are_frozen(study: Experiment) -> None:
 
 @pytest.mark.parametrize("name", list_experiments(ROOT / "experiments"))
 def test_a_shipped_experiment_is_sound_with_the_shipped_recipes(name: str) -> None:
-    study = load_study(ROOT / "experiments" / f"{name}.yaml", RECIPES)
+    study = load_experiment(ROOT / "experiments" / f"{name}.yaml", RECIPES)
     assert study.experiment.name == name
 
 

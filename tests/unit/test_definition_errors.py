@@ -158,4 +158,4 @@ def test_the_sound_files_are_sound(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text(EXPERIMENT, encoding="utf-8")
     testbed = load_testbed(tmp_path / "lab.yaml")
     experiment = load_experiment(tmp_path / "study.yaml", Recipes(), testbed)
-    assert experiment.name == "study"
+    assert experiment.experiment.name == "study"

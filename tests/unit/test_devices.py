@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.experiment import load_study
+from samovar.experiment import load_experiment
 from samovar.experiment.explanation.explain import explain
 from samovar.experiment.explanation.explain_keys import Subject
 from samovar.plan import PathPlan, Plan, make_plan
@@ -32,8 +32,8 @@ def folder(tmp_path: Path) -> Path:
 def planned(folder: Path, text: str) -> Plan:
     path = folder / "study.yaml"
     path.write_text(TEXT + text)
-    study = load_study(path, CATALOGUE, ROOT / "hosts" / "powerline.yaml")
-    return make_plan(study.experiment, study.testbed)
+    study = load_experiment(path, CATALOGUE, ROOT / "hosts" / "powerline.yaml")
+    return make_plan(study)
 
 
 def paths(folder: Path, text: str) -> list[PathPlan]:
@@ -75,8 +75,8 @@ def test_a_device_s_rate_and_parameters_may_vary_and_formulas_reckon_with_them(f
 def test_a_flow_over_the_device_meets_its_queue_in_either_direction(folder: Path) -> None:
     back = "traffic: [{flow: back, generator: iperf3, from: receiver, to: sender}]\n"
     (folder / "study.yaml").write_text(TEXT.partition("traffic:")[0] + back)
-    study = load_study(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "powerline.yaml")
-    warnings = make_plan(study.experiment, study.testbed).warnings
+    study = load_experiment(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "powerline.yaml")
+    warnings = make_plan(study).warnings
     assert not [warning for warning in warnings if "queue" in warning]
 
 
@@ -92,6 +92,6 @@ def test_a_device_s_path_is_read_back_as_it_was_written(folder: Path) -> None:
 
 def test_parameters_of_a_device_can_be_explained(folder: Path) -> None:
     planned(folder, "path: {flow_control: off}\n")
-    study = load_study(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "powerline.yaml")
+    study = load_experiment(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "powerline.yaml")
     (found,) = explain(Subject(study.experiment, study.testbed, CATALOGUE), "path.flow_control")
     assert [said.value for said in found.chain] == ["off", "on", "off"]

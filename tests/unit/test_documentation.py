@@ -11,7 +11,13 @@ import pytest
 
 from samovar.cli import Controller, ExplainRequest
 from samovar.cli.show_explanation import explanation_lines
-from samovar.experiment import Asked, list_experiments, load_study, load_testbed
+from samovar.experiment import (
+    LoadOptions,
+    list_experiments,
+    load_experiment,
+    load_testbed,
+    resolve_experiment,
+)
 from samovar.experiment.keys.study_file import load_study_report
 from samovar.experiment.metrics import METRICS
 from samovar.plan import make_plan
@@ -49,10 +55,8 @@ def test_an_experiment_in_the_documentation_can_be_planned(text: str, tmp_path: 
     (tmp_path / "experiments").mkdir()
     path = tmp_path / "experiments" / f"{text.split()[1]}.yaml"
     path.write_text(text)
-    study = load_study(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
-    assert len(make_plan(study.experiment, study.testbed).trials) == (
-        36 if text.split()[1] == "lossy" else 12
-    )
+    study = load_experiment(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
+    assert len(make_plan(study).trials) == (36 if text.split()[1] == "lossy" else 12)
 
 
 def test_the_tutorial_s_study_from_nothing_has_ten_lines_and_the_profile_that_it_speaks_of(
@@ -64,15 +68,15 @@ def test_the_tutorial_s_study_from_nothing_has_ten_lines_and_the_profile_that_it
     path = tmp_path / "experiments" / "lossy.yaml"
     path.write_text(text)
     overrides = {"path.rtt": "100ms"}
-    study = load_study(path, CATALOGUE, ROOT / "hosts" / "lab.yaml", Asked("quick", overrides))
-    assert len(make_plan(study.experiment, study.testbed, "quick").trials) == 8
-    longer = make_plan(study.experiment, study.testbed, None, overrides).trials[0].resolved.path
+    plain = load_experiment(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
+    study = load_experiment(path, CATALOGUE, ROOT / "hosts" / "lab.yaml", LoadOptions("quick", overrides))
+    assert len(make_plan(study).trials) == 8
+    study = resolve_experiment(plain.experiment, plain.testbed, LoadOptions(None, overrides))
+    longer = make_plan(study).trials[0].resolved.path
     assert longer is not None
     assert longer.rtt_s == 0.1
     explained = next(
-        trial.resolved.path
-        for trial in make_plan(study.experiment, study.testbed).trials
-        if trial.id.startswith("cubic-0pct-1-BDP-r1")
+        trial.resolved.path for trial in make_plan(plain).trials if trial.id.startswith("cubic-0pct-1-BDP-r1")
     )
     assert explained is not None
     assert explained.down.buffer_packets == 67
@@ -91,8 +95,8 @@ def test_a_path_in_the_documentation_can_be_planned(text: str, tmp_path: Path) -
         f"  - {{flow: {flow}, generator: iperf3, from: sender, to: receiver}}\n" for flow in ("bulk", "far")
     )
     path.write_text(f"experiment: shaped\ntestbed: lab\nduration: 10s\ntraffic:\n{flows}{text}")
-    study = load_study(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
-    assert make_plan(study.experiment, study.testbed).trials[0].resolved.path is not None
+    study = load_experiment(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
+    assert make_plan(study).trials[0].resolved.path is not None
 
 
 STUDIES = "# experiments/studies/"
@@ -105,8 +109,8 @@ def test_an_experiment_in_the_documentation_may_extend_a_shipped_one(text: str, 
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
     path = tmp_path / text.split()[1]
     path.write_text(text)
-    study = load_study(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
-    assert make_plan(study.experiment, study.testbed).trials
+    study = load_experiment(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
+    assert make_plan(study).trials
 
 
 def test_what_a_page_says_that_explain_prints_is_what_it_prints(tmp_path: Path) -> None:
@@ -137,7 +141,7 @@ COMMANDS = [
 @pytest.mark.parametrize(("experiment", "profile"), COMMANDS)
 def test_a_profile_that_a_page_asks_a_shipped_experiment_for_is_there(experiment: str, profile: str) -> None:
     path = ROOT / "experiments" / f"{experiment}.yaml"
-    assert load_study(path, CATALOGUE, None, Asked(profile)).experiment.name == experiment
+    assert load_experiment(path, CATALOGUE, None, LoadOptions(profile)).experiment.name == experiment
 
 
 @pytest.mark.parametrize("text", named(blocks(STUDIES)))
@@ -174,8 +178,8 @@ def test_the_recipes_of_the_how_to_are_all_that_its_experiment_needs(tmp_path: P
     for name, text in files:
         (tmp_path / name).write_text(text)
     catalogue = Catalogue(tmp_path / "templates")
-    study = load_study(tmp_path / "experiments" / "mine.yaml", catalogue, ROOT / "hosts" / "lab.yaml")
-    plan = make_plan(study.experiment, study.testbed)
+    study = load_experiment(tmp_path / "experiments" / "mine.yaml", catalogue, ROOT / "hosts" / "lab.yaml")
+    plan = make_plan(study)
     assert len(plan.trials) == 4
     for trial in plan.trials:
         scripts = TrialScripts(trial, catalogue, "campaign")

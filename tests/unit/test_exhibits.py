@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import DefinitionError
-from samovar.experiment import Asked, load_study
+from samovar.experiment import LoadOptions, load_experiment
 from samovar.experiment.metrics import METRICS
 from samovar.experiment.outputs import read_exhibits
 from tests.unit.plans import BULK, CATALOGUE, HEAD, ROOT
@@ -27,7 +27,7 @@ def refusals(tmp_path: Path, more: str) -> list[str]:
     path = tmp_path / "experiments" / "study.yaml"
     path.write_text(HEAD + BULK + more)
     try:
-        load_study(path, CATALOGUE, asked=Asked(exhibits=KNOWN))
+        load_experiment(path, CATALOGUE, options=LoadOptions(exhibits=KNOWN))
     except DefinitionError as error:
         return [f"{one.line}:{one.column}: {one.message}" for one in error.problems]
     return []
@@ -54,7 +54,9 @@ def test_a_figure_or_table_that_nothing_draws_is_refused_at_its_name(tmp_path: P
     )
     (tmp_path / "experiments" / "study.yaml").write_text(HEAD + BULK + more)
     with pytest.raises(DefinitionError) as caught:
-        load_study(tmp_path / "experiments" / "study.yaml", CATALOGUE, asked=Asked(exhibits=KNOWN))
+        load_experiment(
+            tmp_path / "experiments" / "study.yaml", CATALOGUE, options=LoadOptions(exhibits=KNOWN)
+        )
     first, second = caught.value.problems
     assert (first.line, first.column, second.line, second.column) == (6, 20, 7, 29)
     assert first.message.startswith("unknown figure 'buffer-cdff'; did you mean 'buffer-cdf'? known: ")
@@ -83,7 +85,9 @@ def told(tmp_path: Path, text: str) -> list[str]:
     (tmp_path / "hosts").symlink_to(ROOT / "hosts")
     (tmp_path / "experiments" / "demo.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(DefinitionError) as caught:
-        load_study(tmp_path / "experiments" / "demo.yaml", CATALOGUE, asked=Asked(exhibits=KNOWN))
+        load_experiment(
+            tmp_path / "experiments" / "demo.yaml", CATALOGUE, options=LoadOptions(exhibits=KNOWN)
+        )
     return [f"{one.column}: {one.message}" for one in caught.value.problems]
 
 

@@ -7,7 +7,7 @@ import pytest
 from samovar.cli import Controller, ExplainRequest
 from samovar.cli.show_explanation import explanation_lines
 from samovar.errors import DefinitionError, PlanError, SamovarError
-from samovar.experiment import Asked, apply_profile, load_config, load_study, parse_overrides
+from samovar.experiment import LoadOptions, load_config, load_experiment, parse_overrides
 from samovar.experiment.explanation.explain import explain
 from samovar.experiment.explanation.explain_keys import Subject, known_keys
 from samovar.recipes import Catalogue
@@ -60,10 +60,9 @@ class Folder:
 
     def subject(self, *sets: str, profile: str | None = None) -> Subject:
         config = load_config(self.root / "config.yaml")
-        asked = Asked(profile, parse_overrides(sets), config)
-        study = load_study(self.root / "experiments" / "study.yaml", CATALOGUE, None, asked)
-        applied = apply_profile(study.experiment, study.profile, study.overrides)
-        return Subject(applied, study.testbed, CATALOGUE, config)
+        asked = LoadOptions(profile, parse_overrides(sets), config)
+        study = load_experiment(self.root / "experiments" / "study.yaml", CATALOGUE, None, asked)
+        return Subject(study.experiment, study.testbed, CATALOGUE, config)
 
     def lines(self, key: str, *sets: str, profile: str | None = None) -> list[str]:
         found = explanation_lines(explain(self.subject(*sets, profile=profile), key))

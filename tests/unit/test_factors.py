@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from samovar.experiment import load_experiment, load_testbed
+from samovar.experiment import load_experiment, load_testbed, resolve_experiment
 from samovar.experiment.expressions.distribution import Drawn
 from samovar.experiment.expressions.formula import Formula
 from samovar.experiment.flow_members import hosts_of, members_of, number_of
@@ -341,7 +341,7 @@ def test_a_parameter_of_a_recipe_may_be_computed() -> None:
         "x.yaml",
     )
     experiment = Experiment.model_validate(complete([tree], [])).with_source(tree)
-    paths = [trial.resolved.path for trial in make_plan(experiment, DUMBBELL).trials]
+    paths = [trial.resolved.path for trial in make_plan(resolve_experiment(experiment, DUMBBELL)).trials]
     found = [path.down.aqm_parameters for path in paths if path is not None]
     for interval in ("100ms", "120ms"):
         assert {"target": "5ms", "interval": interval} in found
@@ -360,7 +360,7 @@ def test_an_example_of_the_reference_is_sound(number: int, tmp_path: Path) -> No
     text = example + "".join(f"{key}: {value}\n" for key, value in rest.items() if key not in given)
     (tmp_path / "study.yaml").write_text(f"experiment: study\ntestbed: dumbbell\n{text}", encoding="utf-8")
     experiment = load_experiment(tmp_path / "study.yaml", Catalogue(ROOT / "templates"), DUMBBELL)
-    assert make_plan(experiment, DUMBBELL).trials
+    assert make_plan(experiment).trials
 
 
 def test_every_field_of_an_experiment_says_what_it_is() -> None:

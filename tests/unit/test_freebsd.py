@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.experiment import load_study, load_testbed
+from samovar.experiment import load_experiment, load_testbed
 from samovar.plan import estimate_cost, make_plan
 from samovar.plan.make import Site
 from samovar.recipes import BLOCKS, TrialScripts
@@ -171,8 +171,8 @@ def test_a_plan_reboots_freebsd_11_once_for_each_level_of_txd_and_back_and_newer
     path = tmp_path / "experiments" / "rings.yaml"
     path.parent.mkdir()
     path.write_text(EXPERIMENT)
-    study = load_study(path, CATALOGUE, ROOT / "hosts" / f"{name}.yaml")
-    plan = make_plan(study.experiment, study.testbed, site=Site(headers=CATALOGUE))
+    study = load_experiment(path, CATALOGUE, ROOT / "hosts" / f"{name}.yaml")
+    plan = make_plan(study, site=Site(headers=CATALOGUE))
     assert len(plan.trials) == 4
     assert plan.changes.reboots == reboots
     assert estimate_cost(plan).boots == reboots

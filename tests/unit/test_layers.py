@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment import Experiment, apply_profile, load_study, read_experiment
+from samovar.experiment import Experiment, apply_profile, load_experiment, load_testbed, read_experiment
 from samovar.experiment.keys.traffic_keys import Flow
 from samovar.experiment.layers.extends import flattened
 from samovar.experiment.sources import kept_sources
@@ -14,6 +14,7 @@ from samovar.experiment.yaml.tree import Map, plain, read_yaml
 from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
+LAB = load_testbed(ROOT / "hosts" / "lab.yaml")
 
 BASE = """\
 experiment: base
@@ -347,7 +348,7 @@ def test_a_campaign_keeps_one_file_that_needs_no_other_beside_the_originals(
         "study", "experiment: study\nextends: base\nuse: slow\nprofiles: {long: {duration: 60s}}\n"
     )
     problems: list[Problem] = []
-    kept = kept_sources(flattened(read_yaml(path)[0], path, problems), folder.write("lab", "testbed: lab\n"))
+    kept = kept_sources(flattened(read_yaml(path)[0], path, problems), LAB)
     assert sorted(kept) == [
         "definition/base.yaml",
         "definition/fragments/slow.yaml",
@@ -365,8 +366,11 @@ def test_a_campaign_keeps_one_file_that_needs_no_other_beside_the_originals(
 
 def test_an_experiment_that_reuses_nothing_is_kept_byte_for_byte(folder: Folder) -> None:
     path = folder.folder / "base.yaml"
-    kept = kept_sources(flattened(read_yaml(path)[0], path, []), path)
-    assert kept == {"experiment.yaml": BASE.encode(), "testbed.yaml": BASE.encode()}
+    kept = kept_sources(flattened(read_yaml(path)[0], path, []), LAB)
+    assert kept == {
+        "experiment.yaml": BASE.encode(),
+        "testbed.yaml": (ROOT / "hosts" / "lab.yaml").read_bytes(),
+    }
 
 
 def test_what_is_missing_is_the_only_mistake_that_is_reported(folder: Folder) -> None:
@@ -375,7 +379,7 @@ def test_what_is_missing_is_the_only_mistake_that_is_reported(folder: Folder) ->
         "study", "experiment: study\nextends: bse\npath: {rtt: 4ms}\ntraffic: {bulk: {start: 1s}}\n"
     )
     with pytest.raises(DefinitionError) as caught:
-        load_study(path, Catalogue(ROOT / "templates"), ROOT / "hosts" / "lab.yaml")
+        load_experiment(path, Catalogue(ROOT / "templates"), ROOT / "hosts" / "lab.yaml")
     assert str(caught.value) == f"{path}:2:10: unknown experiment 'bse'; did you mean 'base'? known: base"
 
 
@@ -412,9 +416,13 @@ def test_expectations_of_the_base_may_speak_of_levels_that_are_no_longer_there(f
     folder.write("base", f"{BASE}expect:\n  - {line}\n")
     path = folder.write("study", "experiment: study\nextends: base\nparts: {one: {factors: {rwnd: [2MB]}}}\n")
     assert (
-        len(load_study(path, Catalogue(ROOT / "templates"), ROOT / "hosts" / "lab.yaml").experiment.expect)
+        len(
+            load_experiment(
+                path, Catalogue(ROOT / "templates"), ROOT / "hosts" / "lab.yaml"
+            ).experiment.expect
+        )
         == 1
     )
     path.write_text(path.read_text() + f"expect:\n  - {line}\n", encoding="utf-8")
     with pytest.raises(DefinitionError, match="unknown level of rwnd '1MB'"):
-        load_study(path, Catalogue(ROOT / "templates"), ROOT / "hosts" / "lab.yaml")
+        load_experiment(path, Catalogue(ROOT / "templates"), ROOT / "hosts" / "lab.yaml")

@@ -7,11 +7,10 @@ import pytest
 from samovar.campaign.journal import fold
 from samovar.errors import DefinitionError
 from samovar.experiment import (
-    Asked,
     Experiment,
-    Study,
-    apply_profile,
-    load_study,
+    LoadOptions,
+    ResolvedExperiment,
+    load_experiment,
     parse_overrides,
     read_experiment,
 )
@@ -58,13 +57,12 @@ class Folder:
     def write(self, text: str) -> None:
         self.path.write_text(text, encoding="utf-8")
 
-    def study(self, *sets: str, profile: str | None = None) -> Study:
-        asked = Asked(profile, parse_overrides(sets))
-        return load_study(self.path, CATALOGUE, ROOT / "hosts" / "lab.yaml", asked)
+    def study(self, *sets: str, profile: str | None = None) -> ResolvedExperiment:
+        asked = LoadOptions(profile, parse_overrides(sets))
+        return load_experiment(self.path, CATALOGUE, ROOT / "hosts" / "lab.yaml", asked)
 
     def read(self, *sets: str, profile: str | None = None) -> Experiment:
-        study = self.study(*sets, profile=profile)
-        return apply_profile(study.experiment, study.profile, study.overrides)
+        return self.study(*sets, profile=profile).experiment
 
     def shown(self, *sets: str, profile: str | None = None) -> list[str]:
         with pytest.raises(DefinitionError) as caught:
@@ -163,7 +161,7 @@ def test_the_last_of_two_values_for_a_key_holds(folder: Folder) -> None:
 
 def test_overrides_are_written_into_the_plan(folder: Folder) -> None:
     study = folder.study("duration=1s", "cc=cubic", profile="quick")
-    plan = make_plan(study.experiment, study.testbed, study.profile, study.overrides)
+    plan = make_plan(study)
     assert dict(plan.overrides) == {"duration": "1s", "cc": "cubic"}
     assert {trial.resolved.duration_s for trial in plan.trials} == {1}
 
@@ -216,7 +214,7 @@ def test_an_unknown_profile_is_refused_before_anything_is_laid_over_it(folder: F
 def test_a_campaign_is_run_again_and_read_back_with_its_overrides(folder: Folder, tmp_path: Path) -> None:
     """What the report reads is the experiment's file with the plan's overrides over it."""
     study = folder.study("parts.one.replicates=9")
-    (tmp_path / "experiment.yaml").write_bytes(study.sources["experiment.yaml"])
+    (tmp_path / "experiment.yaml").write_bytes(study.files["experiment.yaml"])
     assert read_experiment(tmp_path / "experiment.yaml").parts["one"].replicates == 3
     assert read_experiment(tmp_path / "experiment.yaml", study.overrides).parts["one"].replicates == 9
 

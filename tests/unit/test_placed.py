@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import DefinitionError
-from samovar.experiment import load_config, load_testbed
-from samovar.plan import Site, make_plan
-from tests.unit.plans import BULK, CATALOGUE, LAB, ROOT, experiment_of
+from samovar.experiment import LoadOptions, load_config, load_testbed, resolve_experiment
+from samovar.plan import make_plan
+from tests.unit.plans import BULK, LAB, ROOT, experiment_of
 
 EXPERIMENT = f"experiment: study\ntestbed: lab\nduration: 5s\n{BULK}"  # no path, and so no product of it
 
@@ -22,12 +22,12 @@ def test_a_formula_of_a_testbed_is_refused_at_its_line(tmp_path: Path) -> None:
     with pytest.raises(
         DefinitionError, match=rf"lab\.yaml:{line}:18: main: rwnd of dst: '2 BDP': path\.rate"
     ):
-        make_plan(experiment_of(EXPERIMENT), load_testbed(file), site=Site(headers=CATALOGUE))
+        make_plan(resolve_experiment(experiment_of(EXPERIMENT), load_testbed(file)))
 
 
 def test_a_formula_of_the_configuration_is_refused_at_its_line(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("settings: {rwnd: 3 BDP}\n")
-    site = Site(headers=CATALOGUE, config=load_config(file))
+    options = LoadOptions(config=load_config(file))
     with pytest.raises(DefinitionError, match=r"config\.yaml:1:18: main: rwnd of dst: '3 BDP'"):
-        make_plan(experiment_of(EXPERIMENT), LAB, site=site)
+        make_plan(resolve_experiment(experiment_of(EXPERIMENT), LAB, options))

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from samovar.errors import DefinitionError, PlanError
-from samovar.experiment import Experiment, Testbed, load_study, load_testbed
+from samovar.experiment import (
+    Experiment,
+    LoadOptions,
+    Testbed,
+    load_experiment,
+    load_testbed,
+    resolve_experiment,
+)
 from samovar.experiment.layers.merge import complete
 from samovar.experiment.yaml.tree import parse_yaml
 from samovar.plan import Plan, make_plan
@@ -17,7 +24,8 @@ from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
 TESTBED = load_testbed(ROOT / "hosts" / "lab.yaml")
-STUDY = load_study(ROOT / "experiments" / "tplink-buffer.yaml", Catalogue(ROOT / "templates"))
+STUDY = load_experiment(ROOT / "experiments" / "tplink-buffer.yaml", Catalogue(ROOT / "templates"))
+QUICK = resolve_experiment(STUDY.experiment, STUDY.testbed, LoadOptions("quick"))
 
 TEXT = """\
 experiment: study
@@ -41,7 +49,7 @@ def planned(*changes: tuple[str, str], testbed: Testbed = TESTBED) -> Plan:
         text = text.replace(old, new, 1)
     tree, _ = parse_yaml(text, "study.yaml")
     whole = complete([tree], [])
-    return make_plan(Experiment.model_validate(whole).with_source(tree, whole), testbed)
+    return make_plan(resolve_experiment(Experiment.model_validate(whole).with_source(tree, whole), testbed))
 
 
 def ids(plan: Plan) -> set[str]:
@@ -53,7 +61,7 @@ def test_the_same_definition_gives_the_same_bytes() -> None:
 
 
 def test_a_plan_is_read_back_as_it_was_written() -> None:
-    data = make_plan(STUDY.experiment, STUDY.testbed, "quick").to_json()
+    data = make_plan(QUICK).to_json()
     assert Plan.from_json(data).to_json() == data
 
 
@@ -81,10 +89,10 @@ def test_a_plan_of_another_kind_is_refused(old: bytes, new: bytes, message: str)
 
 
 def test_the_report_is_planned_with_the_trials_that_it_states() -> None:
-    plan = make_plan(STUDY.experiment, STUDY.testbed)
+    plan = make_plan(STUDY)
     counted = {part.name: sum(trial.part == part.name for trial in plan.trials) for part in plan.parts}
     assert counted == {"buffer": 3 * 8, "window": 21 * 5}
-    assert len(make_plan(STUDY.experiment, STUDY.testbed, "quick").trials) == 3 + 12
+    assert len(make_plan(QUICK).trials) == 3 + 12
 
 
 def test_more_replicates_add_trials_and_keep_the_order_of_those_there_were() -> None:
@@ -126,7 +134,8 @@ def test_a_title_or_a_figure_keeps_the_ids() -> None:
 
 def test_an_id_reads_as_its_treatment_and_names_its_part_when_there_are_several() -> None:
     assert "newreno-50KB-1500-r1-" in {trial.id[:-6] for trial in planned().trials}
-    assert all(trial.id.startswith(f"{trial.part}-") for trial in make_plan(STUDY.experiment, TESTBED).trials)
+    plan = make_plan(resolve_experiment(STUDY.experiment, TESTBED))
+    assert all(trial.id.startswith(f"{trial.part}-") for trial in plan.trials)
 
 
 @given(st.text())

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samovar.experiment import load_study
+from samovar.experiment import load_experiment
 from samovar.plan import Plan, make_plan
 from samovar.plan.groups import Kinds
 from samovar.plan.product import Combinations
@@ -73,8 +73,8 @@ def test_every_trial_is_what_working_it_out_by_itself_gives(text: str) -> None:
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_every_shipped_experiment_is_planned_as_the_plain_way_does(path: Path) -> None:
-    one = load_study(path, CATALOGUE)
-    fast = {trial.id: trial.resolved for trial in make_plan(one.experiment, one.testbed).trials}
+    one = load_experiment(path, CATALOGUE)
+    fast = {trial.id: trial.resolved for trial in make_plan(one).trials}
     assert fast == dict(plain_plan(one.experiment, one.testbed))
 
 
@@ -124,9 +124,7 @@ def digests() -> str:
         "replicates: 3\nfactors: {cc: [cubic, cdg], mtu: [600, 1500]}\n", f"traffic: [{TRAFFIC[1]}]\n"
     )
     plans = [planned(drawn, DUMBBELL, CATALOGUE)]
-    plans += [
-        make_plan(one.experiment, one.testbed) for one in (load_study(p, CATALOGUE) for p in EXPERIMENTS)
-    ]
+    plans += [make_plan(one) for one in (load_experiment(p, CATALOGUE) for p in EXPERIMENTS)]
     return hashlib.sha256(b"".join(plan.to_json() for plan in plans)).hexdigest()
 
 

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from samovar.errors import DefinitionError
-from samovar.experiment import Config, Testbed, load_config, load_study, load_testbed
+from samovar.experiment import Config, LoadOptions, Testbed, load_config, load_experiment, load_testbed
 from samovar.experiment.checks.check_settings import check_site
-from samovar.experiment.load import Asked
 from samovar.experiment.metrics import METRICS
 from samovar.experiment.outputs import read_exhibits
 from samovar.experiment.yaml.tree import parse_yaml, plain
@@ -376,7 +375,7 @@ def load(path: Path, kind: str, tree: Any, folder: Path) -> None:
     changed = folder / path.relative_to(ROOT)
     changed.write_text(yaml.safe_dump(tree, allow_unicode=True, sort_keys=False), encoding="utf-8")
     if kind == "experiment":
-        load_study(changed, CATALOGUE, None, Asked(config=CONFIG, exhibits=EXHIBITS))
+        load_experiment(changed, CATALOGUE, None, LoadOptions(config=CONFIG, exhibits=EXHIBITS))
     elif kind == "testbed":
         _check([load_testbed(changed)], None)
     else:

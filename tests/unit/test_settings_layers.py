@@ -6,19 +6,15 @@ import pytest
 
 from samovar.errors import DefinitionError
 from samovar.experiment import (
-    Asked,
     Config,
-    Study,
+    LoadOptions,
+    ResolvedExperiment,
     Testbed,
-    apply_profile,
-    layers_for,
-    level_of,
     load_config,
-    load_study,
+    load_experiment,
     load_testbed,
-    resolve_setting,
+    resolve_settings,
 )
-from samovar.experiment.keys.values import PerHost
 from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -82,22 +78,15 @@ class Bench:
     def testbed(self) -> Testbed:
         return load_testbed(self.folder / "hosts" / "bench.yaml")
 
-    def load(self) -> Study:
-        return load_study(
-            self.folder / "experiments" / "study.yaml", CATALOGUE, None, Asked(config=self.config)
-        )
+    def load(self, profile: str | None = None) -> ResolvedExperiment:
+        options = LoadOptions(profile, config=self.config)
+        return load_experiment(self.folder / "experiments" / "study.yaml", CATALOGUE, None, options)
 
     def chain(self, key: str, host: str, part: str = "plain", profile: str | None = None) -> list[str]:
-        """Return `value layer place` of all that is said, the strongest first."""
-        study = self.load()
-        experiment = apply_profile(study.experiment, profile)
-        found = resolve_setting(key, host, layers_for(experiment, part, study.testbed, self.config))
-        if found is None:
-            return []
-        every = [(found.value, found.origin), *((one.value, one.origin) for one in found.hides)]
-        return [
-            f"{value} {origin.layer} {origin.place}".replace(f"{self.folder}/", "") for value, origin in every
-        ]
+        """Return `value layer place` for every layer that gives the setting, the strongest first."""
+        found = self.load(profile).settings[part][host].get(key)
+        layers = found.layers if found else ()
+        return [f"{one.text} {one.layer} {one.place}".replace(f"{self.folder}/", "") for one in layers]
 
     def mistakes(self) -> list[str]:
         with pytest.raises(DefinitionError) as caught:
@@ -136,34 +125,30 @@ def test_a_part_and_a_profile_lie_over_the_top_of_the_experiment(bench: Bench) -
     ]
 
 
-def test_a_level_is_the_last_word_at_the_hosts_that_it_names(bench: Bench) -> None:
-    testbed, layers = bench.testbed, layers_for(bench.load().experiment, "plain", bench.testbed, bench.config)
-    level = PerHost({"sender": "cdg"})
-    first = resolve_setting("cc", "a", layers, level_of("cc", level, "a", testbed))
-    second = resolve_setting("cc", "b", layers, level_of("cc", level, "b", testbed))
-    assert first is not None
-    assert second is not None
-    assert (first.value, first.origin.layer, first.origin.place) == ("cdg", "level", "factor cc")
-    assert [one.value for one in first.hides] == ["htcp", "cubic", "reno"]
-    assert second.value == "vegas"
+def test_settings_are_typed(bench: Bench) -> None:
+    settings = bench.load().settings["plain"]["c"]
+    assert {key: one.value for key, one in settings.items()} == {
+        "cc": "htcp",
+        "mtu": 1400,
+        "rwnd": 2_000_000,
+        "tcp.sack": "off",
+    }
 
 
-def test_a_hosts_own_name_says_more_than_its_role(bench: Bench) -> None:
-    value = PerHost({"senders": "reno", "sender2": "cdg", "b": "bbr"})
-    told = {host: level_of("cc", value, host, bench.testbed) for host in ("a", "b", "c")}
-    assert {host: given.value if given else None for host, given in told.items()} == {
+def test_a_hosts_own_name_wins_over_its_role(bench: Bench) -> None:
+    values = {"senders": "reno", "sender2": "cdg", "b": "bbr"}
+    assert {host: bench.testbed.value_at(host, values) for host in ("a", "b", "c")} == {
         "a": "reno",
         "b": "bbr",
         "c": None,
     }
 
 
-def test_defaults_of_recipes_are_the_ground_below_the_site(bench: Bench) -> None:
+def test_defaults_of_recipes_are_the_weakest_layer(bench: Bench) -> None:
     study = bench.load()
-    layers = layers_for(study.experiment, "plain", study.testbed, None, CATALOGUE)
-    found = resolve_setting("tcp.timestamps", "a", layers)
-    assert found is not None
-    assert (found.origin.layer, found.origin.place) == ("recipe", "setting/tcp on linux")
+    settings = resolve_settings(study.experiment, "plain", study.testbed, None, CATALOGUE)
+    weakest = settings["a"]["tcp.timestamps"].layers[-1]
+    assert (weakest.layer, weakest.place) == ("recipe", "setting/tcp on linux")
 
 
 def test_nothing_is_said_of_a_setting_that_no_layer_has(bench: Bench) -> None:

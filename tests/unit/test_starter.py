@@ -48,7 +48,8 @@ def test_what_its_comments_offer_is_sound(controller: Controller) -> None:
         core_left = _without(core, own.partition(":")[0])
         needed = "factors: {cc: [cdg, cubic], rwnd: [100KB]}\n" if own.startswith("exclude") else ""
         path.write_text((_without(core_left, "factors") if needed else core_left) + needed + own)
-        assert load_experiment(path, controller.project.catalogue, testbed).name == "mine", own
+        loaded = load_experiment(path, controller.project.catalogue, testbed)
+        assert loaded.experiment.name == "mine", own
 
 
 def _without(text: str, key: str) -> str:

@@ -13,10 +13,15 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import LabError
-from samovar.experiment import Config, apply_profile, list_experiments, load_study
+from samovar.experiment import (
+    Config,
+    LoadOptions,
+    ResolvedExperiment,
+    list_experiments,
+    load_experiment,
+)
 from samovar.experiment.explanation.explain import explain
 from samovar.experiment.explanation.explain_keys import Subject
-from samovar.experiment.load import Study
 from samovar.experiment.metrics import METRICS
 from samovar.lab import require_supported_links, unsupported_links
 from samovar.plan import Plan, make_plan
@@ -66,14 +71,14 @@ LONGEST_QUICK_S = 15 * 60
 
 
 @cache
-def study(name: str) -> Study:
-    return load_study(EXPERIMENTS / f"{name}.yaml", CATALOGUE)
+def study(name: str, profile: str = "full") -> ResolvedExperiment:
+    options = LoadOptions(None if profile == "full" else profile)
+    return load_experiment(EXPERIMENTS / f"{name}.yaml", CATALOGUE, options=options)
 
 
 @cache
 def plan(name: str, profile: str) -> Plan:
-    own = study(name)
-    return make_plan(own.experiment, own.testbed, None if profile == "full" else profile)
+    return make_plan(study(name, profile))
 
 
 NAMES = pytest.mark.parametrize("name", sorted(TRIALS))
@@ -126,7 +131,7 @@ def test_a_study_warns_of_expectations_that_nothing_measures_yet(name: str) -> N
 @NAMES
 def test_a_study_s_rate_and_factors_can_be_explained(name: str) -> None:
     own = study(name)
-    experiment = apply_profile(own.experiment, None)
+    experiment = own.experiment
     subject = Subject(experiment, own.testbed, CATALOGUE, Config())
     factors = {factor for part in experiment.parts.values() for factor in part.factors}
     for key in ("path.rate", *sorted(factors)):

@@ -32,7 +32,7 @@ from samovar.campaign.verdict.judge import (
 from samovar.campaign.verdict.wire import Seen, check_bottleneck, check_counted, check_wire, read_captures
 from samovar.cli import Controller
 from samovar.errors import DefinitionError
-from samovar.experiment import load_study, load_testbed
+from samovar.experiment import load_experiment, load_testbed
 from samovar.experiment.keys.config_file import Config
 from samovar.experiment.keys.verdict_thresholds import Thresholds
 from samovar.hosts import ScriptResult
@@ -453,7 +453,7 @@ def test_what_an_experiment_says_of_the_verdict_lies_over_what_is_configured() -
 
 def test_a_testbed_tells_what_lies_behind_its_bottleneck_and_how_many_routers_between() -> None:
     testbed = load_testbed(ROOT / "hosts" / "lab.yaml")
-    study = load_study(ROOT / "experiments" / "demo.yaml", CATALOGUE).experiment
+    study = load_experiment(ROOT / "experiments" / "demo.yaml", CATALOGUE).experiment
     policy = policy_of(study, testbed, Config(), {})
     assert policy.behind == {"down": frozenset({DST}), "up": frozenset({SRC})}
     assert policy.routers[SRC, DST] == 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from samovar.experiment import Asked, load_study
+from samovar.experiment import LoadOptions, load_experiment
 from samovar.experiment.metric_needs import NEEDS
 from samovar.experiment.metrics import METRICS
 from samovar.experiment.outputs import read_exhibits
@@ -40,8 +40,8 @@ def planned(folder: Path, *changes: tuple[str, str], testbed: str = "lab") -> Pl
         assert old in text
         text = text.replace(old, new, 1)
     (folder / "study.yaml").write_text(text)
-    study = load_study(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / f"{testbed}.yaml")
-    return make_plan(study.experiment, study.testbed)
+    study = load_experiment(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / f"{testbed}.yaml")
+    return make_plan(study)
 
 
 def test_a_plan_that_is_sound_has_no_warning(tmp_path: Path) -> None:
@@ -172,8 +172,8 @@ NONE: Mapping[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("name", sorted(NONE))
 def test_a_shipped_study_is_warned_of_nothing_but_what_it_is_about(name: str) -> None:
-    study = load_study(ROOT / "experiments" / f"{name}.yaml", CATALOGUE)
-    warnings = make_plan(study.experiment, study.testbed).warnings
+    study = load_experiment(ROOT / "experiments" / f"{name}.yaml", CATALOGUE)
+    warnings = make_plan(study).warnings
     assert [one for one in warnings if not any(said in one for said in NONE[name])] == []
     assert all(any(said in one for one in warnings) for said in NONE[name])
 
@@ -281,9 +281,9 @@ def test_what_is_asked_of_a_plan_that_records_too_little_for_it_is_told(
 ) -> None:
     text = TEXT.replace("captures: [{at: sender}]", f"captures: {captures}\nloggers: {loggers}") + ASKED
     (tmp_path / "study.yaml").write_text(text)
-    asked = Asked(exhibits=KNOWN)
-    study = load_study(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml", asked)
-    plan = make_plan(study.experiment, study.testbed, site=Site(headers=CATALOGUE, exhibits=KNOWN))
+    asked = LoadOptions(exhibits=KNOWN)
+    study = load_experiment(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml", asked)
+    plan = make_plan(study, site=Site(headers=CATALOGUE, exhibits=KNOWN))
     said = [one for one in plan.warnings if "which no trial has" in one]
     assert [one.split(" takes ")[0].split()[-1] for one in said] == lacking
 
@@ -291,8 +291,8 @@ def test_what_is_asked_of_a_plan_that_records_too_little_for_it_is_told(
 def test_what_lacks_is_told_in_words_with_what_becomes_of_it(tmp_path: Path) -> None:
     text = TEXT + "expect: [{say: a, metric: loss_share, below: 1}]\nfigures: [queue-time]\n"
     (tmp_path / "study.yaml").write_text(text)
-    study = load_study(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
-    plan = make_plan(study.experiment, study.testbed, site=Site(exhibits=KNOWN))
+    study = load_experiment(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
+    plan = make_plan(study, site=Site(exhibits=KNOWN))
     assert plan.warnings[-2:] == (
         "expect: loss_share takes captures at both ends of a flow, which no trial has; the scorecard will say no data",
         "figure queue-time takes logger queue at the bottleneck's router, which no trial has; the report will say so in its place",

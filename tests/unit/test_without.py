@@ -7,7 +7,7 @@ import pytest
 from samovar.cli import Controller, ExplainRequest
 from samovar.cli.show_explanation import explanation_lines
 from samovar.errors import DefinitionError
-from samovar.experiment import Asked, Experiment, apply_profile, load_study, parse_overrides
+from samovar.experiment import Experiment, LoadOptions, load_experiment, parse_overrides
 from samovar.experiment.yaml.tree import Map, plain
 from samovar.recipes import Catalogue
 
@@ -47,8 +47,7 @@ def folder(tmp_path: Path) -> Path:
 def read(folder: Path, text: str, *sets: str, profile: str | None = None) -> Experiment:
     path = folder / "experiments" / "study.yaml"
     path.write_text(f"experiment: study\n{text}", encoding="utf-8")
-    study = load_study(path, CATALOGUE, None, Asked(profile, parse_overrides(sets)))
-    return apply_profile(study.experiment, study.profile, study.overrides)
+    return load_experiment(path, CATALOGUE, None, LoadOptions(profile, parse_overrides(sets))).experiment
 
 
 def refusal(folder: Path, text: str) -> str:
@@ -150,7 +149,7 @@ def test_what_was_taken_away_is_explained_with_its_place(folder: Path) -> None:
 def test_a_campaign_keeps_the_tree_from_which_it_was_taken_away(folder: Path) -> None:
     path = folder / "experiments" / "study.yaml"
     path.write_text("experiment: study\nextends: base\nwithout: [parts.one]\n", encoding="utf-8")
-    kept = load_study(path, CATALOGUE).sources["experiment.yaml"].decode()
+    kept = load_experiment(path, CATALOGUE).files["experiment.yaml"].decode()
     assert "rwnd: [50KB, 1MB]" not in kept
     assert "\nwithout" not in kept
 

@@ -9,7 +9,6 @@ from samovar.experiment.keys.config_file import Config
 from samovar.experiment.keys.factors import SETTINGS
 from samovar.experiment.keys.recipe_parameters import read_parameter, settable
 from samovar.experiment.keys.testbed_file import OSES, Testbed
-from samovar.experiment.layers.precedence import names_of
 from samovar.experiment.nearest import unknown
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 from samovar.experiment.yaml.tree import Map, Node
@@ -58,7 +57,7 @@ def _problems(
     for key, value in settings.items():
         named = value if isinstance(value, Map) else None
         if named is not None and not anywhere:
-            known = {name for host in hosts for name in names_of(host, testbed)}
+            known = {name for host in hosts for name in testbed.names_of(host)}
             for name in [name for name in named if name not in known]:
                 yield named.key_marks[name].problem(unknown("host or role", name, known))
         systems = sorted({testbed.hosts[host].system for host in hosts})

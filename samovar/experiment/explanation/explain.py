@@ -27,13 +27,7 @@ from samovar.experiment.keys.factors import SETTINGS
 from samovar.experiment.keys.levels import Factor, texts_of
 from samovar.experiment.keys.values import PerHost
 from samovar.experiment.layers.merge import MAIN
-from samovar.experiment.layers.precedence import (
-    Origin,
-    ResolvedSetting,
-    layers_for,
-    level_of,
-    resolve_setting,
-)
+from samovar.experiment.layers.precedence import HostSetting, LayerValue, resolve_settings
 from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import Map, Node
 
@@ -140,8 +134,8 @@ def _names_in(where: _Where) -> list[str]:
     subject = where.subject
     if where.key == "factors":
         return list(subject.experiment.parts[where.part].factors)
-    layers = layers_for(subject.experiment, where.part, subject.testbed, subject.config)
-    return sorted({key for host in subject.testbed.hosts for key in layers.of(host)})
+    settings = resolve_settings(subject.experiment, where.part, subject.testbed, subject.config)
+    return sorted({key for own in settings.values() for key in own})
 
 
 def _of_key(where: _Where) -> Explanation:
@@ -209,9 +203,10 @@ def _of_factor(where: _Where, host: str = "") -> tuple[Said, ...]:
     text: str | None = _value(factor, label, where.key)
     level = factor.level(label)
     value = level.texts.get(where.key) if level else None
-    if host and isinstance(value, str | PerHost):
-        given = level_of(factor.name, value, host, where.subject.testbed)
-        text = given.value if given else None
+    if host and isinstance(value, PerHost):
+        text = where.subject.testbed.value_at(host, value.hosts)
+    elif host and isinstance(value, str):
+        text = value
     place = written[0].place if written else ""
     return () if text is None else (Said(text, f"level of factor {factor.name}", place),)
 
@@ -219,25 +214,25 @@ def _of_factor(where: _Where, host: str = "") -> tuple[Said, ...]:
 def _of_hosts(where: _Where) -> Iterator[Explanation]:
     """Explain a setting at every host; hosts of which the same is said are named together."""
     subject = where.subject
-    layers = layers_for(subject.experiment, where.part, subject.testbed, subject.config, subject.catalogue)
+    settings = resolve_settings(
+        subject.experiment, where.part, subject.testbed, subject.config, subject.catalogue
+    )
     hosts_by_chain: dict[tuple[Said, ...], list[str]] = {}
-    for host in subject.testbed.hosts:
-        below = _setting_chain(subject, resolve_setting(where.key, host, layers))
+    for host, own in settings.items():
+        below = _setting_chain(subject, own.get(where.key))
         hosts_by_chain.setdefault((*_of_factor(where, host), *below), []).append(host)
     for chain, hosts in hosts_by_chain.items():
         at = ", ".join(hosts) if len(hosts_by_chain) > 1 else "every host"
         yield Explanation(where.title, _once(chain), _level_texts(where), hosts=tuple(hosts), at=f" at {at}")
 
 
-def _setting_chain(subject: Subject, setting: ResolvedSetting | None) -> tuple[Said, ...]:
-    if setting is None:
-        return ()
-    every = ((setting.value, setting.origin), *((one.value, one.origin) for one in setting.hides))
-    return tuple(Said(value, _layer(subject, origin), origin.place) for value, origin in every)
+def _setting_chain(subject: Subject, setting: HostSetting | None) -> tuple[Said, ...]:
+    layers = setting.layers if setting else ()
+    return tuple(Said(one.text, _layer(subject, one), one.place) for one in layers)
 
 
-def _layer(subject: Subject, origin: Origin) -> str:
-    return subject.names.of_place(origin.place) if origin.layer == "experiment" else origin.layer
+def _layer(subject: Subject, given: LayerValue) -> str:
+    return subject.names.of_place(given.place) if given.layer == "experiment" else given.layer
 
 
 def _of_tree(where: _Where) -> Explanation:

@@ -21,7 +21,7 @@ from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Stop
 from samovar.experiment.keys.verdict_thresholds import Thresholds
 from samovar.experiment.keys.written import written_default
 from samovar.experiment.layers.merge import LISTED
-from samovar.experiment.layers.precedence import layers_for
+from samovar.experiment.layers.precedence import resolve_settings
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 
 GROUPS = ("settings", "factors")
@@ -82,9 +82,9 @@ def known_keys(subject: Subject, name: str) -> set[str]:
     found |= {f"path.{key}" for key in _ways_said(subject, name)}
     if subject.testbed.device is not None:
         found -= {f"path.{key}" for key in OF_A_ROUTER}
-    layers = layers_for(subject.experiment, name, subject.testbed, subject.config)
+    settings = resolve_settings(subject.experiment, name, subject.testbed, subject.config)
     for host, machine in subject.testbed.hosts.items():
-        found |= {*setting_parameters(subject.catalogue, machine.system), *layers.of(host)}
+        found |= {*setting_parameters(subject.catalogue, machine.system), *settings[host]}
     return found
 
 

@@ -287,6 +287,15 @@ class Testbed(Strict):
                 meant[role if index == 1 else f"{role}{index}"] = name
         return meant | {name: name for name in self.hosts}
 
+    def names_of(self, host: str) -> tuple[str, ...]:
+        """Return the names that mean a host, the most specific first: its own, sender2, senders."""
+        numbered = [name for name, meant in self.names().items() if meant == host and name != host]
+        return (host, *numbered, f"{self.hosts[host].role}s")
+
+    def value_at(self, host: str, values: Mapping[str, str]) -> str | None:
+        """Return a host's value in a mapping by host or role: that of the most specific name, or None."""
+        return next((values[name] for name in self.names_of(host) if name in values), None)
+
     def ssh_of(self, name: str) -> Ssh:
         """Return how one host is logged in to: its own values over the testbed's."""
         own = self.hosts[name].ssh.model_dump(exclude_none=True)
