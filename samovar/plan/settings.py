@@ -9,7 +9,6 @@ from samovar.errors import PlanError
 from samovar.experiment import NOT_OF_HOSTS, SETTINGS, Directional, Drawing, Formula, PerHost, SettingsByHost
 from samovar.plan.places import Places
 from samovar.plan.treatments import Reader
-from samovar.units import UnitError
 
 
 class Computing(Protocol):
@@ -25,36 +24,32 @@ class HostSettings:
     def __init__(self, reader: Reader, places: Places, settings: SettingsByHost, formulas: Computing) -> None:
         self.reader, self.testbed, self.settings, self.formulas = reader, places.testbed, settings, formulas
 
-    def _level(self, key: str, host: str) -> str | None:
-        """Return what a level sets a host to, as written; None where no level does."""
-        over = self.reader.text(key)
-        if isinstance(over, Directional | Drawing):
-            raise PlanError(f"{key}: a host has no directions; expected one value, or one for each host")
-        return self.testbed.value_at(host, over.hosts) if isinstance(over, PerHost) else over
-
     def text(self, key: str, host: str) -> str | None:
         """Return what a host is set to, as written; None if it is not set."""
-        level = self._level(key, host)
+        level: str | None = self._at(host, key, self.reader.text(key))
         if level is not None or key not in self.settings[host]:
             return level
         return self.settings[host][key].text
 
+    def typed(self, key: str, host: str) -> object:
+        """Return cc, rwnd, mtu or txd of a host, formulas not evaluated; None if it is not set."""
+        level = self._at(host, key, self.reader.get(key))
+        if level is not None or key not in self.settings[host]:
+            return level
+        return self.settings[host][key].value
+
+    def _at(self, host: str, key: str, level: Any) -> Any:
+        """Return the value of a level at one host; None where it has none for this host."""
+        if isinstance(level, Directional | Drawing):
+            raise PlanError(f"{key}: a host has no directions; expected one value, or one for each host")
+        return self.testbed.value_at(host, level.hosts) if isinstance(level, PerHost) else level
+
     def names_host(self, key: str, host: str) -> bool:
-        """Say whether a level names this host, which then is set whatever its part in the traffic."""
+        """Return whether a level names this host, which then is set whatever its part in the traffic."""
         if key not in self.reader.design.per_host:
             return False
-        over = self.reader.text(key)
+        over = self.reader.get(key)
         return isinstance(over, PerHost) and self.testbed.value_at(host, over.hosts) is not None
-
-    def typed(self, key: str, host: str) -> object:
-        """Return cc, rwnd, mtu or txd of a host, typed, not computed yet; None where it is left as found."""
-        level = self._level(key, host)
-        if level is None:
-            return self.settings[host][key].value if key in self.settings[host] else None
-        try:
-            return SETTINGS[key](level)
-        except UnitError as error:
-            raise PlanError(f"{key} of {host}: {error}") from error
 
     def value(self, key: str, host: str) -> Any:
         """Return cc, rwnd, mtu or txd of a host, computed."""

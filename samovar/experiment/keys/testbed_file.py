@@ -13,7 +13,7 @@ from ipaddress import (
     ip_interface,
     ip_network,
 )
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, PrivateAttr, WrapValidator, model_validator
 
@@ -37,6 +37,7 @@ from samovar.experiment.yaml.tree import Map
 from samovar.units import UnitError
 
 OSES = ("linux", "freebsd")
+T = TypeVar("T")
 ROLES = ("sender", "receiver", "router", "observer")
 KERNELS = ("auto", "uml", "native")
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"  # RFC 1123, section 2.1
@@ -292,7 +293,7 @@ class Testbed(Strict):
         numbered = [name for name, meant in self.names().items() if meant == host and name != host]
         return (host, *numbered, f"{self.hosts[host].role}s")
 
-    def value_at(self, host: str, values: Mapping[str, str]) -> str | None:
+    def value_at(self, host: str, values: Mapping[str, T]) -> T | None:
         """Return a host's value in a mapping by host or role: that of the most specific name, or None."""
         return next((values[name] for name in self.names_of(host) if name in values), None)
 
