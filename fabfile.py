@@ -22,7 +22,7 @@ from samovar.analyse import analyse as analyse_campaign
 from samovar.campaign.availability.requirements import blocked_trials
 from samovar.campaign.collection import verify as verify_campaign
 from samovar.campaign.folder import read_plan
-from samovar.campaign.interrupts import EXIT_CODE, Interrupts
+from samovar.campaign.interrupts import EXIT_CODE, RESUMES, Interrupts, unrestored_lines
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import fold, holder, read_journal
 from samovar.cli import Controller, ExplainRequest, PlannedExperiment, PowerRequest, RunRequest, show_text
@@ -30,7 +30,6 @@ from samovar.cli.event_stream import opened_stream
 from samovar.cli.export import plan_csv, plan_json
 from samovar.cli.progress import Show
 from samovar.cli.show_explanation import explanation_lines
-from samovar.cli.show_leaving import left_lines
 from samovar.cli.show_plan import Seen, plan_lines
 from samovar.cli.show_status import Asked, owner_lines, status_json, status_lines, verified_lines
 from samovar.cli.show_trial import trial_lines
@@ -63,10 +62,10 @@ def show_error(error: SamovarError) -> None:
 
 
 def leave() -> None:
-    """Say what a command leaves undone that is told to end for the second time."""
+    """Report what the second Ctrl-C leaves unrestored."""
     console = Console(stderr=True)
     console.show_cursor(True)  # which a progress bar has hidden
-    for line in left_lines(CONTROLLER.running):
+    for line in unrestored_lines(CONTROLLER.running):
         console.print(harmless(line), markup=False, highlight=False, soft_wrap=True)
 
 
@@ -86,7 +85,7 @@ def guarded(body: Callable[..., None]) -> Callable[..., None]:
             show_error(error)
             raise Exit(code=1) from None
         except KeyboardInterrupt:
-            print("interrupted; the same command goes on", file=sys.stderr)
+            print(RESUMES, file=sys.stderr)
             raise Exit(code=EXIT_CODE) from None
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone: `fab plan … | head`

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from samovar.campaign.availability.disk_space import Storage
 from samovar.campaign.clocks import Clocks
+from samovar.campaign.interrupts import TrialInterrupt
 from samovar.campaign.policy import AS_ALWAYS, Policy
-from samovar.campaign.stopping import Stopping
 from samovar.events import Emit
 from samovar.experiment.secrets import redacted
 from samovar.hosts import ScriptResult, Sessions
@@ -42,11 +42,11 @@ class CampaignContext:
     shared: bool = False
     """Whether other testbeds work on the campaign too, so that what is of this one is to be told apart."""
     storage: Storage = field(default_factory=Storage)
-    stopping: Stopping = field(default_factory=Stopping)
+    interrupt: TrialInterrupt = field(default_factory=TrialInterrupt)
 
     def pause(self, seconds: float) -> None:
         """Wait, unless the campaign is being stopped meanwhile. Raises KeyboardInterrupt then."""
-        if self.stopping.wait(seconds):
+        if self.interrupt.wait(seconds):
             raise KeyboardInterrupt
 
     @property

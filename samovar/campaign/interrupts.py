@@ -1,4 +1,14 @@
-"""Being told to end, in two stages: the first ends in good order, the second at once."""
+"""Ctrl-C: what happens at the first and at the second one.
+
+The first Ctrl-C (SIGINT), SIGTERM or SIGHUP raises KeyboardInterrupt in the main thread, and the command ends
+in good order: programs of the running trial are ended on its hosts, the files that they have written so far
+are fetched (`salvage`), the hosts are restored, the journal gets the outcome `interrupted`, what there is of
+the trial moves to set-aside/, leases are released, and the exit code is 130. Where several testbeds share a
+campaign, each runs its trials in a thread, to which the main thread passes the interrupt (`run_in_threads`).
+The second SIGINT or SIGTERM ends the process at once: `unrestored_lines` reports which hosts are still
+changed. Each of them restores itself once it has lost its controller, and `fab restore` makes sure. Either
+way, the same command resumes the campaign.
+"""
 
 from __future__ import annotations
 
@@ -7,67 +17,259 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from samovar.campaign.collection import Expected, collect
+from samovar.campaign.folder import PLAN, read_head, read_state, testbeds_of
+from samovar.errors import SamovarError, TestbedError
+from samovar.events import Emit, Event
+from samovar.hosts import Session, Sessions
+from samovar.recipes import TrialScripts, quote
+
 EXIT_CODE = 130
-"""What a shell reports for a command that Ctrl-C has ended."""
+"""The exit code that shells report for a command that Ctrl-C has ended."""
 TWICE_S = 0.5
-"""Within so long two signals are one: a terminal tells all of a job, and a wrapper passes it on."""
-ORDERLY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-AT_ONCE = (signal.SIGINT, signal.SIGTERM)
-"""A terminal that is closed sends SIGHUP more than once, and means no more by it."""
-BREAKING_OFF = b"\nending in good order; once more leaves at once\n"
+"""Signals within this time count as one: a terminal signals a whole job, and a wrapper passes it on."""
+FIRST_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SECOND_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Without SIGHUP, which a terminal that is closed may send more than once."""
+NOTICE = b"\ninterrupted: ending in good order; interrupt again to end at once\n"
+RESUMES = "interrupted; the same command resumes the campaign"
+POLL_S = 0.5
+STOP_DEADLINE_S = 20.0
+SALVAGE_DEADLINE_S = 60.0
+"""A user who interrupts a trial wants it to end: files that take longer to fetch are removed on the host."""
 
 
 class Interrupts:
-    """While in force, the first signal raises KeyboardInterrupt in the main thread, the next one leaves.
+    """While active: raise KeyboardInterrupt in the main thread at the first signal, exit at the second.
 
-    `leave` says what is left undone; the process ends after it, whatever else it is at.
+    `last_words` is called before the process ends at the second one, to report what has not been restored.
     """
 
-    def __init__(self, leave: Callable[[], None]) -> None:
-        self._leave = leave
+    def __init__(self, last_words: Callable[[], None]) -> None:
+        self._last_words = last_words
         self._first_s: float | None = None
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
-            for number in ORDERLY:
+            for number in FIRST_SIGNALS:
                 if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-                    self._before[number] = signal.signal(number, self._told)
+                    self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _told(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGHUP:
-            _forget_terminal()
+            _detach_from_terminal()
         if self._first_s is None:
             self._first_s = time.monotonic()
-            _say(BREAKING_OFF)
-            raise KeyboardInterrupt
-        if number in AT_ONCE and time.monotonic() - self._first_s > TWICE_S:
             try:
-                self._leave()
+                os.write(2, NOTICE)  # not print: the signal may arrive in the middle of a print
+            except OSError:
+                _detach_from_terminal()
+            raise KeyboardInterrupt
+        if number in SECOND_SIGNALS and time.monotonic() - self._first_s > TWICE_S:
+            try:
+                self._last_words()
             finally:
                 os._exit(EXIT_CODE)
 
 
-def _say(text: bytes) -> None:
-    """Write past Python's buffers, which the signal may have come upon half written."""
-    try:
-        os.write(2, text)
-    except OSError:
-        _forget_terminal()
-
-
-def _forget_terminal() -> None:
-    """Write to nowhere what would go to a terminal that is gone: the clean-up is not to stumble on it."""
+def _detach_from_terminal() -> None:
+    """Discard further output to a terminal that is gone, so that writing to it cannot fail the clean-up."""
     for fd in (1, 2):
         if stat.S_ISCHR(os.fstat(fd).st_mode):
             with open(os.devnull, "wb") as nowhere:
                 os.dup2(nowhere.fileno(), fd)
+
+
+class TrialInterrupt:
+    """Interrupts the trials of one testbed from another thread, unless they are being cleaned up already."""
+
+    def __init__(self) -> None:
+        self._requested, self._lock, self._cleans_up = threading.Event(), threading.Lock(), False
+
+    @property
+    def requested(self) -> bool:
+        """Whether the running trial is to end."""
+        return self._requested.is_set()
+
+    def request(self) -> None:
+        """Have the running trial end before its next phase."""
+        self._requested.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long for a request; return whether there is one."""
+        return self._requested.wait(seconds)
+
+    def end_scripts(self, sessions: Sessions) -> None:
+        """End what runs on the hosts, unless it is the clean-up. Raises TestbedError."""
+        with self._lock:
+            if not self._cleans_up:
+                sessions.interrupt()
+
+    @contextmanager
+    def shielded(self) -> Iterator[None]:
+        """Protect the clean-up that runs meanwhile from being interrupted."""
+        with self._lock:
+            self._cleans_up = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._cleans_up = self.requested
+
+
+class Worker:
+    """A job in a thread of its own; keeps the exception that ended it and passes it to `failed`.
+
+    Does not use Thread.join and is_alive: in Python 3.11 a join that a signal interrupts takes the thread for
+    ended although it runs (https://github.com/python/cpython/issues/90882).
+    """
+
+    def __init__(
+        self, name: str, work: Callable[[], object], failed: Callable[[BaseException], object]
+    ) -> None:
+        self.error: BaseException | None = None
+        self._work, self._failed = work, failed
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    @property
+    def runs(self) -> bool:
+        """Whether the job has not ended yet."""
+        return not self._ended.is_set()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the end of the job, at most so long."""
+        self._ended.wait(seconds)
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            self.error = error
+            self._failed(error)
+        finally:
+            self._ended.set()
+
+
+@dataclass(frozen=True)
+class TestbedJob:
+    """The trials of one testbed as a job for a thread, with what is needed to interrupt it."""
+
+    testbed: str
+    work: Callable[[], object]
+    interrupt: TrialInterrupt
+    sessions: Sessions
+    emit: Emit
+
+
+def run_in_threads(jobs: Sequence[TestbedJob], stop: Callable[[str], object]) -> None:
+    """Run the jobs side by side until all have ended; raise what ended one of them.
+
+    `stop` takes a reason and keeps all jobs from starting another trial: one failed, or Ctrl-C, which only
+    the main thread gets. On Ctrl-C every job ends its trial and cleans up; then KeyboardInterrupt is raised.
+    """
+
+    def failed(testbed: str, error: BaseException) -> None:
+        stop(f"{testbed}: {error}" if str(error) else f"{testbed} was stopped")
+
+    workers = [Worker(job.testbed, job.work, partial(failed, job.testbed)) for job in jobs]
+    for worker in workers:
+        worker.start()
+    try:
+        for worker in workers:
+            while worker.runs:
+                worker.wait(POLL_S)
+    except KeyboardInterrupt:
+        stop("interrupted by the user")
+        for job in jobs:
+            job.interrupt.request()
+        while running := [(job, worker) for job, worker in zip(jobs, workers, strict=True) if worker.runs]:
+            # Again and again: a script may only have been on its way to a host.
+            for job, _ in running:
+                try:
+                    job.interrupt.end_scripts(job.sessions)
+                except TestbedError as error:
+                    job.emit(Event("warning", {"text": str(error)}))
+            running[0][1].wait(POLL_S)
+        raise
+    errors = [worker.error for worker in workers if worker.error is not None]
+    if errors:
+        raise errors[0]
+
+
+def salvage(
+    scripts: TrialScripts,
+    sessions: Sessions,
+    expected: Mapping[str, Sequence[Expected]],
+    folder: Path,
+    emit: Emit,
+) -> list[Mapping[str, object]]:
+    """Fetch the files that an interrupted trial has written so far; return their entries for the manifest.
+
+    Programs that still write are ended first. A host on which this fails is reported as a warning.
+    """
+    fetched: list[Mapping[str, object]] = []
+
+    def names_on(session: Session) -> set[str]:
+        script = f"cd {quote(scripts.folder)} 2>/dev/null || exit 0; ls\n"
+        return set(session.run(script, step="look", deadline_s=STOP_DEADLINE_S).text.split())
+
+    def fetch_from(session: Session) -> None:
+        wanted = expected[session.host]
+        if names_on(session).isdisjoint(
+            name for file in wanted for name in (file.remote, file.packed.remote)
+        ):
+            return
+        script = scripts.stop(session.host, broken_off=True)
+        if script:
+            session.run(script, step="stop", deadline_s=STOP_DEADLINE_S, check=False)
+        names = names_on(session)
+        files = [file for file in wanted if names & {file.remote, file.packed.remote}]
+        fetched.extend(collect(session, scripts.folder, files, folder, deadline_s=SALVAGE_DEADLINE_S))
+
+    try:
+        sessions.map(fetch_from, [host for host, files in expected.items() if files])
+    except TestbedError as error:
+        emit(Event("warning", {"text": f"not all files of the trial could be fetched: {error}"}))
+    return fetched
+
+
+def unrestored_lines(folder: Path | None) -> Iterator[str]:
+    """Return what to print when a command ends at once: the hosts of its campaign that are still changed."""
+    if folder is None:
+        yield "ended at once; no campaign was running, no host has been changed"
+        return
+    try:
+        unrestored = read_state(folder).unrestored
+    except SamovarError as error:
+        yield f"ended at once; which hosts have to be restored is unknown: {error}"
+        return
+    if unrestored:
+        yield "ended at once; not restored yet:"
+        for host, states in unrestored.items():
+            boot = ", with settings that need a reboot" if any(state.lasting for state in states) else ""
+            yield f"  {host}: changed since trial {states[0].id}{boot}"
+        yield "each host restores itself now that it has lost its controller; to make sure:"
+        for testbed in testbeds_of(str(read_head(folder / PLAN).get("testbed", ""))):
+            yield f"  fab restore --testbed {testbed}"
+    else:
+        yield "ended at once; all hosts are restored"
+    yield "the same command resumes the campaign; files of the interrupted trial are kept"

@@ -17,9 +17,9 @@ from samovar.campaign.availability.quarantine import needs_by_trial
 from samovar.campaign.collection import digests
 from samovar.campaign.context import CampaignContext, Note
 from samovar.campaign.folder import point_latest, read_plan, replacement_of, standings, testbeds_of
+from samovar.campaign.interrupts import TestbedJob, run_in_threads
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import CampaignState, Journal, fold, is_open
-from samovar.campaign.parallel_testbeds import work_together
 from samovar.campaign.policy import AS_ALWAYS, Policy
 from samovar.campaign.testbed_runner import TestbedRunner, TestbedSetup
 from samovar.campaign.trial_queue import TrialQueue
@@ -246,7 +246,7 @@ class CampaignRun:
         if len(stations) == 1:
             stations[0].work(pool)
         else:
-            work_together(stations, pool)
+            run_in_threads([_job(station, pool) for station in stations], pool.stop)
         return pool.stopped
 
     def _close(self, note: Note, journal: Journal, stopped: str) -> Summary:
@@ -261,6 +261,13 @@ class CampaignRun:
 def _changed(journal: Journal, testbed: str) -> Collection[str]:
     """Name the hosts of a testbed that are not as they were found."""
     return fold(journal.entries).on(testbed).unrestored.keys()
+
+
+def _job(runner: TestbedRunner, pool: TrialQueue) -> TestbedJob:
+    context = runner.context
+    return TestbedJob(
+        runner.crew.testbed, partial(runner.work, pool), context.interrupt, context.sessions, context.emit
+    )
 
 
 def _numbered(station: TestbedRunner, number: int) -> str:

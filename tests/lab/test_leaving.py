@@ -73,7 +73,7 @@ def test_one_ctrl_c_keeps_half_the_trial_and_leaves_the_hosts_as_they_were(
     victim = checkout.wait_for_traffic("once", 1)
     process.send_signal(signal.SIGINT)
     said = _ended(process)
-    assert "the same command goes on" in said
+    assert "the same command resumes the campaign" in said
     assert "Traceback" not in said
     state = fold(checkout.journal("once"))
     assert state.clean
@@ -97,8 +97,8 @@ def test_two_ctrl_c_say_what_remains_and_the_hosts_see_to_it_themselves(
     _wait_for(lambda: time.monotonic() > second_s, "a moment between two signals")
     process.send_signal(signal.SIGINT)
     said = _ended(process)
-    if "left at once" in said:  # it may have ended in good order before
-        assert f"as before trial {victim}" in said
+    if "ended at once" in said:  # it may have ended in good order before
+        assert f"changed since trial {victim}" in said
         assert "fab restore --testbed lab" in said
     for host in HOSTS:
         checkout.wait_until_idle(host)

@@ -42,17 +42,17 @@ except KeyboardInterrupt:
 
 WORKING = """
 import os, sys
-from samovar.campaign.worker import Worker
+from samovar.campaign.interrupts import Worker
 
 worker = Worker("typist", sys.stdin.readline, print)
 worker.start()
 try:
     print("working", flush=True)
-    while worker.is_at_work:
+    while worker.runs:
         worker.wait(60)
 except KeyboardInterrupt:
-    print("at work" if worker.is_at_work else "ended", flush=True)
-while worker.is_at_work:
+    print("at work" if worker.runs else "ended", flush=True)
+while worker.runs:
     worker.wait(60)
 print("ended")
 """

@@ -13,10 +13,10 @@ from samovar.campaign.calibration import Calibration
 from samovar.campaign.collection import Expected, collect, commit_trial
 from samovar.campaign.context import CampaignContext, Recorder
 from samovar.campaign.host_state import changed, parse_named, parse_state, unmet
+from samovar.campaign.interrupts import salvage
 from samovar.campaign.trial.attempt import Outcome, TrialResult
 from samovar.campaign.trial.boot_settings import BootSettings
 from samovar.campaign.trial.manifest import Attempt, manifest_of
-from samovar.campaign.trial.salvage import Salvage
 from samovar.campaign.trial.steps import Steps
 from samovar.campaign.trial.throughput_monitor import Gauge
 from samovar.campaign.trial.traffic import Traffic
@@ -68,7 +68,7 @@ class TrialRun:
             self._measure()
             finished = self._judged(started)
         except TestbedError as error:
-            if self.context.stopping.asked:
+            if self.context.interrupt.requested:
                 self._broken_off("interrupted", error, started)
                 raise KeyboardInterrupt from error
             finished = self._broken_off("failed", error, started)
@@ -280,10 +280,11 @@ class TrialRun:
         reasons = [*map(str, self.seen.ending.failures), str(error) or "interrupted"]
         hosts = blamed(error)
         try:
-            with self.context.stopping.shielded(), self._phase("clear"):
+            with self.context.interrupt.shielded(), self._phase("clear"):
                 if outcome == "interrupted":
-                    salvage = Salvage(self.scripts, self.context.sessions, self.context.emit)
-                    self.seen.files += salvage.run({h: self._expected(h) for h in self.hosts}, self.folder)
+                    files = {host: self._expected(host) for host in self.hosts}
+                    sessions, emit = self.context.sessions, self.context.emit
+                    self.seen.files += salvage(self.scripts, sessions, files, self.folder, emit)
                 self._clear()
         except TestbedError as second:
             reasons.append(f"and the testbed could not be restored: {second}")

@@ -43,7 +43,7 @@ class Steps:
 
         Raises KeyboardInterrupt where the campaign is to stop, but for the phase that clears up.
         """
-        if self._context.stopping.asked and name != "clear":
+        if self._context.interrupt.requested and name != "clear":
             raise KeyboardInterrupt
         self._context.emit(Event("phase", {"id": self._trial, "phase": name}))
         started = time.monotonic()
