@@ -1,6 +1,6 @@
 """Experiment, testbed and configuration files: read, typed, frozen, every mistake reported at once."""
 
-from samovar.experiment.expressions.distribution import Drawn
+from samovar.experiment.expressions.distribution import Distribution
 from samovar.experiment.expressions.formula import Formula
 from samovar.experiment.expressions.formula_values import Scope, computed_text
 from samovar.experiment.flow_members import Member, hosts_of, members_of
@@ -20,7 +20,7 @@ from samovar.experiment.keys.study_file import FOLDER as STUDIES
 from samovar.experiment.keys.study_file import Section, StudyReport, load_study_report
 from samovar.experiment.keys.testbed_file import Bottleneck, Host, Lab, Link, NetworkInterface, Ssh, Testbed
 from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Logger, Stop
-from samovar.experiment.keys.values import Buffer, Directional, Drawing, PerHost, Value
+from samovar.experiment.keys.values import Buffer, Directional, DistributionText, PerHost, Value
 from samovar.experiment.keys.verdict_thresholds import Thresholds
 from samovar.experiment.layers.overrides import parse_overrides
 from samovar.experiment.layers.precedence import HostSetting, LayerValue, SettingsByHost, resolve_settings
@@ -61,8 +61,8 @@ __all__ = [
     "Capture",
     "Config",
     "Directional",
-    "Drawing",
-    "Drawn",
+    "Distribution",
+    "DistributionText",
     "Expect",
     "Experiment",
     "Factor",

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from samovar.errors import PlanError
-from samovar.experiment import Drawn, Flow, Member
-from samovar.plan.laid import EITHER, Laid
+from samovar.experiment import Distribution, Flow, Member
+from samovar.plan.laid import Laid
 from samovar.plan.model import FlowPlan, StopPlan
 from samovar.plan.places import Route, ports_of
-from samovar.plan.random_draws import Draw, drawn, poisson_s, renewals_s
+from samovar.plan.random_draws import Draw, drawn, poisson_s
 
 SLOWEST_BPS = 10_000_000  # taken for the time of a transfer when nothing says how fast the path is
 SETTLING_S = 15.0
@@ -87,14 +87,10 @@ class Traffic:
         """
         if flow.arrivals is None:
             return ()
-        per_s, gap_s, until_s, count = (self.laid.of_arrivals(flow, key) for key in EITHER)
+        per_s, until_s, count = (self.laid.of_arrivals(flow, key) for key in ("poisson", "until", "count"))
         start_s, draw = float(self._computed(flow, "start")), self._draw(flow.label)
         left_s = None if until_s is None else until_s - start_s
-        if per_s is not None:
-            found = poisson_s(draw, per_s, left_s, count)
-        else:
-            law = gap_s.value if isinstance(gap_s, Drawn) else lambda _: float(gap_s)
-            found = renewals_s(draw, law, left_s, count)
+        found = poisson_s(draw, per_s, left_s, count)
         over_s = self.laid.of_stop("after")
         begin = (round(start_s + one, DIGITS) for one in found)
         return tuple(one for one in begin if over_s is None or one < over_s)
@@ -106,18 +102,20 @@ class Traffic:
             return
         start, every_s = self._computed(flow, "start"), float(self._computed(flow, "every"))
         for member in self._members(flow):
-            own_s = drawn(self._draw(member.label), start) if isinstance(start, Drawn) else float(start)
+            own_s = (
+                drawn(self._draw(member.label), start) if isinstance(start, Distribution) else float(start)
+            )
             yield round(own_s + member.index * every_s, DIGITS)
 
     def _size_bytes(self, flow: Flow, member: Member) -> Any:
         size = self._computed(flow, "size")
-        if not isinstance(size, Drawn):
+        if not isinstance(size, Distribution):
             return size
         return max(round(drawn(self._draw(f"{member.label}/size"), size)), 1)
 
     def _duration_s(self, flow: Flow, member: Member) -> Any:
         duration = self._computed(flow, "duration")
-        if not isinstance(duration, Drawn):
+        if not isinstance(duration, Distribution):
             return duration
         return max(
             round(drawn(self._draw(f"{member.label}/duration"), duration), DIGITS), duration.step or 1e-6

@@ -29,8 +29,8 @@ QUEUE = ("buffer", "aqm")
 """Keys of the path whose plain value holds for both directions when the rate is given for both."""
 ENDS = ("size", "duration", "until")
 """Keys of a flow of which one only can stand: a level's, or else the flow's own."""
-EITHER = {"poisson": "gap", "gap": "poisson", "until": "count", "count": "until"}
-"""The same of arrivals: each key with the one that cannot stand beside it."""
+EITHER = {"until": "count", "count": "until"}
+"""Keys of arrivals of which a level's hides the flow's other one."""
 
 
 class UncomputedError(PlanError):
@@ -119,7 +119,7 @@ class Laid:
         """Return what is said of a flow's arrivals, computed; None for nothing."""
         owner = f"traffic.{flow.label}.arrivals"
         over = self.reader.get(f"{owner}.{key}")
-        hidden = over is None and self.reader.get(f"{owner}.{EITHER[key]}") is not None
+        hidden = over is None and key in EITHER and self.reader.get(f"{owner}.{EITHER[key]}") is not None
         written = None if hidden else getattr(flow.arrivals, ARRIVALS_FIELDS[key])
         return self.computed(written if over is None else over, f"flow {flow.label}: arrivals: {key}")
 

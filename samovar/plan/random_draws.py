@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from samovar.errors import PlanError
-from samovar.experiment import Drawn
+from samovar.experiment import Distribution
 
 DIGITS = 6  # microseconds: finer than any host can start a program, the same on every machine
 MOST_ARRIVALS = 10_000
@@ -30,39 +29,25 @@ class Draw(NamedTuple):
         return random.Random("/".join(map(str, self)))
 
 
-def drawn(draw: Draw, law: Drawn) -> float:
-    """Return an amount drawn by a law, in the law's unit."""
-    return law.value(draw.numbers().random())
+def drawn(draw: Draw, distribution: Distribution) -> float:
+    """Return one random amount, in the unit of its distribution."""
+    return distribution.quantile(draw.numbers().random())
 
 
 def poisson_s(draw: Draw, rate_hz: float, until_s: float | None, count: int | None) -> tuple[float, ...]:
-    """Return the instants of a Poisson process, in seconds: so many, or those before an instant.
+    """Return the arrivals of a Poisson process in seconds: the first `count`, or all before `until_s`.
 
-    Raises PlanError when they are too many to be flows of one trial.
+    Raises PlanError for more than MOST_ARRIVALS.
     """
-    return renewals_s(draw, lambda share: -math.log(1.0 - share) / rate_hz, until_s, count)
-
-
-def renewals_s(
-    draw: Draw, gap_s: Callable[[float], float], until_s: float | None, count: int | None
-) -> tuple[float, ...]:
-    """Return instants in seconds, so many or those before one, whose gaps are drawn independently.
-
-    `gap_s` makes a gap of a number from 0 up to 1. Raises PlanError for more than MOST_ARRIVALS.
-    """
-    instants: list[float] = []
-    for instant_s in _instants(draw.numbers(), gap_s):
-        if (until_s is not None and instant_s >= until_s) or (count is not None and len(instants) >= count):
+    arrivals: list[float] = []
+    numbers, now_s = draw.numbers(), 0.0
+    while count is None or len(arrivals) < count:
+        now_s += -math.log(1.0 - numbers.random()) / rate_hz
+        arrival_s = round(now_s, DIGITS)
+        if until_s is not None and arrival_s >= until_s:
             break
-        if len(instants) >= MOST_ARRIVALS:
+        if len(arrivals) >= MOST_ARRIVALS:
             message = f"more than {MOST_ARRIVALS} arrivals; expected a lower rate or an earlier end"
             raise PlanError(f"flow {draw.flow}: {message}")
-        instants.append(instant_s)
-    return tuple(instants)
-
-
-def _instants(numbers: random.Random, gap_s: Callable[[float], float]) -> Iterator[float]:
-    now_s = 0.0
-    while True:
-        now_s += gap_s(numbers.random())
-        yield round(now_s, DIGITS)
+        arrivals.append(arrival_s)
+    return tuple(arrivals)

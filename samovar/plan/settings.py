@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from samovar.errors import PlanError
-from samovar.experiment import NOT_OF_HOSTS, SETTINGS, Directional, Drawing, Formula, PerHost, SettingsByHost
+from samovar.experiment import (
+    NOT_OF_HOSTS,
+    SETTINGS,
+    Directional,
+    DistributionText,
+    Formula,
+    PerHost,
+    SettingsByHost,
+)
 from samovar.plan.places import Places
 from samovar.plan.treatments import Reader
 
@@ -40,7 +48,7 @@ class HostSettings:
 
     def _at(self, host: str, key: str, level: Any) -> Any:
         """Return the value of a level at one host; None where it has none for this host."""
-        if isinstance(level, Directional | Drawing):
+        if isinstance(level, Directional | DistributionText):
             raise PlanError(f"{key}: a host has no directions; expected one value, or one for each host")
         return self.testbed.value_at(host, level.hosts) if isinstance(level, PerHost) else level
 

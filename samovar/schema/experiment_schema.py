@@ -15,7 +15,7 @@ from samovar.experiment.layers.fragments import OF_A_FRAGMENT
 from samovar.experiment.layers.merge import OF_A_PART, OF_A_PROFILE
 from samovar.experiment.outputs import COMMON, Exhibits
 from samovar.schema import recipe_schema as of_recipes
-from samovar.schema.distribution_schema import law
+from samovar.schema.distribution_schema import distribution_schema
 from samovar.schema.factor_schema import FactorSchema
 from samovar.schema.json_schema import Json, any_of, at_least_one, closed, ways
 from samovar.schema.model_schema import (
@@ -57,10 +57,9 @@ class ExperimentSchema:
             ("", "path"): lambda *_: self._path(),
             ("", "use"): lambda *_: self._names(),
             ("", "without"): lambda *_: self._names(),
-            ("Flow", "start"): lambda *_: self._drawable(notation.DELAY_OR_FORMULA),
-            ("Flow", "size"): lambda *_: self._drawable(notation.SIZE_OR_FORMULA),
-            ("Flow", "duration"): lambda *_: self._drawable(notation.TIME_OR_FORMULA),
-            ("Arrivals", "gap"): lambda *_: self._drawable(notation.TIME_OR_FORMULA),
+            ("Flow", "start"): lambda *_: self._or_random(notation.DELAY_OR_FORMULA),
+            ("Flow", "size"): lambda *_: self._or_random(notation.SIZE_OR_FORMULA),
+            ("Flow", "duration"): lambda *_: self._or_random(notation.TIME_OR_FORMULA),
             ("Flow", "generator"): lambda *_: of_recipes.choice(self.recipes, "generator"),
             ("Logger", "logger"): lambda *_: of_recipes.choice(self.recipes, "logger"),
             ("NetworkPath", "aqm"): lambda *_: self._aqm(),
@@ -126,9 +125,10 @@ class ExperimentSchema:
         name = self.definitions.form(notation.NAME)
         return any_of(name, {"type": "array", "items": name})
 
-    def _drawable(self, form: notation.Form) -> Json:
+    def _or_random(self, form: notation.Form) -> Json:
         value = self.definitions.form(form)
-        return any_of(value, self.definitions.refer(f"Law-of-{form.name.split(',')[0]}", lambda: law(value)))
+        name = f"Random-{form.name.split(',')[0]}"
+        return any_of(value, self.definitions.refer(name, lambda: distribution_schema(value)))
 
     def _aqm(self) -> Json:
         one = of_recipes.choice(self.recipes, "aqm")

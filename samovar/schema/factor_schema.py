@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 
 from samovar.experiment.keys import notation
-from samovar.experiment.keys.ranges import MOST_LEVELS, SCALES
+from samovar.experiment.keys.ranges import MOST_LEVELS
 from samovar.schema import recipe_schema as of_recipes
-from samovar.schema.distribution_schema import law
-from samovar.schema.json_schema import Json, any_of, at_least_one, at_most_one, closed, ways
+from samovar.schema.distribution_schema import distribution_schema
+from samovar.schema.json_schema import Json, any_of, closed, ways
 from samovar.schema.model_schema import Definitions
 from samovar.schema.recipe_schema import Recipes
 from samovar.schema.targets import (
@@ -50,7 +50,7 @@ def mapped(value: Json, takes: str, **more: Json) -> Json | None:
         needs: Json = {"required": list(directed)} if takes == BOTH_WAYS else either
         return closed({**directed, **more}, **needs)
     if takes == LAW:
-        return law(value, **more)
+        return distribution_schema(value, **more)
     return None
 
 
@@ -231,16 +231,9 @@ def _beside(key: str, other: str) -> Json:
 
 
 def _range(end: Json) -> Json:
-    points = {"type": ["integer", "string"], "minimum": 2, "maximum": MOST_LEVELS, "pattern": "^[0-9]+$"}
-    log = "linear, or log: the same ratio between levels."
     keys = {
         "from": {**end, "description": "First level, such as 50KB."},
         "to": {**end, "description": "Last level, such as 1MB."},
-        "step": {**end, "description": "Distance of two levels, such as 50KB."},
-        "points": {**points, "description": "Number of levels, in place of step."},
-        "scale": {"enum": list(SCALES), "description": log, "default": SCALES[0]},
+        "step": {**end, "description": "Distance between two levels, such as 50KB."},
     }
-    either = [at_most_one("step", "points"), at_least_one("step", "points")]
-    steps = {"if": _is(scale="log"), "then": {"required": ["points"]}}
-    words = "Levels from one to another, ends included, by step or as so many points."
-    return closed(keys, required=["from", "to"], allOf=[*either, steps], description=words)
+    return closed(keys, required=list(keys), description="Evenly spaced levels, both ends included.")

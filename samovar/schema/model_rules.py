@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from samovar.schema.json_schema import Json, at_least_one, at_most_one
 
 _ALWAYS: Mapping[str, tuple[Json, ...]] = {
-    "Arrivals": (at_most_one("until", "count"), at_most_one("poisson", "gap")),
+    "Arrivals": (at_most_one("until", "count"),),
     "Expect": ({"if": {"required": ["within"]}, "then": {"required": ["equals"]}},),
     "Flow": (
         at_most_one("size", "duration", "until"),
@@ -19,7 +19,7 @@ _ALWAYS: Mapping[str, tuple[Json, ...]] = {
     "PathClass": (at_most_one("rtt", "delay"), at_most_one("flow", "from"), at_most_one("flow", "to")),
 }
 _OF_WHOLE: Mapping[str, tuple[Json, ...]] = {
-    "Arrivals": (at_least_one("until", "count"), at_least_one("poisson", "gap")),
+    "Arrivals": (at_least_one("until", "count"),),
     "Expect": (at_least_one("equals", "below", "above", "between"),),
     "PathClass": (at_least_one("flow", "from", "to"), at_least_one("rtt", "delay", "loss")),
     "Stop": (at_least_one("after", "when"),),

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from samovar.experiment.expressions.distribution import Drawn
+from samovar.experiment.expressions.distribution import Distribution
 from samovar.experiment.keys.config_file import Config
 from samovar.experiment.keys.experiment_file import Experiment
 from samovar.experiment.keys.field_types import Choice, Strict
@@ -122,7 +122,7 @@ class Page:
         default = DEFAULTS.get(key) or ("required" if info.is_required() else written_default(info))
         quoted = default or "" if default in (None, "required", *DEFAULTS.values()) else f"`{default}`"
         value = WORDS.get(key) or self._value(info)
-        drawn = ", or [drawn](#random-amounts)" if Drawn in get_args(bare(info.annotation)) else ""
+        drawn = ", or [drawn](#random-amounts)" if Distribution in get_args(bare(info.annotation)) else ""
         return f"`{key}`", value + drawn, quoted, info.description or ""
 
     def _value(self, info: FieldInfo) -> str:

@@ -9,12 +9,12 @@ from samovar.experiment.keys import notation
 from samovar.experiment.keys.devices import PARAMETERS as DEVICES
 from samovar.experiment.keys.experiment_file import Arrivals, Flow, NetworkPath, Stop
 from samovar.experiment.keys.factors import (
-    DRAWN,
     OF_ARRIVALS,
     OF_FLOW,
     OF_LOGGER,
     OF_PATH,
     OF_STOP,
+    RANDOM,
     SETTINGS,
 )
 from samovar.experiment.keys.notation import EACH, Form
@@ -111,12 +111,12 @@ def _of_flows(definitions: Definitions, recipes: Recipes) -> Iterator[Target]:
         assert form is not None
         value = of_recipes.choice(recipes, "generator") if key == "generator" else definitions.form(form)
         label = f"{NO_ARRIVALS}{LABEL}" if key in OF_ARRIVALS else LABEL
-        takes = LAW if key in DRAWN else PLAIN
+        takes = LAW if key in RANDOM else PLAIN
         yield Target(rf"^traffic\.{label}\.{key}$", True, value, takes, told(fields[key], form), form)
     for key, info in own_fields(Arrivals):
         form = form_of(info)
         assert form is not None and key in OF_ARRIVALS
-        takes, name = LAW if key in DRAWN else PLAIN, rf"^traffic\.{LABEL}\.arrivals\.{key}$"
+        takes, name = LAW if key in RANDOM else PLAIN, rf"^traffic\.{LABEL}\.arrivals\.{key}$"
         yield Target(name, True, definitions.form(form), takes, told(info, form), form)
     for key, one in of_recipes.union(definitions, recipes, "generator").items():
         if key not in own_keys(Flow):

@@ -107,7 +107,7 @@ def test_a_list_is_replaced_and_a_mapping_is_merged(folder: Folder) -> None:
 
 
 def test_levels_of_two_layers_are_never_mixed(folder: Folder) -> None:
-    first = "experiment: first\nextends: base\nparts: {one: {factors: {rwnd: {from: 50KB, to: 90KB, points: 3}}}}\n"
+    first = "experiment: first\nextends: base\nparts: {one: {factors: {rwnd: {from: 50KB, to: 90KB, step: 20KB}}}}\n"
     folder.write("first", first)
     second = "experiment: second\nextends: first\nparts: {one: {factors: {rwnd: {from: 10KB, to: 20KB, step: 5KB}}}}\n"
     assert folder.read("second", second).parts["one"].factors["rwnd"].labels == ("10KB", "15KB", "20KB")
@@ -153,7 +153,7 @@ def test_a_later_layer_s_levels_alone_go_on_setting_what_the_factor_sets(folder:
     text = BASE.replace("experiment: base", "experiment: study").replace("mtu: [1500]", f"begin{own[8:]}")
     study = folder.read("study", text + "  later: {factors: {begin: [5s]}}\n")
     begin = apply_profile(study, "later").parts["two"].factors["begin"]
-    assert begin.levels[0].values == {"traffic.bulk.start": "5s", "traffic.thin.start": "5s"}
+    assert begin.levels[0].texts == {"traffic.bulk.start": "5s", "traffic.thin.start": "5s"}
 
 
 def test_traffic_as_a_mapping_changes_flows_and_adds_those_that_name_a_generator(folder: Folder) -> None:

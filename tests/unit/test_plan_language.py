@@ -6,7 +6,7 @@ import pytest
 
 from samovar.errors import DefinitionError, PlanError
 from samovar.experiment import Testbed, load_testbed
-from samovar.experiment.expressions.distribution import Drawn
+from samovar.experiment.expressions.distribution import Distribution
 from samovar.plan import ClassPlan, FlowPlan, MatchPlan, PathPlan, Plan, Resolved, StopPlan
 from samovar.plan.random_draws import Draw, drawn, poisson_s
 from tests.unit.plans import BULK, DUMBBELL, LAB, ROOT, planned, study
@@ -317,7 +317,7 @@ def test_another_seed_draws_other_starts() -> None:
 
 def test_draws_are_the_same_on_every_machine() -> None:
     draw = Draw(1, "main", "bulk", 1)
-    assert round(drawn(draw, Drawn("uniform", (0.0, 5.0))), 6) == UNIFORM_1
+    assert round(drawn(draw, Distribution("uniform", (0.0, 5.0))), 6) == UNIFORM_1
     assert poisson_s(draw, 2.0, None, 3) == POISSON_1
     assert all(instant < 20.0 for instant in poisson_s(draw, 2.0, 20.0, None))
 

@@ -321,7 +321,7 @@ factors: {rwnd: [50KB], traffic.short.arrivals.poisson: [10% * RATE / traffic.sh
 stop: {after: 20s, when: bulk}
 traffic:
   - {flow: bulk, generator: iperf3, from: src1, to: dst1, cc: cdg, dscp: EF, duration: 10s, length: 8KB}
-  - {flow: short, generator: nuttcp, from: src2, to: dst2, start: 2s, size: {pareto: 4KB, shape: 1.2, most: 1MB}, arrivals: {poisson: 1/s, until: 3s}}
+  - {flow: short, generator: nuttcp, from: src2, to: dst2, start: 2s, size: {exponential: 20KB}, arrivals: {poisson: 1/s, until: 3s}}
   - {flow: rtt, generator: ping, from: src1, to: dst1, until: bulk}
 captures: [{at: src1}]
 loggers: [{logger: queue, at: router, interval: RTT / 4}]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from samovar.experiment.checks.check_context import Context
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.expressions.distribution import Drawn
+from samovar.experiment.expressions.distribution import Distribution
 from samovar.experiment.expressions.formula import Formula
 from samovar.experiment.expressions.formula_names import canonical
 from samovar.experiment.keys.attributes import ARRIVALS_FIELDS, FLOW_FIELDS, PATH_FIELDS
@@ -49,8 +49,8 @@ class Values:
         elif isinstance(value, PerHost):
             for host, one in value.hosts.items():  # only formulas matter: no one value has the name
                 self._put(f"{target}@{host}", Held(one, (*held.where, host), held.factor, held.level))
-        elif isinstance(value, Drawn):
-            for one in (value, *value.every):  # the law is the name's value, its formulas must have one
+        elif isinstance(value, Distribution):
+            for one in (value, *value.parameters):  # formulas may name its mean, and it may contain formulas
                 self._put(target, Held(one, held.where, held.factor, held.level))
         elif value is not None:
             self._put(f"{target}.down" if is_directed(target) else target, held)

@@ -9,7 +9,7 @@ from samovar.experiment.checks.check_context import Context, Known
 from samovar.experiment.checks.check_flows import flows_by_label
 from samovar.experiment.checks.setting_values import refused_setting
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.expressions.distribution import LAWS
+from samovar.experiment.expressions.distribution import DISTRIBUTIONS
 from samovar.experiment.flow_members import end_names, hosts_of
 from samovar.experiment.keys.experiment_file import Part
 from samovar.experiment.keys.factors import (
@@ -17,14 +17,14 @@ from samovar.experiment.keys.factors import (
     ONE_PER_DIRECTION,
     SETTINGS,
     UNDIRECTED,
-    is_drawable,
     known_factors,
+    may_be_random,
     parser_of,
     read_target,
 )
 from samovar.experiment.keys.levels import Level
 from samovar.experiment.keys.recipe_parameters import refusal
-from samovar.experiment.keys.values import Directional, Drawing, PerHost, Value
+from samovar.experiment.keys.values import Directional, DistributionText, PerHost, Value
 from samovar.experiment.nearest import unknown
 from samovar.units import UnitError
 
@@ -80,7 +80,7 @@ def _texts(value: Value) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the texts of a value with the steps that lead to each."""
     if isinstance(value, str):
         yield (), value
-    elif isinstance(value, Drawing):
+    elif isinstance(value, DistributionText):
         return  # is read as a whole, by the form
     elif isinstance(value, PerHost):
         yield from (((host,), text) for host, text in value.hosts.items())
@@ -91,8 +91,8 @@ def _texts(value: Value) -> Iterator[tuple[tuple[str, ...], str]]:
 
 def _check_form(context: Context, part: Part, place: Place, value: Value) -> None:
     """Report directions of what has none, hosts of what is no setting of hosts, laws of what is not drawn."""
-    if isinstance(value, Drawing) or is_drawable(place.target):
-        _check_drawing(context, part, place, value)
+    if isinstance(value, DistributionText) or may_be_random(place.target):
+        _check_random(context, part, place, value)
     elif place.target.startswith("path."):
         _check_directions(context, place, value)
     elif is_setting(place.target) and isinstance(value, Directional):
@@ -105,17 +105,17 @@ def _check_form(context: Context, part: Part, place: Place, value: Value) -> Non
         context.checked.report(place.where, f"{place.target}: expected one value, not a mapping")
 
 
-def _check_drawing(context: Context, part: Part, place: Place, value: Value) -> None:
-    """Report laws of what is not drawn, and mappings that are no law of what is."""
-    if not is_drawable(place.target):
-        said = "cannot be drawn; expected one value, or a size, start or duration of a flow"
-        context.checked.report(place.where, f"{place.target}: {said}")
+def _check_random(context: Context, part: Part, place: Place, value: Value) -> None:
+    """Report distributions for keys that cannot be random, and mappings that are not a distribution."""
+    if not may_be_random(place.target):
+        message = "cannot be random; only the size, start and duration of a flow can"
+        context.checked.report(place.where, f"{place.target}: {message}")
     elif isinstance(value, PerHost):
         for key in value.hosts:
-            context.checked.report(place.below(key), unknown("law to draw by", key, LAWS), key=True)
+            context.checked.report(place.below(key), unknown("distribution", key, DISTRIBUTIONS), key=True)
     elif isinstance(value, Directional):
-        context.checked.report(place.where, f"{place.target}: expected one value, or a law to draw by")
-    elif isinstance(value, Drawing):
+        context.checked.report(place.where, f"{place.target}: expected one value, or a distribution")
+    elif isinstance(value, DistributionText):
         try:
             read_target(place.target, value)
         except UnitError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +16,7 @@ from samovar.experiment.expressions.dimension import (
     SHARE,
     Dimension,
 )
-from samovar.experiment.expressions.distribution import Drawn
+from samovar.experiment.expressions.distribution import Distribution
 from samovar.experiment.expressions.formula import Formula, is_formula, read_formula
 from samovar.experiment.expressions.formula_names import canonical, dimension_of
 from samovar.experiment.keys.values import Buffer
@@ -89,9 +88,9 @@ class Scope:
     def value(self, amount: object) -> object:
         """Return a formula's value, typed as its field is, and anything else as it is; raises UnitError.
 
-        A law to draw by is returned with its formulas computed.
+        A distribution is returned with its formulas computed.
         """
-        if isinstance(amount, Drawn):
+        if isinstance(amount, Distribution):
             return amount.computed(self.value)
         return self._typed(amount) if isinstance(amount, Formula) else amount
 
@@ -143,8 +142,8 @@ class Scope:
         if isinstance(typed, Buffer):
             packets = Fraction(typed.packets or 0)
             return packets * self.number("MTU") if typed.bytes is None else Fraction(typed.bytes)
-        if isinstance(typed, Drawn):
-            return _mean_of(typed)
+        if isinstance(typed, Distribution):
+            return Fraction(typed.mean)
         number = Fraction(str(typed))
         return number / 8 if dimension_of(name) == RATE else number
 
@@ -154,12 +153,6 @@ class Scope:
         if name == "path.rtt" and self._values.get("path.delay.down") is not None:
             return self.number("path.delay.down") + self.number("path.delay.up")
         raise UnitError(f"{name} has no value here; expected one, as a value or a factor")
-
-
-def _mean_of(drawn: Drawn) -> Fraction:
-    if math.isinf(drawn.mean):
-        raise UnitError("the draws have no mean; expected a shape above 1, or most beside it")
-    return Fraction(drawn.mean)
 
 
 def computed_text(text: str, scope: Scope) -> str:

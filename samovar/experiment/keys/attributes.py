@@ -28,5 +28,5 @@ FLOW_FIELDS = {
     "count": "count",
     "every": "every_s",
 }
-ARRIVALS_FIELDS = {"poisson": "poisson_per_s", "gap": "gap_s", "until": "until_s", "count": "count"}
+ARRIVALS_FIELDS = {"poisson": "poisson_per_s", "until": "until_s", "count": "count"}
 STOP_FIELDS = {"after": "after_s", "when": "when"}

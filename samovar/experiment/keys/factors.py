@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from samovar import units
-from samovar.experiment.expressions.distribution import read_drawing
+from samovar.experiment.expressions.distribution import parse_distribution
 from samovar.experiment.keys.dscp import parse_dscp
 from samovar.experiment.keys.field_types import (
     Strict,
@@ -24,7 +24,7 @@ from samovar.experiment.keys.field_types import (
 )
 from samovar.experiment.keys.path_keys import NetworkPath
 from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Logger, Stop
-from samovar.experiment.keys.values import Directional, Drawing, PerHost, Value
+from samovar.experiment.keys.values import Directional, DistributionText, PerHost, Value
 from samovar.experiment.keys.with_parameters import WithParameters, own_keys
 from samovar.units import UnitError
 
@@ -74,13 +74,12 @@ OF_FLOW: Mapping[str, Parser] = {
 }
 OF_ARRIVALS: Mapping[str, Parser] = {
     "poisson": parse_frequency,
-    "gap": parse_duration,
     "until": parse_duration,
     "count": parse_flow_count,
 }
 OF_STOP: Mapping[str, Parser] = {"after": parse_duration, "when": parse_name}
-DRAWN = frozenset({"start", "size", "duration", "gap"})
-"""Keys of a flow and of its arrivals that a law may stand for, to be drawn by for each flow."""
+RANDOM = frozenset({"start", "size", "duration"})
+"""Keys of a flow that may be random, drawn for each flow."""
 OF_LOGGER: Mapping[str, Parser] = {"interval": parse_duration}
 DIRECTED = frozenset(f"path.{key}" for key in OF_PATH if key != "rtt")
 NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
@@ -94,10 +93,10 @@ def is_directed(target: str) -> bool:
     return target in DIRECTED
 
 
-def is_drawable(target: str) -> bool:
-    """Say whether a law may stand for a target, to be drawn by for each flow."""
+def may_be_random(target: str) -> bool:
+    """Return whether a target may be given as a distribution."""
     owner, _, key = target.rpartition(".")
-    return owner.startswith("traffic.") and key in DRAWN
+    return owner.startswith("traffic.") and key in RANDOM
 
 
 def known_factors(part: Part) -> dict[str, Parser]:
@@ -151,7 +150,7 @@ def _keys_of(owner: str) -> tuple[Mapping[str, Parser], type[Strict] | None]:
 
 
 def read_target(target: str, value: Value) -> object:
-    """Read a level's value for a target: typed, a Formula, a Drawn, or a Directional or PerHost of values.
+    """Read a level's value for a target: typed, a Formula, a Distribution, a Directional or a PerHost.
 
     Raises UnitError, also for an unknown target.
     """
@@ -160,10 +159,10 @@ def read_target(target: str, value: Value) -> object:
         raise UnitError(f"unknown factor {target}")
     if isinstance(value, Directional):
         return Directional(*(None if one is None else parse(one) for one in (value.down, value.up)))
-    if isinstance(value, Drawing):
-        if not is_drawable(target):
-            raise UnitError(f"{target}: cannot be drawn; expected one value")
-        return read_drawing(value, parse)
+    if isinstance(value, DistributionText):
+        if not may_be_random(target):
+            raise UnitError(f"{target}: cannot be random")
+        return parse_distribution(value, parse)
     if isinstance(value, PerHost):
         return PerHost({host: parse(one) for host, one in value.hosts.items()})
     return parse(value)

@@ -9,12 +9,12 @@ from typing import Annotated
 
 from pydantic import Field, PlainValidator
 
-from samovar.experiment.expressions.distribution import drawing_of, is_drawing
+from samovar.experiment.expressions.distribution import distribution_text, is_distribution
 from samovar.experiment.keys.factors import read_target
 from samovar.experiment.keys.field_types import Word, parse_name, parse_places
 from samovar.experiment.keys.ranges import MOST_LEVELS, is_range, read_range
 from samovar.experiment.keys.value_errors import Mistakes
-from samovar.experiment.keys.values import Directional, Drawing, PerHost, Value
+from samovar.experiment.keys.values import Directional, DistributionText, PerHost, Value
 from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import plain
 from samovar.units import UnitError
@@ -124,7 +124,7 @@ def texts_of(value: Value) -> Iterator[str]:
     """Yield the texts of a value, those of all directions or hosts, or of all that a law says."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Drawing):
+    elif isinstance(value, DistributionText):
         for key, said in value.keys.items():
             yield from (key, *((said,) if isinstance(said, str) else said))
     elif isinstance(value, Directional):
@@ -143,8 +143,8 @@ def _value(written: object) -> Value:
         return str(written)
     if not isinstance(written, Mapping) or not written:
         raise ValueError(f"{A_LEVEL}, not {'a list' if isinstance(written, list) else 'nothing'}")
-    if is_drawing(written):
-        return drawing_of(written)
+    if is_distribution(written):
+        return distribution_text(written)
     if is_range(written):
         raise ValueError("a range stands in place of a list; expected it alone, or its levels one by one")
     mistakes = Mistakes()
@@ -245,7 +245,7 @@ def _read_setting(written: object) -> str | PerHost[str]:
             "expected one value, or one per host such as {sender: cubic, sender2: cdg}, not a list"
         )
     value = _value(written)
-    if isinstance(value, Directional | Drawing):
+    if isinstance(value, Directional | DistributionText):
         raise ValueError("a host has no directions; expected one value, or one per host or role")
     return value
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
-from samovar.experiment.expressions.distribution import Drawn, read_drawn
+from samovar.experiment.expressions.distribution import Distribution, read_distribution
 from samovar.experiment.expressions.formula import Formula
 from samovar.experiment.keys import notation
 from samovar.experiment.keys.dscp import parse_dscp
@@ -34,28 +34,28 @@ from samovar.experiment.keys.with_parameters import WithParameters
 Written = str | dict[str, str | list[str]]
 
 
-def drawable(parse: Callable[[str], Any]) -> Callable[[object], Any]:
-    """Wrap a parser of text so that a law to draw by is read too: {uniform: [0s, 5s]}."""
+def or_random(parse: Callable[[str], Any]) -> Callable[[object], Any]:
+    """Wrap a parser of text so that a distribution is read too: {uniform: [0s, 5s]}."""
 
     def validate(value: object) -> Any:
-        return read_drawn(value, parse) if isinstance(value, dict) else scalar(parse)(value)
+        return read_distribution(value, parse) if isinstance(value, dict) else scalar(parse)(value)
 
     return validate
 
 
 Start = Annotated[
-    float | Formula | Drawn,
-    PlainValidator(drawable(parse_delay), json_schema_input_type=Written),
+    float | Formula | Distribution,
+    PlainValidator(or_random(parse_delay), json_schema_input_type=Written),
     notation.DELAY_OR_FORMULA,
 ]
 FlowSize = Annotated[
-    int | Formula | Drawn,
-    PlainValidator(drawable(parse_size), json_schema_input_type=Written),
+    int | Formula | Distribution,
+    PlainValidator(or_random(parse_size), json_schema_input_type=Written),
     notation.SIZE_OR_FORMULA,
 ]
 FlowDuration = Annotated[
-    float | Formula | Drawn,
-    PlainValidator(drawable(parse_duration), json_schema_input_type=Written),
+    float | Formula | Distribution,
+    PlainValidator(or_random(parse_duration), json_schema_input_type=Written),
     notation.TIME_OR_FORMULA,
 ]
 Algorithm = Annotated[str, BeforeValidator(scalar(parse_algorithm)), notation.ALGORITHM]
@@ -63,17 +63,11 @@ Dscp = Annotated[int, BeforeValidator(scalar(parse_dscp)), notation.DSCP]
 
 
 class Arrivals(Strict):
-    """Flows that begin at random, as independent users begin them."""
+    """Flows that begin at random times, as those of independent users do."""
 
-    poisson_per_s: FrequencyOrFormula | None = Field(
-        None,
+    poisson_per_s: FrequencyOrFormula = Field(
         alias="poisson",
-        description="Mean number of flows that begin in a second, such as 2/s or 80% * RATE / SIZE of one.",
-    )
-    gap_s: FlowDuration | None = Field(
-        None,
-        alias="gap",
-        description="Time from one start to the next in place of poisson, such as {lognormal: 1s, sigma: 1}.",
+        description="Mean number of flows that begin per second, such as 2/s or RATE / traffic.web.size.",
     )
     until_s: TimeOrFormula | None = Field(
         None, alias="until", description="Time after the trial's start after which none begins, such as 60s."
@@ -82,14 +76,9 @@ class Arrivals(Strict):
 
     @model_validator(mode="after")
     def _ends_once(self) -> Arrivals:
-        if (self.poisson_per_s is None) == (self.gap_s is None):
-            what = "no law" if self.gap_s is None else "two laws"
-            raise ValueError(f"{what}; expected poisson, such as 2/s, or gap, such as {{uniform: [1s, 3s]}}")
         if (self.until_s is None) == (self.count is None):
-            what = "no end" if self.count is None else "two ends"
-            raise ValueError(
-                f"{what}; expected until or count beside {'poisson' if self.gap_s is None else 'gap'}"
-            )
+            both = "" if self.count is None else ", not both"
+            raise ValueError(f"expected until or count beside poisson{both}")
         until_s, per_s = self.until_s, self.poisson_per_s
         if isinstance(until_s, float) and isinstance(per_s, float) and until_s * per_s > MOST_FLOWS:
             many = round(until_s * per_s)
@@ -157,7 +146,7 @@ class Flow(WithParameters):
         given = [name for name, value in ends.items() if value is not None]
         if len(given) > 1:
             raise ValueError(f"flow '{self.label}' has {' and '.join(given)}; expected one of them")
-        drawn = isinstance(self.start_s, Drawn)
+        drawn = isinstance(self.start_s, Distribution)
         if self.arrivals is not None and (self.count is not None or self.every_s or drawn):
             beside = "a random start" if drawn else "count or every"
             raise ValueError(f"flow '{self.label}' has arrivals beside {beside}; expected arrivals alone")

@@ -36,11 +36,11 @@ class PerHost(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """A law that an amount is drawn by, as it is written: {uniform: (0s, 5s)}, {exponential: 100KB}."""
+class DistributionText:
+    """A distribution as written: {uniform: (0s, 5s)}, {exponential: 100KB}."""
 
     keys: Mapping[str, str | tuple[str, ...]]
 
 
-Value = str | Directional[str] | PerHost[str] | Drawing
-"""A value of a level or setting as it is written: one text, one per direction or host, a law to draw by."""
+Value = str | Directional[str] | PerHost[str] | DistributionText
+"""A value of a level or setting as it is written: one text, one per direction or host, a distribution."""
