@@ -166,7 +166,7 @@ def standings(state: CampaignState) -> dict[str, str]:
 
 
 def _ended(trial: TrialState) -> str:
-    return {"completed": "invalid", "in flight": "interrupted"}.get(trial.standing, trial.standing)
+    return {"completed": "invalid", "in flight": "interrupted"}.get(trial.status, trial.status)
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def _times(folder: Path, testbed: str) -> _Times:
     overheads = [
         one.overhead_s + max(0.0, one.phases.get(TRAFFIC, 0.0) - planned_s.get(id_, inf))
         for id_, one in trials.items()
-        if one.standing == "completed" and one.overhead_s is not None
+        if one.status == "completed" and one.overhead_s is not None
     ]
     told = [
         (entry.event, entry.values) for entry in entries if entry.event in ("host-rebooted", "path-measured")

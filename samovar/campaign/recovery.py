@@ -16,7 +16,7 @@ from samovar.campaign.context import CampaignContext, Recorder
 from samovar.campaign.folder import PLAN, read_head, read_plans, testbeds_of
 from samovar.campaign.host_state import changed, parse_state
 from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import CampaignState, Journal, StateRead, fold, read_journal
+from samovar.campaign.journal import CampaignState, Journal, SavedState, fold, read_journal
 from samovar.campaign.trial import BootSettings
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event
@@ -35,7 +35,7 @@ class Recovery:
 
     def _clear(self, state: CampaignState, host: str) -> None:
         """Remove what a trial that was cut off has left on a host: files that were not all fetched."""
-        for trial in state.standing("in flight"):
+        for trial in state.with_status("in flight"):
             scripts, session = self._scripts_of(trial.id), self._context.sessions[host]
             if host in scripts.resolved.hosts:
                 session.run(scripts.sweep(host), step="sweep", deadline_s=self._context.policy.step_timeout_s)
@@ -53,7 +53,7 @@ class Recovery:
         """Set aside what is half written; end in the journal what was cut off."""
         for folder in sorted(self._context.in_progress.glob("*/")):
             self.put_aside(folder)
-        for trial in state.standing("in flight"):
+        for trial in state.with_status("in flight"):
             self._adopt(trial.id)
 
     def put_aside(self, folder: Path) -> None:
@@ -74,7 +74,7 @@ class Recovery:
             why = {"verdict": "invalid", "reasons": ["its controller was cut off"], "overhead_s": 0.0}
             self._context.note("trial-finished", id=id_, outcome="interrupted", **why)
 
-    def _restore(self, read: StateRead) -> None:
+    def _restore(self, read: SavedState) -> None:
         scripts, session = self._scripts_of(read.id), self._context.sessions[read.host]
         session.run(scripts.sweep(read.host), step="sweep", deadline_s=self._context.policy.step_timeout_s)
         script = scripts.restore(read.host, read.state)

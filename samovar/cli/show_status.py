@@ -52,7 +52,7 @@ class Asked:
     @property
     def left_s(self) -> float:
         """Seconds until all is done: planned traffic and what trials have cost beyond it so far."""
-        costs = [t.overhead_s for t in self.state.standing("completed") if t.overhead_s is not None]
+        costs = [t.overhead_s for t in self.state.with_status("completed") if t.overhead_s is not None]
         known = fmean(costs) if costs else FIRST_GUESS_S
         return left_s([trial.resolved.duration_s for trial in self.open], known, self.at_work)
 
@@ -93,7 +93,7 @@ def _heard(asked: Asked) -> str:
 
 
 def _running(asked: Asked) -> Iterator[str]:
-    for trial in asked.state.standing("in flight"):
+    for trial in asked.state.with_status("in flight"):
         phase = list(trial.phases)[-1:] or ["its begin"]
         where = f" on {trial.testbed}" if trial.testbed else ""
         word = "runs" if asked.is_held else "was cut off"
@@ -114,7 +114,7 @@ def _failed(asked: Asked) -> Iterator[str]:
 
 
 def _is_failed(trial: TrialState) -> bool:
-    return trial.standing != "in flight" and is_open(trial)
+    return trial.status != "in flight" and is_open(trial)
 
 
 def _counts(asked: Asked) -> Iterator[str]:

@@ -44,9 +44,9 @@ def standing(trial: TrialState | None, blocked: bool = False) -> str:
         return BLOCKED
     if trial is None:
         return OPEN
-    if trial.standing == "in flight":
+    if trial.status == "in flight":
         return RUNNING
-    return (trial.verdict or "valid") if trial.standing == "completed" else trial.standing
+    return (trial.verdict or "valid") if trial.status == "completed" else trial.status
 
 
 def rows_of(plan: Plan, words: Mapping[str, str]) -> list[Row]:

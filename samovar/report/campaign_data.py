@@ -124,7 +124,7 @@ def standing(campaign: Campaign, trial: str) -> str:
         outcome = str(manifest.get("outcome", COMPLETED))
         return str(manifest.get("verdict") or "valid") if outcome == COMPLETED else outcome
     told = campaign.state.trials.get(trial)
-    return told.standing if told is not None and told.standing in ("failed", "interrupted") else NOT_RUN
+    return told.status if told is not None and told.status in ("failed", "interrupted") else NOT_RUN
 
 
 def campaign_time_s(campaign: Campaign) -> float:

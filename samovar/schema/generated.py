@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from samovar.campaign.journal.entries import journal_schema
+from samovar.campaign.journal import journal_schema
 from samovar.events import events_page
 from samovar.experiment.outputs import read_exhibits
 from samovar.recipes import Catalogue

@@ -66,7 +66,7 @@ def untrue(journal: Sequence[Entry], campaign: Path) -> Iterator[str]:
     state = fold(journal)
     if not state.clean:
         left = [f"{host}: {[read.id for read in reads]}" for host, reads in state.unrestored.items()]
-        yield f"hosts that are not said to be restored, or trials in flight: {left or state.standing('in flight')}"
+        yield f"hosts that are not said to be restored, or trials in flight: {left or state.with_status('in flight')}"
 
 
 def _untrue_order(journal: Sequence[Entry]) -> Iterator[str]:

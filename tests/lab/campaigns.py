@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator
 
 from samovar import lab
 from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Entry, read_journal
-from samovar.campaign.journal.entries import journal_schema
+from samovar.campaign.journal import Entry, journal_schema, read_journal
 from samovar.campaign.policy import Policy
 from samovar.campaign.trial import TrialResult
 from samovar.cli import Controller

@@ -77,7 +77,7 @@ def test_one_ctrl_c_keeps_half_the_trial_and_leaves_the_hosts_as_they_were(
     assert "Traceback" not in said
     state = fold(checkout.journal("once"))
     assert state.clean
-    assert state.trials[victim].standing == "interrupted"
+    assert state.trials[victim].status == "interrupted"
     (aside,) = state.trials[victim].set_aside
     kept = sorted(path.name for path in (checkout.campaign("once") / aside).rglob("*.gz"))
     assert any("pcap" in name for name in kept), kept
@@ -133,7 +133,7 @@ def test_a_second_campaign_is_refused_and_takes_the_hosts_once_the_first_is_dead
         checkout.controller.connections.lab_down(bed, silent)
     code, said = checkout.run("first")
     assert code == 1
-    assert "another controller is at work on this campaign" in said
+    assert "another controller is running this campaign" in said
     assert process.poll() is None, "the first runs on"
     process.kill()
     process.communicate()

@@ -121,7 +121,7 @@ def test_a_disk_that_is_full_costs_a_trial_and_leaves_hosts_restored_and_the_jou
     assert "nothing more can be written" in done.stdout
     state = read_state(kept)
     assert not state.unrestored
-    assert {trial.standing for trial in state.trials.values()} <= {"completed", "failed"}
+    assert {trial.status for trial in state.trials.values()} <= {"completed", "failed"}
     assert _states(spare, "src", "src2", "rtr", "dst") == before
 
 
@@ -247,7 +247,7 @@ def test_one_ctrl_c_ends_the_trials_on_both_labs_in_good_order(two_labs: Checkou
     assert "the same command resumes the campaign" in said
     state = read_state(two_labs.campaign("once"))
     assert state.clean
-    assert [trial.standing for trial in state.trials.values()] == ["interrupted"] * 2
+    assert [trial.status for trial in state.trials.values()] == ["interrupted"] * 2
     assert {trial.testbed for trial in state.trials.values()} == {"lab", "twin"}
     for trial in state.trials.values():
         (aside,) = trial.set_aside

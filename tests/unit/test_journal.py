@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.journal import NAME, Entry, Journal, StateRead, broken_seals, fold, read_journal
+from samovar.campaign.journal import NAME, Entry, Journal, SavedState, broken_seals, fold, read_journal
 from samovar.errors import CampaignError
 
 BEGUN = Entry(1.0, "campaign-started", {"plan": "abc"})
@@ -141,7 +141,7 @@ def test_a_corrupt_line_before_a_torn_one_is_named(file: Path) -> None:
 def test_a_second_controller_is_refused_and_a_reader_is_not(file: Path) -> None:
     with Journal(file) as journal:
         journal.append(BEGUN.event, BEGUN.t_s, **BEGUN.values)
-        with pytest.raises(CampaignError, match="another controller is at work"):
+        with pytest.raises(CampaignError, match="another controller is running"):
             Journal(file)
         assert read_journal(file) == [BEGUN]
     Journal(file).close()
@@ -202,25 +202,25 @@ def test_a_finished_trial_has_its_duration_overhead_phases_and_verdict() -> None
     ]
     state = fold([BEGUN, STARTED, *phases, FINISHED])
     trial = state.trials["cubic-r1-3f9a1c"]
-    assert (trial.standing, trial.verdict, trial.reasons, trial.attempts) == (
+    assert (trial.status, trial.verdict, trial.reasons, trial.attempts) == (
         "completed",
         "suspect",
         ("clock",),
         1,
     )
     assert (trial.seconds, trial.overhead_s, trial.phases) == (7.5, 1.7, {"set": 0.5})
-    assert state.standing("completed") == (trial,)
+    assert state.with_status("completed") == (trial,)
     assert (state.controllers, state.last_event, state.t_last_s) == (1, "trial-finished", 9.5)
 
 
 def test_a_trial_without_its_end_is_in_flight_and_interrupted_once_set_aside() -> None:
-    assert fold([BEGUN, STARTED]).trials["cubic-r1-3f9a1c"].standing == "in flight"
+    assert fold([BEGUN, STARTED]).trials["cubic-r1-3f9a1c"].status == "in flight"
     aside = Entry(3.0, "trial-set-aside", {"id": "cubic-r1-3f9a1c", "folder": "set-aside/cubic-r1-3f9a1c-1"})
     trial = fold([BEGUN, STARTED, aside]).trials["cubic-r1-3f9a1c"]
-    assert (trial.standing, trial.set_aside) == ("interrupted", ("set-aside/cubic-r1-3f9a1c-1",))
+    assert (trial.status, trial.set_aside) == ("interrupted", ("set-aside/cubic-r1-3f9a1c-1",))
     again = Entry(4.0, "trial-started", {"id": "cubic-r1-3f9a1c", "attempt": 2})
     trial = fold([BEGUN, STARTED, aside, again]).trials["cubic-r1-3f9a1c"]
-    assert (trial.standing, trial.attempts, trial.t_start_s) == ("in flight", 2, 4.0)
+    assert (trial.status, trial.attempts, trial.t_start_s) == ("in flight", 2, 4.0)
     assert trial.set_aside == ("set-aside/cubic-r1-3f9a1c-1",)
 
 
@@ -240,14 +240,16 @@ def test_what_was_read_and_not_restored_is_known_by_host_oldest_first() -> None:
         read("b", "src", "touched"),
     ]
     state = fold(reads)
-    assert state.unrestored == {"src": (StateRead("a", "src", "untouched"), StateRead("b", "src", "touched"))}
-    assert fold([*reads, restored("b", "src")]).unrestored == {"src": (StateRead("a", "src", "untouched"),)}
+    assert state.unrestored == {
+        "src": (SavedState("a", "src", "untouched"), SavedState("b", "src", "touched"))
+    }
+    assert fold([*reads, restored("b", "src")]).unrestored == {"src": (SavedState("a", "src", "untouched"),)}
     assert fold([*reads, restored("a", "src")]).unrestored == {}, "the older state covers the newer"
 
 
 def test_a_failed_restoration_leaves_the_state_to_be_restored() -> None:
     failed = Entry(2.0, "restore-failed", {"id": "a", "host": "src", "differences": ["cc"]})
-    assert fold([read("a", "src", "x"), failed]).unrestored == {"src": (StateRead("a", "src", "x"),)}
+    assert fold([read("a", "src", "x"), failed]).unrestored == {"src": (SavedState("a", "src", "x"),)}
 
 
 def test_events_of_a_later_version_change_nothing() -> None:

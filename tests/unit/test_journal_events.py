@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from samovar.campaign.journal.entries import EVENTS, journal_schema, name_of
+from samovar.campaign.journal.entries import EVENTS, line_schema, name_of
 
 ROOT = Path(__file__).parents[2]
 WRITERS = ("note", "_note", "tell", "_tell", "append")
 ELSEWHERE = {"end", "trouble"}
 """What a notifier is told, which is no event."""
-VALIDATOR = Draft202012Validator(journal_schema())
+VALIDATOR = Draft202012Validator(line_schema())
 
 
 def written() -> Iterator[tuple[Path, int, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from samovar.campaign.journal import Entry, StateRead, fold
+from samovar.campaign.journal import Entry, SavedState, fold
 from samovar.experiment import load_testbed
 from samovar.experiment.keys.testbed_file import Testbed
 from samovar.recipes import TrialScripts
@@ -68,8 +68,8 @@ def test_what_lasts_stays_to_be_restored_when_the_trial_that_set_it_is() -> None
     read = _entry("state-read", "a", state=WAS, lasting=True)
     journal = [read, _entry("state-read", "a", state={"cc": "cubic"}), _entry("state-restored", "a")]
     journal += [_entry("state-read", "b", state={"cc": "cubic"})]
-    lasts = StateRead("a", "alpha", WAS, lasting=True)
-    assert fold(journal).unrestored["alpha"] == (lasts, StateRead("b", "alpha", {"cc": "cubic"}))
+    lasts = SavedState("a", "alpha", WAS, lasting=True)
+    assert fold(journal).unrestored["alpha"] == (lasts, SavedState("b", "alpha", {"cc": "cubic"}))
     journal += [_entry("state-restored", "b")]
     assert fold(journal).unrestored["alpha"] == (lasts,)
     journal += [_entry("state-restored", "a", lasting=True)]

@@ -486,7 +486,7 @@ def test_a_capture_at_a_host_that_is_no_end_of_a_flow_is_judged_too(tmp_path: Pa
 def test_a_trial_that_was_not_started_for_its_path_is_open_with_the_reason() -> None:
     entry = Entry(1.0, "trial-refused", {"id": "a", "reasons": ["the path is not as asked for"]})
     trial = fold([entry]).trials["a"]
-    assert (trial.standing, trial.reasons, trial.attempts) == ("failed", ("the path is not as asked for",), 0)
+    assert (trial.status, trial.reasons, trial.attempts) == ("failed", ("the path is not as asked for",), 0)
     assert is_open(trial)
 
 

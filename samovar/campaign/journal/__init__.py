@@ -1,10 +1,13 @@
-"""The journal of a campaign: written event by event, and what the events mean for its trials."""
+"""The journal of a campaign: its events, the file that holds them, and the state that they add up to."""
+
+from typing import Any
 
 from samovar.campaign.journal.campaign_state import (
     STARTS,
     CampaignState,
-    StateRead,
+    SavedState,
     TrialState,
+    TrialStatus,
     fold,
     is_open,
 )
@@ -25,11 +28,20 @@ __all__ = [
     "CampaignState",
     "Entry",
     "Journal",
-    "StateRead",
+    "SavedState",
     "TrialState",
+    "TrialStatus",
     "broken_seals",
     "fold",
     "holder",
     "is_open",
+    "journal_schema",
     "read_journal",
 ]
+
+
+def journal_schema() -> dict[str, Any]:
+    """Return the JSON Schema of one line of a journal."""
+    from samovar.campaign.journal import entries  # only here: building its models takes time
+
+    return entries.line_schema()

@@ -1,4 +1,4 @@
-"""What a journal means for a campaign: a pure function of its events."""
+"""The state of a campaign, derived from the events of its journal: trials, unrestored hosts, quarantine."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from samovar.campaign.journal.journal_file import Entry
 from samovar.errors import CampaignError
 
 STARTS = ("campaign-started", "campaign-resumed")
-Standing = Literal["in flight", "completed", "failed", "interrupted"]
+TrialStatus = Literal["in flight", "completed", "failed", "interrupted"]
 
 
 @dataclass(frozen=True)
 class TrialState:
-    """What the journal says of one trial.
+    """The state of one trial.
 
-    `standing` is of the last attempt: in flight until it finished, which after a crash it never did.
-    `seconds` and `overhead_s` (the part of it that was not traffic) are None until then. `phases` are seconds
-    by phase. `testbed` is where the last attempt ran.
+    `status` is that of the last attempt: "in flight" until it finishes, and for good if the controller
+    crashed. `seconds` and `overhead_s` (the time beyond traffic) are None until then. `phases` maps phases to
+    seconds. `testbed` is where the last attempt ran.
     """
 
     id: str
     attempts: int = 0
-    standing: Standing = "in flight"
+    status: TrialStatus = "in flight"
     verdict: str = ""
     reasons: tuple[str, ...] = ()
     t_start_s: float = 0.0
@@ -36,15 +36,15 @@ class TrialState:
 
 
 def is_open(trial: TrialState | None) -> bool:
-    """Tell whether a trial is still to be run: never completed, or completed with an invalid verdict."""
-    return trial is None or trial.standing != "completed" or trial.verdict == "invalid"
+    """Return whether a trial still has to run: it never completed, or its verdict is invalid."""
+    return trial is None or trial.status != "completed" or trial.verdict == "invalid"
 
 
 @dataclass(frozen=True)
-class StateRead:
-    """What a host was like before a trial changed it; what lasts, before the first trial of several.
+class SavedState:
+    """The state of a host before trial `id` changed it; with `lasting`, before the first of several trials.
 
-    `testbed` is empty where the campaign has only one.
+    `testbed` is empty if the campaign has only one.
     """
 
     id: str
@@ -56,18 +56,18 @@ class StateRead:
 
 @dataclass(frozen=True)
 class CampaignState:
-    """What the journal says of a campaign.
+    """The state of a campaign.
 
-    `unrestored` has, by host, what was read and not restored since, oldest first: restore the newest first,
-    so that the oldest, which no trial had touched, has the last word. `blocked` has, by trial, why the
-    testbed could not run it when it was last asked. `quarantined` has, by host, why it is not used any more,
-    `probation` the hosts of which that holds since an earlier run and that have served no trial since.
-    `stopped` says what ended the last run before its time, `idle` which testbeds it had nothing more for.
-    Hosts of a campaign on several testbeds are named HOST@TESTBED.
+    `unrestored` maps each changed host to its saved states, oldest first: the newest is restored first, so
+    that the oldest, from before any trial, is what remains. `blocked` maps trials to the reasons why the
+    testbed could not run them when it was last asked. `quarantined` maps hosts to the reason why this run no
+    longer uses them; `probation` are hosts quarantined by an earlier run on which no trial has completed
+    since. `stopped` is what ended the last run early, `idle` the testbeds that had no trial left to run.
+    Hosts are named HOST@TESTBED where several testbeds share the campaign.
     """
 
     trials: Mapping[str, TrialState]
-    unrestored: Mapping[str, tuple[StateRead, ...]]
+    unrestored: Mapping[str, tuple[SavedState, ...]]
     controllers: int = 0
     last_event: str = ""
     t_last_s: float = 0.0
@@ -78,14 +78,14 @@ class CampaignState:
     idle: frozenset[str] = frozenset()
 
     def on(self, testbed: str) -> CampaignState:
-        """Return the state with the hosts of one testbed alone, by their own names."""
+        """Return the state with only the hosts of one testbed, by their own names."""
         if not testbed:
             return self
         end = f"@{testbed}"
         return replace(
             self,
             unrestored={
-                reads[0].host: reads for reads in self.unrestored.values() if reads[0].testbed == testbed
+                saved[0].host: saved for saved in self.unrestored.values() if saved[0].testbed == testbed
             },
             quarantined={h.removesuffix(end): why for h, why in self.quarantined.items() if h.endswith(end)},
             probation=frozenset(host.removesuffix(end) for host in self.probation if host.endswith(end)),
@@ -93,141 +93,151 @@ class CampaignState:
 
     @property
     def clean(self) -> bool:
-        """Whether no host waits to be put back and no trial was cut off."""
-        return not self.unrestored and not self.standing("in flight")
+        """Whether every host is restored and every trial has ended."""
+        return not self.unrestored and not self.with_status("in flight")
 
-    def standing(self, standing: Standing) -> tuple[TrialState, ...]:
-        """Return the trials that stand so, in the order in which they were first started."""
-        return tuple(trial for trial in self.trials.values() if trial.standing == standing)
+    def with_status(self, status: TrialStatus) -> tuple[TrialState, ...]:
+        """Return the trials with a status, in the order in which they were first started."""
+        return tuple(trial for trial in self.trials.values() if trial.status == status)
 
 
 def fold(entries: Iterable[Entry]) -> CampaignState:
-    """Derive a campaign's state from its events; unknown events change nothing.
+    """Derive a campaign's state from its events; unknown events are ignored.
 
     Raises CampaignError for an event that lacks one of its values.
     """
-    trials: dict[str, TrialState] = {}
-    unrestored: dict[str, tuple[StateRead, ...]] = {}
-    blocked: Mapping[str, tuple[str, ...]] = {}
-    hosts, stopped = _Hosts(), ""
-    controllers, last = 0, Entry(0.0, "")
-    for number, last in enumerate(entries, 1):
+    state = _Fold()
+    for number, entry in enumerate(entries, 1):
+        handler = _HANDLERS.get(entry.event)
         try:
-            _fold_one(trials, unrestored, last)
-            blocked = _blocked(blocked, last)
-            hosts.take(last)
+            if handler:
+                handler(state, entry)
         except (KeyError, TypeError, ValueError) as error:
             raise CampaignError(
-                f"journal, line {number}: {last.event}: value missing or wrong: {error}"
+                f"journal, line {number}: {entry.event}: value missing or wrong: {error}"
             ) from error
-        controllers += last.event in STARTS
-        stopped = _stopped(stopped, last)
-    seen = (trials, unrestored, controllers, last.event, last.t_s, blocked)
-    return CampaignState(*seen, hosts.quarantined, frozenset(hosts.probation), stopped, frozenset(hosts.idle))
+        state.last = entry
+    return CampaignState(
+        trials=state.trials,
+        unrestored=state.unrestored,
+        controllers=state.controllers,
+        last_event=state.last.event,
+        t_last_s=state.last.t_s,
+        blocked=state.blocked,
+        quarantined=state.quarantined,
+        probation=frozenset(state.probation),
+        stopped=state.stopped,
+        idle=frozenset(state.idle),
+    )
 
 
-def _stopped(before: str, entry: Entry) -> str:
-    if entry.event == "campaign-stopped":
-        return str(entry.values.get("reason", ""))
-    return "" if entry.event in STARTS else before
-
-
-@dataclass
-class _Hosts:
-    """Which hosts are in quarantine, which testbeds idle: each run tries those of the run before again."""
-
-    quarantined: dict[str, str] = field(default_factory=dict)
-    probation: set[str] = field(default_factory=set)
-    idle: set[str] = field(default_factory=set)
-
-    def take(self, entry: Entry) -> None:
-        if entry.event in STARTS:
-            self.probation |= self.quarantined.keys()
-            self.quarantined, self.idle = {}, set()
-        elif entry.event == "testbed-idle":
-            self.idle.add(str(entry.values["testbed"]))
-        elif entry.event == "host-quarantined":
-            self.quarantined[place_of(entry.values)] = str(entry.values["reason"])
-        elif entry.event == "host-released":
-            self.probation.discard(place_of(entry.values))
-
-
-def place_of(values: Mapping[str, Any]) -> str:
-    """Name the host of an event, with its testbed where the campaign has several."""
+def host_name(values: Mapping[str, Any]) -> str:
+    """Return the name of an event's host, HOST@TESTBED if several testbeds share the campaign."""
     testbed = values.get("testbed")
     return f"{values['host']}@{testbed}" if testbed else str(values["host"])
 
 
-def _blocked(before: Mapping[str, tuple[str, ...]], entry: Entry) -> Mapping[str, tuple[str, ...]]:
-    """Take what the testbed was last found unable to run; each controller that starts asks anew."""
-    if entry.event == "trials-blocked":
+class _Fold:
+    """The state while events are applied to it, one method for each sort of event."""
+
+    def __init__(self) -> None:
+        self.trials: dict[str, TrialState] = {}
+        self.unrestored: dict[str, tuple[SavedState, ...]] = {}
+        self.blocked: dict[str, tuple[str, ...]] = {}
+        self.quarantined: dict[str, str] = {}
+        self.probation: set[str] = set()
+        self.idle: set[str] = set()
+        self.controllers, self.stopped, self.last = 0, "", Entry(0.0, "")
+
+    def controller_starts(self, entry: Entry) -> None:
+        """Begin anew what is found out in each run; hosts that were quarantined are tried again."""
+        self.controllers += 1
+        self.probation |= self.quarantined.keys()
+        self.blocked, self.quarantined, self.idle, self.stopped = {}, {}, set(), ""
+
+    def campaign_stopped(self, entry: Entry) -> None:
+        self.stopped = str(entry.values.get("reason", ""))
+
+    def testbed_idle(self, entry: Entry) -> None:
+        self.idle.add(str(entry.values["testbed"]))
+
+    def host_quarantined(self, entry: Entry) -> None:
+        self.quarantined[host_name(entry.values)] = str(entry.values["reason"])
+
+    def host_released(self, entry: Entry) -> None:
+        self.probation.discard(host_name(entry.values))
+
+    def trials_blocked(self, entry: Entry) -> None:
         groups = entry.values["blocked"]
-        return {id_: tuple(group["reasons"]) for group in groups for id_ in group["trials"]}
-    return {} if entry.event in STARTS else before
+        self.blocked = {id_: tuple(group["reasons"]) for group in groups for id_ in group["trials"]}
 
-
-def _fold_one(
-    trials: dict[str, TrialState], unrestored: dict[str, tuple[StateRead, ...]], entry: Entry
-) -> None:
-    values = entry.values
-    if entry.event in _TRIAL_STEPS:
-        trial = trials.get(values["id"], TrialState(values["id"]))
-        trials[trial.id] = _TRIAL_STEPS[entry.event](trial, entry)
-    elif entry.event == "state-read":
-        place, lasting = place_of(values), bool(values.get("lasting"))
+    def state_read(self, entry: Entry) -> None:
+        values, host = entry.values, host_name(entry.values)
         testbed = str(values.get("testbed") or "")
-        read = StateRead(values["id"], values["host"], values["state"], lasting, testbed)
-        unrestored[place] = (*unrestored.get(place, ()), read)
-    elif entry.event == "state-restored":
-        place = place_of(values)
-        reads = _before(unrestored.pop(place, ()), values["id"], bool(values.get("lasting")))
-        unrestored.update({place: reads} if reads else {})
+        saved = SavedState(
+            values["id"], values["host"], values["state"], bool(values.get("lasting")), testbed
+        )
+        self.unrestored[host] = (*self.unrestored.get(host, ()), saved)
+
+    def state_restored(self, entry: Entry) -> None:
+        """Drop the saved state that was restored and the newer ones; older ones remain to be restored."""
+        host, restored = host_name(entry.values), (entry.values["id"], bool(entry.values.get("lasting")))
+        saved = self.unrestored.pop(host, ())
+        keys = [(one.id, one.lasting) for one in saved]
+        left = saved[: keys.index(restored)] if restored in keys else saved
+        if left:
+            self.unrestored[host] = left
+
+    def _update(self, entry: Entry, **changes: Any) -> None:
+        id_ = entry.values["id"]
+        self.trials[id_] = replace(self.trials.get(id_, TrialState(id_)), **changes)
+
+    def trial_started(self, entry: Entry) -> None:
+        id_, attempt = entry.values["id"], int(entry.values["attempt"])
+        set_aside = self.trials.get(id_, TrialState(id_)).set_aside
+        testbed = str(entry.values.get("testbed") or "")
+        self.trials[id_] = TrialState(id_, attempt, t_start_s=entry.t_s, set_aside=set_aside, testbed=testbed)
+
+    def phase(self, entry: Entry) -> None:
+        id_, name, seconds = entry.values["id"], str(entry.values["phase"]), float(entry.values["seconds"])
+        phases = self.trials.get(id_, TrialState(id_)).phases
+        self._update(entry, phases={**phases, name: phases.get(name, 0.0) + seconds})
+
+    def trial_finished(self, entry: Entry) -> None:
+        values = entry.values
+        if values["outcome"] not in ("completed", "failed", "interrupted"):
+            raise ValueError(f"outcome {values['outcome']!r}")
+        started = self.trials.get(values["id"], TrialState(values["id"]))
+        self._update(
+            entry,
+            status=values["outcome"],
+            verdict=str(values.get("verdict", "")),
+            reasons=tuple(values.get("reasons", ())),
+            seconds=entry.t_s - started.t_start_s,
+            overhead_s=values.get("overhead_s"),
+        )
+
+    def trial_refused(self, entry: Entry) -> None:
+        self._update(entry, status="failed", verdict="invalid", reasons=tuple(entry.values["reasons"]))
+
+    def trial_set_aside(self, entry: Entry) -> None:
+        trial = self.trials.get(entry.values["id"], TrialState(entry.values["id"]))
+        status = "interrupted" if trial.status == "in flight" else trial.status
+        self._update(entry, status=status, set_aside=(*trial.set_aside, str(entry.values["folder"])))
 
 
-def _before(reads: tuple[StateRead, ...], id_: str, lasting: bool) -> tuple[StateRead, ...]:
-    """Return the reads that restoring a trial's leaves open: those that are older."""
-    known = [(read.id, read.lasting) for read in reads]
-    return reads[: known.index((id_, lasting))] if (id_, lasting) in known else reads
-
-
-def _started(trial: TrialState, entry: Entry) -> TrialState:
-    attempt = int(entry.values["attempt"])
-    testbed = str(entry.values.get("testbed") or "")
-    return TrialState(trial.id, attempt, t_start_s=entry.t_s, set_aside=trial.set_aside, testbed=testbed)
-
-
-def _phase(trial: TrialState, entry: Entry) -> TrialState:
-    name, seconds = str(entry.values["phase"]), float(entry.values["seconds"])
-    return replace(trial, phases={**trial.phases, name: trial.phases.get(name, 0.0) + seconds})
-
-
-def _finished(trial: TrialState, entry: Entry) -> TrialState:
-    values = entry.values
-    if values["outcome"] not in ("completed", "failed", "interrupted"):
-        raise ValueError(f"outcome {values['outcome']!r}")
-    return replace(
-        trial,
-        standing=values["outcome"],
-        verdict=str(values.get("verdict", "")),
-        reasons=tuple(values.get("reasons", ())),
-        seconds=entry.t_s - trial.t_start_s,
-        overhead_s=values.get("overhead_s"),
-    )
-
-
-def _refused(trial: TrialState, entry: Entry) -> TrialState:
-    return replace(trial, standing="failed", verdict="invalid", reasons=tuple(entry.values["reasons"]))
-
-
-def _set_aside(trial: TrialState, entry: Entry) -> TrialState:
-    standing: Standing = "interrupted" if trial.standing == "in flight" else trial.standing
-    return replace(trial, standing=standing, set_aside=(*trial.set_aside, str(entry.values["folder"])))
-
-
-_TRIAL_STEPS: Mapping[str, Callable[[TrialState, Entry], TrialState]] = {
-    "trial-started": _started,
-    "phase": _phase,
-    "trial-finished": _finished,
-    "trial-refused": _refused,
-    "trial-set-aside": _set_aside,
+_HANDLERS: Mapping[str, Callable[[_Fold, Entry], None]] = {
+    **dict.fromkeys(STARTS, _Fold.controller_starts),
+    "campaign-stopped": _Fold.campaign_stopped,
+    "testbed-idle": _Fold.testbed_idle,
+    "host-quarantined": _Fold.host_quarantined,
+    "host-released": _Fold.host_released,
+    "trials-blocked": _Fold.trials_blocked,
+    "state-read": _Fold.state_read,
+    "state-restored": _Fold.state_restored,
+    "trial-started": _Fold.trial_started,
+    "phase": _Fold.phase,
+    "trial-finished": _Fold.trial_finished,
+    "trial-refused": _Fold.trial_refused,
+    "trial-set-aside": _Fold.trial_set_aside,
 }

@@ -1,6 +1,6 @@
-"""What each event of a journal says: one type an event, of which docs/reference/schema/journal.json is made.
+"""The types of the journal's events, from which docs/reference/schema/journal.json is generated.
 
-A journal is read without these types, so that one of a later version still can be: they are what is written.
+They hold for what is written. A journal is read without them, so that one of a later version can be read.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0)]
 
 
-class Said(BaseModel):
-    """What every event has: when by the controller's clock, and on which of the testbeds that share it."""
+class JournalEvent(BaseModel):
+    """The keys of every event: its time by the controller's clock, and the testbed if several share it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -23,62 +23,62 @@ class Said(BaseModel):
     testbed: str = ""
 
 
-class Sealed(Said):
-    """An event that holds the SHA-256 of all bytes of the journal before it."""
+class SealedEvent(JournalEvent):
+    """An event with the SHA-256 of all bytes of the journal before it."""
 
     before: Sha256 | None = None
 
 
-class CampaignStarted(Said):
-    """The first controller begins."""
+class CampaignStarted(JournalEvent):
+    """A controller starts the campaign."""
 
     event: Literal["campaign-started"]
     trials: Count
 
 
-class CampaignResumed(Said):
-    """Another controller goes on."""
+class CampaignResumed(JournalEvent):
+    """A controller resumes the campaign."""
 
     event: Literal["campaign-resumed"]
     trials: Count
 
 
-class CampaignStopped(Said):
-    """No further trial is begun."""
+class CampaignStopped(JournalEvent):
+    """The run ends early: no further trial is started."""
 
     event: Literal["campaign-stopped"]
     reason: str
 
 
-class TestbedIdle(Said):
-    """There is no trial any more that the testbed could run; another still may."""
+class TestbedIdle(JournalEvent):
+    """The testbed has no trial left that it can run; another testbed may have one."""
 
     event: Literal["testbed-idle"]
 
 
-class CampaignInterrupted(Sealed):
-    """The user ended the campaign, in good order."""
+class CampaignInterrupted(SealedEvent):
+    """The user interrupted the campaign, and it ended in good order."""
 
     event: Literal["campaign-interrupted"]
 
 
-class CampaignFinished(Sealed):
-    """Every trial had its turn."""
+class CampaignFinished(SealedEvent):
+    """No trial is left to run."""
 
     event: Literal["campaign-finished"]
     completed: Count
     failed: list[str]
 
 
-class FilesRecorded(Sealed):
-    """What the campaign has beside its trials, with the SHA-256 of each file."""
+class FilesRecorded(SealedEvent):
+    """The files of the campaign other than those of trials, with their SHA-256."""
 
     event: Literal["files-recorded"]
     files: dict[str, Sha256]
 
 
 class Stale(BaseModel):
-    """Results of a trial that is another now."""
+    """Results of a trial that has changed in the new plan."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -86,8 +86,8 @@ class Stale(BaseModel):
     results: list[str]
 
 
-class PlanChanged(Said):
-    """Another plan takes the place of the one that there was, which is kept."""
+class PlanChanged(JournalEvent):
+    """A new plan replaces the previous one, which is kept in the folder `kept`."""
 
     event: Literal["plan-changed"]
     kept: str
@@ -98,7 +98,7 @@ class PlanChanged(Said):
 
 
 class Blocked(BaseModel):
-    """Trials that the testbed cannot run, for the same reasons."""
+    """Trials that the testbed cannot run for the same reasons."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -106,15 +106,15 @@ class Blocked(BaseModel):
     trials: list[str]
 
 
-class TrialsBlocked(Said):
-    """What the testbed cannot run was left out."""
+class TrialsBlocked(JournalEvent):
+    """Trials that the testbed cannot run are left out."""
 
     event: Literal["trials-blocked"]
     blocked: list[Blocked]
 
 
-class TrialStarted(Said):
-    """An attempt at a trial begins, on hosts of which some may be left out."""
+class TrialStarted(JournalEvent):
+    """An attempt at a trial starts; it leaves out the hosts in `without`."""
 
     event: Literal["trial-started"]
     id: str
@@ -122,8 +122,8 @@ class TrialStarted(Said):
     without: list[str] = []
 
 
-class Phase(Said):
-    """A phase of a trial has ended."""
+class Phase(JournalEvent):
+    """A phase of a trial ends."""
 
     event: Literal["phase"]
     id: str
@@ -131,8 +131,8 @@ class Phase(Said):
     seconds: Seconds
 
 
-class TrialFinished(Sealed):
-    """An attempt at a trial has ended; `sums_sha256` is of its SHA256SUMS."""
+class TrialFinished(SealedEvent):
+    """An attempt at a trial ends; `sums_sha256` is the SHA-256 of its SHA256SUMS."""
 
     event: Literal["trial-finished"]
     id: str
@@ -143,8 +143,8 @@ class TrialFinished(Sealed):
     sums_sha256: Sha256 | None = None
 
 
-class TrialAgain(Said):
-    """A trial is to be run once more, after a pause."""
+class TrialAgain(JournalEvent):
+    """A trial will be repeated after a pause."""
 
     event: Literal["trial-again"]
     id: str
@@ -155,16 +155,16 @@ class TrialAgain(Said):
     reasons: list[str]
 
 
-class TrialRefused(Said):
-    """A trial was not begun: its path is known not to be as asked for."""
+class TrialRefused(JournalEvent):
+    """A trial is not started because calibration found its path wrong."""
 
     event: Literal["trial-refused"]
     id: str
     reasons: list[str]
 
 
-class TrialSetAside(Said):
-    """What was half written, or judged invalid, is kept in a folder of its own."""
+class TrialSetAside(JournalEvent):
+    """The files of an incomplete or invalid trial are moved to `folder`."""
 
     event: Literal["trial-set-aside"]
     id: str
@@ -172,8 +172,8 @@ class TrialSetAside(Said):
     sums_sha256: Sha256 | None = None
 
 
-class StateRead(Said):
-    """What a host was like before it was changed, written down before anything changes."""
+class StateRead(JournalEvent):
+    """The state of a host before a trial changes it, recorded before the change."""
 
     event: Literal["state-read"]
     id: str
@@ -182,8 +182,8 @@ class StateRead(Said):
     lasting: bool = False
 
 
-class StateRestored(Said):
-    """A host was put back as it was read, and found to be so."""
+class StateRestored(JournalEvent):
+    """A host is restored to the state that was read, and this is verified."""
 
     event: Literal["state-restored"]
     id: str
@@ -191,8 +191,8 @@ class StateRestored(Said):
     lasting: bool = False
 
 
-class RestoreFailed(Said):
-    """A host was put back and found to differ."""
+class RestoreFailed(JournalEvent):
+    """A host was restored but differs from the state that was read."""
 
     event: Literal["restore-failed"]
     id: str
@@ -201,8 +201,8 @@ class RestoreFailed(Said):
     lasting: bool = False
 
 
-class PathMeasured(Said):
-    """A path was calibrated; `file` has what was seen."""
+class PathMeasured(JournalEvent):
+    """A path was calibrated; `file` has the measurements."""
 
     event: Literal["path-measured"]
     trial: str
@@ -214,11 +214,11 @@ class PathMeasured(Said):
     left_out: list[str]
 
 
-class WindowMeasured(Said):
-    """It was found out how a host comes to its receive window for a sender; `file` has what was seen.
+class WindowMeasured(JournalEvent):
+    """The receive window that a host advertises to a sender was measured; `file` has the measurements.
 
-    `ratio` is the share of the receive buffer that its kernel counts as window, in 256ths; 0 where the window
-    is the route's.
+    `ratio` is the share of the receive buffer that the kernel counts as window, in 256ths; 0 if the window is
+    set by the route.
     """
 
     event: Literal["window-measured"]
@@ -232,8 +232,8 @@ class WindowMeasured(Said):
     sha256: Sha256 | None = None
 
 
-class LeaseTaken(Said):
-    """A host was taken over from who held it, who had not been heard for so long, and had left it so."""
+class LeaseTaken(JournalEvent):
+    """A host's lease is taken over from a campaign that has been silent for `silent_s`."""
 
     event: Literal["lease-taken"]
     host: str
@@ -244,54 +244,54 @@ class LeaseTaken(Said):
     reason: str
 
 
-class HostLost(Said):
-    """A host does not answer any more."""
+class HostLost(JournalEvent):
+    """A host no longer answers."""
 
     event: Literal["host-lost"]
     host: str
     reason: str
 
 
-class HostBack(Said):
-    """A host that was lost answers again and is put back."""
+class HostBack(JournalEvent):
+    """A lost host answers again and has been restored."""
 
     event: Literal["host-back"]
     host: str
     seconds: Seconds
 
 
-class HostQuarantined(Said):
-    """A host is used no more in this run."""
+class HostQuarantined(JournalEvent):
+    """A host is not used for the rest of this run."""
 
     event: Literal["host-quarantined"]
     host: str
     reason: str
 
 
-class HostReleased(Said):
-    """A host has served again that an earlier run had in quarantine."""
+class HostReleased(JournalEvent):
+    """A trial completed on a host that an earlier run had quarantined."""
 
     event: Literal["host-released"]
     host: str
 
 
-class HostRebooting(Said):
-    """A host goes down to boot anew."""
+class HostRebooting(JournalEvent):
+    """A host reboots."""
 
     event: Literal["host-rebooting"]
     host: str
     boot_id: str
 
 
-class HostPowerCycled(Said):
-    """A host that did not come back was switched off and on."""
+class HostPowerCycled(JournalEvent):
+    """A host did not come back; its power was switched off and on."""
 
     event: Literal["host-power-cycled"]
     host: str
 
 
-class HostRebooted(Said):
-    """A host is back after a reboot."""
+class HostRebooted(JournalEvent):
+    """A host answers again after a reboot."""
 
     event: Literal["host-rebooted"]
     host: str
@@ -299,7 +299,7 @@ class HostRebooted(Said):
     seconds: Seconds
 
 
-EVENTS: tuple[type[Said], ...] = (
+EVENTS: tuple[type[JournalEvent], ...] = (
     *(CampaignStarted, CampaignResumed, CampaignStopped, TestbedIdle, CampaignInterrupted, CampaignFinished),
     *(FilesRecorded, PlanChanged, TrialsBlocked),
     *(TrialStarted, Phase, TrialFinished, TrialAgain, TrialRefused, TrialSetAside),
@@ -307,17 +307,17 @@ EVENTS: tuple[type[Said], ...] = (
     *(HostLost, HostBack, HostQuarantined, HostReleased),
     *(HostRebooting, HostPowerCycled, HostRebooted),
 )
-"""Every event that is written."""
+"""All events that are written."""
 
 
-def name_of(event: type[Said]) -> str:
+def name_of(event: type[JournalEvent]) -> str:
     """Return the name that an event has in a journal."""
     return str(event.model_fields["event"].annotation.__args__[0])  # type: ignore[union-attr]
 
 
-def journal_schema() -> dict[str, Any]:
+def line_schema() -> dict[str, Any]:
     """Return the JSON Schema of one line of a journal: one of the events."""
-    asked = [(name_of(event), "validation", TypeAdapter(event)) for event in EVENTS]
-    made, shared = TypeAdapter.json_schemas(asked)  # type: ignore[arg-type]
-    options = [made[name_of(event), "validation"] for event in EVENTS]
+    types = [(name_of(event), "validation", TypeAdapter(event)) for event in EVENTS]
+    schemas, shared = TypeAdapter.json_schemas(types)  # type: ignore[arg-type]
+    options = [schemas[name_of(event), "validation"] for event in EVENTS]
     return {"title": "journal", "type": "object", "oneOf": options, "$defs": shared["$defs"]}

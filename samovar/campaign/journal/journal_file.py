@@ -1,7 +1,4 @@
-"""The journal of a campaign: what happened, one JSON object a line, on disk before the next step is taken.
-
-What it means for the trials is a pure function of the events: see state.py.
-"""
+"""The file journal.jsonl: one JSON object per event and line, on disk before the next step is taken."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ import hashlib
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,12 +17,12 @@ from samovar.errors import CampaignError
 
 NAME = "journal.jsonl"
 SEALING = frozenset({"trial-finished", "files-recorded", "campaign-finished", "campaign-interrupted"})
-"""Events that say what the journal was until then: `before` is the SHA-256 of all bytes before their line."""
+"""Events that get `before`, the SHA-256 of all bytes of the journal before their line."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One event: its name, when (epoch seconds of the controller), and its values."""
+    """One event: when it happened (seconds since the epoch, controller's clock), its name and its values."""
 
     t_s: float
     event: str
@@ -37,30 +35,30 @@ class Entry:
 
 
 def read_journal(file: Path) -> list[Entry]:
-    """Return the events of a journal, which may be growing meanwhile; a torn last line is passed over.
+    """Return the events of a journal, also while it grows; an incomplete last line is ignored.
 
-    Raises CampaignError when there is no journal, or when another line than the last is not an event.
+    Raises CampaignError if the file cannot be read, or if a line other than the last is not an event.
     """
     return _parse(file, _bytes_of(file))[0]
 
 
 def holder(file: Path) -> int | None:
-    """Return the process that has a journal open for writing on this machine; None where that is not known.
+    """Return the process on this machine that has a journal open for writing, or None if there is none.
 
-    It is read from the kernel's list, proc_locks(5): to ask for the lock could keep a controller from it.
+    Read from the kernel's list, proc_locks(5): trying to lock the file could keep a controller from it.
     """
     try:
-        seen = file.stat()
+        stat = file.stat()
         lines = Path("/proc/locks").read_text().splitlines()
     except OSError:
         return None
-    place = f"{os.major(seen.st_dev):02x}:{os.minor(seen.st_dev):02x}:{seen.st_ino}"
+    inode = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
     words = (line.split() for line in lines)
-    return next((int(one[4]) for one in words if len(one) > 5 and (one[1], one[5]) == ("FLOCK", place)), None)
+    return next((int(one[4]) for one in words if len(one) > 5 and (one[1], one[5]) == ("FLOCK", inode)), None)
 
 
 def broken_seals(data: bytes) -> Iterator[int]:
-    """Yield the lines, counted from 1, that say another thing of the journal before them than is there."""
+    """Yield the numbers, from 1, of the lines whose `before` does not match the journal before them."""
     digest = hashlib.sha256()
     for number, line in enumerate(data.split(b"\n"), 1):
         entry = _entry(line)
@@ -71,21 +69,26 @@ def broken_seals(data: bytes) -> Iterator[int]:
 
 
 class Journal:
-    """A journal open for writing, by one controller at a time."""
+    """A journal open for writing, by one controller at a time.
+
+    An incomplete last line, from a controller that died, is moved to journal.torn-N. Raises CampaignError if
+    another controller has the journal open, or if it cannot be read or written.
+    """
 
     def __init__(self, file: Path) -> None:
-        """Open or begin a journal; a torn last line is moved to journal.torn-N beside it.
-
-        Raises CampaignError when another controller has it open, or when a line before the last is not an
-        event.
-        """
-        self._file = file
-        self._written = 0, hashlib.sha256()  # how much is there, and what it comes to
-        self._lock = threading.Lock()
-        self._fd = _open(file)
+        self._file, self._lock = file, threading.Lock()
+        self._written = 0, hashlib.sha256()  # the journal's size in bytes, and their digest so far
         try:
-            _lock(self._fd, file)
-            self._entries = self._mend()
+            self._fd = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise CampaignError(f"{file}: cannot be opened: {error.strerror}") from error
+        _sync_folder(file.parent)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._entries = self._repair()
+        except BlockingIOError as error:
+            os.close(self._fd)
+            raise CampaignError(f"{file}: another controller is running this campaign") from error
         except BaseException:
             os.close(self._fd)
             raise
@@ -98,17 +101,21 @@ class Journal:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All events so far, those of earlier controllers included."""
+        """All events so far, including those of earlier controllers."""
         return tuple(self._entries)
 
-    def append(self, event: str, t_s: float, **values: Any) -> Entry:
-        """Write an event and return when it is on disk; any thread may. Those of SEALING get `before`.
+    def note(self, event: str, **values: Any) -> None:
+        """Append an event that happens now."""
+        self.append(event, round(time.time(), 6), **values)
 
-        Raises CampaignError when it cannot be written whole; then the journal is as it was before.
+    def append(self, event: str, t_s: float, **values: Any) -> Entry:
+        """Append an event from any thread; return when it is on disk. Those of SEALING get `before`.
+
+        Raises CampaignError if it cannot be written completely; then the journal is as it was before.
         """
         with self._lock:
             size_bytes, digest = self._written
-            if os.fstat(self._fd).st_size != size_bytes:  # Ctrl-C came as an event was being written
+            if os.fstat(self._fd).st_size != size_bytes:  # Ctrl-C interrupted the writing of an event
                 os.ftruncate(self._fd, size_bytes)
             seal = {"before": digest.hexdigest()} if event in SEALING else {}
             entry = Entry(t_s, event, {**values, **seal})
@@ -124,34 +131,19 @@ class Journal:
         return entry
 
     def close(self) -> None:
-        """Close the journal and let other controllers have it."""
+        """Close the journal and release it for other controllers."""
         os.close(self._fd)
 
-    def _mend(self) -> list[Entry]:
+    def _repair(self) -> list[Entry]:
         data = _bytes_of(self._file)
         entries, torn = _parse(self._file, data)
-        self._written = len(data) - len(torn), hashlib.sha256(data[: len(data) - len(torn)])
+        size_bytes = len(data) - len(torn)
+        self._written = size_bytes, hashlib.sha256(data[:size_bytes])
         if torn:
             _keep_torn(self._file, torn)
             os.ftruncate(self._fd, os.fstat(self._fd).st_size - len(torn))
             os.fsync(self._fd)
         return entries
-
-
-def _open(file: Path) -> int:
-    try:
-        fd = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise CampaignError(f"{file}: cannot be opened: {error.strerror}") from error
-    _sync_folder(file.parent)
-    return fd
-
-
-def _lock(fd: int, file: Path) -> None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise CampaignError(f"{file}: another controller is at work on this campaign") from error
 
 
 def _write(fd: int, data: bytes) -> None:
@@ -173,7 +165,7 @@ def _keep_torn(file: Path, torn: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    # A new name is on disk when its folder is: fsync(2).
+    # A new file is only on disk once its folder is: fsync(2).
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
@@ -189,15 +181,15 @@ def _bytes_of(file: Path) -> bytes:
 
 
 def _parse(file: Path, data: bytes) -> tuple[list[Entry], bytes]:
-    """Return the events, and the bytes of a last line that was not written whole."""
+    """Return the events, and the bytes of a last line that was not written completely."""
     entries: list[Entry] = []
     *lines, rest = data.split(b"\n")
     for number, line in enumerate(lines, 1):
         entry = _entry(line)
         if entry is None and number == len(lines) and not rest:
-            return entries, line + b"\n"  # a last block of which only the length reached the disk
+            return entries, line + b"\n"  # only the length of the last block has reached the disk
         if entry is None:
-            raise CampaignError(f"{file}:{number}: not an event; accepted: a JSON object with t_s and event")
+            raise CampaignError(f"{file}:{number}: not an event; must be a JSON object with t_s and event")
         entries.append(entry)
     return entries, rest
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_state import Difference, changed, parse_state, unmet
-from samovar.campaign.journal import StateRead
+from samovar.campaign.journal import SavedState
 from samovar.errors import TestbedError
 from samovar.recipes import TrialScripts
 
@@ -26,14 +26,14 @@ class BootSettings:
         self, context: CampaignContext, reboots: Reboots, scripts_of: Callable[[str], TrialScripts]
     ) -> None:
         self._context, self._reboots, self._scripts_of = context, reboots, scripts_of
-        self._reads: dict[str, list[StateRead]] = {}
+        self._reads: dict[str, list[SavedState]] = {}
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """Name the hosts where something lasts that is to be put back."""
         return tuple(self._reads)
 
-    def adopt(self, reads: Iterable[StateRead]) -> None:
+    def adopt(self, reads: Iterable[SavedState]) -> None:
         """Take over what an earlier controller has set and not put back, oldest first."""
         for read in reads:
             self._reads.setdefault(read.host, []).append(read)
@@ -89,7 +89,7 @@ class BootSettings:
         if self._reads.get(host):
             self._undo(host)
             state = self._run(host, "read lasting", scripts.read(host, True))
-        read = StateRead(scripts.trial.id, host, state, True)
+        read = SavedState(scripts.trial.id, host, state, True)
         self._context.note("state-read", id=read.id, host=host, state=dict(state), lasting=True)
         self._reads.setdefault(host, []).append(read)
         state = self._run(host, "set lasting", scripts.set(host, state, True))
