@@ -204,7 +204,7 @@ def test_the_metrics_that_are_said_to_be_written_are_those_of_the_analysis() -> 
 
 @pytest.mark.parametrize("kind", ["setting", "aqm", "generator", "logger"])
 def test_every_linux_recipe_is_listed(kind: str) -> None:
-    page = (DOCS / "reference" / "recipes.md").read_text().split("## What there is")[1]
+    page = (DOCS / "reference" / "recipes.md").read_text().split("## List of recipes")[1]
     row = re.search(rf"^\| {kind} \|(.*)$", page, flags=re.MULTILINE)
     assert row
     assert set(re.findall(r"`([^`]+)`", row[1])) == CATALOGUE.names(kind, "linux")
