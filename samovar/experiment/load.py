@@ -12,9 +12,7 @@ from samovar.experiment.checks.check_experiment import check_experiment, check_n
 from samovar.experiment.checks.check_settings import check_site
 from samovar.experiment.checks.check_testbed import check_testbed
 from samovar.experiment.checks.validate import Checked, M, validate
-from samovar.experiment.keys.config_file import Config
-from samovar.experiment.keys.experiment_file import Experiment
-from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment.keys import Config, Experiment, Testbed
 from samovar.experiment.layers.extends import Flattened, flattened
 from samovar.experiment.layers.merge import complete
 from samovar.experiment.layers.overrides import override_layers

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from samovar.errors import Problem
-from samovar.experiment.keys.levels import is_free
+from samovar.experiment.keys import is_free
 from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import Map, Node, Seq, Text
 

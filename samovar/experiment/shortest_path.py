@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment.keys import Testbed
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment.keys import Testbed
 from samovar.experiment.layers.extends import Flattened
 from samovar.experiment.yaml.tree import plain
 

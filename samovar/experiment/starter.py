@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment.keys.experiment_file import Factor
-from samovar.experiment.keys.field_types import parse_name
-from samovar.experiment.keys.levels import is_free
+from samovar.experiment.keys import Factor, is_free, parse_name
 from samovar.experiment.load import read_experiment
 from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import near, yaml_files

@@ -10,10 +10,10 @@ from samovar.errors import PlanError
 from samovar.experiment import (
     Factor,
     Level,
+    LevelText,
     Part,
     PerHost,
     Treatment,
-    Value,
     included_treatments,
     wanted_labels,
 )
@@ -90,7 +90,7 @@ class Reader:
                 return found
         return None
 
-    def text(self, target: str) -> Value | None:
+    def text(self, target: str) -> LevelText | None:
         """Return what the levels say for a target as it is written."""
         for factor in self.design.setters.get(target, ()):
             self.read.add(factor)

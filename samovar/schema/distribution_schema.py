@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samovar.experiment.expressions.distribution import DISTRIBUTIONS, STEP
+from samovar.experiment.expressions import DISTRIBUTIONS, STEP
 from samovar.schema.json_schema import Json, at_least_one, at_most_one, closed
 
 

@@ -6,11 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial as bound
 
 from samovar.experiment.checks.check_traffic import HANDED
-from samovar.experiment.keys import notation
-from samovar.experiment.keys.devices import PARAMETERS as DEVICES
-from samovar.experiment.keys.experiment_file import Experiment, Flow, Logger, NetworkPath, Part
-from samovar.experiment.keys.field_types import Strict
-from samovar.experiment.keys.with_parameters import own_keys
+from samovar.experiment.keys import DEVICE_PARAMETERS as DEVICES
+from samovar.experiment.keys import Experiment, Flow, Logger, NetworkPath, Part, Strict, notation, own_keys
 from samovar.experiment.layers.fragments import OF_A_FRAGMENT
 from samovar.experiment.layers.merge import OF_A_PART, OF_A_PROFILE
 from samovar.experiment.outputs import COMMON, Exhibits

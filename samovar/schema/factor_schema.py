@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from samovar.experiment.keys import notation
-from samovar.experiment.keys.ranges import MOST_LEVELS
+from samovar.experiment.keys import MOST_LEVELS, notation
 from samovar.schema import recipe_schema as of_recipes
 from samovar.schema.distribution_schema import distribution_schema
 from samovar.schema.json_schema import Json, any_of, closed, ways

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from samovar.experiment.keys.config_file import Config
-from samovar.experiment.keys.field_types import Strict
-from samovar.experiment.keys.study_file import StudyReport
-from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment.keys import Config, Strict, StudyReport, Testbed
 from samovar.schema.factor_schema import FactorSchema
 from samovar.schema.json_schema import Json
 from samovar.schema.model_schema import DRAFT, Definitions

@@ -12,9 +12,17 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from samovar.errors import SamovarError
-from samovar.experiment.keys.field_types import Choice, Strict
-from samovar.experiment.keys.notation import EACH, ONE_HOST, Form
-from samovar.experiment.keys.written import form_in, form_of, is_union, written_default
+from samovar.experiment.keys import (
+    EACH,
+    ONE_HOST,
+    Choice,
+    Form,
+    Strict,
+    form_in,
+    form_of,
+    is_union,
+    written_default,
+)
 from samovar.schema.json_schema import Json, any_of, closed, ways
 from samovar.schema.model_rules import rules_of
 

@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from samovar.experiment import ParameterInfo, RecipeCatalogue
-from samovar.experiment.keys import notation
-from samovar.experiment.keys.notation import Form
-from samovar.experiment.keys.recipe_parameters import settable
+from samovar.experiment.keys import Form, notation, settable
 from samovar.recipes import FAMILY, Catalogue
 from samovar.schema.json_schema import Json, any_of
 from samovar.schema.model_schema import Definitions

@@ -12,14 +12,19 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from samovar.experiment.expressions.distribution import Distribution
-from samovar.experiment.keys.config_file import Config
-from samovar.experiment.keys.experiment_file import Experiment
-from samovar.experiment.keys.field_types import Choice, Strict
-from samovar.experiment.keys.notation import EACH, EITHER
-from samovar.experiment.keys.study_file import StudyReport
-from samovar.experiment.keys.testbed_file import Testbed
-from samovar.experiment.keys.written import form_of, written_default
+from samovar.experiment.expressions import Distribution
+from samovar.experiment.keys import (
+    EACH,
+    EITHER,
+    Choice,
+    Config,
+    Experiment,
+    Strict,
+    StudyReport,
+    Testbed,
+    form_of,
+    written_default,
+)
 from samovar.experiment.metrics import METRICS
 from samovar.experiment.outputs import Exhibit, Exhibits
 from samovar.schema.model_schema import SchemaError, bare, metadata_of, own_fields

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from samovar.experiment.keys import notation
-from samovar.experiment.keys.devices import PARAMETERS as DEVICES
-from samovar.experiment.keys.experiment_file import Arrivals, Flow, NetworkPath, Stop
-from samovar.experiment.keys.factors import (
+from samovar.experiment.keys import DEVICE_PARAMETERS as DEVICES
+from samovar.experiment.keys import (
+    EACH,
     OF_ARRIVALS,
     OF_FLOW,
     OF_LOGGER,
@@ -16,10 +15,15 @@ from samovar.experiment.keys.factors import (
     OF_STOP,
     RANDOM,
     SETTINGS,
+    Arrivals,
+    Flow,
+    Form,
+    NetworkPath,
+    Stop,
+    form_of,
+    notation,
+    own_keys,
 )
-from samovar.experiment.keys.notation import EACH, Form
-from samovar.experiment.keys.with_parameters import own_keys
-from samovar.experiment.keys.written import form_of
 from samovar.schema import recipe_schema as of_recipes
 from samovar.schema.json_schema import Json
 from samovar.schema.model_schema import Definitions, own_fields, told

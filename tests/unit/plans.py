@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from samovar.experiment import Experiment, Testbed, load_testbed, resolve_experiment, resolve_settings
+from samovar.experiment.keys.treatments import treatments_of
 from samovar.experiment.layers.merge import complete
-from samovar.experiment.treatment_rules import treatments_of
 from samovar.experiment.yaml.tree import parse_yaml
 from samovar.plan import Plan, Resolved, Site, make_plan
 from samovar.plan.ids import HASH_DIGITS, digest, name_of, prefix, word

@@ -18,7 +18,7 @@ from samovar.experiment import (
     read_experiment,
     shortest_path,
 )
-from samovar.experiment.keys.field_types import Buffer
+from samovar.experiment.expressions.values import Buffer
 from samovar.experiment.layers.merge import complete
 from samovar.experiment.yaml.tree import LARGEST_FILE_BYTES, Map, Seq, parse_yaml, plain
 from samovar.recipes import Catalogue

@@ -15,10 +15,10 @@ from samovar.experiment import (
     LoadOptions,
     list_experiments,
     load_experiment,
+    load_study_report,
     load_testbed,
     resolve_experiment,
 )
-from samovar.experiment.keys.study_file import load_study_report
 from samovar.experiment.metrics import METRICS
 from samovar.plan import make_plan
 from samovar.recipes import Catalogue, TrialScripts

@@ -12,15 +12,15 @@ from pydantic import ValidationError
 from samovar.experiment import load_experiment, load_testbed, resolve_experiment
 from samovar.experiment.expressions.distribution import Distribution
 from samovar.experiment.expressions.formula import Formula
-from samovar.experiment.flow_members import hosts_of, members_of, number_of
+from samovar.experiment.expressions.values import Buffer, Directional, PerHost
 from samovar.experiment.keys.experiment_file import Experiment, Part
 from samovar.experiment.keys.factors import read_target
 from samovar.experiment.keys.field_types import parse_size
+from samovar.experiment.keys.flow_members import hosts_of, members_of, number_of
 from samovar.experiment.keys.levels import Level
 from samovar.experiment.keys.ranges import read_range
-from samovar.experiment.keys.values import Buffer, Directional, PerHost
+from samovar.experiment.keys.treatments import treatments_of
 from samovar.experiment.layers.merge import complete
-from samovar.experiment.treatment_rules import treatments_of
 from samovar.experiment.yaml.tree import parse_yaml
 from samovar.plan import make_plan
 from samovar.recipes import Catalogue

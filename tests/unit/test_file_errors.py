@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import DefinitionError
-from samovar.experiment import load_config
-from samovar.experiment.keys.study_file import load_study_report
+from samovar.experiment import load_config, load_study_report
 
 KEYS = "backoff, backoff_most, calibrate, clock_tolerance, free_space, host_wait, lab, notify, os, quarantine, results, retries, settings, ssh, step_timeout, testbed, verdict"
 CONFIG = {

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from samovar.experiment.expressions.formula import DEEPEST, LONGEST, Formula, is_formula, read_formula
 from samovar.experiment.expressions.formula_values import Scope, computed_text
+from samovar.experiment.expressions.values import Buffer
 from samovar.experiment.keys.field_types import (
     parse_buffer_amount,
     parse_delay,
@@ -21,7 +22,6 @@ from samovar.experiment.keys.field_types import (
     parse_share,
     parse_size,
 )
-from samovar.experiment.keys.values import Buffer
 from samovar.units import UnitError
 
 PATH = {

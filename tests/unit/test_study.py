@@ -10,7 +10,8 @@ import pytest
 
 from samovar.errors import DefinitionError, ReportError
 from samovar.events import silent
-from samovar.experiment.keys.study_file import StudyReport, load_study_report
+from samovar.experiment import load_study_report
+from samovar.experiment.keys.study_file import StudyReport
 from samovar.report.study_bundle import make_study
 from tests.unit.report_sample import draw_figures, write_campaign
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from samovar.experiment.checks.check_context import Context, aqms_of, varied
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.keys.experiment_file import Part
-from samovar.experiment.keys.values import Buffer, Directional
+from samovar.experiment.expressions import Buffer, Directional
+from samovar.experiment.keys import Part
 
 COUNTED = {"packets": ("buffer_packets", "546packets"), "bytes": ("buffer_bytes", "819KB")}
 

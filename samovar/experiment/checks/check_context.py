@@ -6,13 +6,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from samovar.experiment.checks.validate import Checked
-from samovar.experiment.flow_members import hosts_of, places_of
-from samovar.experiment.keys.devices import PARAMETERS as DEVICE_PARAMETERS
-from samovar.experiment.keys.devices import Adapter
-from samovar.experiment.keys.experiment_file import Experiment, Part
-from samovar.experiment.keys.levels import Level, texts_of
-from samovar.experiment.keys.recipe_parameters import settable
-from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment.keys import (
+    DEVICE_PARAMETERS,
+    Adapter,
+    Experiment,
+    Level,
+    Part,
+    Testbed,
+    hosts_of,
+    places_of,
+    settable,
+    texts_of,
+)
 from samovar.experiment.outputs import Exhibits
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 

@@ -15,7 +15,7 @@ from samovar.experiment.checks.check_lines import check_lines
 from samovar.experiment.checks.check_path import check_path
 from samovar.experiment.checks.check_settings import check_settings
 from samovar.experiment.checks.check_traffic import check_traffic
-from samovar.experiment.keys.experiment_file import Experiment
+from samovar.experiment.keys import Experiment
 from samovar.experiment.yaml.tree import Map
 
 MOST_TRIALS = 2_000_000  # a million take seconds and most of a gigabyte

@@ -12,12 +12,23 @@ from samovar.experiment.checks.check_context import Context, varied
 from samovar.experiment.checks.check_levels import Place, check_value, is_setting
 from samovar.experiment.checks.setting_values import known_settings
 from samovar.experiment.checks.validate import Loc, mark_at
-from samovar.experiment.flow_members import end_names, hosts_of
-from samovar.experiment.keys.experiment_file import Part
-from samovar.experiment.keys.factors import is_target, known_factors, parameter_owners
-from samovar.experiment.keys.levels import PLAIN_FACTORS, Factor, Level
+from samovar.experiment.keys import (
+    PLAIN_FACTORS,
+    Factor,
+    Level,
+    Part,
+    Treatment,
+    end_names,
+    hosts_of,
+    included_level,
+    is_excluded,
+    is_target,
+    known_factors,
+    matches,
+    parameter_owners,
+    wanted_labels,
+)
 from samovar.experiment.nearest import unknown
-from samovar.experiment.treatment_rules import Treatment, included_level, is_excluded, matches, wanted_labels
 from samovar.experiment.yaml.positions import Mark
 
 ENDS = ("size", "duration", "until")

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from samovar.experiment.checks.check_context import Context, varied
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.flow_members import Member, members_of, number_of
-from samovar.experiment.keys.experiment_file import Flow, Part
+from samovar.experiment.keys import Flow, Member, Part, members_of, number_of
 from samovar.experiment.nearest import unknown
 
 LAST_PORT = 65535

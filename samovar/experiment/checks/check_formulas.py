@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 
 from samovar.experiment.checks.check_context import Context
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.expressions.distribution import Distribution
-from samovar.experiment.expressions.formula import Formula
-from samovar.experiment.expressions.formula_names import canonical
-from samovar.experiment.keys.attributes import ARRIVALS_FIELDS, FLOW_FIELDS, PATH_FIELDS
-from samovar.experiment.keys.devices import Adapter, with_device
-from samovar.experiment.keys.experiment_file import Part
-from samovar.experiment.keys.factors import is_directed, read_target
-from samovar.experiment.keys.values import Directional, PerHost
+from samovar.experiment.expressions import Directional, Distribution, Formula, PerHost, canonical
+from samovar.experiment.keys import (
+    ARRIVALS_FIELDS,
+    FLOW_FIELDS,
+    PATH_FIELDS,
+    Adapter,
+    Part,
+    is_directed,
+    read_target,
+    with_device,
+)
 from samovar.experiment.nearest import unknown
 from samovar.units import UnitError
 

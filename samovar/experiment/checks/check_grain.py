@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from samovar.experiment.checks.check_context import Context, chosen, varied
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.keys.experiment_file import Flow, Part
-from samovar.experiment.keys.levels import Level
+from samovar.experiment.keys import Flow, Level, Part
 from samovar.units import format_duration
 
 EXACT_S = 1e-6

@@ -9,22 +9,22 @@ from samovar.experiment.checks.check_context import Context, Known
 from samovar.experiment.checks.check_flows import flows_by_label
 from samovar.experiment.checks.setting_values import refused_setting
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.expressions.distribution import DISTRIBUTIONS
-from samovar.experiment.flow_members import end_names, hosts_of
-from samovar.experiment.keys.experiment_file import Part
-from samovar.experiment.keys.factors import (
+from samovar.experiment.expressions import DISTRIBUTIONS, Directional, DistributionText, LevelText, PerHost
+from samovar.experiment.keys import (
     NOT_OF_HOSTS,
     ONE_PER_DIRECTION,
     SETTINGS,
     UNDIRECTED,
+    Level,
+    Part,
+    end_names,
+    hosts_of,
     known_factors,
     may_be_random,
     parser_of,
     read_target,
+    refusal,
 )
-from samovar.experiment.keys.levels import Level
-from samovar.experiment.keys.recipe_parameters import refusal
-from samovar.experiment.keys.values import Directional, DistributionText, PerHost, Value
 from samovar.experiment.nearest import unknown
 from samovar.units import UnitError
 
@@ -76,7 +76,7 @@ def is_setting(target: str) -> bool:
     return target in SETTINGS or ("." in target and target.partition(".")[0] not in NOT_OF_HOSTS)
 
 
-def _texts(value: Value) -> Iterator[tuple[tuple[str, ...], str]]:
+def _texts(value: LevelText) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the texts of a value with the steps that lead to each."""
     if isinstance(value, str):
         yield (), value
@@ -89,7 +89,7 @@ def _texts(value: Value) -> Iterator[tuple[tuple[str, ...], str]]:
         yield from (((way,), text) for way, text in pairs if text is not None)
 
 
-def _check_form(context: Context, part: Part, place: Place, value: Value) -> None:
+def _check_form(context: Context, part: Part, place: Place, value: LevelText) -> None:
     """Report directions of what has none, hosts of what is no setting of hosts, laws of what is not drawn."""
     if isinstance(value, DistributionText) or may_be_random(place.target):
         _check_random(context, part, place, value)
@@ -105,7 +105,7 @@ def _check_form(context: Context, part: Part, place: Place, value: Value) -> Non
         context.checked.report(place.where, f"{place.target}: expected one value, not a mapping")
 
 
-def _check_random(context: Context, part: Part, place: Place, value: Value) -> None:
+def _check_random(context: Context, part: Part, place: Place, value: LevelText) -> None:
     """Report distributions for keys that cannot be random, and mappings that are not a distribution."""
     if not may_be_random(place.target):
         message = "cannot be random; only the size, start and duration of a flow can"
@@ -122,7 +122,7 @@ def _check_random(context: Context, part: Part, place: Place, value: Value) -> N
             context.checked.report(place.where, f"{place.target}: {error}")
 
 
-def _check_directions(context: Context, place: Place, value: Value) -> None:
+def _check_directions(context: Context, place: Place, value: LevelText) -> None:
     key = place.target.removeprefix("path.")
     if isinstance(value, PerHost):
         for one in [one for one in value.hosts if one not in WAYS]:

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 from samovar.experiment.checks.check_context import Context
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.keys.experiment_file import Expect, Experiment, Part
+from samovar.experiment.keys import Expect, Experiment, Part, included_treatments
 from samovar.experiment.metrics import METRICS
 from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import COMMON, KINDS, Exhibit
-from samovar.experiment.treatment_rules import included_treatments
 
 SEVERAL = ("part", "trial")
 """Options of all figures and tables that may name more than one."""

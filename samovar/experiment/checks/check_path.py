@@ -10,13 +10,19 @@ from samovar.experiment.checks.check_context import Context, aqms_of, varied
 from samovar.experiment.checks.check_flows import flows_by_label
 from samovar.experiment.checks.check_levels import not_taken
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.flow_members import end_names, hosts_of
-from samovar.experiment.keys.devices import OF_A_ROUTER
-from samovar.experiment.keys.devices import PARAMETERS as DEVICE_PARAMETERS
-from samovar.experiment.keys.experiment_file import NetworkPath, Part, PathClass, own_keys
-from samovar.experiment.keys.path_keys import least_burst_packets
-from samovar.experiment.keys.recipe_parameters import refusal
-from samovar.experiment.keys.values import Directional
+from samovar.experiment.expressions import Directional
+from samovar.experiment.keys import (
+    DEVICE_PARAMETERS,
+    ROUTER_ONLY,
+    NetworkPath,
+    Part,
+    PathClass,
+    end_names,
+    hosts_of,
+    least_burst_packets,
+    own_keys,
+    refusal,
+)
 from samovar.experiment.nearest import unknown
 from samovar.units import format_duration, format_share
 
@@ -70,16 +76,16 @@ def _check_device(context: Context, where: Loc, part: Part) -> None:
     takes = ["rate", "rtt", "delay", "loss", "buffer", *DEVICE_PARAMETERS]
     refused = f"is a router's; the bottleneck is link '{name}', which takes {', '.join(takes)}"
     fields = {info.alias or field: field for field, info in NetworkPath.model_fields.items()}
-    for key in OF_A_ROUTER:
+    for key in ROUTER_ONLY:
         if fields[key] in written.model_fields_set:
             context.checked.report((*where, key), f"path.{key} {refused}", key=True)
     for factor in part.factors.values():
-        for key in OF_A_ROUTER:
+        for key in ROUTER_ONLY:
             if any(f"path.{key}" in level.values for level in factor.levels):
                 at = (*where[:2], "factors", factor.name)
                 context.checked.report(at, f"path.{key} {refused}", key=True)
     for parameter, value in written.parameters.items():
-        wrong = refusal(parameter, value, DEVICE_PARAMETERS, own_keys(NetworkPath) - set(OF_A_ROUTER))
+        wrong = refusal(parameter, value, DEVICE_PARAMETERS, own_keys(NetworkPath) - set(ROUTER_ONLY))
         if wrong:
             context.checked.report((*where, parameter), wrong, key=parameter not in DEVICE_PARAMETERS)
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from samovar.errors import Problem
-from samovar.experiment.keys.config_file import Config
-from samovar.experiment.keys.factors import SETTINGS
-from samovar.experiment.keys.recipe_parameters import read_parameter, settable
-from samovar.experiment.keys.testbed_file import OSES, Testbed
+from samovar.experiment.keys import OSES, SETTINGS, Config, Testbed, read_parameter, settable
 from samovar.experiment.nearest import unknown
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 from samovar.experiment.yaml.tree import Map, Node

@@ -8,7 +8,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
 
 from samovar.experiment.checks.validate import Checked
-from samovar.experiment.keys.testbed_file import NetworkInterface, Testbed
+from samovar.experiment.keys import NetworkInterface, Testbed
 from samovar.experiment.nearest import nearest, unknown
 
 

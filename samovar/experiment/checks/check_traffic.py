@@ -8,10 +8,19 @@ from itertools import islice
 from samovar.experiment.checks.check_context import Context, chosen, varied
 from samovar.experiment.checks.check_flows import check_flows
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.flow_members import end_names, hosts_of, is_plural, members_of, places_of
-from samovar.experiment.keys.experiment_file import Flow, Logger, Part, own_keys
-from samovar.experiment.keys.recipe_parameters import refusal
-from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment.keys import (
+    Flow,
+    Logger,
+    Part,
+    Testbed,
+    end_names,
+    hosts_of,
+    is_plural,
+    members_of,
+    own_keys,
+    places_of,
+    refusal,
+)
 from samovar.experiment.nearest import unknown
 from samovar.experiment.shortest_path import shortest_path
 

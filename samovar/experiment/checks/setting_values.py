@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from samovar.experiment.keys.factors import SETTINGS
-from samovar.experiment.keys.recipe_parameters import refusal, settable
+from samovar.experiment.keys import SETTINGS, refusal, settable
 from samovar.experiment.nearest import unknown
 from samovar.experiment.recipe_interface import RecipeCatalogue
 from samovar.units import UnitError

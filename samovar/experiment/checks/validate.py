@@ -14,8 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from samovar.errors import Problem
-from samovar.experiment.keys.experiment_file import own_keys
-from samovar.experiment.keys.field_types import Strict
+from samovar.experiment.keys import Strict, own_keys
 from samovar.experiment.nearest import nearest, unknown
 from samovar.experiment.yaml.tree import Map, Mark, Node, Seq, text
 from samovar.units import quoted

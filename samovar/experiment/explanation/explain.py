@@ -23,9 +23,8 @@ from samovar.experiment.explanation.explain_keys import (
 )
 from samovar.experiment.explanation.explain_places import flow_text
 from samovar.experiment.explanation.explain_tree import is_taken_away, keys_inside, nodes_at
-from samovar.experiment.keys.factors import SETTINGS
-from samovar.experiment.keys.levels import Factor, texts_of
-from samovar.experiment.keys.values import PerHost
+from samovar.experiment.expressions import PerHost
+from samovar.experiment.keys import SETTINGS, Factor, texts_of
 from samovar.experiment.layers.merge import MAIN
 from samovar.experiment.layers.precedence import HostSetting, LayerValue, resolve_settings
 from samovar.experiment.nearest import unknown

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from samovar.experiment.keys.devices import Adapter
-from samovar.experiment.keys.testbed_file import Testbed
-from samovar.experiment.keys.written import written_default
+from samovar.experiment.keys import Adapter, Testbed, written_default
 from samovar.experiment.yaml.tree import Map, Node, Text
 
 DELAY = "delay"

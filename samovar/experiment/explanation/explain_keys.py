@@ -8,18 +8,27 @@ from dataclasses import dataclass, field
 from samovar.experiment.checks.check_settings import setting_parameters
 from samovar.experiment.explanation.explain_places import LayerNames
 from samovar.experiment.explanation.explain_tree import keys_inside
-from samovar.experiment.keys.config_file import Config
-from samovar.experiment.keys.devices import OF_A_ROUTER
-from samovar.experiment.keys.devices import PARAMETERS as DEVICE_PARAMETERS
-from samovar.experiment.keys.experiment_file import Experiment, Logger, NetworkPath, Order, Part, own_keys
-from samovar.experiment.keys.factors import SETTINGS
-from samovar.experiment.keys.field_types import Strict
-from samovar.experiment.keys.levels import Factor
-from samovar.experiment.keys.recipe_parameters import settable
-from samovar.experiment.keys.testbed_file import Testbed
-from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Stop
-from samovar.experiment.keys.verdict_thresholds import Thresholds
-from samovar.experiment.keys.written import written_default
+from samovar.experiment.keys import (
+    DEVICE_PARAMETERS,
+    ROUTER_ONLY,
+    SETTINGS,
+    Arrivals,
+    Config,
+    Experiment,
+    Factor,
+    Flow,
+    Logger,
+    NetworkPath,
+    Order,
+    Part,
+    Stop,
+    Strict,
+    Testbed,
+    Thresholds,
+    own_keys,
+    settable,
+    written_default,
+)
 from samovar.experiment.layers.merge import LISTED
 from samovar.experiment.layers.precedence import resolve_settings
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
@@ -81,7 +90,7 @@ def known_keys(subject: Subject, name: str) -> set[str]:
         found |= {owner, *(f"{owner}.{key}" for key in (*own_keys(model), *known))}
     found |= {f"path.{key}" for key in _ways_said(subject, name)}
     if subject.testbed.device is not None:
-        found -= {f"path.{key}" for key in OF_A_ROUTER}
+        found -= {f"path.{key}" for key in ROUTER_ONLY}
     settings = resolve_settings(subject.experiment, name, subject.testbed, subject.config)
     for host, machine in subject.testbed.hosts.items():
         found |= {*setting_parameters(subject.catalogue, machine.system), *settings[host]}

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from samovar.experiment.keys.value_errors import Mistakes
-from samovar.experiment.keys.values import DistributionText
+from samovar.experiment.expressions.values import DistributionText, Mistakes
 from samovar.experiment.nearest import unknown
 from samovar.units import UnitError
 

@@ -16,14 +16,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from samovar import units
-from samovar.experiment.expressions.dimension import (
-    BYTES,
-    NUMBER,
-    PACKETS,
-    RATE,
-    SECONDS,
-    SHARE,
-)
+from samovar.experiment.expressions.dimension import BYTES, NUMBER, PACKETS, RATE, SECONDS, SHARE
 from samovar.experiment.expressions.formula_names import NAMES, dimension_of, known_names
 from samovar.experiment.expressions.formula_terms import Literal, Name, Term, Value, names_of, operation
 from samovar.experiment.nearest import nearest, unknown

@@ -19,7 +19,7 @@ from samovar.experiment.expressions.dimension import (
 from samovar.experiment.expressions.distribution import Distribution
 from samovar.experiment.expressions.formula import Formula, is_formula, read_formula
 from samovar.experiment.expressions.formula_names import canonical, dimension_of
-from samovar.experiment.keys.values import Buffer
+from samovar.experiment.expressions.values import Buffer
 from samovar.units import ETHERNET_MTU_BYTES, LARGEST, UnitError, format_duration, format_share
 
 T = TypeVar("T")

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WrapValidator
 
 from samovar import units
+from samovar.experiment.expressions.values import Buffer, Directional
 from samovar.experiment.keys import notation
 from samovar.experiment.keys.field_types import Strict, choice, parse_buffer, scalar
 from samovar.experiment.keys.path_keys import NetworkPath
-from samovar.experiment.keys.values import Buffer, Directional
 
 MEDIA = ("simplex", "duplex")
 STANDARDS = ("802.11a", "802.11b", "802.11g", "802.11n", "802.11ac", "802.11ax")
@@ -80,7 +80,7 @@ class DeviceParameter:
     choices: tuple[str, ...] = ()
 
 
-PARAMETERS: Mapping[str, DeviceParameter] = {
+DEVICE_PARAMETERS: Mapping[str, DeviceParameter] = {
     "medium": DeviceParameter("text", str(Adapter.model_fields["medium"].description), choices=MEDIA),
     "flow_control": DeviceParameter("switch", str(Adapter.model_fields["flow_control"].description)),
     "pause_quanta": DeviceParameter("integer", str(Adapter.model_fields["pause_quanta"].description)),
@@ -88,7 +88,7 @@ PARAMETERS: Mapping[str, DeviceParameter] = {
 }
 """What the path of a device takes beside rate, rtt, delay, buffer and loss."""
 
-OF_A_ROUTER = ("jitter", "loss_burst", "reorder", "duplicate", "aqm", "classes")
+ROUTER_ONLY = ("jitter", "loss_burst", "reorder", "duplicate", "aqm", "classes")
 """Keys of the path that only a router can be set to."""
 
 

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
 
+from samovar.experiment.expressions.values import Directional as Directional
+from samovar.experiment.expressions.values import PerHost as PerHost
 from samovar.experiment.keys import notation
 from samovar.experiment.keys.field_types import (
     Free,
@@ -35,8 +37,6 @@ from samovar.experiment.keys.traffic_keys import Arrivals as Arrivals
 from samovar.experiment.keys.traffic_keys import Flow as Flow
 from samovar.experiment.keys.traffic_keys import Logger as Logger
 from samovar.experiment.keys.traffic_keys import Stop as Stop
-from samovar.experiment.keys.values import Directional as Directional
-from samovar.experiment.keys.values import PerHost as PerHost
 from samovar.experiment.keys.verdict_thresholds import Calibrate as Calibrate
 from samovar.experiment.keys.verdict_thresholds import Thresholds as Thresholds
 from samovar.experiment.keys.with_parameters import WithParameters as WithParameters

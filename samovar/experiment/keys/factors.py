@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from samovar import units
 from samovar.experiment.expressions.distribution import parse_distribution
+from samovar.experiment.expressions.values import Directional, DistributionText, LevelText, PerHost
 from samovar.experiment.keys.dscp import parse_dscp
 from samovar.experiment.keys.field_types import (
     Strict,
@@ -24,7 +25,6 @@ from samovar.experiment.keys.field_types import (
 )
 from samovar.experiment.keys.path_keys import NetworkPath
 from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Logger, Stop
-from samovar.experiment.keys.values import Directional, DistributionText, PerHost, Value
 from samovar.experiment.keys.with_parameters import WithParameters, own_keys
 from samovar.units import UnitError
 
@@ -149,7 +149,7 @@ def _keys_of(owner: str) -> tuple[Mapping[str, Parser], type[Strict] | None]:
     return (OF_LOGGER, Logger) if group == "loggers" and name else ({}, None)
 
 
-def read_target(target: str, value: Value) -> object:
+def read_target(target: str, value: LevelText) -> object:
     """Read a level's value for a target: typed, a Formula, a Distribution, a Directional or a PerHost.
 
     Raises UnitError, also for an unknown target.

@@ -13,10 +13,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 from samovar import units
 from samovar.experiment.expressions.formula import Formula
 from samovar.experiment.expressions.formula_values import read_amount
+from samovar.experiment.expressions.values import Buffer as Buffer
+from samovar.experiment.expressions.values import Directional, Mistakes
 from samovar.experiment.keys import notation
-from samovar.experiment.keys.value_errors import Mistakes
-from samovar.experiment.keys.values import Buffer as Buffer
-from samovar.experiment.keys.values import Directional
 from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import plain
 

@@ -10,11 +10,10 @@ from typing import Annotated
 from pydantic import Field, PlainValidator
 
 from samovar.experiment.expressions.distribution import distribution_text, is_distribution
+from samovar.experiment.expressions.values import Directional, DistributionText, LevelText, Mistakes, PerHost
 from samovar.experiment.keys.factors import read_target
 from samovar.experiment.keys.field_types import Word, parse_name, parse_places
 from samovar.experiment.keys.ranges import MOST_LEVELS, is_range, read_range
-from samovar.experiment.keys.value_errors import Mistakes
-from samovar.experiment.keys.values import Directional, DistributionText, PerHost, Value
 from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import plain
 from samovar.units import UnitError
@@ -34,11 +33,11 @@ class Level:
     """
 
     label: str
-    texts: Mapping[str, Value]
+    texts: Mapping[str, LevelText]
     values: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(cls, label: str, texts: Mapping[str, Value]) -> Level:
+    def of(cls, label: str, texts: Mapping[str, LevelText]) -> Level:
         """Return a level with its values typed."""
         values: dict[str, object] = {}
         for target, text in texts.items():
@@ -90,7 +89,7 @@ class Factor:
         values = self._values({key: value for key, value in written.items() if key != "label"})
         return Level.of(_label(written.get("label", "-".join(self._texts(values)))), values)
 
-    def _values(self, written: Mapping[str, object]) -> dict[str, Value]:
+    def _values(self, written: Mapping[str, object]) -> dict[str, LevelText]:
         if not written:
             raise ValueError(A_LEVEL)
         if not self.linked:
@@ -100,12 +99,12 @@ class Factor:
         mistakes.raise_any()
         return values
 
-    def _texts(self, values: Mapping[str, Value]) -> Iterator[str]:
+    def _texts(self, values: Mapping[str, LevelText]) -> Iterator[str]:
         """Yield the texts that make a label; what sets several keys at once says them once."""
         for value in list(values.values())[: None if self.linked else 1]:
             yield from texts_of(value)
 
-    def _placed(self, text: str) -> Value:
+    def _placed(self, text: str) -> LevelText:
         return PerHost(dict.fromkeys(self.at, text)) if self.at else text
 
 
@@ -120,7 +119,7 @@ def is_free(name: str) -> bool:
     return "." not in name and name not in PLAIN_FACTORS
 
 
-def texts_of(value: Value) -> Iterator[str]:
+def texts_of(value: LevelText) -> Iterator[str]:
     """Yield the texts of a value, those of all directions or hosts, or of all that a law says."""
     if isinstance(value, str):
         yield value
@@ -133,12 +132,12 @@ def texts_of(value: Value) -> Iterator[str]:
         yield from value.hosts.values()
 
 
-def read_value(written: object) -> Value:
+def read_value(written: object) -> LevelText:
     """Read a value: a text, or a mapping of directions or hosts to texts."""
     return _value(written)
 
 
-def _value(written: object) -> Value:
+def _value(written: object) -> LevelText:
     if isinstance(written, str):
         return str(written)
     if not isinstance(written, Mapping) or not written:

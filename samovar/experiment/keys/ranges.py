@@ -11,7 +11,7 @@ from typing import NamedTuple
 from samovar import units
 from samovar.experiment.expressions.formula import is_formula
 from samovar.experiment.expressions.formula_names import dimension_of
-from samovar.experiment.keys.value_errors import Mistakes
+from samovar.experiment.expressions.values import Mistakes
 from samovar.experiment.nearest import unknown
 from samovar.units import UnitError
 

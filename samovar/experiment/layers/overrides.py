@@ -10,9 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment.keys.attributes import FLOW_FIELDS, PATH_FIELDS
-from samovar.experiment.keys.factors import SETTINGS
-from samovar.experiment.keys.levels import is_free
+from samovar.experiment.keys import FLOW_FIELDS, PATH_FIELDS, SETTINGS, is_free
 from samovar.experiment.layers.merge import (
     DESIGN,
     LISTED,

@@ -11,10 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from samovar.errors import DefinitionError
-from samovar.experiment.keys.config_file import Config
-from samovar.experiment.keys.experiment_file import Experiment
-from samovar.experiment.keys.factors import SETTINGS
-from samovar.experiment.keys.testbed_file import Testbed
+from samovar.experiment.keys import SETTINGS, Config, Experiment, Testbed
 from samovar.experiment.recipe_interface import RecipeCatalogue
 from samovar.experiment.yaml.tree import Map, Mark, Node
 from samovar.units import UnitError

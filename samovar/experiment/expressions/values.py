@@ -1,12 +1,52 @@
-"""Mistakes within a value that one function reads: each keeps its own place below that value."""
+"""Values that are more than one number or text, and the errors found while one is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """The size of a queue, in packets or in bytes as it is written; a computed one is known in both."""
+
+    packets: int | None
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class Directional(Generic[T]):
+    """One value for each direction of the path: `down` is bottleneck.from -> to, `up` the way back.
+
+    None leaves a direction as it is without the value.
+    """
+
+    down: T | None = None
+    up: T | None = None
+
+
+@dataclass(frozen=True)
+class PerHost(Generic[T]):
+    """One value for each host or role that is named."""
+
+    hosts: Mapping[str, T]
+
+
+@dataclass(frozen=True)
+class DistributionText:
+    """A distribution as written: {uniform: (0s, 5s)}, {exponential: 100KB}."""
+
+    keys: Mapping[str, str | tuple[str, ...]]
+
+
+LevelText = str | Directional[str] | PerHost[str] | DistributionText
+"""A value of a level or setting as it is written: one text, one per direction or host, a distribution."""
 
 # A step that no tree has: the message is then about a key, and not led by the key's name.
 _AT_KEY = ("[key]", 10**9)
