@@ -35,7 +35,7 @@ factors: {cc: [cubic]}
 """
 TASK = """
 import sys, fabfile
-fabfile.CONTROLLER = fabfile.Controller(fabfile.Path(sys.argv[1]))
+fabfile.ROOT = fabfile.Path(sys.argv[1])
 {task}
 """
 

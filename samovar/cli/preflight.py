@@ -120,10 +120,10 @@ class Preflight:
     def check_or_predict(self, planned: PlannedExperiment, cost: Cost) -> tuple[Sequence[Finding], str]:
         """Return what the testbeds lack for a plan; predict it for a testbed that does not answer.
 
-        The text names the testbeds that were not asked, with the reason; it is empty if all were.
+        The text names the testbeds that were not queried, with the reason; it is empty if all were.
         """
         findings: dict[str, Sequence[Finding]] = {}
-        not_asked: list[str] = []
+        not_queried: list[str] = []
         for one in planned.by_testbed:
             name = one.testbed.name
             try:
@@ -132,8 +132,9 @@ class Preflight:
             except (TestbedError, LabError) as error:
                 predicted, basis = self.predict(one)
                 findings[name] = [*self.disk_space(cost), *predicted]
-                not_asked.append(f"{name}: {basis}: {error}" if planned.others else f"{basis}: {error}")
-        return between(findings), "\n".join(not_asked)
+                reason = f"{error} ({basis})"
+                not_queried.append(f"{name}: {reason}" if planned.others else reason)
+        return between(findings), "\n".join(not_queried)
 
     def predict(self, planned: PlannedExperiment) -> tuple[Sequence[Finding], str]:
         """Return what a plan cannot do, without asking the testbed, and what this is based on.
@@ -144,10 +145,10 @@ class Preflight:
         catalogue = self._project.catalogue
         needs = needs_of(plan, catalogue)
         if kernel is None:
-            return refusals(plan, catalogue), "only its recipes were looked at"
+            return refusals(plan, catalogue), "only the recipes were checked"
         lacking = lab.predict_missing(kernel.kernel, lab.KernelNeeds(*needs), self._connections.user_mode)
         findings = [*refusals(plan, catalogue), *foreseen(plan, catalogue, lacking)]
-        return findings, "only its recipes and the kernel's modules were looked at"
+        return findings, "only the recipes and the kernel's modules were checked"
 
     def compare(
         self, planned: PlannedExperiment, facts: Mapping[str, HostFacts], cost: Cost

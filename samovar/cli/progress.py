@@ -1,50 +1,263 @@
-"""Progress of a campaign: a live view on a terminal, a plain line with its time per event elsewhere."""
+"""Progress of a campaign: a live view on a terminal, a plain line with a time stamp per event elsewhere.
+
+`CampaignProgress` follows a campaign by its events, `EventDisplay` shows it to a person, `open_event_stream`
+writes the events as JSON for programs.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
+from io import FileIO
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from samovar.campaign.journal import CampaignState
-from samovar.cli.live_state import FIRST_GUESS_S, Board
-from samovar.cli.trial_grid import GLYPHS
-from samovar.cli.wording import clock, harmless, meter
-from samovar.events import Emit, Event, silent
+from samovar.cli.show_status import (
+    ASSUMED_OVERHEAD_S,
+    FAILED,
+    RUNNING,
+    SYMBOLS,
+    GridRow,
+    grid_lines,
+    grid_rows,
+    remaining_s,
+    trial_states,
+)
+from samovar.cli.text import clock, harmless
+from samovar.errors import CampaignError
+from samovar.events import SCHEMA, Emit, Event, silent
 from samovar.plan import Plan
+from samovar.units import format_rate
 
+AFTER_TRAFFIC = frozenset({"restore", "stop", "collect", "judge", "clear"})
+FEW_FAILURES = 4
+GRID_SHARE = 0.6
+"""Share of the terminal's height that the grid of trials may take."""
 REDRAWS_PER_S = 2.0
 STYLES = {"✓": "green", "✗": "red", "!": "red", "?": "yellow", "»": "bold", "↻": "yellow"}
-"""Colours only repeat what the first character of a line says already."""
+"""Colours repeat the meaning of the first character of a line."""
 
 
-class Show:
-    """Takes events and shows them; use as a context manager so that the terminal is left tidy.
+@dataclass
+class RunningTrial:
+    """A trial that runs: its phase and when that began, its traffic time, the throughput into each host."""
 
-    Every event is passed on to `also` first. Any thread may tell of one.
+    id: str
+    attempt: int = 1
+    testbed: str = ""
+    traffic_s: float = 0.0
+    phase: str = ""
+    since_s: float = 0.0
+    received_bps: Mapping[str, float] = field(default_factory=dict)
+
+    def traffic_left_s(self, now_s: float) -> float:
+        """Return the seconds of traffic that are left."""
+        if self.phase in AFTER_TRAFFIC:
+            return 0.0
+        passed_s = now_s - self.since_s if self.phase == "traffic" else 0.0
+        return max(0.0, self.traffic_s - passed_s)
+
+    def line(self, now_s: float) -> str:
+        """Return a line about the trial."""
+        testbed = f" on {self.testbed}" if self.testbed else ""
+        attempt = f", attempt {self.attempt}" if self.attempt > 1 else ""
+        phase = f"{self.phase} {clock(now_s - self.since_s)}"
+        left = f", traffic left {clock(self.traffic_left_s(now_s))}" if self.traffic_left_s(now_s) else ""
+        rates = [f"{format_rate(round(bps), 3)}/s into {host}" for host, bps in self.received_bps.items()]
+        throughput = f" · {', '.join(rates)}" if rates else ""
+        return f"» {self.id}{testbed}{attempt}: {phase}{left}{throughput}"
+
+
+class CampaignProgress:
+    """The state of a running campaign, followed by its events."""
+
+    def __init__(self) -> None:
+        self.title = ""
+        self.planned = self.done = self.testbeds = 0
+        self.running: dict[str, RunningTrial] = {}
+        self.failures: dict[str, str] = {}
+        self.attempts = self.failed_attempts = 0
+        self._plan: Plan | None = None
+        self._states: dict[str, str] = {}
+        self._open_traffic_s: list[float] = []
+        self._overheads_s: list[float] = []
+        self._assumed_overhead_s = ASSUMED_OVERHEAD_S
+        self._idle: set[str] = set()
+
+    def expect(self, plan: Plan, state: CampaignState, overhead_s: float = ASSUMED_OVERHEAD_S) -> None:
+        """Set the trials, their state before this run, and the overhead of a trial until one is measured."""
+        self._assumed_overhead_s = overhead_s
+        self._plan, self._states = plan, trial_states(plan, state)
+        self.title = f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}"
+
+    def rows(self) -> list[GridRow]:
+        """Return the grid of trials."""
+        return grid_rows(self._plan, self._states) if self._plan else []
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds until all trials are done: planned traffic and the mean overhead of trials so far."""
+        overhead_s = fmean(self._overheads_s) if self._overheads_s else self._assumed_overhead_s
+        return remaining_s(self._open_traffic_s, overhead_s, self.testbeds - len(self._idle))
+
+    def update(self, event: Event, now_s: float) -> None:
+        """Take an event into account; events that do not concern progress are ignored."""
+        handler = getattr(self, "_" + event.name.replace("-", "_"), None)
+        if handler:
+            handler(event.values, now_s)
+
+    def _trials_open(self, values: Any, now_s: float) -> None:
+        self.planned, self.done = int(values["asked"]), int(values["asked"]) - int(values["open"])
+        self._open_traffic_s, self.testbeds = list(values["seconds"]), int(values.get("testbeds", 1))
+
+    def _testbed_idle(self, values: Any, now_s: float) -> None:
+        self._idle.add(str(values["testbed"]))
+
+    def _trial_started(self, values: Any, now_s: float) -> None:
+        id_ = str(values["id"])
+        traffic_s = float(values.get("seconds", 0.0))
+        attempt, testbed = int(values.get("attempt", 1)), str(values.get("testbed", ""))
+        self.running[id_] = RunningTrial(id_, attempt, testbed, traffic_s, "start", now_s)
+        self._states[id_] = RUNNING
+
+    def _phase(self, values: Any, now_s: float) -> None:
+        trial = self.running.get(str(values["id"]))
+        if trial:
+            trial.phase, trial.since_s, trial.received_bps = str(values["phase"]), now_s, {}
+
+    def _throughput(self, values: Any, now_s: float) -> None:
+        trial = self.running.get(str(values["id"]))
+        if trial:
+            trial.received_bps = values["received_bps"]
+
+    def _trial_finished(self, values: Any, now_s: float) -> None:
+        id_ = str(values["id"])
+        trial = self.running.pop(id_, None)
+        completed = values["outcome"] == "completed"
+        usable = completed and values["verdict"] != "invalid"
+        self._states[id_] = str(values["verdict"]) if completed else str(values["outcome"])
+        self.attempts += 1
+        self.done += usable
+        self.failed_attempts += not usable
+        if completed:
+            self._overheads_s.append(float(values["overhead_s"]))
+        if usable:
+            self.failures.pop(id_, None)
+        else:
+            self.failures[id_] = "; ".join(values["reasons"])
+        self._close(trial.traffic_s if trial else None)
+
+    def _trial_again(self, values: Any, now_s: float) -> None:
+        self._open_traffic_s.append(float(values["seconds"]))
+
+    def _trial_refused(self, values: Any, now_s: float) -> None:
+        self._states[str(values["id"])] = FAILED
+        self.failures[str(values["id"])] = "; ".join(values["reasons"])
+        self._close(None)
+
+    def _close(self, traffic_s: float | None) -> None:
+        """Remove one open trial, one with this traffic time if there is one."""
+        if traffic_s in self._open_traffic_s:
+            self._open_traffic_s.remove(traffic_s)
+        elif self._open_traffic_s:
+            self._open_traffic_s.pop(0)
+
+    def lines(self, now_s: float, width: int, height: int) -> Iterator[str]:
+        """Show the campaign in `height` lines; only the grid of trials depends on the width."""
+        yield self._headline()
+        yield from (trial.line(now_s) for trial in self.running.values())
+        failures = list(self.failures.items())[-FEW_FAILURES:]
+        yield from (f"✗ {id_}: {' '.join(reason.split())}" for id_, reason in failures)
+        if len(failures) < len(self.failures):
+            yield f"  … and {len(self.failures) - len(failures)} more that failed"
+        used = 1 + len(self.running) + len(failures)
+        room = max(3, min(round(height * GRID_SHARE), height - used - 2))
+        yield from grid_lines(self.rows(), width, room)
+
+    def _headline(self) -> str:
+        parts = [f"{self.done} of {self.planned} trials done"]
+        if self.failed_attempts:
+            share = f"{self.failed_attempts / self.attempts:.0%}"
+            parts.append(f"{self.failed_attempts} of {self.attempts} attempts failed ({share})")
+        if self._open_traffic_s:
+            parts.append(f"{clock(self.remaining_s)} remaining")
+        return " · ".join(filter(None, [*parts, self.title]))
+
+
+MESSAGES: Mapping[str, str] = {
+    "lab-starting": "lab {testbed}: starting {hosts} hosts on the {kernel} kernel {release} …",
+    "lab-ready": "lab {testbed}: ready after {seconds:.1f} s",
+    "lab-stopped": "lab {testbed}: stopped",
+    "campaign-created": "campaign {folder}",
+    "campaign-resumed": "resuming campaign {folder}",
+    "testbed-idle": "{testbed}: no trials left to run",
+    "campaign-stopped": "✗ campaign stopped: {reason}",
+    "lease-taken": "? {host}: taken over from {owner}: {reason}",
+    "host-recovered": "{host}: restored to its state before {trial}, which was cut off",
+    "host-rebooting": "{host}: rebooting",
+    "host-power-cycled": "{host}: does not come back; power-cycled",
+    "host-switched-on": "{host}: does not answer; switched on",
+    "host-not-switched": "? {host}: power could not be switched: {reason}",
+    "host-rebooted": "{host}: back after {seconds:.0f} s",
+    "host-lost": "✗ {host}: lost: {reason}",
+    "host-back": "✓ {host}: back after {seconds:.0f} s",
+    "host-quarantined": "✗ {host}: quarantined: {reason}",
+    "host-released": "✓ {host}: used again",
+    "trial-again": "↻ {id}: attempt {attempt} of {of} follows",
+    "warning": "? {text}",
+}
+"""The line that is printed for an event; further events have a method of EventDisplay."""
+
+
+class EventDisplay:
+    """Shows events to a person; any thread may send one. Each event is passed on to `also` first.
+
+    Use it as a context manager, so that the terminal is left in order.
     """
 
-    def __init__(self, console: Console, also: Emit = silent, now: Callable[[], float] = time.time) -> None:
-        self._console, self._also, self._now = console, also, now
+    def __init__(
+        self,
+        to_stderr: bool = False,
+        also: Emit = silent,
+        console: Console | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._console = console or Console(stderr=to_stderr)
+        self._also, self._now = also, now
         self._lock = threading.RLock()
-        self._board = Board()
-        self._meter: tuple[str, int, int, float] | None = None
-        self._is_live = console.is_terminal and not console.is_dumb_terminal
+        self._campaign = CampaignProgress()
+        self._bar = Progress(
+            BarColumn(24),
+            TaskProgressColumn(markup=False),
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.description}", markup=False),
+            console=self._console,
+        )
+        self._task: TaskID | None = None
+        self._is_live = self._console.is_terminal and not self._console.is_dumb_terminal
         self._live = Live(
-            get_renderable=self._drawn,
-            console=console,
+            get_renderable=self._draw,
+            console=self._console,
             refresh_per_second=REDRAWS_PER_S,
             transient=True,
             vertical_overflow="crop",
         )
 
-    def __enter__(self) -> Show:
+    def __enter__(self) -> EventDisplay:
         if self._is_live:
             self._live.start()
         return self
@@ -54,151 +267,130 @@ class Show:
             self._live.stop()
 
     def __call__(self, event: Event) -> None:
-        """Show one event; an event that nobody has a line for is passed over."""
+        """Show one event; an event without a message is ignored."""
         with self._lock:
             self._also(event)
-            self._board.hear(event, self._now())
-            handler = getattr(self, "_on_" + event.name.replace("-", "_"), None)
-            text: str | None = handler(event.values) if handler else None
-        if text is not None:  # not under the lock: drawing takes it while it holds the console's
+            self._campaign.update(event, self._now())
+            method = getattr(self, "_on_" + event.name.replace("-", "_"), None)
+            message = MESSAGES.get(event.name)
+            text: str | None = message.format_map(event.values) if message else None
+            if method:
+                text = method(event.values)
+        if text is not None:  # outside the lock: drawing takes it while it holds the console's
             self.line(text)
 
-    def take(self, plan: Plan, state: CampaignState, beyond_s: float = FIRST_GUESS_S) -> None:
-        """Take what trials events will tell of, how they stand, and what each takes beyond its traffic."""
+    def expect(self, plan: Plan, state: CampaignState, overhead_s: float = ASSUMED_OVERHEAD_S) -> None:
+        """Set the trials that events will be about, as CampaignProgress.expect does."""
         with self._lock:
-            self._board.take(plan, state, beyond_s)
+            self._campaign.expect(plan, state, overhead_s)
 
     def line(self, text: str) -> None:
-        """Show a line of its own, with its time where it may be read later."""
-        stamp = "" if self._is_live else f"{_moment(self._now())} "
+        """Print a line, with a time stamp if the output is not a live view."""
+        now = datetime.fromtimestamp(self._now()).astimezone()
+        stamp = "" if self._is_live else f"{now:%Y-%m-%d %H:%M:%S} "
         style = STYLES.get(text[:1], "") if self._is_live else ""
-        shown = f"{stamp}{harmless(text)}"
-        self._console.print(shown, style=style, highlight=False, markup=False, soft_wrap=True)
+        self._console.print(
+            f"{stamp}{harmless(text)}", style=style, highlight=False, markup=False, soft_wrap=True
+        )
 
-    def _drawn(self) -> Text:
+    def _draw(self) -> RenderableType:
         with self._lock:
-            lines = [harmless(line) for line in self._lines(self._console.width, self._console.height)]
-        return Text("\n").join(Text(line, style=STYLES.get(line[:1], ""), no_wrap=True) for line in lines)
+            if self._task is not None:
+                return self._bar.get_renderable()
+            width, height = self._console.width - 1, self._console.height
+            lines = list(self._campaign.lines(self._now(), width, height)) if self._campaign.planned else []
+        return Group(*(styled(line) for line in lines))
 
-    def _lines(self, width: int, height: int) -> Sequence[str]:
-        if self._meter:
-            label, done, of, since_s = self._meter
-            return [meter(label, done, of, self._now() - since_s, width)]
-        if not self._board.asked:
-            return []
-        return list(self._board.lines(self._now(), width - 1, height))
-
-    def _measure(self, label: str, done: int, of: int) -> None:
-        since_s = self._meter[3] if self._meter else self._now()
-        self._meter = (label, done, of, since_s)
-
-    def _on_lab_starting(self, values: Any) -> str:
-        kernel = f"{values['kernel']} kernel {values['release']}"
-        return f"lab {values['testbed']}: {values['hosts']} hosts on the {kernel} …"
-
-    def _on_lab_ready(self, values: Any) -> str:
-        return f"lab {values['testbed']}: ready after {values['seconds']:.1f} s"
-
-    def _on_lab_stopped(self, values: Any) -> str:
-        return f"lab {values['testbed']}: stopped"
-
-    def _on_campaign_created(self, values: Any) -> str:
-        return f"campaign {values['folder']}"
-
-    def _on_campaign_resumed(self, values: Any) -> str:
-        return f"campaign {values['folder']} goes on"
-
-    def _on_testbed_idle(self, values: Any) -> str:
-        return f"{values['testbed']}: no trial left that it could run"
-
-    def _on_campaign_stopped(self, values: Any) -> str:
-        return f"✗ campaign stopped: {values['reason']}"
-
-    def _on_lease_taken(self, values: Any) -> str:
-        return f"? {values['host']}: taken over from {values['owner']}: {values['reason']}"
-
-    def _on_host_recovered(self, values: Any) -> str:
-        return f"{values['host']}: put back as it was before {values['trial']}, which had been cut off"
-
-    def _on_host_rebooting(self, values: Any) -> str:
-        return f"{values['host']}: reboots"
-
-    def _on_host_power_cycled(self, values: Any) -> str:
-        return f"{values['host']}: does not come back; its power is switched"
-
-    def _on_host_switched_on(self, values: Any) -> str:
-        return f"{values['host']}: does not answer; it is switched on"
-
-    def _on_host_not_switched(self, values: Any) -> str:
-        return f"? {values['host']}: could not be switched: {values['reason']}"
-
-    def _on_host_rebooted(self, values: Any) -> str:
-        return f"{values['host']}: is back after {values['seconds']:.0f} s"
-
-    def _on_host_lost(self, values: Any) -> str:
-        return f"✗ {values['host']}: lost: {values['reason']}"
-
-    def _on_host_back(self, values: Any) -> str:
-        return f"✓ {values['host']}: is back after {values['seconds']:.0f} s"
-
-    def _on_host_quarantined(self, values: Any) -> str:
-        return f"✗ {values['host']}: not used any more: {values['reason']}"
-
-    def _on_host_released(self, values: Any) -> str:
-        return f"✓ {values['host']}: used again"
-
-    def _on_warning(self, values: Any) -> str:
-        return f"? {values['text']}"
+    def _show_bar(self, label: str, done: int | None = None, total: int | None = None) -> None:
+        if self._task is None:
+            self._task = self._bar.add_task("")
+        self._bar.update(self._task, description=harmless(label), completed=done, total=total)
 
     def _on_trials_open(self, values: Any) -> str:
-        left = clock(self._board.left_s)
-        return f"{values['open']} of {values['asked']} trials to run, about {left}"
+        duration = clock(self._campaign.remaining_s)
+        return f"{values['open']} of {values['asked']} trials to run, about {duration}"
 
     def _on_trial_started(self, values: Any) -> str | None:
         attempt = int(values.get("attempt", 1))
         again = f", attempt {attempt}" if attempt > 1 else ""
-        where = f" on {values['testbed']}" if values.get("testbed") else ""
-        return None if self._is_live else f"» {values['id']}: begins{where}{again}"
+        testbed = f" on {values['testbed']}" if values.get("testbed") else ""
+        return None if self._is_live else f"» {values['id']}: started{testbed}{again}"
 
     def _on_trial_finished(self, values: Any) -> str:
         state = values["outcome"] if values["outcome"] != "completed" else values["verdict"]
-        why = f" ({'; '.join(values['reasons'])})" if values["reasons"] else ""
-        board = self._board
-        cost = f"{values['overhead_s']:.1f} s beyond traffic, ETA {clock(board.left_s)}"
-        count = f"{board.done}/{board.asked}".rjust(2 * len(str(board.asked)) + 1)
-        return f"{GLYPHS.get(state, '·')} {count} {values['id']}: {state}, {cost}{why}"
+        reasons = f" ({'; '.join(values['reasons'])})" if values["reasons"] else ""
+        campaign = self._campaign
+        times = f"{values['overhead_s']:.1f} s overhead, {clock(campaign.remaining_s)} remaining"
+        count = f"{campaign.done}/{campaign.planned}".rjust(2 * len(str(campaign.planned)) + 1)
+        return f"{SYMBOLS.get(state, '·')} {count} {values['id']}: {state}, {times}{reasons}"
 
     def _on_path_measured(self, values: Any) -> str:
-        found = "; ".join([*values["missed"], *values["left_out"]]) or "as asked for"
+        found = "; ".join([*values["missed"], *values["left_out"]]) or "as requested"
         return f"path of {values['trial']} measured in {values['seconds']:.1f} s: {found}"
 
     def _on_window_measured(self, values: Any) -> str:
-        by = f"{values['ratio']}/256 of its buffer" if values.get("ratio") else "its route's"
-        found = "; ".join(values["left_out"]) or f"window is {by}"
-        way = f"{values['host']} receiving from {values['sender']}"
-        return f"{way}, probed in {values['seconds']:.1f} s: {found}"
-
-    def _on_trial_again(self, values: Any) -> str:
-        return f"↻ {values['id']}: again, attempt {values['attempt']} of {values['of']}"
+        by = f"{values['ratio']}/256 of the buffer" if values.get("ratio") else "that of the route"
+        found = "; ".join(values["left_out"]) or f"the receive window is {by}"
+        hosts = f"{values['host']} receiving from {values['sender']}"
+        return f"{hosts}, measured in {values['seconds']:.1f} s: {found}"
 
     def _on_trial_refused(self, values: Any) -> str:
         return f"✗ {values['id']}: not started ({'; '.join(values['reasons'])})"
 
     def _on_analysis_started(self, values: Any) -> str:
-        self._meter = None
-        self._measure("analysis", 0, int(values["trials"]))
+        self._show_bar("analysis", 0, int(values["trials"]))
         return f"analysis of {values['trials']} trials …"
 
     def _on_analysed(self, values: Any) -> None:
-        self._measure(f"analysis {values['trial']}", int(values["done"]), int(values["of"]))
+        self._show_bar(f"analysis {values['trial']}", int(values["done"]), int(values["of"]))
 
     def _on_figures(self, values: Any) -> None:
-        if self._meter:
-            self._measure(f"figures {values.get('figure', '')}", self._meter[1], self._meter[2])
+        self._show_bar(f"figures {values.get('figure', '')}")
 
     def _on_verifying(self, values: Any) -> None:
-        self._measure("verify", int(values["done"]), int(values["of"]))
+        self._show_bar("verify", int(values["done"]), int(values["of"]))
 
 
-def _moment(now_s: float) -> str:
-    return datetime.fromtimestamp(now_s).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+def styled(line: str) -> Text:
+    """Return a line in the colour of its first character; a terminal that is too narrow cuts it."""
+    return Text(harmless(line), style=STYLES.get(line[:1], ""), no_wrap=True, overflow="ellipsis")
+
+
+@contextmanager
+def open_event_stream(where: str, now: Callable[[], float] = time.time) -> Iterator[Emit]:
+    """Open a file that events are appended to as JSON, or standard output for `-`; nothing for an empty name.
+
+    Raises CampaignError if it cannot be opened. A write error later ends the stream, not the campaign.
+    """
+    if not where:
+        yield silent
+    elif where == "-":
+        with open(os.dup(sys.stdout.fileno()), "wb", buffering=0) as out:
+            yield EventStream(out, now)
+    else:
+        try:
+            out = Path(where).open("ab", buffering=0)  # noqa: SIM115 - closed below; only its errors differ
+        except OSError as error:
+            raise CampaignError(f"{where}: events cannot be written: {error.strerror}") from error
+        with out:
+            yield EventStream(out, now)
+
+
+class EventStream:
+    """Writes each event at once as a line of JSON; any thread may send one."""
+
+    def __init__(self, out: FileIO, now: Callable[[], float]) -> None:
+        self._out, self._now, self._lock, self._broken = out, now, threading.Lock(), False
+
+    def __call__(self, event: Event) -> None:
+        """Write one event."""
+        record = {"schema": SCHEMA, "t_s": round(self._now(), 6), "event": event.name, **event.values}
+        with self._lock:
+            if self._broken:
+                return
+            try:
+                line = json.dumps(record, ensure_ascii=False, default=str).encode() + b"\n"
+                while line:  # a raw file may accept a part of it
+                    line = line[self._out.write(line) or 0 :]
+            except OSError:
+                self._broken = True  # the reader is gone or the disk is full: the campaign continues

@@ -1,97 +1,107 @@
-"""A plan of any size as lines of text: the design, what stands and runs, the first trials, the cost."""
+"""A plan as text, JSON and CSV: design, run order, campaign to resume, cost, missing capabilities."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
 from samovar.campaign.availability.requirements import Finding
 from samovar.campaign.folder import ResumePoint
-from samovar.cli.show_cost import cost_lines
-from samovar.cli.wording import clock, columns, counted, folded, set_lines
+from samovar.cli.text import clock, columns, counted, folded
 from samovar.plan import Cost, PartPlan, Plan, Trial
 from samovar.plan.diff import Changed, Comparison
+from samovar.units import format_bytes
 
-FEW = 12
-"""So many trials are shown of a plan that has more than a screen of them."""
-SCREEN = 30
+SCREEN, FEW = 30, 12
+"""A plan of more than SCREEN trials is shown by its first FEW trials."""
 FEW_CHANGES, FEW_NAMES = 8, 3
 STRIP = 100
-"""A strip is drawn of a part whose trials and blocks take no more characters than that."""
-GLYPHS = "123456789abcdefghijklmnopqrstuvwxyz"
+"""The run order of a part is drawn if its trials and blocks need no more characters than this."""
+LEVEL_DIGITS = "123456789abcdefghijklmnopqrstuvwxyz"
+ESTIMATE_DIGITS = 2
+LONG_H = 48
 
 
 @dataclass(frozen=True)
-class Seen:
-    """All that `fab plan` knows: the plan, the campaign it goes on in, what it costs, what cannot run.
+class PlanPreview:
+    """All that is known of a plan before it runs.
 
-    `unasked` says why the testbed was not asked what it can do; empty when it was. Where several testbeds
-    share the trials, `each` has what is left as it would be on that one alone. `possible` is what is left
-    without what cannot run. `recipes` are those that have changed since the campaign ran last.
+    `cost_remaining` is of the trials that are still to run, `cost_possible` of those of them that the
+    testbed can run; `cost_by_testbed` is what remains if one of several testbeds ran everything.
+    `not_queried` says why the testbed was not queried for its capabilities; empty if it was.
     """
 
     plan: Plan
-    standing: ResumePoint
-    whole: Cost
-    left: Cost
+    resume: ResumePoint
+    cost: Cost
+    cost_remaining: Cost
     findings: Sequence[Finding] = ()
     blocked: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    unasked: str = ""
-    each: Mapping[str, Cost] = field(default_factory=dict)
-    possible: Cost | None = None
-    recipes: Sequence[str] = ()
+    not_queried: str = ""
+    cost_by_testbed: Mapping[str, Cost] = field(default_factory=dict)
+    cost_possible: Cost | None = None
+    changed_recipes: Sequence[str] = ()
 
     @property
-    def hopeless(self) -> bool:
-        """Whether no trial can run: each is blocked, or what is lacking is of them all."""
-        of_all = any(finding.stops and not finding.trials for finding in self.findings)
-        return of_all or len(self.blocked) == len(self.plan.trials)
+    def nothing_can_run(self) -> bool:
+        """Whether every trial is blocked, or something is missing that all trials need."""
+        needed_by_all = any(finding.stops and not finding.trials for finding in self.findings)
+        return needed_by_all or len(self.blocked) == len(self.plan.trials)
 
     def state(self, id_: str) -> str:
-        """Say how a trial stands: cannot run, stands, or why it is to be run."""
+        """Return `cannot run`, `stands` for a trial that is done, or why a trial is still to run."""
         if id_ in self.blocked:
             return "cannot run"
-        return self.standing.comparison.runs.get(id_, "stands")
+        return self.resume.comparison.runs.get(id_, "stands")
 
 
-def plan_lines(seen: Seen, every: bool = False, width: int | None = None) -> Iterator[str]:
-    """Show a plan: its design, the first trials (or all), the campaign, the cost, what stands in the way.
-
-    Lines are broken at the width of a terminal; without one, each statement is a line.
-    """
-    yield from folded(_lines(seen, every, width), width)
+def plan_lines(preview: PlanPreview, every_trial: bool = False, width: int | None = None) -> Iterator[str]:
+    """Show a plan; lines are folded at the width of the terminal if there is one."""
+    yield from folded(_plan_lines(preview, every_trial, width), width)
 
 
-def _lines(seen: Seen, every: bool, width: int | None) -> Iterator[str]:
-    plan = seen.plan
+def _plan_lines(preview: PlanPreview, every_trial: bool, width: int | None) -> Iterator[str]:
+    plan = preview.plan
     title = f": {plan.title}" if plan.title else ""
     yield f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}{title}"
-    yield from set_lines(plan.overrides)
+    yield from override_lines(plan)
     yield ""
-    yield from design_lines(plan, width)
-    yield from trial_lines(seen, every)
+    yield from _design_lines(plan, width)
+    yield from _trial_table(preview, every_trial)
     yield ""
-    yield from standing_lines(seen.standing, seen.recipes)
+    yield from _campaign_lines(preview.resume, preview.changed_recipes)
     yield ""
-    yield from cost_lines(plan, seen.whole, seen.left, seen.each, seen.possible)
-    yield from capability_lines(seen)
-    yield from warning_lines(plan)
+    yield from _cost_lines(preview)
+    yield from _capability_lines(preview)
+    yield from _warning_lines(plan)
 
 
-def design_lines(plan: Plan, width: int | None = None) -> Iterator[str]:
-    """Show the parts: factors with their levels, the counts, a strip of the order where it is short."""
-    trials = {group.part: len(group) for group in plan.table.groups}
+def override_lines(plan: Plan) -> Iterator[str]:
+    """Show the values set on the command line, in one line; nothing if there are none."""
+    if plan.overrides:
+        yield "set: " + ", ".join(f"{key}={value}" for key, value in plan.overrides.items())
+
+
+# --- design and order
+
+
+def _design_lines(plan: Plan, width: int | None) -> Iterator[str]:
+    """Show factors, levels and number of trials of each part, and the run order of a short one."""
+    trials = Counter(trial.part for trial in plan.trials)
     for part in plan.parts:
         yield f"{part.name}: {part.title}" if part.title else part.name
         yield from columns((f"  {name}", _levels(levels)) for name, levels in part.factors.items())
-        number = trials.get(part.name, 0)
-        of = f"{counted(number, 'treatment')} x {counted(part.replicates, 'replicate')}"
-        yield f"  {of} = {counted(number * part.replicates, 'trial')}"
-        yield from strip_lines(plan, part, width)
+        number = trials[part.name]
+        treatments = counted(number // part.replicates, "treatment")
+        yield f"  {treatments} x {counted(part.replicates, 'replicate')} = {counted(number, 'trial')}"
+        yield from _order_strip(plan, part, number, width)
         yield ""
-    seeded = f", seed {plan.seed}" if plan.order != "sequential" else ""
-    yield f"{counted(len(plan.trials), 'trial')}, order {plan.order}{seeded}"
+    seed = f", seed {plan.seed}" if plan.order != "sequential" else ""
+    yield f"{counted(len(plan.trials), 'trial')}, order {plan.order}{seed}"
 
 
 def _levels(levels: Sequence[str]) -> str:
@@ -101,53 +111,53 @@ def _levels(levels: Sequence[str]) -> str:
     return f"{', '.join(first)}, … {len(levels) - FEW // 2 - 2} more …, {', '.join(last)}"
 
 
-def strip_lines(plan: Plan, part: PartPlan, width: int | None = None) -> Iterator[str]:
-    """Draw each factor that varies against the order: a trial is a character, its level's number."""
-    varying = {name: levels for name, levels in part.factors.items() if 1 < len(levels) <= len(GLYPHS)}
-    expected = sum(len(group) for group in plan.table.groups if group.part == part.name) * part.replicates
-    if not varying or expected > STRIP:
+def _order_strip(plan: Plan, part: PartPlan, number: int, width: int | None) -> Iterator[str]:
+    """Draw the run order of each varying factor: one character per trial, the number of its level."""
+    varying = {name: levels for name, levels in part.factors.items() if 1 < len(levels) <= len(LEVEL_DIGITS)}
+    if not varying or number > STRIP:
         return
     trials = [trial for trial in plan.trials if trial.part == part.name]
     blocks = [list(block) for _, block in groupby(trials, key=lambda trial: trial.block)]
     if len(trials) + len(blocks) > STRIP:
         return
-    yield "  in order, a level's number for each trial:" if len(blocks) < 2 else "  in order, block by block:"
-    for number, some in enumerate(_side_by_side(blocks, (width or STRIP + 40) - max(map(len, varying)) - 4)):
-        yield from [""] if number else []
-        yield from columns((f"  {name}", _strip(some, name, levels)) for name, levels in varying.items())
+    yield f"  run order{' by block' if len(blocks) > 1 else ''} (a digit per trial: the number of its level):"
+    for index, some in enumerate(_rows_of_blocks(blocks, (width or STRIP + 40) - max(map(len, varying)) - 4)):
+        yield from [""] if index else []
+        yield from columns((f"  {name}", _digits(some, name, levels)) for name, levels in varying.items())
 
 
-def _side_by_side(blocks: Sequence[Sequence[Trial]], room: int) -> Iterator[Sequence[Sequence[Trial]]]:
-    """Put so many blocks on one line as fit, one at least, and equal ones evenly."""
+def _rows_of_blocks(blocks: Sequence[Sequence[Trial]], room: int) -> Iterator[Sequence[Sequence[Trial]]]:
+    """Divide blocks into rows of at most `room` characters, blocks of equal length evenly."""
     longest = max(map(len, blocks))
     if all(len(block) == longest for block in blocks):
         lines = -(-len(blocks) // max(1, (room + 1) // (longest + 1)))
         room = -(-len(blocks) // lines) * (longest + 1) - 1
-    some: list[Sequence[Trial]] = []
+    row: list[Sequence[Trial]] = []
     for block in blocks:
-        if some and sum(len(one) + 1 for one in some) + len(block) > room:
-            yield some
-            some = []
-        some.append(block)
-    yield some
+        if row and sum(len(one) + 1 for one in row) + len(block) > room:
+            yield row
+            row = []
+        row.append(block)
+    yield row
 
 
-def _strip(blocks: Iterable[Sequence[Trial]], factor: str, levels: Sequence[str]) -> str:
-    glyphs = dict(zip(levels, GLYPHS, strict=False))
-    return " ".join("".join(glyphs.get(trial.treatment[factor], "+") for trial in block) for block in blocks)
+def _digits(blocks: Iterable[Sequence[Trial]], factor: str, levels: Sequence[str]) -> str:
+    digits = dict(zip(levels, LEVEL_DIGITS, strict=False))
+    return " ".join("".join(digits.get(trial.treatment[factor], "+") for trial in block) for block in blocks)
 
 
-def trial_lines(seen: Seen, every: bool) -> Iterator[str]:
-    """Show the trials in order, the first ones of a long plan."""
-    trials = seen.plan.trials
-    shown = len(trials) if every or len(trials) <= SCREEN else FEW
+def _trial_table(preview: PlanPreview, every_trial: bool) -> Iterator[str]:
+    """Show the trials in run order; only the first ones of a long plan."""
+    trials, blocked = preview.plan.trials, preview.blocked
+    shown = len(trials) if every_trial or len(trials) <= SCREEN else FEW
+    with_state = preview.resume.folder is not None
     yield from columns(
         (
             f"  {number}",
             trial.id,
             clock(trial.resolved.duration_s),
-            seen.state(trial.id) if seen.standing.folder or trial.id in seen.blocked else "",
-            "; ".join(seen.blocked.get(trial.id, ())),
+            preview.state(trial.id).replace("stands", "done") if with_state or trial.id in blocked else "",
+            "; ".join(blocked.get(trial.id, ())),
         )
         for number, trial in enumerate(trials[:shown], 1)
     )
@@ -155,52 +165,56 @@ def trial_lines(seen: Seen, every: bool) -> Iterator[str]:
         yield f"  … {len(trials) - shown:,} more (--all shows them)"
 
 
-def standing_lines(standing: ResumePoint, recipes: Sequence[str] = ()) -> Iterator[str]:
-    """Show a plan as a change of the campaign that it goes on in: what stands, runs, no longer counts."""
-    comparison = standing.comparison
-    if standing.folder is None:
-        yield f"a new campaign begins: {counted(len(comparison.runs), 'trial')} to run"
-        return
-    yield f"goes on in {standing.folder}"
-    yield f"  = {counted(len(comparison.stands), 'trial')} {_verb(len(comparison.stands), 'stand')}"
-    if recipes:
-        yield f"      by recipes that have changed since: {_few(recipes)}; `--new` measures all anew"
-    for why, number in comparison.counts.items():
-        yield f"  + {counted(number, 'trial')} to run: {WHY.get(why, why)}"
-    yield from stale_lines(comparison.stale)
-    yield from orphan_lines(comparison)
+# --- the campaign that the plan resumes
 
-
-WHY: Mapping[str, str] = {
+REASONS_TO_RUN: Mapping[str, str] = {
     "new": "new",
     "stale": "changed since they ran",
     "failed": "failed before",
     "interrupted": "interrupted before",
-    "invalid": "judged invalid before",
+    "invalid": "invalid before",
 }
 
 
-def stale_lines(stale: Sequence[Changed]) -> Iterator[str]:
-    """Show which results became stale and what changed; results stay on disk."""
-    for one in stale[:FEW_CHANGES]:
+def _campaign_lines(resume: ResumePoint, changed_recipes: Sequence[str]) -> Iterator[str]:
+    """Show what a plan changes in the campaign that it resumes: trials done, to run, and no longer used."""
+    comparison = resume.comparison
+    if resume.folder is None:
+        yield f"new campaign: {counted(len(comparison.runs), 'trial')} to run"
+        return
+    yield f"resumes campaign {resume.folder}"
+    yield f"  = {counted(len(comparison.stands), 'trial')} done"
+    if changed_recipes:
+        yield f"      recipes changed since then: {_few(changed_recipes)}; `--new` measures everything again"
+    for reason, number in comparison.counts.items():
+        yield f"  + {counted(number, 'trial')} to run: {REASONS_TO_RUN.get(reason, reason)}"
+    yield from _outdated_lines(comparison.stale)
+    yield from _unused_lines(comparison)
+
+
+def _outdated_lines(changes: Sequence[Changed]) -> Iterator[str]:
+    """Show which results no longer match the experiment, and what changed; results stay on disk."""
+    for one in changes[:FEW_CHANGES]:
         results = counted(len(one.results), "result")
-        yield f"  ~ {results} stale, kept and no longer analysed: {_few(one.results)}"
+        yield f"  ~ {results} outdated by a change, kept but not analysed: {_few(one.results)}"
         yield from (f"      {change}" for change in one.changes[:FEW_CHANGES])
         if len(one.changes) > FEW_CHANGES:
             yield f"      … {len(one.changes) - FEW_CHANGES} more"
-    if len(stale) > FEW_CHANGES:
-        rest = sum(len(one.results) for one in stale[FEW_CHANGES:])
-        yield f"  ~ {counted(rest, 'more result')} stale by other changes"
+    if len(changes) > FEW_CHANGES:
+        rest = sum(len(one.results) for one in changes[FEW_CHANGES:])
+        yield f"  ~ {counted(rest, 'more result')} outdated by other changes"
 
 
-def orphan_lines(comparison: Comparison) -> Iterator[str]:
-    """Show which results nobody asks for any more."""
+def _unused_lines(comparison: Comparison) -> Iterator[str]:
+    """Show which results the plan does not contain."""
     if comparison.orphans:
         results = counted(len(comparison.orphans), "result")
-        yield f"  - {results} no longer asked for, kept and not analysed: {_few(comparison.orphans)}"
+        yield f"  - {results} not in this plan, kept but not analysed: {_few(comparison.orphans)}"
     if comparison.renamed:
-        which = f"{comparison.renamed:,} did what new trials do"
-        yield f"      {which}, under another name of a part, factor or level; under the old one they stand"
+        yield (
+            f"      {comparison.renamed:,} with the settings of new trials: a part, factor or level was "
+            "renamed; under its old name they would be used"
+        )
 
 
 def _few(names: Sequence[str]) -> str:
@@ -208,41 +222,208 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:FEW_NAMES]) + more
 
 
-def _verb(number: int, verb: str) -> str:
-    return f"{verb}s" if number == 1 else verb
+# --- cost
 
 
-def capability_lines(seen: Seen) -> Iterator[str]:
-    """Show what keeps trials from running, each thing once, and that the testbed was not asked."""
-    stops = [finding for finding in seen.findings if finding.stops]
+def _cost_lines(preview: PlanPreview) -> Iterator[str]:
+    """Show the time and disk space of a plan, of what remains of it and of what can run."""
+    cost, remaining, possible = preview.cost, preview.cost_remaining, preview.cost_possible
+    yield _total("cost", cost)
+    if 0 < remaining.trials < cost.trials:
+        yield _total("remaining", remaining)
+    if possible is not None and 0 < possible.trials < remaining.trials:
+        yield _total("can run", possible)
+    by_testbed = preview.cost_by_testbed
+    yield from columns(
+        (f"  {name}", value) for name, value in _cost_rows(preview.plan, cost, remaining, by_testbed)
+    )
+
+
+def _total(name: str, cost: Cost) -> str:
+    times = f"traffic {clock(cost.traffic_s)} + overhead {clock(cost.overhead_s)}"
+    if cost.again.attempts:
+        times += f" + repeated attempts {clock(cost.again_s)}"
+    if cost.boots:
+        times += f" + reboots {clock(cost.reboot_s)}"
+    if cost.paths:
+        times += f" + path calibration {clock(cost.path_s)}"
+    testbeds = f" on {cost.testbeds} testbeds in parallel" if cost.testbeds > 1 else ""
+    return f"{name}: {counted(cost.trials, 'trial')}, {campaign_duration(cost.total_s)}{testbeds} ({times})"
+
+
+def campaign_duration(seconds: float) -> str:
+    """Return the duration of a campaign with three digits at most: 42 s, 9.2 min, 3.1 h, 120 h, 5.0 days."""
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    if seconds < 3597:
+        return f"{seconds / 60:.1f} min"
+    hours = seconds / 3600
+    return f"{hours:.1f} h" if hours < LONG_H else f"{hours:,.0f} h, {hours / 24:,.1f} days"
+
+
+def _cost_rows(
+    plan: Plan, cost: Cost, remaining: Cost, by_testbed: Mapping[str, Cost]
+) -> Iterator[tuple[str, str]]:
+    if by_testbed:
+        yield from ((f"overhead on {name}", str(one.overhead)) for name, one in by_testbed.items())
+    else:
+        yield "overhead", str(cost.overhead)
+    if cost.again.attempts:
+        yield "repeats", str(cost.again)
+    if cost.boots:
+        yield "reboots", f"{counted(cost.boots, 'wait')} for rebooting hosts, {cost.boot}"
+    if cost.paths:
+        yield "calibration", f"{counted(cost.paths, 'path')} measured before use, {cost.path}"
+    if remaining.trials:
+        yield "disk", _disk(remaining, by_testbed)
+    yield "hosts", _host_changes(plan)
+
+
+def _disk(remaining: Cost, by_testbed: Mapping[str, Cost]) -> str:
+    sizes = {
+        f"{name}: {host}": size for name, one in by_testbed.items() for host, size in one.host_bytes.items()
+    }
+    here = f"about {format_bytes(remaining.controller_bytes, ESTIMATE_DIGITS)} on the controller"
+    hosts = "; ".join(_sizes_by_host(sizes or remaining.host_bytes))
+    return f"{here}; on hosts until a trial is collected, {hosts}" if hosts else f"{here}, nothing on hosts"
+
+
+def _sizes_by_host(sizes: Mapping[str, int]) -> Iterator[str]:
+    """Yield the sizes, the largest first, each with the hosts that need it."""
+    found: dict[str, list[str]] = {}
+    for host, size in sorted(sizes.items(), key=lambda item: (-item[1], _sort_key(item[0]))):
+        found.setdefault(format_bytes(size, ESTIMATE_DIGITS), []).append(host)
+    for amount, hosts in found.items():
+        yield f"{amount} at {'each of ' if len(hosts) > 1 else ''}{', '.join(name_ranges(hosts))}"
+
+
+def name_ranges(names: Iterable[str]) -> Iterator[str]:
+    """Yield names in natural order, three or more with consecutive numbers as a range: sta1–sta12."""
+    ordered = sorted(names, key=_sort_key)
+    for _, run in groupby(enumerate(ordered), key=lambda item: _run_key(*item)):
+        members: Sequence[str] = [name for _, name in run]
+        yield from [f"{members[0]}–{members[-1]}"] if len(members) > 2 else members
+
+
+def _sort_key(name: str) -> tuple[str, int, str]:
+    stem = name.rstrip("0123456789")
+    return stem, int(name[len(stem) :] or -1), name
+
+
+def _run_key(place: int, name: str) -> tuple[str, int]:
+    stem, number, _ = _sort_key(name)
+    return (stem, number - place) if number >= 0 else (name, -1)
+
+
+def _host_changes(plan: Plan) -> str:
+    """Return the number of reboots and interface resets, compared with the order of the experiment file."""
+    changes = plan.changes
+    pairs = (
+        ("reboot", changes.reboots, changes.naive_reboots),
+        ("interface reset", changes.resets, changes.naive_resets),
+    )
+    words = [
+        f"{counted(number, noun)} ({naive:,} in the order of the file)"
+        for noun, number, naive in pairs
+        if number or naive
+    ]
+    return ", ".join(words) or "0 reboots, 0 interface resets"
+
+
+# --- what the testbed cannot do, and warnings
+
+
+def _capability_lines(preview: PlanPreview) -> Iterator[str]:
+    """Show each thing that prevents trials from running, and whether the testbed was queried."""
+    plan, blocked = preview.plan, preview.blocked
+    stops = [finding for finding in preview.findings if finding.stops]
     some = [finding for finding in stops if finding.trials]
     if len(some) < len(stops):
-        yield "nothing runs before this is put right:"
+        yield "no trial can run until this is fixed:"
         yield from (f"  ✗ {finding}" for finding in stops if not finding.trials)
     if some:
-        which = f"{len(seen.blocked):,} of {counted(len(seen.plan.trials), 'trial')}"
-        yield f"{which} cannot run on {seen.plan.testbed}:"
+        yield f"{len(blocked):,} of {counted(len(plan.trials), 'trial')} cannot run on {plan.testbed}:"
         yield from (f"  ✗ {finding}" for finding in some)
-    yield from (f"  ? {finding}" for finding in seen.findings if not finding.stops)
-    if some and len(seen.blocked) < len(seen.plan.trials):
+    yield from (f"  ? {finding}" for finding in preview.findings if not finding.stops)
+    if some and len(blocked) < len(plan.trials):
         yield "  `fab run … --allow-partial` runs the others"
-    if seen.unasked:
-        first, *more = seen.unasked.splitlines()
-        if seen.each:
-            yield "testbeds were not asked what they can do:"
+    if preview.not_queried:
+        first, *more = preview.not_queried.splitlines()
+        if preview.cost_by_testbed:
+            yield "the testbeds were not queried for what they can do:"
             yield from (f"  {line}" for line in (first, *more))
         else:
-            yield f"the testbed was not asked what it can do, {first}"
+            yield f"the testbed was not queried for what it can do: {first}"
             yield from (f"  {line}" for line in more)
 
 
-def warning_lines(plan: Plan) -> Iterator[str]:
-    """Show the warnings; what is said of several parts in the same words is said once."""
+def _warning_lines(plan: Plan) -> Iterator[str]:
+    """Show the warnings; the same warning for several parts is shown once."""
     found: dict[str, list[str]] = {}
     names = {part.name for part in plan.parts}
     for warning in plan.warnings:
-        part, colon, said = warning.partition(": ")
+        part, colon, text = warning.partition(": ")
         of_part = colon and part in names
-        found.setdefault(said if of_part else warning, []).extend([part] if of_part else [])
-    for said, parts in found.items():
-        yield f"warning: {', '.join(parts)}: {said}" if parts else f"warning: {said}"
+        found.setdefault(text if of_part else warning, []).extend([part] if of_part else [])
+    for text, parts in found.items():
+        yield f"warning: {', '.join(parts)}: {text}" if parts else f"warning: {text}"
+
+
+# --- for programs
+
+
+def plan_json(preview: PlanPreview) -> Mapping[str, object]:
+    """Return the keys of plan.json, and beside them the cost, the campaign and why trials cannot run."""
+    folder, comparison = preview.resume.folder, preview.resume.comparison
+    return {
+        **preview.plan.as_json(),
+        "cost": _cost_json(preview.cost),
+        "left": _cost_json(preview.cost_remaining),
+        "possible": _cost_json(preview.cost_possible or preview.cost_remaining),
+        "campaign": {
+            "folder": str(folder) if folder else None,
+            "stands": list(comparison.stands),
+            "runs": dict(comparison.runs),
+            "stale": [vars(one) for one in comparison.stale],
+            "orphans": list(comparison.orphans),
+            "renamed": comparison.renamed,
+            "recipes_changed": list(preview.changed_recipes),
+        },
+        "refused": [str(one) for one in preview.findings if one.stops and not one.trials],
+        "cannot_run": {id_: list(why) for id_, why in preview.blocked.items()},
+        "not_asked": preview.not_queried or None,
+    }
+
+
+def _cost_json(cost: Cost) -> Mapping[str, object]:
+    return {
+        "trials": cost.trials,
+        "hours": cost.hours,
+        "testbeds": cost.testbeds,
+        "traffic_s": cost.traffic_s,
+        "overhead_s": cost.overhead_s,
+        "overhead_measured": cost.overhead.measured,
+        "again_s": cost.again_s,
+        "boots": cost.boots,
+        "reboot_s": cost.reboot_s,
+        "paths_measured": cost.paths,
+        "path_s": cost.path_s,
+        "host_bytes": dict(cost.host_bytes),
+        "controller_bytes": cost.controller_bytes,
+    }
+
+
+def plan_csv(preview: PlanPreview) -> Iterator[str]:
+    """Yield a line per trial in run order: a column per factor, the duration in seconds, the state."""
+    factors = list(dict.fromkeys(factor for part in preview.plan.parts for factor in part.factors))
+    yield _csv_line(["order", "id", "part", *factors, "replicate", "block", "duration_s", "state"])
+    for number, trial in enumerate(preview.plan.trials, 1):
+        levels = [trial.treatment.get(factor, "") for factor in factors]
+        place = [trial.replicate, trial.block, f"{trial.resolved.duration_s:.9g}", preview.state(trial.id)]
+        yield _csv_line([number, trial.id, trial.part, *levels, *place])
+
+
+def _csv_line(cells: Sequence[object]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="").writerow(cells)
+    return out.getvalue()

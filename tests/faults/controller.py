@@ -14,7 +14,7 @@ from typing import Any
 from invoke import Exit
 
 import fabfile
-from samovar.cli import Controller
+from samovar.cli import Controller, controller
 from samovar.events import Emit, Event
 from tests.faults.moment import Moment
 
@@ -47,7 +47,8 @@ def main(folder: str, experiment: str, moments: str, *flags: str) -> None:
     """Run an experiment; `moments` are words TRIAL:PHASE, flags those of `fab run` without a value."""
     # A shell starts what it runs in the background with SIGINT ignored, which is passed on.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    fabfile.CONTROLLER = Stopping(Path(folder), [Moment.parse(word) for word in moments.split()])
+    stopping = Stopping(Path(folder), [Moment.parse(word) for word in moments.split()])
+    controller.Controller = lambda root: stopping  # type: ignore[assignment,misc]
     try:
         fabfile.run.body(None, experiment, [], **dict.fromkeys(flags, True))
     except Exit as end:

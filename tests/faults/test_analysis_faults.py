@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.proof]
 Record = Callable[[str, object], None]
 ANALYSE = """
 import sys, fabfile
-fabfile.CONTROLLER = fabfile.Controller(fabfile.Path(sys.argv[1]))
+fabfile.ROOT = fabfile.Path(sys.argv[1])
 try:
     fabfile.analyse.body(None, sys.argv[2])
 except fabfile.Exit as end:

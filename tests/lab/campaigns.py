@@ -26,7 +26,7 @@ from samovar.experiment.keys.verdict_thresholds import Thresholds
 ROOT = Path(__file__).parents[2]
 RUN = """
 import sys, fabfile
-fabfile.CONTROLLER = fabfile.Controller(fabfile.Path(sys.argv[1]))
+fabfile.ROOT = fabfile.Path(sys.argv[1])
 try:
     flags = {name: value or True for name, _, value in (one.partition("=") for one in sys.argv[3:])}
     fabfile.run.body(None, sys.argv[2], [], **flags)

@@ -16,7 +16,7 @@ from tests.lab.campaigns import ROOT, make_checkout
 
 RUN = """
 import sys, fabfile
-fabfile.CONTROLLER = fabfile.Controller(fabfile.Path(sys.argv[1]))
+fabfile.ROOT = fabfile.Path(sys.argv[1])
 try:
     fabfile.run.body(None, "seen", [], events=sys.argv[2])
 except fabfile.Exit as exit:
@@ -24,7 +24,7 @@ except fabfile.Exit as exit:
 """
 STATUS = """
 import sys, fabfile
-fabfile.CONTROLLER = fabfile.Controller(fabfile.Path(sys.argv[1]))
+fabfile.ROOT = fabfile.Path(sys.argv[1])
 fabfile.status.body(None, "seen", json=True)
 """
 

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from samovar.cli import Controller, ExplainRequest
-from samovar.cli.show_explanation import explanation_lines
+from samovar.cli.plan_commands import explanation_lines
 from samovar.experiment import (
     LoadOptions,
     list_experiments,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from samovar.cli import Controller, ExplainRequest
-from samovar.cli.show_explanation import explanation_lines
+from samovar.cli.plan_commands import explanation_lines
 from samovar.errors import DefinitionError, PlanError, SamovarError
 from samovar.experiment import LoadOptions, load_config, load_experiment, parse_overrides
 from samovar.experiment.explanation.explain import explain

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from samovar.cli import Controller, ExplainRequest
-from samovar.cli.show_explanation import explanation_lines
+from samovar.cli.plan_commands import explanation_lines
 from samovar.errors import DefinitionError
 from samovar.experiment import Experiment, LoadOptions, load_experiment, parse_overrides
 from samovar.experiment.yaml.tree import Map, plain

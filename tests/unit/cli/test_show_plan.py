@@ -10,10 +10,15 @@ from pathlib import Path
 from samovar.campaign.availability.requirements import Finding
 from samovar.campaign.folder import ResumePoint
 from samovar.campaign.journal import fold
-from samovar.cli.export import plan_csv, plan_json
-from samovar.cli.show_cost import ranges, time_taken
-from samovar.cli.show_plan import Seen, plan_lines
-from samovar.cli.show_trial import trial_lines
+from samovar.cli.plan_commands import trial_lines
+from samovar.cli.show_plan import (
+    PlanPreview,
+    campaign_duration,
+    name_ranges,
+    plan_csv,
+    plan_json,
+    plan_lines,
+)
 from samovar.plan import PartPlan, Plan, estimate_cost
 from samovar.plan.cost import Again, Known, Overhead, PathTime, shared
 from samovar.plan.diff import compare
@@ -29,10 +34,10 @@ PLAN = plan_of(
 CHANGED = plan_of([trial(label, replicate, lasting(12)) for replicate in (1, 2) for label in LABELS[:2]])
 
 
-def _seen(plan: Plan = PLAN, standing: ResumePoint | None = None, **more: object) -> Seen:
-    standing = standing or ResumePoint(None, compare(plan, None, {}), fold(()))
-    left = estimate_cost(plan, None, standing.comparison.runs.keys())
-    return Seen(plan, standing, estimate_cost(plan), left, **more)  # type: ignore[arg-type]
+def preview(plan: Plan = PLAN, resume: ResumePoint | None = None, **more: object) -> PlanPreview:
+    resume = resume or ResumePoint(None, compare(plan, None, {}), fold(()))
+    remaining = estimate_cost(plan, None, resume.comparison.runs.keys())
+    return PlanPreview(plan, resume, estimate_cost(plan), remaining, **more)  # type: ignore[arg-type]
 
 
 def _against(plan: Plan, before: Plan, **standing: str) -> ResumePoint:
@@ -46,13 +51,13 @@ def _done(plan: Plan, before: Plan) -> ResumePoint:
 
 
 def test_a_plan_shows_its_design_the_trials_in_order_the_cost_and_its_warnings() -> None:
-    assert list(plan_lines(_seen())) == [
+    assert list(plan_lines(preview())) == [
         "x (quick) on lab: A title",
         "",
         "main",
         "  cc  newreno, cubic, cdg",
         "  3 treatments x 2 replicates = 6 trials",
-        "  in order, block by block:",
+        "  run order by block (a digit per trial: the number of its level):",
         "  cc  123 123",
         "",
         "6 trials, order blocked, seed 1",
@@ -63,67 +68,67 @@ def test_a_plan_shows_its_design_the_trials_in_order_the_cost_and_its_warnings()
         "  5  cubic-r2-6    0:06",
         "  6  cdg-r2-6      0:06",
         "",
-        "a new campaign begins: 6 trials to run",
+        "new campaign: 6 trials to run",
         "",
-        "cost: 6 trials, 51 s (traffic 0:36 + beyond traffic 0:15)",
-        "  beyond traffic  2.5 s a trial (assumed, none measured on this testbed yet)",
-        "  disk            about 11MB here; until a trial is collected, 910KB at src; 720KB at dst; 190KB at rtr",
-        "  hosts           0 reboots, 0 interface resets",
+        "cost: 6 trials, 51 s (traffic 0:36 + overhead 0:15)",
+        "  overhead  2.5 s a trial (assumed, none measured on this testbed yet)",
+        "  disk      about 11MB on the controller; on hosts until a trial is collected, 910KB at src; 720KB at dst; 190KB at rtr",
+        "  hosts     0 reboots, 0 interface resets",
         "warning: main: 2 replicates; a range needs 3",
     ]
 
 
 def test_a_long_plan_shows_its_first_trials_and_how_many_more() -> None:
     plan = plan_of(trial("cubic", replicate) for replicate in range(1, 5001))
-    lines = list(plan_lines(_seen(plan)))
+    lines = list(plan_lines(preview(plan)))
     assert len(lines) < 30
     assert "  1 treatment x 5,000 replicates = 5,000 trials" in lines
     assert "  … 4,988 more (--all shows them)" in lines
-    assert sum(" cubic-r" in line for line in plan_lines(_seen(plan), every=True)) == 5000
+    assert sum(" cubic-r" in line for line in plan_lines(preview(plan), every_trial=True)) == 5000
 
 
 def test_a_plan_reads_as_a_change_of_the_campaign_that_it_goes_on_in() -> None:
-    lines = list(plan_lines(_seen(CHANGED, _done(CHANGED, PLAN))))
-    at = lines.index("goes on in results/x/quick-1")
+    lines = list(plan_lines(preview(CHANGED, _done(CHANGED, PLAN))))
+    at = lines.index("resumes campaign results/x/quick-1")
     assert lines[at + 1 : at + 6] == [
-        "  = 0 trials stand",
+        "  = 0 trials done",
         "  + 4 trials to run: changed since they ran",
-        "  ~ 4 results stale, kept and no longer analysed: newreno-r1-6, cubic-r1-6, newreno-r2-6, … 1 more",
+        "  ~ 4 results outdated by a change, kept but not analysed: newreno-r1-6, cubic-r1-6, newreno-r2-6, … 1 more",
         "      duration_s 6 -> 12",
-        "  - 2 results no longer asked for, kept and not analysed: cdg-r1-6, cdg-r2-6",
+        "  - 2 results not in this plan, kept but not analysed: cdg-r1-6, cdg-r2-6",
     ]
 
 
 def test_results_that_stand_by_recipes_that_have_changed_are_said_to() -> None:
     recipes = ["linux/aqm/pfifo.sh.j2", "linux/logger/queue.sh.j2"]
-    seen = _seen(PLAN, _done(PLAN, PLAN), recipes=recipes)
-    lines = list(plan_lines(seen))
-    at = lines.index("  = 6 trials stand")
+    shown = preview(PLAN, _done(PLAN, PLAN), changed_recipes=recipes)
+    lines = list(plan_lines(shown))
+    at = lines.index("  = 6 trials done")
     assert lines[at + 1] == (
-        "      by recipes that have changed since: linux/aqm/pfifo.sh.j2, linux/logger/queue.sh.j2; "
-        "`--new` measures all anew"
+        "      recipes changed since then: linux/aqm/pfifo.sh.j2, linux/logger/queue.sh.j2; "
+        "`--new` measures everything again"
     )
-    assert plan_json(seen)["campaign"]["recipes_changed"] == recipes  # type: ignore[index]
+    assert plan_json(shown)["campaign"]["recipes_changed"] == recipes  # type: ignore[index]
 
 
 def test_results_that_lost_their_name_only_are_told_of_before_they_are_lost() -> None:
     standing = _done(PLAN, PLAN)
     renamed = replace(standing, comparison=replace(standing.comparison, orphans=("a-r1",), renamed=1))
-    lines = list(plan_lines(_seen(PLAN, renamed)))
-    at = lines.index("  - 1 result no longer asked for, kept and not analysed: a-r1")
+    lines = list(plan_lines(preview(PLAN, renamed)))
+    at = lines.index("  - 1 result not in this plan, kept but not analysed: a-r1")
     assert lines[at + 1] == (
-        "      1 did what new trials do, under another name of a part, factor or level; under the old one they stand"
+        "      1 with the settings of new trials: a part, factor or level was renamed; under its old name they would be used"
     )
-    assert plan_json(_seen(PLAN, renamed))["campaign"]["renamed"] == 1  # type: ignore[index]
+    assert plan_json(preview(PLAN, renamed))["campaign"]["renamed"] == 1  # type: ignore[index]
 
 
 def test_what_is_left_has_a_cost_of_its_own() -> None:
     standing = _against(PLAN, PLAN, newreno_r1_6="done", cubic_r1_6="done", cdg_r1_6="failed")
-    lines = list(plan_lines(_seen(PLAN, standing)))
+    lines = list(plan_lines(preview(PLAN, standing)))
     assert "  + 1 trial to run: failed before" in lines
-    assert "left: 4 trials, 34 s (traffic 0:24 + beyond traffic 0:10)" in lines
+    assert "remaining: 4 trials, 34 s (traffic 0:24 + overhead 0:10)" in lines
     assert any(line.split() == ["3", "cdg-r1-6", "0:06", "failed"] for line in lines)
-    assert any(line.split() == ["1", "newreno-r1-6", "0:06", "stands"] for line in lines)
+    assert any(line.split() == ["1", "newreno-r1-6", "0:06", "done"] for line in lines)
 
 
 BLOCKED = {one.id: ["src: no congestion control cdg"] for one in PLAN.trials if one.treatment["cc"] == "cdg"}
@@ -131,49 +136,49 @@ LACKS = Finding("src", "no congestion control cdg", "known there: reno", True, t
 
 
 def test_what_cannot_run_is_named_with_its_reason_and_the_way_round_it() -> None:
-    lines = list(plan_lines(_seen(findings=(LACKS,), blocked=BLOCKED)))
+    lines = list(plan_lines(preview(findings=(LACKS,), blocked=BLOCKED)))
     assert "2 of 6 trials cannot run on lab:" in lines
     assert "  ✗ src: no congestion control cdg (2 trials); known there: reno" in lines
     assert "  `fab run … --allow-partial` runs the others" in lines
     assert any("cannot run  src: no congestion control cdg" in line for line in lines)
     possible = estimate_cost(PLAN, None, {one.id for one in PLAN.trials} - BLOCKED.keys())
-    lines = list(plan_lines(_seen(findings=(LACKS,), blocked=BLOCKED, possible=possible)))
-    assert "can run: 4 trials, 34 s (traffic 0:24 + beyond traffic 0:10)" in lines
+    lines = list(plan_lines(preview(findings=(LACKS,), blocked=BLOCKED, cost_possible=possible)))
+    assert "can run: 4 trials, 34 s (traffic 0:24 + overhead 0:10)" in lines
 
 
 def test_what_lacks_for_every_trial_stops_them_all() -> None:
     full = Finding("this machine", "the disk is full", "free some", True)
-    for seen in (_seen(findings=(full,)), _seen(blocked={one.id: ["src: down"] for one in PLAN.trials})):
-        assert seen.hopeless
-    assert not _seen(findings=(LACKS,), blocked=BLOCKED).hopeless
+    for shown in (preview(findings=(full,)), preview(blocked={one.id: ["src: down"] for one in PLAN.trials})):
+        assert shown.nothing_can_run
+    assert not preview(findings=(LACKS,), blocked=BLOCKED).nothing_can_run
 
 
 NO_ROOM = Finding("this machine", "6 trials leave about 9MB, the disk has 1MB free", "record less", True)
 
 
 def test_what_keeps_all_trials_from_running_is_not_counted_as_none_of_them() -> None:
-    lines = list(plan_lines(_seen(findings=(NO_ROOM, LACKS), blocked=BLOCKED)))
-    at = lines.index("nothing runs before this is put right:")
+    lines = list(plan_lines(preview(findings=(NO_ROOM, LACKS), blocked=BLOCKED)))
+    at = lines.index("no trial can run until this is fixed:")
     assert lines[at + 1] == f"  ✗ {NO_ROOM}"
     assert lines[at + 2 : at + 4] == ["2 of 6 trials cannot run on lab:", f"  ✗ {LACKS}"]
-    alone = list(plan_lines(_seen(findings=(NO_ROOM,))))
+    alone = list(plan_lines(preview(findings=(NO_ROOM,))))
     assert not any("cannot run" in line or "--allow-partial" in line for line in alone)
 
 
 def test_hosts_that_hold_as_much_are_named_together_and_numbered_ones_as_a_range() -> None:
     names = ["sta10", "sta9", "sta2", "sta1", "sta3", "dst", "peer1", "peer2", "h07"]
-    assert list(ranges(names)) == ["dst", "h07", "peer1", "peer2", "sta1–sta3", "sta9", "sta10"]
+    assert list(name_ranges(names)) == ["dst", "h07", "peer1", "peer2", "sta1–sta3", "sta9", "sta10"]
     sizes = {**{f"sta{n}": 21_000_000 for n in range(1, 13)}, "router": 400_000}
-    seen = _seen()
-    left = replace(seen.left, host_bytes=sizes)
-    (disk,) = (line for line in plan_lines(replace(seen, left=left)) if line.startswith("  disk"))
-    assert disk.endswith("until a trial is collected, 21MB at each of sta1–sta12; 400KB at router")
+    shown = preview()
+    left = replace(shown.cost_remaining, host_bytes=sizes)
+    (disk,) = (line for line in plan_lines(replace(shown, cost_remaining=left)) if line.startswith("  disk"))
+    assert disk.endswith("on hosts until a trial is collected, 21MB at each of sta1–sta12; 400KB at router")
 
 
 def test_a_warning_in_the_same_words_of_several_parts_is_said_once() -> None:
     parts = tuple(PartPlan(name=name, title="", factors={}, replicates=1) for name in ("one", "two"))
     said = ("one: 1 replicate", "two: 1 replicate", "two: buffer: small", "expect: no analysis")
-    lines = list(plan_lines(_seen(plan_of([trial("cdg")], parts=parts, warnings=said))))
+    lines = list(plan_lines(preview(plan_of([trial("cdg")], parts=parts, warnings=said))))
     assert lines[-3:] == [
         "warning: one, two: 1 replicate",
         "warning: two: buffer: small",
@@ -183,89 +188,90 @@ def test_a_warning_in_the_same_words_of_several_parts_is_said_once() -> None:
 
 def test_no_line_is_wider_than_the_terminal_and_what_is_broken_stands_below_its_text() -> None:
     findings = (replace(NO_ROOM, remedy=" ".join(["free some"] * 12)), LACKS)
-    whole = list(plan_lines(_seen(findings=findings, blocked=BLOCKED)))
-    lines = list(plan_lines(_seen(findings=findings, blocked=BLOCKED), width=60))
+    whole = list(plan_lines(preview(findings=findings, blocked=BLOCKED)))
+    lines = list(plan_lines(preview(findings=findings, blocked=BLOCKED), width=60))
     assert max(map(len, lines)) <= 60 < max(map(len, whole))
     assert " ".join(" ".join(lines).split()) == " ".join(" ".join(whole).split())
     at = next(number for number, line in enumerate(lines) if line.startswith("  disk"))
-    assert lines[at + 1].startswith(" " * 18) and not lines[at + 1].startswith(" " * 19)
+    assert lines[at + 1].startswith(" " * 12) and not lines[at + 1].startswith(" " * 13)
 
 
 def test_a_strip_wider_than_the_terminal_is_broken_between_blocks_into_even_lines() -> None:
     plan = plan_of(trial(label, replicate) for replicate in range(1, 15) for label in LABELS)
-    strips = [line for line in plan_lines(_seen(plan), width=40) if line.startswith("  cc  1")]
+    strips = [line for line in plan_lines(preview(plan), width=40) if line.startswith("  cc  1")]
     assert strips == ["  cc  " + " ".join(["123"] * 7)] * 2
 
 
 def test_hours_are_written_as_one_plans_with_them() -> None:
     times = [0, 42, 59.6, 114, 3596, 3600, 11_250, 172_700, 432_000]
-    assert [time_taken(seconds) for seconds in times] == [
+    assert [campaign_duration(seconds) for seconds in times] == [
         "0 s", "42 s", "1.0 min", "1.9 min", "59.9 min", "1.0 h", "3.1 h", "48.0 h", "120 h, 5.0 days"
     ]  # fmt: skip
 
 
 def test_paths_that_are_measured_before_use_take_time_too() -> None:
     known = Known(Overhead(2.0, 3), path=PathTime(20.0, 4))
-    seen = replace(_seen(), whole=estimate_cost(PLAN, known, calibrates=True))
-    lines = list(plan_lines(seen))
-    assert "cost: 6 trials, 1.1 min (traffic 0:36 + beyond traffic 0:12 + measuring paths 0:20)" in lines
+    shown = replace(preview(), cost=estimate_cost(PLAN, known, calibrates=True))
+    lines = list(plan_lines(shown))
+    assert "cost: 6 trials, 1.1 min (traffic 0:36 + overhead 0:12 + path calibration 0:20)" in lines
     assert (
-        "  calibration     1 path measured before use, 20 s each (median of 4 measured on this testbed)"
-        in lines
+        "  calibration  1 path measured before use, 20 s each (median of 4 measured on this testbed)" in lines
     )
-    assert plan_json(seen)["cost"]["path_s"] == 20.0  # type: ignore[index]
+    assert plan_json(shown)["cost"]["path_s"] == 20.0  # type: ignore[index]
 
 
 def test_trials_that_were_run_again_before_lengthen_the_estimate_and_are_said() -> None:
-    seen = replace(_seen(), whole=estimate_cost(PLAN, Known(Overhead(2.0, 3), again=Again(1, 4, 6.0, 24.0))))
-    lines = list(plan_lines(seen))
-    assert "cost: 6 trials, 1.0 min (traffic 0:36 + beyond traffic 0:12 + trials run again 0:12)" in lines
-    assert "  run again       25% more: 4 trials took 5 attempts before" in lines
+    shown = replace(
+        preview(), cost=estimate_cost(PLAN, Known(Overhead(2.0, 3), again=Again(1, 4, 6.0, 24.0)))
+    )
+    lines = list(plan_lines(shown))
+    assert "cost: 6 trials, 1.0 min (traffic 0:36 + overhead 0:12 + repeated attempts 0:12)" in lines
+    assert "  repeats   25% more: 4 trials took 5 attempts before" in lines
 
 
 def test_a_testbed_that_was_not_asked_is_said_so() -> None:
-    lines = list(plan_lines(_seen(unasked="only its recipes were looked at: the lab is down")))
-    assert any(line.startswith("the testbed was not asked what it can do, only") for line in lines)
+    lines = list(plan_lines(preview(not_queried="the lab is down (only the recipes were checked)")))
+    assert any(line.startswith("the testbed was not queried for what it can do: the lab") for line in lines)
 
 
 def test_a_plan_on_two_testbeds_shows_the_time_that_both_take_and_what_each_takes_beyond_traffic() -> None:
     plan = PLAN.model_copy(update={"testbed": "left,right"})
     each = {"left": estimate_cost(plan), "right": estimate_cost(plan, Known(Overhead(4.5, 9)))}
-    seen = replace(_seen(plan, each=each), whole=shared(list(each.values())))
-    lines = list(plan_lines(seen))
-    assert "cost: 6 trials, 28 s on 2 testbeds at once (traffic 0:36 + beyond traffic 0:21)" in lines
-    assert "  beyond traffic on right  4.5 s a trial (median of 9 measured on this testbed)" in lines
-    apart = list(plan_lines(replace(seen, unasked="left: only recipes: down\nright: only recipes: off")))
-    at = apart.index("testbeds were not asked what they can do:")
+    shown = replace(preview(plan, cost_by_testbed=each), cost=shared(list(each.values())))
+    lines = list(plan_lines(shown))
+    assert "cost: 6 trials, 28 s on 2 testbeds in parallel (traffic 0:36 + overhead 0:21)" in lines
+    assert "  overhead on right  4.5 s a trial (median of 9 measured on this testbed)" in lines
+    apart = list(plan_lines(replace(shown, not_queried="left: only recipes: down\nright: only recipes: off")))
+    at = apart.index("the testbeds were not queried for what they can do:")
     assert apart[at + 1 : at + 3] == ["  left: only recipes: down", "  right: only recipes: off"]
     assert any("910KB at each of left: src, right: src; 720KB" in line for line in lines)
-    assert json.loads(json.dumps(plan_json(seen)))["cost"]["testbeds"] == 2
+    assert json.loads(json.dumps(plan_json(shown)))["cost"]["testbeds"] == 2
 
 
 def test_a_factor_of_many_levels_shows_its_first_and_last_ones() -> None:
     plan = plan_of(trial(f"{size}KB") for size in range(50, 1050, 50))
     assert "  cc  50KB, 100KB, 150KB, 200KB, 250KB, 300KB, … 12 more …, 950KB, 1000KB" in plan_lines(
-        _seen(plan)
+        preview(plan)
     )
 
 
 def test_a_part_too_long_for_a_strip_has_none() -> None:
     plan = plan_of(trial(label, replicate) for replicate in range(1, 60) for label in LABELS)
-    assert not any("in order" in line for line in plan_lines(_seen(plan)))
+    assert not any("in order" in line for line in plan_lines(preview(plan)))
 
 
 def test_reboots_are_set_against_the_order_of_the_file() -> None:
     changes = {"reboots": 2, "resets": 0, "naive_reboots": 11, "naive_resets": 0}
-    lines = list(plan_lines(_seen(plan_of(PLAN.trials, changes=changes))))
-    assert "  hosts           2 reboots (11 in the order of the file)" in lines
+    lines = list(plan_lines(preview(plan_of(PLAN.trials, changes=changes))))
+    assert "  hosts     2 reboots (11 in the order of the file)" in lines
 
 
 def test_the_hours_that_are_printed_hold_the_reboots() -> None:
     changes = {"reboots": 6, "boots": 3}
-    lines = list(plan_lines(_seen(plan_of(PLAN.trials, changes=changes))))
+    lines = list(plan_lines(preview(plan_of(PLAN.trials, changes=changes))))
     assert any(line.startswith("cost: ") and line.endswith(" + reboots 6:00)") for line in lines), lines
     assert (
-        "  reboots         3 times that hosts are waited for, 120 s each (assumed, none measured on this testbed yet)"
+        "  reboots   3 waits for rebooting hosts, 120 s each (assumed, none measured on this testbed yet)"
         in lines
     )
 
@@ -273,7 +279,7 @@ def test_the_hours_that_are_printed_hold_the_reboots() -> None:
 def test_the_csv_has_a_row_per_trial_with_every_factor() -> None:
     other = PartPlan(name="second", title="", factors={"rwnd": ("50KB",)}, replicates=1)
     plan = plan_of(PLAN.trials, parts=(*PLAN.parts, other))
-    rows = list(csv.DictReader(plan_csv(_seen(plan, findings=(LACKS,), blocked=BLOCKED))))
+    rows = list(csv.DictReader(plan_csv(preview(plan, findings=(LACKS,), blocked=BLOCKED))))
     assert list(rows[0]) == ["order", "id", "part", "cc", "rwnd", "replicate", "block", "duration_s", "state"]
     assert [row["state"] for row in rows] == ["new", "new", "cannot run"] * 2
     assert list(rows[5].values()) == ["6", "cdg-r2-6", "main", "cdg", "", "2", "2", "6", "cannot run"]
@@ -281,13 +287,13 @@ def test_the_csv_has_a_row_per_trial_with_every_factor() -> None:
 
 def test_the_csv_keeps_labels_with_commas_and_quotes_whole() -> None:
     hostile = trial('a,"b"\nc')
-    (row,) = csv.DictReader("\n".join(plan_csv(_seen(plan_of([hostile])))).splitlines(keepends=True))
+    (row,) = csv.DictReader("\n".join(plan_csv(preview(plan_of([hostile])))).splitlines(keepends=True))
     assert row["cc"] == 'a,"b"\nc'
 
 
 def test_a_plan_for_machines_has_the_plan_its_cost_where_it_goes_on_and_what_cannot_run() -> None:
-    seen = _seen(CHANGED, _done(CHANGED, PLAN), blocked={"cubic-r1-12": ["why"]})
-    value = json.loads(json.dumps(plan_json(seen)))
+    shown = preview(CHANGED, _done(CHANGED, PLAN), blocked={"cubic-r1-12": ["why"]})
+    value = json.loads(json.dumps(plan_json(shown)))
     assert value["schema"] == 2
     assert value["cost"]["trials"] == value["left"]["trials"] == 4
     assert value["campaign"]["folder"] == "results/x/quick-1"
@@ -299,15 +305,15 @@ def test_a_plan_for_machines_has_the_plan_its_cost_where_it_goes_on_and_what_can
 
 
 def test_a_plan_for_machines_says_what_keeps_all_trials_from_running() -> None:
-    assert plan_json(_seen(findings=(NO_ROOM, LACKS), blocked=BLOCKED))["refused"] == [str(NO_ROOM)]
+    assert plan_json(preview(findings=(NO_ROOM, LACKS), blocked=BLOCKED))["refused"] == [str(NO_ROOM)]
 
 
 def test_every_key_that_machines_get_beside_the_plan_is_in_the_reference() -> None:
-    reference = (Path(__file__).parents[2] / "docs" / "reference" / "campaign-folder.md").read_text()
-    section = reference.partition("## What `fab plan` prints for machines")[2].partition("\n## ")[0]
-    value = json.loads(json.dumps(plan_json(_seen())))
+    reference = (Path(__file__).parents[3] / "docs" / "reference" / "campaign-folder.md").read_text()
+    section = reference.partition("## Machine-readable output of `fab plan`")[2].partition("\n## ")[0]
+    value = json.loads(json.dumps(plan_json(preview())))
     beside = [key for key in value if key not in PLAN.as_json()]
-    columns = next(plan_csv(_seen())).split(",")
+    columns = next(plan_csv(preview())).split(",")
     for key in [*beside, *value["cost"], *value["campaign"], *(name for name in columns if name != "cc")]:
         assert f"`{key}`" in section, key
 
@@ -375,7 +381,7 @@ def test_one_trial_is_shown_in_full_with_what_was_computed_and_drawn_for_it() ->
         [one.label, "nuttcp", "src2", "dst2", str(one.port), f"{one.start_s:.9g}s", "size"] for one in short
     ]
     assert "  rtt      ping       src1  dst1" in flows[2 + len(short)].replace(str(short[0].port), "")
-    assert flows[-2:] == ["  capture  src1  eth1  96 B a packet", "  queue    rtr   eth2  interval 10ms"]
+    assert flows[-2:] == ["  capture  src1  eth1  96 B per packet", "  queue    rtr   eth2  interval 10ms"]
 
 
 def test_a_trial_shows_only_the_columns_that_it_has_something_in() -> None:

@@ -18,23 +18,30 @@ from fcntl import ioctl
 from pathlib import Path
 
 import pytest
-from rich.console import Console
+from rich.console import Console, Group
 
 from samovar.campaign.collection import Finding, Verification
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Entry, Journal, fold, holder
-from samovar.cli.event_stream import opened_stream
-from samovar.cli.live_state import Board
-from samovar.cli.progress import Show
-from samovar.cli.show_status import Asked, owner_lines, status_json, status_lines, verified_lines
-from samovar.cli.trial_grid import Row, legend, matrix_lines, rows_of, words_of
-from samovar.cli.wording import meter
+from samovar.cli.progress import CampaignProgress, EventDisplay, open_event_stream, styled
+from samovar.cli.show_status import (
+    CampaignStatus,
+    GridRow,
+    grid_lines,
+    grid_rows,
+    lease_lines,
+    legend,
+    status_json,
+    status_lines,
+    trial_states,
+    verification_lines,
+)
 from samovar.errors import CampaignError, cells
 from samovar.events import EVENTS, Event, events_page, misfits
 from samovar.plan import Plan, Trial
 from tests.unit.plan_values import lasting, plan_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def one(cc: str, rwnd: str, replicate: int) -> Trial:
@@ -73,53 +80,53 @@ JOURNALED = [
 ]
 
 
-def asked(held: bool, entries: Sequence[Entry] = JOURNALED, plan: Plan = PLAN) -> Asked:
-    return Asked(Path("results/x/full-1"), plan, fold(entries), 130.0, held)
+def status(running: bool, entries: Sequence[Entry] = JOURNALED, plan: Plan = PLAN) -> CampaignStatus:
+    return CampaignStatus(Path("results/x/full-1"), plan, fold(entries), 130.0, running)
 
 
 def test_a_status_of_a_campaign_that_runs_has_its_grid_what_runs_and_what_failed() -> None:
-    assert list(status_lines(asked(True), 60)) == [
+    assert list(status_lines(status(True), 60)) == [
         f"{PLAN.experiment} (full) on lab in results/x/full-1",
-        "a controller is at work; last event phase, 0:03 ago",
+        "running; last event phase, 0:03 ago",
         "",
         "newreno 40KB  ✓··  cubic 40KB    ✗··",
         "newreno 600KB ?··  cubic 600KB   »··",
         "✓ 1 valid  ? 1 suspect  ✗ 1 failed  » 1 running  · 8 open",
-        "» cubic-600KB-r1-abc123: runs, begun 0:04 ago, done with arm",
+        "» cubic-600KB-r1-abc123: running, started 0:04 ago, phase arm done",
         "✗ cubic-40KB-r1-abc123: failed: src: no answer second line",
         "",
-        "2 of 12 trials done, about 2:00 left",
+        "2 of 12 trials done, about 2:00 remaining",
     ]
 
 
 def test_a_status_says_what_the_command_line_changed() -> None:
     changed = PLAN.model_copy(update={"overrides": {"duration": "4s", "cc": "[cubic]"}})
-    assert list(status_lines(asked(True, plan=changed), 60))[1] == "set: duration=4s, cc=[cubic]"
+    assert list(status_lines(status(True, plan=changed), 60))[1] == "set: duration=4s, cc=[cubic]"
 
 
 def test_a_status_of_a_campaign_that_was_cut_off_says_so_and_how_to_go_on() -> None:
-    lines = list(status_lines(asked(False), 60))
-    assert lines[1] == "no controller is at work: it was cut off; last event phase, 0:03 ago"
-    assert "» cubic-600KB-r1-abc123: was cut off, begun 0:04 ago, done with arm" in lines
-    assert lines[-1] == f"run what is missing: fab run {PLAN.experiment} --testbed lab"
+    lines = list(status_lines(status(False), 60))
+    assert lines[1] == "not running: the controller was killed; last event phase, 0:03 ago"
+    assert "» cubic-600KB-r1-abc123: cut off, started 0:04 ago, phase arm done" in lines
+    assert lines[-1] == f"to run the missing trials: fab run {PLAN.experiment} --testbed lab"
 
 
 def test_a_status_of_every_trial_has_a_row_for_each() -> None:
-    lines = list(status_lines(asked(True), 60, every=True))
+    lines = list(status_lines(status(True), 60, every_trial=True))
     assert "✗  cubic-40KB-r1-abc123     failed   src: no answer\nsecond line" in "\n".join(lines)
     assert sum(id_ in line for id_ in IDS for line in lines) >= len(IDS)
 
 
 def test_a_status_before_the_start_and_one_of_blocked_trials() -> None:
-    assert list(status_lines(asked(False, ()), 60))[1] == "not started"
+    assert list(status_lines(status(False, ()), 60))[1] == "not started"
     blocked = {"blocked": [{"reasons": ["src: no cdg"], "trials": IDS[4:]}]}
-    lines = list(status_lines(asked(False, [*JOURNALED, Entry(9.0, "trials-blocked", blocked)]), 60))
+    lines = list(status_lines(status(False, [*JOURNALED, Entry(9.0, "trials-blocked", blocked)]), 60))
     assert "✓ 1 valid  ? 1 suspect  ✗ 1 failed  » 1 running  − 8 cannot run" in lines
     assert "8 cannot run on lab" in lines
 
 
 def test_a_status_for_machines_has_every_trial_and_the_command_that_goes_on() -> None:
-    told = json.loads(json.dumps(status_json(asked(False))))
+    told = json.loads(json.dumps(status_json(status(False))))
     assert [trial["state"] for trial in told["trials"][:5]] == [
         "valid",
         "suspect",
@@ -134,8 +141,8 @@ def test_a_status_for_machines_has_every_trial_and_the_command_that_goes_on() ->
 
 def test_the_host_that_was_taken_over_is_named_until_the_next_controller() -> None:
     taken = Entry(1.0, "lease-taken", {"host": "src", "owner": "eve@desk"})
-    assert list(owner_lines([JOURNALED[0], taken])) == ["? src: taken over from eve@desk"]
-    assert list(owner_lines([taken, JOURNALED[0]])) == []
+    assert list(lease_lines([JOURNALED[0], taken])) == ["? src: taken over from eve@desk"]
+    assert list(lease_lines([taken, JOURNALED[0]])) == []
 
 
 def test_the_process_that_writes_a_journal_is_known(tmp_path: Path) -> None:
@@ -145,7 +152,7 @@ def test_the_process_that_writes_a_journal_is_known(tmp_path: Path) -> None:
     assert holder(tmp_path / JOURNAL) is None
 
 
-ROWS = [Row(f"cc{n} {n}KB", ("valid", "invalid", "open")) for n in range(8)]
+ROWS = [GridRow(f"cc{n} {n}KB", ("valid", "invalid", "open")) for n in range(8)]
 
 
 @pytest.mark.parametrize(
@@ -157,25 +164,25 @@ ROWS = [Row(f"cc{n} {n}KB", ("valid", "invalid", "open")) for n in range(8)]
     ],
 )
 def test_a_grid_fills_the_width_that_there_is(width: int, first: str) -> None:
-    lines = list(matrix_lines(ROWS, width, 20))
+    lines = list(grid_lines(ROWS, width, 20))
     assert lines[0] == first
     assert all(cells(line) <= max(width, cells(legend(ROWS[0].states * 8))) for line in lines)
 
 
 def test_a_grid_of_too_many_rows_shows_those_that_are_not_done_and_counts_the_rest() -> None:
-    done = [Row(f"done{n}", ("valid",)) for n in range(50)]
-    lines = list(matrix_lines([*done, Row("odd", ("suspect",))], 12, 6))
+    done = [GridRow(f"done{n}", ("valid",)) for n in range(50)]
+    lines = list(grid_lines([*done, GridRow("odd", ("suspect",))], 12, 6))
     assert lines[-3].split() == ["odd", "?"]
     assert lines[-2] == "… 47 more treatments"
 
 
 def test_of_more_replicates_than_there_is_room_for_they_are_counted() -> None:
     states = ("valid",) * 90 + ("invalid",) * 3 + ("open",) * 7
-    assert next(matrix_lines([Row("a", states)], 40, 9)) == "a 90✓ 3! 7·"
+    assert next(grid_lines([GridRow("a", states)], 40, 9)) == "a 90✓ 3! 7·"
 
 
 def test_a_factor_with_one_level_is_not_in_the_grid() -> None:
-    assert {row.label for row in rows_of(PLAN, words_of(PLAN, fold(())))} == {
+    assert {row.label for row in grid_rows(PLAN, trial_states(PLAN, fold(())))} == {
         f"{cc} {rwnd}" for cc in ("newreno", "cubic") for rwnd in ("40KB", "600KB")
     }
 
@@ -183,33 +190,35 @@ def test_a_factor_with_one_level_is_not_in_the_grid() -> None:
 OPEN = {"asked": 12, "open": 12, "seconds": [10.0] * 12, "testbeds": 2}
 
 
-def board() -> Board:
+def board() -> CampaignProgress:
     """A campaign on two testbeds with two trials that run and one that failed."""
-    new = Board()
-    new.take(PLAN, fold(()))
-    new.hear(Event("trials-open", OPEN), 0.0)
+    new = CampaignProgress()
+    new.expect(PLAN, fold(()))
+    new.update(Event("trials-open", OPEN), 0.0)
     for id_, testbed in ((IDS[0], "a"), (IDS[1], "b"), (IDS[2], "a")):
-        new.hear(Event("trial-started", {"id": id_, "attempt": 1, "seconds": 10.0, "testbed": testbed}), 1.0)
-    new.hear(Event("phase", {"id": IDS[0], "phase": "traffic"}), 2.0)
-    new.hear(Event("throughput", {"id": IDS[0], "received_bps": {"dst": 9_612_345.0}}), 4.0)
-    new.hear(Event("phase", {"id": IDS[1], "phase": "collect"}), 3.0)
-    new.hear(Event("trial-finished", finished(IDS[2], "failed", "invalid", "rtr: gone")), 5.0)
+        new.update(
+            Event("trial-started", {"id": id_, "attempt": 1, "seconds": 10.0, "testbed": testbed}), 1.0
+        )
+    new.update(Event("phase", {"id": IDS[0], "phase": "traffic"}), 2.0)
+    new.update(Event("throughput", {"id": IDS[0], "received_bps": {"dst": 9_612_345.0}}), 4.0)
+    new.update(Event("phase", {"id": IDS[1], "phase": "collect"}), 3.0)
+    new.update(Event("trial-finished", finished(IDS[2], "failed", "invalid", "rtr: gone")), 5.0)
     return new
 
 
 def test_the_time_left_goes_by_what_the_plan_knows_until_a_trial_has_ended() -> None:
-    new = Board()
-    new.take(PLAN, fold(()), beyond_s=20.0)
-    new.hear(Event("trials-open", {**OPEN, "testbeds": 1}), 0.0)
-    assert new.left_s == 12 * (10.0 + 20.0)
-    new.hear(Event("trial-started", {"id": IDS[0], "attempt": 1, "seconds": 10.0, "testbed": "a"}), 1.0)
-    new.hear(Event("trial-finished", finished(IDS[0], "completed", "valid")), 15.0)
-    assert new.left_s == 11 * (10.0 + 2.0)
+    new = CampaignProgress()
+    new.expect(PLAN, fold(()), overhead_s=20.0)
+    new.update(Event("trials-open", {**OPEN, "testbeds": 1}), 0.0)
+    assert new.remaining_s == 12 * (10.0 + 20.0)
+    new.update(Event("trial-started", {"id": IDS[0], "attempt": 1, "seconds": 10.0, "testbed": "a"}), 1.0)
+    new.update(Event("trial-finished", finished(IDS[0], "completed", "valid")), 15.0)
+    assert new.remaining_s == 11 * (10.0 + 2.0)
 
 
 def test_a_board_has_every_running_trial_its_phase_and_what_is_left() -> None:
     assert list(board().lines(6.0, 110, 24)) == [
-        "0 of 12 trials done · 1 of 1 attempts failed (100%) · 0.0 h left, ETA 1:12 · "
+        "0 of 12 trials done · 1 of 1 attempts failed (100%) · 1:12 remaining · "
         f"{PLAN.experiment} (full) on lab",
         f"» {IDS[0]} on a: traffic 0:04, traffic left 0:06 · 9.61Mbit/s into dst",
         f"» {IDS[1]} on b: collect 0:03",
@@ -220,50 +229,65 @@ def test_a_board_has_every_running_trial_its_phase_and_what_is_left() -> None:
 
 
 def test_the_time_left_is_planned_traffic_and_the_measured_rest_over_all_testbeds() -> None:
-    one_ = Board()
-    one_.hear(Event("trials-open", {"asked": 3, "open": 3, "seconds": [10.0, 20.0, 30.0]}), 0.0)
-    assert one_.left_s == 60 + 3 * 3
-    one_.hear(Event("trial-started", {"id": "a", "seconds": 10.0}), 0.0)
-    one_.hear(Event("trial-finished", finished("a")), 0.0)
-    assert one_.left_s == 50 + 2 * 2
-    one_.hear(Event("trial-again", {"id": "a", "attempt": 2, "of": 2, "seconds": 10.0}), 0.0)
-    assert one_.left_s == 60 + 3 * 2
+    one_ = CampaignProgress()
+    one_.update(Event("trials-open", {"asked": 3, "open": 3, "seconds": [10.0, 20.0, 30.0]}), 0.0)
+    assert one_.remaining_s == 60 + 3 * 3
+    one_.update(Event("trial-started", {"id": "a", "seconds": 10.0}), 0.0)
+    one_.update(Event("trial-finished", finished("a")), 0.0)
+    assert one_.remaining_s == 50 + 2 * 2
+    one_.update(Event("trial-again", {"id": "a", "attempt": 2, "of": 2, "seconds": 10.0}), 0.0)
+    assert one_.remaining_s == 60 + 3 * 2
 
 
 def test_the_time_left_is_shared_by_the_testbeds_at_work_and_is_no_less_than_one_trial() -> None:
-    two = Board()
-    two.hear(Event("trials-open", {"asked": 3, "open": 3, "seconds": [10.0, 20.0, 60.0], "testbeds": 2}), 0.0)
-    assert two.left_s == 60 + 3, "the longest trial is whole on one testbed"
-    two.hear(Event("trial-started", {"id": "a", "seconds": 60.0}), 0.0)
-    two.hear(Event("trial-finished", finished("a")), 0.0)
-    assert two.left_s == 20 + 2, "two trials on two testbeds"
-    two.hear(Event("testbed-idle", {"testbed": "b"}), 0.0)
-    assert two.left_s == 30 + 2 * 2, "one testbed is left"
+    two = CampaignProgress()
+    two.update(
+        Event("trials-open", {"asked": 3, "open": 3, "seconds": [10.0, 20.0, 60.0], "testbeds": 2}), 0.0
+    )
+    assert two.remaining_s == 60 + 3, "the longest trial is whole on one testbed"
+    two.update(Event("trial-started", {"id": "a", "seconds": 60.0}), 0.0)
+    two.update(Event("trial-finished", finished("a")), 0.0)
+    assert two.remaining_s == 20 + 2, "two trials on two testbeds"
+    two.update(Event("testbed-idle", {"testbed": "b"}), 0.0)
+    assert two.remaining_s == 30 + 2 * 2, "one testbed is left"
 
 
 def test_the_status_of_a_campaign_on_two_testbeds_shares_what_is_open_out_too() -> None:
     shared = PLAN.model_copy(update={"testbed": "a,b"})
-    assert list(status_lines(asked(True, plan=shared), 60))[-1] == "2 of 12 trials done, about 1:00 left"
+    assert (
+        list(status_lines(status(True, plan=shared), 60))[-1] == "2 of 12 trials done, about 1:00 remaining"
+    )
     ended = [*JOURNALED, Entry(127.0, "testbed-idle", {"testbed": "b"})]
-    assert list(status_lines(asked(True, ended, shared), 60))[-1] == "2 of 12 trials done, about 2:00 left"
+    assert (
+        list(status_lines(status(True, ended, shared), 60))[-1] == "2 of 12 trials done, about 2:00 remaining"
+    )
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 @pytest.mark.parametrize("height", [5, 24, 60])
 def test_a_board_never_takes_more_room_than_there_is(width: int, height: int) -> None:
-    lines = list(board().lines(6.0, width, height))
+    console = Console(file=io.StringIO(), width=width)
+    with console.capture() as drawn:
+        console.print(Group(*map(styled, board().lines(6.0, width, height))))
+    lines = drawn.get().splitlines()
     assert all(cells(line) <= width for line in lines)
     assert len(lines) <= max(height, 9)
 
 
-def test_a_meter_shows_the_share_and_the_time_left() -> None:
-    assert meter("verify", 25, 100, 10.0, 80) == "━━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌  25% ETA 0:30 verify"
-    assert meter("verify", 0, 0, 0.0, 12) == "━" * 12
+def test_an_analysis_has_a_bar_with_its_share_and_no_host_can_steer_the_terminal_with_it() -> None:
+    display = EventDisplay(console=Console(file=io.StringIO(), force_terminal=True, width=100))
+    display(Event("analysis-started", {"trials": 4}))
+    display(Event("analysed", {"trial": "a\x1b[2J", "done": 1, "of": 4}))
+    console = Console(file=io.StringIO(), width=100)
+    with console.capture() as drawn:
+        console.print(display._draw())
+    assert "25%" in drawn.get()
+    assert drawn.get().rstrip().endswith("analysis a·[2J")
 
 
 def told(*events: Event, **options: object) -> list[str]:
     out = io.StringIO()
-    with Show(Console(file=out, force_terminal=False, width=200), now=lambda: 0.0) as show:
+    with EventDisplay(console=Console(file=out, force_terminal=False, width=200), now=lambda: 0.0) as show:
         for event in events:
             show(event)
     assert "\x1b" not in out.getvalue()
@@ -285,13 +309,13 @@ def test_without_a_terminal_there_is_a_plain_line_with_its_time_per_event() -> N
         Event("nobody-knows-this-one"),
     ) == [
         "@ 2 of 2 trials to run, about 0:18",
-        "@ » a: begins",
-        "@ ! 0/2 a: invalid, 2.0 s beyond traffic, ETA 0:08 (too late)",
-        "@ ↻ a: again, attempt 2 of 3",
-        "@ » a: begins, attempt 2",
-        "@ ✓ 1/2 a: valid, 2.0 s beyond traffic, ETA 0:08",
+        "@ » a: started",
+        "@ ! 0/2 a: invalid, 2.0 s overhead, 0:08 remaining (too late)",
+        "@ ↻ a: attempt 2 of 3 follows",
+        "@ » a: started, attempt 2",
+        "@ ✓ 1/2 a: valid, 2.0 s overhead, 0:08 remaining",
         "@ ✗ b: not started (its path is another)",
-        "@ ✗ src: not used any more: three failures",
+        "@ ✗ src: quarantined: three failures",
         "@ path of a measured in 1.2 s: a miss",
     ]
 
@@ -329,7 +353,7 @@ def test_an_event_that_is_not_as_described_is_told_so() -> None:
 def test_a_stream_has_a_line_of_json_per_event_at_once_and_is_added_to(tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     for number in (1, 2):
-        with opened_stream(str(file), lambda: 5.0) as stream:
+        with open_event_stream(str(file), lambda: 5.0) as stream:
             stream(Event("warning", {"text": "ü\n"}))
             lines = file.read_text().splitlines()
             assert len(lines) == number
@@ -337,10 +361,10 @@ def test_a_stream_has_a_line_of_json_per_event_at_once_and_is_added_to(tmp_path:
 
 
 def test_a_stream_whose_reader_has_gone_does_not_end_the_campaign(tmp_path: Path) -> None:
-    with opened_stream("/dev/full") as stream:
+    with open_event_stream("/dev/full") as stream:
         stream(Event("warning", {"text": "x"}))
         stream(Event("warning", {"text": "y"}))
-    with pytest.raises(CampaignError, match="events cannot be written"), opened_stream(str(tmp_path)):
+    with pytest.raises(CampaignError, match="events cannot be written"), open_event_stream(str(tmp_path)):
         pass
 
 
@@ -349,13 +373,12 @@ def test_a_stream_whose_reader_has_gone_does_not_end_the_campaign(tmp_path: Path
 SHOW = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
-from rich.console import Console
 from samovar.events import Event
-from samovar.cli.progress import Show
+from samovar.cli.progress import EventDisplay
 from samovar.campaign.journal import fold
-from tests.unit.test_progress import PLAN, IDS, OPEN, finished
-with Show(Console()) as show:
-    show.take(PLAN, fold(()))
+from tests.unit.cli.test_progress import PLAN, IDS, OPEN, finished
+with EventDisplay() as show:
+    show.expect(PLAN, fold(()))
     show(Event("trials-open", OPEN))
     show(Event("trial-started", {"id": IDS[0], "attempt": 1, "seconds": 10.0}))
     for phase in ("read", "set", "traffic"):
@@ -410,11 +433,11 @@ def test_without_colour_the_same_is_said(tmp_path: Path) -> None:
 
 def test_a_verification_is_told_in_a_line_per_finding_and_one_of_what_was_read() -> None:
     found = Verification([Finding("trials/a/x", "missing")], ["not all"], 12, 34_000_000, 1.5)
-    assert verified_lines(Path("results/x/full-1"), found) == [
+    assert verification_lines(Path("results/x/full-1"), found) == [
         "✗ trials/a/x: missing",
         "? not all",
-        "✗ results/x/full-1: 1 finding (12 files, 34MB, in 1.5 s)",
+        "✗ results/x/full-1: 1 difference (12 files, 34MB, in 1.5 s)",
     ]
-    assert verified_lines(Path("f"), Verification([], [], 1, 0, 0.0)) == [
-        "✓ f: as it was written (1 file, 0B, in 0.0 s)"
+    assert verification_lines(Path("f"), Verification([], [], 1, 0, 0.0)) == [
+        "✓ f: unchanged since it was recorded (1 file, 0B, in 0.0 s)"
     ]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from samovar.cli.progress import Show
-from samovar.cli.wording import harmless
+from samovar.cli.progress import EventDisplay
+from samovar.cli.text import harmless
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 STEERING = [
     "\x1b[2J",
     "\x1b]0;title\x07",
@@ -44,15 +44,15 @@ def test_other_text_is_shown_as_it_is() -> None:
 @pytest.mark.parametrize("text", STEERING)
 def test_no_line_of_progress_steers_a_terminal(text: str) -> None:
     out = io.StringIO()
-    Show(Console(file=out, force_terminal=False)).line(f"src: {text}!")
+    EventDisplay(console=Console(file=out, force_terminal=False)).line(f"src: {text}!")
     assert "src: ·" in out.getvalue()
     assert text not in out.getvalue().rstrip("\n")
 
 
 def test_an_error_and_a_listing_of_the_menu_steer_no_terminal() -> None:
     program = (
-        "import fabfile; from samovar.errors import SamovarError\n"
-        "fabfile.show(['a\\x1b[2Jb']); fabfile.show_error(SamovarError('c\\x1b[2Jd'))"
+        "from samovar.cli.program import show, show_error; from samovar.errors import SamovarError\n"
+        "show(['a\\x1b[2Jb']); show_error(SamovarError('c\\x1b[2Jd'))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True

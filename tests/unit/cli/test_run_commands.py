@@ -9,13 +9,14 @@ import pytest
 from samovar.campaign.journal import Entry
 from samovar.campaign.recovery import Restored
 from samovar.campaign.run import Summary
-from samovar.cli import show_text
-from samovar.cli.wording import clock
+from samovar.cli.plan_commands import menu_lines
+from samovar.cli.run_commands import complete_lines, restored_lines, summary_lines
+from samovar.cli.text import clock
 from samovar.plan import Plan, Trial
 from samovar.recipes import Catalogue
 from tests.unit.trials import RESOLVED, TRIAL
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SECOND = Trial(
     id="newreno-9999KB-600-r2-abc123", part="main", treatment={}, replicate=2, block=2, resolved=RESOLVED
 )
@@ -50,38 +51,36 @@ def test_a_length_of_time_reads_as_people_write_it(seconds: float, shown: str) -
 
 def test_a_summary_says_what_cannot_run_and_does_not_ask_to_run_it() -> None:
     summary = Summary(Path("results/x/quick-1"), 3, 1, {}, {"a": ("src: no cdg",), "b": ("src: no cdg",)})
-    assert list(show_text.summary_lines(summary, "fab run x")) == [
+    assert list(summary_lines(summary, "fab run x")) == [
         "1 of 3 trials done: results/x/quick-1",
-        "  · 2 trials cannot run: src: no cdg",
+        "  − 2 trials cannot run: src: no cdg",
     ]
 
 
 def test_a_campaign_that_is_whole_says_so_and_where_its_bundle_is(tmp_path: Path) -> None:
     summary = Summary(tmp_path, 140, 140, {})
-    assert list(show_text.settled_lines(summary, "x", "fab run x --new")) == [
-        f"all 140 trials stand: {tmp_path}",
-        "no bundle yet: `fab analyse`, then `fab report`",
-        "to measure all anew: fab run x --new",
+    assert list(complete_lines(summary, "x", "fab run x --new")) == [
+        f"all 140 trials are done: {tmp_path}",
+        "no report yet: run `fab analyse`, then `fab report`",
+        "to measure everything again: fab run x --new",
     ]
     (tmp_path / "bundle").mkdir()
     (tmp_path / "bundle" / "x.pdf").touch()
-    assert f"bundle: {tmp_path / 'bundle' / 'x.pdf'}" in show_text.settled_lines(
-        summary, "x", "fab run x --new"
-    )
+    assert f"report: {tmp_path / 'bundle' / 'x.pdf'}" in complete_lines(summary, "x", "fab run x --new")
 
 
 def test_a_summary_names_what_failed_why_and_the_command_that_tries_again() -> None:
     summary = Summary(Path("results/x/quick-1"), 2, 1, {SECOND.id: ("src: gone",)})
-    assert list(show_text.summary_lines(summary, "fab run x --profile quick")) == [
+    assert list(summary_lines(summary, "fab run x --profile quick")) == [
         "1 of 2 trials done: results/x/quick-1",
         f"  ✗ {SECOND.id}: src: gone",
-        "run what is missing: fab run x --profile quick",
+        "to run the missing trials: fab run x --profile quick",
     ]
 
 
 def test_the_menu_has_what_stands_in_the_folders() -> None:
     controller = Catalogue(ROOT / "templates")
-    lines = list(show_text.menu_lines(ROOT, [ROOT / "experiments" / "demo.yaml"], [], controller))
+    lines = list(menu_lines(ROOT, [ROOT / "experiments" / "demo.yaml"], [], controller))
     assert any(line.split()[:1] == ["demo"] for line in lines)
     assert any(line.split()[:2] == ["iperf3", "linux"] for line in lines)
     assert any(line.split()[:1] == ["buffer-cdf"] for line in lines)
@@ -89,8 +88,8 @@ def test_the_menu_has_what_stands_in_the_folders() -> None:
 
 def test_restoring_says_which_hosts_are_as_before_and_what_could_not_be() -> None:
     restored = Restored({"full-1": ("src", "rtr"), "full-2": ()}, ["dst: no answer"])
-    assert list(show_text.restored_lines("lab", restored)) == [
-        "✓ full-1: src, rtr as before",
+    assert list(restored_lines("lab", restored)) == [
+        "✓ full-1: src, rtr restored",
         "✗ dst: no answer",
     ]
-    assert "no journal names a host" in "".join(show_text.restored_lines("lab", Restored()))
+    assert "nothing to restore" in "".join(restored_lines("lab", Restored()))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FAB = Path(sys.executable).with_name("fab")
 
 
@@ -44,7 +44,7 @@ def fab(checkout: Path, *arguments: str, **environment: str) -> subprocess.Compl
         ("plan demoo", "experiments/: no experiment 'demoo'; did you mean demo? known: demo"),
         ("plan experiments/demo.yaml", "experiments/: no experiment 'experiments/demo.yaml'; did you mean demo? known: demo"),
         ("plan demo --testbed labb", "hosts/: no testbed 'labb'; did you mean lab? known: lab"),
-        ("plan demo --testbed lab,", "--testbed lab,: no name before or after a comma; expected testbeds such as lab,dumbbell"),
+        ("plan demo --testbed lab,", "--testbed lab,: empty name before or after a comma; write testbeds as in lab,dumbbell"),
         ("plan demo --profile quik", "--profile quik: unknown profile of demo 'quik'; known: none"),
         ("explain demo cc --trial x", "unknown trial 'x'; known: buffer-newreno-"),
         ("explain demo path.rat", "demo: unknown key 'path.rat'; did you mean 'path.rate'? known: "),
@@ -136,3 +136,12 @@ def test_a_narrow_terminal_shows_the_place_all_the_same(checkout: Path) -> None:
     _, line, caret = fab(checkout, "plan", "demo", COLUMNS="40", NO_COLOR="1").stderr.splitlines()
     assert max(len(line), len(caret)) <= 40
     assert line[caret.index("^") :].startswith("100")
+
+
+def test_listing_the_tasks_imports_nothing_that_takes_long() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", FAB, "-l"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "fabric" in imported
+    assert not imported & {"pydantic", "jinja2", "rich", "typst", "samovar.experiment", "samovar.cli"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 
-from samovar.cli.show_text import facts_lines
+from samovar.cli.plan_commands import facts_lines
 from samovar.hosts import DEFAULT_QDISCS, HostFacts, Interface
 from samovar.hosts.facts import FORMATS, facts_of
 from tests.unit.plans import CATALOGUE
@@ -33,7 +33,7 @@ def test_every_sort_of_fact_has_a_row_with_a_dash_where_a_host_lacks_it() -> Non
         line[:14].strip(): line[14:].split("  ") for line in _padded(facts_lines({"src": RICH, "dst": POOR}))
     }
     told = {name: [cell.strip() for cell in cells if cell.strip()] for name, cells in rows.items()}
-    assert told["clock kept by"] == ["chrony", "-"]
+    assert told["clock source"] == ["chrony", "-"]
     assert told["cc cubic"] == ["yes, 2 parameters", "yes"]
     assert told["cc cdg"] == ["yes", "-"]
     assert told["tracepoints"] == ["tcp:tcp_probe", "-"]
@@ -46,7 +46,7 @@ def test_every_sort_of_fact_has_a_row_with_a_dash_where_a_host_lacks_it() -> Non
 def _padded(lines: Iterable[str]) -> list[str]:
     """The first column of the table is as wide as its longest name."""
     made = list(lines)
-    width = len("clock kept by")
+    width = len("clock source")
     assert all(len(line) > width for line in made)
     return made
 

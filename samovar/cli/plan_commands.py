@@ -1,0 +1,368 @@
+"""Commands that run nothing: list, new, plan, explain, and what a testbed offers and must allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from samovar.cli.program import command, event_display, open_controller, show, show_json, terminal_width
+from samovar.cli.text import clock, columns, counted
+from samovar.units import format_bytes, format_duration, format_rate, format_share
+
+if TYPE_CHECKING:
+    from samovar.campaign.availability.requirements import Finding
+    from samovar.cli.requests import PlannedExperiment
+    from samovar.cli.show_plan import PlanPreview
+    from samovar.experiment.explanation.explain import Explanation
+    from samovar.hosts import HostFacts
+    from samovar.plan import DirectionPlan, FlowPlan, HostPlan, PathPlan, Resolved, Trial
+    from samovar.recipes import Catalogue
+
+RECIPE_KINDS = ("aqm", "generator", "logger", "setting")
+
+
+@command
+def list_all(root: Path) -> None:
+    """List experiments, testbeds, recipes, figures and tables with a sentence about each."""
+    from samovar.experiment.yaml.tree import yaml_files
+    from samovar.recipes import Catalogue
+
+    catalogue = Catalogue(root / "templates")
+    show(menu_lines(root, yaml_files(root / "experiments"), yaml_files(root / "hosts"), catalogue))
+
+
+@command
+def new(root: Path, name: str, base: str = "") -> None:
+    """Write experiments/NAME.yaml from the starter file, or as an extension of another experiment."""
+    path = open_controller(root).project.new_experiment(name, base)
+    show([f"{path}: edit it, then run `fab plan {name}`"])
+
+
+@command
+def plan(
+    root: Path,
+    experiment: str,
+    overrides: Sequence[str] = (),
+    profile: str = "",
+    testbed: str = "",
+    *,
+    as_json: bool = False,
+    as_csv: bool = False,
+    every_trial: bool = False,
+    new_campaign: bool = False,
+    trial: str = "",
+) -> int:
+    """Show a plan, or one trial of it; the exit code is 1 when no trial can run."""
+    from samovar.cli.show_plan import plan_csv, plan_json, plan_lines
+    from samovar.plan.trial_values import find_trial
+
+    planned = open_controller(root).project.plan(experiment, profile, testbed, overrides)
+    if trial:
+        found = find_trial(planned.plan, trial)
+        show_json(found.as_json()) if as_json else show(trial_lines(found))
+        return 0
+    preview = preview_plan(root, planned, new_campaign)
+    if as_json:
+        show_json(plan_json(preview))
+    else:
+        show(plan_csv(preview) if as_csv else plan_lines(preview, every_trial, terminal_width()))
+    return int(preview.nothing_can_run)
+
+
+def preview_plan(root: Path, planned: PlannedExperiment, new_campaign: bool) -> PlanPreview:
+    """Collect what is known of a plan before it runs; the testbed is queried if it answers."""
+    from samovar.campaign.availability.requirements import blocked_trials
+    from samovar.cli.show_plan import PlanPreview
+
+    controller = open_controller(root)
+    project, preflight = controller.project, controller.preflight
+    resume = project.resume_point(planned, new_campaign)
+    remaining = preflight.cost(planned, resume)
+    findings, not_queried = preflight.check_or_predict(planned, remaining)
+    blocked = blocked_trials(findings)
+    return PlanPreview(
+        planned.plan,
+        resume,
+        preflight.cost(planned),
+        remaining,
+        findings,
+        blocked,
+        not_queried,
+        cost_by_testbed=preflight.cost_by_testbed(planned, resume) if planned.others else {},
+        cost_possible=preflight.cost(planned, resume, blocked) if blocked else remaining,
+        changed_recipes=project.changed_recipes(planned, resume),
+    )
+
+
+@command
+def explain(
+    root: Path,
+    experiment: str,
+    key: str,
+    overrides: Sequence[str] = (),
+    profile: str = "",
+    testbed: str = "",
+    trial: str = "",
+) -> None:
+    """Show where the value of a key comes from, and which other values it overrides."""
+    from samovar.cli.requests import ExplainRequest
+
+    question = ExplainRequest(experiment, key, trial, profile, testbed, overrides)
+    show(explanation_lines(open_controller(root).project.explain(question)))
+
+
+@command
+def check(
+    root: Path, experiment: str, overrides: Sequence[str] = (), profile: str = "", testbed: str = ""
+) -> int:
+    """Query every host for what an experiment needs; the exit code is 1 when something is missing."""
+    controller = open_controller(root)
+    planned = controller.project.plan(experiment, profile, testbed, overrides)
+    with event_display(root) as display:
+        facts, findings = controller.preflight.check(planned, display)
+    show(facts_lines(facts))
+    show(finding_lines(findings))
+    return int(any(finding.stops for finding in findings))
+
+
+@command
+def sudoers(
+    root: Path, experiment: str, overrides: Sequence[str] = (), profile: str = "", testbed: str = ""
+) -> None:
+    """Print the sudoers rules that each host needs for a user who is not root."""
+    controller = open_controller(root)
+    for one in controller.project.plan(experiment, profile, testbed, overrides).by_testbed:
+        show(controller.preflight.sudoers(one))
+
+
+def menu_lines(
+    root: Path, experiments: Iterable[Path], testbeds: Iterable[Path], catalogue: Catalogue
+) -> Iterator[str]:
+    """List experiments, testbeds, recipes, figures and tables."""
+    from samovar.experiment.outputs import read_exhibits
+
+    outputs = read_exhibits(root / "analysis" / "R")
+    yield "experiments"
+    yield from columns((f"  {path.stem}", _top_level_text(path, "title")) for path in experiments)
+    yield "testbeds"
+    yield from columns((f"  {path.stem}", _top_level_text(path, "description")) for path in testbeds)
+    for kind in RECIPE_KINDS:
+        yield f"recipes: {kind}"
+        yield from columns(
+            (f"  {name}", os, catalogue.header(kind, name, os).summary)
+            for os in catalogue.operating_systems()
+            for name in sorted(catalogue.names(kind, os))
+        )
+    for kind in ("figure", "table"):
+        yield f"{kind}s"
+        yield from columns((f"  {name}", one.title) for name, one in outputs[kind].items())
+
+
+def _top_level_text(path: Path, key: str) -> str:
+    """Return the first line of a top-level key of a YAML file, without validating the file."""
+    try:
+        text = path.read_text("utf-8", errors="replace")
+    except OSError as error:
+        return f"({(error.strerror or 'cannot be read').lower()})"
+    found = (line.partition(":")[2] for line in text.splitlines() if line.startswith(f"{key}:"))
+    return next(found, "").strip().rstrip(">|")
+
+
+OVERRIDES_OTHERS, OVERRIDDEN, REMOVED = "»", " ", "✗"
+
+
+def explanation_lines(explanations: Sequence[Explanation]) -> Iterator[str]:
+    """Show explanations: the value in effect is marked, the values that it overrides follow."""
+    for index, one in enumerate(explanations):
+        if index:
+            yield ""
+        yield _explanation_head(one)
+        yield from columns(_explanation_rows(one))
+
+
+def _explanation_head(one: Explanation) -> str:
+    if one.came_to:
+        return f"{one.subject} = {_value_in_trial(one)}"
+    subject = f"{one.subject}{one.at}"
+    if one.levels:
+        return f"{subject} is a factor: {', '.join(one.levels)}"
+    if one.taken_away:
+        return f"{subject} is removed by a later layer"
+    if one.inside:
+        return f"{subject}, by key"
+    return f"{subject} = {one.chain[0].value}" if one.chain else f"{subject} is not set"
+
+
+def _value_in_trial(one: Explanation) -> str:
+    """Return a value in a trial; hosts with the same value are named together."""
+    if not one.hosts:
+        return ", ".join(f"{where} {value}".strip() for where, value in one.came_to)
+    places: dict[str, list[str]] = {}
+    for where, value in one.came_to:
+        places.setdefault(value, []).append(where)
+    return "; ".join(f"{value} at {', '.join(hosts)}" for value, hosts in places.items())
+
+
+def _explanation_rows(one: Explanation, key: str = "") -> Iterator[tuple[str, ...]]:
+    for own, inner in one.inside:
+        yield from _explanation_rows(inner, f"{own}: ")
+    for index, value in enumerate(one.chain):
+        first = OVERRIDES_OTHERS if index == 0 and not one.inside else OVERRIDDEN
+        yield f"  {REMOVED if one.taken_away else first} {key}{value.value}", value.layer, value.place
+
+
+Row = Sequence[str]
+
+
+def trial_lines(trial: Trial) -> Iterator[str]:
+    """Show one trial in full; settings that it leaves unchanged are not shown."""
+    resolved = trial.resolved
+    levels = ", ".join(f"{name} {level}" for name, level in trial.treatment.items())
+    yield f"{trial.id}: part {trial.part}, replicate {trial.replicate}, block {trial.block}"
+    yield from [f"  {levels}"] if levels else []
+    yield f"  traffic {clock(resolved.duration_s)}, at most {clock(resolved.deadline_s)}{_stop(resolved)}"
+    yield from _table("path", list(_path(resolved.path)))
+    yield from _table("hosts", [row for name, host in resolved.hosts.items() for row in _host(name, host)])
+    yield from _table("flows", _flows(resolved.flows))
+    yield from _table("records", list(_records(resolved)))
+
+
+def _table(title: str, rows: Sequence[Row]) -> Iterator[str]:
+    """Show rows below a title, without empty columns."""
+    if rows:
+        used = [index for index in range(len(rows[0])) if any(row[index] for row in rows[1:] or rows)]
+        yield from ("", title)
+        yield from (f"  {line}" for line in columns([row[index] for index in used] for row in rows))
+
+
+def _stop(resolved: Resolved) -> str:
+    stop = resolved.stop
+    if stop is None:
+        return ""
+    ends = [f"after {format_duration(stop.after_s)}"] if stop.after_s is not None else []
+    return f", stopped {' or '.join([*ends, *([f'when {stop.when} ends'] if stop.when else [])])}"
+
+
+def _path(path: PathPlan | None) -> Iterator[Row]:
+    if path is None:
+        return
+    yield ("", "rate", "delay", "jitter", "loss", "reorder", "duplicate", "aqm", "buffer", "")
+    yield from (_direction(name, one) for name, one in (("down", path.down), ("up", path.up)))
+    for one in path.classes:
+        match = ", ".join(f"{m.from_subnet or 'any'} > {m.to_subnet or 'any'}" for m in one.match)
+        delays = f"{_time(one.delay_down_s)} down, {_time(one.delay_up_s)} up"
+        yield ("class", "", delays, "", _share(one.loss), "", "", "", "", match)
+
+
+def _direction(name: str, one: DirectionPlan) -> Row:
+    rate = "" if one.rate_bps is None else format_rate(one.rate_bps)
+    packets = "" if one.buffer_packets is None else f"{one.buffer_packets} packets"
+    size = "" if one.buffer_bytes is None else format_bytes(one.buffer_bytes)
+    buffer = f"{packets} ({size})" if packets and size else packets or size
+    burst = f", bursts of {one.loss_burst_packets:g}" if one.loss_burst_packets else ""
+    impairments = (f"{_share(one.loss)}{burst}", _share(one.reorder), _share(one.duplicate))
+    delays = (_time(one.delay_s), _time(one.jitter_s))
+    return (name, rate, *delays, *impairments, one.aqm or "", buffer, _pairs(one.aqm_parameters))
+
+
+def _host(name: str, host: HostPlan) -> Iterator[Row]:
+    own = {"cc": host.cc, "rwnd": _size(host.rwnd_bytes), "mtu": host.mtu_bytes, "txd": host.txd}
+    nested = {"cc": host.cc_parameters, **host.settings}
+    others = {f"{recipe}.{key}": text for recipe, keys in nested.items() for key, text in keys.items()}
+    yield name, host.role, _pairs({**own, **others})
+
+
+def _flows(flows: Sequence[FlowPlan]) -> list[Row]:
+    head = ("", "generator", "from", "to", "port", "start", "end", "cc", "rwnd", "dscp", "")
+    return [head, *map(_flow, flows)]
+
+
+def _flow(flow: FlowPlan) -> Row:
+    ends = [
+        *([f"size {format_bytes(flow.size_bytes)}"] if flow.size_bytes is not None else []),
+        *([f"after {format_duration(flow.duration_s)}"] if flow.duration_s is not None else []),
+        *([f"with {flow.until}"] if flow.until else []),
+    ]
+    return (
+        flow.label,
+        flow.generator,
+        flow.from_host,
+        flow.to_host,
+        str(flow.port),
+        format_duration(flow.start_s),
+        *(" ".join(ends), flow.cc or "", _size(flow.rwnd_bytes)),
+        "" if flow.dscp is None else str(flow.dscp),
+        _pairs(flow.parameters),
+    )
+
+
+def _records(resolved: Resolved) -> Iterator[Row]:
+    for capture in resolved.captures:
+        yield "capture", capture.host, capture.interface, f"{capture.snaplen_bytes} B per packet"
+    for logger in resolved.loggers:
+        interval = {} if logger.interval_s is None else {"interval": format_duration(logger.interval_s)}
+        yield logger.logger, logger.host, logger.interface, _pairs({**interval, **logger.parameters})
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in values.items() if value not in (None, ""))
+
+
+def _size(size_bytes: int | None) -> str:
+    return "" if size_bytes is None else format_bytes(size_bytes)
+
+
+def _time(seconds: float) -> str:
+    return format_duration(seconds) if seconds else ""
+
+
+def _share(share: float) -> str:
+    return format_share(share) if share else ""
+
+
+def facts_lines(facts: Mapping[str, HostFacts]) -> Iterator[str]:
+    """Show what each host has and offers, a column per host."""
+    yield from columns([("", *facts), *_fact_rows(list(facts.values()))]) if facts else ()
+
+
+def _fact_rows(facts: Sequence[HostFacts]) -> Iterator[tuple[str, ...]]:
+    clocks = (f"{fact.clock_offset_s * 1000:+.1f} ± {fact.clock_error_s * 1000:.1f} ms" for fact in facts)
+    yield "kernel", *(fact.kernel for fact in facts)
+    yield "system", *(fact.os_release for fact in facts)
+    yield "clock offset", *clocks
+    yield "clock source", *(fact.clock_source or "-" for fact in facts)
+    yield "free disk", *(format_bytes(fact.disk_free_bytes, 3) for fact in facts)
+    for cc in sorted({cc for fact in facts for cc in fact.cc_offered}):
+        yield f"cc {cc}", *(_congestion_control(fact, cc) for fact in facts)
+    for qdisc in sorted({qdisc for fact in facts for qdisc in fact.qdiscs}):
+        yield f"qdisc {qdisc}", *("yes" if qdisc in fact.qdiscs else "-" for fact in facts)
+    yield "tracepoints", *(" ".join(fact.tracepoints) or "-" for fact in facts)
+    for name in dict.fromkeys(interface.name for fact in facts for interface in fact.interfaces):
+        yield f"interface {name}", *(_interface(fact, name) for fact in facts)
+    for tool in sorted({tool for fact in facts for tool in fact.tools}):
+        yield tool, *(fact.tools.get(tool) or ("yes" if tool in fact.tools else "-") for fact in facts)
+
+
+def _congestion_control(fact: HostFacts, cc: str) -> str:
+    """Return whether a host offers a congestion control and how many parameters its loaded module has."""
+    number = len(fact.cc_parameters.get(cc, ()))
+    offered = "yes" if cc in fact.cc_offered else "-"
+    return f"{offered}, {counted(number, 'parameter')}" if number else offered
+
+
+def _interface(fact: HostFacts, name: str) -> str:
+    """Return an interface's MTU, whether its ring and flow control can be set, and its active offloads."""
+    interface = next((one for one in fact.interfaces if one.name == name), None)
+    if interface is None:
+        return "-"
+    settable = [word for word, names in (("ring", fact.rings), ("pause", fact.pauses)) if name in names]
+    return ", ".join([f"mtu {interface.mtu_bytes}", *settable, *interface.offloads])
+
+
+def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """Show what the testbed lacks, or that it lacks nothing."""
+    yield ""
+    yield from (f"{'✗' if finding.stops else '?'} {finding}" for finding in findings)
+    if not any(finding.stops for finding in findings):
+        yield "✓ the testbed has what the experiment needs"

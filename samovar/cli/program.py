@@ -1,0 +1,108 @@
+"""What all commands share: exit codes, errors as messages, Ctrl-C, lines of text without terminal escapes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, cast
+
+from samovar.cli.text import harmless
+from samovar.errors import DefinitionError, SamovarError
+from samovar.events import Emit, silent
+
+if TYPE_CHECKING:
+    from samovar.cli.controller import Controller
+    from samovar.cli.progress import EventDisplay
+
+P = ParamSpec("P")
+STYLES = {"message": "red", "line": "default", "caret": "bold red"}
+
+
+@cache
+def open_controller(root: Path) -> Controller:
+    """Return the controller of a project folder, the same one for all commands of a process."""
+    from samovar.cli.controller import Controller
+
+    return Controller(root)
+
+
+def command(
+    body: Callable[Concatenate[Path, P], int | None],
+) -> Callable[Concatenate[Path, P], int]:
+    """Make a command of a function: it returns its exit code, and an error is a message and no traceback."""
+
+    @wraps(body)
+    def run(root: Path, *args: P.args, **kwargs: P.kwargs) -> int:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # for terminals without UTF-8
+        try:
+            return body(root, *args, **kwargs) or 0
+        except SamovarError as error:
+            show_error(error)
+        except KeyboardInterrupt:
+            from samovar.campaign.interrupts import EXIT_CODE, RESUMES
+
+            show([RESUMES], to_stderr=True)
+            return EXIT_CODE
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone: `fab plan … | head`
+            return 0
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            show_error(SamovarError(f"{error.filename}: {reason}" if error.filename else reason))
+        return 1
+
+    return cast("Callable[Concatenate[Path, P], int]", run)
+
+
+def show(lines: Iterable[str], to_stderr: bool = False) -> None:
+    """Print lines."""
+    for line in lines:
+        print(harmless(line), file=sys.stderr if to_stderr else sys.stdout)
+
+
+def show_json(value: object) -> None:
+    """Print a value for machines."""
+    show([json.dumps(value, indent=1, ensure_ascii=False)])
+
+
+def show_error(error: SamovarError) -> None:
+    """Print an error to standard error, in colour on a terminal; errors in files with the lines at fault."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    lines = error.lines(console.width) if isinstance(error, DefinitionError) else [("message", str(error))]
+    for kind, line in lines:
+        console.print(harmless(line), style=STYLES[kind], markup=False, highlight=False, soft_wrap=True)
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal in cells; None when standard output is not a terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+@contextmanager
+def event_display(root: Path, to_stderr: bool = False, also: Emit = silent) -> Iterator[EventDisplay]:
+    """Show events while a command works; Ctrl-C ends it in good order meanwhile, a second Ctrl-C at once."""
+    from samovar.campaign.interrupts import Interrupts
+    from samovar.cli.progress import EventDisplay
+
+    with Interrupts(lambda: _show_unrestored(root)), EventDisplay(to_stderr, also) as display:
+        yield display
+
+
+def _show_unrestored(root: Path) -> None:
+    """Print which hosts are left changed by a command that ends at once."""
+    from rich.console import Console
+
+    from samovar.campaign.interrupts import unrestored_lines
+
+    Console(stderr=True).show_cursor(True)  # a progress bar hides it
+    show(unrestored_lines(open_controller(root).running), to_stderr=True)
