@@ -188,7 +188,7 @@ def facts_of(
     values = {
         "programs": [(program, _VERSION_FLAGS.get(program, "")) for program in programs],
         "qdiscs": [(qdisc, _QDISC_ARGUMENTS.get(qdisc, "")) for qdisc in qdiscs],
-        "commands": [(one.pattern, one.told, one.words) for one in commands],
+        "commands": [(one.pattern, one.listed, one.words) for one in commands],
         "root_programs": sorted(
             {one.program for one in commands} | inner_programs(one.pattern for one in commands)
         ),

@@ -1,9 +1,14 @@
-"""Recipes: Jinja2 files with a typed header, and the scripts that are rendered from them."""
+"""Recipes: Jinja2 files with a typed header, and the scripts that are rendered from them.
 
-from samovar.recipes.adapter_values import adapter_values
+`header`, `recipe`, `catalogue` and `quoting` read recipes; the other modules fill them in: `host_settings`
+and `bottleneck` the settings of a host, `trial_programs` and `scripts` everything that a trial runs,
+`calibration_scripts` and `window_scripts` what is measured before it.
+"""
+
 from samovar.recipes.bottleneck import (
     ETHERNET_HEADER_BYTES,
     PathDirection,
+    adapter_values,
     bottleneck_values,
     loss_states,
 )
@@ -16,23 +21,24 @@ from samovar.recipes.calibration_scripts import (
     render_calibration,
     sampling_s,
 )
-from samovar.recipes.catalogue import FAMILY, Catalogue
-from samovar.recipes.counter_scripts import split_finish_output
-from samovar.recipes.flow_ends import FlowEnds, StopRule
-from samovar.recipes.generator_watch import NO_LIMITS, AbortLimits
+from samovar.recipes.catalogue import FAMILY, Catalogue, digest_recipe_files
 from samovar.recipes.header import ByteCounts, CountPatterns, Header, Parameter
-from samovar.recipes.processes import Program
 from samovar.recipes.quoting import quote
 from samovar.recipes.recipe import BLOCKS, Recipe
-from samovar.recipes.recipe_files import digest_recipe_files
-from samovar.recipes.scripts import BODY, TrialScripts
-from samovar.recipes.sudo_rules import Login, SudoCommand, allowed_commands, lasting_commands
+from samovar.recipes.scripts import BODY, TrialScripts, split_finish_output
+from samovar.recipes.sudo_rules import (
+    Login,
+    SudoCommand,
+    allowed_commands,
+    inner_programs,
+    lasting_commands,
+)
+from samovar.recipes.trial_programs import NO_LIMITS, AbortLimits, FlowEnds, Program, StopRule
 from samovar.recipes.window_scripts import (
+    WindowFit,
     WindowProbe,
     WindowScripts,
-    fitted_buffers,
-    fitting,
-    forgetting,
+    fit_windows,
     render_window_probe,
     window_probes,
     window_share,
@@ -61,6 +67,7 @@ __all__ = [
     "StopRule",
     "SudoCommand",
     "TrialScripts",
+    "WindowFit",
     "WindowProbe",
     "WindowScripts",
     "adapter_values",
@@ -68,9 +75,8 @@ __all__ = [
     "bottleneck_values",
     "calibration_needs",
     "digest_recipe_files",
-    "fitted_buffers",
-    "fitting",
-    "forgetting",
+    "fit_windows",
+    "inner_programs",
     "lasting_commands",
     "loss_states",
     "plan_probe",

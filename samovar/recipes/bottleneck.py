@@ -1,4 +1,4 @@
-"""What the bottleneck recipe takes: for each way through the router its stages of delay and its queue."""
+"""Values of the settings that shape the path: `bottleneck` of the router, `adapter` of a lab's link."""
 
 from __future__ import annotations
 
@@ -8,54 +8,28 @@ from dataclasses import dataclass
 
 from samovar.errors import RecipeError
 from samovar.experiment import least_burst_packets
-from samovar.plan import DirectionPlan, HostPlan, MatchPlan, PathPlan
+from samovar.plan import DevicePlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.recipes.catalogue import Catalogue
+from samovar.recipes.path_syntax import DelayStage, PacketMatch
 from samovar.recipes.recipe import Recipe
-from samovar.recipes.typed_values import typed
-from samovar.units import ETHERNET_MTU_BYTES, format_duration, format_share
+from samovar.units import ETHERNET_MTU_BYTES, format_duration, format_rate, format_share
 
 BURST_S = 0.004
+"""A timer may fire this late before the shaped rate suffers; the bucket is empty while packets are queued."""
 ETHERNET_HEADER_BYTES = 14
 """What Linux's queue disciplines count on top of an IP packet (skb->len on an Ethernet device)."""
 SMALLEST_FRAME_BYTES = 54
 """IPv4 and TCP without options or data."""
 HEAD_ROOM = 2
 LEAST_PACKETS = 1000
-"""netem's own default (tc-netem(8))."""
-
-
-@dataclass(frozen=True)
-class PacketMatch:
-    """Packets of one way by where they come from and go to; None matches anything."""
-
-    source: str | None
-    destination: str | None
-    source_port: int | None
-    destination_port: int | None
-
-
-@dataclass(frozen=True)
-class DelayStage:
-    """What happens to packets of one way before they reach the queue: delay, loss, disorder.
-
-    Without matches it is for every packet that no other stage of the way takes. Shares are of 0 to 1;
-    `loss_states` are the chances, at each packet, that a loss burst begins and that it ends.
-    """
-
-    name: str
-    matches: tuple[PacketMatch, ...]
-    limit_packets: int
-    delay_us: int
-    jitter_us: int
-    loss: float
-    loss_states: tuple[float, float] | None
-    reorder: float
-    duplicate: float
+"""netem's own default limit (tc-netem(8))."""
+PORT_RATES_BPS = (100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000)
+"""Rates of Ethernet: an adapter's port has the lowest one that is not slower than its medium."""
 
 
 @dataclass(frozen=True)
 class PathDirection:
-    """One way through the router, in the order in which a packet meets it: stages, then rate and queue."""
+    """One direction through the router, in the order of a packet's passage: stages, then rate and queue."""
 
     name: str
     arrives: str
@@ -70,31 +44,31 @@ class PathDirection:
 def bottleneck_values(
     path: PathPlan, host: HostPlan, mtu_bytes: int | None, catalogue: Catalogue
 ) -> Mapping[str, object]:
-    """Work out what the bottleneck recipe takes.
+    """Return the values of setting `bottleneck` for the router of a path.
 
-    Raises RecipeError for what cannot be done: a buffer in the other unit, reordering without delay.
+    Raises RecipeError for an impossible path, such as reordering without delay, or a buffer in a unit that
+    the AQM does not count.
     """
     frame_bytes = (mtu_bytes or ETHERNET_MTU_BYTES) + ETHERNET_HEADER_BYTES
-    ways = (_way("down", path, frame_bytes, host, catalogue), _way("up", path, frame_bytes, host, catalogue))
     return {
         "from_interface": path.up.interface,
         "to_interface": path.down.interface,
-        "ways": ways,
+        "directions": tuple(_direction(name, path, frame_bytes, host, catalogue) for name in ("down", "up")),
     }
 
 
-def _way(name: str, path: PathPlan, frame_bytes: int, host: HostPlan, catalogue: Catalogue) -> PathDirection:
+def _direction(
+    name: str, path: PathPlan, frame_bytes: int, host: HostPlan, catalogue: Catalogue
+) -> PathDirection:
     plan, back = (path.down, path.up) if name == "down" else (path.up, path.down)
     queue, shown = _queue(plan, frame_bytes, host, catalogue)
-    rate_bps = plan.rate_bps or 0
     return PathDirection(
         name=name,
         arrives=back.interface,
         leaves=plan.interface,
         stages=tuple(_stages(name, path, plan, back, frame_bytes)),
         rate_bps=plan.rate_bps,
-        # A timer may come so late before rate is lost; while a queue stands, the bucket is empty.
-        burst_bytes=max(2 * frame_bytes, round(rate_bps / 8 * BURST_S)),
+        burst_bytes=max(2 * frame_bytes, round((plan.rate_bps or 0) / 8 * BURST_S)),
         queue=queue,
         queue_shown=shown,
     )
@@ -103,15 +77,37 @@ def _way(name: str, path: PathPlan, frame_bytes: int, host: HostPlan, catalogue:
 def _stages(
     name: str, path: PathPlan, plan: DirectionPlan, back: DirectionPlan, frame_bytes: int
 ) -> Iterator[DelayStage]:
-    room = _Room.of(plan, back, path.rtt_s, frame_bytes)
-    for number, one in enumerate(path.classes, 1):
-        changed = {"delay_s": one.delay_down_s if name == "down" else one.delay_up_s}
+    """Yield a stage for each class of the path, and one for all other packets if they need one."""
+    # In a direction without a rate, the packets answer those of the other direction.
+    shaped = plan if plan.rate_bps else back
+    rate_bps = shaped.rate_bps or 0
+    queued = shaped.buffer_packets or math.ceil((shaped.buffer_bytes or 0) / frame_bytes)
+    window_packets = queued + math.ceil(rate_bps / 8 * path.rtt_s / frame_bytes)
+
+    def stage(label: str, delay: DirectionPlan, matches: tuple[PacketMatch, ...]) -> DelayStage:
+        _check_disorder(label, delay)
+        # Room for the smallest packets that arrive at the rate within the delay, and a whole window at once.
+        moving = math.ceil(rate_bps / 8 * (delay.delay_s + delay.jitter_s) / SMALLEST_FRAME_BYTES)
+        return DelayStage(
+            name=label,
+            matches=matches,
+            limit_packets=LEAST_PACKETS + HEAD_ROOM * (moving + window_packets),
+            delay_us=round(delay.delay_s * 1e6),
+            jitter_us=round(delay.jitter_s * 1e6),
+            loss=delay.loss,
+            loss_states=loss_states(delay.loss, delay.loss_burst_packets),
+            reorder=delay.reorder,
+            duplicate=delay.duplicate,
+        )
+
+    for number, entry in enumerate(path.classes, 1):
+        changed = {"delay_s": entry.delay_down_s if name == "down" else entry.delay_up_s}
         if name == "down":
-            changed["loss"] = one.loss
-        matches = tuple(_match(name, match) for match in one.match)
-        yield _stage(f"{name}{number}", plan.model_copy(update=changed), matches, room)
+            changed["loss"] = entry.loss
+        matches = tuple(_match(name, match) for match in entry.match)
+        yield stage(f"{name}{number}", plan.model_copy(update=changed), matches)
     if any((plan.delay_s, plan.jitter_s, plan.loss, plan.reorder, plan.duplicate)):
-        yield _stage(name, plan, (), room)
+        yield stage(name, plan, ())
 
 
 def _match(name: str, match: MatchPlan) -> PacketMatch:
@@ -120,66 +116,32 @@ def _match(name: str, match: MatchPlan) -> PacketMatch:
     return PacketMatch(match.to_subnet, match.from_subnet, match.port, match.from_port)
 
 
-@dataclass(frozen=True)
-class _Room:
-    """How much can be on its way at once: what the rate carries, and a whole window that comes as one."""
-
-    rate_bps: int
-    window_packets: int
-
-    @classmethod
-    def of(cls, plan: DirectionPlan, back: DirectionPlan, rtt_s: float, frame_bytes: int) -> _Room:
-        """Take the rate and buffer of the way itself, or of the way back, whose packets it then answers."""
-        shaped = plan if plan.rate_bps else back
-        rate_bps = shaped.rate_bps or 0
-        held = shaped.buffer_packets or math.ceil((shaped.buffer_bytes or 0) / frame_bytes)
-        return cls(rate_bps, held + math.ceil(rate_bps / 8 * rtt_s / frame_bytes))
-
-    def packets(self, delay_s: float) -> int:
-        """Count the smallest packets that a delay can hold at this rate, with head room."""
-        moving = self.rate_bps / 8 * delay_s / SMALLEST_FRAME_BYTES
-        return LEAST_PACKETS + HEAD_ROOM * (math.ceil(moving) + self.window_packets)
-
-
-def _stage(name: str, plan: DirectionPlan, matches: tuple[PacketMatch, ...], room: _Room) -> DelayStage:
-    _refuse_disorder(name, plan)
-    return DelayStage(
-        name=name,
-        matches=matches,
-        limit_packets=room.packets(plan.delay_s + plan.jitter_s),
-        delay_us=round(plan.delay_s * 1e6),
-        jitter_us=round(plan.jitter_s * 1e6),
-        loss=plan.loss,
-        loss_states=loss_states(plan.loss, plan.loss_burst_packets),
-        reorder=plan.reorder,
-        duplicate=plan.duplicate,
-    )
-
-
-def _refuse_disorder(name: str, plan: DirectionPlan) -> None:
+def _check_disorder(name: str, plan: DirectionPlan) -> None:
     if plan.jitter_s > plan.delay_s:
-        what = (
-            f"jitter {format_duration(plan.jitter_s)} is more than the delay, {format_duration(plan.delay_s)}"
+        jitter, delay = format_duration(plan.jitter_s), format_duration(plan.delay_s)
+        raise RecipeError(
+            f"path: {name}: jitter {jitter} is more than the delay, {delay}; accepted: at most the delay"
         )
-        raise RecipeError(f"path: {name}: {what}; accepted: at most the delay")
     if plan.reorder and not plan.delay_s:
-        what = "reorder lets packets overtake those that are delayed, and none is"
-        raise RecipeError(f"path: {name}: {what}; accepted: a delay beside it")
+        raise RecipeError(
+            f"path: {name}: reorder without a delay: packets overtake only delayed ones; accepted: a delay"
+        )
 
 
 def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float] | None:
-    """Turn a share of losses in bursts of a mean length into the chances that a burst begins and ends.
+    """Return the probabilities, at each packet, that a loss burst begins and that it ends.
 
-    That is the Gilbert model: every packet of the bad state is lost, so a burst lasts 1/r packets on average
-    and p/(p+r) of all packets are lost, with p to enter and r to leave it (netem's gemodel; S. Salsano,
-    F. Ludovici, A. Ordine, Definition of a general and intuitive loss model for packet networks, 2009).
-    None without bursts. Raises RecipeError for a length that gives no such chances.
+    `loss` is the share of lost packets, `burst_packets` the mean length of a burst; None without bursts. This
+    is the Gilbert model: every packet of the bad state is lost, so a burst lasts 1/r packets on average and
+    p/(p+r) of all packets are lost, with p to enter and r to leave it (netem's gemodel; S. Salsano, F.
+    Ludovici, A. Ordine, Definition of a general and intuitive loss model for packet networks, 2009). Raises
+    RecipeError for a mean length that no such probabilities give.
     """
     if not loss or burst_packets is None:
         return None
     if burst_packets < 1 or loss >= 1:
         what = f"a loss burst of {burst_packets:g} packets at {format_share(loss)} loss"
-        raise RecipeError(f"path: {what}; accepted: 1 packet or more, at less than 100 %")
+        raise RecipeError(f"path: {what}; accepted: 1 packet or more, at less than 100 % loss")
     least = least_burst_packets(loss)
     if burst_packets < least:
         what = f"{format_share(loss)} loss cannot come in bursts of {burst_packets:g} packets"
@@ -191,36 +153,67 @@ def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float]
 def _queue(
     plan: DirectionPlan, frame_bytes: int, host: HostPlan, catalogue: Catalogue
 ) -> tuple[str, tuple[str, ...]]:
-    """Say the queue discipline as it is set and as it is shown; nothing where no rate is set."""
+    """Return the queue discipline as it is set and the lines that show it; nothing without a rate."""
     if plan.rate_bps is None:
         return "", ()
     if plan.aqm is None:
-        raise RecipeError("path: a rate without an aqm; expected one such as pfifo")
+        raise RecipeError("path: a rate without an aqm; accepted: an aqm such as pfifo")
     recipe = catalogue.recipe("aqm", plan.aqm, host.system)
-    buffer = _buffer(plan, recipe, host, catalogue)
-    given: dict[str, object] = {"rate_bps": plan.rate_bps, "frame_bytes": frame_bytes, **buffer}
-    given |= typed(recipe, plan.aqm_parameters)
-    shown = recipe.render("shown", given).splitlines()
-    return recipe.render("qdisc", given).strip(), tuple(line.strip() for line in shown if line.strip())
+    values: dict[str, object] = {
+        "rate_bps": plan.rate_bps,
+        "frame_bytes": frame_bytes,
+        **_buffer(plan, recipe, host, catalogue),
+        **recipe.parse_values(plan.aqm_parameters),
+    }
+    shown = recipe.render("shown", values).splitlines()
+    return recipe.render("qdisc", values).strip(), tuple(line.strip() for line in shown if line.strip())
 
 
 def _buffer(
     plan: DirectionPlan, recipe: Recipe, host: HostPlan, catalogue: Catalogue
 ) -> Mapping[str, object]:
-    """Give the buffer in the unit in which it was asked for; refuse it where the other is counted."""
+    """Return the buffer in the unit of the plan; raise RecipeError if the AQM counts only the other unit."""
     known = recipe.header.parameters
     buffers = {"buffer_packets": plan.buffer_packets, "buffer_bytes": plan.buffer_bytes}
     given = {key: value for key, value in buffers.items() if value is not None}
-    wrong = [key for key in given if key not in known]
-    if wrong and not (given.keys() & known.keys()):
-        unit, other = ("packets", "bytes") if wrong[0] == "buffer_packets" else ("bytes", "packets")
-        able = ", ".join(_that_hold(wrong[0], host, catalogue))
-        accepted = f"a buffer in {other}, or an aqm that counts {unit}: {able or 'none is known'}"
-        raise RecipeError(f"path: aqm {plan.aqm}: holds {other}, not {unit}; accepted: {accepted}")
-    return {key: value for key, value in given.items() if key in known}
+    accepted = {key: value for key, value in given.items() if key in known}
+    if given and not accepted:
+        key = next(iter(given))
+        unit, other = ("packets", "bytes") if key == "buffer_packets" else ("bytes", "packets")
+        able = [
+            name
+            for name in sorted(catalogue.names("aqm", host.system))
+            if key in catalogue.header("aqm", name, host.system).parameters
+        ]
+        raise RecipeError(
+            f"path: aqm {plan.aqm} counts {other}, not {unit}; accepted: a buffer in {other}, or an aqm that "
+            f"counts {unit}: {', '.join(able) or 'none is known'}"
+        )
+    return accepted
 
 
-def _that_hold(parameter: str, host: HostPlan, catalogue: Catalogue) -> Iterator[str]:
-    for name in sorted(catalogue.names("aqm", host.system)):
-        if parameter in catalogue.header("aqm", name, host.system).parameters:
-            yield name
+def adapter_values(path: PathPlan, device: DevicePlan) -> Mapping[str, object]:
+    """Return the values of setting `adapter`: rates in bit/s, delays in ns, buffers in frames.
+
+    Raises RecipeError for a path that the adapters of a lab cannot make.
+    """
+    directions = {"down": path.down, "up": path.up}
+    fastest_bps = max(plan.rate_bps for plan in directions.values() if plan.rate_bps)
+    if fastest_bps > PORT_RATES_BPS[-1]:
+        rate, most = format_rate(fastest_bps), format_rate(PORT_RATES_BPS[-1])
+        raise RecipeError(f"path: rate {rate} is too fast for link '{path.link}'; accepted: at most {most}")
+    if any(plan.buffer_packets is None for plan in directions.values()):
+        raise RecipeError(f"path: link '{path.link}' queues frames; accepted: a buffer in packets")
+    numbers = {
+        **{f"rate_{name}_bps": plan.rate_bps for name, plan in directions.items()},
+        **{f"buffer_{name}_frames": plan.buffer_packets for name, plan in directions.items()},
+        **{f"delay_{name}_ns": round(plan.delay_s * 1e9) for name, plan in directions.items()},
+        **{f"loss_{name}": plan.loss for name, plan in directions.items()},
+        "simplex": int(device.medium == "simplex"),
+        "flow_control": int(device.flow_control),
+        "pause_quanta": device.pause_quanta,
+        "drift": device.drift,
+        "seed": device.seed or 1,
+        "link_bps": next(rate_bps for rate_bps in PORT_RATES_BPS if rate_bps >= fastest_bps),
+    }
+    return {"link": path.link, "keys": {key: f"{value:.10g}" for key, value in numbers.items()}}

@@ -1,8 +1,9 @@
-"""All recipes of a templates folder, found by system, kind and name."""
+"""The catalogue: all recipes of a templates folder, found by operating system, kind and name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -18,67 +19,66 @@ FAMILY: Mapping[str, tuple[str, ...]] = {
     "freebsd": ("freebsd", "posix", "common"),
     "posix": ("posix", "common"),
 }
-"""Where recipes of an operating system are looked for, most specific first, after those of its releases."""
+"""Folders with the recipes of an operating system, most specific first, after those of its releases."""
 
 SUFFIX = ".sh.j2"
+DIGEST_DIGITS = 16
 
 
 class Catalogue:
-    """The recipes below one templates folder; a file added there is a recipe known."""
+    """The recipes below one templates folder; a file that is added there is a new recipe."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._find = cache(self._read)
+        self._cached = cache(self._read)
 
     def places(self, os: str) -> tuple[str, ...]:
-        """Name the folders that serve a system, such as linux or freebsd-11, most specific first.
+        """Return the folders that serve a system such as linux or freebsd-11, most specific first.
 
-        `freebsd-11` holds what release 11 and older ones need; of several the nearest comes first.
+        Folder `freebsd-11` serves release 11 and older ones; if several match, the nearest release comes
+        first.
         """
         name, _, release = os.partition("-")
         family = FAMILY.get(name, ())
         if not release.isdecimal() or not family:
             return () if release else family
-        return (*self._releases(name, int(release)), *family)
-
-    def _releases(self, name: str, release: int) -> tuple[str, ...]:
         found = (path.name.removeprefix(f"{name}-") for path in self.folder.glob(f"{name}-*"))
-        serving = sorted(int(text) for text in found if text.isdecimal() and int(text) >= release)
-        return tuple(f"{name}-{number}" for number in serving)
+        serving = sorted(int(text) for text in found if text.isdecimal() and int(text) >= int(release))
+        return (*(f"{name}-{number}" for number in serving), *family)
 
     def names(self, kind: str, os: str) -> frozenset[str]:
-        """Name every recipe of a kind that serves a system."""
+        """Return the names of all recipes of a kind that serve a system."""
         folders = (self.folder / place / kind for place in self.places(os))
         return frozenset(
             path.name.removesuffix(SUFFIX) for folder in folders for path in folder.glob(f"*{SUFFIX}")
         )
 
     def operating_systems(self) -> tuple[str, ...]:
-        """Name the operating systems whose hosts can be set, which takes setting recipes."""
+        """Return the operating systems whose hosts can be configured: those with setting recipes."""
         return tuple(os for os in FAMILY if self.names("setting", os))
 
     def recipe(self, kind: str, name: str, os: str) -> Recipe:
-        """Find one recipe; raises RecipeError naming the nearest known one."""
-        return self._find(kind, name, os)
+        """Return one recipe. Raises RecipeError naming the nearest known one."""
+        return self._cached(kind, name, os)
 
     def header(self, kind: str, name: str, os: str) -> Header:
-        """Read the header of one recipe; raises RecipeError when there is none."""
+        """Return the header of one recipe. Raises RecipeError if there is none."""
         return self.recipe(kind, name, os).header
 
     def parameters(self, kind: str, name: str, os: str) -> Mapping[str, Parameter] | None:
-        """Describe the parameters of a recipe, or None when there is no such recipe."""
+        """Return the parameters of a recipe, or None if there is no such recipe."""
         if name not in self.names(kind, os):
             return None
         return self.header(kind, name, os).parameters
 
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
-        """Return what durations that a recipe is given are whole multiples of, in seconds; None for any."""
+        """Return the resolution in seconds of the durations that a recipe accepts; None for any duration."""
         step = self.header(kind, name, os).duration_step
         return parse_duration(step) if step else None
 
     def _read(self, kind: str, name: str, os: str) -> Recipe:
         if kind not in BLOCKS:
-            raise RecipeError(f"no recipe kind {kind!r}; known: {', '.join(BLOCKS)}")
+            raise RecipeError(f"unknown recipe kind {kind!r}; known: {', '.join(BLOCKS)}")
         known = self.names(kind, os)
         if name in known:
             for place in self.places(os):
@@ -90,3 +90,20 @@ class Catalogue:
         raise RecipeError(
             f"no {kind} recipe {name!r} for {os}{hint} known: {', '.join(sorted(known)) or 'none'}"
         )
+
+
+def digest_recipe_files(files: Iterable[Path], templates: Path) -> Mapping[str, str]:
+    """Return the SHA-256, cut to 16 digits, of recipe files and of all files that they include, by name."""
+    from jinja2 import Environment
+    from jinja2.meta import find_referenced_templates
+
+    pending = [file.relative_to(templates).as_posix() for file in files]
+    digests: dict[str, str] = {}
+    parser = Environment(autoescape=False)
+    while pending:
+        name = pending.pop()
+        if name not in digests:
+            text = (templates / name).read_text(encoding="utf-8")
+            digests[name] = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_DIGITS]
+            pending += [included for included in find_referenced_templates(parser.parse(text)) if included]
+    return dict(sorted(digests.items()))

@@ -1,4 +1,4 @@
-"""What a recipe says of itself: the YAML between its first line `{#---` and a line `---#}`, typed."""
+"""The typed header of a recipe: YAML between its first line `{#---` and a line `---#}`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _one_number(pattern: str) -> str:
     try:
         groups = re.compile(pattern).groups
     except re.error as error:
-        raise ValueError(f"'{pattern}' is no regular expression: {error}") from error
+        raise ValueError(f"'{pattern}' is not a regular expression: {error}") from error
     if groups != 1:
-        raise ValueError("expected one group in parentheses, around the number")
+        raise ValueError("the pattern must have one group in parentheses, around the number")
     return pattern
 
 
@@ -47,7 +47,7 @@ Offset = Annotated[int, BeforeValidator(scalar(_offset))]
 
 
 class Parameter(Strict):
-    """One value that a recipe takes."""
+    """A parameter that a recipe takes."""
 
     type: Type
     description: Sentence
@@ -57,10 +57,10 @@ class Parameter(Strict):
 
 
 class CountPatterns(Strict):
-    """How a generator's client says what bytes of data it sent, and its server received, as patterns.
+    """Patterns that find byte counts in the output of a generator's client.
 
-    The last match counts; its group is a number of units of so many bytes. `cc` finds the congestion control
-    that the sender's socket had, where the client tells it.
+    The last match counts; its group is a number in units of `unit_bytes` bytes. `cc` finds the congestion
+    control of the sender's socket, if the client prints it.
     """
 
     sent: NumberPattern
@@ -69,84 +69,91 @@ class CountPatterns(Strict):
     cc: NumberPattern | None = None
 
     def read(self, text: str) -> ByteCounts | None:
-        """Read a client's output; None where it tells nothing, what is not told is as sent."""
+        """Return the byte counts in a client's output, or None if it has none.
+
+        A client that prints no received bytes is taken to have delivered all that it sent.
+        """
         sent = self._last(self.sent, text)
         received = self._last(self.received, text) if self.received else sent
         return ByteCounts(sent, received) if sent is not None and received is not None else None
 
     def congestion_control(self, text: str) -> str | None:
-        """Read the congestion control that a client's socket had; None where it tells none."""
-        found = re.findall(self.cc, text) if self.cc else []
-        return str(found[-1]) if found else None
+        """Return the congestion control in a client's output, or None if it has none."""
+        matches = re.findall(self.cc, text) if self.cc else []
+        return str(matches[-1]) if matches else None
 
     def _last(self, pattern: str, text: str) -> int | None:
-        found = re.findall(pattern, text)
-        return round(float(found[-1]) * self.unit_bytes) if found else None
+        matches = re.findall(pattern, text)
+        return round(float(matches[-1]) * self.unit_bytes) if matches else None
 
 
 class ByteCounts(NamedTuple):
-    """What a generator counted of a flow's data."""
+    """Bytes of a flow's data, as its generator counted them."""
 
     sent_bytes: int
     received_bytes: int
 
 
 class Header(Strict):
-    """What a recipe says of itself before anything is rendered."""
+    """The header of a recipe, which is read before anything is rendered."""
 
     summary: Sentence
-    needs: tuple[Word, ...] = Field(default=(), description="programs that must be on the host")
-    client_needs: tuple[Word, ...] = Field(default=(), description="programs that a generator's client needs")
-    server_needs: tuple[Word, ...] = Field(default=(), description="programs that a generator's server needs")
+    needs: tuple[Word, ...] = Field(default=(), description="programs that the host must have")
+    client_needs: tuple[Word, ...] = Field(
+        default=(), description="programs that the host of a generator's client must have"
+    )
+    server_needs: tuple[Word, ...] = Field(
+        default=(), description="programs that the host of a generator's server must have"
+    )
     modules: tuple[Word, ...] = Field(
-        default=(), description="kernel features (qdisc names) that must be on the host"
+        default=(), description="kernel features (names of queue disciplines) that the host must have"
     )
     tracepoints: tuple[Word, ...] = Field(default=(), description="tracepoints that the kernel must have")
     interfaces_need: tuple[
         Annotated[Literal["ring", "pause"], choice("need of interfaces", "ring", "pause")], ...
     ] = Field(default=(), description="what each interface must have: a transmit ring, flow control")
     brings: tuple[Word, ...] = Field(
-        default=(), description="programs that functions of a step stand for where they are missing"
+        default=(), description="programs that functions of a step replace where they are missing"
     )
     root: tuple[RootPattern, ...] = Field(
-        default=(), description="what runs as root: one pattern for each kind of command"
+        default=(), description="commands that run as root: one pattern for each kind of command"
     )
     root_lasting: tuple[RootPattern, ...] = Field(
-        default=(), description="what runs as root until it is ended, bounded by timeout(1)"
+        default=(), description="commands that run as root until they are ended, bounded by timeout(1)"
     )
     root_login: Sentence | None = Field(
-        default=None, description="why no list of commands will do and root must log in"
+        default=None, description="why root must log in, where a list of commands is not enough"
     )
     lacks: tuple[
         Annotated[PathFeature, choice("key of a path", "jitter", "reorder", "duplicate", "loss_burst")], ...
-    ] = Field(default=(), description="what of a path a bottleneck's recipe cannot do")
+    ] = Field(default=(), description="features of a path that a bottleneck's recipe does not support")
     delay_step: Step | None = Field(
-        default=None, description="what a bottleneck's round-trip times are whole multiples of, such as 1ms"
+        default=None, description="resolution of a bottleneck's round-trip times, such as 1ms"
     )
     duration_step: Step | None = Field(
-        default=None, description="what a generator's durations are whole multiples of, such as 1s"
+        default=None, description="resolution of a generator's durations, such as 1s"
     )
     parameters: dict[Word, Parameter] = Field(default_factory=dict)
-    leaves: tuple[Word, ...] = Field(default=(), description="traces left in the trial's folder")
+    leaves: tuple[Word, ...] = Field(default=(), description="traces that it leaves in the trial's folder")
     change: Annotated[
         Literal["none", "interface-reset", "reboot"], choice("change", "none", "interface-reset", "reboot")
     ] = "none"
     transport: Annotated[Literal["tcp", "udp", "icmp"], choice("transport", "tcp", "udp", "icmp")] = Field(
-        default="tcp", description="what a generator sends over"
+        default="tcp", description="transport protocol of a generator"
     )
     listens: Annotated[Literal["from", "to"], choice("end", "from", "to")] = Field(
-        default="to", description="which end of a flow a generator's server runs at; data goes to `to`"
+        default="to", description="the end of a flow at which a generator's server runs; data goes to `to`"
     )
     ports: tuple[Offset, ...] = Field(
-        default=(0,), description="ports of a generator, beyond its flow's; none for any port"
+        default=(0,), description="ports of a generator, as offsets from its flow's port; empty for any port"
     )
     counts: CountPatterns | None = Field(
-        default=None, description="where a generator tells the bytes of its flow"
+        default=None, description="where a generator prints the bytes of its flow"
     )
 
 
 def read_header(path: Path, text: str) -> Header:
-    """Read the header of a recipe's text; raises DefinitionError with every mistake at its place."""
+    """Read the header of a recipe's text; raises DefinitionError with every error and its place."""
     match = _FORM.match(text)
     if match is None:
         message = "a recipe starts with a header: a line '{#---', YAML, and a line '---#}'"
@@ -161,7 +168,7 @@ def read_header(path: Path, text: str) -> Header:
 
 
 def _check_parameters(checked: Checked[Header]) -> None:
-    """Report choices that are none, and defaults that are not what their own parameter takes."""
+    """Report parameters of type choice without choices, and defaults of the wrong type."""
     for name, parameter in checked.model.parameters.items() if checked.model else ():
         where = ("parameters", name)
         if not checked.intact(*where):

@@ -1,77 +1,78 @@
-"""The one place where values become shell text."""
+"""Shell quoting: the one place where values become shell text, and the Jinja2 environment that applies it."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from typing import TYPE_CHECKING
 
 from samovar.errors import RecipeError
-from samovar.recipes import dummynet, tc
+from samovar.recipes import path_syntax
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 class Raw(str):
-    """Text that a recipe's author marked as shell text with ``| raw``."""
+    """Text that a recipe marks as shell text with ``| raw``."""
 
 
 def quote(value: object) -> str:
-    """Render one ``{{ value }}`` as a single shell word.
+    """Return one ``{{ value }}`` as a single shell word.
 
-    Raises RecipeError for what cannot be one: None (a value that was not given), a NUL byte or a line break.
+    Raises RecipeError for a value that cannot be a word: None (a parameter without a value), a NUL byte or a
+    line break.
     """
     if isinstance(value, Raw):
         return str(value)
     if value is None:
-        raise RecipeError(
-            "a recipe printed a value that is not set; give it a default in the recipe's header"
-        )
+        raise RecipeError("a recipe prints a parameter without a value; give it a default in the header")
     if isinstance(value, bool):
         return "1" if value else "0"
     text = f"{value:.9f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
     if any(c in text for c in "\0\n\r"):
-        raise RecipeError(
-            f"the value {text!r} cannot be a shell word; accepted: text without line breaks or NUL"
-        )
+        raise RecipeError(f"{text!r} cannot be a shell word: it must not contain line breaks or NUL bytes")
     return shlex.quote(text)
 
 
 def literal(text: str) -> Raw:
-    """Quote a text of a recipe's own, a program of several lines, as one shell word."""
+    """Quote a text of the recipe itself, such as a program of several lines, as one shell word."""
     return Raw(shlex.quote(text))
 
 
 def window_floor(size_bytes: int) -> int:
-    """Round a window down to what the TCP window scale it needs can express.
+    """Round a receive window down to a multiple of the window scale that it needs.
 
     Linux rounds the advertised window *up* to a multiple of 2**scale (tcp_output.c, __tcp_select_window),
-    with scale = ilog2(window) - 15; a clamp that is on that grid is therefore never exceeded on the wire.
+    with scale = ilog2(window) - 15; a clamp on that grid is therefore never exceeded on the wire.
     """
     scale = max(0, size_bytes.bit_length() - 16)
     return size_bytes >> scale << scale
 
 
 def plain(value: object) -> str:
-    """Render a value of a block that no shell reads; still one line and never unset."""
+    """Return a value of a block that no shell reads: unquoted, but still set and on one line."""
     quote(value)
     return str(value)
 
 
 def shell_environment(folder: Path | None = None) -> Environment:
-    """Make a Jinja2 environment that quotes every value and refuses undefined ones.
+    """Return a Jinja2 environment that quotes every value and refuses undefined ones.
 
-    `folder` is where files are that a recipe includes: programs in other languages.
+    Recipes include programs in other languages from files below `folder`.
     """
     return _environment(quote, folder)
 
 
 def plain_environment(folder: Path | None = None) -> Environment:
-    """Make a Jinja2 environment for blocks that are compared, not run."""
+    """Return a Jinja2 environment for blocks that are compared with output and not run."""
     return _environment(plain, folder)
 
 
 def _environment(finalize: Callable[[object], str], folder: Path | None) -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # slow to import, and not always needed
+
     environment = Environment(
         loader=FileSystemLoader(folder) if folder else None,
         finalize=finalize,
@@ -81,8 +82,6 @@ def _environment(finalize: Callable[[object], str], folder: Path | None) -> Envi
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update({**tc.FILTERS, **dummynet.FILTERS})
-    environment.filters["raw"] = Raw
-    environment.filters["literal"] = literal
-    environment.filters["window_floor"] = window_floor
+    filters = {"raw": Raw, "literal": literal, "window_floor": window_floor}
+    environment.filters.update({**path_syntax.FILTERS, **filters})
     return environment

@@ -1,19 +1,20 @@
-"""A recipe: a Jinja2 file with a header that plan, check, docs and tests read."""
+"""A recipe: a Jinja2 file with a typed header, rendered block by block with quoted values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
-
-from jinja2 import Template, TemplateError, TemplateSyntaxError
-from jinja2.exceptions import UndefinedError
+from typing import TYPE_CHECKING, Literal
 
 from samovar.errors import DefinitionError, Problem, RecipeError
 from samovar.experiment import parse_parameter
 from samovar.experiment.yaml.tree import read_text
 from samovar.recipes.header import Header, read_header
 from samovar.recipes.quoting import plain_environment, shell_environment
+from samovar.units import UnitError
+
+if TYPE_CHECKING:
+    from jinja2 import Template, TemplateSyntaxError
 
 Kind = Literal["setting", "aqm", "generator", "logger", "step", "fact"]
 
@@ -27,9 +28,8 @@ BLOCKS: Mapping[str, frozenset[str]] = {
 }
 """The blocks that a recipe of each kind must have; it may have more."""
 
-
 NOT_SHELL = frozenset({"wanted", "qdisc", "shown"})
-"""Blocks whose text is compared or becomes one value of another recipe, and so is not quoted."""
+"""Blocks that are compared with output or become one value of another recipe, and so are not quoted."""
 
 
 class Recipe:
@@ -38,64 +38,76 @@ class Recipe:
     def __init__(self, kind: Kind, name: str, path: Path, header: Header, text: str) -> None:
         self.kind, self.name, self.path, self.header = kind, name, path, header
         self.defaults = {
-            name: parse_parameter(known, known.default)
-            for name, known in header.parameters.items()
-            if known.default is not None
+            name: parse_parameter(parameter, parameter.default)
+            for name, parameter in header.parameters.items()
+            if parameter.default is not None
         }
         self._quoted: Template = shell_environment(path.parents[2]).from_string(text)
         self._plain: Template = plain_environment(path.parents[2]).from_string(text)
 
     @property
     def blocks(self) -> frozenset[str]:
-        """Name the blocks that the recipe defines."""
+        """The names of the blocks that the recipe defines."""
         return frozenset(self._quoted.blocks)
 
-    def render(self, block: str, values: Mapping[str, object]) -> str:
-        """Render one block with its values, each quoted as a shell word.
+    def parse_values(self, parameters: Mapping[str, str]) -> dict[str, object]:
+        """Return the parameters that an experiment gives, parsed with the types of the header.
 
-        A header's default stands for what is not given; `given` maps each parameter that has a value to it.
-        Raises RecipeError when a value is missing or the block does not exist.
+        Raises RecipeError for an unknown parameter or a value that is not of its type.
         """
-        if block not in self.blocks:
-            raise RecipeError(
-                f"{self.path}: has no block {block!r}; it has: {', '.join(sorted(self.blocks))}"
-            )
-        template = self._plain if block in NOT_SHELL else self._quoted
+        known = self.header.parameters
         try:
-            return "".join(template.blocks[block](template.new_context(self._context(values))))
-        except UndefinedError as error:
-            raise RecipeError(f"{self.path}: block {block}: {error.message}") from error
-        except TemplateError as error:
-            raise RecipeError(f"{self.path}: block {block}: {error}") from error
-        except RecipeError as error:
-            raise RecipeError(f"{self.path}: block {block}: {error}") from error
+            return {name: parse_parameter(known[name], text) for name, text in parameters.items()}
+        except KeyError as error:
+            names = ", ".join(known) or "none"
+            raise RecipeError(f"{self.path}: unknown parameter {error}; known: {names}") from None
+        except UnitError as error:
+            raise RecipeError(f"{self.path}: {error}") from error
 
-    def _context(self, values: Mapping[str, object]) -> dict[str, object]:
+    def render(self, block: str, values: Mapping[str, object]) -> str:
+        """Return the text of one block, each value quoted as a shell word.
+
+        Missing values are taken from the header's defaults; in the recipe, `given` maps each parameter that
+        has a value to it. Raises RecipeError if a value is missing or the block does not exist.
+        """
+        from jinja2 import TemplateError
+
+        if block not in self.blocks:
+            raise RecipeError(f"{self.path}: no block {block!r}; it has: {', '.join(sorted(self.blocks))}")
+        template = self._plain if block in NOT_SHELL else self._quoted
         known = {**self.defaults, **values}
-        return {"given": {name: known[name] for name in self.header.parameters if name in known}, **known}
+        given = {name: known[name] for name in self.header.parameters if name in known}
+        try:
+            return "".join(template.blocks[block](template.new_context({"given": given, **known})))
+        except (TemplateError, RecipeError) as error:
+            raise RecipeError(f"{self.path}: block {block}: {error}") from error
 
 
 def read_recipe(kind: Kind, name: str, path: Path) -> Recipe:
-    """Parse a recipe file; raises DefinitionError with all mistakes of its header, or the body's first."""
+    """Return the recipe in a file.
+
+    Raises DefinitionError with all errors of its header, or else the first one of its body.
+    """
+    from jinja2 import TemplateSyntaxError
+
     text = read_text(path, "a recipe").replace("\r\n", "\n")
     header = read_header(path, text)
     try:
         recipe = Recipe(kind, name, path, header, text)
     except TemplateSyntaxError as error:
-        raise DefinitionError([_no_template(path, text, error)]) from error
+        raise DefinitionError([_syntax_problem(path, text, error)]) from error
     missing = sorted(BLOCKS[kind] - recipe.blocks)
     if missing:
         blocks = " and ".join(f"{{% block {block} %}}" for block in missing)
-        message = (
-            f"a recipe of kind {kind} needs {blocks}; it has: {', '.join(sorted(recipe.blocks)) or 'none'}"
-        )
+        present = ", ".join(sorted(recipe.blocks)) or "none"
+        message = f"a recipe of kind {kind} needs {blocks}; it has: {present}"
         raise DefinitionError([Problem(str(path), 1, 1, message, text.partition("\n")[0])])
     return recipe
 
 
-def _no_template(path: Path, text: str, error: TemplateSyntaxError) -> Problem:
-    """Return the mistake that Jinja2 finds; it knows the line and not the column."""
+def _syntax_problem(path: Path, text: str, error: TemplateSyntaxError) -> Problem:
+    """Return a syntax error of Jinja2, which reports the line but not the column."""
     lines = text.splitlines()
     line = lines[error.lineno - 1] if error.lineno <= len(lines) else ""
-    message = (error.message or "this is no Jinja2").rstrip(".")
+    message = (error.message or "this is not Jinja2").rstrip(".")
     return Problem(str(path), error.lineno, len(line) - len(line.lstrip()) + 1, message, line)

@@ -7,27 +7,45 @@ from functools import cached_property
 
 from samovar.plan import Trial
 from samovar.recipes.catalogue import Catalogue
-from samovar.recipes.counter_scripts import FOUND, RESTORED, counting_text
-from samovar.recipes.flow_ends import ENDS, End, FlowEnds, StopRule, stop_rules, trial_flows
-from samovar.recipes.generator_watch import NO_LIMITS, AbortLimits, order_text, starts_text, watch_text
-from samovar.recipes.processes import Program as Program
-from samovar.recipes.processes import of_capture, of_generator, of_logger
+from samovar.recipes.host_settings import Setting, host_settings
 from samovar.recipes.quoting import quote
 from samovar.recipes.recipe import BLOCKS, Recipe
-from samovar.recipes.setting_recipes import Setting, host_settings
-from samovar.recipes.typed_values import typed
+from samovar.recipes.trial_programs import (
+    ENDS,
+    NO_LIMITS,
+    AbortLimits,
+    End,
+    FlowEnds,
+    Program,
+    StopRule,
+    capture_program,
+    generator_program,
+    logger_program,
+    order_text,
+    starts_text,
+    stop_rules,
+    trial_flows,
+    watch_text,
+)
 
-NONE: Mapping[str, str] = {}
-GONE = 'cd / && rm -rf -- "$dir"\n'
-"""Removes the trial's folder, with all that is in it."""
+NO_VALUES: Mapping[str, str] = {}
+DELETE_FOLDER = 'cd / && rm -rf -- "$dir"\n'
+"""Removes the trial's folder and everything in it."""
 BODY = "# ---- the step itself ----\n"
-"""Stands in every script between the functions that all of them share and what this one does."""
+"""Separates, in every script, the functions that all scripts share from its own text."""
+FOUND = "---- as found ----"
+RESTORED = "---- as restored ----"
+"""Lines between the parts of the output of `finish`."""
 STOP_GRACE_S = 20.0
-"""How much longer than the traffic a logger may live by itself, should nobody be left to end it."""
+"""How much longer than the traffic a logger may live if nothing ends it."""
 
 
 class TrialScripts:
-    """Every script of one trial; a pure function of the trial, the catalogue and the campaign's name."""
+    """Every script of one trial; a pure function of the trial, the catalogue and the campaign's name.
+
+    Methods named `..._body` return text without the functions that all scripts share; `script` adds them.
+    `was` is the state of a host before the trial, as the script `read` printed it.
+    """
 
     def __init__(self, trial: Trial, catalogue: Catalogue, campaign: str) -> None:
         self.trial, self.catalogue, self.campaign = trial, catalogue, campaign
@@ -35,108 +53,143 @@ class TrialScripts:
 
     @property
     def folder(self) -> str:
-        """Name the trial's folder on every host."""
+        """The trial's folder on every host."""
         return f"/tmp/samovar/{self.campaign}/{self.trial.id}"
 
     @cached_property
     def flows(self) -> tuple[FlowEnds, ...]:
-        """Give each flow with its recipe and its ends."""
+        """The flows of the trial with their recipes."""
         return trial_flows(self.resolved, self.catalogue)
 
     @cached_property
     def rules(self) -> tuple[StopRule, ...]:
-        """List what ends with something else."""
+        """The rules by which flows end with others."""
         return stop_rules(self.resolved, self.flows)
 
+    def system(self, host: str) -> str:
+        """Return the operating system of a host, such as linux or freebsd-11."""
+        return self.resolved.hosts[host].system
+
+    def script(self, host: str, parts: Iterable[str], functions: str = "") -> str:
+        """Return a script for a host: the functions that all scripts share, `functions`, then the parts."""
+        prelude = self._step(host, "prelude", {"folder": self.folder, "campaign": self.campaign})
+        shared = self._step(host, "listening", {}) + self._step(host, "clock", {})
+        return prelude + shared + functions + BODY + "".join(parts) + "exit 0\n"
+
+    # ---- the state of a host: read it, change it, restore it ----
+
     def settings(self, host: str, lasting: bool | None = None) -> tuple[Setting, ...]:
-        """List the settings of a host: all, only those that last over trials, or only the others."""
+        """Return the settings of a host: all, only those that last over trials, or only the others."""
         return host_settings(host, self.resolved, self.catalogue, lasting)
 
     def read(self, host: str, lasting: bool = False) -> str:
-        """Print the state that the trial, or its plot, will change, as key=value lines."""
+        """Return the script that prints the state that the trial changes, as key=value lines."""
         return self.script(host, (self.read_body(host, lasting),))
 
     def read_body(self, host: str, lasting: bool | None = False) -> str:
-        """Give the text of `read` that is the same for trials that change the same things."""
+        """Return the body of `read`, which is equal for trials that change the same settings."""
         settings = self.settings(host, lasting)
-        return self._values(host, settings) + "".join(self._setting(host, one, "read") for one in settings)
-
-    def _values(self, host: str, settings: Iterable[Setting]) -> str:
-        """Read at once what recipes name in a block `files`: a program for each takes longer."""
+        # The files that recipes name in a block `files` are read at once: a program for each takes longer.
         named = [s for s in settings if "files" in self._recipe(host, s).blocks]
-        files = dict.fromkeys(word for one in named for word in self._setting(host, one, "files").split())
-        return f"kernel_values {' '.join(files)}\n" if files else ""
+        files = dict.fromkeys(word for s in named for word in self._setting(host, s, "files").split())
+        values = f"kernel_values {' '.join(files)}\n" if files else ""
+        return values + "".join(self._setting(host, s, "read") for s in settings)
 
     def set(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
-        """Change the state from what `read` printed, then print it as `read` does.
+        """Return the script that changes the state from `was`, then prints it as `read` does.
 
-        What lasts over trials is changed by itself, and only read back otherwise.
+        Lasting settings are changed by a script of their own (`lasting`); the other script only reads them.
         """
         changes = [self._setting(host, s, "set", {"was": was}) for s in self.settings(host, lasting)]
         return self.script(host, (*changes, self.read_body(host, lasting or None)))
 
     def wanted(self, host: str, lasting: bool | None = None) -> tuple[str, ...]:
-        """List what `set` must print: `key=value`, or `key*=text that the value holds`."""
+        """Return what `set` must print: `key=value`, or `key*=text` for a value that contains the text."""
         text = "\n".join(self._setting(host, s, "wanted") for s in self.settings(host, lasting))
         return tuple(line.strip() for line in text.splitlines() if line.strip())
 
     def restore(self, host: str, was: Mapping[str, str]) -> str:
-        """Put back the state that `read` printed, last change first, then print it again.
+        """Return the script that restores the state, last change first, then prints it as `read` does.
 
-        Samplers and servers end first; captures go on, for the last packets of the traffic.
+        Samplers and servers are ended first; captures continue, for the last packets of the traffic.
         """
         return self.script(host, (*self._halts(host), self.restore_body(host, was), self.read_body(host)))
 
     def restore_and_delete(self, host: str, was: Mapping[str, str]) -> str:
-        """Restore as `restore` does after a trial that was broken off, whose folder goes too."""
-        return self.script(
-            host, (*self._halts(host), self.restore_body(host, was), self.read_body(host), GONE)
-        )
+        """Return the script `restore` for an aborted trial, which also deletes the trial's folder."""
+        parts = (*self._halts(host), self.restore_body(host, was), self.read_body(host), DELETE_FOLDER)
+        return self.script(host, parts)
+
+    def finish(self, host: str, was: Mapping[str, str]) -> str:
+        """Return the script that prints counters and state after the traffic, then restores and prints again.
+
+        split_finish_output() separates the parts. If nothing was recorded, nothing will be collected, and the
+        trial's folder is deleted.
+        """
+        found = (self.counters_body(host), f"echo {quote(FOUND)}\n", self.read_body(host, None))
+        restored = (f"echo {quote(RESTORED)}\n", self.restore_body(host, was), self.read_body(host))
+        deletion = () if self.processes(host) else (DELETE_FOLDER,)
+        return self.script(host, (*self._halts(host), *found, *restored, *deletion))
+
+    def restore_body(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
+        """Return text that restores the state, last change first."""
+        settings = reversed(self.settings(host, lasting))
+        return "".join(self._setting(host, s, "restore", {"was": was}) for s in settings)
+
+    def restore_lasting(self, host: str, was: Mapping[str, str]) -> str:
+        """Return the script that restores lasting settings, then prints them as `read` does."""
+        return self.script(host, (self.restore_body(host, was, True), self.read_body(host, True)))
+
+    def on_loss(self, host: str, was: Mapping[str, str], lasting: str = "") -> str:
+        """Return the script that a host runs when its controller is gone: end what runs, restore the state.
+
+        `lasting` is text that restores lasting settings, which take effect when the host boots again.
+        """
+        sweep = self._step(host, "sweep", {"campaign": self.campaign})
+        return self.script(host, (sweep, self.restore_body(host, was), lasting))
+
+    def sweep(self, host: str) -> str:
+        """Return the script that ends all processes of the campaign and deletes the trial's files."""
+        return self.script(host, (self._step(host, "sweep", {"campaign": self.campaign}),))
+
+    def reboot(self, host: str) -> str:
+        """Return the script that reboots a host a moment after it has ended."""
+        return self.script(host, (self._step(host, "reboot", {}),))
+
+    def counters_body(self, host: str) -> str:
+        """Return text that prints the counters of a host and of its settings as key=value lines."""
+        system = self.system(host)
+        own = "counters" in self.catalogue.names("step", system)
+        counted = [s for s in self.settings(host) if "counters" in self._recipe(host, s).blocks]
+        parts = (self._setting(host, setting, "counters") for setting in counted)
+        return (self._step(host, "counters", {}) if own else "") + "".join(parts)
+
+    def setting_body(
+        self, host: str, recipe: str, block: str, more: Mapping[str, object], most: int | None = None
+    ) -> str:
+        """Return a block of a setting recipe, rendered for each of its (first `most`) uses on a host."""
+        uses = [setting for setting in self.settings(host) if setting.recipe == recipe]
+        return "".join(self._setting(host, setting, block, more) for setting in uses[:most])
 
     def _halts(self, host: str) -> Iterator[str]:
         names = (process.name for process in self.processes(host) if process.kind != "capture")
         return (f"halt {name}\n" for name in ("sentinel", *names))
 
-    def _counting(self, host: str) -> str:
-        return counting_text(self.catalogue, self._os(host), self.settings(host))
+    def _setting(
+        self, host: str, setting: Setting, block: str, more: Mapping[str, object] | None = None
+    ) -> str:
+        return self._recipe(host, setting).render(block, {**setting.values, **(more or {})})
 
-    def finish(self, host: str, was: Mapping[str, str]) -> str:
-        """Print counters and state as the traffic left them, then restore; see split_finish_output.
+    def _recipe(self, host: str, setting: Setting) -> Recipe:
+        return self.catalogue.recipe("setting", setting.recipe, self.system(host))
 
-        Where nothing was recorded nothing will be collected, and the trial's folder goes at once.
-        """
-        found = (self._counting(host), f"echo {quote(FOUND)}\n", self.read_body(host, None))
-        restored = (f"echo {quote(RESTORED)}\n", self.restore_body(host, was), self.read_body(host))
-        gone = () if self.processes(host) else (GONE,)
-        return self.script(host, (*self._halts(host), *found, *restored, *gone))
+    def _step(self, host: str, name: str, values: Mapping[str, object]) -> str:
+        return self.catalogue.recipe("step", name, self.system(host)).render("script", values)
 
-    def restore_body(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
-        """Give the text that puts back the state that `read` printed, last change first."""
-        settings = reversed(self.settings(host, lasting))
-        return "".join(self._setting(host, s, "restore", {"was": was}) for s in settings)
-
-    def restore_lasting(self, host: str, was: Mapping[str, str]) -> str:
-        """Put back what lasts over trials as `read` printed it, then print it again."""
-        return self.script(host, (self.restore_body(host, was, True), self.read_body(host, True)))
-
-    def on_loss(self, host: str, was: Mapping[str, str], lasting: str = "") -> str:
-        """End what runs and restore the state: what a host does when its controller is gone.
-
-        `lasting` puts back what lasts over trials; that is in force once the host is booted again.
-        """
-        sweep = self._step(host, "sweep", {"campaign": self.campaign})
-        return self.script(host, (sweep, self.restore_body(host, was), lasting))
-
-    def reboot(self, host: str) -> str:
-        """Boot a host anew, a moment after the script has ended."""
-        return self.script(host, (self._step(host, "reboot", {}),))
-
-    def sweep(self, host: str) -> str:
-        """End every process of this campaign on a host, and remove what the trial has written there."""
-        return self.script(host, (self._step(host, "sweep", {"campaign": self.campaign}),))
+    # ---- the traffic: prepare it, start it, watch it, stop it ----
 
     def offer(self, host: str) -> str | None:
-        """Print what one end of a flow has to tell the other before it starts; None when nothing."""
+        """Return the script that prints what one end of a flow must know of the other; None if nothing."""
         parts = [
             f"printf 'offer %s %s\\n' {quote(ends.name(end))} \"$(\n{text})\"\n"
             for ends, end in self._at(host)
@@ -144,56 +197,57 @@ class TrialScripts:
         ]
         return self.script(host, parts) if parts else None
 
-    def arm(self, host: str, offers: Mapping[str, str] = NONE) -> str | None:
-        """Start loggers and servers, prepare clients; print what is counted so far once all are ready.
+    def arm(self, host: str, offers: Mapping[str, str] = NO_VALUES) -> str | None:
+        """Return the script that starts loggers and servers, prepares clients, then prints counters.
 
-        None where there is nothing to do. `offers` holds what `offer` printed, by the program's name.
+        None if there is nothing to do. `offers` maps the names of programs to what `offer` printed.
         """
         starts = [*self._loggers(host, "start"), *self._flows(host, "server", "server", offers)]
-        # Samplers tell when they are ready, the others are asked again and again, and are slower to be asked.
+        # Samplers report when they are ready; the others are polled, which is slower, so they come last.
         loggers = [*self._loggers(host, "ready")]
         readies = [*reversed(loggers), *self._flows(host, "server", "ready", offers)]
         prepares = self._flows(host, "client", "prepare", offers)
-        parts = [self._neighbours(host), *starts, *readies, *prepares, self._counting(host)]
+        peers = tuple(dict.fromkeys(ends.peer_address for ends in self._ends(host, "client")))
+        neighbours = self._step(host, "neighbours", {"peers": peers}) if peers else ""
+        parts = [neighbours, *starts, *readies, *prepares, self.counters_body(host)]
         return self.script(host, parts) if any(parts) else None
 
-    def _neighbours(self, host: str) -> str:
-        peers = dict.fromkeys(ends.peer_address for ends in self._ends(host, "client"))
-        return self._step(host, "neighbours", {"peers": tuple(peers)}) if peers else ""
-
     def clock(self, host: str) -> str:
-        """Print the time of a host's clock, in ns since the epoch."""
+        """Return the script that prints the time of a host's clock in ns since the epoch."""
         return self._step(host, "clock", {}) + "now_ns\n"
 
     def traffic(self, host: str, t0_ns: int, limits: AbortLimits = NO_LIMITS) -> str | None:
-        """Start the clients of a host, second 0 being t0_ns of its clock, and watch; None when nothing runs.
+        """Return the script that starts the clients of a host and watches its programs; None without any.
 
-        Prints what the controller must know, and ends then: `failed NAME why`, `lost NAME why` of a logger,
-        `disk why`, `clock why`, `gone NAME` of a server, `ended NAME` of a client, `idle` after the last.
+        Second 0 of the trial is t0_ns of the host's clock. The script ends when it has printed an event:
+        `failed NAME why`, `lost NAME why` of a logger, `disk why`, `clock why`, `gone NAME` of a server,
+        `ended NAME` of a client, `idle` after the last client.
         """
         if not self.processes(host):
             return None
         launches = [(ends.flow.start_s, self._launch(host, ends)) for ends in self._ends(host, "client")]
         starts = starts_text(t0_ns, launches, self.resolved.stop)
         sentinel = self._step(host, "sentinel", limits.as_values())
-        return self._watching(host, ("listen\n", starts, sentinel, self._watch(host, t0_ns)))
+        return self._watching(host, t0_ns, starts, sentinel)
 
     def follow(self, host: str, t0_ns: int) -> str:
-        """Go on watching after `traffic` or `follow` has told something."""
-        return self._watching(host, ("listen\n", self._watch(host, t0_ns)))
+        """Return the script that continues to watch after `traffic` or `follow` has printed an event."""
+        return self._watching(host, t0_ns)
 
-    def _watch(self, host: str, t0_ns: int) -> str:
-        loggers = [process.name for process in self.processes(host) if process.kind != "generator"]
-        return watch_text(self.flows, self.rules, host, t0_ns, loggers)
+    def _watching(self, host: str, t0_ns: int, *starts: str) -> str:
+        loggers = [program.name for program in self.processes(host) if program.kind != "generator"]
+        watch = watch_text(self.flows, self.rules, host, t0_ns, loggers)
+        return self.script(host, ("listen\n", *starts, watch), self._step(host, "watch", {}))
 
     def order(self, word: str) -> str:
-        """Give the watch of any host an order: `stop`, or `NAME.halt` or `NAME.doubt` of a client."""
+        """Return text that orders the watch of a host to `stop`, or `NAME.halt` or `NAME.doubt` a client."""
         return order_text(self.folder, word)
 
     def stop(self, host: str, broken_off: bool = False) -> str | None:
-        """Let captures catch up, end what runs, wait until files are whole, tell how each ended.
+        """Return the script that ends all programs, waits until files are complete and prints how each ended.
 
-        Where the traffic was `broken_off`, nobody is left who waits for its clients and says how they ended.
+        If the traffic script was killed (`broken_off`), nothing waits for its clients, and they are ended
+        here.
         """
         names = [process.name for process in self.processes(host)]
         if not names:
@@ -204,55 +258,55 @@ class TrialScripts:
         return self.script(host, (abandon, *self._loggers(host, "drain"), *lines, began))
 
     def processes(self, host: str) -> tuple[Program, ...]:
-        """List what the trial starts on a host."""
-        return tuple(self._processes(host))
+        """Return the programs that the trial starts on a host."""
+        return (
+            *(capture_program(capture) for capture in self.resolved.captures if capture.host == host),
+            *(logger_program(entry) for entry in self.resolved.loggers if entry.host == host),
+            *(generator_program(ends, end) for ends, end in self._at(host)),
+        )
+
+    def clients(self, host: str) -> tuple[str, ...]:
+        """Return the names of the clients that run on a host."""
+        return tuple(ends.name("client") for ends in self._ends(host, "client"))
 
     def has_flows(self, host: str) -> bool:
-        """Tell whether a host is an end of any flow."""
+        """Return whether a host is an end of any flow."""
         return any(ends.host(end) == host for ends in self.flows for end in ENDS)
 
     def end_needs(self, host: str) -> Iterator[str]:
-        """Name the programs that only one end of a generator needs, for the ends at a host."""
+        """Yield the programs that the generators' clients and servers at a host need."""
         for ends, end in self._at(host):
             header = ends.recipe.header
             yield from header.client_needs if end == "client" else header.server_needs
 
-    def clients(self, host: str) -> tuple[str, ...]:
-        """Name the clients that run on a host."""
-        return tuple(ends.name("client") for ends in self._ends(host, "client"))
-
-    def _processes(self, host: str) -> Iterator[Program]:
-        yield from (of_capture(c) for c in self.resolved.captures if c.host == host)
-        yield from (of_logger(entry) for entry in self.resolved.loggers if entry.host == host)
-        yield from (of_generator(ends, end) for ends, end in self._at(host))
-
     def _at(self, host: str) -> Iterator[tuple[FlowEnds, End]]:
-        """Give each end of a flow that runs on a host, the clients first."""
-        yield from ((ends, "client") for ends in self._ends(host, "client"))
-        yield from ((ends, "server") for ends in self._ends(host, "server"))
-
-    @property
-    def _ports(self) -> tuple[int, ...]:
-        return tuple(sorted({flow.port for flow in self.resolved.flows}))
+        """Yield each end of a flow that runs on a host, the clients first."""
+        for end in ENDS:
+            yield from ((ends, end) for ends in self._ends(host, end))
 
     def _ends(self, host: str, end: End) -> Iterator[FlowEnds]:
         return (ends for ends in self.flows if ends.host(end) == host)
 
     def _loggers(self, host: str, block: str) -> Iterator[str]:
+        ports = tuple(sorted({flow.port for flow in self.resolved.flows}))
         for capture in self.resolved.captures:
             if capture.host == host:
                 values = {"interface": capture.interface, "snaplen_bytes": capture.snaplen_bytes}
-                yield self._process(host, of_capture(capture), block, values)
+                yield self._program(host, capture_program(capture), block, values)
         for entry in self.resolved.loggers:
             if entry.host == host:
                 given = {"interval_s": entry.interval_s} if entry.interval_s is not None else {}
-                values = {"interface": entry.interface, "ports": self._ports, **given}
-                yield self._process(host, of_logger(entry), block, values, entry.parameters)
+                values = {"interface": entry.interface, "ports": ports, **given}
+                yield self._program(host, logger_program(entry), block, values, entry.parameters)
 
     def _flows(self, host: str, end: End, block: str, offers: Mapping[str, str]) -> Iterator[str]:
         for ends in self._ends(host, end):
             other = ends.name("server" if end == "client" else "client")
             yield self._flow(host, ends, end, block, offers.get(other, ""))
+
+    def _launch(self, host: str, ends: FlowEnds) -> str:
+        name = quote(ends.name("client"))
+        return f"if [ ! -e {name}.finished ]; then\n{self._flow(host, ends, 'client', 'client', '')}fi\n"
 
     def _flow(self, host: str, ends: FlowEnds, end: End, block: str, offered: str) -> str:
         flow = ends.flow
@@ -266,57 +320,36 @@ class TrialScripts:
             "size_bytes": flow.size_bytes,
             "cc": flow.cc,
             "dscp": flow.dscp,
-            "system": self._os(host),
+            "system": self.system(host),
             "offered": offered,
             **({"limit_s": left_s} if block == "client" else {}),
         }
-        return self._process(host, of_generator(ends, end), block, values, flow.parameters)
+        return self._program(host, generator_program(ends, end), block, values, flow.parameters)
 
-    def _launch(self, host: str, ends: FlowEnds) -> str:
-        name = quote(ends.name("client"))
-        return f"if [ ! -e {name}.finished ]; then\n{self._flow(host, ends, 'client', 'client', '')}fi\n"
-
-    def _process(
+    def _program(
         self,
         host: str,
-        process: Program,
+        program: Program,
         block: str,
         values: Mapping[str, object],
-        parameters: Mapping[str, str] = NONE,
+        parameters: Mapping[str, str] = NO_VALUES,
     ) -> str:
-        kind = "generator" if process.kind == "generator" else "logger"
-        recipe = self.catalogue.recipe(kind, process.recipe, self._os(host))
+        kind = "generator" if program.kind == "generator" else "logger"
+        recipe = self.catalogue.recipe(kind, program.recipe, self.system(host))
         if block not in recipe.blocks and block not in BLOCKS[recipe.kind]:
-            return ""  # an optional block that this recipe has no need of
+            return ""  # an optional block that this recipe does not have
         grace_s = 0.0 if block == "client" else STOP_GRACE_S
-        addresses = sorted({a for f in self.resolved.flows for a in (f.from_address, f.to_address)})
         common = {
-            "name": process.name,
-            "output": process.output,
+            "name": program.name,
+            "output": program.output,
             "limit_s": round(self.resolved.deadline_s + grace_s, 3),
-            "addresses": addresses,
+            "addresses": sorted({a for f in self.resolved.flows for a in (f.from_address, f.to_address)}),
         }
-        return recipe.render(block, {**common, **values, **typed(recipe, parameters)})
+        return recipe.render(block, {**common, **values, **recipe.parse_values(parameters)})
 
-    def _setting(
-        self, host: str, setting: Setting, block: str, more: Mapping[str, object] | None = None
-    ) -> str:
-        return self._recipe(host, setting).render(block, {**setting.values, **(more or {})})
 
-    def _recipe(self, host: str, setting: Setting) -> Recipe:
-        return self.catalogue.recipe("setting", setting.recipe, self._os(host))
-
-    def _step(self, host: str, name: str, values: Mapping[str, object]) -> str:
-        return self.catalogue.recipe("step", name, self._os(host)).render("script", values)
-
-    def _watching(self, host: str, parts: Iterable[str]) -> str:
-        return self.script(host, parts, self._step(host, "watch", {}))
-
-    def script(self, host: str, parts: Iterable[str], more: str = "") -> str:
-        """Put texts behind the functions that all of them share, as a script for a host."""
-        prelude = self._step(host, "prelude", {"folder": self.folder, "campaign": self.campaign})
-        shared = self._step(host, "listening", {}) + self._step(host, "clock", {})
-        return prelude + shared + more + BODY + "".join(parts) + "exit 0\n"
-
-    def _os(self, host: str) -> str:
-        return self.resolved.hosts[host].system
+def split_finish_output(text: str) -> tuple[str, str, str]:
+    """Return the parts of the output of `finish`: counters, state as found, state as restored."""
+    counters, _, rest = text.partition(f"{FOUND}\n")
+    found, _, restored = rest.partition(f"{RESTORED}\n")
+    return counters, found, restored

@@ -1,29 +1,30 @@
-"""Receive windows on kernels that work them out from the buffer: what is probed, and the buffer that fits.
+"""Receive windows on kernels that derive them from the buffer: scripts that probe and fit the buffer.
 
-Linux from 6.7 on counts a share of the receive buffer as window, in 256ths: what a segment has of data of the
-memory that it takes (net/ipv4/tcp_input.c, tcp_measure_rcv_mss). Recipes of such systems have a block `fit`.
+Linux from 6.7 on advertises a share of the receive buffer, in 256ths: the payload of a segment divided by the
+memory that the segment takes (net/ipv4/tcp_input.c, tcp_measure_rcv_mss). Setting `rwnd` limits the window by
+a route as on older kernels; then the share is measured by one connection (`step/window`), and block `fit` of
+`rwnd` sets the buffer of which this share is the requested window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
 from samovar.recipes.quoting import window_floor
 from samovar.recipes.scripts import TrialScripts
 
-SETTING, STEP, NAME = "rwnd", "window", "window"
 WHOLE = 256
-"""What the share of the buffer is a part of."""
+"""The share of the buffer is in units of 1/256."""
 FIRST_PORT = 5301
 PROBE_BYTES = 1 << 14
-"""What decides is the first full segment; a first flight holds about so much."""
+"""About the first flight of a connection: its first full segment decides."""
 
 
 @dataclass(frozen=True)
 class WindowProbe:
-    """A window that a receiver is to open to a sender, and a way that data take between them."""
+    """A receive window between two hosts, and the addresses between which it is probed."""
 
     sender: str
     receiver: str
@@ -33,112 +34,101 @@ class WindowProbe:
 
     @property
     def target_bytes(self) -> int:
-        """The largest window that can be offered and does not exceed what is asked."""
+        """The largest window that can be advertised and does not exceed the requested one."""
         return window_floor(self.window_bytes)
 
 
 @dataclass(frozen=True)
 class WindowScripts:
-    """The bodies of the probe's scripts, in the order in which they run; each follows the prelude."""
+    """The scripts of one probe in the order in which they run; `abandon` ends a receiver without a sender."""
 
     receive: str
     send: str
     collect: str
+    abandon: str
 
-    @property
-    def abandon(self) -> str:
-        """End the receiver, to whom nobody came."""
-        return f"halt {NAME}\n{self.collect}"
+
+@dataclass(frozen=True)
+class WindowFit:
+    """A script that sets the receive buffer of a host; its output is `MINIMUM BUFFER BUFFER` in bytes."""
+
+    buffer_bytes: int
+    script: str
 
 
 def window_probes(scripts: TrialScripts) -> tuple[WindowProbe, ...]:
-    """List the windows of a trial that a buffer may have to be fitted to, each way once."""
-    found: dict[tuple[str, str], WindowProbe] = {}
+    """Return the windows of a trial that may need a fitted buffer, one for each pair of addresses."""
+    probes: dict[tuple[str, str], WindowProbe] = {}
     for ends in scripts.flows:
         flow = ends.flow
-        window = scripts.resolved.window_bytes(flow)
-        if window is not None and ends.recipe.header.transport == "tcp" and _fits(scripts, flow.to_host):
-            one = WindowProbe(flow.from_host, flow.to_host, flow.from_address, flow.to_address, window)
-            found.setdefault((flow.from_address, flow.to_address), one)
-    return tuple(found.values())
-
-
-def _fits(scripts: TrialScripts, host: str) -> bool:
-    return "fit" in scripts.catalogue.recipe("setting", SETTING, _system(scripts, host)).blocks
+        window_bytes = scripts.resolved.window_bytes(flow)
+        if window_bytes is None or ends.recipe.header.transport != "tcp":
+            continue
+        if "fit" in scripts.catalogue.recipe("setting", "rwnd", scripts.system(flow.to_host)).blocks:
+            probe = WindowProbe(
+                flow.from_host, flow.to_host, flow.from_address, flow.to_address, window_bytes
+            )
+            probes.setdefault((flow.from_address, flow.to_address), probe)
+    return tuple(probes.values())
 
 
 def window_share(clamp_bytes: int, buffer_bytes: int) -> int | None:
-    """Return the share of a buffer that a kernel counts as window, in 256ths; None where it is none."""
-    ratio = round(clamp_bytes * WHOLE / buffer_bytes) if buffer_bytes > 0 else 0
-    exact = 0 < ratio < WHOLE and buffer_bytes * ratio // WHOLE == clamp_bytes
-    return ratio if exact else None
+    """Return the share of a buffer that a kernel counts as window, in 256ths; None if it is no such share."""
+    share = round(clamp_bytes * WHOLE / buffer_bytes) if buffer_bytes > 0 else 0
+    exact = 0 < share < WHOLE and buffer_bytes * share // WHOLE == clamp_bytes
+    return share if exact else None
 
 
-def buffer_bytes_of(target_bytes: int, ratio: int) -> int:
-    """Return the least buffer of whose bytes a share, in 256ths, is exactly the window."""
-    return -(-target_bytes * WHOLE // ratio)
+def render_window_probe(
+    scripts: TrialScripts, probe: WindowProbe, limit_s: float, before: Mapping[str, Mapping[str, str]]
+) -> WindowScripts:
+    """Return the scripts of a probe: one connection, on a port that no flow of the trial uses.
 
-
-def fitted_buffers(fitted: Iterable[tuple[WindowProbe, int]]) -> dict[str, int]:
-    """Return the buffer of each host that receives, by its windows and the share that is window.
-
-    A host has one buffer for whoever sends to it: the least, so that no window exceeds what is asked.
+    Either end waits for the other for at most limit_s. Both hosts, whose state was `before`, then forget what
+    the connection has taught their TCP.
     """
-    found: dict[str, int] = {}
-    for opening, ratio in fitted:
-        size = buffer_bytes_of(opening.target_bytes, ratio)
-        found[opening.receiver] = min(size, found.get(opening.receiver, size))
-    return found
-
-
-def render_window_probe(scripts: TrialScripts, opening: WindowProbe, limit_s: float) -> WindowScripts:
-    """Render the probe of a window: one connection that nothing else of the trial meets."""
+    used = {ends.flow.port + offset for ends in scripts.flows for offset in ends.recipe.header.ports}
     values: Mapping[str, object] = {
-        "name": NAME,
-        "address": opening.address,
-        "source": opening.source,
-        "port": _free_port(scripts),
+        "name": "window",
+        "address": probe.address,
+        "source": probe.source,
+        "port": next(port for port in count(FIRST_PORT) if port not in used),
         "limit_s": limit_s,
         "size_bytes": PROBE_BYTES,
     }
-    receive, send, collect = (
-        scripts.catalogue.recipe("step", STEP, _system(scripts, host)).render(block, values)
-        for host, block in (
-            (opening.receiver, "receive"),
-            (opening.sender, "script"),
-            (opening.receiver, "collect"),
-        )
+
+    def body(host: str, block: str) -> str:
+        return scripts.catalogue.recipe("step", "window", scripts.system(host)).render(block, values)
+
+    def forget(host: str) -> str:
+        return scripts.setting_body(host, "tcp", "set", {"was": before[host]}) if host in before else ""
+
+    sender, receiver = probe.sender, probe.receiver
+    collect = body(receiver, "collect")
+    return WindowScripts(
+        receive=scripts.script(receiver, (body(receiver, "receive"),)),
+        send=scripts.script(sender, (body(sender, "script"), forget(sender))),
+        collect=scripts.script(receiver, (collect, forget(receiver))),
+        abandon=scripts.script(receiver, ("halt window\n", collect)),
     )
-    return WindowScripts(receive, send, collect)
 
 
-def _free_port(scripts: TrialScripts) -> int:
-    taken = {ends.flow.port + more for ends in scripts.flows for more in ends.recipe.header.ports}
-    return next(port for port in count(FIRST_PORT) if port not in taken)
+def fit_windows(scripts: TrialScripts, shares: Mapping[WindowProbe, int]) -> dict[str, WindowFit]:
+    """Return, for each receiving host, the script that fits its buffer to the measured shares.
 
-
-def forgetting(scripts: TrialScripts, host: str, was: Mapping[str, str]) -> str:
-    """Give the text by which a host forgets what a connection has taught its TCP, as before each trial."""
-    return _rendered(scripts, host, "tcp", "set", {"was": was})
-
-
-def fitting(scripts: TrialScripts, host: str, buffer_bytes: int) -> str:
-    """Give the text by which sockets have a buffer from now on, and which prints it then."""
-    return _rendered(scripts, host, SETTING, "fit", {"buffer_bytes": buffer_bytes}, most=1)
-
-
-def _rendered(
-    scripts: TrialScripts,
-    host: str,
-    name: str,
-    block: str,
-    more: Mapping[str, object],
-    most: int | None = None,
-) -> str:
-    recipe = scripts.catalogue.recipe("setting", name, _system(scripts, host))
-    chosen = [setting for setting in scripts.settings(host) if setting.recipe == name][:most]
-    return "".join(recipe.render(block, {**setting.values, **more}) for setting in chosen)
-
-
-def _system(scripts: TrialScripts, host: str) -> str:
-    return scripts.resolved.hosts[host].system
+    `shares` maps the probes of a trial to the share of the buffer that is window, in 256ths. A host has one
+    buffer for all senders: the smallest, so that no window exceeds the requested one.
+    """
+    buffers: dict[str, int] = {}
+    for probe, share in shares.items():
+        size_bytes = -(-probe.target_bytes * WHOLE // share)
+        buffers[probe.receiver] = min(size_bytes, buffers.get(probe.receiver, size_bytes))
+    return {
+        host: WindowFit(
+            size_bytes,
+            scripts.script(
+                host, (scripts.setting_body(host, "rwnd", "fit", {"buffer_bytes": size_bytes}, most=1),)
+            ),
+        )
+        for host, size_bytes in buffers.items()
+    }

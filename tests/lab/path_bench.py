@@ -102,7 +102,7 @@ class Bench:
 
     def judged(self, path: PathPlan, name: str, probe: PathProbe, seen: DirectionMeasurement) -> list[Check]:
         """Compare what was seen of a way with a plan."""
-        ways: Sequence[PathDirection] = bottleneck_values(path, ROUTER, 1500, self.catalogue)["ways"]  # type: ignore[assignment]
+        ways: Sequence[PathDirection] = bottleneck_values(path, ROUTER, 1500, self.catalogue)["directions"]  # type: ignore[assignment]
         burst_bytes = next(way.burst_bytes for way in ways if way.name == name)
         way = path.down if name == "down" else path.up
         fills = way.aqm is None or "drops_early" not in self.catalogue.recipe("aqm", way.aqm, "linux").blocks

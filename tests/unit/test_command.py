@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from samovar.errors import DefinitionError, RecipeError
 from samovar.recipes import BLOCKS, BODY, Catalogue, Parameter, PathDirection, TrialScripts, quote
-from samovar.recipes.bottleneck import DelayStage, PacketMatch
+from samovar.recipes.path_syntax import DelayStage, PacketMatch, tc_rate
 from samovar.recipes.quoting import shell_environment, window_floor
 from samovar.recipes.recipe import read_recipe
-from samovar.recipes.tc import tc_rate
-from samovar.recipes.typed_values import typed
 from tests.unit.trials import TRIAL
 
 ROOT = Path(__file__).parents[2]
@@ -115,7 +113,7 @@ def _hostile(parameter: Parameter) -> object:
     """Return the worst value that can come through a parameter of this type."""
     if parameter.choices:
         return parameter.choices[0]
-    if parameter.type == "ways":
+    if parameter.type == "list of directions":
         match = PacketMatch(HOSTILE, HOSTILE, None, None)
         stages = (
             DelayStage(HOSTILE, (match,), 1, 1, 1, 0.1, None, 0.1, 0.1),
@@ -147,9 +145,9 @@ def test_a_hostile_value_runs_nothing_in_any_setting(name: str, block: str, tmp_
 
 def test_parameters_of_an_experiment_reach_a_recipe_typed() -> None:
     recipe = CATALOGUE.recipe("generator", "nuttcp", "linux")
-    assert typed(recipe, {"length": "64KB"}) == {"length": 64_000}
-    with pytest.raises(RecipeError, match=r"nuttcp\.sh\.j2: no parameter 'lenght'; it takes: length"):
-        typed(recipe, {"lenght": "64KB"})
+    assert recipe.parse_values({"length": "64KB"}) == {"length": 64_000}
+    with pytest.raises(RecipeError, match=r"nuttcp\.sh\.j2: unknown parameter 'lenght'; known: length"):
+        recipe.parse_values({"lenght": "64KB"})
 
 
 def test_a_value_with_a_line_break_is_refused() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from samovar.plan import CapturePlan, FlowPlan, StopPlan, Trial
 from samovar.recipes import BODY, NO_LIMITS, AbortLimits, Catalogue, FlowEnds, StopRule, TrialScripts
-from samovar.recipes.flow_ends import ENDS, stop_rules, trial_flows
+from samovar.recipes.trial_programs import ENDS, stop_rules, trial_flows
 from tests.unit.trials import RESOLVED, TRIAL, flow
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ import pytest
 
 from samovar.errors import RecipeError
 from samovar.recipes import Catalogue, Parameter, PathDirection, Recipe, quote
-from samovar.recipes.bottleneck import DelayStage, PacketMatch
+from samovar.recipes.path_syntax import DelayStage, PacketMatch
 from samovar.recipes.quoting import Raw
 from samovar.recipes.recipe import NOT_SHELL
 
@@ -114,7 +114,7 @@ def values_of(recipe: Recipe, text: str) -> dict[str, object]:
             for name, matches in ((text, (match,)), (text, ()))
         )
         way = {"arrives": text, "leaves": text, "stages": stages, "rate_bps": 1_000_000, "burst_bytes": 9000}
-        values["ways"] = tuple(
+        values["directions"] = tuple(
             PathDirection(name=name, queue=text, queue_shown=(text,), **way)  # type: ignore[arg-type]
             for name in ("down", "up")
         )

@@ -35,7 +35,7 @@ TYPES = {
     "path",
     "shell",
 }
-COMPOUND = ("list of ", "names and values", "ways")
+COMPOUND = ("list of ", "names and values")
 COUNTED = ("_bytes", "_packets", "_s", "_us", "_ns", "_bps", "_kib")
 KEYS_OF_THEIR_OWN = {"adapter", "bottleneck", "cc", "mtu", "rwnd", "txd"}
 NOT_IN_DEBIAN = {"nttcp"}

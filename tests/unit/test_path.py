@@ -12,8 +12,8 @@ import pytest
 from samovar.errors import RecipeError
 from samovar.plan import ClassPlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.recipes import Catalogue, PathDirection, bottleneck_values, loss_states
+from samovar.recipes.path_syntax import netem, netem_shown, tc_size, tc_time
 from samovar.recipes.quoting import plain_environment
-from samovar.recipes.tc import netem, netem_shown, tc_size, tc_time
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "linux" / "path"
@@ -78,7 +78,7 @@ def _values(path: PathPlan) -> dict[str, object]:
 
 
 def _way(path: PathPlan, name: str) -> PathDirection:
-    ways: list[PathDirection] = _values(path)["ways"]  # type: ignore[assignment]
+    ways: list[PathDirection] = _values(path)["directions"]  # type: ignore[assignment]
     return next(way for way in ways if way.name == name)
 
 
@@ -191,21 +191,21 @@ def test_losses_are_alone_unless_a_burst_is_asked_for() -> None:
     [
         (
             {"aqm": "bfifo"},
-            "aqm bfifo: holds bytes, not packets; accepted: a buffer in bytes, or an aqm .*: .*pfifo",
+            "aqm bfifo counts bytes, not packets; accepted: a buffer in bytes, or an aqm .*: .*pfifo",
         ),
         (
             {"buffer_packets": None, "buffer_bytes": 50_000},
-            "pfifo: holds packets, not bytes; .*: bfifo, cake, red",
+            "pfifo counts packets, not bytes; .*: bfifo, cake, red",
         ),
         ({"aqm": None}, "a rate without an aqm"),
         ({"jitter_s": 0.03}, r"jitter 30ms is more than the delay, 20ms; accepted: at most the delay"),
-        ({"delay_s": 0.0, "reorder": 0.01}, "reorder lets packets overtake .* accepted: a delay beside it"),
+        ({"delay_s": 0.0, "reorder": 0.01}, "reorder without a delay.* accepted: a delay"),
         ({"loss_burst_packets": 0.5}, "a loss burst of 0.5 packets .* accepted: 1 packet or more"),
         (
             {"loss": 0.9, "loss_burst_packets": 2.0},
             "90.* cannot come in bursts of 2 packets; accepted: 9 packets",
         ),
-        ({"aqm_parameters": {"limt": "3"}}, "no parameter 'limt'"),
+        ({"aqm_parameters": {"limt": "3"}}, "unknown parameter 'limt'"),
         ({"aqm": "codel", "aqm_parameters": {"target": "5"}}, "5' has no unit"),
     ],
 )

@@ -38,8 +38,8 @@ from samovar.experiment.keys.verdict_thresholds import Thresholds
 from samovar.hosts import ScriptResult
 from samovar.plan import CapturePlan
 from samovar.recipes import ByteCounts, Catalogue, CountPatterns, TrialScripts, split_finish_output
-from samovar.recipes.counter_scripts import FOUND, RESTORED
-from samovar.recipes.flow_ends import trial_flows
+from samovar.recipes.scripts import FOUND, RESTORED
+from samovar.recipes.trial_programs import trial_flows
 from tests.unit.trials import PATH, RESOLVED, TRIAL
 
 ROOT = Path(__file__).parents[2]

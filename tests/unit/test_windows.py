@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,15 +16,13 @@ from samovar.recipes import (
     Catalogue,
     TrialScripts,
     WindowProbe,
-    fitted_buffers,
-    fitting,
-    forgetting,
+    fit_windows,
     render_window_probe,
     window_probes,
     window_share,
 )
 from samovar.recipes.quoting import window_floor
-from samovar.recipes.window_scripts import WHOLE, buffer_bytes_of
+from samovar.recipes.window_scripts import WHOLE
 from tests.unit.trials import RESOLVED, flow
 
 ROOT = Path(__file__).parents[2]
@@ -37,9 +36,15 @@ def scripts_of(resolved: Resolved = RESOLVED) -> TrialScripts:
     return TrialScripts(trial, CATALOGUE, "windows")
 
 
+def buffer_of(scripts: TrialScripts, shares: Mapping[WindowProbe, int]) -> int:
+    return fit_windows(scripts, shares)["dst"].buffer_bytes
+
+
 @pytest.mark.parametrize("target", TARGETS)
-def test_of_the_buffer_that_fits_every_share_is_exactly_the_window(target: int) -> None:
-    buffers = {ratio: buffer_bytes_of(target, ratio) for ratio in range(1, WHOLE)}
+def test_a_share_of_the_fitted_buffer_is_exactly_the_window(target: int) -> None:
+    probe, scripts = replace(TO_DST, window_bytes=target), scripts_of()
+    target = window_floor(target)
+    buffers = {ratio: buffer_of(scripts, {probe: ratio}) for ratio in range(1, WHOLE)}
     assert {size * ratio // WHOLE for ratio, size in buffers.items()} == {target}
     smaller = {(size - 1) * ratio // WHOLE for ratio, size in buffers.items()}
     assert max(smaller) < target
@@ -58,9 +63,11 @@ def test_what_is_no_share_of_a_buffer_gives_none(clamp: int, size: int) -> None:
 
 def test_a_host_takes_the_buffer_that_lets_no_window_exceed() -> None:
     near, far = replace(TO_DST, window_bytes=50_000), replace(TO_DST, sender="far")
-    sizes = fitted_buffers([(near, 101), (far, 162), (replace(far, receiver="other"), 162)])
-    assert sizes == {"dst": buffer_bytes_of(50_000, 101), "other": buffer_bytes_of(200_000, 162)}
-    by_ratio = fitted_buffers([(TO_DST, 101), (far, 162)])["dst"]
+    scripts = scripts_of()
+    fits = fit_windows(scripts, {near: 101, far: 162, replace(far, receiver="src"): 162})
+    single = buffer_of(scripts, {near: 101}), buffer_of(scripts, {far: 162})
+    assert {host: fit.buffer_bytes for host, fit in fits.items()} == {"dst": min(single), "src": single[1]}
+    by_ratio = buffer_of(scripts, {TO_DST: 101, far: 162})
     assert by_ratio * 162 // WHOLE == 200_000 > by_ratio * 101 // WHOLE
 
 
@@ -88,17 +95,20 @@ def test_a_system_whose_recipe_fits_no_buffer_is_not_probed() -> None:
 def test_the_probe_takes_a_port_of_no_flow() -> None:
     taken = tuple(flow().model_copy(update={"port": port}) for port in (5301, 5302))
     scripts = scripts_of(RESOLVED.model_copy(update={"flows": taken}))
-    assert "172.16.11.2 5303 " in render_window_probe(scripts, TO_DST, 15).send
+    assert "172.16.11.2 5303 " in render_window_probe(scripts, TO_DST, 15, {}).send
 
 
 def test_both_ends_forget_what_the_probe_has_taught_them() -> None:
-    assert all("tcp_metrics flush" in forgetting(scripts_of(), host, {}) for host in ("src", "dst"))
+    texts = render_window_probe(scripts_of(), TO_DST, 15, {"src": {}, "dst": {}})
+    assert all("tcp_metrics flush" in text for text in (texts.send, texts.collect))
+    assert "tcp_metrics flush" not in texts.receive
 
 
 def test_a_buffer_is_fitted_once_though_a_host_has_two_windows() -> None:
     flows = (flow(), flow().model_copy(update={"from_address": "172.16.10.9", "rwnd_bytes": 50_000}))
-    text = fitting(scripts_of(RESOLVED.model_copy(update={"flows": flows})), "dst", 126_733)
-    assert re.findall(r"put_in .*tcp_rmem (.*) \|\|", text) == ["'4096 126733 126733'"]
+    fit = fit_windows(scripts_of(RESOLVED.model_copy(update={"flows": flows})), {TO_DST: 101})["dst"]
+    size = f"{fit.buffer_bytes}"
+    assert re.findall(r"put_in .*tcp_rmem (.*) \|\|", fit.script) == [f"'4096 {size} {size}'"]
 
 
 @pytest.mark.parametrize(
@@ -118,9 +128,9 @@ def test_a_receivers_words_tell_the_share_or_why_there_is_none(
     assert (probed.ratio, probed.left_out) == (ratio, why)
 
 
-def here(scripts: TrialScripts, body: str) -> str:
-    """Run the body of a script on this machine."""
-    text = scripts.script("dst", (body,)).replace(scripts.folder, "$SAMOVAR_TEST_FOLDER")
+def here(scripts: TrialScripts, text: str) -> str:
+    """Run a script on this machine."""
+    text = text.replace(scripts.folder, "$SAMOVAR_TEST_FOLDER")
     done = subprocess.run(["/bin/sh"], input=text, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -131,7 +141,9 @@ def test_the_programs_of_the_probe_tell_what_a_receiver_keeps(
 ) -> None:
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
     scripts, limit_s = scripts_of(), 10.0
-    texts = render_window_probe(scripts, replace(TO_DST, source="127.0.0.1", address="127.0.0.1"), limit_s)
+    texts = render_window_probe(
+        scripts, replace(TO_DST, source="127.0.0.1", address="127.0.0.1"), limit_s, {}
+    )
     assert here(scripts, texts.receive) == ""
     assert here(scripts, texts.send) == ""
     found = re.fullmatch(r"window (\d+) (\d+) (\d+)\n", here(scripts, texts.collect))
@@ -142,7 +154,7 @@ def test_the_programs_of_the_probe_tell_what_a_receiver_keeps(
 def test_a_sender_that_meets_nobody_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
     scripts = scripts_of()
-    texts = render_window_probe(scripts, replace(TO_DST, source="127.0.0.1", address="127.0.0.1"), 1.0)
+    texts = render_window_probe(scripts, replace(TO_DST, source="127.0.0.1", address="127.0.0.1"), 1.0, {})
     assert here(scripts, texts.send) == "left out: ConnectionRefusedError: [Errno 111] Connection refused\n"
 
 
@@ -151,7 +163,7 @@ def test_a_receiver_that_cannot_listen_says_so_and_leaves_nothing(
 ) -> None:
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
     scripts = scripts_of()
-    texts = render_window_probe(scripts, replace(TO_DST, address="203.0.113.1"), 1.0)
+    texts = render_window_probe(scripts, replace(TO_DST, address="203.0.113.1"), 1.0, {})
     assert here(scripts, texts.receive) == "left out: OSError: [Errno 99] Cannot assign requested address\n"
     assert list((tmp_path / "base" / "campaign" / "trial").iterdir()) == []
 
@@ -162,8 +174,9 @@ def test_a_receiver_to_whom_nobody_came_is_ended_and_leaves_nothing(
     folder = tmp_path / "base" / "campaign" / "trial"
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(folder))
     scripts = scripts_of()
-    texts = render_window_probe(scripts, replace(TO_DST, address="127.0.0.1"), 10.0)
-    said = here(scripts, texts.receive + 'cat window.pid; ls /proc/"$(cat window.pid)"/comm\n')
+    texts = render_window_probe(scripts, replace(TO_DST, address="127.0.0.1"), 10.0, {})
+    receive = texts.receive.removesuffix("exit 0\n")
+    said = here(scripts, receive + 'cat window.pid; ls /proc/"$(cat window.pid)"/comm\n')
     process = Path("/proc") / said.split()[0]
     assert process.exists()
     here(scripts, texts.abandon)
@@ -177,7 +190,7 @@ def test_an_end_without_python3_is_left_out(
 ) -> None:
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
     scripts = scripts_of()
-    text = getattr(render_window_probe(scripts, TO_DST, 1.0), end)
+    text = getattr(render_window_probe(scripts, TO_DST, 1.0, {}), end)
     assert here(scripts, text.replace("-v python3", "-v python3-of-elsewhere")) == (
         "left out: there is no python3\n"
     )

@@ -268,7 +268,7 @@ class _OneWay:
         values = bottleneck_values(
             self._path, host, self._scripts.resolved.mtu_bytes, self._context.catalogue
         )
-        ways = values["ways"]
+        ways = values["directions"]
         assert isinstance(ways, tuple)
         found: Iterator[PathDirection] = (way for way in ways if way.name == self._name)
         return next(found).burst_bytes

@@ -14,10 +14,9 @@ from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.recipes import (
     TrialScripts,
+    WindowFit,
     WindowProbe,
-    fitted_buffers,
-    fitting,
-    forgetting,
+    fit_windows,
     render_window_probe,
     window_probes,
     window_share,
@@ -84,21 +83,18 @@ class WindowCalibration:
                 self._ratios[digest] = probed.ratio
             self._note(scripts, opening, probed, started_s)
 
-    def fits(self, scripts: TrialScripts) -> dict[str, str]:
-        """Give the script for each host whose buffer is to be fitted before anything of a trial listens."""
-        texts = {host: fitting(scripts, host, size) for host, size in self.buffers(scripts).items()}
-        return {host: scripts.script(host, (text,)) for host, text in texts.items()}
+    def fits(self, scripts: TrialScripts) -> dict[str, WindowFit]:
+        """Return the script for each host whose buffer must be fitted before anything of a trial listens."""
+        ratios = {one: self._ratios.get(self._digest(scripts, one)) for one in window_probes(scripts)}
+        return fit_windows(scripts, {one: ratio for one, ratio in ratios.items() if ratio})
 
-    def check(self, scripts: TrialScripts, told: Mapping[str, str]) -> None:
-        """Raise TestbedError for a host that did not tell the buffer it was given."""
-        for host, size in self.buffers(scripts).items():
-            if told[host].split()[1:] != [str(size)] * 2:
-                raise TestbedError(f"{host}: asked for a buffer of {size} B, found {told[host].strip()}")
-
-    def buffers(self, scripts: TrialScripts) -> dict[str, int]:
-        """Return the receive buffer that each host of a trial needs where buffers decide."""
-        known = ((one, self._ratios.get(self._digest(scripts, one))) for one in window_probes(scripts))
-        return fitted_buffers((one, ratio) for one, ratio in known if ratio)
+    def check(self, fits: Mapping[str, WindowFit], printed: Mapping[str, str]) -> None:
+        """Raise TestbedError for a host that did not print the buffer it was given."""
+        for host, fit in fits.items():
+            if printed[host].split()[1:] != [str(fit.buffer_bytes)] * 2:
+                raise TestbedError(
+                    f"{host}: asked for a buffer of {fit.buffer_bytes} B, found {printed[host].strip()}"
+                )
 
     def _unknown(self, digest: str) -> bool:
         told = None if digest in self._ratios else self._kept.read(digest)
@@ -125,20 +121,19 @@ class WindowCalibration:
         self, scripts: TrialScripts, opening: WindowProbe, before: Mapping[str, Mapping[str, str]]
     ) -> WindowResult:
         """Let one connection carry full segments, and look what its receiver made of them."""
-        texts = render_window_probe(scripts, opening, self._context.policy.step_timeout_s / WAITS)
+        texts = render_window_probe(scripts, opening, self._context.policy.step_timeout_s / WAITS, before)
         sender, receiver = opening.sender, opening.receiver
-        said = self._run(scripts, receiver, texts.receive)
+        said = self._run(receiver, texts.receive)
         if said.startswith(LEFT_OUT):
             return WindowResult(None, f"{receiver}: {_reason(said)}")
-        sent = self._run(scripts, sender, texts.send + forgetting(scripts, sender, before[sender]))
+        sent = self._run(sender, texts.send)
         if LEFT_OUT in sent:
-            self._run(scripts, receiver, texts.abandon)
+            self._run(receiver, texts.abandon)
             return WindowResult(None, f"{sender}: {_reason(sent)}")
-        seen = self._run(scripts, receiver, texts.collect + forgetting(scripts, receiver, before[receiver]))
-        return parse_window(opening, seen)
+        return parse_window(opening, self._run(receiver, texts.collect))
 
-    def _run(self, scripts: TrialScripts, host: str, body: str) -> str:
-        text, limit_s = scripts.script(host, (body,)), self._context.policy.step_timeout_s
+    def _run(self, host: str, text: str) -> str:
+        limit_s = self._context.policy.step_timeout_s
         done = self._context.sessions.map(lambda s: s.run(text, step="window", deadline_s=limit_s), (host,))
         return done[host].text
 

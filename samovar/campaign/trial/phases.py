@@ -176,11 +176,11 @@ class TrialRun:
         if self.windows.due(self.scripts):
             with self._phase("windows"):
                 self.windows.measure(self.scripts, self.seen.before)
-        texts = self.windows.fits(self.scripts)
-        if texts:
+        fits = self.windows.fits(self.scripts)
+        if fits:
             with self._phase("fit"):
-                done = self._on_hosts("fit", texts.get, hosts=texts)
-                self.windows.check(self.scripts, {host: one.text for host, one in done.items()})
+                done = self._on_hosts("fit", lambda host: fits[host].script, hosts=fits)
+                self.windows.check(fits, {host: one.text for host, one in done.items()})
 
     def _arm(self) -> None:
         with self._phase("arm"):

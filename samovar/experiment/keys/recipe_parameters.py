@@ -36,7 +36,7 @@ _GIVEN_TO: Mapping[str, frozenset[str]] = {
     "aqm": frozenset({"buffer_packets", "buffer_bytes", "rate_bps", "frame_bytes"}),
     "setting": frozenset(
         {"interfaces", "peers", "mtu_bytes", "txd", "algorithm", "parameters"}
-        | {"from_interface", "to_interface", "ways"}  # of the path's own recipe, bottleneck
+        | {"from_interface", "to_interface", "directions"}  # of the path's own recipe, bottleneck
         | {"link", "keys"}  # of that for a link's adapters
         | {"buffer_bytes"}  # of that for receive windows, measured
         | {"buffer_kib"}  # of that for captures

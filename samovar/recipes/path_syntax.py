@@ -1,0 +1,202 @@
+"""How tc(8) and ipfw(8) write the values of a path, and how they print them back: filters of recipes.
+
+A setting recipe compares what the tool prints with what was set, so each value has two forms: the one that
+the tool takes and the one that it prints after the kernel has rounded it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+UINT32_MAX = 2**32 - 1
+MIB, KIB = 1 << 20, 1 << 10
+CODEL_SHIFT = 10
+"""codel counts time in units of 1024 ns (include/net/codel.h)."""
+PSCHED_SHIFT = 6
+"""pie counts time in units of 64 ns (include/net/pkt_sched.h)."""
+IN_ORDER_RATE = "100gbit"
+"""With a rate, netem never lets a packet overtake another, whatever their delays (sch_netem.c,
+netem_enqueue); this rate adds 0.1 us to a full frame."""
+RED_SCALE = 1 << 16
+"""dummynet stores the probabilities of RED in units of 1/65536 (SCALE_RED of sys/netinet/ip_dummynet.h)."""
+PIE_SCALE = 1 << 13
+"""dummynet stores the weights of PIE in units of 1/8192 (PIE_SCALE of sys/netpfil/ipfw/dn_aqm_pie.h)."""
+
+
+@dataclass(frozen=True)
+class PacketMatch:
+    """Packets of one direction, selected by subnets and ports; None matches anything."""
+
+    source: str | None
+    destination: str | None
+    source_port: int | None
+    destination_port: int | None
+
+
+@dataclass(frozen=True)
+class DelayStage:
+    """Delay and impairments of one direction, applied to packets before they reach the bottleneck queue.
+
+    A stage without matches applies to every packet that no other stage of the direction matches.
+    Probabilities are 0 to 1. `loss_states` holds the probabilities, at each packet, that a loss burst begins
+    and that it ends; None makes losses independent.
+    """
+
+    name: str
+    matches: tuple[PacketMatch, ...]
+    limit_packets: int
+    delay_us: int
+    jitter_us: int
+    loss: float
+    loss_states: tuple[float, float] | None
+    reorder: float
+    duplicate: float
+
+
+def netem(stage: DelayStage) -> str:
+    """Return the arguments of tc's netem for a stage (tc-netem(8))."""
+    words = [f"netem limit {stage.limit_packets} delay {stage.delay_us}us"]
+    if stage.jitter_us:
+        words.append(f"{stage.jitter_us}us")
+    if stage.loss_states is not None:
+        begin, end = stage.loss_states
+        words.append(f"loss gemodel {_percent(begin)} {_percent(end)}")
+    elif stage.loss:
+        words.append(f"loss random {_percent(stage.loss)}")
+    if stage.duplicate:
+        words.append(f"duplicate {_percent(stage.duplicate)}")
+    if stage.reorder:
+        words.append(f"reorder {_percent(stage.reorder)}")
+    if stage.jitter_us:
+        words.append(f"rate {IN_ORDER_RATE}")
+    return " ".join(words)
+
+
+def netem_shown(stage: DelayStage) -> str:
+    """Return a stage as `tc qdisc show` prints it."""
+    words = [f"netem limit {stage.limit_packets}"]
+    if stage.delay_us or stage.jitter_us:
+        words.append(f"delay {tc_time(stage.delay_us / 1e6)}")
+    if stage.jitter_us:
+        words.append(tc_time(stage.jitter_us / 1e6))
+    if stage.loss_states is not None:
+        begin, end = stage.loss_states
+        words.append(f"loss gemodel p {_percent_shown(begin)} r {_percent_shown(end)} 1-h 100% 1-k 0%")
+    elif stage.loss:
+        words.append(f"loss {_percent_shown(stage.loss)}")
+    if stage.duplicate:
+        words.append(f"duplicate {_percent_shown(stage.duplicate)}")
+    if stage.reorder:
+        words.append(f"reorder {_percent_shown(stage.reorder)}")
+    return " ".join(words)
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.9f}".rstrip("0").rstrip(".") + "%"
+
+
+def _percent_shown(share: float) -> str:
+    """Return a probability as tc prints it: six digits of the 32-bit fraction that the kernel stores."""
+    return f"{100 * round(share * UINT32_MAX) / UINT32_MAX:g}%"
+
+
+def tc_rate(rate_bps: int) -> str:
+    """Return a rate as tc(8) prints it: 40Mbit, 1500Kbit, 999bit (iproute2's tc_print_rate)."""
+    value, units = rate_bps, ("bit", "Kbit", "Mbit", "Gbit", "Tbit")
+    for unit in units[:-1]:
+        if value < 1000 or (value % 1000 and value < 1000 * 1000):
+            return f"{value}{unit}"
+        value //= 1000
+    return f"{value}{units[-1]}"
+
+
+def tc_time(seconds: float, shift: int = 0) -> str:
+    """Return a time as tc prints it, with three digits; the kernel counts units of 2**shift ns."""
+    us = (round(seconds * 1e6) * 1000 >> shift << shift) // 1000
+    if us >= 1_000_000:
+        return f"{us / 1e6:.3g}s"
+    return f"{us / 1e3:.3g}ms" if us >= 1000 else f"{us}us"
+
+
+def codel_time(seconds: float) -> str:
+    """Return a time of codel as tc prints it."""
+    return tc_time(seconds, CODEL_SHIFT)
+
+
+def pie_time(seconds: float) -> str:
+    """Return a time of pie as tc prints it."""
+    return tc_time(seconds, PSCHED_SHIFT)
+
+
+def tc_us(seconds: float) -> str:
+    """Return a time as tc takes it."""
+    return f"{round(seconds * 1e6)}us"
+
+
+def tc_size(size_bytes: int) -> str:
+    """Return a size as tc prints it: 1514b, 64Kb, 32Mb (iproute2's sprint_size)."""
+    if size_bytes >= MIB and abs(MIB * round(size_bytes / MIB) - size_bytes) < 1024:
+        return f"{round(size_bytes / MIB)}Mb"
+    if size_bytes >= KIB and abs(KIB * round(size_bytes / KIB) - size_bytes) < 16:
+        return f"{round(size_bytes / KIB)}Kb"
+    return f"{size_bytes}b"
+
+
+def u32(match: PacketMatch) -> str:
+    """Return a match in the form of tc's u32 classifier (tc-u32(8)), for packets without IP options."""
+    six = ":" in f"{match.source}{match.destination}"
+    # Filters of one prio are tried in the order in which they were added; one prio serves one protocol only.
+    head = "prio 2 protocol ipv6 u32 " if six else "prio 1 protocol ip u32 "
+    return head + (" ".join(_u32_keys("ip6" if six else "ip", match)) or "match u32 0 0")
+
+
+def _u32_keys(ip: str, match: PacketMatch) -> Iterator[str]:
+    if match.source is not None:
+        yield f"match {ip} src {match.source}"
+    if match.destination is not None:
+        yield f"match {ip} dst {match.destination}"
+    if match.source_port is not None:
+        yield f"match {ip} sport {match.source_port} 0xffff"
+    if match.destination_port is not None:
+        yield f"match {ip} dport {match.destination_port} 0xffff"
+
+
+def dn_us(seconds: float) -> str:
+    """Return a time as ipfw(8) takes it."""
+    us = round(seconds * 1e6)
+    return f"{us}us" if us % 1000 else f"{us // 1000}ms"
+
+
+def dn_time(seconds: float) -> str:
+    """Return a time as ipfw prints it: 500us, 2.5ms, and a second as 1fs (us_to_time() of its dummynet.c)."""
+    us = round(seconds * 1e6)
+    if us < 1000:
+        return f"{us}us" if us else "0"
+    return f"{us / 1000:g}ms" if us < 1_000_000 else f"{us / 1e6:g}fs"
+
+
+def dn_red(share: float) -> str:
+    """Return a probability or weight of RED as ipfw prints it."""
+    return f"{int(share * RED_SCALE) / RED_SCALE:.6f}"
+
+
+def dn_pie(weight: float) -> str:
+    """Return a weight of PIE as ipfw prints it."""
+    return f"{int(weight * PIE_SCALE) / PIE_SCALE:g}"
+
+
+def dn_rate(rate_bps: int) -> int:
+    """Round a rate to the precision of ipfw's output: three digits after the point of Mbit/s or Kbit/s."""
+    step = 1000 if rate_bps >= 1_000_000 else 1
+    return round(rate_bps / step) * step
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        *(netem, netem_shown, u32, tc_rate, tc_time, tc_us, tc_size, codel_time, pie_time),
+        *(dn_us, dn_time, dn_red, dn_pie, dn_rate),
+    )
+}
