@@ -1,0 +1,192 @@
+"""The tree of samovar/: packages are used through their faces, and a name stands for one idea."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Set
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+PACKAGE = ROOT / "samovar"
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in [ROOT / "fabfile.py", *sorted(PACKAGE.rglob("*.py"))]
+}
+TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
+FACES = {
+    ".".join(path.parent.relative_to(ROOT).parts)
+    for pattern in ("*/__init__.py", "campaign/*/__init__.py")
+    for path in PACKAGE.glob(pattern)
+}
+"""Packages whose modules are private: every package of samovar, and those of samovar.campaign."""
+
+PAST_A_FACE: Set[tuple[str, str]] = {
+    ("samovar.campaign", "samovar.campaign.availability.disk_space"),
+    ("samovar.campaign", "samovar.campaign.availability.host_pool"),
+    ("samovar.campaign", "samovar.campaign.availability.leases"),
+    ("samovar.campaign", "samovar.campaign.availability.quarantine"),
+    ("samovar.campaign", "samovar.campaign.availability.reboot"),
+    ("samovar.campaign", "samovar.campaign.availability.requirements"),
+    ("samovar.campaign", "samovar.experiment.secrets"),
+    ("samovar.campaign", "samovar.experiment.shortest_path"),
+    ("samovar.campaign", "samovar.plan.cost"),
+    ("samovar.campaign", "samovar.plan.diff"),
+    ("samovar.campaign", "samovar.plan.groups"),
+    ("samovar.campaign", "samovar.plan.volume"),
+    ("samovar.campaign.availability", "samovar.experiment.checks.check_grain"),
+    ("samovar.campaign.availability", "samovar.plan.groups"),
+    ("samovar.campaign.availability", "samovar.plan.volume"),
+    ("samovar.campaign.calibration", "samovar.campaign.collection.checksums"),
+    ("samovar.campaign.trial", "samovar.campaign.availability.disk_space"),
+    ("samovar.campaign.trial", "samovar.campaign.availability.quarantine"),
+    ("samovar.campaign.trial", "samovar.campaign.availability.reboot"),
+    ("samovar.campaign.trial", "samovar.campaign.verdict.counters"),
+    ("samovar.campaign.trial", "samovar.campaign.verdict.evidence"),
+    ("samovar.campaign.trial", "samovar.campaign.verdict.judge"),
+    ("samovar.cli", "samovar.campaign.availability.disk_space"),
+    ("samovar.cli", "samovar.campaign.availability.in_use"),
+    ("samovar.cli", "samovar.campaign.availability.leases"),
+    ("samovar.cli", "samovar.campaign.availability.power_on"),
+    ("samovar.cli", "samovar.campaign.availability.requirements"),
+    ("samovar.cli", "samovar.campaign.availability.root_access"),
+    ("samovar.cli", "samovar.campaign.availability.unsupported_paths"),
+    ("samovar.cli", "samovar.campaign.folder"),
+    ("samovar.cli", "samovar.campaign.interrupts"),
+    ("samovar.cli", "samovar.campaign.launch"),
+    ("samovar.cli", "samovar.campaign.past_campaigns"),
+    ("samovar.cli", "samovar.campaign.policy"),
+    ("samovar.cli", "samovar.campaign.recipe_changes"),
+    ("samovar.cli", "samovar.campaign.recovery"),
+    ("samovar.cli", "samovar.campaign.run"),
+    ("samovar.cli", "samovar.campaign.source_state"),
+    ("samovar.cli", "samovar.campaign.testbed_runner"),
+    ("samovar.cli", "samovar.experiment.explanation.explain"),
+    ("samovar.cli", "samovar.experiment.explanation.explain_keys"),
+    ("samovar.cli", "samovar.experiment.nearest"),
+    ("samovar.cli", "samovar.experiment.outputs"),
+    ("samovar.cli", "samovar.experiment.starter"),
+    ("samovar.cli", "samovar.experiment.yaml.tree"),
+    ("samovar.cli", "samovar.plan.cost"),
+    ("samovar.cli", "samovar.plan.diff"),
+    ("samovar.cli", "samovar.plan.several_testbeds"),
+    ("samovar.cli", "samovar.plan.trial_values"),
+    ("samovar.cli", "samovar.report.study_bundle"),
+    ("samovar.hosts", "samovar.experiment.secrets"),
+    ("samovar.hosts", "samovar.recipes.sudo_rules"),
+    ("samovar.lab", "samovar.experiment.nearest"),
+    ("samovar.lab", "samovar.recipes.quoting"),
+    ("samovar.plan", "samovar.experiment.explanation.explain"),
+    ("samovar.plan", "samovar.experiment.explanation.explain_keys"),
+    ("samovar.plan", "samovar.experiment.metric_needs"),
+    ("samovar.plan", "samovar.experiment.metrics"),
+    ("samovar.plan", "samovar.experiment.nearest"),
+    ("samovar.plan", "samovar.experiment.outputs"),
+    ("samovar.plan", "samovar.experiment.shortest_path"),
+    ("samovar.plan", "samovar.experiment.yaml.tree"),
+    ("samovar.recipes", "samovar.experiment.checks.validate"),
+    ("samovar.recipes", "samovar.experiment.yaml.tree"),
+    ("samovar.report", "samovar.campaign.collection.checksums"),
+    ("samovar.report", "samovar.campaign.folder"),
+    ("samovar.report", "samovar.experiment.load"),
+    ("samovar.report", "samovar.experiment.metrics"),
+    ("samovar.report", "samovar.experiment.nearest"),
+    ("samovar.report", "samovar.experiment.yaml.tree"),
+    ("samovar.schema", "samovar.experiment.checks.check_traffic"),
+    ("samovar.schema", "samovar.experiment.expressions"),
+    ("samovar.schema", "samovar.experiment.keys"),
+    ("samovar.schema", "samovar.experiment.keys.notation"),
+    ("samovar.schema", "samovar.experiment.layers.fragments"),
+    ("samovar.schema", "samovar.experiment.layers.merge"),
+    ("samovar.schema", "samovar.experiment.metrics"),
+    ("samovar.schema", "samovar.experiment.outputs"),
+}
+"""Imports past a face that are still to be cleaned up: the importing package and the module."""
+SAME_STEM: Set[str] = {"host_settings", "treatments"}
+SAME_CLASS: Set[str] = {
+    "Asked",
+    "Capture",
+    "Check",
+    "Counted",
+    "Finding",
+    "Found",
+    "Header",
+    "Kind",
+    "Known",
+    "Order",
+    "Place",
+    "Places",
+    "Reading",
+    "Record",
+    "Refusal",
+    "Seen",
+    "Target",
+    "Traffic",
+    "Value",
+}
+"""Names of modules and classes that still stand for two ideas. Entries may only be removed from these sets."""
+
+
+def exported(face: str) -> set[str]:
+    """Return the names in the `__all__` of a package."""
+    for node in TREES[face].body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def imported_modules(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules that a file imports; `from package import module` imports the module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = exported(node.module) if node.module in FACES else set()
+            for alias in node.names:
+                module = f"{node.module}.{alias.name}"
+                yield module if module in FILES and alias.name not in names else node.module
+
+
+def package_of(module: str) -> str:
+    """Return the innermost package with a face that contains a module; the module itself if there is none."""
+    return max((face for face in FACES if f"{module}.".startswith(f"{face}.")), key=len, default=module)
+
+
+def imports_past_a_face() -> set[tuple[str, str]]:
+    """Return the packages that import a private module of another package, with that module."""
+    return {
+        (package_of(importer), module)
+        for importer, tree in TREES.items()
+        for module in imported_modules(tree)
+        if module not in FACES
+        and package_of(module) in FACES
+        and not f"{importer}.".startswith(f"{package_of(module)}.")
+        and not is_command(importer, module)
+    }
+
+
+def is_command(importer: str, module: str) -> bool:
+    """Return whether a program imports the module of a command when it runs it: see samovar/cli/__init__.py."""
+    return importer == "fabfile" and module.startswith("samovar.cli.") and module.endswith("_commands")
+
+
+def repeated(names: Iterator[str]) -> set[str]:
+    """Return the names that occur more than once."""
+    found: dict[str, int] = defaultdict(int)
+    for name in names:
+        found[name] += 1
+    return {name for name, number in found.items() if number > 1}
+
+
+def test_a_package_is_imported_through_its_face() -> None:
+    assert imports_past_a_face() == PAST_A_FACE
+
+
+def test_the_name_of_a_module_is_unique() -> None:
+    assert repeated(path.stem for path in FILES.values() if path.stem != "__init__") == SAME_STEM
+
+
+def test_the_name_of_a_class_is_unique() -> None:
+    nodes = (node for tree in TREES.values() for node in ast.walk(tree))
+    names = (node.name for node in nodes if isinstance(node, ast.ClassDef) and node.name[0] != "_")
+    assert repeated(names) == SAME_CLASS
