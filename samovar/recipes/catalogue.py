@@ -11,7 +11,7 @@ from typing import cast
 
 from samovar.errors import RecipeError
 from samovar.recipes.header import Header, Parameter
-from samovar.recipes.recipe import BLOCKS, Kind, Recipe, read_recipe
+from samovar.recipes.recipe import BLOCKS, Kind, Recipe, read_unchecked
 from samovar.units import parse_duration
 
 FAMILY: Mapping[str, tuple[str, ...]] = {
@@ -30,7 +30,8 @@ class Catalogue:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._cached = cache(self._read)
+        self._unchecked = cache(self._read)
+        self._recipes = cache(self._check)
 
     def places(self, os: str) -> tuple[str, ...]:
         """Return the folders that serve a system such as linux or freebsd-11, most specific first.
@@ -59,11 +60,11 @@ class Catalogue:
 
     def recipe(self, kind: str, name: str, os: str) -> Recipe:
         """Return one recipe. Raises RecipeError naming the nearest known one."""
-        return self._cached(kind, name, os)
+        return self._recipes(kind, name, os)
 
     def header(self, kind: str, name: str, os: str) -> Header:
         """Return the header of one recipe. Raises RecipeError if there is none."""
-        return self.recipe(kind, name, os).header
+        return self._unchecked(kind, name, os).header
 
     def parameters(self, kind: str, name: str, os: str) -> Mapping[str, Parameter] | None:
         """Return the parameters of a recipe, or None if there is no such recipe."""
@@ -76,6 +77,11 @@ class Catalogue:
         step = self.header(kind, name, os).duration_step
         return parse_duration(step) if step else None
 
+    def _check(self, kind: str, name: str, os: str) -> Recipe:
+        recipe = self._unchecked(kind, name, os)
+        recipe.check_body()
+        return recipe
+
     def _read(self, kind: str, name: str, os: str) -> Recipe:
         if kind not in BLOCKS:
             raise RecipeError(f"unknown recipe kind {kind!r}; known: {', '.join(BLOCKS)}")
@@ -84,7 +90,7 @@ class Catalogue:
             for place in self.places(os):
                 path = self.folder / place / kind / (name + SUFFIX)
                 if path.is_file():
-                    return read_recipe(cast(Kind, kind), name, path)
+                    return read_unchecked(cast(Kind, kind), name, path)
         near = get_close_matches(name, sorted(known), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ";"
         raise RecipeError(

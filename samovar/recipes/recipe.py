@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -42,8 +43,29 @@ class Recipe:
             for name, parameter in header.parameters.items()
             if parameter.default is not None
         }
-        self._quoted: Template = shell_environment(path.parents[2]).from_string(text)
-        self._plain: Template = plain_environment(path.parents[2]).from_string(text)
+        self._text = text
+
+    @cached_property
+    def _quoted(self) -> Template:
+        return shell_environment(self.path.parents[2]).from_string(self._text)
+
+    @cached_property
+    def _plain(self) -> Template:
+        return plain_environment(self.path.parents[2]).from_string(self._text)
+
+    def check_body(self) -> None:
+        """Raise DefinitionError if the body is not Jinja2 or lacks a block that its kind must have."""
+        from jinja2 import TemplateSyntaxError
+
+        try:
+            missing = sorted(BLOCKS[self.kind] - self.blocks)
+        except TemplateSyntaxError as error:
+            raise DefinitionError([_syntax_problem(self.path, self._text, error)]) from error
+        if missing:
+            blocks = " and ".join(f"{{% block {block} %}}" for block in missing)
+            present = ", ".join(sorted(self.blocks)) or "none"
+            message = f"a recipe of kind {self.kind} needs {blocks}; it has: {present}"
+            raise DefinitionError([Problem(str(self.path), 1, 1, message, self._text.partition("\n")[0])])
 
     @property
     def blocks(self) -> frozenset[str]:
@@ -88,21 +110,15 @@ def read_recipe(kind: Kind, name: str, path: Path) -> Recipe:
 
     Raises DefinitionError with all errors of its header, or else the first one of its body.
     """
-    from jinja2 import TemplateSyntaxError
-
-    text = read_text(path, "a recipe").replace("\r\n", "\n")
-    header = read_header(path, text)
-    try:
-        recipe = Recipe(kind, name, path, header, text)
-    except TemplateSyntaxError as error:
-        raise DefinitionError([_syntax_problem(path, text, error)]) from error
-    missing = sorted(BLOCKS[kind] - recipe.blocks)
-    if missing:
-        blocks = " and ".join(f"{{% block {block} %}}" for block in missing)
-        present = ", ".join(sorted(recipe.blocks)) or "none"
-        message = f"a recipe of kind {kind} needs {blocks}; it has: {present}"
-        raise DefinitionError([Problem(str(path), 1, 1, message, text.partition("\n")[0])])
+    recipe = read_unchecked(kind, name, path)
+    recipe.check_body()
     return recipe
+
+
+def read_unchecked(kind: Kind, name: str, path: Path) -> Recipe:
+    """Return the recipe in a file without compiling its body, which takes longer than to read its header."""
+    text = read_text(path, "a recipe").replace("\r\n", "\n")
+    return Recipe(kind, name, path, read_header(path, text), text)
 
 
 def _syntax_problem(path: Path, text: str, error: TemplateSyntaxError) -> Problem:
