@@ -1,10 +1,10 @@
-"""What every trial of a campaign has in common: where it runs, what it writes to, whom it tells."""
+"""What the trials of a campaign share on one testbed: folder, sessions, journal, clocks, policy, records."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -12,19 +12,24 @@ from pathlib import Path
 from samovar.campaign.availability.disk_space import Storage
 from samovar.campaign.clocks import Clocks
 from samovar.campaign.interrupts import TrialInterrupt
-from samovar.campaign.policy import AS_ALWAYS, Policy
-from samovar.events import Emit
+from samovar.campaign.policy import DEFAULT_POLICY, Policy
+from samovar.events import Emit, Event
 from samovar.experiment.secrets import redacted
-from samovar.hosts import ScriptResult, Sessions
+from samovar.hosts import ScriptResult, Sessions, discard_result
 from samovar.recipes import Catalogue
 
 Note = Callable[..., None]
-"""Append one event to the journal: its name, then its values."""
+"""Append an event to the journal: its name, then its values as keyword arguments."""
 
 
 @dataclass(frozen=True)
 class CampaignContext:
-    """The testbed made ready for a campaign, and the campaign's folder."""
+    """The context of a campaign on one testbed.
+
+    `last_states` maps each host to the state in which the last trial left it, and the script that read it.
+    `boots` maps hosts that were rebooted in this run to their boot ids. `shared` is whether several testbeds
+    share the campaign, so that what concerns this one must be marked with its name.
+    """
 
     campaign: str
     folder: Path
@@ -34,34 +39,42 @@ class CampaignContext:
     emit: Emit
     clocks: Clocks = field(default_factory=Clocks)
     last_states: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
-    """The state in which the last trial left each host, with the reading that told it."""
-    policy: Policy = AS_ALWAYS
+    policy: Policy = DEFAULT_POLICY
     boots: dict[str, str] = field(default_factory=dict)
-    """What tells the present boot apart of each host that was booted since the facts were asked."""
     testbed: str = ""
     shared: bool = False
-    """Whether other testbeds work on the campaign too, so that what is of this one is to be told apart."""
     storage: Storage = field(default_factory=Storage)
     interrupt: TrialInterrupt = field(default_factory=TrialInterrupt)
 
+    def report(self, event: str, **values: object) -> None:
+        """Append an event to the journal and emit it."""
+        self.note(event, **values)
+        self.emit(Event(event, values))
+
     def pause(self, seconds: float) -> None:
-        """Wait, unless the campaign is being stopped meanwhile. Raises KeyboardInterrupt then."""
+        """Wait. Raises KeyboardInterrupt if the campaign is interrupted meanwhile."""
         if self.interrupt.wait(seconds):
             raise KeyboardInterrupt
 
+    def record_scripts(self, folder: Path | None) -> None:
+        """Record every script that runs on a host from now on in a folder, or stop recording."""
+        recorder = discard_result if folder is None else Recorder(folder)
+        for session in self.sessions:
+            session.record = recorder
+
     @property
     def in_progress(self) -> Path:
-        """Where trials are written until they are whole."""
+        """The folder of trials that are not complete yet."""
         return self.folder / "in-progress"
 
     @property
     def trials(self) -> Path:
-        """Where whole trials stand."""
+        """The folder of complete trials."""
         return self.folder / "trials"
 
 
 class Recorder:
-    """Keeps every script that a trial ran as NNN-host-step.sh, and what came of it as .json."""
+    """Writes each script that a trial runs as NNN-HOST-STEP.sh, and its result as a .json file beside it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -69,21 +82,18 @@ class Recorder:
         folder.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, done: ScriptResult) -> None:
-        """Write one record; called from the thread of the host that it ran on."""
+        """Write one script and its result; called from the thread of its host."""
         stem = f"{next(self._numbers):03d}-{done.host}-{done.step.replace(' ', '-')}"
         (self._folder / f"{stem}.sh").write_text(redacted(done.script, os.environ), encoding="utf-8")
-        record = json.dumps(_record(done), indent=1, ensure_ascii=False)
-        (self._folder / f"{stem}.json").write_text(record + "\n", encoding="utf-8")
-
-
-def _record(done: ScriptResult) -> Mapping[str, object]:
-    return {
-        "host": done.host,
-        "step": done.step,
-        "ending": done.ending,
-        "exit_code": done.exit_code,
-        "t_start_s": round(done.t_start_s, 6),
-        "seconds": done.seconds,
-        "stdout": redacted(done.text, os.environ),
-        "stderr": redacted(done.error_text, os.environ),
-    }
+        record = {
+            "host": done.host,
+            "step": done.step,
+            "ending": done.ending,
+            "exit_code": done.exit_code,
+            "t_start_s": round(done.t_start_s, 6),
+            "seconds": done.seconds,
+            "stdout": redacted(done.text, os.environ),
+            "stderr": redacted(done.error_text, os.environ),
+        }
+        text = json.dumps(record, indent=1, ensure_ascii=False)
+        (self._folder / f"{stem}.json").write_text(text + "\n", encoding="utf-8")

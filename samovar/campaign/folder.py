@@ -47,7 +47,7 @@ def find_resume_point(plan: Plan, results: Path, new: bool = False) -> ResumePoi
     if folder is None:
         return ResumePoint(None, compare(plan, None, {}), fold(()))
     state = read_state(folder)
-    return ResumePoint(folder, compare(plan, read_plan(folder), standings(state)), state)
+    return ResumePoint(folder, compare(plan, read_plan(folder), trial_statuses(state)), state)
 
 
 def find_campaign(plan: Plan, results: Path) -> Path | None:
@@ -160,7 +160,7 @@ def read_state(folder: Path) -> CampaignState:
     return fold(read_journal(journal)) if journal.exists() else fold(())
 
 
-def standings(state: CampaignState) -> dict[str, str]:
+def trial_statuses(state: CampaignState) -> dict[str, str]:
     """Say of each trial that a journal knows whether it is done, else how its last attempt ended."""
     return {id_: DONE if not is_open(trial) else _ended(trial) for id_, trial in state.trials.items()}
 

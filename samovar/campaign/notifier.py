@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from samovar.errors import SamovarError
 from samovar.events import Emit, Event
 from samovar.experiment import Notify, Occasion
 from samovar.experiment.secrets import redacted
@@ -53,6 +55,17 @@ class Notifier:
         problem = _run(notify, message.encode(), environment)
         if problem:
             self._emit(Event("warning", {"text": f"notify: {notify.command[0]}: {problem}"}))
+
+
+@contextmanager
+def notifying(notify: Notify | None, campaign: Path, emit: Emit) -> Iterator[Notifier]:
+    """Yield a notifier; an error that ends the campaign early is reported as trouble too."""
+    notifier = Notifier(notify, campaign, emit)
+    try:
+        yield notifier
+    except SamovarError as error:
+        notifier.tell("trouble", str(error), {})
+        raise
 
 
 def _variable(name: str) -> str:

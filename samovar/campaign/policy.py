@@ -44,7 +44,7 @@ class Policy:
         return min(self.backoff_most_s, self.backoff_s * 2.0 ** min(attempts - 1, 62))
 
 
-AS_ALWAYS = Policy()
+DEFAULT_POLICY = Policy()
 
 
 def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: Mapping[str, str]) -> Policy:

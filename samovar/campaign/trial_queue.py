@@ -1,4 +1,4 @@
-"""The trials that are still open, shared out to the testbeds that work on a campaign."""
+"""The open trials of a campaign, distributed to the testbeds that run it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from typing import Literal
 
 from samovar.plan import Trial
 
-Serves = Callable[[Trial], bool]
-"""Whether a testbed can run a trial, by what is known of it now."""
-Coming = Literal["done", "failed", "back"]
-"""What came of a trial on one testbed; one that comes back may run on another."""
-AHEAD = 64
-"""So many open trials are looked at for one that balances treatments: beyond it the order counts alone."""
+CanRun = Callable[[Trial], bool]
+"""Return whether a testbed can run a trial, by what is known of its hosts at the moment."""
+TrialEnd = Literal["done", "failed", "returned"]
+"""How a testbed finished with a trial that it took; a returned trial may run on another testbed."""
+LOOKAHEAD = 64
+"""The number of open trials among which treatments are balanced between testbeds."""
 
 
 def treatment_of(trial: Trial) -> Hashable:
-    """Name the treatment of a trial."""
+    """Return a key of the treatment of a trial."""
     return trial.part, *sorted(trial.treatment.items())
 
 
 def choose(
     ready: Sequence[Trial], here: Mapping[Hashable, int], elsewhere: Mapping[Hashable, int]
 ) -> Trial | None:
-    """Choose the next trial of one testbed among several: of the first block that is open, in order.
+    """Choose the next trial of one testbed among several, from the first block that is open.
 
-    Of that block, the treatment comes first that this testbed has run least often against the others. Taken
-    in order only, two testbeds that take turns would each get the same half of the treatments in every block.
+    `here` and `elsewhere` count the trials of each treatment that this testbed and the others have run. The
+    treatment that this testbed has run least often compared with the others comes first. Taken simply in
+    order, two testbeds would each get the same half of the treatments in every block.
     """
     if not ready:
         return None
@@ -40,15 +41,19 @@ def choose(
 
 
 @dataclass
-class _Testbed:
-    """One testbed at work: what it serves, what it has run."""
+class _QueueUser:
+    """A testbed that takes trials, and how many of each treatment it has run."""
 
-    serves: Serves
+    can_run: CanRun
     ran: Counter[Hashable] = field(default_factory=Counter)
 
 
 class TrialQueue:
-    """The open trials of a campaign; testbeds take them and give them back, each from its own thread."""
+    """The open trials; each testbed takes and finishes them from its own thread.
+
+    `attempts` has the number of attempts at each trial in earlier runs. With `fail_fast`, the first trial
+    that fails stops the queue. `stopped` is the reason why no further trial is handed out, empty if none.
+    """
 
     def __init__(
         self, trials: Iterable[Trial], attempts: Mapping[str, int], *, fail_fast: bool = False
@@ -56,19 +61,19 @@ class TrialQueue:
         self._open = {trial.id: trial for trial in trials}
         self._attempts = dict(attempts)
         self._fail_fast = fail_fast
-        self._testbeds: dict[str, _Testbed] = {}
+        self._users: dict[str, _QueueUser] = {}
         self._running: dict[str, Trial] = {}
         self._change = threading.Condition()
         self.stopped = ""
 
-    def join(self, testbed: str, serves: Serves) -> None:
-        """Have a testbed take part; all join before one takes."""
-        self._testbeds[testbed] = _Testbed(serves)
+    def join(self, testbed: str, can_run: CanRun) -> None:
+        """Add a testbed; all are added before one takes a trial."""
+        self._users[testbed] = _QueueUser(can_run)
 
     def take(self, testbed: str) -> Trial | None:
-        """Return the next trial for a testbed, None when there is none for it any more.
+        """Return the next trial for a testbed, or None if it has none left.
 
-        Waits while another testbed runs what may come back and be for this one.
+        Waits while another testbed runs a trial that it may return and that this testbed can run.
         """
         with self._change:
             while not self.stopped:
@@ -77,41 +82,40 @@ class TrialQueue:
                     del self._open[trial.id]
                     self._running[testbed] = trial
                     return trial
-                serves = self._testbeds[testbed].serves
-                if not any(serves(one) for one in self._running.values()):
+                can_run = self._users[testbed].can_run
+                if not any(can_run(one) for one in self._running.values()):
                     return None
                 self._change.wait()
             return None
 
     def _next(self, testbed: str) -> Trial | None:
-        own = self._testbeds[testbed]
-        ready = (trial for trial in self._open.values() if own.serves(trial))
-        if len(self._testbeds) == 1:
+        own = self._users[testbed]
+        ready = (trial for trial in self._open.values() if own.can_run(trial))
+        if len(self._users) == 1:
             return next(ready, None)
-        others = [one.ran for name, one in self._testbeds.items() if name != testbed]
-        return choose(list(islice(ready, AHEAD)), own.ran, sum(others, Counter()))
+        others = [one.ran for name, one in self._users.items() if name != testbed]
+        return choose(list(islice(ready, LOOKAHEAD)), own.ran, sum(others, Counter()))
 
-    def attempt(self, trial: Trial) -> int:
-        """Number the next attempt at a trial, those of earlier runs counted."""
+    def count_attempt(self, trial: Trial) -> int:
+        """Return the number of the next attempt at a trial, counting those of earlier runs."""
         with self._change:
             self._attempts[trial.id] = self._attempts.get(trial.id, 0) + 1
             return self._attempts[trial.id]
 
-    def give(self, testbed: str, trial: Trial, coming: Coming) -> None:
-        """Say what came of a trial that was taken."""
+    def finish(self, testbed: str, trial: Trial, end: TrialEnd) -> None:
+        """Record how a testbed finished with a trial that it took."""
         with self._change:
             self._running.pop(testbed, None)
-            self._testbeds[testbed].ran[treatment_of(trial)] += coming == "done"
-            others = (one for name, one in self._testbeds.items() if name != testbed)
-            again = coming == "back" and any(one.serves(trial) for one in others)
-            if again:
+            self._users[testbed].ran[treatment_of(trial)] += end == "done"
+            others = (one for name, one in self._users.items() if name != testbed)
+            if end == "returned" and any(one.can_run(trial) for one in others):
                 self._open[trial.id] = trial
-            elif coming != "done" and self._fail_fast:
-                self.stopped = self.stopped or f"{trial.id} failed, which ends it (--fail-fast)"
+            elif end != "done" and self._fail_fast:
+                self.stopped = self.stopped or f"{trial.id} failed, which ends the run (--fail-fast)"
             self._change.notify_all()
 
     def stop(self, reason: str) -> None:
-        """Give out no more trials."""
+        """Hand out no more trials."""
         with self._change:
             self.stopped = self.stopped or reason
             self._change.notify_all()

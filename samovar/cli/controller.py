@@ -10,17 +10,23 @@ from pathlib import Path
 
 from samovar import __version__, lab
 from samovar.campaign.availability.disk_space import unusable
+from samovar.campaign.availability.findings import require_runnable
 from samovar.campaign.availability.in_use import require_free
 from samovar.campaign.availability.leases import LeaseRequest
-from samovar.campaign.availability.power_on import awaken
+from samovar.campaign.availability.survey import (
+    HostSurvey,
+    power_on_silent,
+    require_reachable,
+    survey_hosts,
+)
 from samovar.campaign.folder import begin_campaign
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Journal
-from samovar.campaign.launch import Known, ask, notifying, require, runnable_together
+from samovar.campaign.notifier import notifying
 from samovar.campaign.policy import policy_of
 from samovar.campaign.recipe_changes import RECIPES, recipe_digests
 from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
-from samovar.campaign.run import CampaignRun, Intent, Summary, settle
+from samovar.campaign.run import CampaignRun, Summary, adopt_plan
 from samovar.campaign.source_state import git_state
 from samovar.campaign.testbed_runner import TestbedSetup
 from samovar.cli.connections import Connections
@@ -46,7 +52,7 @@ class Controller:
 
     def adopt_plan(self, planned: PlannedExperiment, folder: Path) -> Summary:
         """Make a plan that has nothing left to run the plan of a campaign; contacts no host."""
-        return settle(folder, planned.plan, planned.sources)
+        return adopt_plan(folder, planned.plan, planned.sources)
 
     def run(self, request: RunRequest, emit: Emit) -> Summary:
         """Run the open trials of a campaign; start a campaign if there is none to resume.
@@ -70,55 +76,56 @@ class Controller:
                 require_free(
                     hosts, LeaseRequest(folder or project.results, one.testbed.name, force=request.force)
                 )
-            known = [self._ask(one, hosts, emit) for one, hosts in zip(planned, sessions, strict=True)]
-            require([one.plan for one in planned], known, request.fail_fast)
-            intent = self._intent(request, sessions, known)
+            surveys = [self._survey(one, hosts, emit) for one, hosts in zip(planned, sessions, strict=True)]
+            require_reachable([one.plan for one in planned], surveys, request.fail_fast)
+            testbeds = self._testbeds(request, sessions, surveys)
             if folder is None:
                 folder = begin_campaign(request.planned.plan, project.results, request.planned.sources, emit)
             else:
                 emit(Event("campaign-resumed", {"folder": str(folder)}))
             self.running = folder
             notifier = stack.enter_context(notifying(project.config.notify, folder, emit))
-            run = CampaignRun(folder, intent, sessions[0], project.catalogue, notifier)
-            summary = run.run(self._all_provenance(planned, known))
+            run = CampaignRun(
+                folder,
+                request.planned.plan,
+                request.planned.sources,
+                testbeds,
+                project.catalogue,
+                notifier,
+                fail_fast=request.fail_fast,
+                force=request.force,
+            )
+            summary = run.run(self._all_provenance(planned, surveys))
             notifier.end(summary.done, summary.asked, len(summary.failed))
             return summary
 
-    def _ask(self, planned: PlannedExperiment, sessions: Sessions, emit: Emit) -> Known:
-        awaken(sessions, machines_of(planned.testbed), emit)
-        return ask(sessions, lambda hosts: self.preflight.facts(sessions, planned.plan, hosts))
+    def _survey(self, planned: PlannedExperiment, sessions: Sessions, emit: Emit) -> HostSurvey:
+        power_on_silent(sessions, machines_of(planned.testbed), emit)
+        return survey_hosts(sessions, lambda hosts: self.preflight.facts(sessions, planned.plan, hosts))
 
-    def _intent(self, request: RunRequest, sessions: Sequence[Sessions], known: Sequence[Known]) -> Intent:
+    def _testbeds(
+        self, request: RunRequest, sessions: Sequence[Sessions], surveys: Sequence[HostSurvey]
+    ) -> list[TestbedSetup]:
+        """Return the testbeds with the trials that each cannot run; raises TestbedError as `run` does."""
         planned = request.planned.by_testbed
         cost = self.preflight.cost(request.planned, request.resume)
         findings = {
-            one.testbed.name: self.preflight.compare(one, asked.facts, cost)
-            for one, asked in zip(planned, known, strict=True)
+            one.testbed.name: self.preflight.compare(one, survey.facts, cost)
+            for one, survey in zip(planned, surveys, strict=True)
         }
-        blocked = runnable_together(request.planned.plan, findings, request.allow_partial)
-        crews = [
+        blocked = require_runnable(request.planned.plan, findings, request.allow_partial)
+        return [
             TestbedSetup(
                 one.testbed.name,
                 one.plan,
                 hosts,
                 lacking,
                 machines_of(one.testbed),
-                policy_of(one.experiment, one.testbed, self.project.config, asked.boots),
-                asked.gone,
+                policy_of(one.experiment, one.testbed, self.project.config, survey.boots),
+                survey.unreachable,
             )
-            for one, hosts, asked, lacking in zip(planned, sessions, known, blocked, strict=True)
+            for one, hosts, survey, lacking in zip(planned, sessions, surveys, blocked, strict=True)
         ]
-        return Intent(
-            request.planned.plan,
-            request.planned.sources,
-            blocked=blocked[0],
-            machines=crews[0].machines,
-            policy=crews[0].policy,
-            gone=known[0].gone,
-            fail_fast=request.fail_fast,
-            others=tuple(crews[1:]),
-            force=request.force,
-        )
 
     def restore(self, testbed: Testbed, emit: Emit, force: bool = False) -> Restored:
         """Restore every host of a testbed to its state before the campaigns that changed it, by journals.
@@ -138,11 +145,11 @@ class Controller:
             sessions.close()
 
     def _all_provenance(
-        self, planned: Sequence[PlannedExperiment], known: Sequence[Known]
+        self, planned: Sequence[PlannedExperiment], surveys: Sequence[HostSurvey]
     ) -> Mapping[str, object]:
         """Return the content of provenance.json; of further testbeds, only their lab and hosts."""
         first, *others = [
-            self.provenance(one, asked.facts) for one, asked in zip(planned, known, strict=True)
+            self.provenance(one, survey.facts) for one, survey in zip(planned, surveys, strict=True)
         ]
         further = {str(one["testbed"]): {key: one[key] for key in ("lab", "hosts")} for one in others}
         return {**first, "others": further} if further else first

@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from samovar import lab
 from samovar.campaign.availability.disk_space import unusable
+from samovar.campaign.availability.findings import HERE, Finding, combine_findings
 from samovar.campaign.availability.requirements import (
     FEATURE,
-    HERE,
-    Finding,
     HostNeeds,
     examine,
     foreseen,
@@ -20,7 +19,6 @@ from samovar.campaign.availability.requirements import (
 from samovar.campaign.availability.root_access import ROOT_COMMAND, ROOT_LOGIN, root_commands, sudoers_lines
 from samovar.campaign.availability.unsupported_paths import refusals
 from samovar.campaign.folder import ResumePoint
-from samovar.campaign.launch import between
 from samovar.campaign.past_campaigns import Archive
 from samovar.campaign.policy import policy_of
 from samovar.cli.connections import Connections
@@ -115,7 +113,7 @@ class Preflight:
             name = one.testbed.name
             all_facts |= {f"{name}: {host}" if planned.others else host: fact for host, fact in facts.items()}
             findings[name] = self.compare(one, facts, cost)
-        return all_facts, between(findings)
+        return all_facts, combine_findings(findings)
 
     def check_or_predict(self, planned: PlannedExperiment, cost: Cost) -> tuple[Sequence[Finding], str]:
         """Return what the testbeds lack for a plan; predict it for a testbed that does not answer.
@@ -134,7 +132,7 @@ class Preflight:
                 findings[name] = [*self.disk_space(cost), *predicted]
                 reason = f"{error} ({basis})"
                 not_queried.append(f"{name}: {reason}" if planned.others else reason)
-        return between(findings), "\n".join(not_queried)
+        return combine_findings(findings), "\n".join(not_queried)
 
     def predict(self, planned: PlannedExperiment) -> tuple[Sequence[Finding], str]:
         """Return what a plan cannot do, without asking the testbed, and what this is based on.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from samovar.campaign.availability.requirements import Finding
+from samovar.campaign.availability.findings import Finding
 from samovar.campaign.folder import ResumePoint
 from samovar.cli.text import clock, columns, counted, folded
 from samovar.plan import Cost, PartPlan, Plan, Trial

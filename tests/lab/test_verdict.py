@@ -21,7 +21,8 @@ from samovar.campaign.context import CampaignContext
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Entry, read_journal
 from samovar.campaign.policy import Policy, policy_of
-from samovar.campaign.run import CampaignRun, Intent, Summary
+from samovar.campaign.run import CampaignRun, Summary
+from samovar.campaign.testbed_runner import TestbedSetup
 from samovar.campaign.trial import BootSettings, TrialResult, TrialRun
 from samovar.cli import PlannedExperiment
 from samovar.events import Event, silent
@@ -141,9 +142,8 @@ class Judge:
         for name, content in {**self.study.sources, "plan.json": plan.to_json()}.items():
             write_whole(folder / name, content)
         (folder / "trials").mkdir()
-        run = CampaignRun(
-            folder, Intent(plan, self.study.sources, policy=policy), self.sessions, self.catalogue, emit
-        )
+        testbed = TestbedSetup(plan.testbed, plan, self.sessions, policy=policy)
+        run = CampaignRun(folder, plan, self.study.sources, [testbed], self.catalogue, emit)
         summary = run.run({})
         return read_journal(folder / JOURNAL), summary
 

@@ -16,7 +16,7 @@ from samovar.campaign.folder import (
     read_state,
 )
 from samovar.campaign.journal import NAME, Journal, fold, read_journal
-from samovar.campaign.run import settle, take
+from samovar.campaign.run import adopt_plan, replace_plan
 from samovar.errors import CampaignError, PlanError
 from samovar.events import Event, silent
 from samovar.plan import Plan
@@ -46,7 +46,7 @@ def _take(folder: Path, plan: Plan, sources: dict[str, bytes] | None = None) -> 
         def note(event: str, **values: object) -> None:
             journal.append(event, 3.0, **values)
 
-        return take(folder, plan, sources or {}, note, fold(journal.entries))
+        return replace_plan(folder, plan, sources or {}, note, fold(journal.entries))
 
 
 def test_a_campaign_begins_with_its_plan_and_latest_names_it(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_an_edit_of_the_text_alone_is_taken_without_a_trial(tmp_path: Path) -> N
     before, after = {"experiment.yaml": b"experiment: x\n"}, {"experiment.yaml": b"experiment: x  # a word\n"}
     folder = begin_campaign(FIRST, tmp_path, before, silent)
     _run(folder, "cubic-r1-6", "cdg-r1-6")
-    assert settle(folder, FIRST, after).whole
+    assert adopt_plan(folder, FIRST, after).whole
     assert (folder / "experiment.yaml").read_bytes() == after["experiment.yaml"]
     assert (folder / "plans" / "1" / "experiment.yaml").read_bytes() == before["experiment.yaml"]
     assert not (folder / "plans" / "1" / "plan.json").exists()
@@ -172,7 +172,7 @@ def test_settling_what_is_unchanged_writes_nothing(tmp_path: Path) -> None:
     folder = _begin(tmp_path)
     _run(folder, "cubic-r1-6", "cdg-r1-6")
     before = (folder / NAME).read_bytes()
-    assert settle(folder, FIRST, {}).done == 2
+    assert adopt_plan(folder, FIRST, {}).done == 2
     assert (folder / NAME).read_bytes() == before
 
 

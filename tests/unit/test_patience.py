@@ -163,61 +163,61 @@ def test_hosts_of_the_same_name_on_two_testbeds_are_told_apart() -> None:
 
 
 def test_one_testbed_takes_the_trials_in_their_order_and_leaves_those_that_it_cannot_run() -> None:
-    pool = TrialQueue([CUBIC, CDG, AGAIN], {})
-    pool.join("lab", lambda one: one is not CDG)
+    queue = TrialQueue([CUBIC, CDG, AGAIN], {})
+    queue.join("lab", lambda one: one is not CDG)
     taken = []
-    while one := pool.take("lab"):
+    while one := queue.take("lab"):
         taken.append(one.id)
-        pool.give("lab", one, "done")
+        queue.finish("lab", one, "done")
     assert taken == [CUBIC.id, AGAIN.id]
-    assert not pool.stopped
+    assert not queue.stopped
 
 
 def test_attempts_are_counted_on_from_earlier_runs() -> None:
-    pool = TrialQueue([CUBIC], {CUBIC.id: 4})
-    assert [pool.attempt(CUBIC), pool.attempt(CUBIC), pool.attempt(CDG)] == [5, 6, 1]
+    queue = TrialQueue([CUBIC], {CUBIC.id: 4})
+    assert [queue.count_attempt(CUBIC), queue.count_attempt(CUBIC), queue.count_attempt(CDG)] == [5, 6, 1]
 
 
 @pytest.mark.parametrize(("fail_fast", "left"), [(True, None), (False, CDG.id)])
 def test_the_first_failed_trial_ends_a_campaign_only_when_that_is_asked(
     fail_fast: bool, left: str | None
 ) -> None:
-    pool = TrialQueue([CUBIC, CDG], {}, fail_fast=fail_fast)
-    pool.join("lab", lambda one: True)
-    first = pool.take("lab")
+    queue = TrialQueue([CUBIC, CDG], {}, fail_fast=fail_fast)
+    queue.join("lab", lambda one: True)
+    first = queue.take("lab")
     assert first is not None
-    pool.give("lab", first, "failed")
-    following = pool.take("lab")
+    queue.finish("lab", first, "failed")
+    following = queue.take("lab")
     assert (following.id if following else None) == left
-    assert bool(pool.stopped) is fail_fast
+    assert bool(queue.stopped) is fail_fast
 
 
 def test_what_one_testbed_gives_back_another_runs() -> None:
-    pool = TrialQueue([CUBIC], {})
-    pool.join("lab", lambda one: True)
-    pool.join("twin", lambda one: True)
-    first = pool.take("lab")
+    queue = TrialQueue([CUBIC], {})
+    queue.join("lab", lambda one: True)
+    queue.join("twin", lambda one: True)
+    first = queue.take("lab")
     assert first is not None
     waiting: list[str] = []
-    thread = threading.Thread(target=lambda: waiting.extend(one.id for one in [pool.take("twin")] if one))
+    thread = threading.Thread(target=lambda: waiting.extend(one.id for one in [queue.take("twin")] if one))
     thread.start()
-    pool.give("lab", first, "back")
+    queue.finish("lab", first, "returned")
     thread.join(10)
     assert waiting == [CUBIC.id]
 
 
 def test_two_testbeds_that_take_turns_get_every_treatment() -> None:
     block = [trial(label, replicate) for replicate in (1, 2, 3, 4) for label in ("cubic", "cdg")]
-    pool = TrialQueue(block, {})
-    pool.join("lab", lambda one: True)
-    pool.join("twin", lambda one: True)
+    queue = TrialQueue(block, {})
+    queue.join("lab", lambda one: True)
+    queue.join("twin", lambda one: True)
     ran: Counter[tuple[str, object]] = Counter()
     for _ in range(4):
         for name in ("lab", "twin"):
-            one = pool.take(name)
+            one = queue.take(name)
             assert one is not None
             ran[name, treatment_of(one)] += 1
-            pool.give(name, one, "done")
+            queue.finish(name, one, "done")
     assert set(ran.values()) == {2}
     assert choose([], {}, {}) is None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.availability.power_on import awaken, silent
+from samovar.campaign.availability.survey import power_on_silent, silent_hosts
 from samovar.errors import DefinitionError, TestbedError
 from samovar.events import Event
 from samovar.experiment import load_testbed
@@ -186,7 +186,7 @@ def test_a_host_that_is_down_is_switched_on_where_it_can_be_and_another_left_alo
     with_on = Power.model_validate({"on": ["touch", str(mark)], "off": ["false"]})
     machines = {"one": Machine("one", "127.0.0.1", 0.2, with_on), "two": Machine("two", "127.0.0.1", 0.2)}
     told: list[Event] = []
-    awaken(Sessions(_asleep(host, known) for host in machines), machines, told.append)
+    power_on_silent(Sessions(_asleep(host, known) for host in machines), machines, told.append)
     assert mark.exists()
     assert [(event.name, event.values["host"]) for event in told] == [("host-switched-on", "one")]
 
@@ -196,7 +196,9 @@ def test_a_power_switch_that_fails_is_told_and_costs_no_wait(tmp_path: Path) -> 
     known.touch()
     power = Power.model_validate({"cycle": ["false"]})
     told: list[Event] = []
-    awaken(Sessions([_asleep("one", known)]), {"one": Machine("one", "127.0.0.1", 600.0, power)}, told.append)
+    power_on_silent(
+        Sessions([_asleep("one", known)]), {"one": Machine("one", "127.0.0.1", 600.0, power)}, told.append
+    )
     assert [event.name for event in told] == ["host-switched-on", "host-not-switched"]
     assert "exit code 1" in str(told[1].values["reason"])
 
@@ -204,6 +206,6 @@ def test_a_power_switch_that_fails_is_told_and_costs_no_wait(tmp_path: Path) -> 
 def test_a_host_that_answers_but_refuses_is_not_taken_for_one_that_is_down() -> None:
     refused = TestbedError("one: authentication refused")
     refused.host = "one"
-    assert silent(refused) == frozenset()
+    assert silent_hosts(refused) == frozenset()
     gone = UnreachableError("two: no answer")
-    assert silent(HostsError({"one": refused, "two": gone})) == {"two"}
+    assert silent_hosts(HostsError({"one": refused, "two": gone})) == {"two"}

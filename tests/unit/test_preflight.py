@@ -7,17 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.availability.requirements import (
+from samovar.campaign.availability.findings import (
     HERE,
     Finding,
     blocked_trials,
+    combine_findings,
+    require_runnable,
+)
+from samovar.campaign.availability.requirements import (
     examine,
     foreseen,
     host_needs,
     needs_of,
     space_here,
 )
-from samovar.campaign.launch import between, runnable
 from samovar.errors import TestbedError
 from samovar.hosts import HostFacts
 from samovar.plan import Cost, LoggerPlan, Plan
@@ -98,14 +101,17 @@ def test_only_the_trials_that_ask_for_what_is_missing_are_blocked() -> None:
 def test_a_plan_that_cannot_run_as_a_whole_is_refused_unless_a_part_is_enough() -> None:
     findings = examine(TWO_CCS, CATALOGUE, dict.fromkeys(HOSTS, _facts()), 1.0)
     with pytest.raises(TestbedError, match="the other 2 of 4 trials can run: --allow-partial runs them"):
-        runnable(TWO_CCS, findings, allow_partial=False)
-    assert list(runnable(TWO_CCS, findings, allow_partial=True)) == ["cdg-r1-6", "cdg-r2-6"]
+        require_runnable(TWO_CCS, {"lab": findings}, allow_partial=False)
+    assert list(require_runnable(TWO_CCS, {"lab": findings}, allow_partial=True)[0]) == [
+        "cdg-r1-6",
+        "cdg-r2-6",
+    ]
 
 
 def test_a_part_of_nothing_is_refused() -> None:
     findings = examine(PLAN, CATALOGUE, {"src": _facts(cc_offered=())}, 1.0)
     with pytest.raises(TestbedError, match=r"^lab cannot run x:\nsrc: no congestion control newreno"):
-        runnable(PLAN, findings, allow_partial=True)
+        require_runnable(PLAN, {"lab": findings}, allow_partial=True)
 
 
 def test_what_the_kernel_of_a_lab_that_is_down_lacks_is_foreseen() -> None:
@@ -134,7 +140,7 @@ def test_results_that_this_disk_cannot_hold_are_refused_with_numbers_and_a_remed
     assert "B free" in finding.what
     assert "`results` in config.yaml" in finding.remedy
     with pytest.raises(TestbedError, match="10 trials leave about"):
-        runnable(PLAN, [finding], allow_partial=True)
+        require_runnable(PLAN, {"lab": [finding]}, allow_partial=True)
 
 
 def test_needs_are_worked_out_once_for_what_differs_in_sizes_only() -> None:
@@ -225,15 +231,15 @@ def test_a_freebsd_host_without_siftr_is_found_before_a_trial_that_logs_with_it(
 
 def test_what_one_of_two_testbeds_lacks_stops_nothing_for_the_other_runs_it() -> None:
     lacks = Finding("src", "no congestion control cdg", "known there: reno", True, ("cdg-1", "cdg-2"))
-    assert between({"left": [lacks]}) == [lacks]
-    (told,) = between({"left": [lacks], "right": []})
+    assert combine_findings({"left": [lacks]}) == [lacks]
+    (told,) = combine_findings({"left": [lacks], "right": []})
     assert (told.host, told.stops) == ("left: src", False)
     assert "they run elsewhere" in str(told)
 
 
 def test_what_no_testbed_can_run_stops_the_trials_and_names_each_testbed() -> None:
     lacks = Finding("src", "no congestion control cdg", "known there: reno", True, ("cdg-1", "cdg-2"))
-    found = between({"left": [lacks], "right": [replace(lacks, host="alpha", trials=("cdg-2",))]})
+    found = combine_findings({"left": [lacks], "right": [replace(lacks, host="alpha", trials=("cdg-2",))]})
     assert [(one.host, one.stops, one.trials) for one in found] == [
         ("left: src", True, ("cdg-2",)),
         ("right: alpha", True, ("cdg-2",)),
@@ -244,4 +250,4 @@ def test_what_no_testbed_can_run_stops_the_trials_and_names_each_testbed() -> No
 
 def test_what_this_machine_lacks_is_told_once_whatever_testbeds_there_are() -> None:
     here = Finding(HERE, "no disk", "free some", True)
-    assert between({"left": [here], "right": [here]}) == [here]
+    assert combine_findings({"left": [here], "right": [here]}) == [here]

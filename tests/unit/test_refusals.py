@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from samovar.campaign.availability.requirements import Finding, examine, host_needs
+from samovar.campaign.availability.findings import Finding
+from samovar.campaign.availability.requirements import examine, host_needs
 from samovar.campaign.availability.unsupported_paths import refusals
 from samovar.experiment import load_testbed
 from samovar.experiment.keys.testbed_file import Testbed

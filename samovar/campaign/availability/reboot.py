@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from samovar.campaign.availability.power_on import awaken
+from samovar.campaign.availability.survey import power_on_silent
 from samovar.campaign.context import CampaignContext
 from samovar.errors import TestbedError
 from samovar.events import Event
@@ -34,7 +34,7 @@ class Reboots:
         switched on.
         """
         sessions = self._context.sessions
-        awaken(sessions, self._machines, self._context.emit)
+        power_on_silent(sessions, self._machines, self._context.emit)
         before = sessions.map(self._boot_id, hosts)
         # Nothing that a host would do on the loss of its controller is to happen while it goes down.
         sessions.map(lambda session: session.set_on_loss(None))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from samovar.campaign.availability.findings import HERE, Finding
 from samovar.campaign.availability.root_access import (
     ROOT_COMMAND,
     ROOT_LOGIN,
@@ -29,24 +30,7 @@ FEATURE = "kernel feature"
 KERNEL = ("congestion control", FEATURE)
 INTERFACES = {"ring": "transmit ring, so no txd, at", "pause": "flow control to set at"}
 LESS = "record less: shorter trials, a smaller snaplen, fewer captures"
-HERE = "this machine"
 FAR_CLOCK = "the clocks are set by hand or by chrony/ntpd before a campaign"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that a host lacks or does differently; `stops` means that the trials cannot run."""
-
-    host: str
-    what: str
-    remedy: str
-    stops: bool
-    trials: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """Say it in words."""
-        many = f" ({len(self.trials)} trial{'s' * (len(self.trials) > 1)})" if self.trials else ""
-        return f"{self.host}: {self.what}{many}; {self.remedy}"
 
 
 class Need(NamedTuple):
@@ -282,13 +266,3 @@ def space_here(cost: Cost, results: Path, floor_bytes: int = 0) -> Iterator[Find
         needed, room = format_bytes(cost.controller_bytes, 3), _room(free_bytes, floor_bytes).rstrip(",")
         what = f"{cost.trials} trials leave about {needed}, the disk of {results} has {room}"
         yield Finding(HERE, what, f"free some, set `results` in config.yaml to another disk, or {LESS}", True)
-
-
-def blocked_trials(findings: Iterable[Finding]) -> dict[str, list[str]]:
-    """Say for each trial that cannot run why not."""
-    blocked: dict[str, list[str]] = {}
-    for finding in findings:
-        if finding.stops:
-            for trial in finding.trials:
-                blocked.setdefault(trial, []).append(f"{finding.host}: {finding.what}")
-    return blocked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from samovar.campaign.availability.requirements import Finding
+from samovar.campaign.availability.findings import Finding
 from samovar.errors import RecipeError
 from samovar.experiment.checks.check_grain import is_whole
 from samovar.plan import DirectionPlan, FlowPlan, HostPlan, PathPlan, Plan, Resolved

@@ -10,7 +10,7 @@ from pathlib import Path
 from samovar.campaign.clocks import ClockOffset
 from samovar.campaign.collection import Expected
 from samovar.campaign.host_state import compared, parse_named
-from samovar.campaign.policy import AS_ALWAYS, Policy
+from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.campaign.verdict.counters import Span
 from samovar.campaign.verdict.counts import check_counts, check_host
 from samovar.campaign.verdict.judge import (
@@ -109,7 +109,7 @@ def latest(written_s: str) -> float:
 
 
 def checks_of(
-    seen: Evidence, scripts: TrialScripts, folder: Path, policy: Policy = AS_ALWAYS
+    seen: Evidence, scripts: TrialScripts, folder: Path, policy: Policy = DEFAULT_POLICY
 ) -> Iterator[Check]:
     """Compare what was asked of a trial with what was seen of it; what is seen twice is told once."""
     wire = read_captures(scripts.resolved, folder, policy.thresholds)

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from samovar.campaign.availability.requirements import Finding
+from samovar.campaign.availability.findings import Finding
 from samovar.campaign.folder import ResumePoint
 from samovar.campaign.journal import fold
 from samovar.cli.plan_commands import trial_lines

@@ -1,0 +1,87 @@
+"""Findings of the preflight: what hosts lack for a plan, and which trials have to be left out for it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from samovar.errors import TestbedError
+from samovar.plan import Plan
+
+HERE = "this machine"
+"""The host of findings about the controller."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a host lacks or does differently, and its remedy; `stops` if the trials cannot run.
+
+    `trials` has the ids of the trials that it concerns; none if it concerns all.
+    """
+
+    host: str
+    what: str
+    remedy: str
+    stops: bool
+    trials: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return it as one line."""
+        many = f" ({len(self.trials)} trial{'s' * (len(self.trials) > 1)})" if self.trials else ""
+        return f"{self.host}: {self.what}{many}; {self.remedy}"
+
+
+def blocked_trials(findings: Iterable[Finding]) -> dict[str, list[str]]:
+    """Return the ids of the trials that cannot run, each with the reasons."""
+    blocked: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.stops:
+            for trial in finding.trials:
+                blocked.setdefault(trial, []).append(f"{finding.host}: {finding.what}")
+    return blocked
+
+
+def combine_findings(by_testbed: Mapping[str, Sequence[Finding]]) -> Sequence[Finding]:
+    """Combine the findings of several testbeds: a finding stops only the trials that no testbed can run."""
+    if len(by_testbed) == 1:
+        return next(iter(by_testbed.values()))
+    blocked = [blocked_trials(findings) for findings in by_testbed.values()]
+    nowhere = frozenset(blocked[0]).intersection(*blocked)
+    split = [
+        part
+        for testbed, findings in by_testbed.items()
+        for finding in findings
+        for part in _split(testbed, finding, nowhere)
+    ]
+    return sorted(dict.fromkeys(split), key=lambda finding: not finding.stops)
+
+
+def _split(testbed: str, finding: Finding, nowhere: Collection[str]) -> Iterator[Finding]:
+    """Separate the trials that run on no testbed from those that run on another one."""
+    named = finding if finding.host == HERE else replace(finding, host=f"{testbed}: {finding.host}")
+    elsewhere = tuple(id_ for id_ in finding.trials if id_ not in nowhere)
+    if not finding.stops or not elsewhere:
+        yield named
+        return
+    if len(elsewhere) < len(finding.trials):
+        yield replace(named, trials=tuple(id_ for id_ in finding.trials if id_ in nowhere))
+    yield replace(named, trials=elsewhere, stops=False, remedy=f"they run elsewhere; {finding.remedy}")
+
+
+def require_runnable(
+    plan: Plan, by_testbed: Mapping[str, Sequence[Finding]], allow_partial: bool
+) -> list[dict[str, list[str]]]:
+    """Return for each testbed the trials to leave out there, with reasons.
+
+    Raises TestbedError if no testbed can run some trials and that is not allowed, or if it can run none.
+    """
+    findings = combine_findings(by_testbed)
+    stops = [finding for finding in findings if finding.stops]
+    stops_all = any(not finding.trials for finding in stops)
+    left = len(plan.trials) - len(blocked_trials(findings))
+    if stops and (stops_all or not left or not allow_partial):
+        lines = [f"{plan.testbed} cannot run {plan.experiment}:", *map(str, stops)]
+        if left and not stops_all:
+            lines.append(f"the other {left} of {len(plan.trials)} trials can run: --allow-partial runs them")
+        raise TestbedError("\n".join(lines))
+    return [blocked_trials(one) for one in by_testbed.values()]

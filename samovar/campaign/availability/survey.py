@@ -1,0 +1,103 @@
+"""Survey the hosts before a campaign: power on those that are silent, gather facts, note the unreachable."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from samovar.campaign.availability.quarantine import blamed, needs_by_trial
+from samovar.errors import TestbedError
+from samovar.events import Emit, Event
+from samovar.hosts import HostFacts, HostsError, Machine, Session, Sessions, UnreachableError
+from samovar.plan import Plan
+
+POLL_S = 0.5
+
+
+@dataclass(frozen=True)
+class HostSurvey:
+    """The facts of the hosts that answer; `unreachable` maps the other hosts to the reason."""
+
+    facts: Mapping[str, HostFacts] = field(default_factory=dict)
+    unreachable: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def boots(self) -> Mapping[str, str]:
+        """The boot id of each host that answers."""
+        return {host: fact.boot_id for host, fact in self.facts.items()}
+
+
+FactsOf = Callable[[Sequence[str]], Mapping[str, HostFacts]]
+
+
+def survey_hosts(sessions: Sessions, facts_of: FactsOf) -> HostSurvey:
+    """Connect to every host and gather the facts of those that answer."""
+    unreachable: dict[str, str] = {}
+    while left := [host for host in sessions.hosts if host not in unreachable]:
+        try:
+            sessions.map(Session.open, left)
+            return HostSurvey(facts_of(left), unreachable)
+        except TestbedError as error:
+            named = blamed(error)
+            if not named:
+                raise
+            unreachable.update(named)
+    return HostSurvey({}, unreachable)
+
+
+def require_reachable(plans: Sequence[Plan], surveys: Sequence[HostSurvey], fail_fast: bool) -> None:
+    """Raise TestbedError if no trial on any testbed can run without its unreachable hosts.
+
+    With `fail_fast`, no host may be unreachable.
+    """
+    reasons = [reason for one in surveys for reason in one.unreachable.values()]
+    if not reasons:
+        return
+    for plan, one in zip(plans, surveys, strict=True):
+        needs, away = needs_by_trial(plan), one.unreachable.keys()
+        if not fail_fast and any(not needs(trial) & away for trial in plan.trials):
+            return
+    raise TestbedError("\n".join(reasons))
+
+
+def power_on_silent(sessions: Sessions, machines: Mapping[str, Machine], emit: Emit) -> None:
+    """Connect to every host, and switch on those that do not answer and have a power switch.
+
+    Each of these has its boot_timeout to answer. Hosts that stay silent are found when they are used.
+    """
+    given_up = threading.Event()
+    try:
+        sessions.map(Session.open)
+    except TestbedError as error:
+        off = [host for host in silent_hosts(error) if host in machines and machines[host].power is not None]
+        try:
+            sessions.map(lambda session: _switch_on(session, machines[session.host], emit, given_up), off)
+        except BaseException:  # Ctrl-C: end the waiting in the threads of the hosts too
+            given_up.set()
+            raise
+
+
+def silent_hosts(error: TestbedError) -> frozenset[str]:
+    """Return the hosts from which an error reports no answer at all; one that refuses a key is up."""
+    if isinstance(error, HostsError):
+        return frozenset(host for host, one in error.errors.items() if isinstance(one, UnreachableError))
+    return frozenset({error.host} - {""}) if isinstance(error, UnreachableError) else frozenset()
+
+
+def _switch_on(session: Session, machine: Machine, emit: Emit, given_up: threading.Event) -> None:
+    emit(Event("host-switched-on", {"host": session.host}))
+    try:
+        machine.switch_on()
+    except TestbedError as error:
+        emit(Event("host-not-switched", {"host": session.host, "reason": str(error)}))
+        return
+    until_s = time.monotonic() + machine.boot_timeout_s
+    while time.monotonic() < until_s and not given_up.is_set():
+        try:
+            session.open()
+            return
+        except TestbedError:  # it is booting, or will never answer: only the timeout can tell
+            session.close()
+            given_up.wait(POLL_S)
