@@ -107,14 +107,14 @@ def levels_of(sizes: tuple[int, ...]) -> dict[str, list[str]]:
 def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
     """Plan, write and read back; the YAML is read before the clock starts."""
     from samovar.experiment import Experiment, load_testbed, resolve_experiment
-    from samovar.experiment.layers.merge import complete
+    from samovar.experiment.layers.merge import merge_layers
     from samovar.experiment.yaml.tree import parse_yaml
     from samovar.plan import Plan, Site, make_plan
     from samovar.recipes import Catalogue
 
     study = (sizes, replicates) == SHAPES[STUDY]
     tree, _ = parse_yaml(study_of(replicates) if study else crossed(sizes, replicates), "bench.yaml")
-    whole = complete([tree], [])
+    whole = merge_layers([tree], [])
     experiment = Experiment.model_validate(whole).with_source(tree, whole)
     testbed = load_testbed(ROOT / "hosts" / ("example-freebsd.yaml" if study else "lab.yaml"))
     site = Site(headers=Catalogue(ROOT / "templates"))

@@ -27,7 +27,7 @@ from samovar.experiment.explanation.explain_keys import Subject
 from samovar.experiment.nearest import nearest
 from samovar.experiment.outputs import Exhibits, read_exhibits
 from samovar.experiment.starter import write_starter
-from samovar.experiment.yaml.tree import near, yaml_files
+from samovar.experiment.yaml.tree import yaml_files, yaml_path
 from samovar.plan import Plan, Site, make_plan
 from samovar.plan.trial_values import explain_trial
 from samovar.recipes import Catalogue
@@ -43,7 +43,7 @@ class Project:
     @cached_property
     def config(self) -> Config:
         """The values of config.yaml; raises DefinitionError."""
-        return load_config(near(self.root, "config"))
+        return load_config(yaml_path(self.root, "config"))
 
     @cached_property
     def exhibits(self) -> Exhibits:
@@ -130,7 +130,7 @@ class Project:
 def _find(name: str, paths: Sequence[Path], what: str, folder: str) -> Path:
     for path in paths:
         if path.stem == name:
-            return near(path.parent, name)
+            return yaml_path(path.parent, name)
     known = [path.stem for path in paths]
     close = nearest(Path(name).stem, known)
     hint = f"; did you mean {close}?" if close else ";"

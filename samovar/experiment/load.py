@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import yaml
 
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment.checks.check_context import Context
 from samovar.experiment.checks.check_experiment import check_experiment, check_name
 from samovar.experiment.checks.check_settings import check_site
 from samovar.experiment.checks.check_testbed import check_testbed
-from samovar.experiment.checks.validate import Checked, M, validate
+from samovar.experiment.checks.validate import M, Validation, validate
 from samovar.experiment.keys import Config, Experiment, Testbed
-from samovar.experiment.layers.extends import Flattened, flattened
-from samovar.experiment.layers.merge import complete
+from samovar.experiment.layers.extends import MergedExperiment, merge_reused
+from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.layers.overrides import override_layers
 from samovar.experiment.layers.precedence import SettingsByHost, resolve_settings
-from samovar.experiment.layers.profiles import checked_profile
+from samovar.experiment.layers.profiles import read_profile, read_profiles, unknown_profile
 from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import Exhibits, check_exhibits
 from samovar.experiment.recipe_interface import RecipeCatalogue
-from samovar.experiment.sources import kept_sources
-from samovar.experiment.yaml.tree import Map, near, read_yaml, yaml_files
-from samovar.units import quoted
+from samovar.experiment.yaml.tree import Map, plain, read_yaml, yaml_files, yaml_path
 
+ORIGINALS = "definition"
+"""Folder of a campaign with the files that its experiment was made from, unchanged."""
 CHECKED_WHERE_WRITTEN = ("expect", "figures", "tables")
 """Keys that name levels. They are checked in the layer that holds them: a profile may remove their levels."""
 
@@ -72,24 +74,25 @@ def load_experiment(
     Raises DefinitionError with every error of all files, of all profiles and of the overrides.
     """
     problems: list[Problem] = []
-    flat = _flat(path, problems)
-    if testbed is None and flat is not None:
-        testbed = _own_testbed(path, flat.tree, problems)
+    tree = _read(path, problems)
+    merged = merge_reused(tree, path, problems) if tree is not None else None
+    if testbed is None and merged is not None:
+        testbed = _own_testbed(path, merged.tree, problems)
     if isinstance(testbed, Path):
-        checked = _checked_testbed(testbed, problems)
+        checked = _check_testbed_file(testbed, problems)
         usable = checked is not None and all(map(checked.intact, ("hosts", "links", "bottleneck")))
         testbed = checked.model if checked and usable else None
     experiment = None
-    if flat is not None and flat.whole:
-        experiment = _checked_experiment(path, flat.tree, testbed, catalogue, problems, options)
-        problems += check_exhibits(flat.tree, options.exhibits)
+    if merged is not None and merged.complete:
+        experiment = _check_experiment_file(path, merged.tree, testbed, catalogue, problems, options)
+        problems += check_exhibits(merged.tree, options.exhibits)
     if testbed is not None:
         problems += check_site(testbed, options.config, catalogue)
     _raise(problems)
-    if experiment is None or testbed is None or flat is None:
-        raise DefinitionError([Problem(str(path), 0, 0, "cannot be read; expected an experiment")])
+    if experiment is None or testbed is None or merged is None:
+        raise DefinitionError([Problem(str(path), 0, 0, "cannot be read as an experiment")])
     resolved = resolve_experiment(experiment, testbed, options)
-    return replace(resolved, files=kept_sources(flat, testbed))
+    return replace(resolved, files=campaign_files(merged, testbed))
 
 
 def resolve_experiment(
@@ -105,73 +108,62 @@ def resolve_experiment(
 
 
 def read_experiment(path: Path, overrides: Mapping[str, str] | None = None) -> Experiment:
-    """Read an experiment's values alone, as a campaign keeps them under another file name.
+    """Read the values of an experiment, such as the one that a campaign recorded; raises DefinitionError.
 
-    Names, recipes and the testbed are not checked; raises DefinitionError.
+    Names, recipes and the testbed are not checked.
     """
     problems: list[Problem] = []
-    tree, mistakes = read_yaml(path)
-    flat = flattened(tree, path, problems).tree
-    _raise([*mistakes, *problems])
-    return _over(flat, [], overrides or {}, problems)
+    tree, syntax_problems = read_yaml(path)
+    merged = merge_reused(tree, path, problems).tree
+    _raise([*syntax_problems, *problems])
+    return _merge_and_read(merged, [], overrides or {}, problems)
 
 
 def load_testbed(path: Path) -> Testbed:
-    """Read a testbed; raises DefinitionError with every mistake."""
+    """Load a testbed; raises DefinitionError with every error."""
     problems: list[Problem] = []
-    checked = _checked_testbed(path, problems)
+    checked = _check_testbed_file(path, problems)
     _raise(problems)
-    if checked is None:
-        raise DefinitionError([Problem(str(path), 0, 0, "cannot be read; expected a testbed")])
-    return _model(checked)
+    if checked is None or checked.model is None:
+        raise DefinitionError([Problem(str(path), 0, 0, "cannot be read as a testbed")])
+    return checked.model
 
 
 def load_config(path: Path) -> Config:
-    """Read the controller's configuration; raises DefinitionError with every mistake."""
-    tree, mistakes = read_yaml(path)
+    """Load the configuration of the controller, config.yaml; raises DefinitionError with every error."""
+    tree, problems = read_yaml(path)
     checked = validate(Config, tree)
-    _raise([*mistakes, *checked.problems])
+    _raise([*problems, *checked.problems])
     return _model(checked).with_source(tree)
 
 
 def apply_profile(
     experiment: Experiment, name: str | None, overrides: Mapping[str, str] | None = None
 ) -> Experiment:
-    """Return the experiment with one of its profiles over it, and the overrides of --set over that.
+    """Return an experiment with one of its profiles applied, and then the overrides of --set.
 
-    Raises DefinitionError when there is no such profile, and for an override that cannot be meant.
+    Raises DefinitionError for an unknown profile and for overrides that cannot be set.
     """
     tree = experiment.written
     if name is None and not overrides:
         return experiment
     if tree is None:
         raise DefinitionError(
-            [Problem(experiment.name, 0, 0, "was not read from a file; expected one that was")]
+            [Problem(experiment.name, 0, 0, "only experiments read from a file have layers")]
         )
     problems: list[Problem] = []
-    layers = [] if name is None else [checked_profile(tree, _profile(tree, name), problems)]
-    return _over(tree, layers, overrides or {}, problems)
+    layers = [] if name is None else [read_profile(tree, name, problems)]
+    return _merge_and_read(tree, layers, overrides or {}, problems)
 
 
-def _over(
+def _merge_and_read(
     tree: Map, layers: Sequence[Map], overrides: Mapping[str, str], problems: list[Problem]
 ) -> Experiment:
     own = override_layers([tree, *layers], overrides, problems)
-    whole = complete([tree, *layers, *own], problems)
+    whole = merge_layers([tree, *layers, *own], problems)
     checked = validate(Experiment, whole)
     _raise([*problems, *checked.problems])
     return _model(checked).with_source(tree, whole)
-
-
-def _profile(tree: Map, name: str) -> Map:
-    """Return a profile of an experiment; raises DefinitionError when there is none of that name."""
-    profiles = tree.get("profiles")
-    known = profiles if isinstance(profiles, Map) else Map(tree.mark)
-    profile = known.get(name)
-    if isinstance(profile, Map):
-        return profile
-    message = unknown(f"profile of {tree.get('experiment', 'the experiment')}", name, known)
-    raise DefinitionError([Problem(tree.mark.file, 0, 0, message)])
 
 
 def list_experiments(folder: Path) -> list[str]:
@@ -184,15 +176,28 @@ def list_testbeds(folder: Path) -> list[str]:
     return sorted(path.stem for path in yaml_files(folder))
 
 
-def _flat(path: Path, problems: list[Problem]) -> Flattened | None:
-    """Read an experiment's file and lay under it what it extends and uses."""
-    tree = _read(path, problems)
-    if tree is None:
-        return None
-    return flattened(tree, path, problems)
+def campaign_files(merged: MergedExperiment, testbed: Testbed) -> dict[str, bytes]:
+    """Return the files that a campaign keeps of its definition, by name.
+
+    experiment.yaml needs no other file: it is the file itself if that reuses nothing; else it is the merged
+    tree, and the files it was made from are kept unchanged in definition/.
+    """
+    own = merged.sources[0]
+    files = {"experiment.yaml": own.read_bytes()}
+    if testbed.written is not None:
+        files["testbed.yaml"] = Path(testbed.written.position.file).read_bytes()
+    if len(merged.sources) > 1:
+        home = own.absolute().parent
+        names = {source: source.absolute().relative_to(home).as_posix() for source in merged.sources}
+        body = yaml.safe_dump(plain(merged.tree), sort_keys=False, allow_unicode=True, width=110)
+        files["experiment.yaml"] = (
+            f"# Made of {', '.join(names.values())}, see {ORIGINALS}/.\n{body}".encode()
+        )
+        files |= {f"{ORIGINALS}/{name}": source.read_bytes() for source, name in names.items()}
+    return files
 
 
-def _checked_experiment(
+def _check_experiment_file(
     path: Path,
     tree: Map,
     testbed: Testbed | None,
@@ -202,23 +207,25 @@ def _checked_experiment(
 ) -> Experiment | None:
     """Check the experiment as written, then with each of its profiles, then with profile and overrides."""
 
-    def checked_layers(layers: Sequence[Map]) -> Checked[Experiment]:
+    def checked_layers(layers: Sequence[Map]) -> Validation[Experiment]:
         before = len(problems)
-        checked = validate(Experiment, complete(layers, problems))
+        checked = validate(Experiment, merge_layers(layers, problems))
         if len(problems) > before and checked.model is not None:  # a merge that failed may have lost traffic
             checked.left_out += [("parts", name, "traffic") for name in checked.model.parts]
-        home, last = layers[0].mark.file, layers[-1]
-        written = [key for key in CHECKED_WHERE_WRITTEN if last.get(key) and last[key].mark.file == home]
+        home, last = layers[0].position.file, layers[-1]
+        written = [key for key in CHECKED_WHERE_WRITTEN if last.get(key) and last[key].position.file == home]
         check_experiment(Context(checked, testbed, catalogue, options.exhibits), written)
         return checked
 
     base = checked_layers([tree])
     check_name(Context(base, testbed, catalogue), path)
     problems += base.problems
-    profiles = {name: checked_profile(tree, one, problems) for name, one in _profiles(tree, problems).items()}
-    for over in profiles.values():
-        problems += checked_layers([tree, over]).problems
-    problems += _no_profile(tree, options.profile, profiles)
+    profiles = read_profiles(tree, problems)
+    for profile in profiles.values():
+        problems += checked_layers([tree, profile]).problems
+    if options.profile is not None and options.profile not in profiles:
+        message = unknown_profile(tree, options.profile, profiles)
+        problems.append(Problem(f"--profile {options.profile}", 0, 0, message))
     if options.overrides:
         layers = [tree, *([profiles[options.profile]] if options.profile in profiles else [])]
         layers += override_layers(layers, options.overrides, problems)
@@ -226,25 +233,7 @@ def _checked_experiment(
     return base.model.with_source(tree, base.tree) if base.model else None
 
 
-def _no_profile(tree: Map, name: str | None, known: Mapping[str, Map]) -> Iterator[Problem]:
-    if name is not None and name not in known:
-        what = f"profile of {tree.get('experiment', 'the experiment')}"
-        yield Problem(f"--profile {name}", 0, 0, unknown(what, name, known))
-
-
-def _profiles(tree: Map, problems: list[Problem]) -> dict[str, Map]:
-    profiles = tree.get("profiles")
-    if not isinstance(profiles, Map):
-        return {}
-    for name, profile in profiles.items():
-        if not isinstance(profile, Map):
-            given = "a list" if isinstance(profile, list) else quoted(profile) if profile else "nothing"
-            message = f"{name}: expected a mapping of what the profile changes, not {given}"
-            problems.append(profiles[name].mark.problem(message))
-    return {name: profile for name, profile in profiles.items() if isinstance(profile, Map)}
-
-
-def _checked_testbed(path: Path, problems: list[Problem]) -> Checked[Testbed] | None:
+def _check_testbed_file(path: Path, problems: list[Problem]) -> Validation[Testbed] | None:
     tree = _read(path, problems)
     if tree is None:
         return None
@@ -257,16 +246,16 @@ def _checked_testbed(path: Path, problems: list[Problem]) -> Checked[Testbed] | 
 
 
 def _own_testbed(path: Path, tree: Map, problems: list[Problem]) -> Path | None:
-    """Find the testbed that an experiment names: hosts/ stands beside experiments/."""
+    """Return the file of the testbed that an experiment names, in hosts/ beside experiments/."""
     name = tree.get("testbed")
     if not isinstance(name, str):
         return None
     folder = path.absolute().parent.parent / "hosts"
     known = list_testbeds(folder)
     if str(name) not in known:
-        problems.append(name.mark.problem(unknown("testbed", name, known)))
+        problems.append(name.position.problem(unknown("testbed", name, known)))
         return None
-    return near(folder, str(name))
+    return yaml_path(folder, str(name))
 
 
 def _read(path: Path, problems: list[Problem]) -> Map | None:
@@ -285,7 +274,7 @@ def _raise(problems: Sequence[Problem]) -> None:
         raise DefinitionError(unique)
 
 
-def _model(checked: Checked[M]) -> M:
+def _model(checked: Validation[M]) -> M:
     if checked.model is None:
-        raise DefinitionError([checked.tree.mark.problem("cannot be read; see the other mistakes")])
+        raise DefinitionError([checked.tree.position.problem("cannot be read; see the other errors")])
     return checked.model

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment.checks.validate import Checked, validate
+from samovar.experiment.checks.validate import Validation, validate
 from samovar.experiment.keys import StudyReport
 from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import Map, read_yaml
@@ -25,7 +25,7 @@ def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
 
 
 def _checks(
-    checked: Checked[StudyReport], tree: Map, name: str, experiments: Collection[str]
+    checked: Validation[StudyReport], tree: Map, name: str, experiments: Collection[str]
 ) -> Iterator[Problem]:
     model = checked.model
     if model is None:
@@ -42,7 +42,7 @@ def _checks(
             yield _at(checked, ("sections", index, "experiment"), message)
 
 
-def _at(checked: Checked[StudyReport], loc: tuple[int | str, ...], message: str) -> Problem:
+def _at(checked: Validation[StudyReport], loc: tuple[int | str, ...], message: str) -> Problem:
     before = len(checked.problems)
     checked.report(loc, message)
     return checked.problems.pop(before)

@@ -84,7 +84,7 @@ def check_exhibits(tree: Map, known: Exhibits) -> Iterator[Problem]:
             for entry in _entries(layer.get(f"{kind}s")):
                 name = entry.get(kind) if isinstance(entry, Map) else entry
                 if known.get(kind) and isinstance(name, Text) and name not in known[kind]:
-                    yield name.mark.problem(unknown(kind, name, known[kind]))
+                    yield name.position.problem(unknown(kind, name, known[kind]))
 
 
 def _entries(listed: Node | None) -> Iterator[Node]:

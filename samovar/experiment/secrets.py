@@ -1,8 +1,8 @@
-"""What looks like a secret: refused in files that campaigns keep, blotted out of what is recorded.
+"""Detect secrets: refuse them in definition files, redact them in what is recorded.
 
-Hosts are reached with keys and an agent, machines are switched with passwords in files of their own; nothing
-that samovar reads or runs needs a secret in clear. What only its owner knows to be one, as an address that
-whoever knows it may post to, cannot be told from other text: docs/explanation/security.md says what to do.
+Hosts are reached with SSH keys and an agent, power is switched with passwords in files of their own: nothing
+that samovar reads or runs needs a secret in clear text. A secret without a telling form, such as the URL of a
+webhook, cannot be detected; see docs/explanation/security.md.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-BLOT = "…"
-LEAST_LENGTH = 6
-"""Shorter values of the environment are words of their own: blotting them out would garble texts."""
+REDACTED = "…"
+LEAST_SECRET_LENGTH = 6
+"""Shorter values of the environment are ordinary words; redacting them would garble texts."""
 _WORDS = r"(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key)"
-_FORMS: Mapping[str, re.Pattern[str]] = {
+_PATTERNS: Mapping[str, re.Pattern[str]] = {
     "a private key": re.compile(
         r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]+-----END [A-Z ]*PRIVATE KEY-----)?"
     ),
@@ -29,35 +29,32 @@ _FORMS: Mapping[str, re.Pattern[str]] = {
 }
 _KEY = re.compile(r"(?i)(?:^|[{,\s])(?:passw(?:or)?d|passphrase)['\"]?\s*:(?=\s*\S)", re.MULTILINE)
 _NAME = re.compile(r"(?i)pass|secret|token|api_?key|credential|^SSH_AUTH_SOCK$")
-ACCEPTED = (
-    "expected none here: hosts take keys and an agent, power a password_file, commands a file that they read"
-)
+ADVICE = "remove it; hosts are reached with SSH keys, power uses a password_file, commands can read a file"
 
 
-class Found(NamedTuple):
-    """Something that looks like a secret: what, and where it begins in the text."""
+class Secret(NamedTuple):
+    """Something that looks like a secret: its kind, and the index in the text where it starts."""
 
-    what: str
-    at: int
+    kind: str
+    start: int
 
 
-def secrets_in(text: str) -> Iterator[Found]:
-    """Find what looks like a secret in the text of a definition."""
-    for what, form in _FORMS.items():
-        yield from (Found(what, match.start()) for match in form.finditer(text))
-    yield from (Found("a password", match.end() - 1) for match in _KEY.finditer(text))
+def find_secrets(text: str) -> Iterator[Secret]:
+    """Yield what looks like a secret in a text."""
+    for kind, pattern in _PATTERNS.items():
+        yield from (Secret(kind, match.start()) for match in pattern.finditer(text))
+    yield from (Secret("a password", match.end() - 1) for match in _KEY.finditer(text))
 
 
 def redacted(text: str, environment: Mapping[str, str]) -> str:
-    """Blot out of a text what looks like a secret, and the values of secrets in an environment."""
-    for form in _FORMS.values():
-        text = form.sub(BLOT, text)
-    for value in sorted(_values(environment), key=len, reverse=True):
-        text = text.replace(value, BLOT)
+    """Return a text with `…` for what looks like a secret and for secrets in an environment."""
+    for pattern in _PATTERNS.values():
+        text = pattern.sub(REDACTED, text)
+    secrets = [
+        value
+        for name, value in environment.items()
+        if _NAME.search(name) and len(value) >= LEAST_SECRET_LENGTH
+    ]
+    for value in sorted(secrets, key=len, reverse=True):
+        text = text.replace(value, REDACTED)
     return text
-
-
-def _values(environment: Mapping[str, str]) -> Iterator[str]:
-    for name, value in environment.items():
-        if _NAME.search(name) and len(value) >= LEAST_LENGTH:
-            yield value

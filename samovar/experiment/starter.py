@@ -8,7 +8,7 @@ from samovar.errors import DefinitionError, Problem
 from samovar.experiment.keys import Factor, is_free, parse_name
 from samovar.experiment.load import read_experiment
 from samovar.experiment.nearest import unknown
-from samovar.experiment.yaml.tree import near, yaml_files
+from samovar.experiment.yaml.tree import yaml_files, yaml_path
 from samovar.units import UnitError
 
 RESERVED = ("latest",)
@@ -23,14 +23,14 @@ def write_starter(templates: Path, experiments: Path, name: str, base: str = "")
     Raises DefinitionError for a name that is none or is taken, and for a base that is not there.
     """
     _check_name(name)
-    path = near(experiments, name)
+    path = yaml_path(experiments, name)
     known = sorted(one.stem for one in yaml_files(experiments))
     if base and base not in known:
         raise _refused(f"--from {base}", unknown("experiment", base, known))
     template = templates / "starter" / ("extension.yaml" if base else "experiment.yaml")
     text = template.read_text(encoding="utf-8")
     for word, own in {
-        **_words_of(near(experiments, base) if base else None),
+        **_words_of(yaml_path(experiments, base) if base else None),
         "BASE": base,
         "NAME": name,
     }.items():
@@ -55,11 +55,11 @@ def _words_of(base: Path | None) -> dict[str, str]:
     own = {"FLOW": part.traffic[0].label, "PART": name}
     factors = (factor for factor in part.factors.values() if not is_free(factor.name))
     for factor in factors:
-        return {**own, "GONE": f"factors.{factor.name}", "FACTOR": factor.name, "LEVELS": _levels(factor)}
+        return {**own, "FACTOR": factor.name, "LEVELS": _levels(factor)}
     levels = [level for factor in part.factors.values() for level in factor.levels]
     varied = {target for level in levels for target in level.texts}
     key = next(key for key in OFFERED if key not in varied)
-    return {**own, "GONE": "captures", "FACTOR": key, "LEVELS": OFFERED[key]}
+    return {**own, "FACTOR": key, "LEVELS": OFFERED[key]}
 
 
 def _levels(factor: Factor) -> str:

@@ -19,12 +19,14 @@ def placed(error: UncomputedError, resolved: ResolvedExperiment) -> SamovarError
     """
     wanted = set(error.where.replace(":", "").replace(" ", ".").split("."))
     part = _part(resolved.experiment, error.part)
-    found = [(len(wanted.intersection(steps)), one.mark) for steps, one in _texts(part) if one == error.text]
+    found = [
+        (len(wanted.intersection(steps)), one.position) for steps, one in _texts(part) if one == error.text
+    ]
     for host, settings in () if found else resolved.settings[error.part].items():
         for key, setting in settings.items():
-            mark = setting.layers[0].mark
-            if setting.text == error.text and mark is not None:
-                found.append((len(wanted.intersection((host, key))), mark))
+            position = setting.layers[0].position
+            if setting.text == error.text and position is not None:
+                found.append((len(wanted.intersection((host, key))), position))
     if not found:
         return error
     return DefinitionError([max(found, key=lambda pair: pair[0])[1].problem(str(error))])
@@ -35,7 +37,7 @@ def placed_factor(error: SamovarError, part: str, factor: str, experiment: Exper
     found = _part(experiment, part)
     factors = found.get("factors") if isinstance(found, Map) else None
     levels = factors.get(factor) if isinstance(factors, Map) else None
-    return error if levels is None else DefinitionError([levels.mark.problem(str(error))])
+    return error if levels is None else DefinitionError([levels.position.problem(str(error))])
 
 
 def _part(experiment: Experiment, name: str) -> Node | None:

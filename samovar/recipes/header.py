@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment import Positive, Sentence, Strict, Word, choice, parse_parameter, parse_type, scalar
-from samovar.experiment.checks.validate import Checked, validate
+from samovar.experiment.checks.validate import Validation, validate
 from samovar.experiment.yaml.tree import parse_yaml
 from samovar.recipes.sudo_rules import checked_pattern
 from samovar.units import UnitError, parse_count, parse_duration
@@ -167,7 +167,7 @@ def read_header(path: Path, text: str) -> Header:
     return checked.model
 
 
-def _check_parameters(checked: Checked[Header]) -> None:
+def _check_parameters(checked: Validation[Header]) -> None:
     """Report parameters of type choice without choices, and defaults of the wrong type."""
     for name, parameter in checked.model.parameters.items() if checked.model else ():
         where = ("parameters", name)

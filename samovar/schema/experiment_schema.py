@@ -8,8 +8,7 @@ from functools import partial as bound
 from samovar.experiment.checks.check_traffic import HANDED
 from samovar.experiment.keys import DEVICE_PARAMETERS as DEVICES
 from samovar.experiment.keys import Experiment, Flow, Logger, NetworkPath, Part, Strict, notation, own_keys
-from samovar.experiment.layers.fragments import OF_A_FRAGMENT
-from samovar.experiment.layers.merge import OF_A_PART, OF_A_PROFILE
+from samovar.experiment.layers.merge import FRAGMENT_KEYS, PART_KEYS, PROFILE_KEYS
 from samovar.experiment.outputs import COMMON, Exhibits
 from samovar.schema import recipe_schema as of_recipes
 from samovar.schema.distribution_schema import distribution_schema
@@ -53,7 +52,6 @@ class ExperimentSchema:
             ("", "loggers"): lambda *_: self._listed_loggers(),
             ("", "path"): lambda *_: self._path(),
             ("", "use"): lambda *_: self._names(),
-            ("", "without"): lambda *_: self._names(),
             ("Flow", "start"): lambda *_: self._or_random(notation.DELAY_OR_FORMULA),
             ("Flow", "size"): lambda *_: self._or_random(notation.SIZE_OR_FORMULA),
             ("Flow", "duration"): lambda *_: self._or_random(notation.TIME_OR_FORMULA),
@@ -93,11 +91,11 @@ class ExperimentSchema:
 
     def fragment(self) -> Json:
         """Return a piece of experiments and parts that has a name of its own."""
-        return self.definitions.refer("Fragment", lambda: self._layer(OF_A_FRAGMENT, "A piece for `use`."))
+        return self.definitions.refer("Fragment", lambda: self._layer(FRAGMENT_KEYS, "A piece for `use`."))
 
     def _profile(self) -> Json:
         words = "Changes that lie over the experiment with --profile."
-        return self.definitions.refer("Profile", lambda: self._layer((*OF_A_PROFILE, "use"), words))
+        return self.definitions.refer("Profile", lambda: self._layer((*PROFILE_KEYS, "use"), words))
 
     def _layer(self, keys: tuple[str, ...], words: str) -> Json:
         fields = dict(own_fields(Experiment))
@@ -114,7 +112,7 @@ class ExperimentSchema:
 
     def _part(self) -> Json:
         fields = dict(own_fields(Part))
-        assert fields.keys() >= set(OF_A_PART)
+        assert fields.keys() >= set(PART_KEYS)
         words = "One matrix, over what stands at the top level."
         return closed(self.definitions.properties(Part, partial=True), description=words)
 

@@ -46,7 +46,6 @@ WORDS: Mapping[str, str] = {
     "traffic": "list of flows, or mapping from label to changes",
     "loggers": "list of loggers, or mapping from recipe to changes",
     "use": "name, or list of names",
-    "without": "key, or list of keys",
     "figures": "list of names, or of mappings with `figure` and options",
     "tables": "list of names, or of mappings with `table` and options",
     "profiles": "mapping from name to changes",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from samovar.experiment import Experiment, Testbed, load_testbed, resolve_experiment, resolve_settings
 from samovar.experiment.keys.treatments import treatments_of
-from samovar.experiment.layers.merge import complete
+from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml.tree import parse_yaml
 from samovar.plan import Plan, Resolved, Site, make_plan
 from samovar.plan.ids import HASH_DIGITS, digest, name_of, prefix, word
@@ -35,7 +35,7 @@ def experiment_of(text: str) -> Experiment:
     """Read an experiment without its recipes and testbed."""
     tree, mistakes = parse_yaml(text, "study.yaml")
     problems = list(mistakes)
-    whole = complete([tree], problems)
+    whole = merge_layers([tree], problems)
     assert not problems, problems
     return Experiment.model_validate(whole).with_source(tree, whole)
 

@@ -19,7 +19,7 @@ from samovar.experiment import (
     shortest_path,
 )
 from samovar.experiment.expressions.values import Buffer
-from samovar.experiment.layers.merge import complete
+from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml.tree import LARGEST_FILE_BYTES, Map, Seq, parse_yaml, plain
 from samovar.recipes import Catalogue
 
@@ -70,8 +70,8 @@ def test_a_scalar_is_read_as_it_is_written(text: str) -> None:
 def test_every_key_and_value_knows_its_place() -> None:
     tree, _ = parse_yaml("a: 1\nlist:\n  - {b: two}\n", "x.yaml")
     (item,) = cast(Seq, tree["list"])
-    mark = cast(Map, item)["b"].mark
-    assert (tree.key_marks["list"].line, tree.key_marks["list"].column) == (2, 1)
+    mark = cast(Map, item)["b"].position
+    assert (tree.key_positions["list"].line, tree.key_positions["list"].column) == (2, 1)
     assert (mark.line, mark.column) == (3, 9)
 
 
@@ -83,12 +83,12 @@ def test_an_alias_means_what_its_anchor_holds() -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"a: \xff\n", "{file}:1:4: a byte that is no UTF-8; expected UTF-8 text"),
+        (b"a: \xff\n", "{file}:1:4: a byte that is not valid UTF-8; save the file as UTF-8"),
         (
             b"#" * (LARGEST_FILE_BYTES + 1),
-            "{file}: the file is larger than 128 KiB; expected a definition, not data",
+            "{file}: the file is larger than 128 KiB; this is not a definition file",
         ),
-        (None, "{file}: no such file or directory; expected a YAML file"),
+        (None, "{file}: no such file or directory; it must be a YAML file"),
     ],
     ids=["bytes", "size", "absence"],
 )
@@ -118,7 +118,7 @@ def test_a_part_inherits_what_it_does_not_say(study: Experiment) -> None:
 
 def test_an_experiment_without_parts_has_one_part_called_main() -> None:
     tree, _ = parse_yaml("experiment: x\ntestbed: lab\nfactors: {mtu: [1500]}\ntraffic: []\n", "x.yaml")
-    whole = Experiment.model_validate(complete([tree], []))
+    whole = Experiment.model_validate(merge_layers([tree], []))
     assert list(whole.parts) == ["main"]
     assert whole.parts["main"].factors["mtu"].labels == ("1500",)
 

@@ -3,9 +3,11 @@
 The mistakes stand in test_definition_errors.yaml: what is changed in the sound files below, and what is said of it.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -159,3 +161,20 @@ def test_the_sound_files_are_sound(tmp_path: Path) -> None:
     testbed = load_testbed(tmp_path / "lab.yaml")
     experiment = load_experiment(tmp_path / "study.yaml", Recipes(), testbed)
     assert experiment.experiment.name == "study"
+
+
+def repin() -> None:
+    """Write the messages of today into the YAML file: `python -m tests.unit.test_definition_errors`."""
+    pins = Path(__file__).with_suffix(".yaml")
+    header, *texts = re.split(r"^(?=- mistake: )", pins.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    with TemporaryDirectory() as folder:
+        for index, case in enumerate(CASES):
+            experiment = changed(EXPERIMENT, case.get("experiment", {}))
+            says = mistakes(Path(folder), experiment, changed(TESTBED, case.get("testbed", {})))
+            lines = yaml.safe_dump(says, allow_unicode=True, width=10**6).replace("\n- ", "\n  - ")
+            texts[index] = texts[index].partition("  says:\n")[0] + f"  says:\n  {lines}\n"
+    pins.write_text(header + "".join(texts)[:-1], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    repin()

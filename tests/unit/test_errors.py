@@ -50,10 +50,10 @@ def test_every_mistake_is_followed_by_its_line_sorted_by_place() -> None:
     error = DefinitionError([*problems, Problem("a", 0, 0, "is not there")])
     assert list(error.lines()) == [
         ("message", "a: is not there"),
-        ("message", "f:2:11: key 'c' stands here again (first in line 2); expected it once"),
+        ("message", "f:2:11: duplicate key 'c', first in line 2; keep one"),
         ("line", "     2 | b: {c: 1, c: 2}"),
         ("caret", "       |           ^"),
-        ("message", "f:3:1: key 'a' stands here again (first in line 1); expected it once"),
+        ("message", "f:3:1: duplicate key 'a', first in line 1; keep one"),
         ("line", "     3 | a: 2"),
         ("caret", "       | ^"),
     ]

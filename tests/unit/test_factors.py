@@ -20,7 +20,7 @@ from samovar.experiment.keys.flow_members import hosts_of, members_of, number_of
 from samovar.experiment.keys.levels import Level
 from samovar.experiment.keys.ranges import read_range
 from samovar.experiment.keys.treatments import treatments_of
-from samovar.experiment.layers.merge import complete
+from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml.tree import parse_yaml
 from samovar.plan import make_plan
 from samovar.recipes import Catalogue
@@ -35,7 +35,7 @@ def part_of(text: str = "", flow: str = FLOW) -> Part:
     """Return the one part of an experiment with some text of its own."""
     tree, problems = parse_yaml(f"experiment: x\ntestbed: lab\ntraffic: [{flow}]\n{text}\n", "x.yaml")
     assert not problems
-    return Experiment.model_validate(complete([tree], [])).parts["main"]
+    return Experiment.model_validate(merge_layers([tree], [])).parts["main"]
 
 
 def levels_of(spec: str, name: str = "cc") -> tuple[Level, ...]:
@@ -312,7 +312,7 @@ def test_a_parameter_of_a_recipe_may_be_computed() -> None:
         f"traffic: [{FLOW}]\n",
         "x.yaml",
     )
-    experiment = Experiment.model_validate(complete([tree], [])).with_source(tree)
+    experiment = Experiment.model_validate(merge_layers([tree], [])).with_source(tree)
     paths = [trial.resolved.path for trial in make_plan(resolve_experiment(experiment, DUMBBELL)).trials]
     found = [path.down.aqm_parameters for path in paths if path is not None]
     for interval in ("100ms", "120ms"):

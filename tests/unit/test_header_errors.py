@@ -11,11 +11,11 @@ BLOCKS = "".join(f"{{% block {name} %}}{{% endblock %}}\n" for name in ("read", 
 TYPES = "duration, integer, number, packets, rate, share, size, switch, and other words for what stays text"
 KEYS = "choices, default, description, type, unit"
 MISTAKES = {
-    "no blank": ("summary:X.", ["2:1: the file holds text; expected a mapping (key: value)"]),
+    "no blank": ("summary:X.", ["2:1: the file is a text; it must be a mapping (key: value)"]),
     "nothing": ("", ["1:1: a recipe starts with a header: a line '{#---', YAML, and a line '---#}'"]),
     "no summary": ("needs: [ip]", ["2:1: key 'summary' is missing; expected it among brings, change, client_needs, counts, delay_step, duration_step, interfaces_need, lacks, leaves, listens, modules, needs, parameters, ports, root, root_lasting, root_login, server_needs, summary, tracepoints, transport"]),
-    "open list": ("summary: [X.\nneeds: []", ["3:6: no ',' or ']' before this; close what is open, which opens in line 2"]),
-    "twice": ("summary: X.\nsummary: Y.", ["3:1: key 'summary' stands here again (first in line 2); expected it once"]),
+    "open list": ("summary: [X.\nneeds: []", ["3:6: missing ',' or ']' before this; close the bracket that opens in line 2"]),
+    "twice": ("summary: X.\nsummary: Y.", ["3:1: duplicate key 'summary', first in line 2; keep one"]),
     "misspelt key": ("summary: X.\nneed: [ip]", ["3:1: unknown key 'need'; did you mean 'needs'? known: brings, change, client_needs, counts, delay_step, duration_step, interfaces_need, lacks, leaves, listens, modules, needs, parameters, ports, root, root_lasting, root_login, server_needs, summary, tracepoints, transport"]),
     "no list": ("summary: X.\nneeds: ip", ["3:8: needs: expected a list such as [ip], not 'ip'"]),
     "change": ("summary: X.\nchange: rebot", ["3:9: change: unknown change 'rebot'; did you mean 'reboot'? known: interface-reset, none, reboot"]),
@@ -77,5 +77,7 @@ def test_line_ends_of_windows_and_a_byte_order_mark_change_nothing(tmp_path: Pat
 
 def test_a_recipe_that_is_no_text_is_refused_at_its_byte(tmp_path: Path) -> None:
     (tmp_path / "x.sh.j2").write_bytes(b"{#---\nsummary: \xff\n---#}\n")
-    with pytest.raises(DefinitionError, match=r":2:10: a byte that is no UTF-8; expected UTF-8 text$"):
+    with pytest.raises(
+        DefinitionError, match=r":2:10: a byte that is not valid UTF-8; save the file as UTF-8$"
+    ):
         read_recipe("setting", "x", tmp_path / "x.sh.j2")

@@ -8,8 +8,8 @@ import pytest
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment import Experiment, apply_profile, load_experiment, load_testbed, read_experiment
 from samovar.experiment.keys.traffic_keys import Flow
-from samovar.experiment.layers.extends import flattened
-from samovar.experiment.sources import kept_sources
+from samovar.experiment.layers.extends import merge_reused
+from samovar.experiment.load import campaign_files
 from samovar.experiment.yaml.tree import Map, plain, read_yaml
 from samovar.recipes import Catalogue
 
@@ -233,10 +233,10 @@ def test_a_profile_lies_over_everything_and_may_use_fragments(folder: Folder) ->
     ("text", "said"),
     [
         ("extends: bse\n", "study.yaml:2:10: unknown experiment 'bse'; did you mean 'base'? known: base"),
-        ("extends: [base]\n", "study.yaml:2:10: extends: expected the name of one experiment of this folder"),
+        ("extends: [base]\n", "study.yaml:2:10: extends: must be the name of one experiment"),
         (
             "extends: study\n",
-            "study.yaml:2:10: study extends study; expected files that do not extend each other",
+            "study.yaml:2:10: study extends study; experiments must not extend each other",
         ),
         (
             "extends: base\nuse: slow\nfragments: {slw: {duration: 1s}}\n",
@@ -244,19 +244,19 @@ def test_a_profile_lies_over_everything_and_may_use_fragments(folder: Folder) ->
         ),
         (
             "extends: base\nuse: {slow: 1}\n",
-            "study.yaml:3:6: use: expected the names of fragments, such as [slow-link, lossy]",
+            "study.yaml:3:6: use: must be a name of a fragment or a list of names, such as [slow-link, lossy]",
         ),
         (
             "extends: base\nuse: a\nfragments: {a: {use: b}, b: {use: a}}\n",
-            "study.yaml:4:35: fragment a uses b uses a; expected fragments that end",
+            "study.yaml:4:35: fragment a uses b uses a; fragments must not use each other",
         ),
         (
             "extends: base\nfragments: [a]\n",
-            "study.yaml:3:12: fragments: expected a mapping of names to their contents",
+            "study.yaml:3:12: fragments: must be a mapping of names to mappings",
         ),
         (
             "extends: base\nfragments: {a: fast}\n",
-            "study.yaml:3:16: a: expected a mapping of what the fragment says, not 'fast'",
+            "study.yaml:3:16: a: a fragment must be a mapping, not 'fast'",
         ),
         (
             "extends: base\ntraffic: {blk: {start: 1s}}\n",
@@ -264,12 +264,12 @@ def test_a_profile_lies_over_everything_and_may_use_fragments(folder: Folder) ->
         ),
         (
             "extends: base\nparts: {ones: {duration: 1s}}\n",
-            "study.yaml:3:9: unknown part 'ones'; did you mean 'one'? known: one, two; a new one says one of title, "
+            "study.yaml:3:9: unknown part 'ones'; did you mean 'one'? known: one, two; a new part needs one of title, "
             "factors, include, traffic, path, settings",
         ),
         (
             "extends: base\ntraffic: {bulk: 1s}\n",
-            "study.yaml:3:17: bulk: expected a mapping of what changes in the flow",
+            "study.yaml:3:17: bulk: must be a mapping with the keys of the flow to change",
         ),
         (
             "extends: base\nloggers: {quue: {interval: 1s}}\n",
@@ -292,7 +292,7 @@ def test_a_part_of_its_own_may_be_added(folder: Folder, part: str) -> None:
 def test_a_circle_of_files_is_named_in_full(folder: Folder) -> None:
     folder.write("middle", "experiment: middle\nextends: study\n")
     assert folder.mistakes("study", "experiment: study\nextends: middle\n")[0] == (
-        "middle.yaml:2:10: study extends middle extends study; expected files that do not extend each other"
+        "middle.yaml:2:10: study extends middle extends study; experiments must not extend each other"
     )
 
 
@@ -320,7 +320,7 @@ def test_a_fragment_that_is_in_the_file_and_a_file_of_its_own_is_refused(folder:
     folder.write("fragments/slow", "duration: 1s\n")
     text = "experiment: study\nextends: base\nuse: slow\nfragments: {slow: {duration: 2s}}\n"
     assert folder.mistakes("study", text) == [
-        "study.yaml:4:13: fragment 'slow' stands in study.yaml and as a file of fragments/; expected it once"
+        "study.yaml:4:13: fragment 'slow' is both in study.yaml and a file of fragments/; rename one"
     ]
 
 
@@ -331,8 +331,8 @@ def test_what_is_hidden_is_remembered_with_its_place(folder: Folder) -> None:
     assert isinstance(parts, Map)
     path = parts["two"]["path"]  # type: ignore[index,call-overload]
     assert isinstance(path, Map)
-    chain = [path["buffer"], *path.hidden["buffer"]]
-    assert [(str(one), one.mark.line) for one in chain] == [
+    chain = [path["buffer"], *path.overridden["buffer"]]
+    assert [(str(one), one.position.line) for one in chain] == [
         ("9packets", 3),
         ("64packets", 17),
         ("9packets", 3),
@@ -348,7 +348,7 @@ def test_a_campaign_keeps_one_file_that_needs_no_other_beside_the_originals(
         "study", "experiment: study\nextends: base\nuse: slow\nprofiles: {long: {duration: 60s}}\n"
     )
     problems: list[Problem] = []
-    kept = kept_sources(flattened(read_yaml(path)[0], path, problems), LAB)
+    kept = campaign_files(merge_reused(read_yaml(path)[0], path, problems), LAB)
     assert sorted(kept) == [
         "definition/base.yaml",
         "definition/fragments/slow.yaml",
@@ -366,7 +366,7 @@ def test_a_campaign_keeps_one_file_that_needs_no_other_beside_the_originals(
 
 def test_an_experiment_that_reuses_nothing_is_kept_byte_for_byte(folder: Folder) -> None:
     path = folder.folder / "base.yaml"
-    kept = kept_sources(flattened(read_yaml(path)[0], path, []), LAB)
+    kept = campaign_files(merge_reused(read_yaml(path)[0], path, []), LAB)
     assert kept == {
         "experiment.yaml": BASE.encode(),
         "testbed.yaml": (ROOT / "hosts" / "lab.yaml").read_bytes(),
@@ -426,3 +426,19 @@ def test_expectations_of_the_base_may_speak_of_levels_that_are_no_longer_there(f
     path.write_text(path.read_text() + f"expect:\n  - {line}\n", encoding="utf-8")
     with pytest.raises(DefinitionError, match="unknown level of rwnd '1MB'"):
         load_experiment(path, Catalogue(ROOT / "templates"), ROOT / "hosts" / "lab.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("extends: base\nwithout: [parts.one]\n", "3:1"),
+        ("extends: base\nparts: {one: {without: [mtu]}}\n", "3:15"),
+        ("extends: base\nfragments: {a: {without: [mtu]}}\n", "3:17"),
+    ],
+)
+def test_without_is_refused_with_what_to_do_instead(folder: Folder, text: str, place: str) -> None:
+    (message,) = folder.mistakes("study", f"experiment: study\n{text}")
+    assert message == (
+        f"study.yaml:{place}: `without` is no longer supported: a layer cannot remove keys; extend an experiment "
+        "that does not have them, or move them into profiles or fragments that are used only where they are wanted"
+    )

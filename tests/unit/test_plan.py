@@ -15,7 +15,7 @@ from samovar.experiment import (
     load_testbed,
     resolve_experiment,
 )
-from samovar.experiment.layers.merge import complete
+from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml.tree import parse_yaml
 from samovar.plan import Plan, make_plan
 from samovar.plan.ids import word
@@ -48,7 +48,7 @@ def planned(*changes: tuple[str, str], testbed: Testbed = TESTBED) -> Plan:
         assert old in text
         text = text.replace(old, new, 1)
     tree, _ = parse_yaml(text, "study.yaml")
-    whole = complete([tree], [])
+    whole = merge_layers([tree], [])
     return make_plan(resolve_experiment(Experiment.model_validate(whole).with_source(tree, whole), testbed))
 
 

@@ -108,7 +108,7 @@ def test_a_host_without_power_says_where_it_would_stand() -> None:
         ("{ipmi: {address: -b, user: c, password_file: d}}", "'-b' is no address"),
         (
             "{ipmi: {address: b, user: c, password: d}}",
-            "a password; expected none here: hosts take keys and an agent, power a password_file",
+            "a password; remove it; hosts are reached with SSH keys, power uses a password_file",
         ),
     ],
 )

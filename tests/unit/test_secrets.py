@@ -9,7 +9,7 @@ import pytest
 from samovar.campaign.context import Recorder
 from samovar.errors import DefinitionError, TestbedError
 from samovar.experiment.keys.power_keys import Power
-from samovar.experiment.secrets import BLOT, redacted, secrets_in
+from samovar.experiment.secrets import REDACTED, find_secrets, redacted
 from samovar.experiment.yaml.tree import parse_yaml
 from samovar.hosts import Machine, ScriptResult
 
@@ -35,7 +35,7 @@ def test_a_file_with_a_secret_in_it_is_refused_with_its_place(text: str, what: s
     said = "\n".join(line for _, line in caught.value.lines(200) if "hosts/mine.yaml:" in line)
     assert said.startswith(("hosts/mine.yaml:2:", "hosts/mine.yaml:3:"))
     assert what in said
-    assert "expected none here: hosts take keys and an agent" in said
+    assert "remove it; hosts are reached with SSH keys" in said
     assert "hunter22" not in "\n".join(line for _, line in caught.value.lines(200))
 
 
@@ -43,7 +43,7 @@ def test_a_file_with_a_secret_in_it_is_refused_with_its_place(text: str, what: s
     "file", sorted(Path(__file__).parents[2].glob("*/*.yaml")), ids=lambda file: file.name
 )
 def test_no_file_of_this_project_is_taken_for_one_with_secrets(file: Path) -> None:
-    assert list(secrets_in(file.read_text())) == []
+    assert list(find_secrets(file.read_text())) == []
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_no_file_of_this_project_is_taken_for_one_with_secrets(file: Path) -> No
     ],
 )
 def test_what_only_names_a_secret_is_let_be(text: str) -> None:
-    assert list(secrets_in(text)) == []
+    assert list(find_secrets(text)) == []
 
 
 ENVIRONMENT = {
@@ -71,7 +71,7 @@ ENVIRONMENT = {
 
 def test_values_of_secrets_in_the_environment_are_blotted_out() -> None:
     text = "said canary-token-1 by /tmp/ssh-canary/agent.1 in /root: ab\n" + KEY
-    assert redacted(text, ENVIRONMENT) == f"said {BLOT} by {BLOT} in /root: ab\n{BLOT}"
+    assert redacted(text, ENVIRONMENT) == f"said {REDACTED} by {REDACTED} in /root: ab\n{REDACTED}"
 
 
 def test_a_record_of_a_script_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_a_record_of_a_script_holds_no_secret(tmp_path: Path, monkeypatch: pytes
     kept = "".join(file.read_text() for file in tmp_path.iterdir())
     assert "canary" not in kept
     assert "b3BlbnNzaC1rZXktdjEA" not in kept
-    assert kept.count(BLOT) == 3
+    assert kept.count(REDACTED) == 3
 
 
 def test_a_long_text_is_looked_through_in_a_moment() -> None:
@@ -97,4 +97,4 @@ def test_what_a_power_command_says_of_a_secret_is_blotted_out(monkeypatch: pytes
     cycle = Power.model_validate({"cycle": ["sh", "-c", 'echo "denied to $PDU_TOKEN"; exit 3']})
     with pytest.raises(TestbedError) as caught:
         Machine("src", "192.0.2.1", power=cycle).switch("cycle")
-    assert f"exit code 3: denied to {BLOT}" in str(caught.value)
+    assert f"exit code 3: denied to {REDACTED}" in str(caught.value)

@@ -73,7 +73,7 @@ def test_what_the_comments_of_an_extension_offer_is_sound(controller: Controller
     path = controller.project.new_experiment("mine", base)
     text = path.read_text(encoding="utf-8")
     offered = re.findall(r"^#([a-z]+:.*\n)", text, flags=re.MULTILINE)
-    assert len(offered) == 7
+    assert len(offered) == 6
     for line in offered:
         path.write_text(text + line)
         assert controller.project.plan("mine", "", "").plan.experiment == "mine", line

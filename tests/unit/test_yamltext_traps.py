@@ -12,49 +12,49 @@ LAUGHS = "\n".join(
     + [f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True)]
 )
 TRAPS = {
-    "duplicate key": ("a: 1\nb: 2\na: 3\n", "f:3:1: key 'a' stands here again (first in line 1); expected it once"),
-    "duplicate key in a flow mapping": ("a: {b: 1, b: 2}", "f:1:11: key 'b' stands here again (first in line 1); expected it once"),
-    "tab as indentation": ("a:\n\tb: 1\n", "f:2:1: a tab where YAML allows only spaces; indent with spaces"),
-    "billion laughs": (LAUGHS, f"f:1:32: more than {MOST_NODES} values once aliases are followed; write them out or use fewer"),
-    "alias to itself": ("a: &a [*a]", "f:1:4: an alias holds itself; expected values that end"),
-    "alias without anchor": ("a: *b", "f:1:4: alias '*b' has no anchor; expected '&b' before it"),
+    "duplicate key": ("a: 1\nb: 2\na: 3\n", "f:3:1: duplicate key 'a', first in line 1; keep one"),
+    "duplicate key in a flow mapping": ("a: {b: 1, b: 2}", "f:1:11: duplicate key 'b', first in line 1; keep one"),
+    "tab as indentation": ("a:\n\tb: 1\n", "f:2:1: tab character; YAML allows only spaces for indentation"),
+    "billion laughs": (LAUGHS, f"f:1:32: more than {MOST_NODES} values with aliases expanded; use fewer aliases"),
+    "alias to itself": ("a: &a [*a]", "f:1:4: this alias contains itself; write the values out"),
+    "alias without anchor": ("a: *b", "f:1:4: alias '*b' has no anchor; define '&b' before it"),
     "anchor twice": ("a: {b: &x 1, c: &x 2}", None),
-    "merge key": ("a: {<<: {b: 1}}", "f:1:5: a merge key '<<'; expected the keys themselves, or fragments and use: [NAME]"),
-    "two documents": ("a: 1\n---\nb: 2\n", "f:2:1: a second document starts here; expected one document per file"),
-    "empty file": ("", "f:1:1: the file is empty; expected a mapping (key: value)"),
-    "comments alone": ("# nothing\n", "f:1:1: the file is empty; expected a mapping (key: value)"),
-    "a list": ("- a\n", "f:1:1: the file holds a list; expected a mapping (key: value)"),
-    "a text": ("just words\n", "f:1:1: the file holds text; expected a mapping (key: value)"),
-    "deep nesting": ("a: " + "[" * 50 + "]" * 50, "f:1:43: nested deeper than 40 levels; expected a definition, not data"),
-    "deep nesting of a whole file": ("[" * 200_000, "f:1:41: nested deeper than 40 levels; expected a definition, not data"),
-    "control character": ("a: b\x07c\n", "f:1:5: a control character (U+0007); expected printable text"),
-    "list as a key": ("a: 1\n[b, c]: 2\n", "f:2:1: a key that is a list or mapping; expected a word"),
-    "tag": ("a: !!python/object:os.system {}\n", "f:1:4: tag 'tag:yaml.org,2002:python/object:os.system'; expected plain YAML without tags"),
-    "binary": ("a: !!binary aGk=\n", "f:1:4: tag 'tag:yaml.org,2002:binary'; expected plain YAML without tags"),
-    "set": ("a: !!set {b, c}\n", "f:1:4: tag 'tag:yaml.org,2002:set'; expected plain YAML without tags"),
-    "no blank after a colon": ("a: {rate:40Mbit}", "f:1:5: no blank after ':' in 'rate:40Mbit'; expected 'rate: 40Mbit'"),
-    "no colon at all": ("a: 1\nduration 10s\nb: 2\n", "f:2:1: no ': ' in this line; expected key: value"),
-    "two colons in a line": ("a: b: c\n", "f:1:5: a ':' where no key can stand; quote a text that holds ': '"),
-    "open list": ("a: [b, c\nd: 1\n", "f:2:2: no ',' or ']' before this; close what is open, which opens in line 1"),
-    "open mapping": ("a: {b: 1\nc: 2\n", "f:2:2: no ',' or '}' before this; close what is open, which opens in line 1"),
-    "open quote": ("a: 'b\nc: 2\n", "f:1:4: a quote opens here and never closes; expected another"),
-    "percent sign": ("a: %b\n", "f:1:4: a text cannot begin like this in YAML; quote it"),
-    "at sign": ("a: @b\n", "f:1:4: a text cannot begin like this in YAML; quote it"),
-    "list that ends with the file": ("a: [b,", "f:1:7: a '[' or '{' opens before this and never closes; close it"),
-    "two commas": ("a: [b,, c]", "f:1:7: a ',' where a key or value should stand; expected one, or quotes around a text"),
-    "list that closes as a mapping": ("a: [b, }", "f:1:8: a '}' where a key or value should stand; expected one, or quotes around a text"),
-    "entry behind a value": ("a: b\nc: [d] - e\n", "f:2:8: a '- ' where no entry can begin; quote a text that holds it"),
-    "question mark": ("a: [b] ? c\n", "f:1:8: a '? ' where no entry can begin; quote a text that holds it"),
-    "indented first line": ("  a: 1\nb: 2\n", "f:2:1: indented unlike its neighbours; expected the same blanks before each key"),
-    "unknown escape": ('a: "b\\q"\n', "f:1:7: no escape of double quotes; write \\\\ for a \\, or take single quotes"),
-    "ampersand": ("a: & b\n", "f:1:5: '&' begins an anchor, '*' an alias in YAML, which this is not; quote a text that begins so"),
-    "asterisk": ("a: *.R\n", "f:1:5: '&' begins an anchor, '*' an alias in YAML, which this is not; quote a text that begins so"),
-    "exclamation mark": ("a: !<b c\n", "f:1:7: '!' begins a tag in YAML, which this is not; quote a text that begins so"),
-    "tag of no handle": ("a: !b!c d\n", "f:1:4: '!' begins a tag in YAML, which this is not; quote a text that begins so"),
-    "percent sign in the first column": ("a: 1\n% b\n", "f:2:2: '%' begins a directive in YAML, which this is not; quote a text that begins so"),
-    "bar before a text": ("a: | b\n", "f:1:6: '|' or '>' begins a text on the lines below in YAML, which this is not; quote a text that begins so"),
-    "bound": ("a: >5ms\n", "f:1:6: '|' or '>' begins a text on the lines below in YAML, which this is not; quote a text that begins so"),
-    "ragged indentation": ("a:\n    b: 1\n  c: 2\n", "f:3:3: indented unlike its neighbours; expected the same blanks before each key"),
+    "merge key": ("a: {<<: {b: 1}}", "f:1:5: merge key '<<' is not supported; write the keys out, or use fragments"),
+    "two documents": ("a: 1\n---\nb: 2\n", "f:2:1: second document in one file; write one document per file"),
+    "empty file": ("", "f:1:1: the file is empty; it must be a mapping (key: value)"),
+    "comments alone": ("# nothing\n", "f:1:1: the file is empty; it must be a mapping (key: value)"),
+    "a list": ("- a\n", "f:1:1: the file is a list; it must be a mapping (key: value)"),
+    "a text": ("just words\n", "f:1:1: the file is a text; it must be a mapping (key: value)"),
+    "deep nesting": ("a: " + "[" * 50 + "]" * 50, "f:1:43: nested deeper than 40 levels; this is not a definition file"),
+    "deep nesting of a whole file": ("[" * 200_000, "f:1:41: nested deeper than 40 levels; this is not a definition file"),
+    "control character": ("a: b\x07c\n", "f:1:5: control character U+0007; only printable text is allowed"),
+    "list as a key": ("a: 1\n[b, c]: 2\n", "f:2:1: the key is a list or mapping; it must be a word"),
+    "tag": ("a: !!python/object:os.system {}\n", "f:1:4: tag 'tag:yaml.org,2002:python/object:os.system'; tags are not allowed, remove it"),
+    "binary": ("a: !!binary aGk=\n", "f:1:4: tag 'tag:yaml.org,2002:binary'; tags are not allowed, remove it"),
+    "set": ("a: !!set {b, c}\n", "f:1:4: tag 'tag:yaml.org,2002:set'; tags are not allowed, remove it"),
+    "no blank after a colon": ("a: {rate:40Mbit}", "f:1:5: missing space after ':' in 'rate:40Mbit'; write 'rate: 40Mbit'"),
+    "no colon at all": ("a: 1\nduration 10s\nb: 2\n", "f:2:1: missing ': ' in this line; write key: value"),
+    "two colons in a line": ("a: b: c\n", "f:1:5: ':' where no key is allowed; quote the text that contains ': '"),
+    "open list": ("a: [b, c\nd: 1\n", "f:2:2: missing ',' or ']' before this; close the bracket that opens in line 1"),
+    "open mapping": ("a: {b: 1\nc: 2\n", "f:2:2: missing ',' or '}' before this; close the bracket that opens in line 1"),
+    "open quote": ("a: 'b\nc: 2\n", "f:1:4: this quote is never closed; add the closing quote"),
+    "percent sign": ("a: %b\n", "f:1:4: a text cannot begin with this character in YAML; quote the text"),
+    "at sign": ("a: @b\n", "f:1:4: a text cannot begin with this character in YAML; quote the text"),
+    "list that ends with the file": ("a: [b,", "f:1:7: a '[' or '{' before this is never closed; close the bracket"),
+    "two commas": ("a: [b,, c]", "f:1:7: ',' where a key or value must be; write one, or quote the text"),
+    "list that closes as a mapping": ("a: [b, }", "f:1:8: '}' where a key or value must be; write one, or quote the text"),
+    "entry behind a value": ("a: b\nc: [d] - e\n", "f:2:8: '- ' where no entry is allowed; quote the text that contains it"),
+    "question mark": ("a: [b] ? c\n", "f:1:8: '? ' where no entry is allowed; quote the text that contains it"),
+    "indented first line": ("  a: 1\nb: 2\n", "f:2:1: this line is not indented like its neighbours; use the same number of spaces"),
+    "unknown escape": ('a: "b\\q"\n', "f:1:7: unknown escape in double quotes; write \\\\ for a backslash, or use single quotes"),
+    "ampersand": ("a: & b\n", "f:1:5: '&' begins an anchor and '*' an alias in YAML; quote the text"),
+    "asterisk": ("a: *.R\n", "f:1:5: '&' begins an anchor and '*' an alias in YAML; quote the text"),
+    "exclamation mark": ("a: !<b c\n", "f:1:7: '!' begins a tag in YAML; quote the text"),
+    "tag of no handle": ("a: !b!c d\n", "f:1:4: '!' begins a tag in YAML; quote the text"),
+    "percent sign in the first column": ("a: 1\n% b\n", "f:2:2: '%' begins a directive in YAML; quote the text"),
+    "bar before a text": ("a: | b\n", "f:1:6: '|' or '>' begins a text on the following lines in YAML; quote the text"),
+    "bound": ("a: >5ms\n", "f:1:6: '|' or '>' begins a text on the following lines in YAML; quote the text"),
+    "ragged indentation": ("a:\n    b: 1\n  c: 2\n", "f:3:3: this line is not indented like its neighbours; use the same number of spaces"),
 }  # fmt: skip
 
 
@@ -109,21 +109,21 @@ def test_a_byte_order_mark_and_windows_line_ends_change_no_place(tmp_path: Path)
     tree, problems = read_yaml(tmp_path / "f.yaml")
     assert plain(tree) == {"a": "1", "b": {"c": "2"}}
     assert isinstance(tree["b"], Map)
-    mark = tree["b"].key_marks["c"]
+    mark = tree["b"].key_positions["c"]
     assert (mark.line, mark.column, mark.text, problems) == (3, 3, "  c: 2", [])
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"a: 1\nb: caf\xe9\n", "f.yaml:2:7: a byte that is no UTF-8; expected UTF-8 text"),
-        ("é: ".encode() + b"\xff", "f.yaml:1:4: a byte that is no UTF-8; expected UTF-8 text"),
-        ("a: 1\n".encode("utf-16"), "f.yaml:1:1: the file is UTF-16; expected UTF-8 text"),
+        (b"a: 1\nb: caf\xe9\n", "f.yaml:2:7: a byte that is not valid UTF-8; save the file as UTF-8"),
+        ("é: ".encode() + b"\xff", "f.yaml:1:4: a byte that is not valid UTF-8; save the file as UTF-8"),
+        ("a: 1\n".encode("utf-16"), "f.yaml:1:1: the file is UTF-16; save it as UTF-8"),
         (
             b"a: " + b"x" * LARGEST_FILE_BYTES,
-            "f.yaml: the file is larger than 128 KiB; expected a definition, not data",
+            "f.yaml: the file is larger than 128 KiB; this is not a definition file",
         ),
-        (b"a: \x00\n", "f.yaml:1:4: a control character (U+0000); expected printable text"),
+        (b"a: \x00\n", "f.yaml:1:4: control character U+0000; only printable text is allowed"),
     ],
     ids=["latin 1", "column in characters", "utf-16", "size", "nul"],
 )
@@ -138,4 +138,4 @@ def test_a_folder_and_a_file_that_is_not_there_are_refused(tmp_path: Path) -> No
     for path, said in ((tmp_path, "is a directory"), (tmp_path / "f.yaml", "no such file or directory")):
         with pytest.raises(DefinitionError) as caught:
             read_yaml(path)
-        assert str(caught.value) == f"{path}: {said}; expected a YAML file"
+        assert str(caught.value) == f"{path}: {said}; it must be a YAML file"

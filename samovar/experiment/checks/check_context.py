@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from samovar.experiment.checks.validate import Checked
+from samovar.experiment.checks.validate import Validation
 from samovar.experiment.keys import (
     DEVICE_PARAMETERS,
     Adapter,
@@ -28,7 +28,7 @@ Known = Mapping[str, ParameterInfo]
 class Context:
     """One experiment with the testbed it runs on (None when unknown), the recipes and figures there are."""
 
-    checked: Checked[Experiment]
+    checked: Validation[Experiment]
     testbed: Testbed | None
     catalogue: RecipeCatalogue
     exhibits: Exhibits = field(default_factory=dict)

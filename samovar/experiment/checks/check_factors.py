@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from samovar.experiment.checks.check_context import Context, varied
 from samovar.experiment.checks.check_levels import Place, check_value, is_setting
 from samovar.experiment.checks.setting_values import known_settings
-from samovar.experiment.checks.validate import Loc, mark_at
+from samovar.experiment.checks.validate import Loc, position_at
 from samovar.experiment.keys import (
     PLAIN_FACTORS,
     Factor,
@@ -29,7 +29,7 @@ from samovar.experiment.keys import (
     wanted_labels,
 )
 from samovar.experiment.nearest import unknown
-from samovar.experiment.yaml.positions import Mark
+from samovar.experiment.yaml.syntax import Position
 
 ENDS = ("size", "duration", "until")
 """Keys of a flow of which one only can stand."""
@@ -119,16 +119,16 @@ def _check_own(context: Context, where: Loc, factor: Factor) -> bool:
 
 def _check_levels(context: Context, where: Loc, factor: Factor, part: Part) -> None:
     seen: dict[str, str] = {}
-    wrong: Mark | None = None
+    wrong: Position | None = None
     for index, level in enumerate(factor.levels):
         at = (*where, "levels", index)
-        mark = mark_at(context.checked.tree, at)
-        if mark == wrong:
+        position = position_at(context.checked.tree, at)
+        if position == wrong:
             continue  # a range says the same of each of its levels
         if _check_level(context, at, factor, level, part):
             _check_once(context, at, level, part, seen)
         else:
-            wrong = mark
+            wrong = position
 
 
 def _check_level(context: Context, where: Loc, factor: Factor, level: Level, part: Part) -> bool:

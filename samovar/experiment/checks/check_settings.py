@@ -56,16 +56,16 @@ def _problems(
         if named is not None and not anywhere:
             known = {name for host in hosts for name in testbed.names_of(host)}
             for name in [name for name in named if name not in known]:
-                yield named.key_marks[name].problem(unknown("host or role", name, known))
+                yield named.key_positions[name].problem(unknown("host or role", name, known))
         systems = sorted({testbed.hosts[host].system for host in hosts})
         message = _refused_key(key, systems, catalogue)
         if message:
-            yield settings.key_marks[key].problem(message)
+            yield settings.key_positions[key].problem(message)
             continue
         for one in named.values() if named is not None else [value]:
             wrong = _refused_value(key, one, systems, catalogue) if isinstance(one, str) else None
             if wrong:
-                yield one.mark.problem(f"{key}: {wrong}")
+                yield one.position.problem(f"{key}: {wrong}")
 
 
 def _refused_key(key: str, systems: Sequence[str], catalogue: RecipeCatalogue) -> str | None:

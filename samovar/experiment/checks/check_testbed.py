@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
 
-from samovar.experiment.checks.validate import Checked
+from samovar.experiment.checks.validate import Validation
 from samovar.experiment.keys import NetworkInterface, Testbed
 from samovar.experiment.nearest import nearest, unknown
 
 
-def check_testbed(checked: Checked[Testbed], path: Path) -> None:
+def check_testbed(checked: Validation[Testbed], path: Path) -> None:
     """Report what cannot be: names, addresses, links and the bottleneck."""
     testbed = checked.model
     if testbed is None:
@@ -35,7 +35,7 @@ def _interfaces(testbed: Testbed) -> Iterator[tuple[str, str, NetworkInterface]]
             yield host, name, interface
 
 
-def _check_links(checked: Checked[Testbed], testbed: Testbed) -> None:
+def _check_links(checked: Validation[Testbed], testbed: Testbed) -> None:
     """Report links that no interface is on, and one of a single end whose name is nearly another's."""
     ends = Counter(interface.link for _, _, interface in _interfaces(testbed))
     order = {name: number for number, name in enumerate(ends)}
@@ -51,7 +51,7 @@ def _check_links(checked: Checked[Testbed], testbed: Testbed) -> None:
             checked.report(("hosts", host, "interfaces", name, "link"), message)
 
 
-def _check_addresses(checked: Checked[Testbed], testbed: Testbed) -> None:
+def _check_addresses(checked: Validation[Testbed], testbed: Testbed) -> None:
     seen: dict[object, str] = {}
     for host, name, interface in _interfaces(testbed):
         first = seen.setdefault(interface.address.ip, f"{host} {name}")
@@ -60,7 +60,7 @@ def _check_addresses(checked: Checked[Testbed], testbed: Testbed) -> None:
             checked.report(("hosts", host, "interfaces", name, "address"), message)
 
 
-def _check_subnets(checked: Checked[Testbed], testbed: Testbed) -> None:
+def _check_subnets(checked: Validation[Testbed], testbed: Testbed) -> None:
     first: dict[str, tuple[IPv4Network | IPv6Network, str]] = {
         name: (link.subnet, "its subnet") for name, link in testbed.links.items() if link.subnet is not None
     }
@@ -80,7 +80,7 @@ def _check_subnets(checked: Checked[Testbed], testbed: Testbed) -> None:
         checked.report(where, message)
 
 
-def _check_control_network(checked: Checked[Testbed], testbed: Testbed) -> None:
+def _check_control_network(checked: Validation[Testbed], testbed: Testbed) -> None:
     taken = {str(interface.address.ip): f"{host} {name}" for host, name, interface in _interfaces(testbed)}
     seen: dict[tuple[str, int], str] = {}
     for name, host in testbed.hosts.items():
@@ -105,7 +105,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _check_device(checked: Checked[Testbed], testbed: Testbed) -> None:
+def _check_device(checked: Validation[Testbed], testbed: Testbed) -> None:
     name = testbed.bottleneck_link
     if name is None or not checked.intact("hosts") or not checked.intact("links"):
         return
@@ -121,7 +121,7 @@ def _check_device(checked: Checked[Testbed], testbed: Testbed) -> None:
         checked.report(where, message)
 
 
-def _check_bottleneck(checked: Checked[Testbed], testbed: Testbed) -> None:
+def _check_bottleneck(checked: Validation[Testbed], testbed: Testbed) -> None:
     bottleneck = testbed.bottleneck
     if bottleneck is None or not checked.intact("hosts"):
         return

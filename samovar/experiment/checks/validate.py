@@ -15,8 +15,9 @@ from pydantic_core import ErrorDetails
 
 from samovar.errors import Problem
 from samovar.experiment.keys import Strict, own_keys
-from samovar.experiment.nearest import nearest, unknown
-from samovar.experiment.yaml.tree import Map, Mark, Node, Seq, text
+from samovar.experiment.layers.merge import unknown_key
+from samovar.experiment.nearest import nearest
+from samovar.experiment.yaml.tree import Map, Node, Position, Seq, text
 from samovar.units import quoted
 
 Loc = tuple[int | str, ...]
@@ -27,7 +28,7 @@ _STAND_INS = {("experiment",), ("testbed",)}  # names that the rest can be check
 
 
 @dataclass
-class Checked(Generic[M]):
+class Validation(Generic[M]):
     """What came of one tree: the model (None when too little is sound), its tree, and what is wrong."""
 
     model: M | None
@@ -47,12 +48,12 @@ class Checked(Generic[M]):
     def report(self, loc: Sequence[int | str], message: str, *, key: bool = False) -> None:
         """Add a problem at the value, or at the key, of a place in the tree."""
         self.reported.append(tuple(loc))
-        self.problems.append(mark_at(self.tree, loc, key=key).problem(message))
+        self.problems.append(position_at(self.tree, loc, key=key).problem(message))
 
 
-def validate(model: type[M], tree: Map) -> Checked[M]:
+def validate(model: type[M], tree: Map) -> Validation[M]:
     """Read a tree into a model; wrong places are reported and left out until the rest is sound."""
-    checked: Checked[M] = Checked(None, tree, [])
+    checked: Validation[M] = Validation(None, tree, [])
     for _ in range(_MOST_ROUNDS):
         try:
             checked.model = model.model_validate(checked.tree)
@@ -66,12 +67,12 @@ def validate(model: type[M], tree: Map) -> Checked[M]:
     return checked
 
 
-def _leave_out(checked: Checked[M], errors: Sequence[ErrorDetails]) -> bool:
+def _leave_out(checked: Validation[M], errors: Sequence[ErrorDetails]) -> bool:
     """Take what is wrong out of the tree; say whether something is left to go on with."""
     nameless = [one["loc"] for one in errors if one["type"] == "missing" and one["loc"] in _STAND_INS]
     for loc in nameless:
         checked.tree = checked.tree.copied()
-        checked.tree.put(str(loc[0]), text("unnamed", checked.tree.mark), checked.tree.mark)
+        checked.tree.put(str(loc[0]), text("unnamed", checked.tree.position), checked.tree.position)
     victims = _outermost(_steps(checked.tree, one) for one in errors if one["loc"] not in nameless)
     if () in victims:
         return False
@@ -81,29 +82,29 @@ def _leave_out(checked: Checked[M], errors: Sequence[ErrorDetails]) -> bool:
     return True
 
 
-def mark_at(tree: Map, loc: Sequence[int | str], *, key: bool = False) -> Mark:
+def position_at(tree: Map, loc: Sequence[int | str], *, key: bool = False) -> Position:
     """Return the place of a value (or of its key); steps that the tree does not have are skipped."""
-    _, key_mark, node = [("", tree.mark, cast(Node, tree)), *_walk(tree, loc)][-1]
-    return key_mark if key else node.mark
+    _, key_position, node = [("", tree.position, cast(Node, tree)), *_walk(tree, loc)][-1]
+    return key_position if key else node.position
 
 
-def _walk(tree: Map, loc: Sequence[int | str]) -> Iterator[tuple[int | str, Mark, Node]]:
+def _walk(tree: Map, loc: Sequence[int | str]) -> Iterator[tuple[int | str, Position, Node]]:
     """Yield each step that the tree has, the place of its key (of the item in a list), and the node there."""
     node: Node = tree
     for step in loc:
         if isinstance(node, Map) and step in node:
-            mark, node = node.key_marks[str(step)], node[str(step)]
-            yield step, mark, node
+            position, node = node.key_positions[str(step)], node[str(step)]
+            yield step, position, node
         elif isinstance(node, Seq) and isinstance(step, int) and step < len(node):
             node = node[step]
-            yield step, node.mark, node
+            yield step, node.position, node
 
 
 def _node_at(tree: Map, loc: Sequence[int | str]) -> Node:
     return [cast(Node, tree), *(node for _, _, node in _walk(tree, loc))][-1]
 
 
-def _is_new(error: ErrorDetails, checked: Checked[M]) -> bool:
+def _is_new(error: ErrorDetails, checked: Validation[M]) -> bool:
     """Leave out what follows only from an earlier leaving out."""
     loc = error["loc"]
     if error["type"] == "value_error":  # of a whole model, when a field of it was left out
@@ -147,7 +148,7 @@ def _last_first(loc: Loc) -> tuple[int, tuple[int, ...]]:
 
 
 def _copied(node: Node) -> Map | Seq:
-    return node.copied() if isinstance(node, Map) else Seq(list(cast(Seq, node)), node.mark)
+    return node.copied() if isinstance(node, Map) else Seq(list(cast(Seq, node)), node.position)
 
 
 def _without(tree: Map, loc: Loc) -> Map:
@@ -163,13 +164,15 @@ def _problem(error: ErrorDetails, model: type[Strict], tree: Map) -> Problem:
     kind, loc = error["type"], error["loc"]
     name = next((str(step) for step in reversed(loc) if isinstance(step, str) and step != "[key]"), "")
     if kind == "extra_forbidden":
-        return mark_at(tree, loc, key=True).problem(unknown("key", name, _keys_at(model, loc[:-1])))
+        return position_at(tree, loc, key=True).problem(unknown_key("key", name, _keys_at(model, loc[:-1])))
     if kind == "missing":
-        return mark_at(tree, loc[:-1]).problem(_missing(name, model, tree, loc[:-1]))
+        return position_at(tree, loc[:-1]).problem(_missing(name, model, tree, loc[:-1]))
     at_key = "[key]" in loc
     message = _sentence(error, model, loc)
     of_whole = kind == "value_error" and (not loc or isinstance(loc[-1], int))
-    return mark_at(tree, loc, key=at_key).problem(message if of_whole or not name else f"{name}: {message}")
+    return position_at(tree, loc, key=at_key).problem(
+        message if of_whole or not name else f"{name}: {message}"
+    )
 
 
 def _missing(name: str, model: type[Strict], tree: Map, loc: Loc) -> str:

@@ -267,7 +267,7 @@ def _of_judging(subject: Subject, key: str) -> Explanation:
     steps = tuple(key.split("."))
     own = _chain(subject, nodes_at(subject.experiment.complete, steps))
     config = nodes_at(subject.config.written if subject.config else None, steps)
-    general = tuple(Said(flow_text(node), "config", str(node.mark)) for node in config)
+    general = tuple(Said(flow_text(node), "config", str(node.position)) for node in config)
     default = default_of_judging(key)
     last = (Said(default, "default", ""),) if default is not None else ()
     return Explanation(key, (*own, *general, *last))
@@ -283,7 +283,7 @@ def _explained(subject: Subject, title: str, tree: Node | None, key: str, defaul
 
 
 def _chain(subject: Subject, nodes: Sequence[Node]) -> tuple[Said, ...]:
-    return tuple(Said(flow_text(node), subject.names.of(node.mark), str(node.mark)) for node in nodes)
+    return tuple(Said(flow_text(node), subject.names.of(node.position), str(node.position)) for node in nodes)
 
 
 def _at(tree: Node | None, *keys: str) -> Node | None:

@@ -24,7 +24,7 @@ def device_says(testbed: Testbed, key: str) -> Iterator[tuple[str, str, str]]:
     both = "2 * " if own == DELAY else ""
     said = _written(testbed).get(own)
     if isinstance(said, Text):
-        yield f"{both}{said}", "testbed", str(said.mark)
+        yield f"{both}{said}", "testbed", str(said.position)
     default = written_default(fields[own]) if own in fields else None
     if default is not None:
         yield f"{both}{default}", "default", ""

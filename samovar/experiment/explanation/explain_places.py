@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from samovar.errors import DefinitionError
-from samovar.experiment.yaml.positions import Mark
+from samovar.experiment.yaml.syntax import Position
 from samovar.experiment.yaml.tree import Map, Node, Seq, plain, read_yaml
 
 NAMED = {"profiles": "profile", "parts": "part", "fragments": "fragment"}
@@ -20,9 +20,9 @@ class LayerNames:
     def __init__(self) -> None:
         self._known: dict[str, dict[str, str]] = {}
 
-    def of(self, mark: Mark) -> str:
+    def of(self, position: Position) -> str:
         """Name the layer that a place belongs to."""
-        return self.of_place(str(mark), mark.file)
+        return self.of_place(str(position), position.file)
 
     def of_place(self, place: str, file: str = "") -> str:
         """Name the layer of a place that is given as text, FILE:LINE:COLUMN."""
@@ -40,11 +40,11 @@ def _layers_of(path: Path) -> dict[str, str]:
     except DefinitionError:
         return {}
     whole = f"experiment {tree['experiment']}" if "experiment" in tree else f"fragment {path.stem}"
-    return {str(mark): layer for mark, layer in _places(tree, (), whole)}
+    return {str(position): layer for position, layer in _places(tree, (), whole)}
 
 
-def _places(node: Node, steps: tuple[str, ...], layer: str) -> Iterator[tuple[Mark, str]]:
-    yield node.mark, layer
+def _places(node: Node, steps: tuple[str, ...], layer: str) -> Iterator[tuple[Position, str]]:
+    yield node.position, layer
     if isinstance(node, Map):
         for key, value in node.items():
             yield from _places(value, (*steps, key), _layer_at(steps, key, layer))

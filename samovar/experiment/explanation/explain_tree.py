@@ -21,7 +21,9 @@ def nodes_at(node: Node | None, steps: Sequence[str]) -> list[Node]:
     if not isinstance(node, Map):
         return []
     here = [node[steps[0]]] if steps[0] in node else []
-    return [found for one in (*here, *node.hidden.get(steps[0], ())) for found in nodes_at(one, steps[1:])]
+    return [
+        found for one in (*here, *node.overridden.get(steps[0], ())) for found in nodes_at(one, steps[1:])
+    ]
 
 
 def is_taken_away(node: Node | None, steps: Sequence[str]) -> bool:
@@ -53,7 +55,7 @@ def _keys_of_entry(group: str, entry: Map) -> Iterator[str]:
 
 
 def _keys(node: Map) -> Iterator[str]:
-    yield from dict.fromkeys((*node, *node.hidden))
+    yield from dict.fromkeys((*node, *node.overridden))
 
 
 def _with_ways(node: Map, key: str) -> Iterator[str]:

@@ -204,9 +204,6 @@ class Experiment(Strict):
         default_factory=dict, exclude=True, description="Named pieces of experiments and parts, for use."
     )
     use: Name | tuple[Name, ...] = Field((), exclude=True, description=_of_part("use"))
-    without: Name | tuple[Name, ...] = Field(
-        (), exclude=True, description="Keys of what lies below that are taken away, such as [parts.window]."
-    )
 
     # What the parts inherit: filled into them before this model sees it, kept to be checked where it stands.
     factors: Factors = Field(default_factory=dict, exclude=True, description=_of_part("factors"))

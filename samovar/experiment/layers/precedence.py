@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from samovar.errors import DefinitionError
 from samovar.experiment.keys import SETTINGS, Config, Experiment, Testbed
 from samovar.experiment.recipe_interface import RecipeCatalogue
-from samovar.experiment.yaml.tree import Map, Mark, Node
+from samovar.experiment.yaml.tree import Map, Node, Position, node_at
 from samovar.units import UnitError
 
 
@@ -21,14 +21,14 @@ from samovar.units import UnitError
 class LayerValue:
     """The value that one layer gives a setting at one host, as written.
 
-    `layer` is recipe, site, os, testbed, host or experiment; `mark` is the place in a file, None for the
+    `layer` is recipe, site, os, testbed, host or experiment; `position` is the place in a file, None for the
     default of a recipe.
     """
 
     text: str
     layer: str
     place: str
-    mark: Mark | None = None
+    position: Position | None = None
 
 
 @dataclass(frozen=True)
@@ -64,38 +64,38 @@ def resolve_settings(
     Defaults of setting recipes are included when a catalogue is given. Raises DefinitionError for a value
     that cannot be read.
     """
-    own = _at(experiment.complete, "parts", part, "settings")
+    own = node_at(experiment.complete, "parts", part, "settings")
     site = config.written if config is not None else None
     found: dict[str, dict[str, HostSetting]] = {}
     for host, machine in testbed.hosts.items():
         values: dict[str, list[LayerValue]] = {}
         layers = (
             ("experiment", own),
-            ("host", _at(testbed.written, "hosts", host, "settings")),
-            ("testbed", _at(testbed.written, "settings")),
-            ("os", _at(site, "os", machine.os, "settings")),
-            ("site", _at(site, "settings")),
+            ("host", node_at(testbed.written, "hosts", host, "settings")),
+            ("testbed", node_at(testbed.written, "settings")),
+            ("os", node_at(site, "os", machine.os, "settings")),
+            ("site", node_at(site, "settings")),
         )
         for layer, settings in layers:
-            for key, text, mark in _values_at(settings, testbed.names_of(host)):
-                values.setdefault(key, []).append(LayerValue(text, layer, str(mark), mark))
+            for key, text, position in _layer_values(settings, testbed.names_of(host)):
+                values.setdefault(key, []).append(LayerValue(text, layer, str(position), position))
         for key, text, recipe in _defaults(catalogue, machine.system):
             values.setdefault(key, []).append(LayerValue(text, "recipe", recipe))
         found[host] = {key: HostSetting(_typed(key, every[0]), tuple(every)) for key, every in values.items()}
     return found
 
 
-def _values_at(settings: Node | None, names: tuple[str, ...]) -> Iterator[tuple[str, str, Mark]]:
+def _layer_values(settings: Node | None, names: tuple[str, ...]) -> Iterator[tuple[str, str, Position]]:
     """Yield the key, text and place of what one layer gives a host, and of what that overrides."""
     if not isinstance(settings, Map):
         return
     for key, value in settings.items():
-        for one in (value, *settings.hidden.get(key, ())):
+        for one in (value, *settings.overridden.get(key, ())):
             if isinstance(one, str):
-                yield key, str(one), one.mark
+                yield key, str(one), one.position
             elif isinstance(one, Map):
-                named = (text for name in names for text in (one.get(name), *one.hidden.get(name, ())))
-                yield from ((key, str(text), text.mark) for text in named if isinstance(text, str))
+                named = (text for name in names for text in (one.get(name), *one.overridden.get(name, ())))
+                yield from ((key, str(text), text.position) for text in named if isinstance(text, str))
 
 
 def _defaults(catalogue: RecipeCatalogue | None, system: str) -> Iterator[tuple[str, str, str]]:
@@ -110,12 +110,6 @@ def _typed(key: str, given: LayerValue) -> object:
     try:
         return SETTINGS[key](given.text) if key in SETTINGS else given.text
     except UnitError as error:
-        if given.mark is None:
+        if given.position is None:
             raise
-        raise DefinitionError([given.mark.problem(f"{key}: {error}")]) from error
-
-
-def _at(tree: Node | None, *keys: str) -> Node | None:
-    for key in keys:
-        tree = tree.get(key) if isinstance(tree, Map) else None
-    return tree
+        raise DefinitionError([given.position.problem(f"{key}: {error}")]) from error
