@@ -124,7 +124,7 @@ def test_a_value_that_a_linked_factor_sets_is_a_factor_too(folder: Folder) -> No
 def test_what_a_later_layer_took_away_is_said(folder: Folder) -> None:
     lines = folder.lines("parts.one.traffic.bulk.size")
     assert lines == [
-        "one: traffic.bulk.size is taken away by a later layer",
+        "one: traffic.bulk.size is removed by a later layer",
         "✗ 1GB experiment base experiments/base.yaml:7:71",
     ]
 
@@ -235,7 +235,7 @@ def test_what_the_top_says_over_a_part_is_told_once(folder: Folder) -> None:
 
 def test_a_mapping_is_explained_key_by_key(folder: Folder) -> None:
     assert folder.lines("parts.one.path", "path.rate.up=1Mbit") == [
-        "one: path, key by key",
+        "one: path, by key",
         "» rate.down: 40Mbit experiment base experiments/base.yaml:3:14",
         "» rate.up: 1Mbit --set --set path.rate.up=1Mbit",
         "» rtt: 4ms experiment study experiments/study.yaml:4:13",
