@@ -96,7 +96,6 @@ PAST_A_FACE: Set[tuple[str, str]] = {
     ("samovar.schema", "samovar.experiment.expressions"),
     ("samovar.schema", "samovar.experiment.keys"),
     ("samovar.schema", "samovar.experiment.keys.notation"),
-    ("samovar.schema", "samovar.experiment.layers.fragments"),
     ("samovar.schema", "samovar.experiment.layers.merge"),
     ("samovar.schema", "samovar.experiment.metrics"),
     ("samovar.schema", "samovar.experiment.outputs"),
