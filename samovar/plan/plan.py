@@ -63,7 +63,7 @@ class Head(Value):
 class Plan(Head):
     """The ordered trials of one experiment on one testbed."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True, defer_build=True)
 
     trials: SkipValidation[Sequence[Trial]]
 

@@ -17,7 +17,7 @@ Count = Annotated[int, Field(ge=0)]
 class JournalEvent(BaseModel):
     """The keys of every event: its time by the controller's clock, and the testbed if several share it."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     t_s: float = Field(description="Seconds since the epoch.")
     testbed: str = ""
@@ -80,7 +80,7 @@ class FilesRecorded(SealedEvent):
 class Stale(BaseModel):
     """Results of a trial that has changed in the new plan."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     changes: list[str]
     results: list[str]
@@ -100,7 +100,7 @@ class PlanChanged(JournalEvent):
 class Blocked(BaseModel):
     """Trials that the testbed cannot run for the same reasons."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     reasons: list[str]
     trials: list[str]

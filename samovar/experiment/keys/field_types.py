@@ -30,7 +30,7 @@ _ALGORITHM = re.compile(r"[a-z0-9_-]{1,32}")
 class Strict(BaseModel):
     """A frozen model that refuses unknown keys; aliases are the keys of the YAML file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def parse_buffer(text: str) -> Buffer:
