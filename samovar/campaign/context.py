@@ -14,7 +14,7 @@ from samovar.campaign.clocks import Clocks
 from samovar.campaign.interrupts import TrialInterrupt
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.events import Emit, Event
-from samovar.experiment.secrets import redacted
+from samovar.experiment import redacted
 from samovar.hosts import ScriptResult, Sessions, discard_result
 from samovar.recipes import Catalogue
 

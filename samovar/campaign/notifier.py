@@ -11,8 +11,7 @@ from pathlib import Path
 
 from samovar.errors import SamovarError
 from samovar.events import Emit, Event
-from samovar.experiment import Notify, Occasion
-from samovar.experiment.secrets import redacted
+from samovar.experiment import Notify, Occasion, redacted
 
 MOST_SAID = 300
 TROUBLE = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from samovar.experiment import Config, Experiment, Testbed, Thresholds
-from samovar.experiment.shortest_path import shortest_path
+from samovar.experiment import Config, Experiment, Testbed, Thresholds, shortest_path
 
 DEFAULTS = Thresholds()
 

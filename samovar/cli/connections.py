@@ -13,8 +13,7 @@ from samovar.cli.project import Project
 from samovar.cli.requests import PlannedExperiment, PowerRequest
 from samovar.errors import LabError, TestbedError
 from samovar.events import Emit, Event
-from samovar.experiment import Testbed, load_testbed
-from samovar.experiment.nearest import unknown
+from samovar.experiment import Testbed, load_testbed, unknown
 from samovar.hosts import POWER_ACTIONS, LeaseError, Sessions, Target, machines_of
 from samovar.plan import Plan
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from samovar.campaign.availability.findings import Finding
     from samovar.cli.requests import PlannedExperiment
     from samovar.cli.show_plan import PlanPreview
-    from samovar.experiment.explanation.explain import Explanation
+    from samovar.experiment import Explanation
     from samovar.hosts import HostFacts
     from samovar.plan import DirectionPlan, FlowPlan, HostPlan, PathPlan, Resolved, Trial
     from samovar.recipes import Catalogue
@@ -25,7 +25,7 @@ RECIPE_KINDS = ("aqm", "generator", "logger", "setting")
 @command
 def list_all(root: Path) -> None:
     """List experiments, testbeds, recipes, figures and tables with a sentence about each."""
-    from samovar.experiment.yaml.tree import yaml_files
+    from samovar.experiment import yaml_files
     from samovar.recipes import Catalogue
 
     catalogue = Catalogue(root / "templates")

@@ -14,20 +14,22 @@ from samovar.errors import DefinitionError, Problem
 from samovar.experiment import (
     STUDIES,
     Config,
+    Explanation,
     LoadOptions,
     ResolvedExperiment,
     StudyReport,
+    Subject,
+    explain,
     load_config,
     load_experiment,
     load_study_report,
+    nearest,
     parse_overrides,
+    write_starter,
+    yaml_files,
+    yaml_path,
 )
-from samovar.experiment.explanation.explain import Explanation, explain
-from samovar.experiment.explanation.explain_keys import Subject
-from samovar.experiment.nearest import nearest
 from samovar.experiment.outputs import Exhibits, read_exhibits
-from samovar.experiment.starter import write_starter
-from samovar.experiment.yaml.tree import yaml_files, yaml_path
 from samovar.plan import Plan, Site, make_plan
 from samovar.plan.trial_values import explain_trial
 from samovar.recipes import Catalogue

@@ -1,5 +1,10 @@
-"""Experiment, testbed and configuration files: read, typed, frozen, every mistake reported at once."""
+"""Experiment, testbed and configuration files: typed and resolved, or all errors with their places."""
 
+from samovar.experiment.checks.check_grain import is_whole
+from samovar.experiment.checks.check_traffic import HANDED
+from samovar.experiment.checks.validate import Validation, validate
+from samovar.experiment.explanation.explain import Explanation, explain
+from samovar.experiment.explanation.explain_keys import Subject, steps_of
 from samovar.experiment.expressions import (
     Buffer,
     Directional,
@@ -67,6 +72,7 @@ from samovar.experiment.keys import (
     wanted_labels,
     with_device,
 )
+from samovar.experiment.layers.merge import FRAGMENT_KEYS, PART_KEYS, PROFILE_KEYS
 from samovar.experiment.layers.overrides import parse_overrides
 from samovar.experiment.layers.precedence import HostSetting, LayerValue, SettingsByHost, resolve_settings
 from samovar.experiment.load import (
@@ -82,15 +88,34 @@ from samovar.experiment.load import (
     resolve_experiment,
 )
 from samovar.experiment.load_study import load_study_report
+from samovar.experiment.nearest import nearest, unknown
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
+from samovar.experiment.secrets import redacted
 from samovar.experiment.shortest_path import Hop, shortest_path
+from samovar.experiment.starter import write_starter
+from samovar.experiment.yaml.tree import (
+    Map,
+    Node,
+    Seq,
+    Text,
+    parse_yaml,
+    plain,
+    read_text,
+    read_yaml,
+    yaml_files,
+    yaml_path,
+)
 
 __all__ = [
     "ARRIVALS_FIELDS",
     "DEVICE_PARAMETERS",
     "FLOW_FIELDS",
+    "FRAGMENT_KEYS",
+    "HANDED",
     "NOT_OF_HOSTS",
+    "PART_KEYS",
     "PATH_FIELDS",
+    "PROFILE_KEYS",
     "SETTINGS",
     "STOP_FIELDS",
     "STUDIES",
@@ -105,6 +130,7 @@ __all__ = [
     "DistributionText",
     "Expect",
     "Experiment",
+    "Explanation",
     "Factor",
     "Flow",
     "Formula",
@@ -119,9 +145,11 @@ __all__ = [
     "Link",
     "LoadOptions",
     "Logger",
+    "Map",
     "Member",
     "NetworkInterface",
     "NetworkPath",
+    "Node",
     "Notify",
     "Occasion",
     "Order",
@@ -136,20 +164,26 @@ __all__ = [
     "Scope",
     "Section",
     "Sentence",
+    "Seq",
     "SettingsByHost",
     "Ssh",
     "Stop",
     "Strict",
     "StudyReport",
+    "Subject",
     "Testbed",
+    "Text",
     "Thresholds",
     "Treatment",
+    "Validation",
     "Word",
     "apply_profile",
     "choice",
     "computed_text",
+    "explain",
     "hosts_of",
     "included_treatments",
+    "is_whole",
     "least_burst_packets",
     "list_experiments",
     "list_testbeds",
@@ -158,15 +192,27 @@ __all__ = [
     "load_study_report",
     "load_testbed",
     "members_of",
+    "nearest",
     "parse_overrides",
     "parse_parameter",
     "parse_type",
+    "parse_yaml",
+    "plain",
     "read_experiment",
+    "read_text",
+    "read_yaml",
+    "redacted",
     "resolve_experiment",
     "resolve_settings",
     "scalar",
     "shortest_path",
+    "steps_of",
     "treatments_of",
+    "unknown",
+    "validate",
     "wanted_labels",
     "with_device",
+    "write_starter",
+    "yaml_files",
+    "yaml_path",
 ]

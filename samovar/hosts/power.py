@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from samovar.errors import TestbedError
-from samovar.experiment import Ipmi, Power, Testbed
-from samovar.experiment.secrets import redacted
+from samovar.experiment import Ipmi, Power, Testbed, redacted
 
 Action = Literal["on", "off", "cycle", "status"]
 POWER_ACTIONS: tuple[Action, ...] = ("on", "off", "cycle", "status")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from samovar.errors import DeadlineError, RemoteError, TestbedError
-from samovar.experiment.secrets import redacted
+from samovar.experiment import redacted
 from samovar.hosts.remote_shell import ConnectionLostError
 from samovar.hosts.shell_protocol import OUTPUT_LIMIT_BYTES
 

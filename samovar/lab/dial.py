@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from samovar.errors import LabError
-from samovar.experiment.nearest import unknown
+from samovar.experiment import unknown
 from samovar.lab.access import Access
 from samovar.recipes import quote
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from samovar.errors import DefinitionError, SamovarError
-from samovar.experiment import Experiment, ResolvedExperiment
-from samovar.experiment.yaml.tree import Map, Node, Seq, Text
+from samovar.experiment import Experiment, Map, Node, ResolvedExperiment, Seq, Text
 from samovar.plan.laid import UncomputedError
 
 Steps = tuple[str, ...]

@@ -8,8 +8,7 @@ from functools import cache
 from ipaddress import ip_network
 
 from samovar.errors import PlanError
-from samovar.experiment import Flow, Member, Testbed, hosts_of, members_of
-from samovar.experiment.shortest_path import Hop, shortest_path
+from samovar.experiment import Flow, Hop, Member, Testbed, hosts_of, members_of, shortest_path
 
 FIRST_PORT = 5001
 LAST_PORT = 65535

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from samovar.errors import PlanError
-from samovar.experiment.explanation.explain import Explanation, explain
-from samovar.experiment.explanation.explain_keys import Subject, steps_of
-from samovar.experiment.nearest import unknown
+from samovar.experiment import Explanation, Subject, explain, steps_of, unknown
 from samovar.plan.model import Resolved, Trial, Value
 from samovar.plan.plan import Plan
 from samovar.units import format_share

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import prod
 
-from samovar.experiment import Experiment, Testbed
+from samovar.experiment import Experiment, Testbed, shortest_path
 from samovar.experiment.metrics import METRICS
 from samovar.experiment.outputs import Exhibits
-from samovar.experiment.shortest_path import shortest_path
 from samovar.plan.groups import Kinds
 from samovar.plan.model import PathPlan
 from samovar.plan.places import ways_through

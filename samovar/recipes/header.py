@@ -10,9 +10,19 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment import Positive, Sentence, Strict, Word, choice, parse_parameter, parse_type, scalar
-from samovar.experiment.checks.validate import Validation, validate
-from samovar.experiment.yaml.tree import parse_yaml
+from samovar.experiment import (
+    Positive,
+    Sentence,
+    Strict,
+    Validation,
+    Word,
+    choice,
+    parse_parameter,
+    parse_type,
+    parse_yaml,
+    scalar,
+    validate,
+)
 from samovar.recipes.sudo_rules import checked_pattern
 from samovar.units import UnitError, parse_count, parse_duration
 

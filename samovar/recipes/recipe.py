@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from samovar.errors import DefinitionError, Problem, RecipeError
-from samovar.experiment import parse_parameter
-from samovar.experiment.yaml.tree import read_text
+from samovar.experiment import parse_parameter, read_text
 from samovar.recipes.header import Header, read_header
 from samovar.recipes.quoting import plain_environment, shell_environment
 from samovar.units import UnitError

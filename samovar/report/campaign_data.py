@@ -13,7 +13,7 @@ from typing import Any, cast
 from samovar.campaign.folder import read_plan
 from samovar.campaign.journal import CampaignState, Entry, fold, read_journal
 from samovar.errors import ReportError
-from samovar.experiment.yaml.tree import plain, read_yaml
+from samovar.experiment import plain, read_yaml
 
 Json = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from samovar.errors import ReportError
-from samovar.experiment.load import read_experiment
+from samovar.experiment import read_experiment
 from samovar.report.campaign_data import Campaign, read_campaign
 from samovar.report.document import analyse_command
 from samovar.report.figures_and_tables import require_analysis

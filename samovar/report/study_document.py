@@ -9,8 +9,7 @@ from pathlib import Path
 from samovar import __version__
 from samovar.campaign.collection.checksums import sha256_of
 from samovar.errors import ReportError
-from samovar.experiment import Section, StudyReport
-from samovar.experiment.nearest import unknown
+from samovar.experiment import Section, StudyReport, unknown
 from samovar.report.campaign_data import Campaign, Json, campaign_end_s, campaign_time_s, read_json
 from samovar.report.document import campaign_label, compose, rerun
 from samovar.report.document import scorecard as scorecard_of

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial as bound
 
-from samovar.experiment.checks.check_traffic import HANDED
+from samovar.experiment import FRAGMENT_KEYS, HANDED, PART_KEYS, PROFILE_KEYS
 from samovar.experiment.keys import DEVICE_PARAMETERS as DEVICES
 from samovar.experiment.keys import Experiment, Flow, Logger, NetworkPath, Part, Strict, notation, own_keys
-from samovar.experiment.layers.merge import FRAGMENT_KEYS, PART_KEYS, PROFILE_KEYS
 from samovar.experiment.outputs import COMMON, Exhibits
 from samovar.schema import recipe_schema as of_recipes
 from samovar.schema.distribution_schema import distribution_schema

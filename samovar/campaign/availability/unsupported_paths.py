@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from samovar.campaign.availability.findings import Finding
 from samovar.errors import RecipeError
-from samovar.experiment.checks.check_grain import is_whole
+from samovar.experiment import is_whole
 from samovar.plan import DirectionPlan, FlowPlan, HostPlan, PathPlan, Plan, Resolved
 from samovar.plan.groups import Kinds, Looks
 from samovar.recipes import Catalogue, Header, adapter_values, bottleneck_values
