@@ -1,4 +1,4 @@
-"""Pure parsers of what programs on a host print of it; an output that is not there parses to nothing."""
+"""Pure parsers of the output of programs that describe a host; empty output gives an empty value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OFFLOADS = {
 
 @dataclass(frozen=True)
 class Interface:
-    """A network interface; `offloads` are those of tso, gso, gro and lro that are on."""
+    """A network interface; `offloads` are those of tso, gso, gro and lro that are enabled."""
 
     name: str
     mtu_bytes: int
@@ -30,7 +30,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Sudo:
-    """What a user who is not root may have sudo(8) do: patterns of commands; and where programs are."""
+    """The patterns of commands that sudo(8) allows a user, and the paths of programs."""
 
     user: str
     paths: Mapping[str, str]
@@ -38,7 +38,7 @@ class Sudo:
 
 
 def parse_sudo(text: str) -> Sudo | None:
-    """Parse lines of `user NAME`, `path PROGRAM PATH` and `may PATTERN`; None for root, of whom none tell."""
+    """Parse lines `user NAME`, `path PROGRAM PATH` and `may PATTERN`; None for root, who needs none."""
     lines = [line.partition(" ") for line in text.splitlines()]
     users = [rest for word, _, rest in lines if word == "user"]
     if not users:
@@ -48,36 +48,35 @@ def parse_sudo(text: str) -> Sudo | None:
 
 
 def parse_os_release(text: str) -> str:
-    """Parse os-release(5)'s PRETTY_NAME."""
+    """Parse PRETTY_NAME of os-release(5)."""
     found = re.search(r"^PRETTY_NAME=\"?(.*?)\"?$", text, re.MULTILINE)
     return found[1] if found else ""
 
 
 def parse_number(text: str) -> int:
-    """Parse a number alone on a line."""
+    """Parse a number on a line of its own; 0 for anything else."""
     return int(text) if text.strip().isdecimal() else 0
 
 
 def parse_words(text: str) -> tuple[str, ...]:
-    """Parse words, each once, sorted."""
+    """Parse words; return them sorted, without duplicates."""
     return tuple(sorted(set(text.split())))
 
 
 def parse_tools(text: str) -> dict[str, str]:
-    """Parse lines of a program's name and the first line that it prints of its version."""
-    pairs = (line.partition(" ") for line in text.splitlines() if line)
-    return {name: _version(line) for name, _, line in pairs}
-
-
-def _version(line: str) -> str:
-    found = re.search(r"\d+(\.\d+)+", line)
-    return found[0] if found else ""
+    """Parse lines of a program's name and the first line of its version output, into name and version."""
+    tools = {}
+    for line in filter(None, text.splitlines()):
+        name, _, output = line.partition(" ")
+        version = re.search(r"\d+(\.\d+)+", output)
+        tools[name] = version[0] if version else ""
+    return tools
 
 
 def parse_cc_available(text: str) -> tuple[str, ...]:
-    """Parse net.inet.tcp.cc.available, and names one a line: words with commas, or a table since FreeBSD 14.
+    """Parse net.inet.tcp.cc.available (words with commas, a table since FreeBSD 14), and names, one a line.
 
-    reno is newreno's name on Linux, and told beside it.
+    newreno is also listed under its Linux name, reno.
     """
     rows = (re.split(r",\s*", line) if "," in line else line.split()[:1] for line in text.splitlines())
     names = {name.strip() for row in rows for name in row} - {"CCmod", ""}
@@ -85,24 +84,20 @@ def parse_cc_available(text: str) -> tuple[str, ...]:
 
 
 def parse_qdiscs(text: str) -> tuple[str, ...]:
-    """Parse the names that tc -batch was given, a line each, and after `tc:` its complaints by line number.
+    """Parse the names given to tc -batch, one a line, and after `tc:` its errors by line number.
 
-    What is not complained of works. Nothing works if tc was not run.
+    Returns the names without an error; none if tc could not be run.
     """
-    asked, _, told = text.partition("tc:\n")
-    lines = told.splitlines()
-    if (
-        not lines
-        or lines[-1] not in ("exit 0", "exit 1")
-        or any(line.startswith("unshare:") for line in lines)
-    ):
+    names, _, output = text.partition("tc:\n")
+    lines = output.splitlines()
+    if not lines or lines[-1] not in ("exit 0", "exit 1") or any(one.startswith("unshare:") for one in lines):
         return ()
-    failed = {int(number) for number in re.findall(r"^Command failed -:(\d+)$", told, re.MULTILINE)}
-    return tuple(name for number, name in enumerate(asked.split(), 1) if number not in failed)
+    failed = {int(number) for number in re.findall(r"^Command failed -:(\d+)$", output, re.MULTILINE)}
+    return tuple(name for number, name in enumerate(names.split(), 1) if number not in failed)
 
 
 def parse_interfaces(text: str) -> tuple[Interface, ...]:
-    """Parse `ip -j addr show`, and after it `name:` and `ethtool -k` of each interface."""
+    """Parse `ip -j addr show`, followed by `name:` and `ethtool -k` of each interface."""
     first, _, rest = text.partition("\n")
     offloads = {name: _offloads_on(part) for name, part in _by_interface(rest).items()}
     return tuple(
@@ -117,7 +112,7 @@ def parse_interfaces(text: str) -> tuple[Interface, ...]:
 
 
 def parse_rings(text: str) -> tuple[str, ...]:
-    """Parse `name:` and `ethtool -g` of each interface: those whose present TX setting is a number."""
+    """Parse `name:` and `ethtool -g` of each interface; return those whose current TX setting is a number."""
     parts = _by_interface(text).items()
     return tuple(
         name for name, part in parts if re.search(r"^Current.*^TX:\s+\d+", part, re.DOTALL | re.MULTILINE)
@@ -125,7 +120,7 @@ def parse_rings(text: str) -> tuple[str, ...]:
 
 
 def parse_pauses(text: str) -> tuple[str, ...]:
-    """Parse `name:` and `ethtool -a` of each interface: those that have flow control to set."""
+    """Parse `name:` and `ethtool -a` of each interface; return those that have flow control."""
     parts = _by_interface(text).items()
     return tuple(name for name, part in parts if re.search(r"^RX:\s+o(n|ff)", part, re.MULTILINE))
 
@@ -140,14 +135,14 @@ def parse_cc_parameters(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def parse_clock_source(text: str) -> str:
-    """Parse a line of chrony, ntp or timesyncd and what that one told below it; "" where none steers."""
-    source, _, told = text.partition("\n")
-    steered = {"chrony": r"^[0-9A-F]{8},.*,Normal$", "ntp": r"^[*o]\S", "timesyncd": r"^NTPSynchronized=yes$"}
-    return source if source in steered and re.search(steered[source], told, re.MULTILINE) else ""
+    """Parse a line chrony, ntp or timesyncd and its status below; "" if the clock is not synchronised."""
+    source, _, status = text.partition("\n")
+    synced = {"chrony": r"^[0-9A-F]{8},.*,Normal$", "ntp": r"^[*o]\S", "timesyncd": r"^NTPSynchronized=yes$"}
+    return source if source in synced and re.search(synced[source], status, re.MULTILINE) else ""
 
 
 def parse_ifconfig(text: str) -> tuple[Interface, ...]:
-    """Parse `ifconfig -a` of FreeBSD."""
+    """Parse the output of FreeBSD's `ifconfig -a`."""
     parts = re.split(r"^(\S+): flags=", text, flags=re.MULTILINE)
     return tuple(_ifconfig(name, part) for name, part in zip(parts[1::2], parts[2::2], strict=True))
 
@@ -159,40 +154,39 @@ def _ifconfig(name: str, text: str) -> Interface:
     addresses = [f"{address}/{int(mask, 16).bit_count()}" for address, mask in four]
     addresses += [f"{address.partition('%')[0]}/{length}" for address, length in six]
     options = re.search(r"^\s+options=[0-9a-f]+<([^>]*)>", text, re.MULTILINE)
-    having = set(options[1].split(",")) if options else set()
-    offloads = tuple(short for flag, short in (("TSO4", "tso"), ("LRO", "lro")) if flag in having)
+    enabled = set(options[1].split(",")) if options else set()
+    offloads = tuple(short for flag, short in (("TSO4", "tso"), ("LRO", "lro")) if flag in enabled)
     return Interface(name, int(mtu[1]) if mtu else 0, tuple(addresses), offloads)
 
 
 def parse_dmesg_rings(text: str) -> tuple[str, ...]:
-    """Parse what drivers say as they attach: `em1: Using 1024 TX descriptors and 1024 RX descriptors`."""
+    """Parse messages of attaching drivers: `em1: Using 1024 TX descriptors and 1024 RX descriptors`."""
     return tuple(sorted(set(re.findall(r"^(\S+): Using \d+ TX descriptors", text, re.MULTILINE))))
 
 
 def parse_disk_free_bytes(text: str) -> int:
-    """Parse the available blocks that df -Pk prints of one file system."""
+    """Parse the available blocks in the output of `df -Pk` for one file system."""
     found = re.search(r"\s(\d+)\s+\d+%\s", text)
     return int(found[1]) * 1024 if found else 0
 
 
 def parse_clock(done: ScriptResult) -> tuple[float, float]:
-    """Parse epoch nanoseconds (or seconds, where date knows no %N): the host's offset and its largest error,
-    in s.
+    """Parse epoch nanoseconds (seconds, where date has no %N) into the host's clock offset and its error.
 
-    The host read its clock at some time of the run; half way is at most half the run away. A clock that is
-    told in whole seconds is half a second later on average. Raises TestbedError.
+    Both are in seconds. The host read its clock at some time of the run, which is at most half the run away
+    from its middle. A clock read in whole seconds is half a second later on average. Raises TestbedError.
     """
     digits = re.match(r"\d+", done.text)
     half_s = done.seconds / 2
     if not digits:
-        raise TestbedError(f"{done.host}: date: {done.text.strip()!r}; accepted: seconds since the epoch")
+        raise TestbedError(f"{done.host}: date: {done.text.strip()!r} is not a time since the epoch")
     if len(digits[0]) > 11 and not digits[0].endswith("000000000"):
         return int(digits[0]) / 1e9 - (done.t_start_s + half_s), half_s
     return int(digits[0][:10]) + 0.5 - (done.t_start_s + half_s), half_s + 0.5
 
 
 def _by_interface(text: str) -> dict[str, str]:
-    # The lines that `echo "$name:"` made; ethtool's own headings have blanks in them.
+    # Lines of `echo "$name:"`; headings of ethtool contain blanks.
     parts = re.split(r"^([^\s:]+):\n", text, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 

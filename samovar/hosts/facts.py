@@ -1,4 +1,4 @@
-"""What a host is and has: each fact a command and a pure parser, all commands in one script."""
+"""Facts of a host: each is a command of a recipe and a pure parser; all commands run in one script."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ from samovar.hosts.fact_parsers import (
     parse_words,
 )
 from samovar.hosts.session import Session
-from samovar.recipes import Catalogue, Recipe, SudoCommand, quote
-from samovar.recipes.sudo_rules import inner_programs
+from samovar.recipes import Catalogue, Recipe, SudoCommand, inner_programs, quote
 
 DEADLINE_S = 60.0
 CLOCK_READINGS = 3
@@ -38,9 +37,9 @@ DEFAULT_PROGRAMS = (
     "awk", "chronyc", "ethtool", "grep", "gzip", "ip", "iperf", "iperf3", "modprobe", "ntpq", "nuttcp",
     "ping", "python3", "sed", "sha256sum", "ss", "sysctl", "tc", "tcpdump", "timeout",
 )
-"""The programs that are looked for unless others are named."""
+"""The programs that are probed by default."""
 
-# ip and ss come with tc; python3 takes longer to say than all others together.
+# ip and ss belong to the same package as tc; python3 takes longer to start than all others together.
 _VERSION_FLAGS = {
     "ethtool": "--version",
     "iperf": "-v",
@@ -52,7 +51,7 @@ _VERSION_FLAGS = {
 DEFAULT_QDISCS = (
     "bfifo", "cake", "codel", "fq", "fq_codel", "fq_pie", "htb", "netem", "pfifo", "pie", "red", "sfq", "tbf",
 )
-"""The queue disciplines that are tried unless others are named."""
+"""The queue disciplines that are probed by default."""
 # fmt: on
 
 _QDISC_ARGUMENTS = {
@@ -65,16 +64,16 @@ _HEAD = "=fact= "
 
 @dataclass(frozen=True)
 class HostFacts:
-    """What a host is and has; what it does not tell is empty or zero.
+    """The facts of one host; unknown facts are empty or zero.
 
-    `tools` maps each program that is there to its version ("" where it is not asked). `cc_offered` are the
-    congestion controls that the kernel has or can load, `cc_allowed` those that need no privilege. `qdiscs`
-    are those that the host could set up when it was asked to, in a network namespace of its own. `rings` are
-    the interfaces that have a transmit ring (a card's, or a TAP device's queue), `pauses` those with flow
-    control to set. `cc_parameters` are those of the congestion controls whose modules are loaded. What steers
-    the clock, chrony, ntp or timesyncd, is `clock_source`. `sudo` is what root does for the user who logs in;
-    None where that is root. The host's clock minus the controller's is
-    `clock_offset_s`, give or take `clock_error_s`.
+    `tools` maps each installed program to its version ("" if that was not probed). `cc_offered` are the
+    congestion controls that the kernel has or can load, `cc_allowed` those that need no privilege, and
+    `cc_parameters` the parameters of those whose modules are loaded. `qdiscs` are the queue disciplines that
+    the host could create in a network namespace of their own. `rings` are the interfaces with a transmit ring
+    (of a card, or the queue of a TAP device), `pauses` those with flow control. `clock_source` is the program
+    that disciplines the clock: chrony, ntp or timesyncd. `sudo` is what the user who logs in may run as root;
+    None if that user is root. `clock_offset_s` is the host's clock minus the controller's, within
+    `clock_error_s`.
     """
 
     host: str
@@ -104,7 +103,7 @@ class HostFacts:
 
 @dataclass(frozen=True)
 class Fact:
-    """A property of a host: the command that tells it, and how its output is understood."""
+    """A property of a host: the command that prints it, and the parser of its output."""
 
     name: str
     command: str
@@ -129,7 +128,7 @@ FORMATS: Mapping[str, Callable[[str], Any]] = {
     "cc-available": parse_cc_available,
     "sudo": parse_sudo,
 }
-"""How each form of output that a fact's recipe leaves is understood."""
+"""The parser of each output format that the recipe of a fact may declare (`leaves`)."""
 
 
 def gather_facts(
@@ -140,10 +139,10 @@ def gather_facts(
     qdiscs: Iterable[str] = DEFAULT_QDISCS,
     commands: Sequence[SudoCommand] = (),
 ) -> HostFacts:
-    """Ask a host for every fact, with one script and a few readings of its clock.
+    """Return the facts of a host, gathered with one script and a few readings of its clock.
 
-    The system, such as linux or freebsd-11, says which recipes ask; `commands` are what root must do for the
-    user. Raises TestbedError, RecipeError.
+    The system, such as linux or freebsd-11, selects the recipes; `commands` are those that sudo must allow.
+    Raises TestbedError, RecipeError.
     """
     facts = facts_of(catalogue, system, sorted(programs), sorted(qdiscs), commands)
     done = session.run(script_of(facts), step="facts", deadline_s=DEADLINE_S)
@@ -158,23 +157,24 @@ def gather_facts(
 
 
 def read_boot_id(session: Session, catalogue: Catalogue, system: str, deadline_s: float = DEADLINE_S) -> str:
-    """Ask a host what tells its present boot from others. Raises TestbedError, RecipeError."""
-    told: str = _ask(session, _fact(catalogue.recipe("fact", "boot_id", system), {}), "boot id", deadline_s)
-    if not told:
-        raise TestbedError(f"{session.host}: tells no boot id; accepted: one line by the fact boot_id")
-    return told
+    """Return the identifier of a host's current boot. Raises TestbedError, RecipeError."""
+    boot_id: str = _read_fact(session, catalogue, system, "boot_id", deadline_s)
+    if not boot_id:
+        raise TestbedError(f"{session.host}: no boot id; the recipe fact/boot_id must print one line")
+    return boot_id
 
 
 def read_free_disk_bytes(session: Session, catalogue: Catalogue, system: str) -> int:
-    """Ask a host how many bytes it has for what trials leave there. Raises TestbedError, RecipeError."""
-    fact = _fact(catalogue.recipe("fact", "disk_free_bytes", system), {})
-    free_bytes: int = _ask(session, fact, "free disk", DEADLINE_S)
+    """Return the free space of a host for the files of trials. Raises TestbedError, RecipeError."""
+    free_bytes: int = _read_fact(session, catalogue, system, "disk_free_bytes", DEADLINE_S)
     return free_bytes
 
 
-def _ask(session: Session, fact: Fact, step: str, deadline_s: float) -> Any:
+def _read_fact(session: Session, catalogue: Catalogue, system: str, name: str, deadline_s: float) -> Any:
+    fact = _fact(catalogue.recipe("fact", name, system), {})
+    step = {"boot_id": "boot id", "disk_free_bytes": "free disk"}[name]
     done = session.run(script_of([fact]), step=step, deadline_s=deadline_s)
-    return parse_facts([fact], done.text)[fact.name]
+    return parse_facts([fact], done.text)[name]
 
 
 def facts_of(
@@ -184,13 +184,14 @@ def facts_of(
     qdiscs: Sequence[str],
     commands: Sequence[SudoCommand] = (),
 ) -> tuple[Fact, ...]:
-    """List what is asked of a host; each is a field of HostFacts. Raises RecipeError."""
+    """Return the facts that a system has recipes for; each is a field of HostFacts. Raises RecipeError."""
     values = {
         "programs": [(program, _VERSION_FLAGS.get(program, "")) for program in programs],
         "qdiscs": [(qdisc, _QDISC_ARGUMENTS.get(qdisc, "")) for qdisc in qdiscs],
-        "commands": [(one.pattern, one.listed, one.words) for one in commands],
+        "commands": [(command.pattern, command.listed, command.words) for command in commands],
         "root_programs": sorted(
-            {one.program for one in commands} | inner_programs(one.pattern for one in commands)
+            {command.program for command in commands}
+            | inner_programs(command.pattern for command in commands)
         ),
     }
     names = sorted(catalogue.names("fact", system))
@@ -204,7 +205,7 @@ def _fact(recipe: Recipe, values: Mapping[str, object]) -> Fact:
     return Fact(recipe.name, recipe.render("command", values), FORMATS[form])
 
 
-# `slurp` prints a file without starting a program, which is what costs time in a virtual lab.
+# `slurp` prints a file without starting a program, which is slow in a virtual lab.
 _PRELUDE = """\
 export LC_ALL=C PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 slurp() { while IFS= read -r line || [ -n "$line" ]; do printf '%s\\n' "$line"; done <"$1"; }
@@ -212,15 +213,12 @@ slurp() { while IFS= read -r line || [ -n "$line" ]; do printf '%s\\n' "$line"; 
 
 
 def script_of(facts: Sequence[Fact]) -> str:
-    """Return the script that runs each fact's command, whatever becomes of the others."""
+    """Return the script that runs the command of each fact, even if others fail."""
     parts = (f"echo {quote(_HEAD + fact.name)}\n(\n{fact.command}\n) 2>/dev/null\n" for fact in facts)
     return _PRELUDE + "".join(parts) + "exit 0\n"
 
 
 def parse_facts(facts: Sequence[Fact], text: str) -> dict[str, Any]:
-    """Parse what the script printed, fact by fact."""
-    told = dict.fromkeys((fact.name for fact in facts), "")
-    for part in text.split(_HEAD)[1:]:
-        name, _, output = part.partition("\n")
-        told[name] = output
-    return {fact.name: fact.parse(told[fact.name]) for fact in facts}
+    """Return the value of each fact from the output of the script."""
+    outputs = dict(part.split("\n", 1) for part in text.split(_HEAD)[1:] if "\n" in part)
+    return {fact.name: fact.parse(outputs.get(fact.name, "")) for fact in facts}

@@ -1,4 +1,4 @@
-"""The lease of a host: who holds it, how it is asked for and given back; lease.sh does it there."""
+"""The lease of a host: scripts that claim, show and release it (lease.sh), and the parser of their output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from samovar.errors import TestbedError
-from samovar.hosts.shell_protocol import ShellFolder
+from samovar.hosts.remote_shell import ShellFolder
 
 DEADLINE_S = 20.0
 _SCRIPT = Path(__file__).with_name("lease.sh").read_text()
@@ -20,12 +20,12 @@ _LONGEST = 200
 
 
 class LeaseError(TestbedError):
-    """A host is held by somebody else."""
+    """Another campaign or user holds the lease of a host."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a controller says of itself to hold a host; `values` are words of one line each."""
+    """A controller's claim to a host; `values` are words of one line each that describe it."""
 
     token: str
     values: Mapping[str, str]
@@ -33,16 +33,16 @@ class Claim:
     @property
     def text(self) -> str:
         """The lines of the lease."""
-        return "".join(f"{key} {_line(value)}\n" for key, value in self.values.items())
+        return "".join(f"{key} {_one_line(value)}\n" for key, value in self.values.items())
 
 
 @dataclass(frozen=True)
 class Lease:
-    """A lease as it was found on a host; whoever can write there may have written it.
+    """A lease on a host; whoever can write to its file may have written it.
 
-    `left` says how the holder's shell left the host when it lost its controller, empty where it did not say.
-    `alive` is whether that shell is still there, `mine` whether the file belongs to the user that asks.
-    Times are the host's.
+    `left` is the state in which the holder's shell left the host after it lost its controller, empty if
+    unknown. `alive` tells whether that shell still runs, `mine` whether the file belongs to the user who
+    asks. `age_s` and `silent_s` (time since the last heartbeat) are measured by the host's clock.
     """
 
     token: str
@@ -56,7 +56,7 @@ class Lease:
 
 
 def claim_script(path: str, claim: Claim, folder: ShellFolder, over: str = "") -> str:
-    """Return the script that asks for a host: it prints `held`, or what it knows of the lease there.
+    """Return the script that claims a host: it prints `held`, or the lease of another holder.
 
     `over` is the token of a lease that may be taken over.
     """
@@ -64,12 +64,12 @@ def claim_script(path: str, claim: Claim, folder: ShellFolder, over: str = "") -
 
 
 def release_script(path: str, claim: Claim, folder: ShellFolder) -> str:
-    """Return the script that gives a host back; another's lease it leaves alone."""
+    """Return the script that releases a host; it does not change another holder's lease."""
     return _script(path, claim, folder) + "release\n"
 
 
 def look_script(path: str) -> str:
-    """Return the script that changes nothing: it prints `free`, or what it knows of the lease there."""
+    """Return the script that prints `free` or the lease of a host, and changes nothing."""
     return f"path={shlex.quote(path)} token=\n{_SCRIPT}look\n"
 
 
@@ -81,49 +81,41 @@ def _script(path: str, claim: Claim, folder: ShellFolder, over: str = "") -> str
 
 
 def parse_answer(host: str, text: str) -> Lease | None:
-    """Understand what claim_script or look_script printed: who holds the host, None when nobody else does.
+    """Return the other holder's lease that claim_script or look_script printed; None if there is none.
 
-    Raises TestbedError for a file that is no lease.
+    Raises TestbedError for a file that is not a lease.
     """
     if text.strip() in ("held", "free"):
         return None
-    pairs = [line.split(" ", 2)[1:] for line in text.splitlines() if line.startswith("lease ")]
-    told = {pair[0]: _line(pair[1]) for pair in pairs if len(pair) == 2}
-    if not _TOKEN.fullmatch(told.get("token", "")):
+    lines = (line.split(" ", 2)[1:] for line in text.splitlines() if line.startswith("lease "))
+    pairs = [(line[0], _one_line(line[1])) for line in lines if len(line) == 2]
+    values = dict(pairs)
+    if not _TOKEN.fullmatch(values.get("token", "")):
         raise TestbedError(f"{host}: its lease cannot be read; accepted: one that samovar wrote, or none")
-    now_s, heard_s, since_s = (_number(told.get(key, "")) for key in ("now", "heard", "since"))
-    return Lease(
-        token=told["token"],
-        values=told,
-        shell=_shell(told.get("shell", "")),
-        left=_left([pair for pair in pairs if len(pair) == 2]),
-        alive=told.get("alive") == "yes",
-        mine=told.get("mine") == "yes",
-        age_s=max(0.0, now_s - since_s),
-        silent_s=max(0.0, now_s - heard_s),
-    )
-
-
-def _left(pairs: list[list[str]]) -> Literal["", "restored", "changed"]:
-    """Take the last word on how the host was left, unless another shell has held it since."""
     left: Literal["", "restored", "changed"] = ""
     for key, value in pairs:
-        if key == "shell":
+        if key == "shell":  # another shell has held the host since
             left = ""
         elif key == "left":
             left = "restored" if value == "restored" else "changed"
-    return left
-
-
-def _shell(text: str) -> ShellFolder | None:
-    found = _SHELL.fullmatch(text)
-    return ShellFolder(found[1], found[2]) if found else None
+    shell = _SHELL.fullmatch(values.get("shell", ""))
+    now_s, heard_s, since_s = (_number(values.get(key, "")) for key in ("now", "heard", "since"))
+    return Lease(
+        token=values["token"],
+        values=values,
+        shell=ShellFolder(shell[1], shell[2]) if shell else None,
+        left=left,
+        alive=values.get("alive") == "yes",
+        mine=values.get("mine") == "yes",
+        age_s=max(0.0, now_s - since_s),
+        silent_s=max(0.0, now_s - heard_s),
+    )
 
 
 def _number(text: str) -> float:
     return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
-def _line(text: str) -> str:
-    """Make a text one short line of what can be printed."""
+def _one_line(text: str) -> str:
+    """Return a text as one short line of printable characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)[:_LONGEST]

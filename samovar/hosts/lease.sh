@@ -1,12 +1,12 @@
-# The lease of a host: a file that says who holds it, at one place per machine; POSIX sh only (dash, FreeBSD's sh).
+# The lease of a host: a file that names its holder, one for each machine; POSIX sh only (dash, FreeBSD's sh).
 #
-# $path is that place, $token the one who asks, $text what it has to say for itself, $folder and $name its shell here,
-# $over a lease that it may take over. A lease is written under a name of its own, $path.TOKEN, then linked to its place,
-# which either succeeds whole or fails. It grows by a line with each sign of life, so that its age is the host's to tell.
+# $path is the file, $token identifies the claimant, $text describes it, $folder and $name are its shell here, $over is
+# the token of a lease that it may take over. A lease is written as $path.TOKEN, then linked to $path, which is atomic.
+# Each heartbeat appends a line, so that the host's own clock tells the age of the lease.
 umask 022
 own=$path.$token
 holder() { key= value=; if [ -f "$path" ]; then read -r key value <"$path"; fi; printf %s "$value"; }
-# ln would link into a folder, or follow a link to one.
+# ln alone would link into a folder, or follow a link to one.
 link() { if [ -e "$path" ] || [ -h "$path" ]; then return 1; fi; ln "$own" "$path"; }
 describe() {
   shell=
@@ -18,7 +18,7 @@ describe() {
   if [ -O "$path" ]; then echo 'lease mine yes'; fi
   printf 'lease now %s\nlease heard %s\n' "$(date +%s)" "$(date -r "$path" +%s)"
 }
-# Only one can ever take over a lease, whoever else has seen it too: who makes the folder of its name.
+# Only one claimant can take over a lease: the one that creates the folder with its name.
 take_over() {
   if ! mkdir "$path.$over.taken"; then return 1; fi
   if [ "$(holder)" = "$over" ]; then rm -f "$path" "$path.$over"; fi
@@ -35,7 +35,7 @@ claim() {
     if [ -f "$path" ]; then describe; else ls -ld "$path" >&2; exit 73; fi
   fi
 }
-# A lease that is given back meanwhile is none.
+# Print `free` also for a lease that is released meanwhile.
 look() { if [ -f "$path" ] && held=$(describe 2>/dev/null) && [ -f "$path" ]; then echo "$held"; else echo free; fi; }
 release() {
   if [ "$(holder)" = "$token" ]; then rm -f "$path"; fi

@@ -1,4 +1,4 @@
-"""Switching machines on and off: commands on the controller, each an argument list and never a shell."""
+"""Power switches of machines: commands on the controller, each an argument list without a shell."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,13 +17,14 @@ Action = Literal["on", "off", "cycle", "status"]
 POWER_ACTIONS: tuple[Action, ...] = ("on", "off", "cycle", "status")
 COMMAND_DEADLINE_S = 60.0
 DISCHARGE_S = 5.0
-"""How long a machine stays off between `off` and `on`: a supply's capacitors carry it over less."""
-MOST_SAID = 300
+"""How long a machine stays off between `off` and `on`, so that its power supply discharges."""
+OUTPUT_CHARACTERS = 300
+"""How much of a failed command's output a message quotes."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """One host as hardware: how long it may take to boot, and how it is switched when it does not."""
+    """One host as hardware: how long it may take to boot, and how its power is switched."""
 
     host: str
     address: str
@@ -32,40 +32,35 @@ class Machine:
     power: Power | None = None
 
     def switch(self, action: Action) -> str:
-        """Switch the machine, or ask whether it is on; return what the command said.
+        """Switch the machine, or query its power; return the command's output without passwords.
 
-        Raises TestbedError when there is no way to, or the command fails. No password is in what is said.
+        Raises TestbedError if the testbed file names no command for the action, or the command fails.
         """
-        if self.power is None:
+        power = self.power
+        if power is None:
             raise TestbedError(f"{self.host}: no power in the testbed file; accepted: power: under the host")
-        if self.power.ipmi is not None:
-            return self._by_ipmi(self.power.ipmi, action)
-        if action == "cycle" and self.power.cycle is None:
-            said = self.switch("off")
+        if power.ipmi is not None:
+            if action == "cycle" and self.switch("status").endswith("is off"):
+                action = "on"  # it is an error to cycle a machine that is off (IPMI 2.0, section 28.3)
+            return self._run(action, _ipmitool(self.host, power.ipmi, action))
+        if action == "cycle" and power.cycle is None:
+            output = self.switch("off")
             time.sleep(DISCHARGE_S)
-            return said + self.switch("on")
-        command: tuple[str, ...] | None = getattr(self.power, action)
+            return output + self.switch("on")
+        command: tuple[str, ...] | None = getattr(power, action)
         if command is None:
-            known = ", ".join(name for name in POWER_ACTIONS if getattr(self.power, name) is not None)
+            known = ", ".join(name for name in POWER_ACTIONS if getattr(power, name) is not None)
             raise TestbedError(f"{self.host}: no command for power {action}; accepted: {known}")
-        return self._run(action, [word.format_map(self._values()) for word in command])
+        values = {"host": self.host, "address": self.address, "outlet": power.outlet or ""}
+        return self._run(action, [word.format_map(values) for word in command])
 
     def switch_on(self) -> str:
-        """Switch on a machine that does not answer, by a cycle where no other way is known.
+        """Switch on a machine that does not answer; by a power cycle if there is no command for that.
 
-        Raises TestbedError as `switch` does.
+        Raises TestbedError as switch() does.
         """
         known = self.power is not None and (self.power.ipmi is not None or self.power.on is not None)
         return self.switch("on" if known else "cycle")
-
-    def _by_ipmi(self, ipmi: Ipmi, action: Action) -> str:
-        if action == "cycle" and self.switch("status").endswith("is off"):
-            action = "on"  # a cycle of what is off is an error (IPMI 2.0, section 28.3)
-        return self._run(action, _ipmitool(self.host, ipmi, action))
-
-    def _values(self) -> Mapping[str, str]:
-        outlet = self.power.outlet if self.power else None
-        return {"host": self.host, "address": self.address, "outlet": outlet or ""}
 
     def _run(self, action: Action, command: list[str]) -> str:
         where = f"{self.host}: power {action}: {command[0]}"
@@ -79,15 +74,14 @@ class Machine:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise TestbedError(f"{where}: no end within {COMMAND_DEADLINE_S:g} s") from None
+            raise TestbedError(f"{where}: did not end within {COMMAND_DEADLINE_S:g} s") from None
         except OSError as error:
             raise TestbedError(f"{where}: cannot be run: {error.strerror}") from None
-        said = redacted(self._without_password(done.stdout.decode(errors="replace").strip()), os.environ)
+        output = redacted(self._without_password(done.stdout.decode(errors="replace").strip()), os.environ)
         if done.returncode:
-            raise TestbedError(
-                f"{where}: exit code {done.returncode}: {said[-MOST_SAID:] or 'it said nothing'}"
-            )
-        return said
+            quoted = output[-OUTPUT_CHARACTERS:] or "no output"
+            raise TestbedError(f"{where}: exit code {done.returncode}: {quoted}")
+        return output
 
     def _without_password(self, text: str) -> str:
         if self.power is None or self.power.ipmi is None:
@@ -97,7 +91,7 @@ class Machine:
 
 
 def machines_of(testbed: Testbed) -> dict[str, Machine]:
-    """Return the hosts of a testbed as hardware."""
+    """Return the machines of a testbed's hosts."""
     return {
         name: Machine(name, host.address, host.boot_timeout_s, host.power)
         for name, host in testbed.hosts.items()
@@ -105,26 +99,12 @@ def machines_of(testbed: Testbed) -> dict[str, Machine]:
 
 
 def _ipmitool(host: str, ipmi: Ipmi, action: Action) -> list[str]:
-    """Return the command; -f has ipmitool read the password itself, so that no process list shows it."""
+    """Return the command line; -f keeps the password out of process lists, as ipmitool reads it itself."""
     if shutil.which("ipmitool") is None:
-        raise TestbedError(f"{host}: power {action}: no ipmitool here; apt install ipmitool")
-    file = _password_file(host, ipmi)
-    return [
-        "ipmitool",
-        "-I",
-        "lanplus",
-        "-H",
-        ipmi.address,
-        "-U",
-        ipmi.user,
-        "-f",
-        str(file),
-        *_words(action),
-    ]
-
-
-def _words(action: Action) -> tuple[str, str, str]:
-    return "chassis", "power", action
+        raise TestbedError(f"{host}: power {action}: ipmitool is not installed; apt install ipmitool")
+    file = str(_password_file(host, ipmi))
+    login = ["-H", ipmi.address, "-U", ipmi.user, "-f", file]
+    return ["ipmitool", "-I", "lanplus", *login, "chassis", "power", action]
 
 
 def _password_file(host: str, ipmi: Ipmi) -> Path:

@@ -1,27 +1,175 @@
-"""The shell that runs on a host, seen from here: orders sent, answers awaited, each wait bounded."""
+"""The one long-lived shell on each host: the text protocol spoken with it, and bounded waits for its answers.
+
+The shell (shell.sh, POSIX sh only) reads commands from the SSH channel and is never busy itself: a script
+runs in a background child, so that the shell still reads a command to kill it, and notices the end of the
+channel when the controller is gone. docs/decisions/0003 explains why.
+"""
 
 from __future__ import annotations
 
+import re
+import secrets
+import shlex
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from samovar.errors import TestbedError
-from samovar.hosts import shell_protocol
 
+OUTPUT_LIMIT_BYTES = 8 * 1024 * 1024
+"""The most that a script may write to each of its outputs; data of a trial belongs in files."""
+SILENCE_S = 30
+"""A third of the time without a heartbeat after which a host considers its controller gone."""
 KILL_GRACE_S = 3.0
-"""How long a host may take to end a script that is past its deadline before the connection is given up."""
+"""How long a host may take to kill a script that is past its deadline before the connection is closed."""
+KILL_TEXT = 'samovar_kill "$d"\n'
+BYE_TEXT = "samovar_bye\n"
+HEARTBEAT_TEXT = "samovar_alive\n"
 
 _BLOCK_BYTES = 65536
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
+_BOOT = Path(__file__).with_name("shell.sh").read_text()
 _Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True)
+class ShellFolder:
+    """The folder of a remote shell on its host, and the name that its process has in `ps`."""
+
+    path: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ScriptFrame:
+    """The result of a script as the shell sends it; `host_seconds` is None without /proc/uptime."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    host_seconds: float | None
+
+
+class ConnectionLostError(TestbedError):
+    """The shell, or the connection to it, is gone."""
+
+
+class UnansweredError(ConnectionLostError):
+    """A script is past its deadline, and the host does not confirm that it has ended."""
+
+
+def new_name() -> str:
+    """Return a name for a shell that no other process has."""
+    return f"samovar-{secrets.token_hex(8)}"
+
+
+def new_mark() -> str:
+    """Return a mark that cannot occur in an output by chance."""
+    return f"samovar-{secrets.token_hex(16)}"
+
+
+def start_command(name: str) -> str:
+    """Return the SSH command that starts the shell: simple enough for any login shell, csh included."""
+    return f"exec /bin/sh -s {name}"
+
+
+def boot_text(host: str, mark: str, before: ShellFolder | None, silence_s: int = SILENCE_S) -> str:
+    """Return the first text for a new shell; it answers with the mark and its folder.
+
+    Without a heartbeat for two to three times `silence_s`, the shell considers its controller gone. `before`
+    is the folder of a shell whose connection was lost: its script is killed, and its clean-up is done, before
+    the new shell answers.
+    """
+    if not _HOST.fullmatch(host):
+        raise TestbedError(f"host {host!r}: not a name; use letters, digits, dots and hyphens")
+    lines = [f"samovar_host={host} samovar_silence={silence_s:d}", _BOOT]
+    if before:
+        lines.append(_succeed(before))
+    return "\n".join([*lines, "samovar_others_end", f"printf '\\n%s %s\\n' {mark} \"$d\"", ""])
+
+
+def run_text(script: str, mark: str) -> str:
+    """Return the command that runs a script; its frame carries the mark."""
+    written, run = _written(script, "script"), f"samovar_run {mark} {OUTPUT_LIMIT_BYTES + 1}"
+    return f"if {written}; then {run}; else samovar_unwritten {mark}; fi\n"
+
+
+def on_loss_text(script: str, mark: str) -> str:
+    """Return the command that stores a script for the loss of the controller; an empty script clears it."""
+    return f"{_written(script, 'on-loss')}; printf '\\n%s %s\\n' {mark} \"$?\"\n"
+
+
+def succeed_text(before: ShellFolder, mark: str) -> str:
+    """Return the command that ends another shell and waits for its clean-up."""
+    return f"{_succeed(before)}\nsamovar_others_end\nprintf '\\n%s %s\\n' {mark} done\n"
+
+
+def _succeed(before: ShellFolder) -> str:
+    return f"samovar_succeed {shlex.quote(before.path)} {shlex.quote(before.name)}"
+
+
+def _written(script: str, name: str) -> str:
+    # A whole text that is written to a file; values in a command are quoted by samovar.recipes.
+    if "\0" in script:
+        raise TestbedError(f"{name}: a script must not contain NUL bytes")
+    return f'printf %s {shlex.quote(script)} >"$d/{name}"'
+
+
+def find_line(buffer: bytearray, mark: str) -> str | None:
+    """Return the rest of the line that starts with the mark, or None until it is complete."""
+    match = re.search(rb"\n" + mark.encode() + rb" ([^\n]*)\n", buffer)
+    return match[1].decode(errors="replace") if match else None
+
+
+class FrameReader:
+    """Collects bytes from the shell until the frame that carries a mark is complete.
+
+    A frame is `MARK CODE START END`, standard output, MARK, standard error, MARK.
+    """
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark.encode()
+        self._buffer = bytearray()
+        self._searched = 0
+        self._cuts: list[tuple[int, int]] = []
+
+    def feed(self, data: bytes) -> ScriptFrame | None:
+        """Add bytes; return the frame once it is complete."""
+        self._buffer += data
+        while len(self._cuts) < 3:
+            if not self._cut():
+                return None
+        (head, out), (out_end, err), (err_end, _) = self._cuts
+        _, code, start, end = self._buffer[head:out].decode().split()
+        seconds = None if "-" in (start, end) else round(float(end) - float(start), 2)
+        return ScriptFrame(
+            int(code), bytes(self._buffer[out:out_end]), bytes(self._buffer[err:err_end]), seconds
+        )
+
+    def _cut(self) -> bool:
+        pattern = b"\n" + self._mark + b" " if not self._cuts else self._mark
+        at = self._buffer.find(pattern, self._searched)
+        if at < 0:
+            self._searched = max(self._searched, len(self._buffer) - len(pattern))
+            return False
+        end = at + len(pattern)
+        if not self._cuts:
+            end = self._buffer.find(b"\n", end) + 1
+            if not end:
+                return False
+        self._cuts.append((at, end))
+        self._searched = end
+        return True
 
 
 class Channel(Protocol):
     """The part of an SSH channel that a shell needs."""
 
     def settimeout(self, timeout: float | None, /) -> None:
-        """Bound each of the calls that follow, in seconds."""
+        """Limit each of the following calls, in seconds."""
 
     def sendall(self, data: bytes, /) -> None:
         """Send all bytes."""
@@ -30,130 +178,101 @@ class Channel(Protocol):
         """Return some bytes, none at the end."""
 
 
-class ConnectionLostError(TestbedError):
-    """The shell, or the connection to it, is gone."""
-
-
-class UnansweredError(ConnectionLostError):
-    """A script is past its deadline and the host does not say that it has ended."""
-
-
 class RemoteShell:
-    """One long-lived shell on one host; but for `kill` and `order`, for one thread at a time."""
+    """One long-lived shell on one host. Except for `kill` and `order`, one thread at a time may use it."""
 
     def __init__(self, channel: Channel, host: str, name: str) -> None:
         self._channel = channel
         self._host = host
         self._name = name
-        self.folder: shell_protocol.ShellFolder | None = None
+        self.folder: ShellFolder | None = None
         self._sending = threading.Lock()
 
-    def boot(
-        self,
-        before: shell_protocol.ShellFolder | None,
-        deadline_s: float,
-        silence_s: int = shell_protocol.SILENCE_S,
-    ) -> None:
+    def boot(self, before: ShellFolder | None, deadline_s: float, silence_s: int = SILENCE_S) -> None:
         """Wait until the shell answers and its predecessor is cleaned up. Raises ConnectionLostError."""
-        mark = shell_protocol.new_mark()
-        until = time.monotonic() + deadline_s
-        try:
-            self._send(shell_protocol.boot_text(self._host, mark, before, silence_s), until)
-            path = self._line(mark, until)
-        except TimeoutError as error:
-            raise ConnectionLostError(f"{self._host}: /bin/sh: no answer within {deadline_s:g} s") from error
-        self.folder = shell_protocol.ShellFolder(path, self._name)
+        path = self._request(
+            lambda mark: boot_text(self._host, mark, before, silence_s), deadline_s, "/bin/sh"
+        )
+        self.folder = ShellFolder(path, self._name)
 
-    def run(self, script: str, deadline_s: float) -> tuple[shell_protocol.ScriptFrame, bool]:
+    def run(self, script: str, deadline_s: float) -> tuple[ScriptFrame, bool]:
         """Run a script; return its frame and whether it ended by itself.
 
-        A script past its deadline is killed with its process group. Raises UnansweredError when the host does
-        not confirm that, ConnectionLostError when the connection ends.
+        A script past its deadline is killed with its process group. Raises UnansweredError if the host does
+        not confirm that, ConnectionLostError if the connection ends.
         """
-        mark = shell_protocol.new_mark()
-        reader = shell_protocol.FrameReader(mark)
+        mark = new_mark()
+        reader = FrameReader(mark)
         try:
             until = time.monotonic() + deadline_s
-            self._send(shell_protocol.run_text(script, mark), until)
-            return self._until(reader.feed, until), True
+            self._send(run_text(script, mark), until)
+            return self._receive(reader.feed, until), True
         except TimeoutError:
-            return self._end(reader), False
+            return self._kill_and_receive(reader), False
 
     def kill(self) -> None:
-        """End the script that is running, if one is, so that run returns; any thread may call this."""
-        self.order(shell_protocol.KILL_TEXT)
+        """Kill the script that is running, if any, so that run() returns; any thread may call this."""
+        self.order(KILL_TEXT)
 
     def order(self, text: str) -> None:
-        """Have the shell itself do something short beside its script; any thread may call this.
-
-        Nothing is told of what came of it.
-        """
+        """Have the shell run a short command beside its script; any thread may call this."""
         with self._sending:
             self._channel.sendall(text.encode())
 
     def keep_on_loss(self, script: str, deadline_s: float) -> None:
-        """Leave the script to be run when the controller is gone.
+        """Store the script that the host runs when the controller is gone.
 
-        Raises ConnectionLostError, or TestbedError when the script cannot be kept there.
+        Raises ConnectionLostError, or TestbedError if the script cannot be written there.
         """
-        mark = shell_protocol.new_mark()
-        until = time.monotonic() + deadline_s
-        try:
-            self._send(shell_protocol.on_loss_text(script, mark), until)
-            code = self._line(mark, until)
-        except TimeoutError as error:
-            raise ConnectionLostError(f"{self._host}: on-loss: no answer within {deadline_s:g} s") from error
+        code = self._request(lambda mark: on_loss_text(script, mark), deadline_s, "on-loss")
         if code != "0":
             raise TestbedError(
-                f"{self._host}: on-loss: the script could not be written to {self.folder}; disk full?"
+                f"{self._host}: on-loss: the script cannot be written to {self.folder}; is the disk full?"
             )
 
-    def succeed(self, before: shell_protocol.ShellFolder, deadline_s: float) -> None:
-        """End another shell of this user and run its clean-up. Raises ConnectionLostError."""
-        mark = shell_protocol.new_mark()
-        until = time.monotonic() + deadline_s
-        try:
-            self._send(shell_protocol.succeed_text(before, mark), until)
-            self._line(mark, until)
-        except TimeoutError as error:
-            raise ConnectionLostError(
-                f"{self._host}: succession: no answer within {deadline_s:g} s"
-            ) from error
+    def succeed(self, before: ShellFolder, deadline_s: float) -> None:
+        """End another shell of this user on this host and run its clean-up. Raises ConnectionLostError."""
+        self._request(lambda mark: succeed_text(before, mark), deadline_s, "succession")
 
     def bye(self) -> None:
-        """End the shell, which then does not run what was kept for the loss of the controller."""
+        """End the shell without running the script that was stored for the loss of the controller."""
         until = time.monotonic() + KILL_GRACE_S
         try:
-            self._send(shell_protocol.BYE_TEXT, until)
-            self._until(lambda data: None, until)
+            self._send(BYE_TEXT, until)
+            self._receive(lambda data: None, until)
         except (TimeoutError, ConnectionLostError):
-            pass  # there is nobody left to say it to
+            pass  # the shell is gone already
 
-    def _end(self, reader: shell_protocol.FrameReader) -> shell_protocol.ScriptFrame:
+    def _kill_and_receive(self, reader: FrameReader) -> ScriptFrame:
         until = time.monotonic() + KILL_GRACE_S
         try:
-            self._send(shell_protocol.KILL_TEXT, until)
-            return self._until(reader.feed, until)
+            self._send(KILL_TEXT, until)
+            return self._receive(reader.feed, until)
         except TimeoutError as error:
             raise UnansweredError(
-                f"{self._host}: a script could not be ended within {KILL_GRACE_S:g} s"
+                f"{self._host}: a script could not be killed within {KILL_GRACE_S:g} s"
             ) from error
 
-    def _line(self, mark: str, until: float) -> str:
-        buffer = bytearray()
+    def _request(self, text: Callable[[str], str], deadline_s: float, what: str) -> str:
+        """Send a command that carries a new mark; return the rest of the line that answers with it."""
+        mark, buffer = new_mark(), bytearray()
+        until = time.monotonic() + deadline_s
 
         def feed(data: bytes) -> str | None:
             buffer.extend(data)
-            return shell_protocol.find_line(buffer, mark)
+            return find_line(buffer, mark)
 
         try:
-            return self._until(feed, until)
+            self._send(text(mark), until)
+            return self._receive(feed, until)
+        except TimeoutError as error:
+            raise ConnectionLostError(f"{self._host}: {what}: no answer within {deadline_s:g} s") from error
         except ConnectionLostError as error:
-            said = buffer.decode(errors="replace").strip()[-500:]
-            raise ConnectionLostError(f"{error}{f'; it said: {said}' if said else ''}") from error
+            output = buffer.decode(errors="replace").strip()[-500:]
+            raise ConnectionLostError(f"{error}{f'; its output: {output}' if output else ''}") from error
 
     def _send(self, text: str, until: float) -> None:
-        self._bound(until)
+        self._limit(until)
         try:
             self.order(text)
         except TimeoutError:
@@ -161,9 +280,9 @@ class RemoteShell:
         except (OSError, EOFError) as error:
             raise ConnectionLostError(f"{self._host}: the connection was lost ({error})") from error
 
-    def _until(self, feed: Callable[[bytes], _Answer | None], until: float) -> _Answer:
+    def _receive(self, feed: Callable[[bytes], _Answer | None], until: float) -> _Answer:
         while True:
-            self._bound(until)
+            self._limit(until)
             try:
                 data = self._channel.recv(_BLOCK_BYTES)
             except TimeoutError:
@@ -176,7 +295,7 @@ class RemoteShell:
             if answer is not None:
                 return answer
 
-    def _bound(self, until: float) -> None:
+    def _limit(self, until: float) -> None:
         left_s = until - time.monotonic()
         if left_s <= 0:
             raise TimeoutError

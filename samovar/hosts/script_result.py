@@ -1,4 +1,4 @@
-"""What is kept of every script that ran on a host."""
+"""The result of a script that ran on a host, as it is recorded."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ from typing import Literal
 
 from samovar.errors import DeadlineError, RemoteError, TestbedError
 from samovar.experiment import redacted
-from samovar.hosts.remote_shell import ConnectionLostError
-from samovar.hosts.shell_protocol import OUTPUT_LIMIT_BYTES
+from samovar.hosts.remote_shell import OUTPUT_LIMIT_BYTES, ConnectionLostError
 
 NOT_ENDED = -1
-"""The exit code of a script that did not come to one."""
+"""The exit code of a script that did not exit."""
 
 
 @dataclass(frozen=True)
 class ScriptResult:
-    """One script that ran on a host, as it is kept with the trial.
+    """The result of one script on a host, as it is stored with the trial.
 
-    `ending` says how: by exit, by deadline, with a lost connection, or interrupted; `exit_code` is NOT_ENDED
-    unless it is exit. `t_start_s` is the controller's epoch, `seconds` what the run cost as the controller
-    saw it, `host_seconds` as the host did (in steps of 10 ms; None where the host does not tell it for free).
+    `ending` is exit, deadline, lost (connection) or interrupted; `exit_code` is NOT_ENDED unless `ending` is
+    exit. `t_start_s` is the controller's epoch time; `seconds` is the duration that the controller measured,
+    `host_seconds` that of the host (in steps of 10 ms; None where measuring it would cost a program).
     """
 
     host: str
@@ -48,32 +47,30 @@ class ScriptResult:
 
     @property
     def output(self) -> str:
-        """Both outputs as text, the standard error last, where the reason of a failure is."""
+        """Both outputs as text; the standard error, which has the reason of a failure, comes last."""
         return self.text + self.error_text
 
 
 Recorder = Callable[[ScriptResult], None]
 
 
-def discard_result(completed: ScriptResult) -> None:
-    """Take a run and keep nothing of it."""
+def discard_result(result: ScriptResult) -> None:
+    """Record nothing."""
 
 
-def judged(done: ScriptResult, deadline_s: float, check: bool) -> ScriptResult:
-    """Return a run that came to its end. Raises the error that says how another did, see Session.run."""
-    if done.ending == "deadline":
-        raise DeadlineError(done.host, done.step, deadline_s)
-    if done.ending == "interrupted":
-        raise TestbedError(f"{done.host}: {done.step}: interrupted")
-    if done.ending == "lost":
-        raise ConnectionLostError(
-            f"{done.host}: {done.step}: the connection was lost; accepted: one that lasts for the script"
-        )
-    if max(len(done.stdout), len(done.stderr)) > OUTPUT_LIMIT_BYTES:
-        limit = OUTPUT_LIMIT_BYTES
+def checked_result(result: ScriptResult, deadline_s: float, check: bool) -> ScriptResult:
+    """Return the result of a script that exited; raise the error for any other, see Session.run."""
+    where = f"{result.host}: {result.step}"
+    if result.ending == "deadline":
+        raise DeadlineError(result.host, result.step, deadline_s)
+    if result.ending == "interrupted":
+        raise TestbedError(f"{where}: interrupted")
+    if result.ending == "lost":
+        raise ConnectionLostError(f"{where}: the connection was lost while the script ran")
+    if max(len(result.stdout), len(result.stderr)) > OUTPUT_LIMIT_BYTES:
         raise TestbedError(
-            f"{done.host}: {done.step}: too much output; accepted: {limit} bytes, more in files"
+            f"{where}: too much output; a script may print {OUTPUT_LIMIT_BYTES} bytes, more belongs in files"
         )
-    if check and done.exit_code:
-        raise RemoteError(done.host, done.step, done.exit_code, redacted(done.output, os.environ))
-    return done
+    if check and result.exit_code:
+        raise RemoteError(result.host, result.step, result.exit_code, redacted(result.output, os.environ))
+    return result

@@ -1,4 +1,4 @@
-"""All hosts of a testbed at once."""
+"""Sessions with all hosts of a testbed, used in parallel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Result = TypeVar("_Result")
 
 
 class HostsError(TestbedError):
-    """What went wrong on several hosts at once, by host."""
+    """Errors of several hosts, by host."""
 
     def __init__(self, errors: Mapping[str, TestbedError]) -> None:
         self.errors = dict(errors)
@@ -23,7 +23,7 @@ class HostsError(TestbedError):
 
 
 class Sessions:
-    """A session per host, used in parallel."""
+    """One session for each host; methods that concern all hosts work in parallel."""
 
     def __init__(
         self, targets: Iterable[Target], dialer: Dialer | None = None, record: Recorder = discard_result
@@ -32,7 +32,7 @@ class Sessions:
         self._threads = ThreadPoolExecutor(max(1, len(self._sessions)), thread_name_prefix="host")
 
     def __enter__(self) -> Sessions:
-        """Connect to every host; on a failure no connection stays open."""
+        """Connect to every host; if one fails, all connections are closed."""
         try:
             self.open()
         except BaseException:
@@ -44,9 +44,9 @@ class Sessions:
         self.close()
 
     def __getitem__(self, host: str) -> Session:
-        """Return the session of a host. Raises TestbedError for a name that the testbed does not have."""
+        """Return the session of a host. Raises TestbedError for an unknown name."""
         if host not in self._sessions:
-            raise TestbedError(f"{host}: no such host; accepted: {', '.join(self._sessions)}")
+            raise TestbedError(f"{host}: unknown host; known: {', '.join(self._sessions)}")
         return self._sessions[host]
 
     def __iter__(self) -> Iterator[Session]:
@@ -54,26 +54,26 @@ class Sessions:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names of the hosts, in the order of the testbed file."""
+        """The names of the hosts in the order of the testbed file."""
         return tuple(self._sessions)
 
     def open(self) -> None:
-        """Connect to every host in parallel. Raises TestbedError with what is wrong with each."""
+        """Connect to every host. Raises TestbedError with the error of each host that failed."""
         self.map(Session.open)
 
     def map(
         self, function: Callable[[Session], _Result], hosts: Iterable[str] | None = None
     ) -> dict[str, _Result]:
-        """Call a function with each host's session in parallel; return what it returned, by host.
+        """Call a function with each session (of `hosts`, or of all) in parallel; return the results by host.
 
-        Waits for all. Raises the TestbedError of the one host that failed, or HostsError for several;
-        anything else that is raised comes through as it is.
+        Waits for all. Raises the TestbedError of the host that failed, or HostsError if several did; other
+        exceptions pass unchanged.
         """
         names = self.hosts if hosts is None else tuple(hosts)
         futures = {name: self._threads.submit(function, self[name]) for name in names}
         try:
             wait(futures.values())
-        except BaseException:  # Ctrl-C: what has not begun does not begin; interrupt() ends what has
+        except BaseException:  # Ctrl-C: cancel what has not begun; interrupt() ends what has
             for future in futures.values():
                 future.cancel()
             raise
@@ -84,9 +84,9 @@ class Sessions:
         return {name: future.result() for name, future in futures.items()}
 
     def interrupt(self) -> None:
-        """End what other threads have under way on any host. Raises as map does, see Session.interrupt."""
+        """End the scripts and transfers of other threads on all hosts. Raises errors as map() does."""
         errors: dict[str, TestbedError] = {}
-        for session in self:  # not in the hosts' threads, which are busy with what is to be ended
+        for session in self:  # not in the hosts' threads, which run these scripts
             try:
                 session.interrupt()
             except TestbedError as error:
@@ -94,13 +94,13 @@ class Sessions:
         _raise(errors)
 
     def abandon(self, host: str) -> None:
-        """Go on without a host: it is none of these hosts any more, and what it keeps for a loss happens."""
+        """Remove a host; it runs the script that was stored for the loss of its controller."""
         session = self._sessions.pop(host, None)
         if session:
             session.abandon()
 
     def close(self) -> None:
-        """Say good-bye to every host, in parallel, and disconnect; the sessions can be opened again."""
+        """Disconnect from every host; the sessions can be opened again."""
         self.map(Session.close)
 
 

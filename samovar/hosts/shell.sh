@@ -1,11 +1,15 @@
-# The shell of samovar.testbed.shell, sent once per connection; POSIX sh only (dash, FreeBSD's sh).
+# The shell of samovar/hosts/remote_shell.py, sent once per connection; POSIX sh only (dash, FreeBSD's sh).
 #
-# $d is this shell's own folder. Files in it: script, out.N, err.N: of the present run; running: the mark that the
-# script's processes carry while it runs, else empty; on-loss: what to run when the controller is gone; ending: that
-# is being done; watch: the process that listens for the controller; lease: the file that says who holds this host;
-# room: emptied before a script and written to after it, since a full disk swallows what a script says.
-# What read and printf can do costs no exec, the dear thing in a virtual lab: a run is one exec of sh, and one of head
-# when there is output.
+# $d is the folder of this shell. Its files:
+#   script, out.N, err.N  the current script and its outputs
+#   running               the mark in the environment of the script's processes while it runs, else empty
+#   on-loss               the script to run when the controller is gone
+#   ending                exists while that script runs
+#   watch                 the PID of the process that waits for heartbeats
+#   lease                 the path of the lease of this host
+#   room                  emptied before a script and written after it, to notice a disk too full for its output
+# Starting programs is slow in a virtual lab, so read and printf are used where they suffice: a run starts sh once, and
+# head for each output that is not empty.
 umask 077
 d=$(mktemp -d "/tmp/samovar-$samovar_host.XXXXXXXXXX") || exit 1
 : >"$d/running"
@@ -13,18 +17,18 @@ printf '%s\n' "$$" >"$d/pid"
 samovar_name=$1 samovar_count=0 samovar_child=
 samovar_uptime() { samovar_up=-; if [ -r /proc/uptime ]; then read -r samovar_up _ </proc/uptime; fi; }
 samovar_job() { # MARK LIMIT_BYTES
-  trap : HUP INT TERM # a script may signal its process group, which is this shell's
+  trap : HUP INT TERM # a script may signal its process group, which is that of this shell
   samovar_out=$d/out.$samovar_count samovar_err=$d/err.$samovar_count
   samovar_uptime; samovar_from=$samovar_up
   : >"$d/room"
   SAMOVAR_RUN=$samovar_name-$samovar_count- /bin/sh "$d/script" </dev/null >"$samovar_out" 2>"$samovar_err"
   samovar_code=$? samovar_full=
-  if ! printf . >>"$d/room"; then # before anything here is emptied, which would make room
-    samovar_full="no room in /tmp for what the script said"
+  if ! printf . >>"$d/room"; then # before any file here is emptied, which would make room
+    samovar_full="no room in /tmp for the output of the script"
     if [ "$samovar_code" = 0 ]; then samovar_code=74; fi
   fi
   : >"$d/running"
-  if [ -e "$d/ending" ]; then return; fi # ended for the loss of the controller, which is not to be told another story
+  if [ -e "$d/ending" ]; then return; fi # killed because the controller is gone: print nothing
   samovar_uptime
   printf '\n%s %s %s %s\n' "$1" "$samovar_code" "$samovar_from" "$samovar_up"
   if [ -s "$samovar_out" ]; then head -c "$2" "$samovar_out"; fi
@@ -33,21 +37,21 @@ samovar_job() { # MARK LIMIT_BYTES
   printf '%s%s' "$samovar_full" "$1"
 }
 samovar_await() { if [ -n "$samovar_child" ]; then wait "$samovar_child"; fi; }
-# Each script has files of its own for its outputs: what it leaves running may go on writing to them.
+# Each script has its own output files, because processes that it leaves behind may continue to write to them.
 samovar_run() { # MARK LIMIT_BYTES
   samovar_await
   if [ "$samovar_count" -gt 0 ]; then : >"$d/out.$samovar_count" 2>"$d/err.$samovar_count"; fi
   samovar_count=$((samovar_count + 1))
   if [ "$((samovar_count % 100))" = 0 ]; then rm -f "$d"/out.* "$d"/err.*; fi
-  # Before the child is there, which may not get as far as that when it is to be ended.
+  # Before the child starts, because a child that is killed early could not write it.
   if ! printf '%s\n' "$samovar_name-$samovar_count-" >"$d/running"; then samovar_unwritten "$1"; return; fi
   samovar_job "$@" & samovar_child=$!
 }
 samovar_unwritten() { printf '\n%s 74 - -\n%sno room for the script in /tmp\n%s' "$1" "$1" "$1"; }
 samovar_first() { grep "$@" | while read -r samovar_word _; do echo "$samovar_word"; done; }
-# End the script of folder $1 and all that it has started, whatever their parents, groups and sessions are: they have
-# its mark in their environment, which ps shows. Those that start others meanwhile are why it is done in rounds. A script
-# of this shell's own that no process is seen of is about to begin, or has just ended: its child says which.
+# Kill the script of folder $1 and all processes that it has started, whatever their parents, groups and sessions are:
+# ps shows the mark in their environment. Repeat it, because they may start others meanwhile. If the script of this
+# shell has no process, it is about to start or has just ended; its child then fills or empties `running`.
 samovar_kill() {
   samovar_rounds=100
   while [ -s "$1/running" ] && [ "$samovar_rounds" -gt 0 ]; do
@@ -59,7 +63,7 @@ samovar_kill() {
     else return; fi
   done
 }
-# What is due when the controller is gone; the folder stays if the clean-up failed, with what it wrote.
+# Clean up folder $1 after the controller is gone. If its on-loss script fails, the folder and its log stay.
 samovar_lose() {
   : >"$1/ending"
   samovar_kill "$1"
@@ -74,20 +78,20 @@ samovar_lose() {
     rm -f "$1/ending"
   fi
 }
-# Say in the lease, if the host is held, how it is left.
+# Note in the lease, if there is one, how the host is left: restored or changed ($2).
 samovar_leave() {
   if [ -s "$1/lease" ]; then read -r samovar_held <"$1/lease"; fi
   if [ -n "$samovar_held" ] && [ -f "$samovar_held" ]; then printf 'left %s\n' "$2" >>"$samovar_held"; fi
 }
-# A sign of life of the controller: for the one who listens, and for those who ask how fresh the lease is.
+# Heartbeat of the controller: notify the listening process, and update the time of the lease.
 samovar_alive() {
   kill -s USR1 "$samovar_watch"
   if [ -s "$d/lease" ]; then read -r samovar_held <"$d/lease"; else return; fi
   if [ -f "$samovar_held" ]; then echo >>"$samovar_held"; fi
 }
-# Listen for the controller, and do what is due when it is not heard for two to three times $1 seconds: it may be
-# frozen, or behind a cut link, of which no end of input tells. That nothing is heard twice is because a host that was
-# frozen itself wakes with an old sleep. All that the shell has is taken over from it, whose input has not ended.
+# Wait for heartbeats, and clean up without one for two to three times $1 seconds: the controller may be frozen, or the
+# link cut, which does not end the input of the shell. Two intervals must pass, because the first sleep of a host that
+# was frozen itself may be an old one. This process then takes the place of the shell, which is killed.
 samovar_listen() {
   trap '' HUP INT; trap 'samovar_heard=1' USR1; trap 'kill -s KILL "$!"; exit' TERM
   exec </dev/null >/dev/null 2>&1
@@ -111,16 +115,16 @@ samovar_gone() {
   samovar_lose "$d"
 }
 samovar_bye() { trap - EXIT; kill -s TERM "$samovar_watch"; samovar_kill "$d"; samovar_await; rm -rf "$d"; exit 0; }
-# Do what is due after the shell of folder $1 whose connection was lost, though it may not know. It and its children are
-# recognised by the name $2 in their arguments, or in the environment. Nothing is run from another user's folder: its
-# name may come from a lease, which anybody can write.
+# Clean up after the shell of folder $1, whose connection was lost, which it may not have noticed. It and its children
+# have the name $2 in their arguments or environment. Nothing is run from the folder of another user: its name may come
+# from a lease, which anybody can write.
 samovar_succeed() {
   if [ ! -d "$1" ] || [ -h "$1" ] || [ ! -O "$1" ] || [ -e "$1/ending" ]; then return; fi
   samovar_pids=$(ps axeww | samovar_first -e "sh -s [s]${2#s}" -e "[S]AMOVAR_WATCH=$2-")
   if [ -n "$samovar_pids" ]; then kill -s KILL $samovar_pids; fi
   samovar_lose "$1"
 }
-# Wait, 10 s at most, for shells of this host that are cleaning up after a controller.
+# Wait up to 10 s for shells on this host that are cleaning up after their controller.
 samovar_others_end() {
   samovar_left=100
   for samovar_file in "/tmp/samovar-$samovar_host".*/ending; do

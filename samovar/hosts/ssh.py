@@ -1,4 +1,4 @@
-"""SSH through Fabric: the one module that knows of Fabric and paramiko."""
+"""SSH connections through Fabric: the only module that imports Fabric and paramiko."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import fabric
@@ -18,13 +17,13 @@ import paramiko
 from samovar.errors import SamovarError, TestbedError
 from samovar.hosts.target import Dialer, Target, UnreachableError
 
-# What paramiko has to say of a failure is in the exception; its own log would land on the user's terminal.
+# paramiko's exceptions carry the reasons; its log would appear on the user's terminal.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 logging.getLogger("paramiko").propagate = False
 
 
-class _Refuse(paramiko.MissingHostKeyPolicy):
-    """Refuse a host whose key is not known, and say how it would become known."""
+class _UnknownHostKey(paramiko.MissingHostKeyPolicy):
+    """Refuse a host whose key is unknown, and explain how to add it."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -33,28 +32,23 @@ class _Refuse(paramiko.MissingHostKeyPolicy):
         target = self._target
         seen, file = f"{key.get_name()} {_fingerprint(key)}", target.known_hosts_file
         kind = key.get_name().removeprefix("ssh-").split("-")[0]
+        place = target.address if target.port == 22 else f"[{target.address}]:{target.port}"
         raise TestbedError(
-            f"{target.host}: its host key is not known ({seen}); accepted: one in {file}. Compare it to what "
-            f"`ssh-keygen -lf /etc/ssh/ssh_host_{kind}_key.pub` prints on the host's own console; "
-            f"if they are the same, add this line:\n{_known_line(target, key)}"
+            f"{target.host}: its host key is not known ({seen}); accepted: one in {file}. Compare it with "
+            f"what `ssh-keygen -lf /etc/ssh/ssh_host_{kind}_key.pub` prints on the host's own console; "
+            f"if they are equal, add this line:\n{place} {key.get_name()} {key.get_base64()}"
         )
 
 
-def _known_line(target: Target, key: paramiko.PKey) -> str:
-    """Return the line of the key that was seen: what a tool asked for anew might be another's."""
-    place = target.address if target.port == 22 else f"[{target.address}]:{target.port}"
-    return f"{place} {key.get_name()} {key.get_base64()}"
-
-
 class _SftpClient(paramiko.SFTPClient):
-    """An SFTP client whose thread that asks ahead ends without a word when the connection does.
+    """An SFTP client whose prefetching thread ends silently if the connection ends.
 
-    Whoever reads the file is told; the thread's traceback would only stand beside that.
+    The reader of the file gets the error; a traceback of the thread would only repeat it.
     """
 
     @classmethod
     def over(cls, transport: paramiko.Transport) -> paramiko.SFTPClient:
-        """Return a client over a connection; raises SSHException when that is lost."""
+        """Return a client over a connection. Raises SSHException if the connection is lost."""
         client = cls.from_transport(transport)
         assert client  # its type allows for None, which it never returns
         return client
@@ -62,13 +56,13 @@ class _SftpClient(paramiko.SFTPClient):
     def open(self, *arguments: Any, **named: Any) -> paramiko.SFTPFile:
         """Open a file; see paramiko.SFTPClient.open."""
         file = super().open(*arguments, **named)
-        ask_ahead = getattr(file, "_prefetch_thread")  # noqa: B009
+        prefetch = getattr(file, "_prefetch_thread")  # noqa: B009
 
-        def asked(*sizes: Any) -> None:
+        def silent_prefetch(*sizes: Any) -> None:
             with suppress(OSError, EOFError, paramiko.SSHException):
-                ask_ahead(*sizes)
+                prefetch(*sizes)
 
-        setattr(file, "_prefetch_thread", asked)  # noqa: B010
+        setattr(file, "_prefetch_thread", silent_prefetch)  # noqa: B010
         return file
 
 
@@ -79,11 +73,11 @@ class SshConnection:
         self._connection = connection
         self._host = host
         self._sftp: paramiko.SFTPClient | None = None
-        self._peeping: paramiko.SFTPClient | None = None
-        self._one_peep = threading.Lock()
+        self._peek_client: paramiko.SFTPClient | None = None
+        self._peek_lock = threading.Lock()
 
     def channel(self, command: str) -> paramiko.Channel:
-        """Start a command on a channel of its own, both outputs as one. Raises UnreachableError."""
+        """Start a command on a channel of its own, with both outputs joined. Raises UnreachableError."""
         with self._losses():
             channel: paramiko.Channel = self._connection.create_session()
             channel.set_combine_stderr(True)
@@ -92,10 +86,9 @@ class SshConnection:
 
     @contextmanager
     def sftp(self) -> Iterator[paramiko.SFTPClient]:
-        """Lend the connection's SFTP client, made at the first call; one that missed an answer is not used
-        again.
+        """Lend the connection's SFTP client; one that has missed an answer is replaced.
 
-        Raises UnreachableError when the connection is lost.
+        Raises UnreachableError if the connection is lost.
         """
         try:
             with self._losses():
@@ -107,33 +100,33 @@ class SshConnection:
             raise
 
     def peek(self, path: str, size_bytes: int, timeout_s: float) -> bytes | None:
-        """Read the beginning of a file beside whatever else is under way here; None when that cannot be.
+        """Return the beginning of a file, read beside anything else on this connection; None if impossible.
 
-        It has an SFTP client of its own, for one thread at a time: paramiko's is not made for several.
+        It uses an SFTP client of its own, one thread at a time: paramiko's is not made for several threads.
         """
-        if not self._one_peep.acquire(blocking=False):
+        if not self._peek_lock.acquire(blocking=False):
             return None
         try:
-            if self._peeping is None:
-                self._peeping = _SftpClient.over(self._connection.transport)
-            channel = self._peeping.get_channel()
+            if self._peek_client is None:
+                self._peek_client = _SftpClient.over(self._connection.transport)
+            channel = self._peek_client.get_channel()
             if channel is None:
                 return None
             channel.settimeout(timeout_s)
-            with self._peeping.open(path, "rb") as file:
+            with self._peek_client.open(path, "rb") as file:
                 return bytes(file.read(size_bytes))
         except TimeoutError:
-            self._peeping = None
+            self._peek_client = None
         except (paramiko.SSHException, EOFError, OSError, AttributeError):
-            pass  # no such file, or a connection that is gone, which is for whoever needs it to find
+            pass  # there is no such file, or the connection is lost, which its users will notice
         finally:
-            self._one_peep.release()
+            self._peek_lock.release()
         return None
 
     def answers(self) -> bool:
-        """Ask the SSH server for a sign of life and wait until it gives one, or the connection is closed.
+        """Send a request to the SSH server; return whether it answers before the connection is closed.
 
-        Any answer will do: OpenSSH refuses a request that it does not know (RFC 4254, section 4).
+        A refusal is an answer: OpenSSH refuses requests that it does not know (RFC 4254, section 4).
         """
         transport = self._connection.transport
         if transport is None or not transport.is_active():
@@ -145,7 +138,7 @@ class SshConnection:
         return bool(transport.is_active())
 
     def close(self) -> None:
-        """Close the connection and every channel on it; any thread may."""
+        """Close the connection and all its channels; any thread may call this."""
         self._connection.close()
 
     @contextmanager
@@ -177,22 +170,6 @@ def connect(target: Target, dialer: Dialer | None = None) -> SshConnection:
 
 
 def _connection(target: Target, dialer: Dialer | None) -> fabric.Connection:
-    # Neither ~/.ssh/config nor Fabric's own files: a testbed file says all there is, on every controller
-    # alike. A jump host of ssh_config would be accepted with any key: Fabric's gateway has its AutoAddPolicy.
-    config = fabric.Config(lazy=True, overrides={"load_ssh_configs": False})
-    connection = fabric.Connection(
-        host=target.address,
-        user=target.user,
-        port=target.port,
-        config=config,
-        connect_timeout=target.connect_timeout_s,
-        connect_kwargs=_connect_kwargs(target, dialer),
-    )
-    _pin_host_keys(connection.client, target)
-    return connection
-
-
-def _connect_kwargs(target: Target, dialer: Dialer | None) -> dict[str, Any]:
     kwargs: dict[str, Any] = {
         "allow_agent": target.key is None,
         "look_for_keys": target.key is None,
@@ -200,29 +177,32 @@ def _connect_kwargs(target: Target, dialer: Dialer | None) -> dict[str, Any]:
         "auth_timeout": target.connect_timeout_s,
         "channel_timeout": target.connect_timeout_s,
     }
-    if target.key:  # Fabric takes no None for it
+    if target.key:  # Fabric does not accept None
         kwargs["key_filename"] = str(target.key)
     if dialer:
-        kwargs["sock"] = _dial(target, dialer)
-    return kwargs
-
-
-def _dial(target: Target, dialer: Dialer) -> socket.socket:
+        try:
+            kwargs["sock"] = dialer(target.address, target.port)
+        except (OSError, SamovarError) as error:
+            raise _explain(target, error) from error
+    connection = fabric.Connection(
+        host=target.address,
+        user=target.user,
+        port=target.port,
+        # Without ~/.ssh/config and Fabric's own files: the testbed file is complete, on every controller. A
+        # jump host of ssh_config would be accepted with any key, because Fabric's gateway has AutoAddPolicy.
+        config=fabric.Config(lazy=True, overrides={"load_ssh_configs": False}),
+        connect_timeout=target.connect_timeout_s,
+        connect_kwargs=kwargs,
+    )
+    connection.client.set_missing_host_key_policy(_UnknownHostKey(target))
     try:
-        return dialer(target.address, target.port)
-    except (OSError, SamovarError) as error:
-        raise _explain(target, error) from error
-
-
-def _pin_host_keys(client: paramiko.SSHClient, target: Target) -> None:
-    client.set_missing_host_key_policy(_Refuse(target))
-    try:
-        client.load_system_host_keys(str(target.known_hosts_file))
+        connection.client.load_system_host_keys(str(target.known_hosts_file))
     except OSError as error:
         raise TestbedError(
-            f"{target.host}: no list of host keys: {target.known_hosts_file}: {error.strerror}; "
-            f"accepted: a file in the form of sshd(8), known_hosts"
+            f"{target.host}: cannot read known host keys: {target.known_hosts_file}: {error.strerror}; "
+            f"accepted: a known_hosts file, see sshd(8)"
         ) from error
+    return connection
 
 
 def _explain(target: Target, error: Exception) -> TestbedError:
@@ -242,30 +222,21 @@ def _explain(target: Target, error: Exception) -> TestbedError:
         )
     if isinstance(error, FileNotFoundError) and target.key and not target.key.exists():
         return TestbedError(f"{where}: no key file {target.key}")
-    return UnreachableError(_no_answer(target, error))
-
-
-def _no_answer(target: Target, error: Exception) -> str:
-    message = (
-        f"{target.host}: no answer at {target.address}:{target.port} within {target.connect_timeout_s:g} s"
-    )
-    reason = str(error).strip()
-    return "; ".join([message + (f" ({reason})" if reason else ""), *([target.hint] if target.hint else [])])
+    reason = f" ({text})" if (text := str(error).strip()) else ""
+    hint = f"; {target.hint}" if target.hint else ""
+    place, limit_s = f"{target.address}:{target.port}", target.connect_timeout_s
+    return UnreachableError(f"{target.host}: no answer at {place} within {limit_s:g} s{reason}{hint}")
 
 
 def _wrong_host_key(target: Target, error: paramiko.BadHostKeyException) -> str:
     known = error.expected_key
-    line = _line_of_key(target.known_hosts_file, known)
+    lines = target.known_hosts_file.read_text(errors="replace").splitlines()
+    line = next((n for n, text in enumerate(lines, 1) if known.get_base64() in text), None)
     where = f"{target.known_hosts_file}:{line}" if line else str(target.known_hosts_file)
     return (
         f"the host key is not the known one: {error.key.get_name()} {_fingerprint(error.key)}, "
         f"but {where} has {known.get_name()} {_fingerprint(known)}"
     )
-
-
-def _line_of_key(file: Path, key: paramiko.PKey) -> int | None:
-    lines = file.read_text(errors="replace").splitlines()
-    return next((n for n, line in enumerate(lines, 1) if key.get_base64() in line), None)
 
 
 def _fingerprint(key: paramiko.PKey) -> str:

@@ -1,4 +1,4 @@
-"""How a host is reached, and that it was not."""
+"""The SSH target of a host, and the error that it cannot be reached."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 from samovar.errors import TestbedError
 
 LEASE = "/var/tmp/samovar-lease"
-"""Kept over a reboot, unlike /tmp: a host that was changed for good is still somebody's then."""
+"""Survives a reboot, unlike /tmp: a host with lasting changes still has a holder then."""
 
 Dialer = Callable[[str, int], socket.socket]
-"""Opens a TCP socket to (address, port) where the controller's own network does not lead there."""
+"""Opens a TCP connection to (address, port) where the controller's own network cannot reach it."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """How one host is reached: key or agent only, its host key known beforehand.
+    """How one host is reached: with a key or agent only, and a host key that is known beforehand.
 
-    `known_hosts` and `key` are the user's own when None. `hint` ends the message of a host that does not
-    answer. Every `keepalive_s` either side hears of the other. `lease` is the file on the host that says who
-    holds it, one per machine, by whatever name testbeds call it.
+    `known_hosts` and `key` are the user's own if None. `hint` is appended to the message for a host that does
+    not answer. Controller and host exchange heartbeats every `keepalive_s`. `lease` is the file on the host
+    that names its holder: one for each machine, whatever testbeds call it.
     """
 
     host: str
@@ -39,17 +39,17 @@ class Target:
 
     @property
     def silence_s(self) -> int:
-        """A third of the time after which the host takes its controller for gone, in whole seconds.
+        """A third of the time, in whole seconds, after which the host considers its controller gone.
 
-        Longer than the controller needs to find that the host is gone, so that it is there first.
+        That is longer than the controller needs to notice that the host is gone.
         """
         return max(1, math.ceil(2 * self.keepalive_s))
 
     @property
     def known_hosts_file(self) -> Path:
-        """The file that says which host keys are right."""
+        """The file of known host keys."""
         return self.known_hosts or Path.home() / ".ssh" / "known_hosts"
 
 
 class UnreachableError(TestbedError):
-    """No connection came about; trying again may help."""
+    """No connection could be made; another attempt may succeed."""

@@ -1,4 +1,4 @@
-"""Files between a host and here by SFTP: whole and verified, or not there."""
+"""Files between a host and the controller over SFTP: complete and verified, or absent."""
 
 from __future__ import annotations
 
@@ -16,25 +16,22 @@ from samovar.hosts.remote_shell import ConnectionLostError
 from samovar.hosts.target import UnreachableError
 
 STALL_S = 30.0
-"""A transfer of which nothing arrives for so long is taken as cut off."""
-
+"""A transfer that delivers nothing for so long has lost its connection."""
 PATIENCE_S = 90.0
-"""A transfer that is cut off again and again is given up when nothing has arrived for so long."""
+"""A transfer that delivers nothing for so long over several connections is given up."""
 
 _POLL_S = 0.1
 _PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
-
 _BLOCK_BYTES = 255 * 1024
-"""What one request asks for; OpenSSH's sftp-server answers no larger ones whole (SFTP_MAX_READ_LENGTH)."""
-
+"""The size of one request; OpenSSH's sftp-server answers no larger one completely (SFTP_MAX_READ_LENGTH)."""
 _WINDOW_BLOCKS = 16
-"""How many requests are under way at once. paramiko sends them from a thread, which would fail with a
-traceback of its own if it had many and the transfer was broken off; a few are gone in a millisecond."""
+"""Requests under way at once. paramiko sends them from a thread, which would end with a traceback of its own
+if it had many and the transfer was aborted; a few are sent within a millisecond."""
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file on a host, where it goes here, and what the host says that it holds."""
+    """A file on a host, its local path, and its size and checksum as the host computed them."""
 
     remote: str
     local: Path
@@ -43,12 +40,12 @@ class RemoteFile:
 
     @property
     def part(self) -> Path:
-        """Where it is gathered until it is whole."""
+        """The path of the incomplete file."""
         return self.local.with_name(self.local.name + ".part")
 
 
 class TransferDeadline:
-    """A deadline shared by the steps of one transfer, which may also be interrupted between them."""
+    """A deadline for all steps of one transfer, which may also be interrupted between them."""
 
     def __init__(
         self, host: str, step: str, deadline_s: float, interrupted: Callable[[], bool] = lambda: False
@@ -58,7 +55,7 @@ class TransferDeadline:
         self._until = time.monotonic() + deadline_s
 
     def left_s(self) -> float:
-        """Return the seconds left. Raises DeadlineError when none are, TestbedError when interrupted."""
+        """Return the seconds left. Raises DeadlineError if there are none, TestbedError if interrupted."""
         if self._interrupted():
             raise TestbedError(f"{self._host}: {self._step}: interrupted")
         left = self._until - time.monotonic()
@@ -67,128 +64,128 @@ class TransferDeadline:
         return left
 
     def stall_s(self) -> float:
-        """Return how long one answer may take. Raises as left_s does."""
+        """Return the time that one answer may take. Raises errors as left_s() does."""
         return min(STALL_S, self.left_s())
 
     def wait(self, seconds: float) -> None:
-        """Let some time pass. Raises as left_s does, soon after it would."""
+        """Sleep. Raises errors soon after left_s() would."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(min(_POLL_S, max(0.0, until - time.monotonic()), self.left_s()))
 
     def missed(self) -> DeadlineError:
-        """Return the error that says that the deadline has passed."""
+        """Return the error for a missed deadline."""
         return DeadlineError(self._host, self._step, self._deadline_s)
 
 
-def persevere(work: Callable[[], None], files: Sequence[RemoteFile], clock: TransferDeadline) -> None:
-    """Do a transfer again when the connection was lost, from what has arrived, as long as something arrives.
+def retry_transfer(
+    transfer: Callable[[], None], files: Sequence[RemoteFile], deadline: TransferDeadline
+) -> None:
+    """Run a transfer until it succeeds; after a lost connection it resumes, as long as bytes arrive.
 
-    Raises what the last attempt did once nothing has arrived for PATIENCE_S; then no part stays behind.
+    Raises the last error when nothing has arrived for PATIENCE_S; then no incomplete file is left.
     """
+    arrived, since, pause_s = _arrived_bytes(files), time.monotonic(), _PAUSE_S
     try:
-        _persevere(work, files, clock)
+        while True:
+            try:
+                return transfer()
+            except (UnreachableError, ConnectionLostError):
+                before, arrived = arrived, _arrived_bytes(files)
+                if arrived > before:
+                    since, pause_s = time.monotonic(), _PAUSE_S
+                elif time.monotonic() - since > PATIENCE_S:
+                    raise
+            deadline.wait(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
     except BaseException:
-        for wanted in files:
-            with suppress(OSError):  # the disk may be why
-                wanted.part.unlink(missing_ok=True)
+        for file in files:
+            with suppress(OSError):  # the disk may be the reason
+                file.part.unlink(missing_ok=True)
         raise
 
 
-def _persevere(work: Callable[[], None], files: Sequence[RemoteFile], clock: TransferDeadline) -> None:
-    arrived, since, pause_s = _arrived(files), time.monotonic(), _PAUSE_S
-    while True:
-        try:
-            return work()
-        except (UnreachableError, ConnectionLostError):
-            before, arrived = arrived, _arrived(files)
-            if arrived > before:
-                since, pause_s = time.monotonic(), _PAUSE_S
-            elif time.monotonic() - since > PATIENCE_S:
-                raise
-        clock.wait(pause_s)
-        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+def _arrived_bytes(files: Sequence[RemoteFile]) -> int:
+    paths = (path for file in files for path in (file.local, file.part))
+    return sum(path.stat().st_size for path in paths if path.is_file())
 
 
-def _arrived(files: Sequence[RemoteFile]) -> int:
-    places = (place for wanted in files for place in (wanted.local, wanted.part))
-    return sum(place.stat().st_size for place in places if place.is_file())
+def fetch_files(sftp: Any, host: str, files: Sequence[RemoteFile], deadline: TransferDeadline) -> None:
+    """Copy files one after another, small ones first, so that errors show early.
 
-
-def fetch_in_turn(sftp: Any, host: str, files: Sequence[RemoteFile], clock: TransferDeadline) -> None:
-    """Copy files one after another, small ones first: what is wrong shows early.
-
-    What an earlier attempt has fetched is not fetched again, but verified whole. Raises UnreachableError when
-    the connection is lost or silent for STALL_S; then what has arrived stays for the next attempt.
+    Files of an earlier attempt are verified and not copied again. Raises UnreachableError if the connection
+    is lost or silent for STALL_S; then incomplete files stay for the next attempt.
     """
-    for wanted in sorted(files, key=lambda f: f.size_bytes):
+    for file in sorted(files, key=lambda f: f.size_bytes):
+        where = f"{host}: {file.remote}"
         try:
-            _fetch(sftp, host, wanted, clock)
+            _fetch(sftp, host, file, deadline)
         except TimeoutError as error:
-            clock.left_s()
-            raise UnreachableError(f"{host}: {wanted.remote}: nothing arrived for {STALL_S:g} s") from error
+            deadline.left_s()
+            raise UnreachableError(f"{where}: nothing arrived for {STALL_S:g} s") from error
         except OSError as error:
             if sftp.get_channel().closed:
-                raise UnreachableError(f"{host}: {wanted.remote}: the connection was lost") from error
-            reason = error.strerror or error
+                raise UnreachableError(f"{where}: the connection was lost") from error
             raise TestbedError(
-                f"{host}: {wanted.remote}: cannot be copied to {wanted.local}: {reason}"
+                f"{where}: cannot be copied to {file.local}: {error.strerror or error}"
             ) from error
 
 
-def _fetch(sftp: Any, host: str, wanted: RemoteFile, clock: TransferDeadline) -> None:
-    wanted.local.parent.mkdir(parents=True, exist_ok=True)
-    if wanted.local.is_file() and _sum(wanted.local) == (wanted.size_bytes, wanted.sha256):
-        return
-    resumed = wanted.part.is_file()
-    arrived = _receive(sftp, wanted, clock)
-    if resumed and arrived != (wanted.size_bytes, wanted.sha256):
-        wanted.part.unlink()  # what was here may be of another file: once more from its beginning
-        arrived = _receive(sftp, wanted, clock)
-    if arrived != (wanted.size_bytes, wanted.sha256):
-        wanted.part.unlink()
-        raise _changed(host, wanted, *arrived)
-    wanted.part.rename(wanted.local)
+def _fetch(sftp: Any, host: str, file: RemoteFile, deadline: TransferDeadline) -> None:
+    expected = (file.size_bytes, file.sha256)
+    file.local.parent.mkdir(parents=True, exist_ok=True)
+    if file.local.is_file():
+        size_bytes, digest = _digest(file.local)
+        if (size_bytes, digest.hexdigest()) == expected:
+            return
+    resumed = file.part.is_file()
+    arrived = _receive(sftp, file, deadline)
+    if resumed and arrived != expected:
+        file.part.unlink()  # the part may be of another file: start again
+        arrived = _receive(sftp, file, deadline)
+    if arrived != expected:
+        file.part.unlink()
+        raise TestbedError(
+            f"{host}: {file.remote}: arrived as {arrived[0]} bytes with SHA-256 {arrived[1]}; "
+            f"the host counted {file.size_bytes} bytes with {file.sha256}"
+        )
+    file.part.rename(file.local)
 
 
-def _receive(sftp: Any, wanted: RemoteFile, clock: TransferDeadline) -> tuple[int, str]:
-    """Add to the part that is here what lacks, on disk when this returns; return size and sum of it all."""
-    size_bytes, digest = _begun(wanted.part)
-    if size_bytes > wanted.size_bytes:
-        wanted.part.unlink()
+def _receive(sftp: Any, file: RemoteFile, deadline: TransferDeadline) -> tuple[int, str]:
+    """Append the missing bytes to the incomplete file and sync it; return its size and SHA-256."""
+    size_bytes, digest = _digest(file.part)
+    if size_bytes > file.size_bytes:
+        file.part.unlink()
         size_bytes, digest = 0, hashlib.sha256()
     channel = sftp.get_channel()
-    channel.settimeout(clock.stall_s())
-    with wanted.part.open("ab") as file, sftp.open(wanted.remote, "rb") as source:
-        for block in _blocks(source, size_bytes, wanted.size_bytes):
-            file.write(block)
+    channel.settimeout(deadline.stall_s())
+    with file.part.open("ab") as part, sftp.open(file.remote, "rb") as source:
+        for block in _blocks(source, size_bytes, file.size_bytes):
+            part.write(block)
             digest.update(block)
             size_bytes += len(block)
-            if size_bytes > wanted.size_bytes:
-                break  # more than was told: wrong already, and it may never end
-            channel.settimeout(clock.stall_s())
-        file.flush()
-        os.fsync(file.fileno())
+            if size_bytes > file.size_bytes:
+                break  # the size is wrong already, and the file may never end
+            channel.settimeout(deadline.stall_s())
+        part.flush()
+        os.fsync(part.fileno())
     return size_bytes, digest.hexdigest()
 
 
-def _begun(part: Path) -> tuple[int, Any]:
+def _digest(path: Path) -> tuple[int, Any]:
+    """Return the size of a file and its SHA-256 so far; 0 and an empty one if there is no file."""
     digest, size_bytes = hashlib.sha256(), 0
-    if part.is_file():
-        with part.open("rb") as file:
+    if path.is_file():
+        with path.open("rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)
                 size_bytes += len(block)
     return size_bytes, digest
 
 
-def _sum(file: Path) -> tuple[int, str]:
-    size_bytes, digest = _begun(file)
-    return size_bytes, digest.hexdigest()
-
-
 def _blocks(source: Any, start_byte: int, size_bytes: int) -> Iterator[bytes]:
-    """Read a file of a size that the host told from a place on, and what it has beyond that, if anything."""
+    """Yield a file from start_byte to size_bytes, then the byte after its expected end if there is one."""
     source.MAX_REQUEST_SIZE = _BLOCK_BYTES
     step = _WINDOW_BLOCKS * _BLOCK_BYTES
     for start in range(start_byte, size_bytes, step):
@@ -198,23 +195,16 @@ def _blocks(source: Any, start_byte: int, size_bytes: int) -> Iterator[bytes]:
     yield source.read(1)
 
 
-def _changed(host: str, wanted: RemoteFile, size_bytes: int, sha256: str) -> TestbedError:
-    return TestbedError(
-        f"{host}: {wanted.remote}: arrived as {size_bytes} bytes with SHA-256 {sha256}; "
-        f"accepted: {wanted.size_bytes} bytes with {wanted.sha256}, as counted on the host"
-    )
-
-
-def put_whole(sftp: Any, host: str, data: bytes, remote: str, mode: int, clock: TransferDeadline) -> None:
+def put_file(sftp: Any, host: str, data: bytes, remote: str, mode: int, deadline: TransferDeadline) -> None:
     """Write a file on the host under another name, then rename it."""
     part = remote + ".part"
     try:
-        sftp.get_channel().settimeout(clock.left_s())
+        sftp.get_channel().settimeout(deadline.left_s())
         with sftp.open(part, "wb") as file:
             file.chmod(mode)
             file.write(data)
         sftp.posix_rename(part, remote)
     except TimeoutError as error:
-        raise clock.missed() from error
+        raise deadline.missed() from error
     except OSError as error:
         raise TestbedError(f"{host}: {remote}: cannot be written: {error.strerror or error}") from error

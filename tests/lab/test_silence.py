@@ -78,9 +78,7 @@ def test_a_frozen_controller_leaves_nothing_running_and_goes_on_when_it_is_thawe
     await_that(lambda: not any(map(alive, sleeps)), "nobody listens any more")
     controller.send_signal(signal.SIGCONT)
     said, _ = controller.communicate(timeout=60)
-    assert said == (
-        f"{host}: traffic: the connection was lost; accepted: one that lasts for the script\nagain\n"
-    )
+    assert said == (f"{host}: traffic: the connection was lost while the script ran\nagain\n")
     assert lines_of(tmp_path / "cleaned") == ["cleaned"]
 
 

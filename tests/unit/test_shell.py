@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import TestbedError
-from samovar.hosts.shell_protocol import (
+from samovar.hosts.remote_shell import (
     FrameReader,
     ScriptFrame,
     ShellFolder,
@@ -109,10 +109,10 @@ def test_what_a_full_disk_swallowed_of_a_scripts_words_is_no_success() -> None:
     filling = "cat /dev/zero >/tmp/full 2>/dev/null; echo all is well; exit 0"
     filled, emptied, after = on_a_small_disk(filling, "rm /tmp/full; echo well", "echo well")
     assert (filled.exit_code, filled.stdout) == (74, b"")
-    assert filled.stderr == b"no room in /tmp for what the script said"
+    assert filled.stderr == b"no room in /tmp for the output of the script"
     assert [(one.exit_code, one.stdout, one.stderr) for one in (emptied, after)] == [(0, b"well\n", b"")] * 2
 
 
 def test_a_script_that_failed_keeps_its_own_exit_code_on_a_full_disk() -> None:
     (failed,) = on_a_small_disk("cat /dev/zero >/tmp/full 2>/dev/null; echo why >&2; exit 3")
-    assert (failed.exit_code, failed.stderr) == (3, b"no room in /tmp for what the script said")
+    assert (failed.exit_code, failed.stderr) == (3, b"no room in /tmp for the output of the script")
