@@ -1,1 +1,81 @@
-"""Runs a campaign: trial by trial, each set, read back, armed, run, collected, judged and restored."""
+"""Campaigns: a plan run on testbeds, with the journal and the folder that record it.
+
+The names below are imported when they are first used: commands that only read a campaign's journal start
+without the modules that run trials.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from samovar.campaign.folder import (
+        PLAN,
+        TESTBEDS,
+        ResumePoint,
+        begin_campaign,
+        find_resume_point,
+        join_testbeds,
+        read_plan,
+        testbeds_of,
+    )
+    from samovar.campaign.interrupts import EXIT_CODE, RESUMES, Interrupts, unrestored_lines
+    from samovar.campaign.notifier import notifying
+    from samovar.campaign.past_campaigns import Archive
+    from samovar.campaign.policy import Policy, policy_of
+    from samovar.campaign.provenance_json import changed_recipes, provenance_of
+    from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
+    from samovar.campaign.run import CampaignRun, Summary, adopt_plan
+    from samovar.campaign.testbed_runner import TestbedSetup
+
+_MODULES = {
+    "folder": (
+        *("PLAN", "TESTBEDS", "ResumePoint", "begin_campaign", "find_resume_point", "read_plan"),
+        *("join_testbeds", "testbeds_of"),
+    ),
+    "interrupts": ("EXIT_CODE", "RESUMES", "Interrupts", "unrestored_lines"),
+    "notifier": ("notifying",),
+    "past_campaigns": ("Archive",),
+    "policy": ("Policy", "policy_of"),
+    "provenance_json": ("changed_recipes", "provenance_of"),
+    "recovery": ("Restored", "Restorer", "changed_campaigns"),
+    "run": ("CampaignRun", "Summary", "adopt_plan"),
+    "testbed_runner": ("TestbedSetup",),
+}
+
+__all__ = [
+    "EXIT_CODE",
+    "PLAN",
+    "RESUMES",
+    "TESTBEDS",
+    "Archive",
+    "CampaignRun",
+    "Interrupts",
+    "Policy",
+    "Restored",
+    "Restorer",
+    "ResumePoint",
+    "Summary",
+    "TestbedSetup",
+    "adopt_plan",
+    "begin_campaign",
+    "changed_campaigns",
+    "changed_recipes",
+    "find_resume_point",
+    "join_testbeds",
+    "notifying",
+    "policy_of",
+    "provenance_of",
+    "read_plan",
+    "testbeds_of",
+    "unrestored_lines",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name of the public face."""
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from samovar.campaign.availability.disk_space import Storage
 from samovar.campaign.clocks import Clocks
+from samovar.campaign.disk_reserve import DiskReserve
 from samovar.campaign.interrupts import TrialInterrupt
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.events import Emit, Event
@@ -43,7 +43,7 @@ class CampaignContext:
     boots: dict[str, str] = field(default_factory=dict)
     testbed: str = ""
     shared: bool = False
-    storage: Storage = field(default_factory=Storage)
+    disk: DiskReserve = field(default_factory=DiskReserve)
     interrupt: TrialInterrupt = field(default_factory=TrialInterrupt)
 
     def report(self, event: str, **values: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +20,6 @@ LATEST = "latest"
 PLAN = "plan.json"
 EARLIER = "plans"
 TESTBEDS = "testbeds"
-TOGETHER = ","
-"""Stands between the names of testbeds that share a campaign."""
 STAMP = "%Y%m%d-%H%M%S"
 IDENTITY = ("schema", "experiment", "profile", "testbed", "overrides")
 """What campaigns are told apart by: with these alike, a changed plan goes on in the campaign there is."""
@@ -131,9 +129,14 @@ def _read_plan(file: Path) -> Plan:
         raise PlanError(f"{file.parent}: {error}") from error
 
 
-def testbeds_of(named: str) -> tuple[str, ...]:
-    """Return the testbeds that a plan names: a campaign may be shared out to several."""
-    return tuple(named.split(TOGETHER))
+def testbeds_of(names: str) -> tuple[str, ...]:
+    """Return the testbeds of a plan's key `testbed`, which has commas between several."""
+    return tuple(names.split(","))
+
+
+def join_testbeds(names: Iterable[str]) -> str:
+    """Return the key `testbed` of a plan for one or several testbeds."""
+    return ",".join(names)
 
 
 def plan_name(testbed: str = "") -> str:

@@ -23,14 +23,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from samovar.campaign.collection import Expected, collect
-from samovar.campaign.folder import PLAN, read_head, read_state, testbeds_of
 from samovar.errors import SamovarError, TestbedError
 from samovar.events import Emit, Event
-from samovar.hosts import Session, Sessions
-from samovar.recipes import TrialScripts, quote
+
+if TYPE_CHECKING:  # every command imports this module at its start
+    from samovar.campaign.collection import Expected
+    from samovar.hosts import Session, Sessions
+    from samovar.recipes import TrialScripts
 
 EXIT_CODE = 130
 """The exit code that shells report for a command that Ctrl-C has ended."""
@@ -226,6 +227,9 @@ def salvage(
 
     Programs that still write are ended first. A host on which this fails is reported as a warning.
     """
+    from samovar.campaign.collection import collect
+    from samovar.recipes import quote
+
     fetched: list[Mapping[str, object]] = []
 
     def names_on(session: Session) -> set[str]:
@@ -254,6 +258,8 @@ def salvage(
 
 def unrestored_lines(folder: Path | None) -> Iterator[str]:
     """Return what to print when a command ends at once: the hosts of its campaign that are still changed."""
+    from samovar.campaign.folder import PLAN, read_head, read_state, testbeds_of
+
     if folder is None:
         yield "ended at once; no campaign was running, no host has been changed"
         return

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from samovar.campaign.availability.leases import LeaseRequest, Leases
-from samovar.campaign.availability.reboot import Reboots
+from samovar.campaign.availability import LeaseRequest, Leases, Reboots
 from samovar.campaign.collection import sealed, set_aside
 from samovar.campaign.context import CampaignContext, Recorder
 from samovar.campaign.folder import PLAN, read_head, read_plans, testbeds_of

@@ -10,11 +10,10 @@ from pathlib import Path
 from threading import Lock
 
 from samovar.atomic_files import write_json
-from samovar.campaign.availability.disk_space import Storage
-from samovar.campaign.availability.leases import LeaseRequest, Leases
-from samovar.campaign.availability.quarantine import needs_by_trial
+from samovar.campaign.availability import LeaseRequest, Leases, needs_by_trial
 from samovar.campaign.collection import digests
 from samovar.campaign.context import CampaignContext, Note
+from samovar.campaign.disk_reserve import DiskReserve
 from samovar.campaign.folder import point_latest, read_plan, replacement_of, trial_statuses
 from samovar.campaign.interrupts import TestbedJob, run_in_threads
 from samovar.campaign.journal import NAME as JOURNAL
@@ -79,7 +78,7 @@ class CampaignRun:
         self.folder, self.plan, self.emit = folder, plan, emit
         self._sources, self._testbeds, self._catalogue = sources, testbeds, catalogue
         self._fail_fast, self._force = fail_fast, force
-        self._storage, self._emit_lock = Storage(), Lock()
+        self._disk, self._emit_lock = DiskReserve(), Lock()
 
     def run(self, provenance: Mapping[str, object]) -> Summary:
         """Run every open trial; `provenance` is the content of provenance.json.
@@ -89,12 +88,12 @@ class CampaignRun:
         """
         try:
             with Journal(self.folder / JOURNAL) as journal, self._leases(journal):
-                self._storage.hold(self.folder)
+                self._disk.hold(self.folder)
                 return self._run(journal, provenance)
         except OSError as error:
             raise CampaignError(f"{self.folder}: cannot be written: {error}") from error
         finally:
-            self._storage.release()
+            self._disk.release()
 
     @contextmanager
     def _leases(self, journal: Journal) -> Iterator[None]:
@@ -175,7 +174,7 @@ class CampaignRun:
             policy=setup.policy,
             testbed=setup.testbed,
             shared=shared,
-            storage=self._storage,
+            disk=self._disk,
         )
 
     def _blocked_everywhere(self) -> Mapping[str, Sequence[str]]:

@@ -6,13 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from samovar.campaign.availability.disk_space import free_here, needed_here, shortage
-from samovar.campaign.availability.host_pool import Hardware, HostPool
-from samovar.campaign.availability.quarantine import needs_by_trial, without_hosts
-from samovar.campaign.availability.reboot import Reboots
+from samovar.campaign.availability import (
+    Reboots,
+    free_here,
+    needed_here,
+    needs_by_trial,
+    shortage,
+    without_hosts,
+)
 from samovar.campaign.calibration import Calibration
 from samovar.campaign.collection import sealed
 from samovar.campaign.context import CampaignContext
+from samovar.campaign.host_pool import Hardware, HostPool
 from samovar.campaign.journal import CampaignState, Entry, fold
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.campaign.recovery import Recovery, find_trial
@@ -81,8 +86,8 @@ class TestbedRunner:
                 end = "returned" if short else self._run_with_retries(trial, queue)
             finally:
                 queue.finish(testbed, trial, end)
-            if context.storage.lost:
-                queue.stop(f"{context.storage.lost}; nothing more can be written to {context.folder}")
+            if context.disk.lost:
+                queue.stop(f"{context.disk.lost}; nothing more can be written to {context.folder}")
         if context.shared and not queue.stopped:
             context.report("testbed-idle")
 
@@ -105,7 +110,7 @@ class TestbedRunner:
                 self.hosts.served(own.resolved.hosts)
                 return "done"
             self.hosts.doubt(result.blamed, self._own_state(fold(self._entries())))
-            if number == last or context.storage.lost or self.calibration.paths.refusal(own.resolved):
+            if number == last or context.disk.lost or self.calibration.paths.refusal(own.resolved):
                 break
             pause_s = policy.pause_s(number)
             context.report(

@@ -13,7 +13,7 @@ def status(root: Path, campaign: str = "", every_trial: bool = False, as_json: b
     """Show the progress of a campaign from its journal, also while another process runs it."""
     import shutil
 
-    from samovar.campaign.folder import read_plan
+    from samovar.campaign import read_plan
     from samovar.campaign.journal import NAME, fold, holder, read_journal
     from samovar.cli.show_status import CampaignStatus, lease_lines, status_json, status_lines
 

@@ -7,8 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from samovar import lab
-from samovar.campaign.availability.in_use import require_idle
-from samovar.campaign.availability.requirements import needs_of
+from samovar.campaign.availability import needs_of, require_idle
 from samovar.cli.project import Project
 from samovar.cli.requests import PlannedExperiment, PowerRequest
 from samovar.errors import LabError, TestbedError

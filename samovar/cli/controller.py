@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from importlib import metadata
 from pathlib import Path
 
-from samovar import __version__, lab
-from samovar.campaign.availability.disk_space import unusable
-from samovar.campaign.availability.findings import require_runnable
-from samovar.campaign.availability.in_use import require_free
-from samovar.campaign.availability.leases import LeaseRequest
-from samovar.campaign.availability.survey import (
-    HostSurvey,
-    power_on_silent,
-    require_reachable,
-    survey_hosts,
+from samovar import lab
+from samovar.campaign import (
+    CampaignRun,
+    Restored,
+    Restorer,
+    Summary,
+    TestbedSetup,
+    adopt_plan,
+    begin_campaign,
+    changed_campaigns,
+    notifying,
+    policy_of,
+    provenance_of,
 )
-from samovar.campaign.folder import begin_campaign
+from samovar.campaign.availability import (
+    HostSurvey,
+    LeaseRequest,
+    power_on_silent,
+    require_free,
+    require_reachable,
+    require_runnable,
+    survey_hosts,
+    unusable,
+)
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Journal
-from samovar.campaign.notifier import notifying
-from samovar.campaign.policy import policy_of
-from samovar.campaign.recipe_changes import RECIPES, recipe_digests
-from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
-from samovar.campaign.run import CampaignRun, Summary, adopt_plan
-from samovar.campaign.source_state import git_state
-from samovar.campaign.testbed_runner import TestbedSetup
 from samovar.cli.connections import Connections
 from samovar.cli.preflight import Preflight
 from samovar.cli.project import Project
@@ -36,9 +39,7 @@ from samovar.cli.requests import PlannedExperiment, RunRequest
 from samovar.errors import CampaignError
 from samovar.events import Emit, Event
 from samovar.experiment import Testbed
-from samovar.hosts import HostFacts, Sessions, machines_of
-
-REQUIREMENTS = ("fabric", "paramiko", "Jinja2", "PyYAML", "pydantic", "rich", "typst")
+from samovar.hosts import Sessions, machines_of
 
 
 class Controller:
@@ -95,7 +96,7 @@ class Controller:
                 fail_fast=request.fail_fast,
                 force=request.force,
             )
-            summary = run.run(self._all_provenance(planned, surveys))
+            summary = run.run(self._provenance(planned, surveys))
             notifier.end(summary.done, summary.asked, len(summary.failed))
             return summary
 
@@ -144,30 +145,15 @@ class Controller:
         finally:
             sessions.close()
 
-    def _all_provenance(
+    def _provenance(
         self, planned: Sequence[PlannedExperiment], surveys: Sequence[HostSurvey]
     ) -> Mapping[str, object]:
-        """Return the content of provenance.json; of further testbeds, only their lab and hosts."""
-        first, *others = [
-            self.provenance(one, survey.facts) for one, survey in zip(planned, surveys, strict=True)
-        ]
-        further = {str(one["testbed"]): {key: one[key] for key in ("lab", "hosts")} for one in others}
-        return {**first, "others": further} if further else first
-
-    def provenance(self, planned: PlannedExperiment, facts: Mapping[str, HostFacts]) -> Mapping[str, object]:
-        """Return the versions, the hosts and the state of the source code that a campaign is run with."""
-        folder = self.connections.lab_folder(planned.testbed.name)
-        access = lab.read_access(folder) if planned.testbed.lab else None
-        return {
-            "controller": {
-                "samovar": __version__,
-                "python": platform.python_version(),
-                "kernel": platform.release(),
-                "packages": {name: metadata.version(name) for name in REQUIREMENTS},
-            },
-            "git": git_state(self.project.root),
-            RECIPES: recipe_digests(planned.plan, self.project.catalogue),
-            "testbed": planned.testbed.name,
-            "lab": {"kernel": access.kernel, "release": access.release} if access else None,
-            "hosts": {host: fact.as_json() for host, fact in facts.items()},
-        }
+        testbeds: dict[str, Mapping[str, object]] = {}
+        for one, survey in zip(planned, surveys, strict=True):
+            folder = self.connections.lab_folder(one.testbed.name)
+            access = lab.read_access(folder) if one.testbed.lab else None
+            testbeds[one.testbed.name] = {
+                "lab": {"kernel": access.kernel, "release": access.release} if access else None,
+                "hosts": {host: facts.as_json() for host, facts in survey.facts.items()},
+            }
+        return provenance_of(self.project.root, planned[0].plan, self.project.catalogue, testbeds)

@@ -11,7 +11,7 @@ from samovar.cli.text import clock, columns, counted
 from samovar.units import format_bytes, format_duration, format_rate, format_share
 
 if TYPE_CHECKING:
-    from samovar.campaign.availability.findings import Finding
+    from samovar.campaign.availability import Finding
     from samovar.cli.requests import PlannedExperiment
     from samovar.cli.show_plan import PlanPreview
     from samovar.experiment import Explanation
@@ -72,7 +72,7 @@ def plan(
 
 def preview_plan(root: Path, planned: PlannedExperiment, new_campaign: bool) -> PlanPreview:
     """Collect what is known of a plan before it runs; the testbed is queried if it answers."""
-    from samovar.campaign.availability.findings import blocked_trials
+    from samovar.campaign.availability import blocked_trials
     from samovar.cli.show_plan import PlanPreview
 
     controller = open_controller(root)

@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from samovar import lab
-from samovar.campaign.availability.disk_space import unusable
-from samovar.campaign.availability.findings import HERE, Finding, combine_findings
-from samovar.campaign.availability.requirements import (
+from samovar.campaign import Archive, ResumePoint, policy_of
+from samovar.campaign.availability import (
     FEATURE,
+    HERE,
+    ROOT_COMMAND,
+    ROOT_LOGIN,
+    Finding,
     HostNeeds,
+    combine_findings,
     examine,
     foreseen,
     host_needs,
     needs_of,
+    refusals,
+    root_commands,
     space_here,
+    sudoers_lines,
+    unusable,
 )
-from samovar.campaign.availability.root_access import ROOT_COMMAND, ROOT_LOGIN, root_commands, sudoers_lines
-from samovar.campaign.availability.unsupported_paths import refusals
-from samovar.campaign.folder import ResumePoint
-from samovar.campaign.past_campaigns import Archive
-from samovar.campaign.policy import policy_of
 from samovar.cli.connections import Connections
 from samovar.cli.project import Project
 from samovar.cli.requests import PlannedExperiment

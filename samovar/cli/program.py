@@ -47,7 +47,7 @@ def command(
         except SamovarError as error:
             show_error(error)
         except KeyboardInterrupt:
-            from samovar.campaign.interrupts import EXIT_CODE, RESUMES
+            from samovar.campaign import EXIT_CODE, RESUMES
 
             show([RESUMES], to_stderr=True)
             return EXIT_CODE
@@ -91,7 +91,7 @@ def terminal_width() -> int | None:
 @contextmanager
 def event_display(root: Path, to_stderr: bool = False, also: Emit = silent) -> Iterator[EventDisplay]:
     """Show events while a command works; Ctrl-C ends it in good order meanwhile, a second Ctrl-C at once."""
-    from samovar.campaign.interrupts import Interrupts
+    from samovar.campaign import Interrupts
     from samovar.cli.progress import EventDisplay
 
     with Interrupts(lambda: _show_unrestored(root)), EventDisplay(to_stderr, also) as display:
@@ -102,7 +102,7 @@ def _show_unrestored(root: Path) -> None:
     """Print which hosts are left changed by a command that ends at once."""
     from rich.console import Console
 
-    from samovar.campaign.interrupts import unrestored_lines
+    from samovar.campaign import unrestored_lines
 
     Console(stderr=True).show_cursor(True)  # a progress bar hides it
     show(unrestored_lines(open_controller(root).running), to_stderr=True)

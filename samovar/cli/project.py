@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from samovar.campaign.folder import ResumePoint, find_resume_point, testbeds_of
-from samovar.campaign.past_campaigns import Archive
-from samovar.campaign.recipe_changes import changed_recipes
+from samovar.campaign import Archive, ResumePoint, changed_recipes, find_resume_point, testbeds_of
 from samovar.cli.requests import ExplainRequest, PlannedExperiment, share_between_testbeds
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment import (

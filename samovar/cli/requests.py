@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from samovar.campaign.folder import PLAN, TESTBEDS, TOGETHER, ResumePoint
+from samovar.campaign import PLAN, TESTBEDS, ResumePoint, join_testbeds
 from samovar.experiment import Experiment, Testbed
 from samovar.plan import Plan
 from samovar.plan.several_testbeds import on_testbed
@@ -40,7 +40,7 @@ def share_between_testbeds(planned: Sequence[PlannedExperiment]) -> PlannedExper
         for one in (first, *others)
         for name, content in (("testbed.yaml", one.sources["testbed.yaml"]), (PLAN, one.plan.to_json()))
     }
-    plan = first.plan.model_copy(update={"testbed": TOGETHER.join(names)})
+    plan = first.plan.model_copy(update={"testbed": join_testbeds(names)})
     return replace(first, plan=plan, sources={**first.sources, **copies}, others=tuple(others))
 
 

@@ -12,8 +12,7 @@ from samovar.cli.program import command, event_display, open_controller, show
 from samovar.cli.text import counted
 
 if TYPE_CHECKING:
-    from samovar.campaign.recovery import Restored
-    from samovar.campaign.run import Summary
+    from samovar.campaign import Restored, Summary
     from samovar.cli.requests import RunRequest
 
 MOST_FAILURES = 40

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from samovar.campaign.availability.findings import Finding
-from samovar.campaign.folder import ResumePoint
+from samovar.campaign import ResumePoint
+from samovar.campaign.availability import Finding
 from samovar.cli.text import clock, columns, counted, folded
 from samovar.plan import Cost, PartPlan, Plan, Trial
 from samovar.plan.diff import Changed, Comparison

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from samovar.campaign import testbeds_of
 from samovar.campaign.collection import Verification
-from samovar.campaign.folder import testbeds_of
 from samovar.campaign.journal import CampaignState, Entry, TrialState, is_open
 from samovar.cli.show_plan import override_lines
 from samovar.cli.text import clock, columns, counted

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from samovar.atomic_files import write_json, write_whole
-from samovar.campaign.collection.checksums import SUMS, write_sums
+from samovar.campaign.collection import SUMS, write_sums
 from samovar.events import Emit, Event
 from samovar.report import ro_crate
 from samovar.report.campaign_data import Campaign, Json, campaign_time_s, read_any_json

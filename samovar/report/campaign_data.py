@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from samovar.campaign.folder import read_plan
+from samovar.campaign import read_plan
 from samovar.campaign.journal import CampaignState, Entry, fold, read_journal
 from samovar.errors import ReportError
 from samovar.experiment import plain, read_yaml

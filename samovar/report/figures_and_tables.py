@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from samovar.campaign.collection.checksums import sha256_of
+from samovar.campaign.collection import sha256_of
 from samovar.errors import ReportError
 from samovar.report.campaign_data import Campaign, Json, read_any_json, read_json
 from samovar.report.number_format import count

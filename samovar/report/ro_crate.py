@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from samovar.campaign.collection.checksums import sha256_of
+from samovar.campaign.collection import sha256_of
 from samovar.report.campaign_data import Json
 
 NAME = "ro-crate-metadata.json"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from samovar.atomic_files import write_json, write_whole
-from samovar.campaign.collection.checksums import write_sums
+from samovar.campaign.collection import write_sums
 from samovar.events import Emit, Event
 from samovar.experiment import StudyReport
 from samovar.report.bundle import SCORECARD, files, tally

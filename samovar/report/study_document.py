@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar import __version__
-from samovar.campaign.collection.checksums import sha256_of
+from samovar.campaign.collection import sha256_of
 from samovar.errors import ReportError
 from samovar.experiment import Section, StudyReport, unknown
 from samovar.report.campaign_data import Campaign, Json, campaign_end_s, campaign_time_s, read_json

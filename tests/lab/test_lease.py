@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from samovar.campaign.availability.in_use import FORCED, leases_of, require_free, require_idle
-from samovar.campaign.availability.leases import LeaseRequest, Leases
+from samovar.campaign.availability import LeaseRequest, Leases
+from samovar.campaign.availability.leases import FORCED, leases_of, require_free, require_idle
 from samovar.campaign.journal import NAME, Journal
 from samovar.errors import TestbedError
 from samovar.events import silent
@@ -98,7 +98,7 @@ def test_a_host_is_held_by_one_and_the_other_is_told_by_whom_and_what_to_do(
     said = str(caught.value)
     assert said.startswith(f"{target.host}: held by fab run of ")
     assert f"(process {os.getpid()}), campaign demo/first on testbed bench, for " in said
-    assert "last heard of" in said
+    assert "last heard" in said
     assert said.endswith("or --force, which ends what it runs there and puts the host back")
     assert files(target) == [], "given back"
     with leases(target, campaign(tmp_path, "third")).held():
@@ -211,7 +211,7 @@ def test_what_a_killed_controller_has_held_and_put_back_is_taken_over_with_a_rec
         assert lines_of(tmp_path / "cleaned") == ["cleaned"]
     (taken,) = noted.events
     assert (taken["event"], taken["host"], taken["campaign"]) == ("lease-taken", target.host, "demo/first")
-    assert taken["reason"] == "its controller is gone, and the host was put back"
+    assert taken["reason"] == "its controller is gone, and the host is restored"
     assert files(target) == []
 
 

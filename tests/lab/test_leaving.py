@@ -142,6 +142,6 @@ def test_a_second_campaign_is_refused_and_takes_the_hosts_once_the_first_is_dead
     assert code == 0, said
     taken = [entry.values for entry in checkout.journal("second") if entry.event == "lease-taken"]
     assert sorted(one["host"] for one in taken) == sorted(HOSTS)
-    assert {one["reason"] for one in taken} == {"its controller is gone, and the host was put back"}
+    assert {one["reason"] for one in taken} == {"its controller is gone, and the host is restored"}
     assert _leases(checkout) == []
     assert _states(checkout) == before

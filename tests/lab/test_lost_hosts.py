@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from samovar.campaign.availability.host_pool import POWER_CYCLES, Hardware, HostPool
 from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.context import CampaignContext
+from samovar.campaign.host_pool import POWER_CYCLES, Hardware, HostPool
 from samovar.campaign.journal import fold
 from samovar.campaign.policy import Policy
 from samovar.campaign.recovery import Recovery

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.availability.disk_space import RESERVE, Storage, is_due, is_storage, shortage
+from samovar.campaign.availability.disk_space import is_due, shortage
 from samovar.campaign.availability.quarantine import (
     Health,
     blamed,
@@ -19,6 +19,7 @@ from samovar.campaign.availability.quarantine import (
     needs_by_trial,
     without_hosts,
 )
+from samovar.campaign.disk_reserve import RESERVE, DiskReserve, is_disk_error
 from samovar.campaign.journal import Entry, fold
 from samovar.campaign.notifier import Notifier
 from samovar.campaign.policy import Policy
@@ -115,20 +116,20 @@ def test_hosts_with_little_disk_are_asked_before_each_trial(
     assert is_due(since_s, free_bytes, GB, GB // 10) is due
 
 
-def test_a_full_disk_is_storage_and_a_lost_connection_is_not() -> None:
-    assert is_storage(OSError(errno.ENOSPC, "No space left on device"))
-    assert is_storage(CampaignError("journal.jsonl: phase cannot be written"))
-    assert not is_storage(ConnectionResetError(errno.ECONNRESET, "reset"))
+def test_a_full_disk_is_a_disk_error_and_a_lost_connection_is_not() -> None:
+    assert is_disk_error(OSError(errno.ENOSPC, "No space left on device"))
+    assert is_disk_error(CampaignError("journal.jsonl: phase cannot be written"))
+    assert not is_disk_error(ConnectionResetError(errno.ECONNRESET, "reset"))
 
 
 def test_what_is_set_aside_on_a_disk_is_given_back_when_writing_fails(tmp_path: Path) -> None:
-    storage = Storage()
-    storage.hold(tmp_path)
+    reserve = DiskReserve()
+    reserve.hold(tmp_path)
     assert (tmp_path / RESERVE).stat().st_size > 0
-    storage.fail(OSError(errno.ENOSPC, "No space left on device"))
-    storage.fail(OSError(errno.EIO, "Input/output error"))
+    reserve.fail(OSError(errno.ENOSPC, "No space left on device"))
+    reserve.fail(OSError(errno.EIO, "Input/output error"))
     assert not (tmp_path / RESERVE).exists()
-    assert "No space left" in storage.lost
+    assert "No space left" in reserve.lost
 
 
 def test_a_quarantine_ends_with_the_run_and_its_host_is_on_probation_until_it_serves() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from samovar.campaign.folder import ResumePoint
 from samovar.campaign.journal import fold
-from samovar.campaign.recipe_changes import changed_recipes, recipe_digests
+from samovar.campaign.provenance_json import changed_recipes, recipe_digests
 from samovar.plan import Plan
 from samovar.plan.diff import compare
 from samovar.recipes import Catalogue

@@ -1,1 +1,67 @@
-"""Whether hosts can be used: preflight, leases, power, reboots, quarantine, disk space."""
+"""Whether hosts can be used: what a plan needs of them, leases, disk space, reboots, quarantine."""
+
+from samovar.campaign.availability.disk_space import free_here, is_due, needed_here, shortage, unusable
+from samovar.campaign.availability.findings import (
+    HERE,
+    Finding,
+    blocked_trials,
+    combine_findings,
+    require_runnable,
+)
+from samovar.campaign.availability.leases import LeaseRequest, Leases, require_free, require_idle
+from samovar.campaign.availability.quarantine import Health, blamed, needs_by_trial, without_hosts
+from samovar.campaign.availability.reboot import Reboots
+from samovar.campaign.availability.requirements import (
+    FEATURE,
+    HostNeeds,
+    examine,
+    foreseen,
+    host_needs,
+    looks_of,
+    needs_of,
+    recipes_at,
+    space_here,
+)
+from samovar.campaign.availability.root_access import ROOT_COMMAND, ROOT_LOGIN, root_commands, sudoers_lines
+from samovar.campaign.availability.survey import HostSurvey, power_on_silent, require_reachable, survey_hosts
+from samovar.campaign.availability.unsupported_paths import refusals
+
+__all__ = [
+    "FEATURE",
+    "HERE",
+    "ROOT_COMMAND",
+    "ROOT_LOGIN",
+    "Finding",
+    "Health",
+    "HostNeeds",
+    "HostSurvey",
+    "LeaseRequest",
+    "Leases",
+    "Reboots",
+    "blamed",
+    "blocked_trials",
+    "combine_findings",
+    "examine",
+    "foreseen",
+    "free_here",
+    "host_needs",
+    "is_due",
+    "looks_of",
+    "needed_here",
+    "needs_by_trial",
+    "needs_of",
+    "power_on_silent",
+    "recipes_at",
+    "refusals",
+    "require_free",
+    "require_idle",
+    "require_reachable",
+    "require_runnable",
+    "root_commands",
+    "shortage",
+    "space_here",
+    "sudoers_lines",
+    "survey_hosts",
+    "unusable",
+    "without_hosts",
+]

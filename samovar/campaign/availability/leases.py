@@ -1,35 +1,39 @@
-"""Who may use a host: one campaign per machine at a time, and when a lease that was left may be taken over.
+"""Leases of hosts: one campaign uses a machine at a time, and when another may take over a lease.
 
-docs/decisions/0019 has the rules.
+The rules are in docs/decisions/0019-lease-and-silence.md.
 """
 
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import secrets
 import socket
-from collections.abc import Callable, Collection, Iterable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from samovar.campaign.context import Note
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import fold, read_journal
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event
-from samovar.hosts import Claim, Lease, LeaseError, Session, Sessions
+from samovar.hosts import Claim, HostsError, Lease, LeaseError, Session, Sessions
 from samovar.units import format_duration
 
 SILENT_S = 600.0
-"""A holder that nothing was heard of for so long does not come back to a host that it has put in order."""
+"""After this silence a holder does not return to a host that has restored itself."""
+FORCED = "forced.jsonl"
+"""The file of a results folder that records which campaigns `--force` disturbed, one JSON object a line."""
+SPOILS_TRIAL = "wait for its end, or use --force, which spoils the trial that runs there"
 
 
 @dataclass(frozen=True)
 class Process:
-    """One process on one machine, told apart from those that had its number before or have it elsewhere."""
+    """A process on a machine, distinguishable from others that had its pid before or have it elsewhere."""
 
     machine: str
     boot: str
@@ -39,50 +43,43 @@ class Process:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it certainly does not run; False when that cannot be told from here."""
+        """Whether it certainly does not run any more; False if this cannot be known from here."""
         here = this_process()
         if not self.machine or self.machine != here.machine:
             return False
         if self.boot != here.boot:
             return bool(self.boot and here.boot)
-        return self.space == here.space and self.started != _started(self.pid)
+        return self.space == here.space and self.started != _start_time(self.pid)
 
 
 def this_process() -> Process:
-    """Identify the process that asks."""
+    """Return the identity of the current process."""
     pid = str(os.getpid())
     machine = f"{socket.gethostname()} {_first_line('/etc/machine-id')}".strip()
-    return Process(machine, _first_line("/proc/sys/kernel/random/boot_id"), _space(), pid, _started(pid))
-
-
-def _space() -> str:
     try:
-        return os.readlink("/proc/self/ns/pid")
+        space = os.readlink("/proc/self/ns/pid")
     except OSError:
-        return ""
+        space = ""
+    return Process(machine, _first_line("/proc/sys/kernel/random/boot_id"), space, pid, _start_time(pid))
 
 
-def _started(pid: str) -> str:
-    """Say when a process began, in ticks since its machine's boot; empty when there is no such process.
+def _start_time(pid: str) -> str:
+    """Return when a process started, in ticks since boot; empty if there is no such process.
 
-    Where there is no /proc all that can be told is whether there is one.
+    Without /proc, only its existence can be known.
     """
     if not pid.isdecimal():
         return ""
-    if not Path("/proc/self/stat").exists():
-        return "at some time" if _answers(int(pid)) else ""
-    fields = _first_line(f"/proc/{pid}/stat").rpartition(")")[2].split()  # proc_pid_stat(5): the 3rd and on
-    return fields[19] if len(fields) > 19 and fields[0] != "Z" else ""
-
-
-def _answers(pid: int) -> bool:
+    if Path("/proc/self/stat").exists():
+        fields = _first_line(f"/proc/{pid}/stat").rpartition(")")[2].split()  # proc_pid_stat(5), from the 3rd
+        return fields[19] if len(fields) > 19 and fields[0] != "Z" else ""
     try:
-        os.kill(pid, 0)
+        os.kill(int(pid), 0)
     except ProcessLookupError:
-        return False
+        return ""
     except PermissionError:
-        return True
-    return True
+        pass
+    return "at some time"
 
 
 def _first_line(file: str) -> str:
@@ -94,7 +91,7 @@ def _first_line(file: str) -> str:
 
 @dataclass(frozen=True)
 class LeaseRequest:
-    """A controller that needs hosts for a campaign, whose journal it has locked."""
+    """A controller's request for the hosts of a testbed, for a campaign whose journal it has locked."""
 
     folder: Path
     testbed: str
@@ -103,11 +100,11 @@ class LeaseRequest:
 
     @cached_property
     def token(self) -> str:
-        """What tells this claim from every other."""
+        """A random token that identifies the leases taken for this request."""
         return secrets.token_hex(16)
 
     def claim(self, host: str) -> Claim:
-        """Say who asks, in the words that another controller will read."""
+        """Return the content of a host's lease, which other controllers will read."""
         process = this_process()
         who = {
             "owner": f"{getpass.getuser()}@{socket.gethostname()}",
@@ -120,7 +117,7 @@ class LeaseRequest:
         return Claim(self.token, {**who, **{key: str(value) for key, value in vars(process).items()}})
 
     def right(self, lease: Lease) -> str:
-        """Say why a lease may be taken over; empty when it may not."""
+        """Return why a lease may be taken over, or an empty string if it may not."""
         holder = holder_of(lease)
         own = str(self.folder.resolve())
         if holder.machine == this_process().machine and lease.values.get("folder") == own:
@@ -130,9 +127,9 @@ class LeaseRequest:
         if lease.alive:
             return ""
         if holder.is_gone and (lease.left == "restored" or _nothing_changed(lease)):
-            return "its controller is gone, and the host was put back"
+            return "its controller is gone, and the host is restored"
         if lease.left == "restored" and lease.silent_s > SILENT_S:
-            return f"nothing was heard for {SILENT_S:.0f} s, and the host was put back"
+            return f"it has been silent for {SILENT_S:.0f} s, and the host is restored"
         return ""
 
 
@@ -142,7 +139,7 @@ def holder_of(lease: Lease) -> Process:
 
 
 def _nothing_changed(lease: Lease) -> bool:
-    """Whether the journal of the holder's campaign, on this machine, says that the host is as it was."""
+    """Return whether the journal of the holder's campaign is on this machine and has the host as restored."""
     journal = Path(lease.values.get("folder", "")) / JOURNAL
     try:
         return lease.values.get("host", "") not in fold(read_journal(journal)).unrestored
@@ -151,30 +148,41 @@ def _nothing_changed(lease: Lease) -> bool:
 
 
 class Leases:
-    """The hosts that a claimant holds: all of a testbed's, but for those that are `gone`."""
+    """The leases of all hosts of a testbed except the `unreachable` ones, for one request."""
 
     def __init__(
-        self, sessions: Sessions, claimant: LeaseRequest, note: Note, emit: Emit, gone: Collection[str] = ()
+        self,
+        sessions: Sessions,
+        request: LeaseRequest,
+        note: Callable[..., object],
+        emit: Emit,
+        unreachable: Collection[str] = (),
     ) -> None:
-        self._sessions, self._claimant = sessions, claimant
+        self._sessions, self._request = sessions, request
         self._note, self._emit = note, emit
-        self._hosts = [host for host in sessions.hosts if host not in gone]
+        self._hosts = [host for host in sessions.hosts if host not in unreachable]
 
     @contextmanager
     def held(self, changed: Callable[[], Iterable[str]] = tuple) -> Iterator[None]:
-        """Hold the hosts, or none; in the end leave those that are `changed` to themselves.
+        """Hold all leases or none; in the end, keep those of hosts that are still `changed`.
 
-        Raises LeaseError or HostsError with who has them.
+        A host that cannot be reached then keeps its lease too, which names its holder. Raises LeaseError or
+        HostsError that name the holder.
         """
         try:
             self._sessions.map(self.take, self._hosts)
             yield
         finally:
-            self._give_back(frozenset(changed()))
+            kept = frozenset(changed())
+            hosts = [host for host in self._hosts if host in self._sessions.hosts]
+            try:
+                self._sessions.map(lambda s: s.abandon() if s.host in kept else s.release(), hosts)
+            except TestbedError as error:
+                self._emit(Event("warning", {"text": str(error)}))
 
     @contextmanager
     def one(self, session: Session) -> Iterator[None]:
-        """Hold one host; when what is done meanwhile fails it stays held. Raises LeaseError."""
+        """Hold the lease of one host; keep it if what is done meanwhile fails. Raises LeaseError."""
         self.take(session)
         try:
             yield
@@ -184,53 +192,89 @@ class Leases:
         session.release()
 
     def take(self, session: Session) -> None:
-        """Take one host, also from who may have it no more, which the journal then tells."""
-        claim = self._claimant.claim(session.host)
-        found = session.claim(claim)
-        reason = self._claimant.right(found) if found else ""
-        if found and reason:
-            again = session.claim(claim, found)
+        """Take the lease of one host; record in the journal if it was taken over from another campaign."""
+        claim = self._request.claim(session.host)
+        lease = session.claim(claim)
+        reason = self._request.right(lease) if lease else ""
+        if lease and reason:
+            again = session.claim(claim, lease)
             if again is None:
-                self._tell(session.host, found, reason)
-            found = again
-        if found:
-            raise LeaseError(refusal(session.host, found))
+                values = {
+                    "host": session.host,
+                    **{key: lease.values.get(key, "") for key in ("owner", "campaign", "testbed")},
+                    "silent_s": round(lease.silent_s, 1),
+                    "left": lease.left,
+                    "reason": reason,
+                }
+                self._note("lease-taken", **values)
+                self._emit(Event("lease-taken", values))
+            lease = again
+        if lease:
+            raise LeaseError(_refusal(session.host, lease))
 
-    def _tell(self, host: str, lease: Lease, reason: str) -> None:
-        before = {key: lease.values.get(key, "") for key in ("owner", "campaign", "testbed")}
-        silent_s = round(lease.silent_s, 1)
-        values = {"host": host, **before, "silent_s": silent_s, "left": lease.left, "reason": reason}
-        self._note("lease-taken", **values)
-        self._emit(Event("lease-taken", values))
 
-    def _give_back(self, changed: Collection[str]) -> None:
-        """Release what is held; a host that is away, or changed, keeps a lease that says whose it was."""
-        there = [host for host in self._hosts if host in self._sessions.hosts]
+def leases_of(sessions: Sessions) -> Mapping[str, Lease]:
+    """Return the leases of the hosts that answer; the others are found by whoever uses them."""
+
+    def lease_of(session: Session) -> Lease | None:
         try:
-            self._sessions.map(lambda s: s.abandon() if s.host in changed else s.release(), there)
-        except TestbedError as error:
-            self._emit(Event("warning", {"text": str(error)}))
+            return session.lease()
+        except TestbedError:
+            return None
+
+    return {host: lease for host, lease in sessions.map(lease_of).items() if lease}
 
 
-def refusal(host: str, lease: Lease, advice: str = "") -> str:
-    """Say in one sentence who holds a host, since when, what was last heard, and what can be done."""
-    told = {key: lease.values.get(key) or "?" for key in ("command", "owner", "pid", "campaign", "testbed")}
-    who = "{command} of {owner} (process {pid}), campaign {campaign} on testbed {testbed}".format_map(told)
-    times = f"for {_words(lease.age_s)}, last heard of {_words(lease.silent_s)} ago"
-    return f"{host}: held by {who}, {times}; {advice or _advice(lease, told['testbed'])}"
+def require_free(sessions: Sessions, request: LeaseRequest) -> None:
+    """Raise LeaseError or HostsError if a campaign could not take over the leases of all hosts."""
+    _raise({h: _refusal(h, lease) for h, lease in leases_of(sessions).items() if not request.right(lease)})
 
 
-def _advice(lease: Lease, testbed: str) -> str:
-    if lease.alive and not holder_of(lease).is_gone:
-        return (
-            "accepted: waiting for its end, or --force, which ends what it runs there and puts the host back"
+def require_idle(sessions: Sessions, command: str, results: Path, force: bool) -> Mapping[str, Lease]:
+    """Refuse a command that would disturb a running campaign; with `force`, record it in forced.jsonl.
+
+    Returns the leases of the campaigns that are disturbed. Raises LeaseError or HostsError.
+    """
+
+    def is_running(lease: Lease) -> bool:
+        holder = holder_of(lease)
+        return lease.alive and not holder.is_gone and holder != this_process()
+
+    busy = {host: lease for host, lease in leases_of(sessions).items() if is_running(lease)}
+    if not force:
+        _raise({host: _refusal(host, lease, SPOILS_TRIAL) for host, lease in busy.items()})
+    for host, lease in busy.items():
+        held = {key: lease.values.get(key, "") for key in ("owner", "command", "campaign", "testbed")}
+        record = {"t_s": round(time.time(), 6), "command": command, "host": host, "held": held}
+        results.mkdir(parents=True, exist_ok=True)
+        with (results / FORCED).open("a", encoding="utf-8") as out:
+            out.write(json.dumps(record) + "\n")
+            out.flush()
+            os.fsync(out.fileno())
+    return busy
+
+
+def _raise(refusals: Mapping[str, str]) -> None:
+    errors = {host: LeaseError(refusal) for host, refusal in refusals.items()}
+    if len(errors) == 1:
+        raise next(iter(errors.values()))
+    if errors:
+        raise HostsError(errors)
+
+
+def _refusal(host: str, lease: Lease, advice: str = "") -> str:
+    """Return who holds a host, since when, when it was last heard, and what the user can do."""
+    known = {key: lease.values.get(key) or "?" for key in ("command", "owner", "pid", "campaign", "testbed")}
+    who = "{command} of {owner} (process {pid}), campaign {campaign} on testbed {testbed}".format_map(known)
+    age, silent = (format_duration(round(seconds), 2) for seconds in (lease.age_s, lease.silent_s))
+    if advice:
+        pass
+    elif lease.alive and not holder_of(lease).is_gone:
+        advice = "wait for its end, or use --force, which ends what it runs there and restores the host"
+    else:
+        state = "has restored the host" if lease.left == "restored" else "may have left the host changed"
+        advice = (
+            f"it does not answer and {state}; resume that campaign, run `fab restore --testbed "
+            f"{known['testbed']}` where it was run, or use --force"
         )
-    state = "has put the host back" if lease.left == "restored" else "may have left the host changed"
-    return (
-        f"it does not answer and {state}; accepted: going on with that campaign, "
-        f"`fab restore {testbed}` where it was run, or --force"
-    )
-
-
-def _words(seconds: float) -> str:
-    return format_duration(round(seconds), 2)
+    return f"{host}: held by {who}, for {age}, last heard {silent} ago; {advice}"

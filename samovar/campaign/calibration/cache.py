@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from samovar.atomic_files import write_json
-from samovar.campaign.collection.checksums import sha256_of
+from samovar.campaign.collection import sha256_of
 from samovar.campaign.context import CampaignContext
 
 FOLDER = "calibration"

@@ -1,17 +1,21 @@
-"""From what a trial left on the hosts to a whole, verified trial in the campaign's folder."""
+"""Collection: the files of a trial fetched from hosts, checked, committed to the campaign, and verified."""
 
+from samovar.campaign.collection.checksums import SUMS, sha256_of, write_sums
 from samovar.campaign.collection.commit import commit_trial, digests, sealed, set_aside
 from samovar.campaign.collection.fetch import Expected, collect
-from samovar.campaign.collection.verify import Finding, Verification, verify
+from samovar.campaign.collection.verify import FileProblem, Verification, verify
 
 __all__ = [
+    "SUMS",
     "Expected",
-    "Finding",
+    "FileProblem",
     "Verification",
     "collect",
     "commit_trial",
     "digests",
     "sealed",
     "set_aside",
+    "sha256_of",
     "verify",
+    "write_sums",
 ]

@@ -31,7 +31,7 @@ GROWING = re.compile(r"journal\.jsonl|journal\.torn-\d+|.*\.part")
 
 
 @dataclass(frozen=True, order=True)
-class Finding:
+class FileProblem:
     """One thing that is not as it was: the path below the campaign's folder, and what is wrong."""
 
     path: str
@@ -45,7 +45,7 @@ class Finding:
 class Verification:
     """What came of verifying a campaign; `notes` say what could not be verified, and why."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[FileProblem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     files: int = 0
     size_bytes: int = 0
@@ -222,24 +222,24 @@ class _Reading:
             return None  # what is missing or cannot be read is said where its own sum is due
 
     def _say(self, path: str, problem: str) -> None:
-        self.found.findings.append(Finding(path, problem))
+        self.found.findings.append(FileProblem(path, problem))
 
 
 def _leads_out(name: str) -> bool:
     return name.startswith("/") or ".." in name.split("/")
 
 
-def _journal(folder: Path) -> Iterator[Finding]:
+def _journal(folder: Path) -> Iterator[FileProblem]:
     """Compare what the journal says of itself, and the copy that the bundle has of it."""
     data = (folder / JOURNAL).read_bytes()
     for number in broken_seals(data):
-        yield Finding(JOURNAL, f"line {number}: what stands before it is not what was written")
+        yield FileProblem(JOURNAL, f"line {number}: what stands before it is not what was written")
     copy = folder / "bundle" / "provenance" / JOURNAL
     if copy.is_file() and not copy.is_symlink() and not data.startswith(content_of(copy)):
-        yield Finding(JOURNAL, "does not begin with what the bundle's copy of it has")
+        yield FileProblem(JOURNAL, "does not begin with what the bundle's copy of it has")
 
 
-def _summed(folder: Path, due: Iterable[_Due], emit: Emit) -> Iterator[Finding]:
+def _summed(folder: Path, due: Iterable[_Due], emit: Emit) -> Iterator[FileProblem]:
     """Sum files on all CPUs, large ones first, so that none is left alone at the end."""
     jobs = sorted(due, key=lambda one: one.size_bytes, reverse=True)
     tell = _Progress(sum(one.size_bytes for one in jobs), emit)
@@ -248,7 +248,7 @@ def _summed(folder: Path, due: Iterable[_Due], emit: Emit) -> Iterator[Finding]:
             jobs, threads.map(lambda job: _compared(folder, job, tell), jobs), strict=True
         ):
             if problem:
-                yield Finding(job.path, problem)
+                yield FileProblem(job.path, problem)
 
 
 def _compared(folder: Path, job: _Due, tell: Callable[[int], None]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from samovar.campaign.verdict.judge import Verdict
+from samovar.campaign.verdict import Verdict
 
 Outcome = Literal["completed", "failed", "interrupted"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from samovar.campaign.availability.reboot import Reboots
+from samovar.campaign.availability import Reboots
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_state import Difference, changed, parse_state, unmet
 from samovar.campaign.journal import SavedState

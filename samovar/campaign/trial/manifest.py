@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from samovar.campaign.trial.attempt import TrialResult
-from samovar.campaign.verdict.evidence import Evidence, starts_of
+from samovar.campaign.verdict import Evidence
+from samovar.campaign.verdict.evidence import starts_of
 from samovar.recipes import TrialScripts
 
 

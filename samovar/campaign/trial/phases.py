@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from samovar.atomic_files import write_json
-from samovar.campaign.availability.disk_space import is_storage
-from samovar.campaign.availability.quarantine import blamed
+from samovar.campaign.availability import blamed
 from samovar.campaign.calibration import Calibration
 from samovar.campaign.collection import Expected, collect, commit_trial
 from samovar.campaign.context import CampaignContext, Recorder
+from samovar.campaign.disk_reserve import is_disk_error
 from samovar.campaign.host_state import changed, parse_named, parse_state, unmet
 from samovar.campaign.interrupts import salvage
 from samovar.campaign.trial.attempt import Outcome, TrialResult
@@ -20,9 +20,10 @@ from samovar.campaign.trial.manifest import Attempt, manifest_of
 from samovar.campaign.trial.steps import Steps
 from samovar.campaign.trial.throughput_monitor import Gauge
 from samovar.campaign.trial.traffic import Traffic
+from samovar.campaign.verdict import NOT_OVERHEAD, Check, Evidence, Verdict
 from samovar.campaign.verdict.counters import Span
-from samovar.campaign.verdict.evidence import NOT_OVERHEAD, Evidence, checks_of, expected
-from samovar.campaign.verdict.judge import Check, Verdict, verdict_of
+from samovar.campaign.verdict.evidence import checks_of, expected
+from samovar.campaign.verdict.judge import verdict_of
 from samovar.errors import CampaignError, RecipeError, TestbedError
 from samovar.events import Event
 from samovar.hosts import HostsError, Session, discard_result
@@ -93,8 +94,8 @@ class TrialRun:
         """Go on without records where none can be written: hosts are to be restored all the same."""
         for session in self.context.sessions:
             session.record = discard_result
-        if is_storage(error):
-            self.context.storage.fail(error)
+        if is_disk_error(error):
+            self.context.disk.fail(error)
 
     def _interrupt(self) -> None:
         """End the scripts that other threads wait for; a host that does not answer is swept all the same."""

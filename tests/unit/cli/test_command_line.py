@@ -85,7 +85,7 @@ def test_files_that_cannot_be_read_are_listed_with_the_reason(checkout: Path) ->
 
 @pytest.mark.parametrize(
     ("target", "said"),
-    [("/dev/null", "is no folder"), ("nowhere", "is a link to what is not there"), ("results", "is a link to what is not there")],
+    [("/dev/null", "is not a folder"), ("nowhere", "is a link to a missing folder"), ("results", "is a link to a missing folder")],
     ids=["file", "broken link", "link to itself"],
 )  # fmt: skip
 def test_a_results_folder_that_is_none_is_told_before_a_lab_is_started(

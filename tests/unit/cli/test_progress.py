@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console, Group
 
-from samovar.campaign.collection import Finding, Verification
+from samovar.campaign.collection import FileProblem, Verification
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Entry, Journal, fold, holder
 from samovar.cli.progress import CampaignProgress, EventDisplay, open_event_stream, styled
@@ -432,7 +432,7 @@ def test_without_colour_the_same_is_said(tmp_path: Path) -> None:
 
 
 def test_a_verification_is_told_in_a_line_per_finding_and_one_of_what_was_read() -> None:
-    found = Verification([Finding("trials/a/x", "missing")], ["not all"], 12, 34_000_000, 1.5)
+    found = Verification([FileProblem("trials/a/x", "missing")], ["not all"], 12, 34_000_000, 1.5)
     assert verification_lines(Path("results/x/full-1"), found) == [
         "✗ trials/a/x: missing",
         "? not all",

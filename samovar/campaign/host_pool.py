@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from samovar.campaign.availability.disk_space import is_due, shortage
-from samovar.campaign.availability.quarantine import Health, blamed
+from samovar.campaign.availability import Health, blamed, is_due, shortage
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.journal import CampaignState, fold
 from samovar.campaign.recovery import Recovery

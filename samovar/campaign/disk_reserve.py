@@ -1,0 +1,52 @@
+"""Disk space held back under a campaign, to be able to record how it ended when the disk is full."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from samovar.errors import CampaignError
+
+RESERVE = ".reserve"
+RESERVE_BYTES = 1_000_000
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM})
+
+
+def is_disk_error(error: BaseException) -> bool:
+    """Return whether an error means that nothing can be written here, so the next trial would fail too."""
+    if isinstance(error, CampaignError):
+        return True
+    return isinstance(error, OSError) and error.errno in _DISK_ERRORS
+
+
+class DiskReserve:
+    """A file that occupies some disk until writing fails; `lost` is the first error that made it fail."""
+
+    def __init__(self) -> None:
+        self._reserve: Path | None = None
+        self.lost = ""
+
+    def hold(self, folder: Path) -> None:
+        """Occupy the reserve. Raises CampaignError if there is not even that much space."""
+        self._reserve = folder / RESERVE
+        try:
+            with self._reserve.open("wb") as out:
+                os.posix_fallocate(out.fileno(), 0, RESERVE_BYTES)
+        except OSError as error:
+            self.release()
+            raise CampaignError(f"{folder}: cannot be written: {error.strerror}") from error
+
+    def fail(self, error: BaseException) -> None:
+        """Remember that writing failed, and free the reserve so that this can be recorded."""
+        self.lost = self.lost or str(error)
+        self.release()
+
+    def release(self) -> None:
+        """Free the reserve."""
+        if self._reserve is not None:
+            try:
+                self._reserve.unlink(missing_ok=True)
+            except OSError as error:  # of a failing disk, which has nothing to free
+                self.lost = self.lost or str(error)
+            self._reserve = None

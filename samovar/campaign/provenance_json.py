@@ -1,0 +1,85 @@
+"""The file provenance.json: the versions, recipes and hosts that a campaign was run with."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from samovar import __version__
+from samovar.campaign.availability import looks_of, recipes_at
+from samovar.campaign.folder import ResumePoint, read_head
+from samovar.plan import Plan, Trial
+from samovar.plan.groups import Kinds
+from samovar.recipes import Catalogue, TrialScripts, digest_recipe_files
+
+PROVENANCE = "provenance.json"
+RECIPES = "recipes"
+REQUIREMENTS = ("fabric", "paramiko", "Jinja2", "PyYAML", "pydantic", "rich", "typst")
+
+
+def provenance_of(
+    root: Path, plan: Plan, catalogue: Catalogue, testbeds: Mapping[str, Mapping[str, object]]
+) -> Mapping[str, object]:
+    """Return the content of provenance.json.
+
+    `testbeds` maps the name of each testbed that takes part to its `lab` (None without one) and the facts of
+    its `hosts`.
+    """
+    (name, own), *others = testbeds.items()
+    content = {
+        "controller": {
+            "samovar": __version__,
+            "python": platform.python_version(),
+            "kernel": platform.release(),
+            "packages": {name: metadata.version(name) for name in REQUIREMENTS},
+        },
+        "git": _git_state(root),
+        RECIPES: recipe_digests(plan, catalogue),
+        "testbed": name,
+        **own,
+    }
+    return {**content, "others": dict(others)} if others else content
+
+
+def _git_state(root: Path) -> Mapping[str, object]:
+    """Return the revision of the source code and whether it was modified; empty if git knows none."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    revision = git("rev-parse", "HEAD")
+    return {"revision": revision, "modified": bool(git("status", "--porcelain"))} if revision else {}
+
+
+def recipe_digests(plan: Plan, catalogue: Catalogue) -> Mapping[str, str]:
+    """Return the digest of each recipe file that trials of a plan use; raises RecipeError."""
+    hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
+    files = {file for host in hosts for file in _files(plan, host, catalogue)}
+    return digest_recipe_files(sorted(files), catalogue.folder)
+
+
+def _files(plan: Plan, host: str, catalogue: Catalogue) -> Iterator[Path]:
+    kinds = Kinds(plan.table, looks_of(host))
+    for kind in range(len(kinds)):
+        resolved = kinds.resolved(kind)
+        example = Trial(id="", part="", treatment={}, replicate=1, block=1, resolved=resolved)
+        yield from (recipe.path for recipe in recipes_at(TrialScripts(example, catalogue, "recipes"), host))
+        path, system = resolved.path, resolved.hosts[host].system
+        for direction in (path.down, path.up) if path is not None and path.router == host else ():
+            if direction.aqm is not None:
+                yield catalogue.recipe("aqm", direction.aqm, system).path
+
+
+def changed_recipes(plan: Plan, resume: ResumePoint, catalogue: Catalogue) -> Sequence[str]:
+    """Return the recipe files of a plan that have changed since the campaign's results were measured."""
+    if resume.folder is None or not resume.comparison.stands:
+        return ()
+    recorded = read_head(resume.folder / PROVENANCE).get(RECIPES)
+    if not isinstance(recorded, Mapping):
+        return ()  # written by a release that did not record them
+    digests = recipe_digests(plan, catalogue)
+    return [name for name, digest in digests.items() if recorded.get(name, digest) != digest]
