@@ -67,7 +67,7 @@ class TestbedRunner:
     def restore_hosts(self, state: CampaignState) -> None:
         """Restore hosts that an earlier controller left changed; quarantine those that cannot be used."""
         treatments = sum(len(group) for group in self.setup.plan.table.groups)
-        self.hosts.begin(self._own_state(state), self.setup.unreachable, treatments)
+        self.hosts.restore_all(self._own_state(state), self.setup.unreachable, treatments)
 
     def can_run(self, trial: Trial) -> bool:
         """Return whether the testbed can run a trial: not blocked, and no host that it needs quarantined."""
@@ -107,9 +107,9 @@ class TestbedRunner:
             attempt = queue.count_attempt(trial)
             result = self._run_once(own, attempt)
             if result.verdict != "invalid":
-                self.hosts.served(own.resolved.hosts)
+                self.hosts.trial_completed(own.resolved.hosts)
                 return "done"
-            self.hosts.doubt(result.blamed, self._own_state(fold(self._entries())))
+            self.hosts.check_before_next_trial(result.blamed, self._own_state(fold(self._entries())))
             if number == last or context.disk.lost or self.calibration.paths.refusal(own.resolved):
                 break
             pause_s = policy.pause_s(number)
@@ -128,7 +128,7 @@ class TestbedRunner:
     def _failed(self, trial: Trial, reasons: Sequence[str], blamed: Mapping[str, str]) -> TrialEnd:
         """Count a failed trial against the hosts that it blames; return it if that quarantines one."""
         self.context.emit(Event("trial-failed", {"id": trial.id, "reason": "; ".join(reasons)}))
-        self.hosts.failed(trial, blamed)
+        self.hosts.trial_failed(trial, blamed)
         return "failed" if self.can_run(trial) else "returned"
 
     def _run_once(self, trial: Trial, attempt: int) -> TrialResult:

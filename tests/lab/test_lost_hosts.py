@@ -81,7 +81,7 @@ class Case:
     def lose(self) -> list[str]:
         """Have the host be in doubt and looked at; return what was told of it."""
         del self.told[:]
-        self.hosts.doubt({"one": "one: no answer"}, fold(()))
+        self.hosts.check_before_next_trial({"one": "one: no answer"}, fold(()))
         self.hosts.make_ready({})
         return [event for event, _ in self.told]
 
