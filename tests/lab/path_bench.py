@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from samovar import lab
-from samovar.campaign.calibration.evaluate import DirectionMeasurement, check_calibration, parse_calibration
 from samovar.campaign.host_state import changed, parse_state, unmet
-from samovar.campaign.verdict.judge import Check
+from samovar.campaign.verdict import Check, DirectionMeasurement, check_direction, parse_measurement
 from samovar.events import silent
 from samovar.experiment import load_testbed
 from samovar.hosts import Session, Target
@@ -97,7 +96,7 @@ class Bench:
             ("rtr", "halt held\nawait_end held\ncat held.csv\nrm -f held.*"),
             (receiver, scripts.collect + "rm -f calibrate.*"),
         )
-        seen = parse_calibration(sent, received, held, way.interface)
+        seen = parse_measurement(sent, received, held, way.interface)
         return seen, self.judged(path, name, probe, seen)
 
     def judged(self, path: PathPlan, name: str, probe: PathProbe, seen: DirectionMeasurement) -> list[Check]:
@@ -106,7 +105,7 @@ class Bench:
         burst_bytes = next(way.burst_bytes for way in ways if way.name == name)
         way = path.down if name == "down" else path.up
         fills = way.aqm is None or "drops_early" not in self.catalogue.recipe("aqm", way.aqm, "linux").blocks
-        return list(check_calibration(path, way, probe, seen, burst_bytes=burst_bytes, fills=fills))
+        return list(check_direction(path, way, probe, seen, burst_bytes=burst_bytes, fills=fills))
 
     def facts(self) -> dict[str, str]:
         """Say what tests here could leave behind on any host, but for the pipe that goes with a trial's folder."""

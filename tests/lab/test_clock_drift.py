@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from samovar.campaign.clocks import ClockOffset, Drift, Reading, drift_of, reading_of
-from samovar.campaign.verdict.judge import check_drift
-from samovar.experiment.keys.verdict_thresholds import Thresholds
+from samovar.campaign.verdict.host_checks import check_clock_drift
 from samovar.hosts import Session
 from samovar.recipes import Catalogue
 from tests.lab.sshd import running
+from tests.unit.campaign.evidence_sample import evidence_of
 
 NOW = Catalogue(Path(__file__).parents[2] / "templates").recipe("step", "clock", "linux").render("script", {})
 READINGS = 20
@@ -58,7 +58,7 @@ def _judged(readings: Sequence[Reading]) -> tuple[Drift, bool]:
     drift = drift_of(readings)
     assert drift is not None
     clock = ClockOffset("here", 0.0, 0.0, drift=drift)
-    (check,) = check_drift([clock], Thresholds().clock_drift_ppm)
+    (check,) = check_clock_drift(evidence_of(clocks={"here": clock}))
     return drift, check.ok
 
 

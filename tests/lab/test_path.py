@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from samovar.campaign.calibration.evaluate import mean_burst
 from samovar.campaign.host_state import changed, parse_state
-from samovar.campaign.verdict import plausible
-from samovar.campaign.verdict.judge import Check
+from samovar.campaign.verdict import Check
+from samovar.campaign.verdict.path_checks import plausible_losses
 from samovar.lab import KernelNeeds
 from samovar.lab.kernel import machine_lacks
 from samovar.plan import ClassPlan, DirectionPlan, MatchPlan, PathPlan
@@ -124,9 +123,9 @@ def test_an_overload_fills_the_buffer_that_was_asked_for(bench: Bench, name: str
         seen, checks = bench.calibrate(path, "down", probe)
     assert failed(checks) == []
     assert seen.sampled_packets is not None
-    assert seen.under_way_packets is not None
+    assert seen.in_flight_packets is not None
     assert seen.sampled_packets <= 61
-    assert max(seen.sampled_packets, seen.under_way_packets) >= 59
+    assert max(seen.sampled_packets, seen.in_flight_packets) >= 59
 
 
 def test_losses_alone_are_as_many_as_chance_allows(bench: Bench) -> None:
@@ -136,8 +135,8 @@ def test_losses_alone_are_as_many_as_chance_allows(bench: Bench) -> None:
             path, "down", plan_probe(path, path.down, 1500, paced_packets=2000, overload=False)
         )
     assert failed(checks) == []
-    assert plausible(sum(seen.lost), 2000, 0.02)
-    assert mean_burst(seen.lost) == pytest.approx(1.02, abs=0.12)
+    assert plausible_losses(sum(seen.loss_runs), 2000, 0.02)
+    assert seen.mean_loss_burst_packets == pytest.approx(1.02, abs=0.12)
 
 
 def test_losses_come_in_bursts_of_the_mean_length_that_was_asked_for(bench: Bench) -> None:
@@ -148,7 +147,7 @@ def test_losses_come_in_bursts_of_the_mean_length_that_was_asked_for(bench: Benc
         )
     assert failed(checks) == []
     # A geometric length of mean 4 has a deviation of 3.46; 3.29 of the mean's own are 99.9 %.
-    assert mean_burst(seen.lost) == pytest.approx(4, abs=3.29 * 3.46 / len(seen.lost) ** 0.5)
+    assert seen.mean_loss_burst_packets == pytest.approx(4, abs=3.29 * 3.46 / len(seen.loss_runs) ** 0.5)
 
 
 def test_packets_are_reordered_and_doubled_at_the_share_that_was_asked_for(bench: Bench) -> None:
@@ -158,7 +157,7 @@ def test_packets_are_reordered_and_doubled_at_the_share_that_was_asked_for(bench
             path, "down", plan_probe(path, path.down, 1500, paced_packets=2000, overload=False)
         )
     assert failed(checks) == []
-    assert plausible(seen.duplicates, 2000, 0.01)
+    assert plausible_losses(seen.duplicates, 2000, 0.01)
     # One packet that overtakes is seen once, two in a row are seen once as well.
     assert 0.5 * 40 < seen.overtaken <= 80
 

@@ -196,8 +196,8 @@ def test_a_trial_that_is_as_asked_for_is_valid_and_every_claim_of_it_was_checked
         "duration of the traffic at all",
         "clock at src",
         "clock drift at src",
-        "clock over the traffic at rtr",
-        "CPU over the traffic at dst",
+        "clock during the traffic at rtr",
+        "CPU during the traffic at dst",
         "mtu.eth1 after the traffic at src",
         "qdisc.eth2.10: after the traffic at rtr",
         "cc after the traffic at src",
@@ -241,7 +241,7 @@ def test_a_host_of_which_only_half_is_read_fails_its_trial_before_anything_is_se
     recipe.write_text(recipe.read_text().replace(' && echo {{ "mtu." ~ interface }}"=$value"', ""))
     ran = judge.run(catalogue=Catalogue(tmp_path / "templates"))
     assert ran.finished.outcome == "failed"
-    assert "what was read of it does not tell how to restore it" in "; ".join(ran.finished.reasons)
+    assert "its state was not read completely" in "; ".join(ran.finished.reasons)
     assert [phase["phase"] for phase in ran.manifest["phases"]] == ["read", "guard", "clear"]
 
 
@@ -279,7 +279,7 @@ def test_a_path_is_measured_once_and_again_when_a_host_was_booted(judge: Judge) 
     assert [ran.measured for ran in (first, second, booted)] == [True, False, True]
     for ran in (first, second, booted):
         checks = {check["check"]: check["observed"] for check in ran.manifest["checks"]}
-        assert {"base RTT", "rate at eth2", "buffer held at eth2", "loss towards eth2"} <= checks.keys()
+        assert {"base RTT", "rate at eth2", "buffer at eth2", "loss towards eth2"} <= checks.keys()
         assert ran.finished.outcome == "completed"
     files = list((judge.checkout.folder / "campaign" / "calibration").glob("*.json"))
     assert len(files) == 2
@@ -295,7 +295,9 @@ def test_a_path_that_is_far_from_what_was_asked_starts_no_trial(judge: Judge) ->
     assert [event.event for event in events].count("trial-started") == 1
     assert [event.values["id"] for event in events if event.event == "trial-refused"] == []
     (reasons,) = summary.failed.values()
-    assert "the path is not as asked for: rate at eth2 at rtr: requested 10 Mbit/s" in reasons[0]
+    assert (
+        "the path differs too much from the request: rate at eth2 at rtr: requested 10 Mbit/s" in reasons[0]
+    )
     assert not [e for e in events if e.event == "phase" and e.values["phase"] == "traffic"]
 
 

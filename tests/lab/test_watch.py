@@ -59,7 +59,7 @@ def test_a_disk_that_fills_ends_the_trial_at_once(judge: Judge) -> None:
     finally:
         judge.on_host("dst", "rm -f /tmp/fill")
     assert _ended_at_once(ran)
-    assert re.match(r"1\d\d MiB are free in /tmp/samovar/", ran.failed["disk over the traffic at dst"])
+    assert re.match(r"1\d\d MiB are free in /tmp/samovar/", ran.failed["disk during the traffic at dst"])
 
 
 @pytest.mark.proof
@@ -70,5 +70,5 @@ def test_a_clock_that_steps_ends_the_trial_at_once(judge: Judge) -> None:
     finally:
         judge.on_host("dst", "date -s '-7 seconds'")
     assert _ended_at_once(ran)
-    steps = [told for name, told in ran.failed.items() if name.startswith("clock over the traffic")]
+    steps = [told for name, told in ran.failed.items() if name.startswith("clock during the traffic")]
     assert any(re.fullmatch(r"stepped by (6[89]|70)\d\d ms", told) for told in steps)

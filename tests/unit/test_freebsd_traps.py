@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from samovar.campaign.host_state import parse_state, unmet
-from samovar.campaign.verdict import is_leaf
+from samovar.campaign.verdict.queue_log import read_queue_samples
 from samovar.experiment.keys.recipe_parameters import settable
 from tests.unit.freebsd_sample import (
     CATALOGUE,
@@ -211,7 +211,7 @@ def test_the_queue_sampler_reads_what_ipfw_shows_while_traffic_flows(release: st
     assert (row["drops"], row["backlog_packets"]) == {"13.2": ("60", "0"), "14.0": ("0", "0")}[release]
     assert (row["sent_packets"], row["sent_bytes"]) == ("8", "800")  # what left, not what came
     assert (row["t_ns"], row["interface"], row["handle"]) == ("1795271645123456789", "em2", "20999:")
-    assert is_leaf(row)
+    assert [sample.sent_bytes for sample in read_queue_samples(rows[:2], "em2")] == [800]
 
 
 def sampled(pipes: str, rules: str, folder: Path) -> list[str]:

@@ -16,7 +16,7 @@ from samovar.campaign.availability.root_access import (
     granted,
     refusal,
 )
-from samovar.campaign.verdict import LINUX_NAME
+from samovar.campaign.verdict import LINUX_CC_NAMES
 from samovar.hosts import HostFacts
 from samovar.plan import Cost, HostPlan, Plan, Trial
 from samovar.plan.groups import RECORDED, Kinds, Looks
@@ -213,11 +213,11 @@ def _lacking(host: str, need: Need, there: Collection[str], trials: Sequence[str
 
 def _in_linux(name: str) -> str:
     """Return Linux's name of a congestion control, or the name itself, which other systems go by."""
-    return LINUX_NAME.get(name, name)
+    return LINUX_CC_NAMES.get(name, name)
 
 
 def _as_written(name: str) -> str:
-    return next((written for written, linux in LINUX_NAME.items() if linux == name), name)
+    return next((written for written, linux in LINUX_CC_NAMES.items() if linux == name), name)
 
 
 def _offered(what: str, facts: HostFacts) -> Collection[str] | None:

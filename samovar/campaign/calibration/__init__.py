@@ -1,5 +1,6 @@
 """Measurements of a testbed that a campaign makes once: paths, and the buffers that give receive windows."""
 
 from samovar.campaign.calibration.calibration import Calibration
+from samovar.campaign.calibration.window_calibration import check_fits
 
-__all__ = ["Calibration"]
+__all__ = ["Calibration", "check_fits"]

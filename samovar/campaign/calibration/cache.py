@@ -1,11 +1,10 @@
-"""What a campaign has measured of its testbed once: files below its folder, each named by what decides it."""
+"""Cached calibration results: files of a campaign, each named after a hash of everything it depends on."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from samovar.atomic_files import write_json
@@ -14,34 +13,31 @@ from samovar.campaign.context import CampaignContext
 
 FOLDER = "calibration"
 ATTEMPTS = 3
-"""A machine that is disturbed for a moment measures something else than the path; none measures it better."""
+"""Measurements are repeated this often at most: a machine that is disturbed for a moment measures itself."""
 
 
 class CalibrationCache:
-    """The files of measures, each named by all that decides what comes of measuring."""
+    """The calibration files of one testbed in a campaign."""
 
     def __init__(self, context: CampaignContext) -> None:
         self._context = context
 
-    def digest(self, told: Mapping[str, object]) -> str:
-        """Name what is measured by all that decides it; of testbeds that share a campaign, by which it is."""
-        whole = {**told, **({"testbed": self._context.testbed} if self._context.shared else {})}
-        return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:12]
+    def key(self, inputs: Mapping[str, object]) -> str:
+        """Return the hash of a measurement's inputs, with the testbed if several share the campaign."""
+        inputs = {**inputs, **({"testbed": self._context.testbed} if self._context.shared else {})}
+        return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:12]
 
-    def boot(self, host: str) -> str:
-        """Return what tells the present boot of a host apart, after which nothing measured before counts."""
+    def boot_id(self, host: str) -> str:
+        """Return the id of a host's current boot; earlier measurements do not hold for it."""
         return self._context.boots.get(host) or self._context.policy.boots.get(host, "")
 
     def read(self, name: str) -> Any:
-        """Return what an earlier controller wrote; None where there is nothing."""
-        file = self._file(name)
+        """Return the content of a calibration file, None without one."""
+        file = self._context.folder / FOLDER / f"{name}.json"
         return json.loads(file.read_bytes()) if file.is_file() else None
 
-    def write(self, name: str, told: Mapping[str, object]) -> dict[str, str]:
-        """Write a measure; return its place in the campaign's folder and its checksum, for the journal."""
-        file = self._file(name)
-        write_json(file, {"schema": 1, **told})
+    def write(self, name: str, result: Mapping[str, object]) -> dict[str, str]:
+        """Write a calibration file; return its path in the campaign and its checksum, for the journal."""
+        file = self._context.folder / FOLDER / f"{name}.json"
+        write_json(file, {"schema": 1, **result})
         return {"file": str(file.relative_to(self._context.folder)), "sha256": sha256_of(file)}
-
-    def _file(self, name: str) -> Path:
-        return self._context.folder / FOLDER / f"{name}.json"

@@ -1,4 +1,4 @@
-"""The calibrations of one testbed during a campaign."""
+"""The calibrations of one testbed in a campaign."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from samovar.campaign.context import CampaignContext
 
 
 class Calibration:
-    """Calibration results of one testbed: each is measured once and holds until a host is rebooted."""
+    """Path and receive-window calibration: each result is measured once and holds until a host reboots."""
 
     def __init__(self, context: CampaignContext) -> None:
         self.paths, self.windows = PathCalibration(context), WindowCalibration(context)

@@ -1,4 +1,4 @@
-"""Receive windows on kernels where a buffer decides them: measured once, then fitted before each trial."""
+"""Find the socket buffer that gives a requested receive window, on kernels that derive one from the other."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from samovar.recipes import (
 )
 
 LEFT_OUT = "left out: "
-TOLD = re.compile(r"^window (\d+) (\d+) (\d+)$", re.MULTILINE)
+REPORT = re.compile(r"^window (\d+) (\d+) (\d+)$", re.MULTILINE)
 WAITS = 4
-"""How many times an end may wait for the other within the time that a step has."""
-KEPT = 0
-"""Stands for the ratio of a kernel that keeps the window of the route, whatever the buffer."""
+"""An end may wait for the other this many times within the time limit of a step."""
+ROUTE_WINDOW = 0
+"""The ratio of a kernel that offers the route's window, whatever the buffer."""
 
 
 @dataclass(frozen=True)
 class WindowResult:
-    """What a connection showed of its receiver: `ratio` in 256ths of the buffer; None with the reason why."""
+    """The result of one probe: window by buffer in 256ths, or None and the reason in `left_out`."""
 
     ratio: int | None
     left_out: str = ""
@@ -41,125 +41,117 @@ class WindowResult:
     segment_bytes: int = 0
 
 
-def parse_window(opening: WindowProbe, seen: str) -> WindowResult:
-    """Read what a receiver told of a connection that is over: a line `window CLAMP BUFFER SEGMENT`."""
-    found = TOLD.search(seen)
-    if found is None:
-        return WindowResult(None, f"{opening.receiver}: {_reason(seen)}")
-    clamp, size, segment = map(int, found.groups())
-    ratio = KEPT if clamp == opening.target_bytes else window_share(clamp, size)
-    why = "" if ratio is not None else f"{opening.receiver}: {clamp} B are no share of a buffer of {size} B"
-    return WindowResult(ratio, why, clamp, size, segment)
+def parse_window(probe: WindowProbe, text: str) -> WindowResult:
+    """Read the receiver's report of a closed connection, a line `window CLAMP BUFFER SEGMENT`."""
+    report = REPORT.search(text)
+    if report is None:
+        return _left_out(probe.receiver, text)
+    clamp, size, segment = map(int, report.groups())
+    ratio = ROUTE_WINDOW if clamp == probe.target_bytes else window_share(clamp, size)
+    reason = f"{probe.receiver}: a window of {clamp} B is not a share of the buffer of {size} B"
+    return WindowResult(ratio, "" if ratio is not None else reason, clamp, size, segment)
 
 
-def _reason(said: str) -> str:
-    return said.partition(LEFT_OUT)[2].strip() or "the connection told nothing"
+def _left_out(host: str, text: str) -> WindowResult:
+    reason = text.partition(LEFT_OUT)[2].strip() or "the connection reported no window"
+    return WindowResult(None, f"{host}: {reason}")
 
 
 class WindowCalibration:
-    """What is known of the windows of a campaign's hosts since they last booted."""
+    """The windows of one trial after another, each probed once for the same ends, settings and boots."""
 
     def __init__(self, context: CampaignContext) -> None:
-        self._context = context
-        self._kept = CalibrationCache(context)
+        self._context, self._cache = context, CalibrationCache(context)
         self._ratios: dict[str, int] = {}
         self._tries = Counter[str]()
 
-    def due(self, scripts: TrialScripts) -> tuple[WindowProbe, ...]:
-        """List the windows of a trial that nothing is known of yet, unless it was tried often enough."""
-        return tuple(one for one in window_probes(scripts) if self._unknown(self._digest(scripts, one)))
+    def probes(self, scripts: TrialScripts) -> dict[str, WindowProbe]:
+        """Return the windows of a trial that depend on a buffer, by the name of their calibration file."""
+        return {self._name(scripts, probe): probe for probe in window_probes(scripts)}
 
-    def measure(self, scripts: TrialScripts, before: Mapping[str, Mapping[str, str]]) -> None:
-        """Find out how the hosts of a trial that is set come to the windows that are due, and write it down.
+    def due(self, probes: Mapping[str, WindowProbe]) -> list[str]:
+        """Return the names of the windows that must be probed, except those that failed too often."""
+        for name in probes:
+            if name not in self._ratios and (stored := self._cache.read(name)) is not None:
+                self._ratios[name] = int(stored["ratio"])
+        return [name for name in probes if name not in self._ratios and self._tries[name] < ATTEMPTS]
 
-        `before` is the state in which the hosts were found. Raises TestbedError.
-        """
-        for opening in self.due(scripts):
-            started_s = time.time()
-            probed = self._probe(scripts, opening, before)
-            digest = self._digest(scripts, opening)
-            self._tries[digest] += 1
-            if probed.ratio is not None:
-                self._ratios[digest] = probed.ratio
-            self._note(scripts, opening, probed, started_s)
+    def fits(self, scripts: TrialScripts, probes: Mapping[str, WindowProbe]) -> dict[str, WindowFit]:
+        """Return the script for each host whose receive buffer must be set before a server listens."""
+        ratios = {probe: self._ratios.get(name) for name, probe in probes.items()}
+        return fit_windows(scripts, {probe: ratio for probe, ratio in ratios.items() if ratio})
 
-    def fits(self, scripts: TrialScripts) -> dict[str, WindowFit]:
-        """Return the script for each host whose buffer must be fitted before anything of a trial listens."""
-        ratios = {one: self._ratios.get(self._digest(scripts, one)) for one in window_probes(scripts)}
-        return fit_windows(scripts, {one: ratio for one, ratio in ratios.items() if ratio})
-
-    def check(self, fits: Mapping[str, WindowFit], printed: Mapping[str, str]) -> None:
-        """Raise TestbedError for a host that did not print the buffer it was given."""
-        for host, fit in fits.items():
-            if printed[host].split()[1:] != [str(fit.buffer_bytes)] * 2:
-                raise TestbedError(
-                    f"{host}: asked for a buffer of {fit.buffer_bytes} B, found {printed[host].strip()}"
-                )
-
-    def _unknown(self, digest: str) -> bool:
-        told = None if digest in self._ratios else self._kept.read(digest)
-        if told is not None:
-            self._ratios[digest] = int(told["ratio"])
-        return digest not in self._ratios and self._tries[digest] < ATTEMPTS
-
-    def _digest(self, scripts: TrialScripts, opening: WindowProbe) -> str:
-        """Name what decides how much of a receiver's memory the segments of a sender take."""
-        resolved = scripts.resolved
-        told = {
-            "ends": [opening.sender, opening.receiver, opening.source, opening.address],
-            "mtu_bytes": resolved.mtu_bytes,
-            "hosts": [self._host(scripts, name) for name in (opening.sender, opening.receiver)],
-        }
-        return f"window-{self._kept.digest(told)}"
-
-    def _host(self, scripts: TrialScripts, name: str) -> Mapping[str, object]:
-        plan = scripts.resolved.hosts[name]
-        settings = {recipe: dict(given) for recipe, given in plan.settings.items()}
-        return {"boot": self._kept.boot(name), "mtu_bytes": plan.mtu_bytes, "settings": settings}
-
-    def _probe(
-        self, scripts: TrialScripts, opening: WindowProbe, before: Mapping[str, Mapping[str, str]]
-    ) -> WindowResult:
-        """Let one connection carry full segments, and look what its receiver made of them."""
-        texts = render_window_probe(scripts, opening, self._context.policy.step_timeout_s / WAITS, before)
-        sender, receiver = opening.sender, opening.receiver
-        said = self._run(receiver, texts.receive)
-        if said.startswith(LEFT_OUT):
-            return WindowResult(None, f"{receiver}: {_reason(said)}")
-        sent = self._run(sender, texts.send)
-        if LEFT_OUT in sent:
-            self._run(receiver, texts.abandon)
-            return WindowResult(None, f"{sender}: {_reason(sent)}")
-        return parse_window(opening, self._run(receiver, texts.collect))
-
-    def _run(self, host: str, text: str) -> str:
-        limit_s = self._context.policy.step_timeout_s
-        done = self._context.sessions.map(lambda s: s.run(text, step="window", deadline_s=limit_s), (host,))
-        return done[host].text
-
-    def _note(
-        self, scripts: TrialScripts, opening: WindowProbe, probed: WindowResult, started_s: float
+    def measure(
+        self, scripts: TrialScripts, name: str, probe: WindowProbe, before: Mapping[str, Mapping[str, str]]
     ) -> None:
+        """Probe a window on hosts that are set for a trial, and store the result.
+
+        `before` is the state of each host before the trial. Raises TestbedError.
+        """
+        started_s = time.time()
+        result = self._probe(scripts, probe, before)
         values: dict[str, object] = {
             "trial": scripts.trial.id,
-            "host": opening.receiver,
-            "sender": opening.sender,
+            "host": probe.receiver,
+            "sender": probe.sender,
             "seconds": round(time.time() - started_s, 3),
-            "left_out": [probed.left_out] if probed.left_out else [],
+            "left_out": [result.left_out] if result.left_out else [],
         }
-        if probed.ratio is not None:
-            values |= {"ratio": probed.ratio, **self._write(scripts, opening, probed, started_s)}
+        self._tries[name] += 1
+        if result.ratio is not None:
+            self._ratios[name] = result.ratio
+            stored = {
+                "t_start_s": round(started_s, 6),
+                "trial": scripts.trial.id,
+                "mtu_bytes": scripts.resolved.mtu_bytes,
+                **asdict(probe),
+                **{key: value for key, value in asdict(result).items() if key != "left_out"},
+            }
+            values |= {"ratio": result.ratio, **self._cache.write(name, stored)}
         self._context.note("window-measured", **values)
         self._context.emit(Event("window-measured", values))
 
-    def _write(
-        self, scripts: TrialScripts, opening: WindowProbe, probed: WindowResult, started_s: float
-    ) -> Mapping[str, str]:
-        told = {
-            "t_start_s": round(started_s, 6),
-            "trial": scripts.trial.id,
+    def _name(self, scripts: TrialScripts, probe: WindowProbe) -> str:
+        """Return the name of a calibration file: a hash of what decides how much memory segments take."""
+        hosts = []
+        for host in (probe.sender, probe.receiver):
+            plan = scripts.resolved.hosts[host]
+            settings = {recipe: dict(given) for recipe, given in plan.settings.items()}
+            boot_id = self._cache.boot_id(host)
+            hosts.append({"boot": boot_id, "mtu_bytes": plan.mtu_bytes, "settings": settings})
+        inputs = {
+            "ends": [probe.sender, probe.receiver, probe.source, probe.address],
             "mtu_bytes": scripts.resolved.mtu_bytes,
-            **asdict(opening),
-            **{name: value for name, value in asdict(probed).items() if name != "left_out"},
+            "hosts": hosts,
         }
-        return self._kept.write(self._digest(scripts, opening), told)
+        return f"window-{self._cache.key(inputs)}"
+
+    def _probe(
+        self, scripts: TrialScripts, probe: WindowProbe, before: Mapping[str, Mapping[str, str]]
+    ) -> WindowResult:
+        """Send full segments over one connection and read the window that the receiver derived from them."""
+        limit_s = self._context.policy.step_timeout_s
+        texts = render_window_probe(scripts, probe, limit_s / WAITS, before)
+
+        def run(host: str, text: str) -> str:
+            done = self._context.sessions.map(
+                lambda s: s.run(text, step="window", deadline_s=limit_s), (host,)
+            )
+            return done[host].text
+
+        printed = run(probe.receiver, texts.receive)
+        if printed.startswith(LEFT_OUT):
+            return _left_out(probe.receiver, printed)
+        printed = run(probe.sender, texts.send)
+        if LEFT_OUT in printed:
+            run(probe.receiver, texts.abandon)
+            return _left_out(probe.sender, printed)
+        return parse_window(probe, run(probe.receiver, texts.collect))
+
+
+def check_fits(fits: Mapping[str, WindowFit], printed: Mapping[str, str]) -> None:
+    """Raise TestbedError for a host that did not print the buffer it was given."""
+    for host, fit in fits.items():
+        if printed[host].split()[1:] != [str(fit.buffer_bytes)] * 2:
+            found = printed[host].strip()
+            raise TestbedError(f"{host}: requested a receive buffer of {fit.buffer_bytes} B, found {found}")

@@ -1,7 +1,7 @@
-"""What flows while a trial runs, for people to see: counters of the receiving hosts, read now and then.
+"""Show throughput while a trial runs, from the receiving hosts' interface counters.
 
-A reading is one small file over the connection that is there, no program and nothing written; a host that has
-no such file is left out. Nothing is judged by it.
+A reading is one small file over the existing connection: it starts no program and writes nothing. Hosts
+without such a file are left out. No check uses it.
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ from samovar.plan import Resolved
 INTERVAL_S = 2.0
 COUNTER = "/sys/class/net/{interface}/statistics/rx_bytes"  # sysfs-class-net-statistics in Documentation/ABI
 
-Tell = Callable[[Mapping[str, float]], None]
 
-
-class Gauge:
-    """Tells from a thread of its own, while its context lasts, what hosts received since the last time."""
+class ThroughputMonitor:
+    """While its context lasts: report from a thread what each receiving host received lately, in bit/s."""
 
     def __init__(
-        self, sessions: Sessions, resolved: Resolved, tell: Tell, interval_s: float = INTERVAL_S
+        self,
+        sessions: Sessions,
+        resolved: Resolved,
+        report: Callable[[Mapping[str, float]], None],
+        interval_s: float = INTERVAL_S,
     ) -> None:
         hosts = dict.fromkeys(flow.to_host for flow in resolved.flows)
-        self._places = {
+        self._files = {
             host: [COUNTER.format(interface=name) for name in resolved.hosts[host].interfaces]
             for host in hosts
         }
-        self._sessions, self._tell, self._interval_s = sessions, tell, interval_s
+        self._sessions, self._report, self._interval_s = sessions, report, interval_s
         self._over = threading.Event()
 
-    def __enter__(self) -> Gauge:
-        threading.Thread(target=self._watch, name="gauge", daemon=True).start()
+    def __enter__(self) -> ThroughputMonitor:
+        threading.Thread(target=self._watch, name="throughput", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -43,20 +45,18 @@ class Gauge:
     def _watch(self) -> None:
         before: dict[str, tuple[float, int]] = {}
         while not self._over.wait(self._interval_s):
-            now = {host: seen for host in self._places if (seen := self._count(host))}
-            rates = {host: _rate_bps(before[host], seen) for host, seen in now.items() if host in before}
+            now = {host: reading for host in self._files if (reading := self._read(host))}
+            rates_bps = {}
+            for host, (t_s, count_bytes) in now.items():
+                then_s, then_bytes = before.get(host, (t_s, 0))
+                if t_s > then_s:
+                    rates_bps[host] = round(max(0, count_bytes - then_bytes) * 8 / (t_s - then_s), 1)
             before = now
-            if rates and not self._over.is_set():
-                self._tell(rates)
+            if rates_bps and not self._over.is_set():
+                self._report(rates_bps)
 
-    def _count(self, host: str) -> tuple[float, int] | None:
-        """Return when and how many bytes a host had received, None where that cannot be told."""
-        session = self._sessions[host]
-        said = [session.peek(place) for place in self._places[host]]
-        counts = [int(one) for one in said if one and one.strip().isdigit()]
-        return (time.monotonic(), sum(counts)) if counts and len(counts) == len(said) else None
-
-
-def _rate_bps(before: tuple[float, int], after: tuple[float, int]) -> float:
-    seconds, count_bytes = after[0] - before[0], after[1] - before[1]
-    return round(max(0, count_bytes) * 8 / seconds, 1) if seconds > 0 else 0.0
+    def _read(self, host: str) -> tuple[float, int] | None:
+        """Return the time and the bytes that a host has received; None if it cannot be read."""
+        texts = [self._sessions[host].peek(file) for file in self._files[host]]
+        counts = [int(text) for text in texts if text and text.strip().isdigit()]
+        return (time.monotonic(), sum(counts)) if counts and len(counts) == len(texts) else None

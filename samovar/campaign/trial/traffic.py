@@ -1,29 +1,29 @@
-"""The traffic of a trial: one instant for all hosts, then watched until all of it has ended."""
+"""Run the traffic of a trial: started at one instant on all hosts, watched until it has ended everywhere."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
-from samovar.campaign.verdict import Ending, Failure
+from samovar.campaign.verdict import TrafficFailure
 from samovar.errors import TestbedError
 from samovar.hosts import Session, Sessions
 from samovar.recipes import NO_LIMITS, AbortLimits, StopRule, TrialScripts
 
-DOUBT_S = 1.0
-"""How long a client may outlive its server before the server is taken to have died."""
+SERVER_GONE_S = 1.0
+"""A client may outlive its server for this long before the server counts as dead."""
 GRACE_S = 10.0
 FAILURES = frozenset({"failed", "lost", "disk", "clock"})
-"""The words by which a watch tells of a generator, a logger, the disk and the clock that end the trial."""
+"""Keywords of the watch for a generator, a logger, the disk and the clock; each ends the trial."""
 
 
 class Traffic:
     """The traffic of one trial on all of its hosts; used once.
 
-    Each host that runs anything watches its own programs, its disk and its clock. What one host must know of
-    another goes through here: the end of a flow that others wait for, and that something has failed, which
-    ends the trial.
+    Each host watches its own programs, disk and clock. This class passes on what concerns other hosts: the
+    end of a flow that others wait for, and a failure, which ends the trial. `failures` lists those; `t_end_s`
+    is the end of the traffic by the controller's clock.
     """
 
     def __init__(
@@ -38,76 +38,71 @@ class Traffic:
         self._clients = {host: frozenset(scripts.clients(host)) for host in self._hosts}
         self._busy = {host for host, clients in self._clients.items() if clients}
         self._ended: set[str] = set()
-        self._done_rules: set[StopRule] = set()
+        self._applied_rules: set[StopRule] = set()
         self._change = threading.Condition()
         self._over = False
-        self.ending = Ending()
+        self.failures: list[TrafficFailure] = []
+        self.t_end_s = 0.0
 
-    def run(self, deadline_s: float) -> Ending:
-        """Start everything and return when all has ended. Raises TestbedError when a host is lost."""
+    def run(self, deadline_s: float) -> None:
+        """Start everything and return once all has ended. Raises TestbedError if a host is lost."""
         self._until = time.monotonic() + deadline_s + GRACE_S
-        self._sessions.map(self._attend, self._hosts)
-        return self.ending
+        self._sessions.map(self._watch, self._hosts)
 
-    def _attend(self, session: Session) -> None:
-        t0_ns = self._t0_ns.get(session.host, 0)  # a host without an end of a flow starts nothing
-        script = self._scripts.traffic(session.host, t0_ns, self._limits) or ""
+    def _watch(self, session: Session) -> None:
+        """Run the watch of one host again and again until the traffic is over."""
+        host = session.host
+        t0_ns = self._t0_ns.get(host, 0)  # a host without an end of a flow starts nothing
+        script = self._scripts.traffic(host, t0_ns, self._limits) or ""
         try:
-            while not self._hear(session.host, self._watch(session, script)):
-                script = self._scripts.follow(session.host, t0_ns)
+            while True:
+                left_s = max(1.0, self._until - time.monotonic())
+                result = session.run(script, step="traffic", deadline_s=left_s)
+                for line in result.text.splitlines():
+                    self._handle(host, line)
+                if self._over:
+                    return
+                script = self._scripts.follow(host, t0_ns)
         except TestbedError:
             self._stop()
             raise
 
-    def _watch(self, session: Session, script: str) -> Iterator[list[str]]:
-        left_s = max(1.0, self._until - time.monotonic())
-        done = session.run(script, step="traffic", deadline_s=left_s)
-        return (line.split(" ", 2) for line in done.text.splitlines())
+    def _handle(self, host: str, line: str) -> None:
+        """Act on one line of a host's watch."""
+        word, *rest = line.split(" ", 2)
+        if word in FAILURES:
+            with self._change:
+                self.failures.append(TrafficFailure(word, host, " ".join(rest)))
+            self._stop()
+        elif word == "gone":
+            self._check_client_of(rest[0])
+        elif word == "ended":
+            self._end({rest[0]})
+        elif word == "idle":
+            with self._change:
+                self._busy.discard(host)
+                last = not self._busy
+            self._end(self._clients[host])
+            if last:
+                self._stop()
 
-    def _hear(self, host: str, told: Iterable[list[str]]) -> bool:
-        """Act upon what a host's watch has told; True when the traffic is over."""
-        for word, *rest in told:
-            if word in FAILURES:
-                self._fail(Failure(word, host, " ".join(rest)))
-            elif word == "gone":
-                self._doubt(rest[0])
-            elif word == "ended":
-                self._end({rest[0]})
-            elif word == "idle":
-                self._idle(host)
-        with self._change:
-            return self._over
-
-    def _fail(self, failure: Failure) -> None:
-        with self._change:
-            self.ending.failures.append(failure)
-        self._stop()
-
-    def _doubt(self, server: str) -> None:
-        """Ask after the client of a server that is gone, unless the flow ends just now."""
+    def _check_client_of(self, server: str) -> None:
+        """Have the client of a server that is gone checked, unless the flow ends right now."""
         client = f"{server.removesuffix('-server')}-client"
         with self._change:
-            self._change.wait_for(lambda: self._over or client in self._ended, DOUBT_S)
-            late = not self._over and client not in self._ended
-        if late:
-            self._order(client, "doubt")
-
-    def _idle(self, host: str) -> None:
-        with self._change:
-            self._busy.discard(host)
-            last = not self._busy
-        self._end(self._clients[host])
-        if last:
-            self._stop()
+            if self._change.wait_for(lambda: self._over or client in self._ended, SERVER_GONE_S):
+                return
+        self._order(client, "doubt")
 
     def _end(self, clients: Iterable[str]) -> None:
+        """Note clients that have ended, and end those that had to wait for them."""
         with self._change:
             self._ended.update(clients)
             due = [rule for rule in self._scripts.rules if rule.when <= self._ended]
-            fresh = [rule for rule in due if rule not in self._done_rules]
-            self._done_rules.update(fresh)
+            new = [rule for rule in due if rule not in self._applied_rules]
+            self._applied_rules.update(new)
             self._change.notify_all()
-        for rule in fresh:
+        for rule in new:
             for client in rule.finish:
                 self._order(client, "halt")
 
@@ -121,7 +116,7 @@ class Traffic:
         with self._change:
             first, self._over = not self._over, True
             if first:
-                self.ending.t_end_s = time.time()
+                self.t_end_s = time.time()
             self._change.notify_all()
         for host in self._hosts if first else ():
             self._sessions[host].order(self._scripts.order("stop"))

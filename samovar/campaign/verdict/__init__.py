@@ -1,18 +1,25 @@
-"""The verdict of a trial: valid, suspect or invalid, with reasons."""
+"""The verdict of a trial: valid, suspect or invalid, with reasons. `checks.py` lists every check."""
 
-from samovar.campaign.verdict.counters import DUMMYNET, is_leaf, plausible
-from samovar.campaign.verdict.evidence import NOT_OVERHEAD, Ending, Evidence, Failure
-from samovar.campaign.verdict.judge import LINUX_NAME, Check, Verdict
+from samovar.campaign.verdict.check import LINUX_CC_NAMES, Check, Verdict
+from samovar.campaign.verdict.checks import run_checks, run_checks_without_traffic, verdict_of
+from samovar.campaign.verdict.evidence import NOT_OVERHEAD, CounterSpan, Evidence, TrafficFailure
+from samovar.campaign.verdict.path_checks import check_direction
+from samovar.campaign.verdict.path_measurement import DirectionMeasurement, parse_measurement
+from samovar.campaign.verdict.program_checks import start_times
 
 __all__ = [
-    "DUMMYNET",
-    "LINUX_NAME",
+    "LINUX_CC_NAMES",
     "NOT_OVERHEAD",
     "Check",
-    "Ending",
+    "CounterSpan",
+    "DirectionMeasurement",
     "Evidence",
-    "Failure",
+    "TrafficFailure",
     "Verdict",
-    "is_leaf",
-    "plausible",
+    "check_direction",
+    "parse_measurement",
+    "run_checks",
+    "run_checks_without_traffic",
+    "start_times",
+    "verdict_of",
 ]

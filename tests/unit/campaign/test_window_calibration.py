@@ -1,4 +1,4 @@
-"""Receive windows that a buffer decides: the arithmetic, what is probed, and the probe's own programs."""
+"""Receive windows that depend on a buffer: the arithmetic, the probe, and its programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from samovar.recipes.quoting import window_floor
 from samovar.recipes.window_scripts import WHOLE
 from tests.unit.trials import RESOLVED, flow
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CATALOGUE = Catalogue(ROOT / "templates")
 TARGETS = (1, 536, 1448, 4096, 50_000, 65_535, 65_536, 199_999, 200_000, 1_000_000, 9_998_848, 2**30)
 TO_DST = WindowProbe("src", "dst", "172.16.10.2", "172.16.11.2", 200_000)
@@ -116,12 +116,16 @@ def test_a_buffer_is_fitted_once_though_a_host_has_two_windows() -> None:
     [
         ("window 200000 67108864 1448\n", 0, ""),
         ("window 42467328 67108864 1448\n", 162, ""),
-        ("window 66000000 66000000 1448\n", None, "dst: 66000000 B are no share of a buffer of 66000000 B"),
+        (
+            "window 66000000 66000000 1448\n",
+            None,
+            "dst: a window of 66000000 B is not a share of the buffer of 66000000 B",
+        ),
         ("left out: TimeoutError: timed out\n", None, "dst: TimeoutError: timed out"),
-        ("", None, "dst: the connection told nothing"),
+        ("", None, "dst: the connection reported no window"),
     ],
 )
-def test_a_receivers_words_tell_the_share_or_why_there_is_none(
+def test_the_share_is_read_from_the_receiver_s_report_or_the_reason_why_there_is_none(
     said: str, ratio: int | None, why: str
 ) -> None:
     probed = parse_window(TO_DST, said)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.verdict.evidence import Evidence, checks_of
-from samovar.campaign.verdict.siftr_log import check_siftr, read_siftr
+from samovar.campaign.verdict import Evidence, run_checks
+from samovar.campaign.verdict.siftr_checks import check_siftr_log, read_siftr
 from samovar.plan import LoggerPlan
 from samovar.recipes import TrialScripts
+from tests.unit.campaign.evidence_sample import evidence_of
 from tests.unit.freebsd_sample import CATALOGUE, TRACES
 from tests.unit.trials import RESOLVED, TRIAL
 
@@ -22,7 +23,8 @@ CUT = (TRACES / "siftr-13.2-cut.log").read_text().splitlines(keepends=True)
 def failed(lines: list[str], folder: Path, **options: int) -> list[str]:
     trace = folder / "src-siftr.csv.gz"
     trace.write_bytes(gzip.compress("".join(lines).encode()))
-    return [str(check) for check in check_siftr(RESOLVED, "src", trace, **options) if not check.ok]
+    checks = check_siftr_log(evidence_of(), "src", trace, **options)
+    return [check.reason for check in checks if not check.ok]
 
 
 def test_a_whole_log_has_a_line_for_every_packet_of_a_socket(tmp_path: Path) -> None:
@@ -40,8 +42,8 @@ def test_the_two_forms_with_27_and_28_columns_are_told_apart_by_the_header() -> 
 
 
 def test_a_log_that_was_cut_off_has_no_footer(tmp_path: Path) -> None:
-    assert failed(WHOLE[:-1], tmp_path) == ["SIFTR log at src: requested whole, observed without footer"]
-    assert failed(WHOLE[1:], tmp_path)[0] == "SIFTR log at src: requested whole, observed without header"
+    assert failed(WHOLE[:-1], tmp_path) == ["SIFTR log at src: requested complete, observed without footer"]
+    assert failed(WHOLE[1:], tmp_path)[0] == "SIFTR log at src: requested complete, observed without header"
 
 
 def test_lines_that_are_missing_are_counted(tmp_path: Path) -> None:
@@ -50,7 +52,7 @@ def test_lines_that_are_missing_are_counted(tmp_path: Path) -> None:
 
 
 def test_packets_that_a_filter_of_ports_leaves_out_are_not_counted_by_the_footer() -> None:
-    # The whole log is of port 5201 alone, and meanwhile src answered five commands over SSH, at port 22; of 13.2, where
+    # The whole log is of port 5201 only, and meanwhile src answered five commands over SSH, at port 22; of 13.2, where
     # a filter is refused, the log has those.
     log = read_siftr(WHOLE)
     assert {foreign for _, foreign in log.ports} == {"5201"}
@@ -60,10 +62,10 @@ def test_packets_that_a_filter_of_ports_leaves_out_are_not_counted_by_the_footer
 
 def test_a_log_of_one_port_holds_connections_of_that_port_and_of_no_other(tmp_path: Path) -> None:
     assert failed(WHOLE, tmp_path, port_filter=5201) == []
-    start = "ports in the SIFTR log at src: requested port 5201 alone, observed"
+    start = "ports in the SIFTR log at src: requested port 5201 only, observed"
     of_22 = WHOLE[5].replace(",5201,", ",22,")
     assert failed([*WHOLE[:5], of_22, *WHOLE[6:]], tmp_path, port_filter=5201) == [
-        f"{start} 1 connection(s) of other ports: {of_22.split(',')[3]}-22"
+        f"{start} 1 connection(s) on other ports: {of_22.split(',')[3]}-22"
     ]
     assert failed([*WHOLE[:5], of_22, *WHOLE[6:]], tmp_path) == []
     footer = WHOLE[-1].replace(f"total_tcp_pkts={total(WHOLE[-1])}", f"total_tcp_pkts={skipped(WHOLE[-1])}")
@@ -71,17 +73,15 @@ def test_a_log_of_one_port_holds_connections_of_that_port_and_of_no_other(tmp_pa
 
 
 @pytest.mark.parametrize("port", [5201, 5202])
-def test_the_port_that_a_trial_asks_siftr_for_is_the_one_that_its_log_is_held_against(
-    port: int, tmp_path: Path
-) -> None:
+def test_a_log_is_compared_with_the_port_filter_of_its_trial(port: int, tmp_path: Path) -> None:
     logger = LoggerPlan(logger="siftr", host="src", interface="em1", parameters={"port_filter": str(port)})
     hosts = {"src": RESOLVED.hosts["src"].model_copy(update={"os": "freebsd", "release": "14.0"})}
     alone = {"hosts": hosts, "flows": (), "captures": (), "path": None, "loggers": (logger,)}
     trial = TRIAL.model_copy(update={"resolved": RESOLVED.model_copy(update=alone)})
     (tmp_path / "traces").mkdir()
     (tmp_path / "traces" / "src-siftr.csv.gz").write_bytes(gzip.compress("".join(WHOLE).encode()))
-    checks = checks_of(Evidence(), TrialScripts(trial, CATALOGUE, "c"), tmp_path)
-    assert {check.check: check.ok for check in checks}["ports in the SIFTR log"] is (port == 5201)
+    checks = run_checks(Evidence(TrialScripts(trial, CATALOGUE, "c"), tmp_path))
+    assert {check.name: check.ok for check in checks}["ports in the SIFTR log"] is (port == 5201)
 
 
 def total(footer: str) -> str:
@@ -100,9 +100,7 @@ def test_a_log_of_an_unknown_version_is_not_taken_for_another(old: str, new: str
     assert found == (
         []
         if "rec_fmt" in new
-        else [
-            "form of the SIFTR log at src: requested those of a known version columns, observed 27 columns, version 2.5"
-        ]
+        else ["format of the SIFTR log at src: requested a known version, observed 27 columns, version 2.5"]
     )
 
 
@@ -110,14 +108,14 @@ def test_packets_without_memory_are_lost_and_those_without_a_socket_are_not(tmp_
     assert "num_inbound_skipped_pkts_inpcb=0" not in WHOLE[-1]
     footer = WHOLE[-1].replace("skipped_pkts_malloc=0", "skipped_pkts_malloc=3", 1)
     assert failed([*WHOLE[:-1], footer], tmp_path) == [
-        "packets that SIFTR lost at src: requested 0, observed 3"
+        "packets lost by SIFTR at src: requested 0, observed 3"
     ]
 
 
-def test_a_log_that_is_no_gzip_is_said_to_be_unreadable(tmp_path: Path) -> None:
+def test_a_log_that_is_not_gzip_is_reported_as_unreadable(tmp_path: Path) -> None:
     trace = tmp_path / "src-siftr.csv.gz"
     trace.write_text("x")
-    assert [check.ok for check in check_siftr(RESOLVED, "src", trace)] == [False]
+    assert [check.ok for check in check_siftr_log(evidence_of(), "src", trace)] == [False]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +127,7 @@ def test_a_log_that_is_no_gzip_is_said_to_be_unreadable(tmp_path: Path) -> None:
         (9_999_000, ["at least 90% of 9999000 B"]),
     ],
 )
-def test_the_largest_window_that_a_sender_saw_is_held_against_what_was_asked(
+def test_the_largest_window_that_a_sender_saw_is_compared_with_the_requested_one(
     asked: int | None, wrong: list[str], tmp_path: Path
 ) -> None:
     flow = RESOLVED.flows[0].model_copy(update={"port": 5201, "rwnd_bytes": asked})
@@ -137,5 +135,5 @@ def test_the_largest_window_that_a_sender_saw_is_held_against_what_was_asked(
     resolved = RESOLVED.model_copy(update={"flows": (flow,), "hosts": hosts})
     trace = tmp_path / "src-siftr.csv.gz"
     trace.write_bytes(gzip.compress("".join(WHOLE).encode()))
-    bad = [check for check in check_siftr(resolved, "src", trace) if not check.ok]
+    bad = [check for check in check_siftr_log(evidence_of(resolved=resolved), "src", trace) if not check.ok]
     assert [(check.requested, check.observed) for check in bad] == [(text, "1500928 B") for text in wrong]

@@ -1,25 +1,25 @@
-"""What the runner decides from what it is told: states and verdicts."""
+"""Checks of programs and sockets, and the comparison of host states."""
 
 from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from samovar.campaign.host_state import changed, parse_state, unmet
-from samovar.campaign.verdict.judge import (
-    check_captures,
-    check_clients,
-    check_duration,
-    check_sockets,
-    check_window,
-    parse_tells,
-    verdict_of,
-)
+from samovar.campaign.verdict import Evidence, Verdict, verdict_of
+from samovar.campaign.verdict.capture_checks import check_capture_drops
+from samovar.campaign.verdict.program_checks import check_duration, check_exit_codes
+from samovar.campaign.verdict.socket_checks import check_tcp_info
+from samovar.campaign.verdict.window_checks import check_largest_window
+from samovar.hosts import ScriptResult
+from samovar.plan import CapturePlan
+from tests.unit.campaign.evidence_sample import evidence_of, with_flow
 from tests.unit.trials import RESOLVED, flow
 
-TELLS = """\
+ENDINGS = """\
 exit bulk-client 0
 err src-eth1 tcpdump: listening on eth1
 exit src-eth1 0
@@ -40,7 +40,7 @@ def test_a_state_is_read_from_lines_and_blanks_count_as_one() -> None:
     }
 
 
-def test_what_was_wanted_and_is_not_so_is_named_with_both_values() -> None:
+def test_unmet_settings_are_reported_with_both_values() -> None:
     state = {"mtu.eth1": "1500", "qdisc.eth2.10:": "pfifo limit 546p"}
     assert unmet(["mtu.eth1=1500", "qdisc.eth2.10:*=limit 546p"], state) == ()
     found = [
@@ -58,55 +58,62 @@ def test_a_host_that_was_not_restored_differs_in_the_keys_that_changed() -> None
     assert [d.key for d in changed({"a": "1", "b": "2"}, {"a": "3", "c": "4"})] == ["a", "b", "c"]
 
 
-def test_codes_and_complaints_are_told_apart() -> None:
-    codes, complaints = parse_tells(TELLS.format(lost=0))
-    assert codes == {"bulk-client": "0", "src-eth1": "0"}
-    assert len(complaints["src-eth1"]) == 5
+def ended(text: str, **fields: Any) -> Evidence:
+    """Make evidence of a trial with one capture, whose host src printed this when its programs were stopped."""
+    capture = CapturePlan(host="src", interface="eth1", snaplen_bytes=96)
+    evidence = evidence_of(resolved=RESOLVED.model_copy(update={"captures": (capture,)}), **fields)
+    evidence.add_program_endings({"src": ScriptResult("src", "stop", "", 0, text.encode(), b"", 0.0, 0.1)})
+    return evidence
+
+
+def capture_verdict(*messages: str) -> tuple[Verdict, tuple[str, ...]]:
+    """Judge the drops of a capture by what tcpdump wrote to standard error."""
+    text = "".join(f"err src-eth1 {message}\n" for message in messages)
+    return verdict_of(check_capture_drops(ended(text)))
+
+
+def test_exit_codes_and_messages_of_programs_are_read_by_name() -> None:
+    evidence = ended(ENDINGS.format(lost=0))
+    assert evidence.exit_codes == {"bulk-client": "0", "src-eth1": "0"}
+    assert len(evidence.messages["src-eth1"]) == 5
 
 
 @pytest.mark.parametrize(("lost", "verdict"), [(0, "valid"), (3, "invalid")])
 def test_a_capture_that_lost_packets_makes_the_trial_invalid(lost: int, verdict: str) -> None:
-    _, complaints = parse_tells(TELLS.format(lost=lost))
-    checks = list(check_captures("src", ["src-eth1"], complaints))
-    assert verdict_of(checks)[0] == verdict
+    assert verdict_of(check_capture_drops(ended(ENDINGS.format(lost=lost))))[0] == verdict
 
 
 def test_packets_that_a_capture_left_unread_make_the_trial_invalid() -> None:
-    told = ["10548 packets captured", "11896 packets received by filter", "0 packets dropped by kernel"]
-    verdict, reasons = verdict_of(check_captures("src", ["src-eth1"], {"src-eth1": told}))
+    counts = ["10548 packets captured", "11896 packets received by filter", "0 packets dropped by kernel"]
+    verdict, reasons = capture_verdict(*counts)
     assert verdict == "invalid"
     assert reasons == ("packets never read by capture src-eth1 at src: requested 0, observed 1348",)
 
 
-@pytest.mark.parametrize(("asked", "verdict"), [(25510, "invalid"), (25509, "valid")])
-def test_a_packet_that_comes_after_a_capture_has_read_everything_spoils_no_trial(
-    asked: int, verdict: str
+@pytest.mark.parametrize(("received", "verdict"), [(25510, "invalid"), (25509, "valid")])
+def test_packets_that_come_after_a_capture_has_read_everything_are_accepted(
+    received: int, verdict: str
 ) -> None:
-    # FreeBSD's bpf(4) hands packets over after up to a second; a switch or a neighbour may say something meanwhile.
-    told = [
+    # FreeBSD's bpf(4) delivers packets after up to a second; a switch or neighbour may send some meanwhile.
+    observed, reasons = capture_verdict(
         "tcpdump: listening on em1, link-type EN10MB (Ethernet), snapshot length 96 bytes",
         "tcpdump: 25000 packets captured, 25509 packets received by filter, 0 packets dropped by kernel",
-        f"tcpdump: 25509 packets captured, {asked} packets received by filter, 0 packets dropped by kernel",
+        f"tcpdump: 25509 packets captured, {received} packets received by filter, 0 packets dropped by kernel",
         "25509 packets captured",
         "25511 packets received by filter",
         "0 packets dropped by kernel",
-    ]
-    seen, reasons = verdict_of(check_captures("src", ["src-em1"], {"src-em1": told}))
-    assert seen == verdict
-    assert reasons == (
-        ()
-        if verdict == "valid"
-        else ("packets never read by capture src-em1 at src: requested 0, observed 1",)
     )
+    assert observed == verdict
+    reason = "packets never read by capture src-eth1 at src: requested 0, observed 1"
+    assert reasons == (() if verdict == "valid" else (reason,))
 
 
-def test_a_capture_that_did_not_close_is_not_taken_for_one_without_losses() -> None:
-    checks = list(check_captures("src", ["src-eth1"], {"src-eth1": ["tcpdump: listening on eth1"]}))
-    assert verdict_of(checks) == (
+def test_a_capture_without_final_counts_makes_the_trial_invalid() -> None:
+    assert capture_verdict("tcpdump: listening on eth1") == (
         "invalid",
         (
-            "packets dropped by kernel in capture src-eth1 at src: requested 0, observed no count: the capture did "
-            "not end by itself",
+            "packets dropped by kernel in capture src-eth1 at src: requested 0, observed no count: tcpdump did not "
+            "end by itself",
         ),
     )
 
@@ -115,24 +122,27 @@ def test_a_capture_that_did_not_close_is_not_taken_for_one_without_losses() -> N
 def test_a_generator_that_failed_or_never_ended_makes_the_trial_invalid(
     codes: dict[str, str], observed: str
 ) -> None:
-    verdict, reasons = verdict_of(check_clients("src", ["bulk-client"], codes))
+    evidence = evidence_of(resolved=with_flow(flow()), exit_codes=codes)
+    verdict, reasons = verdict_of(check_exit_codes(evidence))
     assert verdict == "invalid"
     assert reasons == (f"exit code of bulk-client at src: requested 0, observed {observed}",)
 
 
 @pytest.mark.parametrize(("seconds", "ok"), [(6.0, True), (5.8, True), (5.0, False)])
-def test_traffic_that_ended_early_is_noticed(seconds: float, ok: bool) -> None:
-    assert [check.ok for check in check_duration([flow()], seconds)] == [ok]
+def test_traffic_that_ended_early_makes_the_trial_invalid(seconds: float, ok: bool) -> None:
+    evidence = evidence_of(resolved=with_flow(flow()), phases=[("traffic", seconds)])
+    assert [check.ok for check in check_duration(evidence)] == [ok]
 
 
-def _sockets(tmp_path: Path, *rows: str) -> tuple[str, tuple[str, ...]]:
-    trace = tmp_path / "src-tcp-info.csv.gz"
+def _sockets(tmp_path: Path, *rows: str) -> tuple[Verdict, tuple[str, ...]]:
+    trace = tmp_path / "traces" / "src-tcp-info.csv.gz"
+    trace.parent.mkdir(exist_ok=True)
     with gzip.open(trace, "wt") as file:
         file.write(SAMPLES + "".join(rows) + ROW.format(port=5002, cc="reno", window=9_990_000))
-    return verdict_of(check_sockets(RESOLVED, "src", trace))
+    return verdict_of(check_tcp_info(evidence_of(tmp_path)))
 
 
-def test_the_control_in_force_on_the_socket_is_what_counts(tmp_path: Path) -> None:
+def test_the_congestion_control_of_the_socket_is_checked(tmp_path: Path) -> None:
     right = ROW.format(port=5001, cc="reno", window=9_998_848)
     assert _sockets(tmp_path, right) == ("valid", ())
     verdict, reasons = _sockets(tmp_path, ROW.format(port=5001, cc="cubic", window=9_998_848))
@@ -158,10 +168,11 @@ def test_a_flow_with_a_control_of_its_own_is_judged_by_the_connection_that_carri
     tmp_path: Path, asked: str, rows: str, verdict: str
 ) -> None:
     """A control connection, such as iperf3's on the port of its flow, has the host's congestion control."""
-    trace = tmp_path / "src-tcp-info.csv.gz"
+    trace = tmp_path / "traces" / "src-tcp-info.csv.gz"
+    trace.parent.mkdir()
     trace.write_bytes(gzip.compress((CONNECTION + rows).encode()))
-    resolved = RESOLVED.model_copy(update={"flows": (flow().model_copy(update={"cc": asked}),)})
-    assert verdict_of(check_sockets(resolved, "src", trace))[0] == verdict
+    evidence = evidence_of(tmp_path, with_flow(flow().model_copy(update={"cc": asked})))
+    assert verdict_of(check_tcp_info(evidence))[0] == verdict
 
 
 def test_a_window_above_what_was_asked_is_invalid_and_one_far_below_suspect(tmp_path: Path) -> None:
@@ -176,21 +187,25 @@ def test_a_window_of_few_segments_may_lack_the_last(rwnd_bytes: int, least_bytes
     """At MTU 1500, 10 KB hold six segments of 1448 bytes, of which Linux from 6.7 on offers five until one is lost."""
     receiver = RESOLVED.hosts["dst"].model_copy(update={"rwnd_bytes": rwnd_bytes, "mtu_bytes": 1500})
     resolved = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "dst": receiver}})
-    flow = RESOLVED.flows[0]
-    assert verdict_of(check_window(resolved, flow, least_bytes))[0] == "valid"
-    assert verdict_of(check_window(resolved, flow, least_bytes - 1))[0] == "suspect"
-    assert verdict_of(check_window(resolved, flow, rwnd_bytes + 1))[0] == "invalid"
+    evidence, bulk = evidence_of(resolved=resolved), RESOLVED.flows[0]
+    assert verdict_of(check_largest_window(evidence, bulk, least_bytes))[0] == "valid"
+    assert verdict_of(check_largest_window(evidence, bulk, least_bytes - 1))[0] == "suspect"
+    assert verdict_of(check_largest_window(evidence, bulk, rwnd_bytes + 1))[0] == "invalid"
 
 
-def test_a_flow_that_no_sample_saw_makes_the_trial_invalid(tmp_path: Path) -> None:
+def test_a_flow_without_samples_makes_the_trial_invalid(tmp_path: Path) -> None:
     verdict, reasons = _sockets(tmp_path)
-    assert (verdict, reasons) == ("invalid", ("samples of flow bulk at src: requested some, observed 0",))
+    assert (verdict, reasons) == (
+        "invalid",
+        ("samples of flow bulk at src: requested one or more, observed 0",),
+    )
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"no gzip at all", gzip.compress(b"a,b\n1,2\n"), gzip.compress(b"x")[:15]]
 )
 def test_a_trace_that_cannot_be_read_fails_the_trial_not_the_campaign(tmp_path: Path, content: bytes) -> None:
-    trace = tmp_path / "src-tcp-info.csv.gz"
+    trace = tmp_path / "traces" / "src-tcp-info.csv.gz"
+    trace.parent.mkdir()
     trace.write_bytes(content)
-    assert verdict_of(check_sockets(RESOLVED, "src", trace))[0] == "invalid"
+    assert verdict_of(check_tcp_info(evidence_of(tmp_path)))[0] == "invalid"

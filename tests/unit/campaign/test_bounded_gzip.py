@@ -1,4 +1,4 @@
-"""What a host has packed cannot fill this machine's memory, nor keep it busy for long."""
+"""A compressed file from a host cannot fill the controller's memory, nor keep it busy for long."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.verdict.bounded_reading import (
+from samovar.campaign.verdict.bottleneck_checks import compare_rate
+from samovar.campaign.verdict.bounded_gzip import (
+    LARGEST_RATIO,
     LONGEST_LINE_BYTES,
     LONGEST_TEXT_BYTES,
-    MOST_TIMES,
     open_lines,
     read_text,
 )
-from samovar.campaign.verdict.capture_counts import read_capture
-from samovar.campaign.verdict.counters import check_rate
-from samovar.experiment.keys.verdict_thresholds import Thresholds
+from samovar.campaign.verdict.pcap_reader import read_capture
 from samovar.plan import DirectionPlan
+from tests.unit.campaign.evidence_sample import evidence_of
 
 ROW = b"1767225600000000000,eth1,pfifo,10:,1:1,0,0,0,0,0,0\n"
 
@@ -40,12 +40,15 @@ def test_zeros_without_an_end_are_refused_at_the_longest_line(tmp_path: Path) ->
 def test_lines_that_unpack_to_far_more_than_a_trace_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "bomb.csv.gz"
     file.write_bytes(gzip.compress(b"0\n" * 15_000_000, 9))
-    with open_lines(file) as lines, pytest.raises(ValueError, match=f"more than {MOST_TIMES} times its size"):
+    with (
+        open_lines(file) as lines,
+        pytest.raises(ValueError, match=f"more than {LARGEST_RATIO} times its size"),
+    ):
         for _ in lines:
             pass
 
 
-def test_an_idle_queues_trace_is_no_bomb(tmp_path: Path) -> None:
+def test_the_trace_of_an_idle_queue_is_accepted(tmp_path: Path) -> None:
     file = tmp_path / "queue.csv.gz"
     rows = (b"%d" % (1767225600000000000 + n * 5_000_000) + ROW[19:] for n in range(100_000))
     file.write_bytes(gzip.compress(b"".join(rows), 9))
@@ -53,25 +56,26 @@ def test_an_idle_queues_trace_is_no_bomb(tmp_path: Path) -> None:
         assert sum(1 for _ in lines) == 100_000
 
 
-def test_the_output_of_a_generator_has_a_most(tmp_path: Path) -> None:
+def test_too_long_an_output_of_a_generator_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "iperf.out.gz"
     file.write_bytes(gzip.compress(bytes(LONGEST_TEXT_BYTES + 1), 9))
     with pytest.raises(ValueError, match="unpacks to more than"):
         read_text(file)
 
 
-def test_a_trial_with_a_bomb_for_a_trace_is_judged_by_it(tmp_path: Path) -> None:
+def test_a_trace_that_unpacks_to_too_much_fails_a_check(tmp_path: Path) -> None:
     file = tmp_path / "rtr-queue.csv.gz"
     header = (
         b"t_ns,interface,qdisc,handle,parent,backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,o\n"
     )
     file.write_bytes(gzip.compress(header + bytes(10 * LONGEST_LINE_BYTES), 9))
-    (check,) = check_rate(DirectionPlan(interface="eth1", rate_bps=1000), "rtr", file, Thresholds())
+    direction = DirectionPlan(interface="eth1", rate_bps=1000)
+    (check,) = compare_rate(evidence_of(), "rtr", direction, file)
     assert not check.ok
     assert "a line of more than" in check.observed
 
 
-def test_a_packet_longer_than_any_is_refused_before_it_is_gathered(tmp_path: Path) -> None:
+def test_an_impossibly_long_packet_is_refused_before_it_is_read(tmp_path: Path) -> None:
     file = tmp_path / "src-eth1.pcap.gz"
     head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)
     file.write_bytes(gzip.compress(head + struct.pack("<IIII", 0, 0, 1 << 31, 1 << 31) + bytes(1 << 24), 9))

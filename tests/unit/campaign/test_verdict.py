@@ -1,4 +1,4 @@
-"""The verdict: captures read, counters compared, thresholds laid over each other, strangers and liars named."""
+"""The checks of a trial's verdict, on captures, counters and readings that are made for each test."""
 
 from __future__ import annotations
 
@@ -15,36 +15,45 @@ from hypothesis import strategies as st
 
 from samovar.campaign.calibration.path_calibration import Endpoints, endpoints_of
 from samovar.campaign.clocks import ClockOffset, Drift
-from samovar.campaign.host_state import compared
 from samovar.campaign.journal import Entry, fold, is_open
 from samovar.campaign.policy import Policy, policy_of
-from samovar.campaign.verdict.capture_counts import read_capture
-from samovar.campaign.verdict.counters import Span, Through, check_cpu, check_rate, check_stages, check_step
-from samovar.campaign.verdict.evidence import Evidence, checks_of
-from samovar.campaign.verdict.judge import (
-    Check,
-    check_clocks,
-    check_drift,
-    check_settings,
-    check_starts,
-    verdict_of,
+from samovar.campaign.verdict import Check, CounterSpan, Evidence, run_checks, verdict_of
+from samovar.campaign.verdict.bottleneck_checks import (
+    check_bottleneck_bytes,
+    check_bottleneck_rate,
+    check_delay_drops,
 )
-from samovar.campaign.verdict.wire import Seen, check_bottleneck, check_counted, check_wire, read_captures
+from samovar.campaign.verdict.capture_checks import (
+    check_captures_complete,
+    check_competing_traffic,
+    check_frame_sizes,
+    check_mss,
+    check_receive_windows,
+    check_routers,
+    compare_flow_bytes,
+)
+from samovar.campaign.verdict.host_checks import (
+    check_clock_drift,
+    check_clock_offsets,
+    check_clock_steps,
+    check_cpus,
+    check_restored_states,
+    check_settings,
+)
+from samovar.campaign.verdict.pcap_reader import read_capture
+from samovar.campaign.verdict.program_checks import check_start_times
 from samovar.cli import Controller
 from samovar.errors import DefinitionError
-from samovar.experiment import load_experiment, load_testbed
-from samovar.experiment.keys.config_file import Config
-from samovar.experiment.keys.verdict_thresholds import Thresholds
+from samovar.experiment import Config, Thresholds, load_experiment, load_testbed
 from samovar.hosts import ScriptResult
 from samovar.plan import CapturePlan
-from samovar.recipes import ByteCounts, Catalogue, CountPatterns, TrialScripts, split_finish_output
+from samovar.recipes import ByteCounts, CountPatterns, split_finish_output
 from samovar.recipes.scripts import FOUND, RESTORED
-from samovar.recipes.trial_programs import trial_flows
-from tests.unit.trials import PATH, RESOLVED, TRIAL
+from tests.unit.campaign.evidence_sample import evidence_of
+from tests.unit.plans import CATALOGUE
+from tests.unit.trials import PATH, RESOLVED
 
-ROOT = Path(__file__).parents[2]
-CATALOGUE = Catalogue(ROOT / "templates")
-FLOWS = trial_flows(RESOLVED, CATALOGUE)[:1]
+ROOT = Path(__file__).parents[3]
 LIMITS = Thresholds()
 SRC, DST = "172.16.10.2", "172.16.11.2"
 HEAD = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)
@@ -122,10 +131,29 @@ def judged(
     """Judge the sample trial by what is captured at both of its ends, one router apart."""
     write(folder, "src-eth1", before_a_router(frames) if sent is None else sent)
     write(folder, "dst-eth1", frames)
-    seen = read_captures(RESOLVED, folder, LIMITS)
-    policy = policy or Policy(routers={(SRC, DST): 1})
-    found = sorted(check_wire(RESOLVED, FLOWS, seen, policy), key=lambda check: not check.ok)
-    return {f"{check.check} at {check.host}": check for check in found}
+    return by_name(capture_checks(evidence_of(folder, policy=policy or Policy(routers={(SRC, DST): 1}))))
+
+
+def capture_checks(evidence: Evidence) -> list[Check]:
+    """Run every check that captures alone are enough for."""
+    functions = (
+        *(check_captures_complete, check_frame_sizes, check_competing_traffic),
+        *(check_mss, check_receive_windows, check_routers),
+    )
+    return [check for function in functions for check in function(evidence)]
+
+
+def by_name(checks: list[Check]) -> dict[str, Check]:
+    """Return checks by name and host; of two with one name the failed one."""
+    ordered = sorted(checks, key=lambda check: not check.ok)
+    return {f"{check.name} at {check.host}": check for check in ordered}
+
+
+def captured_at_both_ends(folder: Path, policy: Policy | None = None, **fields: Any) -> Evidence:
+    """Make evidence of the sample trial with what it asks for captured at both ends."""
+    for name in ("src-eth1", "dst-eth1"):
+        write(folder, name, sound())
+    return evidence_of(folder, policy=policy, **fields)
 
 
 def failed(checks: dict[str, Check]) -> dict[str, str]:
@@ -161,10 +189,10 @@ def test_a_capture_that_ends_within_a_packet_is_torn(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"no gzip", gzip.compress(b"no capture, but long enough to be one")]
 )
-def test_what_is_no_capture_makes_the_trial_invalid(tmp_path: Path, content: bytes) -> None:
+def test_a_capture_that_cannot_be_read_makes_the_trial_invalid(tmp_path: Path, content: bytes) -> None:
     write(tmp_path, "src-eth1", sound())
     write(tmp_path, "dst-eth1", sound()).write_bytes(content)
-    checks = read_captures(RESOLVED, tmp_path, LIMITS).checks
+    checks = check_captures_complete(evidence_of(tmp_path))
     assert [(check.host, check.ok, check.severity) for check in checks] == [
         ("src", True, "invalid"),
         ("dst", False, "invalid"),
@@ -184,7 +212,7 @@ def test_no_content_of_packets_breaks_the_reading(
         assert "cut off" in str(error)
 
 
-def test_what_was_asked_for_is_found_on_the_wire(tmp_path: Path) -> None:
+def test_a_trial_as_requested_passes_every_check_of_its_captures(tmp_path: Path) -> None:
     checks = judged(tmp_path, sound())
     assert failed(checks) == {}
     assert checks["routers that flow bulk passed at dst"].observed == "1 (TTL 63)"
@@ -199,36 +227,36 @@ def test_what_was_asked_for_is_found_on_the_wire(tmp_path: Path) -> None:
         ([*sound(), segment(SRC, DST, (40_000, 5001), 9000)], "largest segment in the capture at eth1 (offloads) at src", "9054 B"),
     ],
 )  # fmt: skip
-def test_what_was_not_asked_for_is_named_with_what_was_seen(
+def test_what_differs_from_the_request_is_reported_with_the_observed_value(
     tmp_path: Path, frames: list[tuple[bytes, int]], name: str, observed: str
 ) -> None:
     assert failed(judged(tmp_path, frames))[name] == observed
 
 
-def test_a_window_that_a_flow_sent_too_little_to_open_is_no_fault(tmp_path: Path) -> None:
+def test_a_flow_that_moved_too_little_to_open_its_window_is_not_judged_by_it(tmp_path: Path) -> None:
     assert failed(judged(tmp_path, sound(window=2_000))) == {}
 
 
-def test_a_flow_that_went_another_way_is_named_by_its_time_to_live(tmp_path: Path) -> None:
+def test_a_flow_on_another_path_is_found_by_its_time_to_live(tmp_path: Path) -> None:
     frames = [segment(SRC, DST, (40_000, 5001), 560, ttl=ttl) for ttl in (64, 64)]
-    told = failed(judged(tmp_path, frames, sent=frames))
-    assert told == {"routers that flow bulk passed at dst": "0 (TTL 64)"}
+    observed = failed(judged(tmp_path, frames, sent=frames))
+    assert observed == {"routers that flow bulk passed at dst": "0 (TTL 64)"}
 
 
-def test_routers_are_counted_from_the_time_to_live_that_the_sender_gave(tmp_path: Path) -> None:
+def test_routers_are_counted_from_the_sender_s_time_to_live(tmp_path: Path) -> None:
     frames = [segment(SRC, DST, (40_000, 5001), 560, ttl=ttl) for ttl in (49, 49)]
     assert failed(judged(tmp_path, frames)) == {}
-    untold = failed(judged(tmp_path, frames, sent=[]))
-    assert untold == {"routers that flow bulk passed at dst": "15 (TTL 49)"}, "by what systems send with"
+    guessed = failed(judged(tmp_path, frames, sent=[]))
+    assert guessed == {"routers that flow bulk passed at dst": "15 (TTL 49)"}, "from the usual ones"
 
 
-def strangers(port: int, packets: int = 100, **given: Any) -> list[tuple[bytes, int]]:
-    """Make traffic of somebody else."""
+def other_traffic(port: int, packets: int = 100, **given: Any) -> list[tuple[bytes, int]]:
+    """Make traffic that belongs to no flow."""
     return [segment(SRC, DST, (50_000, port), 560, **given) for _ in range(packets)]
 
 
-def test_traffic_that_nobody_asked_for_is_named_with_its_ends(tmp_path: Path) -> None:
-    found = failed(judged(tmp_path, [*sound(), *strangers(5999)]))
+def test_competing_traffic_is_reported_with_its_addresses_and_ports(tmp_path: Path) -> None:
+    found = failed(judged(tmp_path, [*sound(), *other_traffic(5999)]))
     assert found["traffic of no flow at eth1 at dst"] == (
         f"61400 B of 189724 B, most of it TCP {SRC}:50000 > {DST}:5999 (100 packets, 61400 B)"
     )
@@ -237,18 +265,20 @@ def test_traffic_that_nobody_asked_for_is_named_with_its_ends(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "more",
     [
-        strangers(22),
-        strangers(123, protocol=17),
-        strangers(5999, packets=20),
+        other_traffic(22),
+        other_traffic(123, protocol=17),
+        other_traffic(5999, packets=20),
         [(bytes(12) + b"\x08\x06" + bytes(46), 60)] * 500,
     ],
     ids=["ssh", "ntp", "little", "arp"],
 )
-def test_what_keeps_a_network_going_is_no_competition(tmp_path: Path, more: list[tuple[bytes, int]]) -> None:
+def test_housekeeping_and_little_traffic_do_not_count_as_competing(
+    tmp_path: Path, more: list[tuple[bytes, int]]
+) -> None:
     assert failed(judged(tmp_path, [*sound(), *more])) == {}
 
 
-def test_a_generator_that_uses_more_ports_says_so_in_its_header() -> None:
+def test_the_header_of_a_generator_lists_its_ports() -> None:
     headers = {name: CATALOGUE.header("generator", name, "linux") for name in ("nuttcp", "command", "iperf3")}
     assert {name: header.ports for name, header in headers.items()} == {
         "nuttcp": (0, 2000),
@@ -258,22 +288,22 @@ def test_a_generator_that_uses_more_ports_says_so_in_its_header() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counted", "again_bytes", "ok"),
+    ("counted", "dropped", "ok"),
     [
         (ByteCounts(112_000, 112_000), 0, True),
         (ByteCounts(400_000, 100_000), 0, True),
         (ByteCounts(250_000, 250_000), 0, False),
         (ByteCounts(20_000, 20_000), 0, False),
-        (ByteCounts(20_000, 20_000), 60_000, True),
+        (ByteCounts(20_000, 20_000), 40, True),
     ],
 )
-def test_bytes_of_the_generator_and_of_the_capture_belong_together(
-    tmp_path: Path, counted: ByteCounts, again_bytes: int, ok: bool
+def test_the_bytes_that_a_generator_counted_are_compared_with_a_capture(
+    tmp_path: Path, counted: ByteCounts, dropped: int, ok: bool
 ) -> None:
-    for name in ("src-eth1", "dst-eth1"):
-        write(tmp_path, name, sound())
-    seen = read_captures(RESOLVED, tmp_path, LIMITS)
-    assert [c.ok for c in check_counted(FLOWS[0], counted, seen, again_bytes, LIMITS)] == [ok]
+    span = CounterSpan({"queue.down": "0 0 0"}, {"queue.down": f"0 0 {dropped}"})
+    evidence = captured_at_both_ends(tmp_path, counters={"rtr": span})
+    checks = compare_flow_bytes(evidence, evidence.scripts.flows[0], counted)
+    assert [check.ok for check in checks] == [ok]
 
 
 @pytest.mark.parametrize(
@@ -283,11 +313,10 @@ def test_a_flow_that_has_sent_its_size_is_suspect_unless_that_size_arrived(
     tmp_path: Path, size_bytes: int, oks: list[bool]
 ) -> None:
     """A flow that was stopped has not sent its size, and is not judged by it."""
-    for name in ("src-eth1", "dst-eth1"):
-        write(tmp_path, name, sound())
-    seen = read_captures(RESOLVED, tmp_path, LIMITS)
-    sized = replace(FLOWS[0], flow=FLOWS[0].flow.model_copy(update={"size_bytes": size_bytes}))
-    checks = list(check_counted(sized, ByteCounts(400_000, 0), seen, 0, LIMITS))
+    evidence = captured_at_both_ends(tmp_path)
+    ends = evidence.scripts.flows[0]
+    sized = replace(ends, flow=ends.flow.model_copy(update={"size_bytes": size_bytes}))
+    checks = list(compare_flow_bytes(evidence, sized, ByteCounts(400_000, 0)))
     assert [check.ok for check in checks] == oks
     assert all(check.severity == "suspect" for check in checks if not check.ok)
 
@@ -305,7 +334,9 @@ def test_a_flow_that_has_sent_its_size_is_suspect_unless_that_size_arrived(
         ("iperf3", '{"error": "unable to connect"}', None),
     ],
 )
-def test_generators_tell_their_bytes(generator: str, text: str, counted: tuple[int, int] | None) -> None:
+def test_the_bytes_that_a_generator_counted_are_read_from_its_output(
+    generator: str, text: str, counted: tuple[int, int] | None
+) -> None:
     counts = CATALOGUE.header("generator", generator, "linux").counts
     assert counts is not None
     assert counts.read(text) == counted
@@ -318,7 +349,7 @@ def test_a_pattern_of_a_header_holds_one_number(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent_bytes", "left_packets", "ok"),
+    ("sent_bytes", "waiting", "ok"),
     [
         (123_000, 0, True),
         (230_000, 0, False),
@@ -327,22 +358,21 @@ def test_a_pattern_of_a_header_holds_one_number(pattern: str) -> None:
         (30_000, 40, True),
     ],
 )
-def test_what_the_bottleneck_counted_is_what_arrived_and_more_only_while_packets_waited(
-    tmp_path: Path, sent_bytes: int, left_packets: int, ok: bool
+def test_the_bottleneck_counts_what_arrives_or_less_while_packets_still_wait(
+    tmp_path: Path, sent_bytes: int, waiting: int, ok: bool
 ) -> None:
-    for name in ("src-eth1", "dst-eth1"):
-        write(tmp_path, name, sound())
-    seen = read_captures(RESOLVED, tmp_path, LIMITS)
     policy = Policy(behind={"down": frozenset({DST}), "up": frozenset({SRC})})
-    (check,) = check_bottleneck("down", "rtr", Through(sent_bytes, 0, 0, left_packets), seen, ["dst"], policy)
+    span = CounterSpan({"queue.down": "0 0 0 0"}, {"queue.down": f"{sent_bytes} 0 0 {waiting}"})
+    (check,) = check_bottleneck_bytes(captured_at_both_ends(tmp_path, policy, counters={"rtr": span}))
     assert (check.ok, check.severity) == (ok, "suspect")
-    assert list(check_bottleneck("down", "rtr", Through(sent_bytes, 0, 0), Seen(), ["dst"], policy)) == []
+    without_captures = evidence_of(tmp_path / "none", policy=policy, counters={"rtr": span})
+    assert list(check_bottleneck_bytes(without_captures)) == []
 
 
 @pytest.mark.parametrize(("idle", "ok"), [("1000 700", True), ("1000 610", False)])
 def test_a_cpu_that_was_busy_all_the_time_makes_a_trial_suspect(idle: str, ok: bool) -> None:
-    span = Span({"cpu.0": "0 0", "cpu.1": "500 600"}, {"cpu.0": "10 90", "cpu.1": idle})
-    (check,) = check_cpu("src", span, LIMITS)
+    span = CounterSpan({"cpu.0": "0 0", "cpu.1": "500 600"}, {"cpu.0": "10 90", "cpu.1": idle})
+    (check,) = check_cpus(evidence_of(counters={"src": span}))
     assert (check.ok, check.severity, check.observed[:5]) == (ok, "suspect", "CPU 1")
 
 
@@ -350,76 +380,90 @@ def test_a_cpu_that_was_busy_all_the_time_makes_a_trial_suspect(idle: str, ok: b
     ("late", "step"),
     [("1000000000000 10.00 10.00", "+0.0 ms"), ("1000500000000 10.00 10.01", "+480.0 ms")],
 )
-def test_a_clock_that_stepped_is_told_from_one_that_was_read_slowly(late: str, step: str) -> None:
-    span = Span({"clock": "999000000000 9.00 9.00"}, {"clock": late})
-    (check,) = check_step("src", span, LIMITS)
+def test_a_clock_that_was_set_is_distinguished_from_one_that_was_read_slowly(late: str, step: str) -> None:
+    span = CounterSpan({"clock": "999000000000 9.00 9.00"}, {"clock": late})
+    (check,) = check_clock_steps(evidence_of(counters={"src": span}))
     assert check.observed == step
     assert check.ok == (step == "+0.0 ms")
 
 
-def test_a_delay_that_dropped_what_was_not_to_be_lost_is_named() -> None:
-    way = PATH.down.model_copy(update={"loss": 0.0})
-    path = PATH.model_copy(update={"down": way})
-    span = Span({"stage.down": "0 0 0"}, {"stage.down": "60000 100 3"})
-    (check,) = check_stages(path, span)
-    assert str(check) == "drops at the delay down at rtr: requested 0, observed 3 of 103"
+def test_a_delay_that_drops_packets_without_a_requested_loss_is_reported() -> None:
+    path = PATH.model_copy(update={"down": PATH.down.model_copy(update={"loss": 0.0})})
+    span = CounterSpan({"stage.down": "0 0 0"}, {"stage.down": "60000 100 3"})
+    resolved = RESOLVED.model_copy(update={"path": path})
+    (check,) = check_delay_drops(evidence_of(resolved=resolved, counters={"rtr": span}))
+    assert check.reason == "drops at the delay down at rtr: requested 0, observed 3 of 103"
     assert not check.ok
 
 
 @pytest.mark.parametrize(("drops", "ok"), [(9, True), (60, False)])
 def test_losses_at_random_may_be_as_many_as_chance_allows(drops: int, ok: bool) -> None:
-    span = Span({"stage.down": "0 0 0"}, {"stage.down": f"600000 {10_000 - drops} {drops}"})
-    (check,) = check_stages(PATH, span)
+    span = CounterSpan({"stage.down": "0 0 0"}, {"stage.down": f"600000 {10_000 - drops} {drops}"})
+    (check,) = check_delay_drops(evidence_of(counters={"rtr": span}))
     assert check.ok == ok
 
 
 @pytest.mark.parametrize(
     ("rate_bps", "verdict"), [(12e6, "valid"), (11.9e6, "valid"), (11e6, "suspect"), (6e6, "invalid")]
 )
-def test_the_rate_while_packets_wait_is_that_of_the_path(
+def test_the_rate_while_packets_wait_is_compared_with_the_requested_one(
     tmp_path: Path, rate_bps: float, verdict: str
 ) -> None:
     rows = [
         f"{n * 10_000_000},eth2,pfifo,10:,1:1,60000,{100 if n else 0},{int(n * rate_bps / 800)}"
         for n in range(200)
     ]
-    trace = tmp_path / "rtr-queue.csv.gz"
+    trace = tmp_path / "traces" / "rtr-queue.csv.gz"
+    trace.parent.mkdir()
     head = "t_ns,interface,qdisc,handle,parent,backlog_bytes,backlog_packets,sent_bytes"
     trace.write_bytes(gzip.compress("\n".join([head, *rows]).encode()))
-    assert verdict_of(check_rate(PATH.down, "rtr", trace, LIMITS))[0] == verdict
+    assert verdict_of(check_bottleneck_rate(evidence_of(tmp_path)))[0] == verdict
 
 
-def test_settings_are_compared_one_by_one_with_what_was_found_after_the_traffic() -> None:
-    wanted, found = (
-        ["cc=reno", "qdisc.eth2.10:*=limit 5p"],
-        {"cc": "cubic", "qdisc.eth2.10:": "pfifo limit 5p"},
+def test_each_setting_is_compared_with_its_value_after_the_traffic() -> None:
+    evidence = evidence_of(found={"src": {"cc": "cubic", "mtu.eth1": "600"}})
+    checks = by_name(list(check_settings(evidence)))
+    found = {name: checks[f"{name} after the traffic at src"] for name in ("cc", "mtu.eth1")}
+    assert [(check.ok, check.observed) for check in found.values()] == [(False, "cubic"), (True, "600")]
+    assert verdict_of(checks.values())[0] == "invalid"
+
+
+def test_a_host_that_is_not_as_before_makes_a_trial_suspect() -> None:
+    before = {"src": {"cc": "cubic"}, "dst": {"cc": "cubic"}}
+    evidence = evidence_of(before=before, restored={**before, "src": {"cc": "reno"}})
+    (check,) = check_restored_states(evidence)
+    assert (check.host, check.observed, check.verdict) == (
+        "src",
+        "cc: wanted 'cubic', found 'reno'",
+        "suspect",
     )
-    checks = list(check_settings("src", compared(wanted, found)))
-    assert [(check.ok, check.observed) for check in checks] == [(False, "cubic"), (True, "pfifo limit 5p")]
-    assert verdict_of(checks)[0] == "invalid"
 
 
 @pytest.mark.parametrize(("late_s", "ok"), [(0.05, True), (-0.05, True), (0.5, False), (-0.5, False)])
-def test_a_flow_that_began_at_another_time_makes_a_trial_suspect(late_s: float, ok: bool) -> None:
-    (check,) = check_starts([{"flow": "bulk", "host": "src", "late_s": late_s}], LIMITS.late_s)
+def test_a_flow_that_did_not_start_on_time_makes_a_trial_suspect(late_s: float, ok: bool) -> None:
+    clocks = {"src": ClockOffset("src", 0.0, 0.001)}
+    evidence = evidence_of(clocks=clocks, t_start_s=100.0, started={"bulk-client": 100.0 + late_s})
+    (check,) = check_start_times(evidence)
     assert (check.ok, check.severity) == (ok, "suspect")
 
 
 @pytest.mark.parametrize(
     ("offset_s", "stepped", "ok"), [(0.2, False, True), (1.5, False, False), (0.0, True, False)]
 )
-def test_a_clock_far_off_or_unsteady_makes_a_trial_suspect(offset_s: float, stepped: bool, ok: bool) -> None:
-    (check,) = check_clocks([ClockOffset("src", offset_s, 0.001, stepped)], 1.0)
+def test_a_clock_that_is_far_off_or_was_set_makes_a_trial_suspect(
+    offset_s: float, stepped: bool, ok: bool
+) -> None:
+    (check,) = check_clock_offsets(evidence_of(clocks={"src": ClockOffset("src", offset_s, 0.001, stepped)}))
     assert check.ok == ok
 
 
 @pytest.mark.parametrize(
     ("drift", "ok", "observed"),
     [
-        (None, True, "not known from its readings"),
+        (None, True, "unknown: too few readings, or too close together"),
         (Drift(-3.04, 12.0), True, "-3.0 to +12.0 ppm"),
-        (Drift(-40.0, 70.0), True, "-40.0 to +70.0 ppm, too wide to tell"),
-        (Drift(49.0, 75.0), True, "+49.0 to +75.0 ppm, too wide to tell"),
+        (Drift(-40.0, 70.0), True, "-40.0 to +70.0 ppm, too wide to decide"),
+        (Drift(49.0, 75.0), True, "+49.0 to +75.0 ppm, too wide to decide"),
         (Drift(61.0, 75.0), False, "at least 61.0 ppm (+61.0 to +75.0 ppm)"),
         (Drift(-400.0, -200.0), False, "at least 200.0 ppm (-400.0 to -200.0 ppm)"),
     ],
@@ -427,31 +471,32 @@ def test_a_clock_far_off_or_unsteady_makes_a_trial_suspect(offset_s: float, step
 def test_a_clock_that_certainly_drifts_makes_a_trial_suspect(
     drift: Drift | None, ok: bool, observed: str
 ) -> None:
-    (check,) = check_drift([ClockOffset("dst", 0.0, 0.001, drift=drift)], LIMITS.clock_drift_ppm)
+    evidence = evidence_of(clocks={"dst": ClockOffset("dst", 0.0, 0.001, drift=drift)})
+    (check,) = check_clock_drift(evidence)
     assert (check.ok, check.observed) == (ok, observed)
     verdict, reasons = verdict_of([check])
-    said = f"clock drift at dst: requested at most 50 ppm against this machine's, observed {observed}"
-    assert (verdict, reasons) == (("valid", ()) if ok else ("suspect", (said,)))
+    reason = f"clock drift at dst: requested at most 50 ppm from the controller's, observed {observed}"
+    assert (verdict, reasons) == (("valid", ()) if ok else ("suspect", (reason,)))
 
 
 @pytest.mark.parametrize(("threshold", "ok"), [("50ppm", False), ("70ppm", True)])
-def test_a_trial_is_judged_by_the_drift_that_its_experiment_lets_pass(
+def test_a_trial_is_judged_by_the_drift_that_its_experiment_allows(
     tmp_path: Path, threshold: str, ok: bool
 ) -> None:
-    seen = Evidence(clocks={"dst": ClockOffset("dst", 0.0, 0.001, drift=Drift(61.0, 75.0))})
+    clocks = {"dst": ClockOffset("dst", 0.0, 0.001, drift=Drift(61.0, 75.0))}
     policy = Policy(thresholds=Thresholds.model_validate({"clock_drift": threshold}))
-    scripts = TrialScripts(TRIAL, CATALOGUE, "verdicts")
-    checks = [one for one in checks_of(seen, scripts, tmp_path, policy) if one.check == "clock drift"]
+    evidence = evidence_of(tmp_path, policy=policy, clocks=clocks)
+    checks = [one for one in run_checks(evidence) if one.name == "clock drift"]
     assert [(one.host, one.ok) for one in checks] == [("dst", ok)]
 
 
-def test_what_an_experiment_says_of_the_verdict_lies_over_what_is_configured() -> None:
+def test_thresholds_of_an_experiment_override_configured_ones() -> None:
     site = Thresholds.model_validate({"cpu": "80%", "late": "1s"})
     both = site.under(Thresholds.model_validate({"late": "10ms"}))
     assert (both.cpu, both.late_s, both.competing) == (0.8, 0.01, LIMITS.competing)
 
 
-def test_a_testbed_tells_what_lies_behind_its_bottleneck_and_how_many_routers_between() -> None:
+def test_a_testbed_file_defines_the_addresses_behind_its_bottleneck_and_the_routers_between_hosts() -> None:
     testbed = load_testbed(ROOT / "hosts" / "lab.yaml")
     study = load_experiment(ROOT / "experiments" / "demo.yaml", CATALOGUE).experiment
     policy = policy_of(study, testbed, Config(), {})
@@ -463,7 +508,9 @@ def test_a_testbed_tells_what_lies_behind_its_bottleneck_and_how_many_routers_be
     assert policy.retries == 2
 
 
-def test_the_ends_of_a_way_are_those_of_a_flow_through_it_in_either_direction() -> None:
+def test_the_endpoints_of_a_calibration_are_those_of_a_flow_through_the_bottleneck_in_either_direction() -> (
+    None
+):
     assert endpoints_of(RESOLVED, frozenset({DST})) == Endpoints("src", "dst", DST)
     assert endpoints_of(RESOLVED, frozenset({SRC})) == Endpoints("dst", "src", SRC)
     assert endpoints_of(RESOLVED, frozenset()) is None
@@ -477,9 +524,8 @@ def test_what_the_end_of_a_trial_printed_has_three_parts() -> None:
 def test_a_capture_at_a_host_that_is_no_end_of_a_flow_is_judged_too(tmp_path: Path) -> None:
     plan = CapturePlan(host="rtr", interface="eth2", snaplen_bytes=96)
     resolved = RESOLVED.model_copy(update={"captures": (plan,)})
-    write(tmp_path, "rtr-eth2", [*sound(), *strangers(5999)])
-    seen = read_captures(resolved, tmp_path, LIMITS)
-    found = [check.host for check in check_wire(resolved, FLOWS, seen, Policy()) if not check.ok]
+    write(tmp_path, "rtr-eth2", [*sound(), *other_traffic(5999)])
+    found = [check.host for check in capture_checks(evidence_of(tmp_path, resolved)) if not check.ok]
     assert found == ["rtr"]
 
 
@@ -497,43 +543,42 @@ def test_a_threshold_is_set_on_the_command_line_too() -> None:
         Controller(ROOT).project.plan("demo", "", "", ["verdict.cpuu=80%"])
 
 
-def test_large_segments_are_no_fault_where_an_offload_was_asked_for(tmp_path: Path) -> None:
+def test_large_segments_are_accepted_if_an_offload_was_requested(tmp_path: Path) -> None:
     host = RESOLVED.hosts["src"].model_copy(update={"settings": {"offloads": {"tso": "on"}}})
     resolved = RESOLVED.model_copy(update={"hosts": {**RESOLVED.hosts, "src": host}})
     for name in ("src-eth1", "dst-eth1"):
         write(tmp_path, name, [*sound(), segment(SRC, DST, (40_000, 5001), 9000, ttl=63)])
-    checks = check_wire(resolved, FLOWS, read_captures(resolved, tmp_path, LIMITS), Policy())
-    assert [check for check in checks if not check.ok] == []
+    assert [check for check in capture_checks(evidence_of(tmp_path, resolved)) if not check.ok] == []
 
 
 def test_bytes_are_not_compared_where_a_capture_was_not_read_to_its_end(tmp_path: Path) -> None:
-    for name in ("src-eth1", "dst-eth1"):
-        write(tmp_path, name, sound())
-    seen = read_captures(RESOLVED, tmp_path, Thresholds.model_validate({"capture_packets": "10"}))
-    assert list(check_counted(FLOWS[0], ByteCounts(9, 9), seen, 0, LIMITS)) == []
-    assert [(check.ok, check.observed) for check in seen.checks] == [(True, "the first 10 packets read")] * 2
+    policy = Policy(thresholds=Thresholds.model_validate({"capture_packets": "10"}))
+    evidence = captured_at_both_ends(tmp_path, policy)
+    assert list(compare_flow_bytes(evidence, evidence.scripts.flows[0], ByteCounts(9, 9))) == []
+    checks = check_captures_complete(evidence)
+    assert [(check.ok, check.observed) for check in checks] == [(True, "first 10 packets read")] * 2
 
 
-def told(host: str, text: str) -> ScriptResult:
+def stopped(host: str, text: str) -> ScriptResult:
     return ScriptResult(host, "stop", "", 0, text.encode(), b"", 1795271645.0, 0.1)
 
 
-def test_each_host_tells_by_its_own_clock_when_all_traffic_was_over_and_when_its_clients_began() -> None:
-    seen = Evidence()
-    seen.hear(
+def test_each_host_reports_by_its_own_clock_when_its_clients_started_and_when_all_traffic_was_over() -> None:
+    evidence = evidence_of(started={})
+    evidence.add_program_endings(
         {
-            "src": told(
+            "src": stopped(
                 "src", "exit bulk-client 0\nbulk-client.pid 1795271600.25\norder-stop 1795271606.125\n"
             ),
-            "dst": told("dst", "exit bulk-server 0\norder-stop 1795271606.375\n"),
-            "rtr": told("rtr", "exit rtr-queue 0\n"),
+            "dst": stopped("dst", "exit bulk-server 0\norder-stop 1795271606.375\n"),
+            "rtr": stopped("rtr", "exit rtr-queue 0\n"),
         }
     )
-    assert seen.over == {"src": 1795271606.125, "dst": 1795271606.375}
-    assert seen.began == {"bulk-client": 1795271600.25}
+    assert evidence.traffic_over == {"src": 1795271606.125, "dst": 1795271606.375}
+    assert evidence.started == {"bulk-client": 1795271600.25}
 
 
 def test_a_file_system_that_keeps_whole_seconds_may_have_cut_one_off() -> None:
-    seen = Evidence()
-    seen.hear({"src": told("src", "order-stop 1795271606.000000000\n")})
-    assert seen.over == {"src": 1795271607.0}
+    evidence = evidence_of()
+    evidence.add_program_endings({"src": stopped("src", "order-stop 1795271606.000000000\n")})
+    assert evidence.traffic_over == {"src": 1795271607.0}

@@ -15,7 +15,11 @@ Outcome = Literal["completed", "failed", "interrupted"]
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The result of one attempt at a trial; `blamed` maps each host that caused a failure to the reason."""
+    """Outcome and verdict of an attempt with their reasons, and the seconds of each phase.
+
+    `overhead_s` is the time beyond what the experiment asked for. `blamed` maps each host that caused a
+    failure to the reason.
+    """
 
     outcome: Outcome
     verdict: Verdict
@@ -27,8 +31,10 @@ class TrialResult:
 
 def read_result(folder: Path) -> TrialResult | None:
     """Read the result of a complete trial from its manifest, or return None without a manifest."""
-    manifest = folder / "manifest.json"
-    if not manifest.is_file():
+    file = folder / "manifest.json"
+    if not file.is_file():
         return None
-    seen = json.loads(manifest.read_bytes())
-    return TrialResult(seen["outcome"], seen["verdict"], tuple(seen["reasons"]), seen["overhead_s"])
+    manifest = json.loads(file.read_bytes())
+    values = (manifest[key] for key in ("outcome", "verdict", "reasons", "overhead_s"))
+    outcome, verdict, reasons, overhead_s = values
+    return TrialResult(outcome, verdict, tuple(reasons), overhead_s)

@@ -1,4 +1,4 @@
-"""What a calibration shows is read and judged: rate, buffer, delay, losses, each named when it is not as asked."""
+"""Path calibration: the output of its scripts is read, and rate, buffer, delay and losses are checked."""
 
 from __future__ import annotations
 
@@ -10,13 +10,8 @@ from pathlib import Path
 import pytest
 
 from samovar.campaign.availability.requirements import host_needs
-from samovar.campaign.calibration.evaluate import (
-    DirectionMeasurement,
-    check_calibration,
-    mean_burst,
-    parse_calibration,
-)
-from samovar.campaign.verdict import plausible
+from samovar.campaign.verdict import DirectionMeasurement, check_direction, parse_measurement
+from samovar.campaign.verdict.path_checks import plausible_losses
 from samovar.plan import DirectionPlan, PathPlan
 from samovar.recipes import (
     Catalogue,
@@ -29,7 +24,7 @@ from samovar.recipes import (
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.trials import RESOLVED
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CATALOGUE = Catalogue(ROOT / "templates")
 WAY = DirectionPlan(interface="eth2", rate_bps=10_000_000, delay_s=0.02, aqm="pfifo", buffer_packets=60)
 PATH = PathPlan(router="rtr", rtt_s=0.04, down=WAY, up=DirectionPlan(interface="eth1", delay_s=0.02))
@@ -38,7 +33,7 @@ FRAME_S = 1514 * 8 / 10e6
 QUEUE_HEAD = "t_ns,interface,qdisc,handle,parent,backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,overlimits\n"
 
 
-def told(
+def measured(
     *,
     frame_s: float = FRAME_S,
     held: int = 60,
@@ -58,70 +53,73 @@ def told(
     rows = ((1, "1:", 99), (2, "10:", 10), (3, "10:", held), (4, "10:", 0))
     queue = "".join(f"{t},eth2,x,{handle},root,{n * 1514},{n},0,0,0,0\n" for t, handle, n in rows)
     other = "5,eth1,x,10:,root,1000000,700,0,0,0,0\n"
-    return parse_calibration(sent, burst + paced, QUEUE_HEAD + queue + other, "eth2")
+    return parse_measurement(sent, burst + paced, QUEUE_HEAD + queue + other, "eth2")
 
 
 def failures(seen: DirectionMeasurement, *, fills: bool = True) -> list[str]:
     return [
-        str(c) for c in check_calibration(PATH, WAY, PROBE, seen, burst_bytes=5000, fills=fills) if not c.ok
+        c.reason for c in check_direction(PATH, WAY, PROBE, seen, burst_bytes=5000, fills=fills) if not c.ok
     ]
 
 
-def test_what_was_seen_is_read_from_what_the_scripts_print() -> None:
-    seen = told(lost=frozenset({3, 4, 5, 90}))
+def test_a_measurement_is_read_from_what_the_scripts_print() -> None:
+    seen = measured(lost=frozenset({3, 4, 5, 90}))
     assert seen.base_rtt_s == pytest.approx(0.0402)
     assert len(seen.round_trips_s) == 29, "the first may have waited for a neighbour's answer"
     assert seen.rate_bps(5000) == pytest.approx(10e6, rel=1e-4)
     assert (seen.sampled_packets, seen.sampled_bytes) == (60, 90_840)
-    assert (seen.sent_burst, seen.sent_paced, seen.lost) == (615, 1000, (3, 1))
-    assert mean_burst(seen.lost) == 2
+    assert (seen.sent_burst, seen.sent_paced, seen.loss_runs) == (615, 1000, (3, 1))
+    assert seen.mean_loss_burst_packets == 2
 
 
 def test_the_longest_queue_is_seen_from_outside_although_the_clocks_differ() -> None:
-    assert told(held=3, passing=60).under_way_packets == 60
-    assert failures(told(held=3, passing=60)) == []
-    assert failures(told(held=60, passing=63)) == [], "samples never see more than there is"
-    assert failures(told(held=3, passing=50)) == [
-        "buffer held at eth2 at rtr: requested 60 packets, observed 10 packets sampled, 50 packets under way"
+    assert measured(held=3, passing=60).in_flight_packets == 60
+    assert failures(measured(held=3, passing=60)) == []
+    assert failures(measured(held=60, passing=63)) == [], "samples never see more than there is"
+    assert failures(measured(held=3, passing=50)) == [
+        "buffer at eth2 at rtr: requested 60 packets ± 1 packet, observed 10 packets sampled, 50 packets in flight"
     ]
 
 
-def test_a_path_that_is_as_asked_is_not_complained_of() -> None:
-    assert failures(told()) == []
+def test_a_path_as_requested_passes() -> None:
+    assert failures(measured()) == []
 
 
 @pytest.mark.parametrize(
     ("seen", "complaint"),
     [
-        (told(frame_s=FRAME_S * 1.03), "rate at eth2 at rtr: requested 10 Mbit/s, observed 9.709 Mbit/s"),
         (
-            told(held=62),
-            "buffer held at eth2 at rtr: requested 60 packets, observed 62 packets sampled, 40 packets under way",
+            measured(frame_s=FRAME_S * 1.03),
+            "rate at eth2 at rtr: requested 10 Mbit/s ± 2%, observed 9.709 Mbit/s",
         ),
         (
-            told(held=58),
-            "buffer held at eth2 at rtr: requested 60 packets, observed 58 packets sampled, 40 packets under way",
+            measured(held=62),
+            "buffer at eth2 at rtr: requested 60 packets ± 1 packet, observed 62 packets sampled, 40 packets in flight",
         ),
-        (told(rtt_ms=43.5), "base RTT at rtr: requested 40 ms, observed 43.50 ms"),
-        (told(lost=frozenset({7})), "loss towards eth2 at rtr: requested 0.0000%, observed 1 of 1000"),
+        (
+            measured(held=58),
+            "buffer at eth2 at rtr: requested 60 packets ± 1 packet, observed 58 packets sampled, 40 packets in flight",
+        ),
+        (measured(rtt_ms=43.5), "base RTT at rtr: requested 40 ms ± 3 ms, observed 43.50 ms"),
+        (measured(lost=frozenset({7})), "loss towards eth2 at rtr: requested 0.0000%, observed 1 of 1000"),
     ],
 )
-def test_what_is_not_as_asked_is_named_with_both_figures(seen: DirectionMeasurement, complaint: str) -> None:
+def test_a_deviation_is_reported_with_both_values(seen: DirectionMeasurement, complaint: str) -> None:
     assert failures(seen) == [complaint]
 
 
 def test_a_discipline_that_drops_early_may_hold_less_and_never_more() -> None:
-    assert failures(told(held=12), fills=False) == []
-    assert failures(told(held=62), fills=False) == [
-        "buffer held at eth2 at rtr: requested at most 60 packets, observed 62 packets sampled, 40 packets under way"
+    assert failures(measured(held=12), fills=False) == []
+    assert failures(measured(held=62), fills=False) == [
+        "buffer at eth2 at rtr: requested at most 60 packets ± 1 packet, observed 62 packets sampled, 40 packets in flight"
     ]
 
 
-def test_nothing_that_comes_is_a_complaint_and_not_an_error() -> None:
-    seen = parse_calibration("", "", QUEUE_HEAD, "eth2")
+def test_a_probe_without_any_arrival_fails_its_checks() -> None:
+    seen = parse_measurement("", "", QUEUE_HEAD, "eth2")
     assert [text.split(": ")[1] for text in failures(seen)] == [
         "requested 40 ms, observed no answer",
-        "requested 10 Mbit/s, observed nothing came",
+        "requested 10 Mbit/s, observed no packets arrived",
         "requested 60 packets, observed nothing",
     ]
 
@@ -142,13 +140,13 @@ def test_nothing_that_comes_is_a_complaint_and_not_an_error() -> None:
 def test_losses_are_plausible_within_the_binomial_interval(
     lost: int, sent: int, share: float, expected: bool
 ) -> None:
-    assert plausible(lost, sent, share) is expected
+    assert plausible_losses(lost, sent, share) is expected
 
 
-def test_losses_in_bursts_are_called_implausible_about_as_seldom_as_promised() -> None:
+def test_losses_in_bursts_fail_about_as_rarely_as_promised() -> None:
     draw, states = random.Random(7), loss_states(0.05, 4.0)
     assert states is not None
-    refused = sum(not plausible(_gilbert(draw, states, 2000), 2000, 0.05, states) for _ in range(500))
+    refused = sum(not plausible_losses(_gilbert(draw, states, 2000), 2000, 0.05, states) for _ in range(500))
     assert refused <= 5
 
 
@@ -194,7 +192,7 @@ def needs(sender: str, receiver: str) -> frozenset[str]:
     return calibration_needs(RESOLVED.model_copy(update={"hosts": hosts}), "src", CATALOGUE)
 
 
-def test_ends_of_different_systems_are_measured_by_what_both_have() -> None:
+def test_ends_of_different_systems_are_measured_with_programs_that_both_have() -> None:
     assert needs("linux", "linux") == {"ping", "python3"}
     assert needs("freebsd", "freebsd") == {"iperf3", "ping"}
     assert needs("linux", "freebsd") == {"iperf3", "ping"}
@@ -202,7 +200,7 @@ def test_ends_of_different_systems_are_measured_by_what_both_have() -> None:
     assert "python3" not in mixed.send + mixed.receive + mixed.collect
 
 
-def test_a_way_is_measured_with_iperf3_alone_as_its_servers_count(tmp_path: Path) -> None:
+def test_a_direction_is_measured_with_iperf3_alone_by_its_servers_counts(tmp_path: Path) -> None:
     """Over the loopback, where nothing holds the burst back: it comes at twice the rate that it is to overfill."""
     probe = replace(PROBE, pings=5, drain_s=0.05, paced_packets=200)
     texts = render_calibration(probe, CATALOGUE, ("freebsd", "freebsd"), "127.0.0.1", 5377)
@@ -214,27 +212,27 @@ def test_a_way_is_measured_with_iperf3_alone_as_its_servers_count(tmp_path: Path
         for text in (texts.receive, texts.send, texts.collect)
     ]
     assert [done.stderr for done in told] == ["", "", ""]
-    seen = parse_calibration(told[1].stdout, told[2].stdout, QUEUE_HEAD, "eth2")
+    seen = parse_measurement(told[1].stdout, told[2].stdout, QUEUE_HEAD, "eth2")
     assert len(seen.round_trips_s) == 4
     assert seen.rate_bps(5000) == pytest.approx(20e6 * 1514 / 1472, rel=0.05)
     assert 190 <= seen.sent_paced <= 210
-    assert seen.lost == ()
+    assert seen.loss_runs == ()
     in_pipe = QUEUE_HEAD + "1,eth2,dummynet,20999:,root,90000,60,0,0,0,0\n"
-    dummynet = parse_calibration(told[1].stdout, told[2].stdout, in_pipe, "eth2")
+    dummynet = parse_measurement(told[1].stdout, told[2].stdout, in_pipe, "eth2")
     assert (dummynet.sampled_packets, dummynet.headers_bytes) == (60, 0)
     assert dummynet.rate_bps(5000) == pytest.approx(20e6 * 1500 / 1472, rel=0.05)
 
 
-def test_a_rate_is_told_as_the_router_counts_packets_whoever_measures_it() -> None:
-    seen = told()
+def test_a_rate_is_reported_as_the_router_counts_packets_whoever_measures_it() -> None:
+    seen = measured()
     assert replace(seen, headers_bytes=0).rate_bps(5000) == pytest.approx(10e6 * 1500 / 1514, rel=1e-4)
 
 
-def test_a_receiver_that_was_ended_before_it_could_count_has_seen_nothing() -> None:
-    seen = parse_calibration("", 'iperf3 burst\n{"start":\niperf3 paced\n', QUEUE_HEAD, "eth2")
+def test_a_receiver_that_was_ended_before_it_could_count_has_measured_nothing() -> None:
+    seen = parse_measurement("", 'iperf3 burst\n{"start":\niperf3 paced\n', QUEUE_HEAD, "eth2")
     assert [text.split(": ")[1] for text in failures(seen)] == [
         "requested 40 ms, observed no answer",
-        "requested 10 Mbit/s, observed nothing came",
+        "requested 10 Mbit/s, observed no packets arrived",
         "requested 60 packets, observed nothing",
     ]
 
@@ -245,11 +243,11 @@ def test_the_first_echo_counts_on_neither_system() -> None:
             f"64 bytes from 172.16.11.2: icmp_seq={n} ttl=63 time={900 if n == first else 40.2} ms\n"
             for n in range(first, first + 4)
         )
-        assert parse_calibration(echoes, "", QUEUE_HEAD, "eth2").round_trips_s == (0.0402,) * 3
+        assert parse_measurement(echoes, "", QUEUE_HEAD, "eth2").round_trips_s == (0.0402,) * 3
 
 
-def test_a_queue_that_is_not_shown_is_asked_for_only_where_it_fills() -> None:
-    blind = replace(told(), sampled_packets=None, sampled_bytes=None)
+def test_the_buffer_of_a_hidden_queue_is_checked_only_if_an_overload_fills_it() -> None:
+    blind = replace(measured(), sampled_packets=None, sampled_bytes=None)
     assert failures(blind, fills=False) == []
 
 
@@ -264,7 +262,7 @@ def test_a_preflight_asks_for_what_a_calibration_takes_only_where_there_is_one()
         )
 
 
-def test_a_sampler_that_starts_programs_is_not_hurried() -> None:
+def test_a_sampler_that_starts_programs_keeps_its_usual_interval() -> None:
     looks = {
         system: sampling_s(CATALOGUE.recipe("logger", "queue", system)) for system in ("linux", "freebsd")
     }

@@ -1,0 +1,406 @@
+"""The life of one trial: read, guard, set, calibrate, arm, clocks, traffic, restore, stop, collect, judge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from samovar.atomic_files import write_json
+from samovar.campaign.availability import blamed
+from samovar.campaign.calibration import Calibration, check_fits
+from samovar.campaign.collection import Expected, collect, commit_trial
+from samovar.campaign.context import CampaignContext, Recorder
+from samovar.campaign.disk_reserve import is_disk_error
+from samovar.campaign.host_state import changed, parse_named, parse_state, unmet
+from samovar.campaign.interrupts import salvage
+from samovar.campaign.trial.boot_settings import BootSettings
+from samovar.campaign.trial.result import Outcome, TrialResult
+from samovar.campaign.trial.throughput_monitor import ThroughputMonitor
+from samovar.campaign.trial.traffic import Traffic
+from samovar.campaign.verdict import (
+    NOT_OVERHEAD,
+    CounterSpan,
+    Evidence,
+    Verdict,
+    run_checks,
+    run_checks_without_traffic,
+    start_times,
+    verdict_of,
+)
+from samovar.errors import CampaignError, RecipeError, TestbedError
+from samovar.events import Event
+from samovar.hosts import HostsError, ScriptResult, Session, discard_result
+from samovar.plan import Trial
+from samovar.recipes import AbortLimits, TrialScripts, split_finish_output
+
+COLLECT_DEADLINE_S = 900.0
+LEAD_S = 0.08
+LEAD_READINGS = 3.0
+"""Scripts are sent this long before second 0, so that every host has read its own: a fixed time, and a
+multiple of the time that the slowest host takes to report its clock."""
+
+
+class TrialRun:
+    """One attempt at one trial; used once."""
+
+    def __init__(
+        self,
+        context: CampaignContext,
+        trial: Trial,
+        attempt: int,
+        boot_settings: BootSettings,
+        calibration: Calibration,
+    ) -> None:
+        self.context, self.trial, self.attempt = context, trial, attempt
+        self.boot_settings, self.calibration = boot_settings, calibration
+        self.scripts = TrialScripts(trial, context.catalogue, context.campaign)
+        self.hosts = tuple(trial.resolved.hosts)
+        self.folder = context.in_progress / trial.id
+        self.evidence = Evidence(self.scripts, self.folder, context.policy)
+
+    def run(self) -> TrialResult:
+        """Run the trial to its end and leave the testbed as it was found.
+
+        Whatever goes wrong with the trial is its outcome, also if nothing can be written here any more.
+        Raises KeyboardInterrupt again once everything is cleaned up.
+        """
+        started = time.monotonic()
+        try:
+            self._begin()
+            self._apply_boot_settings()
+            self._read_states()
+            self._guard()
+            self._set()
+            self._calibrate_path()
+            self._fit_receive_windows()
+            self._arm()
+            self._read_clocks()
+            self._run_traffic()
+            self._restore()
+            self._stop_programs()
+            self._collect()
+            return self._judge(started)
+        except TestbedError as error:
+            if self.context.interrupt.requested:
+                self._break_off("interrupted", error, started)
+                raise KeyboardInterrupt from error
+            return self._break_off("failed", error, started)
+        except (OSError, CampaignError) as error:
+            self._stop_recording(error)
+            return self._break_off("failed", error, started)
+        except KeyboardInterrupt as interrupt:
+            if not self.folder.exists():
+                raise  # the interrupt arrived after the trial had been committed
+            try:
+                self.context.sessions.interrupt()  # end the scripts that other threads wait for
+            except TestbedError as error:  # a host does not answer
+                self.context.emit(Event("warning", {"text": str(error)}))
+            self._break_off("interrupted", interrupt, started)
+            raise
+
+    def _begin(self) -> None:
+        self.folder.mkdir(parents=True)
+        recorder = Recorder(self.folder / "commands")
+        for session in self.context.sessions:
+            session.record = recorder
+
+    def _apply_boot_settings(self) -> None:
+        """Apply settings that need a reboot, and restore those that the trial does not request."""
+        if self.boot_settings.concern(self.scripts):
+            with self._phase("reboot"):
+                self.boot_settings.apply(self.scripts)
+
+    def _read_states(self) -> None:
+        """Read what the trial will change, and store it before anything is changed."""
+        with self._phase("read"):
+            # The last trial read the state when it had restored the host, a moment ago.
+            last = self.context.last_states.items()
+            known = {host: state for host, (body, state) in last if body == self.scripts.read_body(host)}
+            unknown = [host for host in self.hosts if host not in known]
+            for host, result in self._on_hosts("read", self.scripts.read, hosts=unknown).items():
+                known[host] = parse_state(result.text)
+            self.evidence.before = {host: known[host] for host in self.hosts}
+            self.context.last_states.clear()
+            for host, state in self.evidence.before.items():
+                self.context.note("state-read", id=self.trial.id, host=host, state=state)
+                self._write_state(host, "before", state)
+
+    def _guard(self) -> None:
+        """Hand each host the script that restores it if it loses its controller."""
+        with self._phase("guard"):
+            on_loss = {host: self._on_loss_script(host) for host in self.hosts}
+            self.context.sessions.map(lambda s: s.set_on_loss(on_loss[s.host]), self.hosts)
+
+    def _on_loss_script(self, host: str) -> str:
+        try:
+            return self.scripts.on_loss(
+                host, self.evidence.before[host], self.boot_settings.restore_body(host)
+            )
+        except RecipeError as error:
+            # Nothing has been changed yet, and an incomplete state must not be restored.
+            self.evidence.before.clear()
+            raise TestbedError(f"{host}: its state was not read completely: {error}") from error
+
+    def _set(self) -> None:
+        """Apply the settings and read them back."""
+        with self._phase("set"):
+            results = self._on_hosts("set", lambda host: self.scripts.set(host, self.evidence.before[host]))
+        problems = []
+        for host, result in results.items():
+            state = parse_state(result.text)
+            self._write_state(host, "set", state)
+            problems += [f"{host}: {one}" for one in unmet(self.scripts.wanted(host), state)]
+        if problems:
+            raise TestbedError("the hosts do not have the requested settings:\n" + "\n".join(problems))
+
+    def _calibrate_path(self) -> None:
+        """Measure the path unless it is known; the checks of the path are checks of this trial."""
+        paths, resolved = self.calibration.paths, self.trial.resolved
+        if paths.is_due(resolved):
+            with self._phase("calibrate"):
+                paths.measure(self.scripts)
+        result = paths.result(resolved)
+        if result is not None:
+            if result.refusal:
+                raise TestbedError("\n".join(result.refusal))
+            self.evidence.calibration = result.checks
+
+    def _fit_receive_windows(self) -> None:
+        """Set the receive buffers that give the requested windows, on kernels that derive them."""
+        windows = self.calibration.windows
+        probes = windows.probes(self.scripts)
+        due = windows.due(probes)
+        if due:
+            with self._phase("windows"):
+                for name in due:
+                    windows.measure(self.scripts, name, probes[name], self.evidence.before)
+        fits = windows.fits(self.scripts, probes)
+        if fits:
+            with self._phase("fit"):
+                results = self._on_hosts("fit", lambda host: fits[host].script, hosts=fits)
+                check_fits(fits, {host: result.text for host, result in results.items()})
+
+    def _arm(self) -> None:
+        """Start loggers, captures and servers, and read the counters."""
+        with self._phase("arm"):
+            offers: dict[str, str] = {}
+            for result in self._on_hosts("offer", self.scripts.offer).values():
+                offers |= parse_named(result.text, "offer")
+            results = self._on_hosts("arm", lambda host: self.scripts.arm(host, offers))
+            counters = {host: parse_state(result.text) for host, result in results.items()}
+            self.evidence.counters = {host: CounterSpan(before, {}) for host, before in counters.items()}
+
+    def _read_clocks(self) -> None:
+        ends = tuple(host for host in self.hosts if self.scripts.has_flows(host))
+        with self._phase("clocks"):
+            self.context.clocks.read(self.context.sessions, ends, self.scripts.clock)
+            self.evidence.clocks = self.context.clocks.offsets(ends)
+
+    def _run_traffic(self) -> None:
+        """Start the traffic on all hosts at the same instant, and watch it until it has ended."""
+        lead_s = LEAD_S + LEAD_READINGS * self.context.clocks.longest_s()
+        start_s = self.evidence.t_start_s = time.time() + lead_s
+        thresholds = self.context.policy.thresholds
+        with self._phase("traffic", "start", lead_s):
+            clocks = self.evidence.clocks.items()
+            t0_ns = {host: round((start_s + clock.correction_s) * 1e9) for host, clock in clocks}
+            limits = AbortLimits(thresholds.disk_bytes, thresholds.clock_step_s)
+            traffic = Traffic(self.scripts, self.context.sessions, t0_ns, limits)
+            with ThroughputMonitor(self.context.sessions, self.trial.resolved, self._emit_throughput):
+                traffic.run(lead_s + self.trial.resolved.deadline_s)
+        self.evidence.failures, self.evidence.t_end_s = traffic.failures, traffic.t_end_s
+
+    def _emit_throughput(self, received_bps: Mapping[str, float]) -> None:
+        self.context.emit(Event("throughput", {"id": self.trial.id, "received_bps": received_bps}))
+
+    def _restore(self) -> None:
+        """Read counters and settings as the traffic left them, then restore each host."""
+        with self._phase("restore"):
+            before, counters = self.evidence.before, self.evidence.counters
+            for host, result in self._on_hosts(
+                "restore", lambda h: self.scripts.finish(h, before[h])
+            ).items():
+                counted, found, restored = split_finish_output(result.text)
+                if host in counters:
+                    counters[host] = CounterSpan(counters[host].before, parse_state(counted))
+                self.evidence.found[host] = parse_state(found)
+                self._write_state(host, "found", self.evidence.found[host])
+                self._note_restored(host, parse_state(restored))
+
+    def _note_restored(self, host: str, state: dict[str, str]) -> None:
+        """Record the state of a restored host, and in the journal whether it is as before."""
+        self._write_state(host, "after", state)
+        self.evidence.restored[host] = state
+        differences = [str(one) for one in changed(self.evidence.before[host], state)]
+        if differences:
+            self.context.note("restore-failed", id=self.trial.id, host=host, differences=differences)
+        else:
+            self.context.note("state-restored", id=self.trial.id, host=host)
+            self.context.last_states[host] = (self.scripts.read_body(host), state)
+
+    def _stop_programs(self) -> None:
+        with self._phase("stop"):
+            self.evidence.add_program_endings(self._on_hosts("stop", self.scripts.stop))
+
+    def _collect(self) -> None:
+        """Fetch the files of each host. A connection that is lost meanwhile must not cost them."""
+        with self._phase("collect"):
+            by_host = self.context.sessions.map(self._collect_from, self.hosts)
+            self.evidence.files = [entry for entries in by_host.values() for entry in entries]
+
+    def _collect_from(self, session: Session) -> list[Mapping[str, object]]:
+        # Nothing runs any more and the host is restored, except for settings that need a reboot.
+        body = self.boot_settings.restore_body(session.host)
+        session.set_on_loss(self.scripts.script(session.host, (body,)) if body else None)
+        files = self._expected_files(session.host)
+        return collect(session, self.scripts.folder, files, self.folder, deadline_s=COLLECT_DEADLINE_S)
+
+    def _expected_files(self, host: str) -> tuple[Expected, ...]:
+        return tuple(
+            Expected(
+                remote=program.output,
+                path=f"{'logs' if program.kind == 'generator' else 'traces'}/{program.output}",
+                kind=program.kind,
+                logger=program.recipe,
+                interface=program.interface,
+            )
+            for program in self.scripts.processes(host)
+        )
+
+    def _judge(self, started: float) -> TrialResult:
+        """Check the trial, write its manifest, and commit it to the campaign."""
+        with self._phase("judge"):
+            self.evidence.checks = list(run_checks(self.evidence))
+            verdict, reasons = verdict_of(self.evidence.checks)
+        overhead_s = time.monotonic() - started - self.evidence.seconds(NOT_OVERHEAD)
+        result = self._result("completed", verdict, reasons, overhead_s)
+        self._write_manifest(result)
+        commit_trial(self.folder, self.context.trials)
+        return result
+
+    def _break_off(self, outcome: Outcome, error: BaseException, started: float) -> TrialResult:
+        """End what runs, restore the hosts, and record why the trial is failed or interrupted."""
+        reasons = [*map(str, self.evidence.failures), str(error) or "interrupted"]
+        hosts = blamed(error)
+        try:
+            with self.context.interrupt.shielded(), self._phase("clear"):
+                if outcome == "interrupted":
+                    files = {host: self._expected_files(host) for host in self.hosts}
+                    sessions, emit = self.context.sessions, self.context.emit
+                    self.evidence.files += salvage(self.scripts, sessions, files, self.folder, emit)
+                self._clear()
+        except TestbedError as second:
+            reasons.append(f"and the testbed could not be restored: {second}")
+            hosts = {**blamed(second), **hosts}
+        except (OSError, CampaignError) as second:
+            self._stop_recording(second)
+            reasons.append(f"and the restored state could not be recorded: {second}")
+        self.evidence.checks = list(run_checks_without_traffic(self.evidence))
+        result = self._result(outcome, "invalid", reasons, time.monotonic() - started, hosts)
+        try:
+            self._write_manifest(result)
+        except OSError as second:  # the journal has what matters of it
+            self._stop_recording(second)
+            self.context.emit(Event("warning", {"text": f"{self.trial.id}: no manifest: {second}"}))
+        return result
+
+    def _clear(self) -> None:
+        """End what runs on each host and restore it; a host that fails in this is left out of the next step.
+
+        Raises HostsError.
+        """
+        failed: dict[str, TestbedError] = {}
+        for step in (self._sweep, self._restore_broken_off):
+            try:
+                step([host for host in self.hosts if host not in failed])
+            except TestbedError as error:
+                by_host = blamed(error)
+                if not by_host:
+                    raise
+                failed |= {host: TestbedError(reason) for host, reason in by_host.items()}
+        if failed:
+            raise HostsError(failed)
+
+    def _sweep(self, hosts: Collection[str]) -> None:
+        self._on_hosts("sweep", self.scripts.sweep, hosts=hosts)
+
+    def _restore_broken_off(self, hosts: Collection[str]) -> None:
+        before = {host: state for host, state in self.evidence.before.items() if host in hosts}
+        texts = {host: self.scripts.restore_and_delete(host, state) for host, state in before.items()}
+        for host, result in self._on_hosts("restore", texts.get, hosts=texts).items():
+            self._note_restored(host, parse_state(result.text))
+
+    def _stop_recording(self, error: OSError | CampaignError) -> None:
+        """Continue without records if none can be written: hosts must be restored all the same."""
+        for session in self.context.sessions:
+            session.record = discard_result
+        if is_disk_error(error):
+            self.context.disk.fail(error)
+
+    def _result(
+        self,
+        outcome: Outcome,
+        verdict: Verdict,
+        reasons: Iterable[str],
+        overhead_s: float,
+        hosts: Mapping[str, str] | None = None,
+    ) -> TrialResult:
+        phases = tuple(self.evidence.phases)
+        return TrialResult(outcome, verdict, tuple(reasons), round(overhead_s, 3), phases, hosts or {})
+
+    def _write_manifest(self, result: TrialResult) -> None:
+        trial, evidence = self.trial.as_json(), self.evidence
+        manifest: Mapping[str, object] = {
+            "schema": 1,
+            **{key: trial[key] for key in ("id", "part", "treatment", "replicate", "block")},
+            "attempt": self.attempt,
+            "testbed": self.context.testbed,
+            "resolved": trial["resolved"],
+            "outcome": result.outcome,
+            "verdict": result.verdict,
+            "reasons": list(result.reasons),
+            "t_start_s": round(evidence.t_start_s, 6),
+            "t_end_s": round(evidence.t_end_s, 6),
+            "clocks": [clock.as_json() for clock in evidence.clocks.values()],
+            "starts": list(start_times(evidence)),
+            "ends": [{"host": host, "over_s": round(t_s, 6)} for host, t_s in evidence.traffic_over.items()],
+            "phases": [{"phase": name, "seconds": seconds} for name, seconds in result.phases],
+            "overhead_s": result.overhead_s,
+            "checks": [check.as_json() for check in evidence.checks],
+            "files": evidence.files,
+        }
+        write_json(self.folder / "manifest.json", manifest)
+
+    def _write_state(self, host: str, when: str, state: Mapping[str, str]) -> None:
+        write_json(self.folder / "facts" / f"{host}-{when}.json", state)
+
+    def _on_hosts(
+        self, step: str, script: Callable[[str], str | None], hosts: Iterable[str] | None = None
+    ) -> dict[str, ScriptResult]:
+        """Run a step's script on each host in parallel, except where it is None. Raises TestbedError."""
+        texts = {host: script(host) for host in (self.hosts if hosts is None else hosts)}
+        wanted = {host: text for host, text in texts.items() if text is not None}
+        limit_s = self.context.policy.step_timeout_s
+        return self.context.sessions.map(
+            lambda session: session.run(wanted[session.host], step=step, deadline_s=limit_s), wanted
+        )
+
+    @contextmanager
+    def _phase(self, name: str, lead: str = "", lead_s: float = 0.0) -> Iterator[None]:
+        """Time a phase, and announce it; its first `lead_s` seconds may count as a phase `lead`.
+
+        Raises KeyboardInterrupt if an interrupt was requested, except in the phase that cleans up.
+        """
+        if self.context.interrupt.requested and name != "clear":
+            raise KeyboardInterrupt
+        self.context.emit(Event("phase", {"id": self.trial.id, "phase": name}))
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            seconds = time.monotonic() - started
+            parts = {lead: min(lead_s, seconds)} if lead else {}
+            for phase, part_s in {**parts, name: seconds - sum(parts.values())}.items():
+                self.evidence.phases.append((phase, round(part_s, 4)))
+                self.context.note("phase", id=self.trial.id, phase=phase, seconds=round(part_s, 4))

@@ -1,0 +1,276 @@
+"""Check a trial by its packet captures: losses, frame sizes, other traffic, handshakes, paths and bytes."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from ipaddress import ip_address
+
+from samovar.campaign.verdict.bounded_gzip import read_text
+from samovar.campaign.verdict.check import Check, Verdict
+from samovar.campaign.verdict.evidence import Evidence
+from samovar.campaign.verdict.pcap_reader import (
+    ETHERNET_HEADER_BYTES,
+    ICMP,
+    TCP,
+    UDP,
+    Capture,
+    PacketStream,
+)
+from samovar.campaign.verdict.window_checks import check_largest_window
+from samovar.plan import FlowPlan, Resolved
+from samovar.recipes import ByteCounts, FlowEnds
+
+PROTOCOLS = {"tcp": TCP, "udp": UDP, "icmp": ICMP}
+TCP_IP_HEADER_BYTES = 40
+LARGEST_FIELD = 0xFFFF
+INITIAL_TTLS = (32, 64, 128, 255)
+"""Usual initial times to live, for flows whose sender has no capture."""
+HOUSEKEEPING_PORTS = frozenset({53, 67, 68, 123, 319, 320, 5353})
+"""DNS, DHCP, NTP, PTP, mDNS."""
+SLACK_BYTES = 65_536
+"""Bytes that may be in flight, or belong to a flow beside its data."""
+FULL_FRAME_BYTES = 1514
+TCPDUMP_COUNTS = re.compile(
+    r"(\d+) packets? captured[,\s]+(\d+) packets? received by filter[,\s]+(\d+) packets? dropped by kernel"
+)
+
+
+def check_capture_drops(evidence: Evidence) -> Iterator[Check]:
+    """Check that no capture lost packets, by the counts that tcpdump prints."""
+    for host, program in evidence.programs():
+        if program.kind != "capture":
+            continue
+        text = "\n".join(evidence.messages.get(program.name, ()))
+        for who in ("kernel", "interface"):
+            counts = re.findall(rf"(\d+) packets? dropped by {who}", text)
+            if not counts and who == "interface":
+                continue  # not every libpcap counts these
+            # The last count is final; earlier ones were printed on request.
+            observed = counts[-1] if counts else "no count: tcpdump did not end by itself"
+            name = f"packets dropped by {who} in capture {program.name}"
+            yield Check(name, host, "0", observed, bool(counts) and int(observed) == 0)
+        # tcpdump prints these when it ends and on each request, which comes only after the traffic. A kernel
+        # may hold a packet back for a second, so it is enough that at one of these times all had been read.
+        unread = [int(n[1]) - int(n[0]) - int(n[2]) for n in TCPDUMP_COUNTS.findall(text)]
+        if unread:
+            name = f"packets never read by capture {program.name}"
+            yield Check(name, host, "0", str(min(unread)), min(unread) <= 0)
+
+
+def check_captures_complete(evidence: Evidence) -> Iterator[Check]:
+    """Check that every capture can be read and does not end within a packet."""
+    for one in evidence.captures:
+        name, host, capture = f"capture {one.plan.host}-{one.plan.interface}", one.plan.host, one.capture
+        if capture is None:
+            yield Check(name, host, "readable", one.error, False)
+        else:
+            observed = (
+                f"{capture.packets} packets" if capture.whole else f"first {capture.packets} packets read"
+            )
+            observed += ", the last one cut off" if capture.torn else ""
+            yield Check(name, host, "whole packets", observed, not capture.torn)
+
+
+def check_frame_sizes(evidence: Evidence) -> Iterator[Check]:
+    """Check that no frame exceeds the MTU: such a frame is several that an offload has joined."""
+    resolved = evidence.resolved
+    if uses_offloads(resolved):
+        return
+    for one in evidence.captures:
+        plan = one.plan
+        own_bytes = resolved.hosts[plan.host].mtu_bytes if plan.host in resolved.hosts else None
+        mtu_bytes = own_bytes or resolved.mtu_bytes
+        if mtu_bytes is not None and one.capture is not None:
+            most = mtu_bytes + ETHERNET_HEADER_BYTES
+            largest = max((stream.largest_bytes for stream in one.capture), default=0)
+            name = f"largest segment in the capture at {plan.interface} (offloads)"
+            yield Check(name, plan.host, f"at most {most} B", f"{largest} B", largest <= most)
+
+
+def uses_offloads(resolved: Resolved) -> bool:
+    """Return whether an offload is requested on any host, so that frames may be larger than packets."""
+    return any("on" in plan.settings.get("offloads", {}).values() for plan in resolved.hosts.values())
+
+
+def check_competing_traffic(evidence: Evidence) -> Iterator[Check]:
+    """Check that almost all traffic belongs to the trial's flows; name the largest other stream."""
+    limits = evidence.policy.thresholds
+    for one in evidence.captures:
+        if one.capture is None:
+            continue
+        total = sum(stream.frame_bytes for stream in one.capture)
+        others = [stream for stream in one.capture if not _is_expected(stream, evidence)]
+        other_bytes = sum(stream.frame_bytes for stream in others)
+        most = max(limits.competing_bytes, round(limits.competing * total))
+        observed = f"{other_bytes} B of {total} B"
+        if other_bytes:
+            worst = max(others, key=lambda stream: stream.frame_bytes)
+            observed += f", most of it {worst} ({worst.packets} packets, {worst.frame_bytes} B)"
+        severity: Verdict = "invalid" if other_bytes > 10 * most else "suspect"
+        name = f"traffic of no flow at {one.plan.interface}"
+        yield Check(name, one.plan.host, f"at most {most} B", observed, other_bytes <= most, severity)
+
+
+def _is_expected(stream: PacketStream, evidence: Evidence) -> bool:
+    """Return whether a stream belongs to a flow, to the control of the testbed, or to any network."""
+    ports = {stream.source_port, stream.destination_port}
+    if stream.protocol in (TCP, UDP) and ports & (HOUSEKEEPING_PORTS | evidence.policy.control_ports):
+        return True
+    igmp_or_broadcast = stream.protocol == 2 or stream.destination.endswith(".255")
+    if igmp_or_broadcast or ip_address(stream.destination).is_multicast:
+        return True
+    return any(_belongs(stream, ends) for ends in evidence.started_flows)
+
+
+def _belongs(stream: PacketStream, ends: FlowEnds) -> bool:
+    """Return whether packets belong to a flow, data or answers, on any port of its generator."""
+    flow, header = ends.flow, ends.recipe.header
+    if {stream.source, stream.destination} != {flow.from_address, flow.to_address}:
+        return False
+    if not header.ports:
+        return True
+    if stream.protocol not in (TCP, UDP):
+        return PROTOCOLS[header.transport] == stream.protocol
+    fragment = not stream.source_port and not stream.destination_port
+    own = {flow.port + offset for offset in header.ports}
+    return fragment or bool(own & {stream.source_port, stream.destination_port})
+
+
+def data_streams(capture: Capture, ends: FlowEnds) -> list[PacketStream]:
+    """Return the streams of a flow's data."""
+    return [s for s in capture if s.source == ends.flow.from_address and _carries_data(s, ends)]
+
+
+def _answer_streams(capture: Capture, ends: FlowEnds) -> list[PacketStream]:
+    return [s for s in capture if s.source == ends.flow.to_address and _carries_data(s, ends)]
+
+
+def _carries_data(stream: PacketStream, ends: FlowEnds) -> bool:
+    """Return whether a stream is on the transport and port of a flow's data, in either direction."""
+    if stream.protocol != PROTOCOLS[ends.recipe.header.transport] or not _belongs(stream, ends):
+        return False
+    ports = (stream.source_port, stream.destination_port)
+    return stream.protocol == ICMP or ends.flow.port in ports or ports == (0, 0)
+
+
+def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowPlan, list[PacketStream], list[PacketStream]]]:
+    """Yield each started TCP flow with its data and answers, as captured at the receiver if possible."""
+    for ends in evidence.started_flows:
+        flow = ends.flow
+        captures = evidence.captures_at(flow.to_host) or evidence.captures_at(flow.from_host)
+        if ends.recipe.header.transport == "tcp" and captures:
+            yield flow, data_streams(captures[0], ends), _answer_streams(captures[0], ends)
+
+
+def check_mss(evidence: Evidence) -> Iterator[Check]:
+    """Check that both ends of each TCP flow offered the MSS of their MTU."""
+    for flow, data, answers in _tcp_flows(evidence):
+        for host, streams in ((flow.from_host, data), (flow.to_host, answers)):
+            mtu_bytes = evidence.resolved.hosts[host].mtu_bytes
+            offered = {stream.mss_bytes for stream in streams if stream.syn}
+            if mtu_bytes is not None and offered:
+                asked = mtu_bytes - TCP_IP_HEADER_BYTES
+                name = f"MSS that {host} offered to flow {flow.label}"
+                yield Check(name, host, f"{asked} B", f"{_listed(offered)} B", offered == {asked})
+
+
+def check_receive_windows(evidence: Evidence) -> Iterator[Check]:
+    """Check the window scale and the largest receive window of each TCP flow."""
+    for flow, data, all_answers in _tcp_flows(evidence):
+        answers = [stream for stream in all_answers if stream.syn]
+        rwnd = evidence.resolved.window_bytes(flow)
+        if rwnd is None or not answers:
+            continue
+        scales = {stream.scale or 0 for stream in answers}
+        least = max(0, (rwnd // (LARGEST_FIELD + 1)).bit_length())
+        name = f"window scale of flow {flow.label}"
+        yield Check(name, flow.to_host, f"{least} or more", _listed(scales), min(scales) >= least)
+        window_bytes = max(stream.window_bytes for stream in answers)
+        moved_bytes = sum(stream.payload_bytes for stream in data)
+        yield from check_largest_window(evidence, flow, window_bytes, moved_bytes)
+
+
+def check_routers(evidence: Evidence) -> Iterator[Check]:
+    """Check how many routers each flow passed, by the time to live of packets when sent and received."""
+    for ends in evidence.started_flows:
+        flow, received = ends.flow, evidence.captures_at(ends.flow.to_host)
+        asked = evidence.policy.routers.get((flow.from_address, flow.to_address))
+        if asked is None or not received:
+            continue
+        ttls = {ttl for stream in data_streams(received[0], ends) for ttl in stream.ttls}
+        sent = [stream for one in evidence.captures_at(flow.from_host) for stream in data_streams(one, ends)]
+        initial = {ttl for stream in sent for ttl in stream.ttls} or INITIAL_TTLS
+        if ttls:
+            routers = {min((first for first in initial if first >= ttl), default=0) - ttl for ttl in ttls}
+            name, observed = (
+                f"routers that flow {flow.label} passed",
+                f"{_listed(routers)} (TTL {_listed(ttls)})",
+            )
+            yield Check(name, flow.to_host, str(asked), observed, routers == {asked})
+
+
+def _listed(values: Iterable[int | None]) -> str:
+    return ", ".join(sorted("none" if value is None else str(value) for value in values))
+
+
+def reads_ipv4_only(resolved: Resolved) -> bool:
+    """Return whether all flows are IPv4, the only packets that captures are read for."""
+    return not any(":" in flow.from_address for flow in resolved.flows)
+
+
+def client_output(evidence: Evidence, ends: FlowEnds) -> str:
+    """Return what a flow's client printed; empty if unreadable, which fails the check of its exit code."""
+    try:
+        return read_text(evidence.folder / "logs" / f"{ends.name('client')}.out.gz")
+    except (OSError, EOFError, ValueError, zlib.error):
+        return ""
+
+
+def check_flow_bytes(evidence: Evidence) -> Iterator[Check]:
+    """Check the bytes that each generator counted, and the flow's size, against a capture."""
+    if not reads_ipv4_only(evidence.resolved):
+        return
+    for ends in evidence.completed_flows:
+        counts = ends.recipe.header.counts
+        counted = counts.read(client_output(evidence, ends)) if counts is not None else None
+        if counted is not None:
+            yield from compare_flow_bytes(evidence, ends, counted)
+
+
+def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) -> Iterator[Check]:
+    """Compare a generator's count of bytes with a capture at the receiver, or of UDP at the sender.
+
+    At least the received bytes must be in the capture, and at most the sent ones. Dropped packets may be
+    there twice. A flow that has sent its whole size must have delivered it.
+    """
+    reliable = ends.recipe.header.transport == "tcp"
+    host = ends.flow.to_host if reliable else ends.flow.from_host
+    captures = evidence.whole_captures_at(host)
+    if not captures:
+        return
+    wire_bytes = max(sum(s.payload_bytes for s in data_streams(capture, ends)) for capture in captures)
+    share = evidence.policy.thresholds.bytes_differ
+    least = (1 - share) * (counted.received_bytes if reliable else counted.sent_bytes) - SLACK_BYTES
+    most = (1 + share) * counted.sent_bytes + SLACK_BYTES + _repeated_bytes(evidence, counted)
+    name = f"bytes of flow {ends.flow.label} in the capture"
+    requested = (
+        f"{counted.sent_bytes} B sent and {counted.received_bytes} B received by the generator's count"
+    )
+    ok = least <= wire_bytes <= most
+    yield Check(name, host, requested, f"{wire_bytes} B", ok, tolerance=f"± {share:.1%}")
+    size_bytes = ends.flow.size_bytes
+    if reliable and size_bytes is not None and counted.sent_bytes >= size_bytes:
+        name, arrived = f"size of flow {ends.flow.label} that arrived", wire_bytes >= (1 - share) * size_bytes
+        yield Check(name, host, f"{size_bytes} B", f"{wire_bytes} B", arrived, "suspect", f"- {share:.1%}")
+
+
+def _repeated_bytes(evidence: Evidence, counted: ByteCounts) -> int:
+    """Return how many bytes may be on the wire more than once: retransmissions and duplicates."""
+    path = evidence.resolved.path
+    if path is None:
+        return 0
+    span = evidence.counters.get(path.router)
+    dropped_bytes = span.packets_dropped() * FULL_FRAME_BYTES if span is not None else 0
+    return dropped_bytes + round(max(path.down.duplicate, path.up.duplicate) * counted.sent_bytes)

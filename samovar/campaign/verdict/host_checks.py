@@ -1,0 +1,97 @@
+"""Check the hosts of a trial: settings, restored state, CPUs and clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from samovar.campaign.host_state import changed, compare_state
+from samovar.campaign.verdict.check import Check
+from samovar.campaign.verdict.evidence import CounterSpan, Evidence
+
+CPU, CLOCK = "cpu.", "clock"
+"""Keys of the counters; a CPU's has its number."""
+
+
+def check_settings(evidence: Evidence) -> Iterator[Check]:
+    """Check that each setting still has the requested value after the traffic."""
+    for host, state in evidence.found.items():
+        for one in compare_state(evidence.scripts.wanted(host), state):
+            observed = "nothing" if one.observed is None else one.observed
+            yield Check(f"{one.key} after the traffic", host, one.wanted, observed, one.met)
+
+
+def check_restored_states(evidence: Evidence) -> Iterator[Check]:
+    """Check that hosts are as they were before the trial; only differences are listed."""
+    for host, state in evidence.restored.items():
+        differences = "; ".join(map(str, changed(evidence.before[host], state)))
+        if differences:
+            yield Check("state after the trial", host, "as before the trial", differences, False, "suspect")
+
+
+def check_cpus(evidence: Evidence) -> Iterator[Check]:
+    """Check that no CPU was busy all the time: its host would measure late."""
+    most = evidence.policy.thresholds.cpu
+    for host, span in evidence.counters.items():
+        ticks = {key: span.increase(key) for key in span.before if key.startswith(CPU)}
+        shares = {
+            key.removeprefix(CPU): counted[0] / sum(counted) if sum(counted) > 0 else 0.0
+            for key, counted in ticks.items()
+            if len(counted) == 2  # busy and idle
+        }
+        if shares:
+            cpu = max(shares, key=lambda name: shares[name])
+            observed = f"CPU {cpu} {shares[cpu]:.1%} busy"
+            name = "CPU during the traffic"
+            yield Check(name, host, f"at most {most:.0%} busy", observed, shares[cpu] <= most, "suspect")
+
+
+def check_clock_steps(evidence: Evidence) -> Iterator[Check]:
+    """Check that no clock was set during the traffic: its time less the time since boot must not change."""
+    most_s = evidence.policy.thresholds.clock_step_s
+    for host, span in evidence.counters.items():
+        step_s = _clock_step_s(span)
+        if step_s is not None:
+            requested, observed = f"no step above {most_s * 1e3:g} ms", f"{step_s * 1e3:+.1f} ms"
+            yield Check("clock during the traffic", host, requested, observed, abs(step_s) <= most_s)
+
+
+def _clock_step_s(span: CounterSpan) -> float | None:
+    """Return the smallest step in seconds that explains both readings, 0 if none is needed.
+
+    A reading is the time in ns, between two readings of the seconds since boot, which bound the time of boot.
+    """
+    bounds = []
+    for words in (span.before.get(CLOCK, "").split(), span.after.get(CLOCK, "").split()):
+        if len(words) != 3:
+            return None
+        now_s, tick_s = int(words[0]) / 1e9, 0.01 if float(words[1]) else 0.0
+        bounds.append((now_s - float(words[2]) - tick_s, now_s - float(words[1])))
+    early, late = bounds
+    return max(late[0] - early[1], 0.0) + min(late[1] - early[0], 0.0)
+
+
+def check_clock_offsets(evidence: Evidence) -> Iterator[Check]:
+    """Check that no clock is far from the controller's, or was set since an earlier reading."""
+    most_s = evidence.policy.clock_tolerance_s
+    for clock in evidence.clocks.values():
+        observed = f"{clock.offset_s * 1e3:+.1f} ms ± {clock.error_s * 1e3:.1f} ms"
+        observed += ", but the latest reading contradicts earlier ones" if clock.stepped else ", no step"
+        ok = abs(clock.offset_s) <= most_s and not clock.stepped
+        requested, tolerance = "the controller's time, no step", f"± {most_s:g} s"
+        yield Check("clock", clock.host, requested, observed, ok, "suspect", tolerance)
+
+
+def check_clock_drift(evidence: Evidence) -> Iterator[Check]:
+    """Check that no clock drifts too fast; a drift that may be within the limit passes."""
+    most_ppm = evidence.policy.thresholds.clock_drift_ppm
+    for clock in evidence.clocks.values():
+        drift = clock.drift
+        ok = drift is None or drift.least_ppm <= most_ppm
+        if drift is None:
+            observed = "unknown: too few readings, or too close together"
+        elif not ok:
+            observed = f"at least {drift.least_ppm:.1f} ppm ({drift})"
+        else:
+            observed = str(drift) if drift.most_ppm <= most_ppm else f"{drift}, too wide to decide"
+        requested = f"at most {most_ppm:g} ppm from the controller's"
+        yield Check("clock drift", clock.host, requested, observed, ok, "suspect")

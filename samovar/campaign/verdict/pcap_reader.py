@@ -1,0 +1,209 @@
+"""Read from a packet capture what the verdict needs, in one pass: packets and bytes of each stream.
+
+The R package measures packets with care; this reader keeps none, so it takes about 1 µs for each.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+BLOCK_BYTES = 1 << 20
+LARGEST_PACKET_BYTES = 262_144
+GLOBAL_HEADER_BYTES, RECORD_HEADER_BYTES = 24, 16
+BYTE_ORDERS = {
+    b"\x4d\x3c\xb2\xa1": "<",
+    b"\xd4\xc3\xb2\xa1": "<",
+    b"\xa1\xb2\x3c\x4d": ">",
+    b"\xa1\xb2\xc3\xd4": ">",
+}
+"""Byte order by magic number, with nanoseconds and with microseconds (pcap-savefile(5))."""
+ETHERNET_HEADER_BYTES = 14
+PLAIN_IPV4 = b"\x08\x00\x45"
+"""EtherType IPv4 and an IPv4 header without options (RFC 894, RFC 791)."""
+ICMP, TCP, UDP = 1, 6, 17
+SYN = 2
+Key = tuple[int, bytes]
+"""A protocol, and source and destination address and port as they are in the packet."""
+
+
+@dataclass(slots=True)
+class PacketStream:
+    """Packets from one address and port to another.
+
+    `frame_bytes` and `largest_bytes` count whole frames as sent. `window` is the largest window field, SYNs
+    excepted; `mss_bytes` and `scale` are options of the SYN, or None; `syn` tells whether there was one.
+    """
+
+    protocol: int
+    source: str
+    destination: str
+    source_port: int
+    destination_port: int
+    packets: int = 0
+    frame_bytes: int = 0
+    largest_bytes: int = 0
+    header_bytes: int = 0
+    window: int = 0
+    ttls: set[int] = field(default_factory=set)
+    syn: bool = False
+    mss_bytes: int | None = None
+    scale: int | None = None
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes without headers, if all headers are as long as those of the largest packet."""
+        return max(0, self.frame_bytes - self.packets * self.header_bytes)
+
+    @property
+    def window_bytes(self) -> int:
+        """The largest receive window that this end offered, in bytes (RFC 7323, section 2.3)."""
+        return self.window << (self.scale or 0)
+
+    def __str__(self) -> str:
+        """Return the stream's protocol and ends in tcpdump's notation."""
+        kind = {ICMP: "ICMP", TCP: "TCP", UDP: "UDP"}.get(self.protocol, f"IP protocol {self.protocol}")
+        ports = self.protocol in (TCP, UDP)
+        source, destination = (f":{self.source_port}", f":{self.destination_port}") if ports else ("", "")
+        return f"{kind} {self.source}{source} > {self.destination}{destination}"
+
+
+@dataclass(slots=True)
+class Capture:
+    """The streams of a capture.
+
+    `whole` is False if reading stopped at the packet limit, `torn` is True if the file ends within a packet.
+    `other_packets` are not IPv4: ARP, switches, IPv6.
+    """
+
+    streams: dict[Key, PacketStream] = field(default_factory=dict)
+    packets: int = 0
+    other_packets: int = 0
+    whole: bool = True
+    torn: bool = False
+
+    def __iter__(self) -> Iterator[PacketStream]:
+        return iter(self.streams.values())
+
+
+def read_capture(file: Path, most_packets: int) -> Capture:
+    """Read up to `most_packets` of a gzip-compressed capture of Ethernet frames.
+
+    Raises OSError, and ValueError if the file is not such a capture.
+    """
+    with file.open("rb") as source:
+        try:
+            return _read(_unpacked(iter(lambda: source.read(BLOCK_BYTES), b"")), most_packets)
+        except zlib.error as error:
+            raise ValueError(f"not a gzip file: {error}") from error
+        except IndexError as error:
+            raise ValueError("a packet is cut off within its headers") from error
+
+
+def _unpacked(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    unpack = zlib.decompressobj(31)
+    for block in blocks:
+        while block:
+            yield unpack.decompress(block, BLOCK_BYTES)
+            block = unpack.unconsumed_tail
+    yield unpack.flush()
+
+
+def _read(blocks: Iterator[bytes], most_packets: int) -> Capture:
+    capture = Capture()
+    data = b""
+    record = None
+    for block in blocks:
+        data += block
+        if record is None:
+            if len(data) < GLOBAL_HEADER_BYTES:
+                continue
+            record = struct.Struct(f"{_byte_order(data)}II")
+            data = data[GLOBAL_HEADER_BYTES:]
+        data = data[_count_packets(capture, data, record, most_packets) :]
+        if not capture.whole:
+            return capture
+    if record is None:
+        raise ValueError("not a capture: it ends before the first packet")
+    capture.torn = bool(data)
+    return capture
+
+
+def _byte_order(data: bytes) -> str:
+    order = BYTE_ORDERS.get(data[:4])
+    if order is None:
+        raise ValueError("not a capture in the format of tcpdump -w")
+    (link,) = struct.unpack_from(f"{order}I", data, 20)
+    if link & 0xFFFF != 1:
+        raise ValueError(f"a capture of link type {link & 0xFFFF}; it must be 1, Ethernet")
+    return order
+
+
+def _count_packets(capture: Capture, data: bytes, record: struct.Struct, most_packets: int) -> int:
+    """Count every whole packet in `data`; return the offset of the first packet that is not whole."""
+    at, end, packets, streams = 0, len(data), capture.packets, capture.streams
+    sizes = record.unpack_from
+    while at + RECORD_HEADER_BYTES <= end and packets < most_packets:
+        kept, size = sizes(data, at + 8)
+        frame = at + RECORD_HEADER_BYTES
+        if frame + kept > end:
+            if kept > LARGEST_PACKET_BYTES:
+                raise ValueError(f"a packet of {kept} bytes; at most {LARGEST_PACKET_BYTES} are possible")
+            break
+        at = frame + kept
+        packets += 1
+        if data[frame + 12 : frame + 15] == PLAIN_IPV4:
+            _count(streams, data, frame, size)
+        else:
+            capture.other_packets += 1
+    capture.packets, capture.whole = packets, packets < most_packets
+    return at
+
+
+def _count(streams: dict[Key, PacketStream], data: bytes, frame: int, size: int) -> None:
+    """Count one packet. This runs for every packet of a trial, a million times in about a second."""
+    protocol = data[frame + 23]
+    key = (TCP, data[frame + 26 : frame + 38]) if protocol == TCP else _key(protocol, data, frame)
+    stream = streams.get(key)
+    if stream is None:
+        source, destination = (".".join(map(str, key[1][at : at + 4])) for at in (0, 4))
+        ports = struct.unpack_from(">HH", key[1], 8)
+        stream = streams[key] = PacketStream(protocol, source, destination, *ports)
+    stream.packets += 1
+    stream.frame_bytes += size
+    if size > stream.largest_bytes:
+        stream.largest_bytes = size
+        transport_bytes = {TCP: (data[frame + 46] >> 4) * 4, UDP: 8, ICMP: 8}.get(protocol, 0)
+        stream.header_bytes = ETHERNET_HEADER_BYTES + 20 + transport_bytes
+    if data[frame + 22] not in stream.ttls:
+        stream.ttls.add(data[frame + 22])
+    if protocol == TCP:
+        window = data[frame + 48] << 8 | data[frame + 49]
+        if window > stream.window or data[frame + 47] & SYN:
+            _read_window(stream, data, frame, window)
+
+
+def _key(protocol: int, data: bytes, frame: int) -> Key:
+    """Return the key of a packet; later fragments and protocols other than UDP have no ports."""
+    later = (data[frame + 20] & 0x1F) or data[frame + 21]
+    ports = protocol == UDP and not later
+    return protocol, data[frame + 26 : frame + 38] if ports else data[frame + 26 : frame + 34] + bytes(4)
+
+
+def _read_window(stream: PacketStream, data: bytes, frame: int, window: int) -> None:
+    """Read the window, or the options of a SYN, whose window is not scaled (RFC 7323, section 2.2)."""
+    if not data[frame + 47] & SYN:
+        stream.window = window
+        return
+    stream.syn = True
+    at, end = frame + 54, frame + 34 + (data[frame + 46] >> 4) * 4
+    while at + 1 < end and data[at]:
+        kind, length = data[at], 1 if data[at] == 1 else max(2, data[at + 1])
+        if kind == 2:
+            stream.mss_bytes = int.from_bytes(data[at + 2 : at + 4], "big")
+        elif kind == 3:
+            stream.scale = data[at + 2]
+        at += length

@@ -1,0 +1,117 @@
+"""Check what the sockets of senders used: samples of TCP_INFO, and what generators read of their sockets."""
+
+from __future__ import annotations
+
+import csv
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from samovar.campaign.verdict.bounded_gzip import open_lines
+from samovar.campaign.verdict.capture_checks import client_output
+from samovar.campaign.verdict.check import Check, linux_cc, unreadable
+from samovar.campaign.verdict.evidence import Evidence
+from samovar.campaign.verdict.window_checks import check_largest_window
+from samovar.plan import FlowPlan
+from samovar.recipes import FlowEnds
+
+CONTROL_BYTES = 2000
+"""More than a generator's control connection sends, such as iperf3's, which uses the port of its flow."""
+
+
+def check_generator_cc(evidence: Evidence) -> Iterator[Check]:
+    """Check the congestion control of each sender, if its generator reads it from the socket."""
+    for ends in evidence.completed_flows:
+        if ends.recipe.header.counts is not None:
+            yield from compare_generator_cc(evidence, ends, client_output(evidence, ends))
+
+
+def compare_generator_cc(evidence: Evidence, ends: FlowEnds, output: str) -> Iterator[Check]:
+    """Compare the congestion control in a client's output with the requested one."""
+    flow, counts = ends.flow, ends.recipe.header.counts
+    asked = flow.cc or evidence.resolved.hosts[flow.from_host].cc
+    reported = counts.congestion_control(output) if counts is not None else None
+    if asked is not None and reported is not None:
+        name = f"congestion control of flow {flow.label}, as reported by its generator"
+        yield Check(name, flow.from_host, asked, reported, linux_cc(reported) == linux_cc(asked))
+
+
+@dataclass
+class SocketSamples:
+    """The TCP_INFO samples of one flow; a connection is known by its two ports."""
+
+    count: int = 0
+    cc: dict[str, set[str]] = field(default_factory=dict)
+    acked_bytes: dict[str, int] = field(default_factory=dict)
+    window_bytes: int = 0
+
+    def congestion_controls(self, *, of_data: bool) -> set[str]:
+        """Return the congestion controls of all connections, or of those that carry data."""
+        used = [one for one in self.cc if self.acked_bytes.get(one, CONTROL_BYTES) >= CONTROL_BYTES]
+        return set[str]().union(*(self.cc[one] for one in (used if of_data else self.cc)))
+
+
+def check_tcp_info(evidence: Evidence) -> Iterator[Check]:
+    """Check congestion control and largest window of each flow by the TCP_INFO samples of its sender."""
+    flows = sampled_flows(evidence)
+    for host, program in evidence.programs():
+        if program.recipe != "tcp-info":
+            continue
+        trace = evidence.trace(program)
+        try:
+            samples = _read_samples(trace, {_key(flow) for flow in flows})
+        except (OSError, EOFError, ValueError, KeyError, csv.Error, zlib.error) as error:
+            yield unreadable(trace, host, error)
+            continue
+        for flow in flows:
+            if flow.from_host == host:
+                yield from _flow_checks(evidence, flow, samples.get(_key(flow), SocketSamples()))
+
+
+def sampled_flows(evidence: Evidence) -> list[FlowPlan]:
+    """Return the TCP flows that had a socket: all but those that were ended before they started."""
+    never = evidence.halted - evidence.started.keys()
+    return [
+        ends.flow
+        for ends in evidence.scripts.flows
+        if ends.recipe.header.transport == "tcp" and ends.name("client") not in never
+    ]
+
+
+def _key(flow: FlowPlan) -> tuple[str, str, str]:
+    return flow.from_address, flow.to_address, str(flow.port)
+
+
+def _flow_checks(evidence: Evidence, flow: FlowPlan, samples: SocketSamples) -> Iterator[Check]:
+    host, label = flow.from_host, flow.label
+    yield Check(f"samples of flow {label}", host, "one or more", str(samples.count), samples.count > 0)
+    own = evidence.resolved.hosts[host].cc
+    asked = flow.cc or own
+    # A control connection uses the congestion control of its host.
+    seen = samples.congestion_controls(of_data=asked != own)
+    if asked is not None and seen:
+        requested, observed = linux_cc(asked), ", ".join(sorted(seen))
+        yield Check(f"congestion control of flow {label}", host, requested, observed, seen == {requested})
+    if samples.window_bytes:
+        moved_bytes = max(samples.acked_bytes.values(), default=None)
+        yield from check_largest_window(evidence, flow, samples.window_bytes, moved_bytes)
+
+
+def _read_samples(trace: Path, flows: set[tuple[str, str, str]]) -> dict[tuple[str, str, str], SocketSamples]:
+    found: dict[tuple[str, str, str], SocketSamples] = {}
+    with open_lines(trace) as file:
+        for row in csv.DictReader(file):
+            # If the receiver requests the data, the sender listens, and the flow's port is the source port.
+            ports = (row["dport"], row.get("sport", ""))
+            key = next((k for port in ports if (k := (row["src"], row["dst"], port)) in flows), None)
+            if key is not None and row["cc"]:
+                samples = found.setdefault(key, SocketSamples())
+                samples.count += 1
+                samples.window_bytes = max(samples.window_bytes, int(row["snd_wnd_bytes"] or 0))
+                connection = f"{row.get('sport', '')} {row['dport']}"
+                samples.cc.setdefault(connection, set()).add(row["cc"])
+                if row.get("bytes_acked"):
+                    acked = max(samples.acked_bytes.get(connection, 0), int(row["bytes_acked"]))
+                    samples.acked_bytes[connection] = acked
+    return found
