@@ -1,0 +1,110 @@
+"""The only access of the golden tests to samovar's modules: the bytes of a plan and the scripts of a trial.
+
+Everything else goes through the public commands. Whoever moves or renames what is imported here edits this file.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from samovar.command.scripts import TrialScripts
+from samovar.controller import Controller
+
+CAMPAIGN = "full-20260101-000000"
+T0_NS = 1_800_000_000 * 10**9
+"""Second 0 of the traffic in rendered scripts."""
+
+
+@cache
+def controller(root: Path) -> Controller:
+    """Return the controller of a checkout."""
+    return Controller(root)
+
+
+@cache
+def plan_of(root: Path, experiment: str, profile: str, testbed: str) -> Any:
+    """Plan an experiment."""
+    return controller(root).study(experiment, profile, testbed).plan
+
+
+def plan_bytes(root: Path, experiment: str, profile: str, testbed: str) -> bytes:
+    """Return plan.json as a campaign keeps it."""
+    content: bytes = plan_of(root, experiment, profile, testbed).to_json()
+    return content
+
+
+def scripts(root: Path, experiment: str, profile: str, testbed: str, trial: str) -> dict[str, dict[str, str]]:
+    """Return the text of each script of a trial, by host and phase; the phases are named as in golden files."""
+    plan = plan_of(root, experiment, profile, testbed)
+    (found,) = (one for one in plan.trials if one.id == trial)
+    made = TrialScripts(found, controller(root).catalogue, CAMPAIGN)
+    return {host: _of_host(made, host) for host in found.resolved.hosts}
+
+
+def _of_host(made: TrialScripts, host: str) -> dict[str, str]:
+    state = State()
+    phases: dict[str, Callable[[], str | None]] = {
+        "read": lambda: made.read(host),
+        "read lasting": lambda: made.read(host, lasting=True),
+        "set": lambda: made.set(host, state),
+        "set lasting": lambda: made.set(host, state, lasting=True),
+        "expected state": lambda: "".join(f"{line}\n" for line in made.wanted(host)),
+        "offer": lambda: made.offer(host),
+        "arm": lambda: made.arm(host),
+        "clock": lambda: made.clock(host),
+        "traffic": lambda: made.traffic(host, T0_NS),
+        "continue watching": lambda: made.follow(host, T0_NS),
+        "stop": lambda: made.stop(host),
+        "stop after an interrupt": lambda: made.stop(host, broken_off=True),
+        "finish": lambda: made.finish(host, state),
+        "restore": lambda: made.restore(host, state),
+        "restore after an interrupt": lambda: made.put_back(host, state),
+        "restore lasting": lambda: made.restore_lasting(host, state),
+        "restore without a controller": lambda: made.on_loss(host, state),
+        "sweep": lambda: made.sweep(host),
+        "reboot": lambda: made.reboot(host),
+    }
+    texts = {phase: make() for phase, make in phases.items()}
+    return {phase: text for phase, text in texts.items() if text is not None}
+
+
+VALUES = {
+    "cc": "cubic",
+    "cc.backoff_beta": "724",
+    "tcp_rmem": "4096 131072 6291456",
+    "adapter.rate_down_bps": "100000000",
+    "net.inet.tcp.hostcache.enable": "1",
+    "wlan.rates": "0xfff",
+}
+BEGINNINGS = {
+    "offload.": "on",
+    "duplex.": "full",
+    "autoneg.": "on",
+    "pause.": "on",
+    "shaper.": "noqueue 0: ",
+    "route.": "10.9.8.7 via 10.9.8.1 dev eth9",
+}
+
+
+class State(dict[str, str]):
+    """The state of a host before a trial: a fixed value for any key."""
+
+    def __init__(self) -> None:
+        super().__init__(VALUES)
+
+    def __missing__(self, key: str) -> str:
+        for beginning, value in BEGINNINGS.items():
+            if key.startswith(beginning):
+                return value
+        return str(zlib.crc32(key.encode()) % 9000 + 1000)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value of a key; no key is missing."""
+        return self[key]
+
+    def __contains__(self, key: object) -> bool:
+        return True
