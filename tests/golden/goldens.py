@@ -7,6 +7,7 @@ people read. It changes when wording is changed on purpose: run regenerate.py an
 from __future__ import annotations
 
 import ast
+import difflib
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,7 @@ WORDS = ("title", "source", "description", "warnings")
 """Keys of a plan that are written for people."""
 OF_THIS_MACHINE = ("campaign", "refused", "cannot_run", "not_asked", "possible")
 """Keys of `fab plan --json` that depend on the machine or on earlier campaigns."""
+MOST_LINES = 40
 SCRIPTS = "-scripts.txt"
 PROGRAMS = "**/program/*.*"
 """Where below templates/ the programs are that scripts contain."""
@@ -171,7 +174,7 @@ def trial_requests(case: Case, ids: Sequence[str], hosts: int) -> list[list[str]
     explain = ["fab", "explain", case.experiment]
     texts = [[*plan, *options]]
     if not case.profile:
-        keys = ("duration", "cc", "path.rate", "path.buffer", "verdict.late", "traffic")
+        keys = ("duration", "cc", "path.rate", "path.buffer", "traffic")
         texts += [[*explain, key] for key in keys]
         texts += [[*explain, "path.rate", "--trial", ids[0]], [*plan, "--trial", ids[-1]], [*plan, "--csv"]]
     return texts + scripts
@@ -326,6 +329,12 @@ def common(texts: Iterator[list[str]]) -> list[str]:
             break
         shared.append(lines[0])
     return shared
+
+
+def difference(expected: str, found: str) -> str:
+    """Return the first lines in which an output differs from its golden file, as diff -u writes them."""
+    lines = difflib.unified_diff(expected.splitlines(), found.splitlines(), "golden", "now", n=1, lineterm="")
+    return "\n".join(islice(lines, MOST_LINES))
 
 
 def digest(value: object) -> str:

@@ -1,4 +1,7 @@
-"""Write the golden files of tests/golden/commands again: `python tests/golden/regenerate.py`, then read `git diff`."""
+"""Write the golden files again: `python tests/golden/regenerate.py [commands | campaign]`, then read `git diff`.
+
+They are those of tests/golden/commands and tests/golden/campaign.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,21 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.golden.campaign import GOLDEN, make_campaign
 from tests.golden.goldens import COMMANDS, make_goldens
 
 
 def main() -> None:
-    """Replace all golden files; those of experiments that are gone are removed."""
+    """Write the golden files that are named, or all."""
+    wanted = sys.argv[1:] or ["commands", "campaign"]
+    if "commands" in wanted:
+        write_commands()
+    if "campaign" in wanted:
+        write_campaign()
+
+
+def write_commands() -> None:
+    """Write the outputs of commands; files of experiments that no longer exist are removed."""
     with tempfile.TemporaryDirectory() as folder:
         files = make_goldens(Path(folder))
     for path in [*COMMANDS.glob("text/*"), *COMMANDS.glob("values/*")]:
@@ -22,6 +35,15 @@ def main() -> None:
         path = COMMANDS / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
+
+
+def write_campaign() -> None:
+    """Write the outputs for the recorded campaign; what its trials measured is part of the recording."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = make_campaign(Path(folder))
+    GOLDEN.mkdir(exist_ok=True)
+    (GOLDEN / "values.json").write_text(made.values)
+    (GOLDEN / "text.txt").write_text(made.text)
 
 
 if __name__ == "__main__":

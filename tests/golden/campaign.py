@@ -1,0 +1,184 @@
+"""Golden outputs for the campaign in tests/campaigns: status, verification, analysis and report of recorded trials.
+
+What is measured is compared with the tables and the bundle that the recording version left in the campaign.
+`campaign/values.json` holds what else machines read, `campaign/text.txt` what people read.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.golden.goldens import HERE, ROOT, Answer, ask, make_checkout, transcript
+
+ARCHIVE = ROOT / "tests" / "campaigns" / "v0.1.tar.xz"
+GOLDEN = HERE / "campaign"
+NAME = "full-20261122-224346"
+FOLDER = f"results/recorded/{NAME}"
+EXPERIMENT = "experiments/recorded.yaml"
+MEASURED = ("tables", "bundle")
+RELATIVE_ERROR = 1e-9
+"""How much a number in a table may differ from the recorded one."""
+EDITS = (
+    ("replicates: 2", "replicates: 3"),
+    ("rate: 2Mbit", "rate: 3Mbit"),
+    ("include: [{cc: cubic, rwnd: 400KB}]", "include: [{cc: cdg, rwnd: 400KB}]"),
+)
+"""Edits of the experiment, each followed by a plan that compares it with the campaign."""
+DAMAGED = f"{FOLDER}/trials/mixed-cubic-r1-dcfcff/facts/rtr-set.json"
+COMMANDS = (
+    ["fab", "status"],
+    ["fab", "status", "--all"],
+    ["fab", "status", "--json"],
+    ["fab", "verify"],
+    ["fab", "report"],
+    ["fab", "plan", "recorded"],
+    ["fab", "plan", "recorded", "--json"],
+    *(
+        step
+        for old, new in EDITS
+        for step in (
+            ["edit", EXPERIMENT, old, new],
+            ["fab", "plan", "recorded"],
+            ["fab", "plan", "recorded", "--json"],
+            ["undo"],
+        )
+    ),
+    ["edit", DAMAGED, "{", "{ "],
+    ["fab", "verify"],
+    ["undo"],
+    ["fab", "analyse"],
+    ["fab", "report"],
+    ["fab", "verify"],
+)
+OF_A_PLAN = ("campaign", "cost", "left")
+"""Keys of `fab plan --json` that depend on the campaign."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What the commands made of the recorded campaign, and what was recorded."""
+
+    campaign: Path
+    recorded: Path
+    values: str
+    text: str
+
+
+def unpack(folder: Path) -> Path:
+    """Unpack the recorded campaign; return its folder."""
+    folder.mkdir()
+    subprocess.run(["tar", "-xJf", ARCHIVE, "-C", folder], check=True)
+    return folder / NAME
+
+
+def make_campaign(folder: Path) -> Made:
+    """Run the commands on a copy of the recorded campaign without its tables and its bundle."""
+    recorded = unpack(folder / "recorded")
+    (folder / "checkout").mkdir()
+    checkout = make_checkout(folder / "checkout")
+    (checkout / ".rlib").symlink_to(ROOT / ".rlib")
+    campaign = checkout / FOLDER
+    shutil.copytree(recorded, campaign, ignore=lambda at, _: MEASURED if Path(at) == recorded else ())
+    shutil.copy(recorded / "experiment.yaml", checkout / EXPERIMENT)
+    (campaign.parent / "latest").symlink_to(NAME)
+    pairs = list(zip([list(command) for command in COMMANDS], ask(checkout, COMMANDS), strict=True))
+    values = json.dumps(values_of(campaign, pairs), indent=1, ensure_ascii=False) + "\n"
+    return Made(campaign, recorded, values, text_of(campaign, pairs))
+
+
+def values_of(campaign: Path, pairs: list[tuple[list[str], Answer]]) -> dict[str, Any]:
+    """Return what machines read: states of trials, comparisons of plans, exit codes, the number of pages."""
+    printed = [json.loads(answer["stdout"]) for request, answer in pairs if request[-1] == "--json"]
+    status, *plans = printed
+    pages = re.search(r"^Pages: +(\d+)", pdf(campaign, "pdfinfo"), re.MULTILINE)
+    return {
+        "exit codes": [
+            [" ".join(request), answer["code"]] for request, answer in pairs if request[0] == "fab"
+        ],
+        "status": status,
+        "plans": [plan_values(plan) for plan in plans],
+        "bundle": sorted(str(path.relative_to(campaign)) for path in (campaign / "bundle").rglob("*.*")),
+        "pages": int(pages[1]) if pages else None,
+    }
+
+
+def plan_values(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a plan compares with the campaign; recipes may change, since their comments are part of them."""
+    campaign = {key: value for key, value in plan["campaign"].items() if key != "recipes_changed"}
+    return {**chosen(plan, OF_A_PLAN), "campaign": campaign}
+
+
+def text_of(campaign: Path, pairs: list[tuple[list[str], Answer]]) -> str:
+    """Return what people read: the commands' output, and the text of the report."""
+    text = transcript([(request, answer) for request, answer in pairs if request[-1] != "--json"])
+    readme = (campaign / "bundle" / "README.txt").read_text()
+    report = pdf(campaign, "pdftotext", "-")
+    seconds = json.loads((campaign / "bundle" / "analysis.json").read_text())["seconds"]
+    report = re.sub(rf"^{seconds:g} s$", "TIME", report, flags=re.MULTILINE)
+    text = re.sub(r"(last event \S+), .* ago", r"\1, TIME ago", text)
+    text = re.sub(r"in \d+\.\d s\)", "in TIME)", text)
+    return f"{text}\n==== README.txt\n{readme}\n==== recorded.pdf\n{report}"
+
+
+def pdf(campaign: Path, program: str, *more: str) -> str:
+    """Return what a program of poppler prints about the report."""
+    done = subprocess.run(
+        [program, campaign / "bundle" / "recorded.pdf", *more], capture_output=True, check=True, timeout=60
+    )
+    return done.stdout.decode()
+
+
+def table_differences(expected: Path, found: Path) -> Iterator[str]:
+    """Yield the cells in which two tables differ: texts must be equal, numbers to a relative error."""
+    rows, others = ([*csv.reader(path.read_text().splitlines())] for path in (expected, found))
+    if len(rows) != len(others):
+        yield f"{len(rows)} rows, found {len(others)}"
+    for number, (row, other) in enumerate(zip(rows, others, strict=False), 1):
+        if len(row) != len(other) or not all(map(equal, row, other)):
+            yield f"row {number}: {row}, found {other}"
+
+
+def equal(cell: str, other: str) -> bool:
+    """Compare two cells of a table."""
+    if cell == other:
+        return True
+    try:
+        return math.isclose(float(cell), float(other), rel_tol=RELATIVE_ERROR)
+    except ValueError:
+        return False
+
+
+OF_AN_EXPECTATION = ("metric", "part", "flow", "where", "verdict", "source")
+OF_AN_OUTPUT = ("name", "file", "width_in", "height_in", "data", "trials")
+OF_THE_ANALYSIS = ("trials_used", "trials_left_out")
+
+
+def outputs(campaign: Path) -> dict[str, Any]:
+    """Return the scorecard, the figures and the tables of a bundle, without what is written for people."""
+    bundle = campaign / "bundle"
+    lists = {
+        "scorecard.json": OF_AN_EXPECTATION,
+        "figures.json": OF_AN_OUTPUT,
+        "tables.json": OF_AN_OUTPUT,
+    }
+    found: dict[str, Any] = {
+        name: [chosen(one, keys) for one in json.loads((bundle / name).read_text())]
+        for name, keys in lists.items()
+    }
+    analysis = json.loads((bundle / "analysis.json").read_text())
+    left_out = [one["name"] for one in analysis["figures_left_out"]]
+    return {**found, "analysis.json": chosen(analysis, OF_THE_ANALYSIS), "figures left out": left_out}
+
+
+def chosen(tree: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    """Return some keys of a mapping, those that it has."""
+    return {key: tree[key] for key in keys if key in tree}
