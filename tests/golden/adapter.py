@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from samovar.command.scripts import TrialScripts
-from samovar.controller import Controller
+from samovar.cli.project import Project
+from samovar.recipes import TrialScripts
 
 CAMPAIGN = "full-20260101-000000"
 T0_NS = 1_800_000_000 * 10**9
@@ -20,15 +20,15 @@ T0_NS = 1_800_000_000 * 10**9
 
 
 @cache
-def controller(root: Path) -> Controller:
-    """Return the controller of a checkout."""
-    return Controller(root)
+def project(root: Path) -> Project:
+    """Return the project of a checkout."""
+    return Project(root)
 
 
 @cache
 def plan_of(root: Path, experiment: str, profile: str, testbed: str) -> Any:
     """Plan an experiment."""
-    return controller(root).study(experiment, profile, testbed).plan
+    return project(root).plan(experiment, profile, testbed).plan
 
 
 def plan_bytes(root: Path, experiment: str, profile: str, testbed: str) -> bytes:
@@ -41,7 +41,7 @@ def scripts(root: Path, experiment: str, profile: str, testbed: str, trial: str)
     """Return the text of each script of a trial, by host and phase; the phases are named as in golden files."""
     plan = plan_of(root, experiment, profile, testbed)
     (found,) = (one for one in plan.trials if one.id == trial)
-    made = TrialScripts(found, controller(root).catalogue, CAMPAIGN)
+    made = TrialScripts(found, project(root).catalogue, CAMPAIGN)
     return {host: _of_host(made, host) for host in found.resolved.hosts}
 
 
@@ -62,7 +62,7 @@ def _of_host(made: TrialScripts, host: str) -> dict[str, str]:
         "stop after an interrupt": lambda: made.stop(host, broken_off=True),
         "finish": lambda: made.finish(host, state),
         "restore": lambda: made.restore(host, state),
-        "restore after an interrupt": lambda: made.put_back(host, state),
+        "restore after an interrupt": lambda: made.restore_and_delete(host, state),
         "restore lasting": lambda: made.restore_lasting(host, state),
         "restore without a controller": lambda: made.on_loss(host, state),
         "sweep": lambda: made.sweep(host),
