@@ -1,4 +1,4 @@
-"""A campaign's folder: found or begun; its plan read, replaced (the earlier is kept), set against another."""
+"""The folder of a campaign: start one, find the one that a plan resumes, read and replace its plan."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ LATEST = "latest"
 PLAN = "plan.json"
 EARLIER = "plans"
 TESTBEDS = "testbeds"
-STAMP = "%Y%m%d-%H%M%S"
+TIME_FORMAT = "%Y%m%d-%H%M%S"
 IDENTITY = ("schema", "experiment", "profile", "testbed", "overrides")
-"""What campaigns are told apart by: with these alike, a changed plan goes on in the campaign there is."""
+"""Keys of plan.json that identify a campaign: a changed plan with equal values resumes it."""
 
 
 @dataclass(frozen=True)
@@ -49,27 +49,19 @@ def find_resume_point(plan: Plan, results: Path, new: bool = False) -> ResumePoi
 
 
 def find_campaign(plan: Plan, results: Path) -> Path | None:
-    """Find the newest campaign of the same experiment, profile, testbed and overrides."""
-    home = results / plan.experiment
-    wanted = _identity(_head_of(plan))
-    for folder in sorted(home.glob(f"{plan.profile or 'full'}-*/"), key=_begun, reverse=True):
-        if _identity(read_head(folder / PLAN)) == wanted:
-            return folder
-    return None
-
-
-def _head_of(plan: Plan) -> Mapping[str, object]:
-    return {
+    """Return the newest campaign of the same experiment, profile, testbed and overrides, or None."""
+    head = {
         "schema": plan.schema_version,
         "experiment": plan.experiment,
         "profile": plan.profile,
         "testbed": plan.testbed,
         "overrides": dict(plan.overrides),
     }
-
-
-def _begun(folder: Path) -> str:
-    return folder.name[-len("YYYYMMDD-HHMMSS") :]
+    folders = (results / plan.experiment).glob(f"{plan.profile or 'full'}-*/")
+    for folder in sorted(folders, key=lambda one: one.name[-len("YYYYMMDD-HHMMSS") :], reverse=True):
+        if _identity(read_head(folder / PLAN)) == _identity(head):
+            return folder
+    return None
 
 
 def _identity(head: Mapping[str, object]) -> tuple[object, ...]:
@@ -77,7 +69,7 @@ def _identity(head: Mapping[str, object]) -> tuple[object, ...]:
 
 
 def read_head(file: Path) -> Mapping[str, object]:
-    """Read a plan.json as plain values, also one of another schema; empty when it is none."""
+    """Return the keys of a plan.json of any schema as plain values; empty if it is not a JSON object."""
     try:
         head = json.loads(file.read_bytes())
     except (OSError, ValueError):
@@ -86,12 +78,13 @@ def read_head(file: Path) -> Mapping[str, object]:
 
 
 def begin_campaign(plan: Plan, results: Path, sources: Mapping[str, bytes], emit: Emit) -> Path:
-    """Begin a campaign with its plan and the definition files, by the name that they get there.
+    """Create the folder of a new campaign with its plan and definition files, and return it.
 
-    Raises CampaignError when there is one of this second.
+    `sources` maps file names in the folder to their content. Raises CampaignError if a campaign of the same
+    name was started in this second.
     """
     home = results / plan.experiment
-    folder = home / f"{plan.profile or 'full'}-{datetime.now(UTC).astimezone():{STAMP}}"
+    folder = home / f"{plan.profile or 'full'}-{datetime.now(UTC).astimezone():{TIME_FORMAT}}"
     try:
         (folder / "trials").mkdir(parents=True)
     except FileExistsError:
@@ -105,7 +98,7 @@ def begin_campaign(plan: Plan, results: Path, sources: Mapping[str, bytes], emit
 
 
 def point_latest(folder: Path) -> None:
-    """Let `latest` name the campaign that was worked on last."""
+    """Make the link `latest` point to a campaign."""
     fresh = folder.parent / f".{LATEST}-{folder.name}"
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(folder.name)
@@ -113,11 +106,11 @@ def point_latest(folder: Path) -> None:
 
 
 def read_plan(folder: Path) -> Plan:
-    """Read the plan of a campaign; raises CampaignError when the folder has none."""
+    """Return the plan of a campaign; raises CampaignError if the folder has none."""
     file = folder / PLAN
     if not file.is_file():
         raise CampaignError(
-            f"{folder}: no campaign: it has no plan.json; accepted: a folder that `fab run` made"
+            f"{folder}: not a campaign: plan.json is missing; use a folder that `fab run` made"
         )
     return _read_plan(file)
 
@@ -139,42 +132,37 @@ def join_testbeds(names: Iterable[str]) -> str:
     return ",".join(names)
 
 
-def plan_name(testbed: str = "") -> str:
-    """Name the file that has a campaign's plan, or its trials as they are on one of its testbeds."""
-    return f"{TESTBEDS}/{testbed}/{PLAN}" if testbed else PLAN
-
-
 def read_plans(folder: Path, testbed: str = "") -> Iterator[Plan]:
     """Read the plan of a campaign, or of one of its testbeds, then the earlier ones, newest first."""
-    name = plan_name(testbed)
+    name = f"{TESTBEDS}/{testbed}/{PLAN}" if testbed else PLAN
     if not testbed:
         yield read_plan(folder)
     elif (folder / name).is_file():
         yield _read_plan(folder / name)
-    for number in sorted(_kept_numbers(folder), reverse=True):
+    for number in sorted(_earlier_numbers(folder), reverse=True):
         file = folder / EARLIER / str(number) / name
         if file.is_file():
             yield _read_plan(file)
 
 
 def read_state(folder: Path) -> CampaignState:
-    """Read what a campaign's journal says of it; one that has none has not started."""
+    """Return the state of a campaign; that of an empty journal if it has not started."""
     journal = folder / JOURNAL
     return fold(read_journal(journal)) if journal.exists() else fold(())
 
 
 def trial_statuses(state: CampaignState) -> dict[str, str]:
-    """Say of each trial that a journal knows whether it is done, else how its last attempt ended."""
-    return {id_: DONE if not is_open(trial) else _ended(trial) for id_, trial in state.trials.items()}
+    """Return for each trial in a journal whether it is done, or else how its last attempt ended."""
+    return {id_: _status(trial) if is_open(trial) else DONE for id_, trial in state.trials.items()}
 
 
-def _ended(trial: TrialState) -> str:
+def _status(trial: TrialState) -> str:
     return {"completed": "invalid", "in flight": "interrupted"}.get(trial.status, trial.status)
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """Files of a campaign that are to be others; what they were is kept in plans/<number>/."""
+    """Files of a campaign that will be replaced; the previous ones are kept in plans/NUMBER/."""
 
     folder: Path
     fresh: Mapping[str, bytes]
@@ -182,39 +170,37 @@ class Replacement:
 
     @property
     def kept(self) -> str:
-        """Name the folder that keeps the files as they were."""
+        """The folder of the previous files, relative to the campaign's."""
         return f"{EARLIER}/{self.number}"
 
     def keep(self) -> None:
-        """Copy each file as it is, and what trials were made with, to its place among the earlier ones."""
+        """Copy the previous files, and the provenance of the trials that were made with them."""
         for name in (*self.fresh, "provenance.json"):
-            content = _bytes(self.folder / name)
+            content = _content(self.folder / name)
             if content is not None:
                 write_whole(self.folder / self.kept / name, content)
 
     def write(self) -> None:
-        """Put the fresh files in place, the plan last: with it the campaign is another."""
+        """Write the new files, the plan last: it makes the replacement effective."""
         for name in sorted(self.fresh, key=lambda name: name == PLAN):
             write_whole(self.folder / name, self.fresh[name])
 
 
 def replacement_of(folder: Path, plan: Plan, sources: Mapping[str, bytes]) -> Replacement | None:
-    """Find which of a campaign's files a plan and its definition would make others; None when none."""
+    """Return which files of a campaign differ from a plan and its definition files, or None if none does."""
     fresh = {**sources, PLAN: plan.to_json()}
-    differing = {name: data for name, data in fresh.items() if _bytes(folder / name) != data}
-    return Replacement(folder, differing, _next_number(folder)) if differing else None
+    differing = {name: data for name, data in fresh.items() if _content(folder / name) != data}
+    if not differing:
+        return None
+    last = max(_earlier_numbers(folder), default=0)
+    # After a crash between keeping and replacing, the number is used again.
+    is_kept = last and _content(folder / EARLIER / str(last) / PLAN) == _content(folder / PLAN)
+    return Replacement(folder, differing, last if is_kept else last + 1)
 
 
-def _next_number(folder: Path) -> int:
-    """Number what is to be kept: as before where a crash came between keeping and replacing."""
-    last = max(_kept_numbers(folder), default=0)
-    same = last and _bytes(folder / EARLIER / str(last) / PLAN) == _bytes(folder / PLAN)
-    return last if same else last + 1
-
-
-def _kept_numbers(folder: Path) -> list[int]:
+def _earlier_numbers(folder: Path) -> list[int]:
     return [int(one.name) for one in (folder / EARLIER).glob("*") if one.name.isdecimal()]
 
 
-def _bytes(file: Path) -> bytes | None:
+def _content(file: Path) -> bytes | None:
     return file.read_bytes() if file.is_file() else None

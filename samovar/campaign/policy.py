@@ -1,4 +1,4 @@
-"""By what a campaign's trials are judged, how often they are tried: what is known beyond the plan."""
+"""Campaign policy: verdict thresholds, retry limits, calibration, and the layout of the testbed."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from dataclasses import dataclass, field
 
 from samovar.experiment import Config, Experiment, Testbed, Thresholds, shortest_path
 
-DEFAULTS = Thresholds()
+DEFAULT_THRESHOLDS = Thresholds()
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Thresholds, repeats, calibration, and what the testbed's layout says.
+    """The policy of a campaign on one testbed.
 
-    `routers` counts the routers between two addresses of the testbed, `behind` has the addresses that the
-    bottleneck's ways `down` and `up` lead to. `boots` is what tells a host's boots apart. `control_ports`
-    carry what is no experiment's. `step_timeout_s` bounds each remote step without traffic.
+    A trial is repeated up to `retries` times after pauses from `backoff_s` to `backoff_most_s`. A lost host
+    is awaited for up to `host_wait_s`; after `quarantine` failed trials in a row that blame it, a host is not
+    used any more. `free_bytes` stay free on every disk. `step_timeout_s` limits each remote step other than
+    traffic.
 
-    A trial is run again `retries` times, after pauses from `backoff_s` to `backoff_most_s`. A host that was
-    lost is waited for up to `host_wait_s`; `quarantine` trials in a row that name a host end its use.
-    `free_bytes` stay free on every disk.
+    `routers` is the number of routers between two addresses of the testbed; `behind` has the addresses that
+    each direction of the bottleneck, `down` and `up`, leads to. `boots` has the boot id of each host.
+    `control_ports` carry SSH, which is not traffic of the experiment.
     """
 
-    thresholds: Thresholds = DEFAULTS
+    thresholds: Thresholds = DEFAULT_THRESHOLDS
     retries: int = 0
     backoff_s: float = 0.0
     backoff_most_s: float = 0.0
@@ -39,7 +40,7 @@ class Policy:
     control_ports: frozenset[int] = frozenset({22})
 
     def pause_s(self, attempts: int) -> float:
-        """Return how long to wait after so many attempts at a trial in one run, in seconds."""
+        """Return the pause in seconds after so many attempts at a trial: it doubles up to its limit."""
         return min(self.backoff_most_s, self.backoff_s * 2.0 ** min(attempts - 1, 62))
 
 
@@ -47,8 +48,8 @@ DEFAULT_POLICY = Policy()
 
 
 def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: Mapping[str, str]) -> Policy:
-    """Put together by what trials are judged: the configuration, the experiment over it, the testbed."""
-    asked = experiment.calibrate or config.calibrate
+    """Return the policy of an experiment on a testbed; the experiment overrides config.yaml."""
+    calibrate = experiment.calibrate or config.calibrate
     return Policy(
         thresholds=config.verdict.under(experiment.verdict),
         retries=config.retries,
@@ -57,7 +58,7 @@ def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: M
         quarantine=config.quarantine,
         host_wait_s=config.host_wait_s,
         free_bytes=config.free_space,
-        calibrate=testbed.lab is None if asked == "auto" else asked == "on",
+        calibrate=testbed.lab is None if calibrate == "auto" else calibrate == "on",
         clock_tolerance_s=config.clock_tolerance_s,
         step_timeout_s=config.step_timeout_s,
         routers=dict(_routers(testbed)),
@@ -68,22 +69,21 @@ def policy_of(experiment: Experiment, testbed: Testbed, config: Config, boots: M
 
 
 def _routers(testbed: Testbed) -> Iterator[tuple[tuple[str, str], int]]:
-    """Count the routers between each two hosts, by the addresses that the way leads from and to."""
+    """Yield the number of routers between each two hosts, by the addresses at both ends of the path."""
+
+    def address(host: str, interface: str) -> str:
+        return str(testbed.hosts[host].interfaces[interface].address.ip)
+
     for start in testbed.hosts:
         for end in testbed.hosts:
             hops = shortest_path(testbed, start, end)
             if hops:
-                yield (
-                    (
-                        _address(testbed, start, hops[0].out_interface),
-                        _address(testbed, end, hops[-1].in_interface),
-                    ),
-                    len(hops) - 1,
-                )
+                ends = address(start, hops[0].out_interface), address(end, hops[-1].in_interface)
+                yield ends, len(hops) - 1
 
 
 def _behind(testbed: Testbed) -> Mapping[str, frozenset[str]]:
-    """Find the addresses that each way of the bottleneck leads to."""
+    """Return the addresses that each direction of the bottleneck leads to."""
     place = testbed.bottleneck
     if place is None:
         return {}
@@ -93,7 +93,3 @@ def _behind(testbed: Testbed) -> Mapping[str, frozenset[str]]:
         if hops and hops[0].out_interface in sides:
             sides[hops[0].out_interface] |= {str(one.address.ip) for one in machine.interfaces.values()}
     return {"down": frozenset(sides[place.to_interface]), "up": frozenset(sides[place.from_interface])}
-
-
-def _address(testbed: Testbed, host: str, interface: str) -> str:
-    return str(testbed.hosts[host].interfaces[interface].address.ip)

@@ -177,7 +177,7 @@ def test_settling_what_is_unchanged_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_plan_cut_short_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(CampaignError, match=r"no plan\.json; accepted: a folder that `fab run` made"):
+    with pytest.raises(CampaignError, match=r"plan\.json is missing; use a folder that `fab run` made"):
         read_plan(tmp_path)
     (tmp_path / "plan.json").write_bytes(FIRST.to_json()[:200])
     with pytest.raises(PlanError, match=r"plan\.json: .*expected a plan written by samovar"):

@@ -264,7 +264,7 @@ def test_only_the_first_failed_trial_of_a_run_is_told(
     ("command", "complaint"),
     [
         ("import sys; print('no route'); sys.exit(3)", "exit code 3: no route"),
-        ("import time; time.sleep(60)", "no end within 0.2 s"),
+        ("import time; time.sleep(60)", "did not end within 0.2 s"),
         ("import os; os.close(0)", ""),
     ],
 )
