@@ -125,7 +125,7 @@ def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
     count = len(plan.trials)
     del plan
     read, took = clocked(lambda: Plan.from_json(data))
-    if len(read.trials) != count or len(set(read.table.ids)) != count:
+    if len(read.trials) != count or len(set(read.ids)) != count:
         raise SystemExit("the plan was not read back as it was written")
     return {
         **planned,

@@ -13,8 +13,7 @@ from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import CampaignState, TrialState, fold, is_open, read_journal
 from samovar.errors import CampaignError, PlanError
 from samovar.events import Emit, Event
-from samovar.plan import Plan
-from samovar.plan.diff import DONE, Comparison, compare
+from samovar.plan import DONE, Comparison, Plan, compare
 
 LATEST = "latest"
 PLAN = "plan.json"

@@ -14,8 +14,7 @@ from samovar.campaign.folder import LATEST, PLAN, read_head, read_plan, testbeds
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Entry, fold, is_open, read_journal
 from samovar.errors import CampaignError
-from samovar.plan.cost import Again, BootTime, Known, Overhead, PathTime
-from samovar.plan.groups import durations_s
+from samovar.plan import ASSUMED_BOOT, ASSUMED_PATH, MeasuredTimes, Overhead, Repeats, StepTime
 
 TRAFFIC = "traffic"
 LATEST_CAMPAIGNS, LOOKED_AT = 4, 24
@@ -28,15 +27,15 @@ class Archive:
 
     results: Path
 
-    def known(self, testbed: str) -> Known:
+    def known(self, testbed: str) -> MeasuredTimes:
         """Tell what trials took beyond traffic on a testbed, reboots, paths: medians of late campaigns."""
         times = [_times(plan.parent, testbed) for plan in islice(self._on(testbed), LATEST_CAMPAIGNS)]
         overheads, boots, paths = ([one for each in column for one in each] for column in _columns(times))
-        return Known(
+        return MeasuredTimes(
             Overhead(median(overheads), len(overheads)) if overheads else Overhead(),
-            BootTime(median(boots), len(boots)) if boots else BootTime(),
-            PathTime(median(paths), len(paths)) if paths else PathTime(),
-            Again(*(sum(column) for column in zip(*(astuple(one.again) for one in times), strict=True))),
+            StepTime(median(boots), len(boots)) if boots else ASSUMED_BOOT,
+            StepTime(median(paths), len(paths)) if paths else ASSUMED_PATH,
+            Repeats(*(sum(column) for column in zip(*(astuple(one.repeats) for one in times), strict=True))),
         )
 
     def _on(self, testbed: str) -> Iterator[Path]:
@@ -76,7 +75,7 @@ class _Times(NamedTuple):
     overheads: list[float]
     boots: list[float]
     paths: list[float]
-    again: Again
+    repeats: Repeats
 
 
 def _columns(times: Sequence[_Times]) -> Iterator[list[list[float]]]:
@@ -88,9 +87,7 @@ def _times(folder: Path, testbed: str) -> _Times:
 
     Traffic that took longer than planned counts as beyond it: programs start and end.
     """
-    entries, table = read_journal(folder / JOURNAL), read_plan(folder).table
-    lasts_s = durations_s(table)
-    planned_s = {id_: lasts_s[t] for id_, t in zip(table.ids, table.order.treatments, strict=True)}
+    entries, planned_s = read_journal(folder / JOURNAL), read_plan(folder).durations_s()
     trials = {id_: one for id_, one in fold(entries).trials.items() if one.testbed in ("", testbed)}
     overheads = [
         one.overhead_s + max(0.0, one.phases.get(TRAFFIC, 0.0) - planned_s.get(id_, inf))
@@ -103,10 +100,10 @@ def _times(folder: Path, testbed: str) -> _Times:
     boots = [one["seconds"] for event, one in told if event == "host-rebooted" and _at(one["host"], testbed)]
     paths = [one["seconds"] for event, one in told if event == "path-measured" and one["trial"] in trials]
     done = [id_ for id_, one in trials.items() if not is_open(one)]
-    return _Times(overheads, boots, paths, _again(entries, done))
+    return _Times(overheads, boots, paths, _repeats(entries, done))
 
 
-def _again(entries: Sequence[Entry], done: Collection[str]) -> Again:
+def _repeats(entries: Sequence[Entry], done: Collection[str]) -> Repeats:
     """Tell how many attempts at trials that are done there were, and how long: the last of each counts."""
     begun_s: dict[str, float] = {}
     took_s: dict[str, list[float]] = {id_: [] for id_ in done}
@@ -118,7 +115,7 @@ def _again(entries: Sequence[Entry], done: Collection[str]) -> Again:
             took_s.get(id_, []).append(entry.t_s - begun_s.pop(id_))
     attempts = [one for one in took_s.values() if one]
     lost_s = [seconds for one in attempts for seconds in one[:-1]]
-    return Again(len(lost_s), len(attempts), sum(lost_s), sum(one[-1] for one in attempts))
+    return Repeats(len(lost_s), len(attempts), sum(lost_s), sum(one[-1] for one in attempts))
 
 
 def _at(host: str, testbed: str) -> bool:

@@ -9,10 +9,9 @@ from importlib import metadata
 from pathlib import Path
 
 from samovar import __version__
-from samovar.campaign.availability import looks_of, recipes_at
+from samovar.campaign.availability import recipes_at, recipes_view
 from samovar.campaign.folder import ResumePoint, read_head
 from samovar.plan import Plan, Trial
-from samovar.plan.groups import Kinds
 from samovar.recipes import Catalogue, TrialScripts, digest_recipe_files
 
 PROVENANCE = "provenance.json"
@@ -63,9 +62,8 @@ def recipe_digests(plan: Plan, catalogue: Catalogue) -> Mapping[str, str]:
 
 
 def _files(plan: Plan, host: str, catalogue: Catalogue) -> Iterator[Path]:
-    kinds = Kinds(plan.table, looks_of(host))
-    for kind in range(len(kinds)):
-        resolved = kinds.resolved(kind)
+    for group in plan.groups(recipes_view(host)):
+        resolved = group.resolved
         example = Trial(id="", part="", treatment={}, replicate=1, block=1, resolved=resolved)
         yield from (recipe.path for recipe in recipes_at(TrialScripts(example, catalogue, "recipes"), host))
         path, system = resolved.path, resolved.hosts[host].system

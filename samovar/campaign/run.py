@@ -22,8 +22,7 @@ from samovar.campaign.testbed_runner import TestbedRunner, TestbedSetup
 from samovar.campaign.trial_queue import TrialQueue
 from samovar.errors import CampaignError
 from samovar.events import Emit, Event
-from samovar.plan import Plan
-from samovar.plan.diff import compare
+from samovar.plan import Plan, compare
 from samovar.recipes import Catalogue
 
 OWN_FILES = (

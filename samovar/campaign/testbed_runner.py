@@ -26,8 +26,7 @@ from samovar.campaign.trial_queue import TrialEnd, TrialQueue
 from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.hosts import Machine, Sessions
-from samovar.plan import Plan, Trial
-from samovar.plan.volume import host_bytes
+from samovar.plan import Plan, Trial, host_bytes
 from samovar.recipes import TrialScripts
 
 
@@ -66,7 +65,7 @@ class TestbedRunner:
 
     def restore_hosts(self, state: CampaignState) -> None:
         """Restore hosts that an earlier controller left changed; quarantine those that cannot be used."""
-        treatments = sum(len(group) for group in self.setup.plan.table.groups)
+        treatments = sum(self.setup.plan.treatments().values())
         self.hosts.restore_all(self._own_state(state), self.setup.unreachable, treatments)
 
     def can_run(self, trial: Trial) -> bool:

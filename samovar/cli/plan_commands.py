@@ -55,11 +55,10 @@ def plan(
 ) -> int:
     """Show a plan, or one trial of it; the exit code is 1 when no trial can run."""
     from samovar.cli.show_plan import plan_csv, plan_json, plan_lines
-    from samovar.plan.trial_values import find_trial
 
     planned = open_controller(root).project.plan(experiment, profile, testbed, overrides)
     if trial:
-        found = find_trial(planned.plan, trial)
+        found = planned.plan.find(trial)
         show_json(found.as_json()) if as_json else show(trial_lines(found))
         return 0
     preview = preview_plan(root, planned, new_campaign)

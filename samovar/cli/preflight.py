@@ -30,8 +30,7 @@ from samovar.cli.requests import PlannedExperiment
 from samovar.errors import LabError, TestbedError
 from samovar.events import Emit
 from samovar.hosts import DEFAULT_PROGRAMS, DEFAULT_QDISCS, HostFacts, Sessions, gather_facts
-from samovar.plan import Cost, Plan, estimate_cost
-from samovar.plan.cost import shared
+from samovar.plan import Cost, Plan, estimate_cost, shared_cost
 from samovar.recipes import SudoCommand
 
 
@@ -48,7 +47,7 @@ class Preflight:
 
         `without` has the ids of trials to leave out.
         """
-        return shared(list(self.cost_by_testbed(planned, resume, without).values()))
+        return shared_cost(list(self.cost_by_testbed(planned, resume, without).values()))
 
     def cost_by_testbed(
         self, planned: PlannedExperiment, resume: ResumePoint | None = None, without: Collection[str] = ()
@@ -56,7 +55,7 @@ class Preflight:
         """Estimate the cost for each testbed as if it ran all trials alone."""
         only = resume.comparison.runs.keys() if resume else None
         if without:
-            ids = planned.plan.table.ids if only is None else only
+            ids = planned.plan.ids if only is None else only
             only = dict.fromkeys(id_ for id_ in ids if id_ not in without).keys()
         archive, config = Archive(self._project.results), self._project.config
         return {

@@ -28,8 +28,7 @@ from samovar.experiment import (
     yaml_path,
 )
 from samovar.experiment.outputs import Exhibits, read_exhibits
-from samovar.plan import Plan, Site, make_plan
-from samovar.plan.trial_values import explain_trial
+from samovar.plan import Plan, Site, explain_trial, make_plan
 from samovar.recipes import Catalogue
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from samovar.campaign import PLAN, TESTBEDS, ResumePoint, join_testbeds
 from samovar.experiment import Experiment, Testbed
-from samovar.plan import Plan
-from samovar.plan.several_testbeds import on_testbed
+from samovar.plan import Plan, on_testbed
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from itertools import groupby
 from samovar.campaign import ResumePoint
 from samovar.campaign.availability import Finding
 from samovar.cli.text import clock, columns, counted, folded
-from samovar.plan import Cost, PartPlan, Plan, Trial
-from samovar.plan.diff import Changed, Comparison
+from samovar.plan import Changed, Comparison, Cost, PartPlan, Plan, Trial
 from samovar.units import format_bytes
 
 SCREEN, FEW = 30, 12
@@ -241,8 +240,8 @@ def _cost_lines(preview: PlanPreview) -> Iterator[str]:
 
 def _total(name: str, cost: Cost) -> str:
     times = f"traffic {clock(cost.traffic_s)} + overhead {clock(cost.overhead_s)}"
-    if cost.again.attempts:
-        times += f" + repeated attempts {clock(cost.again_s)}"
+    if cost.repeats.attempts:
+        times += f" + repeated attempts {clock(cost.repeats_s)}"
     if cost.boots:
         times += f" + reboots {clock(cost.reboot_s)}"
     if cost.paths:
@@ -268,8 +267,8 @@ def _cost_rows(
         yield from ((f"overhead on {name}", str(one.overhead)) for name, one in by_testbed.items())
     else:
         yield "overhead", str(cost.overhead)
-    if cost.again.attempts:
-        yield "repeats", str(cost.again)
+    if cost.repeats.attempts:
+        yield "repeats", str(cost.repeats)
     if cost.boots:
         yield "reboots", f"{counted(cost.boots, 'wait')} for rebooting hosts, {cost.boot}"
     if cost.paths:
@@ -403,7 +402,7 @@ def _cost_json(cost: Cost) -> Mapping[str, object]:
         "traffic_s": cost.traffic_s,
         "overhead_s": cost.overhead_s,
         "overhead_measured": cost.overhead.measured,
-        "again_s": cost.again_s,
+        "again_s": cost.repeats_s,
         "boots": cost.boots,
         "reboot_s": cost.reboot_s,
         "paths_measured": cost.paths,

@@ -17,8 +17,7 @@ from samovar.campaign.collection import Verification
 from samovar.campaign.journal import CampaignState, Entry, TrialState, is_open
 from samovar.cli.show_plan import override_lines
 from samovar.cli.text import clock, columns, counted
-from samovar.plan import Plan, Trial
-from samovar.plan.cost import shared_out_s
+from samovar.plan import Plan, Trial, parallel_s
 from samovar.units import format_bytes
 
 OPEN, RUNNING, BLOCKED, FAILED = "open", "running", "cannot run", "failed"
@@ -48,7 +47,7 @@ def remaining_s(traffic_s: Collection[float], overhead_s: float, testbeds: int) 
     if not traffic_s:
         return 0.0
     work_s = sum(traffic_s) + len(traffic_s) * overhead_s
-    return shared_out_s(work_s, len(traffic_s), testbeds, max(traffic_s) + overhead_s)
+    return parallel_s(work_s, len(traffic_s), testbeds, max(traffic_s) + overhead_s)
 
 
 # --- the grid

@@ -1,4 +1,9 @@
-"""A plan against what a campaign has: which trials stand, which run and why, which results do not count."""
+"""Compare plans: with what a campaign has already run, and between several testbeds.
+
+A campaign on several testbeds has the plan of one of them, the first by name, and its ids. On another testbed
+the same treatment is the same trial if all that it sets, runs and records is equal except for the names of
+hosts and interfaces and the addresses. Hosts correspond by role, in the order of the testbeds' files.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +12,23 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from samovar.plan.groups import EVERYTHING, Kinds
-from samovar.plan.model import Trial
+from samovar.errors import PlanError
+from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, PathPlan, Trial
 from samovar.plan.plan import Plan
-from samovar.plan.table import Table
+from samovar.plan.trials import ALL_COMPONENTS, HOST, Component, Treatments, Trials
 
 DONE, NEW, STALE = "done", "new", "stale"
-NOTHING = "nothing"
+ABSENT = "nothing"
 DIGITS = 15
-"""So many digits tell any two values apart that were written differently."""
+"""So many digits distinguish any two numbers that were written differently."""
 _NAMES = (("label",), ("logger", "host"), ("host", "interface"), ("match",))
-"""The keys that tell the entries of a list apart: flows, loggers, captures, classes of the path."""
-
-Levels = frozenset[tuple[str, str]]
+"""The keys that identify the entries of a list: flows, loggers, captures, classes of the path."""
+_ADDRESSES = ("from_address", "to_address")
 
 
 @dataclass(frozen=True)
 class Changed:
-    """Results that an edit made stale: what it changed, they, and the trials that run in their stead."""
+    """Results that an edit made stale: the differences, their trials, and the trials that replace them."""
 
     changes: tuple[str, ...]
     results: tuple[str, ...]
@@ -33,13 +37,13 @@ class Changed:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A plan against a campaign; every id stands in one place only.
+    """A plan compared with a campaign; every id is in one place only.
 
-    `stands` are trials asked for and done. `runs` maps each trial still to be run, in the plan's order, to
-    why: new, stale (a result is there, of the trial as it was), or the last attempt's failed, interrupted or
-    invalid. `stale` and `orphans` are results that stay on disk and no longer count: those of a trial that
-    was changed, and those of one that nobody asks for any more. `renamed` counts the new trials that set, run
-    and record what one of the latter did: a part, a factor or a level has another name.
+    `stands` are trials of the plan that are done. `runs` maps each other trial, in the plan's order, to the
+    reason why it runs: new, stale (it replaces a result of the trial before an edit), or how the last attempt
+    ended: failed, interrupted or invalid. `stale` and `orphans` are results that stay on disk but no longer
+    count: those of edited trials, and those of trials that are no longer planned. `renamed` counts the new
+    trials that set, run and record the same as an orphan: their part, factor or level has a new name.
     """
 
     stands: tuple[str, ...]
@@ -50,95 +54,196 @@ class Comparison:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Count the trials to run by why they do."""
+        """The number of trials to run for each reason."""
         found: dict[str, int] = {}
-        for why in self.runs.values():
-            found[why] = found.get(why, 0) + 1
+        for reason in self.runs.values():
+            found[reason] = found.get(reason, 0) + 1
         return found
 
 
-def compare(plan: Plan, before: Plan | None, standing: Mapping[str, str]) -> Comparison:
-    """Compare a plan with the one that a campaign has been run by.
+def compare(plan: Plan, before: Plan | None, ended: Mapping[str, str]) -> Comparison:
+    """Compare a plan with the plan of a campaign.
 
-    `standing` says of each trial that the campaign knows, by id, `done` or how its last attempt ended.
+    `ended` maps the id of each trial that the campaign knows to `done`, or to how its last attempt ended.
     """
-    asked = dict.fromkeys(plan.table.ids)
-    stands = tuple(id_ for id_ in asked if standing.get(id_) == DONE)
-    results = {id_ for id_, how in standing.items() if how == DONE and id_ not in asked}
+    planned = dict.fromkeys(plan.ids)
+    results = {id_ for id_, how in ended.items() if how == DONE and id_ not in planned}
     stale = tuple(_stale(plan, before, results)) if before is not None and results else ()
-    again = {id_ for changed in stale for id_ in changed.trials}
+    replacing = {id_ for changed in stale for id_ in changed.trials}
     runs = {
-        id_: STALE if id_ in again else standing.get(id_, NEW) for id_ in asked if standing.get(id_) != DONE
+        id_: STALE if id_ in replacing else ended.get(id_, NEW) for id_ in planned if ended.get(id_) != DONE
     }
     orphans = results - {id_ for changed in stale for id_ in changed.results}
     renamed = 0
     if before is not None and orphans:
-        was = _counted(before.table, orphans)
-        now = _counted(plan.table, {id_ for id_, why in runs.items() if why == NEW})
-        renamed = sum(min(number, now[all_of_it]) for all_of_it, number in was.items() if all_of_it in now)
-    return Comparison(stands, runs, stale, tuple(id_ for id_ in standing if id_ in orphans), renamed)
+        old = _count_by_value(before, orphans)
+        new = _count_by_value(plan, {id_ for id_, reason in runs.items() if reason == NEW})
+        renamed = sum(min(number, new.get(value, 0)) for value, number in old.items())
+    return Comparison(
+        stands=tuple(id_ for id_ in planned if ended.get(id_) == DONE),
+        runs=runs,
+        stale=stale,
+        orphans=tuple(id_ for id_ in ended if id_ in orphans),
+        renamed=renamed,
+    )
 
 
-def _counted(table: Table, only: Collection[str]) -> Mapping[str, int]:
-    """Count some trials by all that they set, run and record, worked out once for those that are alike."""
-    kinds = Kinds(table, EVERYTHING)
+def _count_by_value(plan: Plan, only: Collection[str]) -> Mapping[str, int]:
+    """Count some trials of a plan by the JSON of all that they set, run and record."""
     found: dict[str, int] = {}
-    for kind, number in kinds.trials(only).items():
-        all_of_it = json.dumps(kinds.resolved(kind).as_json(), sort_keys=True)
-        found[all_of_it] = found.get(all_of_it, 0) + number
+    for group in plan.groups(ALL_COMPONENTS):
+        number = sum(id_ in only for id_ in group.trials)
+        if number:
+            value = json.dumps(group.resolved.as_json(), sort_keys=True)
+            found[value] = found.get(value, 0) + number
     return found
 
 
 def _stale(plan: Plan, before: Plan, results: set[str]) -> Iterator[Changed]:
-    """Pair each result with the trial of the same part, levels and replicate, and group by what changed."""
-    ids = enumerate(before.table.ids)
-    old = {_key(trial): trial for trial in (before.trials[n] for n, id_ in ids if id_ in results)}
-    found: dict[tuple[str, ...], list[tuple[str, str]]] = {}
-    known: dict[tuple[str, Levels], tuple[str, ...]] = {}
+    """Pair each result with the planned trial of the same part, levels and replicate, by what changed."""
+    numbers = (number for number, id_ in enumerate(before.ids) if id_ in results)
+    old = {_levels_of(trial): trial for trial in map(before.trials.__getitem__, numbers)}
+    pairs: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    known: dict[object, tuple[str, ...]] = {}
     for now in plan.trials:
-        was = old.get(_key(now))
+        was = old.get(_levels_of(now))
         if was is None:
             continue
-        treatment = _key(now)[:2]  # the replicates of one treatment differ alike
+        treatment = _levels_of(now)[:2]  # all replicates of a treatment differ in the same way
         if treatment not in known:
             known[treatment] = tuple(differences(was.resolved.as_json(), now.resolved.as_json()))
-        found.setdefault(known[treatment], []).append((was.id, now.id))
-    for changes, pairs in found.items():
-        yield Changed(changes, tuple(one for one, _ in pairs), tuple(one for _, one in pairs))
+        pairs.setdefault(known[treatment], []).append((was.id, now.id))
+    for changes, ids in pairs.items():
+        yield Changed(changes, tuple(one for one, _ in ids), tuple(one for _, one in ids))
 
 
-def _key(trial: Trial) -> tuple[str, Levels, int]:
+def _levels_of(trial: Trial) -> tuple[str, frozenset[tuple[str, str]], int]:
     return trial.part, frozenset(trial.treatment.items()), trial.replicate
 
 
 def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
-    """Say what differs between two plain values: `path.down.buffer_packets 320 -> 640`."""
+    """Yield the differences between two plain values: `path.down.buffer_packets 320 -> 640`."""
     if before == after:
         return
     old, new = _named(before), _named(after)
     if old is None or new is None:
-        yield f"{where} {_word(before)} -> {_word(after)}"
+        yield f"{where} {_text(before)} -> {_text(after)}"
         return
     for key in [*old, *(key for key in new if key not in old)]:
         yield from differences(old.get(key), new.get(key), f"{where}.{key}" if where else key)
 
 
 def _named(value: Any) -> Mapping[str, Any] | None:
-    """Return a mapping, or a list of mappings by the names of its entries; None for anything else."""
+    """Return a mapping, or a list of mappings by the names of its entries; None for any other value."""
     if isinstance(value, Mapping):
         return value
     if isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
         keys = next((keys for keys in _NAMES if all(key in one for key in keys for one in value)), None)
-        names = ["-".join(_word(one[key]) for key in keys) for one in value] if keys else []
+        names = ["-".join(_text(one[key]) for key in keys) for one in value] if keys else []
         return dict(zip(names, value, strict=True)) if len(set(names)) == len(value) else None
     return None
 
 
-def _word(value: Any) -> str:
+def _text(value: Any) -> str:
     if value is None or value in ({}, []):
-        return NOTHING
+        return ABSENT
     if isinstance(value, Mapping):
-        return " ".join(f"{key} {_word(one)}" for key, one in value.items() if one not in (None, {}, []))
+        return " ".join(f"{key} {_text(one)}" for key, one in value.items() if one not in (None, {}, []))
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(_word(one) for one in value)
+        return ", ".join(map(_text, value))
     return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)
+
+
+def on_testbed(reference: Plan, own: Plan) -> Plan:
+    """Return the trials of a reference plan on another testbed: the ids of the first, the hosts of the other.
+
+    Raises PlanError if the experiment differs between the testbeds in more than names and addresses.
+    """
+    first, second = Trials.of(reference.trials), Trials.of(own.trials)
+    refused = (
+        f"testbeds {reference.testbed} and {own.testbed} cannot share a campaign of {reference.experiment}"
+    )
+    roles, other_roles = _roles(reference), _roles(own)
+    if sorted(roles.values()) != sorted(other_roles.values()):
+        hosts, other_hosts = ", ".join(roles.values()), ", ".join(other_roles.values())
+        raise PlanError(
+            f"{refused}: hosts {hosts} and {other_hosts}; use testbeds with as many hosts of each role"
+        )
+    if list(map(len, first.parts)) != list(map(len, second.parts)):
+        raise PlanError(f"{refused}: not the same treatments; use the same design on both")
+    for part, other_part in zip(first.parts, second.parts, strict=True):
+        for difference in _part_differences(part, roles, other_part, other_roles):
+            raise PlanError(f"{refused}: {difference}; only names and addresses may differ")
+    ids = {slot[:2]: id_ for slot, id_ in zip(first.slots, first.ids, strict=True)}
+    trials = Trials(second.parts, [ids[slot[:2]] for slot in second.slots], second.slots)
+    return own.model_copy(update={"trials": trials})
+
+
+def _roles(plan: Plan) -> Mapping[str, str]:
+    """Return what each host is called on any testbed: its role and a number, such as `sender 1`."""
+    counts: dict[str, int] = {}
+    found: dict[str, str] = {}
+    for name, host in plan.trials[0].resolved.hosts.items():
+        counts[host.role] = counts.get(host.role, 0) + 1
+        found[name] = f"{host.role} {counts[host.role]}"
+    return found
+
+
+def _part_differences(
+    part: Treatments, roles: Mapping[str, str], other: Treatments, other_roles: Mapping[str, str]
+) -> Iterator[str]:
+    columns, other_columns = _neutral_columns(part, roles), _neutral_columns(other, other_roles)
+    for name, column in columns.items():
+        for number, (value, own) in enumerate(zip(column, other_columns.get(name, ()), strict=True)):
+            if value != own:
+                treatment = " ".join(part.labels(number % len(part)).values()) or part.part
+                where, values = _first_difference(json.loads(value), json.loads(own))
+                yield f"{name}{where} of {treatment} is {values}"
+
+
+def _neutral_columns(part: Treatments, roles: Mapping[str, str]) -> Mapping[str, list[str]]:
+    """Return the JSON of every component in every treatment and replicate, without a testbed's own names."""
+    found: dict[str, list[str]] = {}
+    for name, columns in part.components.items():
+        texts: dict[Component, str] = {
+            one: json.dumps(_neutral(one.value, roles), sort_keys=True)
+            for column in columns
+            for one in set(column)
+        }
+        neutral_name = f"{HOST}{roles[name.removeprefix(HOST)]}" if name.startswith(HOST) else name
+        found[neutral_name] = [texts[one] for column in columns for one in column]
+    return found
+
+
+def _neutral(value: object, roles: Mapping[str, str]) -> Any:
+    """Return a component's value as plain values, with roles in place of hosts and without addresses."""
+    if isinstance(value, tuple):
+        return [_neutral(one, roles) for one in value]
+    if isinstance(value, PathPlan):
+        plain = value.as_json()
+        for direction in ("down", "up"):
+            del plain[direction]["interface"]
+        classes = [{**one, "match": len(one["match"])} for one in plain["classes"]]
+        return {**plain, "router": roles.get(value.router, value.router), "classes": classes}
+    if isinstance(value, HostPlan):
+        return {**value.as_json(), "interfaces": len(value.interfaces)}
+    if isinstance(value, FlowPlan):
+        plain = {key: one for key, one in value.as_json().items() if key not in _ADDRESSES}
+        return {**plain, "from": roles.get(value.from_host), "to": roles.get(value.to_host)}
+    if isinstance(value, CapturePlan | LoggerPlan):
+        plain = {key: one for key, one in value.as_json().items() if key != "interface"}
+        return {**plain, "host": roles.get(value.host)}
+    return value.as_json() if hasattr(value, "as_json") else value
+
+
+def _first_difference(one: Any, other: Any) -> tuple[str, str]:
+    """Return where two plain values differ first: the keys that lead there, and both values."""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        key = next(key for key in one if one[key] != other[key])
+        below, values = _first_difference(one[key], other[key])
+        return f".{key}{below}", values
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        number = next(number for number in range(len(one)) if one[number] != other[number])
+        below, values = _first_difference(one[number], other[number])
+        return f"[{number + 1}]{below}", values
+    return "", f"{one} and {other}"

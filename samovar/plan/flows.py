@@ -1,139 +1,164 @@
-"""The flows of a trial: counted and drawn ones one by one, with ports, starts and ends; when all is over."""
+"""The flows of a trial, one by one, with their hosts, ports, starts and ends; when all traffic ends."""
 
 from __future__ import annotations
 
+import math
+import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from samovar.errors import PlanError
 from samovar.experiment import Distribution, Flow, Member
-from samovar.plan.laid import Laid
 from samovar.plan.model import FlowPlan, StopPlan
-from samovar.plan.places import Route, ports_of
-from samovar.plan.random_draws import Draw, drawn, poisson_s
+from samovar.plan.placement import Route, ports_of
+from samovar.plan.treatment_values import TreatmentValues
 
-SLOWEST_BPS = 10_000_000  # taken for the time of a transfer when nothing says how fast the path is
+SLOWEST_BPS = 10_000_000  # assumed for the time of a transfer if the rate of the path is unknown
 SETTLING_S = 15.0
 SHORTEST_RTT_S = 0.001
-DIGITS = 6  # of seconds: no host starts a program more exactly
+DIGITS = 6  # of seconds: microseconds, finer than any host can start a program
+MOST_ARRIVALS = 10_000
 
 
-@dataclass(frozen=True)
-class Ends:
-    """When a flow, or the traffic as a whole, should have ended and when it must have, in seconds."""
+class RandomStream(NamedTuple):
+    """What random values depend on, and nothing else: all treatments of a replicate have the same ones."""
 
-    end_s: float
-    deadline_s: float
+    seed: int
+    part: str
+    flow: str
+    replicate: int
+
+    def generator(self) -> random.Random:
+        """Return a random number generator; it yields the same numbers every time."""
+        return random.Random("/".join(map(str, self)))
+
+    def value(self, distribution: Distribution) -> float:
+        """Return one random value of a distribution, in its unit."""
+        return distribution.quantile(self.generator().random())
 
 
-class Traffic:
+def poisson_s(
+    stream: RandomStream, rate_hz: float, until_s: float | None, count: int | None
+) -> tuple[float, ...]:
+    """Return the arrivals of a Poisson process in seconds: the first `count`, or all before `until_s`.
+
+    Raises PlanError for more than MOST_ARRIVALS.
+    """
+    generator, now_s = stream.generator(), 0.0
+    arrivals: list[float] = []
+    while count is None or len(arrivals) < count:
+        now_s += -math.log(1.0 - generator.random()) / rate_hz
+        arrival_s = round(now_s, DIGITS)
+        if until_s is not None and arrival_s >= until_s:
+            break
+        if len(arrivals) >= MOST_ARRIVALS:
+            message = f"more than {MOST_ARRIVALS} arrivals; lower their rate or end them earlier"
+            raise PlanError(f"flow {stream.flow}: {message}")
+        arrivals.append(arrival_s)
+    return tuple(arrivals)
+
+
+class FlowResolver:
     """The flows of one trial."""
 
-    def __init__(self, laid: Laid, seed: int) -> None:
-        self.laid, self.seed = laid, seed
+    def __init__(self, values: TreatmentValues, seed: int) -> None:
+        self.values, self.seed = values, seed
 
     def routes(self) -> list[Route]:
-        """Return the way of every flow; raises PlanError for one that leads nowhere."""
-        return [self._route(member) for flow in self.laid.part.traffic for member in self._members(flow)]
+        """Return the route of every flow; raises PlanError for hosts that no links connect."""
+        return [self._route(member) for flow in self.values.part.traffic for member in self._members(flow)]
 
     def flows(self) -> tuple[FlowPlan, ...]:
-        """Return every flow; raises PlanError for what cannot run, and where there is none."""
-        asked = [
+        """Return every flow; raises PlanError for flows that cannot run, and if there is none."""
+        starts = [
             (flow, member, start_s)
-            for flow in self.laid.part.traffic
+            for flow in self.values.part.traffic
             for member, start_s in zip(self._members(flow), self._starts(flow), strict=True)
         ]
-        if not asked:
-            raise PlanError(
-                f"{self.laid.name}: no flow{self._of_levels()}; expected one at least in every trial"
-            )
-        ports = ports_of(member.port for _, member, _ in asked)
-        made = (self._flow(*one, port) for one, port in zip(asked, ports, strict=True))
-        return _checked(tuple(made))
+        if not starts:
+            levels = self.values.reader.labels()
+            where = f" where {levels}" if levels else ""
+            raise PlanError(f"{self.values.name}: no flow{where}; every trial needs one at least")
+        ports = ports_of(member.port for _, member, _ in starts)
+        return _checked(tuple(self._flow(*start, port) for start, port in zip(starts, ports, strict=True)))
 
     def stop(self) -> StopPlan | None:
-        """Return when all traffic ends, if something says so."""
-        after_s, when = self.laid.of_stop("after"), self.laid.of_stop("when")
+        """Return when all traffic ends, if the experiment sets it."""
+        after_s, when = self.values.stop("after"), self.values.stop("when")
         if after_s is None and when is None:
             return None
         return StopPlan(after_s=None if after_s is None else float(after_s), when=when)
 
-    def _of_levels(self) -> str:
-        levels = self.laid.reader.labels()
-        return f" where {levels}" if levels else ""
+    def stream(self, label: str) -> RandomStream:
+        """Return the random numbers of a flow, or of something else that has a label."""
+        return RandomStream(self.seed, self.values.name, label, self.values.reader.replicate)
 
     def _members(self, flow: Flow) -> list[Member]:
-        """Return the flows that a line means, none of them computed yet."""
-        start, end, count = (self.laid.of_flow(flow, key) for key in ("from", "to", "count"))
+        """Return the flows that a line of traffic expands to."""
+        start, end, count = (self.values.flow_amount(flow, key) for key in ("from", "to", "count"))
         number = len(self._arrivals(flow)) if flow.arrivals is not None else None
-        return self.laid.places.members(flow, start, end, count, number)
+        return self.values.placement.members(flow, start, end, count, number)
 
     def _route(self, member: Member) -> Route:
-        route = self.laid.places.route(member.from_host, member.to_host)
+        route = self.values.placement.route(member.from_host, member.to_host)
         if route is None:
             message = f"no links lead from {member.from_host} to {member.to_host}"
-            raise PlanError(f"flow {member.label}: {message}; expected hosts that links and routers connect")
+            raise PlanError(f"flow {member.label}: {message}; use hosts that links and routers connect")
         return route
 
-    def _draw(self, label: str) -> Draw:
-        return Draw(self.seed, self.laid.name, label, self.laid.reader.replicate)
-
     def _arrivals(self, flow: Flow) -> tuple[float, ...]:
-        """Return when the flows of random arrivals begin, in seconds after the trial's start.
+        """Return when flows with random arrivals begin, in seconds after the trial's start.
 
-        None begins that the end of all traffic would forestall.
+        Flows that would begin after the end of all traffic are left out.
         """
         if flow.arrivals is None:
             return ()
-        per_s, until_s, count = (self.laid.of_arrivals(flow, key) for key in ("poisson", "until", "count"))
-        start_s, draw = float(self._computed(flow, "start")), self._draw(flow.label)
+        per_s, until_s, count = (self.values.arrivals(flow, key) for key in ("poisson", "until", "count"))
+        start_s, stream = float(self.values.flow(flow, "start")), self.stream(flow.label)
         left_s = None if until_s is None else until_s - start_s
-        found = poisson_s(draw, per_s, left_s, count)
-        over_s = self.laid.of_stop("after")
-        begin = (round(start_s + one, DIGITS) for one in found)
-        return tuple(one for one in begin if over_s is None or one < over_s)
+        arrivals_s = poisson_s(stream, per_s, left_s, count)
+        end_s = self.values.stop("after")
+        starts_s = (round(start_s + arrival_s, DIGITS) for arrival_s in arrivals_s)
+        return tuple(one for one in starts_s if end_s is None or one < end_s)
 
     def _starts(self, flow: Flow) -> Iterator[float]:
-        """Yield the start of every flow that a line means, in seconds after the trial's."""
+        """Yield the start of every flow that a line of traffic expands to, in seconds after the trial's."""
         if flow.arrivals is not None:
             yield from self._arrivals(flow)
             return
-        start, every_s = self._computed(flow, "start"), float(self._computed(flow, "every"))
+        start, every_s = self.values.flow(flow, "start"), float(self.values.flow(flow, "every"))
         for member in self._members(flow):
-            own_s = (
-                drawn(self._draw(member.label), start) if isinstance(start, Distribution) else float(start)
+            start_s = (
+                self.stream(member.label).value(start) if isinstance(start, Distribution) else float(start)
             )
-            yield round(own_s + member.index * every_s, DIGITS)
+            yield round(start_s + member.index * every_s, DIGITS)
 
     def _size_bytes(self, flow: Flow, member: Member) -> Any:
-        size = self._computed(flow, "size")
+        size = self.values.flow(flow, "size")
         if not isinstance(size, Distribution):
             return size
-        return max(round(drawn(self._draw(f"{member.label}/size"), size)), 1)
+        return max(round(self.stream(f"{member.label}/size").value(size)), 1)
 
     def _duration_s(self, flow: Flow, member: Member) -> Any:
-        duration = self._computed(flow, "duration")
+        duration = self.values.flow(flow, "duration")
         if not isinstance(duration, Distribution):
             return duration
-        return max(
-            round(drawn(self._draw(f"{member.label}/duration"), duration), DIGITS), duration.step or 1e-6
-        )
-
-    def _computed(self, flow: Flow, key: str) -> Any:
-        return self.laid.computed(self.laid.of_flow(flow, key), f"flow {flow.label}: {key}")
+        duration_s = round(self.stream(f"{member.label}/duration").value(duration), DIGITS)
+        return max(duration_s, duration.step or 1e-6)
 
     def _flow(self, flow: Flow, member: Member, start_s: float, port: int) -> FlowPlan:
-        route = self._route(member)
+        values, route = self.values, self._route(member)
         size_bytes, duration_s = self._size_bytes(flow, member), self._duration_s(flow, member)
-        until = self._computed(flow, "until")
+        until = values.flow(flow, "until")
         if size_bytes is None and duration_s is None and until is None:
-            duration_s = self._default_s(flow)
+            duration_s = values.evaluate(values.duration_amount(), "duration")
+            if duration_s is None and self.stop() is None:
+                raise PlanError(f"flow {flow.label}: never ends; give it a size or a duration")
         return FlowPlan(
             label=member.label,
             group=flow.label,
-            generator=self.laid.of_flow(flow, "generator"),
+            generator=values.flow_amount(flow, "generator"),
             from_host=route.from_host,
             to_host=route.to_host,
             from_address=route.from_address,
@@ -143,60 +168,63 @@ class Traffic:
             duration_s=duration_s,
             size_bytes=size_bytes,
             until=until,
-            cc=self.laid.of_flow(flow, "cc"),
-            rwnd_bytes=self._computed(flow, "rwnd"),
-            dscp=self.laid.of_flow(flow, "dscp"),
-            parameters=self.laid.flow_parameters(flow),
+            cc=values.flow_amount(flow, "cc"),
+            rwnd_bytes=values.flow(flow, "rwnd"),
+            dscp=values.flow_amount(flow, "dscp"),
+            parameters=values.flow_parameters(flow),
         )
-
-    def _default_s(self, flow: Flow) -> Any:
-        duration_s = self.laid.computed(self.laid.duration(), "duration")
-        if duration_s is None and self.stop() is None:
-            raise PlanError(f"flow {flow.label}: never ends; expected a size or a duration")
-        return duration_s
 
 
 def _checked(flows: tuple[FlowPlan, ...]) -> tuple[FlowPlan, ...]:
     labels = Counter(flow.label for flow in flows)
     for label, count in labels.items():
         if count > 1:
-            raise PlanError(f"flow {label}: two flows have this label; expected one each")
+            raise PlanError(f"flow {label}: two flows have this label; give each its own")
     windows: dict[tuple[str, str], FlowPlan] = {}
     for flow in flows:
         first = windows.setdefault((flow.from_host, flow.to_host), flow)
         if first.rwnd_bytes != flow.rwnd_bytes:
             between = f"between {flow.from_host} and {flow.to_host}"
             message = f"flows {first.label} and {flow.label} have different rwnd {between}"
-            raise PlanError(f"{message}; expected the same, as a window is set for all that a peer sends")
+            raise PlanError(f"{message}; use the same: a window applies to all that a peer sends")
     return flows
+
+
+class Ends(NamedTuple):
+    """When a flow, or the traffic as a whole, is expected to end and when it must have ended, in seconds."""
+
+    end_s: float
+    deadline_s: float
 
 
 def ends_of(
     flows: Sequence[FlowPlan], stop: StopPlan | None, transfer_s: Callable[[Sequence[FlowPlan]], float]
 ) -> Ends:
-    """Return when the traffic ends; `transfer_s` says how long all transfers of a size take together.
+    """Return when the traffic ends; `transfer_s` returns how long all transfers of a size take together.
 
-    Raises PlanError for flows that wait for each other, or for one that is not there.
+    Raises PlanError for flows that wait for each other, or for a flow that does not exist.
     """
     limit_s = stop.after_s if stop else None
     known: dict[str, Ends] = {}
     took_s = transfer_s(flows) if any(flow.size_bytes is not None for flow in flows) else 0.0
     for flow in flows:
-        found = _own_end(flow, limit_s, took_s)
-        if found is not None:
-            known[flow.label] = found
+        ends = _own_end(flow, limit_s, took_s)
+        if ends is not None:
+            known[flow.label] = ends
     waiting = [flow for flow in flows if flow.until is not None]
     while waiting:
-        rest = [flow for flow in waiting if not _follow(flow, flows, known)]
+        rest = [flow for flow in waiting if not _ends_with_others(flow, flows, known)]
         if len(rest) == len(waiting):
-            raise PlanError(
-                f"flow {rest[0].label}: until {rest[0].until}: no flow of that label ends; expected one"
-            )
+            until = f"flow {rest[0].label}: until {rest[0].until}"
+            raise PlanError(f"{until}: no flow with this label ends; name one that does")
         waiting = rest
-    every = _latest(known.values())
+    traffic = _latest(known.values())
     if stop is not None and stop.when is not None:
-        every = _earlier(every, _end_of(stop.when, flows, known))
-    return every if limit_s is None else _earlier(every, Ends(limit_s, limit_s + SETTLING_S))
+        group = [known[flow.label] for flow in _labelled(flows, stop.when) if flow.label in known]
+        if not group:
+            raise PlanError(f"stop: when {stop.when}: no flow with this label ends; name one that does")
+        traffic = _earlier(traffic, _latest(group))
+    return traffic if limit_s is None else _earlier(traffic, Ends(limit_s, limit_s + SETTLING_S))
 
 
 def _own_end(flow: FlowPlan, limit_s: float | None, took_s: float) -> Ends | None:
@@ -205,31 +233,28 @@ def _own_end(flow: FlowPlan, limit_s: float | None, took_s: float) -> Ends | Non
         end_s = round(flow.start_s + flow.duration_s, DIGITS)
         return Ends(end_s, round(end_s + SETTLING_S, DIGITS))
     if flow.size_bytes is not None:
-        return Ends(
-            round(flow.start_s + took_s, DIGITS), round(flow.start_s + took_s * 2 + 2 * SETTLING_S, DIGITS)
-        )
+        deadline_s = flow.start_s + took_s * 2 + 2 * SETTLING_S
+        return Ends(round(flow.start_s + took_s, DIGITS), round(deadline_s, DIGITS))
     if flow.until is None and limit_s is not None:
         return Ends(limit_s, limit_s + SETTLING_S)
-    return None  # it ends with another flow, or when `stop` says so
+    return None  # it ends with another flow, or at `stop`
 
 
-def _follow(flow: FlowPlan, flows: Sequence[FlowPlan], known: dict[str, Ends]) -> bool:
-    """Note the end of a flow that ends with another, once that is known."""
-    group = [one.label for one in flows if flow.until in (one.label, one.group)]
+def _ends_with_others(flow: FlowPlan, flows: Sequence[FlowPlan], known: dict[str, Ends]) -> bool:
+    """Add the end of a flow that ends with others, if theirs are known; return whether they are."""
+    group = [one.label for one in _labelled(flows, flow.until)]
     if not group or not all(label in known for label in group):
         return False
     known[flow.label] = _latest(known[label] for label in group)
     return True
 
 
-def _end_of(label: str, flows: Sequence[FlowPlan], known: Mapping[str, Ends]) -> Ends:
-    group = [known[one.label] for one in flows if label in (one.label, one.group) and one.label in known]
-    if not group:
-        raise PlanError(f"stop: when {label}: no flow of that label ends; expected one")
-    return _latest(group)
+def _labelled(flows: Sequence[FlowPlan], label: str | None) -> list[FlowPlan]:
+    """Return the flows with a label, or of the group with it."""
+    return [flow for flow in flows if label in (flow.label, flow.group)]
 
 
-def _latest(ends: Any) -> Ends:
+def _latest(ends: Iterable[Ends]) -> Ends:
     every = list(ends)
     return Ends(
         max((one.end_s for one in every), default=0.0), max((one.deadline_s for one in every), default=0.0)

@@ -1,8 +1,8 @@
-"""Ids of trials: readable levels, the replicate, and a hash of all that the trial is.
+"""The ids of trials: readable levels, the replicate, and a hash of all that the trial sets, runs and records.
 
-The hash is made of the digests of the trial's components and leaves the replicate out: more replicates add
-trials and keep the ids there were, and an edited experiment changes the ids of exactly the trials that
-it touches.
+The hash is that of the digests of the trial's components and does not include the replicate. More replicates
+thus add trials and keep the existing ids, and an edit of the experiment changes the ids of the affected
+trials only.
 """
 
 from __future__ import annotations
@@ -10,129 +10,82 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from samovar.errors import PlanError
-from samovar.plan.pool import Pool
-from samovar.plan.product import Column
-from samovar.plan.table import Order, Treatments
+from samovar.plan.trials import Slot, Treatments
 
 HASH_DIGITS = 6
 LONGEST_LEVEL = 24
-LONGEST_NAME = 160  # with room for suffixes below the 255 bytes of a file name
+LONGEST_NAME = 160  # leaves room for suffixes below the 255 bytes of a file name
 MAIN = "main"
 
 
 class SameTrialsError(PlanError):
-    """Two treatments are one trial; carries their part and the first factor whose levels change nothing."""
+    """Two treatments give the same trial; carries the part and the first factor that changes nothing."""
 
     def __init__(self, part: str, first: Mapping[str, str], second: Mapping[str, str]) -> None:
-        apart = [name for name in second if first[name] != second[name]]
-        self.part, self.factor = part, apart[0]
-        both = " and ".join(f"{name} {first[name]} and {second[name]}" for name in apart)
-        alike = ", ".join(f"{name} is {level}" for name, level in second.items() if name not in apart)
-        where = f" where {alike}" if alike else ""
+        differing = [name for name in second if first[name] != second[name]]
+        self.part, self.factor = part, differing[0]
+        both = " and ".join(f"{name} {first[name]} and {second[name]}" for name in differing)
+        common = ", ".join(f"{name} is {level}" for name, level in second.items() if name not in differing)
+        where = f" where {common}" if common else ""
         line = ", ".join(f"{name}: {_quoted(level)}" for name, level in second.items())
-        message = f"{both} make one and the same trial{where}; expected levels that change something"
-        super().__init__(f"{part}: {message}, or the line {{{line}}} in exclude")
+        remedy = f"use levels that change something, or add the line {{{line}}} to exclude"
+        super().__init__(f"{part}: {both} give the same trial{where}; {remedy}")
 
 
 def _quoted(level: str) -> str:
     return f'"{level}"' if re.search(r"[^A-Za-z0-9./%_ -]", level) else level
 
 
-def prefix(part: str, components: Sequence[str]) -> bytes:
-    """Return what the digests of a part's components are put behind."""
-    return json.dumps([part, *components], ensure_ascii=False).encode()
+def ids_of(treatments: Treatments, slots: Sequence[Slot]) -> list[str]:
+    """Return the id of every trial of a part.
 
-
-def digest(before: bytes, digests: Iterable[bytes]) -> bytes:
-    """Return the hash of a trial, from those of its components in their order."""
-    return hashlib.sha256(before + b"".join(digests)).digest()
-
-
-def name_of(part: str, words: Iterable[str]) -> str:
-    """Return the readable half of an id: part-levels, without the part when it is the only one, `main`."""
-    before = "" if part == MAIN else word(part)
-    name = "-".join(one for one in (before, *words) if one)[:LONGEST_NAME].strip("-.")
-    return f"{name}-" if name else ""
-
-
-def word(level: str) -> str:
-    """Return a level as it may stand in a file's name."""
-    return re.sub(r"[^A-Za-z0-9.]+", "-", level.replace("%", "pct"))[:LONGEST_LEVEL].strip("-.")
-
-
-def ids_of(group: Treatments, rows: Iterable[tuple[str, ...]], order: Order, pool: Pool) -> list[str]:
-    """Return the id of every trial of a part; `rows` are the words of its treatments.
-
-    Raises PlanError when treatments are the same, or cannot be told apart by their ids.
+    Raises SameTrialsError for treatments whose trials are the same, and PlanError for ids that are.
     """
-    names = _names(group, rows)
-    hashes = [_hashes(group, pool, replicate) for replicate in range(1, group.drawn + 1)]
-    drawn = group.drawn
-    trials = zip(order.treatments, order.replicates, strict=True)
-    ids = [f"{names[one]}r{replicate}-{hashes[(replicate - 1) % drawn][one]}" for one, replicate in trials]
+    words = [[word(label) for label in labels] for labels in treatments.factors.values()]
+    names = [
+        name_of(treatments.part, (one[level] for one, level in zip(words, levels, strict=True)))
+        for levels in treatments.levels
+    ]
+    replicates = max(map(len, treatments.components.values()))
+    hashes = [_hashes(treatments, replicate) for replicate in range(1, replicates + 1)]
+    ids = [
+        f"{names[treatment]}r{replicate}-{hashes[(replicate - 1) % replicates][treatment]}"
+        for treatment, replicate, _ in slots
+    ]
     if len(set(ids)) < len(ids):
+        seen = set[str]()
+        twice = next(one for one in ids if one in seen or seen.add(one))  # type: ignore[func-returns-value]
         raise PlanError(
-            f"{group.part}: {_twice(ids)} would be two trials; expected levels with labels that differ"
+            f"{treatments.part}: two trials would have the id {twice}; give their levels labels that differ"
         )
     return ids
 
 
-def _names(group: Treatments, rows: Iterable[tuple[str, ...]]) -> list[str]:
-    """Return the readable half of every treatment's id."""
-    words = [[word(label) for label in labels] for labels in group.labels]
-    most = sum(max(map(len, one), default=0) + 1 for one in words) + len(group.part)
-    plain = group.part == MAIN and words and all(all(one) for one in words) and most <= LONGEST_NAME
-    if plain:  # what name_of comes to when nothing is left out or cut
-        return [f"{name}-" for name in map("-".join, rows)]
-    return [name_of(group.part, one) for one in rows]
+def name_of(part: str, words: Iterable[str]) -> str:
+    """Return the readable half of an id, part-levels; the part is left out if it is the only one, `main`."""
+    first = "" if part == MAIN else word(part)
+    name = "-".join(one for one in (first, *words) if one)[:LONGEST_NAME].strip("-.")
+    return f"{name}-" if name else ""
 
 
-def _hashes(group: Treatments, pool: Pool, replicate: int) -> list[str]:
-    before, columns = _folded(group, pool, replicate)
-    rows = zip(*columns, strict=True) if columns else [()] * len(group)
-    sha256, join = hashlib.sha256, b"".join
-    found = [sha256(before + join(row)).digest() for row in rows]  # digest(), without a million calls
-    if len(set(found)) < len(found):
-        _refuse_same(group, found)
-    return [one.hex()[:HASH_DIGITS] for one in found]
+def word(level: str) -> str:
+    """Return a level with the characters that are safe in a file name."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", level.replace("%", "pct"))[:LONGEST_LEVEL].strip("-.")
 
 
-def _folded(group: Treatments, pool: Pool, replicate: int) -> tuple[bytes, list[Iterator[bytes]]]:
-    """Return the digests by treatment; one that all share is put to what stands before it."""
-    before = prefix(group.part, group.components)
-    known: list[tuple[Column, dict[int, bytes]]] = []
-    for column in group.columns_of(replicate):
-        digests = {number: pool.digests[number] for number in set(column)}
-        if len(digests) > 1:
-            known.append((column, digests))
-            continue
-        shared = b"".join(digests.values())
-        if known:
-            last = known[-1][1]
-            last.update({number: one + shared for number, one in last.items()})
-        else:
-            before += shared
-    return before, [map(digests.__getitem__, column) for column, digests in known]
-
-
-def _refuse_same(group: Treatments, digests: Sequence[bytes]) -> None:
-    seen: dict[bytes, int] = {}
-    for number, one in enumerate(digests):
-        first = seen.setdefault(one, number)
-        if first != number:
-            raise SameTrialsError(group.part, group.treatment(first), group.treatment(number))
-
-
-def _twice(ids: Sequence[str]) -> str:
-    return next(_repeated(ids))
-
-
-def _repeated(ids: Sequence[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for one in ids:
-        if one in seen:
-            yield one
-        seen.add(one)
+def _hashes(treatments: Treatments, replicate: int) -> list[str]:
+    """Return the hash of every treatment in one replicate, shortened."""
+    head = json.dumps([treatments.part, *treatments.components], ensure_ascii=False).encode()
+    columns = treatments.columns(replicate).values()
+    rows = zip(*([component.digest for component in column] for column in columns), strict=True)
+    digests = [hashlib.sha256(head + b"".join(row)).digest() for row in rows]
+    if len(set(digests)) < len(digests):
+        first: dict[bytes, int] = {}
+        for number, digest in enumerate(digests):
+            if first.setdefault(digest, number) != number:
+                labels = treatments.labels(first[digest]), treatments.labels(number)
+                raise SameTrialsError(treatments.part, *labels)
+    return [digest.hex()[:HASH_DIGITS] for digest in digests]

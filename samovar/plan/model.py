@@ -1,4 +1,4 @@
-"""What a trial sets, runs and records, as values: one class for each component of a trial.
+"""What a trial sets, runs and records: one class of values for each component of a trial.
 
 The field names (or their aliases) are the keys of plan.json and manifest.json.
 """
@@ -11,21 +11,21 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 
-class Value(BaseModel):
+class PlanValue(BaseModel):
     """A frozen part of a plan."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the plain form, with the keys of plan.json."""
+        """Return the value as plain values, with the keys of plan.json."""
         return self.model_dump(mode="json", by_alias=True)
 
 
-class DirectionPlan(Value):
-    """One way through the bottleneck: it is shaped at the interface by which the packets leave the router.
+class DirectionPlan(PlanValue):
+    """One direction through the bottleneck, shaped at the interface by which its packets leave the router.
 
-    The way through a device between two hosts has an empty interface. Without a rate nothing queues there,
-    and neither aqm nor buffer is set. Shares are of 0 to 1.
+    The interface is empty if the bottleneck is a device between two hosts. Without a rate nothing queues, and
+    neither aqm nor buffer is set. Shares are between 0 and 1.
     """
 
     interface: str = ""
@@ -42,11 +42,11 @@ class DirectionPlan(Value):
     aqm_parameters: Mapping[str, str] = Field(default_factory=dict)
 
 
-class MatchPlan(Value):
-    """Packets that data goes by, and their answers the other way; None matches anything.
+class MatchPlan(PlanValue):
+    """The packets of a class as seen downstream; their answers belong to it as well. None matches anything.
 
-    All is said of the way down: where the packets come from and go to, subnets as 172.16.10.2/32. `port` is
-    what they go to, `from_port` what they come from: that of the receiver, where data goes up.
+    Subnets are written like 172.16.10.2/32. `port` is the destination port and `from_port` the source port:
+    that of the receiver, if data flows upstream.
     """
 
     from_subnet: str | None = None
@@ -55,8 +55,8 @@ class MatchPlan(Value):
     from_port: int | None = None
 
 
-class ClassPlan(Value):
-    """Packets with a delay and loss of their own, in place of the path's, before the same queue."""
+class ClassPlan(PlanValue):
+    """Packets with their own delay and loss instead of those of the path; they share its queue."""
 
     match: tuple[MatchPlan, ...]
     delay_down_s: float
@@ -64,11 +64,11 @@ class ClassPlan(Value):
     loss: float
 
 
-class DevicePlan(Value):
+class DevicePlan(PlanValue):
     """A pair of adapters that joins two hosts; drift is a share of the rate, a quantum 512 bit times.
 
-    `host` is the one where `down` begins. A lab's adapters are `settable` there; of real ones nobody can be
-    asked, and all that is said of them is what they are taken to be. `seed` is that of their drift.
+    `host` is the one at the beginning of `down`. Adapters of a lab are `settable`; real ones cannot be
+    queried, so that their values are assumptions. `seed` is that of the drift.
     """
 
     host: str
@@ -80,11 +80,11 @@ class DevicePlan(Value):
     seed: int | None = None
 
 
-class PathPlan(Value):
-    """What the bottleneck is set to: `down` is the way from its `from` to its `to`, `up` the way back.
+class PathPlan(PlanValue):
+    """What the bottleneck is set to; `down` is the direction from its `from` to its `to`, `up` the other.
 
-    It is a router's, or that of a link's device: then `down` begins at the link's first host in the testbed's
-    file, and the router's name is empty.
+    The bottleneck is a router, or the device of a link. With a device, `down` begins at the link's first host
+    in the testbed's file, and the router's name is empty.
     """
 
     router: str
@@ -97,15 +97,15 @@ class PathPlan(Value):
 
     @model_serializer(mode="wrap")
     def _without_device(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what a router's path does not have, so that its trials keep their ids."""
+        """Leave out the keys of devices for a router's path, so that its trials keep their ids."""
         written: dict[str, Any] = write(self)
         return {key: value for key, value in written.items() if key not in ("link", "device") or value}
 
 
-class HostPlan(Value):
-    """What one host is set to; None leaves a setting as it is found.
+class HostPlan(PlanValue):
+    """What one host is set to; None leaves a setting as it was found.
 
-    `settings` holds what else is set: a setting recipe's name to its parameters as written.
+    `settings` holds the other settings: the name of a setting recipe to its parameters as written.
     """
 
     os: str
@@ -121,15 +121,15 @@ class HostPlan(Value):
 
     @property
     def system(self) -> str:
-        """Name the system as recipes are looked up for it: linux, freebsd-11."""
+        """The system as it is named in the folders of recipes: linux, freebsd-11."""
         return f"{self.os}-{self.release.partition('.')[0]}" if self.release else self.os
 
 
-class FlowPlan(Value):
-    """One flow: data goes from `from_host` to `to_host`, which listens on the port.
+class FlowPlan(PlanValue):
+    """One flow: data flows from `from_host` to `to_host`, which listens on the port.
 
-    It ends by one of duration, size and `until`, the label of the flow that it ends with. Flows that one
-    entry of the experiment makes have its label as their group.
+    It ends by its duration, its size, or with the flow whose label is `until`. `group` is the label in the
+    experiment, which flows share that one entry there expands to.
     """
 
     label: str
@@ -150,14 +150,14 @@ class FlowPlan(Value):
     parameters: Mapping[str, str] = Field(default_factory=dict)
 
 
-class StopPlan(Value):
-    """When the traffic of a trial ends although flows would go on, which counts as completed."""
+class StopPlan(PlanValue):
+    """When the traffic of a trial ends before its flows do; the trial then is complete."""
 
     after_s: float | None = None
     when: str | None = None
 
 
-class CapturePlan(Value):
+class CapturePlan(PlanValue):
     """One packet capture."""
 
     host: str
@@ -165,8 +165,8 @@ class CapturePlan(Value):
     snaplen_bytes: int
 
 
-class LoggerPlan(Value):
-    """One logger on one host; without an interval it samples as often as its recipe says."""
+class LoggerPlan(PlanValue):
+    """One logger on one host; without an interval its recipe determines how often it samples."""
 
     logger: str
     host: str
@@ -175,8 +175,17 @@ class LoggerPlan(Value):
     parameters: Mapping[str, str] = Field(default_factory=dict)
 
 
-class Resolved(Value):
-    """Everything a trial needs to know; the trial's id is a hash of it."""
+class RunPlan(PlanValue):
+    """What applies to a trial as a whole."""
+
+    mtu_bytes: int | None
+    duration_s: float
+    deadline_s: float
+    stop: StopPlan | None
+
+
+class Resolved(PlanValue):
+    """Everything that a trial sets, runs and records; the trial's id contains a hash of it."""
 
     mtu_bytes: int | None
     duration_s: float
@@ -189,7 +198,7 @@ class Resolved(Value):
     stop: StopPlan | None = None
 
     def window_bytes(self, flow: FlowPlan) -> int | None:
-        """Return the largest window that a flow's receiver is to offer: its own, or else the host's."""
+        """Return the largest window in bytes that a flow's receiver may offer: the flow's or the host's."""
         if flow.rwnd_bytes is not None:
             return flow.rwnd_bytes
         host = self.hosts.get(flow.to_host)
@@ -197,7 +206,7 @@ class Resolved(Value):
 
 
 class Trial:
-    """One replicate of one treatment: light, as there may be a million; `resolved` is made when asked for."""
+    """One replicate of one treatment; `resolved` may be a function that assembles it on demand."""
 
     __slots__ = ("_resolved", "block", "id", "part", "replicate", "treatment")
 
@@ -220,12 +229,12 @@ class Trial:
         return self._resolved if isinstance(self._resolved, Resolved) else self._resolved()
 
     def model_copy(self, *, update: Mapping[str, Any]) -> Trial:
-        """Return the trial with some of it changed, as components have it."""
+        """Return a copy with some attributes changed, as the components of a trial have it."""
         own = ("id", "part", "treatment", "replicate", "block", "resolved")
         return Trial(**{**{name: getattr(self, name) for name in own}, **update})
 
     def as_json(self) -> dict[str, Any]:
-        """Return the plain form, in full, as manifest.json has it."""
+        """Return the trial as plain values, with the keys of manifest.json."""
         return {
             "id": self.id,
             "part": self.part,

@@ -1,4 +1,4 @@
-"""The path of a trial: both directions of the bottleneck, and the classes before its queue."""
+"""Resolve the path of a trial: both directions of the bottleneck, and the classes of packets."""
 
 from __future__ import annotations
 
@@ -8,160 +8,144 @@ from typing import Any
 
 from samovar.errors import PlanError
 from samovar.experiment import DEVICE_PARAMETERS, Adapter, Buffer, PathClass, parse_parameter
-from samovar.plan.flows import Traffic
-from samovar.plan.laid import Laid
+from samovar.plan.flows import FlowResolver
 from samovar.plan.model import ClassPlan, DevicePlan, DirectionPlan, MatchPlan, PathPlan
-from samovar.plan.places import first_of_link, subnet_of
-from samovar.plan.random_draws import Draw
+from samovar.plan.placement import first_of_link, subnet_of
+from samovar.plan.treatment_values import TreatmentValues
 
-WAYS = ("down", "up")
+DIRECTIONS = ("down", "up")
+NO_QUEUE = "path: has no rate or no buffer; it needs both, as values or factors"
 
 
-def path_of(laid: Laid, traffic: Traffic) -> PathPlan | None:
-    """Return what the bottleneck is set to; None where nothing is said of it. Raises PlanError."""
-    if not laid.has_path:
+def path_of(values: TreatmentValues, traffic: FlowResolver) -> PathPlan | None:
+    """Return what the bottleneck is set to; None if the experiment sets no path. Raises PlanError."""
+    if not values.has_path:
         return None
-    if laid.places.testbed.device is not None:
-        return _of_device(laid, traffic, laid.places.testbed.device)
-    bottleneck = laid.places.testbed.bottleneck
+    testbed = values.testbed
+    if testbed.device is not None:  # frames queue in either adapter, and no queue discipline manages them
+        return PathPlan(
+            router="",
+            link=testbed.bottleneck_link,
+            rtt_s=rtt_of(values),
+            down=_direction(values, "down", ""),
+            up=_direction(values, "up", ""),
+            device=_device(values, traffic, testbed.device),
+        )
+    bottleneck = testbed.bottleneck
     if bottleneck is None:
-        message = "has no bottleneck to set a path at; expected one, or no path"
-        raise PlanError(f"testbed {laid.places.testbed.name}: {message}")
-    interfaces = {"down": bottleneck.to_interface, "up": bottleneck.from_interface}
-    ways = {way: _direction(laid, way, interfaces[way]) for way in WAYS}
-    if all(way.rate_bps is None for way in ways.values()):
-        raise PlanError("path: has no rate or no buffer; expected both, as values or factors")
-    rtt_s = rtt_of(laid)
-    classes = laid.part.path.classes if laid.part.path else ()
+        raise PlanError(f"testbed {testbed.name}: has no bottleneck; add one, or remove the path")
+    down = _direction(values, "down", bottleneck.to_interface)
+    up = _direction(values, "up", bottleneck.from_interface)
+    if down.rate_bps is None and up.rate_bps is None:
+        raise PlanError(NO_QUEUE)
+    rtt_s = rtt_of(values)
+    classes = values.part.path.classes if values.part.path else ()
     return PathPlan(
         router=bottleneck.router,
         rtt_s=rtt_s,
-        down=ways["down"],
-        up=ways["up"],
-        classes=tuple(_class(laid, traffic, one, ways) for one in classes),
+        down=down,
+        up=up,
+        classes=tuple(_class(values, traffic, one, down, up) for one in classes),
     )
 
 
-def _of_device(laid: Laid, traffic: Traffic, adapter: Adapter) -> PathPlan:
-    """Return the path through a pair of adapters; a queue of frames in either of them, and no discipline."""
-    return PathPlan(
-        router="",
-        link=laid.places.testbed.bottleneck_link,
-        rtt_s=rtt_of(laid),
-        down=_direction(laid, "down", ""),
-        up=_direction(laid, "up", ""),
-        device=_device(laid, traffic, adapter),
-    )
-
-
-def _device(laid: Laid, traffic: Traffic, adapter: Adapter) -> DevicePlan:
-    testbed = laid.places.testbed
+def _device(values: TreatmentValues, traffic: FlowResolver, adapter: Adapter) -> DevicePlan:
+    testbed = values.testbed
     known = {key: getattr(adapter, key) for key in DEVICE_PARAMETERS}
     own = {
-        key: parse_parameter(DEVICE_PARAMETERS[key], text) for key, text in laid.device_parameters().items()
+        key: parse_parameter(DEVICE_PARAMETERS[key], text) for key, text in values.path_parameters().items()
     }
     device = DevicePlan.model_validate(
         {"host": first_of_link(testbed), "settable": testbed.lab is not None, **known, **own}
     )
     if not device.drift:
         return device
-    draw = Draw(traffic.seed, laid.name, f"link {testbed.bottleneck_link}", laid.reader.replicate)
-    return device.model_copy(update={"seed": draw.numbers().getrandbits(32)})
+    generator = traffic.stream(f"link {testbed.bottleneck_link}").generator()
+    return device.model_copy(update={"seed": generator.getrandbits(32)})
 
 
-def rtt_of(laid: Laid) -> float:
+def rtt_of(values: TreatmentValues) -> float:
     """Return the RTT that the path adds, in seconds."""
-    return _seconds(sum(_delay_s(laid, way) for way in WAYS))
+    return _seconds(sum(_delay_s(values, direction) for direction in DIRECTIONS))
 
 
-def rate_of(laid: Laid, way: str) -> int | None:
-    """Return the rate of a direction, in bit/s; None where it is not shaped."""
-    rate_bps: int | None = _computed(laid, "rate", way)
+def rate_of(values: TreatmentValues, direction: str) -> int | None:
+    """Return the rate of a direction in bit/s; None if it is not shaped."""
+    rate_bps: int | None = values.path("rate", direction)
     return rate_bps
 
 
-def _direction(laid: Laid, way: str, interface: str) -> DirectionPlan:
-    rate_bps = rate_of(laid, way)
+def _direction(values: TreatmentValues, direction: str, interface: str) -> DirectionPlan:
+    rate_bps = rate_of(values, direction)
+    shares = {key: float(values.path(key, direction) or 0.0) for key in ("loss", "reorder", "duplicate")}
+    bursts = values.path("loss_burst", direction) if values.path_amount("loss", direction) else None
     return DirectionPlan(
         interface=interface,
         rate_bps=rate_bps,
-        delay_s=_delay_s(laid, way),
-        jitter_s=float(_computed(laid, "jitter", way) or 0.0),
-        loss=float(_computed(laid, "loss", way) or 0.0),
-        loss_burst_packets=_burst(laid, way),
-        reorder=float(_computed(laid, "reorder", way) or 0.0),
-        duplicate=float(_computed(laid, "duplicate", way) or 0.0),
-        **(_queue(laid, way) if rate_bps is not None else {}),
+        delay_s=_delay_s(values, direction),
+        jitter_s=float(values.path("jitter", direction) or 0.0),
+        loss_burst_packets=None if bursts is None else float(bursts),
+        **shares,
+        **(_queue(values, direction) if rate_bps is not None else {}),
     )
 
 
-def _queue(laid: Laid, way: str) -> dict[str, Any]:
-    buffer: Buffer | None = _computed(laid, "buffer", way)
+def _queue(values: TreatmentValues, direction: str) -> dict[str, Any]:
+    buffer: Buffer | None = values.path("buffer", direction)
     if buffer is None:
-        raise PlanError("path: has no rate or no buffer; expected both, as values or factors")
-    if laid.places.testbed.device is not None:
-        return {"buffer_packets": buffer.packets, "buffer_bytes": buffer.bytes}
-    return {
-        "aqm": laid.of_path("aqm", way) or "pfifo",
-        "buffer_packets": buffer.packets,
-        "buffer_bytes": buffer.bytes,
-        "aqm_parameters": laid.aqm_parameters(),
-    }
+        raise PlanError(NO_QUEUE)
+    size = {"buffer_packets": buffer.packets, "buffer_bytes": buffer.bytes}
+    if values.testbed.device is not None:
+        return size
+    aqm = values.path_amount("aqm", direction) or "pfifo"
+    return {**size, "aqm": aqm, "aqm_parameters": values.path_parameters()}
 
 
-def _burst(laid: Laid, way: str) -> float | None:
-    packets = _computed(laid, "loss_burst", way) if laid.of_path("loss", way) else None
-    return None if packets is None else float(packets)
-
-
-def _delay_s(laid: Laid, way: str) -> float:
-    own = laid.delay(way)
+def _delay_s(values: TreatmentValues, direction: str) -> float:
+    own = values.delay_amount(direction)
     if own is not None:
-        return float(laid.computed(own, f"path.delay.{way}"))
-    return _seconds(float(laid.computed(laid.rtt(), "path.rtt")) / 2)
-
-
-def _computed(laid: Laid, key: str, way: str) -> Any:
-    return laid.computed(laid.of_path(key, way), f"path.{key}.{way}")
+        return float(values.evaluate(own, f"path.delay.{direction}"))
+    return _seconds(float(values.evaluate(values.rtt_amount(), "path.rtt")) / 2)
 
 
 def _seconds(seconds: float) -> float:
     return round(seconds, 9)
 
 
-def _class(laid: Laid, traffic: Traffic, asked: PathClass, ways: dict[str, DirectionPlan]) -> ClassPlan:
-    delays_s = {way: _class_delay_s(laid, asked, way, ways[way].delay_s) for way in WAYS}
-    loss = laid.computed(asked.loss, "path.classes: loss")
+def _class(
+    values: TreatmentValues, traffic: FlowResolver, own: PathClass, down: DirectionPlan, up: DirectionPlan
+) -> ClassPlan:
+    loss = values.evaluate(own.loss, "path.classes: loss")
     return ClassPlan(
-        match=tuple(_matches(laid, traffic, asked)),
-        delay_down_s=delays_s["down"],
-        delay_up_s=delays_s["up"],
-        loss=ways["down"].loss if loss is None else float(loss),
+        match=tuple(_matches(values, traffic, own)),
+        delay_down_s=_class_delay_s(values, own, "down", down.delay_s),
+        delay_up_s=_class_delay_s(values, own, "up", up.delay_s),
+        loss=down.loss if loss is None else float(loss),
     )
 
 
-def _class_delay_s(laid: Laid, asked: PathClass, way: str, path_s: float) -> float:
-    if asked.delay_s is not None:
-        return float(laid.computed(getattr(asked.delay_s, way), f"path.classes: delay.{way}"))
-    if asked.rtt_s is not None:
-        return _seconds(float(laid.computed(asked.rtt_s, "path.classes: rtt")) / 2)
+def _class_delay_s(values: TreatmentValues, own: PathClass, direction: str, path_s: float) -> float:
+    if own.delay_s is not None:
+        return float(values.evaluate(getattr(own.delay_s, direction), f"path.classes: delay.{direction}"))
+    if own.rtt_s is not None:
+        return _seconds(float(values.evaluate(own.rtt_s, "path.classes: rtt")) / 2)
     return path_s
 
 
-def _matches(laid: Laid, traffic: Traffic, asked: PathClass) -> Iterator[MatchPlan]:
-    """Yield what a class matches on its way down: where from, where to, the port of the flow's receiver."""
-    if asked.flow is None:
-        ends = (asked.from_end, asked.to_end)
-        sides = [[None] if end is None else list(laid.places.subnets(end)) for end in ends]
-        yield from (MatchPlan(from_subnet=one, to_subnet=other) for one, other in product(*sides))
+def _matches(values: TreatmentValues, traffic: FlowResolver, own: PathClass) -> Iterator[MatchPlan]:
+    """Yield what a class matches downstream: source and destination subnets, the receiver's port."""
+    if own.flow is None:
+        ends = (own.from_end, own.to_end)
+        subnets = [[None] if end is None else list(values.placement.subnets(end)) for end in ends]
+        yield from (MatchPlan(from_subnet=one, to_subnet=other) for one, other in product(*subnets))
         return
-    group = [flow for flow in traffic.flows() if asked.flow in (flow.label, flow.group)]
+    group = [flow for flow in traffic.flows() if own.flow in (flow.label, flow.group)]
     if not group:
-        raise PlanError(f"path.classes: flow {asked.flow}: there is none of that label; expected one")
+        raise PlanError(f"path.classes: flow {own.flow}: no flow has this label; name one of the traffic")
     for flow in group:
-        route = laid.places.route(flow.from_host, flow.to_host)
+        route = values.placement.route(flow.from_host, flow.to_host)
         sender, receiver = subnet_of(flow.from_address), subnet_of(flow.to_address)
-        if route is not None and route.goes_up and not route.crosses_bottleneck:
+        if route is not None and route.directions == {"up"}:
             yield MatchPlan(from_subnet=receiver, to_subnet=sender, from_port=flow.port)
         else:
             yield MatchPlan(from_subnet=sender, to_subnet=receiver, port=flow.port)

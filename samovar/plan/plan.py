@@ -1,24 +1,35 @@
-"""The plan as a value, and as the bytes of plan.json (schema 2): the same plan gives the same bytes."""
+"""Plan an experiment on a testbed: resolve every treatment, put the trials in order and give them ids."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from pydantic import ConfigDict, Field, SkipValidation, ValidationError
 
-from samovar.errors import PlanError
-from samovar.plan.model import Trial, Value
-from samovar.plan.plan_file import KEYS, read_trials, table_of, texts_of
-from samovar.plan.table import Table
+from samovar.errors import DefinitionError, PlanError, SamovarError
+from samovar.experiment import Experiment, Map, Node, ResolvedExperiment, Seq, Text, unknown
+from samovar.experiment.outputs import Exhibits
+from samovar.plan.ids import SameTrialsError, ids_of
+from samovar.plan.matrix import matrix_of
+from samovar.plan.model import PlanValue, Trial
+from samovar.plan.order import ordered
+from samovar.plan.placement import Placement
+from samovar.plan.plan_file import EXPECTED, KEYS, json_of_trials, read_trials
+from samovar.plan.reboots import ChangeCount, CostlySettings, RecipeHeaders, costly_settings, together
+from samovar.plan.resolve import PartContext, resolve_part
+from samovar.plan.treatment_values import FormulaError
+from samovar.plan.trials import Components, Group, Slot, Treatments, Trials, View
+from samovar.plan.warnings import warnings_of
 
 SCHEMA = 2
-EXPECTED = "expected a plan written by samovar"
 
 
-class PartPlan(Value):
-    """One part of the design: its factors with their levels as written."""
+class PartPlan(PlanValue):
+    """One part of the experiment: its factors with their levels as written."""
 
     name: str
     title: str
@@ -26,11 +37,11 @@ class PartPlan(Value):
     replicates: int
 
 
-class Changes(Value):
+class Changes(PlanValue):
     """How often hosts reboot or reset interfaces in the plan's order, and would in a naive one.
 
     Naive is block after block, each in the order of the file. `boots` is how often trials wait for hosts that
-    reboot, those that reboot at the same time counting once.
+    reboot; hosts that reboot at the same time count once.
     """
 
     reboots: int = 0
@@ -40,8 +51,8 @@ class Changes(Value):
     boots: int = 0
 
 
-class Head(Value):
-    """Everything of a plan but its trials."""
+class Head(PlanValue):
+    """Everything in a plan except its trials."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     experiment: str
@@ -68,12 +79,40 @@ class Plan(Head):
     trials: SkipValidation[Sequence[Trial]]
 
     @property
-    def table(self) -> Table:
-        """The trials with every value held once."""
-        return self.trials if isinstance(self.trials, Table) else table_of(self.trials)
+    def ids(self) -> Sequence[str]:
+        """The ids of all trials in order."""
+        return Trials.of(self.trials).ids
+
+    def find(self, name: str) -> Trial:
+        """Return the trial with an id, or with an id that begins so; raises PlanError."""
+        having = [id_ for id_ in self.ids if id_.startswith(name)]
+        if name in having or len(having) == 1:
+            return self.trials[self.ids.index(name if name in having else having[0])]
+        if having:
+            raise PlanError(f"the ids of {len(having)} trials begin with '{name}'; give one of them in full")
+        raise PlanError(unknown("trial", name, self.ids))
+
+    def treatments(self) -> Mapping[str, int]:
+        """Return the number of treatments of each part."""
+        return {part.part: len(part) for part in Trials.of(self.trials).parts}
+
+    def groups(self, view: View) -> list[Group]:
+        """Return the groups of treatments that are equal in a view of their components, in order."""
+        return Trials.of(self.trials).groups(view)
+
+    def trials_of(self, groups: Iterable[Group]) -> tuple[str, ...]:
+        """Return the ids of all trials of some groups, in the plan's order."""
+        chosen = {id_ for group in groups for id_ in group.trials}
+        return tuple(id_ for id_ in self.ids if id_ in chosen)
+
+    def durations_s(self) -> Mapping[str, float]:
+        """Return how long the traffic of each trial lasts in seconds, as in its first replicate, by id."""
+        groups = self.groups({"run": lambda run: run.duration_s})
+        known = {id_: group.resolved.duration_s for group in groups for id_ in group.trials}
+        return {id_: known[id_] for id_ in self.ids}
 
     def as_json(self) -> dict[str, Any]:
-        """Return the plain form with every trial in full, which plan.json has not."""
+        """Return the plan as plain values, every trial in full; plan.json shares common values."""
         return {**self._head(), "trials": [trial.as_json() for trial in self.trials]}
 
     def _head(self) -> dict[str, Any]:
@@ -81,41 +120,161 @@ class Plan(Head):
 
     def to_json(self) -> bytes:
         """Return the bytes of plan.json: one line for each value, treatment and trial."""
-        return "".join(self._texts()).encode()
-
-    def _texts(self) -> Iterator[str]:
-        yield json.dumps(self._head(), ensure_ascii=False, allow_nan=False, indent=1)[:-2]
-        yield from texts_of(self.table)
-        yield "\n}\n"
+        head = json.dumps(self._head(), ensure_ascii=False, allow_nan=False, indent=1)[:-2]
+        return "".join([head, *json_of_trials(Trials.of(self.trials)), "\n}\n"]).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> Plan:
-        """Read plan.json back; raises PlanError when it is not one of this schema."""
-        tree = _tree(data)
-        schema = tree.get("schema")
-        if schema != SCHEMA:
-            raise PlanError(_other_schema(schema))
-        table = read_trials(tree)
+        """Return the plan from the bytes of plan.json; raises PlanError for any other file."""
+        try:
+            tree = json.loads(data)
+        except ValueError as error:
+            raise PlanError(f"plan.json: not JSON ({error}); {EXPECTED}") from error
+        if not isinstance(tree, dict):
+            raise PlanError(f"plan.json: not a mapping; {EXPECTED}")
+        if tree.get("schema") != SCHEMA:
+            release = "an earlier release" if tree.get("schema") == 1 else "another release"
+            raise PlanError(
+                f"plan.json: schema {tree.get('schema')} of {release}; this one reads schema {SCHEMA}: "
+                "use the release that created the campaign, or start a new campaign with `fab run`"
+            )
+        trials = read_trials(tree)
         head = {key: value for key, value in tree.items() if key not in KEYS}
         try:
-            return cls.model_validate({**head, "trials": table})
+            return cls.model_validate({**head, "trials": trials})
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "the file"
             raise PlanError(f"plan.json: {where}: {first['msg'].lower()}; {EXPECTED}") from error
 
 
-def _other_schema(schema: object) -> str:
-    whose = "an earlier release" if schema == 1 else "another release"
-    remedy = "use the release that made the campaign, or begin another one with `fab run`"
-    return f"plan.json: schema {schema} of {whose}; this one reads schema {SCHEMA}: {remedy}"
+@dataclass(frozen=True)
+class Site:
+    """What a plan depends on beside the experiment: headers of recipes, available figures and tables."""
+
+    headers: RecipeHeaders | None = None
+    exhibits: Exhibits = field(default_factory=dict)
 
 
-def _tree(data: bytes) -> dict[str, Any]:
+def make_plan(resolved: ResolvedExperiment, *, site: Site | None = None) -> Plan:
+    """Return the plan of an experiment on its testbed; the same input gives the same bytes.
+
+    Raises PlanError for trials that cannot run on this testbed, or DefinitionError with a place in a file.
+    """
+    site, applied, testbed = site or Site(), resolved.experiment, resolved.testbed
+    components, placement = Components(), Placement(testbed)
+    planned = [_plan_part(resolved, name, placement, site, components) for name in applied.parts]
+    slots: list[Slot] = []
+    begin = 0
+    for part in planned:
+        slots += (
+            (slot._replace(treatment=slot.treatment + begin) for slot in part.slots) if begin else part.slots
+        )
+        begin += len(part.treatments)
+    ids = list(chain.from_iterable(part.ids for part in planned))
+    trials = Trials([part.treatments for part in planned], ids, slots)
+    return Plan(
+        experiment=applied.name,
+        title=applied.title,
+        source=applied.source,
+        description=applied.description,
+        profile=resolved.profile,
+        overrides=dict(resolved.overrides),
+        testbed=testbed.name,
+        seed=applied.order.seed,
+        order=applied.order.kind,
+        parts=tuple(part.head for part in planned),
+        changes=_changes(planned),
+        figures=applied.figures,
+        tables=applied.tables,
+        warnings=warnings_of(applied, testbed, trials, site.exhibits),
+        trials=trials,
+    )
+
+
+@dataclass(frozen=True)
+class _PlannedPart:
+    """One part: its resolved treatments, and its trials' places in the order and ids."""
+
+    head: PartPlan
+    treatments: Treatments
+    costly: CostlySettings
+    slots: Sequence[Slot]
+    ids: Sequence[str]
+
+
+def _plan_part(
+    resolved: ResolvedExperiment, name: str, placement: Placement, site: Site, components: Components
+) -> _PlannedPart:
+    part, order = resolved.experiment.parts[name], resolved.experiment.order
+    context = PartContext(name, placement, resolved.settings[name], order.seed)
     try:
-        tree = json.loads(data)
-    except ValueError as error:
-        raise PlanError(f"plan.json: is no JSON ({error}); {EXPECTED}") from error
-    if not isinstance(tree, dict):
-        raise PlanError(f"plan.json: is no mapping; {EXPECTED}")
-    return tree
+        treatments = resolve_part(context, matrix_of(name, part), part.replicates, components)
+    except FormulaError as error:
+        raise _located_formula(error, resolved) from error
+    costly = costly_settings(treatments, site.headers)
+    slots = ordered(order.kind, order.seed, name, len(treatments), part.replicates, costly.whole_plots())
+    try:
+        ids = ids_of(treatments, slots)
+    except SameTrialsError as error:
+        raise _located_factor(error, resolved.experiment) from error
+    head = PartPlan(name=name, title=part.title, factors=treatments.factors, replicates=part.replicates)
+    return _PlannedPart(head, treatments, costly, slots, ids)
+
+
+def _written_part(experiment: Experiment, name: str) -> Node | None:
+    parts = experiment.complete.get("parts") if experiment.complete is not None else None
+    return parts.get(name) if isinstance(parts, Map) else None
+
+
+def _located_formula(error: FormulaError, resolved: ResolvedExperiment) -> SamovarError:
+    """Return the error with the place of its formula in a file: in the part, or in a host's settings."""
+    wanted = set(error.where.replace(":", "").replace(" ", ".").split("."))
+    texts = _texts(_written_part(resolved.experiment, error.part))
+    found = [(len(wanted.intersection(keys)), one.position) for keys, one in texts if one == error.text]
+    for host, settings in () if found else resolved.settings[error.part].items():
+        for key, setting in settings.items():
+            position = setting.layers[0].position
+            if setting.text == error.text and position is not None:
+                found.append((len(wanted.intersection((host, key))), position))
+    if not found:
+        return error
+    return DefinitionError([max(found, key=lambda pair: pair[0])[1].problem(str(error))])
+
+
+def _texts(node: Node | None, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Text]]:
+    """Yield every scalar of a tree with the words of the keys that lead to it."""
+    if isinstance(node, Text):
+        yield keys, node
+    elif isinstance(node, Seq):
+        for one in node:
+            yield from _texts(one, keys)
+    elif isinstance(node, Map):
+        for key, one in node.items():
+            yield from _texts(one, (*keys, *key.split(".")))
+
+
+def _located_factor(error: SameTrialsError, experiment: Experiment) -> SamovarError:
+    """Return the error with the place of the factor's levels in a file."""
+    part = _written_part(experiment, error.part)
+    factors = part.get("factors") if isinstance(part, Map) else None
+    levels = factors.get(error.factor) if isinstance(factors, Map) else None
+    return error if levels is None else DefinitionError([levels.position.problem(str(error))])
+
+
+def _changes(planned: Sequence[_PlannedPart]) -> Changes:
+    """Count the reboots and resets in the plan's order and in the naive one."""
+    reboots, either, boots = ChangeCount(), ChangeCount(), ChangeCount()
+    for part in planned:
+        size = part.slots, len(part.treatments), part.head.replicates
+        reboots.add(part.costly.reboot, *size)
+        either.add(part.costly.either, *size)
+        boots.add(together(part.costly.reboot), *size)
+    restored, naively_restored = reboots.restored()
+    return Changes(
+        reboots=reboots.own + restored,
+        resets=either.own - reboots.own,
+        naive_reboots=reboots.naive + naively_restored,
+        naive_resets=either.naive - reboots.naive,
+        boots=boots.own + boots.restored()[0],
+    )

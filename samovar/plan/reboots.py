@@ -1,142 +1,122 @@
-"""What must be rebooted or reset between trials, from the headers of the recipes that set their hosts."""
+"""Which changes between trials need a reboot or an interface reset, by the headers of setting recipes."""
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice, pairwise, permutations
-from operator import ne
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, permutations
+from typing import Literal, Protocol
 
 from samovar.plan.model import HostPlan
-from samovar.plan.order import Plots
-from samovar.plan.pool import HOST, Pool
-from samovar.plan.product import Column
-from samovar.plan.table import Treatments
+from samovar.plan.order import WholePlots
+from samovar.plan.trials import HOST, Slot, Treatments
 
-MOST_TRIED = 4
-"""So many sets of hosts are nested in every way to find the best, 24 for four."""
+MOST_NESTINGS_TRIED = 4
+"""Up to so many sets of hosts are nested in every possible way to find the best, 24 for four."""
 REBOOT, RESET = "reboot", "interface-reset"
-AS_FOUND = 0
+
+State = tuple[object, ...]
+"""The settings of a host that are costly to change; empty if the host is as it was found."""
+States = Mapping[str, Sequence[State]]
+"""By host: the state in each treatment."""
 
 
-class Header(Protocol):
-    """What the plan reads of a recipe's header."""
+class SettingHeader(Protocol):
+    """The part of a recipe's header that a plan reads."""
 
     @property
     def change(self) -> Literal["none", "interface-reset", "reboot"]:
-        """What a change of the setting costs."""
+        """What a change of the setting needs."""
 
 
-class Headers(Protocol):
-    """The headers of recipes; the command layer has them."""
+class RecipeHeaders(Protocol):
+    """The headers of recipes."""
 
     def names(self, kind: str, os: str) -> Collection[str]:
-        """Return the names of all recipes of a kind for a system."""
+        """Return the names of all recipes of a kind for an operating system."""
 
-    def header(self, kind: str, name: str, os: str) -> Header:
+    def header(self, kind: str, name: str, os: str) -> SettingHeader:
         """Return the header of one recipe."""
 
 
-class State(NamedTuple):
-    """What of a host takes a reboot to change, and what a reboot or a reset; numbers, 0 is as it is found."""
-
-    reboot: int
-    either: int
-
-
 @dataclass(frozen=True)
-class States:
-    """The numbers of what hosts are set to, over all parts of a plan."""
+class CostlySettings:
+    """The settings of a part's hosts that need a reboot to change, and those that need a reboot or a reset.
 
-    headers: Headers | None
-    _numbers: dict[object, int] = field(default_factory=lambda: {(): AS_FOUND})
-
-    def of(self, host: HostPlan) -> State:
-        """Return the state of a host; as it is found when no headers are known."""
-        if self.headers is None:
-            return State(AS_FOUND, AS_FOUND)
-        known = self.headers.names("setting", host.system)
-        costly: dict[str, list[tuple[str, str]]] = {}
-        for recipe, value in _settings(host):
-            if recipe in known:
-                change = self.headers.header("setting", recipe, host.system).change
-                costly.setdefault(change, []).append((recipe, value))
-        reboot, reset = tuple(costly.get(REBOOT, ())), tuple(costly.get(RESET, ()))
-        return State(self._number(reboot), self._number((reboot, reset) if reset else reboot))
-
-    def _number(self, state: object) -> int:
-        return self._numbers.setdefault(state, len(self._numbers))
-
-
-def _settings(host: HostPlan) -> Iterator[tuple[str, str]]:
-    own = (("mtu", host.mtu_bytes), ("txd", host.txd), ("cc", host.cc), ("rwnd", host.rwnd_bytes))
-    yield from ((recipe, str(value)) for recipe, value in own if value is not None)
-    yield from ((recipe, str(sorted(values.items()))) for recipe, values in sorted(host.settings.items()))
-
-
-@dataclass(frozen=True)
-class Costly:
-    """The states of a part's hosts by treatment, for each host where anything is costly to change."""
-
-    reboots: Mapping[str, Column]
-    either: Mapping[str, Column]
-
-    def plots(self) -> Plots:
-        """Return the plots of the part's treatments."""
-        return Plots(nested(list(self.reboots.values())), nested(list(self.either.values())))
-
-
-def costly_of(group: Treatments, pool: Pool, states: States) -> Costly:
-    """Return what is costly to change among the treatments of a part."""
-    reboots, either = dict[str, Column](), dict[str, Column]()
-    for component, columns in zip(group.components, group.columns, strict=True):
-        if component.startswith(HOST):
-            known = {number: states.of(pool.value(number)) for number in set(columns[0])}
-            if any(state.either for state in known.values()):
-                host = component.removeprefix(HOST)
-                reboots[host] = array(
-                    "I", map({n: s.reboot for n, s in known.items()}.__getitem__, columns[0])
-                )
-                either[host] = array(
-                    "I", map({n: s.either for n, s in known.items()}.__getitem__, columns[0])
-                )
-    return Costly({host: column for host, column in reboots.items() if any(column)}, either)
-
-
-def nested(hosts: Sequence[Column]) -> Sequence[Column]:
-    """Return a column for each set of hosts that change together, that which is to vary slowest first.
-
-    Of all ways to nest a few it is the one by which the fewest hosts change; many are nested by their number
-    of states, fewest first.
+    Hosts without such settings are left out.
     """
-    alike: dict[bytes, int] = {}
-    for text, number in Counter(column.tobytes() for column in hosts).items():
-        column = _by_first(array("I", text))
-        if any(column):
-            alike[column.tobytes()] = alike.get(column.tobytes(), 0) + number
-    sets = [(array("I", text), weight) for text, weight in alike.items()]
+
+    reboot: States
+    either: States
+
+    def whole_plots(self) -> WholePlots:
+        """Return the whole plots of the part's treatments."""
+        return WholePlots(nested(list(self.reboot.values())), nested(list(self.either.values())))
+
+
+def costly_settings(treatments: Treatments, headers: RecipeHeaders | None) -> CostlySettings:
+    """Return the settings of a part's hosts that are costly to change; none if no headers are known."""
+    reboot, either = dict[str, list[State]](), dict[str, list[State]]()
+    for name, column in treatments.columns(1).items():
+        if not name.startswith(HOST) or headers is None:
+            continue
+        states = {component: _states(component.value, headers) for component in set(column)}
+        host = name.removeprefix(HOST)
+        reboot[host] = [states[component][0] for component in column]
+        either[host] = [states[component][1] for component in column]
+    return CostlySettings(
+        {host: states for host, states in reboot.items() if any(states)},
+        {host: states for host, states in either.items() if any(states)},
+    )
+
+
+def _states(host: HostPlan, headers: RecipeHeaders) -> tuple[State, State]:
+    """Return the settings of a host that need a reboot, and all that need a reboot or an interface reset."""
+    values: dict[str, object] = {
+        "mtu": host.mtu_bytes,
+        "txd": host.txd,
+        "cc": host.cc,
+        "rwnd": host.rwnd_bytes,
+        **{recipe: sorted(parameters.items()) for recipe, parameters in sorted(host.settings.items())},
+    }
+    known = headers.names("setting", host.system)
+    costly: dict[str, list[tuple[str, str]]] = {}
+    for recipe, value in values.items():
+        if value is not None and recipe in known:
+            change = headers.header("setting", recipe, host.system).change
+            costly.setdefault(change, []).append((recipe, str(value)))
+    reboot, reset = tuple(costly.get(REBOOT, ())), tuple(costly.get(RESET, ()))
+    return reboot, (reboot, reset) if reset else reboot
+
+
+def nested(hosts: Sequence[Sequence[Hashable]]) -> Sequence[Sequence[int]]:
+    """Return a column for each set of hosts that change together, the slowest to vary first.
+
+    Up to MOST_NESTINGS_TRIED sets are nested so that the fewest hosts change; more of them by their number of
+    states, fewest first.
+    """
+    weights = Counter(_numbered(column) for column in hosts)
+    sets = [(column, weight) for column, weight in weights.items() if any(column)]
     sets.sort(key=lambda one: (max(one[0]), -one[1]))
-    if not 2 <= len(sets) <= MOST_TRIED:
-        return [column for column, _ in sets]
-    plots = set(zip(*(column for column, _ in sets), strict=True))
-    weights = [weight for _, weight in sets]
-    best = min(permutations(range(len(sets))), key=lambda places: _changing(plots, weights, places))
-    return [sets[place][0] for place in best]
+    if 2 <= len(sets) <= MOST_NESTINGS_TRIED:
+        rows = set(zip(*(column for column, _ in sets), strict=True))
+        own = [weight for _, weight in sets]
+        best = min(permutations(range(len(sets))), key=lambda order: _changing_hosts(rows, own, order))
+        sets = [sets[place] for place in best]
+    return [column for column, _ in sets]
 
 
-def _by_first(column: Column) -> Column:
-    """Return a column with its states numbered as they come, so that columns that change alike are equal."""
-    numbers: dict[int, int] = {}
-    return array("I", [numbers.setdefault(state, len(numbers)) for state in column])
+def _numbered(column: Sequence[Hashable]) -> tuple[int, ...]:
+    """Return a column with its states numbered in order: hosts that change together have equal columns."""
+    numbers: dict[Hashable, int] = {}
+    return tuple(numbers.setdefault(state, len(numbers)) for state in column)
 
 
-def _changing(plots: Collection[tuple[int, ...]], weights: Sequence[int], places: Sequence[int]) -> int:
-    """Count the hosts that change where plots are nested so, each larger one taken in order."""
-    ordered = sorted(tuple(plot[place] for place in places) for plot in plots)
-    own = [weights[place] for place in places]
+def _changing_hosts(rows: Collection[tuple[int, ...]], weights: Sequence[int], order: Sequence[int]) -> int:
+    """Count the hosts that change if plots are nested in this order and each is run in order."""
+    ordered = sorted(tuple(row[place] for place in order) for row in rows)
+    own = [weights[place] for place in order]
     return sum(
         weight
         for one, other in pairwise(ordered)
@@ -145,58 +125,42 @@ def _changing(plots: Collection[tuple[int, ...]], weights: Sequence[int], places
     )
 
 
-@dataclass(frozen=True)
-class Together:
-    """The numbers of what all hosts together are set to, over all parts of a plan; 0 is as they are found."""
-
-    _numbers: dict[object, int] = field(default_factory=lambda: {(): AS_FOUND})
-
-    def of(self, hosts: Mapping[str, Column]) -> Mapping[str, Column]:
-        """Return the states of all hosts as those of one."""
-        if not hosts:
-            return {}
-        names = sorted(hosts)
-        rows = zip(*(hosts[name] for name in names), strict=True)
-        changed = (tuple((n, s) for n, s in zip(names, row, strict=True) if s != AS_FOUND) for row in rows)
-        return {"": array("I", (self._numbers.setdefault(one, len(self._numbers)) for one in changed))}
+def together(hosts: States) -> States:
+    """Return the states of all hosts as those of one: trials wait once for hosts that reboot together."""
+    if not hosts:
+        return {}
+    names = sorted(hosts)
+    rows = zip(*(hosts[name] for name in names), strict=True)
+    return {
+        "": [tuple((name, state) for name, state in zip(names, row, strict=True) if state) for row in rows]
+    }
 
 
-class Count:
-    """Counts changes over the parts of a plan; hosts begin as they are found, and each counts for itself."""
+class ChangeCount:
+    """Counts the changes of hosts' states over all parts, in the plan's order and in a naive one.
+
+    Naive is block after block, each in the order of the file. Every host begins as it was found.
+    """
 
     def __init__(self) -> None:
         self.own = self.naive = 0
-        self._last_own, self._last_naive = dict[str, int](), dict[str, int]()
-        self._known: dict[tuple[bytes, int, int], tuple[int, int]] = {}
+        self._last: dict[str, tuple[State, State]] = {}
 
-    def add(self, hosts: Mapping[str, Column], order: Column, replicates: int) -> None:
-        """Count a part: in its order, and block after block in the order of the file."""
-        for host in dict.fromkeys([*hosts, *self._last_own]):
-            column = hosts.get(host)
-            own, naive = self._last_own.get(host, AS_FOUND), self._last_naive.get(host, AS_FOUND)
-            if column is None:
-                self.own, self.naive = self.own + (own != AS_FOUND), self.naive + (naive != AS_FOUND)
-                self._last_own[host] = self._last_naive[host] = AS_FOUND
-                continue
-            inside, around = self._inside(column, order)
-            first, last = column[order[0]], column[order[-1]]
-            self.own += inside + (first != own)
-            between = (replicates - 1) * (column[0] != column[-1])
-            self.naive += replicates * around + between + (column[0] != naive)
-            self._last_own[host], self._last_naive[host] = last, column[-1]
+    def add(self, hosts: States, slots: Sequence[Slot], treatments: int, replicates: int) -> None:
+        """Count the changes of one part."""
+        for host in dict.fromkeys([*hosts, *self._last]):
+            states = list(hosts.get(host) or [()] * treatments)
+            last_own, last_naive = self._last.get(host, ((), ()))
+            self.own += _changes([last_own, *(states[slot.treatment] for slot in slots)])
+            self.naive += _changes([last_naive, *states * replicates])
+            self._last[host] = states[slots[-1].treatment], states[-1]
 
-    def back(self) -> tuple[int, int]:
-        """Count the hosts that are not as they were found at the end, in the plan's order and the file's."""
-        return sum(map(bool, self._last_own.values())), sum(map(bool, self._last_naive.values()))
-
-    def _inside(self, column: Column, order: Column) -> tuple[int, int]:
-        """Count the changes of a column in an order and as it stands; hosts are often all set alike."""
-        key = (column.tobytes(), id(order), len(order))
-        if key not in self._known:
-            trials = array("I", map(column.__getitem__, order))
-            self._known[key] = (_changes(trials), _changes(column))
-        return self._known[key]
+    def restored(self) -> tuple[int, int]:
+        """Return how many hosts must be restored at the end, in the plan's order and in the naive one."""
+        return sum(bool(own) for own, _ in self._last.values()), sum(
+            bool(naive) for _, naive in self._last.values()
+        )
 
 
-def _changes(states: Column) -> int:
-    return sum(map(ne, states, islice(states, 1, None)))
+def _changes(states: Sequence[State]) -> int:
+    return sum(one != other for one, other in pairwise(states))

@@ -1,4 +1,4 @@
-"""The components of a trial, each worked out from what the treatment says of it and nothing else."""
+"""Resolve the treatments of a part: each component once for each combination of the levels that it reads."""
 
 from __future__ import annotations
 
@@ -7,121 +7,182 @@ from dataclasses import dataclass
 from functools import partial
 
 from samovar.errors import PlanError
-from samovar.experiment import SettingsByHost, hosts_of
-from samovar.plan.flows import DIGITS, SHORTEST_RTT_S, SLOWEST_BPS, Traffic, ends_of
-from samovar.plan.laid import Laid
-from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan
+from samovar.experiment import SettingsByHost
+from samovar.plan.flows import DIGITS, SHORTEST_RTT_S, SLOWEST_BPS, FlowResolver, ends_of
+from samovar.plan.matrix import Matrix, Row
+from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, RunPlan
 from samovar.plan.path import path_of, rate_of, rtt_of
-from samovar.plan.places import Places, first_of_link, host_of
-from samovar.plan.pool import HOST, RunPlan
-from samovar.plan.treatments import Reader
+from samovar.plan.placement import Placement, first_of_link
+from samovar.plan.treatment_values import LevelReader, Levels, TreatmentValues
+from samovar.plan.trials import HOST, Component, Components, Treatments
 from samovar.units import ETHERNET_MTU_BYTES, UnitError, parse_rate
 
 OF_ENDS = ("tcp", "buffers")
-"""Setting recipes that mean something at the ends of flows only."""
+"""Setting recipes that have an effect at the ends of flows only."""
+
+Resolver = Callable[[TreatmentValues, FlowResolver], object]
+"""Returns the value of a component in one treatment; raises PlanError."""
 
 
 @dataclass(frozen=True)
-class Where:
+class PartContext:
     """What all treatments of a part have in common beside the part itself."""
 
-    part: str
-    places: Places
+    name: str
+    placement: Placement
     settings: SettingsByHost
     seed: int
 
 
-Component = Callable[[Reader], object]
-
-
-def components_of(where: Where) -> Mapping[str, Component]:
-    """Return how to work out each component of a trial from a treatment's levels; they raise PlanError."""
-
-    def component(make: Callable[[Laid, Traffic], object]) -> Component:
-        def of(reader: Reader) -> object:
-            laid = Laid(reader, where.places, where.settings, where.part)
-            return make(laid, Traffic(laid, where.seed))
-
-        return of
-
-    hosts = {f"{HOST}{name}": component(partial(_host, name)) for name in where.places.testbed.hosts}
+def resolvers_of(placement: Placement) -> Mapping[str, Resolver]:
+    """Return the function that resolves each component of a trial, by name."""
     return {
-        "run": component(_run),
-        "path": component(path_of),
-        **hosts,
-        "flows": component(lambda _, traffic: traffic.flows()),
-        "captures": component(_captures),
-        "loggers": component(_loggers),
+        "run": _run,
+        "path": path_of,
+        **{f"{HOST}{name}": partial(_host, name) for name in placement.testbed.hosts},
+        "flows": lambda _, traffic: traffic.flows(),
+        "captures": _captures,
+        "loggers": _loggers,
     }
 
 
-def _run(laid: Laid, traffic: Traffic) -> RunPlan:
+def resolve_part(context: PartContext, matrix: Matrix, replicates: int, components: Components) -> Treatments:
+    """Return the resolved treatments of a part; raises PlanError for those that cannot run on the testbed."""
+    resolution = _Resolution(context, matrix, Levels(matrix), replicates, components)
+    resolvers = resolvers_of(context.placement)
+    return Treatments(
+        part=context.name,
+        factors={factor.name: factor.labels for factor in matrix.factors},
+        levels=matrix.rows,
+        components={name: resolution.columns(name, resolver) for name, resolver in resolvers.items()},
+    )
+
+
+@dataclass(frozen=True)
+class _Resolution:
+    context: PartContext
+    matrix: Matrix
+    levels: Levels
+    replicates: int
+    components: Components
+
+    def columns(self, name: str, resolver: Resolver) -> Sequence[Sequence[Component]]:
+        """Return the column of a component, or one for each replicate if it contains random values.
+
+        Which factors it depends on is found by resolving it: those that are read. Whenever a further one is
+        read, the component is resolved anew for each combination of all of them.
+        """
+        depends: tuple[int, ...] = ()
+        while True:
+            keys = [tuple(row[factor] for factor in depends) for row in self.matrix.rows]
+            by_key, read, random = self._resolve(name, resolver, depends, sorted(set(keys)), 1)
+            if read <= set(depends):
+                break
+            depends = tuple(sorted({*depends, *read}))
+        columns = [[by_key[key] for key in keys]]
+        for replicate in range(2, self.replicates + 1) if random else ():
+            by_key, _, _ = self._resolve(name, resolver, depends, sorted(set(keys)), replicate)
+            columns.append([by_key[key] for key in keys])
+        return columns
+
+    def _resolve(
+        self, name: str, resolver: Resolver, depends: Sequence[int], keys: Sequence[Row], replicate: int
+    ) -> tuple[dict[Row, Component], set[int], bool]:
+        """Resolve a component for combinations of the levels of the factors that it `depends` on.
+
+        Return it by combination, the factors that were read, and whether it contains random values; stop at
+        the first combination in which a factor is read that it does not depend on.
+        """
+        found: dict[Row, Component] = {}
+        read, random = set[int](), False
+        for key in keys:
+            row = [0] * len(self.matrix.factors)
+            for factor, level in zip(depends, key, strict=True):
+                row[factor] = level
+            reader = LevelReader(self.levels, tuple(row), replicate)
+            context = self.context
+            values = TreatmentValues(reader, context.placement, context.settings, context.name)
+            try:
+                value = resolver(values, FlowResolver(values, context.seed))
+            except PlanError:
+                if reader.read <= set(depends):
+                    raise
+            read |= reader.read
+            if not reader.read <= set(depends):
+                break  # also after an error: no treatment need have level 0 of the factor that was read
+            random = random or reader.random
+            found[key] = self.components.add(name, value)
+        return found, read, random
+
+
+def _run(values: TreatmentValues, traffic: FlowResolver) -> RunPlan:
     stop = traffic.stop()
-    ends = ends_of(traffic.flows(), stop, partial(_transfer_s, laid))
-    hosts = laid.places.testbed.hosts.items()
-    mtus = [laid.settings.value("mtu", name) for name, host in hosts if host.interfaces]
+    ends = ends_of(traffic.flows(), stop, partial(_transfer_s, values))
+    hosts = values.testbed.hosts.items()
+    mtus = [values.setting("mtu", name) for name, host in hosts if host.interfaces]
     mtu_bytes = min((mtu for mtu in mtus if mtu is not None), default=None)
-    held_s = _held_s(laid, traffic, mtu_bytes or ETHERNET_MTU_BYTES)
-    deadline_s = max(ends.deadline_s, round(ends.end_s + held_s, DIGITS))
+    drain_s = _drain_s(values, traffic, mtu_bytes or ETHERNET_MTU_BYTES)
+    deadline_s = max(ends.deadline_s, round(ends.end_s + drain_s, DIGITS))
     return RunPlan(mtu_bytes=mtu_bytes, duration_s=ends.end_s, deadline_s=deadline_s, stop=stop)
 
 
-def _held_s(laid: Laid, traffic: Traffic, mtu_bytes: int) -> float:
-    """Return how long what is queued may take to arrive once a flow has sent its last.
+def _drain_s(values: TreatmentValues, traffic: FlowResolver, mtu_bytes: int) -> float:
+    """Return how long queued data may take to arrive after a flow has sent its last packet, in seconds.
 
-    The bottleneck's buffer and a sender's ring, full, drain three times: what was queued, what tells of a
-    loss, what is repeated.
+    The full buffer of the bottleneck and the full ring of a sender drain three times: the queued data, the
+    packets that reveal a loss, the retransmissions.
     """
-    rate_bps = rate_of(laid, "down") if laid.has_path else None
+    rate_bps = rate_of(values, "down") if values.has_path else None
     if not rate_bps:
         return 0.0
-    buffer = laid.computed(laid.of_path("buffer", "down"), "path.buffer.down")
+    buffer = values.path("buffer", "down")
     senders = {route.from_host for route in traffic.routes()}
-    ring = max((laid.settings.value("txd", host) or 0 for host in senders), default=0)
+    ring = max((values.setting("txd", host) or 0 for host in senders), default=0)
     queued_bytes = 0 if buffer is None else buffer.bytes or (buffer.packets or 0) * mtu_bytes
     return float(3 * 8 * (queued_bytes + ring * mtu_bytes) / rate_bps)
 
 
-def _transfer_s(laid: Laid, flows: Sequence[FlowPlan]) -> float:
-    """Return how long all transfers together take on the path, with a quarter to spare and 5 s to begin."""
+def _transfer_s(values: TreatmentValues, flows: Sequence[FlowPlan]) -> float:
+    """Return how long all transfers take together on the path in seconds, plus a quarter and 5 s to begin."""
     sized = ((flow.size_bytes * 8, flow) for flow in flows if flow.size_bytes is not None)
-    return round(sum(bits / _rate_bps(laid, flow) for bits, flow in sized) * 1.25 + 5, 3)
+    return round(sum(bits / _rate_bps(values, flow) for bits, flow in sized) * 1.25 + 5, 3)
 
 
-def _rate_bps(laid: Laid, flow: FlowPlan) -> float:
-    """Return the rate that a flow can have: the path's, that of its window, or what it is limited to."""
-    route = laid.places.route(flow.from_host, flow.to_host)
-    ways = ("up", "down") if route is not None and route.goes_up else ("down", "up")
-    known = [rate for way in ways if laid.has_path and (rate := rate_of(laid, way)) is not None]
-    rate_bps = float(min([known[0] if known else SLOWEST_BPS, *_limits_bps(laid, flow)]))
-    rwnd_bytes = flow.rwnd_bytes if flow.rwnd_bytes is not None else laid.settings.value("rwnd", flow.to_host)
+def _rate_bps(values: TreatmentValues, flow: FlowPlan) -> float:
+    """Return the rate that a flow can reach in bit/s, by the path, its window and the limits that are set."""
+    route = values.placement.route(flow.from_host, flow.to_host)
+    directions = ("up", "down") if route is not None and "up" in route.directions else ("down", "up")
+    rates_bps = [rate_of(values, direction) for direction in directions if values.has_path]
+    path_bps = next((rate for rate in rates_bps if rate is not None), SLOWEST_BPS)
+    rate_bps = float(min([path_bps, *_limits_bps(values, flow)]))
+    rwnd_bytes = flow.rwnd_bytes if flow.rwnd_bytes is not None else values.setting("rwnd", flow.to_host)
     if rwnd_bytes is None:
         return rate_bps
-    rtt_s = max(rtt_of(laid) if laid.has_path else SHORTEST_RTT_S, SHORTEST_RTT_S)
+    rtt_s = max(rtt_of(values) if values.has_path else SHORTEST_RTT_S, SHORTEST_RTT_S)
     return min(rate_bps, rwnd_bytes * 8 / rtt_s)
 
 
-def _limits_bps(laid: Laid, flow: FlowPlan) -> Iterator[int]:
-    """Yield the rates among a flow's parameters, and that of its sender's shaper."""
-    shaper = laid.settings.parameters(flow.from_host).get("shaper", {})
+def _limits_bps(values: TreatmentValues, flow: FlowPlan) -> Iterator[int]:
+    """Yield the rates among a flow's parameters and those of its sender's shaper, in bit/s."""
+    shaper = values.setting_parameters(flow.from_host).get("shaper", {})
     for text in (*flow.parameters.values(), *shaper.values()):
         try:
             yield parse_rate(text)
         except UnitError:
-            continue  # what is no rate limits nothing
+            continue  # the parameter is not a rate
 
 
-def _host(name: str, laid: Laid, traffic: Traffic) -> HostPlan:
-    host = laid.places.testbed.hosts[name]
+def _host(name: str, values: TreatmentValues, traffic: FlowResolver) -> HostPlan:
+    host = values.testbed.hosts[name]
     routes = traffic.routes()
     sends = any(route.from_host == name for route in routes)
     receives = any(route.to_host == name for route in routes)
-    where = {"cc": sends, "txd": sends, "rwnd": receives, "mtu": bool(host.interfaces)}
+    needed = {"cc": sends, "txd": sends, "rwnd": receives, "mtu": bool(host.interfaces)}
     known = {
-        key: laid.settings.value(key, name) if there or laid.settings.names_host(key, name) else None
-        for key, there in where.items()
+        key: values.setting(key, name) if need or values.names_host(key, name) else None
+        for key, need in needed.items()
     }
-    settings = laid.settings.parameters(name) if host.interfaces else {}
+    settings = values.setting_parameters(name) if host.interfaces else {}
     cc_parameters = settings.pop("cc", {})
     for recipe in OF_ENDS:
         if not sends and not receives:
@@ -140,53 +201,49 @@ def _host(name: str, laid: Laid, traffic: Traffic) -> HostPlan:
     )
 
 
-def _captures(laid: Laid, traffic: Traffic) -> tuple[CapturePlan, ...]:
+def _captures(values: TreatmentValues, traffic: FlowResolver) -> tuple[CapturePlan, ...]:
     routes = traffic.routes()
     plans = tuple(
         CapturePlan(
             host=host,
-            interface=capture.interface or laid.places.watched_interface(host, routes),
+            interface=capture.interface or values.placement.watched_interface(host, routes),
             snaplen_bytes=capture.snaplen_bytes,
         )
-        for capture in laid.part.captures
-        for host in _at(laid, capture.at)
+        for capture in values.part.captures
+        for name in capture.at
+        for host in values.placement.hosts(name)
     )
     places = [(plan.host, plan.interface) for plan in plans]
     for host, interface in places:
         if places.count((host, interface)) > 1:
-            raise PlanError(f"captures: {interface} of {host} is captured twice; expected once")
+            raise PlanError(f"captures: {interface} of {host} is captured twice; remove one of the two")
     return plans
 
 
-def _loggers(laid: Laid, traffic: Traffic) -> tuple[LoggerPlan, ...]:
+def _loggers(values: TreatmentValues, traffic: FlowResolver) -> tuple[LoggerPlan, ...]:
     routes = traffic.routes()
-    asked = tuple(
+    own = tuple(
         LoggerPlan(
             logger=logger.logger,
             host=host,
-            interface=logger.interface or laid.places.watched_interface(host, routes),
-            interval_s=laid.interval_s(logger),
-            parameters=laid.logger_parameters(logger),
+            interface=logger.interface or values.placement.watched_interface(host, routes),
+            interval_s=values.interval_s(logger),
+            parameters=values.logger_parameters(logger),
         )
-        for logger in laid.part.loggers
-        for host in _at(laid, logger.at)
+        for logger in values.part.loggers
+        for name in logger.at
+        for host in values.placement.hosts(name)
     )
-    return (*asked, *_truth(laid))
+    return (*own, *_adapter_logger(values))
 
 
-def _truth(laid: Laid) -> Iterator[LoggerPlan]:
-    """Yield what records a lab's adapters, where they are the bottleneck: they know what others must find."""
-    testbed = laid.places.testbed
-    host = first_of_link(testbed) if testbed.lab is not None and laid.has_path else None
+def _adapter_logger(values: TreatmentValues) -> Iterator[LoggerPlan]:
+    """Yield the logger of a lab's adapters if they are the bottleneck: it records the true queue."""
+    testbed = values.testbed
+    host = first_of_link(testbed) if testbed.lab is not None and values.has_path else None
     if testbed.device is None or host is None:
         return
     interfaces = testbed.hosts[host].interfaces.items()
     interface = next(name for name, one in interfaces if one.link == testbed.bottleneck_link)
     link = {"link": str(testbed.bottleneck_link)}
     yield LoggerPlan(logger="adapter", host=host, interface=interface, parameters=link)
-
-
-def _at(laid: Laid, at: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the hosts where something is recorded; raises PlanError for a name that means none."""
-    testbed = laid.places.testbed
-    return tuple(host for name in at for host in hosts_of(testbed, name) or (host_of(testbed, name),))

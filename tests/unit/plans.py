@@ -1,4 +1,4 @@
-"""Studies to plan in tests, and the plain, slow way to plan them."""
+"""Studies to plan in tests, and a way to plan each of their treatments alone."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from samovar.experiment import Experiment, Testbed, load_testbed, resolve_experiment, resolve_settings
-from samovar.experiment.keys.treatments import treatments_of
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml.tree import parse_yaml
 from samovar.plan import Plan, Resolved, Site, make_plan
-from samovar.plan.ids import HASH_DIGITS, digest, name_of, prefix, word
-from samovar.plan.places import Places
-from samovar.plan.pool import canonical, digest_of, resolved_of
-from samovar.plan.resolve import Where, components_of
-from samovar.plan.treatments import Reader, design_of
+from samovar.plan.ids import ids_of
+from samovar.plan.matrix import Matrix, matrix_of
+from samovar.plan.placement import Placement
+from samovar.plan.resolve import PartContext, resolve_part
+from samovar.plan.trials import Components, Slot
 from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -50,22 +49,17 @@ def study(more: str, traffic: str = BULK) -> str:
     return HEAD + traffic + more
 
 
-def plain_plan(experiment: Experiment, testbed: Testbed) -> Iterator[tuple[str, Resolved]]:
-    """Yield the id and value of every trial, each worked out by itself, in the order of the file."""
+def treatments_alone(experiment: Experiment, testbed: Testbed) -> Iterator[tuple[str, Resolved]]:
+    """Yield the id and value of every trial, each treatment planned alone, in the order of the file."""
     for name, part in experiment.parts.items():
         settings = resolve_settings(experiment, name, testbed)
-        where = Where(name, Places(testbed), settings, experiment.order.seed)
-        for treatment in treatments_of(part):
-            factors = {
-                factor: replace(part.factors[factor], levels=(treatment[factor],)) for factor in treatment
-            }
-            alone = part.model_copy(update={"factors": factors, "exclude": (), "include": ()})
-            design = design_of(name, alone)
-            for replicate in range(1, part.replicates + 1):
-                reader = Reader(design, (0,) * len(factors), replicate)
-                values = {one: make(reader) for one, make in components_of(where).items()}
-                hashed = digest(
-                    prefix(name, list(values)), [digest_of(canonical(one)) for one in values.values()]
-                ).hex()
-                before = name_of(name, [word(level.label) for level in treatment.values()])
-                yield f"{before}r{replicate}-{hashed[:HASH_DIGITS]}", resolved_of(values)
+        context = PartContext(name, Placement(testbed), settings, experiment.order.seed)
+        matrix = matrix_of(name, part)
+        for row in matrix.rows:
+            levels = zip(matrix.factors, row, strict=True)
+            factors = tuple(replace(factor, levels=(factor.levels[level],)) for factor, level in levels)
+            alone = Matrix(part, factors, [(0,) * len(factors)])
+            treatments = resolve_part(context, alone, part.replicates, Components())
+            slots = [Slot(0, replicate, 1) for replicate in range(1, part.replicates + 1)]
+            for id_, slot in zip(ids_of(treatments, slots), slots, strict=True):
+                yield id_, treatments.resolved(0, slot.replicate)

@@ -210,7 +210,8 @@ def test_a_trial_has_one_level_and_what_the_value_came_to(folder: Folder) -> Non
 
 
 @pytest.mark.parametrize(
-    ("trial", "said"), [("no-such", "unknown trial 'no-such'"), ("one", "'one' begins the ids of 12 trials")]
+    ("trial", "said"),
+    [("no-such", "unknown trial 'no-such'"), ("one", "the ids of 12 trials begin with 'one'")],
 )
 def test_a_trial_that_is_none_is_refused(folder: Folder, trial: str, said: str) -> None:
     with pytest.raises(PlanError, match=said):

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from samovar.experiment import load_experiment, load_testbed
-from samovar.plan import estimate_cost, make_plan
-from samovar.plan.make import Site
+from samovar.plan import Site, estimate_cost, make_plan
 from samovar.recipes import BLOCKS, TrialScripts
 from samovar.recipes.recipe import NOT_SHELL
 from tests.unit.freebsd_sample import CATALOGUE, RELEASES, ROOT, prelude, recipes, values_of

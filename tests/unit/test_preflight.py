@@ -19,6 +19,7 @@ from samovar.campaign.availability.requirements import (
     foreseen,
     host_needs,
     needs_of,
+    recipes_view,
     space_here,
 )
 from samovar.errors import TestbedError
@@ -157,7 +158,7 @@ def test_needs_are_worked_out_once_for_what_differs_in_sizes_only() -> None:
     ]
     plan: Plan = plan_of(trial(f"w{number}", 1, resolved) for number, resolved in enumerate(windows))
     assert len(plan.trials) == 3
-    assert [len(needs.kinds) for needs in host_needs(plan, CATALOGUE).values()] == [1, 1, 1]
+    assert [len(plan.groups(recipes_view(host))) for host in RESOLVED.hosts] == [1, 1, 1]
 
 
 SRC = SENDER.model_copy(

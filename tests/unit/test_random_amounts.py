@@ -12,7 +12,7 @@ from samovar.experiment import Testbed
 from samovar.experiment.expressions.distribution import Distribution, read_distribution
 from samovar.experiment.keys.field_types import parse_size
 from samovar.plan import FlowPlan
-from samovar.plan.random_draws import Draw, poisson_s
+from samovar.plan.flows import RandomStream, poisson_s
 from tests.unit.plans import BULK, DUMBBELL, LAB, planned, study
 
 SHORT = "{flow: short, generator: nuttcp, from: senders, to: receivers, "
@@ -82,7 +82,7 @@ def test_a_random_duration_is_a_multiple_of_its_step_and_none_is_zero() -> None:
 
 
 def test_poisson_arrivals_have_their_rate_and_exponential_gaps() -> None:
-    instants = poisson_s(Draw(1, "main", "short", 1), 5.0, 1000.0, None)
+    instants = poisson_s(RandomStream(1, "main", "short", 1), 5.0, 1000.0, None)
     assert len(instants) == pytest.approx(5000, rel=0.05)
     gaps = [late - early for early, late in pairwise(instants)]
     longer = sum(gap > 0.2 for gap in gaps) / len(gaps)
@@ -150,6 +150,6 @@ def test_with_and_without_a_flow_are_two_levels_of_its_count() -> None:
 
 def test_a_trial_in_which_no_flow_is_left_is_refused_with_the_levels_that_take_them_away() -> None:
     with pytest.raises(
-        PlanError, match=r"main: no flow where traffic.bulk.count is 0; expected one at least in every trial"
+        PlanError, match=r"main: no flow where traffic.bulk.count is 0; every trial needs one at least"
     ):
         planned(study("factors: {traffic.bulk.count: [0, 1]}\n"))

@@ -124,7 +124,8 @@ def test_a_study_warns_of_expectations_that_nothing_measures_yet(name: str) -> N
     unmeasured = {metric for metric in asked if not METRICS[metric].written}
     told = [warning for warning in plan(name, "full").warnings if warning.startswith("expect: ")]
     assert sorted(told) == sorted(
-        f"expect: no analysis writes {metric} yet; the scorecard will say no data" for metric in unmeasured
+        f"expect: no analysis computes {metric} yet; the scorecard will report no data"
+        for metric in unmeasured
     )
 
 

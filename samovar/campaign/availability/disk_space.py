@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from samovar.errors import CampaignError
-from samovar.plan import Resolved
-from samovar.plan.volume import host_bytes, kept_bytes
+from samovar.plan import Resolved, host_bytes, stored_bytes
 from samovar.units import format_bytes
 
 CHECK_EVERY_S = 30.0
@@ -31,7 +30,7 @@ def shortage(free_bytes: int, floor_bytes: int, needed_bytes: int) -> str:
 
 def needed_here(resolved: Resolved) -> int:
     """Estimate the bytes that a trial needs here: what is kept, and once more what is being fetched."""
-    return kept_bytes(resolved) + sum(host_bytes(resolved).values())
+    return stored_bytes(resolved) + sum(host_bytes(resolved).values())
 
 
 def unusable(results: Path) -> str | None:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from samovar.errors import TestbedError
 from samovar.hosts import HostsError
-from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, PathPlan, Plan, Resolved, Trial
-from samovar.plan.groups import Kinds, Looks
+from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, PathPlan, Plan, Resolved, Trial, View
 
 
 @dataclass(frozen=True)
@@ -92,14 +91,10 @@ Needs = Callable[[Trial], frozenset[str]]
 
 def needs_by_trial(plan: Plan) -> Needs:
     """Work out which hosts each trial of a plan needs, once for all trials of a kind."""
-    looks: Looks = {"path": _router, "flows": _ends, "captures": _hosts_of, "loggers": _hosts_of}
-    kinds = Kinds(plan.table, looks)
-    needed = [needed_hosts(kinds.resolved(kind)) for kind in range(len(kinds))]
-    if len(set(needed)) <= 1:
-        always = needed[0] if needed else frozenset()
-        return lambda trial: always
-    kind_of = map(kinds.numbers.__getitem__, plan.table.order.treatments)
-    by_id = {id_: needed[kind] for id_, kind in zip(plan.table.ids, kind_of, strict=True)}
+    view: View = {"path": _router, "flows": _ends, "captures": _hosts_of, "loggers": _hosts_of}
+    by_id: dict[str, frozenset[str]] = {}
+    for group in plan.groups(view):
+        by_id |= dict.fromkeys(group.trials, needed_hosts(group.resolved))
     return lambda trial: by_id[trial.id]
 
 

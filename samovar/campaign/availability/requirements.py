@@ -18,9 +18,7 @@ from samovar.campaign.availability.root_access import (
 )
 from samovar.campaign.verdict import LINUX_CC_NAMES
 from samovar.hosts import HostFacts
-from samovar.plan import Cost, HostPlan, Plan, Trial
-from samovar.plan.groups import RECORDED, Kinds, Looks
-from samovar.plan.volume import host_bytes
+from samovar.plan import TRAFFIC_AND_RECORDING, Cost, Group, HostPlan, Plan, Trial, View, host_bytes
 from samovar.recipes import Catalogue, Recipe, TrialScripts, calibration_needs
 from samovar.units import format_bytes
 
@@ -42,10 +40,10 @@ class Need(NamedTuple):
 
 @dataclass(frozen=True)
 class HostNeeds:
-    """What a plan asks of one host: each need with the kinds of treatments that ask it."""
+    """What a plan needs of one host: each need with the trials that have it."""
 
-    kinds: Kinds
-    asked: Mapping[Need, Collection[int]]
+    interfaces: Sequence[str]
+    asked: Mapping[Need, Sequence[str]]
 
     def names(self, what: str) -> frozenset[str]:
         """Name what is asked of one sort."""
@@ -53,7 +51,7 @@ class HostNeeds:
 
     def trials(self, need: Need) -> tuple[str, ...]:
         """Return the ids of the trials that ask a need."""
-        return tuple(self.kinds.ids(self.asked[need]))
+        return tuple(self.asked[need])
 
 
 def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> dict[str, HostNeeds]:
@@ -67,19 +65,20 @@ def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> di
 
 
 def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -> HostNeeds:
-    kinds = Kinds(plan.table, looks_of(host))
-    asked: dict[Need, set[int]] = {}
-    for kind in range(len(kinds)):
-        resolved = kinds.resolved(kind)
-        example = Trial(id="", part=kinds.part(kind), treatment={}, replicate=1, block=1, resolved=resolved)
+    asked: dict[Need, dict[int, Group]] = {}
+    interfaces: Sequence[str] = ()
+    for number, group in enumerate(plan.groups(recipes_view(host))):
+        resolved = group.resolved
+        interfaces = interfaces or resolved.hosts[host].interfaces
+        example = Trial(id="", part=group.part, treatment={}, replicate=1, block=1, resolved=resolved)
         for need in _needs(TrialScripts(example, catalogue, "preflight"), host):
-            asked.setdefault(need, set()).add(kind)
+            asked.setdefault(need, {})[number] = group
         for name in calibration_needs(resolved, host, catalogue) if calibrates else ():
-            asked.setdefault(Need("program", name), set()).add(kind)
-    return HostNeeds(kinds, asked)
+            asked.setdefault(Need("program", name), {})[number] = group
+    return HostNeeds(interfaces, {need: plan.trials_of(groups.values()) for need, groups in asked.items()})
 
 
-def looks_of(host: str) -> Looks:
+def recipes_view(host: str) -> View:
     """Name all that decides which recipes and features a host takes; sizes and times do not."""
     return {
         "path": lambda path: path and (path.router, path.router == host and (path.down.aqm, path.up.aqm)),
@@ -194,8 +193,7 @@ def _examine(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s: f
     for need in needs.asked:
         there = _offered(need.what, facts)
         if there is not None and need.name not in there and need.what in (ROOT_COMMAND, ROOT_LOGIN):
-            interfaces = needs.kinds.resolved(0).hosts[host].interfaces
-            yield Finding(host, *refusal(*need, interfaces, facts), True, needs.trials(need))
+            yield Finding(host, *refusal(*need, needs.interfaces, facts), True, needs.trials(need))
         elif there is not None and need.name not in there:
             yield _lacking(host, need, there, needs.trials(need))
     if abs(facts.clock_offset_s) > clock_tolerance_s:
@@ -240,16 +238,16 @@ def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
 
 def _space(plan: Plan, facts: Mapping[str, HostFacts], floor_bytes: int) -> Iterator[Finding]:
     """Compare what a trial leaves on each host, until it is collected, with the disk that is free there."""
-    kinds = Kinds(plan.table, RECORDED)
+    groups = plan.groups(TRAFFIC_AND_RECORDING)
     needed: dict[str, dict[int, int]] = {}
-    for kind in range(len(kinds)):
-        for host, size in host_bytes(kinds.resolved(kind)).items():
+    for number, group in enumerate(groups):
+        for host, size in host_bytes(group.resolved).items():
             if host in facts and size > facts[host].disk_free_bytes - floor_bytes:
-                needed.setdefault(host, {})[kind] = size
+                needed.setdefault(host, {})[number] = size
     for host, sizes in needed.items():
         room, most = _room(facts[host].disk_free_bytes, floor_bytes), format_bytes(max(sizes.values()), 3)
         what = f"the disk has {room} and a trial leaves up to {most}"
-        yield Finding(host, what, LESS, True, tuple(kinds.ids(sizes)))
+        yield Finding(host, what, LESS, True, tuple(plan.trials_of(groups[number] for number in sizes)))
 
 
 def _room(free_bytes: int, floor_bytes: int) -> str:

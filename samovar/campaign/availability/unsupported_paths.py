@@ -8,8 +8,7 @@ from typing import NamedTuple
 from samovar.campaign.availability.findings import Finding
 from samovar.errors import RecipeError
 from samovar.experiment import is_whole
-from samovar.plan import DirectionPlan, FlowPlan, HostPlan, PathPlan, Plan, Resolved
-from samovar.plan.groups import Kinds, Looks
+from samovar.plan import DirectionPlan, FlowPlan, Group, HostPlan, PathPlan, Plan, Resolved, View
 from samovar.recipes import Catalogue, Header, adapter_values, bottleneck_values
 from samovar.units import format_duration, parse_duration
 
@@ -27,13 +26,12 @@ class Refusal(NamedTuple):
 
 def refusals(plan: Plan, catalogue: Catalogue) -> list[Finding]:
     """List what the routers of a plan cannot do by their recipes, with the trials that ask it."""
-    looks: Looks = {"run": lambda run: run.mtu_bytes, "path": None, "hosts": _system, "flows": _durations}
-    kinds = Kinds(plan.table, looks)
-    found: dict[Refusal, list[int]] = {}
-    for kind in range(len(kinds)):
-        for refusal in _refused(kinds.resolved(kind), catalogue):
-            found.setdefault(refusal, []).append(kind)
-    return [_finding(refusal, kinds, numbers) for refusal, numbers in found.items()]
+    view: View = {"run": lambda run: run.mtu_bytes, "path": None, "hosts": _system, "flows": _durations}
+    found: dict[Refusal, list[Group]] = {}
+    for group in plan.groups(view):
+        for refusal in _refused(group.resolved, catalogue):
+            found.setdefault(refusal, []).append(group)
+    return [_finding(refusal, plan, groups) for refusal, groups in found.items()]
 
 
 def _system(host: HostPlan) -> str:
@@ -44,10 +42,10 @@ def _durations(flows: Sequence[FlowPlan]) -> Hashable:
     return tuple((flow.group, flow.generator, flow.from_host, flow.duration_s) for flow in flows)
 
 
-def _finding(refusal: Refusal, kinds: Kinds, numbers: list[int]) -> Finding:
-    levels = " ".join(kinds.levels(numbers[0]).values())
+def _finding(refusal: Refusal, plan: Plan, groups: Sequence[Group]) -> Finding:
+    levels = " ".join(groups[0].levels.values())
     remedy = f"{f'e.g. {levels}; ' if levels else ''}accepted: {refusal.accepted}"
-    return Finding(refusal.host, refusal.what, remedy, True, tuple(kinds.ids(numbers)))
+    return Finding(refusal.host, refusal.what, remedy, True, tuple(plan.trials_of(groups)))
 
 
 def _refused(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:

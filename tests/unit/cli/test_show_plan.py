@@ -19,9 +19,17 @@ from samovar.cli.show_plan import (
     plan_json,
     plan_lines,
 )
-from samovar.plan import PartPlan, Plan, estimate_cost
-from samovar.plan.cost import Again, Known, Overhead, PathTime, shared
-from samovar.plan.diff import compare
+from samovar.plan import (
+    MeasuredTimes,
+    Overhead,
+    PartPlan,
+    Plan,
+    Repeats,
+    StepTime,
+    compare,
+    estimate_cost,
+    shared_cost,
+)
 from tests.unit.plan_values import lasting, plan_of, trial
 from tests.unit.plans import DUMBBELL, planned
 
@@ -210,7 +218,7 @@ def test_hours_are_written_as_one_plans_with_them() -> None:
 
 
 def test_paths_that_are_measured_before_use_take_time_too() -> None:
-    known = Known(Overhead(2.0, 3), path=PathTime(20.0, 4))
+    known = MeasuredTimes(Overhead(2.0, 3), path=StepTime(20.0, 4))
     shown = replace(preview(), cost=estimate_cost(PLAN, known, calibrates=True))
     lines = list(plan_lines(shown))
     assert "cost: 6 trials, 1.1 min (traffic 0:36 + overhead 0:12 + path calibration 0:20)" in lines
@@ -222,7 +230,7 @@ def test_paths_that_are_measured_before_use_take_time_too() -> None:
 
 def test_trials_that_were_run_again_before_lengthen_the_estimate_and_are_said() -> None:
     shown = replace(
-        preview(), cost=estimate_cost(PLAN, Known(Overhead(2.0, 3), again=Again(1, 4, 6.0, 24.0)))
+        preview(), cost=estimate_cost(PLAN, MeasuredTimes(Overhead(2.0, 3), repeats=Repeats(1, 4, 6.0, 24.0)))
     )
     lines = list(plan_lines(shown))
     assert "cost: 6 trials, 1.0 min (traffic 0:36 + overhead 0:12 + repeated attempts 0:12)" in lines
@@ -236,8 +244,8 @@ def test_a_testbed_that_was_not_asked_is_said_so() -> None:
 
 def test_a_plan_on_two_testbeds_shows_the_time_that_both_take_and_what_each_takes_beyond_traffic() -> None:
     plan = PLAN.model_copy(update={"testbed": "left,right"})
-    each = {"left": estimate_cost(plan), "right": estimate_cost(plan, Known(Overhead(4.5, 9)))}
-    shown = replace(preview(plan, cost_by_testbed=each), cost=shared(list(each.values())))
+    each = {"left": estimate_cost(plan), "right": estimate_cost(plan, MeasuredTimes(Overhead(4.5, 9)))}
+    shown = replace(preview(plan, cost_by_testbed=each), cost=shared_cost(list(each.values())))
     lines = list(plan_lines(shown))
     assert "cost: 6 trials, 28 s on 2 testbeds in parallel (traffic 0:36 + overhead 0:21)" in lines
     assert "  overhead on right  4.5 s a trial (median of 9 measured on this testbed)" in lines

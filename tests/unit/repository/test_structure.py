@@ -22,17 +22,7 @@ FACES = {
 """Packages whose modules are private: every package of samovar, and those of samovar.campaign."""
 
 PAST_A_FACE: Set[tuple[str, str]] = {
-    ("samovar.campaign", "samovar.plan.cost"),
-    ("samovar.campaign", "samovar.plan.diff"),
-    ("samovar.campaign", "samovar.plan.groups"),
-    ("samovar.campaign", "samovar.plan.volume"),
-    ("samovar.campaign.availability", "samovar.plan.groups"),
-    ("samovar.campaign.availability", "samovar.plan.volume"),
     ("samovar.cli", "samovar.experiment.outputs"),
-    ("samovar.cli", "samovar.plan.cost"),
-    ("samovar.cli", "samovar.plan.diff"),
-    ("samovar.cli", "samovar.plan.several_testbeds"),
-    ("samovar.cli", "samovar.plan.trial_values"),
     ("samovar.cli", "samovar.report.study_bundle"),
     ("samovar.lab", "samovar.recipes.quoting"),
     ("samovar.plan", "samovar.experiment.metric_needs"),
@@ -46,20 +36,15 @@ PAST_A_FACE: Set[tuple[str, str]] = {
     ("samovar.schema", "samovar.experiment.outputs"),
 }
 """Imports past a face that are still to be cleaned up: the importing package and the module."""
-SAME_STEM: Set[str] = {"host_settings", "treatments"}
+SAME_STEM: Set[str] = {"host_settings"}
 SAME_CLASS: Set[str] = {
     "Asked",
     "Capture",
-    "Check",
-    "Header",
     "Kind",
-    "Order",
     "Place",
     "Record",
     "Refusal",
     "Target",
-    "Traffic",
-    "Value",
 }
 """Names of modules and classes that still stand for two ideas. Entries may only be removed from these sets."""
 

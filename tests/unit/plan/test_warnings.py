@@ -13,12 +13,11 @@ from samovar.experiment.metric_needs import NEEDS
 from samovar.experiment.metrics import METRICS
 from samovar.experiment.outputs import read_exhibits
 from samovar.plan import FlowPlan, HostPlan, PathPlan, Plan, Resolved, Site, make_plan
-from samovar.plan.groups import Kinds
-from samovar.plan.warning_checks import CHECKS
+from samovar.plan.warnings import CHECKS
 from samovar.recipes import Catalogue
 from tests.unit.trials import RESOLVED, flow
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CATALOGUE = Catalogue(ROOT / "templates")
 TEXT = """\
 experiment: study
@@ -61,7 +60,7 @@ def test_a_plan_that_is_sound_has_no_warning(tmp_path: Path) -> None:
         ),
         (
             ("blocked", "sequential"),
-            "main: order sequential; what drifts with time looks like an effect of the slowest factor",
+            "main: order sequential; drift over time looks like an effect of the slowest factor",
         ),
         (
             ("1MB", "5KB"),
@@ -89,16 +88,16 @@ def test_a_plan_that_is_sound_has_no_warning(tmp_path: Path) -> None:
         ),
         (
             ("to: receiver}]", "to: receiver, start: 40s}]\nstop: {after: 30s}"),
-            "main: a flow never begins for all 4 treatments, e.g. newreno 50KB: 'bulk' at 40s, traffic ends at 30s",
+            "main: a flow never starts for all 4 treatments, e.g. newreno 50KB: 'bulk' at 40s, traffic ends at 30s",
         ),
         (
             ("cdg]", "dctcp]"),
             "main: dctcp has no queue that marks packets for 2 of 4 treatments, e.g. dctcp 50KB: "
-            "flow 'bulk' through pfifo, where it is as newreno",
+            "flow 'bulk' through pfifo, where it behaves like newreno",
         ),
         (
             ("traffic:", "exclude: [{cc: cdg, rwnd: 50KB}, {cc: newreno, rwnd: 1MB}]\ntraffic:"),
-            "main: cc and rwnd vary together, so nobody can tell their effects apart",
+            "main: cc and rwnd vary together, so their effects cannot be separated",
         ),
         (
             ("traffic:", "exclude: [{cc: cdg}]\ntraffic:"),
@@ -143,15 +142,15 @@ def test_a_plan_without_such_a_fault_has_no_warning(
 def test_a_sender_is_not_warned_of_a_buffer_that_the_path_never_fills() -> None:
     for send_max, warned in (("1MB", False), ("100KB", True)):  # 30 KB of path and 82 KB of queue
         host = _host("src", settings={"buffers": {"send_max": send_max}})
-        found = [check.says for check in CHECKS if check.of(_with(hosts={**HOSTS, "src": host}))]
+        found = [check.message for check in CHECKS if check.find(_with(hosts={**HOSTS, "src": host}))]
         assert ("socket buffers are below rwnd" in found) == warned
 
 
 def test_one_way_delays_of_real_hosts_want_beacons(tmp_path: Path) -> None:
     metric = "expect: [{say: x, metric: owd_median_ms, below: 5}]\nreplicates: 6"
     said = (
-        "expect: owd_median_ms takes captures at both ends of a flow and logger beacons at both ends of a flow, "
-        "which no trial has; the scorecard will say no data"
+        "expect: owd_median_ms needs captures at both ends of a flow and logger beacons at both ends of a flow, "
+        "which no trial records; the scorecard will report no data"
     )
     lines = ("testbed: lab", "testbed: example-linux"), ("replicates: 6", metric)
     assert planned(tmp_path, *lines, testbed="example-linux").warnings == (said,)
@@ -180,7 +179,7 @@ def test_a_shipped_study_is_warned_of_nothing_but_what_it_is_about(name: str) ->
 
 def test_every_check_is_explained_in_the_reference() -> None:
     page = (ROOT / "docs" / "reference" / "plan.md").read_text()
-    assert [check.says for check in CHECKS if f"| {check.says} |" not in page] == []
+    assert [check.message for check in CHECKS if f"| {check.message} |" not in page] == []
 
 
 def test_a_single_treatment_is_not_counted(tmp_path: Path) -> None:
@@ -224,34 +223,34 @@ HOSTS = RESOLVED.hosts
             _with(hosts={**HOSTS, "src": _host("src", settings={"buffers": {"send_max": "50KB"}})}),
             "socket buffers are below rwnd: send_max 50KB at src, rwnd 10MB",
         ),
-        (_with(flows=(flow(), flow("other"))), "two flows have one port: 'bulk' and 'other' on 5001"),
+        (_with(flows=(flow(), flow("other"))), "two flows have the same port: 'bulk' and 'other' on 5001"),
         (_with(path=_path(buffer_packets=None, buffer_bytes=600)), "buffer is below one packet"),
         (
             _with(path=_path(rate_bps=None, buffer_packets=None, aqm=None, delay_s=0.02)),
-            "nothing but netem's own queue limits the path: 1000 packets for 20ms, so 240Mbit",
+            "only netem's own queue limits the path: 1000 packets for 20ms, so 240Mbit",
         ),
         (
             _with(flows=(_flow(**SIX),)),
             "snaplen is too short for headers with options: 96 bytes at src against 114 (14 Ethernet + 40 IPv6",
         ),
-        (_with(flows=(_flow(**SIX),)), "mtu is below IPv6's least: 600 against 1280 bytes"),
+        (_with(flows=(_flow(**SIX),)), "mtu is below the minimum of IPv6: 600 against 1280 bytes"),
     ],
 )
 def test_a_check_says_what_it_finds_with_both_figures(resolved: Resolved, said: str) -> None:
-    found = [f"{check.says}: {one}" for check in CHECKS if (one := check.of(resolved)) is not None]
+    found = [f"{check.message}: {one}" for check in CHECKS if (one := check.find(resolved)) is not None]
     assert any(one.startswith(said) for one in found), found
 
 
 def test_the_sample_trial_gives_no_check_anything_to_say() -> None:
-    assert [check.says for check in CHECKS if check.of(RESOLVED) is not None] == []
+    assert [check.message for check in CHECKS if check.find(RESOLVED) is not None] == []
 
 
 def test_a_check_looks_once_at_what_many_treatments_have_in_common(tmp_path: Path) -> None:
     windows = ", ".join(f"{size}KB" for size in range(100, 140))
-    table = planned(tmp_path, ("[50KB, 1MB]", f"[{windows}]")).table
-    looked = {check.says: len(Kinds(table, check.looks)) for check in CHECKS}
+    plan = planned(tmp_path, ("[50KB, 1MB]", f"[{windows}]"))
+    looked = {check.message: len(plan.groups(check.view)) for check in CHECKS}
     assert looked["rwnd is below the path's bandwidth-delay product"] == 40
-    assert looked["two flows have one port"] == looked["buffer is below one packet"] == 1
+    assert looked["two flows have the same port"] == looked["buffer is below one packet"] == 1
 
 
 KNOWN = read_exhibits(ROOT / "analysis" / "R")
@@ -284,8 +283,8 @@ def test_what_is_asked_of_a_plan_that_records_too_little_for_it_is_told(
     asked = LoadOptions(exhibits=KNOWN)
     study = load_experiment(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml", asked)
     plan = make_plan(study, site=Site(headers=CATALOGUE, exhibits=KNOWN))
-    said = [one for one in plan.warnings if "which no trial has" in one]
-    assert [one.split(" takes ")[0].split()[-1] for one in said] == lacking
+    said = [one for one in plan.warnings if "which no trial records" in one]
+    assert [one.split(" needs ")[0].split()[-1] for one in said] == lacking
 
 
 def test_what_lacks_is_told_in_words_with_what_becomes_of_it(tmp_path: Path) -> None:
@@ -294,8 +293,8 @@ def test_what_lacks_is_told_in_words_with_what_becomes_of_it(tmp_path: Path) -> 
     study = load_experiment(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
     plan = make_plan(study, site=Site(exhibits=KNOWN))
     assert plan.warnings[-2:] == (
-        "expect: loss_share takes captures at both ends of a flow, which no trial has; the scorecard will say no data",
-        "figure queue-time takes logger queue at the bottleneck's router, which no trial has; the report will say so in its place",
+        "expect: loss_share needs captures at both ends of a flow, which no trial records; the scorecard will report no data",
+        "figure queue-time needs logger queue at the bottleneck's router, which no trial records; the report will say so in its place",
     )
 
 
@@ -313,10 +312,10 @@ def test_a_flow_that_never_starts_and_a_logger_that_never_samples_are_told(tmp_p
     )
     said = [one.partition(": ")[2] for one in planned(tmp_path, *late).warnings]
     assert (
-        "a flow never begins for all 4 treatments, e.g. newreno 50KB: 'bulk' at 40s, traffic ends at 30s"
+        "a flow never starts for all 4 treatments, e.g. newreno 50KB: 'bulk' at 40s, traffic ends at 30s"
         in said
     )
     assert (
-        "a logger samples once at most for all 4 treatments, e.g. newreno 50KB: queue at rtr every 1h of 30s"
+        "a logger takes one sample at most for all 4 treatments, e.g. newreno 50KB: queue at rtr every 1h of 30s"
         in said
     )

@@ -8,7 +8,7 @@ from samovar.errors import DefinitionError, PlanError
 from samovar.experiment import Testbed, load_testbed
 from samovar.experiment.expressions.distribution import Distribution
 from samovar.plan import ClassPlan, FlowPlan, MatchPlan, PathPlan, Plan, Resolved, StopPlan
-from samovar.plan.random_draws import Draw, drawn, poisson_s
+from samovar.plan.flows import RandomStream, poisson_s
 from tests.unit.plans import BULK, DUMBBELL, LAB, ROOT, planned, study
 
 UDP = "{flow: bulk, generator: nuttcp, from: sender, to: receiver"
@@ -149,8 +149,8 @@ def test_excluded_treatments_are_not_there_and_included_ones_come_last() -> None
     ("more", "message"),
     [
         ("exclude: [{cc: bbr}]", "main: exclude: {'cc': 'bbr'} matches no treatment"),
-        ("include: [{cc: cdg}]", "main: include: cdg is there already; expected another treatment"),
-        ("exclude: [{cc: [cubic, cdg]}]", "main: every treatment is excluded; expected one that stays"),
+        ("include: [{cc: cdg}]", "main: include: the treatment cdg exists already; include another one"),
+        ("exclude: [{cc: [cubic, cdg]}]", "main: every treatment is excluded; leave at least one"),
     ],
 )
 def test_lines_that_cannot_be_meant_are_refused(more: str, message: str) -> None:
@@ -185,7 +185,7 @@ def test_a_count_of_nothing_leaves_the_flow_out() -> None:
     )
     labels = {levels: [flow.label for flow in one.flows] for levels, one in found.items()}
     assert labels == {("0",): ["bulk"], ("1",): ["bulk", "ping-1"]}
-    with pytest.raises(PlanError, match="main: no flow; expected one at least in every trial"):
+    with pytest.raises(PlanError, match="main: no flow; every trial needs one at least"):
         flows(UDP + ", count: 0}")
 
 
@@ -224,7 +224,7 @@ def test_a_flow_that_goes_on_until_another_ends_with_it() -> None:
 
 def test_flows_that_wait_for_each_other_are_refused() -> None:
     other = ", {flow: other, generator: nuttcp, from: sender, to: receiver, until: bulk}"
-    with pytest.raises(PlanError, match="flow bulk: until other: no flow of that label ends"):
+    with pytest.raises(PlanError, match="flow bulk: until other: no flow with this label ends"):
         flows(UDP + ", until: other}" + other)
 
 
@@ -316,10 +316,10 @@ def test_another_seed_draws_other_starts() -> None:
 
 
 def test_draws_are_the_same_on_every_machine() -> None:
-    draw = Draw(1, "main", "bulk", 1)
-    assert round(drawn(draw, Distribution("uniform", (0.0, 5.0))), 6) == UNIFORM_1
-    assert poisson_s(draw, 2.0, None, 3) == POISSON_1
-    assert all(instant < 20.0 for instant in poisson_s(draw, 2.0, 20.0, None))
+    stream = RandomStream(1, "main", "bulk", 1)
+    assert round(stream.value(Distribution("uniform", (0.0, 5.0))), 6) == UNIFORM_1
+    assert poisson_s(stream, 2.0, None, 3) == POISSON_1
+    assert all(instant < 20.0 for instant in poisson_s(stream, 2.0, 20.0, None))
 
 
 UNIFORM_1 = 1.57026
@@ -328,7 +328,7 @@ POISSON_1 = (0.188477, 1.836317, 1.892655)
 
 def test_arrivals_too_many_for_a_trial_are_refused() -> None:
     with pytest.raises(PlanError, match="flow bulk: more than 10000 arrivals"):
-        poisson_s(Draw(1, "main", "bulk", 1), 1e6, 60.0, None)
+        poisson_s(RandomStream(1, "main", "bulk", 1), 1e6, 60.0, None)
 
 
 def test_a_host_names_its_system_by_its_release() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise, permutations, product
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from samovar.experiment import load_testbed
 from samovar.experiment.keys.testbed_file import Testbed
 from samovar.plan import Plan
-from samovar.plan.order import Plots, ordered
+from samovar.plan.order import WholePlots, ordered
 from samovar.plan.reboots import nested
 from tests.unit.plans import CATALOGUE, LAB, ROOT, planned, study
 
@@ -123,8 +122,8 @@ def test_crossed_factors_nest_so_that_hardly_more_hosts_change_than_in_the_best_
     """Whatever hosts each of two factors changes; a nested order lacks of the best only its turning back."""
     for changes in product(product((False, True), repeat=2), repeat=3):
         hosts = _crossed(sizes, changes)
-        columns = nested([array("I", one) for one in hosts])
-        slots = ordered("sequential", 1, "main", len(hosts[0]), 1, Plots(columns))
+        columns = nested(hosts)
+        slots = ordered("sequential", 1, "main", len(hosts[0]), 1, WholePlots(columns))
         ours = _hosts_changing(((slot.treatment,) for slot in slots), hosts)
         distinct = {states: number for number, states in enumerate(zip(*hosts, strict=True))}
         best = min(
@@ -146,7 +145,7 @@ def test_every_order_of_treatments_is_as_likely_as_any_other(name: str) -> None:
 
 def test_every_order_of_whole_plots_and_of_plots_within_is_as_likely_as_any_other() -> None:
     reboots, resets = [0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 0, 0, 1, 1]
-    seeds, plots = 3000, Plots([reboots], [resets])
+    seeds, plots = 3000, WholePlots([reboots], [resets])
     found = Counter(
         tuple(slot.treatment for slot in ordered("blocked", seed, "main", 8, 1, plots))
         for seed in range(seeds)
@@ -179,7 +178,7 @@ states = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, m
 def test_plots_stay_together_and_hold_every_trial(
     costly: list[tuple[int, int]], replicates: int, name: str
 ) -> None:
-    plots = Plots([[reboot for reboot, _ in costly]], [[reset for _, reset in costly]])
+    plots = WholePlots([[reboot for reboot, _ in costly]], [[reset for _, reset in costly]])
     slots = ordered(name, 1, "main", len(costly), replicates, plots)
     every = {(one, replicate) for one in range(len(costly)) for replicate in range(1, replicates + 1)}
     assert {(slot.treatment, slot.replicate) for slot in slots} == every

@@ -1,4 +1,4 @@
-"""The fast way to plan gives what the plain one gives, and the same bytes every time."""
+"""Treatments share components: every trial is what planning it alone gives, and bytes are reproducible."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import os
 import subprocess
 import sys
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,7 @@ from hypothesis import strategies as st
 
 from samovar.experiment import load_experiment
 from samovar.plan import Plan, make_plan
-from samovar.plan.groups import Kinds
-from samovar.plan.product import Combinations
-from tests.unit.plans import CATALOGUE, DUMBBELL, LAB, ROOT, experiment_of, plain_plan, planned, study
+from tests.unit.plans import CATALOGUE, DUMBBELL, LAB, ROOT, experiment_of, planned, study, treatments_alone
 
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.yaml"))
 
@@ -65,17 +62,18 @@ def experiments(draw: st.DrawFn) -> str:
 
 @settings(max_examples=30, deadline=None)
 @given(experiments())
-def test_every_trial_is_what_working_it_out_by_itself_gives(text: str) -> None:
+def test_every_trial_is_what_planning_its_treatment_alone_gives(text: str) -> None:
     plan = planned(text, DUMBBELL, CATALOGUE)
-    fast = {trial.id: trial.resolved for trial in plan.trials}
-    assert fast == dict(plain_plan(experiment_of(text), DUMBBELL))
+    assert {trial.id: trial.resolved for trial in plan.trials} == dict(
+        treatments_alone(experiment_of(text), DUMBBELL)
+    )
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_every_shipped_experiment_is_planned_as_the_plain_way_does(path: Path) -> None:
     one = load_experiment(path, CATALOGUE)
     fast = {trial.id: trial.resolved for trial in make_plan(one).trials}
-    assert fast == dict(plain_plan(one.experiment, one.testbed))
+    assert fast == dict(treatments_alone(one.experiment, one.testbed))
 
 
 @settings(max_examples=15, deadline=None)
@@ -87,33 +85,9 @@ def test_a_plan_of_any_experiment_is_read_back_as_it_was_written(text: str) -> N
     assert list(read.trials) == list(plan.trials)
 
 
-@given(
-    st.lists(st.integers(1, 4), min_size=1, max_size=5),
-    st.data(),
-)
-def test_combinations_by_number_are_those_of_itertools(sizes: list[int], data: st.DataObject) -> None:
-    crossed = tuple(sizes)
-    line = [data.draw(st.lists(st.sampled_from(range(size)), unique=True)) for size in sizes]
-    some = Combinations(crossed, crossed).without(line)
-    expected = [
-        levels
-        for levels in product(*map(range, sizes))
-        if not all(level in gone for level, gone in zip(levels, line, strict=True))
-    ]
-    assert [some[number] for number in range(len(some))] == expected
-    assert [some.holds(levels) for levels in product(*map(range, sizes))] == [
-        levels in set(expected) for levels in product(*map(range, sizes))
-    ]
-    factors = data.draw(st.lists(st.sampled_from(range(len(sizes))), unique=True))
-    keys = some.keys(factors)
-    assert [tuple(some.levels_of(key, factors)[f] for f in factors) for key in keys] == [
-        tuple(levels[f] for f in factors) for levels in expected
-    ]
-
-
 ALL = """
 import hashlib
-from tests.unit.test_plan_fast import digests
+from tests.unit.plan.test_sharing import digests
 print(digests())
 """
 
@@ -143,11 +117,16 @@ def test_the_same_experiment_gives_the_same_bytes(text: str) -> None:
     assert planned(text, DUMBBELL, CATALOGUE).to_json() == planned(text, DUMBBELL, CATALOGUE).to_json()
 
 
-def test_treatments_that_share_components_are_found_without_walking_their_trials() -> None:
+def test_treatments_are_grouped_by_the_components_in_a_view() -> None:
     text = study("replicates: 4\nfactors: {cc: [cubic, cdg], mtu: [600, 1500], path.rate: [8Mbit, 9Mbit]}\n")
-    table = planned(text, LAB).table
-    paths = Kinds(table, {"path": None})
-    assert (len(paths), dict(paths.trials())) == (2, {0: 16, 1: 16})
-    found = [paths.resolved(kind).path for kind in range(2)]
-    assert [path.down.rate_bps for path in found if path] == [8_000_000, 9_000_000]
-    assert [len(Kinds(table, {look: None})) for look in ("hosts", "flows", "captures")] == [4, 1, 1]
+    plan = planned(text, LAB)
+    slow, fast = plan.groups({"path": None})
+    assert [len(group.trials) for group in (slow, fast)] == [16, 16]
+    assert [group.treatments for group in (slow, fast)] == [4, 4]
+    assert (slow.levels, fast.levels["path.rate"]) == (plan.groups({})[0].levels, "9Mbit")
+    assert {one.id for one in plan.trials if one.treatment["path.rate"] == "9Mbit"} == set(fast.trials)
+    assert fast.resolved.path is not None and fast.resolved.path.down.rate_bps == 9_000_000
+    assert [len(plan.groups({name: None})) for name in ("hosts", "flows", "captures")] == [4, 1, 1]
+    assert len(plan.groups({"hosts": lambda host: host.mtu_bytes})) == 2
+    assert len(plan.groups({"hosts.dst": lambda host: host.cc})) == 1
+    assert plan.trials_of([slow, fast]) == tuple(plan.ids)

@@ -22,7 +22,7 @@ from samovar.plan.ids import word
 from samovar.plan.order import ordered
 from samovar.recipes import Catalogue
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TESTBED = load_testbed(ROOT / "hosts" / "lab.yaml")
 STUDY = load_experiment(ROOT / "experiments" / "tplink-buffer.yaml", Catalogue(ROOT / "templates"))
 QUICK = resolve_experiment(STUDY.experiment, STUDY.testbed, LoadOptions("quick"))
@@ -72,7 +72,7 @@ def test_a_plan_is_read_back_as_it_was_written() -> None:
             b'"schema": 2',
             b'"schema": 1',
             "plan.json: schema 1 of an earlier release; this one reads schema 2: "
-            "use the release that made the campaign, or begin another one with `fab run`",
+            "use the release that created the campaign, or start a new campaign with `fab run`",
         ),
         (
             b'"seed": 1,',
@@ -150,8 +150,8 @@ def test_levels_that_mean_the_same_trial_are_refused() -> None:
         planned(("rwnd: [50KB, 1MB]", "rwnd: [50KB, 50000B]"))
     (problem,) = caught.value.problems
     assert problem.text[problem.column - 1 :].startswith("[50KB, 50000B]")
-    assert "rwnd 50KB and 50000B make one and the same trial where cc is newreno" in problem.message
-    assert "or the line {cc: newreno, rwnd: 50000B, " in problem.message
+    assert "rwnd 50KB and 50000B give the same trial where cc is newreno" in problem.message
+    assert "or add the line {cc: newreno, rwnd: 50000B, " in problem.message
 
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 10**6))
@@ -248,13 +248,13 @@ def test_a_flow_with_a_size_must_end_within_twice_the_time_that_it_should_take()
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("to: receiver}", "to: receiver3}"), "testbed lab: no host or role 'receiver3'; known: "),
+        (("to: receiver}", "to: receiver3}"), "testbed lab: unknown host or role 'receiver3'; known: "),
         (("to: receiver}", "to: src}"), "flow bulk: no links lead from src to src; "),
-        (("duration: 30s\n", ""), "flow bulk: never ends; expected a size or a duration"),
+        (("duration: 30s\n", ""), "flow bulk: never ends; give it a size or a duration"),
         (("buffer: 50packets", "loss: 0%"), "path: has no rate or no buffer; "),
         (
             ("{at: sender}", "{at: sender}, {at: src}"),
-            "captures: eth1 of src is captured twice; expected once",
+            "captures: eth1 of src is captured twice; remove one of the two",
         ),
     ],
 )
@@ -272,5 +272,5 @@ def test_a_testbed_without_bottleneck_plans_an_experiment_without_path() -> None
         .resolved.path
         is None
     )
-    with pytest.raises(PlanError, match="testbed lab: has no bottleneck to set a path at"):
+    with pytest.raises(PlanError, match="testbed lab: has no bottleneck; add one, or remove the path"):
         planned(testbed=bare)

@@ -114,7 +114,7 @@ def test_every_result_and_every_trial_stands_in_one_place_only() -> None:
     found = compare(new, FIRST, results)
     stale = [id_ for changed in found.stale for id_ in changed.results]
     assert sorted([*found.stands, *stale, *found.orphans]) == sorted(results)
-    assert sorted([*found.stands, *found.runs]) == sorted(new.table.ids)
+    assert sorted([*found.stands, *found.runs]) == sorted(new.ids)
 
 
 CHANGED_PATH = RESOLVED.path.model_copy(  # type: ignore[union-attr]

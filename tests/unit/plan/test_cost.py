@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from array import array
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,20 @@ import pytest
 from samovar.campaign.journal import Journal
 from samovar.campaign.past_campaigns import Archive
 from samovar.plan import estimate_cost
-from samovar.plan.cost import Again, BootTime, Known, Overhead, PathTime, shared, shared_out_s
+from samovar.plan.cost import (
+    ASSUMED_BOOT,
+    ASSUMED_PATH,
+    MeasuredTimes,
+    Overhead,
+    Repeats,
+    StepTime,
+    parallel_s,
+    shared_cost,
+)
 from samovar.plan.model import CapturePlan, FlowPlan, LoggerPlan
 from samovar.plan.plan import Changes
-from samovar.plan.reboots import Together
-from samovar.plan.volume import BESIDE_BYTES, COMPRESSION, LINE_BYTES, SAMPLE_BYTES, host_bytes, kept_bytes
+from samovar.plan.reboots import together
+from samovar.plan.volume import COMPRESSION, LINE_BYTES, SAMPLE_BYTES, TRIAL_BYTES, host_bytes, stored_bytes
 from tests.unit.plan_values import lasting, plan_of, trial
 from tests.unit.trials import RESOLVED, flow
 
@@ -24,7 +32,7 @@ PLAN = plan_of([*SHORT, *LONG])
 
 
 def test_time_is_traffic_and_what_a_trial_takes_beyond_it() -> None:
-    cost = estimate_cost(PLAN, Known(Overhead(2.0, 7)))
+    cost = estimate_cost(PLAN, MeasuredTimes(Overhead(2.0, 7)))
     assert (cost.trials, cost.traffic_s, cost.overhead_s) == (4, 132.0, 8.0)
     assert cost.hours == pytest.approx(140 / 3600)
 
@@ -35,7 +43,7 @@ def test_the_time_beyond_traffic_says_where_it_is_from() -> None:
 
 
 def test_what_is_left_costs_only_what_is_left() -> None:
-    left = estimate_cost(PLAN, Known(Overhead(2.0, 7)), {one.id for one in LONG})
+    left = estimate_cost(PLAN, MeasuredTimes(Overhead(2.0, 7)), {one.id for one in LONG})
     assert (left.trials, left.traffic_s) == (2, 120.0)
     assert estimate_cost(PLAN, None, ()).trials == 0
 
@@ -43,7 +51,7 @@ def test_what_is_left_costs_only_what_is_left() -> None:
 def test_a_host_holds_one_trial_at_a_time_and_this_machine_all_of_them() -> None:
     cost = estimate_cost(PLAN)
     assert cost.host_bytes == host_bytes(lasting(60))
-    assert cost.controller_bytes == 2 * kept_bytes(RESOLVED) + 2 * kept_bytes(lasting(60))
+    assert cost.controller_bytes == 2 * stored_bytes(RESOLVED) + 2 * stored_bytes(lasting(60))
 
 
 def test_a_host_is_charged_with_its_own_captures_compressed_and_its_samples() -> None:
@@ -54,8 +62,8 @@ def test_a_host_is_charged_with_its_own_captures_compressed_and_its_samples() ->
         "dst": int(capture),
         "rtr": int(6 / 0.005 * SAMPLE_BYTES),
     }
-    kept = 2 * capture + (6 / 0.01 * 2 + 6 / 0.005) * SAMPLE_BYTES / COMPRESSION + 3 * BESIDE_BYTES
-    assert kept_bytes(RESOLVED) == int(kept)
+    kept = 2 * capture + (6 / 0.01 * 2 + 6 / 0.005) * SAMPLE_BYTES / COMPRESSION + 3 * TRIAL_BYTES
+    assert stored_bytes(RESOLVED) == int(kept)
 
 
 def _captured(*flows: FlowPlan, snaplen_bytes: int = 96, **values: object) -> dict[str, int]:
@@ -90,7 +98,7 @@ def test_what_is_sent_beyond_the_paths_rate_is_captured_where_it_is_sent_only() 
 def test_flows_that_share_a_path_leave_no_more_here_than_the_path_carries() -> None:
     one, four = ([flow(f"f{n}") for n in range(number)] for number in (1, 4))
     kept = [
-        kept_bytes(RESOLVED.model_copy(update={"flows": tuple(flows), "loggers": ()}))
+        stored_bytes(RESOLVED.model_copy(update={"flows": tuple(flows), "loggers": ()}))
         for flows in (one, four)
     ]
     assert kept[1] == pytest.approx(kept[0], rel=0.01)
@@ -120,57 +128,62 @@ def test_each_path_through_a_router_is_measured_once_where_paths_are_measured() 
     other = RESOLVED.path.model_copy(update={"rtt_s": 0.5}) if RESOLVED.path else None
     far = RESOLVED.model_copy(update={"path": other})
     plan = plan_of([*(trial("cubic", n) for n in (1, 2)), *(trial("cdg", n, far) for n in (1, 2))])
-    known = Known(Overhead(2.0, 7), path=PathTime(20.0, 2))
+    known = MeasuredTimes(Overhead(2.0, 7), path=StepTime(20.0, 2))
     cost = estimate_cost(plan, known, calibrates=True)
     assert (cost.paths, cost.path_s, cost.total_s) == (2, 40.0, 4 * 6 + 4 * 2 + 40)
     assert estimate_cost(plan, known).paths == 0
     only = {one.id for one in plan.trials if one.treatment["cc"] == "cdg"}
     assert estimate_cost(plan, known, only, calibrates=True).paths == 1
-    assert str(PathTime()) == "15 s each (assumed, none measured on this testbed yet)"
+    assert str(ASSUMED_PATH) == "15 s each (assumed, none measured on this testbed yet)"
 
 
 def test_reboots_take_hours_too() -> None:
     plan = PLAN.model_copy(update={"changes": Changes(reboots=6, boots=3)})
-    known = Known(Overhead(2.0, 7), BootTime(90.0, 2))
+    known = MeasuredTimes(Overhead(2.0, 7), StepTime(90.0, 2))
     cost = estimate_cost(plan, known)
     assert (cost.boots, cost.reboot_s, cost.total_s) == (3, 270.0, 132 + 8 + 270)
     assert str(known.boot) == "90 s each (median of 2 measured on this testbed)"
-    assert str(BootTime()) == "120 s each (assumed, none measured on this testbed yet)"
+    assert str(ASSUMED_BOOT) == "120 s each (assumed, none measured on this testbed yet)"
     left = estimate_cost(plan, known, {one.id for one in LONG})
     assert left.boots == 2
     assert estimate_cost(plan, known, ()).boots == 0
 
 
 def test_hosts_that_reboot_at_the_same_time_are_waited_for_once() -> None:
-    together = Together()
-    column = together.of({"b": array("I", [0, 1, 1, 2]), "a": array("I", [0, 3, 3, 3])})[""]
-    assert list(column) == [0, 1, 1, 2]
-    assert list(together.of({"a": array("I", [3, 0])})[""]) == [3, 0], "another host alone is another state"
-    assert together.of({}) == {}
+    plain, one, other = (), ("txd", "80"), ("txd", "256")
+    states = together({"b": [plain, one, one, other], "a": [plain, other, other, other]})[""]
+    assert [states.index(state) for state in states] == [0, 1, 1, 3]
+    assert [bool(state) for state in states] == [False, True, True, True]
+    assert together({"a": [one]}) != together({"b": [one]}), "another host alone is another state"
+    assert together({}) == {}
 
 
 def test_testbeds_that_share_trials_take_their_share_of_the_time_and_reboot_each_by_itself() -> None:
     plan = PLAN.model_copy(update={"changes": Changes(reboots=6, boots=3)})
-    each = [estimate_cost(plan, Known(Overhead(seconds, 5), BootTime(90.0))) for seconds in (1.0, 3.0)]
-    both = shared(each)
+    each = [
+        estimate_cost(plan, MeasuredTimes(Overhead(seconds, 5), StepTime(90.0))) for seconds in (1.0, 3.0)
+    ]
+    both = shared_cost(each)
     assert (both.trials, both.traffic_s, both.overhead_s, both.reboot_s) == (4, 132.0, 8.0, 270.0)
     assert both.total_s == (132 + 8) / 2 + 270
-    assert shared(each[:1]) == each[0]
+    assert shared_cost(each[:1]) == each[0]
 
 
 def test_trials_that_are_run_again_take_time_as_often_as_they_did_before() -> None:
-    cost = estimate_cost(PLAN, Known(Overhead(2.0, 7), again=Again(2, 8, 10.0, 40.0)))
-    assert (cost.again_s, cost.total_s) == (0.25 * 140, 1.25 * 140)
-    assert str(cost.again) == "25% more: 8 trials took 10 attempts before"
-    assert estimate_cost(PLAN).again_s == 0
-    both = shared([cost, estimate_cost(PLAN, Known(Overhead(2.0), again=Again(0, 8, 0.0, 40.0)))])
-    assert both.again.share == 0.125
+    cost = estimate_cost(PLAN, MeasuredTimes(Overhead(2.0, 7), repeats=Repeats(2, 8, 10.0, 40.0)))
+    assert (cost.repeats_s, cost.total_s) == (0.25 * 140, 1.25 * 140)
+    assert str(cost.repeats) == "25% more: 8 trials took 10 attempts before"
+    assert estimate_cost(PLAN).repeats_s == 0
+    both = shared_cost(
+        [cost, estimate_cost(PLAN, MeasuredTimes(Overhead(2.0), repeats=Repeats(0, 8, 0.0, 40.0)))]
+    )
+    assert both.repeats.share == 0.125
 
 
 def test_work_is_shared_out_no_further_than_there_are_trials() -> None:
-    assert [shared_out_s(120.0, trials, 4) for trials in (1, 3, 8)] == [120.0, 40.0, 30.0]
-    assert shared_out_s(120.0, 8, 4, longest_s=60.0) == 60.0
-    assert shared_out_s(0.0, 0, 2) == 0.0
+    assert [parallel_s(120.0, trials, 4) for trials in (1, 3, 8)] == [120.0, 40.0, 30.0]
+    assert parallel_s(120.0, 8, 4, longest_s=60.0) == 60.0
+    assert parallel_s(0.0, 0, 2) == 0.0
 
 
 def test_times_of_a_testbed_are_medians_of_what_its_campaigns_journals_tell(tmp_path: Path) -> None:
@@ -192,8 +205,10 @@ def test_times_of_a_testbed_are_medians_of_what_its_campaigns_journals_tell(tmp_
             journal.append("path-measured", 9.0, trial=SHORT[0].id, seconds=seconds)
         journal.append("host-rebooted", 9.0, host="src", seconds=70.0)
     known = Archive(tmp_path).known("lab")
-    assert known == Known(Overhead(3.25, 2), BootTime(70.0, 1), PathTime(9.0, 2), Again(1, 2, 5.0, 40.0))
-    assert Archive(tmp_path).known("another") == Known()
+    assert known == MeasuredTimes(
+        Overhead(3.25, 2), StepTime(70.0, 1), StepTime(9.0, 2), Repeats(1, 2, 5.0, 40.0)
+    )
+    assert Archive(tmp_path).known("another") == MeasuredTimes()
 
 
 def test_campaigns_on_other_testbeds_do_not_hide_what_was_measured_on_this_one(tmp_path: Path) -> None:

@@ -1,50 +1,39 @@
-"""Where a trial's values come from, and what they came to once everything was computed."""
+"""Explain a key in one trial: where its value comes from, and the value after formulas are evaluated."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from samovar.errors import PlanError
-from samovar.experiment import Explanation, Subject, explain, steps_of, unknown
-from samovar.plan.model import Resolved, Trial, Value
+from samovar.experiment import Explanation, Subject, explain, steps_of
+from samovar.plan.model import PlanValue, Resolved
 from samovar.plan.plan import Plan
 from samovar.units import format_share
 
 UNITS = {"": "", "_bps": " bit/s", "_s": " s", "_packets": " packets", "_bytes": " B", "_host": ""}
+"""The suffixes of attributes that hold the value of a key, and the units to print."""
 SHARES = ("loss", "reorder", "duplicate")
-WHERE = ("", "down", "up")
 PARAMETERS = ("parameters", "aqm_parameters")
+
+Located = tuple[str, str]
+"""The host, direction or flow that has a value (empty for the whole trial), and the value with its unit."""
 
 
 def explain_trial(subject: Subject, plan: Plan, key: str, name: str) -> list[Explanation]:
-    """Explain a key in one trial, which may be named by the beginning of its id.
+    """Explain a key in the trial with an id, or with an id that begins so.
 
-    Raises PlanError for a trial that is not in the plan, DefinitionError for a key that is not known.
+    Raises PlanError for an unknown trial and DefinitionError for an unknown key.
     """
-    trial = find_trial(plan, name)
-    found = explain(subject, key, trial.part, trial.treatment)
-    came_to = tuple(_came_to(trial.resolved, key.removeprefix(f"parts.{trial.part}.")))
-    return [replace(one, came_to=_at(one.hosts, came_to)) for one in found]
+    trial = plan.find(name)
+    values = tuple(_values(trial.resolved, key.removeprefix(f"parts.{trial.part}.")))
+    return [
+        replace(one, came_to=tuple(value for value in values if not one.hosts or value[0] in one.hosts))
+        for one in explain(subject, key, trial.part, trial.treatment)
+    ]
 
 
-def _at(hosts: tuple[str, ...], came_to: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    return tuple(one for one in came_to if not hosts or one[0] in hosts)
-
-
-def find_trial(plan: Plan, name: str) -> Trial:
-    """Return the trial of an id, or of the beginning of one; raises PlanError."""
-    having = [trial for trial in plan.trials if trial.id.startswith(name)]
-    exact = [trial for trial in having if trial.id == name]
-    if len(exact or having) == 1:
-        return (exact or having)[0]
-    if having:
-        raise PlanError(f"'{name}' begins the ids of {len(having)} trials; expected one of them in full")
-    raise PlanError(unknown("trial", name, (trial.id for trial in plan.trials)))
-
-
-def _came_to(resolved: Resolved, key: str) -> Iterator[tuple[str, str]]:
-    """Yield where a key has a value in a resolved trial, and that value with its unit."""
+def _values(resolved: Resolved, key: str) -> Iterator[Located]:
+    """Yield the values of a key in a resolved trial."""
     steps = steps_of(key)
     if steps[0] in ("path", "traffic", "loggers", "stop"):
         own = steps[1] if steps[0] == "path" and len(steps) > 1 else steps[-1]
@@ -56,11 +45,11 @@ def _came_to(resolved: Resolved, key: str) -> Iterator[tuple[str, str]]:
         yield from _of_hosts(resolved, key)
 
 
-def _holders(resolved: Resolved, steps: tuple[str, ...]) -> Iterator[tuple[str, Value]]:
+def _holders(resolved: Resolved, steps: tuple[str, ...]) -> Iterator[tuple[str, PlanValue]]:
     path, stop = resolved.path, resolved.stop
     if steps[0] == "path" and len(steps) > 1 and path is not None:
-        holders: tuple[tuple[str, Value], ...] = (("", path), ("down", path.down), ("up", path.up))
-        yield from (one for one in holders if one[0] in (steps[2:] or WHERE))
+        holders: tuple[tuple[str, PlanValue], ...] = (("", path), ("down", path.down), ("up", path.up))
+        yield from (one for one in holders if one[0] in (steps[2:] or ("", "down", "up")))
     if steps[0] == "stop" and len(steps) > 1 and stop is not None:
         yield "", stop
     if len(steps) == 3 and steps[0] == "traffic":
@@ -69,7 +58,7 @@ def _holders(resolved: Resolved, steps: tuple[str, ...]) -> Iterator[tuple[str, 
         yield from ((one.host, one) for one in resolved.loggers if one.logger == steps[1])
 
 
-def _of_hosts(resolved: Resolved, key: str) -> Iterator[tuple[str, str]]:
+def _of_hosts(resolved: Resolved, key: str) -> Iterator[Located]:
     recipe, _, parameter = key.partition(".")
     for name, host in resolved.hosts.items():
         if not parameter:
@@ -80,7 +69,7 @@ def _of_hosts(resolved: Resolved, key: str) -> Iterator[tuple[str, str]]:
                 yield name, known[parameter]
 
 
-def _fields(where: str, value: Value, key: str) -> Iterator[tuple[str, str]]:
+def _fields(where: str, value: PlanValue, key: str) -> Iterator[Located]:
     for suffix, unit in UNITS.items():
         one = getattr(value, key + suffix, None)
         if one is not None:

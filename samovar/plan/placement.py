@@ -1,0 +1,157 @@
+"""Placement on a testbed: hosts for names, routes of flows, interfaces to record at, addresses and ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from ipaddress import ip_network
+
+from samovar.errors import PlanError
+from samovar.experiment import Flow, Hop, Member, Testbed, hosts_of, members_of, shortest_path
+
+FIRST_PORT = 5001
+LAST_PORT = 65535
+
+
+@dataclass(frozen=True)
+class Route:
+    """The route of a flow: its hosts, the interfaces that it leaves and enters by, their addresses.
+
+    `directions` are those in which it passes the bottleneck, `down` and `up`.
+    """
+
+    from_host: str
+    to_host: str
+    from_interface: str
+    to_interface: str
+    from_address: str
+    to_address: str
+    directions: frozenset[str]
+
+
+class Placement:
+    """The routes of a testbed and the flows that a line of traffic expands to; each is looked up once."""
+
+    def __init__(self, testbed: Testbed) -> None:
+        self.testbed = testbed
+        self.route = cache(self._route)
+        self._members: dict[tuple[object, ...], list[Member]] = {}
+
+    def _route(self, start: str, end: str) -> Route | None:
+        """Return the shortest route from one host to another; None if there is none."""
+        testbed = self.testbed
+        hops = shortest_path(testbed, start, end)
+        if not hops:
+            return None
+        first, last = hops[0], hops[-1]
+        return Route(
+            from_host=start,
+            to_host=end,
+            from_interface=first.out_interface,
+            to_interface=last.in_interface,
+            from_address=str(testbed.hosts[start].interfaces[first.out_interface].address.ip),
+            to_address=str(testbed.hosts[end].interfaces[last.in_interface].address.ip),
+            directions=directions_through(testbed, hops),
+        )
+
+    def members(
+        self, flow: Flow, start: str, end: str, count: int | None, number: int | None
+    ) -> list[Member]:
+        """Return the flows that a line of traffic expands to with these ends and this count.
+
+        `number` is the number of random arrivals. Raises PlanError for an unknown host or role.
+        """
+        key = (id(flow), start, end, count, number)
+        if key not in self._members:
+            for name in (start, end):
+                self.hosts(name)
+            placed = flow.model_copy(update={"from_end": start, "to_end": end, "count": count})
+            self._members[key] = list(members_of(placed, self.testbed, number))
+        return self._members[key]
+
+    def hosts(self, name: str) -> tuple[str, ...]:
+        """Return the hosts of a name, a role or a plural role such as senders; raises PlanError."""
+        hosts = hosts_of(self.testbed, name)
+        if not hosts:
+            known = ", ".join(sorted(self.testbed.names()))
+            raise PlanError(f"testbed {self.testbed.name}: unknown host or role '{name}'; known: {known}")
+        return hosts
+
+    def subnets(self, name: str) -> Iterator[str]:
+        """Yield the subnets of a name: itself if it is one, or else one for each address of its hosts."""
+        if "/" in name:
+            yield str(ip_network(name, strict=False))
+            return
+        for host in hosts_of(self.testbed, name):
+            for interface in self.testbed.hosts[host].interfaces.values():
+                yield subnet_of(str(interface.address.ip))
+
+    def watched_interface(self, host: str, routes: Sequence[Route]) -> str:
+        """Return the interface of a host to capture or log at if the experiment names none.
+
+        At the bottleneck's router it is the interface with the queue, at an end of a flow the one that faces
+        the other end, and elsewhere the host's first. Raises PlanError for a host without testbed interface.
+        """
+        testbed = self.testbed
+        if testbed.bottleneck is not None and testbed.bottleneck.router == host:
+            return testbed.bottleneck.to_interface
+        for route in routes:
+            if host == route.from_host:
+                return route.from_interface
+            if host == route.to_host:
+                return route.to_interface
+        interfaces = list(testbed.hosts[host].interfaces)
+        if not interfaces:
+            raise PlanError(
+                f"testbed {testbed.name}: host {host} has no testbed interface to record at; give it one"
+            )
+        return interfaces[0]
+
+
+def directions_through(testbed: Testbed, hops: Sequence[Hop]) -> frozenset[str]:
+    """Return the directions, `down` and `up`, in which hops pass the bottleneck."""
+    bottleneck = testbed.bottleneck
+    if bottleneck is not None:
+        leaves = {(hop.host, hop.out_interface) for hop in hops}
+        ends = (("down", bottleneck.to_interface), ("up", bottleneck.from_interface))
+        return frozenset(
+            direction for direction, interface in ends if (bottleneck.router, interface) in leaves
+        )
+    first = first_of_link(testbed)
+    entered = (hop.host for hop in hops if hop.link == testbed.bottleneck_link)
+    return frozenset("down" if host == first else "up" for host in entered)
+
+
+def first_of_link(testbed: Testbed) -> str | None:
+    """Return the first host of the bottleneck's link, downstream; None if a router is the bottleneck."""
+    for name, host in testbed.hosts.items():
+        if any(one.link == testbed.bottleneck_link for one in host.interfaces.values()):
+            return name
+    return None
+
+
+def subnet_of(address: str) -> str:
+    """Return the subnet that consists of one address."""
+    return f"{address}/{128 if ':' in address else 32}"
+
+
+def ports_of(wanted: Iterable[int | None]) -> list[int]:
+    """Return a port for every flow: the one that it asks for, or the next free one from 5001.
+
+    Ports are unique in a trial, so that a capture anywhere can tell flows apart by port. Raises PlanError for
+    two flows with the same port, and for more flows than there are ports.
+    """
+    wanted = list(wanted)
+    own = [port for port in wanted if port is not None]
+    if len(set(own)) < len(own):
+        twice = next(port for port in own if own.count(port) > 1)
+        raise PlanError(
+            f"two flows have port {twice}; give each its own: counted flows take the ports that follow, too"
+        )
+    used = set(own)
+    free = (port for port in range(FIRST_PORT, LAST_PORT + 1) if port not in used)
+    ports = [port if port is not None else next(free, LAST_PORT + 1) for port in wanted]
+    if max(ports, default=0) > LAST_PORT:
+        raise PlanError(f"{len(ports)} flows need ports up to {max(ports)}; the last one is {LAST_PORT}")
+    return ports
