@@ -20,7 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from samovar.campaign.collection.commit import commit_trial, digests, sealed
+from samovar.campaign.collection.commit import commit_trial, digests, sums_digest
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal.journal_file import Journal
 
@@ -80,7 +80,7 @@ def _copy_trial(source: Path, target: Path, row: Row, journal: Journal) -> None:
         journal.append("phase", ended_s, id=id_, **phase)
     there = commit_trial(place, target / "trials")
     told = {key: manifest[key] for key in ("outcome", "verdict", "reasons", "overhead_s")}
-    journal.append("trial-finished", ended_s, id=id_, **told, **sealed(there))
+    journal.append("trial-finished", ended_s, id=id_, **told, **sums_digest(there))
 
 
 def main() -> None:

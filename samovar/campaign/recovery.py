@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from samovar.campaign.availability import LeaseRequest, Leases, Reboots
-from samovar.campaign.collection import sealed, set_aside
+from samovar.campaign.collection import set_aside, sums_digest
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.folder import PLAN, read_head, read_plans, testbeds_of
 from samovar.campaign.host_state import changed, parse_state
@@ -71,7 +71,7 @@ class Recovery:
             if manifest.is_file():  # the trial was complete, only its end was not recorded
                 result = json.loads(manifest.read_bytes())
                 keys = ("id", "outcome", "verdict", "reasons", "overhead_s")
-                values = {**{key: result[key] for key in keys}, **sealed(folder)}
+                values = {**{key: result[key] for key in keys}, **sums_digest(folder)}
             else:
                 values = {"id": trial.id, "outcome": "interrupted", "verdict": "invalid"}
                 values |= {"reasons": ["its controller was cut off"], "overhead_s": 0.0}
@@ -81,7 +81,7 @@ class Recovery:
         """Move the folder of a trial to set-aside/, so that the next attempt can use its place."""
         aside = set_aside(folder, self._context.folder / "set-aside")
         where = str(aside.relative_to(self._context.folder))
-        self._context.note("trial-set-aside", id=folder.name, folder=where, **sealed(aside))
+        self._context.note("trial-set-aside", id=folder.name, folder=where, **sums_digest(aside))
 
 
 @dataclass

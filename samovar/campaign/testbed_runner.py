@@ -15,7 +15,7 @@ from samovar.campaign.availability import (
     without_hosts,
 )
 from samovar.campaign.calibration import Calibration
-from samovar.campaign.collection import sealed
+from samovar.campaign.collection import sums_digest
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_pool import Hardware, HostPool
 from samovar.campaign.journal import CampaignState, Entry, fold
@@ -158,7 +158,7 @@ class TestbedRunner:
             "reasons": list(result.reasons),
             "overhead_s": result.overhead_s,
         }
-        context.note("trial-finished", **values, **sealed(context.trials / trial.id))
+        context.note("trial-finished", **values, **sums_digest(context.trials / trial.id))
         context.emit(Event("trial-finished", {**values, "phases": dict(result.phases)}))
         incomplete = context.in_progress / trial.id
         if incomplete.exists():

@@ -112,13 +112,13 @@ def test_a_campaign_that_is_whole_runs_nothing_and_needs_no_lab(checkout: Checko
 
     code, said = checkout.run(name)
     assert code == 0, said
-    assert "all 4 trials stand" in said
+    assert "all 4 trials are done" in said
     assert checkout.journal(name) == journal
 
     _define(checkout, name, controls="[cubic]")
     code, said = checkout.run(name)
     assert code == 0, said
-    assert "all 3 trials stand" in said
+    assert "all 3 trials are done" in said
     assert len(_started(checkout, name)) == 4
     assert _results(checkout, name) == before
     (change,) = _changes(checkout, name)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.collection import commit_trial, digests, sealed, set_aside, verify
+from samovar.campaign.collection import commit_trial, digests, set_aside, sums_digest, verify
 from samovar.campaign.collection.checksums import SUMS, names_in, read_sums, sha256_of, write_sums
-from samovar.campaign.collection.verify import shown
+from samovar.campaign.collection.verify import printable
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Journal
 from samovar.errors import CampaignError
@@ -53,10 +53,10 @@ def campaign(tmp_path: Path) -> Path:
             if attempt == 2:
                 aside = set_aside(folder / "trials" / id_, folder / "set-aside")
                 where = str(aside.relative_to(folder))
-                journal.append("trial-set-aside", number, id=id_, folder=where, **sealed(aside))
+                journal.append("trial-set-aside", number, id=id_, folder=where, **sums_digest(aside))
             journal.append("trial-started", number, id=id_, attempt=attempt)
             there = commit_trial(measured(folder, id_), folder / "trials")
-            journal.append("trial-finished", number, id=id_, **END, **sealed(there))
+            journal.append("trial-finished", number, id=id_, **END, **sums_digest(there))
         write(folder / "bundle" / "provenance" / JOURNAL, (folder / JOURNAL).read_bytes())
         journal.append("campaign-finished", 9.0, completed=2, failed=[])
     write(folder / "bundle" / "x.pdf", b"%PDF")
@@ -111,8 +111,8 @@ CHANGES: list[tuple[Callable[[Path], None], str]] = [
     (flip, "changed since it was written"),
     (cut, "changed since it was written"),
     (Path.unlink, "missing"),
-    (link, "is no plain file any more"),
-    (pipe, "is no plain file any more"),
+    (link, "is no longer a plain file"),
+    (pipe, "is no longer a plain file"),
 ]
 
 
@@ -155,7 +155,7 @@ def test_a_file_that_was_not_there_is_found(campaign: Path, path: str) -> None:
 
 def test_a_trial_that_was_put_there_is_found(campaign: Path) -> None:
     shutil.copytree(campaign / "trials" / "a", campaign / "trials" / "c")
-    assert found(campaign) == ["trials/c: no trial that the journal knows"]
+    assert found(campaign) == ["trials/c: is not a trial of the journal"]
 
 
 def test_a_manifest_that_was_edited_with_its_checksum_is_found(campaign: Path) -> None:
@@ -169,8 +169,8 @@ def test_a_manifest_that_was_edited_with_its_checksum_is_found(campaign: Path) -
     new = old.replace(json.loads(old)["sums_sha256"], sha256_of(trial / SUMS))
     (campaign / JOURNAL).write_text(text.replace(old, new))
     seen = found(campaign)
-    assert f"{JOURNAL}: line 6: what stands before it is not what was written" in seen
-    assert f"{JOURNAL}: does not begin with what the bundle's copy of it has" in seen
+    assert f"{JOURNAL}: line 6: the lines before it have changed since they were written" in seen
+    assert f"{JOURNAL}: does not begin with the copy of it in the bundle" in seen
 
 
 def test_a_list_of_checksums_that_leads_out_of_its_trial_is_not_followed(campaign: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_list_of_checksums_that_leads_out_of_its_trial_is_not_followed(campaig
     with (campaign / "trials" / "a" / SUMS).open("a") as file:
         file.write(line)
     seen = found(campaign)
-    assert f"trials/a/{SUMS}: lists /etc/shadow, which is not below it" in seen
+    assert f"trials/a/{SUMS}: lists /etc/shadow, which is not below the folder" in seen
     assert not any(one.startswith(("/etc", "trials/a/..")) for one in seen)
 
 
@@ -195,8 +195,10 @@ def test_a_campaign_of_an_earlier_release_is_verified_as_far_as_possible_and_say
         sums.unlink()
     seen = verify(campaign)
     assert seen.findings == []
-    assert seen.notes[0] == "the journal keeps no checksums of plan and definitions: not verified"
-    assert seen.notes[1].startswith("3 trials were written before checksums covered all of a trial")
+    assert (
+        seen.notes[0] == "not verified: plan and definition files, whose checksums the journal does not have"
+    )
+    assert seen.notes[1].startswith("partly verified: 3 trials of an earlier release")
     flip(campaign / "trials" / "a" / "traces" / "src-eth1.pcap.gz")
     (campaign / "trials" / "b" / "manifest.json").unlink()
     assert found(campaign) == [
@@ -213,7 +215,7 @@ def test_a_trial_that_its_journal_has_not_finished_yet_is_compared_with_its_own_
     commit_trial(measured(campaign, "c"), campaign / "trials")
     seen = verify(campaign)
     assert seen.findings == []
-    assert seen.notes == ["trials/c: not yet in the journal; its own checksums were compared"]
+    assert seen.notes == ["trials/c: not in the journal yet; compared only with its own checksums"]
     flip(campaign / "trials" / "c" / "manifest.json")
     assert found(campaign) == ["trials/c/manifest.json: changed since it was written"]
 
@@ -224,7 +226,7 @@ def test_what_is_set_aside_half_written_has_checksums_too(campaign: Path) -> Non
     with Journal(campaign / JOURNAL) as journal:
         journal.append("trial-started", 10.0, id="c", attempt=1)
         aside = set_aside(half, campaign / "set-aside")
-        journal.append("trial-set-aside", 11.0, id="c", folder="set-aside/c-1", **sealed(aside))
+        journal.append("trial-set-aside", 11.0, id="c", folder="set-aside/c-1", **sums_digest(aside))
     assert found(campaign) == []
     flip(aside / "commands" / "001-src-read.sh")
     assert found(campaign) == ["set-aside/c-1/commands/001-src-read.sh: changed since it was written"]
@@ -236,8 +238,8 @@ def test_any_name_survives_a_list_of_checksums_and_is_shown_on_one_line(tmp_path
     write_sums(tmp_path)
     assert read_sums((tmp_path / SUMS).read_bytes()) == {name: hashlib.sha256(b"x").hexdigest()}
     subprocess.run(["sha256sum", "--quiet", "-c", SUMS], cwd=tmp_path, check=True)
-    assert shown(name).isprintable()
-    shown(name).encode()
+    assert printable(name).isprintable()
+    printable(name).encode()
 
 
 def test_what_a_terminal_would_obey_is_not_shown_to_it(campaign: Path) -> None:
@@ -253,5 +255,5 @@ def test_progress_is_told_in_bytes(campaign: Path) -> None:
 
 
 def test_a_folder_without_a_journal_is_no_campaign(tmp_path: Path) -> None:
-    with pytest.raises(CampaignError, match=r"no journal\.jsonl; accepted: the folder of a campaign"):
+    with pytest.raises(CampaignError, match=r"journal\.jsonl is missing; use the folder of a campaign"):
         verify(tmp_path)

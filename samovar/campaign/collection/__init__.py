@@ -1,7 +1,7 @@
 """Collection: the files of a trial fetched from hosts, checked, committed to the campaign, and verified."""
 
 from samovar.campaign.collection.checksums import SUMS, sha256_of, write_sums
-from samovar.campaign.collection.commit import commit_trial, digests, sealed, set_aside
+from samovar.campaign.collection.commit import commit_trial, digests, set_aside, sums_digest
 from samovar.campaign.collection.fetch import Expected, collect
 from samovar.campaign.collection.verify import FileProblem, Verification, verify
 
@@ -13,9 +13,9 @@ __all__ = [
     "collect",
     "commit_trial",
     "digests",
-    "sealed",
     "set_aside",
     "sha256_of",
+    "sums_digest",
     "verify",
     "write_sums",
 ]

@@ -1,4 +1,4 @@
-"""Checksums of a folder's files, in the form of sha256sum(1): `sha256sum -c SHA256SUMS` checks them too."""
+"""Checksums of a folder's files in the format of sha256sum(1): `sha256sum -c SHA256SUMS` checks them."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 _ESCAPED = {escaped: plain for plain, escaped in _ESCAPES.items()}
 
 
-def sha256_of(file: Path, passed: Callable[[int], None] | None = None) -> str:
-    """Return the SHA-256 of a file's content, hexadecimal; `passed` is told of bytes as they are read.
+def sha256_of(file: Path, progress: Callable[[int], None] | None = None) -> str:
+    """Return the SHA-256 of a file, hexadecimal; `progress` is called with the bytes of each block read.
 
     Raises OSError; a symbolic link is not followed.
     """
     digest, buffer = hashlib.sha256(), bytearray(_BLOCK_BYTES)
     view = memoryview(buffer)
-    with open(file, "rb", buffering=0, opener=_opened) as source:
+    with open(file, "rb", buffering=0, opener=_open_plain) as source:
         while size := source.readinto(buffer):
             digest.update(view[:size])
-            if passed:
-                passed(size)
+            if progress:
+                progress(size)
     return digest.hexdigest()
 
 
 def content_of(file: Path) -> bytes:
-    """Return a plain file's content, nothing for a named pipe. Raises OSError; a link is not followed."""
-    with open(file, "rb", opener=_opened) as source:
+    """Return a file's content, empty for a named pipe. Raises OSError; a symbolic link is not followed."""
+    with open(file, "rb", opener=_open_plain) as source:
         return source.read() or b""
 
 
-def _opened(path: str, flags: int) -> int:
-    # What is to be a plain file may have become a named pipe, which would never answer: open(2), O_NONBLOCK.
+def _open_plain(path: str, flags: int) -> int:
+    # A file may have been replaced by a named pipe, which would block for ever: open(2), O_NONBLOCK.
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def names_in(folder: Path) -> Iterator[str]:
-    """Yield the path of everything below a folder that is no folder, with `/`; links are not followed."""
+    """Yield the relative path of everything below a folder except folders; links are not followed."""
     pending = [("", str(folder))]
     while pending:
         prefix, place = pending.pop()
@@ -57,35 +57,35 @@ def names_in(folder: Path) -> Iterator[str]:
 
 
 def write_sums(folder: Path, known: Mapping[str, str] | None = None) -> None:
-    """Write the checksums of everything in a folder; those that are known already are not computed again.
+    """Write SHA256SUMS of everything in a folder; `known` has checksums that need not be computed again.
 
-    Raises CampaignError for what cannot be read, or where the checksums cannot be written.
+    Raises CampaignError if a file cannot be read or the checksums cannot be written.
     """
     known = known or {}
     try:
         names = sorted(name for name in names_in(folder) if name != SUMS)
         sums = {name: known.get(name) or sha256_of(folder / name) for name in names}
-        text = "".join(_line(name, sum_) for name, sum_ in sums.items())
+        text = "".join(_line(name, sha256) for name, sha256 in sums.items())
         (folder / SUMS).write_bytes(os.fsencode(text))
     except OSError as error:
         raise CampaignError(f"{folder}: its checksums cannot be made: {error}") from error
 
 
 def read_sums(text: bytes) -> dict[str, str]:
-    """Return the checksums of a file of sums by path. Raises ValueError that says which line is none."""
-    found = {}
+    """Return the checksums in the content of SHA256SUMS, by path. Raises ValueError that names a bad line."""
+    sums = {}
     for number, line in enumerate(os.fsdecode(text).split("\n")[:-1], 1):
         match = _LINE.fullmatch(line)
         if match is None:
-            raise ValueError(f"line {number} is no checksum")
-        found[_unescaped(match[3]) if match[1] else match[3]] = match[2]
-    return found
+            raise ValueError(f"line {number} is not a checksum")
+        sums[_unescape(match[3]) if match[1] else match[3]] = match[2]
+    return sums
 
 
-def _line(name: str, sum_: str) -> str:
+def _line(name: str, sha256: str) -> str:
     escaped = "".join(_ESCAPES.get(character, character) for character in name)
-    return f"{'' if escaped == name else chr(92)}{sum_}  {escaped}\n"
+    return f"{'' if escaped == name else chr(92)}{sha256}  {escaped}\n"
 
 
-def _unescaped(name: str) -> str:
-    return re.sub(r"\\[\\nr]", lambda found: _ESCAPED[found[0]], name)
+def _unescape(name: str) -> str:
+    return re.sub(r"\\[\\nr]", lambda match: _ESCAPED[match[0]], name)

@@ -1,4 +1,4 @@
-"""A trial becomes part of its campaign by one rename, or is put aside whole."""
+"""Commit a complete trial to its campaign by one rename, or set an incomplete one aside."""
 
 from __future__ import annotations
 
@@ -12,49 +12,34 @@ from samovar.errors import CampaignError
 
 
 def commit_trial(in_progress: Path, trials: Path) -> Path:
-    """Move a whole trial from in-progress/<id> to trials/<id>, on disk when this returns; return where it is.
+    """Move a complete trial from in-progress/ID to trials/ID and return its new path; then it is on disk.
 
-    SHA256SUMS is written beside what it has, of all of that. Raises CampaignError when it has no manifest,
-    holds a file that was not fetched whole, or is there already.
+    Writes SHA256SUMS of all its files first. Raises CampaignError if it has no manifest, has a file that was
+    not fetched completely, or exists already.
     """
-    target = trials / in_progress.name
-    if not (in_progress / "manifest.json").is_file():
-        raise CampaignError(f"{in_progress}: no manifest.json; accepted: a trial that was judged")
+    target, manifest = trials / in_progress.name, in_progress / "manifest.json"
+    if not manifest.is_file():
+        raise CampaignError(f"{in_progress}: manifest.json is missing: the trial was not judged")
     partial = sorted(in_progress.rglob("*.part"))
     if partial:
-        raise CampaignError(f"{partial[0]}: not fetched whole; accepted: a trial without .part files")
+        raise CampaignError(f"{partial[0]}: this file was not fetched completely")
     if target.exists():
-        raise CampaignError(f"{target}: there already; a trial that completed is never overwritten")
-    write_sums(in_progress, _collected(in_progress / "manifest.json"))
-    _sync_tree(in_progress)
+        raise CampaignError(f"{target}: exists already; a completed trial is never overwritten")
+    # Files that came from hosts were verified on arrival.
+    files = json.loads(manifest.read_bytes()).get("files", ())
+    write_sums(in_progress, {entry["path"]: entry["sha256"] for entry in files})
+    # A rename may reach the disk before the files do, unless they are synced first: fsync(2).
+    for place, _, names in os.walk(in_progress):
+        for name in names:
+            _sync(Path(place, name))
+        _sync(Path(place))
     return _move(in_progress, target)
 
 
-def sealed(folder: Path) -> Mapping[str, str]:
-    """Return what the journal keeps of a folder that has checksums: that of the checksums, `sums_sha256`."""
-    sums = folder / SUMS
-    return {"sums_sha256": sha256_of(sums)} if sums.is_file() else {}
-
-
-def digests(folder: Path, *patterns: str) -> Mapping[str, str]:
-    """Return the SHA-256 of the files below a folder that match, by path. Raises CampaignError."""
-    found = {file for pattern in patterns for file in folder.glob(pattern) if file.is_file()}
-    try:
-        return {file.relative_to(folder).as_posix(): sha256_of(file) for file in sorted(found)}
-    except OSError as error:
-        raise CampaignError(f"{error.filename}: cannot be summed: {error.strerror}") from error
-
-
-def _collected(manifest: Path) -> Mapping[str, str]:
-    """Return the checksums of the files that came from hosts, which were verified when they came."""
-    told = json.loads(manifest.read_bytes())
-    return {entry["path"]: entry["sha256"] for entry in told.get("files", ())}
-
-
 def set_aside(in_progress: Path, home: Path) -> Path:
-    """Move a half-written trial to <home>/<id>-<n>, n being the first that is free; return where it is.
+    """Move an incomplete trial to HOME/ID-N with the first free N, and return its new path.
 
-    What it has so far is given checksums, where it has none and the disk has room for them.
+    Writes checksums of the files that it has, unless it has them already or the disk has no room.
     """
     if not (in_progress / SUMS).exists():
         try:
@@ -67,23 +52,30 @@ def set_aside(in_progress: Path, home: Path) -> Path:
     return _move(in_progress, target)
 
 
+def sums_digest(folder: Path) -> Mapping[str, str]:
+    """Return the journal's value `sums_sha256` for a folder: the SHA-256 of its SHA256SUMS, if it has one."""
+    sums = folder / SUMS
+    return {"sums_sha256": sha256_of(sums)} if sums.is_file() else {}
+
+
+def digests(folder: Path, *patterns: str) -> Mapping[str, str]:
+    """Return the SHA-256 of the files below a folder that match, by path. Raises CampaignError."""
+    found = {file for pattern in patterns for file in folder.glob(pattern) if file.is_file()}
+    try:
+        return {file.relative_to(folder).as_posix(): sha256_of(file) for file in sorted(found)}
+    except OSError as error:
+        raise CampaignError(f"{error.filename}: cannot be read: {error.strerror}") from error
+
+
 def _move(source: Path, target: Path) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         source.rename(target)
     except OSError as error:
-        raise CampaignError(f"{source}: cannot become {target}: {error.strerror}") from error
+        raise CampaignError(f"{source}: cannot be moved to {target}: {error.strerror}") from error
     for folder in (target.parent, source.parent):
         _sync(folder)
     return target
-
-
-def _sync_tree(folder: Path) -> None:
-    # A rename may reach the disk before what it names does, unless that was sent there first: fsync(2).
-    for place, _, files in os.walk(folder):
-        for file in files:
-            _sync(Path(place, file))
-        _sync(Path(place))
 
 
 def _sync(path: Path) -> None:
@@ -94,4 +86,4 @@ def _sync(path: Path) -> None:
         finally:
             os.close(fd)
     except OSError as error:
-        raise CampaignError(f"{path}: cannot be put on disk: {error.strerror}") from error
+        raise CampaignError(f"{path}: cannot be written to disk: {error.strerror}") from error

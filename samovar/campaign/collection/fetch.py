@@ -1,10 +1,10 @@
-"""The files of a trial: compressed and counted on the host, fetched, verified, and only then removed."""
+"""Fetch the files of a trial: compress and checksum them on the host, copy, verify, and only then remove."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,17 +15,17 @@ from samovar.units import format_bytes
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_COUNT = re.compile(r"[0-9]{1,18}")
-_TOLD = 300  # characters of what a host says that an error repeats
+_SIZE = re.compile(r"[0-9]{1,18}")
+MAX_OUTPUT = 300  # characters of a host's output that an error has
 SPARE_BYTES = 64 * 1024 * 1024
-"""What a collection leaves free on this machine's disk, for the journal and what else must be written."""
+"""Disk space that stays free on this machine, for the journal and other files that must be written."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """A file that a trial leaves in its folder on a host, and where it belongs in the trial's folder here.
+    """A file that a trial leaves in its folder on a host, and its path in the trial's folder here.
 
-    What is not yet compressed is on its way; both names then end in .gz.
+    A file that is not compressed yet is compressed before it is fetched; both names then end in .gz.
     """
 
     remote: str
@@ -39,13 +39,13 @@ class Expected:
         for name in (self.remote, *self.path.split("/")):
             if not _NAME.fullmatch(name):
                 raise TestbedError(
-                    f"{self.path}: {name!r} cannot be a collected file's name; "
-                    f"accepted: letters, digits, dots, hyphens and underscores"
+                    f"{self.path}: {name!r} cannot be the name of a collected file; "
+                    f"use letters, digits, dots, hyphens and underscores"
                 )
 
     @property
     def packed(self) -> Expected:
-        """The same file once it is compressed."""
+        """The same file after it was compressed."""
         if self.remote.endswith(".gz"):
             return self
         path = self.path if self.path.endswith(".gz") else f"{self.path}.gz"
@@ -53,8 +53,8 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Counted:
-    """A file as its host counted it."""
+class PackedFile:
+    """The size and checksum of a compressed file on its host."""
 
     size_bytes: int
     sha256: str
@@ -63,59 +63,53 @@ class Counted:
 def collect(
     session: Session, folder: str, expected: Sequence[Expected], local: Path, *, deadline_s: float = 600.0
 ) -> list[Mapping[str, object]]:
-    """Bring a trial's files from a host and return their entries for the manifest.
+    """Fetch a trial's files from a host and return their entries for the manifest.
 
-    The trial's folder on the host is removed once every expected file is here, on disk and verified; before
-    that nothing is, also when the connection is lost: then what has arrived is gone on from. Raises
-    TestbedError for a file that is missing, miscounted, changed on its way or larger than the disk here has
-    room for; DeadlineError.
+    The trial's folder on the host is removed once every expected file is here, on disk and verified, and not
+    before. After a lost connection, fetching resumes with what has arrived. Raises TestbedError for a file
+    that is missing or was changed on its way, CampaignError if the disk here has no room, and DeadlineError.
     """
     check_folder(folder)
     if not expected:
         return []
-    _check_apart(expected)
     packed = [file.packed for file in expected]
+    paths = [file.path for file in packed]
+    twice = sorted({path for path in paths if paths.count(path) > 1})
+    if twice:
+        raise TestbedError(f"{', '.join(twice)}: two files cannot be collected under one name")
     done = session.run(pack_script(folder, expected), step="pack", deadline_s=deadline_s)
-    counted = parse_counted(session.host, done.text, [file.remote for file in packed])
+    on_host = parse_packed(session.host, done.text, [file.remote for file in packed])
+    check_room(session.host, sum(one.size_bytes for one in on_host.values()), local)
     wanted = [
         RemoteFile(
             f"{folder}/{file.remote}",
             local / file.path,
-            counted[file.remote].sha256,
-            counted[file.remote].size_bytes,
+            on_host[file.remote].sha256,
+            on_host[file.remote].size_bytes,
         )
         for file in packed
     ]
-    check_room(session.host, sum(one.size_bytes for one in wanted), local)
     session.fetch_all(wanted, deadline_s=deadline_s)
     session.run(f"rm -rf -- {quote(folder)}\n", step="remove", deadline_s=deadline_s)
-    return [_entry(file, session.host, counted[file.remote]) for file in packed]
-
-
-def _check_apart(expected: Sequence[Expected]) -> None:
-    paths = [file.packed.path for file in expected]
-    twice = sorted({path for path in paths if paths.count(path) > 1})
-    if twice:
-        raise TestbedError(f"{', '.join(twice)}: collected twice; accepted: one file at one place")
+    return [_manifest_entry(file, session.host, on_host[file.remote]) for file in packed]
 
 
 def check_room(host: str, size_bytes: int, local: Path) -> None:
-    """Refuse to fetch what the disk here has no room for. Raises CampaignError: no host is to blame."""
-    there = next(place for place in (local, *local.parents) if place.exists())
-    free = shutil.disk_usage(there).free
+    """Raise CampaignError, which blames no host, if the disk here has no room for files of this size."""
+    folder = next(place for place in (local, *local.parents) if place.exists())
+    free = shutil.disk_usage(folder).free
     if size_bytes + SPARE_BYTES > free:
-        raise CampaignError(
-            f"{host}: {format_bytes(size_bytes, 3)} to collect, {format_bytes(free, 3)} free in {there}; "
-            f"accepted: room for it and {format_bytes(SPARE_BYTES, 3)} beside"
-        )
+        needed, there, spare = (format_bytes(size, 3) for size in (size_bytes, free, SPARE_BYTES))
+        message = f"{needed} to collect, but {folder} has {there} free, of which {spare} must stay free"
+        raise CampaignError(f"{host}: {message}")
 
 
 def check_folder(folder: str) -> None:
-    """Refuse a folder whose removal could take anything else along. Raises TestbedError."""
+    """Raise TestbedError for a folder whose removal could remove anything else."""
     parts = folder.split("/")
     if len(parts) < 4 or parts[0] or not all(_NAME.fullmatch(part) for part in parts[1:]):
         raise TestbedError(
-            f"{folder!r}: no trial's folder; accepted: an absolute path, three names deep or more"
+            f"{folder!r} is not the folder of a trial: must be an absolute path of at least three names"
         )
 
 
@@ -140,53 +134,50 @@ wc -c -- "$@"
 
 
 def pack_script(folder: str, expected: Sequence[Expected]) -> str:
-    """Return the script that compresses, sums and measures the files, with one program start for each.
+    """Return the script that compresses files and prints their checksums and sizes.
 
-    What an earlier attempt has compressed already is left as it is. FreeBSD's `sha256 -r` prints as sha256sum
-    does.
+    Each program is started once for all files; files that are compressed already are left as they are.
+    FreeBSD's `sha256 -r` prints the format of sha256sum.
     """
     return _PACK.format(
         folder=quote(folder),
-        files=_words(file.remote for file in expected),
-        packed=_words(file.packed.remote for file in expected),
+        files=" ".join(quote(file.remote) for file in expected),
+        packed=" ".join(quote(file.packed.remote) for file in expected),
     )
 
 
-def parse_counted(host: str, text: str, names: Sequence[str]) -> dict[str, Counted]:
-    """Parse what pack_script prints: lines `sha256 name`, then lines `bytes name`, for exactly these names.
+def parse_packed(host: str, text: str, names: Sequence[str]) -> dict[str, PackedFile]:
+    """Parse the output of pack_script: a line `sha256 name` and a line `bytes name` for each of `names`.
 
-    Raises TestbedError when a name is not told once, or another one is.
+    Raises TestbedError if a name is missing, printed twice, or unknown.
     """
     sums: dict[str, str] = {}
     sizes: dict[str, int] = {}
-    told: list[tuple[str, str]] = []
+    printed: list[tuple[str, str]] = []
     for line in text.splitlines():
-        count, _, name = line.strip().partition(" ")
+        value, _, name = line.strip().partition(" ")
         name = name.strip()
-        if _SHA256.fullmatch(count):
-            sums[name] = count
-            told.append(("sum", name))
-        elif _COUNT.fullmatch(count) and (name != "total" or name in names):
-            sizes[name] = int(count)
-            told.append(("size", name))
-    if sorted(told) != sorted((what, name) for name in names for what in ("size", "sum")):
-        heard = ascii(", ".join(sorted({name for _, name in told}))[:_TOLD])[1:-1] or "nothing"
-        raise TestbedError(f"{host}: told of {heard}; accepted: sum and size of {', '.join(sorted(names))}")
-    return {name: Counted(sizes[name], sums[name]) for name in names}
+        if _SHA256.fullmatch(value):
+            sums[name] = value
+            printed.append(("sum", name))
+        elif _SIZE.fullmatch(value) and (name != "total" or name in names):
+            sizes[name] = int(value)
+            printed.append(("size", name))
+    if sorted(printed) != sorted((what, name) for name in names for what in ("size", "sum")):
+        found = ascii(", ".join(sorted({name for _, name in printed}))[:MAX_OUTPUT])[1:-1] or "nothing"
+        wanted = ", ".join(sorted(names))
+        raise TestbedError(f"{host}: printed checksums and sizes of {found}; must be those of {wanted}")
+    return {name: PackedFile(sizes[name], sums[name]) for name in names}
 
 
-def _words(names: Iterable[str]) -> str:
-    return " ".join(quote(name) for name in names)
-
-
-def _entry(file: Expected, host: str, counted: Counted) -> Mapping[str, object]:
+def _manifest_entry(file: Expected, host: str, on_host: PackedFile) -> Mapping[str, object]:
     entry = {
         "path": file.path,
         "kind": file.kind,
         "host": host,
         "interface": file.interface,
         "logger": file.logger,
-        "bytes": counted.size_bytes,
-        "sha256": counted.sha256,
+        "bytes": on_host.size_bytes,
+        "sha256": on_host.sha256,
     }
     return {key: value for key, value in entry.items() if value is not None}

@@ -1,7 +1,7 @@
-"""Whether a campaign's folder still holds what was measured: every file against checksums that chain up.
+"""Verify that a campaign's folder still holds what was measured, by checksums that form a chain.
 
-A trial's SHA256SUMS has the sums of all of its files; its own is in the journal, as are those of the plan and
-the definitions; and the journal says at the end of each trial what the journal was until then.
+SHA256SUMS of a trial has the checksums of all its files; its own checksum is in the journal, as are those of
+the plan and the definition files; and the journal has a checksum of itself at the end of each trial.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from samovar.campaign.collection.checksums import SUMS, content_of, names_in, read_sums, sha256_of
-from samovar.campaign.collection.inventory import Record, recorded
+from samovar.campaign.collection.inventory import Inventory, inventory_of
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import broken_seals, read_journal
 from samovar.errors import CampaignError
 from samovar.events import Emit, Event, silent
 
 REPORT_S = 0.2
-DERIVED = ("tables/", "in-progress/", "bundle/", "set-aside/", "commands/")
-"""Folders whose files may come and go: made anew by the analysis, being written, or checked by themselves."""
+UNRECORDED = ("tables/", "in-progress/", "bundle/", "set-aside/", "commands/")
+"""Folders whose files may come and go: made by the analysis, being written, or verified separately."""
 GROWING = re.compile(r"journal\.jsonl|journal\.torn-\d+|.*\.part")
 
 
 @dataclass(frozen=True, order=True)
 class FileProblem:
-    """One thing that is not as it was: the path below the campaign's folder, and what is wrong."""
+    """A problem with a file; its path is relative to the campaign's folder."""
 
     path: str
     problem: str
 
     def __str__(self) -> str:
-        return f"{shown(self.path)}: {self.problem}"
+        return f"{printable(self.path)}: {self.problem}"
 
 
 @dataclass
 class Verification:
-    """What came of verifying a campaign; `notes` say what could not be verified, and why."""
+    """The result of a verification; `notes` name what could not be verified, with the reasons."""
 
     findings: list[FileProblem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -53,214 +53,198 @@ class Verification:
 
 
 @dataclass(frozen=True)
-class _Due:
+class _File:
+    """A file to verify, with the checksum that it should have."""
+
     path: str
     sha256: str
     size_bytes: int
 
 
 def verify(folder: Path, emit: Emit = silent) -> Verification:
-    """Compare every file of a campaign with what was kept of it when it was written.
+    """Compare every file of a campaign with its recorded checksum.
 
-    Emits `verifying` {done, of} in bytes. Raises CampaignError where there is no campaign, or its journal
-    cannot be read.
+    Emits `verifying` {done, of} in bytes. Raises CampaignError if the folder has no journal, or if the
+    journal cannot be read.
     """
-    started = time.monotonic()
+    started_s = time.monotonic()
     if not (folder / JOURNAL).is_file():
-        raise CampaignError(f"{folder}: no journal.jsonl; accepted: the folder of a campaign that was begun")
-    found = Verification()
-    record = recorded(read_journal(folder / JOURNAL))
-    due = _Reading(folder, record, found).due()
-    found.findings += _journal(folder)
-    found.findings += _summed(folder, due, emit)
-    found.findings.sort()
-    found.files, found.size_bytes = len(due), sum(one.size_bytes for one in due)
-    found.seconds = round(time.monotonic() - started, 3)
-    return found
+        message = "journal.jsonl is missing; use the folder of a campaign that has started"
+        raise CampaignError(f"{folder}: {message}")
+    result = Verification()
+    files = _Expectation(folder, inventory_of(read_journal(folder / JOURNAL)), result).files()
+    result.findings += _journal_problems(folder)
+    result.findings += _checksum_problems(folder, files, emit)
+    result.findings.sort()
+    result.files, result.size_bytes = len(files), sum(file.size_bytes for file in files)
+    result.seconds = round(time.monotonic() - started_s, 3)
+    return result
 
 
-def shown(name: str) -> str:
-    """Write a name so that it takes one line and says nothing to a terminal, whatever bytes it has."""
-    printable = "".join(
+def printable(name: str) -> str:
+    """Return a file name as one line without control characters, whatever bytes it has."""
+    escaped = "".join(
         c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in name
     )
-    return printable.encode("utf-8", "backslashreplace").decode()
+    return escaped.encode("utf-8", "backslashreplace").decode()
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """Finds what is to be summed, and says on the way what is missing, beside, or no plain file."""
+class _Expectation:
+    """Collects the files that should exist; adds missing, unknown and unreadable ones to the result."""
 
     folder: Path
-    record: Record
-    found: Verification
+    inventory: Inventory
+    result: Verification
 
-    def due(self) -> list[_Due]:
-        asked = dict(self._asked())
-        due = [one for path, sum_ in asked.items() if (one := self._due(path, sum_))]
-        for path in self._beside(asked):
-            self._say(path, "was not there when the campaign was written")
-        return due
+    def files(self) -> list[_File]:
+        expected = dict(self._expected())
+        files = [file for path, sha256 in expected.items() if (file := self._file(path, sha256))]
+        for path in self._unknown(expected):
+            self._add(path, "was not there when the campaign was written")
+        return files
 
-    def _asked(self) -> Iterator[tuple[str, str]]:
-        """Yield every file that should be there with its checksum."""
-        yield from self.record.files.items()
-        if not self.record.files:
-            self.found.notes.append("the journal keeps no checksums of plan and definitions: not verified")
-        old = [path for path, sum_ in self.record.folders.items() if sum_ is None]
+    def _expected(self) -> Iterator[tuple[str, str]]:
+        """Yield every file that should exist with its checksum."""
+        inventory, notes = self.inventory, self.result.notes
+        yield from inventory.files.items()
+        if not inventory.files:
+            notes.append("not verified: plan and definition files, whose checksums the journal does not have")
+        old = sum(sha256 is None for sha256 in inventory.folders.values())
         if old:
-            self.found.notes.append(
-                f"{len(old)} trials were written before checksums covered all of a trial: "
-                f"what their manifests list was verified, commands, facts and the manifests were not"
+            notes.append(
+                f"partly verified: {old} trials of an earlier release, "
+                f"which recorded no checksums of commands, facts and manifests"
             )
-        for path, sum_ in self.record.folders.items():
-            yield from self._manifest(path) if sum_ is None else self._sealed(path, sum_)
-        yield from self._unrecorded()
-        yield from self._bundle()
+        for path, sha256 in inventory.folders.items():
+            if sha256 is None:
+                yield from self._in_manifest(path)
+            else:
+                yield f"{path}/{SUMS}", sha256
+                yield from self._in_sums(path)
+        yield from self._in_unrecorded_folders()
+        if (self.folder / "bundle" / SUMS).is_file():
+            listed = dict(self._in_sums("bundle"))
+            yield from listed.items()
+            for name in names_in(self.folder / "bundle"):
+                if name != SUMS and f"bundle/{name}" not in listed:
+                    self._add(f"bundle/{name}", "was not there when the bundle was made")
+        elif (self.folder / "bundle").is_dir():
+            notes.append("not verified: the bundle, which has no SHA256SUMS before `fab report`")
 
-    def _sealed(self, path: str, sum_: str) -> Iterator[tuple[str, str]]:
-        yield f"{path}/{SUMS}", sum_
-        yield from self._listed(path)
-
-    def _listed(self, path: str) -> Iterator[tuple[str, str]]:
-        """Yield what a folder's SHA256SUMS lists; where that is none, say so."""
-        text = self._bytes(f"{path}/{SUMS}")
+    def _in_sums(self, path: str) -> Iterator[tuple[str, str]]:
+        """Yield the files that the SHA256SUMS of a folder lists."""
+        text = self._content(f"{path}/{SUMS}")
         if text is None:
             return
         try:
-            sums = read_sums(text)
+            yield from self._below(path, SUMS, read_sums(text).items())
         except ValueError as error:
-            self._say(f"{path}/{SUMS}", str(error))
-            return
-        for name, sum_ in sums.items():
-            if _leads_out(name):
-                self._say(f"{path}/{SUMS}", f"lists {shown(name)}, which is not below it")
-            else:
-                yield f"{path}/{name}", sum_
+            self._add(f"{path}/{SUMS}", str(error))
 
-    def _manifest(self, path: str) -> Iterator[tuple[str, str]]:
-        """Yield what a trial's manifest lists: all that is known of trials of earlier releases."""
+    def _in_manifest(self, path: str) -> Iterator[tuple[str, str]]:
+        """Yield the files that a trial's manifest lists: all that is known of trials of earlier releases."""
         if path.startswith("set-aside/"):
             return
-        text = self._bytes(f"{path}/manifest.json")
+        text = self._content(f"{path}/manifest.json")
         if text is None:
-            self._say(f"{path}/manifest.json", "missing")
+            self._add(f"{path}/manifest.json", "missing")
             return
         try:
             files = [(str(one["path"]), str(one["sha256"])) for one in json.loads(text)["files"]]
         except (ValueError, TypeError, KeyError):
-            self._say(f"{path}/manifest.json", "is no manifest")
+            self._add(f"{path}/manifest.json", "is not a manifest")
             return
-        for name, sum_ in files:
-            if _leads_out(name):
-                self._say(f"{path}/manifest.json", f"lists {shown(name)}, which is not below it")
+        yield from self._below(path, "manifest.json", files)
+
+    def _below(self, path: str, source: str, sums: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        """Yield the listed files with their paths; refuse names that lead out of the folder."""
+        for name, sha256 in sums:
+            if name.startswith("/") or ".." in name.split("/"):
+                self._add(f"{path}/{source}", f"lists {printable(name)}, which is not below the folder")
             else:
-                yield f"{path}/{name}", sum_
+                yield f"{path}/{name}", sha256
 
-    def _unrecorded(self) -> Iterator[tuple[str, str]]:
-        """Take trials that the journal does not know: their controller runs, or was cut off; or put there."""
+    def _in_unrecorded_folders(self) -> Iterator[tuple[str, str]]:
+        """Yield the files of trials that are not in the journal, if their controller runs or was killed."""
         for home in ("trials", "set-aside"):
-            for place in sorted(self._folders(home)):
-                path = f"{home}/{place}"
-                if path in self.record.folders:
+            place = self.folder / home
+            names = [one.name for one in place.iterdir() if one.is_dir()] if place.is_dir() else []
+            for name in sorted(names):
+                path = f"{home}/{name}"
+                if path in self.inventory.folders:
                     continue
-                if home == "trials" and place not in self.record.running:
-                    self._say(path, "no trial that the journal knows")
+                if home == "trials" and name not in self.inventory.running:
+                    self._add(path, "is not a trial of the journal")
                 else:
-                    self.found.notes.append(
-                        f"{shown(path)}: not yet in the journal; its own checksums were compared"
+                    self.result.notes.append(
+                        f"{printable(path)}: not in the journal yet; compared only with its own checksums"
                     )
-                    yield from self._listed(path)
+                    yield from self._in_sums(path)
 
-    def _folders(self, home: str) -> Iterable[str]:
-        place = self.folder / home
-        return [one.name for one in place.iterdir() if one.is_dir()] if place.is_dir() else ()
-
-    def _bundle(self) -> Iterator[tuple[str, str]]:
-        if (self.folder / "bundle" / SUMS).is_file():
-            yield from self._listed("bundle")
-            yield from self._extras("bundle")
-        elif (self.folder / "bundle").is_dir():
-            self.found.notes.append("the bundle has no SHA256SUMS yet: `fab report` makes it")
-
-    def _extras(self, path: str) -> Iterator[tuple[str, str]]:
-        listed = dict(self._listed(path))
-        for name in names_in(self.folder / path):
-            if name != SUMS and f"{path}/{name}" not in listed:
-                self._say(f"{path}/{name}", "was not there when the bundle was made")
-        yield from ()
-
-    def _beside(self, asked: Mapping[str, str]) -> Iterator[str]:
-        """Yield files that nobody has asked for, where all that belongs there is known."""
-        sealed = {path for path, sum_ in self.record.folders.items() if sum_}
+    def _unknown(self, expected: Mapping[str, str]) -> Iterator[str]:
+        """Yield the files that are not expected, in folders whose whole content is known."""
+        recorded = {path for path, sha256 in self.inventory.folders.items() if sha256}
         for path in names_in(self.folder):
-            if path in asked:
-                continue
-            own = (
-                self.record.files
-                and not path.startswith(("trials/", *DERIVED))
+            is_own = (
+                self.inventory.files
+                and not path.startswith(("trials/", *UNRECORDED))
                 and not GROWING.fullmatch(path)
             )
-            if own or "/".join(path.split("/")[:2]) in sealed:
+            if path not in expected and (is_own or "/".join(path.split("/")[:2]) in recorded):
                 yield path
 
-    def _due(self, path: str, sum_: str) -> _Due | None:
+    def _file(self, path: str, sha256: str) -> _File | None:
         try:
-            seen = os.lstat(self.folder / path)
+            found = os.lstat(self.folder / path)
         except OSError as error:
-            self._say(path, "missing" if isinstance(error, FileNotFoundError) else str(error.strerror))
+            self._add(path, "missing" if isinstance(error, FileNotFoundError) else str(error.strerror))
             return None
-        if not stat.S_ISREG(seen.st_mode):
-            self._say(path, "is no plain file any more")
+        if not stat.S_ISREG(found.st_mode):
+            self._add(path, "is no longer a plain file")
             return None
-        return _Due(path, sum_, seen.st_size)
+        return _File(path, sha256, found.st_size)
 
-    def _bytes(self, path: str) -> bytes | None:
+    def _content(self, path: str) -> bytes | None:
         try:
             return content_of(self.folder / path)
         except OSError:
-            return None  # what is missing or cannot be read is said where its own sum is due
+            return None  # reported where the checksum of this file is compared
 
-    def _say(self, path: str, problem: str) -> None:
-        self.found.findings.append(FileProblem(path, problem))
-
-
-def _leads_out(name: str) -> bool:
-    return name.startswith("/") or ".." in name.split("/")
+    def _add(self, path: str, problem: str) -> None:
+        self.result.findings.append(FileProblem(path, problem))
 
 
-def _journal(folder: Path) -> Iterator[FileProblem]:
-    """Compare what the journal says of itself, and the copy that the bundle has of it."""
+def _journal_problems(folder: Path) -> Iterator[FileProblem]:
+    """Check the journal's checksums of itself, and compare it with the copy in the bundle."""
     data = (folder / JOURNAL).read_bytes()
     for number in broken_seals(data):
-        yield FileProblem(JOURNAL, f"line {number}: what stands before it is not what was written")
+        yield FileProblem(JOURNAL, f"line {number}: the lines before it have changed since they were written")
     copy = folder / "bundle" / "provenance" / JOURNAL
     if copy.is_file() and not copy.is_symlink() and not data.startswith(content_of(copy)):
-        yield FileProblem(JOURNAL, "does not begin with what the bundle's copy of it has")
+        yield FileProblem(JOURNAL, "does not begin with the copy of it in the bundle")
 
 
-def _summed(folder: Path, due: Iterable[_Due], emit: Emit) -> Iterator[FileProblem]:
-    """Sum files on all CPUs, large ones first, so that none is left alone at the end."""
-    jobs = sorted(due, key=lambda one: one.size_bytes, reverse=True)
-    tell = _Progress(sum(one.size_bytes for one in jobs), emit)
+def _checksum_problems(folder: Path, files: Iterable[_File], emit: Emit) -> Iterator[FileProblem]:
+    """Compare checksums on all CPUs, large files first so that none is left alone at the end."""
+    jobs = sorted(files, key=lambda file: file.size_bytes, reverse=True)
+    progress = _Progress(sum(file.size_bytes for file in jobs), emit)
+
+    def problem_of(file: _File) -> str:
+        try:
+            sha256 = sha256_of(folder / file.path, progress)
+        except OSError as error:
+            return f"cannot be read: {error.strerror}"
+        return "" if sha256 == file.sha256 else "changed since it was written"
+
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="sum") as threads:
-        for job, problem in zip(
-            jobs, threads.map(lambda job: _compared(folder, job, tell), jobs), strict=True
-        ):
+        for file, problem in zip(jobs, threads.map(problem_of, jobs), strict=True):
             if problem:
-                yield FileProblem(job.path, problem)
-
-
-def _compared(folder: Path, job: _Due, tell: Callable[[int], None]) -> str:
-    try:
-        is_ = sha256_of(folder / job.path, tell)
-    except OSError as error:
-        return f"cannot be read: {error.strerror}"
-    return "" if is_ == job.sha256 else "changed since it was written"
+                yield FileProblem(file.path, problem)
 
 
 class _Progress:
-    """Tells how many bytes are done, not more often than an eye can follow."""
+    """Emits how many bytes are done, at most every REPORT_S."""
 
     def __init__(self, of: int, emit: Emit) -> None:
         self._of, self._emit, self._done, self._next_s = of, emit, 0, 0.0
