@@ -42,7 +42,6 @@ SAME_CLASS: Set[str] = {
     "Capture",
     "Kind",
     "Place",
-    "Record",
     "Refusal",
     "Target",
 }
