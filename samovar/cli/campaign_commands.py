@@ -84,7 +84,7 @@ def make_campaign_report(root: Path, folder: Path) -> list[str]:
 def make_study_report(root: Path, name: str) -> list[str]:
     """Make the report of a study, show its scorecard, and return the verdict of each expectation."""
     from samovar.experiment import STUDIES
-    from samovar.report.study_bundle import make_study
+    from samovar.report import make_study
 
     controller = open_controller(root)
     study = controller.project.study_report(name)

@@ -1,106 +1,99 @@
-"""Make the bundle of a campaign: the scorecard, the PDF, and what lets others check and repeat them."""
+"""The bundle of a campaign: PDF, scorecard, figures, data, provenance, metadata (RO-Crate 1.1), checksums."""
 
 from __future__ import annotations
 
+import mimetypes
 import shutil
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from samovar.atomic_files import write_json, write_whole
-from samovar.campaign.collection import SUMS, write_sums
+from samovar.campaign.collection import SUMS, sha256_of, write_sums
 from samovar.events import Emit, Event
-from samovar.report import ro_crate
-from samovar.report.campaign_data import Campaign, Json, campaign_time_s, read_any_json
-from samovar.report.document import compose, rerun
-from samovar.report.scorecard import VERDICTS, Result
-from samovar.report.scored import read_scored
+from samovar.report.campaign_data import Campaign, Json, read_json
+from samovar.report.document import compose
+from samovar.report.scorecard import VERDICTS, Result, read_results
 from samovar.report.typeset import typeset
 
-SCORECARD, README = "scorecard.json", "README.txt"
-# What a reader needs to repeat the campaign, and the tables behind the scorecard, copied beside the results.
-INPUTS = ("experiment.yaml", "testbed.yaml", "plan.json", "provenance.json", "journal.jsonl")
-TABLES = ("tables/summary.csv", "tables/flows.csv", "tables/metrics.csv")
+SCORECARD, README, CRATE = "scorecard.json", "README.txt", "ro-crate-metadata.json"
+COPIES = {
+    "provenance": ("experiment.yaml", "testbed.yaml", "plan.json", "provenance.json", "journal.jsonl"),
+    "data": ("tables/summary.csv", "tables/flows.csv", "tables/metrics.csv"),
+}
+"""Files of the campaign that are copied to folders of the bundle."""
 README_TEXT = """\
 {title}
 {label}
 
   {pdf:<24}  the report
   figures/                  its figures (vector PDF)
-  data/                     the data behind figures and tables (CSV, a unit in each column's name)
-  scorecard.json            expectations against what was measured
-  provenance/               the experiment, testbed, plan and journal of the campaign, and the versions used
-  ro-crate-metadata.json    this folder described for machines (RO-Crate 1.1)
-  SHA256SUMS                checksums; sha256sum -c SHA256SUMS
+  data/                     the data of figures and tables (CSV; column names end in the unit)
+  scorecard.json            the expectations and what was measured
+  provenance/               experiment, testbed, plan and journal of the campaign; software versions
+  ro-crate-metadata.json    machine-readable description of this folder (RO-Crate 1.1)
+  SHA256SUMS                checksums
 
-To check that nothing was changed:
+To verify the checksums:
 
   sha256sum -c SHA256SUMS
 
-To run it again, in a checkout of samovar {samovar} with provenance/experiment.yaml in experiments/ and
-provenance/testbed.yaml in hosts/ (the first line makes a new campaign, the others redo the analysis and
-the report of this one):
+To repeat the work, use a checkout of samovar {samovar} with provenance/experiment.yaml in experiments/ and
+provenance/testbed.yaml in hosts/. The first command runs a new campaign; the others repeat the analysis
+and the report of this one:
 
 {commands}
 """
+CRATE_CONTEXT, CRATE_PROFILE = "https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/crate/1.1"
+FORMATS = {".yaml": "application/yaml", ".jsonl": "application/jsonl", ".csv": "text/csv"}
+"""Media types that Python does not know on every system."""
 
 
 def make_bundle(campaign_folder: Path, emit: Emit, *, licence: str | None = None) -> Path:
     """Make the bundle of an analysed campaign and return the path of its PDF.
 
-    The same campaign gives the same bytes. `licence` (an address or a name) goes into the metadata.
-    Emits `scorecard` {reproduced, differs, no data} and `bundle-made` {pdf, files}. Raises ReportError
-    where the campaign is not analysed or cannot be set, DefinitionError where its experiment is broken.
+    The same campaign gives the same bytes. `licence`, a URL or a name, goes into the metadata. Emits the
+    events `scorecard` and `bundle-made`. Raises ReportError if the campaign is not analysed or the PDF
+    cannot be made, DefinitionError if its experiment.yaml is broken.
     """
-    campaign, results = read_scored(campaign_folder)
-    copy_inputs(campaign)
+    campaign, results = read_results(campaign_folder)
+    bundle = campaign.bundle
+    for folder, names in COPIES.items():
+        (bundle / folder).mkdir(parents=True, exist_ok=True)
+        for file in (campaign.folder / name for name in names):
+            if file.is_file():
+                shutil.copyfile(file, bundle / folder / file.name)
     document = compose(campaign, results)
-    pdf = campaign.bundle / f"{campaign.experiment}.pdf"
-    write_whole(pdf, typeset(document, campaign.bundle, campaign_time_s(campaign)))
-    write_json(campaign.bundle / SCORECARD, [result.as_json() for result in results])
-    describe(campaign, document, licence)
-    emit(Event("scorecard", tally(results)))
-    emit(Event("bundle-made", {"pdf": str(pdf), "files": len(files(campaign.bundle))}))
+    pdf = bundle / f"{campaign.experiment}.pdf"
+    write_whole(pdf, typeset(document, bundle, campaign.start_s))
+    write_json(bundle / SCORECARD, [result.as_json() for result in results])
+    (bundle / README).write_text(_readme(campaign, document), encoding="utf-8")
+    described = [file for file in bundle_files(bundle) if file.name not in (SUMS, CRATE)]
+    write_json(bundle / CRATE, _crate(document, bundle, described, campaign.start_s, licence))
+    finish_bundle(bundle, pdf, results, emit)
     return pdf
 
 
-def read_verdicts(campaign_folder: Path) -> list[str]:
-    """Return the verdicts of a bundle's scorecard; raises ReportError where there is none."""
-    return [str(line["verdict"]) for line in read_any_json(campaign_folder / "bundle" / SCORECARD)]
-
-
-def tally(results: Sequence[Result]) -> dict[str, int]:
-    """Count the verdicts."""
-    return {word: sum(1 for one in results if one.verdict == word) for word in VERDICTS}
-
-
-def copy_inputs(campaign: Campaign) -> None:
-    """Put what the campaign was made from, and its tables, into the bundle."""
-    for names, folder in ((INPUTS, "provenance"), (TABLES, "data")):
-        target = campaign.bundle / folder
-        target.mkdir(parents=True, exist_ok=True)
-        for name in names:
-            if (campaign.folder / name).is_file():
-                shutil.copyfile(campaign.folder / name, target / Path(name).name)
-
-
-def describe(campaign: Campaign, document: Json, licence: str | None) -> None:
-    """Write what tells of the bundle: how to repeat it, its metadata, its checksums."""
-    bundle = campaign.bundle
-    (bundle / README).write_text(readme(campaign, document), encoding="utf-8")
-    content = [file for file in files(bundle) if file.name not in (SUMS, ro_crate.NAME)]
-    described = ro_crate.crate(document, bundle, content, campaign_time_s(campaign), licence)
-    write_json(bundle / ro_crate.NAME, described)
+def finish_bundle(bundle: Path, pdf: Path, results: Sequence[Result], emit: Emit) -> None:
+    """Write the checksums of a bundle and emit what was made."""
     write_sums(bundle)
+    emit(Event("scorecard", {word: sum(one.verdict == word for one in results) for word in VERDICTS}))
+    emit(Event("bundle-made", {"pdf": str(pdf), "files": len(bundle_files(bundle))}))
 
 
-def files(bundle: Path) -> list[Path]:
-    """List the bundle's files, in one order on every machine."""
-    return sorted((file for file in bundle.rglob("*") if file.is_file()), key=lambda file: file.as_posix())
+def read_verdicts(campaign_folder: Path) -> list[str]:
+    """Return the verdicts in a bundle's scorecard.json; raises ReportError if there is none."""
+    return [str(line["verdict"]) for line in read_json(campaign_folder / "bundle" / SCORECARD)]
 
 
-def readme(campaign: Campaign, document: Json) -> str:
-    """Say in plain text what is here and how to repeat it."""
-    commands = "\n".join(f"  {line}" for line in (rerun(campaign), *document["regenerate"]))
+def bundle_files(folder: Path) -> list[Path]:
+    """Return the files of a folder, in the same order on every machine."""
+    return sorted((file for file in folder.rglob("*") if file.is_file()), key=lambda file: file.as_posix())
+
+
+def _readme(campaign: Campaign, document: Json) -> str:
+    commands = "\n".join(f"  {line}" for line in (campaign.run_command, *document["regenerate"]))
     return README_TEXT.format(
         title=document["title"],
         label=f"{campaign.experiment}, campaign {campaign.name}",
@@ -108,3 +101,50 @@ def readme(campaign: Campaign, document: Json) -> str:
         commands=commands,
         samovar=document["samovar"],
     )
+
+
+def _crate(document: Json, bundle: Path, files: list[Path], t_s: float, licence: str | None) -> Json:
+    """Return the RO-Crate metadata of files in a bundle; its paths are relative to the bundle."""
+    entities = [_file_entity(bundle, file) for file in files]
+    versions = {"samovar": document["samovar"], **document["software"]}
+    software = [
+        {"@id": f"#software-{name}", "@type": "SoftwareApplication", "name": name, "softwareVersion": version}
+        for name, version in versions.items()
+    ]
+    metadata = {
+        "@id": CRATE,
+        "@type": "CreativeWork",
+        "about": {"@id": "./"},
+        "conformsTo": {"@id": CRATE_PROFILE},
+    }
+    root: dict[str, Any] = {
+        "@id": "./",
+        "@type": "Dataset",
+        "name": f"{document['title']} ({document['campaign']})",
+        "description": document["description"] or document["title"],
+        "identifier": f"{document['experiment']}/{document['campaign']}",
+        "datePublished": datetime.fromtimestamp(t_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "hasPart": [{"@id": entity["@id"]} for entity in entities],
+        "mentions": [{"@id": "#analysis"}],
+    }
+    if licence:
+        root["license"] = {"@id": licence} if "://" in licence else licence
+    action = {
+        "@id": "#analysis",
+        "@type": "CreateAction",
+        "name": "Measurement, analysis and typesetting of the report",
+        "instrument": [{"@id": entity["@id"]} for entity in software],
+        "result": [{"@id": "./"}],
+    }
+    return {"@context": CRATE_CONTEXT, "@graph": [metadata, root, *entities, action, *software]}
+
+
+def _file_entity(bundle: Path, file: Path) -> Json:
+    return {
+        "@id": file.relative_to(bundle).as_posix(),
+        "@type": "File",
+        "name": file.name,
+        "contentSize": str(file.stat().st_size),
+        "encodingFormat": FORMATS.get(file.suffix) or mimetypes.guess_type(file.name)[0] or "text/plain",
+        "sha256": sha256_of(file),
+    }

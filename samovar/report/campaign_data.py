@@ -1,9 +1,10 @@
-"""A campaign folder as the report needs it: read once, then only looked at."""
+"""A recorded campaign as the report needs it: plan, journal, manifests, provenance, testbed."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ STARTS = ("campaign-started", "campaign-resumed")
 
 @dataclass(frozen=True)
 class Campaign:
-    """What a campaign left behind: the plan, the journal, the manifests by trial id, where it ran."""
+    """What is recorded of a campaign; `manifests` has those of planned trials, by trial id."""
 
     folder: Path
     plan: Json
@@ -40,8 +41,13 @@ class Campaign:
 
     @property
     def name(self) -> str:
-        """Name of the campaign: the folder's."""
+        """Name of the campaign: that of its folder."""
         return self.folder.name
+
+    @property
+    def label(self) -> str:
+        """Experiment and campaign as the commands take them."""
+        return f"{self.experiment}/{self.name}"
 
     @property
     def bundle(self) -> Path:
@@ -54,91 +60,95 @@ class Campaign:
         return list(self.plan["trials"])
 
     @property
-    def finished(self) -> bool:
-        """Whether the last start or resumption of the campaign came to its end."""
+    def ids(self) -> list[str]:
+        """Ids of the planned trials, in order."""
+        return [str(trial["id"]) for trial in self.trials]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the last run of the campaign ended regularly."""
         marks = [entry.event for entry in self.journal if entry.event in (*STARTS, "campaign-finished")]
         return marks[-1:] == ["campaign-finished"]
 
+    @property
+    def start_s(self) -> float:
+        """Epoch seconds of the start: from the journal, else the folder's name, else the trials."""
+        if self.journal:
+            return self.journal[0].t_s
+        stamp = re.search(r"(\d{8}-\d{6})$", self.name)
+        if stamp:
+            return datetime.strptime(stamp[1], "%Y%m%d-%H%M%S").replace(tzinfo=UTC).timestamp()
+        return min(
+            (float(one["t_start_s"]) for one in self.manifests.values() if "t_start_s" in one), default=0.0
+        )
+
+    @property
+    def end_s(self) -> float:
+        """Epoch seconds of the last event."""
+        ends = [float(one["t_end_s"]) for one in self.manifests.values() if one.get("t_end_s") is not None]
+        return max([self.start_s, self.state.t_last_s, *ends])
+
+    def trial_state(self, trial: str) -> str:
+        """Return the verdict of a planned trial if it completed, else its last outcome or `not run`."""
+        manifest = self.manifests.get(trial)
+        if manifest is not None:
+            outcome = str(manifest.get("outcome", COMPLETED))
+            return str(manifest.get("verdict") or "valid") if outcome == COMPLETED else outcome
+        journaled = self.state.trials.get(trial)
+        return journaled.status if journaled and journaled.status in ("failed", "interrupted") else NOT_RUN
+
+    @property
+    def run_command(self) -> str:
+        """The command that runs the whole campaign again."""
+        profile = f" --profile {self.plan['profile']}" if self.plan.get("profile") else ""
+        overrides = (f"{key}={value}" for key, value in self.plan.get("overrides", {}).items())
+        return f"fab run {self.experiment}{profile}" + "".join(
+            f" --set {shlex.quote(one)}" for one in overrides
+        )
+
+    @property
+    def analyse_command(self) -> str:
+        """The command that makes figures and tables."""
+        return f"fab analyse --campaign {self.label}"
+
 
 def read_campaign(folder: Path) -> Campaign:
-    """Read a campaign folder; raises ReportError, PlanError or CampaignError where it is not one."""
+    """Read a campaign folder; raises ReportError, PlanError or CampaignError if it is not one."""
     folder = folder.resolve()
     if not (folder / "plan.json").is_file():
         raise ReportError(f"{folder}: no plan.json; a campaign folder is results/<experiment>/<campaign>")
     plan = read_plan(folder).as_json()
     journal = read_journal(folder / "journal.jsonl")
+    manifests = {
+        str(trial["id"]): folder / "trials" / str(trial["id"]) / "manifest.json" for trial in plan["trials"]
+    }
+    testbed = folder / "testbed.yaml"
     return Campaign(
         folder=folder,
         plan=plan,
         journal=tuple(journal),
         state=fold(journal),
-        provenance=read_json(folder / "provenance.json", optional=True),
-        testbed=read_testbed(folder / "testbed.yaml"),
-        manifests=read_manifests(folder, [str(trial["id"]) for trial in plan["trials"]]),
+        provenance=read_json_object(folder / "provenance.json", optional=True),
+        testbed=cast(Json, plain(read_yaml(testbed)[0])) if testbed.exists() else {},
+        manifests={trial: read_json_object(file) for trial, file in manifests.items() if file.is_file()},
     )
 
 
-def read_json(file: Path, optional: bool = False) -> Json:
-    """Read one JSON object; an optional file that is absent counts as empty."""
+def read_json_object(file: Path, optional: bool = False) -> Json:
+    """Read a JSON object; raises ReportError. An optional file that is missing counts as empty."""
     if optional and not file.exists():
         return {}
-    value = read_any_json(file)
+    value = read_json(file)
     if not isinstance(value, dict):
-        raise ReportError(f"{file}: {type(value).__name__}; an object was expected")
+        raise ReportError(f"{file}: expected a JSON object, not {type(value).__name__}")
     return value
 
 
-def read_any_json(file: Path) -> Any:
-    """Read a JSON file; raises ReportError where it is absent or malformed."""
+def read_json(file: Path) -> Any:
+    """Read a JSON file; raises ReportError if it is missing or malformed."""
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ReportError(f"{file}: no such file") from error
     except (ValueError, OSError) as error:
-        raise ReportError(f"{file}: {error}; JSON was expected") from error
-
-
-def read_testbed(file: Path) -> Json:
-    """Read the testbed as the campaign kept it: already validated, so its scalars stay text here."""
-    if not file.exists():
-        return {}
-    tree, _ = read_yaml(file)
-    return cast(Json, plain(tree))
-
-
-def read_manifests(folder: Path, ids: list[str]) -> dict[str, Json]:
-    """Read the manifests of the planned trials that have one."""
-    files = {trial: folder / "trials" / trial / "manifest.json" for trial in ids}
-    return {trial: read_json(file) for trial, file in files.items() if file.is_file()}
-
-
-def ids(campaign: Campaign) -> list[str]:
-    """Return the ids of the planned trials, in order."""
-    return [str(trial["id"]) for trial in campaign.trials]
-
-
-def standing(campaign: Campaign, trial: str) -> str:
-    """Say how a planned trial stands: its verdict when completed, else its last outcome, or not run."""
-    manifest = campaign.manifests.get(trial)
-    if manifest is not None:
-        outcome = str(manifest.get("outcome", COMPLETED))
-        return str(manifest.get("verdict") or "valid") if outcome == COMPLETED else outcome
-    told = campaign.state.trials.get(trial)
-    return told.status if told is not None and told.status in ("failed", "interrupted") else NOT_RUN
-
-
-def campaign_time_s(campaign: Campaign) -> float:
-    """Return when the campaign began, epoch seconds: from its journal, else its name, else its trials."""
-    if campaign.journal:
-        return campaign.journal[0].t_s
-    stamp = re.search(r"(\d{8}-\d{6})$", campaign.name)
-    if stamp:
-        return datetime.strptime(stamp[1], "%Y%m%d-%H%M%S").replace(tzinfo=UTC).timestamp()
-    starts = [float(one["t_start_s"]) for one in campaign.manifests.values() if "t_start_s" in one]
-    return min(starts, default=0.0)
-
-
-def campaign_end_s(campaign: Campaign) -> float:
-    """Return when the campaign's last event happened, epoch seconds."""
-    ends = [float(one["t_end_s"]) for one in campaign.manifests.values() if one.get("t_end_s") is not None]
-    return max([campaign_time_s(campaign), campaign.state.t_last_s, *ends])
+        raise ReportError(f"{file}: not JSON: {error}") from error

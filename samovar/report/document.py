@@ -1,109 +1,158 @@
-"""Everything that the pages say, as one JSON value; the templates give it its form."""
+"""The content of a campaign's report as one JSON value: sections, figures, tables, data; templates set it."""
 
 from __future__ import annotations
 
-import shlex
+import csv
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from samovar import __version__
-from samovar.report import figures_and_tables, testbed_comparison
-from samovar.report.campaign_data import Campaign, Json, read_json
-from samovar.report.omissions import omissions
-from samovar.report.overhead import cost
-from samovar.report.overview import overview, path_words, treatments
-from samovar.report.path_drawing import draw
-from samovar.report.provenance import hosts, provenance, software
-from samovar.report.scorecard import REPRODUCED, VERDICTS, Result, treatment_words
-from samovar.report.script_listing import commands
+from samovar.campaign.collection import sha256_of
+from samovar.errors import ReportError
+from samovar.report.campaign_data import Campaign, Json, read_json, read_json_object
+from samovar.report.number_format import count
+from samovar.report.overview import overview, path_settings, treatments
+from samovar.report.path_drawing import draw_path
+from samovar.report.provenance import commands, hosts, provenance, software
+from samovar.report.scorecard import REPRODUCED, VERDICTS, Result, treatment_text
+from samovar.report.testbed_comparison import compare_testbeds
+from samovar.report.trial_outcomes import omissions, overhead
 
 FIGURE_DEFAULTS: Json = {"title": "", "caption": "", "data": "", "trials": None, "width_in": 6.3}
 TABLE_DEFAULTS: Json = {"title": "", "caption": "", "data": "", "trials": None, "rows": [], "columns": []}
+SUMMARY_FILES = {
+    "metrics.csv": "every metric of every trial and flow",
+    "summary.csv": "every metric of every treatment, over replicates",
+    "flows.csv": "every metric of every flow and treatment, over replicates",
+}
 
 
 def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
-    """Return the document; raises ReportError where the analysis has not left what it needs."""
-    analysis = read_json(campaign.bundle / "analysis.json")
-    figures = [
-        FIGURE_DEFAULTS | one for one in figures_and_tables.figures(campaign, analyse_command(campaign))
-    ]
-    own = figures_and_tables.tables(campaign, analyse_command(campaign))
-    tables = [TABLE_DEFAULTS | one for one in [*own, *testbed_comparison.table(campaign)]]
+    """Return the document; raises ReportError if a file of the analysis is missing."""
+    analysis = read_json_object(campaign.bundle / "analysis.json")
+    figures, tables = _figures(campaign), [*_tables(campaign), *compare_testbeds(campaign)]
+    figures, tables = [FIGURE_DEFAULTS | one for one in figures], [TABLE_DEFAULTS | one for one in tables]
     return {
         **overview(campaign),
         "samovar": __version__,
-        "path": draw(campaign.testbed),
-        **path_captions(campaign),
+        "path": draw_path(campaign.testbed),
+        **_path_captions(campaign),
         "hosts": hosts(campaign),
         "treatments": treatments(campaign),
-        "scorecard": scorecard(results),
+        "scorecard": scorecard_section(results),
         "figures": figures,
         "tables": tables,
         "omissions": omissions(campaign, analysis),
-        "cost": cost(campaign),
+        "overhead": overhead(campaign),
         "provenance": provenance(campaign, analysis),
         "software": software(analysis),
-        "data": figures_and_tables.data_index(campaign.bundle, [*figures, *tables]),
-        "regenerate": regenerate(campaign),
+        "data": data_files(campaign.bundle, [*figures, *tables]),
+        "regenerate": [campaign.analyse_command, f"fab report --campaign {campaign.label}"],
         "commands": commands(campaign),
     }
 
 
-def path_captions(campaign: Campaign) -> Json:
-    """Return what the diagram says of the bottleneck, in it and under it."""
+def _path_captions(campaign: Campaign) -> Json:
+    """Return the label of the bottleneck in the drawing of the path, and the caption below."""
     bottleneck = campaign.testbed.get("bottleneck") or {}
-    settings = " · ".join(path_words(campaign.trials))
-    router = f"{bottleneck['router']}, egress of {bottleneck['to']}" if "router" in bottleneck else ""
-    where = router or (f"link {bottleneck['link']}" if "link" in bottleneck else "")
+    where = f"link {bottleneck['link']}" if "link" in bottleneck else ""
+    if "router" in bottleneck:
+        where = f"{bottleneck['router']}, egress of {bottleneck['to']}"
+    settings = " · ".join(path_settings(campaign.trials))
     return {
         "callout": f"queue at {where}: {settings}" if settings else f"queue at {where}",
         "path-caption": "The path: hosts, links with their interfaces and addresses"
-        + (f", and the bottleneck’s queue at {where}." if where else "."),
+        + (f", and the queue of the bottleneck at {where}." if where else "."),
     }
 
 
-def scorecard(results: Sequence[Result]) -> Json:
-    """Return the scorecard's lines, its counts and the sentence that sums it up."""
-    counts = {word: sum(1 for one in results if one.verdict == word) for word in VERDICTS}
+def scorecard_section(results: Sequence[Result]) -> Json:
+    """Return the lines of the scorecard, the number of each verdict, and a headline."""
+    counts = {word: sum(one.verdict == word for one in results) for word in VERDICTS}
     return {
-        "lines": [line(one) for one in results],
+        "lines": [_scorecard_line(one) for one in results],
         "counts": [{"verdict": word, "amount": amount} for word, amount in counts.items() if amount],
         "headline": f"{counts[REPRODUCED]} of {len(results)} expectations reproduced",
     }
 
 
-def line(result: Result) -> Json:
-    """Return one line: the observed value apart from its sample, and at a glance without its interval."""
+def _scorecard_line(result: Result) -> Json:
+    """Return a line with its metric, treatment and source; the sample size is apart from the value."""
     value, _, sample = result.observed.partition(" (")
-    words = {"value": value, "sample": sample.removesuffix(")"), "glance": value.partition(" [")[0]}
-    return {**result.as_json(), "about": about(result), **words}
+    kinds = (("part", result.part), ("flow", result.flow), ("from", result.source))
+    part, flow, source = (f"{kind} {name}" if name else "" for kind, name in kinds)
+    about = "; ".join(filter(None, [result.metric, part, flow, treatment_text(result.where), source]))
+    texts = {"value": value, "sample": sample.removesuffix(")"), "glance": value.partition(" [")[0]}
+    return {**result.as_json(), "about": about, **texts}
 
 
-def about(result: Result) -> str:
-    """Say which numbers a line is about, and where its target comes from."""
-    where = treatment_words(result.where)
-    of = [f"{kind} {name}" for kind, name in (("part", result.part), ("flow", result.flow)) if name]
-    words = [result.metric, *of, where, f"from {result.source}"]
-    return "; ".join(word for word in words if word and word != "from ")
+def _figures(campaign: Campaign) -> list[Json]:
+    """Return the figures in order; raises ReportError if a planned figure or a file is missing."""
+    found = _outputs(campaign, "figure")
+    for figure in found:
+        name = str(figure.get("file") or f"figures/{figure['name']}.pdf")
+        inside = [
+            one for one in (name, f"figures/{name}") if _is_inside(campaign.bundle / one, campaign.bundle)
+        ]
+        if not inside:
+            file, command = campaign.bundle / name, campaign.analyse_command
+            raise ReportError(f"{file}: no such figure; run `{command}` again")
+        figure["file"] = inside[0]
+    return found
 
 
-def campaign_label(campaign: Campaign) -> str:
-    """Name the campaign as the commands take it."""
-    return f"{campaign.experiment}/{campaign.name}"
+def _is_inside(file: Path, folder: Path) -> bool:
+    return file.is_file() and file.resolve().is_relative_to(folder.resolve())
 
 
-def analyse_command(campaign: Campaign) -> str:
-    """Return the command that makes what the report needs."""
-    return f"fab analyse --campaign {campaign_label(campaign)}"
+def _tables(campaign: Campaign) -> list[Json]:
+    """Return the tables in order, rows as long as the heading; raises ReportError if one is missing."""
+    found = _outputs(campaign, "table")
+    for table in found:
+        width = len(table.get("columns") or [])
+        texts = [["" if cell is None else str(cell) for cell in row] for row in table.get("rows") or []]
+        table["rows"] = [[*row, *[""] * width][:width] for row in texts]
+    return [table for table in found if table.get("columns")]
 
 
-def regenerate(campaign: Campaign) -> list[str]:
-    """Return the commands that make the bundle again from the campaign's folder."""
-    return [analyse_command(campaign), f"fab report --campaign {campaign_label(campaign)}"]
+def _outputs(campaign: Campaign, kind: str) -> list[Json]:
+    """Read figures.json or tables.json; raises ReportError if a planned one is missing without a reason."""
+    file = campaign.bundle / f"{kind}s.json"
+    found: Any = read_json(file)
+    if not isinstance(found, list) or not all(isinstance(one, dict) and "name" in one for one in found):
+        raise ReportError(
+            f"{file}: not a list of objects with a name; run `{campaign.analyse_command}` again"
+        )
+    explained = (
+        read_json_object(campaign.bundle / "analysis.json", optional=True).get("figures_left_out") or []
+    )
+    names = [str(one.get("name", "")) for one in [*found, *explained]]
+    for planned in campaign.plan.get(f"{kind}s") or []:
+        name = str(planned.get(kind, "") if isinstance(planned, dict) else planned)
+        if not any(made.startswith(name) for made in names):
+            raise ReportError(
+                f"{campaign.bundle}: no {kind} {name}; run `{campaign.analyse_command}` to make it"
+            )
+    return [{**one, "trials": _trial_count(one.get("trials"))} for one in found]
 
 
-def rerun(campaign: Campaign) -> str:
-    """Return the command that runs the whole campaign again."""
-    profile = f" --profile {campaign.plan['profile']}" if campaign.plan.get("profile") else ""
-    overrides = (f"{key}={value}" for key, value in campaign.plan.get("overrides", {}).items())
-    sets = "".join(f" --set {shlex.quote(one)}" for one in overrides)
-    return f"fab run {campaign.experiment}{profile}{sets}"
+def _trial_count(trials: list[str] | int | None) -> str:
+    amount = len(trials) if isinstance(trials, list) else trials
+    return "" if amount is None else count(int(amount), "trial")
+
+
+def data_files(bundle: Path, outputs: list[Json]) -> list[Json]:
+    """Return a row per CSV file: its content, number of rows, and the first digits of its SHA-256."""
+    titles: dict[str, list[str]] = {}
+    for one in outputs:
+        if one.get("data"):
+            titles.setdefault(Path(str(one["data"])).name, []).append(str(one.get("title") or one["name"]))
+    rows = []
+    for file in sorted((bundle / "data").rglob("*.csv")):
+        with file.open(newline="", encoding="utf-8", errors="replace") as lines:
+            number = sum(1 for _ in csv.reader(lines)) - 1
+        name, content = file.relative_to(bundle).as_posix(), "; ".join(titles.get(file.name, []))
+        content = content or SUMMARY_FILES.get(file.name, "")
+        rows.append({"file": name, "holds": content, "rows": max(0, number), "sha256": sha256_of(file)[:12]})
+    return rows

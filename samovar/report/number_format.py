@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them: few digits, a fitting prefix, the unit after a space."""
+"""Numbers as text for the report: few digits, a fitting prefix, the unit after a space."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-# Metric units that carry a prefix, and the symbol they are printed with.
 PREFIXED = {"bps": "bit/s", "bit/s": "bit/s", "bytes": "B", "s": "s"}
+"""Units of metrics that take a prefix, and their symbols."""
 PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"))
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
           "October", "November", "December")  # fmt: skip
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Write a number with so many significant digits, never with an exponent."""
+    """Return a number with so many significant digits, never with an exponent."""
     if not math.isfinite(value):
         return "–"
     if value == 0 or (value == int(value) and abs(value) < 1e7):
@@ -24,13 +24,13 @@ def number(value: float, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def count(amount: int, noun: str, plural: str = "") -> str:
-    """Write an amount with its noun: 1 trial, 2 trials."""
-    return f"{amount} {noun if amount == 1 else plural or noun + 's'}"
+def count(amount: int, noun: str) -> str:
+    """Return an amount with its noun: 1 trial, 2 trials."""
+    return f"{amount} {noun}{'' if amount == 1 else 's'}"
 
 
 def scale(values: Sequence[float], unit: str) -> tuple[float, str]:
-    """Return the divisor and the unit symbol that suit the largest of the values."""
+    """Return the divisor and the unit symbol that fit the largest of the values."""
     if unit == "share":
         return 0.01, "%"
     if unit not in PREFIXED:
@@ -44,26 +44,22 @@ def scale(values: Sequence[float], unit: str) -> tuple[float, str]:
 
 
 def quantity(value: float, unit: str) -> str:
-    """Write one value with its unit: 34.1 Mbit/s."""
+    """Return a value with its unit: 34.1 Mbit/s."""
     return span(value, value, unit)
 
 
 def span(low: float, high: float, unit: str) -> str:
-    """Write a range with its unit, or a single value where both ends read the same."""
+    """Return a range with its unit and equal decimals, or one value if both ends read the same."""
     divisor, symbol = scale((low, high), unit)
-    first, last = aligned(low / divisor, high / divisor)
+    first, last = number(low / divisor), number(high / divisor)
+    decimals = max(len(text.partition(".")[2]) for text in (first, last))
+    if decimals:
+        first, last = f"{low / divisor:.{decimals}f}", f"{high / divisor:.{decimals}f}"
     return f"{first if first == last else f'{first}–{last}'} {symbol}".rstrip()
 
 
-def aligned(low: float, high: float) -> tuple[str, str]:
-    """Write two numbers with the same count of decimals."""
-    texts = number(low), number(high)
-    decimals = max(len(text.partition(".")[2]) for text in texts)
-    return (f"{low:.{decimals}f}", f"{high:.{decimals}f}") if decimals else texts
-
-
 def duration(seconds: float) -> str:
-    """Write a length of time in seconds, minutes or hours: 1 h 05 min."""
+    """Return a duration in seconds, minutes or hours: 1 h 05 min."""
     whole = round(seconds)
     if whole < 120:
         return f"{number(seconds, 3)} s"
@@ -73,13 +69,13 @@ def duration(seconds: float) -> str:
 
 
 def moment(t_s: float) -> str:
-    """Write an epoch time in seconds as a date and a time in UTC."""
+    """Return an epoch time in seconds as date and time in UTC."""
     at = datetime.fromtimestamp(t_s, UTC)
     return f"{at.day} {MONTHS[at.month - 1]} {at.year}, {at:%H:%M:%S} UTC"
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:
-    """Join words as a sentence does: a, b and c."""
+    """Join words as in a sentence: a, b and c."""
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} {last} {words[-1]}"

@@ -17,7 +17,6 @@ from samovar.experiment import (
 from samovar.plan import make_plan
 from samovar.recipes import Catalogue
 from samovar.report.campaign_data import Campaign
-from samovar.report.document import rerun
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")
@@ -227,4 +226,4 @@ def test_a_bundle_names_the_command_with_its_overrides(tmp_path: Path) -> None:
         "trials": [],
     }
     campaign = Campaign(tmp_path, plan, (), fold(()), {}, {}, {})
-    assert rerun(campaign) == "fab run study --profile quick --set duration=1s --set 'cc=[cubic, cdg]'"
+    assert campaign.run_command == "fab run study --profile quick --set duration=1s --set 'cc=[cubic, cdg]'"

@@ -36,13 +36,6 @@ test_that("a line of RTT on window is told by its R^2 and its slope against 8 / 
   expect_null(window_line(x[1:2]))
 })
 
-test_that("trials whose flows share the queue have no line of RTT on window", {
-  trials <- data.table::data.table(id = c("a", "b", "c"), part = "p", rwnd = c("50KB", "100KB", "200KB"), cc = "cubic")
-  campaign <- list(factors = c("rwnd", "cc"), trials = trials, manifests = list())
-  metrics <- data.table::CJ(trial = trials$id, flow = c("bulk-1", "bulk-2"), metric = c("rtt_median_ms", "goodput_bps", "rwnd_max_bytes"))
-  expect_null(rwnd_linearity(campaign, metrics[, value := 1]))
-})
-
 test_that("a bootstrap's interval is the same for the same seed, and leaves R's own numbers alone", {
   set.seed(11)
   before <- .Random.seed

@@ -8,7 +8,7 @@ import pytest
 
 from samovar.cli import Controller, PlannedExperiment
 from samovar.errors import PlanError
-from samovar.report.testbed_comparison import read, rows_of
+from samovar.report.testbed_comparison import comparison_rows, read_metrics
 
 ROOT = Path(__file__).parents[3]
 TEXT = """\
@@ -105,14 +105,14 @@ METRICS = """\
 
 @pytest.mark.parametrize(
     ("first", "second", "differ"),
-    [("10050000", "10000000", "no"), ("5000000", "5010000", "yes"), ("5000000", "NA", "not known")],
+    [("10050000", "10000000", "no"), ("5000000", "5010000", "yes"), ("5000000", "NA", "unknown")],
 )
 def test_the_report_tells_whether_testbeds_differ(
     tmp_path: Path, first: str, second: str, differ: str
 ) -> None:
     file = tmp_path / "metrics.csv"
     file.write_text(METRICS.format(first=first, second=second))
-    units, samples = read(file, {"a1": "lab", "a2": "lab", "b1": "twin", "b2": "twin", "c1": "lab"})
-    rows = list(rows_of(["lab", "twin"], units, samples))
+    units, samples = read_metrics(file, {"a1": "lab", "a2": "lab", "b1": "twin", "b2": "twin", "c1": "lab"})
+    rows = list(comparison_rows(["lab", "twin"], units, samples))
     assert [(row[0], row[1], row[-1]) for row in rows] == [("cubic", "throughput_bps", differ)]
     assert "(2)" in rows[0][2]

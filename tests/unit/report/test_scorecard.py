@@ -9,9 +9,17 @@ import pytest
 
 from samovar.errors import ReportError
 from samovar.experiment.keys.experiment_file import Expect
-from samovar.report.scorecard import DIFFERS, NO_DATA, REPRODUCED, exit_status, judge, score
-from samovar.report.scored import read_flows
-from samovar.report.summary_csv import SummaryRow, read_summary
+from samovar.report.scorecard import (
+    DIFFERS,
+    NO_DATA,
+    REPRODUCED,
+    SummaryRow,
+    exit_status,
+    judge,
+    read_results,
+    read_summary,
+)
+from tests.unit.report.report_sample import EXPERIMENT, Sample, write_campaign
 
 HEADER = "part,cc,rwnd,metric,unit,median,mean,lo,hi,n\n"
 
@@ -104,8 +112,10 @@ def test_a_table_of_flows_apart_is_read_with_their_labels(tmp_path: Path) -> Non
 
 
 def test_a_table_of_flows_that_an_earlier_analysis_did_not_write_is_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(ReportError, match=r"flows\.csv: no such table.*; run `fab analyse` first"):
-        read_flows(tmp_path / "flows.csv", "fab analyse")
+    of_a_flow = EXPERIMENT.replace("metric: rtt_median_ms", "flow: bulk, metric: rtt_median_ms", 1)
+    campaign = write_campaign(tmp_path, Sample(experiment=of_a_flow))
+    with pytest.raises(ReportError, match=r"flows\.csv: no such file.*; run `fab analyse .*` first"):
+        read_results(campaign)
 
 
 @pytest.mark.parametrize("base", [[], [row(None)], [row(0.0)]])
@@ -141,7 +151,7 @@ def test_a_summary_row_without_a_level_has_no_such_factor(tmp_path: Path) -> Non
     rows = read_summary(file)
     assert rows[0].levels == {"cc": "cdg"}
     line = Expect.model_validate({"say": "linear", "metric": "rtt_rwnd_linearity_r2", "above": "0.98"})
-    assert score([line], rows)[0].observed == "0.991 (n = 4)"
+    assert judge(line, rows).observed == "0.991 (n = 4)"
 
 
 @pytest.mark.parametrize(

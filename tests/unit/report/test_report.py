@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from samovar.errors import CampaignError, DefinitionError, ReportError
 from samovar.events import Event, silent
 from samovar.report import exit_status, make_bundle, read_verdicts
-from samovar.report.typeset import legible, typeset, typst_string
-from tests.unit.report_sample import EXPERIMENT, NAME, Sample, draw_figures, dumbbell, write_campaign
+from samovar.report.typeset import printable, typeset, typst_string
+from tests.unit.report.report_sample import EXPERIMENT, NAME, Sample, draw_figures, dumbbell, write_campaign
 
 HOSTILE = (
     " #x $y$ *z* _w_ `c` <a> @b \\n \\ \"q\" 's' //c /*d*/ [e] {f} ~ = - + 漢字 é \u202e\x07 " + "x" * 200
@@ -65,14 +65,14 @@ def test_the_pages_hold_every_section_and_their_number(made: Path) -> None:
     text = bundle_text(made)
     for words in (
         "172.16.10.2/24",
-        "shuffled within blocks",
+        "in random order within blocks",
         "seed 20130417",
         "39.41–39.50 Mbit/s",
         "Figure 2. Median throughput against rwnd",
         "24 trials",
         "dst: 312 packets dropped by the capture",
         "clock of dst moved by 12 ms",
-        "30 of 30 trials did",
+        "which 30 of 30 trials reached",
         "249bb44c6a8baa81b6e4",
         "modified",
         "data.table 1.14.8",
@@ -200,7 +200,7 @@ hostile_text = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), min_si
 @settings(max_examples=60, deadline=None)
 def test_a_quoted_string_means_itself_to_typst(words: str) -> None:
     # A character without a place on paper is named before it comes here; Typst has no surrogates.
-    words = legible(words)
+    words = printable(words)
     source = f"#metadata({typst_string(words)}) <value>".encode()
     value = typst.query(source, "<value>", field="value", one=True)
     assert json.loads(value) == words.replace("\r\n", "\n")
@@ -239,7 +239,7 @@ def minimal_document(one: str, two: str, three: str, four: str) -> dict[str, obj
         "scorecard": {"lines": [line], "counts": [{"verdict": "differs", "amount": 1}], "headline": one},
         "figures": [], "tables": [{**table, "columns": [{"name": one, "align": "right"}, {"name": two, "align": "left"}]}],
         "omissions": {"groups": [missing], "retried": one, "superseded": two, "warnings": [two], "unavailable": [{"name": one, "reason": two}]},
-        "cost": None, "provenance": [{"name": one, "facts": [row]}], "software": {},
+        "overhead": None, "provenance": [{"name": one, "facts": [row]}], "software": {},
         "data": [{"file": one, "holds": two, "rows": 1, "sha256": three}], "regenerate": [one],
         "commands": {"trial": one, "folder": two, "set": [script], "other": [script]},
     }  # fmt: skip

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from samovar.campaign.journal import NAME, Journal
-from samovar.report.campaign_data import Campaign, ids, read_campaign
-from samovar.report.omissions import omissions
-from samovar.report.overview import notice
-from tests.unit.report_sample import Sample, write_campaign
+from samovar.report.campaign_data import Campaign, read_campaign
+from samovar.report.overview import overview
+from samovar.report.trial_outcomes import omissions
+from tests.unit.report.report_sample import Sample, write_campaign
 
 
 def _campaign(folder: Path, *events: tuple[str, Mapping[str, object]], not_run: int = 0) -> Campaign:
@@ -26,23 +26,23 @@ def _result(id_: str) -> list[tuple[str, Mapping[str, object]]]:
 
 
 def test_a_trial_that_the_testbed_could_not_run_is_missing_for_that_reason(tmp_path: Path) -> None:
-    missing = ids(_campaign(tmp_path / "first", not_run=2))[-2:]
+    missing = _campaign(tmp_path / "first", not_run=2).ids[-2:]
     blocked = {"blocked": [{"reasons": ["src: no congestion control bbr"], "trials": missing}]}
     campaign = _campaign(tmp_path / "second", ("trials-blocked", blocked), not_run=2)
     (group,) = (one for one in omissions(campaign, {})["groups"] if one["state"] == "not run")
-    assert group["reason"] == "the testbed lacks it: src: no congestion control bbr"
+    assert group["reason"] == "not possible on the testbed: src: no congestion control bbr"
     assert (group["amount"], group["means"]) == (2, "missing")
 
 
 def test_the_cover_says_whether_trials_lack_a_testbed_that_can_run_them_or_an_end(tmp_path: Path) -> None:
-    missing = ids(_campaign(tmp_path / "first", not_run=2))[-2:]
+    missing = _campaign(tmp_path / "first", not_run=2).ids[-2:]
     for number, trials in enumerate((missing, missing[:1])):
         blocked = {"blocked": [{"reasons": ["src: no congestion control bbr"], "trials": trials}]}
         campaign = _campaign(tmp_path / f"lacking-{number}", ("trials-blocked", blocked), not_run=2)
         begins = (
             "The testbed cannot run 2 of 30" if trials == missing else "This campaign ended early: 2 of 30"
         )
-        assert notice(campaign).startswith(begins)
+        assert overview(campaign)["notice"].startswith(begins)
 
 
 def test_results_that_the_plan_does_not_ask_for_are_counted_by_why(tmp_path: Path) -> None:
@@ -53,13 +53,13 @@ def test_results_that_the_plan_does_not_ask_for_are_counted_by_why(tmp_path: Pat
     results = [event for id_ in ("old-r1", "old-r2", "gone-r1") for event in _result(id_)]
     campaign = _campaign(tmp_path, *results, ("plan-changed", changed))
     assert omissions(campaign, {})["superseded"] == (
-        "Kept in the folder and not analysed: 2 results of a trial that was changed since and "
-        "1 result of a trial that is no longer asked for."
+        "In the campaign’s folder but not analysed: 2 results of trials that were changed later and "
+        "1 result of trials that are not in the plan any more."
     )
 
 
 def test_a_result_that_an_undone_edit_asks_for_again_counts_as_any_other(tmp_path: Path) -> None:
-    asked = ids(_campaign(tmp_path / "first"))[0]
+    asked = _campaign(tmp_path / "first").ids[0]
     changed = {"stale": [{"changes": ["duration_s 6 -> 12"], "results": [asked]}], "orphans": []}
     campaign = _campaign(tmp_path / "second", ("plan-changed", changed))
     assert omissions(campaign, {})["superseded"] == ""

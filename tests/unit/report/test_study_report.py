@@ -12,10 +12,10 @@ from samovar.errors import DefinitionError, ReportError
 from samovar.events import silent
 from samovar.experiment import load_study_report
 from samovar.experiment.keys.study_file import StudyReport
-from samovar.report.study_bundle import make_study
-from tests.unit.report_sample import draw_figures, write_campaign
+from samovar.report.study_report import make_study
+from tests.unit.report.report_sample import draw_figures, write_campaign
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SECTIONS = [
     {"title": "The buffer", "experiment": "tplink-buffer", "follows": "section IV", "deviation": "On Linux."},
     {"title": "The windows", "experiment": "tplink-buffer", "figures": [], "tables": []},

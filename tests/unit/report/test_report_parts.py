@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from samovar.report.campaign_data import read_campaign
 from samovar.report.number_format import duration, listed, moment, number, quantity, span
-from samovar.report.overhead import by_phase, once_words
-from samovar.report.path_drawing import draw
-from samovar.report.provenance import flat
-from samovar.report.script_listing import MOST_COLUMNS, MOST_LINES, shortened, wrapped
-from tests.unit.report_sample import THREE_HOSTS, dumbbell
+from samovar.report.path_drawing import draw_path
+from samovar.report.provenance import MOST_COLUMNS, MOST_LINES, one_line, read_script
+from samovar.report.trial_outcomes import overhead
+from tests.unit.report.report_sample import THREE_HOSTS, dumbbell, write_campaign
 
 
 @pytest.mark.parametrize(
@@ -61,11 +63,14 @@ def test_times_and_lists_read_as_words() -> None:
 
 
 def test_provenance_of_any_shape_becomes_one_line() -> None:
-    assert flat({"tcpdump": "4.99.3", "ss": None, "flags": ["a", True]}) == "tcpdump 4.99.3, ss, flags a, yes"
+    assert (
+        one_line({"tcpdump": "4.99.3", "ss": None, "flags": ["a", True]})
+        == "tcpdump 4.99.3, ss, flags a, yes"
+    )
 
 
 def drawn(testbed: str) -> dict[str, Any]:
-    return draw(yaml.safe_load(testbed))
+    return draw_path(yaml.safe_load(testbed))
 
 
 def test_data_flows_from_left_to_right_through_the_router() -> None:
@@ -108,7 +113,7 @@ def test_cables_to_one_router_do_not_cross(pairs: int) -> None:
             for other in (link for link in links if link is not one):
                 for end in other["ends"]:
                     towards_end = end["side"] == "left"
-                    reaches = one["trunk"] > other["trunk"] if towards_end else one["trunk"] < other["trunk"]
+                    reaches = one["joint"] > other["joint"] if towards_end else one["joint"] < other["joint"]
                     assert not (reaches and low < end["y"] < high), (one["name"], other["name"])
 
 
@@ -137,24 +142,33 @@ def test_a_chain_of_routers_takes_a_column_each() -> None:
     assert {host["name"]: host["column"] for host in path["hosts"]} == {"a": 0, "r1": 1, "r2": 2, "b": 3}
 
 
-def test_a_listing_keeps_every_character_and_no_line_is_wider_than_the_page() -> None:
+def listing(folder: Path, text: str) -> list[str]:
+    file = folder / "000-src-set.sh"
+    file.write_text(text)
+    lines: list[str] = read_script(file)["lines"]
+    return lines
+
+
+def test_a_listing_keeps_every_character_and_no_line_is_wider_than_the_page(tmp_path: Path) -> None:
     text = "ethtool -K 'eth1' " + "tso off " * 40 + "y" * 250
-    lines = wrapped([text])
+    lines = listing(tmp_path, text)
     assert max(len(line) for line in lines) <= MOST_COLUMNS
     assert "".join(line.removeprefix("  ↳ ") for line in lines).replace(" ", "") == text.replace(" ", "")
 
 
-def test_a_long_script_loses_its_middle_and_says_how_much() -> None:
+def test_a_long_script_loses_its_middle_and_says_how_much(tmp_path: Path) -> None:
     lines = [f"line {number}" for number in range(500)]
-    kept = shortened(lines)
+    kept = listing(tmp_path, "\n".join(lines))
     assert (kept[0], kept[-1], len(kept)) == ("line 0", "line 499", MOST_LINES + 1)
     assert f"  … {500 - MOST_LINES} lines left out …" in kept
-    assert shortened(lines[:MOST_LINES]) == lines[:MOST_LINES]
+    assert listing(tmp_path, "\n".join(lines[:MOST_LINES])) == lines[:MOST_LINES]
 
 
-def test_what_is_done_once_for_many_trials_is_told_apart_from_what_each_costs() -> None:
+def test_a_phase_that_serves_many_trials_is_not_part_of_the_overhead(tmp_path: Path) -> None:
     phases = [{"phase": "set", "seconds": 1.0}, {"phase": "calibrate", "seconds": 1.5}]
-    assert list(by_phase([{"phases": phases}])) == ["set"]
-    assert once_words([{"phases": phases}] * 2) == [
-        "Measuring a path came beside, 2 times, with a median of 1.5 s."
-    ]
+    campaign = read_campaign(write_campaign(tmp_path))
+    manifests = {id_: {"phases": phases, "overhead_s": 1.0} for id_ in campaign.ids[:2]}
+    found = overhead(replace(campaign, manifests=manifests))
+    assert found
+    assert [row["phase"] for row in found["phases"]] == ["set"]
+    assert found["words"].endswith("Path calibration is not included: 2 times, median 1.5 s.")
