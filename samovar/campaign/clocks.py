@@ -1,4 +1,4 @@
-"""The clocks of the hosts against the controller's: read over the control session, with an error."""
+"""Clocks of the hosts against the controller's: offset and drift, each with bounds."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from samovar.hosts import ScriptResult, Session, Sessions
 
 FIRST_READINGS = 3
 DRIFT = 100e-6
-"""How fast two clocks may part: what crystals do, and what ntpd corrects at most times."""
+"""How fast two clocks may drift apart: crystals do, and ntpd usually corrects no more."""
 STALE_SHARE = 0.5
-"""A clock is read again when it may have drifted by this share of what is not known of it anyway."""
+"""A clock is read again when its possible drift reaches this share of the error of its offset."""
 STEERED_PPM = 500.0
-"""The most by which NTP's discipline changes a clock's rate, either way (adjtimex(2), ADJ_FREQUENCY)."""
+"""The most by which NTP changes the rate of a clock, either way (adjtimex(2), ADJ_FREQUENCY)."""
 WANDER_PPM = 5.0
-"""How far a clock's rate may be from its mean, as a crystal's is with the day's temperature."""
-KEPT = 20
-CONTRADICTABLE = 4
+"""How far the rate of a clock may be from its mean, as that of a crystal over a day's temperatures."""
+MOST_READINGS = 20
+LEAST_READINGS = 4
 """Any three readings fit some drift and one step."""
 DEADLINE_S = 20.0
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A host's clock minus the controller's at one time of the controller's, give or take an error."""
+    """A host's clock minus the controller's, plus or minus an error, at time `t_s` of the controller."""
 
     t_s: float
     offset_s: float
@@ -36,7 +36,7 @@ class Reading:
     took_s: float
 
     def bounds(self, now_s: float) -> tuple[float, float]:
-        """Give the least and the greatest offset that this reading allows now."""
+        """Return the least and the greatest offset that this reading allows now, in seconds."""
         error_s = self.error_s + DRIFT * abs(now_s - self.t_s)
         return self.offset_s - error_s, self.offset_s + error_s
 
@@ -53,22 +53,17 @@ class Drift:
 
     @property
     def possible(self) -> bool:
-        """Whether any rate is left."""
+        """Whether the bounds allow any rate."""
         return self.low_ppm <= self.high_ppm
 
     @property
-    def telling(self) -> bool:
-        """Whether it leaves out any rate at which a clock may be steered."""
-        return self.low_ppm > -STEERED_PPM or self.high_ppm < STEERED_PPM
-
-    @property
     def least_ppm(self) -> float:
-        """How fast the clock runs off at least, either way."""
+        """The smallest possible drift, either way."""
         return max(self.low_ppm, -self.high_ppm, 0.0)
 
     @property
     def most_ppm(self) -> float:
-        """How fast the clock runs off at most, either way."""
+        """The largest possible drift, either way."""
         return max(self.high_ppm, -self.low_ppm)
 
     def __str__(self) -> str:
@@ -77,7 +72,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class ClockOffset:
-    """What is known of a host's clock; `stepped` when its newest reading contradicts those before."""
+    """The estimated offset of a host's clock; `stepped` if the latest reading contradicts earlier ones."""
 
     host: str
     offset_s: float
@@ -87,15 +82,15 @@ class ClockOffset:
 
     @property
     def correction_s(self) -> float:
-        """What to add to the controller's time to get the host's.
+        """Seconds to add to the controller's time to get the host's.
 
-        None that is smaller than its own error: hosts that share a clock, or keep it well by NTP, would be
-        put apart by what is only the noise of a reading.
+        An offset within its error is not corrected: that would put clocks apart that are one, or are well
+        kept by NTP.
         """
         return self.offset_s if abs(self.offset_s) > self.error_s else 0.0
 
     def as_json(self) -> dict[str, object]:
-        """Return the plain form that stands in the manifest."""
+        """Return the offset as manifest.json stores it."""
         bounds = (self.drift.low_ppm, self.drift.high_ppm) if self.drift else (None, None)
         low_ppm, high_ppm = (bound if bound is None else round(bound, 3) for bound in bounds)
         return {
@@ -110,69 +105,63 @@ class ClockOffset:
 
 @dataclass
 class Clocks:
-    """All readings of a campaign; a trial adds one of each host whose last has become stale."""
+    """The readings of a campaign by host; a trial adds one of each host whose last reading is stale."""
 
     readings: dict[str, list[Reading]] = field(default_factory=dict)
 
     def read(self, sessions: Sessions, hosts: Iterable[str], script: Callable[[str], str]) -> None:
-        """Read each host's clock where that tells anything new, several times in the beginning.
+        """Read the clocks whose last reading is stale, each several times at first. Raises TestbedError."""
 
-        Raises TestbedError.
-        """
+        def read_clock(session: Session) -> list[Reading]:
+            count = 1 if self.readings.get(session.host) else FIRST_READINGS
+            text = script(session.host)
+            runs = (session.run(text, step="clock", deadline_s=DEADLINE_S) for _ in range(count))
+            return [reading_of(result) for result in runs]
+
         stale = [host for host in hosts if self._is_stale(host, time.time())]
-        taken = sessions.map(lambda session: self._read(session, script(session.host)), stale)
-        for host, readings in taken.items():
-            self.readings[host] = [*self.readings.get(host, ()), *readings][-KEPT:]
+        for host, readings in sessions.map(read_clock, stale).items():
+            self.readings[host] = [*self.readings.get(host, ()), *readings][-MOST_READINGS:]
 
     def forget(self) -> None:
-        """Drop all readings, which say nothing of a clock whose machine has booted since."""
+        """Drop all readings: those from before a reboot do not hold after it."""
         self.readings.clear()
 
     def _is_stale(self, host: str, now_s: float) -> bool:
-        known = self.readings.get(host)
-        if not known:
+        readings = self.readings.get(host)
+        if not readings:
             return True
-        drift_s = DRIFT * (now_s - known[-1].t_s)
-        offset = estimate(host, known, now_s)
-        return offset.stepped or drift_s > STALE_SHARE * offset.error_s
-
-    def _read(self, session: Session, script: str) -> list[Reading]:
-        count = 1 if self.readings.get(session.host) else FIRST_READINGS
-        runs = (session.run(script, step="clock", deadline_s=DEADLINE_S) for _ in range(count))
-        return [reading_of(done) for done in runs]
+        offset = estimate(host, readings, now_s)
+        return offset.stepped or DRIFT * (now_s - readings[-1].t_s) > STALE_SHARE * offset.error_s
 
     def offsets(self, hosts: Iterable[str]) -> Mapping[str, ClockOffset]:
-        """Estimate each host's offset now, and its drift."""
+        """Return the estimated offset of each host's clock now, and its drift."""
         now_s = time.time()
-        known = {host: self.readings[host] for host in hosts}
-        return {
-            host: replace(estimate(host, readings, now_s), drift=drift_of(readings))
-            for host, readings in known.items()
-        }
+        estimates = {host: estimate(host, self.readings[host], now_s) for host in hosts}
+        return {host: replace(one, drift=drift_of(self.readings[host])) for host, one in estimates.items()}
 
     def longest_s(self) -> float:
-        """How long the slowest of the latest readings took."""
+        """Return how long the slowest of the latest readings took, in seconds."""
         return max((readings[-1].took_s for readings in self.readings.values()), default=0.0)
 
 
-def reading_of(done: ScriptResult) -> Reading:
-    """Understand one run of a clock script.
+def reading_of(result: ScriptResult) -> Reading:
+    """Return the reading that one run of a clock script gives.
 
-    The host read its clock at some time of the run; half way is at most half the run away. Raises
+    The host read its clock at some time of the run; the middle is at most half the run away. Raises
     TestbedError.
     """
-    text = done.text.strip()
+    text = result.text.strip()
     if not text.isdecimal():
-        raise TestbedError(f"{done.host}: clock: {text!r}; accepted: nanoseconds since the epoch")
-    middle_s = done.t_start_s + done.seconds / 2
-    return Reading(middle_s, int(text) / 1e9 - middle_s, done.seconds / 2, done.seconds)
+        raise TestbedError(f"{result.host}: clock: {text!r}; expected nanoseconds since the epoch")
+    middle_s = result.t_start_s + result.seconds / 2
+    return Reading(middle_s, int(text) / 1e9 - middle_s, result.seconds / 2, result.seconds)
 
 
 def estimate(host: str, readings: list[Reading], now_s: float) -> ClockOffset:
-    """Take what the latest readings allow, as many as some offset explains.
+    """Estimate an offset from the latest readings, as many as agree on some offset.
 
-    A clock has stepped when the newest stands alone. Those before it are of another time then, and no fault
-    of the trials that come after a reading has agreed with it.
+    The clock was set if the latest reading agrees with no other. Once a later reading agrees with it, the
+    earlier ones no longer count.
     """
     least, greatest = readings[-1].bounds(now_s)
     agreeing = 0
@@ -186,42 +175,42 @@ def estimate(host: str, readings: list[Reading], now_s: float) -> ClockOffset:
 
 
 def drift_of(readings: Sequence[Reading]) -> Drift | None:
-    """Bound the mean drift of a clock that may have been set once; None when that is not known.
+    """Bound the mean drift of a clock that may have been set once; return None if it is unknown.
 
-    Its rate is taken to stay within WANDER_PPM of the mean, and readings to be in the order in which they
-    were taken. Where one step does not explain them, the oldest are left out, at most half: the clock was
-    set or steered otherwise then.
+    The rate is assumed to stay within WANDER_PPM of its mean, and readings to be in the order in which they
+    were taken. If one step does not explain them, the oldest are left out, at most half. Bounds that allow
+    every rate at which NTP may steer a clock tell nothing.
     """
-    most = max(0, min(len(readings) // 2, len(readings) - CONTRADICTABLE))
-    kept = (_stepped_once(readings[first:]) for first in range(most + 1))
-    found = next((drift for drift in kept if drift.possible), None)
-    return found if found and found.telling else None
+    most = max(0, min(len(readings) // 2, len(readings) - LEAST_READINGS))
+    bounds = (_drift_with_one_step(readings[first:]) for first in range(most + 1))
+    drift = next((one for one in bounds if one.possible), None)
+    return drift if drift and (drift.low_ppm > -STEERED_PPM or drift.high_ppm < STEERED_PPM) else None
 
 
-def _stepped_once(readings: Sequence[Reading]) -> Drift:
-    """Take every drift with which a step between some two readings, or none at all, explains them."""
-    before, after = _even(readings), _even(readings[::-1])[::-1]
-    ways = [early & late for early, late in zip(before[:-1], after[1:], strict=True)] or before
-    allowed = [way for way in ways if way.possible]
+def _drift_with_one_step(readings: Sequence[Reading]) -> Drift:
+    """Return every drift that explains readings with a step between some two of them, or without one."""
+    before, after = _even_drifts(readings), _even_drifts(readings[::-1])[::-1]
+    both = [early & late for early, late in zip(before[:-1], after[1:], strict=True)] or before
+    possible = [drift for drift in both if drift.possible]
     return Drift(
-        min((way.low_ppm for way in allowed), default=inf),
-        max((way.high_ppm for way in allowed), default=-inf),
+        min((drift.low_ppm for drift in possible), default=inf),
+        max((drift.high_ppm for drift in possible), default=-inf),
     )
 
 
-def _even(readings: Sequence[Reading]) -> list[Drift]:
-    """Bound the drift by the first reading, the first two, and so on.
+def _even_drifts(readings: Sequence[Reading]) -> list[Drift]:
+    """Bound the drift by the first reading, by the first two, and so on.
 
     Pairs are enough: a line of some slope meets all intervals as soon as one meets each two (Helly).
     """
-    found: list[Drift] = []
+    drifts: list[Drift] = []
     for count, last in enumerate(readings):
-        pairs = (_between(earlier, last) for earlier in readings[:count])
-        found.append(reduce(Drift.__and__, pairs, found[-1] if found else Drift()))
-    return found
+        pairs = (_drift_between(earlier, last) for earlier in readings[:count])
+        drifts.append(reduce(Drift.__and__, pairs, drifts[-1] if drifts else Drift()))
+    return drifts
 
 
-def _between(one: Reading, other: Reading) -> Drift:
+def _drift_between(one: Reading, other: Reading) -> Drift:
     apart_s, gained_s = other.t_s - one.t_s, other.offset_s - one.offset_s
     error_s = one.error_s + other.error_s
     if apart_s == 0:

@@ -184,10 +184,10 @@ def test_a_trial_that_is_as_asked_for_is_valid_and_every_claim_of_it_was_checked
     checked = {f"{check['check']} at {check['host']}" for check in ran.manifest["checks"]}
     assert checked >= {
         "congestion control of flow bulk at src",
-        "MSS that dst offered to flow bulk at dst",
-        "routers that flow bulk passed at dst",
-        "largest segment in the capture at eth1 (offloads) at src",
-        "traffic of no flow at eth1 at dst",
+        "MSS offered by dst in flow bulk at dst",
+        "routers on the path of flow bulk at dst",
+        "largest frame in the capture at eth1 (offloads) at src",
+        "competing traffic at eth1 at dst",
         "bytes of flow bulk in the capture at dst",
         "bytes through the bottleneck, down at rtr",
         "rate at eth2 while packets wait at rtr",
@@ -214,7 +214,7 @@ def test_a_congestion_control_that_was_changed_after_it_was_set_is_named(judge: 
 def test_an_mtu_left_at_1500_is_named_by_the_handshake_and_by_the_host(judge: Judge) -> None:
     ran = judge.run(("arm", "dst", "ip link set dev eth1 mtu 1500"))
     assert ran.finished.verdict == "invalid"
-    assert ran.failed["MSS that dst offered to flow bulk at dst"] == "1460 B"
+    assert ran.failed["MSS offered by dst in flow bulk at dst"] == "1460 B"
     assert ran.failed["mtu.eth1 after the traffic at dst"] == "1500"
 
 
@@ -248,7 +248,7 @@ def test_a_host_of_which_only_half_is_read_fails_its_trial_before_anything_is_se
 def test_offloads_that_were_turned_on_are_named_by_the_capture_and_by_the_host(judge: Judge) -> None:
     ran = judge.run(("arm", "src", "ethtool -K eth1 tso on gso on"))
     assert ran.finished.verdict == "invalid"
-    assert int(ran.failed["largest segment in the capture at eth1 (offloads) at src"].split()[0]) > 1014
+    assert int(ran.failed["largest frame in the capture at eth1 (offloads) at src"].split()[0]) > 1014
     assert ran.failed["offload.eth1.tso after the traffic at src"] == "on"
 
 
@@ -267,8 +267,8 @@ def test_a_second_iperf_that_nobody_asked_for_is_named_by_its_addresses_and_port
     client = "iperf3 -c 172.16.11.2 -p 5999 -t 1 -b 2M"
     ran = judge.run(("arm", "dst", server), ("traffic", "src", client))
     assert ran.finished.verdict == "invalid"
-    assert "172.16.11.2:5999" in ran.failed["traffic of no flow at eth1 at dst"]
-    assert "172.16.11.2:5999" in ran.failed["traffic of no flow at eth1 at src"]
+    assert "172.16.11.2:5999" in ran.failed["competing traffic at eth1 at dst"]
+    assert "172.16.11.2:5999" in ran.failed["competing traffic at eth1 at src"]
 
 
 @pytest.mark.proof

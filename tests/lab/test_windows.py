@@ -60,7 +60,7 @@ def test_on_the_machine_s_own_kernel_no_window_exceeds_what_is_asked_and_each_co
         largest = int(checks[0]["observed"].split()[0])
         target = window_floor(parse_size(id_.split("-")[0]))
         assert target - 2 * SEGMENT_BYTES <= largest <= target
-        (beside,) = (check for check in manifest["checks"] if "traffic of no flow" in check["check"])
+        (beside,) = (check for check in manifest["checks"] if "competing traffic" in check["check"])
         assert beside["observed"].startswith("0 B of "), "the probe is over before captures begin"
     journal = checkout.journal("windows")
     ratios = [entry.values["ratio"] for entry in journal if entry.event == "window-measured"]

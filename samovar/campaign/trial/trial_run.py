@@ -296,7 +296,8 @@ class TrialRun:
         except (OSError, CampaignError) as second:
             self._stop_recording(second)
             reasons.append(f"and the restored state could not be recorded: {second}")
-        self.evidence.checks = list(run_checks_without_traffic(self.evidence))
+        if not self.evidence.checks:
+            self.evidence.checks = list(run_checks_without_traffic(self.evidence))
         result = self._result(outcome, "invalid", reasons, time.monotonic() - started, hosts)
         try:
             self._write_manifest(result)

@@ -38,7 +38,7 @@ def check_delay_drops(evidence: Evidence) -> Iterator[Check]:
         if direction is None or counted is None:
             continue
         offered = counted.sent_packets + counted.drops
-        label, observed = f"drops at the delay {name}", f"{counted.drops} of {offered}"
+        label, observed = f"drops in the delay stage {name}", f"{counted.drops} of {offered}"
         if not direction.loss:
             yield Check(label, path.router, "0", observed, counted.drops == 0)
         else:

@@ -85,7 +85,7 @@ def check_frame_sizes(evidence: Evidence) -> Iterator[Check]:
         if mtu_bytes is not None and one.capture is not None:
             most = mtu_bytes + ETHERNET_HEADER_BYTES
             largest = max((stream.largest_bytes for stream in one.capture), default=0)
-            name = f"largest segment in the capture at {plan.interface} (offloads)"
+            name = f"largest frame in the capture at {plan.interface} (offloads)"
             yield Check(name, plan.host, f"at most {most} B", f"{largest} B", largest <= most)
 
 
@@ -109,7 +109,7 @@ def check_competing_traffic(evidence: Evidence) -> Iterator[Check]:
             worst = max(others, key=lambda stream: stream.frame_bytes)
             observed += f", most of it {worst} ({worst.packets} packets, {worst.frame_bytes} B)"
         severity: Verdict = "invalid" if other_bytes > 10 * most else "suspect"
-        name = f"traffic of no flow at {one.plan.interface}"
+        name = f"competing traffic at {one.plan.interface}"
         yield Check(name, one.plan.host, f"at most {most} B", observed, other_bytes <= most, severity)
 
 
@@ -172,7 +172,7 @@ def check_mss(evidence: Evidence) -> Iterator[Check]:
             offered = {stream.mss_bytes for stream in streams if stream.syn}
             if mtu_bytes is not None and offered:
                 asked = mtu_bytes - TCP_IP_HEADER_BYTES
-                name = f"MSS that {host} offered to flow {flow.label}"
+                name = f"MSS offered by {host} in flow {flow.label}"
                 yield Check(name, host, f"{asked} B", f"{_listed(offered)} B", offered == {asked})
 
 
@@ -205,7 +205,7 @@ def check_routers(evidence: Evidence) -> Iterator[Check]:
         if ttls:
             routers = {min((first for first in initial if first >= ttl), default=0) - ttl for ttl in ttls}
             name, observed = (
-                f"routers that flow {flow.label} passed",
+                f"routers on the path of flow {flow.label}",
                 f"{_listed(routers)} (TTL {_listed(ttls)})",
             )
             yield Check(name, flow.to_host, str(asked), observed, routers == {asked})

@@ -9,67 +9,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from samovar.campaign.verdict.bottleneck_checks import (
-    check_bottleneck_bytes,
-    check_bottleneck_rate,
-    check_delay_drops,
-)
-from samovar.campaign.verdict.capture_checks import (
-    check_capture_drops,
-    check_captures_complete,
-    check_competing_traffic,
-    check_flow_bytes,
-    check_frame_sizes,
-    check_mss,
-    check_receive_windows,
-    check_routers,
+from samovar.campaign.verdict import (
+    bottleneck_checks,
+    capture_checks,
+    host_checks,
+    path_checks,
+    program_checks,
+    siftr_checks,
+    socket_checks,
 )
 from samovar.campaign.verdict.check import Check, Verdict
 from samovar.campaign.verdict.evidence import Evidence
-from samovar.campaign.verdict.host_checks import (
-    check_clock_drift,
-    check_clock_offsets,
-    check_clock_steps,
-    check_cpus,
-    check_restored_states,
-    check_settings,
-)
-from samovar.campaign.verdict.path_checks import check_path_calibration
-from samovar.campaign.verdict.program_checks import (
-    check_duration,
-    check_exit_codes,
-    check_start_times,
-    check_traffic_failures,
-)
-from samovar.campaign.verdict.siftr_checks import check_siftr_logs
-from samovar.campaign.verdict.socket_checks import check_generator_cc, check_tcp_info
 
 CHECKS: tuple[Callable[[Evidence], Iterable[Check]], ...] = (
-    check_path_calibration,
-    check_restored_states,
-    check_traffic_failures,
-    check_settings,
-    check_exit_codes,
-    check_capture_drops,
-    check_cpus,
-    check_clock_steps,
-    check_delay_drops,
-    check_captures_complete,
-    check_frame_sizes,
-    check_competing_traffic,
-    check_mss,
-    check_receive_windows,
-    check_routers,
-    check_tcp_info,
-    check_siftr_logs,
-    check_generator_cc,
-    check_flow_bytes,
-    check_bottleneck_bytes,
-    check_bottleneck_rate,
-    check_start_times,
-    check_clock_offsets,
-    check_clock_drift,
-    check_duration,
+    path_checks.check_path_calibration,
+    host_checks.check_restored_states,
+    program_checks.check_traffic_failures,
+    host_checks.check_settings,
+    program_checks.check_exit_codes,
+    capture_checks.check_capture_drops,
+    host_checks.check_cpus,
+    host_checks.check_clock_steps,
+    bottleneck_checks.check_delay_drops,
+    capture_checks.check_captures_complete,
+    capture_checks.check_frame_sizes,
+    capture_checks.check_competing_traffic,
+    capture_checks.check_mss,
+    capture_checks.check_receive_windows,
+    capture_checks.check_routers,
+    socket_checks.check_tcp_info,
+    siftr_checks.check_siftr_logs,
+    socket_checks.check_generator_cc,
+    capture_checks.check_flow_bytes,
+    bottleneck_checks.check_bottleneck_bytes,
+    bottleneck_checks.check_bottleneck_rate,
+    program_checks.check_start_times,
+    host_checks.check_clock_offsets,
+    host_checks.check_clock_drift,
+    program_checks.check_duration,
 )
 """Captures come before samples of sockets: where both show the same, the capture's check is kept."""
 
@@ -87,8 +64,8 @@ def run_checks(evidence: Evidence) -> Iterator[Check]:
 
 def run_checks_without_traffic(evidence: Evidence) -> Iterator[Check]:
     """Yield the checks of a trial that was broken off: those that need nothing of its traffic."""
-    yield from check_path_calibration(evidence)
-    yield from check_restored_states(evidence)
+    yield from path_checks.check_path_calibration(evidence)
+    yield from host_checks.check_restored_states(evidence)
 
 
 def verdict_of(checks: Iterable[Check]) -> tuple[Verdict, tuple[str, ...]]:

@@ -77,7 +77,7 @@ def check_clock_offsets(evidence: Evidence) -> Iterator[Check]:
         observed = f"{clock.offset_s * 1e3:+.1f} ms ± {clock.error_s * 1e3:.1f} ms"
         observed += ", but the latest reading contradicts earlier ones" if clock.stepped else ", no step"
         ok = abs(clock.offset_s) <= most_s and not clock.stepped
-        requested, tolerance = "the controller's time, no step", f"± {most_s:g} s"
+        requested, tolerance = "no step, offset 0 s", f"± {most_s:g} s"
         yield Check("clock", clock.host, requested, observed, ok, "suspect", tolerance)
 
 

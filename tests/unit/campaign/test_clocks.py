@@ -40,7 +40,7 @@ def test_a_reading_is_the_middle_of_its_run_give_or_take_half_of_it() -> None:
 
 @pytest.mark.parametrize("told", [b"", b"1800000000N\n", b"date: illegal\n"])
 def test_what_is_no_time_is_refused(told: bytes) -> None:
-    with pytest.raises(TestbedError, match=r"src: clock: .*accepted: nanoseconds since the epoch"):
+    with pytest.raises(TestbedError, match=r"src: clock: .*expected nanoseconds since the epoch"):
         reading_of(replace(DONE, stdout=told))
 
 

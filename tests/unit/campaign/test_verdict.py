@@ -215,16 +215,16 @@ def test_no_content_of_packets_breaks_the_reading(
 def test_a_trial_as_requested_passes_every_check_of_its_captures(tmp_path: Path) -> None:
     checks = judged(tmp_path, sound())
     assert failed(checks) == {}
-    assert checks["routers that flow bulk passed at dst"].observed == "1 (TTL 63)"
+    assert checks["routers on the path of flow bulk at dst"].observed == "1 (TTL 63)"
 
 
 @pytest.mark.parametrize(
     ("frames", "name", "observed"),
     [
-        (sound(mss=1460), "MSS that dst offered to flow bulk at dst", "1460 B"),
+        (sound(mss=1460), "MSS offered by dst in flow bulk at dst", "1460 B"),
         (sound(window=40_000), "largest window offered to flow bulk at dst", "10240000 B"),
         (bulk(window=2_000), "largest window offered to flow bulk at dst", "512000 B"),
-        ([*sound(), segment(SRC, DST, (40_000, 5001), 9000)], "largest segment in the capture at eth1 (offloads) at src", "9054 B"),
+        ([*sound(), segment(SRC, DST, (40_000, 5001), 9000)], "largest frame in the capture at eth1 (offloads) at src", "9054 B"),
     ],
 )  # fmt: skip
 def test_what_differs_from_the_request_is_reported_with_the_observed_value(
@@ -240,14 +240,14 @@ def test_a_flow_that_moved_too_little_to_open_its_window_is_not_judged_by_it(tmp
 def test_a_flow_on_another_path_is_found_by_its_time_to_live(tmp_path: Path) -> None:
     frames = [segment(SRC, DST, (40_000, 5001), 560, ttl=ttl) for ttl in (64, 64)]
     observed = failed(judged(tmp_path, frames, sent=frames))
-    assert observed == {"routers that flow bulk passed at dst": "0 (TTL 64)"}
+    assert observed == {"routers on the path of flow bulk at dst": "0 (TTL 64)"}
 
 
 def test_routers_are_counted_from_the_sender_s_time_to_live(tmp_path: Path) -> None:
     frames = [segment(SRC, DST, (40_000, 5001), 560, ttl=ttl) for ttl in (49, 49)]
     assert failed(judged(tmp_path, frames)) == {}
     guessed = failed(judged(tmp_path, frames, sent=[]))
-    assert guessed == {"routers that flow bulk passed at dst": "15 (TTL 49)"}, "from the usual ones"
+    assert guessed == {"routers on the path of flow bulk at dst": "15 (TTL 49)"}, "from the usual ones"
 
 
 def other_traffic(port: int, packets: int = 100, **given: Any) -> list[tuple[bytes, int]]:
@@ -257,7 +257,7 @@ def other_traffic(port: int, packets: int = 100, **given: Any) -> list[tuple[byt
 
 def test_competing_traffic_is_reported_with_its_addresses_and_ports(tmp_path: Path) -> None:
     found = failed(judged(tmp_path, [*sound(), *other_traffic(5999)]))
-    assert found["traffic of no flow at eth1 at dst"] == (
+    assert found["competing traffic at eth1 at dst"] == (
         f"61400 B of 189724 B, most of it TCP {SRC}:50000 > {DST}:5999 (100 packets, 61400 B)"
     )
 
@@ -392,7 +392,7 @@ def test_a_delay_that_drops_packets_without_a_requested_loss_is_reported() -> No
     span = CounterSpan({"stage.down": "0 0 0"}, {"stage.down": "60000 100 3"})
     resolved = RESOLVED.model_copy(update={"path": path})
     (check,) = check_delay_drops(evidence_of(resolved=resolved, counters={"rtr": span}))
-    assert check.reason == "drops at the delay down at rtr: requested 0, observed 3 of 103"
+    assert check.reason == "drops in the delay stage down at rtr: requested 0, observed 3 of 103"
     assert not check.ok
 
 
