@@ -1,7 +1,6 @@
 """Experiment, testbed and configuration files: typed and resolved, or all errors with their places."""
 
-from samovar.experiment.checks.check_grain import is_whole
-from samovar.experiment.checks.check_traffic import HANDED
+from samovar.experiment.checks.check_traffic import GENERATOR_KEYS, is_whole
 from samovar.experiment.checks.validate import Validation, validate
 from samovar.experiment.explanation.explain import Explanation, explain
 from samovar.experiment.explanation.explain_keys import Subject, steps_of
@@ -111,7 +110,7 @@ __all__ = [
     "DEVICE_PARAMETERS",
     "FLOW_FIELDS",
     "FRAGMENT_KEYS",
-    "HANDED",
+    "GENERATOR_KEYS",
     "NOT_OF_HOSTS",
     "PART_KEYS",
     "PATH_FIELDS",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,9 +10,13 @@ import yaml
 
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment.checks.check_context import Context
-from samovar.experiment.checks.check_experiment import check_experiment, check_name
-from samovar.experiment.checks.check_settings import check_site
+from samovar.experiment.checks.check_design import check_design, check_size
+from samovar.experiment.checks.check_formulas import check_formulas
+from samovar.experiment.checks.check_outputs import check_outputs
+from samovar.experiment.checks.check_path import check_path
+from samovar.experiment.checks.check_settings import check_part_settings, check_site
 from samovar.experiment.checks.check_testbed import check_testbed
+from samovar.experiment.checks.check_traffic import check_traffic
 from samovar.experiment.checks.validate import M, Validation, validate
 from samovar.experiment.keys import Config, Experiment, Testbed
 from samovar.experiment.layers.extends import MergedExperiment, merge_reused
@@ -23,7 +27,7 @@ from samovar.experiment.layers.profiles import read_profile, read_profiles, unkn
 from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import Exhibits, check_exhibits
 from samovar.experiment.recipe_interface import RecipeCatalogue
-from samovar.experiment.yaml.tree import Map, plain, read_yaml, yaml_files, yaml_path
+from samovar.experiment.yaml.tree import Map, node_at, plain, read_yaml, yaml_files, yaml_path
 
 ORIGINALS = "definition"
 """Folder of a campaign with the files that its experiment was made from, unchanged."""
@@ -214,11 +218,14 @@ def _check_experiment_file(
             checked.left_out += [("parts", name, "traffic") for name in checked.model.parts]
         home, last = layers[0].position.file, layers[-1]
         written = [key for key in CHECKED_WHERE_WRITTEN if last.get(key) and last[key].position.file == home]
-        check_experiment(Context(checked, testbed, catalogue, options.exhibits), written)
+        _check(Context(checked, testbed, catalogue, options.exhibits), written)
         return checked
 
     base = checked_layers([tree])
-    check_name(Context(base, testbed, catalogue), path)
+    model = base.model
+    if model is not None and base.intact("experiment") and model.name != path.stem:
+        message = f"experiment '{model.name}' is in the file {path.name}; name it '{path.stem}' like the file"
+        base.report(("experiment",), message)
     problems += base.problems
     profiles = read_profiles(tree, problems)
     for profile in profiles.values():
@@ -230,7 +237,25 @@ def _check_experiment_file(
         layers = [tree, *([profiles[options.profile]] if options.profile in profiles else [])]
         layers += override_layers(layers, options.overrides, problems)
         problems += checked_layers(layers).problems
-    return base.model.with_source(tree, base.tree) if base.model else None
+    return model.with_source(tree, base.tree) if model else None
+
+
+def _check(context: Context, outputs: Collection[str]) -> None:
+    """Check an experiment against its testbed and recipes; `outputs` are the keys that name levels."""
+    experiment = context.checked.model
+    if experiment is None:
+        return
+    for name, part in experiment.parts.items():
+        check_design(context, name, part)
+        check_path(context, name, part)
+        check_traffic(context, name, part)
+        check_formulas(context, name, part)
+        settings = node_at(context.checked.tree, "parts", name, "settings")
+        if context.testbed is not None:
+            context.checked.problems += check_part_settings(settings, context.testbed, context.catalogue)
+    check_size(context, experiment)
+    if context.checked.intact("parts"):
+        check_outputs(context, experiment, outputs)
 
 
 def _check_testbed_file(path: Path, problems: list[Problem]) -> Validation[Testbed] | None:

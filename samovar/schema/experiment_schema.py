@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial as bound
 
-from samovar.experiment import FRAGMENT_KEYS, HANDED, PART_KEYS, PROFILE_KEYS
+from samovar.experiment import FRAGMENT_KEYS, GENERATOR_KEYS, PART_KEYS, PROFILE_KEYS
 from samovar.experiment.keys import DEVICE_PARAMETERS as DEVICES
 from samovar.experiment.keys import Experiment, Flow, Logger, NetworkPath, Part, Strict, notation, own_keys
 from samovar.experiment.outputs import COMMON, Exhibits
@@ -194,7 +194,7 @@ class ExperimentSchema:
         kind, key = KIND_OF[model]
         for name in self.recipes.names(kind):
             takes = self.recipes.parameters(kind, name)
-            here = [one for one in own if kind != "generator" or one not in HANDED or one in takes]
+            here = [one for one in own if kind != "generator" or one not in GENERATOR_KEYS or one in takes]
             keys = {**dict.fromkeys(here, True), **self._parameters(model, name)}
             yield {"if": {"properties": {key: {"const": name}}, "required": [key]}, "then": closed(keys)}
 

@@ -81,14 +81,14 @@ def check_formulas(context: Context, name: str, part: Part) -> None:
         for one in formula.names:
             message = _missing(values, part, one)
             if message:
-                context.checked.report(held.where, f"'{formula.text}': {message}")
+                context.report(held.where, f"'{formula.text}': {message}")
     reported: set[frozenset[str]] = set()
     for owner, held, _ in values.formulas():
         way = _Search(values).cycle(owner, held)
         if way and frozenset(way) not in reported:
             reported.add(frozenset(way))
             message = f"the value needs itself ({' -> '.join(way)}); expected formulas that end"
-            context.checked.report(held.where, message)
+            context.report(held.where, message)
 
 
 def values_of(part: Part, where: Loc, device: Adapter | None = None) -> Values:

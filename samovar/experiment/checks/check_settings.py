@@ -1,44 +1,64 @@
-"""What makes a setting impossible: a key that no recipe sets, its value, a host that is not there."""
+"""Check settings of hosts: keys that a recipe sets, values it takes, hosts that exist.
+
+Settings are given in config.yaml, testbeds and experiments, and by levels of factors.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from samovar.errors import Problem
-from samovar.experiment.keys import OSES, SETTINGS, Config, Testbed, read_parameter, settable
+from samovar.experiment.keys import (
+    NOT_OF_HOSTS,
+    OSES,
+    SETTINGS,
+    Config,
+    Testbed,
+    read_parameter,
+    refusal,
+    settable,
+)
 from samovar.experiment.nearest import unknown
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
-from samovar.experiment.yaml.tree import Map, Node
+from samovar.experiment.yaml.tree import Map, Node, node_at
 from samovar.units import UnitError
 
 
-def check_site(testbed: Testbed, config: Config | None, catalogue: RecipeCatalogue) -> list[Problem]:
-    """Report what cannot be among the settings of config.yaml, of a testbed and of its hosts."""
-    site = config.written if config is not None else None
-    every = list(testbed.hosts)
-    found = [*_problems(_at(site, "settings"), every, testbed, catalogue, anywhere=True)]
-    for os in OSES:
-        hosts = [name for name, host in testbed.hosts.items() if host.os == os]
-        found += _problems(_at(site, "os", os, "settings"), hosts, testbed, catalogue, anywhere=True)
-    found += _problems(_at(testbed.written, "settings"), every, testbed, catalogue)
-    for host in every:
-        own = _at(testbed.written, "hosts", host, "settings")
-        found += _problems(own, [host], testbed, catalogue)
-    return found
+def is_setting(target: str) -> bool:
+    """Return whether a key is a setting of hosts: cc, rwnd, mtu, txd, cc.PARAMETER or RECIPE.PARAMETER."""
+    return target in SETTINGS or ("." in target and target.partition(".")[0] not in NOT_OF_HOSTS)
 
 
-def check_settings(settings: Node | None, testbed: Testbed, catalogue: RecipeCatalogue) -> list[Problem]:
-    """Report what cannot be among the settings of one part of an experiment."""
-    return list(_problems(settings, list(testbed.hosts), testbed, catalogue))
-
-
-def setting_parameters(catalogue: RecipeCatalogue, system: str) -> dict[str, ParameterInfo]:
-    """Return RECIPE.PARAMETER of each setting recipe that a file may give a value, with what it takes."""
+def setting_parameters(catalogue: RecipeCatalogue, *systems: str) -> dict[str, ParameterInfo]:
+    """Return RECIPE.PARAMETER of all setting recipes of some systems that a file may give a value."""
     return {
         f"{recipe}.{name}": info
+        for system in systems
         for recipe in sorted(catalogue.names("setting", system))
         for name, info in settable(catalogue, "setting", recipe, system).items()
     }
+
+
+def check_site(testbed: Testbed, config: Config | None, catalogue: RecipeCatalogue) -> Iterator[Problem]:
+    """Yield the problems of the settings of config.yaml, of a testbed and of its hosts."""
+    site = config.written if config is not None else None
+    by_os = {os: [name for name, host in testbed.hosts.items() if host.os == os] for os in OSES}
+    for hosts, node in [
+        (list(testbed.hosts), node_at(site, "settings")),
+        *((hosts, node_at(site, "os", os, "settings")) for os, hosts in by_os.items()),
+    ]:
+        yield from _problems(node, hosts, testbed, catalogue, other_hosts=True)
+    yield from check_part_settings(node_at(testbed.written, "settings"), testbed, catalogue)
+    for host in testbed.hosts:
+        own = node_at(testbed.written, "hosts", host, "settings")
+        yield from _problems(own, [host], testbed, catalogue)
+
+
+def check_part_settings(
+    settings: Node | None, testbed: Testbed, catalogue: RecipeCatalogue
+) -> Iterator[Problem]:
+    """Yield the problems of settings for the hosts of a testbed, such as those of a part."""
+    yield from _problems(settings, list(testbed.hosts), testbed, catalogue)
 
 
 def _problems(
@@ -46,41 +66,39 @@ def _problems(
     hosts: Sequence[str],
     testbed: Testbed,
     catalogue: RecipeCatalogue,
-    anywhere: bool = False,
+    other_hosts: bool = False,
 ) -> Iterator[Problem]:
-    """Yield the mistakes of one layer; `anywhere` lets hosts be named that this testbed does not have."""
+    """Yield the problems of one layer; `other_hosts` allows hosts that this testbed does not have."""
     if not isinstance(settings, Map):
         return
+    systems = sorted({testbed.hosts[host].system for host in hosts})
+    names = {name for host in hosts for name in testbed.names_of(host)}
     for key, value in settings.items():
-        named = value if isinstance(value, Map) else None
-        if named is not None and not anywhere:
-            known = {name for host in hosts for name in testbed.names_of(host)}
-            for name in [name for name in named if name not in known]:
-                yield named.key_positions[name].problem(unknown("host or role", name, known))
-        systems = sorted({testbed.hosts[host].system for host in hosts})
-        message = _refused_key(key, systems, catalogue)
+        by_host = value if isinstance(value, Map) else None
+        for name in by_host or ():
+            if by_host is not None and not other_hosts and name not in names:
+                yield by_host.key_positions[name].problem(unknown("host or role", name, names))
+        message = _key_error(key, systems, catalogue)
         if message:
             yield settings.key_positions[key].problem(message)
             continue
-        for one in named.values() if named is not None else [value]:
-            wrong = _refused_value(key, one, systems, catalogue) if isinstance(one, str) else None
-            if wrong:
-                yield one.position.problem(f"{key}: {wrong}")
+        for one in (value,) if by_host is None else by_host.values():
+            error = _value_error(key, one, systems, catalogue) if isinstance(one, str) else None
+            if error:
+                yield one.position.problem(f"{key}: {error}")
 
 
-def _refused_key(key: str, systems: Sequence[str], catalogue: RecipeCatalogue) -> str | None:
-    """Say that no recipe of any of the systems sets a key, or return None."""
+def _key_error(key: str, systems: Sequence[str], catalogue: RecipeCatalogue) -> str | None:
+    """Return the message for a key that no recipe of the systems sets."""
     if not systems or (key.startswith("cc.") and len(key) > len("cc.")):
         return None
-    known: set[str] = set()
-    for system in systems:
-        known |= {name for name in SETTINGS if name in catalogue.names("setting", system)}
-        known |= setting_parameters(catalogue, system).keys()
+    known = {name for name in SETTINGS for system in systems if name in catalogue.names("setting", system)}
+    known |= setting_parameters(catalogue, *systems).keys()
     where = f"setting on {', '.join(systems)}"
     return None if key in known else unknown(where, key, {*known, "cc.<parameter>"})
 
 
-def _refused_value(key: str, value: str, systems: Sequence[str], catalogue: RecipeCatalogue) -> str | None:
+def _value_error(key: str, value: str, systems: Sequence[str], catalogue: RecipeCatalogue) -> str | None:
     try:
         if key in SETTINGS:
             SETTINGS[key](str(value))
@@ -90,10 +108,28 @@ def _refused_value(key: str, value: str, systems: Sequence[str], catalogue: Reci
                 read_parameter(info, str(value))
     except UnitError as error:
         return str(error)
-    return "is empty; expected a value" if not value.strip() else None
+    return None if value.strip() else "is empty; give a value"
 
 
-def _at(tree: Node | None, *keys: str) -> Node | None:
-    for key in keys:
-        tree = tree.get(key) if isinstance(tree, Map) else None
-    return tree
+def level_key_error(catalogue: RecipeCatalogue, key: str, system: str) -> str | None:
+    """Return the message for a level's key that no setting recipe of a system sets."""
+    recipe, _, parameter = key.partition(".")
+    recipes = catalogue.names("setting", system)
+    if recipe not in recipes:
+        return unknown(f"setting on {system}", recipe, recipes)
+    known = settable(catalogue, "setting", recipe, system)
+    if key in SETTINGS or (recipe == "cc" and parameter) or parameter in known:
+        return None
+    if not parameter:
+        takes = ", ".join(f"{recipe}.{one}" for one in known) or "none"
+        return f"setting '{recipe}' needs one of its parameters; known: {takes}"
+    return unknown(f"parameter of {recipe} on {system}", parameter, known)
+
+
+def level_value_error(catalogue: RecipeCatalogue, key: str, text: str, system: str) -> str | None:
+    """Return the message for a level's value that a setting recipe does not take; None if it does."""
+    recipe, _, parameter = key.partition(".")
+    if key in SETTINGS or recipe == "cc":
+        return None  # read as the level is read
+    error = refusal(parameter, text, settable(catalogue, "setting", recipe, system), ())
+    return f"{recipe}.{error}" if error else None

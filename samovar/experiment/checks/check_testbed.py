@@ -1,4 +1,4 @@
-"""What makes a testbed impossible although every value in it is sound."""
+"""Check a testbed as a whole: names, addresses, links and the bottleneck."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from samovar.experiment.nearest import nearest, unknown
 
 
 def check_testbed(checked: Validation[Testbed], path: Path) -> None:
-    """Report what cannot be: names, addresses, links and the bottleneck."""
+    """Report what is wrong with a testbed whose values are valid one by one."""
     testbed = checked.model
     if testbed is None:
         return
     if checked.intact("testbed") and testbed.name != path.stem:
-        message = f"testbed '{testbed.name}' stands in {path.name}; expected '{path.stem}', as the file"
+        message = f"testbed '{testbed.name}' is in the file {path.name}; name it '{path.stem}' like the file"
         checked.report(("testbed",), message)
     _check_addresses(checked, testbed)
     _check_subnets(checked, testbed)
@@ -36,7 +36,7 @@ def _interfaces(testbed: Testbed) -> Iterator[tuple[str, str, NetworkInterface]]
 
 
 def _check_links(checked: Validation[Testbed], testbed: Testbed) -> None:
-    """Report links that no interface is on, and one of a single end whose name is nearly another's."""
+    """Report links without an interface, and links with one end whose name resembles another link's."""
     ends = Counter(interface.link for _, _, interface in _interfaces(testbed))
     order = {name: number for number, name in enumerate(ends)}
     for name in testbed.links:
@@ -47,7 +47,7 @@ def _check_links(checked: Validation[Testbed], testbed: Testbed) -> None:
         others = (one for one in ends if ends[one] > 1 or order[one] < order[interface.link])
         near = nearest(interface.link, others) if alone else None
         if near is not None:
-            message = f"link '{interface.link}' has this end alone; did you mean '{near}'?"
+            message = f"link '{interface.link}' has only this end; did you mean '{near}'?"
             checked.report(("hosts", host, "interfaces", name, "link"), message)
 
 
@@ -56,7 +56,7 @@ def _check_addresses(checked: Validation[Testbed], testbed: Testbed) -> None:
     for host, name, interface in _interfaces(testbed):
         first = seen.setdefault(interface.address.ip, f"{host} {name}")
         if first != f"{host} {name}":
-            message = f"address {interface.address.ip} is {first}'s already; expected one of its own"
+            message = f"address {interface.address.ip} is also that of {first}; choose another"
             checked.report(("hosts", host, "interfaces", name, "address"), message)
 
 
@@ -71,11 +71,11 @@ def _check_subnets(checked: Validation[Testbed], testbed: Testbed) -> None:
             continue
         where = ("hosts", host, "interfaces", name, "address")
         if whose == "its subnet":
-            message = f"{interface.address} is outside link '{interface.link}'; expected one within {known}"
+            message = f"{interface.address} is outside link '{interface.link}'; choose one within {known}"
         else:
             message = (
                 f"{interface.address} on link '{interface.link}' is in another subnet than {whose}; "
-                f"expected one within {known}"
+                f"choose one within {known}"
             )
         checked.report(where, message)
 
@@ -87,13 +87,15 @@ def _check_control_network(checked: Validation[Testbed], testbed: Testbed) -> No
         where = ("hosts", name, "address")
         first = seen.setdefault((host.address, testbed.ssh_of(name).port), name)
         if first != name:
-            message = f"control address {host.address} is {first}'s already; expected one of its own"
+            message = f"control address {host.address} is also that of {first}; choose another"
             checked.report(where, message)
         if host.address in taken:
-            message = f"control address {host.address} is {taken[host.address]}'s on the testbed's network"
-            checked.report(where, f"{message}; expected one on the control network")
+            message = (
+                f"control address {host.address} is that of {taken[host.address]} on the testbed's network"
+            )
+            checked.report(where, f"{message}; use one on the control network")
         if testbed.lab is not None and not _is_address(host.address):
-            message = f"'{host.address}' is a name; expected an address, as a lab has no resolver"
+            message = f"'{host.address}' is a name; use an address, as a lab has no resolver"
             checked.report(where, message)
 
 
@@ -114,10 +116,10 @@ def _check_device(checked: Validation[Testbed], testbed: Testbed) -> None:
     if name not in testbed.links:
         checked.report(where, unknown("link", name, testbed.links))
     elif testbed.device is None:
-        expected = "expected one with adapter: {rate: ..., buffer: ...}"
-        checked.report(where, f"link '{name}' is no device; {expected}")
+        message = f"link '{name}' is not a device; add adapter: {{rate: ..., buffer: ...}} to it"
+        checked.report(where, message)
     elif len(ends) != 2:
-        message = f"link '{name}' has {len(ends)} ends; expected the two that a pair of adapters joins"
+        message = f"link '{name}' has {len(ends)} ends; a pair of adapters needs two"
         checked.report(where, message)
 
 
@@ -131,12 +133,12 @@ def _check_bottleneck(checked: Validation[Testbed], testbed: Testbed) -> None:
         checked.report(("bottleneck", "router"), unknown("router", bottleneck.router, routers))
         return
     if host.role != "router":
-        message = f"host '{bottleneck.router}' is a {host.role}; expected a host whose role is router"
+        message = f"host '{bottleneck.router}' is a {host.role}; its role must be router"
         checked.report(("bottleneck", "router"), message)
     for key, interface in (("from", bottleneck.from_interface), ("to", bottleneck.to_interface)):
         if interface not in host.interfaces:
             what = f"interface of {bottleneck.router}"
             checked.report(("bottleneck", key), unknown(what, interface, host.interfaces))
     if bottleneck.from_interface == bottleneck.to_interface:
-        message = f"data cannot enter and leave by {bottleneck.to_interface}; expected another interface"
+        message = f"data cannot enter and leave by {bottleneck.to_interface}; choose another interface"
         checked.report(("bottleneck", "to"), message)

@@ -1,228 +1,353 @@
-"""What makes a part's traffic, captures and loggers impossible on a testbed with these recipes."""
+"""Check the traffic of a part: ends, recipes, labels, ports, durations, captures and loggers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from samovar.experiment.checks.check_context import Context, chosen, varied
-from samovar.experiment.checks.check_flows import check_flows
+from samovar.experiment.checks.check_context import Context, level_places, setters_of, texts_set, varied
 from samovar.experiment.checks.validate import Loc
 from samovar.experiment.keys import (
     Flow,
+    Level,
     Logger,
+    Member,
     Part,
-    Testbed,
-    end_names,
-    hosts_of,
     is_plural,
     members_of,
+    number_of,
     own_keys,
     places_of,
     refusal,
 )
 from samovar.experiment.nearest import unknown
 from samovar.experiment.shortest_path import shortest_path
+from samovar.units import format_duration
 
-MOST_PAIRS = 100  # pairs of hosts of one line that are looked at; more only repeat them
-HANDED = ("cc", "dscp")  # keys of a flow that its generator must take
+MOST_PAIRS = 100  # pairs of hosts of one flow that are checked; more only repeat the message
+GENERATOR_KEYS = ("cc", "dscp")
+"""Keys of a flow that its generator must have as a parameter."""
+ENDS = ("size", "duration", "until")
+"""Keys of a flow that end it; a flow has at most one."""
+LAST_PORT = 65535
+TOLERANCE_S = 1e-6
 
 
 def check_traffic(context: Context, name: str, part: Part) -> None:
-    """Report what cannot run: ends, ports, recipes, interfaces."""
+    """Report what is wrong with the flows, captures and loggers of a part."""
     where: Loc = ("parts", name)
     if not part.traffic and context.checked.intact(*where, "traffic"):
-        context.checked.report((*where, "traffic"), "traffic is empty; expected at least one flow")
-    if part.traffic and not any(flow.count != 0 or _counts(part, flow) for flow in part.traffic):
-        message = "count: no flow is left; expected one flow at least"
-        context.checked.report((*where, "traffic", 0, "count"), message)
+        context.report((*where, "traffic"), "traffic is empty; it needs at least one flow")
+    counts_vary = {f"traffic.{flow.label}.count" for flow in part.traffic} & varied(part)
+    if part.traffic and not counts_vary and all(flow.count == 0 for flow in part.traffic):
+        context.report((*where, "traffic", 0, "count"), "count: no flow is left; at least one must remain")
+    by_label = flows_by_label(context, part)
     for index, flow in enumerate(part.traffic):
-        _check_flow(context, (*where, "traffic", index), part, flow)
+        at = (*where, "traffic", index)
+        _check_ends(context, at, flow)
+        for system in context.systems_of(flow.from_end, flow.to_end):
+            known = context.catalogue.names("generator", system)
+            context.check_name((*at, "generator"), f"generator on {system}", flow.generator, known)
+        _check_parameters(context, at, part, flow)
+        for key in GENERATOR_KEYS:
+            _check_generator_key(context, at, part, flow, key)
+        _check_count(context, at, part, flow)
         _check_varied_ends(context, where, part, flow)
-    check_flows(context, name, part)
-    _check_twice(context, (*where, "captures"), [(one.at, one.interface or "") for one in part.captures])
-    _check_twice(context, (*where, "loggers"), [(one.at, one.logger) for one in part.loggers])
-    for index, capture in enumerate(part.captures):
-        _check_places(context, (*where, "captures", index), capture.at, capture.interface, "captured")
-    for index, logger in enumerate(part.loggers):
-        at = (*where, "loggers", index)
-        if _check_places(context, at, logger.at, logger.interface, "watched"):
-            _check_recipe(context, (*at, "logger"), "logger", logger.logger, logger.at)
-            _check_parameters(context, at, part, logger)
+        _check_end(context, at, part, flow, by_label)
+        _check_durations(context, where, part, index, flow)
+    _check_labels(context, where, part)
+    _check_ports(context, where, part)
+    _check_windows(context, where, part)
+    _check_stop(context, where, part)
+    _check_recorders(context, where, part)
 
 
-def _counts(part: Part, flow: Flow) -> bool:
-    return f"traffic.{flow.label}.count" in varied(part)
-
-
-def _check_flow(context: Context, where: Loc, part: Part, flow: Flow) -> None:
+def _check_ends(context: Context, where: Loc, flow: Flow) -> None:
     ends = {"from": flow.from_end, "to": flow.to_end}
-    known = [_check_host(context, (*where, key), end, plural=True) for key, end in ends.items()]
+    names = context.end_names
+    known = [context.check_name((*where, key), "host or role", end, names) for key, end in ends.items()]
     if all(known):
-        _check_connected(context, where, flow)
-    for system in _systems(context, ends.values()):
-        _check_generator(context, (*where, "generator"), flow.generator, system)
-    _check_parameters(context, where, part, flow)
-    for key in HANDED:
-        _check_handed(context, where, part, flow, key)
-    _check_number(context, where, part, flow)
-
-
-def _check_number(context: Context, where: Loc, part: Part, flow: Flow) -> None:
-    plural = context.testbed is not None and any(
-        is_plural(context.testbed, end) for end in (flow.from_end, flow.to_end)
-    )
-    counted = flow.count is not None or plural or _counts(part, flow)
-    if flow.every_s and not counted:
-        message = f"flow '{flow.label}' is one flow; expected count beside every"
-        context.checked.report((*where, "every"), message, key=True)
-    if flow.arrivals is not None and plural is False and _counts(part, flow):
-        message = f"flow '{flow.label}' has arrivals; expected no factor for its count"
-        context.checked.report((*where, "arrivals"), message, key=True)
-
-
-def _systems(context: Context, ends: Iterable[str]) -> list[str]:
-    testbed = context.testbed
-    hosts = [host for end in ends for host in hosts_of(testbed, end)] if testbed else []
-    return list(dict.fromkeys(testbed.hosts[host].system for host in hosts)) if testbed else []
-
-
-def _check_generator(context: Context, where: Loc, name: str, system: str) -> None:
-    known = context.catalogue.names("generator", system)
-    if name not in known:
-        context.checked.report(where, unknown(f"generator on {system}", name, known))
-
-
-def _check_handed(context: Context, where: Loc, part: Part, flow: Flow, key: str) -> None:
-    """Report a congestion control or code point that a flow's generator cannot set."""
-    target = f"traffic.{flow.label}.{key}"
-    if getattr(flow, key) is None and target not in varied(part):
-        return
-    for name in chosen(part, f"traffic.{flow.label}.generator", (flow.generator,)):
-        for system in _systems(context, [flow.from_end]):
-            takers = _takers(context, key, system)
-            if name in context.catalogue.names("generator", system) and name not in takers:
-                message = f"generator {name} on {system} takes no {key}; {_instead(key, takers)}"
-                place = _place_of(where, part, target, key)
-                context.checked.report(place, message, key=True)
-                return
-
-
-def _takers(context: Context, parameter: str, system: str) -> list[str]:
-    """Return the generators of a system that take a parameter."""
-    known = context.catalogue.names("generator", system)
-    return sorted(
-        one for one in known if parameter in (context.catalogue.parameters("generator", one, system) or {})
-    )
-
-
-def _instead(key: str, takers: Sequence[str]) -> str:
-    those = f"expected one that does: {', '.join(takers)}" if takers else "no generator there does"
-    per_host = "settings: {cc: {HOST: ...}} for all flows of a host" if key == "cc" else ""
-    return those + (f"; or {per_host}" if per_host else "")
-
-
-def _place_of(where: Loc, part: Part, target: str, key: str) -> Loc:
-    """Return where a flow's key stands: in the flow, or as a factor."""
-    setters = [one for one in part.factors.values() if any(target in level.texts for level in one.levels)]
-    return (*where[:2], "factors", setters[0].name) if setters else (*where, key)
-
-
-def _check_connected(context: Context, where: Loc, flow: Flow) -> None:
-    for message in _unconnected(context, flow):
-        context.checked.report((*where, "to"), message)
+        for message in _path_errors(context, flow):
+            context.report((*where, "to"), message)
 
 
 def _check_varied_ends(context: Context, where: Loc, part: Part, flow: Flow) -> None:
-    """Report levels of the one factor that moves a flow's ends which leave it without a way."""
-    targets = {f"traffic.{flow.label}.from": "from_end", f"traffic.{flow.label}.to": "to_end"}
-    movers = [f for f in part.factors.values() if any(targets.keys() & one.texts.keys() for one in f.levels)]
-    for level in movers[0].levels if len(movers) == 1 else ():
-        given = {targets[one]: str(level.texts[one]) for one in level.texts if one in targets}
-        for message in _unconnected(context, flow.model_copy(update=given)) if given else ():
-            told = f"{level.label}: {message}"
-            context.checked.report((*where, "factors", movers[0].name), told, key=True)
+    """Report levels that leave a flow without a path, if one factor alone sets its ends."""
+    fields = {f"traffic.{flow.label}.from": "from_end", f"traffic.{flow.label}.to": "to_end"}
+    setters = setters_of(part, *fields)
+    for level in setters[0].levels if len(setters) == 1 else ():
+        ends = {field: str(level.texts[key]) for key, field in fields.items() if key in level.texts}
+        for message in _path_errors(context, flow.model_copy(update=ends)) if ends else ():
+            context.report((*where, "factors", setters[0].name), f"{level.label}: {message}", key=True)
 
 
-def _unconnected(context: Context, flow: Flow) -> Iterator[str]:
-    """Say which hosts a flow is to connect that are one, or that no links connect."""
+def _path_errors(context: Context, flow: Flow) -> Iterator[str]:
+    """Yield a message for pairs of ends that are one host, and one for pairs that no links connect."""
     testbed = context.testbed
-    if testbed is None or not {flow.from_end, flow.to_end} <= set(end_names(testbed)):
+    if testbed is None or not {flow.from_end, flow.to_end} <= set(context.end_names or ()):
         return
     pairs = {(one.from_host, one.to_host) for one in islice(members_of(flow, testbed), MOST_PAIRS)}
     loops = sorted(start for start, end in pairs if start == end)
     apart = sorted(one for one in pairs if one[0] != one[1] and shortest_path(testbed, *one) is None)
     if loops:
-        yield f"flow '{flow.label}' goes from {_first(loops)} to itself; expected two hosts"
+        yield f"flow '{flow.label}' goes from {_first(loops)} to itself; it needs two hosts"
     if apart:
-        ways = _first([f"{start} to {end}" for start, end in apart])
-        yield f"no links lead from {ways}; expected hosts that links and routers connect"
+        pair = _first([f"{start} to {end}" for start, end in apart])
+        yield f"no links lead from {pair}; links and routers must connect the hosts"
 
 
 def _first(names: Sequence[str]) -> str:
-    """Name the first of several; what they have in common is told once."""
+    """Return the first of several names, and how many more there are."""
     return names[0] + (f" (and {len(names) - 1} more)" if len(names) > 1 else "")
 
 
-def _check_host(context: Context, where: Loc, name: str, *, plural: bool = False) -> bool:
-    testbed = context.testbed
-    if testbed is None:
-        return False
-    known = end_names(testbed) if plural else list(testbed.names())
-    if name not in known:
-        context.checked.report(where, unknown("host or role", name, known))
-    return name in known
+def _check_parameters(context: Context, where: Loc, part: Part, model: Flow | Logger) -> None:
+    """Report keys that are neither the model's nor parameters of its recipe, and values that it refuses."""
+    owner = f"traffic.{model.label}" if isinstance(model, Flow) else f"loggers.{model.logger}"
+    for parameter, value in model.parameters.items():
+        for _, known in context.recipes_of(part, owner, None):
+            message = refusal(parameter, value, known, own_keys(type(model)))
+            if message:
+                context.report((*where, parameter), message, key=parameter not in known)
+                break
 
 
-def _check_twice(context: Context, where: Loc, places: Sequence[tuple[tuple[str, ...], str]]) -> None:
-    """Report what would write the same trace a second time."""
+def _check_generator_key(context: Context, where: Loc, part: Part, flow: Flow, key: str) -> None:
+    """Report a congestion control or DSCP that a flow's generator cannot set."""
+    target = f"traffic.{flow.label}.{key}"
+    if getattr(flow, key) is None and target not in varied(part):
+        return
+    catalogue = context.catalogue
+    for name in texts_set(part, f"traffic.{flow.label}.generator", (flow.generator,)):
+        for system in context.systems_of(flow.from_end):
+            known = catalogue.names("generator", system)
+            able = sorted(
+                one for one in known if key in (catalogue.parameters("generator", one, system) or {})
+            )
+            if name in known and name not in able:
+                instead = f"use one that does: {', '.join(able)}" if able else "no generator there does"
+                per_host = "; or settings: {cc: {HOST: ...}} for all flows of a host" if key == "cc" else ""
+                setters = setters_of(part, target)
+                at = (*where[:2], "factors", setters[0].name) if setters else (*where, key)
+                message = f"generator {name} on {system} does not take {key}; {instead}{per_host}"
+                context.report(at, message, key=True)
+                return
+
+
+def _check_count(context: Context, where: Loc, part: Part, flow: Flow) -> None:
+    testbed, varies = context.testbed, f"traffic.{flow.label}.count" in varied(part)
+    plural = testbed is not None and any(is_plural(testbed, end) for end in (flow.from_end, flow.to_end))
+    if flow.every_s and flow.count is None and not plural and not varies:
+        message = f"flow '{flow.label}' is one flow; add count, or remove every"
+        context.report((*where, "every"), message, key=True)
+    if flow.arrivals is not None and not plural and varies:
+        message = f"flow '{flow.label}' has arrivals; its count cannot be a factor"
+        context.report((*where, "arrivals"), message, key=True)
+
+
+def _check_end(context: Context, where: Loc, part: Part, flow: Flow, by_label: dict[str, Flow]) -> None:
+    """Report flows that never end, or whose `until` names no flow or leads back to the flow itself."""
+    if flow.until is not None:
+        context.check_name((*where, "until"), "flow", flow.until, by_label)
+    cycle = _until_cycle(flow, by_label)
+    if cycle and flow.label == min(cycle):
+        message = f"the end of flow '{flow.label}' depends on itself ({' -> '.join((*cycle, cycle[0]))})"
+        context.report((*where, "until"), f"{message}; use size or duration instead")
+    stops = part.stop is not None or not varied(part).isdisjoint({"stop.after", "stop.when"})
+    ends = stops or has_end(part, flow) or part.duration_s is not None or "duration" in varied(part)
+    if not ends and context.checked.intact():
+        message = f"flow '{flow.label}' never ends; add size or duration here, or duration at the top"
+        context.report(where, message)
+
+
+def has_end(part: Part, flow: Flow) -> bool:
+    """Return whether a flow has an end of its own, by its keys or by a level."""
+    given = any(one is not None for one in (flow.size_bytes, flow.duration_s, flow.until))
+    return given or bool(setters_of(part, *(f"traffic.{flow.label}.{key}" for key in ENDS)))
+
+
+def _until_cycle(flow: Flow, by_label: dict[str, Flow]) -> Sequence[str]:
+    """Return the labels of a chain of `until` that leads back to a flow, or nothing."""
+    chain = [flow.label]
+    while flow.until is not None and flow.until in by_label:
+        flow = by_label[flow.until]
+        if flow.label == chain[0]:
+            return chain
+        if flow.label in chain:
+            return ()
+        chain.append(flow.label)
+    return ()
+
+
+def flows_by_label(context: Context, part: Part) -> dict[str, Flow]:
+    """Return the flows by label; flows that are several also by the label of each of these."""
+    counted = {one.label: flow for flow in part.traffic for one in _members(context, part, flow)}
+    return counted | {flow.label: flow for flow in part.traffic}
+
+
+def _members(context: Context, part: Part, flow: Flow) -> Iterator[Member]:
+    if context.testbed is not None:
+        yield from members_of(flow, context.testbed, _largest_count(context, part, flow))
+
+
+def _largest_count(context: Context, part: Part, flow: Flow) -> int | None:
+    """Return how many flows a flow stands for at most, levels of its count included."""
+    targets = (f"traffic.{flow.label}.count", f"traffic.{flow.label}.arrivals.count")
+    levels = [level for factor in part.factors.values() for level in factor.levels]
+    counts = [level.values.get(target) for level in levels for target in targets]
+    counts.append(number_of(flow, context.testbed) if context.testbed else flow.count)
+    return max((count for count in counts if isinstance(count, int)), default=None)
+
+
+def _check_durations(context: Context, where: Loc, part: Part, index: int, flow: Flow) -> None:
+    """Report durations that a generator cannot keep; formulas are checked when they are evaluated."""
+    system = context.system_of(flow.from_end)
+    for at, value, level in _durations(part, where, index, flow) if system else ():
+        for name in texts_set(part, f"traffic.{flow.label}.generator", (flow.generator,), level):
+            if name not in context.catalogue.names("generator", system or ""):
+                continue
+            step_s = context.catalogue.duration_step_s("generator", name, system or "")
+            if isinstance(value, int | float) and step_s is not None and not is_whole(value, step_s):
+                step, next_s = format_duration(step_s), -(-value // step_s) * step_s
+                message = (
+                    f"{format_duration(value)} of flow '{flow.label}': {name} counts in steps of {step}; "
+                    f"use {format_duration(next_s)}, or another multiple of {step}"
+                )
+                context.report(at, message)
+                break
+
+
+def _durations(part: Part, where: Loc, index: int, flow: Flow) -> Iterator[tuple[Loc, object, Level | None]]:
+    """Yield the durations that a flow may have, with their places and the levels that give them."""
+    own, levels = f"traffic.{flow.label}.duration", varied(part)
+    others = {f"traffic.{flow.label}.{key}" for key in ("size", "until")}
+    target = None
+    if own in levels:
+        target = own
+    elif flow.duration_s is not None:
+        yield (*where, "traffic", index, "duration"), flow.duration_s, None
+    elif flow.size_bytes is None and flow.until is None and not levels & others:
+        if "duration" in levels:
+            target = "duration"
+        else:
+            yield (*where, "duration"), part.duration_s, None
+    for at, level in level_places(part, where, target) if target else ():
+        yield at, level.values.get(target or ""), level
+
+
+def is_whole(duration_s: float, step_s: float) -> bool:
+    """Return whether a duration is a whole number of steps, at least one."""
+    steps = round(duration_s / step_s)
+    return steps > 0 and abs(duration_s - steps * step_s) < TOLERANCE_S
+
+
+def _check_labels(context: Context, where: Loc, part: Part) -> None:
+    seen: dict[str, str] = {}
+    for index, flow in enumerate(part.traffic):
+        at = (*where, "traffic", index, "flow")
+        if seen.get(flow.label) == flow.label:
+            context.report(at, f"duplicate flow '{flow.label}'; each flow needs a label of its own")
+            continue
+        for label in {flow.label, *(member.label for member in _members(context, part, flow))}:
+            owner = seen.setdefault(label, flow.label)
+            if owner != flow.label:
+                message = f"flow '{flow.label}' has the label '{label}' of a flow of '{owner}'; rename one"
+                context.report(at, message)
+
+
+def _check_ports(context: Context, where: Loc, part: Part) -> None:
+    seen: dict[tuple[str, int], str] = {}
+    for index, flow in enumerate(part.traffic):
+        if flow.port is None:
+            continue
+        at = (*where, "traffic", index, "port")
+        ends = [(member.to_host, member.port or 0) for member in _members(context, part, flow)]
+        owners = [(end, seen.setdefault(end, flow.label)) for end in ends or [(flow.to_end, flow.port)]]
+        taken = [(end, owner) for end, owner in owners if owner != flow.label]
+        if taken:
+            (host, port), owner = taken[0]
+            context.report(at, f"port {port} at {host} is used by flow '{owner}'; choose another")
+        count = _largest_count(context, part, flow) or 1
+        last = flow.port + count - 1
+        if last > LAST_PORT:
+            message = (
+                f"the ports of {count} flows from {flow.port} end at {last}; the last port is {LAST_PORT}"
+            )
+            context.report(at, message)
+
+
+def _check_windows(context: Context, where: Loc, part: Part) -> None:
+    """Report flows between the same hosts with different windows: a window is set per peer, not per flow."""
+    seen: dict[tuple[str, str], int] = {}
+    reported: set[int] = set()
+    for index, flow in enumerate(part.traffic):
+        for member in _members(context, part, flow):
+            first_index = seen.setdefault((member.from_host, member.to_host), index)
+            first = part.traffic[first_index]
+            at, other = (index, first) if flow.rwnd_bytes is not None else (first_index, flow)
+            varies = setters_of(part, f"traffic.{first.label}.rwnd", f"traffic.{flow.label}.rwnd")
+            if at in reported or varies or first.rwnd_bytes == flow.rwnd_bytes:
+                continue  # the plan checks which levels meet
+            reported.add(at)
+            has = "no rwnd" if other.rwnd_bytes is None else "another rwnd"
+            message = f"flow '{other.label}' from {member.from_host} to {member.to_host} has {has}"
+            message += "; both need the same, as a window is set per peer"
+            context.report((*where, "traffic", at, "rwnd"), message)
+
+
+def _check_stop(context: Context, where: Loc, part: Part) -> None:
+    if part.stop is None or part.stop.when is None:
+        return
+    at, label, flows = (*where, "stop", "when"), part.stop.when, flows_by_label(context, part)
+    timed = part.duration_s is not None or "duration" in varied(part)
+    if context.check_name(at, "flow", label, flows) and not timed and not has_end(part, flows[label]):
+        context.report(at, f"flow '{label}' has no end that could end the trial; give it size or duration")
+
+
+def _check_recorders(context: Context, where: Loc, part: Part) -> None:
+    """Report captures and loggers at unknown places, twice at one place, or of unknown recipes."""
+    _check_twice(context, (*where, "captures"), [(one.at, one.interface or "") for one in part.captures])
+    _check_twice(context, (*where, "loggers"), [(one.at, one.logger) for one in part.loggers])
+    for index, capture in enumerate(part.captures):
+        _check_interfaces(context, (*where, "captures", index), capture.at, capture.interface, "capture")
+    for index, logger in enumerate(part.loggers):
+        at = (*where, "loggers", index)
+        if _check_interfaces(context, at, logger.at, logger.interface, "watch"):
+            for system in context.systems_of(*logger.at):
+                known = context.catalogue.names("logger", system)
+                context.check_name((*at, "logger"), f"logger on {system}", logger.logger, known)
+            _check_parameters(context, at, part, logger)
+
+
+def _check_twice(context: Context, where: Loc, recorders: Sequence[tuple[tuple[str, ...], str]]) -> None:
+    """Report captures and loggers that would write the same trace a second time."""
     seen: set[tuple[str, str]] = set()
-    for index, (at, what) in enumerate(places):
+    for index, (at, what) in enumerate(recorders):
         again: list[str] = []
         for host in places_of(context.testbed, at) if context.testbed else at:
             if (host, what) in seen:
                 again.append(f"{what} at {host}" if what else host)
             seen.add((host, what))
         if again:
-            context.checked.report((*where, index), f"{_first(again)} stands here again; expected it once")
+            context.report((*where, index), f"{_first(again)} is recorded already; remove one")
 
 
-def _check_places(
-    context: Context, where: Loc, at: tuple[str, ...], interface: str | None, what: str
+def _check_interfaces(
+    context: Context, where: Loc, at: tuple[str, ...], interface: str | None, verb: str
 ) -> bool:
-    """Check every place that something is recorded at; say whether all of them are there."""
-    known = [_check_host(context, (*where, "at", n), name, plural=True) for n, name in enumerate(at)]
+    """Check the hosts and the interface that something is recorded at; return whether all hosts exist."""
+    names = context.end_names
+    places = [((*where, "at", index), name) for index, name in enumerate(at)]
+    known = [context.check_name(place, "host or role", name, names) for place, name in places]
     if context.testbed is None or not all(known):
         return False
     for host in places_of(context.testbed, at):
-        _check_place(context, where, context.testbed, host, interface, what)
+        interfaces = context.testbed.hosts[host].interfaces
+        if not interfaces:
+            message = f"host {host} has no testbed interface; there is no traffic to {verb}"
+            context.report((*where, "at"), message)
+        elif interface is not None:
+            what = f"interface of {host}"
+            if interface not in interfaces:
+                context.report((*where, "interface"), unknown(what, interface, interfaces))
     return True
-
-
-def _check_place(
-    context: Context, where: Loc, testbed: Testbed, host: str, interface: str | None, what: str
-) -> None:
-    interfaces = testbed.hosts[host].interfaces
-    if not interfaces:
-        message = f"host {host} has no testbed interface; expected one where traffic can be {what}"
-        context.checked.report((*where, "at"), message)
-    elif interface is not None and interface not in interfaces:
-        context.checked.report((*where, "interface"), unknown(f"interface of {host}", interface, interfaces))
-
-
-def _check_recipe(context: Context, where: Loc, kind: str, name: str, at: tuple[str, ...]) -> None:
-    for system in context.systems_at(at):
-        known = context.catalogue.names(kind, system)
-        if name not in known:
-            context.checked.report(where, unknown(f"{kind} on {system}", name, known))
-
-
-def _check_parameters(context: Context, where: Loc, part: Part, model: Flow | Logger) -> None:
-    """Report keys that are neither the model's nor parameters of its recipe, and parameters' values."""
-    owner = f"traffic.{model.label}" if isinstance(model, Flow) else f"loggers.{model.logger}"
-    for parameter, value in model.parameters.items():
-        for _, known in context.takers(part, owner, None):
-            message = refusal(parameter, value, known, own_keys(type(model)))
-            if message:
-                context.checked.report((*where, parameter), message, key=parameter not in known)
-                break
