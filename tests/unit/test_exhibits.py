@@ -73,9 +73,9 @@ OPTIONS = {
     "{figure: rtt-cdf, part: buffer, rwnd: 40KB}": ["39: unknown level of rwnd '40KB'; known: 9999KB"],
     "{figure: rtt-cdf, part: [buffer, windw], rwnd: 40KB}": ["34: unknown part 'windw'; did you mean 'window'? known: buffer, window", "48: unknown level of rwnd '40KB'; known: 9999KB"],
     "{figure: rtt-cdf, cc: [[cdg]]}": ["24: unknown level of cc '['cdg']'; known: cdg, cubic, newreno"],
-    "{figure: rtt-cdf, part: []}": ["25: part: expected one name, or a list of several"],
-    "{figure: rtt-cdf, rwnd: {a: b}}": ["25: rwnd: expected one name, or a list of several"],
-    "{figure: rtt-cdf, part: {a: b}, cc: []}": ["25: part: expected one name, or a list of several", "37: cc: expected one name, or a list of several"],
+    "{figure: rtt-cdf, part: []}": ["25: part: must be a name or a list of names"],
+    "{figure: rtt-cdf, rwnd: {a: b}}": ["25: rwnd: must be a name or a list of names"],
+    "{figure: rtt-cdf, part: {a: b}, cc: []}": ["25: part: must be a name or a list of names", "37: cc: expected one name, or a list of several"],
     "{figure: rtt-cdf, txd: 256}": ["19: unknown option or factor 'txd'; known: axis, cc, flow, mtu, part, rwnd, title, trial"],
 }  # fmt: skip
 
@@ -120,8 +120,8 @@ def test_the_options_that_r_takes_are_those_that_its_code_reads() -> None:
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ("{figure: rtt-cdf, title: [a, b]}", "26: title: expected words"),
-        ("{figure: rtt-cdf, part: [[a]]}", "26: part: expected a name"),
+        ("{figure: rtt-cdf, title: [a, b]}", "26: title: must be a text"),
+        ("{figure: rtt-cdf, part: [[a]]}", "26: part: must be a name"),
         ("{figure: rtt-cdf, flow: blk}", "25: flow: unknown flow 'blk'"),
         (
             "{figure: metric-by-factor, metric: rtt_median_ms, factor: ccc}",

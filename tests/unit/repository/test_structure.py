@@ -38,11 +38,8 @@ PAST_A_FACE: Set[tuple[str, str]] = {
 """Imports past a face that are still to be cleaned up: the importing package and the module."""
 SAME_STEM: Set[str] = {"host_settings"}
 SAME_CLASS: Set[str] = {
-    "Asked",
     "Capture",
     "Kind",
-    "Place",
-    "Refusal",
     "Target",
 }
 """Names of modules and classes that still stand for two ideas. Entries may only be removed from these sets."""
