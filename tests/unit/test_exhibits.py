@@ -75,7 +75,7 @@ OPTIONS = {
     "{figure: rtt-cdf, cc: [[cdg]]}": ["24: unknown level of cc '['cdg']'; known: cdg, cubic, newreno"],
     "{figure: rtt-cdf, part: []}": ["25: part: must be a name or a list of names"],
     "{figure: rtt-cdf, rwnd: {a: b}}": ["25: rwnd: must be a name or a list of names"],
-    "{figure: rtt-cdf, part: {a: b}, cc: []}": ["25: part: must be a name or a list of names", "37: cc: expected one name, or a list of several"],
+    "{figure: rtt-cdf, part: {a: b}, cc: []}": ["25: part: must be a name or a list of names", "37: cc: must be a name or a list of names"],
     "{figure: rtt-cdf, txd: 256}": ["19: unknown option or factor 'txd'; known: axis, cc, flow, mtu, part, rwnd, title, trial"],
 }  # fmt: skip
 
