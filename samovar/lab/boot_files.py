@@ -1,48 +1,49 @@
-"""The boot folder: everything the lab's processes read, written before the first of them starts."""
+"""The boot folder of a lab: all files that its processes read, written before the first of them starts."""
 
 from __future__ import annotations
 
 import shutil
 import struct
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from jinja2 import FileSystemLoader
 
 from samovar.errors import LabError
 from samovar.lab.access import Kernel
 from samovar.lab.topology import Topology
 from samovar.lab.usermode import UserModeKernel
-from samovar.recipes.quoting import shell_environment
+from samovar.recipes import shell_environment
 
 CHECKOUT = Path(__file__).parents[2]
 TEMPLATES = CHECKOUT / "templates" / "lab"
 ADAPTER = CHECKOUT / ".bin" / "adapter"
-"""The program that stands for a pair of adapters; tools/bootstrap makes it."""
+"""The program that simulates a pair of adapters; tools/bootstrap compiles it."""
+CLIENT_KEY = "id_ed25519"
+KNOWN_HOSTS = "known_hosts"
 MODULES = (
     *("veth", "bridge", "ifb", "tun"),
     *("sch_htb", "sch_tbf", "sch_netem", "sch_fq_codel", "sch_codel"),
     *("sch_pie", "sch_cake", "sch_fq", "sch_sfq", "sch_red"),
     *("sch_ingress", "cls_u32", "act_mirred"),
 )
-"""Loaded at the start; any other comes when it is first asked for."""
+"""Modules that are loaded at boot; others are loaded on demand."""
 ROOT = "root:x:0:0:root:/root:/bin/sh\n"
 SHADOW = "root:*:19000:0:99999:7:::\n"
 OUTGOING_DROPPED = (
-    (0x30, 0, 0, 0xFFFFF004),  # load the packet's type (SKF_AD_OFF + SKF_AD_PKTTYPE)
+    (0x30, 0, 0, 0xFFFFF004),  # load the packet type (SKF_AD_OFF + SKF_AD_PKTTYPE)
     (0x15, 0, 1, 4),  # PACKET_OUTGOING?
-    (0x06, 0, 0, 0),  # then nothing of it
-    (0x06, 0, 0, 0x40000),  # else all of it
+    (0x06, 0, 0, 0),  # then drop it
+    (0x06, 0, 0, 0x40000),  # else accept it
 )
-"""A classic BPF filter: the user-mode kernel would take what it sends itself for received, and a bridge in it
-would then look for every host on the wrong side."""
+"""A classic BPF filter: without it, the user-mode kernel would receive the packets that it sends, and its
+bridge would learn every host on the wrong port."""
 DEVICE_LINKS = {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}
 
 
 @dataclass(frozen=True)
 class Boot:
-    """How this lab starts on this machine."""
+    """How a lab boots on this machine."""
 
     topology: Topology
     kernel: Kernel
@@ -54,7 +55,7 @@ class Boot:
 
 
 def write_boot_folder(folder: Path, boot: Boot) -> None:
-    """Write scripts, batches and system files; host keys from an earlier start stay."""
+    """Write scripts, batch files and system files; host keys of an earlier boot are kept."""
     for name in ("bin", "etc", "dev", "lib", "devices"):
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / name).mkdir(parents=True)
@@ -62,22 +63,17 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
     _write_system_files(folder / "etc", boot.topology)
     for name, end in DEVICE_LINKS.items():
         (folder / "dev" / name).symlink_to(f"/proc/self/fd{end}")
-    (folder / "lib" / "modules").mkdir()  # where outer.sh mounts the modules
+    (folder / "lib" / "modules").mkdir()  # lab-init.sh mounts the modules there
     filters = (struct.pack("HBBI", *instruction) for instruction in OUTGOING_DROPPED)
     (folder / "received.bpf").write_bytes(b"".join(filters))
-    for program in ("mount", "umount"):
-        # A plain copy has no setuid bit; see outer.sh.
-        shutil.copyfile(f"/usr/bin/{program}", folder / "bin" / program)
-        (folder / "bin" / program).chmod(0o755)
+    programs = [Path("/usr/bin/mount"), Path("/usr/bin/umount")]  # copies have no setuid bit, see lab-init.sh
     if any(link.has_adapters for link in boot.topology.links):
-        _copy_adapter(folder / "bin" / ADAPTER.name)
-
-
-def _copy_adapter(place: Path) -> None:
-    if not ADAPTER.is_file():
-        raise LabError(f"lab: {ADAPTER} is missing; accepted after `make install`, which compiles it")
-    shutil.copyfile(ADAPTER, place)
-    place.chmod(0o755)
+        if not ADAPTER.is_file():
+            raise LabError(f"lab: {ADAPTER} is missing; accepted after `make install`, which compiles it")
+        programs.append(ADAPTER)
+    for program in programs:
+        shutil.copyfile(program, folder / "bin" / program.name)
+        (folder / "bin" / program.name).chmod(0o755)
 
 
 def _write_scripts(folder: Path, boot: Boot) -> None:
@@ -95,25 +91,24 @@ def _write_scripts(folder: Path, boot: Boot) -> None:
         "controller": boot.topology.controller,
     }
     _render("modprobe.sh", folder / "bin" / "modprobe", values, mode=0o755)
-    _render("machine.sh", folder / "machine.sh", values, mode=0o755)
-    for name in ("outer.sh", "inside.sh", "links.batch", "machine.fstab"):
+    _render("kernel-init.sh", folder / "kernel-init.sh", values, mode=0o755)
+    for name in ("lab-init.sh", "hosts.sh", "links.batch", "kernel.fstab"):
         _render(name, folder / name, values)
     for node in boot.topology.nodes:
         own = folder / "hosts" / node.name
         own.mkdir(parents=True, exist_ok=True)
-        for name in ("start.sh", "network.batch", "fstab", "sshd_config"):
+        for name in ("host-init.sh", "host.batch", "host.fstab", "sshd_config"):
             _render(name, own / name, {**values, "node": node})
 
 
 def _render(name: str, path: Path, values: Mapping[str, object], mode: int = 0o644) -> None:
-    environment = shell_environment()
-    environment.loader = FileSystemLoader(TEMPLATES)
-    path.write_text(environment.get_template(f"{name}.j2").render(values), encoding="utf-8")
+    template = shell_environment(TEMPLATES).get_template(f"{name}.j2")
+    path.write_text(template.render(values), encoding="utf-8")
     path.chmod(mode)
 
 
 def _write_system_files(folder: Path, topology: Topology) -> None:
-    """Write the account and name files that hosts see in place of the machine's."""
+    """Write the files of accounts and names that hosts see instead of the machine's."""
     accounts = Path("/etc/passwd").read_text(encoding="utf-8").splitlines(keepends=True)
     others = "".join(line for line in accounts if not line.startswith("root:"))
     (folder / "passwd").write_text(ROOT + others, encoding="utf-8")
@@ -123,9 +118,31 @@ def _write_system_files(folder: Path, topology: Topology) -> None:
 
 
 def host_table(topology: Topology) -> str:
-    """Write hosts(5) for a lab: a host is at its control address, HOST-INTERFACE under test."""
+    """Return hosts(5) of a lab: HOST is its control address, HOST-INTERFACE an address under test."""
     rows = [("127.0.0.1", "localhost")]
     rows += [(str(node.control.ip), node.name) for node in topology.nodes]
     ports = (port for link in topology.links for port in link.ports)
     rows += [(str(port.address.ip), f"{port.host}-{port.interface}") for port in ports]
     return "".join(f"{address}\t{name}\n" for address, name in rows)
+
+
+def make_keys(state_folder: Path, boot_folder: Path, topology: Topology, port: int) -> None:
+    """Create the SSH keys that are missing, authorise the client key, and write the known host keys."""
+    client = _make_key(state_folder / CLIENT_KEY, f"samovar lab {topology.name}")
+    (boot_folder / "authorized_keys").write_text(client, encoding="utf-8")
+    lines = []
+    for node in topology.nodes:
+        public = _make_key(boot_folder / "hosts" / node.name / "host_key", node.name)
+        kind, key = public.split()[:2]
+        place = str(node.control.ip) if port == 22 else f"[{node.control.ip}]:{port}"
+        lines.append(f"{place} {kind} {key}\n")
+    (state_folder / KNOWN_HOSTS).write_text("".join(lines), encoding="utf-8")
+
+
+def _make_key(path: Path, comment: str) -> str:
+    public = path.with_name(path.name + ".pub")
+    if not (path.exists() and public.exists()):
+        path.unlink(missing_ok=True)
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path)]
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    return public.read_text(encoding="utf-8")

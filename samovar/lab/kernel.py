@@ -1,19 +1,20 @@
-"""Which kernel a lab runs on: the machine's own when it has what is asked for, user-mode Linux otherwise."""
+"""The kernel of a lab: the machine's own if it has what experiments need, user-mode Linux otherwise."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.errors import LabError
 from samovar.lab.access import Kernel
-from samovar.lab.usermode import SBIN
+from samovar.lab.usermode import DEBIAN_USER_MODE, SBIN, UserModeConfig
 
-CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+CC_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+CC_ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 PACKAGES = {
     "unshare": "util-linux",
     "nsenter": "util-linux",
@@ -32,9 +33,11 @@ QDISC_ARGUMENTS: Mapping[str, str] = {
     "choke": "limit 100 bandwidth 1mbit",
     "netem": "delay 1ms",
 }
-"""What tc insists on before it asks the kernel."""
-LINKS = frozenset({"ifb"})
-"""Kernel features that are kinds of devices, and no queue disciplines."""
+"""Arguments that tc requires before it asks the kernel."""
+LINK_TYPES = frozenset({"ifb"})
+"""Kernel features that are types of devices, not queue disciplines."""
+BUILT_IN = frozenset({"reno", "pfifo", "bfifo", "pfifo_fast"})
+"""Features of every kernel, for which there are no modules (net/ipv4/tcp_cong.c, net/sched/sch_fifo.c)."""
 NATIVE_NEEDS_ROOT = (
     "kernel native needs root, since sshd changes to another user number and an ordinary user's namespace "
     "holds only one; accepted: root, or kernel uml"
@@ -47,16 +50,16 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class KernelNeeds:
-    """What experiments ask of a kernel, in the kernel's own names (`reno`, `netem`)."""
+    """What experiments need of a kernel, by the kernel's own names (`reno`, `netem`)."""
 
     congestion_controls: frozenset[str] = frozenset()
     qdiscs: frozenset[str] = frozenset()
 
 
 def choose_kernel(wanted: str, needs: KernelNeeds) -> Kernel:
-    """Choose the lab's kernel: what the testbed asks for, or for `auto` native if it can and uml otherwise.
+    """Return the kernel that the testbed requests; for `auto`, native if it has everything and uml otherwise.
 
-    Raises LabError when native is asked for and this user cannot have it.
+    Raises LabError if native is requested and this user cannot use it.
     """
     root = os.geteuid() == 0 and not needs_user_namespace()
     if wanted == "native" and not root:
@@ -67,29 +70,50 @@ def choose_kernel(wanted: str, needs: KernelNeeds) -> Kernel:
 
 
 def machine_lacks(needs: KernelNeeds) -> list[str]:
-    """Name what the machine's own kernel does not offer of what is needed."""
-    offered = CONGESTION.read_text(encoding="ascii").split() if CONGESTION.exists() else []
-    unknown = sorted(needs.congestion_controls - set(offered))
-    controls = [cc for cc in unknown if not _has_module(f"tcp_{cc}")]
+    """Return the needed features that the machine's own kernel does not have."""
+    available = CC_AVAILABLE.read_text(encoding="ascii").split() if CC_AVAILABLE.exists() else []
+    unknown = sorted(needs.congestion_controls - set(available))
+    controls = [cc for cc in unknown if not _succeeds(["modprobe", "--dry-run", "--quiet", f"tcp_{cc}"])]
     return controls + [qdisc for qdisc in sorted(needs.qdiscs) if not _has_qdisc(qdisc)]
 
 
-def _has_module(name: str) -> bool:
-    return _succeeds(["modprobe", "--dry-run", "--quiet", name])
+def predict_missing(
+    wanted: str, needs: KernelNeeds, user_mode: UserModeConfig = DEBIAN_USER_MODE
+) -> Mapping[str, str]:
+    """Return the needed features that the kernel of a lab will lack once it runs, each with the reason.
+
+    Raises LabError as `up` would.
+    """
+    if choose_kernel(wanted, needs) == "native":
+        return dict.fromkeys(machine_lacks(needs), "the machine's own kernel does not offer it")
+    modules = {f"tcp_{name}": name for name in sorted(needs.congestion_controls - BUILT_IN)}
+    for name in sorted(needs.qdiscs - BUILT_IN):
+        modules[name if name in LINK_TYPES else f"sch_{name}"] = name
+    # Modules in files and built in, as depmod(8) lists them.
+    lists = [
+        file for name in ("modules.dep", "modules.builtin") for file in user_mode.modules.glob(f"*/{name}")
+    ]
+    lines = [line for file in lists for line in file.read_text(encoding="utf-8").splitlines()]
+    present = {Path(line.partition(":")[0]).name.partition(".")[0] for line in lines}
+    return {
+        name: f"no module {module} below {user_mode.modules}"
+        for module, name in modules.items()
+        if module not in present
+    }
 
 
 def _has_qdisc(name: str) -> bool:
-    """Ask the kernel itself, in a network namespace that ends with the question."""
+    """Return whether the kernel can create a queue discipline, in a network namespace of its own."""
     arguments = QDISC_ARGUMENTS.get(name, "").split()
-    if name in LINKS:
+    if name in LINK_TYPES:
         return _succeeds(["unshare", "--net", "ip", "link", "add", "sv-try", "type", name])
     return _succeeds(["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", name, *arguments])
 
 
 def needs_user_namespace() -> bool:
-    """Tell whether namespaces take a user namespace here: for ordinary users, and for root in a container.
+    """Return whether namespaces need a user namespace, as for ordinary users and for root in a container.
 
-    Raises LabError when the machine offers neither.
+    Raises LabError if this user cannot create namespaces at all.
     """
     if os.geteuid() == 0 and _succeeds(["unshare", *NAMESPACES, "true"]):
         return False
@@ -99,13 +123,36 @@ def needs_user_namespace() -> bool:
 
 
 def require_programs(kernel: Kernel) -> None:
-    """Raise LabError naming the Debian packages of every program that is missing for this kernel."""
+    """Raise LabError with the Debian packages of all programs that are missing for a kernel."""
     programs = {**PACKAGES, **(UML_PACKAGES if kernel == "uml" else {})}
     path = f"{os.environ.get('PATH', '')}:{SBIN}"
     missing = {name: package for name, package in programs.items() if shutil.which(name, path=path) is None}
     if missing:
         packages = " ".join(sorted(set(missing.values())))
         raise LabError(f"lab: not installed: {', '.join(missing)}; apt install {packages}")
+
+
+def read_allowed_cc() -> str:
+    """Return the congestion controls that the machine's kernel allows in its namespaces."""
+    return CC_ALLOWED.read_text(encoding="ascii").strip()
+
+
+def allow_all_cc(needed: Set[str]) -> None:
+    """Load the needed congestion controls, and allow all of the machine's kernel in its namespaces."""
+    unloaded = sorted(needed - set(CC_AVAILABLE.read_text(encoding="ascii").split()))
+    if unloaded:
+        command = ["modprobe", "--all", *(f"tcp_{name}" for name in unloaded)]
+        subprocess.run(command, capture_output=True, check=False)
+    allow_cc(CC_AVAILABLE.read_text(encoding="ascii").strip())
+
+
+def allow_cc(names: str) -> None:
+    """Allow these congestion controls, and no others, in the namespaces of the machine's kernel."""
+    try:
+        CC_ALLOWED.write_text(names + "\n", encoding="ascii")
+    except OSError as error:
+        accepted = "a machine where root may write it, or kernel uml"
+        raise LabError(f"{CC_ALLOWED}: {error.strerror}; accepted: {accepted}") from error
 
 
 def _succeeds(command: list[str]) -> bool:

@@ -1,24 +1,24 @@
-"""The process that holds a lab: started, waited for and ended."""
+"""The first process of a lab, which holds all of it: started, waited for, and ended."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.errors import LabError
 from samovar.events import Emit, Event
 from samovar.lab.access import Access, OsProcess, children, process
-from samovar.lab.dial import answers
+from samovar.lab.dialer import answers
 from samovar.lab.kernel import MAP_ROOT, NAMESPACES
 
 CONSOLE = "console.log"
 TAIL_LINES = 15
 TRACE = (" ", "Stack:", "Call Trace:", "CPU: ")
-"""How lines begin that a kernel adds to a panic; they would push out what led to it."""
+"""First characters of lines that a kernel adds to a panic, and that would hide its cause."""
 FIRST_PROCESS_DEADLINE_S = 10.0
 BOOT_DEADLINE_S = 60.0
 HOST_DEADLINE_S = 5.0
@@ -29,37 +29,36 @@ ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
 @dataclass(frozen=True)
 class FirstProcess:
-    """A lab's first process, which waits to be let go."""
+    """The first process of a lab, which waits at a pipe until it may set up the lab."""
 
-    first: OsProcess
+    process: OsProcess
     gate: int
 
-    def let_go(self) -> None:
-        """Let the first process set up the lab."""
+    def set_up_lab(self) -> None:
+        """Let the process set up the lab."""
         os.write(self.gate, b"go\n")
 
 
 @contextmanager
-def launched(folder: Path, user_namespace: bool) -> Iterator[FirstProcess]:
-    """Start a lab's first process in namespaces of its own; it ends at once if it is not let go.
+def first_process(folder: Path, user_namespace: bool) -> Iterator[FirstProcess]:
+    """Start the first process of a lab in namespaces of its own; it ends unless it may set up the lab.
 
-    Raises LabError when it does not come to be, with what it said.
+    Raises LabError with its output if it does not start.
     """
     inlet, gate = os.pipe()
     try:
-        parent = _spawn(folder, user_namespace, inlet)
-        yield FirstProcess(_first_process(folder, parent), gate)
+        yield FirstProcess(_start(folder, user_namespace, inlet), gate)
     finally:
         os.close(inlet)
         os.close(gate)
 
 
-def _spawn(folder: Path, user_namespace: bool, inlet: int) -> int:
-    """Start `unshare` in a session of its own, so that Ctrl-C at the terminal is not the lab's."""
+def _start(folder: Path, user_namespace: bool, inlet: int) -> OsProcess:
+    """Start `unshare` in a session of its own, out of reach of Ctrl-C; return its child."""
     user = MAP_ROOT if user_namespace else ()
-    command = ["unshare", *user, *NAMESPACES, "sh", str(folder / "boot" / "outer.sh")]
+    command = ["unshare", *user, *NAMESPACES, "sh", str(folder / "boot" / "lab-init.sh")]
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-    return os.posix_spawnp(
+    parent = os.posix_spawnp(
         command[0],
         command,
         ENVIRONMENT,
@@ -70,9 +69,6 @@ def _spawn(folder: Path, user_namespace: bool, inlet: int) -> int:
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
     )
-
-
-def _first_process(folder: Path, parent: int) -> OsProcess:
     end_s = time.monotonic() + FIRST_PROCESS_DEADLINE_S
     while time.monotonic() < end_s:
         for pid in children(parent):
@@ -88,9 +84,10 @@ def _first_process(folder: Path, parent: int) -> OsProcess:
 
 
 def wait_until_ready(folder: Path, access: Access, emit: Emit) -> None:
-    """Wait until every host's SSH server greets.
+    """Wait until the SSH servers of all hosts answer.
 
-    Raises LabError with the end of the console when the lab ends, within STEP_S, or a host stays silent.
+    Raises LabError with the end of the console if the lab ends, which is noticed within STEP_S, or if a host
+    does not answer.
     """
     began_s = time.monotonic()
     end_s = began_s + BOOT_DEADLINE_S + HOST_DEADLINE_S * len(access.hosts)
@@ -108,37 +105,30 @@ def wait_until_ready(folder: Path, access: Access, emit: Emit) -> None:
 
 
 def console_tail(folder: Path) -> str:
-    """Return the last lines that the lab's kernel and scripts have said."""
+    """Return the last lines of the console of a lab's kernel and scripts."""
     try:
         text = (folder / CONSOLE).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return ""
-    said = [line for line in text.splitlines() if not line.startswith(TRACE)]
-    return "\n".join(said[-TAIL_LINES:])
+    lines = [line for line in text.splitlines() if not line.startswith(TRACE)]
+    return "\n".join(lines[-TAIL_LINES:])
 
 
 def end_process(first: OsProcess) -> None:
-    """Kill a lab's first process and wait for it and for the one that started it; raises LabError after 20 s.
+    """Kill the first process of a lab, and wait for it and its parent. Raises LabError after 20 s.
 
-    The kernel ends every other process of the PID namespace before the first is gone (pid_namespaces(7)).
+    The kernel ends all other processes of the PID namespace before the first is gone (pid_namespaces(7)).
     """
     if not first.is_running:
         return
     parent = first.parent
     os.kill(first.pid, 9)
-    waiting = [one for one in (first, parent) if one is not None]
+    pending = [one for one in (first, parent) if one is not None]
     end_s = time.monotonic() + END_DEADLINE_S
-    while any(one.is_running for one in waiting):
+    while any(one.is_running for one in pending):
         if time.monotonic() > end_s:
             raise LabError(f"lab: process {first.pid}: still there {END_DEADLINE_S:g} s after it was killed")
         time.sleep(0.01)
     if parent is not None and parent == process(parent.pid):
-        _reap(parent.pid)
-
-
-def _reap(pid: int) -> None:
-    """Collect a child of this very process; it is none of ours when another controller started the lab."""
-    try:
-        os.waitpid(pid, 0)
-    except ChildProcessError:
-        return
+        with suppress(ChildProcessError):  # it is not our child if another controller started the lab
+            os.waitpid(parent.pid, 0)

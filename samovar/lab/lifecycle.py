@@ -1,4 +1,4 @@
-"""Start and stop a lab: one outer process holds all of it, so ending that process ends everything."""
+"""Start, stop and status of a lab: one process holds all of it, and everything ends with it."""
 
 from __future__ import annotations
 
@@ -8,26 +8,30 @@ import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.errors import LabError
 from samovar.events import Emit, Event
 from samovar.experiment import Testbed
-from samovar.lab import allowed_cc
-from samovar.lab.access import RECORD, Access, OsProcess, read_record, write_record
-from samovar.lab.boot_files import Boot, write_boot_folder
+from samovar.lab.access import RECORD, Access, Kernel, OsProcess, read_access, read_record, write_record
+from samovar.lab.boot_files import CLIENT_KEY, KNOWN_HOSTS, Boot, make_keys, write_boot_folder
+from samovar.lab.dialer import answers
 from samovar.lab.kernel import (
     KernelNeeds,
+    allow_all_cc,
+    allow_cc,
     choose_kernel,
     machine_lacks,
     needs_user_namespace,
+    read_allowed_cc,
     require_programs,
 )
-from samovar.lab.lab_process import end_process, launched, wait_until_ready
-from samovar.lab.ssh_keys import CLIENT_KEY, KNOWN_HOSTS, make_keys
-from samovar.lab.topology import Topology, read_topology
-from samovar.lab.unsupported_devices import require_supported_links
+from samovar.lab.lab_process import end_process, first_process, wait_until_ready
+from samovar.lab.topology import Topology, read_topology, require_supported_links
 from samovar.lab.usermode import DEBIAN_USER_MODE, UserModeConfig, find_user_mode
+
+ANSWER_DEADLINE_S = 2.0
 
 
 def up(
@@ -37,11 +41,11 @@ def up(
     emit: Emit,
     user_mode: UserModeConfig = DEBIAN_USER_MODE,
 ) -> Access:
-    """Start a testbed's lab, or find it running, and return once every host's SSH server answers.
+    """Start the lab of a testbed, unless it runs already; return when the SSH servers of all hosts answer.
 
-    Raises LabError when the testbed is no lab, a package is missing, the user-mode kernel cannot be started,
-    another lab runs in this state folder, the lab ends, or a host does not answer within 60 s and 5 s for
-    each host; nothing is left running then.
+    Raises LabError if the testbed has no lab, a package is missing, the user-mode kernel cannot be started,
+    another lab runs in this state folder, the lab ends, or a host does not answer within 60 s plus 5 s for
+    each host; then nothing is left running.
     """
     topology = _lab_topology(testbed)
     fingerprint = hashlib.sha256(testbed.model_dump_json().encode()).hexdigest()[:16]
@@ -49,7 +53,7 @@ def up(
         record = read_record(folder)
         if record is not None and record.process.is_running:
             _require_same(record, fingerprint, needs, user_mode)
-            # Whoever started it may have been killed before its hosts answered.
+            # The command that started it may have been killed before the hosts answered.
             wait_until_ready(folder, record, emit)
             return record
         _forget(folder, record)
@@ -59,9 +63,9 @@ def up(
 
 
 def down(state_folder: Path, emit: Emit) -> bool:
-    """Stop a lab and wait until its processes are gone; return whether one was running.
+    """Stop a lab and wait until its processes are gone; return whether it was running.
 
-    Raises LabError when they are still there after 20 s.
+    Raises LabError if they are still there after 20 s.
     """
     if not state_folder.exists():
         return False
@@ -78,7 +82,7 @@ def down(state_folder: Path, emit: Emit) -> bool:
 
 @contextmanager
 def _locked(state_folder: Path) -> Iterator[Path]:
-    """Hold a state folder for one start or stop at a time."""
+    """Lock a state folder, so that one command at a time starts or stops its lab."""
     state_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (state_folder / "lock").open("w") as lock:
         try:
@@ -101,7 +105,7 @@ def _lab_topology(testbed: Testbed) -> Topology:
 
 
 def _named(boot: Boot) -> dict[str, str]:
-    """Say whose lab it is and which kernel it has."""
+    """Return the testbed, kernel and kernel release of a lab."""
     release = boot.user_mode.release if boot.user_mode else platform.release()
     return {"testbed": boot.topology.name, "kernel": boot.kernel, "release": release}
 
@@ -123,14 +127,14 @@ def _plan_boot(testbed: Testbed, topology: Topology, needs: KernelNeeds, user_mo
 
 
 def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mode: UserModeConfig) -> None:
-    """Raise LabError when a lab that runs already is not the one asked for."""
-    what = _other(record, fingerprint, needs, user_mode)
+    """Raise LabError if the running lab differs from the requested one."""
+    what = _difference(record, fingerprint, needs, user_mode)
     if what:
         raise LabError(f"lab {record.testbed}: {what}; accepted after it has been stopped: fab lab.down")
 
 
-def _other(record: Access, fingerprint: str, needs: KernelNeeds, user_mode: UserModeConfig) -> str:
-    """Say in what a lab differs from the one asked for; empty when in nothing."""
+def _difference(record: Access, fingerprint: str, needs: KernelNeeds, user_mode: UserModeConfig) -> str:
+    """Return how the running lab differs from the requested one; empty if it does not."""
     if record.fingerprint != fingerprint:
         return "runs from another version of the testbed file"
     if record.kernel == "native":
@@ -143,25 +147,25 @@ def _other(record: Access, fingerprint: str, needs: KernelNeeds, user_mode: User
 
 
 def _forget(folder: Path, record: Access | None) -> None:
-    """Give back what a lab that is gone has borrowed, and drop its record."""
+    """Restore what an ended lab has changed on the machine, and delete its record."""
     if record is not None and record.allowed_before is not None:
-        allowed_cc.restore(record.allowed_before)
+        allow_cc(record.allowed_before)
     (folder / RECORD).unlink(missing_ok=True)
 
 
 def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit: Emit) -> Access:
     write_boot_folder(folder / "boot", boot)
     make_keys(folder, folder / "boot", boot.topology, boot.port)
-    with launched(folder, boot.user_namespace) as outer:
-        access = _describe(folder, boot, fingerprint, outer.first)
+    with first_process(folder, boot.user_namespace) as first:
+        access = _describe(folder, boot, fingerprint, first.process)
         write_record(folder, access)
         try:
             if boot.kernel == "native":
-                allowed_cc.widen(needs.congestion_controls)
-            outer.let_go()
+                allow_all_cc(needs.congestion_controls)
+            first.set_up_lab()
             wait_until_ready(folder, access, emit)
         except BaseException:
-            end_process(outer.first)
+            end_process(first.process)
             _forget(folder, access)
             raise
     return access
@@ -181,5 +185,36 @@ def _describe(folder: Path, boot: Boot, fingerprint: str, first: OsProcess) -> A
         port=boot.port,
         hosts=boot.topology.addresses,
         fingerprint=fingerprint,
-        allowed_before=allowed_cc.read() if boot.kernel == "native" else None,
+        allowed_before=read_allowed_cc() if boot.kernel == "native" else None,
     )
+
+
+@dataclass(frozen=True)
+class HostStatus:
+    """One host of a running lab."""
+
+    name: str
+    address: str
+    answered: bool
+
+
+@dataclass(frozen=True)
+class LabStatus:
+    """The state of a lab; without kernel and hosts if it does not run."""
+
+    running: bool
+    kernel: Kernel | None = None
+    release: str = ""
+    hosts: tuple[HostStatus, ...] = ()
+
+
+def status(state_folder: Path) -> LabStatus:
+    """Return whether a lab runs, on which kernel, and which of its hosts' SSH servers answer within 2 s."""
+    access = read_access(state_folder)
+    if access is None:
+        return LabStatus(running=False)
+    hosts = tuple(
+        HostStatus(name, address, answers(access, address, ANSWER_DEADLINE_S))
+        for name, address in access.hosts.items()
+    )
+    return LabStatus(True, access.kernel, access.release, hosts)

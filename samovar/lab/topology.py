@@ -1,4 +1,4 @@
-"""The lab as a value: hosts, links, addresses and routes, worked out from a testbed; touches nothing."""
+"""The topology of a lab as a value: hosts, links, addresses and routes, derived from a testbed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RESERVED_INTERFACES = ("ctl0", "lo")
 
 @dataclass(frozen=True)
 class SegmentPort:
-    """One end of a link: an interface of a host."""
+    """One end of a segment: an interface of a host."""
 
     host: str
     interface: str
@@ -25,13 +25,13 @@ class SegmentPort:
 
     @property
     def mac(self) -> str:
-        """The interface's hardware address, a locally administered one that is made of its IPv4 address."""
+        """The locally administered hardware address of the interface, made of its IPv4 address."""
         return ":".join(f"{byte:02x}" for byte in (0x02, 0x54, *self.address.ip.packed))
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Another end of a link, and the interface of a host that it is reached by."""
+    """Another end of a segment, and the host's own interface that leads to it."""
 
     interface: str
     port: SegmentPort
@@ -39,7 +39,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class SubnetRoute:
-    """A subnet that a host does not touch, and the address it is reached through."""
+    """A route to a subnet that a host is not connected to, and its gateway."""
 
     network: IPv4Network
     gateway: IPv4Address
@@ -47,7 +47,7 @@ class SubnetRoute:
 
 @dataclass(frozen=True)
 class Node:
-    """One host of the lab with everything that has to be set on it."""
+    """One host of the lab with its addresses and routes."""
 
     name: str
     control: IPv4Interface
@@ -59,7 +59,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment: two ends make a cable or are joined by adapters, any other number makes a switch."""
+    """A link: two ends are a cable or joined by adapters, any other number is a switch."""
 
     name: str
     ports: tuple[SegmentPort, ...]
@@ -67,13 +67,13 @@ class Segment:
 
     @property
     def is_cable(self) -> bool:
-        """Tell whether one veth pair makes this link."""
+        """Whether this link is one veth pair."""
         return len(self.ports) == 2 and not self.has_adapters
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Everything the lab's scripts are rendered from."""
+    """The hosts and links from which the scripts of a lab are rendered."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -87,9 +87,9 @@ class Topology:
 
 
 def read_topology(testbed: Testbed) -> Topology:
-    """Work out links, routes and the control network of a lab.
+    """Return the links, routes and control network of a lab.
 
-    Raises LabError when a host cannot be a namespace of a Linux kernel or two subnets collide.
+    Raises LabError if a host cannot be a namespace of a Linux kernel or two subnets overlap.
     """
     name, hosts = testbed.name, testbed.hosts
     ports = tuple(port for host, entry in hosts.items() for port in _ports(name, host, entry))
@@ -126,9 +126,9 @@ def _ports(name: str, host: str, entry: Host) -> Iterator[SegmentPort]:
 
 
 def shortest_routes(host: str, links: Sequence[Segment], routers: frozenset[str]) -> Iterator[SubnetRoute]:
-    """Yield a route to every subnet the host has no interface on, breadth first, so by fewest routers.
+    """Yield a route with the fewest routers to every subnet on which the host has no interface.
 
-    Only routers pass packets on; among equally short ways the first in file order is taken.
+    Only routers forward packets; of equally short routes, the first in the order of the file is taken.
     """
     reached = {link.name for link in links if any(port.host == host for port in link.ports)}
     edge: deque[tuple[Segment, IPv4Address | None]] = deque()
@@ -149,8 +149,8 @@ def shortest_routes(host: str, links: Sequence[Segment], routers: frozenset[str]
 def _neighbours(host: str, links: Sequence[Segment]) -> Iterator[Neighbour]:
     """Yield the other ends of a host's links.
 
-    They are told to the host for good: asking for them (ARP, RFC 826) could wait in the bottleneck's queue
-    for longer than the kernel waits for an answer, and flows that begin when it is full would find no route.
+    They become permanent neighbours: an ARP request (RFC 826) could wait in the bottleneck's queue for longer
+    than the kernel waits for its answer, and flows that begin when the queue is full would find no route.
     """
     for link in links:
         own = [port for port in link.ports if port.host == host]
@@ -188,7 +188,7 @@ def _control_address(name: str, host: str, text: str) -> IPv4Address:
 
 
 def _control_network(name: str, controls: Mapping[str, IPv4Address]) -> tuple[IPv4Network, IPv4Address]:
-    """Find the smallest network from /24 up that holds all hosts, and a free address for the controller."""
+    """Return the smallest network, /24 or larger, that contains all hosts, and a free address in it."""
     first = next(iter(controls.values()))
     for prefix in range(24, SHORTEST_CONTROL_PREFIX - 1, -1):
         network = IPv4Network((first, prefix), strict=False)
@@ -210,3 +210,24 @@ def _refuse_overlap(name: str, control: IPv4Network, links: Sequence[Segment]) -
             if network.overlaps(second):
                 both = f"{one} ({network}) and {other} ({second})"
                 raise LabError(f"lab {name}: {both} overlap; accepted: separate subnets")
+
+
+def unsupported_links(testbed: Testbed) -> list[str]:
+    """Return descriptions of the links of a testbed that no lab can simulate."""
+    return [f"link '{name}' is a WLAN" for name, link in testbed.links.items() if link.wlan]
+
+
+def require_supported_links(testbed: Testbed, others: Sequence[Testbed] = ()) -> None:
+    """Raise LabError if the lab of a testbed has links that it cannot simulate.
+
+    The message names the other testbeds whose labs can run.
+    """
+    missing = unsupported_links(testbed)
+    if testbed.lab is None or not missing:
+        return
+    running = ", ".join(
+        sorted(one.name for one in others if one.lab is not None and not unsupported_links(one))
+    )
+    accepted = f"testbeds {running}, or real ones" if running else "a testbed of cables and switches"
+    what = f"{', '.join(missing)}, which a lab cannot simulate yet"
+    raise LabError(f"lab {testbed.name}: {what}; accepted: {accepted}; planning and explaining need no lab")

@@ -23,7 +23,7 @@ from samovar.recipes.calibration_scripts import (
 )
 from samovar.recipes.catalogue import FAMILY, Catalogue, digest_recipe_files
 from samovar.recipes.header import ByteCounts, CountPatterns, Header, Parameter
-from samovar.recipes.quoting import quote
+from samovar.recipes.quoting import quote, shell_environment
 from samovar.recipes.recipe import BLOCKS, Recipe
 from samovar.recipes.scripts import BODY, TrialScripts, split_finish_output
 from samovar.recipes.sudo_rules import (
@@ -84,6 +84,7 @@ __all__ = [
     "render_calibration",
     "render_window_probe",
     "sampling_s",
+    "shell_environment",
     "split_finish_output",
     "window_probes",
     "window_share",

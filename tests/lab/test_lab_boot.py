@@ -23,8 +23,8 @@ from samovar.errors import LabError, TestbedError
 from samovar.events import Event, silent
 from samovar.experiment import Testbed, load_testbed
 from samovar.hosts import Session, Target
-from samovar.lab import allowed_cc
 from samovar.lab.access import read_record
+from samovar.lab.kernel import read_allowed_cc
 from samovar.lab.usermode import find_user_mode
 from tests.lab.lab_drive import NEEDS, footprint, on_host, remains, still_there
 
@@ -290,7 +290,7 @@ def test_the_machine_s_own_kernel_serves_root_and_is_refused_to_others(
         with pytest.raises(LabError, match="kernel native needs root"):
             lab.up(native, tmp_path, lab.KernelNeeds(), silent)
         return
-    allowed_before = allowed_cc.read()
+    allowed_before = read_allowed_cc()
     access = lab.up(native, tmp_path, lab.KernelNeeds(), silent)
     before = footprint(access)
     try:
@@ -301,7 +301,7 @@ def test_the_machine_s_own_kernel_serves_root_and_is_refused_to_others(
     finally:
         lab.down(tmp_path, silent)
     assert remains(before, tmp_path) == []
-    assert allowed_cc.read() == allowed_before
+    assert read_allowed_cc() == allowed_before
 
 
 def test_an_ordinary_user_gets_the_same_lab(root: Path, ordinary_home: Path) -> None:

@@ -69,7 +69,7 @@ def test_a_program_that_is_not_there_or_none_is_refused(tmp_path: Path) -> None:
     missing = refusal(lab.UserModeConfig(f"{tmp_path}/none"))
     assert missing == f"lab.uml.program: {tmp_path}/none: is not there; {FETCHED}"
     plain = refusal(lab.UserModeConfig(str(program(tmp_path, mode=0o644))))
-    assert "linux.uml: is no program that this user may start; accepted" in plain
+    assert "linux.uml: is not a program that this user may start; accepted" in plain
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_a_program_that_is_not_there_or_none_is_refused(tmp_path: Path) -> None:
     [
         ("#!/bin/sh\necho bad >&2; exit 3\n", "`--version` ends with status 3: bad"),
         ("#!/bin/sh\necho some other program\n", "status 0: some other program"),
-        ("#!/bin/sh\n", "status 0: nothing said"),
-        ("#!/nowhere/sh\n", "it names an interpreter or dynamic linker that is not there"),
+        ("#!/bin/sh\n", "status 0: no output"),
+        ("#!/nowhere/sh\n", "its interpreter or dynamic linker is missing"),
         ("\0", "Exec format error"),
     ],
 )

@@ -1,7 +1,7 @@
-"""Run inside a lab's network namespace: open a TCP connection and hand it out over standard output.
+"""Open a TCP connection inside a lab's network namespace and pass it on over standard output.
 
-Started as a plain script by the controller or by ssh (ProxyUseFdpass): standard output is a UNIX socket,
-the descriptor travels as SCM_RIGHTS (unix(7)), and this process ends.
+This script is started by the controller or by ssh (ProxyUseFdpass). Standard output is a UNIX socket, over
+which the descriptor is sent as SCM_RIGHTS (unix(7)).
 """
 
 import socket
@@ -12,7 +12,7 @@ PAUSE_S = 0.05
 
 
 def connect(address: str, port: int, deadline_s: float) -> socket.socket:
-    """Try until the deadline: a host that is starting refuses, or does not answer ARP yet."""
+    """Return a connection; retry until the deadline, because a host that boots refuses or is silent."""
     end_s = time.monotonic() + deadline_s
     while True:
         try:

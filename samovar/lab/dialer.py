@@ -1,20 +1,17 @@
-"""Connections from the controller into a lab's network namespace."""
+"""Connections from the controller into the network namespace of a lab."""
 
 from __future__ import annotations
 
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from samovar.errors import LabError
 from samovar.experiment import unknown
+from samovar.hosts import Dialer
 from samovar.lab.access import Access
 from samovar.recipes import quote
-
-Dialer = Callable[[str, int], socket.socket]
-"""Opens a TCP connection to (address, port); the same shape as samovar.hosts.ssh.Dialer."""
 
 DIAL_DEADLINE_S = 5.0
 BANNER_DEADLINE_S = 5.0
@@ -22,19 +19,15 @@ START_ALLOWANCE_S = 10.0
 
 
 def dial(access: Access) -> Dialer:
-    """Make a function that opens TCP connections inside the lab; it raises LabError after 5 seconds."""
-
-    def connect(address: str, port: int) -> socket.socket:
-        return connect_inside(access, address, port, DIAL_DEADLINE_S)
-
-    return connect
+    """Return a function that opens TCP connections inside a lab; it raises LabError after 5 seconds."""
+    return lambda address, port: connect_inside(access, address, port, DIAL_DEADLINE_S)
 
 
 def connect_inside(access: Access, address: str, port: int, deadline_s: float) -> socket.socket:
-    """Open a TCP connection inside the lab, trying again until the deadline.
+    """Return a TCP connection inside a lab; attempts are repeated until the deadline.
 
-    Raises LabError when the lab is gone or nothing answers. The socket stays in the lab's namespace,
-    whatever process holds it.
+    A helper opens it in the lab's network namespace, to which the socket belongs whatever process has it.
+    Raises LabError if the lab has ended or nothing answers.
     """
     if not access.process.is_running:
         raise LabError(f"lab {access.testbed}: has ended; accepted after it has been started: fab lab.up")
@@ -48,33 +41,24 @@ def connect_inside(access: Access, address: str, port: int, deadline_s: float) -
                 stderr=subprocess.PIPE,
                 text=True,
             )
-        descriptors = _receive(ours, deadline_s + START_ALLOWANCE_S)
-        message = _end(helper)
+        ours.settimeout(deadline_s + START_ALLOWANCE_S)
+        try:
+            descriptors = socket.recv_fds(ours, 1, 1)[1]
+        except (TimeoutError, ConnectionError):
+            descriptors = []
+        try:
+            message = helper.communicate(timeout=1)[1]
+        except subprocess.TimeoutExpired:
+            helper.kill()
+            message = helper.communicate()[1]
     if not descriptors:
-        what = message or "no answer"
+        what = message.strip() or "no answer"
         raise LabError(f"lab: {address} port {port}: {what}; accepted: a host of a running lab")
     return socket.socket(fileno=descriptors[0])
 
 
-def _receive(channel: socket.socket, timeout_s: float) -> list[int]:
-    channel.settimeout(timeout_s)
-    try:
-        return socket.recv_fds(channel, 1, 1)[1]
-    except (TimeoutError, ConnectionError):
-        return []
-
-
-def _end(helper: subprocess.Popen[str]) -> str:
-    try:
-        message = helper.communicate(timeout=1)[1]
-    except subprocess.TimeoutExpired:
-        helper.kill()
-        message = helper.communicate()[1]
-    return message.strip()
-
-
 def answers(access: Access, address: str, deadline_s: float) -> bool:
-    """Tell whether a host's SSH server greets before the deadline."""
+    """Return whether the SSH server of a host sends its banner before the deadline."""
     try:
         with connect_inside(access, address, access.port, deadline_s) as connection:
             connection.settimeout(BANNER_DEADLINE_S)
@@ -84,7 +68,7 @@ def answers(access: Access, address: str, deadline_s: float) -> bool:
 
 
 def shell_command(access: Access, host: str) -> list[str]:
-    """Make the command line of a shell on a host; raises LabError for a host that is not there."""
+    """Return the command line of a shell on a host. Raises LabError for an unknown host."""
     if host not in access.hosts:
         raise LabError(f"lab {access.testbed}: {unknown('host', host, access.hosts)}")
     proxy = " ".join(quote(word).replace("%", "%%") for word in _enter(access))
@@ -109,7 +93,7 @@ def _ssh_path(path: str) -> str:
 
 
 def _enter(access: Access) -> list[str]:
-    """Return the start of a command line that runs the connecting helper in the lab's network namespace."""
+    """Return the start of a command line that runs the helper in the lab's network namespace."""
     user = ["--user", "--preserve-credentials"] if access.user_namespace else []
-    helper = [sys.executable, "-I", "-S", str(Path(__file__).with_name("inside.py"))]
+    helper = [sys.executable, "-I", "-S", str(Path(__file__).with_name("connect_inside.py"))]
     return ["nsenter", "--target", str(access.pid), *user, "--net", *helper]
