@@ -163,8 +163,9 @@ def test_a_lab_that_no_device_can_stand_for_yet_is_refused_in_a_sentence() -> No
             continue
         with pytest.raises(LabError) as caught:
             require_supported_links(testbed, testbeds)
-        assert "which a lab cannot simulate yet; accepted: testbeds dumbbell, lab, powerline, or real ones" in str(
-            caught.value
+        assert (
+            "which a lab cannot simulate yet; accepted: testbeds dumbbell, lab, powerline, or real ones"
+            in str(caught.value)
         )
     assert {testbed.name for testbed in testbeds if unsupported_links(testbed)} == {"wlan", "wlan-wired"}
 

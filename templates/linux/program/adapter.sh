@@ -1,5 +1,5 @@
-{#- Shell functions that give orders to a lab's adapters. -#}
-state_of() { # KEY...: print what the adapters say of these
+{#- Shell functions that send orders to the adapters of a lab. -#}
+state_of() { # KEY...: print the values of these keys in the state of the adapters
   while IFS='=' read -r s_key s_value; do
     for s_wanted in "$@"; do [ "$s_wanted" != "$s_key" ] || echo "$s_value"; done
   done <{{ "/mnt/devices/%s/state" | format(link) }}

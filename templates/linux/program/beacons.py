@@ -1,6 +1,6 @@
-"""Multicast beacons, heard and sent, in the form that docs/reference/traces.md gives.
+"""Receive and send multicast beacons, in the format of docs/reference/traces.md.
 
-Arguments: READY GROUP INTERVAL_S SEND INTERFACE ADDRESS; the last two say which network is meant.
+Arguments: READY GROUP INTERVAL_S SEND INTERFACE ADDRESS; the last two select the network.
 """
 
 import _signal as signal
@@ -45,7 +45,7 @@ sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(ow
 sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
 sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
 
-# Classic BPF on the IP packet: to the group, and ICMP.
+# Classic BPF on the IP packet: ICMP packets to the group.
 (to_group,) = struct.unpack(">I", socket.inet_aton(group))
 program = array.array(
     "B",
@@ -114,7 +114,7 @@ def stop(*_):
 
 signal.signal(signal.SIGTERM, stop)
 out.write("t_ns,direction,src,id,sequence,sent_ns\n")
-tell_ready(ready)  # noqa: F821 - ready.py stands before
+tell_ready(ready)  # noqa: F821 - ready.py precedes this file
 try:
     due = quiet_until
     while True:

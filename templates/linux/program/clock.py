@@ -1,4 +1,4 @@
-"""What steers the clock, and how well. Arguments: INTERVAL_S READY."""
+"""Synchronisation of the clock. Arguments: INTERVAL_S READY."""
 
 import _signal as signal
 import ctypes
@@ -108,7 +108,7 @@ def daemons():
         write("chrony", **dict(zip(names, chrony, strict=False)))
     for line in answer("ntpq", "-pn").splitlines():
         words = line[1:].split()
-        if line[:1] in ("*", "o") and len(words) >= 10:  # the peer that the clock follows; ntpq tells in ms
+        if line[:1] in ("*", "o") and len(words) >= 10:  # the selected peer; ntpq prints ms
             delay, offset, jitter = (float(word) / 1e3 for word in words[7:10])
             write(
                 "ntp",
@@ -139,7 +139,7 @@ try:
     sys.stdout.write("t_ns,source,quantity,value\n")
     kernel()
     daemons()
-    tell_ready(ready)  # noqa: F821 - ready.py stands before
+    tell_ready(ready)  # noqa: F821 - ready.py precedes this file
     while True:
         time.sleep(interval_ns / 1e9)
         kernel()

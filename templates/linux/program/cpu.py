@@ -1,4 +1,4 @@
-"""How busy each CPU is, from /proc/stat. Arguments: INTERVAL_S READY."""
+"""Load of each CPU, from /proc/stat. Arguments: INTERVAL_S READY."""
 
 import posix
 import time
@@ -41,4 +41,4 @@ COLUMNS = (
     "t_ns,cpu,busy_share,softirq_share,steal_share,"
     "user_s,nice_s,system_s,idle_s,iowait_s,irq_s,softirq_s,steal_s"
 )
-every(sample, COLUMNS, at_end=True)  # noqa: F821 - sampling.py stands before
+every(sample, COLUMNS, at_end=True)  # noqa: F821 - sampling.py precedes this file

@@ -1,5 +1,4 @@
-# next_hop FROM TO: set `device` to the interface by which packets leave, `own` to its hardware address and `remote` to that of
-# the next hop.
+# next_hop FROM TO: set `device` to the outgoing interface, `own` to its hardware address and `remote` to that of the next hop.
 next_hop() {
   hop=$2 device= remote=
   set -- $(ip -o route get "$2" from "$1")

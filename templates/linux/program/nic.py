@@ -1,4 +1,4 @@
-"""Counters of an interface, and of its card's PAUSE frames. Arguments: INTERVAL_S READY INTERFACE."""
+"""Counters of an interface, and of PAUSE frames. Arguments: INTERVAL_S READY INTERFACE."""
 
 import _socket as socket
 import _struct as struct
@@ -34,7 +34,7 @@ def pause_counters():
     ]
 
 
-# Where /proc/net/dev has what; the rest of its columns are errors of one sort or another.
+# Columns of /proc/net/dev; the others are kinds of errors.
 RECEIVED = {"rx_bytes": 0, "rx_packets": 1, "rx_errors": 2, "rx_dropped": 3, "multicast": 7}
 COUNTED = RECEIVED | {"tx_bytes": 8, "tx_packets": 9, "tx_errors": 10, "tx_dropped": 11}
 total, pauses = pause_counters()
@@ -56,4 +56,4 @@ def sample(out):
 
 
 NAMES = ["t_ns", "interface", *COUNTED, *("card." + name for _, name in pauses)]
-every(sample, ",".join(NAMES), at_end=True)  # noqa: F821 - sampling.py stands before
+every(sample, ",".join(NAMES), at_end=True)  # noqa: F821 - sampling.py precedes this file

@@ -1,4 +1,4 @@
-"""Each MAC control frame that an interface shows. Arguments: READY INTERFACE."""
+"""MAC control frames on an interface. Arguments: READY INTERFACE."""
 
 import _signal as signal
 import _socket as socket
@@ -10,7 +10,7 @@ import sys
 ready, interface = sys.argv[1], sys.argv[2]
 ALL, MAC_CONTROL, SOL_PACKET = 3, 0x8808, 263
 frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-# Classic BPF: the whole frame when its type is MAC control, in either direction.
+# Classic BPF: whole frames of type MAC control, in both directions.
 program = array.array(
     "B",
     b"".join(
@@ -22,7 +22,7 @@ frames.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HP", 4, program.buffer_inf
 frames.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
 frames.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
 frames.bind((interface, ALL))
-# The group address is nobody's: only a promiscuous card passes it on.
+# Only a promiscuous card receives frames to the group address.
 frames.setsockopt(SOL_PACKET, 1, struct.pack("=iHH8s", socket.if_nametoindex(interface), 1, 0, b""))
 
 
@@ -44,7 +44,7 @@ def write(out, flags=0):
 def stop(*_):
     try:
         while True:
-            write(sys.stdout, 0x40)  # MSG_DONTWAIT: what has come and was not yet read
+            write(sys.stdout, 0x40)  # MSG_DONTWAIT: frames that have arrived and were not read yet
     except BlockingIOError:
         pass
     _, dropped = struct.unpack("=II", frames.getsockopt(SOL_PACKET, 6, 8))
@@ -56,6 +56,6 @@ def stop(*_):
 signal.signal(signal.SIGTERM, stop)
 out = sys.stdout
 out.write("t_ns,interface,direction,src,opcode,classes,quanta\n")
-tell_ready(ready)  # noqa: F821 - ready.py stands before
+tell_ready(ready)  # noqa: F821 - ready.py precedes this file
 while True:
     write(out)

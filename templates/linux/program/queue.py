@@ -1,4 +1,4 @@
-"""Every queue discipline of an interface, over rtnetlink(7). Arguments: INTERVAL_S READY INTERFACE."""
+"""All queue disciplines of an interface, over rtnetlink(7). Arguments: INTERVAL_S READY INTERFACE."""
 
 import _socket as socket
 import _struct as struct
@@ -10,7 +10,7 @@ index = socket.if_nametoindex(interface)
 route = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
 route.bind((0, 0))
 route.settimeout(2)
-# nlmsghdr (RTM_GETQDISC, REQUEST|DUMP) + tcmsg; the kernel dumps all devices, ours are picked here
+# nlmsghdr (RTM_GETQDISC, REQUEST|DUMP) + tcmsg; the kernel dumps all devices, of which one is selected here
 request = struct.pack("=IHHII", 36, 38, 0x301, 1, 0) + struct.pack("=BxxxiIII", 0, index, 0, 0, 0)
 
 
@@ -66,4 +66,4 @@ COLUMNS = (
     "t_ns,interface,qdisc,handle,parent,"
     "backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,overlimits"
 )
-every(sample, COLUMNS)  # noqa: F821 - sampling.py stands before
+every(sample, COLUMNS)  # noqa: F821 - sampling.py precedes this file

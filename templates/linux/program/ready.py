@@ -1,10 +1,10 @@
-"""How a logger says that it is ready, to whoever waits for that; stands before each."""
+"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 
 
 def tell_ready(name):
-    """Leave a file of this name, and wake who waits at the trial's named pipe, where it can be opened."""
+    """Create a file of this name, and wake the script that waits at the trial's named pipe, if it is open."""
     open(name, "w").close()
     try:
         pipe = posix.open("events", posix.O_WRONLY | posix.O_NONBLOCK)

@@ -1,4 +1,4 @@
-"""How samplers run; stands before each of them. Arguments: INTERVAL_S READY, and what is the sampler's."""
+"""Run a sampler; precedes the program of each. Arguments: INTERVAL_S READY, and those of the sampler."""
 
 import _signal as signal
 import posix
@@ -7,7 +7,7 @@ import time
 
 
 def every(sample, columns, at_end=False):
-    """Write the columns' names, then sample at the interval until SIGTERM, and perhaps once more."""
+    """Write the names of the columns, then sample at the interval until SIGTERM, and `at_end` once more."""
     interval_ns, ready = int(float(sys.argv[1]) * 1e9), sys.argv[2]
     out = sys.stdout
 
@@ -20,7 +20,7 @@ def every(sample, columns, at_end=False):
     out.write(columns + "\n")
     sample(out)
     signal.signal(signal.SIGTERM, stop)
-    tell_ready(ready)  # noqa: F821 - ready.py stands before
+    tell_ready(ready)  # noqa: F821 - ready.py precedes this file
     due = time.monotonic_ns()
     while True:
         due += interval_ns

@@ -96,4 +96,4 @@ COLUMNS = (
     "bytes_retrans,snd_wnd_bytes,rcv_space_bytes,delivery_rate_bps,ca_state"
 )
 families = [2] + ([10] if any(":" in a for a in addresses) else [])
-every(sample, COLUMNS)  # noqa: F821 - sampling.py stands before
+every(sample, COLUMNS)  # noqa: F821 - sampling.py precedes this file

@@ -1,6 +1,6 @@
-"""The tracepoint tcp:tcp_probe as CSV.
+"""Events of the tracepoint tcp:tcp_probe as CSV.
 
-Arguments: READY TRACEFS NAME BUFFER_KIB PORTS ADDRESS…; PORTS is one word, ADDRESSes are those of the trial.
+Arguments: READY TRACEFS NAME BUFFER_KIB PORTS ADDRESS…; PORTS is one word, ADDRESSes those of the trial.
 """
 
 import _signal as signal
@@ -33,7 +33,7 @@ own = {address for address in addresses if local(address)}
 instances = tracing + "/instances/"
 for other in posix.listdir(instances):
     if other.startswith(f"samovar-{name}-"):
-        remove(instances + other)  # of a trial that was killed
+        remove(instances + other)  # left by a trial that was killed
 instance = instances + f"samovar-{name}-{posix.getpid()}"
 posix.mkdir(instance)
 
@@ -94,7 +94,7 @@ def take(data, offset_ns):
 
 
 def read(pipe):
-    # The trace is stamped with the monotonic clock, which is set against the time of day again and again.
+    # Events have the time of the monotonic clock, whose offset to the time of day is measured repeatedly.
     try:
         data = posix.read(pipe, 1 << 16)
     except BlockingIOError:
@@ -115,7 +115,7 @@ try:
     )
     pipe = posix.open(instance + "/trace_pipe", posix.O_RDONLY | posix.O_NONBLOCK)
     put("events/tcp/tcp_probe/enable", "1")
-    tell_ready(ready)  # noqa: F821 - ready.py stands before
+    tell_ready(ready)  # noqa: F821 - ready.py precedes this file
     while not ended:
         if not read(pipe):
             time.sleep(0.02)

@@ -1,6 +1,6 @@
 """Write a capture of a minute of a telephone call, G.711 over RTP: `call.py FILE LENGTH`.
 
-LENGTH is a packet's payload in bytes. The same bytes each time.
+LENGTH is the payload of a packet in bytes. The capture is the same every time.
 """
 
 import struct

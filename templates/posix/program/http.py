@@ -1,7 +1,7 @@
-"""One HTTP/1.1 connection: `serve ADDRESS PORT` sends N zeros for GET /N, `get` asks and writes a line each.
+"""One HTTP/1.1 connection: `serve ADDRESS PORT` sends N zeros for GET /N, `get` prints a line per request.
 
 get FROM PORT OWN SECONDS BYTES FIRST OBJECT PERIOD: from address FROM, bound to OWN, for SECONDS or until
-BYTES came (either "-"), first an object of FIRST bytes, then OBJECT bytes, every PERIOD s (0: no pause).
+BYTES have arrived (either "-"), an object of FIRST bytes, then of OBJECT bytes, every PERIOD s (0: no pause).
 """
 
 import socket

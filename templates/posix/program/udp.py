@@ -1,9 +1,9 @@
-"""UDP packets both ways, each at its own pace.
+"""UDP packets in both directions, each at its own rate.
 
 serve ADDRESS PORT SIZE INTERVAL DSCP; call ADDRESS PORT OWN SECONDS SIZE INTERVAL DSCP. SIZE is the payload
-in bytes, or MEAN:SD of a normal distribution, the same in every run. The server sends to whoever sent to it
-last. A line is written for each packet that came: its number, when it was sent, when it came, each by its
-own host's clock.
+in bytes, or MEAN:SD of a normal distribution, the same in every run. The server sends to the host from
+which it received last. Each packet that arrives gives a line: its number, and the times of sending and
+arrival, each by the clock of that host.
 """
 
 import random

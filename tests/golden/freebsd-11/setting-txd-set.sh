@@ -1,4 +1,4 @@
-loader() { # NAME [VALUE]: have this and no other line for it in /boot/loader.conf, or none; whole or not at all
+loader() { # NAME [VALUE]: set its only line in /boot/loader.conf, or remove it, atomically
   { [ ! -e /boot/loader.conf ] || grep -v "^[[:space:]]*$1[[:space:]]*=" /boot/loader.conf; [ $# -lt 2 ] || echo "$1=\"$2\""; } >/boot/loader.conf.samovar
   mv /boot/loader.conf.samovar /boot/loader.conf
 }

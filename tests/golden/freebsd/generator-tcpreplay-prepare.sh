@@ -1,5 +1,5 @@
-# next_hop FROM TO: set `device` to the interface by which packets leave, `own` to its hardware address and `remote` to that of
-# the next hop. The route does not depend on where packets come from. ping's -W is in milliseconds here, -t in seconds.
+# next_hop FROM TO: set `device` to the outgoing interface, `own` to its hardware address and `remote` to that of the next hop.
+# The route does not depend on the source address. ping's -W is in milliseconds here, -t in seconds.
 next_hop() {
   hop=$2 device='' own='' remote=''
   h_route=$(route -n get -inet "$2")
@@ -29,7 +29,7 @@ if [ -z "$capture" ]; then
   capture=bulk-client.call.pcap
   python3 -IS -c '"""Write a capture of a minute of a telephone call, G.711 over RTP: `call.py FILE LENGTH`.
 
-LENGTH is a packet'"'"'s payload in bytes. The same bytes each time.
+LENGTH is the payload of a packet in bytes. The capture is the same every time.
 """
 
 import struct

@@ -1,6 +1,6 @@
 set -- ${SSH_CONNECTION:-}
-launch src-beacons 21 src-beacons.csv sh -c '# packets NAME OPTION... FILTER: have tcpdump print packets as the options say, for the function `rows` of whoever calls, until
-# SIGTERM; come back when it listens. It prints each at once where it knows how (4.6): else bpf(4) keeps some for a second.
+launch src-beacons 21 src-beacons.csv sh -c '# packets NAME OPTION... FILTER: start tcpdump with these options, whose output the function `rows` of the caller reads until
+# SIGTERM; return when it captures. It prints packets at once if it can (4.6), else bpf(4) holds them for up to a second.
 packets() {
   name=$1 knows=$(tcpdump -h 2>&1); shift
   case $knows in *immediate-mode*) set -- --immediate-mode "$@" ;; esac
@@ -21,7 +21,7 @@ packets() {
   done
   : >"$name.ready"
 }
-# all_told: wait until `rows` has had everything that tcpdump printed.
+# all_told: wait until `rows` has read everything that tcpdump printed.
 all_told() {
   while kill -0 "$reading" 2>/dev/null; do wait "$reading"; done
   wait "$reading"

@@ -1,5 +1,5 @@
-launch src-pause-frames 21 src-pause-frames.csv sh -c '# packets NAME OPTION... FILTER: have tcpdump print packets as the options say, for the function `rows` of whoever calls, until
-# SIGTERM; come back when it listens. It prints each at once where it knows how (4.6): else bpf(4) keeps some for a second.
+launch src-pause-frames 21 src-pause-frames.csv sh -c '# packets NAME OPTION... FILTER: start tcpdump with these options, whose output the function `rows` of the caller reads until
+# SIGTERM; return when it captures. It prints packets at once if it can (4.6), else bpf(4) holds them for up to a second.
 packets() {
   name=$1 knows=$(tcpdump -h 2>&1); shift
   case $knows in *immediate-mode*) set -- --immediate-mode "$@" ;; esac
@@ -20,7 +20,7 @@ packets() {
   done
   : >"$name.ready"
 }
-# all_told: wait until `rows` has had everything that tcpdump printed.
+# all_told: wait until `rows` has read everything that tcpdump printed.
 all_told() {
   while kill -0 "$reading" 2>/dev/null; do wait "$reading"; done
   wait "$reading"
@@ -29,7 +29,7 @@ name=$1 interface=$2
 own=$(ifconfig "$interface" | awk '"'"'$1 == "ether" { print $2; exit }'"'"')
 rows() {
   exec awk -v own="$own" -v interface="$interface" '"'"'
-    function number(at,    k, sum) { # a field of two bytes; without it -1
+    function number(at,    k, sum) { # a field of two bytes; -1 if it is missing
       if (length(frame) < at + 3) return -1
       for (k = at; k < at + 4; k++) sum = 16 * sum + index("0123456789abcdef", substr(frame, k, 1)) - 1
       return sum

@@ -7,7 +7,7 @@ put() {
 }
 finish() {
   trap "" TERM INT HUP
-  kill "$!" 2>/dev/null # timeout(1) ends all that it has started
+  kill "$!" 2>/dev/null # timeout(1) ends everything that it has started
   sysctl net.inet.siftr.enabled=0 >/dev/null
   left=100
   until [ ! -e "$log" ] || tail -n 1 "$log" | grep -q "^disable_time_secs="; do

@@ -5,8 +5,8 @@ now_ns() {
 }
 # instants FILE...: print when each was last written, `FILE SECONDS`.
 instants() { stat -f '%N %Fm' "$@"; }
-# clock_at_boot: set b_floor and b_ceiling to bounds, in ns, of what this clock would have told at boot; a step moves both,
-# for the kernel moves kern.boottime by as much as the clock is set.
+# clock_at_boot: set b_floor and b_ceiling to bounds, in ns, of this clock's time at boot; a step moves both, because
+# the kernel moves kern.boottime by as much as the clock.
 clock_at_boot() {
   set -- $(sysctl -n kern.boottime)
   [ $# -ge 7 ] || return 1

@@ -1,5 +1,5 @@
-# listening PORT, listening_udp PORT: some program listens there. sockstat(1) lets wide columns run into each other, so
-# only the protocol and the port are looked for.
+# listening PORT, listening_udp PORT: some program listens on it. Wide columns of sockstat(1) may run into each other,
+# so only the protocol and the port are compared.
 listening() { bound "$1" tcp; }
 listening_udp() { bound "$1" udp; }
 bound() { # PORT PROTOCOL
@@ -7,7 +7,7 @@ bound() { # PORT PROTOCOL
   return 1
 }
 
-# FreeBSD has timeout(1) since 10.3; as `timeout [-k GRACE] LIMIT COMMAND...` this one does what is needed of it.
+# FreeBSD has timeout(1) since 10.3; this function replaces `timeout [-k GRACE] LIMIT COMMAND...`.
 command -v timeout >/dev/null || timeout() {
   s_grace=2
   if [ "$1" = -k ]; then s_grace=$2; shift 2; fi
@@ -24,33 +24,34 @@ command -v timeout >/dev/null || timeout() {
   kill "$s_guard" 2>/dev/null
   return "$s_code"
 }
-# timeout(1) of FreeBSD starts its program before it waits for word of its end: of one that ended in between it hears nothing
-# until its limit. A second word makes it look.
+# timeout(1) of FreeBSD starts its program before it waits for its end: if the program ends in between, timeout notices
+# it only at the limit. A second signal makes it check.
 await_bounded() { # PID
   ( sleep 1; kill -CHLD "$1" ) >/dev/null 2>&1 &
   wait "$1"
 }
 
-# knob OID [NAME]: print its value for the controller, absent where this kernel has none.
+# knob OID [NAME]: print its value for the controller; absent if this kernel does not have it.
 knob() {
   if s_value=$(sysctl -n "$1" 2>/dev/null); then echo "${2:-$1}=$s_value"; else echo "${2:-$1}=absent"; fi
 }
-# turn OID VALUE: set it. A value that sysctl(8) changed on the way is found when it is read back.
+# turn OID VALUE: set it. A value that sysctl(8) has changed is noticed when it is read back.
 turn() {
   s_value=$(sysctl -n "$1" 2>/dev/null) || fail "this kernel has no $1"
   [ "$s_value" = "$2" ] || sysctl "$1=$2" >/dev/null || fail "$1=$2 was refused"
 }
-# back OID VALUE: put it back, without giving up on what else is to be put back.
+# back OID VALUE: restore it; an error does not prevent other values from being restored.
 back() { [ "$2" = absent ] || [ "$(sysctl -n "$1")" = "$2" ] || sysctl "$1=$2" >/dev/null; }
 
-# module NAME FILE: have a kernel module. kldstat(8) lists files, and much is built in: modules are asked for by module
-# name. kldload(8) of what is there is an error without -n, and its message only points to dmesg(8).
+# module NAME FILE: load a kernel module. kldstat(8) lists files, and many modules are built in, so they are searched by
+# module name. Without -n, kldload(8) fails for a loaded module, and its message only refers to dmesg(8).
 module() {
   kldstat -q -m "$1" || kldload -n "$2" || { dmesg | tail -n 2 >&2; fail "the kernel module $2 cannot be loaded"; }
 }
 
-# firewall: have ipfw and dummynet. ipfw, which dummynet of FreeBSD 13 brings along, denies everything when it is loaded: so
-# it is loaded first, told before by the kernel's environment to let all pass, and again by a rule; without that it goes.
+# firewall: load ipfw and dummynet. ipfw, which dummynet of FreeBSD 13 loads as well, denies everything when it is
+# loaded: so it is loaded first, with a default to accept in the kernel's environment and another in a rule; if that
+# fails, it is unloaded.
 firewall() {
   kldstat -q -m ipfw || {
     kenv net.inet.ip.fw.default_to_accept=1 >/dev/null 2>&1
@@ -59,7 +60,7 @@ firewall() {
   }
   kldstat -q -m dummynet || ! kldstat -q -m ipfw || kldload -n dummynet
 }
-# firewall_on: have ipfw act. One that was there but switched off may have rules that would lock the controller out.
+# firewall_on: enable ipfw. If it was loaded but disabled, its rules may lock the controller out.
 firewall_on() {
   [ "$(sysctl -n net.inet.ip.fw.enable)" != 1 ] || return 0
   case $(ipfw list) in *' allow ip from any to any'*) turn net.inet.ip.fw.enable 1 ;;
@@ -67,8 +68,8 @@ firewall_on() {
   esac
 }
 
-# active INTERFACE: its link is up, which wireless ones call associated, or running; one that tells no status has none to
-# wait for.
+# active INTERFACE: its link is up, which is `associated` or `running` for wireless ones; an interface without a status
+# is taken to be up.
 active() {
   case $(ifconfig "$1" 2>/dev/null) in
     *'status: active'* | *'status: associated'* | *'status: running'*) return 0 ;;
@@ -76,55 +77,57 @@ active() {
   esac
 }
 inactive() { ! active "$1"; }
-# settled INTERFACE: wait until a link that a change may have taken down is up again. It goes down a moment after the
-# change, if at all; drivers look at their links about twice a second.
+# settled INTERFACE: wait until a link that a change may have taken down is up again. It goes down shortly after the
+# change, if at all; drivers check their links about twice a second.
 settled() {
   await 2 inactive "$1"
   await 30 active "$1" || fail "$1 has no link 30 s after it was changed"
 }
 
-# driver INTERFACE, unit INTERFACE: the two parts of em1.
+# driver INTERFACE, unit INTERFACE: the two parts of a name such as em1.
 driver() { echo "${1%%[0-9]*}"; }
 unit() { echo "${1##*[!0-9]}"; }
-# capable INTERFACE CAPABILITY: it is switched on, as ifconfig(8) names it: TSO4, LRO.
+# capable INTERFACE CAPABILITY: a capability such as TSO4 or LRO, named as by ifconfig(8), is enabled.
 capable() {
   s_options=$(ifconfig "$1" 2>/dev/null) && s_options=${s_options#*options=} && s_options=${s_options%%>*}
   case ",${s_options#*<}," in *,"$2",*) return 0 ;; esac
   return 1
 }
-# mtu INTERFACE: print it as netstat(1) tells it.
+# mtu INTERFACE: print its MTU as netstat(1) does.
 mtu() {
   netstat -n -I "$1" | while read -r s_name s_mtu s_network _; do
     case $s_network in '<Link'*) echo "$s_mtu"; break ;; esac
   done
 }
-# path_mtu ADDRESS: print the MTU of the route to it, the fifth number under the last heading of route(8).
+# path_mtu ADDRESS: print the MTU of the route to it, the fifth number below the last heading of route(8).
 path_mtu() {
   case $1 in *:*) set -- "$1" -inet6 ;; *) set -- "$1" -inet ;; esac
   route -n get "$2" "$1" | while read -r s_head _; do
     [ "$s_head" != recvpipe ] || { read -r _ _ _ _ s_mtu _ && echo "$s_mtu"; }
   done
 }
-# segment ADDRESS: print the largest segment on the way to it, as TCP rounds its buffers to.
+# segment ADDRESS: print the maximum segment size towards it, to which TCP rounds its buffers.
 segment() {
   s_mtu=$(path_mtu "$1")
   case $1 in *:*) echo "$((${s_mtu:-1500} - 60))" ;; *) echo "$((${s_mtu:-1500} - 40))" ;; esac
 }
 
-# window_unit: print the step in which windows are told, by the scale that TCP takes from the largest socket buffer.
+# window_unit: print the unit of advertised windows, from the window scale that TCP derives from the largest socket
+# buffer.
 window_unit() {
   s_unit=1 s_most=$(sysctl -n kern.ipc.maxsockbuf)
   while [ $((65535 * s_unit)) -lt "$s_most" ] && [ "$s_unit" -lt 16384 ]; do s_unit=$((s_unit * 2)); done
   echo "$s_unit"
 }
 # offered SPACE SEGMENT UNIT: print the window that a peer sees of a receive buffer: TCP rounds a buffer of more than a
-# segment up to whole segments (tcp_mss()), and since FreeBSD 13 what it tells up to the scale's step.
+# segment up to whole segments (tcp_mss()), and since FreeBSD 13 the advertised window up to the unit.
 offered() {
   s_space=$1
   [ "$s_space" -le "$2" ] || s_space=$(((s_space + $2 - 1) / $2 * $2))
   echo "$(((s_space + $3 - 1) / $3 * $3))"
 }
-# space_for WINDOW SEGMENT UNIT: print the largest receive buffer of whole segments of which no more than this is offered.
+# space_for WINDOW SEGMENT UNIT: print the largest receive buffer of whole segments whose window does not exceed this
+# one.
 space_for() {
   s_space=$1
   if [ "$1" -gt "$2" ]; then s_space=$(($1 / $2 * $2)); fi
@@ -134,7 +137,7 @@ space_for() {
   [ "$s_space" -gt 0 ] && echo "$s_space"
 }
 
-# descriptors INTERFACE: print the length of its transmit ring, as the driver said when it attached last.
+# descriptors INTERFACE: print the length of its transmit ring, as the driver reported at its last attach.
 descriptors() {
   { cat /var/run/dmesg.boot 2>/dev/null; dmesg; } | {
     s_count=none
@@ -144,8 +147,8 @@ descriptors() {
     echo "$s_count"
   }
 }
-# reattach INTERFACE: detach its driver and attach it anew, and put back what only the interface knew: MTU, LRO, flow
-# control, addresses, `up`, static routes; then wait for its link.
+# reattach INTERFACE: detach and attach its driver, and restore what only the interface stored: MTU, LRO, flow control,
+# addresses, `up`, static routes; then wait for its link.
 reattach() {
   s_mtu=$(mtu "$1") s_fc=$(sysctl -n "dev.$(driver "$1").$(unit "$1").fc" 2>/dev/null)
   if capable "$1" LRO; then s_lro=lro; else s_lro=-lro; fi
@@ -164,7 +167,7 @@ EOF
 $s_routes
 EOF
 }
-addresses_back() { # INTERFACE, what ifconfig(8) printed on the standard input
+addresses_back() { # INTERFACE, with the output of ifconfig(8) on standard input
   while read -r s_family s_address s_word s_mask s_rest; do
     case $s_family.$s_address in
       inet.*) ifconfig "$1" inet "$s_address" netmask "$s_mask" alias ;;
@@ -173,7 +176,7 @@ addresses_back() { # INTERFACE, what ifconfig(8) printed on the standard input
     esac || fail "$1 did not take its address $s_address back"
   done
 }
-routes_back() { # INTERFACE, what netstat -rn printed on the standard input
+routes_back() { # INTERFACE, with the output of netstat -rn on standard input
   while read -r s_to s_gateway s_flags s_name _; do
     [ "$s_name" = "$1" ] || continue
     case $s_to in fe80:* | *%*) continue ;; *:*) s_family=-inet6 ;; *) s_family=-inet ;; esac

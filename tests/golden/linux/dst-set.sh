@@ -4,7 +4,7 @@ set -- "$@" gso off
 set -- "$@" gro off
 set -- "$@" lro off
 if [ $# -gt 0 ] && ! root ethtool -K eth1 "$@" >/dev/null 2>&1; then
-  # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
+  # A feature that cannot be changed must not prevent others from being changed; the result is read back.
   while [ $# -gt 0 ]; do root ethtool -K eth1 "$1" "$2" >/dev/null; shift 2; done
 fi
 linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }

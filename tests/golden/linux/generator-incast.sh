@@ -10,7 +10,7 @@ sentinel() {
   s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
     sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
@@ -56,7 +56,7 @@ while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_stea
   case $c_name in
     cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # CPUs come first
+    *) break ;; # the CPUs are the first lines
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime
@@ -76,7 +76,7 @@ sentinel() {
   s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
     sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
@@ -121,7 +121,7 @@ while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_stea
   case $c_name in
     cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # CPUs come first
+    *) break ;; # the CPUs are the first lines
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime

@@ -11,7 +11,7 @@ sentinel() {
   s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
     sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
@@ -63,7 +63,7 @@ sentinel() {
   s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
     sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)

@@ -3,7 +3,7 @@ printf 'offer %s %s\n' late-client "$(
 ssh-keygen -q -t ed25519 -N '' -C samovar -f late-client.key </dev/null >/dev/null && IFS= read -r key <late-client.key.pub && echo "$key"
 )"
 exit 0
-pinned() { # some neighbour is permanent: ATF_PERM and ATF_COM of arp(7)
+pinned() { # a neighbour is permanent: ATF_PERM and ATF_COM of arp(7)
   [ -r /proc/net/arp ] || return 1
   while read -r _ _ n_flags _; do [ "$n_flags" != 0x6 ] || return 0; done </proc/net/arp
   return 1
@@ -22,7 +22,7 @@ while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_stea
   case $c_name in
     cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # CPUs come first
+    *) break ;; # the CPUs are the first lines
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime
@@ -43,7 +43,7 @@ sentinel() {
   s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
     sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
@@ -97,7 +97,7 @@ while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_stea
   case $c_name in
     cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # CPUs come first
+    *) break ;; # the CPUs are the first lines
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime
@@ -110,7 +110,7 @@ printf 'offer %s %s\n' late-client "$(
 ssh-keygen -q -t ed25519 -N '' -C samovar -f late-client.key </dev/null >/dev/null && IFS= read -r key <late-client.key.pub && echo "$key"
 )"
 exit 0
-pinned() { # some neighbour is permanent: ATF_PERM and ATF_COM of arp(7)
+pinned() { # a neighbour is permanent: ATF_PERM and ATF_COM of arp(7)
   [ -r /proc/net/arp ] || return 1
   while read -r _ _ n_flags _; do [ "$n_flags" != 0x6 ] || return 0; done </proc/net/arp
   return 1
@@ -129,7 +129,7 @@ while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_stea
   case $c_name in
     cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # CPUs come first
+    *) break ;; # the CPUs are the first lines
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime
@@ -150,7 +150,7 @@ sentinel() {
   s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
     sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
@@ -203,7 +203,7 @@ while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_stea
   case $c_name in
     cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # CPUs come first
+    *) break ;; # the CPUs are the first lines
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime

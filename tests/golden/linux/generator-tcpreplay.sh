@@ -1,5 +1,5 @@
 # ==== timed client ====
-pinned() { # some neighbour is permanent: ATF_PERM and ATF_COM of arp(7)
+pinned() { # a neighbour is permanent: ATF_PERM and ATF_COM of arp(7)
   [ -r /proc/net/arp ] || return 1
   while read -r _ _ n_flags _; do [ "$n_flags" != 0x6 ] || return 0; done </proc/net/arp
   return 1
@@ -9,8 +9,7 @@ if ! pinned && command -v ping >/dev/null; then
     timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1 || timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1
   done
 fi
-# next_hop FROM TO: set `device` to the interface by which packets leave, `own` to its hardware address and `remote` to that of
-# the next hop.
+# next_hop FROM TO: set `device` to the outgoing interface, `own` to its hardware address and `remote` to that of the next hop.
 next_hop() {
   hop=$2 device= remote=
   set -- $(ip -o route get "$2" from "$1")
@@ -41,7 +40,7 @@ while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_stea
   case $c_name in
     cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # CPUs come first
+    *) break ;; # the CPUs are the first lines
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime
@@ -61,7 +60,7 @@ sentinel() {
   s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
     sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
@@ -110,7 +109,7 @@ while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_stea
   case $c_name in
     cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # CPUs come first
+    *) break ;; # the CPUs are the first lines
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime
@@ -119,7 +118,7 @@ read -r c_late _ </proc/uptime
 echo "clock=$c_now $c_early $c_late"
 exit 0
 # ==== sized client ====
-pinned() { # some neighbour is permanent: ATF_PERM and ATF_COM of arp(7)
+pinned() { # a neighbour is permanent: ATF_PERM and ATF_COM of arp(7)
   [ -r /proc/net/arp ] || return 1
   while read -r _ _ n_flags _; do [ "$n_flags" != 0x6 ] || return 0; done </proc/net/arp
   return 1
@@ -129,8 +128,7 @@ if ! pinned && command -v ping >/dev/null; then
     timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1 || timeout 2 ping -c 1 "$n_peer" >/dev/null 2>&1
   done
 fi
-# next_hop FROM TO: set `device` to the interface by which packets leave, `own` to its hardware address and `remote` to that of
-# the next hop.
+# next_hop FROM TO: set `device` to the outgoing interface, `own` to its hardware address and `remote` to that of the next hop.
 next_hop() {
   hop=$2 device= remote=
   set -- $(ip -o route get "$2" from "$1")
@@ -161,7 +159,7 @@ while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_stea
   case $c_name in
     cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # CPUs come first
+    *) break ;; # the CPUs are the first lines
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime
@@ -181,7 +179,7 @@ sentinel() {
   s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
     sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)
@@ -229,7 +227,7 @@ while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_stea
   case $c_name in
     cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # CPUs come first
+    *) break ;; # the CPUs are the first lines
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime

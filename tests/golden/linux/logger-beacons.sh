@@ -1,12 +1,12 @@
 # ---- start
 set -- ${SSH_CONNECTION:-}
-launch src-beacons 26 src-beacons.csv python3 -IS -c '"""How a logger says that it is ready, to whoever waits for that; stands before each."""
+launch src-beacons 26 src-beacons.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 
 
 def tell_ready(name):
-    """Leave a file of this name, and wake who waits at the trial'"'"'s named pipe, where it can be opened."""
+    """Create a file of this name, and wake the script that waits at the trial'"'"'s named pipe, if it is open."""
     open(name, "w").close()
     try:
         pipe = posix.open("events", posix.O_WRONLY | posix.O_NONBLOCK)
@@ -16,9 +16,9 @@ def tell_ready(name):
     posix.close(pipe)
 
 
-"""Multicast beacons, heard and sent, in the form that docs/reference/traces.md gives.
+"""Receive and send multicast beacons, in the format of docs/reference/traces.md.
 
-Arguments: READY GROUP INTERVAL_S SEND INTERFACE ADDRESS; the last two say which network is meant.
+Arguments: READY GROUP INTERVAL_S SEND INTERFACE ADDRESS; the last two select the network.
 """
 
 import _signal as signal
@@ -63,7 +63,7 @@ sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(ow
 sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
 sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
 
-# Classic BPF on the IP packet: to the group, and ICMP.
+# Classic BPF on the IP packet: ICMP packets to the group.
 (to_group,) = struct.unpack(">I", socket.inet_aton(group))
 program = array.array(
     "B",
@@ -132,7 +132,7 @@ def stop(*_):
 
 signal.signal(signal.SIGTERM, stop)
 out.write("t_ns,direction,src,id,sequence,sent_ns\n")
-tell_ready(ready)  # noqa: F821 - ready.py stands before
+tell_ready(ready)  # noqa: F821 - ready.py precedes this file
 try:
     due = quiet_until
     while True:

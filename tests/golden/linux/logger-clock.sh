@@ -1,11 +1,11 @@
 # ---- start
-launch src-clock 26 src-clock.csv python3 -IS -c '"""How a logger says that it is ready, to whoever waits for that; stands before each."""
+launch src-clock 26 src-clock.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 
 
 def tell_ready(name):
-    """Leave a file of this name, and wake who waits at the trial'"'"'s named pipe, where it can be opened."""
+    """Create a file of this name, and wake the script that waits at the trial'"'"'s named pipe, if it is open."""
     open(name, "w").close()
     try:
         pipe = posix.open("events", posix.O_WRONLY | posix.O_NONBLOCK)
@@ -15,7 +15,7 @@ def tell_ready(name):
     posix.close(pipe)
 
 
-"""What steers the clock, and how well. Arguments: INTERVAL_S READY."""
+"""Synchronisation of the clock. Arguments: INTERVAL_S READY."""
 
 import _signal as signal
 import ctypes
@@ -125,7 +125,9 @@ def daemons():
         write("chrony", **dict(zip(names, chrony, strict=False)))
     for line in answer("ntpq", "-pn").splitlines():
         words = line[1:].split()
-        if line[:1] in ("*", "o") and len(words) >= 10:  # the peer that the clock follows; ntpq tells in ms
+        if (
+            line[:1] in ("*", "o") and len(words) >= 10
+        ):  # the peer to which the clock is synchronised; ntpq prints ms
             delay, offset, jitter = (float(word) / 1e3 for word in words[7:10])
             write(
                 "ntp",
@@ -156,7 +158,7 @@ try:
     sys.stdout.write("t_ns,source,quantity,value\n")
     kernel()
     daemons()
-    tell_ready(ready)  # noqa: F821 - ready.py stands before
+    tell_ready(ready)  # noqa: F821 - ready.py precedes this file
     while True:
         time.sleep(interval_ns / 1e9)
         kernel()

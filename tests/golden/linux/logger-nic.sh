@@ -1,11 +1,11 @@
 # ---- start
-launch src-nic 26 src-nic.csv python3 -IS -c '"""How a logger says that it is ready, to whoever waits for that; stands before each."""
+launch src-nic 26 src-nic.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 
 
 def tell_ready(name):
-    """Leave a file of this name, and wake who waits at the trial'"'"'s named pipe, where it can be opened."""
+    """Create a file of this name, and wake the script that waits at the trial'"'"'s named pipe, if it is open."""
     open(name, "w").close()
     try:
         pipe = posix.open("events", posix.O_WRONLY | posix.O_NONBLOCK)
@@ -15,7 +15,7 @@ def tell_ready(name):
     posix.close(pipe)
 
 
-"""How samplers run; stands before each of them. Arguments: INTERVAL_S READY, and what is the sampler'"'"'s."""
+"""Run a sampler; precedes the program of each. Arguments: INTERVAL_S READY, and those of the sampler."""
 
 import _signal as signal
 import posix
@@ -24,7 +24,7 @@ import time
 
 
 def every(sample, columns, at_end=False):
-    """Write the columns'"'"' names, then sample at the interval until SIGTERM, and perhaps once more."""
+    """Write the names of the columns, then sample at the interval until SIGTERM, and `at_end` once more."""
     interval_ns, ready = int(float(sys.argv[1]) * 1e9), sys.argv[2]
     out = sys.stdout
 
@@ -37,7 +37,7 @@ def every(sample, columns, at_end=False):
     out.write(columns + "\n")
     sample(out)
     signal.signal(signal.SIGTERM, stop)
-    tell_ready(ready)  # noqa: F821 - ready.py stands before
+    tell_ready(ready)  # noqa: F821 - ready.py precedes this file
     due = time.monotonic_ns()
     while True:
         due += interval_ns
@@ -47,7 +47,7 @@ def every(sample, columns, at_end=False):
         else:
             due -= rest  # a late sample delays the next ones instead of a burst
         sample(out)
-"""Counters of an interface, and of its card'"'"'s PAUSE frames. Arguments: INTERVAL_S READY INTERFACE."""
+"""Counters of an interface, and of PAUSE frames. Arguments: INTERVAL_S READY INTERFACE."""
 
 import _socket as socket
 import _struct as struct
@@ -83,7 +83,7 @@ def pause_counters():
     ]
 
 
-# Where /proc/net/dev has what; the rest of its columns are errors of one sort or another.
+# Columns of /proc/net/dev; the others are kinds of errors.
 RECEIVED = {"rx_bytes": 0, "rx_packets": 1, "rx_errors": 2, "rx_dropped": 3, "multicast": 7}
 COUNTED = RECEIVED | {"tx_bytes": 8, "tx_packets": 9, "tx_errors": 10, "tx_dropped": 11}
 total, pauses = pause_counters()
@@ -105,7 +105,7 @@ def sample(out):
 
 
 NAMES = ["t_ns", "interface", *COUNTED, *("card." + name for _, name in pauses)]
-every(sample, ",".join(NAMES), at_end=True)  # noqa: F821 - sampling.py stands before
+every(sample, ",".join(NAMES), at_end=True)  # noqa: F821 - sampling.py precedes this file
 ' 0.1 src-nic.ready eth1
 # ---- ready
 await_ready src-nic || { cat src-nic.err >&2; fail "the sampler of counters does not run on "eth1; }

@@ -1,11 +1,11 @@
 # ---- start
-launch src-pause-frames 26 src-pause-frames.csv python3 -IS -c '"""How a logger says that it is ready, to whoever waits for that; stands before each."""
+launch src-pause-frames 26 src-pause-frames.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 
 
 def tell_ready(name):
-    """Leave a file of this name, and wake who waits at the trial'"'"'s named pipe, where it can be opened."""
+    """Create a file of this name, and wake the script that waits at the trial'"'"'s named pipe, if it is open."""
     open(name, "w").close()
     try:
         pipe = posix.open("events", posix.O_WRONLY | posix.O_NONBLOCK)
@@ -15,7 +15,7 @@ def tell_ready(name):
     posix.close(pipe)
 
 
-"""Each MAC control frame that an interface shows. Arguments: READY INTERFACE."""
+"""MAC control frames on an interface. Arguments: READY INTERFACE."""
 
 import _signal as signal
 import _socket as socket
@@ -27,7 +27,7 @@ import sys
 ready, interface = sys.argv[1], sys.argv[2]
 ALL, MAC_CONTROL, SOL_PACKET = 3, 0x8808, 263
 frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-# Classic BPF: the whole frame when its type is MAC control, in either direction.
+# Classic BPF: whole frames of type MAC control, in both directions.
 program = array.array(
     "B",
     b"".join(
@@ -39,7 +39,7 @@ frames.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HP", 4, program.buffer_inf
 frames.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
 frames.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
 frames.bind((interface, ALL))
-# The group address is nobody'"'"'s: only a promiscuous card passes it on.
+# Only a promiscuous card receives frames to the group address.
 frames.setsockopt(SOL_PACKET, 1, struct.pack("=iHH8s", socket.if_nametoindex(interface), 1, 0, b""))
 
 
@@ -61,7 +61,7 @@ def write(out, flags=0):
 def stop(*_):
     try:
         while True:
-            write(sys.stdout, 0x40)  # MSG_DONTWAIT: what has come and was not yet read
+            write(sys.stdout, 0x40)  # MSG_DONTWAIT: frames that have arrived and were not read yet
     except BlockingIOError:
         pass
     _, dropped = struct.unpack("=II", frames.getsockopt(SOL_PACKET, 6, 8))
@@ -73,7 +73,7 @@ def stop(*_):
 signal.signal(signal.SIGTERM, stop)
 out = sys.stdout
 out.write("t_ns,interface,direction,src,opcode,classes,quanta\n")
-tell_ready(ready)  # noqa: F821 - ready.py stands before
+tell_ready(ready)  # noqa: F821 - ready.py precedes this file
 while True:
     write(out)
 ' src-pause-frames.ready eth1

@@ -1,11 +1,11 @@
 # ---- start
-launch src-tcp-info 26 src-tcp-info.csv python3 -IS -c '"""How a logger says that it is ready, to whoever waits for that; stands before each."""
+launch src-tcp-info 26 src-tcp-info.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 
 
 def tell_ready(name):
-    """Leave a file of this name, and wake who waits at the trial'"'"'s named pipe, where it can be opened."""
+    """Create a file of this name, and wake the script that waits at the trial'"'"'s named pipe, if it is open."""
     open(name, "w").close()
     try:
         pipe = posix.open("events", posix.O_WRONLY | posix.O_NONBLOCK)
@@ -15,7 +15,7 @@ def tell_ready(name):
     posix.close(pipe)
 
 
-"""How samplers run; stands before each of them. Arguments: INTERVAL_S READY, and what is the sampler'"'"'s."""
+"""Run a sampler; precedes the program of each. Arguments: INTERVAL_S READY, and those of the sampler."""
 
 import _signal as signal
 import posix
@@ -24,7 +24,7 @@ import time
 
 
 def every(sample, columns, at_end=False):
-    """Write the columns'"'"' names, then sample at the interval until SIGTERM, and perhaps once more."""
+    """Write the names of the columns, then sample at the interval until SIGTERM, and `at_end` once more."""
     interval_ns, ready = int(float(sys.argv[1]) * 1e9), sys.argv[2]
     out = sys.stdout
 
@@ -37,7 +37,7 @@ def every(sample, columns, at_end=False):
     out.write(columns + "\n")
     sample(out)
     signal.signal(signal.SIGTERM, stop)
-    tell_ready(ready)  # noqa: F821 - ready.py stands before
+    tell_ready(ready)  # noqa: F821 - ready.py precedes this file
     due = time.monotonic_ns()
     while True:
         due += interval_ns
@@ -145,7 +145,7 @@ COLUMNS = (
     "bytes_retrans,snd_wnd_bytes,rcv_space_bytes,delivery_rate_bps,ca_state"
 )
 families = [2] + ([10] if any(":" in a for a in addresses) else [])
-every(sample, COLUMNS)  # noqa: F821 - sampling.py stands before
+every(sample, COLUMNS)  # noqa: F821 - sampling.py precedes this file
 ' 0.01 src-tcp-info.ready 172.16.10.2 172.16.11.2
 # ---- ready
 await_ready src-tcp-info || { cat src-tcp-info.err >&2; fail "the TCP_INFO sampler does not run"; }

@@ -1,12 +1,12 @@
 # ---- start
 mkdir -p src-tcp-probe.tracing
-launch src-tcp-probe 26 src-tcp-probe.csv unshare --mount sh -c 'mount -t tracefs tracefs "$2" && exec python3 -IS -c "$0" "$@"' '"""How a logger says that it is ready, to whoever waits for that; stands before each."""
+launch src-tcp-probe 26 src-tcp-probe.csv unshare --mount sh -c 'mount -t tracefs tracefs "$2" && exec python3 -IS -c "$0" "$@"' '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 
 
 def tell_ready(name):
-    """Leave a file of this name, and wake who waits at the trial'"'"'s named pipe, where it can be opened."""
+    """Create a file of this name, and wake the script that waits at the trial'"'"'s named pipe, if it is open."""
     open(name, "w").close()
     try:
         pipe = posix.open("events", posix.O_WRONLY | posix.O_NONBLOCK)
@@ -16,9 +16,9 @@ def tell_ready(name):
     posix.close(pipe)
 
 
-"""The tracepoint tcp:tcp_probe as CSV.
+"""Events of the tracepoint tcp:tcp_probe as CSV.
 
-Arguments: READY TRACEFS NAME BUFFER_KIB PORTS ADDRESS…; PORTS is one word, ADDRESSes are those of the trial.
+Arguments: READY TRACEFS NAME BUFFER_KIB PORTS ADDRESS…; PORTS is one word, ADDRESSes those of the trial.
 """
 
 import _signal as signal
@@ -51,7 +51,7 @@ own = {address for address in addresses if local(address)}
 instances = tracing + "/instances/"
 for other in posix.listdir(instances):
     if other.startswith(f"samovar-{name}-"):
-        remove(instances + other)  # of a trial that was killed
+        remove(instances + other)  # left by a trial that was killed
 instance = instances + f"samovar-{name}-{posix.getpid()}"
 posix.mkdir(instance)
 
@@ -112,7 +112,7 @@ def take(data, offset_ns):
 
 
 def read(pipe):
-    # The trace is stamped with the monotonic clock, which is set against the time of day again and again.
+    # Events have the time of the monotonic clock, whose offset to the time of day is measured repeatedly.
     try:
         data = posix.read(pipe, 1 << 16)
     except BlockingIOError:
@@ -133,7 +133,7 @@ try:
     )
     pipe = posix.open(instance + "/trace_pipe", posix.O_RDONLY | posix.O_NONBLOCK)
     put("events/tcp/tcp_probe/enable", "1")
-    tell_ready(ready)  # noqa: F821 - ready.py stands before
+    tell_ready(ready)  # noqa: F821 - ready.py precedes this file
     while not ended:
         if not read(pipe):
             time.sleep(0.02)

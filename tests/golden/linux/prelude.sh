@@ -3,7 +3,7 @@ export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 export SAMOVAR_CAMPAIGN=full-20260101-000000
 dir=/tmp/samovar/full-20260101-000000/newreno-9999KB-600-r1-abc123
 base=${dir%/*/*}
-# In a folder that others can write to, as /tmp, what they made beforehand could lead elsewhere.
+# Others can write to /tmp: a folder that they have created there could lead elsewhere.
 ours() {
   [ -O "$base" ] && [ ! -h "$base" ] && return
   printf '%s\n' "$base belongs to another user; accepted: one of the user who logs in, or none" >&2
@@ -16,9 +16,9 @@ cd "$dir" || exit 70
 
 fail() { printf '%s\n' "$*" >&2; exit 1; }
 
-# Who may signal process 1 is root, and is found out without a program. Another user has root do what sudo(8) allows:
-# root COMMAND...; put_in FILE TEXT, which writes a setting of the kernel; batch PROGRAM [-force], which does what ip or tc
-# reads line by line, because a batch may hold anything.
+# A user who may signal process 1 is root, which is tested without a program. For another user, sudo(8) runs what it
+# allows as root: root COMMAND...; put_in FILE TEXT, which writes a kernel setting; batch PROGRAM [-force], which runs
+# each line of a batch for ip or tc as a command of its own, because a batch could contain anything.
 l_root=
 if kill -0 1 2>/dev/null; then
   user=root marks='/proc/[0-9]*/environ'
@@ -28,10 +28,10 @@ if kill -0 1 2>/dev/null; then
   batch() { exec "$1" ${2:+"$2"} -batch -; }
   launch_root() { launch "$@"; }
   signal() { read -r s_pid <"$2.pid" && kill -"$1" "$s_pid" 2>/dev/null; } # SIGNAL NAME
-  signal_program() { # SIGNAL NAME: what timeout(1) runs; to look through all processes takes long where a kernel tells the children
+  signal_program() { # SIGNAL NAME: signal the program below timeout(1); pkill(1) searches all processes, which is slow
     read -r s_pid <"$2.pid" || return 1
     if [ -r "/proc/$s_pid/task/$s_pid/children" ]; then
-      s_child='' # the list ends without a line's end, for which read answers 1
+      s_child='' # the list has no line break at its end, for which read returns 1
       read -r s_child _ <"/proc/$s_pid/task/$s_pid/children"
       [ -n "$s_child" ] && kill -"$1" "$s_child" 2>/dev/null
     else
@@ -52,8 +52,8 @@ else
     done
     return "$b_code"
   }
-  # What lasts cannot be signalled by who has started it, nor is its environment to be seen: sudo's own arguments, which it
-  # ignores, hold the mark by which it is found, and timeout(1) runs as root too.
+  # The user who starts a lasting command can neither signal it nor see its environment: the prompt argument of sudo,
+  # which is ignored, holds the mark by which it is found, and timeout(1) runs as root too.
   launch_root() { : >"$1.root"; l_root=yes; launch "$@"; l_root=; }
   bounded_root() {
     if [ "$1" = nice ]; then
@@ -66,7 +66,7 @@ else
     fi
     exec sudo -n -p "SAMOVAR_CAMPAIGN=$SAMOVAR_CAMPAIGN" timeout -k 2 "$l_limit" "$@"
   }
-  bound_of() { # PID of sudo: print the PID of the timeout(1) below it; it may be about to start
+  bound_of() { # PID of sudo: print the PID of the timeout(1) below it, which may not have started yet
     read -r o_name <"/proc/$1/comm" 2>/dev/null || return 1
     [ "$o_name" != timeout ] || { echo "$1"; return; }
     pgrep -P "$1" -x timeout || pgrep -P "$(pgrep -o -P "$1")" -x timeout
@@ -79,7 +79,7 @@ else
     read -r s_pid <"$2.pid" || return 1
     if [ -e "$2.root" ]; then signal_below "$1" "$s_pid"; else pkill -"$1" -P "$s_pid"; fi
   }
-  signal_below() { # SIGNAL PID: signal what timeout(1) below this sudo runs
+  signal_below() { # SIGNAL PID: signal the program of the timeout(1) below this sudo
     w_left=40
     until w_bound=$(bound_of "$2") && w_name=$(pgrep -l -P "$w_bound"); do
       w_left=$((w_left - 1))
@@ -91,9 +91,9 @@ else
   signal_process() { kill -"$1" "$2" 2>/dev/null || signal_below "$1" "$2"; }
 fi
 
-# launch NAME LIMIT_S OUTPUT COMMAND...: run in the background for LIMIT_S seconds at most. OUTPUT ending in .gz is
-# compressed on the way; NAME.err takes the standard error, NAME.pid the process, NAME.exit its code when all is written.
-# Who waits on the named pipe `events` is woken then.
+# launch NAME LIMIT_S OUTPUT COMMAND...: run in the background for at most LIMIT_S seconds. OUTPUT ending in .gz is
+# compressed while it is written; NAME.err has the standard error, NAME.pid the process, NAME.exit the exit code once
+# everything is written. A script that waits at the named pipe `events` is woken then.
 launch() {
   l_name=$1 l_limit=$2 l_output=$3; shift 3
   case $l_output in
@@ -110,11 +110,11 @@ run_bounded() {
 await_bounded() { wait "$1"; } # PID
 
 wake() { [ ! -p events ] || echo wake 1<>events; }
-# listen: have the pipe, for reading and writing, which never blocks; waiting at it costs no program.
+# listen: open the pipe for reading and writing, which never blocks; waiting at it starts no program.
 listen() { [ -p events ] || mkfifo events || exit 70; exec 3<>events; }
 
-# await SECONDS COMMAND...: repeat the command until it succeeds, 20 times a second at first and then ever less, 5 times at
-# least: where programs are dear, who looks keeps what it looks for from coming.
+# await SECONDS COMMAND...: repeat the command until it succeeds, 20 times a second at first, then less often, at least
+# 5 times: where starting programs is slow, polling delays what it waits for.
 await() {
   a_left=$(($1 * 20)) a_pause=0; shift
   until "$@"; do
@@ -127,7 +127,8 @@ await() {
     esac
   done
 }
-# await_ready NAME: wait until a program that then wakes, as samplers do, has left NAME.ready; 1 when it has ended instead.
+# await_ready NAME: wait until a program such as a sampler has created NAME.ready, after which it wakes us; 1 if it has
+# ended instead.
 await_ready() {
   listen
   until [ -e "$1.ready" ]; do
@@ -135,8 +136,8 @@ await_ready() {
     IFS= read -r a_word <&3
   done
 }
-# each_line COMMAND TEXT: call the command with the words of each line. The shell's `read` asks the kernel for each byte of a
-# pipe or file by itself, for $(...) for many at once.
+# each_line COMMAND TEXT: call the command with the words of each line. The shell's `read` reads a pipe or file byte by
+# byte, $(...) reads many at once.
 each_line() {
   e_command=$1 e_ifs=$IFS IFS='
 '
@@ -153,22 +154,23 @@ has_line() { # FILE TEXT: one line of the file holds the text
   while IFS= read -r h_line || [ -n "$h_line" ]; do case $h_line in *"$2"*) return 0 ;; esac; done <"$1"
   return 1
 }
-# halt NAME: end what launch started under this name, if it still runs.
+# halt NAME: end the program that launch started under this name, if it still runs.
 halt() {
   [ -e "$1.pid" ] && ! ended "$1" || return 0
   signal TERM "$1"
 }
-# await_end NAME: wait until what was halted has written everything; at worst it is killed.
+# await_end NAME: wait until a program that was ended has written everything; kill it if it takes too long.
 await_end() {
   [ -e "$1.pid" ] || return 0
   await 5 ended "$1" && return 0
   read -r h_pid <"$1.pid"
-  kill -KILL -- "-$h_pid" 2>/dev/null # timeout(1) leads a group of its own where it can
-  signal_program KILL "$1" 2>/dev/null # elsewhere its end would leave the program running
+  kill -KILL -- "-$h_pid" 2>/dev/null # timeout(1) has its own process group where that is possible
+  signal_program KILL "$1" 2>/dev/null # elsewhere the program would survive the end of timeout(1)
   signal KILL "$1"
   await 2 ended "$1" || fail "$1 could not be ended"
 }
-# began NAME...: print when each was started, `NAME.pid SECONDS`, and when all traffic was over, `order-stop SECONDS`.
+# began NAME...: print when each was started, `NAME.pid SECONDS`, and when all traffic was stopped, `order-stop
+# SECONDS`.
 began() {
   for b_name in "$@"; do
     shift
@@ -177,7 +179,7 @@ began() {
   [ ! -e order-stop ] || set -- "$@" order-stop
   [ "$#" = 0 ] || instants "$@"
 }
-# tell NAME: print how it ended, and what it complained of.
+# tell NAME: print its exit code and its standard error.
 tell() {
   t_code=none
   ! ended "$1" || read -r t_code <"$1.exit"
@@ -185,8 +187,9 @@ tell() {
   [ ! -e "$1.finished" ] || printf 'finished %s\n' "$1"
   [ ! -e "$1.err" ] || while IFS= read -r t_line || [ -n "$t_line" ]; do printf 'err %s %s\n' "$1" "$t_line"; done <"$1.err"
 }
-# kernel_values FILE...: read by one program what the kernel tells in all of these, for kernel_value FILE, which sets `value`;
-# 1 when there is no such file. The shell's `read` will not do: it asks for a byte at a time, and some files give but one.
+# kernel_values FILE...: read all these files of the kernel with one program, for kernel_value FILE, which sets `value`;
+# 1 if there is no such file. The shell's `read` is not suitable: it reads byte by byte, and some files return only one
+# byte.
 k_text=
 kernel_values() {
   k_text="
@@ -220,8 +223,8 @@ bound() { # PORT STATE TABLE...
 now_ns() { date +%s%N; }
 # instants FILE...: print when each was last written, `FILE SECONDS`.
 instants() { stat -c '%n %.9Y' "$@"; }
-# clock_at_boot: set b_floor and b_ceiling to bounds, in ns, of what this clock would have told at boot; a step moves both. The
-# time since boot goes on whatever sets the clock, and is told in hundredths of a second.
+# clock_at_boot: set b_floor and b_ceiling to bounds, in ns, of this clock's time at boot; a step moves both. The time
+# since boot, in hundredths of a second, does not depend on the clock.
 clock_at_boot() {
   read -r b_early _ </proc/uptime && b_now=$(now_ns) && read -r b_late _ </proc/uptime || return 1
   b_floor=$((b_now - (${b_late%.*} * 100 + 1${b_late#*.} - 99) * 10000000))

@@ -1,10 +1,10 @@
-launch rtr-queue 41 rtr-queue.csv python3 -IS -c '"""How a logger says that it is ready, to whoever waits for that; stands before each."""
+launch rtr-queue 41 rtr-queue.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 
 
 def tell_ready(name):
-    """Leave a file of this name, and wake who waits at the trial'"'"'s named pipe, where it can be opened."""
+    """Create a file of this name, and wake the script that waits at the trial'"'"'s named pipe, if it is open."""
     open(name, "w").close()
     try:
         pipe = posix.open("events", posix.O_WRONLY | posix.O_NONBLOCK)
@@ -14,7 +14,7 @@ def tell_ready(name):
     posix.close(pipe)
 
 
-"""How samplers run; stands before each of them. Arguments: INTERVAL_S READY, and what is the sampler'"'"'s."""
+"""Run a sampler; precedes the program of each. Arguments: INTERVAL_S READY, and those of the sampler."""
 
 import _signal as signal
 import posix
@@ -23,7 +23,7 @@ import time
 
 
 def every(sample, columns, at_end=False):
-    """Write the columns'"'"' names, then sample at the interval until SIGTERM, and perhaps once more."""
+    """Write the names of the columns, then sample at the interval until SIGTERM, and `at_end` once more."""
     interval_ns, ready = int(float(sys.argv[1]) * 1e9), sys.argv[2]
     out = sys.stdout
 
@@ -36,7 +36,7 @@ def every(sample, columns, at_end=False):
     out.write(columns + "\n")
     sample(out)
     signal.signal(signal.SIGTERM, stop)
-    tell_ready(ready)  # noqa: F821 - ready.py stands before
+    tell_ready(ready)  # noqa: F821 - ready.py precedes this file
     due = time.monotonic_ns()
     while True:
         due += interval_ns
@@ -46,7 +46,7 @@ def every(sample, columns, at_end=False):
         else:
             due -= rest  # a late sample delays the next ones instead of a burst
         sample(out)
-"""Every queue discipline of an interface, over rtnetlink(7). Arguments: INTERVAL_S READY INTERFACE."""
+"""All queue disciplines of an interface, over rtnetlink(7). Arguments: INTERVAL_S READY INTERFACE."""
 
 import _socket as socket
 import _struct as struct
@@ -58,7 +58,7 @@ index = socket.if_nametoindex(interface)
 route = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
 route.bind((0, 0))
 route.settimeout(2)
-# nlmsghdr (RTM_GETQDISC, REQUEST|DUMP) + tcmsg; the kernel dumps all devices, ours are picked here
+# nlmsghdr (RTM_GETQDISC, REQUEST|DUMP) + tcmsg; the kernel dumps all devices, of which one is selected here
 request = struct.pack("=IHHII", 36, 38, 0x301, 1, 0) + struct.pack("=BxxxiIII", 0, index, 0, 0, 0)
 
 
@@ -114,14 +114,14 @@ COLUMNS = (
     "t_ns,interface,qdisc,handle,parent,"
     "backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,overlimits"
 )
-every(sample, COLUMNS)  # noqa: F821 - sampling.py stands before
+every(sample, COLUMNS)  # noqa: F821 - sampling.py precedes this file
 ' 0.005 rtr-queue.ready eth2
 await_ready rtr-queue || { cat rtr-queue.err >&2; fail "the queue sampler does not run on "eth2; }
 while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_steal _; do
   case $c_name in
     cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # CPUs come first
+    *) break ;; # the CPUs are the first lines
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime

@@ -4,7 +4,7 @@ set -- "$@" gso off
 set -- "$@" gro off
 set -- "$@" lro off
 if [ $# -gt 0 ] && ! root ethtool -K eth1 "$@" >/dev/null 2>&1; then
-  # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
+  # A feature that cannot be changed must not prevent others from being changed; the result is read back.
   while [ $# -gt 0 ]; do root ethtool -K eth1 "$1" "$2" >/dev/null; shift 2; done
 fi
 set --
@@ -14,7 +14,7 @@ set -- "$@" gro off
 set -- "$@" lro off
 set -- "$@" rx-gro-list off
 if [ $# -gt 0 ] && ! root ethtool -K eth2 "$@" >/dev/null 2>&1; then
-  # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
+  # A feature that cannot be changed must not prevent others from being changed; the result is read back.
   while [ $# -gt 0 ]; do root ethtool -K eth2 "$1" "$2" >/dev/null; shift 2; done
 fi
 linked() { read -r l_up <"/sys/class/net/$1/carrier" && [ "$l_up" = 1 ]; }
@@ -22,7 +22,7 @@ root ip link set dev eth1 mtu 600 || fail "mtu "600" was refused by "eth1
 await 20 linked eth1 || fail eth1" has no link 20 s after its MTU was set"
 root ip link set dev eth2 mtu 600 || fail "mtu "600" was refused by "eth2
 await 20 linked eth2 || fail eth2" has no link 20 s after its MTU was set"
-# The module comes with two devices of its own unless it is told not to.
+# By default, the module creates two devices.
 [ -d /sys/module/ifb ] || root modprobe ifb numifbs=0 2>/dev/null
 {
   printf 'link add name %s type ifb\nlink set dev %s up\n' sv-down sv-down

@@ -6,7 +6,7 @@ while IFS='=' read -r a_key a_value; do
   esac
 done </mnt/devices/powerline/state
 # ---- set
-state_of() { # KEY...: print what the adapters say of these
+state_of() { # KEY...: print the values of these keys in the state of the adapters
   while IFS='=' read -r s_key s_value; do
     for s_wanted in "$@"; do [ "$s_wanted" != "$s_key" ] || echo "$s_value"; done
   done </mnt/devices/powerline/state
@@ -26,7 +26,7 @@ adapter.rate_down_bps=40000000
 adapter.buffer_down_frames=2720
 adapter.simplex=1
 # ---- restore
-state_of() { # KEY...: print what the adapters say of these
+state_of() { # KEY...: print the values of these keys in the state of the adapters
   while IFS='=' read -r s_key s_value; do
     for s_wanted in "$@"; do [ "$s_wanted" != "$s_key" ] || echo "$s_value"; done
   done </mnt/devices/powerline/state

@@ -21,7 +21,7 @@ put() { # PARAMETER VALUE
   case $p_now in Y) p_now=1 ;; N) p_now=0 ;; esac
   [ "$p_now" = "$2" ] || { can_put "$p_file" && put_in "$p_file" "$2"; } 2>/dev/null || reload "$1" "$2"
 }
-# Loaded anew, a module has to be allowed anew, which only the first network namespace of a machine can.
+# A module that is reloaded must be allowed again, which only the first network namespace of a machine can do.
 reload() { # PARAMETER VALUE
   { can_put /proc/sys/net/ipv4/tcp_allowed_congestion_control && root "$helper" -r "tcp_$cc" && root "$helper" "tcp_$cc" "$1=$2"; } 2>/dev/null ||
     fail "the congestion control $cc takes $1=$2 only when its module is loaded, and it cannot be loaded anew here"

@@ -18,7 +18,7 @@ set -- "$@" gro off
 set -- "$@" tx off
 set -- "$@" rx-gro-list off
 if [ $# -gt 0 ] && ! root ethtool -K eth1 "$@" >/dev/null 2>&1; then
-  # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
+  # A feature that cannot be changed must not prevent others from being changed; the result is read back.
   while [ $# -gt 0 ]; do root ethtool -K eth1 "$1" "$2" >/dev/null; shift 2; done
 fi
 set --
@@ -27,7 +27,7 @@ set -- "$@" gro off
 set -- "$@" tx off
 set -- "$@" rx-gro-list off
 if [ $# -gt 0 ] && ! root ethtool -K eth2 "$@" >/dev/null 2>&1; then
-  # One feature that cannot be changed must not keep the others from it; reading back tells what became of each.
+  # A feature that cannot be changed must not prevent others from being changed; the result is read back.
   while [ $# -gt 0 ]; do root ethtool -K eth2 "$1" "$2" >/dev/null; shift 2; done
 fi
 # ---- wanted

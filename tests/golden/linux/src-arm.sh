@@ -1,4 +1,4 @@
-pinned() { # some neighbour is permanent: ATF_PERM and ATF_COM of arp(7)
+pinned() { # a neighbour is permanent: ATF_PERM and ATF_COM of arp(7)
   [ -r /proc/net/arp ] || return 1
   while read -r _ _ n_flags _; do [ "$n_flags" != 0x6 ] || return 0; done </proc/net/arp
   return 1
@@ -9,13 +9,13 @@ if ! pinned && command -v ping >/dev/null; then
   done
 fi
 launch_root src-eth1 41 src-eth1.pcap.gz nice -n -5 tcpdump -n -Z "$user" -i eth1 -s 96 -B 49152 --time-stamp-precision=nano -w -
-launch src-tcp-info 41 src-tcp-info.csv python3 -IS -c '"""How a logger says that it is ready, to whoever waits for that; stands before each."""
+launch src-tcp-info 41 src-tcp-info.csv python3 -IS -c '"""Report that a logger is ready; precedes the program of each logger."""
 
 import posix
 
 
 def tell_ready(name):
-    """Leave a file of this name, and wake who waits at the trial'"'"'s named pipe, where it can be opened."""
+    """Create a file of this name, and wake the script that waits at the trial'"'"'s named pipe, if it is open."""
     open(name, "w").close()
     try:
         pipe = posix.open("events", posix.O_WRONLY | posix.O_NONBLOCK)
@@ -25,7 +25,7 @@ def tell_ready(name):
     posix.close(pipe)
 
 
-"""How samplers run; stands before each of them. Arguments: INTERVAL_S READY, and what is the sampler'"'"'s."""
+"""Run a sampler; precedes the program of each. Arguments: INTERVAL_S READY, and those of the sampler."""
 
 import _signal as signal
 import posix
@@ -34,7 +34,7 @@ import time
 
 
 def every(sample, columns, at_end=False):
-    """Write the columns'"'"' names, then sample at the interval until SIGTERM, and perhaps once more."""
+    """Write the names of the columns, then sample at the interval until SIGTERM, and `at_end` once more."""
     interval_ns, ready = int(float(sys.argv[1]) * 1e9), sys.argv[2]
     out = sys.stdout
 
@@ -47,7 +47,7 @@ def every(sample, columns, at_end=False):
     out.write(columns + "\n")
     sample(out)
     signal.signal(signal.SIGTERM, stop)
-    tell_ready(ready)  # noqa: F821 - ready.py stands before
+    tell_ready(ready)  # noqa: F821 - ready.py precedes this file
     due = time.monotonic_ns()
     while True:
         due += interval_ns
@@ -155,7 +155,7 @@ COLUMNS = (
     "bytes_retrans,snd_wnd_bytes,rcv_space_bytes,delivery_rate_bps,ca_state"
 )
 families = [2] + ([10] if any(":" in a for a in addresses) else [])
-every(sample, COLUMNS)  # noqa: F821 - sampling.py stands before
+every(sample, COLUMNS)  # noqa: F821 - sampling.py precedes this file
 ' 0.01 src-tcp-info.ready 172.16.10.2 172.16.11.2
 await_ready src-tcp-info || { cat src-tcp-info.err >&2; fail "the TCP_INFO sampler does not run"; }
 await 5 has_line src-eth1.err 'listening on' || { cat src-eth1.err >&2; fail "tcpdump does not listen on "eth1; }
@@ -163,7 +163,7 @@ while read -r c_name c_user c_nice c_system c_idle c_wait c_irq c_softirq c_stea
   case $c_name in
     cpu) ;;
     cpu[0-9]*) echo "cpu.${c_name#cpu}=$((c_user + c_nice + c_system + c_irq + c_softirq + c_steal)) $((c_idle + c_wait))" ;;
-    *) break ;; # CPUs come first
+    *) break ;; # the CPUs are the first lines
   esac
 done </proc/stat
 read -r c_early _ </proc/uptime

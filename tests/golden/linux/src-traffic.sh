@@ -1,7 +1,7 @@
-# A generator's end, and an order of the controller's, are files in the trial's folder; a word in the named pipe `events`
-# only wakes the watch up. So nothing is missed between two scripts.
+# The end of a generator, or an order of the controller, is a file in the trial's folder; a word in the named pipe
+# `events` only wakes the watch. So nothing is missed between two scripts.
 
-# at NS: wait until this host's clock says so. On SIGTERM the one that waits ends.
+# at NS: wait until this time of the host's clock; SIGTERM ends the waiting process.
 at() {
   at_rest=$(($1 - $(now_ns)))
   [ "$at_rest" -gt 0 ] || return 0
@@ -10,20 +10,20 @@ at() {
   wait "$at_pid"
   trap - TERM
 }
-# finish CLIENT: end it, as was asked for; one that has not begun never will.
+# finish CLIENT: end it on request; a client that has not started will not start.
 finish() {
   ended "$1" && return 0
   : >"$1.finished"
   if [ -e "$1.pid" ]; then halt "$1"; else : >"$1.out"; echo unstarted >"$1.exit"; fi
 }
-# call_off: end all clients and what waits to start one.
+# call_off: end all clients, and the processes that wait to start one.
 call_off() {
   for c_name in $clients; do finish "$c_name"; done
   [ -e starters ] || return 0
   while read -r c_pid; do kill "$c_pid" 2>/dev/null; done <starters
   rm starters
 }
-# heard CLIENT: take note of its end once; 1 when it has failed: a code other than 0, or an end before its time.
+# heard CLIENT: handle its end once; 1 if it has failed: an exit code other than 0, or an end before its time.
 heard() {
   [ -e "$1.heard" ] && return 0
   : >"$1.heard"
@@ -33,7 +33,7 @@ heard() {
   due_of "$1"
   [ "$due_ns" = 0 ] || [ "$(now_ns)" -ge "$due_ns" ] || { echo "failed $1 by itself before its time"; return 1; }
 }
-# lost LOGGER: tell of one that ended though nobody had ended it.
+# lost LOGGER: report a logger that ended by itself.
 lost() {
   read -r g_code <"$1.exit"
   g_began=$(instants "$1.pid"); g_began=${g_began##* }
@@ -41,8 +41,9 @@ lost() {
   [ ! -e "$1.err" ] || while IFS= read -r g_line || [ -n "$g_line" ]; do [ -z "$g_line" ] || g_said=": $g_line"; done <"$1.err"
   echo "lost $1 ended by itself after $((g_lasted / 10)).$((g_lasted % 10)) s with exit code $g_code$g_said"
 }
-# look WORD: act upon what has happened; 1 when there is something to tell the controller. The word is what woke the watch:
-# the sentinel's stands for itself. Whatever else watches over a trial writes a line to the file `trouble`, and wakes.
+# look WORD: handle what has happened; 1 if there is an event to report to the controller. The word has woken the watch;
+# a word of the sentinel is a report itself. Any other process that watches a trial writes a line to the file `trouble`
+# and wakes the watch.
 look() {
   case $1 in "trouble "*) echo "${1#trouble }"; call_off; return 1 ;; esac
   if [ -s trouble ]; then
@@ -109,7 +110,7 @@ sentinel() {
   s_pid='' s_floor='' s_ceiling='' s_rest=1
   while :; do
     sleep "$s_rest" & s_pid=$!
-    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all that the campaign started, or the trial is gone
+    wait "$s_pid" && [ -p events ] || exit 0 # its sleep was killed with all processes of the campaign, or the trial's folder is gone
     s_early=0 s_late=0
     [ ! -r /proc/uptime ] || read -r s_early _ </proc/uptime
     set -- $(df -Pk .)

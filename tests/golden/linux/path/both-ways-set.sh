@@ -1,4 +1,4 @@
-# The module comes with two devices of its own unless it is told not to.
+# By default, the module creates two devices.
 [ -d /sys/module/ifb ] || root modprobe ifb numifbs=0 2>/dev/null
 {
   printf 'link add name %s type ifb\nlink set dev %s up\n' sv-down sv-down
