@@ -12,7 +12,6 @@ from samovar.campaign.verdict import Check, check_direction, parse_measurement
 from samovar.events import Event
 from samovar.plan import DirectionPlan, PathPlan, Resolved
 from samovar.recipes import (
-    CalibrationScripts,
     PathDirection,
     PathProbe,
     TrialScripts,
@@ -155,97 +154,70 @@ class PathCalibration:
 def _measure_direction(
     context: CampaignContext, scripts: TrialScripts, path: PathPlan, name: str
 ) -> PathResult:
-    """Measure one direction until all checks pass, a few times at most, and return the best result."""
-    ends = endpoints_of(scripts.resolved, context.policy.behind.get(name, frozenset()))
+    """Measure one direction until all checks pass, a few times at most, and return the best result.
+
+    The scripts are rendered once. Raises TestbedError.
+    """
+    resolved, catalogue = scripts.resolved, context.catalogue
+    ends = endpoints_of(resolved, context.policy.behind.get(name, frozenset()))
     if ends is None:
         return PathResult((), (f"{name}: no flow of the trial passes the bottleneck",))
-    for host in (ends.sender, ends.receiver):
-        system = scripts.resolved.hosts[host].system
-        if "calibrate" not in context.catalogue.names("step", system):
+    systems = resolved.hosts[ends.sender].system, resolved.hosts[ends.receiver].system
+    for host, system in zip((ends.sender, ends.receiver), systems, strict=True):
+        if "calibrate" not in catalogue.names("step", system):
             return PathResult((), (f"{name}: no recipe measures from {host}, {system}",))
-    direction = _Direction(context, scripts, path, name, ends)
-    best = direction.measure()
-    for _ in range(ATTEMPTS - 1):
-        if all(check.ok for check in best.checks):
-            break
-        best = min(best, direction.measure(), key=lambda one: sum(not check.ok for check in one.checks))
-    return best
+    plan, router = path.down if name == "down" else path.up, resolved.hosts[path.router]
+    probe = _plan_probe(path, plan, resolved.mtu_bytes, pings=name == "down")
+    limit_s = context.policy.step_timeout_s + 2 * probe.duration_s
+    sampler = catalogue.recipe("logger", "queue", router.system)
+    values: Mapping[str, object] = {
+        "name": SAMPLER,
+        "output": f"{SAMPLER}.csv",
+        "limit_s": limit_s,
+        "interface": plan.interface,
+        "interval_s": sampling_s(sampler),
+    }
+    start_sampler = sampler.render("start", values) + sampler.render("ready", values)
+    end_sampler = f"halt {SAMPLER}\nawait_end {SAMPLER}\ncat {SAMPLER}.csv\nrm -f {SAMPLER}.*\n"
+    texts = render_calibration(probe, catalogue, systems, ends.address, PORT, RECEIVER)
+    steps = [
+        {path.router: start_sampler, ends.receiver: texts.receive},
+        {ends.sender: texts.send},
+        {path.router: end_sampler, ends.receiver: texts.collect + f"rm -f {RECEIVER_FILES}\n"},
+    ]
+    rendered = [{host: scripts.script(host, (body,)) for host, body in bodies.items()} for bodies in steps]
+    bottleneck = bottleneck_values(path, router, resolved.mtu_bytes, catalogue)
+    directions: tuple[PathDirection, ...] = bottleneck["directions"]  # type: ignore[assignment]
+    burst_bytes = next(one.burst_bytes for one in directions if one.name == name)
+    aqm = plan.aqm and catalogue.recipe("aqm", plan.aqm, router.system)
+    fills = not aqm or "drops_early" not in aqm.blocks
 
-
-class _Direction:
-    """One direction of a path, with the probe that measures it."""
-
-    def __init__(
-        self, context: CampaignContext, scripts: TrialScripts, path: PathPlan, name: str, ends: Endpoints
-    ) -> None:
-        self._context, self._scripts, self._path, self._name = context, scripts, path, name
-        self._plan: DirectionPlan = path.down if name == "down" else path.up
-        self._ends, self._probe = ends, self._planned_probe()
-        self._router_system = scripts.resolved.hosts[path.router].system
-        hosts = scripts.resolved.hosts
-        systems = (hosts[ends.sender].system, hosts[ends.receiver].system)
-        self._texts: CalibrationScripts = render_calibration(
-            self._probe, context.catalogue, systems, ends.address, PORT, RECEIVER
-        )
-
-    def _planned_probe(self) -> PathProbe:
-        """Return the probe; round trips and losses are left out if classes of flows have their own."""
-        plain = not self._path.classes
-        mtu_bytes = self._scripts.resolved.mtu_bytes
-        pings = 30 if plain and self._name == "down" else 0
-        probe = plan_probe(self._path, self._plan, mtu_bytes, pings=pings)
-        wanted = PACED_PACKETS if self._plan.loss else PACED_PACKETS_WITHOUT_LOSS
-        return probe.with_paced(min(wanted, int(MOST_PACED_S / probe.paced_gap_s)) if plain else 0)
-
-    def measure(self) -> PathResult:
-        """Run the probe once while the router's queue is sampled. Raises TestbedError."""
-        router, ends, texts = self._path.router, self._ends, self._texts
-        limit_s = self._context.policy.step_timeout_s + 2 * self._probe.duration_s
-        self._run((router, self._sampler(limit_s)), (ends.receiver, texts.receive))
-        sent = self._run((ends.sender, texts.send), deadline_s=limit_s)[ends.sender]
-        end_sampler = f"halt {SAMPLER}\nawait_end {SAMPLER}\ncat {SAMPLER}.csv\nrm -f {SAMPLER}.*\n"
-        printed = self._run(
-            (router, end_sampler), (ends.receiver, texts.collect + f"rm -f {RECEIVER_FILES}\n")
-        )
-        measured = parse_measurement(sent, printed[ends.receiver], printed[router], self._plan.interface)
-        burst_bytes = self._burst_bytes()
-        checks = check_direction(
-            self._path, self._plan, self._probe, measured, burst_bytes=burst_bytes, fills=self._fills()
-        )
-        return PathResult(tuple(checks), (), {self._name: measured.as_json(burst_bytes)})
-
-    def _sampler(self, limit_s: float) -> str:
-        recipe = self._context.catalogue.recipe("logger", "queue", self._router_system)
-        values: Mapping[str, object] = {
-            "name": SAMPLER,
-            "output": f"{SAMPLER}.csv",
-            "limit_s": limit_s,
-            "interface": self._plan.interface,
-            "interval_s": sampling_s(recipe),
-        }
-        return recipe.render("start", values) + recipe.render("ready", values)
-
-    def _run(self, *bodies: tuple[str, str], deadline_s: float | None = None) -> dict[str, str]:
-        """Run bodies of scripts on their hosts at once; return what each host printed."""
-        limit_s = deadline_s or self._context.policy.step_timeout_s
-        texts = {host: self._scripts.script(host, (body,)) for host, body in bodies}
-        done = self._context.sessions.map(
-            lambda s: s.run(texts[s.host], step=f"calibrate {self._name}", deadline_s=limit_s), texts
+    def run(step: dict[str, str], deadline_s: float = context.policy.step_timeout_s) -> dict[str, str]:
+        done = context.sessions.map(
+            lambda s: s.run(step[s.host], step=f"calibrate {name}", deadline_s=deadline_s), step
         )
         return {host: one.text for host, one in done.items()}
 
-    def _burst_bytes(self) -> int:
-        """Return the size of the router's token bucket in bytes."""
-        resolved = self._scripts.resolved
-        host = resolved.hosts[self._path.router]
-        values = bottleneck_values(self._path, host, resolved.mtu_bytes, self._context.catalogue)
-        ways: tuple[PathDirection, ...] = values["directions"]  # type: ignore[assignment]
-        return next(way.burst_bytes for way in ways if way.name == self._name)
+    def measure() -> PathResult:
+        run(rendered[0])
+        sent = run(rendered[1], limit_s)[ends.sender]
+        printed = run(rendered[2])
+        measured = parse_measurement(sent, printed[ends.receiver], printed[path.router], plan.interface)
+        checks = check_direction(path, plan, probe, measured, burst_bytes=burst_bytes, fills=fills)
+        return PathResult(tuple(checks), (), {name: measured.as_json(burst_bytes)})
 
-    def _fills(self) -> bool:
-        """Return whether an overload fills the queue, rather than its discipline dropping early."""
-        aqm = self._plan.aqm
-        return (
-            aqm is None
-            or "drops_early" not in self._context.catalogue.recipe("aqm", aqm, self._router_system).blocks
-        )
+    best = measure()
+    for _ in range(ATTEMPTS - 1):
+        if all(check.ok for check in best.checks):
+            break
+        best = min(best, measure(), key=lambda result: sum(not check.ok for check in result.checks))
+    return best
+
+
+def _plan_probe(path: PathPlan, plan: DirectionPlan, mtu_bytes: int | None, *, pings: bool) -> PathProbe:
+    """Return the probe; round trips and losses are left out if classes of flows have their own."""
+    if path.classes:
+        return plan_probe(path, plan, mtu_bytes, pings=0, paced_packets=0)
+    probe = plan_probe(path, plan, mtu_bytes, pings=30 if pings else 0)
+    wanted = PACED_PACKETS if plan.loss else PACED_PACKETS_WITHOUT_LOSS
+    return probe.with_paced(min(wanted, int(MOST_PACED_S / probe.paced_gap_s)))

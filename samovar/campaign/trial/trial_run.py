@@ -22,7 +22,6 @@ from samovar.campaign.verdict import (
     NOT_OVERHEAD,
     CounterSpan,
     Evidence,
-    Verdict,
     run_checks,
     run_checks_without_traffic,
     start_times,
@@ -128,19 +127,16 @@ class TrialRun:
 
     def _guard(self) -> None:
         """Hand each host the script that restores it if it loses its controller."""
+        before, scripts = self.evidence.before, dict[str, str]()
         with self._phase("guard"):
-            on_loss = {host: self._on_loss_script(host) for host in self.hosts}
-            self.context.sessions.map(lambda s: s.set_on_loss(on_loss[s.host]), self.hosts)
-
-    def _on_loss_script(self, host: str) -> str:
-        try:
-            return self.scripts.on_loss(
-                host, self.evidence.before[host], self.boot_settings.restore_body(host)
-            )
-        except RecipeError as error:
-            # Nothing has been changed yet, and an incomplete state must not be restored.
-            self.evidence.before.clear()
-            raise TestbedError(f"{host}: its state was not read completely: {error}") from error
+            for host in self.hosts:
+                boot = self.boot_settings.restore_body(host)
+                try:
+                    scripts[host] = self.scripts.on_loss(host, before[host], boot)
+                except RecipeError as error:
+                    before.clear()  # nothing has been changed yet, and half a state must not be restored
+                    raise TestbedError(f"{host}: its state was not read completely: {error}") from error
+            self.context.sessions.map(lambda s: s.set_on_loss(scripts[s.host]), self.hosts)
 
     def _set(self) -> None:
         """Apply the settings and read them back."""
@@ -218,9 +214,8 @@ class TrialRun:
         """Read counters and settings as the traffic left them, then restore each host."""
         with self._phase("restore"):
             before, counters = self.evidence.before, self.evidence.counters
-            for host, result in self._on_hosts(
-                "restore", lambda h: self.scripts.finish(h, before[h])
-            ).items():
+            results = self._on_hosts("restore", lambda host: self.scripts.finish(host, before[host]))
+            for host, result in results.items():
                 counted, found, restored = split_finish_output(result.text)
                 if host in counters:
                     counters[host] = CounterSpan(counters[host].before, parse_state(counted))
@@ -274,7 +269,8 @@ class TrialRun:
             self.evidence.checks = list(run_checks(self.evidence))
             verdict, reasons = verdict_of(self.evidence.checks)
         overhead_s = time.monotonic() - started - self.evidence.seconds(NOT_OVERHEAD)
-        result = self._result("completed", verdict, reasons, overhead_s)
+        phases = tuple(self.evidence.phases)
+        result = TrialResult("completed", verdict, reasons, round(overhead_s, 3), phases)
         self._write_manifest(result)
         commit_trial(self.folder, self.context.trials)
         return result
@@ -298,7 +294,8 @@ class TrialRun:
             reasons.append(f"and the restored state could not be recorded: {second}")
         if not self.evidence.checks:
             self.evidence.checks = list(run_checks_without_traffic(self.evidence))
-        result = self._result(outcome, "invalid", reasons, time.monotonic() - started, hosts)
+        seconds, phases = round(time.monotonic() - started, 3), tuple(self.evidence.phases)
+        result = TrialResult(outcome, "invalid", tuple(reasons), seconds, phases, hosts)
         try:
             self._write_manifest(result)
         except OSError as second:  # the journal has what matters of it
@@ -338,17 +335,6 @@ class TrialRun:
             session.record = discard_result
         if is_disk_error(error):
             self.context.disk.fail(error)
-
-    def _result(
-        self,
-        outcome: Outcome,
-        verdict: Verdict,
-        reasons: Iterable[str],
-        overhead_s: float,
-        hosts: Mapping[str, str] | None = None,
-    ) -> TrialResult:
-        phases = tuple(self.evidence.phases)
-        return TrialResult(outcome, verdict, tuple(reasons), round(overhead_s, 3), phases, hosts or {})
 
     def _write_manifest(self, result: TrialResult) -> None:
         trial, evidence = self.trial.as_json(), self.evidence
