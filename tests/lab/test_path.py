@@ -18,7 +18,7 @@ from samovar.lab.kernel import machine_lacks
 from samovar.plan import ClassPlan, DirectionPlan, MatchPlan, PathPlan
 from samovar.recipes import Catalogue, plan_probe
 from tests.lab.path_bench import Bench, running_lab
-from tests.unit.test_path import AQMS, PARAMETERS
+from tests.unit.recipes.test_bottleneck import AQMS, PARAMETERS
 
 NOT_IN_LINUX_6_1_OF_DEBIAN = {"fq_pie", "dualpi2"}
 CONNECT = """

@@ -13,7 +13,7 @@ from samovar.campaign.verdict.siftr_checks import check_siftr_log, read_siftr
 from samovar.plan import LoggerPlan
 from samovar.recipes import TrialScripts
 from tests.unit.campaign.evidence_sample import evidence_of
-from tests.unit.freebsd_sample import CATALOGUE, TRACES
+from tests.unit.recipes.freebsd_sample import CATALOGUE, TRACES
 from tests.unit.trials import RESOLVED, TRIAL
 
 WHOLE = lzma.decompress((TRACES / "siftr-14.0.log.xz").read_bytes()).decode().splitlines(keepends=True)

@@ -9,7 +9,7 @@ import pytest
 from samovar.campaign.host_state import parse_state, unmet
 from samovar.plan import LoggerPlan
 from samovar.recipes import TrialScripts
-from tests.unit.freebsd_sample import CATALOGUE, VALUES, replay
+from tests.unit.recipes.freebsd_sample import CATALOGUE, VALUES, replay
 from tests.unit.trials import RESOLVED, TRIAL
 
 OID = "net.bpf.maxbufsize"

@@ -12,7 +12,7 @@ from samovar.experiment import Testbed, load_testbed
 from samovar.lab.boot_files import host_table
 from samovar.lab.topology import Topology, read_topology
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 CHAIN: dict[str, Any] = {
     "testbed": "chain",

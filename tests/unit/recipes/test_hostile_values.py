@@ -21,7 +21,7 @@ from samovar.recipes.path_syntax import DelayStage, PacketMatch
 from samovar.recipes.quoting import Raw
 from samovar.recipes.recipe import NOT_SHELL
 
-CATALOGUE = Catalogue(Path(__file__).parents[2] / "templates")
+CATALOGUE = Catalogue(Path(__file__).parents[3] / "templates")
 SYSTEMS = ("linux", "freebsd", "freebsd-11")
 KINDS = ("setting", "generator", "logger", "step", "fact")
 NUMBERS = {

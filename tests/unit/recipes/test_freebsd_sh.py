@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.freebsd_sample import ROOT
+from tests.unit.recipes.freebsd_sample import ROOT
 
 # Of `a=1 b=$a` FreeBSD's sh expands both before it sets either (evalcommand() of its eval.c): b gets what a was before.
 # dash sets one after the other, so nothing that is run here would tell.

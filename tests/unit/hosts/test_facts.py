@@ -27,7 +27,7 @@ from samovar.hosts.fact_parsers import (
 from samovar.hosts.facts import facts_of, parse_facts, script_of
 from samovar.recipes import Catalogue
 
-CATALOGUE = Catalogue(Path(__file__).parents[2] / "templates")
+CATALOGUE = Catalogue(Path(__file__).parents[3] / "templates")
 
 LAB_INTERFACES = """\
 [{"ifindex":1,"ifname":"lo","flags":["LOOPBACK","UP","LOWER_UP"],"mtu":65536,"qdisc":"noqueue","addr_info":\

@@ -11,7 +11,7 @@ from pathlib import Path
 from samovar.plan import ClassPlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.recipes import Catalogue, Recipe, bottleneck_values
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CATALOGUE = Catalogue(ROOT / "templates")
 TRACES = ROOT / "tests" / "traces" / "freebsd"
 RELEASES = ("9", "10", "11", "12", "13", "14", "15")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.freebsd_sample import CATALOGUE, replay, told, values_of
+from tests.unit.recipes.freebsd_sample import CATALOGUE, replay, told, values_of
 
 ARP = "arp -na -i em1"
 ROUTE = "route -n get 172.16.11.2"

@@ -15,7 +15,7 @@ from samovar.recipes import Catalogue, PathDirection, bottleneck_values, loss_st
 from samovar.recipes.path_syntax import netem, netem_shown, tc_size, tc_time
 from samovar.recipes.quoting import plain_environment
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "linux" / "path"
 CATALOGUE = Catalogue(ROOT / "templates")
 ROUTER = HostPlan(

@@ -15,7 +15,7 @@ from samovar.hosts.fact_parsers import (
     parse_tools,
 )
 from samovar.hosts.facts import facts_of, parse_facts, script_of
-from tests.unit.freebsd_sample import CATALOGUE, RELEASES, replay, told
+from tests.unit.recipes.freebsd_sample import CATALOGUE, RELEASES, replay, told
 
 CC = "sysctl -n net.inet.tcp.cc.available"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.freebsd_sample import ROOT, counted, logging, told
+from tests.unit.recipes.freebsd_sample import ROOT, counted, logging, told
 
 NAME = "pause-frames"
 DATA = ROOT / "analysis" / "tests" / "testthat" / "data"

@@ -14,7 +14,7 @@ import pytest
 from samovar.recipes import Catalogue, Recipe
 from samovar.recipes.recipe import read_recipe
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "linux"
 CATALOGUE = Catalogue(ROOT / "templates")
 KINDS = ("setting", "aqm", "generator", "logger")

@@ -14,7 +14,7 @@ from samovar.experiment import load_experiment, load_testbed
 from samovar.plan import Site, estimate_cost, make_plan
 from samovar.recipes import BLOCKS, TrialScripts
 from samovar.recipes.recipe import NOT_SHELL
-from tests.unit.freebsd_sample import CATALOGUE, RELEASES, ROOT, prelude, recipes, values_of
+from tests.unit.recipes.freebsd_sample import CATALOGUE, RELEASES, ROOT, prelude, recipes, values_of
 
 GOLDEN = ROOT / "tests" / "golden"
 NO_LINT = (

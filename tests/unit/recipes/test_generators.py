@@ -19,7 +19,7 @@ from samovar.recipes import BODY, NO_LIMITS, AbortLimits, Catalogue, FlowEnds, S
 from samovar.recipes.trial_programs import ENDS, stop_rules, trial_flows
 from tests.unit.trials import RESOLVED, TRIAL, flow
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "linux"
 CATALOGUE = Catalogue(ROOT / "templates")
 GENERATORS = sorted(CATALOGUE.names("generator", "linux"))

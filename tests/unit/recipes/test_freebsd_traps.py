@@ -16,7 +16,7 @@ import pytest
 from samovar.campaign.host_state import parse_state, unmet
 from samovar.campaign.verdict.queue_log import read_queue_samples
 from samovar.experiment.keys.recipe_parameters import settable
-from tests.unit.freebsd_sample import (
+from tests.unit.recipes.freebsd_sample import (
     CATALOGUE,
     PLAIN,
     TRACES,

@@ -17,7 +17,7 @@ from samovar.recipes.quoting import shell_environment, window_floor
 from samovar.recipes.recipe import read_recipe
 from tests.unit.trials import TRIAL
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "linux"
 CATALOGUE = Catalogue(ROOT / "templates")
 SCRIPTS = TrialScripts(TRIAL, CATALOGUE, "full-20260101-000000")

@@ -18,7 +18,7 @@ from samovar.experiment.keys.power_keys import Power
 from samovar.experiment.keys.testbed_file import Testbed
 from samovar.hosts import HostsError, Machine, Sessions, Target, UnreachableError, machines_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CANARY = "c4n4ry-0f-th3-p0w3r"
 TEXT = """\
 testbed: bench
