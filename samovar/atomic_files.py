@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: a reader, also after a crash, finds the old or the new."""
+"""Write files atomically: after a crash, a file has its old content or its new content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_whole(file: Path, data: bytes) -> None:
-    """Write a file beside its place, on disk, then rename it: rename(2), fsync(2). Raises OSError."""
+    """Replace the content of a file: write a new file to disk, then rename it. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.part")
     with part.open("wb") as out:
@@ -19,5 +19,5 @@ def write_whole(file: Path, data: bytes) -> None:
 
 
 def write_json(file: Path, value: object) -> None:
-    """Write a value whole, as JSON that people can read. Raises OSError."""
+    """Replace the content of a file by a value as indented JSON. Raises OSError."""
     write_whole(file, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())

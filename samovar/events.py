@@ -1,6 +1,6 @@
-"""Events: how the package says what happens; the fabfile decides how a person sees it.
+"""Events: what happens while a command works, for whoever displays or records it.
 
-EVENTS is the vocabulary; docs/reference/events.md is made from it (`fab schema`).
+EVENTS is the vocabulary, from which `fab schema` makes docs/reference/events.md.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 SCHEMA = 1
-"""Of the stream: raised when an event or a key goes or changes its meaning, not when one is added."""
+"""Version of the stream: raised when an event or a key is removed or redefined, not when one is added."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened: a name from a small vocabulary and its values."""
+    """Something that happened: a name of the vocabulary, and its values."""
 
     name: str
     values: Mapping[str, object] = field(default_factory=dict)
@@ -24,201 +24,214 @@ Emit = Callable[[Event], None]
 
 
 def silent(event: Event) -> None:
-    """Take an event and show nothing: the default for library use."""
+    """Ignore an event."""
 
 
 @dataclass(frozen=True)
-class Described:
-    """An event of the vocabulary: when it is told, and its keys with what each holds.
-
-    A key that ends in `?` may lack.
-    """
+class EventDescription:
+    """When an event is emitted, and what each of its keys holds; a key that ends in `?` is optional."""
 
     summary: str
     keys: Mapping[str, str] = field(default_factory=dict)
 
 
-_ID = "the trial"
-_HOST = "the host"
-_REASONS = "list of why, in words"
-_TESTBED = {"testbed?": "where it is, when several testbeds share the campaign"}
+_ID = {"id": "trial"}
+_HOST = {"host": "host"}
+_REASON = {"reason": "message"}
+_REASONS = {"reasons": "list of messages"}
+_TESTBED = {"testbed?": "testbed, if several share the campaign"}
 
-EVENTS: Mapping[str, Described] = {
-    "lab-starting": Described(
-        "A virtual lab is being started.",
+
+def _event(summary: str, *keys: Mapping[str, str]) -> EventDescription:
+    return EventDescription(summary, {key: text for one in keys for key, text in one.items()})
+
+
+EVENTS: Mapping[str, EventDescription] = {
+    "lab-starting": _event(
+        "The virtual lab starts.",
         {
-            "testbed": "its testbed",
+            "testbed": "testbed",
             "hosts": "number of hosts",
             "kernel": "`uml` or `native`",
-            "release": "of the kernel, as `uname -r` tells it there",
+            "release": "kernel release, as in `uname -r`",
         },
     ),
-    "lab-host-ready": Described(
+    "lab-host-ready": _event(
         "A host of the lab answers.",
-        {"host": _HOST, "address": "its address", "seconds": "since the start"},
+        _HOST,
+        {"address": "address of the host", "seconds": "seconds since the lab was started"},
     ),
-    "lab-ready": Described(
-        "Every host of the lab answers.",
-        {"testbed": "its testbed", "kernel": "`uml` or `native`", "seconds": "since the start"},
-    ),
-    "lab-stopped": Described("A virtual lab was stopped.", {"testbed": "its testbed"}),
-    "campaign-created": Described("A campaign begins.", {"folder": "its folder"}),
-    "campaign-resumed": Described("A campaign goes on.", {"folder": "its folder"}),
-    "lease-taken": Described(
-        "A host was taken over from another campaign.",
+    "lab-ready": _event(
+        "All hosts of the lab answer.",
         {
-            "host": _HOST,
-            "owner": "who held it",
-            "campaign": "for which campaign",
-            "testbed": "on which testbed",
-            "silent_s": "since the owner was last heard of",
-            "left": "what the owner left there",
-            "reason": "why it could be taken",
+            "testbed": "testbed",
+            "kernel": "`uml` or `native`",
+            "seconds": "seconds since the lab was started",
         },
     ),
-    "host-recovered": Described(
-        "A host was put back as it was before a trial that had been cut off.",
-        {"host": _HOST, "trial": "the trial that was cut off", **_TESTBED},
+    "lab-stopped": _event("The virtual lab has stopped.", {"testbed": "testbed"}),
+    "campaign-created": _event("A new campaign starts.", {"folder": "folder of the campaign"}),
+    "campaign-resumed": _event("A campaign is resumed.", {"folder": "folder of the campaign"}),
+    "lease-taken": _event(
+        "The lease of a host is taken over from another campaign.",
+        _HOST,
+        {
+            "owner": "user who held the lease",
+            "campaign": "campaign that held the lease",
+            "testbed": "testbed that it was held for",
+            "silent_s": "seconds since the holder was last heard",
+            "left": "`restored`, `changed` or empty: the state in which the holder left the host",
+            "reason": "why it could be taken over",
+        },
     ),
-    "trials-open": Described(
-        "It is known what is to run.",
+    "host-recovered": _event(
+        "A host is restored to its state before a trial that was cut off.",
+        _HOST,
+        {"trial": "trial that was cut off"},
+        _TESTBED,
+    ),
+    "trials-open": _event(
+        "It is known which trials will run.",
         {
             "asked": "number of trials of the plan that the testbed can run",
-            "open": "number of those that are still to run",
-            "seconds": "list: planned traffic of each open trial, in order",
-            "testbeds?": "number of testbeds that share them",
+            "open": "number of those that still have to run",
+            "seconds": "list of the planned traffic of each open trial in seconds, in order",
+            "testbeds?": "number of testbeds that share the campaign",
         },
     ),
-    "trial-started": Described(
-        "An attempt at a trial begins.",
-        {"id": _ID, "attempt": "counted from 1", "seconds": "planned traffic", **_TESTBED},
+    "trial-started": _event(
+        "An attempt at a trial starts.",
+        _ID,
+        {"attempt": "number of the attempt, from 1", "seconds": "planned traffic in seconds"},
+        _TESTBED,
     ),
-    "phase": Described(
-        "A trial enters a phase; which there are: [campaign folder](campaign-folder.md).",
-        {"id": _ID, "phase": "its name", **_TESTBED},
+    "phase": _event(
+        "A trial enters a phase; they are listed in [campaign folder](campaign-folder.md).",
+        _ID,
+        {"phase": "name of the phase"},
+        _TESTBED,
     ),
-    "throughput": Described(
-        "What hosts received of late, while traffic runs, by the counters of their interfaces.",
-        {"id": _ID, "received_bps": "bits per second by host", **_TESTBED},
+    "throughput": _event(
+        "Current throughput by the interface counters, while traffic runs.",
+        _ID,
+        {"received_bps": "received bit/s by host"},
+        _TESTBED,
     ),
-    "path-measured": Described(
+    "path-measured": _event(
         "A path was calibrated.",
         {
-            "trial": "the trial that it was measured for",
-            "file": "where it is kept in the campaign's folder",
+            "trial": "trial that it was measured for",
+            "file": "file of the measurements in the campaign's folder",
             "sha256": "checksum of that file",
-            "seconds": "what it took",
-            "missed": "list: what is not as asked for",
-            "refused": "list: what trials cannot run with",
-            "left_out": "list: what could not be measured",
-            **_TESTBED,
+            "seconds": "seconds that it took",
+            "missed": "list of differences from the requested path",
+            "refused": "list of differences that prevent trials on this path",
+            "left_out": "list of what could not be measured",
         },
+        _TESTBED,
     ),
-    "window-measured": Described(
-        "It was found out how a host comes to its largest receive window.",
+    "window-measured": _event(
+        "The receive window that a host advertises was measured.",
         {
-            "trial": "the trial that it was found out for",
-            "host": "the host that receives",
-            "sender": "the host that sends",
-            "seconds": "what it took",
-            "left_out": "list: why it could not be found out",
-            "ratio?": "share of the buffer that is window, in 256ths; 0 where the window is the route's",
-            "file?": "where it is kept in the campaign's folder",
+            "trial": "trial that it was measured for",
+            "host": "receiver",
+            "sender": "sender",
+            "seconds": "seconds that it took",
+            "left_out": "list of reasons why it could not be measured",
+            "ratio?": "share of the receive buffer that is window, in 256ths; 0 if the route sets the window",
+            "file?": "file of the measurements in the campaign's folder",
             "sha256?": "checksum of that file",
-            **_TESTBED,
         },
+        _TESTBED,
     ),
-    "trial-finished": Described(
-        "An attempt at a trial has ended.",
+    "trial-finished": _event(
+        "An attempt at a trial ends.",
+        _ID,
+        {"outcome": "`completed`, `failed`, `interrupted`", "verdict": "`valid`, `suspect`, `invalid`"},
+        _REASONS,
+        {"overhead_s": "seconds that it took beyond its traffic", "phases": "seconds by phase"},
+        _TESTBED,
+    ),
+    "trial-again": _event(
+        "A trial will be repeated.",
+        _ID,
         {
-            "id": _ID,
-            "outcome": "`completed`, `failed`, `interrupted`",
-            "verdict": "`valid`, `suspect`, `invalid`",
-            "reasons": _REASONS,
-            "overhead_s": "what it cost beyond its traffic",
-            "phases": "seconds by phase",
-            **_TESTBED,
+            "attempt": "number of the next attempt",
+            "of": "number of the last possible attempt",
+            "seconds": "planned traffic in seconds",
+            "pause_s?": "seconds until the next attempt",
         },
+        _REASONS,
+        _TESTBED,
     ),
-    "trial-again": Described(
-        "A trial will be run once more.",
-        {
-            "id": _ID,
-            "attempt": "the next",
-            "of": "the last that there may be",
-            "seconds": "planned traffic",
-            "pause_s?": "how long that waits",
-            "reasons": _REASONS,
-            **_TESTBED,
-        },
+    "trial-refused": _event("A trial is not started.", _ID, _REASONS, _TESTBED),
+    "trial-failed": _event("A trial has failed and is not repeated in this run.", _ID, _REASON, _TESTBED),
+    "host-lost": _event("A host does not answer.", _HOST, _REASON, _TESTBED),
+    "host-back": _event(
+        "A lost host answers again and has been restored.",
+        _HOST,
+        {"seconds": "seconds until it was restored"},
+        _TESTBED,
     ),
-    "trial-refused": Described("A trial is not started.", {"id": _ID, "reasons": _REASONS, **_TESTBED}),
-    "trial-failed": Described(
-        "A trial has failed for good, as far as this run goes.",
-        {"id": _ID, "reason": "in words", **_TESTBED},
+    "host-quarantined": _event("A host is not used for the rest of this run.", _HOST, _REASON, _TESTBED),
+    "host-released": _event(
+        "A trial completed on a host that an earlier run had quarantined.", _HOST, _TESTBED
     ),
-    "host-lost": Described("A host does not answer.", {"host": _HOST, "reason": "in words", **_TESTBED}),
-    "host-back": Described(
-        "A host that was lost answers, and is as before.",
-        {"host": _HOST, "seconds": "how long that took", **_TESTBED},
+    "host-rebooting": _event("A host reboots.", _HOST, {"boot_id": "id of the boot that ends"}, _TESTBED),
+    "host-power-cycled": _event(
+        "A host did not come back; its power is switched off and on.", _HOST, _TESTBED
     ),
-    "host-quarantined": Described(
-        "A host is not used any more.", {"host": _HOST, "reason": "in words", **_TESTBED}
+    "host-switched-on": _event("A host did not answer and is switched on.", _HOST, _TESTBED),
+    "host-not-switched": _event(
+        "A host did not answer, and its power could not be switched.", _HOST, _REASON, _TESTBED
     ),
-    "host-released": Described("A host that was quarantined is used again.", {"host": _HOST, **_TESTBED}),
-    "host-rebooting": Described(
-        "A host reboots.", {"host": _HOST, "boot_id": "of the boot that ends", **_TESTBED}
+    "host-rebooted": _event(
+        "A host answers again after a reboot.",
+        _HOST,
+        {"boot_id": "id of the new boot", "seconds": "seconds until it answered"},
+        _TESTBED,
     ),
-    "host-power-cycled": Described(
-        "A host did not come back, and its power was switched.", {"host": _HOST, **_TESTBED}
+    "testbed-idle": _event("A testbed has no trial left that it can run.", {"testbed": "testbed"}),
+    "campaign-stopped": _event("The run ends early.", _REASON),
+    "warning": _event("A warning.", {"text": "message"}, _TESTBED),
+    "analysis-started": _event("The analysis starts.", {"trials": "number of trials"}),
+    "analysed": _event(
+        "A trial was analysed.",
+        {"trial": "trial", "done": "number of trials done", "of": "number of all trials"},
     ),
-    "host-switched-on": Described("A host did not answer, and is switched on.", {"host": _HOST, **_TESTBED}),
-    "host-not-switched": Described(
-        "A host did not answer, and could not be switched.",
-        {"host": _HOST, "reason": "in words", **_TESTBED},
+    "figures": _event("A figure is drawn.", {"figure?": "name of the figure"}),
+    "scorecard": _event(
+        "The expectations were compared with the results.",
+        dict.fromkeys(("reproduced", "differs", "no data"), "number of expectations"),
     ),
-    "host-rebooted": Described(
-        "A host is back.",
-        {"host": _HOST, "boot_id": "of this boot", "seconds": "until it answered", **_TESTBED},
+    "bundle-made": _event(
+        "The bundle is complete.", {"pdf": "file of the report", "files": "number of files"}
     ),
-    "testbed-idle": Described("There is no trial any more that a testbed could run.", {"testbed": "which"}),
-    "campaign-stopped": Described("The run ends before its time.", {"reason": "in words"}),
-    "warning": Described("Something that a person should know of.", {"text": "in words", **_TESTBED}),
-    "analysis-started": Described("The analysis begins.", {"trials": "number of trials"}),
-    "analysed": Described(
-        "A trial was measured.", {"trial": _ID, "done": "number of trials done", "of": "of how many"}
-    ),
-    "figures": Described("A figure is drawn.", {"figure?": "its name"}),
-    "scorecard": Described(
-        "The expectations were compared.",
-        {"reproduced": "number of them", "differs": "number of them", "no data": "number of them"},
-    ),
-    "bundle-made": Described("The bundle is whole.", {"pdf": "its report", "files": "number of its files"}),
-    "verifying": Described("Checksums are compared.", {"done": "bytes read", "of": "of how many"}),
+    "verifying": _event("Checksums are being compared.", {"done": "bytes read", "of": "bytes of all files"}),
 }
 
 
 def misfits(event: Event) -> Iterator[str]:
-    """Yield what of an event is not as the vocabulary has it, in words."""
+    """Yield how an event differs from the vocabulary: unknown name, missing or unknown keys."""
     described = EVENTS.get(event.name)
     if described is None:
         yield f"{event.name}: not in the vocabulary"
         return
     known = {key.removesuffix("?") for key in described.keys}
     needed = {key for key in described.keys if not key.endswith("?")}
-    yield from (f"{event.name}: {key} lacks" for key in sorted(needed - event.values.keys()))
+    yield from (f"{event.name}: {key} is missing" for key in sorted(needed - event.values.keys()))
     yield from (f"{event.name}: {key} is not described" for key in sorted(event.values.keys() - known))
 
 
 def events_page() -> str:
-    """Return docs/reference/events.md."""
+    """Return the content of docs/reference/events.md."""
     rows = [f"| `{name}` | {one.summary} | {_keys(one.keys)} |" for name, one in EVENTS.items()]
     return PAGE.format(schema=SCHEMA, rows="\n".join(rows))
 
 
 def _keys(keys: Mapping[str, str]) -> str:
     return "; ".join(
-        f"`{key.removesuffix('?')}`{' (may lack)' if key.endswith('?') else ''} {text}"
+        f"`{key.removesuffix('?')}`{' (optional)' if key.endswith('?') else ''}: {text}"
         for key, text in keys.items()
     )
 
@@ -226,13 +239,13 @@ def _keys(keys: Mapping[str, str]) -> str:
 PAGE = """\
 # Events
 
-`fab run … --events FILE` adds a line of JSON to a file for each thing that happens, at once, so that a
-dashboard can follow a campaign; `--events -` writes them to standard output, and what people read goes to
-standard error. `fab status --json` says how a campaign stands without them. `fab schema` makes this page.
+`fab run … --events FILE` appends a line of JSON to a file for each event as it happens, for example for a
+dashboard; `--events -` writes them to standard output, and messages for people to standard error.
+`fab status --json` reports the state of a campaign without them. `fab schema` makes this page.
 
-Each line has `schema` ({schema}), `t_s` (seconds since 1970, the controller's clock), `event`, and the keys
-of the event. `schema` is raised when an event or a key goes or changes its meaning; a reader must pass over
-events and keys that it does not know. A stream that can no longer be written ends, and the campaign goes on.
+Each line has `schema` ({schema}), `t_s` (seconds since 1970 by the controller's clock), `event`, and the keys
+of the event. `schema` is raised when an event or a key is removed or redefined; a reader must ignore events
+and keys that it does not know. If the stream cannot be written any more it ends, and the campaign continues.
 The record of a campaign is its [journal](campaign-folder.md), not this stream.
 
 | event | when | keys |

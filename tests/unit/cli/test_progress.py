@@ -344,7 +344,7 @@ def test_every_event_that_the_package_tells_of_is_in_the_vocabulary() -> None:
 def test_an_event_that_is_not_as_described_is_told_so() -> None:
     assert list(misfits(Event("warning", {"text": "x"}))) == []
     assert list(misfits(Event("warning", {"words": "x"}))) == [
-        "warning: text lacks",
+        "warning: text is missing",
         "warning: words is not described",
     ]
     assert list(misfits(Event("nonsense"))) == ["nonsense: not in the vocabulary"]
