@@ -14,14 +14,14 @@ from samovar.campaign.availability import (
     Finding,
     HostNeeds,
     combine_findings,
-    examine,
-    foreseen,
+    find_missing,
     host_needs,
     needs_of,
-    refusals,
+    predict_missing,
     root_commands,
     space_here,
     sudoers_lines,
+    unsupported_paths,
     unusable,
 )
 from samovar.cli.connections import Connections
@@ -61,7 +61,7 @@ class Preflight:
         return {
             one.testbed.name: estimate_cost(
                 one.plan,
-                archive.known(one.testbed.name),
+                archive.measured_times(one.testbed.name),
                 only,
                 policy_of(one.experiment, one.testbed, config, {}).calibrate,
             )
@@ -145,9 +145,9 @@ class Preflight:
         catalogue = self._project.catalogue
         needs = needs_of(plan, catalogue)
         if kernel is None:
-            return refusals(plan, catalogue), "only the recipes were checked"
+            return unsupported_paths(plan, catalogue), "only the recipes were checked"
         lacking = lab.predict_missing(kernel.kernel, lab.KernelNeeds(*needs), self._connections.user_mode)
-        findings = [*refusals(plan, catalogue), *foreseen(plan, catalogue, lacking)]
+        findings = [*unsupported_paths(plan, catalogue), *predict_missing(plan, catalogue, lacking)]
         return findings, "only the recipes and the kernel's modules were checked"
 
     def compare(
@@ -156,8 +156,10 @@ class Preflight:
         """Compare what a plan needs with what the hosts and this machine have."""
         plan, catalogue, config = planned.plan, self._project.catalogue, self._project.config
         policy = policy_of(planned.experiment, planned.testbed, config, {})
-        found = examine(plan, catalogue, facts, config.clock_tolerance_s, policy.calibrate, policy.free_bytes)
-        return [*self.disk_space(cost), *refusals(plan, catalogue), *found]
+        found = find_missing(
+            plan, catalogue, facts, config.clock_tolerance_s, policy.calibrate, policy.free_bytes
+        )
+        return [*self.disk_space(cost), *unsupported_paths(plan, catalogue), *found]
 
     def disk_space(self, cost: Cost) -> Sequence[Finding]:
         """Compare what the trials will leave in the results folder with the free space of its disk."""

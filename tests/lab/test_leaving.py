@@ -19,7 +19,7 @@ from tests.lab.campaigns import Checkout, make_checkout
 
 pytestmark = (
     pytest.mark.proof
-)  # whole campaigns; unit/test_interrupts.py and lab/test_lease.py have the rules
+)  # whole campaigns; unit/campaign/test_interrupts.py and lab/test_lease.py have the rules
 
 HOSTS = ("src", "rtr", "dst")
 STATE = "tc qdisc; ip -br link; sysctl net.ipv4 2>&1"

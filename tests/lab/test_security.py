@@ -21,7 +21,7 @@ from tests.lab.ordinary import HOSTS, USER, allow, make_ordinary, prepare
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the native lab, and becoming another user, need root"),
-    pytest.mark.proof,  # campaigns of a lab of its own; unit/test_privilege.py has what sudo takes and refuses
+    pytest.mark.proof,  # campaigns of a lab of its own; unit/campaign/test_root_access.py has what sudo takes and refuses
 ]
 
 # What any Linux kernel can do in a network namespace: the machine's own is fast enough for sudo at every step.

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samovar.campaign.availability.requirements import host_needs
-from samovar.campaign.availability.unsupported_paths import refusals
+from samovar.campaign.availability.unsupported_paths import unsupported_paths
 from samovar.cli.project import Project
 from samovar.errors import DefinitionError, PlanError
 from samovar.experiment import load_experiment, load_testbed
@@ -224,7 +224,7 @@ def plan_all_that_rests_on(path: Path, project: Project) -> None:
     texts = {one.stem: one.read_text("utf-8", errors="replace") for one in project.experiments()}
     using = [one for one, text in texts.items() if path.parent.name != "experiments" and path.stem in text]
     plan = project.plan(using[0] if using else name, "", "").plan
-    refusals(plan, project.catalogue)
+    unsupported_paths(plan, project.catalogue)
     host_needs(plan, project.catalogue)
 
 

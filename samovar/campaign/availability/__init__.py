@@ -14,17 +14,17 @@ from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.availability.requirements import (
     FEATURE,
     HostNeeds,
-    examine,
-    foreseen,
+    find_missing,
     host_needs,
     needs_of,
+    predict_missing,
     recipes_at,
     recipes_view,
     space_here,
 )
 from samovar.campaign.availability.root_access import ROOT_COMMAND, ROOT_LOGIN, root_commands, sudoers_lines
 from samovar.campaign.availability.survey import HostSurvey, power_on_silent, require_reachable, survey_hosts
-from samovar.campaign.availability.unsupported_paths import refusals
+from samovar.campaign.availability.unsupported_paths import unsupported_paths
 
 __all__ = [
     "FEATURE",
@@ -41,8 +41,7 @@ __all__ = [
     "blamed",
     "blocked_trials",
     "combine_findings",
-    "examine",
-    "foreseen",
+    "find_missing",
     "free_here",
     "host_needs",
     "is_due",
@@ -50,9 +49,9 @@ __all__ = [
     "needs_by_trial",
     "needs_of",
     "power_on_silent",
+    "predict_missing",
     "recipes_at",
     "recipes_view",
-    "refusals",
     "require_free",
     "require_idle",
     "require_reachable",
@@ -62,6 +61,7 @@ __all__ = [
     "space_here",
     "sudoers_lines",
     "survey_hosts",
+    "unsupported_paths",
     "unusable",
     "without_hosts",
 ]

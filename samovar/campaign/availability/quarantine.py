@@ -1,4 +1,4 @@
-"""Which hosts are not used any more, and which trials depend on them: values in, decisions out."""
+"""Quarantine of hosts after repeated failures, and the hosts that a trial cannot run without."""
 
 from __future__ import annotations
 
@@ -11,64 +11,53 @@ from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, PathPlan, Plan, Reso
 
 
 @dataclass(frozen=True)
-class Record:
-    """The trials in a row that failed and named one host, with the treatments that they were of."""
-
-    trials: tuple[str, ...] = ()
-    treatments: frozenset[Hashable] = frozenset()
-    reasons: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Health:
-    """What is known of the hosts of a testbed.
+    """The health of a testbed's hosts; methods return the new health.
 
-    A host is quarantined after `bound` trials in a row that failed naming it, of two `treatments` at least
-    where the plan has more than one: a treatment that nothing can run is not a host's fault. One on
-    `probation`, which was quarantined when the campaign last ran, is quarantined by its next failure.
+    A host is quarantined after `bound` failed trials in a row that blame it. They must be of two treatments
+    if the plan has more than one `treatments`: a treatment that runs nowhere is not the fault of a host. A
+    host on `probation`, which was quarantined when the campaign last ran, is quarantined by one failure.
+    `failures` maps hosts to the treatments of the failed trials in a row that blame them.
     """
 
     bound: int
     treatments: int = 1
     probation: frozenset[str] = frozenset()
-    records: Mapping[str, Record] = field(default_factory=dict)
+    failures: Mapping[str, tuple[Hashable, ...]] = field(default_factory=dict)
     quarantined: Mapping[str, str] = field(default_factory=dict)
 
     def failed(self, trial: Trial, blamed: Mapping[str, str]) -> Health:
-        """Return what is known once a trial has failed for good, naming hosts with a reason each."""
-        known = self
+        """Return the health after a trial has failed for good and blames hosts, each with a reason."""
+        health = self
         for host, reason in blamed.items():
-            known = known._failed(trial, host, reason)
-        return known
+            health = health._failed(trial, host, reason)
+        return health
 
     def _failed(self, trial: Trial, host: str, reason: str) -> Health:
         if host in self.quarantined:
             return self
-        before = self.records.get(host, Record())
-        record = Record(
-            (*before.trials, trial.id),
-            before.treatments | {(trial.part, *sorted(trial.treatment.items()))},
-            (*before.reasons, reason),
-        )
-        known = replace(self, records={**self.records, host: record})
+        treatment = (trial.part, *sorted(trial.treatment.items()))
+        failed = (*self.failures.get(host, ()), treatment)
+        health = replace(self, failures={**self.failures, host: failed})
         if host in self.probation:
-            return known.without(host, f"failed again as in the run before: {reason}")
-        many = len(record.trials) >= self.bound and len(record.treatments) >= min(2, self.treatments)
-        return known.without(host, f"{len(record.trials)} trials in a row: {reason}") if many else known
+            return health.without(host, f"failed again as in the previous run: {reason}")
+        if len(failed) >= self.bound and len(set(failed)) >= min(2, self.treatments):
+            return health.without(host, f"{len(failed)} trials in a row: {reason}")
+        return health
 
     def served(self, hosts: Iterable[str]) -> Health:
-        """Return what is known once a trial has completed on some hosts: their failures are forgotten."""
+        """Return the health after a trial has completed on some hosts: their failures are forgotten."""
         clean = frozenset(hosts)
-        records = {host: record for host, record in self.records.items() if host not in clean}
-        return replace(self, records=records, probation=self.probation - clean)
+        failures = {host: failed for host, failed in self.failures.items() if host not in clean}
+        return replace(self, failures=failures, probation=self.probation - clean)
 
     def without(self, host: str, reason: str) -> Health:
-        """Return what is known once a host is put in quarantine."""
+        """Return the health after a host is quarantined."""
         return replace(self, quarantined={**self.quarantined, host: reason})
 
 
 def blamed(error: BaseException) -> dict[str, str]:
-    """Say which hosts an error names, with the reason of each."""
+    """Return the hosts that an error is about, each with the reason."""
     if isinstance(error, HostsError):
         return {host: str(one) for host, one in error.errors.items()}
     host = error.host if isinstance(error, TestbedError) else ""
@@ -76,9 +65,9 @@ def blamed(error: BaseException) -> dict[str, str]:
 
 
 def needed_hosts(resolved: Resolved) -> frozenset[str]:
-    """Name the hosts that a trial cannot do without: where flows end, what routes them, what records.
+    """Return the hosts that a trial needs: the ends of flows, routers, and hosts with captures or loggers.
 
-    Every other host of the testbed is only set to what the experiment says, and may be absent.
+    Other hosts of the testbed only get the settings of the experiment, and may be missing.
     """
     recorded = _hosts_of((*resolved.captures, *resolved.loggers))
     routers = {name for name, host in resolved.hosts.items() if host.role == "router"}
@@ -90,7 +79,7 @@ Needs = Callable[[Trial], frozenset[str]]
 
 
 def needs_by_trial(plan: Plan) -> Needs:
-    """Work out which hosts each trial of a plan needs, once for all trials of a kind."""
+    """Return a function from the trials of a plan to the hosts that they need."""
     view: View = {"path": _router, "flows": _ends, "captures": _hosts_of, "loggers": _hosts_of}
     by_id: dict[str, frozenset[str]] = {}
     for group in plan.groups(view):
@@ -111,7 +100,7 @@ def _hosts_of(entries: Sequence[CapturePlan | LoggerPlan]) -> frozenset[str]:
 
 
 def without_hosts(trial: Trial, gone: Collection[str]) -> Trial:
-    """Return a trial that leaves some hosts of its testbed alone; its id is that of the whole one."""
+    """Return a trial without some hosts of its testbed, with the same id."""
     resolved = trial.resolved
     if not set(gone) & resolved.hosts.keys():
         return trial

@@ -1,4 +1,4 @@
-"""Preflight: what a plan needs of each host against what the hosts have; nothing is changed anywhere."""
+"""Requirements: what a plan needs of each host, by the headers of its recipes, and which of it is missing."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from samovar.campaign.availability.findings import HERE, Finding
 from samovar.campaign.availability.root_access import (
     ROOT_COMMAND,
     ROOT_LOGIN,
-    asked_as_root,
     granted,
     refusal,
+    root_needs,
 )
 from samovar.campaign.verdict import LINUX_CC_NAMES
 from samovar.hosts import HostFacts
@@ -24,15 +24,15 @@ from samovar.units import format_bytes
 
 PARAMETER = "parameter of "
 FEATURE = "kernel feature"
-"""Queue disciplines and other modules, as headers of recipes name them."""
+"""Queue disciplines and other kernel modules, by their names in the headers of recipes."""
 KERNEL = ("congestion control", FEATURE)
-INTERFACES = {"ring": "transmit ring, so no txd, at", "pause": "flow control to set at"}
+INTERFACES = {"ring": "transmit ring (for txd) at", "pause": "adjustable flow control at"}
 LESS = "record less: shorter trials, a smaller snaplen, fewer captures"
-FAR_CLOCK = "the clocks are set by hand or by chrony/ntpd before a campaign"
+SET_CLOCK = "set the clocks by hand or with chrony or ntpd before a campaign"
 
 
 class Need(NamedTuple):
-    """One thing that trials ask of a host: a program, a congestion control, a kernel feature, a ring."""
+    """Something that trials need of a host: a program, a congestion control, a kernel feature, a ring."""
 
     what: str
     name: str
@@ -40,46 +40,45 @@ class Need(NamedTuple):
 
 @dataclass(frozen=True)
 class HostNeeds:
-    """What a plan needs of one host: each need with the trials that have it."""
+    """What a plan needs of one host: each need with the ids of the trials that have it."""
 
     interfaces: Sequence[str]
-    asked: Mapping[Need, Sequence[str]]
+    by_need: Mapping[Need, Sequence[str]]
 
     def names(self, what: str) -> frozenset[str]:
-        """Name what is asked of one sort."""
-        return frozenset(need.name for need in self.asked if need.what == what)
+        """Return the names of all needs of one kind."""
+        return frozenset(need.name for need in self.by_need if need.what == what)
 
     def trials(self, need: Need) -> tuple[str, ...]:
-        """Return the ids of the trials that ask a need."""
-        return tuple(self.asked[need])
+        """Return the ids of the trials that have a need."""
+        return tuple(self.by_need[need])
 
 
 def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> dict[str, HostNeeds]:
-    """Collect what a plan asks of each host, from the headers of the recipes that it uses.
+    """Return what a plan needs of each host, by the headers of the recipes that it uses.
 
-    What a host needs is worked out once for all treatments that ask the same kind of thing of it. Paths are
-    measured before they are used where it `calibrates`.
+    With `calibrates`, this includes what measuring paths needs.
     """
     hosts = plan.trials[0].resolved.hosts if len(plan.trials) else {}
     return {host: _host_needs(plan, host, catalogue, calibrates) for host in hosts}
 
 
 def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -> HostNeeds:
-    asked: dict[Need, dict[int, Group]] = {}
+    found: dict[Need, dict[int, Group]] = {}
     interfaces: Sequence[str] = ()
     for number, group in enumerate(plan.groups(recipes_view(host))):
         resolved = group.resolved
         interfaces = interfaces or resolved.hosts[host].interfaces
         example = Trial(id="", part=group.part, treatment={}, replicate=1, block=1, resolved=resolved)
         for need in _needs(TrialScripts(example, catalogue, "preflight"), host):
-            asked.setdefault(need, {})[number] = group
+            found.setdefault(need, {})[number] = group
         for name in calibration_needs(resolved, host, catalogue) if calibrates else ():
-            asked.setdefault(Need("program", name), {})[number] = group
-    return HostNeeds(interfaces, {need: plan.trials_of(groups.values()) for need, groups in asked.items()})
+            found.setdefault(Need("program", name), {})[number] = group
+    return HostNeeds(interfaces, {need: plan.trials_of(groups.values()) for need, groups in found.items()})
 
 
 def recipes_view(host: str) -> View:
-    """Name all that decides which recipes and features a host takes; sizes and times do not."""
+    """Return the view of trials that decides which recipes and features a host needs; not sizes and times."""
     return {
         "path": lambda path: path and (path.router, path.router == host and (path.down.aqm, path.up.aqm)),
         f"hosts.{host}": _host_kind,
@@ -112,7 +111,7 @@ def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
         yield from (Need("program", name) for name in recipe.header.needs if name not in brought)
         yield from (Need("tracepoint", name) for name in recipe.header.tracepoints)
         yield from (Need(FEATURE, name) for name in recipe.header.modules)
-        yield from (Need(*asked) for asked in asked_as_root(recipe))
+        yield from (Need(*need) for need in root_needs(recipe))
         yield from (
             Need(INTERFACES[kind], at) for kind in recipe.header.interfaces_need for at in plan.interfaces
         )
@@ -130,7 +129,7 @@ def _cc_needs(cc: str | None, parameters: Iterable[str]) -> Iterator[Need]:
 
 
 def recipes_at(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
-    """Yield the recipes by which a host is handled, but those of its queues."""
+    """Yield the recipes that a host needs for a trial, except those of its queues."""
     system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
     steps = ("prelude", "listening", "sweep", "clock", "watch")
     for step in (*steps, "reboot") if scripts.settings(host, True) else steps:
@@ -147,12 +146,12 @@ def _aqm_features(scripts: TrialScripts, host: str) -> Iterator[str]:
     if path is None or path.router != host:
         return
     system = scripts.resolved.hosts[host].system
-    for aqm in dict.fromkeys(way.aqm for way in (path.down, path.up) if way.aqm is not None):
+    for aqm in dict.fromkeys(one.aqm for one in (path.down, path.up) if one.aqm is not None):
         yield from scripts.catalogue.header("aqm", aqm, system).modules
 
 
 def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozenset[str]]:
-    """Name the congestion controls (as Linux does) and features that a plan asks of any host's kernel."""
+    """Return the congestion controls, by Linux names, and the kernel features that a plan needs anywhere."""
     needs = host_needs(plan, catalogue).values()
     return (
         frozenset(_in_linux(name) for need in needs for name in need.names("congestion control")),
@@ -160,7 +159,7 @@ def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozense
     )
 
 
-def examine(
+def find_missing(
     plan: Plan,
     catalogue: Catalogue,
     facts: Mapping[str, HostFacts],
@@ -168,49 +167,54 @@ def examine(
     calibrates: bool = False,
     floor_bytes: int = 0,
 ) -> Sequence[Finding]:
-    """List what each host lacks for a plan, what stops a trial first; on each so many bytes stay free."""
+    """Return what each host lacks for a plan, what stops trials first; `floor_bytes` of disks stay free."""
     found = [
         finding
         for host, needs in host_needs(plan, catalogue, calibrates).items()
         if host in facts
-        for finding in _examine(host, needs, facts[host], clock_tolerance_s)
+        for finding in _missing_on(host, needs, facts[host], clock_tolerance_s)
     ]
     found += _space(plan, facts, floor_bytes)
     return sorted(found, key=lambda finding: not finding.stops)
 
 
-def foreseen(plan: Plan, catalogue: Catalogue, lacking: Mapping[str, str]) -> Sequence[Finding]:
-    """List what the kernel of a testbed that was not asked lacks, by name, with how that is known."""
+def predict_missing(plan: Plan, catalogue: Catalogue, missing: Mapping[str, str]) -> Sequence[Finding]:
+    """Predict what hosts lack without asking them; `missing` maps what their kernel lacks to evidence."""
     return [
-        Finding(host, f"no {need.what} {need.name}", lacking[_in_linux(need.name)], True, needs.trials(need))
+        Finding(host, f"no {need.what} {need.name}", missing[_in_linux(need.name)], True, needs.trials(need))
         for host, needs in host_needs(plan, catalogue).items()
-        for need in needs.asked
-        if need.what in KERNEL and _in_linux(need.name) in lacking
+        for need in needs.by_need
+        if need.what in KERNEL and _in_linux(need.name) in missing
     ]
 
 
-def _examine(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s: float) -> Iterator[Finding]:
-    for need in needs.asked:
+def _missing_on(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s: float) -> Iterator[Finding]:
+    for need in needs.by_need:
         there = _offered(need.what, facts)
         if there is not None and need.name not in there and need.what in (ROOT_COMMAND, ROOT_LOGIN):
             yield Finding(host, *refusal(*need, needs.interfaces, facts), True, needs.trials(need))
         elif there is not None and need.name not in there:
-            yield _lacking(host, need, there, needs.trials(need))
+            yield _missing(host, need, there, needs.trials(need))
     if abs(facts.clock_offset_s) > clock_tolerance_s:
-        yield Finding(host, f"its clock is {facts.clock_offset_s:+.3f} s from this one's", FAR_CLOCK, False)
+        yield Finding(
+            host,
+            f"its clock differs by {facts.clock_offset_s:+.3f} s from the controller's",
+            SET_CLOCK,
+            False,
+        )
 
 
-def _lacking(host: str, need: Need, there: Collection[str], trials: Sequence[str]) -> Finding:
+def _missing(host: str, need: Need, there: Collection[str], trials: Sequence[str]) -> Finding:
     names = ", ".join(sorted(there)) or "none"
     if need.what.startswith(PARAMETER):
         cc = need.what.removeprefix(PARAMETER)
         what = f"the congestion control {cc} has no parameter {need.name}"
         return Finding(host, what, f"it has: {names}", True, tuple(trials))
-    return Finding(host, f"no {need.what} {need.name}", f"known there: {names}", True, tuple(trials))
+    return Finding(host, f"no {need.what} {need.name}", f"it has: {names}", True, tuple(trials))
 
 
 def _in_linux(name: str) -> str:
-    """Return Linux's name of a congestion control, or the name itself, which other systems go by."""
+    """Return the Linux name of a congestion control; other systems use the name itself."""
     return LINUX_CC_NAMES.get(name, name)
 
 
@@ -219,7 +223,7 @@ def _as_written(name: str) -> str:
 
 
 def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
-    """Return what a host has of one sort; None when nobody knows, as of a module that is not loaded."""
+    """Return what a host has of one kind; None if it is unknown, as for a module that is not loaded."""
     if what.startswith(PARAMETER):
         cc = what.removeprefix(PARAMETER)
         return facts.cc_parameters.get(cc, facts.cc_parameters.get(_in_linux(cc)))
@@ -237,7 +241,7 @@ def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
 
 
 def _space(plan: Plan, facts: Mapping[str, HostFacts], floor_bytes: int) -> Iterator[Finding]:
-    """Compare what a trial leaves on each host, until it is collected, with the disk that is free there."""
+    """Compare what a trial writes on each host, until it is collected, with the free disk space there."""
     groups = plan.groups(TRAFFIC_AND_RECORDING)
     needed: dict[str, dict[int, int]] = {}
     for number, group in enumerate(groups):
@@ -246,21 +250,21 @@ def _space(plan: Plan, facts: Mapping[str, HostFacts], floor_bytes: int) -> Iter
                 needed.setdefault(host, {})[number] = size
     for host, sizes in needed.items():
         room, most = _room(facts[host].disk_free_bytes, floor_bytes), format_bytes(max(sizes.values()), 3)
-        what = f"the disk has {room} and a trial leaves up to {most}"
+        what = f"the disk has {room} and a trial writes up to {most}"
         yield Finding(host, what, LESS, True, tuple(plan.trials_of(groups[number] for number in sizes)))
 
 
 def _room(free_bytes: int, floor_bytes: int) -> str:
     free = f"{format_bytes(free_bytes, 3)} free"
-    return f"{free}, of which free_space keeps {format_bytes(floor_bytes, 3)}," if floor_bytes else free
+    return f"{free}, of which free_space reserves {format_bytes(floor_bytes, 3)}," if floor_bytes else free
 
 
 def space_here(cost: Cost, results: Path, floor_bytes: int = 0) -> Iterator[Finding]:
-    """Compare what all trials leave in the results folder with what the disk there has to give."""
+    """Compare what all trials write to the results folder with the free disk space there."""
     folder = next(folder for folder in (results, *results.parents) if folder.exists())
     disk = os.statvfs(folder)
     free_bytes = disk.f_bavail * disk.f_frsize
     if cost.controller_bytes and cost.controller_bytes > free_bytes - floor_bytes:
         needed, room = format_bytes(cost.controller_bytes, 3), _room(free_bytes, floor_bytes).rstrip(",")
-        what = f"{cost.trials} trials leave about {needed}, the disk of {results} has {room}"
+        what = f"{cost.trials} trials write about {needed}, but the disk of {results} has {room}"
         yield Finding(HERE, what, f"free some, set `results` in config.yaml to another disk, or {LESS}", True)

@@ -1,4 +1,4 @@
-"""What runs as root on hosts where another user logs in: what of it is refused, what allows it."""
+"""Commands that need root on hosts where another user logs in, and the lines of sudoers(5) for them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from samovar.hosts import HostFacts
 from samovar.recipes import Login, Recipe, SudoCommand, allowed_commands, lasting_commands
 
 ROOT_COMMAND, ROOT_LOGIN = "command as root", "root login"
-"""What recipes ask of a host: a command that root does, or root to log in."""
+"""Kinds of needs: a command that runs as root, or root as the user who logs in."""
 ABOUT = (
-    "# For the /etc/sudoers.d/samovar of each host: put them there by `visudo -f`; sudo 1.9.10 or later;",
-    "# try them with `fab check`.",
+    "# Lines for /etc/sudoers.d/samovar of each host (sudo 1.9.10 or later): edit it with `visudo -f`, and",
+    "# check the result with `fab check`.",
 )
 
 
-def asked_as_root(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Name what a recipe needs root for, each with its sort."""
+def root_needs(recipe: Recipe) -> Iterator[tuple[str, str]]:
+    """Yield what a recipe needs root for, as kind and name."""
     header = recipe.header
     for pattern in (*header.root, *lasting_commands(header.root_lasting)):
         yield ROOT_COMMAND, pattern
@@ -25,24 +25,24 @@ def asked_as_root(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def granted(what: str, facts: HostFacts) -> Collection[str] | None:
-    """Name what of one sort a host's user may do; None for root, who may do everything."""
+    """Return what the user of a host may do of one kind; None for root, who may do everything."""
     if facts.sudo is None:
         return None
     return facts.sudo.allowed if what == ROOT_COMMAND else ()
 
 
 def refusal(what: str, name: str, interfaces: Iterable[str], facts: HostFacts) -> tuple[str, str]:
-    """Say what a host's user is refused, and what would be accepted: a line of sudoers(5)."""
+    """Return what the user of a host is refused, and the remedy: a line of sudoers(5)."""
     assert facts.sudo  # root is refused nothing
     user, paths = facts.sudo.user, facts.sudo.paths
     if what == ROOT_LOGIN:
-        return f"{user} logs in, and only root can do {name}", "accepted: user: root, or trials without it"
-    (asked,) = allowed_commands([name], Login(user, tuple(interfaces)))
-    return f"sudo -n {asked} is refused to {user}", f"sudoers lacks: {asked.line(user, paths)}"
+        return f"{user} logs in, but only root can do {name}", "use `user: root`, or trials without it"
+    (command,) = allowed_commands([name], Login(user, tuple(interfaces)))
+    return f"sudo -n {command} is refused to {user}", f"sudoers lacks: {command.line(user, paths)}"
 
 
 def root_commands(patterns: Collection[str], interfaces: Iterable[str], user: str) -> list[SudoCommand]:
-    """List what a host's user must be able to do as root."""
+    """Return the commands that the user of a host must be able to run as root."""
     return allowed_commands(sorted(patterns), Login(user, tuple(interfaces)))
 
 
@@ -51,12 +51,12 @@ def sudoers_lines(
     only_root: Mapping[str, Iterable[str]],
     facts: Mapping[str, HostFacts],
 ) -> Iterator[str]:
-    """Write what sudoers(5) takes for each host, and what no line of it can do."""
+    """Yield the lines of sudoers(5) for each host, and comments on what sudo cannot allow."""
     yield from ABOUT
     for host, sudo in ((host, fact.sudo) for host, fact in facts.items()):
         yield f"# ---- {host}"
         if sudo is None:
-            yield f"# root logs in at {host}, which needs no line"
+            yield f"# root logs in at {host}; no line is needed"
             continue
         yield from (f"# only root can do {why}" for why in sorted(only_root[host]))
         for one in commands[host]:

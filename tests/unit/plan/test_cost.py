@@ -204,11 +204,11 @@ def test_times_of_a_testbed_are_medians_of_what_its_campaigns_journals_tell(tmp_
         for seconds in (8.0, 10.0):
             journal.append("path-measured", 9.0, trial=SHORT[0].id, seconds=seconds)
         journal.append("host-rebooted", 9.0, host="src", seconds=70.0)
-    known = Archive(tmp_path).known("lab")
+    known = Archive(tmp_path).measured_times("lab")
     assert known == MeasuredTimes(
         Overhead(3.25, 2), StepTime(70.0, 1), StepTime(9.0, 2), Repeats(1, 2, 5.0, 40.0)
     )
-    assert Archive(tmp_path).known("another") == MeasuredTimes()
+    assert Archive(tmp_path).measured_times("another") == MeasuredTimes()
 
 
 def test_campaigns_on_other_testbeds_do_not_hide_what_was_measured_on_this_one(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_campaigns_on_other_testbeds_do_not_hide_what_was_measured_on_this_one(t
                 journal.append("trial-finished", 2.0, id=trial.id, **done, overhead_s=seconds)
         for file in folder.iterdir():
             os.utime(file, (1000 + number, 1000 + number))
-    assert Archive(tmp_path).known("lab").overhead == Overhead(
+    assert Archive(tmp_path).measured_times("lab").overhead == Overhead(
         2.0, 3
     )  # of 0 and 2 in the first, 7 in the last
-    assert Archive(tmp_path).known("left").overhead == Overhead(2.0, 1)
+    assert Archive(tmp_path).measured_times("left").overhead == Overhead(2.0, 1)

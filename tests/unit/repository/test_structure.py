@@ -23,8 +23,6 @@ FACES = {
 
 PAST_A_FACE: Set[tuple[str, str]] = {
     ("samovar.cli", "samovar.experiment.outputs"),
-    ("samovar.cli", "samovar.report.study_bundle"),
-    ("samovar.lab", "samovar.recipes.quoting"),
     ("samovar.plan", "samovar.experiment.metric_needs"),
     ("samovar.plan", "samovar.experiment.metrics"),
     ("samovar.plan", "samovar.experiment.outputs"),

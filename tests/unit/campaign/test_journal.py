@@ -156,7 +156,7 @@ journal = Journal(Path({str(file)!r}))
 journal.append("campaign-started", 1.0, plan="abc")
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    killed = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=False)
+    killed = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3], check=False)
     assert killed.returncode == -signal.SIGKILL
     with Journal(file) as journal:
         assert list(journal.entries) == [BEGUN]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 COMMAND = """
 import os, sys, time
 from samovar.campaign.interrupts import TWICE_S, Interrupts

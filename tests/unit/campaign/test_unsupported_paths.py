@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from samovar.campaign.availability.findings import Finding
-from samovar.campaign.availability.requirements import examine, host_needs
-from samovar.campaign.availability.unsupported_paths import refusals
+from samovar.campaign.availability.requirements import find_missing, host_needs
+from samovar.campaign.availability.unsupported_paths import unsupported_paths
 from samovar.experiment import load_testbed
 from samovar.experiment.keys.testbed_file import Testbed
 from samovar.hosts import HostFacts
@@ -24,7 +24,7 @@ def plan_of(path: str, testbed: Testbed, factors: str = "{cc: [cubic]}") -> Plan
 
 
 def found(path: str, testbed: Testbed) -> list[Finding]:
-    return refusals(plan_of(path, testbed), CATALOGUE)
+    return unsupported_paths(plan_of(path, testbed), CATALOGUE)
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_what_dummynet_lacks_is_refused_by_name_with_the_system_that_has_it(path
     (finding,) = found(path, OLD)
     assert finding.stops
     remedy = "e.g. cubic; accepted: a router with linux, or a path without"
-    assert str(finding) == f"gate: a path of freebsd-11 has no {what} (1 trial); {remedy}"
+    assert str(finding) == f"gate: freebsd-11 cannot simulate {what} (1 trial); {remedy}"
     assert found(path, LAB) == []
 
 
 def test_only_the_trials_that_ask_for_it_are_refused() -> None:
     plan = plan_of("rtt: 20ms", OLD, "{path.jitter: [0ms, 1ms], cc: [newreno, cubic]}")
-    (finding,) = refusals(plan, CATALOGUE)
+    (finding,) = unsupported_paths(plan, CATALOGUE)
     asking = {trial.id for trial in plan.trials if trial.treatment["path.jitter"] == "1ms"}
     assert set(finding.trials) == asking
     assert len(asking) == len(plan.trials) / 2
@@ -53,7 +53,7 @@ def test_only_the_trials_that_ask_for_it_are_refused() -> None:
 
 def test_a_round_trip_between_dummynet_s_steps_is_refused_and_an_odd_one_is_not() -> None:
     (finding,) = found("rtt: 2500us", OLD)
-    assert "freebsd-11 delays by steps of 1ms, and a round trip takes 2.5ms" in finding.what
+    assert "freebsd-11 delays in steps of 1ms, but a round trip takes 2.5ms" in finding.what
     assert found("rtt: 3ms", OLD) == found("rtt: 2500us", LAB) == []
 
 
@@ -79,7 +79,7 @@ def test_what_no_router_can_do_is_refused_before_any_trial(path: str, said: str)
 )
 def test_what_no_adapter_of_a_lab_can_be_is_refused_before_any_trial(path: str, said: str) -> None:
     text = f"experiment: study\ntestbed: powerline\npath: {{{path}}}\nduration: 9s\n{BULK}"
-    (finding,) = refusals(planned(text, POWERLINE, CATALOGUE), CATALOGUE)
+    (finding,) = unsupported_paths(planned(text, POWERLINE, CATALOGUE), CATALOGUE)
     assert (finding.host, finding.what, finding.stops) == ("src", said, True)
 
 
@@ -92,7 +92,7 @@ def test_a_router_without_intermediate_devices_is_named() -> None:
     plan = plan_of("rtt: 4ms", LAB)
     tools = dict.fromkeys(host_needs(plan, CATALOGUE)["rtr"].names("program"), "")
     facts = {"rtr": HostFacts("rtr", tools=tools, qdiscs=("netem", "pfifo", "tbf"), disk_free_bytes=10**12)}
-    said = [str(finding) for finding in examine(plan, CATALOGUE, facts, 1.0)]
+    said = [str(finding) for finding in find_missing(plan, CATALOGUE, facts, 1.0)]
     assert len(said) == 1
     assert said[0].startswith("rtr: no kernel feature ifb (")
 
@@ -116,8 +116,8 @@ def test_a_computed_duration_that_a_generator_cannot_keep_is_refused_with_its_tr
     flow = "traffic: [{flow: bulk, generator: iperf3, from: sender, to: receiver, duration: 50 RTT}]\n"
     text = study("factors: {path.rtt: [10ms, 20ms, 40ms]}\n", flow)
     plan = planned(text, LAB, CATALOGUE)
-    (half,) = refusals(plan, CATALOGUE)
+    (half,) = unsupported_paths(plan, CATALOGUE)
     assert half.host == "src"
-    assert "flow bulk lasts 500ms, and iperf3 counts in steps of 1s" in half.what
+    assert "flow bulk lasts 500ms, but iperf3 counts in steps of 1s" in half.what
     assert [id_.partition("-")[0] for id_ in half.trials] == ["10ms"]
-    assert refusals(planned(text.replace("iperf3", "nuttcp"), LAB, CATALOGUE), CATALOGUE) == []
+    assert unsupported_paths(planned(text.replace("iperf3", "nuttcp"), LAB, CATALOGUE), CATALOGUE) == []

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from samovar.campaign.journal.entries import EVENTS, line_schema, name_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WRITERS = ("note", "_note", "report", "append")
 VALIDATOR = Draft202012Validator(line_schema())
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.availability.root_access import asked_as_root, refusal, sudoers_lines
+from samovar.campaign.availability.root_access import refusal, root_needs, sudoers_lines
 from samovar.hosts import HostFacts, Sudo
 from samovar.hosts.fact_parsers import parse_sudo
 from samovar.hosts.facts import facts_of
 from samovar.recipes import Catalogue, Login, SudoCommand, allowed_commands, lasting_commands
 from samovar.recipes.sudo_rules import checked_pattern
 
-CATALOGUE = Catalogue(Path(__file__).parents[2] / "templates")
+CATALOGUE = Catalogue(Path(__file__).parents[3] / "templates")
 LENA = Login("lena", ("eth1", "enp2s0.7"))
 KINDS = ("setting", "generator", "logger", "step")
 PATTERNS = sorted(
@@ -25,7 +25,7 @@ PATTERNS = sorted(
         name
         for kind in KINDS
         for recipe in CATALOGUE.names(kind, "linux")
-        for what, name in asked_as_root(CATALOGUE.recipe(kind, recipe, "linux"))
+        for what, name in root_needs(CATALOGUE.recipe(kind, recipe, "linux"))
         if what == "command as root"
     }
 )
@@ -119,7 +119,7 @@ def test_a_refused_command_is_named_with_the_line_that_is_missing() -> None:
 def test_root_is_asked_for_no_line() -> None:
     assert parse_sudo("") is None
     lines = list(sudoers_lines({"src": []}, {"src": []}, {"src": HostFacts("src")}))
-    assert lines[-1] == "# root logs in at src, which needs no line"
+    assert lines[-1] == "# root logs in at src; no line is needed"
 
 
 def test_lines_tell_what_only_root_can_do_and_what_is_not_installed() -> None:

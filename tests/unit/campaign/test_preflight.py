@@ -15,10 +15,10 @@ from samovar.campaign.availability.findings import (
     require_runnable,
 )
 from samovar.campaign.availability.requirements import (
-    examine,
-    foreseen,
+    find_missing,
     host_needs,
     needs_of,
+    predict_missing,
     recipes_view,
     space_here,
 )
@@ -29,7 +29,7 @@ from samovar.recipes import Catalogue
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.trials import RESOLVED
 
-CATALOGUE = Catalogue(Path(__file__).parents[2] / "templates")
+CATALOGUE = Catalogue(Path(__file__).parents[3] / "templates")
 HOSTS = ("src", "rtr", "dst")
 SENDER = RESOLVED.hosts["src"]
 CDG = RESOLVED.model_copy(
@@ -71,36 +71,36 @@ def test_the_control_of_a_single_flow_is_needed_too() -> None:
 
 
 def test_a_testbed_that_has_everything_gives_no_finding() -> None:
-    assert examine(PLAN, CATALOGUE, dict.fromkeys(HOSTS, _facts()), 1.0) == []
+    assert find_missing(PLAN, CATALOGUE, dict.fromkeys(HOSTS, _facts()), 1.0) == []
 
 
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({"cc_offered": ("cubic",)}, "src: no congestion control newreno (2 trials); known there: cubic"),
-        ({"tools": {}}, "src: no program timeout (2 trials); known there: none"),
-        ({"disk_free_bytes": 1000}, "src: the disk has 1KB free and a trial leaves up to "),
+        ({"cc_offered": ("cubic",)}, "src: no congestion control newreno (2 trials); it has: cubic"),
+        ({"tools": {}}, "src: no program timeout (2 trials); it has: none"),
+        ({"disk_free_bytes": 1000}, "src: the disk has 1KB free and a trial writes up to "),
     ],
 )
 def test_what_is_missing_is_named_and_stops_the_trials(facts: dict[str, object], said: str) -> None:
-    findings = examine(PLAN, CATALOGUE, {"src": _facts(**facts)}, 1.0)
+    findings = find_missing(PLAN, CATALOGUE, {"src": _facts(**facts)}, 1.0)
     assert any(str(finding).startswith(said) for finding in findings), [str(f) for f in findings]
     assert list(blocked_trials(findings)) == [one.id for one in PLAN.trials]
 
 
 def test_a_clock_that_is_off_is_told_but_stops_nothing() -> None:
-    findings = examine(PLAN, CATALOGUE, {"src": _facts(clock_offset_s=-2.5)}, 1.0)
+    findings = find_missing(PLAN, CATALOGUE, {"src": _facts(clock_offset_s=-2.5)}, 1.0)
     assert [finding.stops for finding in findings] == [False]
     assert "-2.500 s" in str(findings[0])
 
 
 def test_only_the_trials_that_ask_for_what_is_missing_are_blocked() -> None:
-    blocked = blocked_trials(examine(TWO_CCS, CATALOGUE, dict.fromkeys(HOSTS, _facts()), 1.0))
+    blocked = blocked_trials(find_missing(TWO_CCS, CATALOGUE, dict.fromkeys(HOSTS, _facts()), 1.0))
     assert blocked == {key: ["src: no congestion control cdg"] for key in ("cdg-r1-6", "cdg-r2-6")}
 
 
 def test_a_plan_that_cannot_run_as_a_whole_is_refused_unless_a_part_is_enough() -> None:
-    findings = examine(TWO_CCS, CATALOGUE, dict.fromkeys(HOSTS, _facts()), 1.0)
+    findings = find_missing(TWO_CCS, CATALOGUE, dict.fromkeys(HOSTS, _facts()), 1.0)
     with pytest.raises(TestbedError, match="the other 2 of 4 trials can run: --allow-partial runs them"):
         require_runnable(TWO_CCS, {"lab": findings}, allow_partial=False)
     assert list(require_runnable(TWO_CCS, {"lab": findings}, allow_partial=True)[0]) == [
@@ -110,13 +110,13 @@ def test_a_plan_that_cannot_run_as_a_whole_is_refused_unless_a_part_is_enough() 
 
 
 def test_a_part_of_nothing_is_refused() -> None:
-    findings = examine(PLAN, CATALOGUE, {"src": _facts(cc_offered=())}, 1.0)
+    findings = find_missing(PLAN, CATALOGUE, {"src": _facts(cc_offered=())}, 1.0)
     with pytest.raises(TestbedError, match=r"^lab cannot run x:\nsrc: no congestion control newreno"):
         require_runnable(PLAN, {"lab": findings}, allow_partial=True)
 
 
 def test_what_the_kernel_of_a_lab_that_is_down_lacks_is_foreseen() -> None:
-    findings = foreseen(TWO_CCS, CATALOGUE, {"cdg": "no module tcp_cdg"})
+    findings = predict_missing(TWO_CCS, CATALOGUE, {"cdg": "no module tcp_cdg"})
     assert [str(one) for one in findings] == ["src: no congestion control cdg (2 trials); no module tcp_cdg"]
 
 
@@ -126,21 +126,21 @@ def _space(results: Path, size: int, floor_bytes: int = 0) -> list[Finding]:
 
 def test_what_is_to_stay_free_on_a_disk_is_not_planned_with(tmp_path: Path) -> None:
     (finding,) = _space(tmp_path, 1, floor_bytes=10**18)
-    assert finding.what.endswith(" free, of which free_space keeps 1000000TB")
+    assert finding.what.endswith(" free, of which free_space reserves 1000000TB")
     assert _space(tmp_path, 0, floor_bytes=10**18) == [], "what is whole leaves nothing"
     facts = dict.fromkeys(HOSTS, _facts())
-    found = examine(PLAN, CATALOGUE, facts, 1.0, floor_bytes=facts["src"].disk_free_bytes)
+    found = find_missing(PLAN, CATALOGUE, facts, 1.0, floor_bytes=facts["src"].disk_free_bytes)
     assert {finding.host for finding in found} == {"src", "rtr", "dst"}
-    assert all(" free, of which free_space keeps 1GB, and a trial" in finding.what for finding in found)
+    assert all(" free, of which free_space reserves 1GB, and a trial" in finding.what for finding in found)
 
 
 def test_results_that_this_disk_cannot_hold_are_refused_with_numbers_and_a_remedy(tmp_path: Path) -> None:
     assert _space(tmp_path / "results", 1) == []
     (finding,) = _space(tmp_path / "results", 10**18)
-    assert "10 trials leave about 1000000TB" in str(finding)
+    assert "10 trials write about 1000000TB" in str(finding)
     assert "B free" in finding.what
     assert "`results` in config.yaml" in finding.remedy
-    with pytest.raises(TestbedError, match="10 trials leave about"):
+    with pytest.raises(TestbedError, match="10 trials write about"):
         require_runnable(PLAN, {"lab": [finding]}, allow_partial=True)
 
 
@@ -187,7 +187,7 @@ OFFERED = HostFacts(
 
 def _said(**lacking: object) -> list[str]:
     facts = HostFacts(**{**OFFERED.__dict__, **lacking})
-    return [str(finding) for finding in examine(DEMANDING, CATALOGUE, {"src": facts}, 1.0)]
+    return [str(finding) for finding in find_missing(DEMANDING, CATALOGUE, {"src": facts}, 1.0)]
 
 
 def test_a_host_that_offers_all_that_recipes_ask_by_their_headers_gives_no_finding() -> None:
@@ -195,14 +195,12 @@ def test_a_host_that_offers_all_that_recipes_ask_by_their_headers_gives_no_findi
 
 
 def test_a_tracepoint_that_a_logger_needs_is_missed() -> None:
-    assert _said(tracepoints=()) == ["src: no tracepoint tcp:tcp_probe (1 trial); known there: none"]
+    assert _said(tracepoints=()) == ["src: no tracepoint tcp:tcp_probe (1 trial); it has: none"]
 
 
 def test_an_interface_without_ring_or_flow_control_is_named() -> None:
-    assert _said(rings=("eth2",)) == [
-        "src: no transmit ring, so no txd, at eth1 (1 trial); known there: eth2"
-    ]
-    assert _said(pauses=()) == ["src: no flow control to set at eth1 (1 trial); known there: none"]
+    assert _said(rings=("eth2",)) == ["src: no transmit ring (for txd) at eth1 (1 trial); it has: eth2"]
+    assert _said(pauses=()) == ["src: no adjustable flow control at eth1 (1 trial); it has: none"]
 
 
 def test_a_parameter_that_a_loaded_module_lacks_is_named_and_one_not_loaded_is_not_judged() -> None:
@@ -225,13 +223,13 @@ def test_a_freebsd_host_without_siftr_is_found_before_a_trial_that_logs_with_it(
     known = HostFacts(
         "src", tools=dict.fromkeys(programs, ""), cc_offered=("newreno",), disk_free_bytes=10**9
     )
-    said = [str(finding) for finding in examine(plan, CATALOGUE, {"src": known}, 1.0)]
-    assert "src: no kernel feature siftr (1 trial); known there: none" in said
+    said = [str(finding) for finding in find_missing(plan, CATALOGUE, {"src": known}, 1.0)]
+    assert "src: no kernel feature siftr (1 trial); it has: none" in said
     assert not any("congestion control" in one for one in said)
 
 
 def test_what_one_of_two_testbeds_lacks_stops_nothing_for_the_other_runs_it() -> None:
-    lacks = Finding("src", "no congestion control cdg", "known there: reno", True, ("cdg-1", "cdg-2"))
+    lacks = Finding("src", "no congestion control cdg", "it has: reno", True, ("cdg-1", "cdg-2"))
     assert combine_findings({"left": [lacks]}) == [lacks]
     (told,) = combine_findings({"left": [lacks], "right": []})
     assert (told.host, told.stops) == ("left: src", False)
@@ -239,7 +237,7 @@ def test_what_one_of_two_testbeds_lacks_stops_nothing_for_the_other_runs_it() ->
 
 
 def test_what_no_testbed_can_run_stops_the_trials_and_names_each_testbed() -> None:
-    lacks = Finding("src", "no congestion control cdg", "known there: reno", True, ("cdg-1", "cdg-2"))
+    lacks = Finding("src", "no congestion control cdg", "it has: reno", True, ("cdg-1", "cdg-2"))
     found = combine_findings({"left": [lacks], "right": [replace(lacks, host="alpha", trials=("cdg-2",))]})
     assert [(one.host, one.stops, one.trials) for one in found] == [
         ("left: src", True, ("cdg-2",)),
