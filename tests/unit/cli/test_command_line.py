@@ -106,7 +106,7 @@ def test_a_folder_that_is_a_file_is_told_for_what_it_is(checkout: Path) -> None:
     done = fab(checkout, "plan", "demo")
     assert (done.returncode, done.stderr) == (
         1,
-        "experiments/fragments: not a directory; expected a folder\n",
+        "experiments/fragments: not a directory; it must be a folder\n",
     )
 
 
