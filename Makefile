@@ -75,7 +75,7 @@ faults: install-dev ## a campaign for each fault of the matrix, one line each, a
 lab-test: install-dev ## tests that boot a lab
 	@python -m pytest -m lab
 
-bench: install-dev ## measure how fast a million trials are planned, a capture is read and a figure drawn; adds to benchmarks/results.md
+bench: install-dev ## measure how fast trials are planned, a capture is read and a figure drawn; adds to benchmarks/results.md
 	@python benchmarks/bench_plan.py --append benchmarks/results.md
 	@python benchmarks/bench_overhead.py --append benchmarks/results.md
 	@python benchmarks/lab_captures.py

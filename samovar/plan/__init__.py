@@ -9,8 +9,10 @@ from samovar.plan.cost import (
     Repeats,
     StepTime,
     estimate_cost,
+    host_bytes,
     parallel_s,
     shared_cost,
+    stored_bytes,
 )
 from samovar.plan.diff import DONE, Changed, Comparison, compare, on_testbed
 from samovar.plan.explain_trial import explain_trial
@@ -30,7 +32,6 @@ from samovar.plan.model import (
 )
 from samovar.plan.plan import Changes, PartPlan, Plan, Site, make_plan
 from samovar.plan.trials import TRAFFIC_AND_RECORDING, Group, View
-from samovar.plan.volume import host_bytes, stored_bytes
 
 __all__ = [
     "ASSUMED_BOOT",

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from samovar.errors import PlanError
-from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, PathPlan, Trial
+from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, PathPlan, PlanValue, Trial
 from samovar.plan.plan import Plan
 from samovar.plan.trials import ALL_COMPONENTS, HOST, Component, Treatments, Trials
 
@@ -23,7 +24,6 @@ DIGITS = 15
 """So many digits distinguish any two numbers that were written differently."""
 _NAMES = (("label",), ("logger", "host"), ("host", "interface"), ("match",))
 """The keys that identify the entries of a list: flows, loggers, captures, classes of the path."""
-_ADDRESSES = ("from_address", "to_address")
 
 
 @dataclass(frozen=True)
@@ -159,21 +159,29 @@ def on_testbed(reference: Plan, own: Plan) -> Plan:
 
     Raises PlanError if the experiment differs between the testbeds in more than names and addresses.
     """
-    first, second = Trials.of(reference.trials), Trials.of(own.trials)
-    refused = (
-        f"testbeds {reference.testbed} and {own.testbed} cannot share a campaign of {reference.experiment}"
-    )
+    first, second = reference.trials, own.trials
+    both = f"testbeds {reference.testbed} and {own.testbed}"
     roles, other_roles = _roles(reference), _roles(own)
     if sorted(roles.values()) != sorted(other_roles.values()):
         hosts, other_hosts = ", ".join(roles.values()), ", ".join(other_roles.values())
-        raise PlanError(
-            f"{refused}: hosts {hosts} and {other_hosts}; use testbeds with as many hosts of each role"
-        )
+        message = f"hosts {hosts} and {other_hosts}; use testbeds with as many hosts of each role"
+        raise PlanError(f"{both} cannot share a campaign of {reference.experiment}: {message}")
     if list(map(len, first.parts)) != list(map(len, second.parts)):
-        raise PlanError(f"{refused}: not the same treatments; use the same design on both")
-    for part, other_part in zip(first.parts, second.parts, strict=True):
-        for difference in _part_differences(part, roles, other_part, other_roles):
-            raise PlanError(f"{refused}: {difference}; only names and addresses may differ")
+        raise PlanError(
+            f"{both} have different treatments of {reference.experiment}; use the same design on both"
+        )
+    for part, other in zip(first.parts, second.parts, strict=True):
+        columns, other_columns = _by_role(part, roles), _by_role(other, other_roles)
+        for name, column in columns.items():
+            pairs: dict[tuple[Component, Component], int] = {}
+            for number, pair in enumerate(zip(column, other_columns[name], strict=True)):
+                pairs.setdefault(pair, number % len(part))
+            for (one, two), treatment in pairs.items():
+                values = _neutral(one.value, roles), _neutral(two.value, other_roles)
+                for difference in differences(*values, name):
+                    levels = " ".join(part.labels(treatment).values()) or part.part
+                    message = f"{difference} in {levels}; only names and addresses may differ"
+                    raise PlanError(f"{both} cannot share a campaign of {reference.experiment}: {message}")
     ids = {slot[:2]: id_ for slot, id_ in zip(first.slots, first.ids, strict=True)}
     trials = Trials(second.parts, [ids[slot[:2]] for slot in second.slots], second.slots)
     return own.model_copy(update={"trials": trials})
@@ -189,61 +197,31 @@ def _roles(plan: Plan) -> Mapping[str, str]:
     return found
 
 
-def _part_differences(
-    part: Treatments, roles: Mapping[str, str], other: Treatments, other_roles: Mapping[str, str]
-) -> Iterator[str]:
-    columns, other_columns = _neutral_columns(part, roles), _neutral_columns(other, other_roles)
-    for name, column in columns.items():
-        for number, (value, own) in enumerate(zip(column, other_columns.get(name, ()), strict=True)):
-            if value != own:
-                treatment = " ".join(part.labels(number % len(part)).values()) or part.part
-                where, values = _first_difference(json.loads(value), json.loads(own))
-                yield f"{name}{where} of {treatment} is {values}"
-
-
-def _neutral_columns(part: Treatments, roles: Mapping[str, str]) -> Mapping[str, list[str]]:
-    """Return the JSON of every component in every treatment and replicate, without a testbed's own names."""
-    found: dict[str, list[str]] = {}
-    for name, columns in part.components.items():
-        texts: dict[Component, str] = {
-            one: json.dumps(_neutral(one.value, roles), sort_keys=True)
-            for column in columns
-            for one in set(column)
-        }
-        neutral_name = f"{HOST}{roles[name.removeprefix(HOST)]}" if name.startswith(HOST) else name
-        found[neutral_name] = [texts[one] for column in columns for one in column]
-    return found
+def _by_role(part: Treatments, roles: Mapping[str, str]) -> Mapping[str, list[Component]]:
+    """Return the component of each treatment in each replicate, by name with a role in place of the host."""
+    return {
+        f"{HOST}{roles[name.removeprefix(HOST)]}" if name.startswith(HOST) else name: list(chain(*columns))
+        for name, columns in part.components.items()
+    }
 
 
 def _neutral(value: object, roles: Mapping[str, str]) -> Any:
     """Return a component's value as plain values, with roles in place of hosts and without addresses."""
     if isinstance(value, tuple):
         return [_neutral(one, roles) for one in value]
+    if not isinstance(value, PlanValue):
+        return value
+    plain = value.as_json()
     if isinstance(value, PathPlan):
-        plain = value.as_json()
-        for direction in ("down", "up"):
-            del plain[direction]["interface"]
-        classes = [{**one, "match": len(one["match"])} for one in plain["classes"]]
-        return {**plain, "router": roles.get(value.router, value.router), "classes": classes}
-    if isinstance(value, HostPlan):
-        return {**value.as_json(), "interfaces": len(value.interfaces)}
-    if isinstance(value, FlowPlan):
-        plain = {key: one for key, one in value.as_json().items() if key not in _ADDRESSES}
-        return {**plain, "from": roles.get(value.from_host), "to": roles.get(value.to_host)}
-    if isinstance(value, CapturePlan | LoggerPlan):
-        plain = {key: one for key, one in value.as_json().items() if key != "interface"}
-        return {**plain, "host": roles.get(value.host)}
-    return value.as_json() if hasattr(value, "as_json") else value
-
-
-def _first_difference(one: Any, other: Any) -> tuple[str, str]:
-    """Return where two plain values differ first: the keys that lead there, and both values."""
-    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        key = next(key for key in one if one[key] != other[key])
-        below, values = _first_difference(one[key], other[key])
-        return f".{key}{below}", values
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        number = next(number for number in range(len(one)) if one[number] != other[number])
-        below, values = _first_difference(one[number], other[number])
-        return f"[{number + 1}]{below}", values
-    return "", f"{one} and {other}"
+        plain["router"] = roles.get(value.router, value.router)
+        plain["classes"] = [{**one, "match": len(one["match"])} for one in plain["classes"]]
+        del plain["down"]["interface"], plain["up"]["interface"]
+    elif isinstance(value, HostPlan):
+        plain["interfaces"] = len(value.interfaces)
+    elif isinstance(value, FlowPlan):
+        plain |= {"from": roles.get(value.from_host), "to": roles.get(value.to_host)}
+        del plain["from_address"], plain["to_address"]
+    elif isinstance(value, CapturePlan | LoggerPlan):
+        plain["host"] = roles.get(value.host)
+        del plain["interface"]
+    return plain

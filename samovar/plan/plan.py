@@ -76,12 +76,12 @@ class Plan(Head):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, defer_build=True)
 
-    trials: SkipValidation[Sequence[Trial]]
+    trials: SkipValidation[Trials]
 
     @property
     def ids(self) -> Sequence[str]:
         """The ids of all trials in order."""
-        return Trials.of(self.trials).ids
+        return self.trials.ids
 
     def find(self, name: str) -> Trial:
         """Return the trial with an id, or with an id that begins so; raises PlanError."""
@@ -94,11 +94,11 @@ class Plan(Head):
 
     def treatments(self) -> Mapping[str, int]:
         """Return the number of treatments of each part."""
-        return {part.part: len(part) for part in Trials.of(self.trials).parts}
+        return {part.part: len(part) for part in self.trials.parts}
 
     def groups(self, view: View) -> list[Group]:
         """Return the groups of treatments that are equal in a view of their components, in order."""
-        return Trials.of(self.trials).groups(view)
+        return self.trials.groups(view)
 
     def trials_of(self, groups: Iterable[Group]) -> tuple[str, ...]:
         """Return the ids of all trials of some groups, in the plan's order."""
@@ -121,7 +121,7 @@ class Plan(Head):
     def to_json(self) -> bytes:
         """Return the bytes of plan.json: one line for each value, treatment and trial."""
         head = json.dumps(self._head(), ensure_ascii=False, allow_nan=False, indent=1)[:-2]
-        return "".join([head, *json_of_trials(Trials.of(self.trials)), "\n}\n"]).encode()
+        return "".join([head, *json_of_trials(self.trials), "\n}\n"]).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> Plan:

@@ -20,13 +20,13 @@ from samovar.plan.trials import Component, Components, Slot, Treatments, Trials,
 
 KEYS = ("values", "treatments", "trials")
 EXPECTED = "expected a plan written by samovar"
-KINDS: Mapping[str, TypeAdapter[Any]] = {
-    "run": TypeAdapter(RunPlan),
-    "path": TypeAdapter(PathPlan | None),
-    "hosts": TypeAdapter(HostPlan),
-    "flows": TypeAdapter(tuple[FlowPlan, ...]),
-    "captures": TypeAdapter(tuple[CapturePlan, ...]),
-    "loggers": TypeAdapter(tuple[LoggerPlan, ...]),
+TYPES: Mapping[str, Any] = {
+    "run": RunPlan,
+    "path": PathPlan | None,
+    "hosts": HostPlan,
+    "flows": tuple[FlowPlan, ...],
+    "captures": tuple[CapturePlan, ...],
+    "loggers": tuple[LoggerPlan, ...],
 }
 
 
@@ -97,10 +97,11 @@ def _read_components(tree: Mapping[str, Any]) -> Mapping[tuple[str, int], Compon
         for column in _columns(values)
         for number in column
     }
+    adapters = {kind: TypeAdapter[Any](TYPES[kind]) for _, kind in used}
     components, found = Components(), dict[tuple[str, int], Component]()
     for number, kind in sorted(used):
         try:
-            found[kind, number] = components.add(kind, KINDS[kind].validate_python(tree["values"][number]))
+            found[kind, number] = components.add(kind, adapters[kind].validate_python(tree["values"][number]))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, ("values", number, *first["loc"])))

@@ -94,24 +94,6 @@ def resolved_of(values: Mapping[str, Any]) -> Resolved:
     )
 
 
-def values_of(resolved: Resolved) -> dict[str, object]:
-    """Return the values of a trial's components, by name: the inverse of resolved_of."""
-    run = RunPlan(
-        mtu_bytes=resolved.mtu_bytes,
-        duration_s=resolved.duration_s,
-        deadline_s=resolved.deadline_s,
-        stop=resolved.stop,
-    )
-    return {
-        "run": run,
-        "path": resolved.path,
-        **{f"{HOST}{name}": host for name, host in resolved.hosts.items()},
-        "flows": resolved.flows,
-        "captures": resolved.captures,
-        "loggers": resolved.loggers,
-    }
-
-
 @dataclass(frozen=True)
 class Treatments:
     """The treatments of one part in columns: entry n of each column belongs to treatment n.
@@ -175,11 +157,6 @@ class Trials(Sequence[Trial]):
     def __init__(self, parts: Sequence[Treatments], ids: Sequence[str], slots: Sequence[Slot]) -> None:
         self.parts, self.ids, self.slots = tuple(parts), tuple(ids), tuple(slots)
         self._ends = list(accumulate(map(len, self.parts)))
-
-    @classmethod
-    def of(cls, trials: Sequence[Trial]) -> Trials:
-        """Return any sequence of trials with their common values shared."""
-        return trials if isinstance(trials, cls) else _shared(trials)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -246,35 +223,3 @@ def _keys(part: Treatments, view: View) -> Iterable[Hashable]:
         if len(set(keys.values())) > 1:
             columns.append([keys[component] for component in column])
     return zip(*columns, strict=True) if columns else [()] * len(part)
-
-
-def _shared(trials: Sequence[Trial]) -> Trials:
-    """Share the values of trials that were not planned here; treatments differ in their levels or values."""
-    components, parts = Components(), list[Treatments]()
-    treatment_of: dict[str, int] = {}
-    by_part: dict[str, list[Trial]] = {}
-    for trial in trials:
-        by_part.setdefault(trial.part, []).append(trial)
-    for part, own in by_part.items():
-        labels: dict[str, dict[str, int]] = {factor: {} for factor in own[0].treatment}
-        names = tuple(values_of(own[0].resolved))
-        rows: dict[tuple[tuple[int, ...], tuple[Component, ...]], int] = {}
-        begin = sum(map(len, parts))
-        for trial in own:
-            levels = tuple(
-                known.setdefault(trial.treatment[factor], len(known)) for factor, known in labels.items()
-            )
-            values = values_of(trial.resolved)
-            row = levels, tuple(components.add(name, values[name]) for name in names)
-            treatment_of[trial.id] = begin + rows.setdefault(row, len(rows))
-        columns = zip(*(values for _, values in rows), strict=True)
-        parts.append(
-            Treatments(
-                part=part,
-                factors={factor: tuple(known) for factor, known in labels.items()},
-                levels=[levels for levels, _ in rows],
-                components={name: (column,) for name, column in zip(names, columns, strict=True)},
-            )
-        )
-    slots = [Slot(treatment_of[trial.id], trial.replicate, trial.block) for trial in trials]
-    return Trials(parts, [trial.id for trial in trials], slots)

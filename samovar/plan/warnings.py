@@ -16,10 +16,10 @@ from samovar.experiment import Experiment, Testbed, shortest_path
 from samovar.experiment.metric_needs import NEEDS, Trace
 from samovar.experiment.metrics import METRICS
 from samovar.experiment.outputs import KINDS, Exhibits
+from samovar.plan.cost import direction_of, rate_limit_bps
 from samovar.plan.model import DirectionPlan, FlowPlan, HostPlan, PathPlan, Resolved, RunPlan
 from samovar.plan.placement import directions_through
 from samovar.plan.trials import Group, Treatments, Trials, View
-from samovar.plan.volume import direction_of, rate_limit_bps
 from samovar.units import (
     ETHERNET_MTU_BYTES,
     UnitError,

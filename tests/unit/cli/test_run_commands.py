@@ -14,6 +14,7 @@ from samovar.cli.run_commands import complete_lines, restored_lines, summary_lin
 from samovar.cli.text import clock
 from samovar.plan import Plan, Trial
 from samovar.recipes import Catalogue
+from tests.unit.plan_values import shared_trials
 from tests.unit.trials import RESOLVED, TRIAL
 
 ROOT = Path(__file__).parents[3]
@@ -32,7 +33,7 @@ PLAN = Plan(
     parts=(),
     figures=(),
     tables=(),
-    trials=(TRIAL, SECOND),
+    trials=shared_trials((TRIAL, SECOND)),
 )
 STARTED = Entry(1.0, "trial-started", {"id": TRIAL.id, "attempt": 1})
 FINISHED = Entry(

@@ -13,17 +13,22 @@ from samovar.plan import estimate_cost
 from samovar.plan.cost import (
     ASSUMED_BOOT,
     ASSUMED_PATH,
+    COMPRESSION,
+    LINE_BYTES,
+    SAMPLE_BYTES,
+    TRIAL_BYTES,
     MeasuredTimes,
     Overhead,
     Repeats,
     StepTime,
+    host_bytes,
     parallel_s,
     shared_cost,
+    stored_bytes,
 )
 from samovar.plan.model import CapturePlan, FlowPlan, LoggerPlan
 from samovar.plan.plan import Changes
 from samovar.plan.reboots import together
-from samovar.plan.volume import COMPRESSION, LINE_BYTES, SAMPLE_BYTES, TRIAL_BYTES, host_bytes, stored_bytes
 from tests.unit.plan_values import lasting, plan_of, trial
 from tests.unit.trials import RESOLVED, flow
 

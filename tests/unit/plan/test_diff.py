@@ -8,7 +8,7 @@ import pytest
 
 from samovar.plan import Plan
 from samovar.plan.diff import compare, differences
-from tests.unit.plan_values import lasting, plan_of, trial
+from tests.unit.plan_values import lasting, plan_of, shared_trials, trial
 from tests.unit.trials import RESOLVED
 
 
@@ -80,7 +80,7 @@ def test_new_trials_that_do_what_orphans_did_under_another_name_are_counted() ->
 def _with_ids(plan: Plan) -> Plan:
     """Give trials the ids that they have in a part of another name."""
     trials = [one.model_copy(update={"id": f"other-{one.id}"}) for one in plan.trials]
-    return plan.model_copy(update={"trials": tuple(trials)})
+    return plan.model_copy(update={"trials": shared_trials(trials)})
 
 
 def test_values_that_differ_are_written_so_that_they_do() -> None:

@@ -80,7 +80,7 @@ def test_the_order_in_which_testbeds_are_named_makes_no_other_campaign(controlle
 @pytest.mark.parametrize(
     ("names", "complaint"),
     [
-        ("lab,odd", "settings of newreno is {} and {'tcp': {'sack': 'off'}}"),
+        ("lab,odd", "hosts.sender 1.settings.tcp nothing -> sack off in newreno"),
         ("lab,dumbbell", "use testbeds with as many hosts of each role"),
     ],
 )

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from samovar.plan import Plan, Resolved, Trial
+from tests.unit.plan_values import shared_trials
 
 Json = dict[str, Any]
 T0 = 1795271645.0  # 21 November 2026, 14:34:05 UTC
@@ -180,7 +181,7 @@ def plan_bytes(plan: Json) -> bytes:
     trials = [
         Trial(**{**one, "resolved": Resolved.model_validate(one["resolved"])}) for one in plan["trials"]
     ]
-    return Plan.model_validate({**plan, "trials": trials}).to_json()
+    return Plan.model_validate({**plan, "trials": shared_trials(trials)}).to_json()
 
 
 def make_trial(part: str, treatment: dict[str, str], replicate: int) -> Json:
