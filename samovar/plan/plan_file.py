@@ -130,6 +130,6 @@ def _checked(part: str, column: Sequence[Any], treatments: int, levels: int | No
     """Return a column after checking that it has an index for each treatment, of one of so many levels."""
     if len(column) != treatments:
         raise ValueError(f"{part}: a column of {len(column)} for {treatments} treatments")
-    if levels is not None and max(map(_index, column), default=0) >= levels > 0:
+    if levels is not None and any(_index(number) >= levels for number in column):
         raise ValueError(f"{part}: a level beyond the {levels} of its factor")
     return column

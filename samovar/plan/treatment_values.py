@@ -22,6 +22,7 @@ from samovar.experiment import (
     DistributionText,
     Flow,
     Formula,
+    Level,
     LevelText,
     Logger,
     NetworkPath,
@@ -95,20 +96,20 @@ class LevelReader:
 
     def typed(self, target: str) -> object:
         """Return the value of the level that sets a target, typed; None if no level does."""
-        for factor in self.levels.setters.get(target, ()):
-            self.read.add(factor)
-            level = self.levels.factors[factor].levels[self._row[factor]]
-            if target in level.values:
-                return level.values[target]
-        return None
+        level = self._level(target)
+        return level.values[target] if level else None
 
     def text(self, target: str) -> LevelText | None:
         """Return the value of the level that sets a target, as written; None if no level does."""
+        level = self._level(target)
+        return level.texts[target] if level else None
+
+    def _level(self, target: str) -> Level | None:
         for factor in self.levels.setters.get(target, ()):
             self.read.add(factor)
-            text = self.levels.factors[factor].levels[self._row[factor]].texts.get(target)
-            if text is not None:
-                return text
+            level = self.levels.factors[factor].levels[self._row[factor]]
+            if target in level.texts:
+                return level
         return None
 
     def labels(self) -> str:
