@@ -181,34 +181,34 @@ def explanation_lines(explanations: Sequence[Explanation]) -> Iterator[str]:
 
 
 def _explanation_head(one: Explanation) -> str:
-    if one.came_to:
-        return f"{one.subject} = {_value_in_trial(one)}"
-    subject = f"{one.subject}{one.at}"
+    if one.in_trial:
+        return f"{one.title} = {_value_in_trial(one)}"
+    subject = f"{one.title}{one.at}"
     if one.levels:
         return f"{subject} is a factor: {', '.join(one.levels)}"
-    if one.taken_away:
+    if one.removed:
         return f"{subject} is removed by a later layer"
-    if one.inside:
+    if one.keys:
         return f"{subject}, by key"
-    return f"{subject} = {one.chain[0].value}" if one.chain else f"{subject} is not set"
+    return f"{subject} = {one.values[0].text}" if one.values else f"{subject} is not set"
 
 
 def _value_in_trial(one: Explanation) -> str:
     """Return a value in a trial; hosts with the same value are named together."""
     if not one.hosts:
-        return ", ".join(f"{where} {value}".strip() for where, value in one.came_to)
+        return ", ".join(f"{where} {value}".strip() for where, value in one.in_trial)
     places: dict[str, list[str]] = {}
-    for where, value in one.came_to:
+    for where, value in one.in_trial:
         places.setdefault(value, []).append(where)
     return "; ".join(f"{value} at {', '.join(hosts)}" for value, hosts in places.items())
 
 
 def _explanation_rows(one: Explanation, key: str = "") -> Iterator[tuple[str, ...]]:
-    for own, inner in one.inside:
+    for own, inner in one.keys:
         yield from _explanation_rows(inner, f"{own}: ")
-    for index, value in enumerate(one.chain):
-        first = OVERRIDES_OTHERS if index == 0 and not one.inside else OVERRIDDEN
-        yield f"  {REMOVED if one.taken_away else first} {key}{value.value}", value.layer, value.place
+    for index, value in enumerate(one.values):
+        first = OVERRIDES_OTHERS if index == 0 and not one.keys else OVERRIDDEN
+        yield f"  {REMOVED if one.removed else first} {key}{value.text}", value.layer, value.place
 
 
 Row = Sequence[str]

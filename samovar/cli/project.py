@@ -12,12 +12,11 @@ from samovar.errors import DefinitionError, Problem
 from samovar.experiment import (
     STUDIES,
     Config,
+    Explainer,
     Explanation,
     LoadOptions,
     ResolvedExperiment,
     StudyReport,
-    Subject,
-    explain,
     load_config,
     load_experiment,
     load_study_report,
@@ -102,10 +101,10 @@ class Project:
     def explain(self, request: ExplainRequest) -> list[Explanation]:
         """Return the sources of a key's value, in one trial if the request names one."""
         own = self._load(request.experiment, request.profile, request.testbed, request.overrides)
-        subject = Subject(own.experiment, own.testbed, self.catalogue, self.config)
+        explainer = Explainer(own.experiment, own.testbed, self.catalogue, self.config)
         if not request.trial:
-            return explain(subject, request.key)
-        return explain_trial(subject, self._make_plan(own), request.key, request.trial)
+            return explainer.explain(request.key)
+        return explain_trial(explainer, self._make_plan(own), request.key, request.trial)
 
     def study_report(self, name: str) -> StudyReport:
         """Load experiments/studies/NAME.yaml, a report of several experiments; raises DefinitionError."""

@@ -2,8 +2,7 @@
 
 from samovar.experiment.checks.check_traffic import GENERATOR_KEYS, is_whole
 from samovar.experiment.checks.validate import Validation, validate
-from samovar.experiment.explanation.explain import Explanation, explain
-from samovar.experiment.explanation.explain_keys import Subject, steps_of
+from samovar.experiment.explain import Explainer, Explanation
 from samovar.experiment.expressions import (
     Buffer,
     Directional,
@@ -71,7 +70,7 @@ from samovar.experiment.keys import (
     wanted_labels,
     with_device,
 )
-from samovar.experiment.layers.merge import FRAGMENT_KEYS, PART_KEYS, PROFILE_KEYS
+from samovar.experiment.layers.merge import FRAGMENT_KEYS, PART_KEYS, PROFILE_KEYS, nested_keys
 from samovar.experiment.layers.overrides import parse_overrides
 from samovar.experiment.layers.precedence import HostSetting, LayerValue, SettingsByHost, resolve_settings
 from samovar.experiment.load import (
@@ -129,6 +128,7 @@ __all__ = [
     "DistributionText",
     "Expect",
     "Experiment",
+    "Explainer",
     "Explanation",
     "Factor",
     "Flow",
@@ -169,7 +169,6 @@ __all__ = [
     "Stop",
     "Strict",
     "StudyReport",
-    "Subject",
     "Testbed",
     "Text",
     "Thresholds",
@@ -179,7 +178,6 @@ __all__ = [
     "apply_profile",
     "choice",
     "computed_text",
-    "explain",
     "hosts_of",
     "included_treatments",
     "is_whole",
@@ -192,6 +190,7 @@ __all__ = [
     "load_testbed",
     "members_of",
     "nearest",
+    "nested_keys",
     "parse_overrides",
     "parse_parameter",
     "parse_type",
@@ -205,7 +204,6 @@ __all__ = [
     "resolve_settings",
     "scalar",
     "shortest_path",
-    "steps_of",
     "treatments_of",
     "unknown",
     "validate",

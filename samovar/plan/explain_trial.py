@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from samovar.experiment import Explanation, Subject, explain, steps_of
+from samovar.experiment import Explainer, Explanation, nested_keys
 from samovar.plan.model import PlanValue, Resolved
 from samovar.plan.plan import Plan
 from samovar.units import format_share
@@ -19,7 +19,7 @@ Located = tuple[str, str]
 """The host, direction or flow that has a value (empty for the whole trial), and the value with its unit."""
 
 
-def explain_trial(subject: Subject, plan: Plan, key: str, name: str) -> list[Explanation]:
+def explain_trial(explainer: Explainer, plan: Plan, key: str, name: str) -> list[Explanation]:
     """Explain a key in the trial with an id, or with an id that begins so.
 
     Raises PlanError for an unknown trial and DefinitionError for an unknown key.
@@ -27,14 +27,14 @@ def explain_trial(subject: Subject, plan: Plan, key: str, name: str) -> list[Exp
     trial = plan.find(name)
     values = tuple(_values(trial.resolved, key.removeprefix(f"parts.{trial.part}.")))
     return [
-        replace(one, came_to=tuple(value for value in values if not one.hosts or value[0] in one.hosts))
-        for one in explain(subject, key, trial.part, trial.treatment)
+        replace(one, in_trial=tuple(value for value in values if not one.hosts or value[0] in one.hosts))
+        for one in explainer.explain(key, trial.part, trial.treatment)
     ]
 
 
 def _values(resolved: Resolved, key: str) -> Iterator[Located]:
     """Yield the values of a key in a resolved trial."""
-    steps = steps_of(key)
+    steps = nested_keys(key)
     if steps[0] in ("path", "traffic", "loggers", "stop"):
         own = steps[1] if steps[0] == "path" and len(steps) > 1 else steps[-1]
         for where, value in _holders(resolved, steps):

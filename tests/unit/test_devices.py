@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from samovar.experiment import load_experiment
-from samovar.experiment.explanation.explain import explain
-from samovar.experiment.explanation.explain_keys import Subject
+from samovar.experiment.explain import Explainer
 from samovar.plan import PathPlan, Plan, make_plan
 from samovar.recipes import Catalogue
 from tests.unit.trials import PATH
@@ -93,5 +92,5 @@ def test_a_device_s_path_is_read_back_as_it_was_written(folder: Path) -> None:
 def test_parameters_of_a_device_can_be_explained(folder: Path) -> None:
     planned(folder, "path: {flow_control: off}\n")
     study = load_experiment(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "powerline.yaml")
-    (found,) = explain(Subject(study.experiment, study.testbed, CATALOGUE), "path.flow_control")
-    assert [said.value for said in found.chain] == ["off", "on", "off"]
+    (found,) = Explainer(study.experiment, study.testbed, CATALOGUE).explain("path.flow_control")
+    assert [one.text for one in found.values] == ["off", "on", "off"]

@@ -8,8 +8,7 @@ from samovar.cli import Controller, ExplainRequest
 from samovar.cli.plan_commands import explanation_lines
 from samovar.errors import DefinitionError, PlanError, SamovarError
 from samovar.experiment import LoadOptions, load_config, load_experiment, parse_overrides
-from samovar.experiment.explanation.explain import explain
-from samovar.experiment.explanation.explain_keys import Subject, known_keys
+from samovar.experiment.explain import Explainer
 from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -58,14 +57,14 @@ class Folder:
         ):
             (folder / name).write_text(text, encoding="utf-8")
 
-    def subject(self, *sets: str, profile: str | None = None) -> Subject:
+    def explainer(self, *sets: str, profile: str | None = None) -> Explainer:
         config = load_config(self.root / "config.yaml")
         asked = LoadOptions(profile, parse_overrides(sets), config)
         study = load_experiment(self.root / "experiments" / "study.yaml", CATALOGUE, None, asked)
-        return Subject(study.experiment, study.testbed, CATALOGUE, config)
+        return Explainer(study.experiment, study.testbed, CATALOGUE, config)
 
     def lines(self, key: str, *sets: str, profile: str | None = None) -> list[str]:
-        found = explanation_lines(explain(self.subject(*sets, profile=profile), key))
+        found = explanation_lines(self.explainer(*sets, profile=profile).explain(key))
         return [" ".join(line.split()).replace(f"{self.root}/", "") for line in found]
 
 
@@ -143,8 +142,8 @@ def test_a_default_of_a_recipe_is_named_as_one(folder: Folder) -> None:
 
 
 def test_every_key_of_an_experiment_can_be_explained(folder: Folder) -> None:
-    subject = folder.subject()
-    keys = {key for part in subject.experiment.parts for key in known_keys(subject, part)}
+    explainer = folder.explainer()
+    keys = {key for part in explainer.experiment.parts for key in explainer.known_keys(part)}
     assert {
         "path.loss",
         "traffic.bulk.start",
@@ -155,7 +154,7 @@ def test_every_key_of_an_experiment_can_be_explained(folder: Folder) -> None:
         "txd",
     } <= keys
     for key in [*keys, "order.kind", "order.seed", "testbed", "title", "description", "expect"]:
-        assert list(explanation_lines(explain(subject, key)))
+        assert list(explanation_lines(explainer.explain(key)))
 
 
 def test_what_trials_are_judged_by_comes_from_the_experiment_or_the_configuration(folder: Folder) -> None:
@@ -202,11 +201,11 @@ def test_a_trial_has_one_level_and_what_the_value_came_to(folder: Folder) -> Non
     controller = Controller(folder.root)
     trial = next(one for one in controller.project.plan("study", "", "").plan.trials if "cubic" in one.id)
     (at_sender, *_) = controller.project.explain(ExplainRequest("study", "cc", trial.id))
-    assert at_sender.chain[0].value == "cubic"
-    assert at_sender.chain[0].layer == "level of factor cc"
-    assert ("src", "cubic") in at_sender.came_to
+    assert at_sender.values[0].text == "cubic"
+    assert at_sender.values[0].layer == "level of factor cc"
+    assert ("src", "cubic") in at_sender.in_trial
     (buffer,) = controller.project.explain(ExplainRequest("study", "path.buffer", trial.id))
-    assert ("down", "546 packets") in buffer.came_to
+    assert ("down", "546 packets") in buffer.in_trial
 
 
 @pytest.mark.parametrize(
@@ -299,7 +298,7 @@ def test_what_holds_for_the_whole_experiment_is_explained_of_a_trial_as_well(fol
     controller = Controller(folder.root)
     trial = next(iter(controller.project.plan("study", "", "").plan.trials))
     (seed,) = controller.project.explain(ExplainRequest("study", "order.seed", trial.id))
-    assert seed.chain[0].value == "1"
+    assert seed.values[0].text == "1"
 
 
 def test_a_testbed_of_the_command_line_hides_that_of_the_file(folder: Folder) -> None:

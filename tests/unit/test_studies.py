@@ -20,8 +20,7 @@ from samovar.experiment import (
     list_experiments,
     load_experiment,
 )
-from samovar.experiment.explanation.explain import explain
-from samovar.experiment.explanation.explain_keys import Subject
+from samovar.experiment.explain import Explainer
 from samovar.experiment.metrics import METRICS
 from samovar.lab import require_supported_links, unsupported_links
 from samovar.plan import Plan, make_plan
@@ -133,11 +132,11 @@ def test_a_study_warns_of_expectations_that_nothing_measures_yet(name: str) -> N
 def test_a_study_s_rate_and_factors_can_be_explained(name: str) -> None:
     own = study(name)
     experiment = own.experiment
-    subject = Subject(experiment, own.testbed, CATALOGUE, Config())
+    explainer = Explainer(experiment, own.testbed, CATALOGUE, Config())
     factors = {factor for part in experiment.parts.values() for factor in part.factors}
     for key in ("path.rate", *sorted(factors)):
-        found = explain(subject, key)
-        assert any(one.chain or one.inside for one in found), key
+        found = explainer.explain(key)
+        assert any(one.values or one.keys for one in found), key
 
 
 @cache

@@ -41,6 +41,18 @@ ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
 """Alternative keys: a layer that gives one of them removes the others of weaker layers."""
 
 
+def nested_keys(key: str) -> tuple[str, ...]:
+    """Return the nested keys of a dotted key; names of flows, loggers and settings keep their dots."""
+    first, _, rest = key.partition(".")
+    if first in LISTED and "." in rest:
+        name, _, own = rest.rpartition(".")
+        label, dot, last = name.rpartition(".")
+        return (first, label, last, own) if dot and last == "arrivals" else (first, name, own)
+    if first in LISTED and rest:
+        return (first, rest)
+    return tuple(key.split(".")) if first in ("path", "order", "stop", "verdict") else (key,)
+
+
 def unknown_key(what: str, key: str, known: Iterable[str]) -> str:
     """Return the message for an unknown key, or for one of an earlier version."""
     return REMOVED_KEYS.get(key) or unknown(what, key, known)

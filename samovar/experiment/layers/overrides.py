@@ -20,6 +20,7 @@ from samovar.experiment.layers.merge import (
     REMOVED_KEYS,
     entry_names,
     merge_maps,
+    nested_keys,
 )
 from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import Map, Node, Position, Seq, parse_value
@@ -164,19 +165,11 @@ def _targets(tree: Map, key: str, value: Node) -> Iterator[Steps]:
 
 
 def _steps(key: str) -> Steps:
-    """Return the nested keys of a dotted key; names of settings and flows keep their dots."""
     first, _, rest = key.partition(".")
-    if first in LISTED and "." in rest:
-        name, _, own = rest.rpartition(".")
-        label, dot, last = name.rpartition(".")
-        return (first, label, last, own) if dot and last == "arrivals" else (first, name, own)
-    if first in LISTED and rest:
-        return (first, rest)
     if first == "settings" and rest:
         return (first, rest)
-    if first in ("path", "order", "stop", "verdict"):
-        return tuple(key.split("."))
-    return (key,) if first in (*PART_KEYS, *TOP_LEVEL_KEYS) else ("settings", key)
+    known = first in (*LISTED, *PART_KEYS, *TOP_LEVEL_KEYS)
+    return nested_keys(key) if known else ("settings", key)
 
 
 def _split_part(key: str) -> tuple[str | None, str]:

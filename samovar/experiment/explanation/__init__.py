@@ -1,1 +1,0 @@
-"""Where the value of a key comes from, for `fab explain`."""
