@@ -1,17 +1,17 @@
-"""The error tree: every failure a user can cause or meet is one of these.
+"""The exceptions of samovar: every failure that a user can cause or meet is one of these.
 
 SamovarError
-├── DefinitionError     a YAML file says something that cannot be meant; carries every place at once
-├── PlanError           the definition is sound but cannot become a plan on this testbed
-├── RecipeError         a recipe file is malformed, missing, or refuses its values
-├── TestbedError        a host cannot be reached, or answers differently from what was asked
+├── DefinitionError     a YAML file is invalid; carries all problems with their places
+├── PlanError           a valid experiment cannot be planned on this testbed
+├── RecipeError         a recipe file is invalid or missing, or refuses its values
+├── TestbedError        a host cannot be reached, or is not in the required state
 │   ├── UnreachableError  a host does not answer (in samovar.hosts)
-│   ├── HostsError      several hosts at once, by host (in samovar.hosts)
-│   ├── RemoteError     a remote command failed; carries host, exit code and output
-│   └── DeadlineError   a remote step did not end within its bound
-├── CampaignError       a results folder is not what it should be
-├── AnalysisError       the R stage failed
-├── ReportError         the bundle could not be set
+│   ├── HostsError      errors of several hosts, by host (in samovar.hosts)
+│   ├── RemoteError     a remote script failed; carries host, exit code and output
+│   └── DeadlineError   a remote step did not end in time
+├── CampaignError       a results folder is invalid
+├── AnalysisError       the analysis in R failed
+├── ReportError         the bundle could not be made
 └── LabError            the virtual lab could not be started or stopped
 """
 
@@ -21,18 +21,18 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-_GUTTER = 6  # for the line's number
+_LINE_NUMBER_WIDTH = 6
 
 
 class SamovarError(Exception):
-    """Any failure with a message fit for the person at the terminal."""
+    """Base of all failures whose message is meant for the user."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake at one place of one file (line and column count from 1; 0 when unknown).
+    """An error at one place of a file; line and column count from 1, and are 0 when unknown.
 
-    `text` is the line that it stands in, when that is known.
+    `text` is the whole line, if that is known.
     """
 
     file: str
@@ -42,28 +42,28 @@ class Problem:
     text: str = field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
-        """Render as file:line:column: message, the form editors can jump to."""
+        """Render as file:line:column: message, which editors can jump to."""
         if not self.line:
             return f"{self.file}: {self.message}"
         return f"{self.file}:{self.line}:{self.column}: {self.message}"
 
     def excerpt(self, width: int = 100) -> tuple[str, str] | None:
-        """Return the line that it stands in and a caret under the place, both cut to a width in cells.
+        """Return the line and a caret under the column, both cut to a width in terminal cells.
 
-        None when the line is not known. A tab is shown as one blank, and what cannot be printed as a dot.
+        None if the line is not known. A tab is shown as a space, unprintable characters as a dot.
         """
         if not self.text or not self.column:
             return None
-        shown = "".join(_shown(character) for character in self.text)
-        at = min(self.column, len(shown) + 1) - 1
-        first, last = _window(shown, at, width)
-        left, right = ("…" if first else ""), ("…" if last < len(shown) else "")
-        before = cells(left + shown[first:at])
-        return f"{left}{shown[first:last]}{right}", " " * before + "^"
+        line = "".join(_printable(character) for character in self.text)
+        at = min(self.column, len(line) + 1) - 1
+        first, last = _window(line, at, width)
+        left, right = ("…" if first else ""), ("…" if last < len(line) else "")
+        before = cells(left + line[first:at])
+        return f"{left}{line[first:last]}{right}", " " * before + "^"
 
 
 def cells(text: str) -> int:
-    """Return how many cells of a terminal a text takes (UAX 11; combining characters take none)."""
+    """Return the width of a text in terminal cells (UAX 11; combining characters take none)."""
     return sum(_width(character) for character in text)
 
 
@@ -73,15 +73,14 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _shown(character: str) -> str:
+def _printable(character: str) -> str:
     if character == "\t":
         return " "
-    printable = character.isprintable() or unicodedata.combining(character)
-    return character if printable else "·"
+    return character if character.isprintable() or unicodedata.combining(character) else "·"
 
 
 def _window(text: str, at: int, width: int) -> tuple[int, int]:
-    """Return the part of a text, by first and last index, that fits a width and has a place in its middle."""
+    """Return the first and last index of the part of a text around an index that fits a width in cells."""
     if cells(text) <= width:
         return 0, len(text)
     first = last = at
@@ -98,34 +97,34 @@ def _window(text: str, at: int, width: int) -> tuple[int, int]:
 
 
 class DefinitionError(SamovarError):
-    """Everything that is wrong in the definition files, reported at once, sorted by place."""
+    """All errors of the definition files, sorted by place."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda p: (p.file, p.line, p.column, p.message)))
         super().__init__("\n".join(str(p) for p in self.problems))
 
     def lines(self, width: int = 100) -> Iterator[tuple[str, str]]:
-        """Yield what to show: ("message", text), each followed by its ("line", text) and ("caret", text)."""
+        """Yield the lines to print as (kind, text): a message, then its line and caret if known."""
         for problem in self.problems:
             yield "message", str(problem)
-            excerpt = problem.excerpt(width - _GUTTER - 3)
+            excerpt = problem.excerpt(width - _LINE_NUMBER_WIDTH - 3)
             if excerpt is not None:
-                yield "line", f"{problem.line or '':>{_GUTTER}} | {excerpt[0]}"
-                yield "caret", f"{'':>{_GUTTER}} | {excerpt[1]}"
+                yield "line", f"{problem.line or '':>{_LINE_NUMBER_WIDTH}} | {excerpt[0]}"
+                yield "caret", f"{'':>{_LINE_NUMBER_WIDTH}} | {excerpt[1]}"
 
 
 class PlanError(SamovarError):
-    """The definition is sound but cannot become a plan."""
+    """A valid experiment cannot be planned on this testbed."""
 
 
 class RecipeError(SamovarError):
-    """A recipe is malformed, missing, or refuses the values it was given."""
+    """A recipe is invalid or missing, or refuses the values it was given."""
 
 
 class TestbedError(SamovarError):
-    """A host cannot be reached, or is not in the state that was asked for.
+    """A host cannot be reached, or is not in the required state.
 
-    `host` names the one that it is about, empty where none or several are.
+    `host` names it, and is empty if the error is about no host or several.
     """
 
     __test__ = False  # the name starts like a test class; pytest must not collect it
@@ -142,7 +141,7 @@ class RemoteError(TestbedError):
 
 
 class DeadlineError(TestbedError):
-    """A remote step did not end in the time that it can need at most."""
+    """A remote step did not end before its deadline."""
 
     def __init__(self, host: str, step: str, deadline_s: float) -> None:
         self.host, self.step, self.deadline_s = host, step, deadline_s
@@ -150,15 +149,15 @@ class DeadlineError(TestbedError):
 
 
 class CampaignError(SamovarError):
-    """A results folder is not what a campaign leaves."""
+    """A results folder is not that of a campaign, or is damaged."""
 
 
 class AnalysisError(SamovarError):
-    """The R stage failed."""
+    """The analysis in R failed."""
 
 
 class ReportError(SamovarError):
-    """The bundle could not be set."""
+    """The bundle could not be made."""
 
 
 class LabError(SamovarError):

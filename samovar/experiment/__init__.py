@@ -81,11 +81,11 @@ from samovar.experiment.load import (
     list_testbeds,
     load_config,
     load_experiment,
+    load_study_report,
     load_testbed,
     read_experiment,
     resolve_experiment,
 )
-from samovar.experiment.load_study import load_study_report
 from samovar.experiment.nearest import nearest, unknown
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 from samovar.experiment.secrets import redacted

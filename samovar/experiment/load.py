@@ -18,7 +18,7 @@ from samovar.experiment.checks.check_settings import check_part_settings, check_
 from samovar.experiment.checks.check_testbed import check_testbed
 from samovar.experiment.checks.check_traffic import check_traffic
 from samovar.experiment.checks.validate import M, Validation, validate
-from samovar.experiment.keys import Config, Experiment, Testbed
+from samovar.experiment.keys import Config, Experiment, StudyReport, Testbed
 from samovar.experiment.layers.extends import MergedExperiment, merge_reused
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.layers.overrides import override_layers
@@ -168,6 +168,25 @@ def _merge_and_read(
     checked = validate(Experiment, whole)
     _raise([*problems, *checked.problems])
     return _model(checked).with_source(tree, whole)
+
+
+def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
+    """Load a study, experiments/studies/NAME.yaml; raises DefinitionError with every error.
+
+    `experiments` are the names that its sections may have.
+    """
+    tree, problems = read_yaml(path)
+    checked = validate(StudyReport, tree)
+    model = checked.model
+    if model is not None and "study" in tree and model.study != path.stem:
+        message = f"study: '{model.study}' is in the file {path.name}; name it '{path.stem}' like the file"
+        checked.report(("study",), message)
+    for index, section in enumerate(model.sections if model and checked.intact("sections") else ()):
+        if section.experiment not in experiments:
+            message = unknown("experiment", section.experiment, experiments)
+            checked.report(("sections", index, "experiment"), message)
+    _raise([*problems, *checked.problems])
+    return _model(checked)
 
 
 def list_experiments(folder: Path) -> list[str]:

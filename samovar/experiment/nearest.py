@@ -1,4 +1,4 @@
-"""The nearest known name, for messages that help."""
+"""Messages for unknown names, with the nearest known one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_LISTED = 40
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was probably meant: one that is spelt alike, or ends in it (path.rate)."""
+    """Return the known name that was probably meant: a similar one, or one that ends in the name (path.rate)."""
     names = sorted(set(known))
     folded = {one.lower(): one for one in names}
     close = get_close_matches(name.lower(), folded, n=1, cutoff=0.65)
@@ -21,9 +21,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def unknown(what: str, name: str, known: Iterable[str], kinds: Iterable[str] | None = None) -> str:
-    """Say that a name is not known, which one is near, and which ones there are.
+    """Return the message for an unknown name, with the nearest known one and the list of known ones.
 
-    `kinds` are listed in place of the names where these are too many to be read.
+    `kinds` are listed instead of the known names where these are too many.
     """
     near = nearest(name, known := set(known))
     hint = f"did you mean '{near}'? " if near else ""
@@ -33,5 +33,5 @@ def unknown(what: str, name: str, known: Iterable[str], kinds: Iterable[str] | N
 
 
 def _by_number(name: str) -> list[tuple[int, str]]:
-    """Sort 600 before 1200, and sta2 before sta10."""
+    """Return a sort key that puts 600 before 1200 and sta2 before sta10."""
     return [(int(piece), "") if piece.isdecimal() else (0, piece) for piece in re.split(r"(\d+)", name)]

@@ -1,4 +1,4 @@
-"""What the definition needs to know of recipes; the command layer answers it from the recipe files."""
+"""The interface through which experiments are checked against recipes; samovar.recipes implements it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class ParameterInfo(Protocol):
-    """One parameter that a recipe takes: its type, unit and meaning, as its header says."""
+    """One parameter of a recipe: type, unit and description from its header."""
 
     @property
     def type(self) -> str:
@@ -15,25 +15,25 @@ class ParameterInfo(Protocol):
 
     @property
     def unit(self) -> str | None:
-        """The unit of the value that the recipe gets; None when it has none."""
+        """The unit of the value that is passed to the recipe, None without one."""
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The texts that are accepted; none means any that is of the type."""
+        """The accepted texts; empty if every text of the type is."""
 
     @property
     def description(self) -> str:
-        """One sentence for people."""
+        """One sentence for the reference."""
 
 
 class RecipeCatalogue(Protocol):
-    """The recipes known per operating system; kinds are setting, aqm, generator and logger."""
+    """The recipes of every operating system; kinds are setting, aqm, generator and logger."""
 
     def names(self, kind: str, os: str) -> frozenset[str]:
-        """Return the names of all recipes of this kind for this system."""
+        """Return the names of the recipes of a kind for a system."""
 
     def parameters(self, kind: str, name: str, os: str) -> Mapping[str, ParameterInfo] | None:
-        """Return the parameters a recipe takes; None when there is no such recipe."""
+        """Return the parameters of a recipe, None without such a recipe."""
 
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
-        """Return what durations are whole multiples of, in seconds; None where any will do."""
+        """Return the step in seconds of which durations must be multiples, None if there is none."""

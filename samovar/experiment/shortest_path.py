@@ -1,4 +1,4 @@
-"""Which hosts reach which: shortest paths over the links of a testbed, forwarded by routers only."""
+"""Shortest paths between the hosts of a testbed; only routers forward."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from samovar.experiment.keys import Testbed
 
 @dataclass(frozen=True)
 class Hop:
-    """One step of a path: out of a host's interface, over a link, into the next host's interface."""
+    """One hop: out of a host's interface, over a link, into an interface of the next host."""
 
     host: str
     out_interface: str
@@ -21,9 +21,9 @@ class Hop:
 
 
 def shortest_path(testbed: Testbed, start: str, end: str) -> tuple[Hop, ...] | None:
-    """Return the hops from one host to another (none to itself), or None when no path leads there.
+    """Return the hops from one host to another (empty to itself), None without a path.
 
-    Of equally short paths the one whose hosts and interfaces stand first in the file is taken.
+    Of equally short paths it is the one whose hosts and interfaces come first in the file.
     """
     paths: dict[str, tuple[Hop, ...]] = {start: ()}
     queue = deque([start])

@@ -1,80 +1,69 @@
-"""New experiments: a commented file that plans at once, or one that extends another."""
+"""Write new experiments: a commented file that can be planned at once, or one that extends another."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment.keys import Factor, is_free, parse_name
+from samovar.experiment.checks.check_context import varied
+from samovar.experiment.keys import is_free, parse_name
 from samovar.experiment.load import read_experiment
 from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import yaml_files, yaml_path
 from samovar.units import UnitError
 
 RESERVED = ("latest",)
-"""Names that mean something else where the name of an experiment can stand."""
-OFFERED = {"cc": "[cubic, newreno]", "duration": "[10s, 30s]", "rwnd": "[100KB, 1MB]"}
-"""Factors to add, with levels, where the base has none by a name that says what it sets."""
+"""Names that mean something else where commands take the name of an experiment."""
+EXAMPLES = {"cc": "[cubic, newreno]", "duration": "[10s, 30s]", "rwnd": "[100KB, 1MB]"}
+"""Factors with levels to offer for a base without a suitable factor of its own."""
 
 
 def write_starter(templates: Path, experiments: Path, name: str, base: str = "") -> Path:
-    """Write experiments/NAME.yaml from templates/starter/, or one that extends `base`.
+    """Write experiments/NAME.yaml from templates/starter/ and return its path; with `base` it extends that.
 
-    Raises DefinitionError for a name that is none or is taken, and for a base that is not there.
+    Raises DefinitionError for an invalid or used name and for an unknown base.
     """
     _check_name(name)
     path = yaml_path(experiments, name)
     known = sorted(one.stem for one in yaml_files(experiments))
     if base and base not in known:
-        raise _refused(f"--from {base}", unknown("experiment", base, known))
+        raise _error(f"--from {base}", unknown("experiment", base, known))
+    words = {"TITLE": f"{base}, changed", "BASE": base, "NAME": name}
     template = templates / "starter" / ("extension.yaml" if base else "experiment.yaml")
     text = template.read_text(encoding="utf-8")
-    for word, own in {
-        **_words_of(yaml_path(experiments, base) if base else None),
-        "BASE": base,
-        "NAME": name,
-    }.items():
+    for word, own in {**(_names_in(yaml_path(experiments, base)) if base else {}), **words}.items():
         text = text.replace(word, own)
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(text.replace("TITLE", f"{base}, changed"))
+            file.write(text)
     except FileExistsError:
-        raise _refused(str(path), "is there already; expected a name of its own") from None
+        raise _error(str(path), "exists already; choose another name") from None
     except OSError as error:
-        raise _refused(
-            str(path), f"{(error.strerror or 'cannot be written').lower()}; expected a folder to write in"
-        ) from error
+        reason = (error.strerror or "cannot be written").lower()
+        raise _error(str(path), f"{reason}; the folder must be writable") from error
     return path
 
 
-def _words_of(base: Path | None) -> dict[str, str]:
-    """Return what stands for the words in capitals: names that an experiment has; raises DefinitionError."""
-    if base is None:
-        return {}
+def _names_in(base: Path) -> dict[str, str]:
+    """Return the names of an experiment that replace words of the template; raises DefinitionError."""
     name, part = next(iter(read_experiment(base).parts.items()))
-    own = {"FLOW": part.traffic[0].label, "PART": name}
-    factors = (factor for factor in part.factors.values() if not is_free(factor.name))
-    for factor in factors:
-        return {**own, "FACTOR": factor.name, "LEVELS": _levels(factor)}
-    levels = [level for factor in part.factors.values() for level in factor.levels]
-    varied = {target for level in levels for target in level.texts}
-    key = next(key for key in OFFERED if key not in varied)
-    return {**own, "FACTOR": key, "LEVELS": OFFERED[key]}
-
-
-def _levels(factor: Factor) -> str:
-    return f"[{', '.join(level.label for level in factor.levels[:3])}]"
+    own = next((factor for factor in part.factors.values() if not is_free(factor.name)), None)
+    if own is not None:
+        factor, levels = own.name, f"[{', '.join(own.labels[:3])}]"
+    else:
+        factor, levels = next(one for one in EXAMPLES.items() if one[0] not in varied(part))
+    return {"FLOW": part.traffic[0].label, "PART": name, "FACTOR": factor, "LEVELS": levels}
 
 
 def _check_name(name: str) -> None:
     try:
         parse_name(name)
     except UnitError as error:
-        raise _refused(f"fab new {name}", str(error)) from error
+        raise _error(f"fab new {name}", str(error)) from error
     if name in RESERVED or name.endswith((".yaml", ".yml")):
-        hint = "a name without its ending" if "." in name else "another name"
-        raise _refused(f"fab new {name}", f"'{name}' cannot name an experiment; expected {hint}")
+        advice = "leave out the ending" if "." in name else "choose another name"
+        raise _error(f"fab new {name}", f"'{name}' cannot be the name of an experiment; {advice}")
 
 
-def _refused(where: str, message: str) -> DefinitionError:
+def _error(where: str, message: str) -> DefinitionError:
     return DefinitionError([Problem(where, 0, 0, message)])

@@ -1,7 +1,7 @@
-"""From a tree with places to a typed model, or to problems at those places.
+"""Validate a tree against a pydantic model: a typed model, or problems with positions in the file.
 
-What is wrong is reported and left out, and the rest is read again, so that later checks still find
-the mistakes that have nothing to do with it.
+Invalid values are reported and left out, and the rest is validated again, so that later checks still find
+errors elsewhere in the file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STAND_INS = {("experiment",), ("testbed",)}  # names that the rest can be check
 
 @dataclass
 class Validation(Generic[M]):
-    """What came of one tree: the model (None when too little is sound), its tree, and what is wrong."""
+    """The result for one tree: the model (None if too much is invalid), and the tree that it was read from."""
 
     model: M | None
     tree: Map
@@ -38,21 +38,21 @@ class Validation(Generic[M]):
     reported: list[Loc] = field(default_factory=list)
 
     def intact(self, *prefix: int | str) -> bool:
-        """Say whether nothing below a key had to be left out."""
+        """Return whether nothing below a key was left out."""
         return not any(loc[: len(prefix)] == prefix for loc in self.left_out)
 
     def sound(self, *prefix: int | str) -> bool:
-        """Say whether nothing below a key was left out or reported: what names it can be judged."""
+        """Return whether nothing below a key was left out or reported: what refers to it can be checked."""
         return self.intact(*prefix) and not any(loc[: len(prefix)] == prefix for loc in self.reported)
 
     def report(self, loc: Sequence[int | str], message: str, *, key: bool = False) -> None:
-        """Add a problem at the value, or at the key, of a place in the tree."""
+        """Add a problem at the value, or at the key, of nested keys."""
         self.reported.append(tuple(loc))
         self.problems.append(position_at(self.tree, loc, key=key).problem(message))
 
 
 def validate(model: type[M], tree: Map) -> Validation[M]:
-    """Read a tree into a model; wrong places are reported and left out until the rest is sound."""
+    """Validate a tree; invalid values are reported and left out until the rest is valid."""
     checked: Validation[M] = Validation(None, tree, [])
     for _ in range(_MOST_ROUNDS):
         try:
@@ -60,7 +60,7 @@ def validate(model: type[M], tree: Map) -> Validation[M]:
             return checked
         except ValidationError as error:
             every = error.errors(include_url=False)
-            errors = [one for one in every if _is_new(one, checked) and not _is_told(one, every)]
+            errors = [one for one in every if _is_new(one, checked) and not _is_explained(one, every)]
             checked.problems += [_problem(one, model, checked.tree) for one in errors]
             if not _leave_out(checked, every):
                 return checked
@@ -68,7 +68,7 @@ def validate(model: type[M], tree: Map) -> Validation[M]:
 
 
 def _leave_out(checked: Validation[M], errors: Sequence[ErrorDetails]) -> bool:
-    """Take what is wrong out of the tree; say whether something is left to go on with."""
+    """Remove invalid values from the tree; return whether something is left to validate."""
     nameless = [one["loc"] for one in errors if one["type"] == "missing" and one["loc"] in _STAND_INS]
     for loc in nameless:
         checked.tree = checked.tree.copied()
@@ -83,13 +83,13 @@ def _leave_out(checked: Validation[M], errors: Sequence[ErrorDetails]) -> bool:
 
 
 def position_at(tree: Map, loc: Sequence[int | str], *, key: bool = False) -> Position:
-    """Return the place of a value (or of its key); steps that the tree does not have are skipped."""
+    """Return the position of a value (or of its key); keys that the tree lacks are skipped."""
     _, key_position, node = [("", tree.position, cast(Node, tree)), *_walk(tree, loc)][-1]
     return key_position if key else node.position
 
 
 def _walk(tree: Map, loc: Sequence[int | str]) -> Iterator[tuple[int | str, Position, Node]]:
-    """Yield each step that the tree has, the place of its key (of the item in a list), and the node there."""
+    """Yield each of the nested keys that the tree has, its position (in a list the item's), and the value."""
     node: Node = tree
     for step in loc:
         if isinstance(node, Map) and step in node:
@@ -105,7 +105,7 @@ def _node_at(tree: Map, loc: Sequence[int | str]) -> Node:
 
 
 def _is_new(error: ErrorDetails, checked: Validation[M]) -> bool:
-    """Leave out what follows only from an earlier leaving out."""
+    """Return whether an error does not merely follow from a value that was left out."""
     loc = error["loc"]
     if error["type"] == "value_error":  # of a whole model, when a field of it was left out
         return not any(gone[: len(loc)] == loc for gone in checked.left_out)
@@ -113,8 +113,8 @@ def _is_new(error: ErrorDetails, checked: Validation[M]) -> bool:
     return not (follows and any(_starts(gone, loc) for gone in checked.left_out))
 
 
-def _is_told(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
-    """Say whether another mistake tells it: of its key, of an entry of its list, of a key beside it."""
+def _is_explained(error: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
+    """Return whether another error explains it: of its key, of an entry of its list, of a similar key."""
     *here, name = error["loc"] or ("",)
     if error["type"] == "too_short":
         return any(one["loc"][: len(error["loc"])] == error["loc"] for one in every if one is not error)
@@ -132,7 +132,7 @@ def _starts(loc: Loc, error_loc: Loc) -> bool:
 
 
 def _steps(tree: Map, error: ErrorDetails) -> Loc:
-    """Return the path in the tree that an error is about."""
+    """Return the nested keys of the tree that an error is about."""
     loc = error["loc"][:-1] if error["type"] == "missing" else error["loc"]
     return tuple(step for step, _, _ in _walk(tree, loc))
 
@@ -143,7 +143,7 @@ def _outermost(victims: Iterator[Loc]) -> list[Loc]:
 
 
 def _last_first(loc: Loc) -> tuple[int, tuple[int, ...]]:
-    """Sort so that later list items go before earlier ones, which keeps the earlier indices true."""
+    """Return a sort key that puts later list items first, so that earlier indices stay valid."""
     return -len(loc), tuple(-step for step in loc if isinstance(step, int))
 
 
@@ -180,7 +180,7 @@ def _missing(name: str, model: type[Strict], tree: Map, loc: Loc) -> str:
     keys = _keys_at(model, loc)
     others = [key for key in here if key not in keys] if isinstance(here, Map) else []
     near = nearest(name, others)
-    hint = f"'{near}' is near it" if near else f"expected it among {', '.join(sorted(keys))}"
+    hint = f"did you mean it by '{near}'?" if near else f"known keys: {', '.join(sorted(keys))}"
     return f"key '{name}' is missing; {hint}"
 
 
@@ -191,16 +191,16 @@ def _sentence(error: ErrorDetails, model: type[Strict], loc: Loc) -> str:
     given = _given(error["input"])
     if kind in _NOT_MAPPING:
         keys = ", ".join(sorted(_keys_at(model, loc)))
-        return f"expected a mapping{f' with the keys {keys}' if keys else ' (key: value)'}, not {given}"
+        return f"must be a mapping{f' with the keys {keys}' if keys else ' (key: value)'}, not {given}"
     if kind == "tuple_type":
-        return f"expected a list{_like(error['input'], _keys_at(model, (*loc, 0)))}, not {given}"
+        return f"must be a list{_like(error['input'], _keys_at(model, (*loc, 0)))}, not {given}"
     if kind == "too_short":
-        return "is empty; expected at least one"
+        return "is empty; it needs at least one"
     return f"{error['msg'].lower()}, not {given}"
 
 
 def _like(value: object, keys: frozenset[str]) -> str:
-    """Say what a list should hold: mappings with these keys, or values such as the one that stands alone."""
+    """Return what a list must contain: mappings with these keys, or values such as the one given."""
     if keys:
         return f" of mappings with the keys {', '.join(sorted(keys))}"
     return f" such as [{value}]" if isinstance(value, str) and value.strip() else ""
@@ -213,7 +213,7 @@ def _given(value: object) -> str:
 
 
 def _keys_at(model: type[Strict], loc: Loc) -> frozenset[str]:
-    """Return the keys that the model at a place of the schema knows."""
+    """Return the known keys of the model below nested keys."""
     here: Any = model
     for step in loc:
         here = _below(here, step)
@@ -245,7 +245,7 @@ def _model_in(annotation: Any) -> type[Strict] | None:
 
 
 def _options(annotation: Any) -> tuple[Any, ...]:
-    """Return the alternatives of a union, with Annotated taken off."""
+    """Return the alternatives of a union, without Annotated."""
     if hasattr(annotation, "__metadata__"):
         return _options(get_args(annotation)[0])
     if get_origin(annotation) is not None and type(None) in get_args(annotation):
