@@ -12,7 +12,7 @@ MOST_LISTED = 40
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was probably meant: a similar one, or one that ends in the name (path.rate)."""
+    """Return the known name that was probably meant: a similar one, or one that ends in it (path.rate)."""
     names = sorted(set(known))
     folded = {one.lower(): one for one in names}
     close = get_close_matches(name.lower(), folded, n=1, cutoff=0.65)

@@ -11,9 +11,9 @@ KEYS = "backoff, backoff_most, calibrate, clock_tolerance, free_space, host_wait
 CONFIG = {
     "unknown key": ("resuls: here\n", [f"1:1: unknown key 'resuls'; did you mean 'results'? known: {KEYS}"]),
     "no unit": ("ssh: {connect_timeout: 5}\n", ["1:24: connect_timeout: '5' has no unit; expected a time such as 5ms"]),
-    "no mapping": ("ssh: 5s\n", ["1:6: ssh: expected a mapping with the keys connect_timeout, keepalive, not '5s'"]),
-    "nothing": ("verdict:\n", ["1:9: verdict: expected a mapping with the keys bottleneck, bytes, capture_packets, clock_drift, clock_step, competing, competing_least, cpu, disk, duration, late, rate, window, not nothing"]),
-    "system": ("os: {linx: {settings: {mtu: 1500}}, freebsd: 3}\n", ["1:6: linx: unknown os 'linx'; did you mean 'linux'? known: freebsd, linux", "1:46: freebsd: expected a mapping with the keys settings, not '3'"]),
+    "no mapping": ("ssh: 5s\n", ["1:6: ssh: must be a mapping with the keys connect_timeout, keepalive, not '5s'"]),
+    "nothing": ("verdict:\n", ["1:9: verdict: must be a mapping with the keys bottleneck, bytes, capture_packets, clock_drift, clock_step, competing, competing_least, cpu, disk, duration, late, rate, window, not nothing"]),
+    "system": ("os: {linx: {settings: {mtu: 1500}}, freebsd: 3}\n", ["1:6: linx: unknown os 'linx'; did you mean 'linux'? known: freebsd, linux", "1:46: freebsd: must be a mapping with the keys settings, not '3'"]),
     "system alone": ("os: {linx: 3}\n", ["1:6: linx: unknown os 'linx'; did you mean 'linux'? known: freebsd, linux"]),
     "choice": ("calibrate: no\n", ["1:12: calibrate: unknown calibrate 'no'; known: auto, off, on"]),
     "count": ("retries: 1.5\n", ["1:10: retries: '1.5' is no whole number; expected digits only, from 0 up"]),
@@ -24,13 +24,13 @@ CONFIG = {
 }  # fmt: skip
 SECTION = "campaign, deviation, experiment, figures, follows, tables, text, title"
 STUDIES = {
-    "no sections": ("study: x\ntitle: X\n", ["1:1: key 'sections' is missing; expected it among authors, description, sections, source, study, title"]),
-    "empty": ("study: x\ntitle: X\nsections: []\n", ["3:11: sections: is empty; expected at least one"]),
-    "no list": ("study: x\ntitle: X\nsections: {title: A}\n", [f"3:11: sections: expected a list of mappings with the keys {SECTION}, not a mapping"]),
-    "text": ("study: x\ntitle: X\nsections: [demo]\n", [f"3:12: sections: expected a mapping with the keys {SECTION}, not 'demo'"]),
+    "no sections": ("study: x\ntitle: X\n", ["1:1: key 'sections' is missing; known keys: authors, description, sections, source, study, title"]),
+    "empty": ("study: x\ntitle: X\nsections: []\n", ["3:11: sections: is empty; it needs at least one"]),
+    "no list": ("study: x\ntitle: X\nsections: {title: A}\n", [f"3:11: sections: must be a list of mappings with the keys {SECTION}, not a mapping"]),
+    "text": ("study: x\ntitle: X\nsections: [demo]\n", [f"3:12: sections: must be a mapping with the keys {SECTION}, not 'demo'"]),
     "experiment": ("study: x\ntitle: X\nsections: [{title: A, experiment: demoo}]\n", ["3:35: unknown experiment 'demoo'; did you mean 'demo'? known: demo"]),
     "misspelt": ("study: x\ntitle: X\nsections: [{titl: A, experiment: demo}]\n", [f"3:13: unknown key 'titl'; did you mean 'title'? known: {SECTION}"]),
-    "file": ("study: y\ntitle: X\nsections: [{title: A, experiment: demo}]\n", ["1:8: study: 'y' in a file named x.yaml; expected 'x'"]),
+    "file": ("study: y\ntitle: X\nsections: [{title: A, experiment: demo}]\n", ["1:8: study: 'y' is in the file x.yaml; name it 'x' like the file"]),
 }  # fmt: skip
 
 

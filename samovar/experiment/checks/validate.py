@@ -29,7 +29,7 @@ _STAND_INS = {("experiment",), ("testbed",)}  # names that the rest can be check
 
 @dataclass
 class Validation(Generic[M]):
-    """The result for one tree: the model (None if too much is invalid), and the tree that it was read from."""
+    """The result for one tree: the model (None if too much is invalid), its tree, and the problems."""
 
     model: M | None
     tree: Map
@@ -180,7 +180,7 @@ def _missing(name: str, model: type[Strict], tree: Map, loc: Loc) -> str:
     keys = _keys_at(model, loc)
     others = [key for key in here if key not in keys] if isinstance(here, Map) else []
     near = nearest(name, others)
-    hint = f"did you mean it by '{near}'?" if near else f"known keys: {', '.join(sorted(keys))}"
+    hint = f"is '{near}' misspelt?" if near else f"known keys: {', '.join(sorted(keys))}"
     return f"key '{name}' is missing; {hint}"
 
 
