@@ -15,6 +15,7 @@ import pytest
 
 from samovar import lab
 from samovar.atomic_files import write_whole
+from samovar.campaign import testbed_runner
 from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.calibration import Calibration
 from samovar.campaign.context import CampaignContext
@@ -22,7 +23,6 @@ from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Entry, read_journal
 from samovar.campaign.policy import Policy, policy_of
 from samovar.campaign.run import CampaignRun, Summary
-from samovar.campaign.testbed_runner import TestbedSetup
 from samovar.campaign.trial import BootSettings, TrialResult, TrialRun
 from samovar.cli import PlannedExperiment
 from samovar.events import Event, silent
@@ -142,7 +142,7 @@ class Judge:
         for name, content in {**self.study.sources, "plan.json": plan.to_json()}.items():
             write_whole(folder / name, content)
         (folder / "trials").mkdir()
-        testbed = TestbedSetup(plan.testbed, plan, self.sessions, policy=policy)
+        testbed = testbed_runner.TestbedSetup(plan.testbed, plan, self.sessions, policy=policy)
         run = CampaignRun(folder, plan, self.study.sources, [testbed], self.catalogue, emit)
         summary = run.run({})
         return read_journal(folder / JOURNAL), summary
