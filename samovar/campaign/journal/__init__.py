@@ -1,7 +1,5 @@
 """The journal of a campaign: its events, the file that holds them, and the state that they add up to."""
 
-from typing import Any
-
 from samovar.campaign.journal.campaign_state import (
     STARTS,
     CampaignState,
@@ -11,6 +9,7 @@ from samovar.campaign.journal.campaign_state import (
     fold,
     is_open,
 )
+from samovar.campaign.journal.entries import journal_schema
 from samovar.campaign.journal.journal_file import (
     NAME,
     SEALING,
@@ -38,10 +37,3 @@ __all__ = [
     "journal_schema",
     "read_journal",
 ]
-
-
-def journal_schema() -> dict[str, Any]:
-    """Return the JSON Schema of one line of a journal."""
-    from samovar.campaign.journal import entries  # only here: building its models takes time
-
-    return entries.line_schema()
