@@ -12,9 +12,9 @@ from samovar.campaign.journal import Entry
 class Inventory:
     """The content of a campaign's folder.
 
-    `folders` maps the paths of trials, complete or set aside, to the SHA-256 of their SHA256SUMS, which is
-    None in journals of earlier releases. `files` maps the campaign's own files to their SHA-256. `running`
-    has the trials that were started and not finished.
+    `folders` maps the paths of trials, complete or set aside, to the SHA-256 of their SHA256SUMS; None for a
+    folder that was set aside when the disk was full. `files` maps the campaign's own files to their SHA-256.
+    `running` has the trials that were started and not finished.
     """
 
     folders: dict[str, str | None] = field(default_factory=dict)

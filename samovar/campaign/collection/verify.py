@@ -6,7 +6,6 @@ the plan and the definition files; and the journal has a checksum of itself at t
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -110,18 +109,12 @@ class _Expectation:
         yield from inventory.files.items()
         if not inventory.files:
             notes.append("not verified: plan and definition files, whose checksums the journal does not have")
-        old = sum(sha256 is None for sha256 in inventory.folders.values())
-        if old:
-            notes.append(
-                f"partly verified: {old} trials of an earlier release, "
-                f"which recorded no checksums of commands, facts and manifests"
-            )
         for path, sha256 in inventory.folders.items():
-            if sha256 is None:
-                yield from self._in_manifest(path)
-            else:
+            if sha256:
                 yield f"{path}/{SUMS}", sha256
                 yield from self._in_sums(path)
+            elif path.startswith("trials/"):
+                self._add(path, "its checksum is missing in the journal")
         yield from self._in_unrecorded_folders()
         if (self.folder / "bundle" / SUMS).is_file():
             listed = dict(self._in_sums("bundle"))
@@ -133,35 +126,17 @@ class _Expectation:
             notes.append("not verified: the bundle, which has no SHA256SUMS before `fab report`")
 
     def _in_sums(self, path: str) -> Iterator[tuple[str, str]]:
-        """Yield the files that the SHA256SUMS of a folder lists."""
-        text = self._content(f"{path}/{SUMS}")
-        if text is None:
-            return
+        """Yield the files that the SHA256SUMS of a folder lists, except names that lead out of it."""
         try:
-            yield from self._below(path, SUMS, read_sums(text).items())
+            sums = read_sums(content_of(self.folder / path / SUMS))
+        except OSError:
+            return  # reported where the checksum of this file is compared
         except ValueError as error:
             self._add(f"{path}/{SUMS}", str(error))
-
-    def _in_manifest(self, path: str) -> Iterator[tuple[str, str]]:
-        """Yield the files that a trial's manifest lists: all that is known of trials of earlier releases."""
-        if path.startswith("set-aside/"):
             return
-        text = self._content(f"{path}/manifest.json")
-        if text is None:
-            self._add(f"{path}/manifest.json", "missing")
-            return
-        try:
-            files = [(str(one["path"]), str(one["sha256"])) for one in json.loads(text)["files"]]
-        except (ValueError, TypeError, KeyError):
-            self._add(f"{path}/manifest.json", "is not a manifest")
-            return
-        yield from self._below(path, "manifest.json", files)
-
-    def _below(self, path: str, source: str, sums: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Yield the listed files with their paths; refuse names that lead out of the folder."""
-        for name, sha256 in sums:
+        for name, sha256 in sums.items():
             if name.startswith("/") or ".." in name.split("/"):
-                self._add(f"{path}/{source}", f"lists {printable(name)}, which is not below the folder")
+                self._add(f"{path}/{SUMS}", f"lists {printable(name)}, which is not below the folder")
             else:
                 yield f"{path}/{name}", sha256
 
@@ -204,12 +179,6 @@ class _Expectation:
             self._add(path, "is no longer a plain file")
             return None
         return _File(path, sha256, found.st_size)
-
-    def _content(self, path: str) -> bytes | None:
-        try:
-            return content_of(self.folder / path)
-        except OSError:
-            return None  # reported where the checksum of this file is compared
 
     def _add(self, path: str, problem: str) -> None:
         self.result.findings.append(FileProblem(path, problem))
