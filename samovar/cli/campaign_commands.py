@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
+from samovar import schema as generated_files
+from samovar.analyse import analyse as run_analysis
+from samovar.campaign import read_plan
+from samovar.campaign.collection import verify as verify_campaign
+from samovar.campaign.journal import NAME, fold, holder, read_journal
 from samovar.cli.program import command, event_display, open_controller, show, show_json
+from samovar.cli.show_status import (
+    CampaignStatus,
+    lease_lines,
+    status_json,
+    status_lines,
+    verification_lines,
+)
+from samovar.experiment import STUDIES
+from samovar.report import exit_status, make_bundle, make_study, read_verdicts
 
 
 @command
 def status(root: Path, campaign: str = "", every_trial: bool = False, as_json: bool = False) -> None:
     """Show the progress of a campaign from its journal, also while another process runs it."""
-    import shutil
-
-    from samovar.campaign import read_plan
-    from samovar.campaign.journal import NAME, fold, holder, read_journal
-    from samovar.cli.show_status import CampaignStatus, lease_lines, status_json, status_lines
-
     folder = open_controller(root).project.campaign(campaign)
     journal = folder / NAME
     entries = read_journal(journal) if journal.exists() else []
@@ -32,9 +41,6 @@ def status(root: Path, campaign: str = "", every_trial: bool = False, as_json: b
 @command
 def verify(root: Path, campaign: str = "") -> int:
     """Compare every file of a campaign with its recorded checksum; the exit code is 1 for a difference."""
-    from samovar.campaign.collection import verify as verify_campaign
-    from samovar.cli.show_status import verification_lines
-
     folder = open_controller(root).project.campaign(campaign)
     with event_display(root) as display:
         found = verify_campaign(folder, display)
@@ -50,8 +56,6 @@ def analyse(root: Path, campaign: str = "") -> None:
 
 def analyse_campaign(root: Path, folder: Path) -> None:
     """Run the R analysis of a campaign folder and show where its results are."""
-    from samovar.analyse import analyse as run_analysis
-
     with event_display(root) as display:
         run_analysis(folder, root, display)
     show([f"figures and tables: {folder / 'bundle'}"])
@@ -63,8 +67,6 @@ def report(root: Path, campaign: str = "", study: str = "") -> int:
 
     The exit code is 0 when all expectations are reproduced, 1 when one differs, 2 when one has no data.
     """
-    from samovar.report import exit_status
-
     if study:
         return exit_status(make_study_report(root, study))
     return exit_status(make_campaign_report(root, open_controller(root).project.campaign(campaign)))
@@ -72,8 +74,6 @@ def report(root: Path, campaign: str = "", study: str = "") -> int:
 
 def make_campaign_report(root: Path, folder: Path) -> list[str]:
     """Make the bundle of a campaign, show its scorecard, and return the verdict of each expectation."""
-    from samovar.report import make_bundle, read_verdicts
-
     with event_display(root) as display:
         pdf = make_bundle(folder, display)
     verdicts = read_verdicts(folder)
@@ -83,9 +83,6 @@ def make_campaign_report(root: Path, folder: Path) -> list[str]:
 
 def make_study_report(root: Path, name: str) -> list[str]:
     """Make the report of a study, show its scorecard, and return the verdict of each expectation."""
-    from samovar.experiment import STUDIES
-    from samovar.report import make_study
-
     controller = open_controller(root)
     study = controller.project.study_report(name)
     folder = controller.project.results / STUDIES / study.study
@@ -103,7 +100,5 @@ def _show_scorecard(verdicts: list[str], pdf: Path) -> None:
 @command
 def schema(root: Path) -> None:
     """Write the editor schemas and the generated reference pages again."""
-    from samovar.schema import write
-
-    changed = write(root)
+    changed = generated_files.write(root)
     show([f"written: {path}" for path in changed] or ["all generated files are current"])

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from samovar import lab
 from samovar.campaign.availability import needs_of, require_idle
-from samovar.cli.project import Project
-from samovar.cli.requests import PlannedExperiment, PowerRequest
+from samovar.cli.project import PlannedExperiment, Project
 from samovar.errors import LabError, TestbedError
 from samovar.events import Emit, Event
 from samovar.experiment import Testbed, load_testbed, unknown
@@ -80,20 +79,20 @@ class Connections:
                 except LeaseError as error:  # another campaign has started to use it meanwhile
                     emit(Event("warning", {"text": f"lab {testbed.name} is left running: {error}"}))
 
-    def switch_power(self, request: PowerRequest, emit: Emit) -> str:
+    def switch_power(self, host: str, action: str, testbed_name: str, force: bool, emit: Emit) -> str:
         """Switch a host's power or return its power status; raises DefinitionError or TestbedError.
 
         Without `force`, no host of a testbed that a campaign uses is switched off.
         """
-        testbed = load_testbed(self._project.testbed_path(request.testbed))
-        machines, host, action = machines_of(testbed), request.host, request.action
+        testbed = load_testbed(self._project.testbed_path(testbed_name))
+        machines = machines_of(testbed)
         if host not in machines:
             raise TestbedError(unknown("host", host, machines))
         if action not in POWER_ACTIONS:
             raise TestbedError(unknown("action of power", action, POWER_ACTIONS))
         if action in POWER_LOSS and machines[host].power is not None:
             command = f"fab power {host} {action} --testbed {testbed.name}"
-            self._require_idle(testbed, command, emit, request.force)
+            self._require_idle(testbed, command, emit, force)
         return machines[host].switch(action)
 
     def _require_idle(self, testbed: Testbed, command: str, emit: Emit, force: bool) -> None:

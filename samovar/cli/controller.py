@@ -34,8 +34,7 @@ from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Journal
 from samovar.cli.connections import Connections
 from samovar.cli.preflight import Preflight
-from samovar.cli.project import Project
-from samovar.cli.requests import PlannedExperiment, RunRequest
+from samovar.cli.project import PlannedExperiment, Project, RunRequest
 from samovar.errors import CampaignError
 from samovar.events import Emit, Event
 from samovar.experiment import Testbed

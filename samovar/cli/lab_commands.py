@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from samovar import lab
 from samovar.cli.program import command, event_display, open_controller, show
 from samovar.cli.text import columns
+from samovar.errors import TestbedError
+from samovar.experiment import load_testbed
 
 
 @command
 def start_lab(root: Path, testbed: str = "") -> None:
     """Start the virtual lab of a testbed."""
-    from samovar.experiment import load_testbed
-
     controller = open_controller(root)
     with event_display(root) as display:
         controller.connections.lab_up(load_testbed(controller.project.testbed_path(testbed)), None, display)
@@ -22,8 +23,6 @@ def start_lab(root: Path, testbed: str = "") -> None:
 @command
 def stop_lab(root: Path, testbed: str = "", force: bool = False) -> None:
     """Stop the virtual lab of a testbed, and all processes in it."""
-    from samovar.experiment import load_testbed
-
     controller = open_controller(root)
     bed = load_testbed(controller.project.testbed_path(testbed))
     with event_display(root) as display:
@@ -34,8 +33,6 @@ def stop_lab(root: Path, testbed: str = "", force: bool = False) -> None:
 @command
 def show_lab_status(root: Path, testbed: str = "") -> int:
     """Show whether the lab runs and which hosts answer; the exit code is 1 unless all do."""
-    from samovar import lab
-
     controller = open_controller(root)
     name = controller.project.testbed_path(testbed).stem
     status = lab.status(controller.connections.lab_folder(name))
@@ -48,9 +45,6 @@ def show_lab_status(root: Path, testbed: str = "") -> int:
 @command
 def open_shell(root: Path, host: str, testbed: str = "") -> None:
     """Replace this process by a shell on a host of the lab."""
-    from samovar import lab
-    from samovar.errors import TestbedError
-
     controller = open_controller(root)
     access = lab.read_access(controller.connections.lab_folder(controller.project.testbed_path(testbed).stem))
     if access is None:
@@ -62,10 +56,6 @@ def open_shell(root: Path, host: str, testbed: str = "") -> None:
 @command
 def power(root: Path, host: str, action: str, testbed: str = "", force: bool = False) -> None:
     """Switch the power of a host on or off, power-cycle it, or show whether it is on."""
-    from samovar.cli.requests import PowerRequest
-
     with event_display(root) as display:
-        answer = open_controller(root).connections.switch_power(
-            PowerRequest(host, action, testbed, force), display
-        )
+        answer = open_controller(root).connections.switch_power(host, action, testbed, force, display)
     show([answer or f"{host}: power {action}: done"])

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from samovar.campaign.availability import Finding, blocked_trials
 from samovar.cli.program import command, event_display, open_controller, show, show_json, terminal_width
+from samovar.cli.project import PlannedExperiment, Project
+from samovar.cli.show_plan import PlanPreview, plan_csv, plan_json, plan_lines
 from samovar.cli.text import clock, columns, counted
+from samovar.experiment import Explanation
+from samovar.hosts import HostFacts
+from samovar.plan import DirectionPlan, FlowPlan, HostPlan, PathPlan, Resolved, Trial
 from samovar.units import format_bytes, format_duration, format_rate, format_share
-
-if TYPE_CHECKING:
-    from samovar.campaign.availability import Finding
-    from samovar.cli.requests import PlannedExperiment
-    from samovar.cli.show_plan import PlanPreview
-    from samovar.experiment import Explanation
-    from samovar.hosts import HostFacts
-    from samovar.plan import DirectionPlan, FlowPlan, HostPlan, PathPlan, Resolved, Trial
-    from samovar.recipes import Catalogue
 
 RECIPE_KINDS = ("aqm", "generator", "logger", "setting")
 
@@ -25,11 +22,7 @@ RECIPE_KINDS = ("aqm", "generator", "logger", "setting")
 @command
 def list_all(root: Path) -> None:
     """List experiments, testbeds, recipes, figures and tables with a sentence about each."""
-    from samovar.experiment import yaml_files
-    from samovar.recipes import Catalogue
-
-    catalogue = Catalogue(root / "templates")
-    show(menu_lines(root, yaml_files(root / "experiments"), yaml_files(root / "hosts"), catalogue))
+    show(menu_lines(open_controller(root).project))
 
 
 @command
@@ -54,8 +47,6 @@ def plan(
     trial: str = "",
 ) -> int:
     """Show a plan, or one trial of it; the exit code is 1 when no trial can run."""
-    from samovar.cli.show_plan import plan_csv, plan_json, plan_lines
-
     planned = open_controller(root).project.plan(experiment, profile, testbed, overrides)
     if trial:
         found = planned.plan.find(trial)
@@ -71,9 +62,6 @@ def plan(
 
 def preview_plan(root: Path, planned: PlannedExperiment, new_campaign: bool) -> PlanPreview:
     """Collect what is known of a plan before it runs; the testbed is queried if it answers."""
-    from samovar.campaign.availability import blocked_trials
-    from samovar.cli.show_plan import PlanPreview
-
     controller = open_controller(root)
     project, preflight = controller.project, controller.preflight
     resume = project.resume_point(planned, new_campaign)
@@ -105,10 +93,8 @@ def explain(
     trial: str = "",
 ) -> None:
     """Show where the value of a key comes from, and which other values it overrides."""
-    from samovar.cli.requests import ExplainRequest
-
-    question = ExplainRequest(experiment, key, trial, profile, testbed, overrides)
-    show(explanation_lines(open_controller(root).project.explain(question)))
+    project = open_controller(root).project
+    show(explanation_lines(project.explain(experiment, key, trial, profile, testbed, overrides)))
 
 
 @command
@@ -135,37 +121,35 @@ def sudoers(
         show(controller.preflight.sudoers(one))
 
 
-def menu_lines(
-    root: Path, experiments: Iterable[Path], testbeds: Iterable[Path], catalogue: Catalogue
-) -> Iterator[str]:
+def menu_lines(project: Project) -> Iterator[str]:
     """List experiments, testbeds, recipes, figures and tables."""
-    from samovar.experiment.outputs import read_exhibits
-
-    outputs = read_exhibits(root / "analysis" / "R")
+    catalogue = project.catalogue
     yield "experiments"
-    yield from columns((f"  {path.stem}", _top_level_text(path, "title")) for path in experiments)
+    yield from columns((f"  {path.stem}", _top_level_text(path, "title")) for path in project.experiments())
     yield "testbeds"
-    yield from columns((f"  {path.stem}", _top_level_text(path, "description")) for path in testbeds)
+    yield from columns(
+        (f"  {path.stem}", _top_level_text(path, "description")) for path in project.testbeds()
+    )
     for kind in RECIPE_KINDS:
         yield f"recipes: {kind}"
         yield from columns(
-            (f"  {name}", os, catalogue.header(kind, name, os).summary)
+            (f"  {name}", os, _top_level_text(catalogue.path(kind, name, os), "summary"))
             for os in catalogue.operating_systems()
             for name in sorted(catalogue.names(kind, os))
         )
     for kind in ("figure", "table"):
         yield f"{kind}s"
-        yield from columns((f"  {name}", one.title) for name, one in outputs[kind].items())
+        yield from columns((f"  {name}", one.title) for name, one in project.exhibits[kind].items())
 
 
 def _top_level_text(path: Path, key: str) -> str:
-    """Return the first line of a top-level key of a YAML file, without validating the file."""
+    """Return the first line of a top-level key in YAML or a recipe's header, without validating the file."""
     try:
         text = path.read_text("utf-8", errors="replace")
     except OSError as error:
         return f"({(error.strerror or 'cannot be read').lower()})"
     found = (line.partition(":")[2] for line in text.splitlines() if line.startswith(f"{key}:"))
-    return next(found, "").strip().rstrip(">|")
+    return next(found, "").strip().rstrip(">|").strip("'\"")
 
 
 OVERRIDES_OTHERS, OVERRIDDEN, REMOVED = "»", " ", "✗"

@@ -25,8 +25,7 @@ from samovar.campaign.availability import (
     unusable,
 )
 from samovar.cli.connections import Connections
-from samovar.cli.project import Project
-from samovar.cli.requests import PlannedExperiment
+from samovar.cli.project import PlannedExperiment, Project
 from samovar.errors import LabError, TestbedError
 from samovar.events import Emit
 from samovar.hosts import DEFAULT_PROGRAMS, DEFAULT_QDISCS, HostFacts, Sessions, gather_facts

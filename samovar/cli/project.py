@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from samovar.campaign import Archive, ResumePoint, changed_recipes, find_resume_point, testbeds_of
-from samovar.cli.requests import ExplainRequest, PlannedExperiment, share_between_testbeds
+from samovar.campaign import (
+    PLAN,
+    TESTBEDS,
+    Archive,
+    ResumePoint,
+    changed_recipes,
+    find_resume_point,
+    join_testbeds,
+    testbeds_of,
+)
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment import (
     STUDIES,
     Config,
+    Experiment,
     Explainer,
     Explanation,
     LoadOptions,
     ResolvedExperiment,
     StudyReport,
+    Testbed,
     load_config,
     load_experiment,
     load_study_report,
@@ -27,8 +38,56 @@ from samovar.experiment import (
     yaml_path,
 )
 from samovar.experiment.outputs import Exhibits, read_exhibits
-from samovar.plan import Plan, Site, explain_trial, make_plan
+from samovar.plan import Plan, Site, explain_trial, make_plan, on_testbed
 from samovar.recipes import Catalogue
+
+
+@dataclass(frozen=True)
+class PlannedExperiment:
+    """An experiment with the profile and overrides of the command line, planned for its testbed.
+
+    `sources` are the definition files by the name that they get in a campaign's folder. `others` is the same
+    experiment on each further testbed that shares the campaign.
+    """
+
+    experiment: Experiment
+    testbed: Testbed
+    plan: Plan
+    sources: Mapping[str, bytes] = field(default_factory=dict)
+    others: tuple[PlannedExperiment, ...] = ()
+
+    @property
+    def by_testbed(self) -> tuple[PlannedExperiment, ...]:
+        """The experiment as planned for each testbed that takes part."""
+        return (self, *self.others)
+
+
+def share_between_testbeds(planned: Sequence[PlannedExperiment]) -> PlannedExperiment:
+    """Combine an experiment planned for several testbeds; raises PlanError if their trials differ."""
+    first, names = planned[0], [one.testbed.name for one in planned]
+    others = [replace(one, plan=on_testbed(first.plan, one.plan)) for one in planned[1:]]
+    copies = {
+        f"{TESTBEDS}/{one.testbed.name}/{name}": content
+        for one in (first, *others)
+        for name, content in (("testbed.yaml", one.sources["testbed.yaml"]), (PLAN, one.plan.to_json()))
+    }
+    plan = first.plan.model_copy(update={"testbed": join_testbeds(names)})
+    return replace(first, plan=plan, sources={**first.sources, **copies}, others=tuple(others))
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """Arguments of `fab run`: the planned experiment and the campaign that it resumes, if any.
+
+    With `allow_partial`, trials that the testbed cannot run are left out; with `fail_fast`, the first failed
+    trial ends the run; with `force`, hosts are taken from the campaign that holds their lease.
+    """
+
+    planned: PlannedExperiment
+    resume: ResumePoint
+    allow_partial: bool = False
+    fail_fast: bool = False
+    force: bool = False
 
 
 class Project:
@@ -98,13 +157,21 @@ class Project:
     def _make_plan(self, own: ResolvedExperiment) -> Plan:
         return make_plan(own, site=Site(self.catalogue, self.exhibits))
 
-    def explain(self, request: ExplainRequest) -> list[Explanation]:
-        """Return the sources of a key's value, in one trial if the request names one."""
-        own = self._load(request.experiment, request.profile, request.testbed, request.overrides)
+    def explain(
+        self,
+        name: str,
+        key: str,
+        trial: str = "",
+        profile: str = "",
+        testbed: str = "",
+        overrides: Sequence[str] = (),
+    ) -> list[Explanation]:
+        """Return the sources of a key's value, in one trial if its id or the beginning of it is given."""
+        own = self._load(name, profile, testbed, overrides)
         explainer = Explainer(own.experiment, own.testbed, self.catalogue, self.config)
-        if not request.trial:
-            return explainer.explain(request.key)
-        return explain_trial(explainer, self._make_plan(own), request.key, request.trial)
+        if not trial:
+            return explainer.explain(key)
+        return explain_trial(explainer, self._make_plan(own), key, trial)
 
     def study_report(self, name: str) -> StudyReport:
         """Load experiments/studies/NAME.yaml, a report of several experiments; raises DefinitionError."""

@@ -6,14 +6,14 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from samovar.campaign import Restored, Summary
+from samovar.cli.campaign_commands import analyse_campaign, make_campaign_report
 from samovar.cli.program import command, event_display, open_controller, show
+from samovar.cli.progress import open_event_stream
+from samovar.cli.project import RunRequest
 from samovar.cli.text import counted
-
-if TYPE_CHECKING:
-    from samovar.campaign import Restored, Summary
-    from samovar.cli.requests import RunRequest
+from samovar.experiment import load_testbed
 
 MOST_FAILURES = 40
 """Failed trials listed after a run."""
@@ -34,8 +34,6 @@ def run(
     events: str = "",
 ) -> int:
     """Run the trials of an experiment that its campaign does not have yet; begin one if there is none."""
-    from samovar.cli.requests import RunRequest
-
     controller = open_controller(root)
     planned = controller.project.plan(experiment, profile, testbed, overrides)
     resume = controller.project.resume_point(planned, new_campaign)
@@ -48,8 +46,6 @@ def run(
 
 def run_campaign(root: Path, request: RunRequest, same_command: str, events: str = "") -> Summary:
     """Run a campaign and show its progress and summary; a complete campaign touches no host."""
-    from samovar.cli.progress import open_event_stream
-
     controller, planned, resume = open_controller(root), request.planned, request.resume
     if resume.folder and resume.nothing_to_do:
         summary = controller.adopt_plan(planned, resume.folder)
@@ -67,9 +63,6 @@ def run_campaign(root: Path, request: RunRequest, same_command: str, events: str
 @command
 def demo(root: Path) -> int:
     """Run experiments/demo.yaml in the virtual lab, analyse it and make its PDF."""
-    from samovar.cli.campaign_commands import analyse_campaign, make_campaign_report
-    from samovar.cli.requests import RunRequest
-
     controller = open_controller(root)
     planned = controller.project.plan("demo", "", "")
     resume = controller.project.resume_point(planned)
@@ -86,8 +79,6 @@ def demo(root: Path) -> int:
 @command
 def restore(root: Path, testbed: str = "", force: bool = False) -> int:
     """Restore the hosts of a testbed to the state recorded before an interrupted campaign."""
-    from samovar.experiment import load_testbed
-
     controller = open_controller(root)
     bed = load_testbed(controller.project.testbed_path(testbed))
     with event_display(root) as display:

@@ -288,30 +288,13 @@ def _disk(remaining: Cost, by_testbed: Mapping[str, Cost]) -> str:
 
 
 def _sizes_by_host(sizes: Mapping[str, int]) -> Iterator[str]:
-    """Yield the sizes, the largest first, each with the hosts that need it."""
+    """Yield the sizes, the largest first, each with the hosts that need it; many hosts are counted."""
     found: dict[str, list[str]] = {}
-    for host, size in sorted(sizes.items(), key=lambda item: (-item[1], _sort_key(item[0]))):
+    for host, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
         found.setdefault(format_bytes(size, ESTIMATE_DIGITS), []).append(host)
     for amount, hosts in found.items():
-        yield f"{amount} at {'each of ' if len(hosts) > 1 else ''}{', '.join(name_ranges(hosts))}"
-
-
-def name_ranges(names: Iterable[str]) -> Iterator[str]:
-    """Yield names in natural order, three or more with consecutive numbers as a range: sta1–sta12."""
-    ordered = sorted(names, key=_sort_key)
-    for _, run in groupby(enumerate(ordered), key=lambda item: _run_key(*item)):
-        members: Sequence[str] = [name for _, name in run]
-        yield from [f"{members[0]}–{members[-1]}"] if len(members) > 2 else members
-
-
-def _sort_key(name: str) -> tuple[str, int, str]:
-    stem = name.rstrip("0123456789")
-    return stem, int(name[len(stem) :] or -1), name
-
-
-def _run_key(place: int, name: str) -> tuple[str, int]:
-    stem, number, _ = _sort_key(name)
-    return (stem, number - place) if number >= 0 else (name, -1)
+        names = ", ".join(hosts) if len(hosts) <= FEW_NAMES else f"{len(hosts)} hosts"
+        yield f"{amount} at {'each of ' if len(hosts) > 1 else ''}{names}"
 
 
 def _host_changes(plan: Plan) -> str:

@@ -58,6 +58,22 @@ class Catalogue:
         """Return the operating systems whose hosts can be configured: those with setting recipes."""
         return tuple(os for os in FAMILY if self.names("setting", os))
 
+    def path(self, kind: str, name: str, os: str) -> Path:
+        """Return the file of one recipe. Raises RecipeError naming the nearest known one."""
+        if kind not in BLOCKS:
+            raise RecipeError(f"unknown recipe kind {kind!r}; known: {', '.join(BLOCKS)}")
+        known = self.names(kind, os)
+        if name in known:
+            for place in self.places(os):
+                path = self.folder / place / kind / (name + SUFFIX)
+                if path.is_file():
+                    return path
+        near = get_close_matches(name, sorted(known), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ";"
+        raise RecipeError(
+            f"no {kind} recipe {name!r} for {os}{hint} known: {', '.join(sorted(known)) or 'none'}"
+        )
+
     def recipe(self, kind: str, name: str, os: str) -> Recipe:
         """Return one recipe. Raises RecipeError naming the nearest known one."""
         return self._recipes(kind, name, os)
@@ -83,19 +99,7 @@ class Catalogue:
         return recipe
 
     def _read(self, kind: str, name: str, os: str) -> Recipe:
-        if kind not in BLOCKS:
-            raise RecipeError(f"unknown recipe kind {kind!r}; known: {', '.join(BLOCKS)}")
-        known = self.names(kind, os)
-        if name in known:
-            for place in self.places(os):
-                path = self.folder / place / kind / (name + SUFFIX)
-                if path.is_file():
-                    return read_unchecked(cast(Kind, kind), name, path)
-        near = get_close_matches(name, sorted(known), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ";"
-        raise RecipeError(
-            f"no {kind} recipe {name!r} for {os}{hint} known: {', '.join(sorted(known)) or 'none'}"
-        )
+        return read_unchecked(cast(Kind, kind), name, self.path(kind, name, os))
 
 
 def digest_recipe_files(files: Iterable[Path], templates: Path) -> Mapping[str, str]:

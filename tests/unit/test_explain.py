@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.cli import Controller, ExplainRequest
+from samovar.cli import Controller
 from samovar.cli.plan_commands import explanation_lines
 from samovar.errors import DefinitionError, PlanError, SamovarError
 from samovar.experiment import LoadOptions, load_config, load_experiment, parse_overrides
@@ -200,11 +200,11 @@ def test_an_unknown_key_is_refused_with_the_nearest(folder: Folder, key: str, sa
 def test_a_trial_has_one_level_and_what_the_value_came_to(folder: Folder) -> None:
     controller = Controller(folder.root)
     trial = next(one for one in controller.project.plan("study", "", "").plan.trials if "cubic" in one.id)
-    (at_sender, *_) = controller.project.explain(ExplainRequest("study", "cc", trial.id))
+    (at_sender, *_) = controller.project.explain("study", "cc", trial.id)
     assert at_sender.values[0].text == "cubic"
     assert at_sender.values[0].layer == "level of factor cc"
     assert ("src", "cubic") in at_sender.in_trial
-    (buffer,) = controller.project.explain(ExplainRequest("study", "path.buffer", trial.id))
+    (buffer,) = controller.project.explain("study", "path.buffer", trial.id)
     assert ("down", "546 packets") in buffer.in_trial
 
 
@@ -214,14 +214,12 @@ def test_a_trial_has_one_level_and_what_the_value_came_to(folder: Folder) -> Non
 )
 def test_a_trial_that_is_none_is_refused(folder: Folder, trial: str, said: str) -> None:
     with pytest.raises(PlanError, match=said):
-        Controller(folder.root).project.explain(ExplainRequest("study", "cc", trial))
+        Controller(folder.root).project.explain("study", "cc", trial)
 
 
 def test_an_override_of_a_question_is_read_like_that_of_a_plan(folder: Folder) -> None:
     with pytest.raises(SamovarError, match="--set duration=1"):
-        Controller(folder.root).project.explain(
-            ExplainRequest("study", "duration", overrides=("duration=1",))
-        )
+        Controller(folder.root).project.explain("study", "duration", overrides=("duration=1",))
 
 
 def test_what_the_top_says_over_a_part_is_told_once(folder: Folder) -> None:
@@ -297,14 +295,14 @@ def test_settings_and_factors_are_explained_one_by_one(folder: Folder) -> None:
 def test_what_holds_for_the_whole_experiment_is_explained_of_a_trial_as_well(folder: Folder) -> None:
     controller = Controller(folder.root)
     trial = next(iter(controller.project.plan("study", "", "").plan.trials))
-    (seed,) = controller.project.explain(ExplainRequest("study", "order.seed", trial.id))
+    (seed,) = controller.project.explain("study", "order.seed", trial.id)
     assert seed.values[0].text == "1"
 
 
 def test_a_testbed_of_the_command_line_hides_that_of_the_file(folder: Folder) -> None:
     text = (ROOT / "hosts" / "lab.yaml").read_text(encoding="utf-8")
     (folder.root / "hosts" / "other.yaml").write_text(text.replace("testbed: lab", "testbed: other"))
-    found = Controller(folder.root).project.explain(ExplainRequest("study", "testbed", testbed="other"))
+    found = Controller(folder.root).project.explain("study", "testbed", testbed="other")
     lines = [" ".join(line.split()).replace(f"{folder.root}/", "") for line in explanation_lines(found)]
     assert lines == [
         "testbed = other",
@@ -318,7 +316,7 @@ def test_a_value_of_a_trial_is_written_in_full_and_names_hosts_that_agree_togeth
     trial = next(one for one in controller.project.plan("study", "", "").plan.trials if "cubic-1MB" in one.id)
 
     def head(key: str) -> str:
-        return next(explanation_lines(controller.project.explain(ExplainRequest("study", key, trial.id))))
+        return next(explanation_lines(controller.project.explain("study", key, trial.id)))
 
     assert head("path.rate") == "one: path.rate = down 40000000 bit/s"
     assert head("path.loss") == "one: path.loss = down 1%, up 0%"

@@ -10,10 +10,10 @@ from samovar.campaign.journal import Entry
 from samovar.campaign.recovery import Restored
 from samovar.campaign.run import Summary
 from samovar.cli.plan_commands import menu_lines
+from samovar.cli.project import Project
 from samovar.cli.run_commands import complete_lines, restored_lines, summary_lines
 from samovar.cli.text import clock
 from samovar.plan import Plan, Trial
-from samovar.recipes import Catalogue
 from tests.unit.plan_values import shared_trials
 from tests.unit.trials import RESOLVED, TRIAL
 
@@ -80,8 +80,7 @@ def test_a_summary_names_what_failed_why_and_the_command_that_tries_again() -> N
 
 
 def test_the_menu_has_what_stands_in_the_folders() -> None:
-    controller = Catalogue(ROOT / "templates")
-    lines = list(menu_lines(ROOT, [ROOT / "experiments" / "demo.yaml"], [], controller))
+    lines = list(menu_lines(Project(ROOT)))
     assert any(line.split()[:1] == ["demo"] for line in lines)
     assert any(line.split()[:2] == ["iperf3", "linux"] for line in lines)
     assert any(line.split()[:1] == ["buffer-cdf"] for line in lines)
