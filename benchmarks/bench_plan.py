@@ -190,7 +190,7 @@ def lines_of(shape: str) -> list[str]:
     """Run both makers on a shape, one after the other, and write the rows of the table."""
     own, other = (in_process(maker, shape) for maker in MAKERS)
     ratio = own["cpu_s"] / other["cpu_s"]
-    files = f"{own['write_s']:.1f} | {own['read_s']:.1f} | {own['file_mb']:.0f} | {own['peak_all_mb']:.0f}"
+    files = f"{own['write_s']:.2f} | {own['read_s']:.2f} | {own['file_mb']:.0f} | {own['peak_all_mb']:.0f}"
     return [
         f"| {shape} | samovar | {timed(own)} | {ratio:.2f} | {files} |",
         f"| {shape} | naive | {timed(other)} | 1 | | | | |",
@@ -199,7 +199,7 @@ def lines_of(shape: str) -> list[str]:
 
 def timed(found: Mapping[str, float]) -> str:
     """Write the cells of time and memory."""
-    return f"{found['wall_s']:.1f} | {found['cpu_s']:.1f} | {found['peak_mb']:.0f}"
+    return f"{found['wall_s']:.2f} | {found['cpu_s']:.2f} | {found['peak_mb']:.0f}"
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from samovar.errors import PlanError
@@ -56,8 +57,7 @@ def ids_of(treatments: Treatments, slots: Sequence[Slot]) -> list[str]:
         for treatment, replicate, _ in slots
     ]
     if len(set(ids)) < len(ids):
-        seen = set[str]()
-        twice = next(one for one in ids if one in seen or seen.add(one))  # type: ignore[func-returns-value]
+        twice = Counter(ids).most_common(1)[0][0]
         raise PlanError(
             f"{treatments.part}: two trials would have the id {twice}; give their levels labels that differ"
         )

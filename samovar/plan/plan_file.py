@@ -97,7 +97,7 @@ def _read_components(tree: Mapping[str, Any]) -> Mapping[tuple[str, int], Compon
         for column in _columns(values)
         for number in column
     }
-    adapters = {kind: TypeAdapter[Any](TYPES[kind]) for _, kind in used}
+    adapters = {kind: TypeAdapter[Any](TYPES[kind]) for kind in {kind for _, kind in used}}
     components, found = Components(), dict[tuple[str, int], Component]()
     for number, kind in sorted(used):
         try:

@@ -1,4 +1,4 @@
-"""What a plan costs, and where the figures are from."""
+"""The cost of a plan: time, bytes, and the sources of both."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ SHORT, LONG = [trial("cubic", n) for n in (1, 2)], [trial("cdg", n, lasting(60))
 PLAN = plan_of([*SHORT, *LONG])
 
 
-def test_time_is_traffic_and_what_a_trial_takes_beyond_it() -> None:
+def test_time_is_traffic_plus_the_overhead_of_each_trial() -> None:
     cost = estimate_cost(PLAN, MeasuredTimes(Overhead(2.0, 7)))
     assert (cost.trials, cost.traffic_s, cost.overhead_s) == (4, 132.0, 8.0)
     assert cost.hours == pytest.approx(140 / 3600)
 
 
-def test_the_time_beyond_traffic_says_where_it_is_from() -> None:
+def test_an_overhead_names_its_source() -> None:
     assert str(Overhead(4.21, 38)) == "4.2 s a trial (median of 38 measured on this testbed)"
     assert str(Overhead()) == "2.5 s a trial (assumed, none measured on this testbed yet)"
 
 
-def test_what_is_left_costs_only_what_is_left() -> None:
+def test_the_cost_of_the_remaining_trials_is_theirs_only() -> None:
     left = estimate_cost(PLAN, MeasuredTimes(Overhead(2.0, 7)), {one.id for one in LONG})
     assert (left.trials, left.traffic_s) == (2, 120.0)
     assert estimate_cost(PLAN, None, ()).trials == 0
 
 
-def test_a_host_holds_one_trial_at_a_time_and_this_machine_all_of_them() -> None:
+def test_a_host_stores_one_trial_at_a_time_and_the_controller_all_of_them() -> None:
     cost = estimate_cost(PLAN)
     assert cost.host_bytes == host_bytes(lasting(60))
     assert cost.controller_bytes == 2 * stored_bytes(RESOLVED) + 2 * stored_bytes(lasting(60))
 
 
-def test_a_host_is_charged_with_its_own_captures_compressed_and_its_samples() -> None:
+def test_a_host_stores_its_own_compressed_captures_and_its_samples() -> None:
     packets = 6 * 12_000_000 / (600 * 8) * 1.5
     capture = packets * (96 + 16) / COMPRESSION
     assert host_bytes(RESOLVED) == {
@@ -79,7 +79,7 @@ def _captured(*flows: FlowPlan, snaplen_bytes: int = 96, **values: object) -> di
     return dict(host_bytes(RESOLVED.model_copy(update=update)))
 
 
-def test_a_flow_that_is_held_to_a_rate_leaves_what_it_sends_and_no_full_path() -> None:
+def test_a_rate_limited_flow_is_captured_at_its_own_rate() -> None:
     full = _captured(flow())
     slow = flow().model_copy(update={"parameters": {"rate": "120Kbit"}})
     assert _captured(slow)["src"] == pytest.approx(full["src"] / 100, rel=0.01)
@@ -89,18 +89,18 @@ def test_a_flow_that_is_held_to_a_rate_leaves_what_it_sends_and_no_full_path() -
     assert _captured(calls)["src"] == int(2 * 6 / 0.02 * (96 + 16) / COMPRESSION)
 
 
-def test_a_transfer_leaves_what_its_size_comes_to_however_long_it_may_take() -> None:
+def test_a_transfer_is_captured_by_its_size_not_by_its_deadline() -> None:
     sized = flow().model_copy(update={"size_bytes": 600_000, "duration_s": None})
     assert _captured(sized)["dst"] == int(1000 * 1.5 * (96 + 16) / COMPRESSION)
 
 
-def test_what_is_sent_beyond_the_paths_rate_is_captured_where_it_is_sent_only() -> None:
+def test_packets_beyond_the_rate_of_the_path_are_captured_at_the_sender_only() -> None:
     flood = flow().model_copy(update={"parameters": {"rate": "24Mbit", "length": "572B"}})
     found = _captured(flood)
     assert found["src"] == pytest.approx(2 * found["dst"], rel=0.01)
 
 
-def test_flows_that_share_a_path_leave_no_more_here_than_the_path_carries() -> None:
+def test_flows_that_share_a_path_store_no_more_than_the_path_carries() -> None:
     one, four = ([flow(f"f{n}") for n in range(number)] for number in (1, 4))
     kept = [
         stored_bytes(RESOLVED.model_copy(update={"flows": tuple(flows), "loggers": ()}))
@@ -123,13 +123,13 @@ def test_a_whole_packet_leaves_its_own_size_whatever_the_snaplen_allows() -> Non
     assert whole == pytest.approx(6 * 12_000_000 / 8, rel=0.2), "data does not compress"
 
 
-def test_a_line_for_each_packet_is_counted_by_packets_not_by_time() -> None:
+def test_a_logger_with_a_line_for_each_packet_is_estimated_by_packets() -> None:
     siftr = LoggerPlan(logger="siftr", host="src", interface="eth1")
     packets = 6 * 12_000_000 / (600 * 8) * 1.5
     assert _captured(flow(), captures=(), loggers=(siftr,)) == {"src": int(packets * LINE_BYTES["siftr"])}
 
 
-def test_each_path_through_a_router_is_measured_once_where_paths_are_measured() -> None:
+def test_each_path_through_a_router_is_calibrated_once_if_paths_are_calibrated() -> None:
     other = RESOLVED.path.model_copy(update={"rtt_s": 0.5}) if RESOLVED.path else None
     far = RESOLVED.model_copy(update={"path": other})
     plan = plan_of([*(trial("cubic", n) for n in (1, 2)), *(trial("cdg", n, far) for n in (1, 2))])
@@ -142,7 +142,7 @@ def test_each_path_through_a_router_is_measured_once_where_paths_are_measured() 
     assert str(ASSUMED_PATH) == "15 s each (assumed, none measured on this testbed yet)"
 
 
-def test_reboots_take_hours_too() -> None:
+def test_reboots_add_to_the_time() -> None:
     plan = PLAN.model_copy(update={"changes": Changes(reboots=6, boots=3)})
     known = MeasuredTimes(Overhead(2.0, 7), StepTime(90.0, 2))
     cost = estimate_cost(plan, known)
@@ -154,7 +154,7 @@ def test_reboots_take_hours_too() -> None:
     assert estimate_cost(plan, known, ()).boots == 0
 
 
-def test_hosts_that_reboot_at_the_same_time_are_waited_for_once() -> None:
+def test_trials_wait_once_for_hosts_that_reboot_together() -> None:
     plain, one, other = (), ("txd", "80"), ("txd", "256")
     states = together({"b": [plain, one, one, other], "a": [plain, other, other, other]})[""]
     assert [states.index(state) for state in states] == [0, 1, 1, 3]
@@ -163,7 +163,7 @@ def test_hosts_that_reboot_at_the_same_time_are_waited_for_once() -> None:
     assert together({}) == {}
 
 
-def test_testbeds_that_share_trials_take_their_share_of_the_time_and_reboot_each_by_itself() -> None:
+def test_testbeds_share_the_time_of_trials_but_not_that_of_reboots() -> None:
     plan = PLAN.model_copy(update={"changes": Changes(reboots=6, boots=3)})
     each = [
         estimate_cost(plan, MeasuredTimes(Overhead(seconds, 5), StepTime(90.0))) for seconds in (1.0, 3.0)
@@ -174,7 +174,7 @@ def test_testbeds_that_share_trials_take_their_share_of_the_time_and_reboot_each
     assert shared_cost(each[:1]) == each[0]
 
 
-def test_trials_that_are_run_again_take_time_as_often_as_they_did_before() -> None:
+def test_repeated_trials_add_as_much_time_as_they_did_before() -> None:
     cost = estimate_cost(PLAN, MeasuredTimes(Overhead(2.0, 7), repeats=Repeats(2, 8, 10.0, 40.0)))
     assert (cost.repeats_s, cost.total_s) == (0.25 * 140, 1.25 * 140)
     assert str(cost.repeats) == "25% more: 8 trials took 10 attempts before"
@@ -185,13 +185,13 @@ def test_trials_that_are_run_again_take_time_as_often_as_they_did_before() -> No
     assert both.repeats.share == 0.125
 
 
-def test_work_is_shared_out_no_further_than_there_are_trials() -> None:
+def test_no_more_testbeds_work_in_parallel_than_there_are_trials() -> None:
     assert [parallel_s(120.0, trials, 4) for trials in (1, 3, 8)] == [120.0, 40.0, 30.0]
     assert parallel_s(120.0, 8, 4, longest_s=60.0) == 60.0
     assert parallel_s(0.0, 0, 2) == 0.0
 
 
-def test_times_of_a_testbed_are_medians_of_what_its_campaigns_journals_tell(tmp_path: Path) -> None:
+def test_measured_times_are_medians_over_the_journals_of_a_testbeds_campaigns(tmp_path: Path) -> None:
     folder = tmp_path / "x" / "full-1"
     folder.mkdir(parents=True)
     (folder / "plan.json").write_bytes(PLAN.to_json())

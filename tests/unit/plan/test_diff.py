@@ -1,4 +1,4 @@
-"""A plan against a campaign: what stands, runs, became stale, is asked for no more."""
+"""A plan compared with a campaign: results that stand, trials to run, stale results, orphans."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _done(plan: Plan) -> dict[str, str]:
 FIRST = _crossed(["cubic", "cdg"], 2)
 
 
-def test_of_a_plan_that_is_unchanged_and_done_all_stands() -> None:
+def test_all_results_of_an_unchanged_plan_stand() -> None:
     found = compare(FIRST, FIRST, _done(FIRST))
     assert (found.stands, found.runs, found.stale, found.orphans) == (tuple(_done(FIRST)), {}, (), ())
 
@@ -38,7 +38,7 @@ def test_more_replicates_are_new_and_the_others_stand() -> None:
     assert set(found.stands) == set(_done(FIRST))
 
 
-def test_an_edit_makes_what_it_touches_stale_and_says_what_changed() -> None:
+def test_an_edit_makes_the_affected_results_stale_and_lists_what_changed() -> None:
     found = compare(_crossed(["cubic", "cdg"], 2, 12.0), FIRST, _done(FIRST))
     (changed,) = found.stale
     assert changed.changes == ("duration_s 6 -> 12",)
@@ -48,7 +48,7 @@ def test_an_edit_makes_what_it_touches_stale_and_says_what_changed() -> None:
     assert (found.stands, found.orphans) == ((), ())
 
 
-def test_only_what_has_a_result_can_be_stale() -> None:
+def test_only_results_can_be_stale() -> None:
     found = compare(_crossed(["cubic", "cdg"], 2, 12.0), FIRST, {"cubic-r1-6": "done", "cdg-r1-6": "failed"})
     assert found.runs == {
         "cubic-r1-12": "stale",
@@ -66,7 +66,7 @@ def test_a_level_taken_away_leaves_orphans_and_one_that_is_added_runs() -> None:
     assert found.stale == ()
 
 
-def test_new_trials_that_do_what_orphans_did_under_another_name_are_counted() -> None:
+def test_new_trials_that_equal_an_orphan_except_for_names_are_counted_as_renamed() -> None:
     renamed = plan_of(
         [trial(label, replicate, part="other") for replicate in (1, 2, 3) for label in ("cubic", "cdg")]
     )
@@ -83,7 +83,7 @@ def _with_ids(plan: Plan) -> Plan:
     return plan.model_copy(update={"trials": shared_trials(trials)})
 
 
-def test_values_that_differ_are_written_so_that_they_do() -> None:
+def test_different_values_are_written_with_enough_digits_to_differ() -> None:
     told = list(differences({"loss": 0.0123456789}, {"loss": 0.0123456788}))
     assert told == ["loss 0.0123456789 -> 0.0123456788"]
     assert list(differences({"s": 0.1}, {"s": 1_000_000.0})) == ["s 0.1 -> 1000000"]
@@ -95,7 +95,7 @@ def test_trials_that_failed_run_again_each_with_its_reason() -> None:
     assert found.runs == {"cdg-r1-6": "failed", "cubic-r2-6": "invalid", "cdg-r2-6": "interrupted"}
 
 
-def test_an_edit_that_is_taken_back_finds_its_results_again() -> None:
+def test_an_undone_edit_finds_its_results_again() -> None:
     edited = _crossed(["cubic", "cdg"], 2, 12.0)
     found = compare(FIRST, edited, _done(FIRST) | _done(edited))
     assert found.runs == {}
@@ -108,7 +108,7 @@ def test_results_of_yet_earlier_plans_are_orphans() -> None:
     assert found.orphans == ("cubic-r1-99",)
 
 
-def test_every_result_and_every_trial_stands_in_one_place_only() -> None:
+def test_every_result_and_every_trial_is_in_one_place_only() -> None:
     new = _crossed(["cubic", "vegas"], 3, 12.0)
     results = {**_done(FIRST), "cubic-r3-12": "done"}
     found = compare(new, FIRST, results)
@@ -140,14 +140,12 @@ CHANGED_PATH = RESOLVED.path.model_copy(  # type: ignore[union-attr]
         ),
     ],
 )
-def test_what_changed_is_said_by_its_place_with_both_values(
-    change: dict[str, object], said: list[str]
-) -> None:
+def test_a_difference_names_its_key_and_both_values(change: dict[str, object], said: list[str]) -> None:
     after = RESOLVED.model_copy(update=change)
     found = list(differences(RESOLVED.as_json(), after.as_json()))
     assert len(found) == len(said)
     assert all(one.startswith(start) for one, start in zip(found, said, strict=True)), found
 
 
-def test_nothing_is_said_of_values_that_are_equal() -> None:
+def test_equal_values_have_no_differences() -> None:
     assert list(differences(RESOLVED.as_json(), RESOLVED.model_copy().as_json())) == []

@@ -1,4 +1,4 @@
-"""Whole plots: what takes a reboot or a reset to change varies slowest, and the plan says what that saves."""
+"""Whole plots: settings that need a reboot or a reset to change vary slowest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OLD = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
 NEW = load_testbed(ROOT / "hosts" / "example-freebsd.yaml")
 TXD = "factors: {cc: [newreno, cubic, cdg], txd: [80, 256], rwnd: [50KB, 1MB]}\nreplicates: 4\n"
 BACK = 1
-"""The last reboot, which brings back what the host was booted with before."""
+"""The last reboot, which restores what the host was booted with before."""
 
 
 def changes(plan: Plan, factor: str) -> int:
@@ -50,7 +50,7 @@ def test_every_order_boots_each_costly_level_once(name: str, reboots: int) -> No
     assert planned(kind(name), OLD, CATALOGUE).changes.reboots == reboots + BACK
 
 
-def test_a_block_holds_each_treatment_of_its_whole_plot_once_in_an_order_of_its_own() -> None:
+def test_a_block_contains_each_treatment_of_its_whole_plot_once_in_its_own_order() -> None:
     plan = planned(kind("blocked"), OLD, CATALOGUE)
     by_plot = groupby(plan.trials, key=lambda one: (one.treatment["txd"], one.block))
     blocks = [list(block) for _, block in by_plot]
@@ -62,7 +62,7 @@ def test_a_block_holds_each_treatment_of_its_whole_plot_once_in_an_order_of_its_
     assert len(set(map(tuple, orders))) == len(orders)
 
 
-def test_what_takes_an_interface_reset_is_taken_up_anew_in_each_block() -> None:
+def test_levels_that_need_an_interface_reset_return_in_each_block() -> None:
     plan = planned(kind("blocked"), NEW, CATALOGUE)
     for number in range(4):
         block = plan.trials[12 * number : 12 * number + 12]
@@ -71,7 +71,7 @@ def test_what_takes_an_interface_reset_is_taken_up_anew_in_each_block() -> None:
         assert sum(1 for _ in groupby(trial.treatment["txd"] for trial in block)) == 2
 
 
-def test_whole_plots_come_in_an_order_that_the_seed_decides() -> None:
+def test_the_seed_determines_the_order_of_whole_plots() -> None:
     firsts = set()
     for seed in range(8):
         text = study(TXD + f"order: {{kind: blocked, seed: {seed}}}\n")
@@ -90,7 +90,9 @@ def test_more_replicates_append_blocks_to_each_whole_plot_and_leave_the_others(t
     assert many.changes.reboots == few.changes.reboots
 
 
-def test_what_all_hosts_reset_for_varies_slower_than_what_one_does_however_the_file_has_them() -> None:
+def test_a_factor_that_resets_all_hosts_varies_slower_than_one_that_resets_one_whatever_their_order_in_the_file() -> (
+    None
+):
     for factors in (
         "mtu: [600, 1200, 1500], txd: [80, 128, 256]",
         "txd: [80, 128, 256], mtu: [600, 1200, 1500]",
@@ -116,7 +118,7 @@ def _crossed(sizes: Sequence[int], changes: Sequence[Sequence[bool]]) -> list[li
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (2, 3), (3, 2)])
-def test_crossed_factors_nest_so_that_hardly_more_hosts_change_than_in_the_best_of_all_orders(
+def test_nested_plots_of_crossed_factors_change_at_most_half_as_many_hosts_again_as_the_best_order(
     sizes: tuple[int, int],
 ) -> None:
     """Whatever hosts each of two factors changes; a nested order lacks of the best only its turning back."""
@@ -157,14 +159,14 @@ def test_every_order_of_whole_plots_and_of_plots_within_is_as_likely_as_any_othe
     assert sum((number - expected) ** 2 / expected for number in found.values()) < 181.9  # 127 degrees, 0.1 %
 
 
-def test_what_costs_nothing_makes_no_plots() -> None:
+def test_settings_without_a_cost_of_change_make_no_plots() -> None:
     text = study("factors: {cc: [cubic, cdg], rwnd: [50KB, 1MB]}\nreplicates: 3\n")
     plan = planned(text, LAB, CATALOGUE)
     assert (plan.changes.reboots, plan.changes.resets, plan.changes.naive_resets) == (0, 0, 0)
     assert [trial.id for trial in plan.trials] == [trial.id for trial in planned(text, LAB).trials]
 
 
-def test_a_host_that_is_set_alike_in_two_parts_is_not_rebooted_between_them() -> None:
+def test_a_host_with_equal_settings_in_two_parts_is_not_rebooted_between_them() -> None:
     parts = "parts:\n  a: {factors: {txd: [256], rwnd: [50KB]}}\n  b: {factors: {txd: [256], rwnd: [1MB]}}\n"
     assert planned(study(parts), OLD, CATALOGUE).changes.reboots == 1 + BACK
     other = parts.replace("b: {factors: {txd: [256]", "b: {factors: {txd: [80]")
@@ -175,7 +177,7 @@ states = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, m
 
 
 @given(states, st.integers(1, 4), st.sampled_from(["sequential", "shuffled", "blocked"]))
-def test_plots_stay_together_and_hold_every_trial(
+def test_plots_stay_together_and_contain_every_trial(
     costly: list[tuple[int, int]], replicates: int, name: str
 ) -> None:
     plots = WholePlots([[reboot for reboot, _ in costly]], [[reset for _, reset in costly]])

@@ -1,4 +1,4 @@
-"""Plans: the same input gives the same bytes, and every trial says all that it needs."""
+"""Plans: the same input gives the same bytes, and every trial is complete."""
 
 from pathlib import Path
 
@@ -82,7 +82,7 @@ def test_a_plan_is_read_back_as_it_was_written() -> None:
         ),
     ],
 )
-def test_a_plan_of_another_kind_is_refused(old: bytes, new: bytes, message: str) -> None:
+def test_a_file_that_is_not_a_plan_of_this_schema_is_refused(old: bytes, new: bytes, message: str) -> None:
     with pytest.raises(PlanError) as caught:
         Plan.from_json(planned().to_json().replace(old, new, 1))
     assert str(caught.value) == message
@@ -95,7 +95,7 @@ def test_the_report_is_planned_with_the_trials_that_it_states() -> None:
     assert len(make_plan(QUICK).trials) == 3 + 12
 
 
-def test_more_replicates_add_trials_and_keep_the_order_of_those_there_were() -> None:
+def test_more_replicates_add_trials_and_keep_the_order_of_the_existing_ones() -> None:
     few, many = planned(), planned(("replicates: 3", "replicates: 5"))
     assert [trial.id for trial in many.trials[: len(few.trials)]] == [trial.id for trial in few.trials]
     assert len(many.trials) == 5 * 4
@@ -114,7 +114,7 @@ def test_more_replicates_add_trials_and_keep_the_order_of_those_there_were() -> 
         ("interval: 5ms", "interval: 6ms"),
     ],
 )
-def test_what_touches_all_trials_changes_all_ids(change: tuple[str, str]) -> None:
+def test_an_edit_that_affects_all_trials_changes_all_ids(change: tuple[str, str]) -> None:
     assert not ids(planned()) & ids(planned(change))
 
 
@@ -132,7 +132,7 @@ def test_a_title_or_a_figure_keeps_the_ids() -> None:
     assert ids(planned()) == ids(planned(("testbed: lab", "title: New\nfigures: [rtt-cdf]\ntestbed: lab")))
 
 
-def test_an_id_reads_as_its_treatment_and_names_its_part_when_there_are_several() -> None:
+def test_an_id_contains_its_levels_and_its_part_if_there_are_several() -> None:
     assert "newreno-50KB-1500-r1-" in {trial.id[:-6] for trial in planned().trials}
     plan = make_plan(resolve_experiment(STUDY.experiment, TESTBED))
     assert all(trial.id.startswith(f"{trial.part}-") for trial in plan.trials)
@@ -144,8 +144,8 @@ def test_a_level_in_an_id_is_safe_in_a_file_name(level: str) -> None:
     assert not word(level).startswith((".", "-"))
 
 
-def test_levels_that_mean_the_same_trial_are_refused() -> None:
-    """Their factor's place is told, and the line of exclude that would leave the second out."""
+def test_levels_that_give_the_same_trial_are_refused() -> None:
+    """The error has the position of the factor and the line of `exclude` that leaves the second one out."""
     with pytest.raises(DefinitionError) as caught:
         planned(("rwnd: [50KB, 1MB]", "rwnd: [50KB, 50000B]"))
     (problem,) = caught.value.problems
@@ -155,7 +155,7 @@ def test_levels_that_mean_the_same_trial_are_refused() -> None:
 
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 10**6))
-def test_a_block_holds_each_treatment_once(treatments: int, replicates: int, seed: int) -> None:
+def test_a_block_contains_each_treatment_once(treatments: int, replicates: int, seed: int) -> None:
     slots = ordered("blocked", seed, "main", treatments, replicates)
     for block in range(1, replicates + 1):
         inside = slots[(block - 1) * treatments : block * treatments]
@@ -164,7 +164,7 @@ def test_a_block_holds_each_treatment_once(treatments: int, replicates: int, see
 
 
 @given(st.sampled_from(["sequential", "shuffled", "blocked"]), st.integers(1, 30), st.integers(1, 9))
-def test_an_order_holds_each_replicate_of_each_treatment_once(
+def test_an_order_contains_each_replicate_of_each_treatment_once(
     kind: str, treatments: int, replicates: int
 ) -> None:
     slots = ordered(kind, 1, "main", treatments, replicates)
@@ -182,7 +182,7 @@ BLOCKED = [2, 0, 1, 4, 3, 5, 4, 1, 0, 2, 5, 3]
 SHUFFLED = [1, 2, 5, 4, 0, 3]
 
 
-def test_hosts_are_set_by_their_part_in_the_traffic() -> None:
+def test_hosts_are_set_according_to_their_part_in_the_traffic() -> None:
     trial = next(t for t in planned(("mtu: [1500]", "mtu: [1500], txd: [256]")).trials)
     source, router, sink = (trial.resolved.hosts[name] for name in ("src", "rtr", "dst"))
     assert (source.cc, source.rwnd_bytes, source.txd) == (trial.treatment["cc"], None, 256)
@@ -193,7 +193,7 @@ def test_hosts_are_set_by_their_part_in_the_traffic() -> None:
     assert router.interfaces == ("eth1", "eth2")
 
 
-def test_places_are_filled_in_from_the_testbed() -> None:
+def test_addresses_and_interfaces_come_from_the_testbed() -> None:
     resolved = planned().trials[0].resolved
     (flow,) = resolved.flows
     assert (flow.from_address, flow.to_address, flow.port) == ("172.16.10.2", "172.16.11.2", 5001)
@@ -207,7 +207,7 @@ def test_places_are_filled_in_from_the_testbed() -> None:
     ]
 
 
-def test_flows_without_a_port_get_the_next_that_is_free() -> None:
+def test_flows_without_a_port_get_the_next_free_one() -> None:
     flows = "".join(
         f"{{flow: f{index}, generator: nuttcp, from: sender, to: receiver{port}}}, "
         for index, port in enumerate(["", ", port: 5002", "", ", port: 5001"])
@@ -216,7 +216,7 @@ def test_flows_without_a_port_get_the_next_that_is_free() -> None:
     assert [flow.port for flow in plan.trials[0].resolved.flows] == [5003, 5002, 5004, 5001]
 
 
-def test_a_path_factor_stands_over_the_path() -> None:
+def test_a_path_factor_overrides_the_path() -> None:
     plan = planned(("mtu: [1500]", "path.buffer: [64KB, 10packets], path.aqm: [codel]"))
     seen = {
         (path.down.aqm, path.down.buffer_packets, path.down.buffer_bytes, path.down.rate_bps)
@@ -226,7 +226,7 @@ def test_a_path_factor_stands_over_the_path() -> None:
     assert seen == {("codel", None, 64_000, 8_000_000), ("codel", 10, None, 8_000_000)}
 
 
-def test_a_flow_factor_stands_over_its_flow() -> None:
+def test_a_flow_factor_overrides_its_flow() -> None:
     plan = planned(("mtu: [1500]", "traffic.bulk.size: [1MB], traffic.bulk.length: [8KB], cc.beta: [3]"))
     resolved = plan.trials[0].resolved
     (flow,) = resolved.flows

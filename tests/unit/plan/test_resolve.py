@@ -1,4 +1,4 @@
-"""What the plan makes of the language: levels of every form, both directions, classes, flows, stops, draws."""
+"""Resolving treatments: levels of every form, both directions, classes, flows, stops, random values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def with_path(written: str, more: str = "") -> PathPlan:
     return path(text)
 
 
-def test_a_plain_rate_leaves_the_way_up_unshaped() -> None:
+def test_a_plain_rate_leaves_upstream_unshaped() -> None:
     found = with_path("{rate: 8Mbit, rtt: 10ms, buffer: 50packets, loss: 1%}")
     assert (found.down.interface, found.down.rate_bps, found.down.aqm) == ("eth2", 8_000_000, "pfifo")
     assert (found.up.interface, found.up.rate_bps, found.up.aqm) == ("eth1", None, None)
@@ -57,13 +57,13 @@ def test_delays_are_one_way_and_their_sum_is_the_rtt() -> None:
     assert (found.down.delay_s, found.up.delay_s, found.rtt_s) == (0.03, 0.01, 0.04)
 
 
-def test_a_level_of_rtt_takes_the_delays_away() -> None:
+def test_a_level_of_rtt_replaces_the_delays() -> None:
     written = "{rate: 8Mbit, delay: {down: 30ms, up: 10ms}, buffer: 50packets}"
     found = with_path(written, "factors: {path.rtt: [8ms]}\n")
     assert (found.down.delay_s, found.up.delay_s, found.rtt_s) == (0.004, 0.004, 0.008)
 
 
-def test_a_level_of_one_direction_leaves_the_other() -> None:
+def test_a_level_of_one_direction_leaves_the_other_unchanged() -> None:
     found = path(study("factors: {path.rate: [{up: 2Mbit}], path.loss: [{up: 3%}]}\n"))
     assert (found.down.rate_bps, found.up.rate_bps, found.up.loss) == (8_000_000, 2_000_000, 0.03)
 
@@ -113,7 +113,7 @@ def test_a_factor_may_name_its_recipe_and_place() -> None:
     assert found["off",].hosts["dst"].settings == {}
 
 
-def test_settings_stand_under_a_factor_s_levels() -> None:
+def test_levels_override_settings() -> None:
     more = "settings: {cc: cubic, mtu: 1400, tcp.sack: off, cc.beta: 3}\nfactors: {mtu: [600, 1500]}\n"
     found = by_level(planned(study(more)))
     source, router = found["600",].hosts["src"], found["600",].hosts["rtr"]
@@ -121,7 +121,7 @@ def test_settings_stand_under_a_factor_s_levels() -> None:
     assert (source.settings, router.settings, router.cc) == ({"tcp": {"sack": "off"}}, {}, None)
 
 
-def test_formulas_are_computed_when_all_levels_are_laid_over() -> None:
+def test_formulas_are_evaluated_after_all_levels_are_applied() -> None:
     more = (
         'duration: 20 RTT\nfactors: {path.rate: [8Mbit, 80Mbit], path.buffer: [2 BDP, "max(1 BDP, 50KB)"]}\n'
     )
@@ -136,7 +136,7 @@ def test_formulas_are_computed_when_all_levels_are_laid_over() -> None:
     assert {one.duration_s for one in found.values()} == {0.2}
 
 
-def test_excluded_treatments_are_not_there_and_included_ones_come_last() -> None:
+def test_excluded_treatments_are_left_out_and_included_ones_come_last() -> None:
     more = (
         "factors: {cc: [cubic, cdg], mtu: [600, 1200, 1500]}\norder: {kind: sequential}\n"
         "exclude: [{cc: cdg, mtu: [600, 1200]}]\ninclude: [{cc: bbr, mtu: 1500}]\n"
@@ -153,13 +153,13 @@ def test_excluded_treatments_are_not_there_and_included_ones_come_last() -> None
         ("exclude: [{cc: [cubic, cdg]}]", "main: every treatment is excluded; leave at least one"),
     ],
 )
-def test_lines_that_cannot_be_meant_are_refused(more: str, message: str) -> None:
+def test_lines_of_exclude_and_include_without_effect_are_refused(more: str, message: str) -> None:
     with pytest.raises(PlanError) as caught:
         planned(study(f"factors: {{cc: [cubic, cdg]}}\n{more}\n"))
     assert str(caught.value).startswith(message)
 
 
-def test_counted_flows_have_labels_ports_and_starts_of_their_own() -> None:
+def test_counted_flows_have_their_own_labels_ports_and_starts() -> None:
     found = flows(UDP + ", count: 3, every: 10s, start: 5s, port: 6000}")
     assert [(one.label, one.group, one.port, one.start_s) for one in found] == [
         ("bulk-1", "bulk", 6000, 5.0),
@@ -168,7 +168,7 @@ def test_counted_flows_have_labels_ports_and_starts_of_their_own() -> None:
     ]
 
 
-def test_a_count_of_one_is_counted_and_none_is_not() -> None:
+def test_a_count_of_one_numbers_the_flow_and_no_count_does_not() -> None:
     assert [one.label for one in flows(UDP + ", count: 1}")] == ["bulk-1"]
     assert [one.label for one in flows(UDP + "}")] == ["bulk"]
 
@@ -178,7 +178,7 @@ def test_a_count_may_be_a_factor() -> None:
     assert {levels: len(one.flows) for levels, one in found.items()} == {("4",): 4, ("8",): 8}
 
 
-def test_a_count_of_nothing_leaves_the_flow_out() -> None:
+def test_a_count_of_zero_leaves_the_flow_out() -> None:
     ping = "{flow: ping, generator: ping, from: sender, to: receiver, count: 1}"
     found = by_level(
         planned(study("factors: {traffic.ping.count: [0, 1]}\n", f"traffic: [{UDP}}}, {ping}]\n"))
@@ -199,7 +199,7 @@ def test_a_plural_role_is_one_flow_for_each_of_its_hosts() -> None:
     assert {one.to_host for one in many} == {"dst1"}
 
 
-def test_flows_carry_what_is_asked_of_each() -> None:
+def test_flows_have_their_own_settings() -> None:
     (found,) = flows(UDP + ", cc: cdg, rwnd: 200KB, dscp: EF, length: 8KB}")
     assert (found.cc, found.rwnd_bytes, found.dscp, found.parameters) == (
         "cdg",
@@ -215,7 +215,7 @@ def test_two_windows_for_one_peer_are_refused() -> None:
         flows(UDP + ", rwnd: 20KB}" + other)
 
 
-def test_a_flow_that_goes_on_until_another_ends_with_it() -> None:
+def test_a_flow_with_until_ends_with_the_other_flow() -> None:
     ping = ", {flow: ping, generator: nuttcp, from: sender, to: receiver, until: bulk}"
     found = first(study("", f"traffic: [{UDP}, count: 2, every: 10s}}{ping}]\n"))
     assert [(one.label, one.until, one.duration_s) for one in found.flows][2] == ("ping", "bulk", None)
@@ -267,7 +267,7 @@ def test_a_class_of_a_flow_matches_its_addresses_and_ports() -> None:
     )
 
 
-def test_a_class_of_an_address_keeps_the_path_s_delay_when_it_says_loss() -> None:
+def test_a_class_that_sets_loss_keeps_the_delay_of_the_path() -> None:
     text = study("").replace(
         "buffer: 50packets}", "buffer: 50packets, classes: [{from: sender, to: 172.16.11.0/24, loss: 2%}]}"
     )
@@ -276,7 +276,7 @@ def test_a_class_of_an_address_keeps_the_path_s_delay_when_it_says_loss() -> Non
     assert (found.delay_down_s, found.delay_up_s, found.loss) == (0.005, 0.005, 0.02)
 
 
-def test_a_class_of_a_flow_that_goes_up_matches_its_port_at_the_other_end() -> None:
+def test_a_class_of_an_upstream_flow_matches_the_source_port() -> None:
     text = study("", BULK.replace("from: sender, to: receiver", "from: receiver, to: sender")).replace(
         "buffer: 50packets}", "buffer: 50packets, classes: [{flow: bulk, rtt: 80ms}]}"
     )
@@ -296,7 +296,7 @@ def starts(text: str) -> dict[tuple[tuple[str, ...], int], tuple[float, ...]]:
 
 
 @pytest.mark.parametrize("traffic", [UNIFORM, POISSON])
-def test_draws_are_the_same_for_all_treatments_of_a_replicate_and_differ_between_replicates(
+def test_random_values_are_equal_for_all_treatments_of_a_replicate_and_differ_between_replicates(
     traffic: str,
 ) -> None:
     found = starts(study("replicates: 3\nfactors: {cc: [cubic, cdg]}\n", traffic))
@@ -305,17 +305,17 @@ def test_draws_are_the_same_for_all_treatments_of_a_replicate_and_differ_between
     assert len(set.union(*by_replicate.values())) == 3
 
 
-def test_more_replicates_leave_the_draws_and_ids_there_were() -> None:
+def test_more_replicates_keep_the_existing_random_values_and_ids() -> None:
     few = planned(study("replicates: 2\nfactors: {cc: [cubic, cdg]}\n", UNIFORM))
     many = planned(study("replicates: 4\nfactors: {cc: [cubic, cdg]}\n", UNIFORM))
     assert [one.id for one in few.trials] == [one.id for one in many.trials[:4]]
 
 
-def test_another_seed_draws_other_starts() -> None:
+def test_another_seed_gives_other_starts() -> None:
     assert starts(study("order: {seed: 2}\n", UNIFORM)) != starts(study("order: {seed: 3}\n", UNIFORM))
 
 
-def test_draws_are_the_same_on_every_machine() -> None:
+def test_random_values_are_the_same_on_every_machine() -> None:
     stream = RandomStream(1, "main", "bulk", 1)
     assert round(stream.value(Distribution("uniform", (0.0, 5.0))), 6) == UNIFORM_1
     assert poisson_s(stream, 2.0, None, 3) == POISSON_1
@@ -326,22 +326,22 @@ UNIFORM_1 = 1.57026
 POISSON_1 = (0.188477, 1.836317, 1.892655)
 
 
-def test_arrivals_too_many_for_a_trial_are_refused() -> None:
+def test_too_many_arrivals_for_a_trial_are_refused() -> None:
     with pytest.raises(PlanError, match="flow bulk: more than 10000 arrivals"):
         poisson_s(RandomStream(1, "main", "bulk", 1), 1e6, 60.0, None)
 
 
-def test_a_host_names_its_system_by_its_release() -> None:
+def test_the_system_of_a_host_includes_its_release() -> None:
     freebsd = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
     assert {host.system for host in first(study(""), freebsd).hosts.values()} >= {"freebsd-11"}
 
 
-def test_a_formula_counts_any_name_that_formulas_know() -> None:
+def test_a_formula_may_use_any_known_name() -> None:
     found = planned(study("settings: {rwnd: 50KB}\n").replace("bulk,", "bulk, size: 2 rwnd,", 1))
     assert found.trials[0].resolved.flows[0].size_bytes == 100_000
 
 
-def test_a_logger_samples_at_a_computed_interval() -> None:
+def test_the_interval_of_a_logger_may_be_a_formula() -> None:
     text = study("loggers: [{logger: tcp-info, at: sender, interval: RTT / 2}]\n")
     assert first(text).loggers[0].interval_s == 0.005
 
@@ -349,7 +349,7 @@ def test_a_logger_samples_at_a_computed_interval() -> None:
 EMPTY = "factors: {path.rtt: [0ms, 10ms], path.buffer: [1 BDP, 10packets]}\n"
 
 
-def test_a_formula_without_a_value_is_refused_at_its_place_with_the_levels_that_take_it_away() -> None:
+def test_a_formula_without_a_value_is_refused_with_its_position_and_the_levels() -> None:
     with pytest.raises(DefinitionError) as caught:
         planned(study(EMPTY))
     (problem,) = caught.value.problems
@@ -360,6 +360,6 @@ def test_a_formula_without_a_value_is_refused_at_its_place_with_the_levels_that_
     )
 
 
-def test_a_treatment_that_is_excluded_need_not_be_computable() -> None:
+def test_formulas_need_no_value_in_excluded_treatments() -> None:
     plan = planned(study(EMPTY + "exclude: [{path.rtt: 0ms, path.buffer: 1 BDP}]\n"))
     assert len(plan.trials) == 3

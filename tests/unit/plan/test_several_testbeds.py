@@ -68,7 +68,7 @@ def test_a_trial_has_one_id_on_all_testbeds_and_its_hosts_on_each(controller: Co
         assert there.resolved.flows[0].from_address == "172.17.10.2"
 
 
-def test_the_order_in_which_testbeds_are_named_makes_no_other_campaign(controller: Controller) -> None:
+def test_the_order_of_the_testbeds_names_does_not_change_the_campaign(controller: Controller) -> None:
     one, other = (controller.project.plan("shared", "", names) for names in ("twin,lab", "lab, twin"))
     assert one.plan.to_json() == other.plan.to_json()
     assert one.sources == other.sources
@@ -107,7 +107,7 @@ METRICS = """\
     ("first", "second", "differ"),
     [("10050000", "10000000", "no"), ("5000000", "5010000", "yes"), ("5000000", "NA", "unknown")],
 )
-def test_the_report_tells_whether_testbeds_differ(
+def test_the_report_states_whether_testbeds_differ(
     tmp_path: Path, first: str, second: str, differ: str
 ) -> None:
     file = tmp_path / "metrics.csv"

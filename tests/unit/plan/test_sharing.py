@@ -70,7 +70,7 @@ def test_every_trial_is_what_planning_its_treatment_alone_gives(text: str) -> No
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
-def test_every_shipped_experiment_is_planned_as_the_plain_way_does(path: Path) -> None:
+def test_every_trial_of_a_shipped_experiment_is_what_planning_its_treatment_alone_gives(path: Path) -> None:
     one = load_experiment(path, CATALOGUE)
     fast = {trial.id: trial.resolved for trial in make_plan(one).trials}
     assert fast == dict(treatments_alone(one.experiment, one.testbed))

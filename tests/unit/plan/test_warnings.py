@@ -1,4 +1,4 @@
-"""What a supervisor would say of a plan: each thing once, with how many treatments it holds for."""
+"""Warnings of plans: each once, with the number of treatments that it applies to."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def planned(folder: Path, *changes: tuple[str, str], testbed: str = "lab") -> Pl
     return make_plan(study)
 
 
-def test_a_plan_that_is_sound_has_no_warning(tmp_path: Path) -> None:
+def test_a_sound_plan_has_no_warning(tmp_path: Path) -> None:
     assert planned(tmp_path).warnings == ()
 
 
@@ -105,7 +105,7 @@ def test_a_plan_that_is_sound_has_no_warning(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_plan_that_may_not_show_what_was_meant_says_so_once(
+def test_a_plan_that_may_not_show_what_it_is_meant_to_has_one_warning(
     tmp_path: Path, change: tuple[str, str], warning: str
 ) -> None:
     assert planned(tmp_path, change).warnings == (warning,)
@@ -133,9 +133,7 @@ UP = "path: {rate: {down: 100Mbit, up: 1Mbit}, rtt: 100ms, buffer: 50packets}"
         [("traffic:", "exclude: [{cc: cdg, rwnd: 50KB}]\ntraffic:")],
     ],
 )
-def test_a_plan_without_such_a_fault_has_no_warning(
-    tmp_path: Path, changes: Sequence[tuple[str, str]]
-) -> None:
+def test_a_plan_without_this_fault_has_no_warning(tmp_path: Path, changes: Sequence[tuple[str, str]]) -> None:
     assert planned(tmp_path, *changes).warnings == ()
 
 
@@ -146,7 +144,7 @@ def test_a_sender_is_not_warned_of_a_buffer_that_the_path_never_fills() -> None:
         assert ("socket buffers are below rwnd" in found) == warned
 
 
-def test_one_way_delays_of_real_hosts_want_beacons(tmp_path: Path) -> None:
+def test_one_way_delays_of_real_hosts_need_beacons(tmp_path: Path) -> None:
     metric = "expect: [{say: x, metric: owd_median_ms, below: 5}]\nreplicates: 6"
     said = (
         "expect: owd_median_ms needs captures at both ends of a flow and logger beacons at both ends of a flow, "
@@ -170,7 +168,7 @@ NONE: Mapping[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("name", sorted(NONE))
-def test_a_shipped_study_is_warned_of_nothing_but_what_it_is_about(name: str) -> None:
+def test_a_shipped_study_has_only_the_warnings_that_it_is_about(name: str) -> None:
     study = load_experiment(ROOT / "experiments" / f"{name}.yaml", CATALOGUE)
     warnings = make_plan(study).warnings
     assert [one for one in warnings if not any(said in one for said in NONE[name])] == []
@@ -236,16 +234,16 @@ HOSTS = RESOLVED.hosts
         (_with(flows=(_flow(**SIX),)), "mtu is below the minimum of IPv6: 600 against 1280 bytes"),
     ],
 )
-def test_a_check_says_what_it_finds_with_both_figures(resolved: Resolved, said: str) -> None:
+def test_a_check_reports_what_it_finds_with_both_figures(resolved: Resolved, said: str) -> None:
     found = [f"{check.message}: {one}" for check in CHECKS if (one := check.find(resolved)) is not None]
     assert any(one.startswith(said) for one in found), found
 
 
-def test_the_sample_trial_gives_no_check_anything_to_say() -> None:
+def test_no_check_finds_anything_in_the_sample_trial() -> None:
     assert [check.message for check in CHECKS if check.find(RESOLVED) is not None] == []
 
 
-def test_a_check_looks_once_at_what_many_treatments_have_in_common(tmp_path: Path) -> None:
+def test_a_check_runs_once_for_treatments_that_are_equal_in_its_view(tmp_path: Path) -> None:
     windows = ", ".join(f"{size}KB" for size in range(100, 140))
     plan = planned(tmp_path, ("[50KB, 1MB]", f"[{windows}]"))
     looked = {check.message: len(plan.groups(check.view)) for check in CHECKS}
@@ -275,7 +273,7 @@ tables: [{table: crossed, metric: owd_median_ms, rows: cc, columns: rwnd}, overh
         ("[]", "[{logger: queue, at: router}]", ["loss_share", "cwnd_median_packets", "throughput_bps", "rtt-cdf", "jitter-cdf", "crossed"]),
     ],
 )  # fmt: skip
-def test_what_is_asked_of_a_plan_that_records_too_little_for_it_is_told(
+def test_outputs_that_need_more_than_is_recorded_have_a_warning(
     tmp_path: Path, captures: str, loggers: str, lacking: list[str]
 ) -> None:
     text = TEXT.replace("captures: [{at: sender}]", f"captures: {captures}\nloggers: {loggers}") + ASKED
@@ -287,7 +285,7 @@ def test_what_is_asked_of_a_plan_that_records_too_little_for_it_is_told(
     assert [one.split(" needs ")[0].split()[-1] for one in said] == lacking
 
 
-def test_what_lacks_is_told_in_words_with_what_becomes_of_it(tmp_path: Path) -> None:
+def test_a_warning_names_the_missing_traces_and_the_consequence(tmp_path: Path) -> None:
     text = TEXT + "expect: [{say: a, metric: loss_share, below: 1}]\nfigures: [queue-time]\n"
     (tmp_path / "study.yaml").write_text(text)
     study = load_experiment(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
@@ -298,11 +296,11 @@ def test_what_lacks_is_told_in_words_with_what_becomes_of_it(tmp_path: Path) -> 
     )
 
 
-def test_every_metric_says_what_must_be_recorded_for_it() -> None:
+def test_every_metric_lists_the_traces_that_it_needs() -> None:
     assert NEEDS.keys() == METRICS.keys()
 
 
-def test_a_flow_that_never_starts_and_a_logger_that_never_samples_are_told(tmp_path: Path) -> None:
+def test_flows_that_never_start_and_loggers_that_hardly_sample_have_a_warning(tmp_path: Path) -> None:
     late = (
         ("to: receiver}", "to: receiver, start: 40s}"),
         (

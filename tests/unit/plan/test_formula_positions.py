@@ -1,4 +1,4 @@
-"""A formula that has no value is refused at its line, whichever file that is in."""
+"""Errors in formulas have a position, in whichever file the formula is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.plans import BULK, LAB, ROOT, experiment_of
 EXPERIMENT = f"experiment: study\ntestbed: lab\nduration: 5s\n{BULK}"  # no path, and so no product of it
 
 
-def test_a_formula_of_a_testbed_is_refused_at_its_line(tmp_path: Path) -> None:
+def test_an_error_in_a_formula_of_a_testbed_has_its_position(tmp_path: Path) -> None:
     lab = (ROOT / "hosts" / "lab.yaml").read_text().rstrip("\n")
     file = tmp_path / "lab.yaml"
     file.write_text(f"{lab}\nsettings: {{rwnd: 2 BDP}}\n")
@@ -25,7 +25,7 @@ def test_a_formula_of_a_testbed_is_refused_at_its_line(tmp_path: Path) -> None:
         make_plan(resolve_experiment(experiment_of(EXPERIMENT), load_testbed(file)))
 
 
-def test_a_formula_of_the_configuration_is_refused_at_its_line(tmp_path: Path) -> None:
+def test_an_error_in_a_formula_of_the_configuration_has_its_position(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("settings: {rwnd: 3 BDP}\n")
     options = LoadOptions(config=load_config(file))
