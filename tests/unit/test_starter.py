@@ -81,7 +81,7 @@ def test_what_the_comments_of_an_extension_offer_is_sound(controller: Controller
 
 def test_nothing_is_written_over(controller: Controller) -> None:
     controller.project.new_experiment("mine").write_text("precious", encoding="utf-8")
-    with pytest.raises(DefinitionError, match=r"mine\.yaml: is there already; expected a name of its own"):
+    with pytest.raises(DefinitionError, match=r"mine\.yaml: exists already; choose another name"):
         controller.project.new_experiment("mine")
     assert (controller.project.root / "experiments" / "mine.yaml").read_text(encoding="utf-8") == "precious"
 
