@@ -100,7 +100,7 @@ def check_formulas(context: Context, name: str, part: Part) -> None:
 def _models(
     part: Part, where: Loc, device: Adapter | None
 ) -> Iterator[tuple[str, object, Mapping[str, str], Loc]]:
-    """Yield the models of a part with the names of their keys' owners, their attributes by key, and places."""
+    """Yield the models of a part: name that their keys begin with, model, attributes by key, place."""
     path = with_device(part.path, device)
     if path is not None:
         keys = {key: name for key, name in PATH_FIELDS.items() if key != "rtt" or path.delay_s is None}
