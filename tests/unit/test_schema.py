@@ -30,7 +30,7 @@ from samovar.schema.generated import schemas
 from samovar.schema.model_schema import Definitions, SchemaError, own_fields
 from samovar.schema.recipe_schema import Recipes, parameters
 from samovar.schema.reference_pages import ROOTS, Page, models_below
-from tests.unit import test_definition_errors as pinned
+from tests.unit.experiment import test_load_errors as pinned
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = Catalogue(ROOT / "templates")

@@ -1,6 +1,6 @@
-"""Every kind of mistake in a definition, pinned on its place and its whole sentence.
+"""Every kind of error in a definition file is reported at its place, in the pinned words.
 
-The mistakes stand in test_definition_errors.yaml: what is changed in the sound files below, and what is said of it.
+The errors are in test_load_errors.yaml: changes of the valid files below, and the messages for each.
 """
 
 import re
@@ -133,13 +133,13 @@ CASES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="u
 def changed(text: str, changes: Mapping[str, str]) -> str:
     """Return the text with each change made once."""
     for old, new in changes.items():
-        assert old in text, f"the sound file does not hold {old!r}"
+        assert old in text, f"the valid file does not contain {old!r}"
         text = text.replace(old, new, 1)
     return text
 
 
-def mistakes(folder: Path, experiment: str, testbed: str = TESTBED) -> list[str]:
-    """Return what is said of an experiment and its testbed, with paths from the folder."""
+def errors(folder: Path, experiment: str, testbed: str = TESTBED) -> list[str]:
+    """Return the messages for an experiment and its testbed, with paths relative to the folder."""
     for name, text in (("experiments/study.yaml", experiment), ("hosts/lab.yaml", testbed)):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
@@ -149,13 +149,13 @@ def mistakes(folder: Path, experiment: str, testbed: str = TESTBED) -> list[str]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["mistake"]))
-def test_a_mistake_is_reported_at_its_place_in_one_sentence(case: Mapping[str, Any], tmp_path: Path) -> None:
+def test_an_error_is_reported_at_its_place_in_one_sentence(case: Mapping[str, Any], tmp_path: Path) -> None:
     experiment = changed(EXPERIMENT, case.get("experiment", {}))
     testbed = changed(TESTBED, case.get("testbed", {}))
-    assert mistakes(tmp_path, experiment, testbed) == case["says"]
+    assert errors(tmp_path, experiment, testbed) == case["says"]
 
 
-def test_the_sound_files_are_sound(tmp_path: Path) -> None:
+def test_the_valid_files_are_valid(tmp_path: Path) -> None:
     (tmp_path / "lab.yaml").write_text(TESTBED, encoding="utf-8")
     (tmp_path / "study.yaml").write_text(EXPERIMENT, encoding="utf-8")
     testbed = load_testbed(tmp_path / "lab.yaml")
@@ -164,13 +164,13 @@ def test_the_sound_files_are_sound(tmp_path: Path) -> None:
 
 
 def repin() -> None:
-    """Write the messages of today into the YAML file: `python -m tests.unit.test_definition_errors`."""
+    """Write the messages of today into the YAML file: `python -m tests.unit.experiment.test_load_errors`."""
     pins = Path(__file__).with_suffix(".yaml")
     header, *texts = re.split(r"^(?=- mistake: )", pins.read_text(encoding="utf-8"), flags=re.MULTILINE)
     with TemporaryDirectory() as folder:
         for index, case in enumerate(CASES):
             experiment = changed(EXPERIMENT, case.get("experiment", {}))
-            says = mistakes(Path(folder), experiment, changed(TESTBED, case.get("testbed", {})))
+            says = errors(Path(folder), experiment, changed(TESTBED, case.get("testbed", {})))
             lines = yaml.safe_dump(says, allow_unicode=True, width=10**6).replace("\n- ", "\n  - ")
             texts[index] = texts[index].partition("  says:\n")[0] + f"  says:\n  {lines}\n"
     pins.write_text(header + "".join(texts)[:-1], encoding="utf-8")

@@ -1,4 +1,4 @@
-"""YAML's traps: what it would read as something else, or take hours over, is refused at its place or read as written."""
+"""What YAML would read as something else, or would take hours to expand, is refused or stays as written."""
 
 from pathlib import Path
 
@@ -59,7 +59,7 @@ TRAPS = {
 
 
 @pytest.mark.parametrize("trap", [name for name, (_, said) in TRAPS.items() if said])
-def test_a_trap_is_refused_at_its_place_in_one_sentence(trap: str) -> None:
+def test_a_yaml_trap_is_refused_at_its_place_in_one_sentence(trap: str) -> None:
     content, said = TRAPS[trap]
     assert mistakes(content) == said
 
@@ -104,7 +104,7 @@ def test_an_anchor_may_be_used_for_a_value_that_stays_small() -> None:
     assert problems == []
 
 
-def test_a_byte_order_mark_and_windows_line_ends_change_no_place(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_windows_line_ends_keep_positions(tmp_path: Path) -> None:
     (tmp_path / "f.yaml").write_bytes(b"\xef\xbb\xbfa: 1\r\nb:\r\n  c: 2\r\n")
     tree, problems = read_yaml(tmp_path / "f.yaml")
     assert plain(tree) == {"a": "1", "b": {"c": "2"}}
@@ -127,14 +127,14 @@ def test_a_byte_order_mark_and_windows_line_ends_change_no_place(tmp_path: Path)
     ],
     ids=["latin 1", "column in characters", "utf-16", "size", "nul"],
 )
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "f.yaml").write_bytes(content)
     with pytest.raises(DefinitionError) as caught:
         read_yaml(tmp_path / "f.yaml")
     assert str(caught.value) == f"{tmp_path}/{said}"
 
 
-def test_a_folder_and_a_file_that_is_not_there_are_refused(tmp_path: Path) -> None:
+def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     for path, said in ((tmp_path, "is a directory"), (tmp_path / "f.yaml", "no such file or directory")):
         with pytest.raises(DefinitionError) as caught:
             read_yaml(path)

@@ -1,4 +1,4 @@
-"""Definitions read into values: what is written is what is meant."""
+"""Experiments, testbeds and configurations are loaded into typed values."""
 
 from pathlib import Path
 from typing import cast
@@ -23,7 +23,7 @@ from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml.tree import LARGEST_FILE_BYTES, Map, Seq, parse_yaml, plain
 from samovar.recipes import Catalogue
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RECIPES = Catalogue(ROOT / "templates")
 
 TEXT = """\
@@ -62,12 +62,12 @@ def study(tmp_path: Path) -> Experiment:
 @pytest.mark.parametrize(
     "text", ["no", "010", "10:20", "1e6", "0x1F", "2001-01-01", "null", "~", ".inf", "=", "1_000"]
 )
-def test_a_scalar_is_read_as_it_is_written(text: str) -> None:
+def test_scalars_stay_as_written(text: str) -> None:
     tree, problems = parse_yaml(f"key: {text}\n", "x.yaml")
     assert (plain(tree), problems) == ({"key": text}, [])
 
 
-def test_every_key_and_value_knows_its_place() -> None:
+def test_every_key_and_value_has_its_position() -> None:
     tree, _ = parse_yaml("a: 1\nlist:\n  - {b: two}\n", "x.yaml")
     (item,) = cast(Seq, tree["list"])
     mark = cast(Map, item)["b"].position
@@ -75,7 +75,7 @@ def test_every_key_and_value_knows_its_place() -> None:
     assert (mark.line, mark.column) == (3, 9)
 
 
-def test_an_alias_means_what_its_anchor_holds() -> None:
+def test_an_alias_has_the_value_of_its_anchor() -> None:
     tree, _ = parse_yaml("a: &x [1, 2]\nb: *x\n", "x.yaml")
     assert plain(tree) == {"a": ["1", "2"], "b": ["1", "2"]}
 
@@ -92,7 +92,7 @@ def test_an_alias_means_what_its_anchor_holds() -> None:
     ],
     ids=["bytes", "size", "absence"],
 )
-def test_a_file_that_is_no_text_is_refused(content: bytes | None, problem: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(content: bytes | None, problem: str, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     if content is not None:
         file.write_bytes(content)
@@ -101,13 +101,13 @@ def test_a_file_that_is_no_text_is_refused(content: bytes | None, problem: str, 
     assert str(caught.value) == problem.format(file=file)
 
 
-def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_bytes(b"\xef\xbb\xbfresults: here\n")
     assert load_config(file).results == "here"
 
 
-def test_a_part_inherits_what_it_does_not_say(study: Experiment) -> None:
+def test_a_part_inherits_the_keys_that_it_lacks(study: Experiment) -> None:
     one, two = study.parts["one"], study.parts["two"]
     assert one.path is not None and one.path.buffer == Buffer(546, None)
     assert (one.duration_s, one.replicates, len(one.traffic)) == (10.0, 3, 2)
@@ -123,7 +123,7 @@ def test_an_experiment_without_parts_has_one_part_called_main() -> None:
     assert whole.parts["main"].factors["mtu"].labels == ("1500",)
 
 
-def test_a_profile_stands_over_the_experiment_and_its_parts(study: Experiment) -> None:
+def test_a_profile_overrides_the_experiment_and_its_parts(study: Experiment) -> None:
     quick = apply_profile(study, "quick")
     assert quick.parts["one"].replicates == 1
     assert quick.parts["two"].replicates == 2
@@ -134,7 +134,7 @@ def test_a_profile_stands_over_the_experiment_and_its_parts(study: Experiment) -
     assert study.parts["one"].factors["rwnd"].labels == ("50KB", "1MB")
 
 
-def test_a_profile_that_gives_a_flow_a_duration_takes_its_size(study: Experiment) -> None:
+def test_a_profile_that_gives_a_flow_a_duration_removes_its_size(study: Experiment) -> None:
     first, second = apply_profile(study, "slower").parts["one"].traffic
     assert (first.size_bytes, first.duration_s, second.size_bytes) == (10**9, None, None)
     first, _ = apply_profile(study, "quick").parts["one"].traffic
@@ -147,11 +147,11 @@ def test_a_profile_changes_one_value_of_the_path_and_keeps_the_others(study: Exp
     assert (path.rate_bps, path.rtt_s, path.buffer) == (1_000_000, 0.002, Buffer(546, None))
 
 
-def test_no_profile_is_the_experiment_itself(study: Experiment) -> None:
+def test_without_a_profile_the_experiment_is_unchanged(study: Experiment) -> None:
     assert apply_profile(study, None) is study
 
 
-def test_an_unknown_profile_is_answered_with_the_nearest(study: Experiment) -> None:
+def test_an_unknown_profile_is_refused_with_the_nearest_name(study: Experiment) -> None:
     with pytest.raises(DefinitionError) as caught:
         apply_profile(study, "quik")
     assert str(caught.value).endswith(
@@ -165,13 +165,13 @@ def test_values_are_frozen(study: Experiment) -> None:
 
 
 @pytest.mark.parametrize("name", list_experiments(ROOT / "experiments"))
-def test_a_shipped_experiment_is_sound_with_the_shipped_recipes(name: str) -> None:
+def test_a_shipped_experiment_is_valid_with_the_shipped_recipes(name: str) -> None:
     study = load_experiment(ROOT / "experiments" / f"{name}.yaml", RECIPES)
     assert study.experiment.name == name
 
 
 @pytest.mark.parametrize("name", list_testbeds(ROOT / "hosts"))
-def test_a_shipped_testbed_is_sound_and_joins_senders_to_receivers(name: str) -> None:
+def test_a_shipped_testbed_is_valid_and_connects_senders_to_receivers(name: str) -> None:
     testbed = load_testbed(ROOT / "hosts" / f"{name}.yaml")
     sender, receiver = testbed.host_of("sender"), testbed.host_of("receiver")
     assert sender and receiver
@@ -194,7 +194,7 @@ def test_the_shortest_path_goes_through_routers_only() -> None:
     ]
 
 
-def test_a_host_may_be_logged_in_to_in_its_own_way(tmp_path: Path) -> None:
+def test_a_host_may_have_its_own_login(tmp_path: Path) -> None:
     file = tmp_path / "bed.yaml"
     file.write_text(
         "testbed: bed\nssh: {user: lab, port: 2222}\n"
@@ -208,7 +208,7 @@ def test_the_shipped_configuration_writes_out_the_defaults() -> None:
     assert load_config(ROOT / "config.yaml").model_dump() == Config().model_dump()
 
 
-def test_problems_are_sorted_by_place_and_each_is_said_once(tmp_path: Path) -> None:
+def test_problems_are_sorted_by_place_and_reported_once(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text(TEXT.replace("40Mbit", "40").replace("50KB, 1MB", "50KB, 1"))
     with pytest.raises(DefinitionError) as caught:
         read_experiment(tmp_path / "study.yaml")

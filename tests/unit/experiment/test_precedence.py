@@ -1,4 +1,4 @@
-"""What a host is set to: site, system, testbed, host, experiment and level, each over the one before."""
+"""Settings of hosts: site, OS, testbed, host and experiment, each overrides the one before."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from samovar.experiment import (
 )
 from samovar.recipes import Catalogue
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CATALOGUE = Catalogue(ROOT / "templates")
 
 CONFIG = """\
@@ -99,7 +99,7 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-def test_each_layer_hides_the_ones_below_it(bench: Bench) -> None:
+def test_each_layer_overrides_the_weaker_ones(bench: Bench) -> None:
     assert bench.chain("cc", "b") == [
         "vegas host hosts/bench.yaml:9:20",
         "htcp testbed hosts/bench.yaml:2:16",
@@ -108,7 +108,7 @@ def test_each_layer_hides_the_ones_below_it(bench: Bench) -> None:
     ]
 
 
-def test_a_host_that_an_experiment_does_not_name_keeps_the_layer_below(bench: Bench) -> None:
+def test_a_host_that_a_layer_does_not_name_gets_the_weaker_layer(bench: Bench) -> None:
     assert bench.chain("rwnd", "c") == [
         "2MB experiment experiments/study.yaml:5:29",
         "1MB testbed hosts/bench.yaml:2:28",
@@ -116,7 +116,7 @@ def test_a_host_that_an_experiment_does_not_name_keeps_the_layer_below(bench: Be
     assert bench.chain("rwnd", "a") == ["1MB testbed hosts/bench.yaml:2:28"]
 
 
-def test_a_part_and_a_profile_lie_over_the_top_of_the_experiment(bench: Bench) -> None:
+def test_a_part_and_a_profile_override_top_level_settings(bench: Bench) -> None:
     assert bench.chain("cc", "b", "other")[0] == "bbr experiment experiments/study.yaml:12:30"
     assert bench.chain("cc", "a", "other")[0] == "htcp testbed hosts/bench.yaml:2:16"
     assert bench.chain("rwnd", "c", profile="quick")[:2] == [
@@ -151,7 +151,7 @@ def test_defaults_of_recipes_are_the_weakest_layer(bench: Bench) -> None:
     assert (weakest.layer, weakest.place) == ("recipe", "setting/tcp on linux")
 
 
-def test_nothing_is_said_of_a_setting_that_no_layer_has(bench: Bench) -> None:
+def test_a_setting_that_no_layer_gives_is_absent(bench: Bench) -> None:
     assert bench.chain("txd", "a") == []
 
 
@@ -170,7 +170,7 @@ def test_nothing_is_said_of_a_setting_that_no_layer_has(bench: Bench) -> None:
         ("experiments/study.yaml", "{rwnd: 3MB}", "{rwnd: 3}", "experiments/study.yaml:14:28: rwnd: '3' has no unit"),
     ],
 )  # fmt: skip
-def test_a_setting_that_cannot_be_is_refused_at_its_place(
+def test_an_invalid_setting_is_refused_at_its_place(
     bench: Bench, file: str, old: str, new: str, said: str
 ) -> None:
     text = {"config.yaml": CONFIG, "hosts/bench.yaml": TESTBED}.get(file, EXPERIMENT)

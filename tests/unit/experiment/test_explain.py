@@ -1,4 +1,4 @@
-"""`fab explain`: where each value comes from, the winner first, what it hides below with its place."""
+"""`fab explain` lists the layers of a value, the strongest first, with their places."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from samovar.experiment import LoadOptions, load_config, load_experiment, parse_
 from samovar.experiment.explain import Explainer
 from samovar.recipes import Catalogue
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CATALOGUE = Catalogue(ROOT / "templates")
 
 BASE = """\
@@ -73,7 +73,7 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-def test_every_layer_is_named_with_its_place_the_winner_marked(folder: Folder) -> None:
+def test_every_layer_is_listed_with_its_place_and_the_first_marked(folder: Folder) -> None:
     assert folder.lines("parts.one.path.rtt", "path.rtt=1ms") == [
         "one: path.rtt = 1ms",
         "» 1ms --set --set path.rtt=1ms",
@@ -106,7 +106,7 @@ def test_a_profile_and_its_parts_are_named(folder: Folder) -> None:
     ]
 
 
-def test_a_factor_lists_its_levels_and_what_they_hide(folder: Folder) -> None:
+def test_a_factor_lists_its_levels_and_what_they_override(folder: Folder) -> None:
     assert folder.lines("parts.one.cc") == [
         "one: cc at every host is a factor: newreno, cubic",
         "» [newreno, cubic] part one experiments/base.yaml:11:23",
@@ -120,7 +120,7 @@ def test_a_value_that_a_linked_factor_sets_is_a_factor_too(folder: Folder) -> No
     assert lines[-1] == "40Mbit experiment base experiments/base.yaml:3:14"
 
 
-def test_what_a_later_layer_took_away_is_said(folder: Folder) -> None:
+def test_a_value_that_a_stronger_layer_removes_is_marked(folder: Folder) -> None:
     lines = folder.lines("parts.one.traffic.bulk.size")
     assert lines == [
         "one: traffic.bulk.size is removed by a later layer",
@@ -128,7 +128,7 @@ def test_what_a_later_layer_took_away_is_said(folder: Folder) -> None:
     ]
 
 
-def test_settings_are_explained_per_host_and_told_together_where_they_agree(folder: Folder) -> None:
+def test_hosts_with_the_same_setting_are_explained_together(folder: Folder) -> None:
     assert folder.lines("parts.one.tcp.sack") == [
         "one: tcp.sack at every host = off",
         "» off experiment study experiments/study.yaml:5:22",
@@ -157,7 +157,7 @@ def test_every_key_of_an_experiment_can_be_explained(folder: Folder) -> None:
         assert list(explanation_lines(explainer.explain(key)))
 
 
-def test_what_trials_are_judged_by_comes_from_the_experiment_or_the_configuration(folder: Folder) -> None:
+def test_verdict_thresholds_come_from_the_experiment_or_the_configuration(folder: Folder) -> None:
     (folder.root / "config.yaml").write_text(CONFIG + "retries: 5\nverdict: {late: 300ms, cpu: 90%}\n")
     study = folder.root / "experiments" / "study.yaml"
     study.write_text(STUDY + "verdict: {late: 500ms}\ncalibrate: on\n")
@@ -197,7 +197,7 @@ def test_an_unknown_key_is_refused_with_the_nearest(folder: Folder, key: str, sa
     assert str(caught.value).startswith(said)
 
 
-def test_a_trial_has_one_level_and_what_the_value_came_to(folder: Folder) -> None:
+def test_a_trial_has_one_level_and_the_resolved_value(folder: Folder) -> None:
     controller = Controller(folder.root)
     trial = next(one for one in controller.project.plan("study", "", "").plan.trials if "cubic" in one.id)
     (at_sender, *_) = controller.project.explain("study", "cc", trial.id)
@@ -212,17 +212,17 @@ def test_a_trial_has_one_level_and_what_the_value_came_to(folder: Folder) -> Non
     ("trial", "said"),
     [("no-such", "unknown trial 'no-such'"), ("one", "the ids of 12 trials begin with 'one'")],
 )
-def test_a_trial_that_is_none_is_refused(folder: Folder, trial: str, said: str) -> None:
+def test_an_unknown_trial_is_refused(folder: Folder, trial: str, said: str) -> None:
     with pytest.raises(PlanError, match=said):
         Controller(folder.root).project.explain("study", "cc", trial)
 
 
-def test_an_override_of_a_question_is_read_like_that_of_a_plan(folder: Folder) -> None:
+def test_overrides_are_explained_as_they_are_planned(folder: Folder) -> None:
     with pytest.raises(SamovarError, match="--set duration=1"):
         Controller(folder.root).project.explain("study", "duration", overrides=("duration=1",))
 
 
-def test_what_the_top_says_over_a_part_is_told_once(folder: Folder) -> None:
+def test_a_top_level_value_of_a_part_is_listed_once(folder: Folder) -> None:
     assert folder.lines("parts.two.path.buffer", "path.buffer=9packets") == [
         "two: path.buffer = 9packets",
         "» 9packets --set --set path.buffer=9packets",
@@ -248,7 +248,7 @@ def test_a_mapping_is_explained_key_by_key(folder: Folder) -> None:
     ]
 
 
-def test_one_direction_of_the_path_is_explained_where_it_is_said(folder: Folder) -> None:
+def test_one_direction_of_the_path_is_explained_if_it_is_given(folder: Folder) -> None:
     assert folder.lines("parts.one.path.rate.down", "path.rate.down=3Mbit") == [
         "one: path.rate.down = 3Mbit",
         "» 3Mbit --set --set path.rate.down=3Mbit",
@@ -256,7 +256,7 @@ def test_one_direction_of_the_path_is_explained_where_it_is_said(folder: Folder)
     ]
 
 
-def test_a_factor_of_a_key_hides_both_directions_that_it_has(folder: Folder) -> None:
+def test_a_factor_overrides_both_directions_of_a_key(folder: Folder) -> None:
     lines = folder.lines("parts.two.path", "path.delay={down: 1ms, up: 2ms}")
     assert [line for line in lines if "delay" in line] == [
         "» delay.down: 1ms --set --set path.delay={down: 1ms, up: 2ms}",
@@ -269,7 +269,7 @@ def test_a_factor_of_a_key_hides_both_directions_that_it_has(folder: Folder) -> 
     assert [line for line in lines if "rate: " in line and line.startswith("»")]
 
 
-def test_flows_are_explained_key_by_key_and_the_list_that_they_replace_as_a_whole(folder: Folder) -> None:
+def test_flows_are_explained_by_key_and_a_replaced_list_as_a_whole(folder: Folder) -> None:
     assert folder.lines("parts.one.traffic")[-3:] == [
         "» bulk.to: receiver experiment base experiments/base.yaml:7:55",
         "» bulk.duration: 5s experiment study experiments/study.yaml:6:28",
@@ -292,14 +292,14 @@ def test_settings_and_factors_are_explained_one_by_one(folder: Folder) -> None:
     assert folder.lines("parts.two.factors.home") == folder.lines("parts.two.factors")
 
 
-def test_what_holds_for_the_whole_experiment_is_explained_of_a_trial_as_well(folder: Folder) -> None:
+def test_keys_of_the_whole_experiment_are_explained_for_a_trial(folder: Folder) -> None:
     controller = Controller(folder.root)
     trial = next(iter(controller.project.plan("study", "", "").plan.trials))
     (seed,) = controller.project.explain("study", "order.seed", trial.id)
     assert seed.values[0].text == "1"
 
 
-def test_a_testbed_of_the_command_line_hides_that_of_the_file(folder: Folder) -> None:
+def test_a_testbed_of_the_command_line_overrides_that_of_the_file(folder: Folder) -> None:
     text = (ROOT / "hosts" / "lab.yaml").read_text(encoding="utf-8")
     (folder.root / "hosts" / "other.yaml").write_text(text.replace("testbed: lab", "testbed: other"))
     found = Controller(folder.root).project.explain("study", "testbed", testbed="other")
@@ -311,7 +311,7 @@ def test_a_testbed_of_the_command_line_hides_that_of_the_file(folder: Folder) ->
     ]
 
 
-def test_a_value_of_a_trial_is_written_in_full_and_names_hosts_that_agree_together(folder: Folder) -> None:
+def test_a_value_of_a_trial_is_written_in_full_and_equal_hosts_together(folder: Folder) -> None:
     controller = Controller(folder.root)
     trial = next(one for one in controller.project.plan("study", "", "").plan.trials if "cubic-1MB" in one.id)
 
@@ -347,7 +347,7 @@ def test_the_starts_of_arrivals_are_explained_by_their_arrivals(folder: Folder) 
     ]
 
 
-def test_what_the_testbed_says_of_a_device_lies_under_the_experiments_path(folder: Folder) -> None:
+def test_a_device_of_the_testbed_is_weaker_than_the_experiment_s_path(folder: Folder) -> None:
     (folder.root / "hosts" / "powerline.yaml").write_bytes((ROOT / "hosts" / "powerline.yaml").read_bytes())
     text = "experiment: study\ntestbed: powerline\nduration: 5s\npath: {rate: 86Mbit}\n"
     flow = "traffic: [{flow: bulk, generator: iperf3, from: sender, to: receiver}]\n"

@@ -1,4 +1,4 @@
-"""Experiments over experiments, over fragments: what lies over what, and where every value was written."""
+"""Bases, fragments and profiles are merged; every value keeps its position."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from samovar.experiment.load import campaign_files
 from samovar.experiment.yaml.tree import Map, plain, read_yaml
 from samovar.recipes import Catalogue
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LAB = load_testbed(ROOT / "hosts" / "lab.yaml")
 
 BASE = """\
@@ -77,7 +77,7 @@ def test_an_experiment_has_what_it_extends(folder: Folder) -> None:
     assert study.parts["two"].replicates == 8
 
 
-def test_what_stands_at_the_top_of_a_later_file_changes_the_parts_of_an_earlier_one(folder: Folder) -> None:
+def test_top_level_keys_of_a_stronger_layer_change_the_parts_of_a_weaker_one(folder: Folder) -> None:
     study = folder.read("study", "experiment: study\nextends: base\nreplicates: 2\npath: {rtt: 9ms}\n")
     assert {name: part.replicates for name, part in study.parts.items()} == {"one": 2, "two": 2}
     path = study.parts["two"].path
@@ -91,7 +91,7 @@ def folder_buffer(folder: Folder) -> object:
     return path.buffer
 
 
-def test_extending_goes_on_through_several_files(folder: Folder) -> None:
+def test_a_base_may_extend_another_base(folder: Folder) -> None:
     folder.write("middle", "experiment: middle\nextends: base\nduration: 20s\nreplicates: 5\n")
     study = folder.read("study", "experiment: study\nextends: middle\nreplicates: 7\n")
     assert study.parts["one"].duration_s == 20
@@ -106,7 +106,7 @@ def test_a_list_is_replaced_and_a_mapping_is_merged(folder: Folder) -> None:
     }
 
 
-def test_levels_of_two_layers_are_never_mixed(folder: Folder) -> None:
+def test_levels_are_replaced_as_a_whole(folder: Folder) -> None:
     first = "experiment: first\nextends: base\nparts: {one: {factors: {rwnd: {from: 50KB, to: 90KB, step: 20KB}}}}\n"
     folder.write("first", first)
     second = "experiment: second\nextends: first\nparts: {one: {factors: {rwnd: {from: 10KB, to: 20KB, step: 5KB}}}}\n"
@@ -117,7 +117,7 @@ def factors_of(experiment: Experiment, part: str) -> dict[str, tuple[str, ...]]:
     return {name: factor.labels for name, factor in experiment.parts[part].factors.items()}
 
 
-def test_factors_at_the_top_hold_in_every_part_before_the_part_s_own(folder: Folder) -> None:
+def test_top_level_factors_apply_to_every_part_before_its_own_factors(folder: Folder) -> None:
     text = BASE.replace("parts:", "factors: {cc: [cdg], txd: [256]}\nparts:")
     study = folder.read("study", text.replace("experiment: base", "experiment: study"))
     assert factors_of(study, "one") == {
@@ -129,13 +129,13 @@ def test_factors_at_the_top_hold_in_every_part_before_the_part_s_own(folder: Fol
     assert list(study.parts["one"].factors) == ["cc", "txd", "rwnd"]
 
 
-def test_factors_at_the_top_of_a_later_layer_change_those_of_every_part(folder: Folder) -> None:
+def test_top_level_factors_of_a_stronger_layer_change_those_of_every_part(folder: Folder) -> None:
     study = folder.read("study", "experiment: study\nextends: base\nfactors: {cc: [cdg]}\n")
     assert factors_of(study, "one") == {"cc": ("cdg",), "rwnd": ("50KB", "1MB")}
     assert factors_of(study, "two") == {"cc": ("cdg",), "mtu": ("1500",)}
 
 
-def test_factors_of_a_fragment_or_profile_hold_in_every_part_as_well(folder: Folder) -> None:
+def test_factors_of_a_fragment_or_profile_apply_to_every_part(folder: Folder) -> None:
     text = BASE.replace("experiment: base", "experiment: study\nuse: windows")
     text += "  short: {factors: {rwnd: [1MB]}}\nfragments: {windows: {factors: {rwnd: [9KB, 8KB]}}}\n"
     study = folder.read("study", text)
@@ -148,7 +148,7 @@ def test_factors_of_a_fragment_or_profile_hold_in_every_part_as_well(folder: Fol
     }
 
 
-def test_a_later_layer_s_levels_alone_go_on_setting_what_the_factor_sets(folder: Folder) -> None:
+def test_levels_alone_keep_the_targets_of_the_factor(folder: Folder) -> None:
     own = "duration: {sets: [traffic.bulk.start, traffic.thin.start], levels: [1s, 2s]}"
     text = BASE.replace("experiment: base", "experiment: study").replace("mtu: [1500]", f"begin{own[8:]}")
     study = folder.read("study", text + "  later: {factors: {begin: [5s]}}\n")
@@ -171,7 +171,7 @@ def test_traffic_may_be_a_mapping_from_the_beginning(folder: Folder) -> None:
     assert list(flows(study, "two")) == ["bulk"]
 
 
-def test_an_end_of_a_later_layer_takes_the_place_of_another_end(folder: Folder) -> None:
+def test_an_end_of_a_flow_replaces_another_end(folder: Folder) -> None:
     study = folder.read("study", "experiment: study\nextends: base\ntraffic: {bulk: {duration: 5s}}\n")
     bulk = flows(study, "one")["bulk"]
     assert (bulk.size_bytes, bulk.duration_s) == (None, 5)
@@ -182,7 +182,7 @@ def test_loggers_may_be_changed_by_name(folder: Folder) -> None:
     assert [logger.interval_s for logger in study.parts["one"].loggers] == [0.001]
 
 
-def test_fragments_lie_under_the_users_own_keys_later_ones_over_earlier_ones(folder: Folder) -> None:
+def test_fragments_are_weaker_than_the_keys_of_their_user(folder: Folder) -> None:
     text = """\
 experiment: study
 extends: base
@@ -215,12 +215,12 @@ def test_a_fragment_file_is_used_by_a_part_and_by_another_fragment(folder: Folde
     assert plain(study.complete["parts"]["one"]["path"]["rate"]) == "1Mbit"  # type: ignore[index,call-overload]
 
 
-def test_fragments_of_the_base_are_known_to_those_that_extend_it(folder: Folder) -> None:
+def test_fragments_of_a_base_can_be_used_where_it_is_extended(folder: Folder) -> None:
     folder.write("base", BASE + "fragments: {short: {duration: 1s}}\n")
     assert folder.read("study", "experiment: study\nextends: base\nuse: short\n").parts["one"].duration_s == 1
 
 
-def test_a_profile_lies_over_everything_and_may_use_fragments(folder: Folder) -> None:
+def test_a_profile_overrides_all_files_and_may_use_fragments(folder: Folder) -> None:
     text = "experiment: study\nextends: base\nduration: 7s\nfragments: {short: {duration: 1s}}\n"
     study = folder.read("study", text + "profiles: {quick: {use: short}, plain: {replicates: 4}}\n")
     assert apply_profile(study, "quick").parts["two"].duration_s == 1
@@ -277,33 +277,33 @@ def test_a_profile_lies_over_everything_and_may_use_fragments(folder: Folder) ->
         ),
     ],
 )
-def test_reuse_that_cannot_be_meant_is_refused_at_its_place(folder: Folder, text: str, said: str) -> None:
+def test_invalid_reuse_is_refused_at_its_place(folder: Folder, text: str, said: str) -> None:
     assert said in folder.mistakes("study", f"experiment: study\n{text}")
 
 
 @pytest.mark.parametrize(
     "part", ["ones: {title: More, duration: 1s}", "ones: {factors: {mtu: [600]}}", "far: {duration: 1s}"]
 )
-def test_a_part_of_its_own_may_be_added(folder: Folder, part: str) -> None:
+def test_a_new_part_may_be_added(folder: Folder, part: str) -> None:
     study = folder.read("study", f"experiment: study\nextends: base\nparts: {{{part}}}\n")
     assert list(study.parts) == ["one", "two", part.partition(":")[0]]
 
 
-def test_a_circle_of_files_is_named_in_full(folder: Folder) -> None:
+def test_files_that_extend_each_other_are_named_in_full(folder: Folder) -> None:
     folder.write("middle", "experiment: middle\nextends: study\n")
     assert folder.mistakes("study", "experiment: study\nextends: middle\n")[0] == (
         "middle.yaml:2:10: study extends middle extends study; experiments must not extend each other"
     )
 
 
-def test_a_mistake_in_a_fragment_points_into_the_fragments_file(folder: Folder) -> None:
+def test_an_error_in_a_fragment_has_its_place_in_the_fragment_s_file(folder: Folder) -> None:
     folder.write("fragments/slow", "# slow\npath:\n  rate: 40\n")
     assert folder.mistakes("study", "experiment: study\nextends: base\nuse: slow\n") == [
         "fragments/slow.yaml:3:9: rate: '40' has no unit; expected a rate such as 40Mbit"
     ]
 
 
-def test_a_mistake_in_the_base_points_into_the_base(folder: Folder) -> None:
+def test_an_error_in_a_base_has_its_place_in_the_base(folder: Folder) -> None:
     folder.write("base", BASE.replace("duration: 10s", "duration: 10"))
     assert folder.mistakes("study", "experiment: study\nextends: base\n") == [
         "base.yaml:5:11: duration: '10' has no unit; expected a time such as 5ms"
@@ -316,7 +316,7 @@ def test_an_unknown_key_of_a_fragment_is_reported_there(folder: Folder) -> None:
     assert said.startswith("fragments/slow.yaml:1:1: unknown key of a fragment 'pth'; did you mean 'path'?")
 
 
-def test_a_fragment_that_is_in_the_file_and_a_file_of_its_own_is_refused(folder: Folder) -> None:
+def test_a_fragment_that_is_defined_twice_is_refused(folder: Folder) -> None:
     folder.write("fragments/slow", "duration: 1s\n")
     text = "experiment: study\nextends: base\nuse: slow\nfragments: {slow: {duration: 2s}}\n"
     assert folder.mistakes("study", text) == [
@@ -324,7 +324,7 @@ def test_a_fragment_that_is_in_the_file_and_a_file_of_its_own_is_refused(folder:
     ]
 
 
-def test_what_is_hidden_is_remembered_with_its_place(folder: Folder) -> None:
+def test_overridden_values_are_kept_with_their_positions(folder: Folder) -> None:
     study = folder.read("study", "experiment: study\nextends: base\npath: {buffer: 9packets}\n")
     assert study.complete is not None
     parts = study.complete["parts"]
@@ -373,7 +373,7 @@ def test_an_experiment_that_reuses_nothing_is_kept_byte_for_byte(folder: Folder)
     }
 
 
-def test_what_is_missing_is_the_only_mistake_that_is_reported(folder: Folder) -> None:
+def test_a_missing_file_is_the_only_error_that_is_reported(folder: Folder) -> None:
     """A base that is not there leaves the rest without its path, its flows and its testbed."""
     path = folder.write(
         "study", "experiment: study\nextends: bse\npath: {rtt: 4ms}\ntraffic: {bulk: {start: 1s}}\n"
@@ -392,7 +392,7 @@ def test_what_is_missing_is_the_only_mistake_that_is_reported(folder: Folder) ->
         ("{buffer: {down: 9packets}}", {"rate": "40Mbit", "buffer": {"down": "9packets"}}),
     ],
 )
-def test_a_direction_of_the_path_lies_over_a_value_of_the_way_down(
+def test_a_value_by_direction_is_merged_over_a_downstream_value(
     folder: Folder, over: str, whole: Mapping[str, object]
 ) -> None:
     study = folder.read("study", f"experiment: study\nextends: base\npath: {over}\n")
@@ -401,7 +401,7 @@ def test_a_direction_of_the_path_lies_over_a_value_of_the_way_down(
     assert {key: written["parts"]["one"]["path"][key] for key in ("rate", "buffer")} == whole
 
 
-def test_a_queue_of_both_ways_is_changed_in_one_of_them(folder: Folder) -> None:
+def test_a_queue_of_both_directions_can_be_changed_in_one(folder: Folder) -> None:
     folder.write("base", BASE.replace("rate: 40Mbit", "rate: {down: 40Mbit, up: 5Mbit}"))
     study = folder.read(
         "study", "experiment: study\nextends: base\npath: {aqm: {up: codel}, buffer: {up: 9packets}}\n"
@@ -411,7 +411,7 @@ def test_a_queue_of_both_ways_is_changed_in_one_of_them(folder: Folder) -> None:
     assert written["parts"]["one"]["path"]["buffer"] == {"down": "546packets", "up": "9packets"}
 
 
-def test_expectations_of_the_base_may_speak_of_levels_that_are_no_longer_there(folder: Folder) -> None:
+def test_expectations_of_a_base_may_name_levels_that_were_replaced(folder: Folder) -> None:
     line = "{say: fast, metric: throughput_bps, part: one, where: {rwnd: 1MB}, above: 1}"
     folder.write("base", f"{BASE}expect:\n  - {line}\n")
     path = folder.write("study", "experiment: study\nextends: base\nparts: {one: {factors: {rwnd: [2MB]}}}\n")

@@ -1,4 +1,4 @@
-"""Secrets are refused in what campaigns keep, and blotted out of what is recorded; other text stays as it is."""
+"""Secrets are refused in files that campaigns keep, and redacted in what is recorded."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def test_a_file_with_a_secret_in_it_is_refused_with_its_place(text: str, what: s
 
 
 @pytest.mark.parametrize(
-    "file", sorted(Path(__file__).parents[2].glob("*/*.yaml")), ids=lambda file: file.name
+    "file", sorted(Path(__file__).parents[3].glob("*/*.yaml")), ids=lambda file: file.name
 )
-def test_no_file_of_this_project_is_taken_for_one_with_secrets(file: Path) -> None:
+def test_no_file_of_this_project_looks_like_a_secret(file: Path) -> None:
     assert list(find_secrets(file.read_text())) == []
 
 
@@ -57,7 +57,7 @@ def test_no_file_of_this_project_is_taken_for_one_with_secrets(file: Path) -> No
         "address: 'fe80::1'",
     ],
 )
-def test_what_only_names_a_secret_is_let_be(text: str) -> None:
+def test_text_that_only_names_a_secret_is_accepted(text: str) -> None:
     assert list(find_secrets(text)) == []
 
 
@@ -69,7 +69,7 @@ ENVIRONMENT = {
 }
 
 
-def test_values_of_secrets_in_the_environment_are_blotted_out() -> None:
+def test_secrets_of_the_environment_are_redacted() -> None:
     text = "said canary-token-1 by /tmp/ssh-canary/agent.1 in /root: ab\n" + KEY
     assert redacted(text, ENVIRONMENT) == f"said {REDACTED} by {REDACTED} in /root: ab\n{REDACTED}"
 
@@ -86,13 +86,13 @@ def test_a_record_of_a_script_holds_no_secret(tmp_path: Path, monkeypatch: pytes
     assert kept.count(REDACTED) == 3
 
 
-def test_a_long_text_is_looked_through_in_a_moment() -> None:
+def test_a_long_text_is_searched_in_a_moment() -> None:
     for piece in ("a", "://", "token", "://a:", "-----BEGIN ", "password=", " : "):
         text = piece * (200_000 // len(piece))
         assert isinstance(redacted(text, {}), str)
 
 
-def test_what_a_power_command_says_of_a_secret_is_blotted_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_in_the_output_of_a_power_command_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PDU_TOKEN", "canary-token-1")
     cycle = Power.model_validate({"cycle": ["sh", "-c", 'echo "denied to $PDU_TOKEN"; exit 3']})
     with pytest.raises(TestbedError) as caught:

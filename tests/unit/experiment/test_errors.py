@@ -1,4 +1,4 @@
-"""Mistakes as they are shown: the line, a caret under the place, cut where the line is long."""
+"""Problems are shown with their line and a caret; long lines are cut."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def shown(text: str, column: int, width: int = 60) -> tuple[str, str]:
     ],
     ids=["plain", "tab", "wide", "accent", "combining", "escape", "beyond the end"],
 )
-def test_the_caret_stands_under_the_place(text: str, column: int, line: str, caret: str) -> None:
+def test_the_caret_is_under_the_column(text: str, column: int, line: str, caret: str) -> None:
     assert shown(text, column) == (line, caret)
 
 
@@ -45,7 +45,7 @@ def test_a_long_line_of_wide_characters_is_cut_to_the_same_width() -> None:
     assert cells(line[: line.index("x")]) == len(caret) - 1
 
 
-def test_every_mistake_is_followed_by_its_line_sorted_by_place() -> None:
+def test_every_problem_is_followed_by_its_line_sorted_by_place() -> None:
     _, problems = parse_yaml("a: 1\nb: {c: 1, c: 2}\na: 2\n", "f")
     error = DefinitionError([*problems, Problem("a", 0, 0, "is not there")])
     assert list(error.lines()) == [

@@ -1,4 +1,4 @@
-"""Whatever stands at any place of a file, it is accepted or refused with sentences at places."""
+"""Any value at any place of a file is accepted, or refused with messages that have places."""
 
 import random
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from samovar.experiment import load_experiment, load_testbed
 from samovar.experiment.yaml.tree import parse_yaml, plain
 from samovar.recipes import Catalogue
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RECIPES = Catalogue(ROOT / "templates")
 TESTBED = load_testbed(ROOT / "hosts" / "dumbbell.yaml")
 STUDY = """\
@@ -123,13 +123,13 @@ def load(text: str) -> None:
         load_experiment(path, RECIPES, TESTBED)
 
 
-def test_the_study_is_sound_to_begin_with() -> None:
+def test_the_unchanged_study_is_valid() -> None:
     load(STUDY)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(PLACES), JUNK)
-def test_anything_anywhere_is_read_or_refused_at_its_place(place: tuple[Any, ...], junk: Any) -> None:
+def test_any_value_anywhere_is_read_or_refused_at_its_place(place: tuple[Any, ...], junk: Any) -> None:
     tree: Any = plain(parse_yaml(STUDY, "study.yaml")[0])
     node = tree
     for step in place[:-1]:
@@ -230,7 +230,7 @@ def plan_all_that_rests_on(path: Path, project: Project) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(SHIPPED), st.integers(0, 2**32))
-def test_a_shipped_file_with_anything_changed_is_planned_or_refused_at_a_place(path: Path, seed: int) -> None:
+def test_a_shipped_file_with_any_change_is_planned_or_refused_at_a_place(path: Path, seed: int) -> None:
     by = random.Random(seed)
     text = (ROOT / path).read_text("utf-8")
     with TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""--set KEY=VALUE: over the profile, at factors and at keys, refused with a caret into the argument."""
+"""`--set KEY=VALUE` overrides the profile, in factors and keys; errors have a caret into the argument."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from samovar.plan import make_plan
 from samovar.recipes import Catalogue
 from samovar.report.campaign_data import Campaign
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CATALOGUE = Catalogue(ROOT / "templates")
 
 EXPERIMENT = """\
@@ -78,13 +78,13 @@ def labels(experiment: Experiment, part: str) -> dict[str, tuple[str, ...]]:
     return {name: factor.labels for name, factor in experiment.parts[part].factors.items()}
 
 
-def test_a_value_holds_in_every_part(folder: Folder) -> None:
+def test_an_override_applies_to_every_part(folder: Folder) -> None:
     parts = folder.read("duration=1s", "path.rtt=8ms", "order.seed=5").parts
     assert [part.duration_s for part in parts.values()] == [1, 1]
     assert [part.path.rtt_s for part in parts.values() if part.path] == [0.008, 0.008]
 
 
-def test_a_value_lies_over_the_profile(folder: Folder) -> None:
+def test_an_override_is_stronger_than_the_profile(folder: Folder) -> None:
     assert folder.read("replicates=7", profile="quick").parts["one"].replicates == 7
     assert labels(folder.read("cc=bbr", profile="quick"), "one")["cc"] == ("bbr",)
 
@@ -115,18 +115,18 @@ def test_a_linked_factor_is_set_by_its_own_name(folder: Folder) -> None:
     assert found == {"home": ("mine",)}
 
 
-def test_one_part_may_be_meant(folder: Folder) -> None:
+def test_an_override_may_name_one_part(folder: Folder) -> None:
     experiment = folder.read("parts.two.duration=2s")
     assert {name: part.duration_s for name, part in experiment.parts.items()} == {"one": 10, "two": 2}
 
 
-def test_a_flow_is_meant_by_its_label_in_the_parts_that_have_it(folder: Folder) -> None:
+def test_a_flow_is_overridden_in_the_parts_that_have_it(folder: Folder) -> None:
     experiment = folder.read("traffic.bulk.size=5MB", "traffic.other.start=2s")
     (one,), (two,) = (part.traffic for part in experiment.parts.values())
     assert (one.size_bytes, two.size_bytes, two.start_s) == (5_000_000, None, 2)
 
 
-def test_several_keys_of_a_flow_may_be_given_at_once(folder: Folder) -> None:
+def test_several_keys_of_a_flow_may_be_overridden_at_once(folder: Folder) -> None:
     (bulk,) = folder.read("traffic.bulk={start: 1s, size: 1MB}").parts["one"].traffic
     assert (bulk.start_s, bulk.size_bytes) == (1, 1_000_000)
 
@@ -137,24 +137,24 @@ def test_the_design_of_an_experiment_without_parts_may_be_replaced(folder: Folde
     assert len(folder.read("exclude=[{cc: cubic}]").parts["main"].exclude) == 1
 
 
-def test_a_logger_is_meant_by_its_name(folder: Folder) -> None:
+def test_a_logger_is_overridden_by_its_name(folder: Folder) -> None:
     experiment = folder.read("loggers.queue.interval=20ms")
     assert [one.interval_s for part in experiment.parts.values() for one in part.loggers] == [0.02, 0.02]
 
 
-def test_a_setting_is_meant_where_no_factor_has_its_name(folder: Folder) -> None:
+def test_a_setting_is_overridden_if_no_factor_has_its_name(folder: Folder) -> None:
     experiment = folder.read("tcp.sack=off", "settings.mtu=1400")
     assert dict(experiment.parts["two"].settings) == {"tcp.sack": "off", "mtu": "1400"}
 
 
-def test_an_experiment_without_parts_is_changed_in_the_same_words(folder: Folder) -> None:
+def test_an_experiment_without_parts_is_overridden_in_the_same_way(folder: Folder) -> None:
     folder.write(FLAT)
     experiment = folder.read("cc=cdg", "duration=3s", profile="quick")
     assert labels(experiment, "main") == {"cc": ("cdg",)}
     assert experiment.parts["main"].duration_s == 3
 
 
-def test_the_last_of_two_values_for_a_key_holds(folder: Folder) -> None:
+def test_the_last_of_two_overrides_of_a_key_is_used(folder: Folder) -> None:
     assert folder.read("duration=1s", "duration=2s").parts["one"].duration_s == 2
 
 
@@ -199,12 +199,12 @@ def test_what_cannot_be_set_is_refused_with_a_caret_into_the_argument(
     assert shown[at + 1 : at + 3] == [f"       | {given}", "       | " + " " * (caret - 1) + "^"]
 
 
-def test_all_that_is_wrong_is_said_at_once(folder: Folder) -> None:
+def test_all_errors_of_overrides_are_reported_at_once(folder: Folder) -> None:
     shown = folder.shown("duration=10", "path.rate=fast", "replicates=0")
     assert sum(line.startswith("--set") for line in shown) == 3
 
 
-def test_an_unknown_profile_is_refused_before_anything_is_laid_over_it(folder: Folder) -> None:
+def test_an_unknown_profile_is_refused_before_overrides(folder: Folder) -> None:
     assert folder.shown("duration=1s", profile="quik")[0].endswith(
         "unknown profile of study 'quik'; did you mean 'quick'? known: quick"
     )

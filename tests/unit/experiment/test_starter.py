@@ -1,4 +1,4 @@
-"""`fab new`: what it writes can be planned at once, and it never writes over anything."""
+"""`fab new` writes an experiment that can be planned at once, and never overwrites a file."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from samovar.cli import Controller
 from samovar.errors import DefinitionError
 from samovar.experiment import load_experiment, load_testbed
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -28,12 +28,12 @@ def test_a_new_experiment_can_be_planned_at_once(controller: Controller) -> None
     assert (plan.experiment, len(plan.trials)) == ("mine", 6)
 
 
-def test_its_core_is_ten_lines(controller: Controller) -> None:
+def test_the_core_of_a_new_experiment_is_ten_lines(controller: Controller) -> None:
     lines = controller.project.new_experiment("mine").read_text(encoding="utf-8").splitlines()
     assert len([line for line in lines if line and not line.startswith("#")]) == 11  # one factor has a line
 
 
-def test_what_its_comments_offer_is_sound(controller: Controller) -> None:
+def test_every_commented_out_key_of_a_new_experiment_is_valid(controller: Controller) -> None:
     """Each piece that is commented out is put in the place of the core's."""
     text = controller.project.new_experiment("mine").read_text(encoding="utf-8")
     core, _, offered = text.partition("# What follows is optional")
@@ -57,7 +57,7 @@ def _without(text: str, key: str) -> str:
     return re.sub(rf"^{key}:.*\n(?:  .*\n)*", "", text, flags=re.MULTILINE)
 
 
-def test_one_that_extends_another_can_be_planned_at_once(controller: Controller) -> None:
+def test_a_new_extension_can_be_planned_at_once(controller: Controller) -> None:
     text = controller.project.new_experiment("mine", "demo").read_text(encoding="utf-8")
     assert "extends: demo" in text
     own, base = controller.project.plan("mine", "", "").plan, controller.project.plan("demo", "", "").plan
@@ -65,7 +65,7 @@ def test_one_that_extends_another_can_be_planned_at_once(controller: Controller)
 
 
 @pytest.mark.parametrize("base", sorted(path.stem for path in (ROOT / "experiments").glob("*.yaml")))
-def test_what_the_comments_of_an_extension_offer_is_sound(controller: Controller, base: str) -> None:
+def test_every_commented_out_key_of_a_new_extension_is_valid(controller: Controller, base: str) -> None:
     """Each line that is commented out is taken in by itself: its names are those of the base."""
     (controller.project.root / "experiments" / "demo.yaml").unlink()
     for path in (ROOT / "experiments").iterdir():
@@ -79,7 +79,7 @@ def test_what_the_comments_of_an_extension_offer_is_sound(controller: Controller
         assert controller.project.plan("mine", "", "").plan.experiment == "mine", line
 
 
-def test_nothing_is_written_over(controller: Controller) -> None:
+def test_an_existing_file_is_not_overwritten(controller: Controller) -> None:
     controller.project.new_experiment("mine").write_text("precious", encoding="utf-8")
     with pytest.raises(DefinitionError, match=r"mine\.yaml: exists already; choose another name"):
         controller.project.new_experiment("mine")
@@ -95,6 +95,6 @@ def test_a_bad_name_is_refused_and_nothing_is_written(controller: Controller, na
     assert [path.name for path in (controller.project.root / "experiments").iterdir()] == ["demo.yaml"]
 
 
-def test_a_base_that_is_not_there_is_refused_with_the_nearest(controller: Controller) -> None:
+def test_an_unknown_base_is_refused_with_the_nearest_name(controller: Controller) -> None:
     with pytest.raises(DefinitionError, match="--from dmo: unknown experiment 'dmo'; did you mean 'demo'"):
         controller.project.new_experiment("mine", "dmo")

@@ -1,4 +1,4 @@
-"""Mistakes in config.yaml and in studies of several experiments, pinned on place and sentence."""
+"""Errors in config.yaml and in studies are reported at their place, in the pinned words."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def said(error: DefinitionError, path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("mistake", CONFIG)
-def test_a_mistake_of_the_configuration_is_reported_at_its_place(mistake: str, tmp_path: Path) -> None:
+def test_an_error_in_the_configuration_is_reported_at_its_place(mistake: str, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(CONFIG[mistake][0], encoding="utf-8")
     with pytest.raises(DefinitionError) as caught:
@@ -48,7 +48,7 @@ def test_a_mistake_of_the_configuration_is_reported_at_its_place(mistake: str, t
 
 
 @pytest.mark.parametrize("mistake", STUDIES)
-def test_a_mistake_of_a_study_is_reported_at_its_place(mistake: str, tmp_path: Path) -> None:
+def test_an_error_in_a_study_is_reported_at_its_place(mistake: str, tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(STUDIES[mistake][0], encoding="utf-8")
     with pytest.raises(DefinitionError) as caught:
