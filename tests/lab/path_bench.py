@@ -96,16 +96,16 @@ class Bench:
             ("rtr", "halt held\nawait_end held\ncat held.csv\nrm -f held.*"),
             (receiver, scripts.collect + "rm -f calibrate.*"),
         )
-        seen = parse_measurement(sent, received, held, way.interface)
+        ways: Sequence[PathDirection] = bottleneck_values(path, ROUTER, 1500, self.catalogue)["directions"]  # type: ignore[assignment]
+        burst_bytes = next(way.burst_bytes for way in ways if way.name == name)
+        seen = parse_measurement(sent, received, held, way.interface, burst_bytes)
         return seen, self.judged(path, name, probe, seen)
 
     def judged(self, path: PathPlan, name: str, probe: PathProbe, seen: DirectionMeasurement) -> list[Check]:
         """Compare what was seen of a way with a plan."""
-        ways: Sequence[PathDirection] = bottleneck_values(path, ROUTER, 1500, self.catalogue)["directions"]  # type: ignore[assignment]
-        burst_bytes = next(way.burst_bytes for way in ways if way.name == name)
         way = path.down if name == "down" else path.up
         fills = way.aqm is None or "drops_early" not in self.catalogue.recipe("aqm", way.aqm, "linux").blocks
-        return list(check_direction(path, way, probe, seen, burst_bytes=burst_bytes, fills=fills))
+        return list(check_direction(path, way, probe, seen, fills=fills))
 
     def facts(self) -> dict[str, str]:
         """Say what tests here could leave behind on any host, but for the pipe that goes with a trial's folder."""

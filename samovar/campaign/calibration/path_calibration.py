@@ -202,9 +202,10 @@ def _measure_direction(
         run(rendered[0])
         sent = run(rendered[1], limit_s)[ends.sender]
         printed = run(rendered[2])
-        measured = parse_measurement(sent, printed[ends.receiver], printed[path.router], plan.interface)
-        checks = check_direction(path, plan, probe, measured, burst_bytes=burst_bytes, fills=fills)
-        return PathResult(tuple(checks), (), {name: measured.as_json(burst_bytes)})
+        received, queue = printed[ends.receiver], printed[path.router]
+        measured = parse_measurement(sent, received, queue, plan.interface, burst_bytes)
+        checks = check_direction(path, plan, probe, measured, fills=fills)
+        return PathResult(tuple(checks), (), {name: measured.as_json()})
 
     best = measure()
     for _ in range(ATTEMPTS - 1):

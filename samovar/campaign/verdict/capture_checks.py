@@ -15,7 +15,7 @@ from samovar.campaign.verdict.pcap_reader import (
     ICMP,
     TCP,
     UDP,
-    Capture,
+    CaptureSummary,
     PacketStream,
 )
 from samovar.campaign.verdict.window_checks import check_largest_window
@@ -138,12 +138,12 @@ def _belongs(stream: PacketStream, ends: FlowEnds) -> bool:
     return fragment or bool(own & {stream.source_port, stream.destination_port})
 
 
-def data_streams(capture: Capture, ends: FlowEnds) -> list[PacketStream]:
+def data_streams(capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
     """Return the streams of a flow's data."""
     return [s for s in capture if s.source == ends.flow.from_address and _carries_data(s, ends)]
 
 
-def _answer_streams(capture: Capture, ends: FlowEnds) -> list[PacketStream]:
+def _answer_streams(capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
     return [s for s in capture if s.source == ends.flow.to_address and _carries_data(s, ends)]
 
 

@@ -13,7 +13,7 @@ from samovar.campaign.clocks import ClockOffset
 from samovar.campaign.host_state import parse_named
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.campaign.verdict.check import Check
-from samovar.campaign.verdict.pcap_reader import Capture, read_capture
+from samovar.campaign.verdict.pcap_reader import CaptureSummary, read_capture
 from samovar.hosts import ScriptResult
 from samovar.plan import CapturePlan, Resolved
 from samovar.recipes import FlowEnds, Program, TrialScripts
@@ -78,7 +78,7 @@ class CapturedTraffic:
     """One packet capture of a trial: as planned, and as read, or why it could not be read."""
 
     plan: CapturePlan
-    capture: Capture | None
+    capture: CaptureSummary | None
     error: str = ""
 
 
@@ -170,12 +170,12 @@ class Evidence:
         except (OSError, ValueError, EOFError) as error:
             return CapturedTraffic(plan, None, f"{type(error).__name__}: {error}")
 
-    def captures_at(self, host: str) -> list[Capture]:
+    def captures_at(self, host: str) -> list[CaptureSummary]:
         """Return the captures of a host that could be read, in part or whole."""
         captures = (one.capture for one in self.captures if one.plan.host == host)
         return [capture for capture in captures if capture is not None]
 
-    def whole_captures_at(self, host: str) -> list[Capture]:
+    def whole_captures_at(self, host: str) -> list[CaptureSummary]:
         """Return the captures of a host; none if any of them was not read to its end."""
         captures = self.captures_at(host)
         return captures if all(capture.whole for capture in captures) else []

@@ -30,25 +30,23 @@ def check_direction(
     probe: PathProbe,
     measured: DirectionMeasurement,
     *,
-    burst_bytes: int,
     fills: bool,
 ) -> Iterator[Check]:
     """Compare the measurement of one direction with what was requested.
 
     Tolerances: round-trip time 1 ms and 5 %, rate 2 %, buffer one packet, losses as chance allows.
-    `burst_bytes` is the router's token bucket. `fills` is False for a queue discipline that drops early,
-    which may hold less than its buffer.
+    `fills` is False for a queue discipline that drops early, which may hold less than its buffer.
     """
     if probe.pings:
         yield _check_rtt(path, measured)
     if probe.burst_packets:
-        yield _check_rate(path, direction, measured.rate_bps(burst_bytes))
+        yield _check_rate(path, direction, measured.rate_bps)
         if fills or measured.sampled_packets is not None:  # ipfw(8) does not show the queues of fq_codel
             yield _check_buffer(path, direction, probe, measured, fills)
     if measured.sent_paced:
-        lost, states = sum(measured.loss_runs), loss_states(direction.loss, direction.loss_burst_packets)
-        ok = plausible_losses(lost, measured.sent_paced, direction.loss, states)
-        requested, observed = f"{direction.loss:.4%}", f"{lost} of {measured.sent_paced}"
+        states = loss_states(direction.loss, direction.loss_burst_packets)
+        ok = plausible_losses(measured.lost, measured.sent_paced, direction.loss, states)
+        requested, observed = f"{direction.loss:.4%}", f"{measured.lost} of {measured.sent_paced}"
         yield Check(f"loss towards {direction.interface}", path.router, requested, observed, ok, "suspect")
 
 

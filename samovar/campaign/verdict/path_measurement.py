@@ -1,10 +1,13 @@
-"""Read what the scripts of a path calibration print: the measurement of one direction of the path."""
+"""Read what the scripts of a path calibration print: the measurement of one direction of the path.
+
+A burst of packets fills the queue at the router; paced packets do not, and show losses and disorder.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from statistics import median
@@ -32,161 +35,128 @@ class PacketArrival(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Iperf3Counts:
-    """The counts of iperf3's servers, used where no program can note single packets."""
-
-    rates_bps: tuple[float, ...] = ()
-    paced_packets: int = 0
-    lost: int = 0
-    overtaken: int = 0
-
-
-@dataclass(frozen=True)
 class DirectionMeasurement:
-    """What was measured of one direction of a path.
+    """What was measured of one direction of a path; None where nothing arrived or could be measured.
 
-    A burst fills the queue; paced packets do not, and show losses. `sampled_packets` and `sampled_bytes` are
-    the longest queue seen at the router. `headers_bytes` is what the router's rate counts of a packet beside
-    its IP packet: nothing in dummynet.
+    `rate_bps` is the rate at which the full queue drains, as the router counts packets. `sampled_packets` and
+    `sampled_bytes` are the longest queue seen at the router, `in_flight_packets` the longest as derived from
+    delays. Of the paced packets some were `lost`, arrived twice or were overtaken by later ones.
     """
 
-    round_trips_s: tuple[float, ...]
-    burst: tuple[PacketArrival, ...]
-    paced: tuple[PacketArrival, ...]
-    sent_burst: int
-    sent_paced: int
-    sampled_packets: int | None
-    sampled_bytes: int | None
-    headers_bytes: int = ETHERNET_HEADER_BYTES
-    counted: Iperf3Counts | None = None
-
-    @property
-    def in_flight_packets(self) -> int | None:
-        """The most packets of the burst that were delayed beyond the quickest packet at once: the queue.
-
-        Subtracting the quickest packet's delay removes the difference of the clocks. Other short delays count
-        too; packets that the queue discipline drops after queueing them do not.
-        """
-        if not self.burst:
-            return None
-        least_ns = min(arrival.t_ns - arrival.sent_ns for arrival in self.burst)
-        events = [(arrival.sent_ns, 1) for arrival in self.burst]
-        events += [(arrival.t_ns - least_ns, -1) for arrival in self.burst]
-        return max(accumulate(change for _, change in sorted(events)))
+    round_trips_s: tuple[float, ...] = ()
+    rate_bps: float | None = None
+    sampled_packets: int | None = None
+    sampled_bytes: int | None = None
+    in_flight_packets: int | None = None
+    sent_paced: int = 0
+    lost: int = 0
+    mean_loss_burst_packets: float | None = None
+    duplicates: int = 0
+    overtaken: int = 0
 
     @property
     def base_rtt_s(self) -> float | None:
         """The median round-trip time of the idle path in seconds, None without an answer."""
         return median(self.round_trips_s) if self.round_trips_s else None
 
-    def rate_bps(self, burst_bytes: int) -> float | None:
-        """Return the rate at which the full queue drains, in bit/s as the router counts packets.
-
-        It is the median of parts of the burst, after the router's token bucket of `burst_bytes` has emptied,
-        so a host that stalls for a moment does not matter. A part is at least two buckets long.
-        """
-        if self.counted is not None:
-            return median(self.counted.rates_bps) if self.counted.rates_bps else None
-        frame_bytes = max((arrival.frame_bytes for arrival in self.burst), default=1)
-        buckets = 2 * burst_bytes // frame_bytes + 1
-        drained = self.burst[buckets:]
-        size = max(buckets, len(drained) // RATE_PARTS)
-        rates = [
-            size * late.frame_bytes * 8e9 / (late.t_ns - early.t_ns)
-            for early, late in pairwise(drained[::size])
-            if late.t_ns > early.t_ns
-        ]
-        share = (frame_bytes - ETHERNET_HEADER_BYTES + self.headers_bytes) / frame_bytes
-        return median(rates) * share if rates else None
-
-    @property
-    def loss_runs(self) -> tuple[int, ...]:
-        """The lengths of runs of lost paced packets; all losses as one run if they were only counted."""
-        if self.counted is not None:
-            return (self.counted.lost,) if self.counted.lost else ()
-        arrived = {arrival.number for arrival in self.paced}
-        lost = ((number not in arrived) for number in range(self.sent_paced))
-        return tuple(len(list(run)) for missing, run in groupby(lost) if missing)
-
-    @property
-    def mean_loss_burst_packets(self) -> float | None:
-        """The mean length of runs of lost packets; None without losses or if they were only counted."""
-        return sum(self.loss_runs) / len(self.loss_runs) if self.loss_runs and not self.counted else None
-
-    @property
-    def duplicates(self) -> int:
-        """Paced packets that arrived more than once."""
-        return len(self.paced) - len({arrival.number for arrival in self.paced})
-
-    @property
-    def overtaken(self) -> int:
-        """Paced packets that arrived before one that was sent earlier."""
-        if self.counted is not None:
-            return self.counted.overtaken
-        return sum(later.number < earlier.number for earlier, later in pairwise(self.paced))
-
-    def as_json(self, burst_bytes: int) -> Mapping[str, object]:
-        """Return the measured values as calibration files store them."""
+    def as_json(self) -> Mapping[str, object]:
+        """Return the measurement as calibration files store it."""
         return {
             "base_rtt_s": self.base_rtt_s,
-            "rate_bps": self.rate_bps(burst_bytes),
+            "rate_bps": self.rate_bps,
             "held_packets": self.sampled_packets,
             "held_bytes": self.sampled_bytes,
             "under_way_packets": self.in_flight_packets,
             "sent_paced": self.sent_paced,
-            "lost": sum(self.loss_runs),
+            "lost": self.lost,
             "mean_loss_burst_packets": self.mean_loss_burst_packets,
             "duplicates": self.duplicates,
             "overtaken": self.overtaken,
         }
 
 
-def parse_measurement(sent: str, received: str, queue: str, interface: str) -> DirectionMeasurement:
-    """Read the output of the sender's and the receiver's script, and the samples of the router's queue."""
-    sizes = dict(re.findall(r"^sent (burst|paced) (\d+)", sent, re.MULTILINE))
+def parse_measurement(
+    sent: str, received: str, queue: str, interface: str, burst_bytes: int
+) -> DirectionMeasurement:
+    """Read the output of the sender's and the receiver's script, and the samples of the router's queue.
+
+    `burst_bytes` is the size of the router's token bucket.
+    """
     samples = list(read_queue_samples(queue.splitlines(), interface))
-    headers_bytes = 0 if f",{DUMMYNET}," in queue else ETHERNET_HEADER_BYTES
-    counted = parse_iperf3(received, headers_bytes)
     echoes = PING.findall(sent)
     first = next((number for number, _ in echoes if number in FIRST_ECHO), None)
+    # What the router's rate counts of a packet beside its IP packet.
+    headers_bytes = 0 if f",{DUMMYNET}," in queue else ETHERNET_HEADER_BYTES
+    parts = IPERF3_OUTPUT.split(received)
+    if len(parts) > 1:
+        reports = {kind: _json(part) for kind, part in zip(parts[1::2], parts[2::2], strict=True)}
+        rest = _iperf3_values(reports.get("burst", {}), reports.get("paced", {}), headers_bytes)
+    else:
+        paced = re.search(r"^sent paced (\d+)", sent, re.MULTILINE)
+        burst = _arrivals(received, "burst")
+        rest = {
+            "rate_bps": _drain_rate_bps(burst, burst_bytes, headers_bytes),
+            "in_flight_packets": _in_flight_packets(burst),
+            **_paced_values(_arrivals(received, "paced"), int(paced[1]) if paced else 0),
+        }
     return DirectionMeasurement(
         round_trips_s=tuple(float(ms) / 1e3 for number, ms in echoes if number != first),
-        burst=tuple(_arrivals(received, "burst")),
-        paced=tuple(_arrivals(received, "paced")),
-        sent_burst=int(sizes.get("burst", 0)),
-        sent_paced=counted.paced_packets if counted else int(sizes.get("paced", 0)),
         sampled_packets=max((sample.backlog_packets for sample in samples), default=None),
         sampled_bytes=max((sample.backlog_bytes for sample in samples), default=None),
-        headers_bytes=headers_bytes,
-        counted=counted,
+        **rest,
     )
 
 
-def _arrivals(text: str, kind: str) -> Iterator[PacketArrival]:
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) == 5 and words[0] == kind:
-            number, sent_ns, t_ns, payload_bytes = map(int, words[1:])
-            yield PacketArrival(number, sent_ns, t_ns, payload_bytes + IP_UDP_BYTES + ETHERNET_HEADER_BYTES)
+def _arrivals(text: str, kind: str) -> list[PacketArrival]:
+    lines = (line.split() for line in text.splitlines())
+    values = [list(map(int, words[1:])) for words in lines if len(words) == 5 and words[0] == kind]
+    frames = IP_UDP_BYTES + ETHERNET_HEADER_BYTES
+    return [PacketArrival(number, sent_ns, t_ns, size + frames) for number, sent_ns, t_ns, size in values]
 
 
-def parse_iperf3(text: str, headers_bytes: int) -> Iperf3Counts | None:
-    """Read the JSON of iperf3's servers, each after a line with its name; None without any.
+def _drain_rate_bps(burst: Sequence[PacketArrival], burst_bytes: int, headers_bytes: int) -> float | None:
+    """Return the median rate of parts of the burst, each at least two token buckets long.
 
-    `headers_bytes` is what a rate counts of a packet beside its IP packet.
+    The first part is left out, while the bucket empties. A host that stalls for a moment does not matter.
     """
-    parts = IPERF3_OUTPUT.split(text)
-    reports = {kind: _json(part) for kind, part in zip(parts[1::2], parts[2::2], strict=True)}
-    if not reports:
+    frame_bytes = max((arrival.frame_bytes for arrival in burst), default=1)
+    buckets = 2 * burst_bytes // frame_bytes + 1
+    drained = burst[buckets:]
+    size = max(buckets, len(drained) // RATE_PARTS)
+    rates = [
+        size * late.frame_bytes * 8e9 / (late.t_ns - early.t_ns)
+        for early, late in pairwise(drained[::size])
+        if late.t_ns > early.t_ns
+    ]
+    share = (frame_bytes - ETHERNET_HEADER_BYTES + headers_bytes) / frame_bytes
+    return median(rates) * share if rates else None
+
+
+def _in_flight_packets(burst: Sequence[PacketArrival]) -> int | None:
+    """Return the most packets that were delayed beyond the quickest packet at once: those in the queue.
+
+    Subtracting the quickest packet's delay removes the difference of the clocks. Other short delays count
+    too; packets that the queue discipline drops after queueing them do not.
+    """
+    if not burst:
         return None
-    streams = reports.get("paced", {}).get("end", {}).get("streams", ())
-    udp: Mapping[str, Any] = next((stream["udp"] for stream in streams if "udp" in stream), {})
-    return Iperf3Counts(
-        rates_bps=tuple(_interval_rates(reports.get("burst", {}), headers_bytes)),
-        paced_packets=int(udp.get("packets", 0)),
-        lost=int(udp.get("lost_packets", 0)),
-        overtaken=int(udp.get("out_of_order", 0)),
-    )
+    least_ns = min(arrival.t_ns - arrival.sent_ns for arrival in burst)
+    events = [(arrival.sent_ns, 1) for arrival in burst]
+    events += [(arrival.t_ns - least_ns, -1) for arrival in burst]
+    return max(accumulate(change for _, change in sorted(events)))
+
+
+def _paced_values(paced: Sequence[PacketArrival], sent: int) -> dict[str, Any]:
+    arrived = {arrival.number for arrival in paced}
+    lost = ((number not in arrived) for number in range(sent))
+    runs = [len(list(run)) for missing, run in groupby(lost) if missing]
+    return {
+        "sent_paced": sent,
+        "lost": sum(runs),
+        "mean_loss_burst_packets": sum(runs) / len(runs) if runs else None,
+        "duplicates": len(paced) - len(arrived),
+        "overtaken": sum(later.number < earlier.number for earlier, later in pairwise(paced)),
+    }
 
 
 def _json(text: str) -> dict[str, Any]:
@@ -198,11 +168,23 @@ def _json(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _interval_rates(burst: Mapping[str, Any], headers_bytes: int) -> Iterator[float]:
-    """Yield the rate of each interval except the first and the last, which are not filled with packets."""
+def _iperf3_values(burst: Mapping[str, Any], paced: Mapping[str, Any], headers_bytes: int) -> dict[str, Any]:
+    """Return the counts of iperf3's servers, used where no program can note single packets.
+
+    The rate is the median over intervals except the first and the last, which are not filled with packets.
+    """
+    streams = paced.get("end", {}).get("streams", ())
+    udp: Mapping[str, Any] = next((stream["udp"] for stream in streams if "udp" in stream), {})
     payload_bytes = burst.get("start", {}).get("test_start", {}).get("blksize", 0)
     sums = [interval["sum"] for interval in burst.get("intervals", ()) if interval["sum"]["packets"]]
-    for one in sums[1:-1]:
-        if payload_bytes and one["seconds"] > WHOLE_INTERVAL_S:
-            share = (payload_bytes + IP_UDP_BYTES + headers_bytes) / payload_bytes
-            yield float(one["bits_per_second"]) * share
+    rates = [
+        float(one["bits_per_second"]) * (payload_bytes + IP_UDP_BYTES + headers_bytes) / payload_bytes
+        for one in sums[1:-1]
+        if payload_bytes and one["seconds"] > WHOLE_INTERVAL_S
+    ]
+    return {
+        "rate_bps": median(rates) if rates else None,
+        "sent_paced": int(udp.get("packets", 0)),
+        "lost": int(udp.get("lost_packets", 0)),
+        "overtaken": int(udp.get("out_of_order", 0)),
+    }

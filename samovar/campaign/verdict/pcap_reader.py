@@ -72,7 +72,7 @@ class PacketStream:
 
 
 @dataclass(slots=True)
-class Capture:
+class CaptureSummary:
     """The streams of a capture.
 
     `whole` is False if reading stopped at the packet limit, `torn` is True if the file ends within a packet.
@@ -89,7 +89,7 @@ class Capture:
         return iter(self.streams.values())
 
 
-def read_capture(file: Path, most_packets: int) -> Capture:
+def read_capture(file: Path, most_packets: int) -> CaptureSummary:
     """Read up to `most_packets` of a gzip-compressed capture of Ethernet frames.
 
     Raises OSError, and ValueError if the file is not such a capture.
@@ -112,8 +112,8 @@ def _unpacked(blocks: Iterable[bytes]) -> Iterator[bytes]:
     yield unpack.flush()
 
 
-def _read(blocks: Iterator[bytes], most_packets: int) -> Capture:
-    capture = Capture()
+def _read(blocks: Iterator[bytes], most_packets: int) -> CaptureSummary:
+    capture = CaptureSummary()
     data = b""
     record = None
     for block in blocks:
@@ -142,7 +142,7 @@ def _byte_order(data: bytes) -> str:
     return order
 
 
-def _count_packets(capture: Capture, data: bytes, record: struct.Struct, most_packets: int) -> int:
+def _count_packets(capture: CaptureSummary, data: bytes, record: struct.Struct, most_packets: int) -> int:
     """Count every whole packet in `data`; return the offset of the first packet that is not whole."""
     at, end, packets, streams = 0, len(data), capture.packets, capture.streams
     sizes = record.unpack_from

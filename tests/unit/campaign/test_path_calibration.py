@@ -40,6 +40,7 @@ def measured(
     passing: int = 40,
     rtt_ms: float = 40.2,
     lost: frozenset[int] = frozenset(),
+    qdisc: str = "x",
 ) -> DirectionMeasurement:
     """Make what the scripts of a calibration print on a path, and read it."""
     pings = "".join(f"64 bytes from 1.2.3.4: icmp_seq={n} ttl=63 time={rtt_ms} ms\n" for n in range(2, 31))
@@ -51,24 +52,22 @@ def measured(
     burst = "".join(f"burst {n} {queued_ns[n] - 7 * 10**9} {leave_ns[n]} 1472\n" for n in range(200))
     paced = "".join(f"paced {n} {10**10 + n} {10**10 + n} 64\n" for n in range(1000) if n not in lost)
     rows = ((1, "1:", 99), (2, "10:", 10), (3, "10:", held), (4, "10:", 0))
-    queue = "".join(f"{t},eth2,x,{handle},root,{n * 1514},{n},0,0,0,0\n" for t, handle, n in rows)
+    queue = "".join(f"{t},eth2,{qdisc},{handle},root,{n * 1514},{n},0,0,0,0\n" for t, handle, n in rows)
     other = "5,eth1,x,10:,root,1000000,700,0,0,0,0\n"
-    return parse_measurement(sent, burst + paced, QUEUE_HEAD + queue + other, "eth2")
+    return parse_measurement(sent, burst + paced, QUEUE_HEAD + queue + other, "eth2", 5000)
 
 
 def failures(seen: DirectionMeasurement, *, fills: bool = True) -> list[str]:
-    return [
-        c.reason for c in check_direction(PATH, WAY, PROBE, seen, burst_bytes=5000, fills=fills) if not c.ok
-    ]
+    return [c.reason for c in check_direction(PATH, WAY, PROBE, seen, fills=fills) if not c.ok]
 
 
 def test_a_measurement_is_read_from_what_the_scripts_print() -> None:
     seen = measured(lost=frozenset({3, 4, 5, 90}))
     assert seen.base_rtt_s == pytest.approx(0.0402)
     assert len(seen.round_trips_s) == 29, "the first may have waited for a neighbour's answer"
-    assert seen.rate_bps(5000) == pytest.approx(10e6, rel=1e-4)
+    assert seen.rate_bps == pytest.approx(10e6, rel=1e-4)
     assert (seen.sampled_packets, seen.sampled_bytes) == (60, 90_840)
-    assert (seen.sent_burst, seen.sent_paced, seen.loss_runs) == (615, 1000, (3, 1))
+    assert (seen.sent_paced, seen.lost) == (1000, 4)
     assert seen.mean_loss_burst_packets == 2
 
 
@@ -116,7 +115,7 @@ def test_a_discipline_that_drops_early_may_hold_less_and_never_more() -> None:
 
 
 def test_a_probe_without_any_arrival_fails_its_checks() -> None:
-    seen = parse_measurement("", "", QUEUE_HEAD, "eth2")
+    seen = parse_measurement("", "", QUEUE_HEAD, "eth2", 5000)
     assert [text.split(": ")[1] for text in failures(seen)] == [
         "requested 40 ms, observed no answer",
         "requested 10 Mbit/s, observed no packets arrived",
@@ -212,24 +211,23 @@ def test_a_direction_is_measured_with_iperf3_alone_by_its_servers_counts(tmp_pat
         for text in (texts.receive, texts.send, texts.collect)
     ]
     assert [done.stderr for done in told] == ["", "", ""]
-    seen = parse_measurement(told[1].stdout, told[2].stdout, QUEUE_HEAD, "eth2")
+    seen = parse_measurement(told[1].stdout, told[2].stdout, QUEUE_HEAD, "eth2", 5000)
     assert len(seen.round_trips_s) == 4
-    assert seen.rate_bps(5000) == pytest.approx(20e6 * 1514 / 1472, rel=0.05)
+    assert seen.rate_bps == pytest.approx(20e6 * 1514 / 1472, rel=0.05)
     assert 190 <= seen.sent_paced <= 210
-    assert seen.loss_runs == ()
+    assert seen.lost == 0
     in_pipe = QUEUE_HEAD + "1,eth2,dummynet,20999:,root,90000,60,0,0,0,0\n"
-    dummynet = parse_measurement(told[1].stdout, told[2].stdout, in_pipe, "eth2")
-    assert (dummynet.sampled_packets, dummynet.headers_bytes) == (60, 0)
-    assert dummynet.rate_bps(5000) == pytest.approx(20e6 * 1500 / 1472, rel=0.05)
+    dummynet = parse_measurement(told[1].stdout, told[2].stdout, in_pipe, "eth2", 5000)
+    assert dummynet.sampled_packets == 60
+    assert dummynet.rate_bps == pytest.approx(20e6 * 1500 / 1472, rel=0.05)
 
 
 def test_a_rate_is_reported_as_the_router_counts_packets_whoever_measures_it() -> None:
-    seen = measured()
-    assert replace(seen, headers_bytes=0).rate_bps(5000) == pytest.approx(10e6 * 1500 / 1514, rel=1e-4)
+    assert measured(qdisc="dummynet").rate_bps == pytest.approx(10e6 * 1500 / 1514, rel=1e-4)
 
 
 def test_a_receiver_that_was_ended_before_it_could_count_has_measured_nothing() -> None:
-    seen = parse_measurement("", 'iperf3 burst\n{"start":\niperf3 paced\n', QUEUE_HEAD, "eth2")
+    seen = parse_measurement("", 'iperf3 burst\n{"start":\niperf3 paced\n', QUEUE_HEAD, "eth2", 5000)
     assert [text.split(": ")[1] for text in failures(seen)] == [
         "requested 40 ms, observed no answer",
         "requested 10 Mbit/s, observed no packets arrived",
@@ -243,7 +241,7 @@ def test_the_first_echo_counts_on_neither_system() -> None:
             f"64 bytes from 172.16.11.2: icmp_seq={n} ttl=63 time={900 if n == first else 40.2} ms\n"
             for n in range(first, first + 4)
         )
-        assert parse_measurement(echoes, "", QUEUE_HEAD, "eth2").round_trips_s == (0.0402,) * 3
+        assert parse_measurement(echoes, "", QUEUE_HEAD, "eth2", 5000).round_trips_s == (0.0402,) * 3
 
 
 def test_the_buffer_of_a_hidden_queue_is_checked_only_if_an_overload_fills_it() -> None:

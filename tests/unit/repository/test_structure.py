@@ -36,7 +36,6 @@ PAST_A_FACE: Set[tuple[str, str]] = {
 """Imports past a face that are still to be cleaned up: the importing package and the module."""
 SAME_STEM: Set[str] = {"host_settings"}
 SAME_CLASS: Set[str] = {
-    "Capture",
     "Kind",
     "Target",
 }
