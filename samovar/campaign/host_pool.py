@@ -92,7 +92,7 @@ class HostPool:
             self._quarantine(self._health.without(host, reason))
         for host in self._context.sessions.hosts:
             try:
-                self._recovery.host(state, host)
+                self._recovery.restore_host(state, host)
             except TestbedError as error:
                 self._quarantine(self._health.without(host, str(error)))
             else:
@@ -188,7 +188,7 @@ class HostPool:
         context.last_states.pop(host, None)
         context.clocks.forget()
         try:
-            self._recovery.host(self._state, host)
+            self._recovery.restore_host(self._state, host)
             system = self._hardware[host].system
             context.boots[host] = read_boot_id(context.sessions[host], context.catalogue, system)
         except TestbedError as error:

@@ -32,7 +32,7 @@ class Recovery:
     def __init__(self, context: CampaignContext, scripts_of: ScriptsOf) -> None:
         self._context, self._scripts_of = context, scripts_of
 
-    def host(self, state: CampaignState, host: str) -> None:
+    def restore_host(self, state: CampaignState, host: str) -> None:
         """Remove files of unfinished trials from a host and restore its state, the last change first.
 
         Settings that need a reboot are left to BootSettings. Raises TestbedError.
@@ -61,10 +61,10 @@ class Recovery:
         limit_s = self._context.policy.step_timeout_s
         return self._context.sessions[host].run(script, step=step, deadline_s=limit_s).text
 
-    def trials(self, state: CampaignState) -> None:
+    def close_trials(self, state: CampaignState) -> None:
         """Set aside the files of incomplete trials, and record the end of those that the journal has open."""
         for folder in sorted(self._context.in_progress.glob("*/")):
-            self.put_aside(folder)
+            self.set_aside_trial(folder)
         for trial in state.with_status("in flight"):
             folder = self._context.trials / trial.id
             manifest = folder / "manifest.json"
@@ -77,7 +77,7 @@ class Recovery:
                 values |= {"reasons": ["its controller was cut off"], "overhead_s": 0.0}
             self._context.note("trial-finished", **values)
 
-    def put_aside(self, folder: Path) -> None:
+    def set_aside_trial(self, folder: Path) -> None:
         """Move the folder of a trial to set-aside/, so that the next attempt can use its place."""
         aside = set_aside(folder, self._context.folder / "set-aside")
         where = str(aside.relative_to(self._context.folder))
@@ -154,7 +154,7 @@ class Restorer:
         for host, saved in state.unrestored.items():
             try:
                 with leases.one(self.sessions[host]):
-                    Recovery(context, scripts_of).host(state, host)
+                    Recovery(context, scripts_of).restore_host(state, host)
                     lasting = [one for one in saved if one.lasting]
                     if lasting:
                         resolved = scripts_of(lasting[0].id).resolved

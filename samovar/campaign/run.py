@@ -36,13 +36,13 @@ OWN_FILES = (
 class Summary:
     """What a campaign has achieved so far.
 
-    `asked` and `done` count the trials of the plan and the complete ones. `failed` and `blocked` map trials
-    that failed or that no testbed can run to reasons, `quarantined` hosts to reasons. `stopped` is what ended
-    the run early.
+    `trials` and `done` count the trials of the plan and those that are complete. `failed` and `blocked` map
+    trials that failed or that no testbed can run to reasons, `quarantined` maps hosts to reasons. `stopped`
+    is what ended the run early.
     """
 
     folder: Path
-    asked: int
+    trials: int
     done: int
     failed: Mapping[str, tuple[str, ...]]
     blocked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Summary:
     stopped: str = ""
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether every trial is complete that a testbed can run."""
         return not self.failed
 
@@ -118,7 +118,7 @@ class CampaignRun:
         ]
         for runner in runners:
             runner.restore_hosts(state)
-        runners[0].recovery.trials(state)
+        runners[0].recovery.close_trials(state)
         # The plan is only replaced after recovery, which may need the earlier one.
         replace_plan(self.folder, self.plan, self._sources, note, fold(journal.entries))
         point_latest(self.folder)

@@ -134,7 +134,7 @@ class TestbedRunner:
         context = self.context
         invalid = context.trials / trial.id
         if invalid.exists():
-            self.recovery.put_aside(invalid)
+            self.recovery.set_aside_trial(invalid)
         without = {"without": sorted(self.hosts.quarantined)} if self.hosts.quarantined else {}
         context.note("trial-started", id=trial.id, attempt=attempt, testbed=self.setup.testbed, **without)
         values = {"id": trial.id, "attempt": attempt, "seconds": trial.resolved.duration_s}
@@ -162,7 +162,7 @@ class TestbedRunner:
         context.emit(Event("trial-finished", {**values, "phases": dict(result.phases)}))
         incomplete = context.in_progress / trial.id
         if incomplete.exists():
-            self.recovery.put_aside(incomplete)
+            self.recovery.set_aside_trial(incomplete)
 
     def restore_boot_settings(self, folder: Path) -> None:
         """Restore settings that need a reboot; what fails stays in the journal. Scripts go to a folder."""

@@ -96,7 +96,7 @@ class Controller:
                 force=request.force,
             )
             summary = run.run(self._provenance(planned, surveys))
-            notifier.end(summary.done, summary.asked, len(summary.failed))
+            notifier.end(summary.done, summary.trials, len(summary.failed))
             return summary
 
     def _survey(self, planned: PlannedExperiment, sessions: Sessions, emit: Emit) -> HostSurvey:

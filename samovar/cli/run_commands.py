@@ -41,7 +41,7 @@ def run(
     options = (f" --profile {profile}" if profile else "") + (f" --testbed {testbed}" if testbed else "")
     options += "".join(f" --set {shlex.quote(one)}" for one in overrides)
     options += " --allow-partial" * allow_partial + " --fail-fast" * fail_fast
-    return int(not run_campaign(root, request, f"fab run {experiment}{options}", events).whole)
+    return int(not run_campaign(root, request, f"fab run {experiment}{options}", events).complete)
 
 
 def run_campaign(root: Path, request: RunRequest, same_command: str, events: str = "") -> Summary:
@@ -69,7 +69,7 @@ def demo(root: Path) -> int:
     if resume.nothing_to_do:
         resume = controller.project.resume_point(planned, new=True)
     summary = run_campaign(root, RunRequest(planned, resume), "fab demo")
-    if not summary.whole:
+    if not summary.complete:
         return 1
     analyse_campaign(root, summary.folder)
     make_campaign_report(root, summary.folder)
@@ -89,7 +89,7 @@ def restore(root: Path, testbed: str = "", force: bool = False) -> int:
 
 def summary_lines(summary: Summary, same_command: str) -> Iterator[str]:
     """Show the end of a run and, where trials are missing, the command that runs them."""
-    yield f"{summary.done} of {summary.asked} trials done: {summary.folder}"
+    yield f"{summary.done} of {summary.trials} trials done: {summary.folder}"
     if summary.stopped:
         yield f"stopped: {summary.stopped}"
     yield from (f"  ✗ {host} is quarantined: {why}" for host, why in summary.quarantined.items())
@@ -106,7 +106,7 @@ def summary_lines(summary: Summary, same_command: str) -> Iterator[str]:
 
 def complete_lines(summary: Summary, experiment: str, again: str) -> Iterator[str]:
     """Show that a campaign is complete, where its report is, and how to measure it again."""
-    yield f"all {counted(summary.asked, 'trial')} are done: {summary.folder}"
+    yield f"all {counted(summary.trials, 'trial')} are done: {summary.folder}"
     pdf = summary.folder / "bundle" / f"{experiment}.pdf"
     yield f"report: {pdf}" if pdf.is_file() else "no report yet: run `fab analyse`, then `fab report`"
     yield f"to measure everything again: {again}"

@@ -165,7 +165,7 @@ def test_a_host_that_an_edited_trial_left_changed_is_put_back_by_the_plan_of_tha
     assert standing.folder == checkout.campaign(name)
     summary = checkout.controller.run(RunRequest(study, standing), silent)
 
-    assert summary.whole
+    assert summary.complete
     assert victim not in {trial.id for trial in study.plan.trials}
     assert not standing.state.clean
     assert checkout.controller.project.resume_point(study).nothing_to_do

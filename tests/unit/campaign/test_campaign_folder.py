@@ -161,7 +161,7 @@ def test_an_edit_of_the_text_alone_is_taken_without_a_trial(tmp_path: Path) -> N
     before, after = {"experiment.yaml": b"experiment: x\n"}, {"experiment.yaml": b"experiment: x  # a word\n"}
     folder = begin_campaign(FIRST, tmp_path, before, silent)
     _run(folder, "cubic-r1-6", "cdg-r1-6")
-    assert adopt_plan(folder, FIRST, after).whole
+    assert adopt_plan(folder, FIRST, after).complete
     assert (folder / "experiment.yaml").read_bytes() == after["experiment.yaml"]
     assert (folder / "plans" / "1" / "experiment.yaml").read_bytes() == before["experiment.yaml"]
     assert not (folder / "plans" / "1" / "plan.json").exists()
