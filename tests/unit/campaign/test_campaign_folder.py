@@ -1,4 +1,4 @@
-"""Which campaign a plan goes on in, and what becomes of the files of one whose plan changes."""
+"""The folder of a campaign: which campaign a plan resumes, and how a changed plan is adopted."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_campaign_begins_with_its_plan_and_latest_names_it(tmp_path: Path) -> 
     assert (tmp_path / "x" / "latest").resolve() == folder
 
 
-def test_a_changed_plan_goes_on_in_the_newest_campaign_of_its_kind(tmp_path: Path) -> None:
+def test_a_changed_plan_resumes_the_newest_campaign_of_its_experiment(tmp_path: Path) -> None:
     _begin(tmp_path, stamp="20260101-000000")
     newest = _begin(tmp_path, stamp="20260102-000000")
     assert find_campaign(LONGER, tmp_path) == newest
@@ -76,13 +76,13 @@ def test_another_profile_testbed_or_override_is_another_campaign(
     assert find_campaign(plan_of(FIRST.trials, **other), tmp_path) is None
 
 
-def test_the_same_overrides_go_on(tmp_path: Path) -> None:
+def test_the_same_overrides_resume_the_campaign(tmp_path: Path) -> None:
     folder = _begin(tmp_path, plan_of(FIRST.trials, overrides={"duration": "10s"}))
     assert find_campaign(plan_of(LONGER.trials, overrides={"duration": "10s"}), tmp_path) == folder
     assert find_campaign(FIRST, tmp_path) is None
 
 
-def test_a_new_campaign_is_begun_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_new_ignores_campaigns_that_could_be_resumed(tmp_path: Path) -> None:
     _run(_begin(tmp_path), "cubic-r1-6")
     standing = find_resume_point(FIRST, tmp_path, new=True)
     assert standing.folder is None
@@ -90,13 +90,13 @@ def test_a_new_campaign_is_begun_when_it_is_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"schema": 1, "experiment": "x"}', "{", "[]", ""])
-def test_what_another_version_left_is_passed_over(tmp_path: Path, text: str) -> None:
+def test_a_plan_file_of_another_version_is_ignored(tmp_path: Path, text: str) -> None:
     folder = _begin(tmp_path)
     (folder / "plan.json").write_text(text)
     assert find_campaign(FIRST, tmp_path) is None
 
 
-def test_a_campaign_is_settled_when_all_is_there_and_nothing_was_cut_off(tmp_path: Path) -> None:
+def test_there_is_nothing_to_do_when_all_trials_are_done_and_all_hosts_restored(tmp_path: Path) -> None:
     folder = _begin(tmp_path)
     assert not find_resume_point(FIRST, tmp_path).nothing_to_do
     _run(folder, "cubic-r1-6", "cdg-r1-6")
@@ -114,12 +114,14 @@ def test_a_campaign_is_settled_when_all_is_there_and_nothing_was_cut_off(tmp_pat
         ("interrupted", "invalid", "interrupted"),
     ],
 )
-def test_what_did_not_come_out_runs_again(tmp_path: Path, outcome: str, verdict: str, why: str) -> None:
+def test_a_trial_without_a_valid_result_runs_again(
+    tmp_path: Path, outcome: str, verdict: str, why: str
+) -> None:
     _run(_begin(tmp_path), "cubic-r1-6", outcome=outcome, verdict=verdict)
     assert find_resume_point(FIRST, tmp_path).comparison.runs == {"cubic-r1-6": why, "cdg-r1-6": "new"}
 
 
-def test_a_changed_plan_is_taken_with_the_earlier_kept_and_the_journal_told(tmp_path: Path) -> None:
+def test_a_changed_plan_replaces_the_earlier_one_which_is_kept_and_journalled(tmp_path: Path) -> None:
     folder = _begin(tmp_path)
     before = (folder / "plan.json").read_bytes()
     _run(folder, "cubic-r1-6", "cdg-r1-6")
@@ -134,7 +136,7 @@ def test_a_changed_plan_is_taken_with_the_earlier_kept_and_the_journal_told(tmp_
     ]
 
 
-def test_the_same_plan_is_nothing_to_take(tmp_path: Path) -> None:
+def test_the_same_plan_replaces_nothing(tmp_path: Path) -> None:
     folder = _begin(tmp_path)
     assert not _take(folder, FIRST)
     assert not (folder / "plans").exists()
@@ -149,7 +151,7 @@ def test_each_change_keeps_a_plan_of_its_own_and_all_can_be_read(tmp_path: Path)
     assert [plan.to_json() for plan in read_plans(folder)] == wanted
 
 
-def test_a_change_that_was_cut_off_half_way_is_made_once(tmp_path: Path) -> None:
+def test_a_replacement_that_was_interrupted_is_made_once(tmp_path: Path) -> None:
     folder = _begin(tmp_path)
     assert _take(folder, LONGER)
     (folder / "plan.json").write_bytes((folder / "plans" / "1" / "plan.json").read_bytes())
@@ -157,7 +159,7 @@ def test_a_change_that_was_cut_off_half_way_is_made_once(tmp_path: Path) -> None
     assert [kept.name for kept in (folder / "plans").iterdir()] == ["1"]
 
 
-def test_an_edit_of_the_text_alone_is_taken_without_a_trial(tmp_path: Path) -> None:
+def test_an_edited_comment_is_adopted_without_running_a_trial(tmp_path: Path) -> None:
     before, after = {"experiment.yaml": b"experiment: x\n"}, {"experiment.yaml": b"experiment: x  # a word\n"}
     folder = begin_campaign(FIRST, tmp_path, before, silent)
     _run(folder, "cubic-r1-6", "cdg-r1-6")
@@ -168,7 +170,7 @@ def test_an_edit_of_the_text_alone_is_taken_without_a_trial(tmp_path: Path) -> N
     assert read_state(folder).last_event == "campaign-finished"
 
 
-def test_settling_what_is_unchanged_writes_nothing(tmp_path: Path) -> None:
+def test_adopting_an_unchanged_plan_writes_nothing(tmp_path: Path) -> None:
     folder = _begin(tmp_path)
     _run(folder, "cubic-r1-6", "cdg-r1-6")
     before = (folder / NAME).read_bytes()
@@ -176,7 +178,7 @@ def test_settling_what_is_unchanged_writes_nothing(tmp_path: Path) -> None:
     assert (folder / NAME).read_bytes() == before
 
 
-def test_a_plan_cut_short_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_an_incomplete_plan_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CampaignError, match=r"plan\.json is missing; use a folder that `fab run` made"):
         read_plan(tmp_path)
     (tmp_path / "plan.json").write_bytes(FIRST.to_json()[:200])

@@ -1,4 +1,4 @@
-"""What a campaign decides about hosts, disks, pauses and testbeds: values in, decisions out."""
+"""Quarantine, disk space, pauses, the queue of trials and notifications."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ AGAIN = trial("cubic", 2)
 GB = 1_000_000_000
 
 
-def test_a_host_is_quarantined_after_so_many_trials_in_a_row_that_name_it() -> None:
+def test_a_host_is_quarantined_after_too_many_failed_trials_in_a_row() -> None:
     known = Health(bound=2, treatments=2).failed(CUBIC, {"rtr": "no answer"})
     assert not known.quarantined
     known = known.failed(CDG, {"rtr": "no answer"})
     assert known.quarantined == {"rtr": "2 trials in a row: no answer"}
 
 
-def test_a_treatment_that_nothing_can_run_is_not_a_hosts_fault() -> None:
+def test_failures_of_a_single_treatment_are_not_the_fault_of_a_host() -> None:
     known = Health(bound=2, treatments=2).failed(CUBIC, {"rtr": "x"}).failed(AGAIN, {"rtr": "x"})
     assert not known.quarantined
     assert known.failed(CDG, {"rtr": "x"}).quarantined
@@ -52,7 +52,7 @@ def test_a_treatment_that_nothing_can_run_is_not_a_hosts_fault() -> None:
     assert only.quarantined
 
 
-def test_a_trial_that_completes_has_its_hosts_failures_forgotten() -> None:
+def test_a_completed_trial_clears_the_failures_of_its_hosts() -> None:
     known = Health(bound=2, treatments=2).failed(CUBIC, {"rtr": "x", "src": "y"}).served(["rtr", "dst"])
     known = known.failed(CDG, {"rtr": "x", "src": "y"})
     assert known.quarantined == {"src": "2 trials in a row: y"}
@@ -89,7 +89,7 @@ def test_a_trial_without_an_idle_host_keeps_its_id_and_its_other_hosts() -> None
     assert without_hosts(whole, {"elsewhere": "gone"}) is whole
 
 
-def test_each_trial_of_a_plan_is_known_by_the_hosts_that_it_needs() -> None:
+def test_the_needed_hosts_of_each_trial_of_a_plan_are_returned() -> None:
     plan = plan_of([CUBIC, CDG])
     needs = needs_by_trial(plan)
     assert [needs(one) for one in plan.trials] == [needed_hosts(one.resolved) for one in plan.trials]
@@ -122,7 +122,7 @@ def test_a_full_disk_is_a_disk_error_and_a_lost_connection_is_not() -> None:
     assert not is_disk_error(ConnectionResetError(errno.ECONNRESET, "reset"))
 
 
-def test_what_is_set_aside_on_a_disk_is_given_back_when_writing_fails(tmp_path: Path) -> None:
+def test_the_disk_reserve_is_freed_when_writing_fails(tmp_path: Path) -> None:
     reserve = DiskReserve()
     reserve.hold(tmp_path)
     assert (tmp_path / RESERVE).stat().st_size > 0
@@ -146,13 +146,13 @@ def test_a_quarantine_ends_with_the_run_and_its_host_is_on_probation_until_it_se
     assert fold(events).probation == frozenset()
 
 
-def test_what_stopped_a_run_holds_until_the_next_begins() -> None:
+def test_the_reason_that_stopped_a_run_holds_until_the_next_run() -> None:
     events = [Entry(1.0, "campaign-started"), Entry(2.0, "campaign-stopped", {"reason": "the disk is full"})]
     assert fold(events).stopped == "the disk is full"
     assert fold([*events, Entry(3.0, "campaign-resumed")]).stopped == ""
 
 
-def test_hosts_of_the_same_name_on_two_testbeds_are_told_apart() -> None:
+def test_hosts_of_the_same_name_on_two_testbeds_are_distinguished() -> None:
     reads = [
         Entry(float(n), "state-read", {"id": f"t{n}", "host": "src", "state": {"a": str(n)}, "testbed": name})
         for n, name in enumerate(["lab", "twin"])
@@ -174,13 +174,13 @@ def test_one_testbed_takes_the_trials_in_their_order_and_leaves_those_that_it_ca
     assert not queue.stopped
 
 
-def test_attempts_are_counted_on_from_earlier_runs() -> None:
+def test_attempts_of_earlier_runs_are_counted() -> None:
     queue = TrialQueue([CUBIC], {CUBIC.id: 4})
     assert [queue.count_attempt(CUBIC), queue.count_attempt(CUBIC), queue.count_attempt(CDG)] == [5, 6, 1]
 
 
 @pytest.mark.parametrize(("fail_fast", "left"), [(True, None), (False, CDG.id)])
-def test_the_first_failed_trial_ends_a_campaign_only_when_that_is_asked(
+def test_the_first_failed_trial_ends_a_campaign_only_with_fail_fast(
     fail_fast: bool, left: str | None
 ) -> None:
     queue = TrialQueue([CUBIC, CDG], {}, fail_fast=fail_fast)
@@ -193,7 +193,7 @@ def test_the_first_failed_trial_ends_a_campaign_only_when_that_is_asked(
     assert bool(queue.stopped) is fail_fast
 
 
-def test_what_one_testbed_gives_back_another_runs() -> None:
+def test_a_trial_that_one_testbed_returns_runs_on_another() -> None:
     queue = TrialQueue([CUBIC], {})
     queue.join("lab", lambda one: True)
     queue.join("twin", lambda one: True)
@@ -248,7 +248,7 @@ def test_the_users_command_gets_the_message_on_its_input_and_in_its_environment(
     assert [event.name for event in seen] == ["host-quarantined", "trial-started"]
 
 
-def test_only_the_first_failed_trial_of_a_run_is_told(
+def test_only_the_first_failed_trial_of_a_run_is_notified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, seen = tmp_path / "out", list[Event]()

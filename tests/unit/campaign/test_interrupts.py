@@ -1,4 +1,4 @@
-"""Signals to a command: the first ends it in good order, the second at once."""
+"""Signals: the first ends a command in good order, the second at once."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_the_first_signal_lets_the_command_clean_up(first: signal.Signals) -> No
 
 
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
-def test_the_second_leaves_at_once_and_has_its_say(second: signal.Signals) -> None:
+def test_the_second_signal_ends_the_command_at_once_with_its_last_words(second: signal.Signals) -> None:
     process = command(pause=1)
     assert said(process) == "waiting"
     process.send_signal(signal.SIGTERM)
@@ -133,7 +133,7 @@ def test_one_ctrl_c_that_arrives_twice_is_one() -> None:
     assert process.communicate(timeout=30)[0] == "clean\n"
 
 
-def test_a_terminal_that_goes_away_tells_twice_and_ends_nothing_half_way() -> None:
+def test_two_sighup_of_a_closed_terminal_count_as_one() -> None:
     master, slave = pty.openpty()
     process = command(pause=1, stdout=slave)
     os.close(slave)
@@ -155,7 +155,7 @@ def test_a_command_that_is_to_outlive_its_terminal_does() -> None:
     assert process.returncode == 0
 
 
-def test_ctrl_c_breaks_off_the_wait_for_a_thread_that_is_still_known_to_be_at_work() -> None:
+def test_ctrl_c_ends_the_wait_for_a_thread_that_still_runs() -> None:
     process = command(text=WORKING)
     assert said(process) == "working"
     wait_until_asleep(process)

@@ -75,7 +75,7 @@ def test_an_event_is_one_json_object_on_one_line_whatever_its_values_hold(file: 
     assert json.loads(second)["event"] == "campaign-started"
 
 
-def test_a_journal_opened_again_goes_on_after_what_it_has(file: Path) -> None:
+def test_a_reopened_journal_is_appended_to(file: Path) -> None:
     write(file, BEGUN)
     with Journal(file) as journal:
         assert list(journal.entries) == [BEGUN]
@@ -232,7 +232,7 @@ def restored(id_: str, host: str) -> Entry:
     return Entry(1.0, "state-restored", {"id": id_, "host": host})
 
 
-def test_what_was_read_and_not_restored_is_known_by_host_oldest_first() -> None:
+def test_unrestored_states_are_listed_by_host_oldest_first() -> None:
     reads = [
         read("a", "src", "untouched"),
         read("a", "dst", "x"),
@@ -252,7 +252,7 @@ def test_a_failed_restoration_leaves_the_state_to_be_restored() -> None:
     assert fold([read("a", "src", "x"), failed]).unrestored == {"src": (SavedState("a", "src", "x"),)}
 
 
-def test_events_of_a_later_version_change_nothing() -> None:
+def test_events_of_a_later_version_are_ignored() -> None:
     assert fold([BEGUN, Entry(2.0, "lease-taken", {"by": "x"})]).trials == {}
 
 
@@ -283,7 +283,7 @@ def test_every_event_is_on_disk_before_append_returns(file: Path, monkeypatch: p
     assert synced == [len(BEGUN.line())]
 
 
-def test_an_event_that_ctrl_c_came_upon_is_there_whole_and_known_or_not_at_all(
+def test_an_event_interrupted_by_ctrl_c_is_complete_or_absent(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(fd: int) -> None:
@@ -300,7 +300,7 @@ def test_an_event_that_ctrl_c_came_upon_is_there_whole_and_known_or_not_at_all(
     assert list(broken_seals(file.read_bytes())) == []
 
 
-def test_what_the_testbed_cannot_run_is_known_until_it_is_asked_again() -> None:
+def test_blocked_trials_hold_until_the_testbed_is_asked_again() -> None:
     why = {"blocked": [{"reasons": ["src: no congestion control bbr"], "trials": ["a", "b"]}]}
     blocked = [BEGUN, Entry(2.0, "trials-blocked", why)]
     assert fold(blocked).blocked == dict.fromkeys(("a", "b"), ("src: no congestion control bbr",))

@@ -1,4 +1,4 @@
-"""What journals are written of: every event has a type, and the schema says what the types say."""
+"""The events of the journal: all that are written have a schema, and match it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ GOOD: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.parametrize("event", GOOD, ids=lambda event: str(event["event"]))
-def test_an_event_is_what_its_schema_says(event: dict[str, Any]) -> None:
+def test_an_event_validates_against_its_schema(event: dict[str, Any]) -> None:
     VALIDATOR.validate(event)
 
 
@@ -69,5 +69,5 @@ def test_an_event_is_what_its_schema_says(event: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_an_event_that_says_another_thing_is_told_apart(change: dict[str, Any]) -> None:
+def test_a_wrong_event_does_not_validate(change: dict[str, Any]) -> None:
     assert not VALIDATOR.is_valid({**GOOD[0], **change})

@@ -1,4 +1,4 @@
-"""What a plan needs of hosts and of this machine, and what becomes of trials that cannot run."""
+"""What plans need of hosts and of this machine, and the trials that cannot run."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_what_is_missing_is_named_and_stops_the_trials(facts: dict[str, object],
     assert list(blocked_trials(findings)) == [one.id for one in PLAN.trials]
 
 
-def test_a_clock_that_is_off_is_told_but_stops_nothing() -> None:
+def test_a_clock_that_is_off_is_reported_but_stops_nothing() -> None:
     findings = find_missing(PLAN, CATALOGUE, {"src": _facts(clock_offset_s=-2.5)}, 1.0)
     assert [finding.stops for finding in findings] == [False]
     assert "-2.500 s" in str(findings[0])
@@ -109,13 +109,13 @@ def test_a_plan_that_cannot_run_as_a_whole_is_refused_unless_a_part_is_enough() 
     ]
 
 
-def test_a_part_of_nothing_is_refused() -> None:
+def test_allow_partial_is_refused_when_no_trial_can_run() -> None:
     findings = find_missing(PLAN, CATALOGUE, {"src": _facts(cc_offered=())}, 1.0)
     with pytest.raises(TestbedError, match=r"^lab cannot run x:\nsrc: no congestion control newreno"):
         require_runnable(PLAN, {"lab": findings}, allow_partial=True)
 
 
-def test_what_the_kernel_of_a_lab_that_is_down_lacks_is_foreseen() -> None:
+def test_what_the_kernel_of_a_lab_that_is_down_lacks_is_predicted() -> None:
     findings = predict_missing(TWO_CCS, CATALOGUE, {"cdg": "no module tcp_cdg"})
     assert [str(one) for one in findings] == ["src: no congestion control cdg (2 trials); no module tcp_cdg"]
 
@@ -124,7 +124,7 @@ def _space(results: Path, size: int, floor_bytes: int = 0) -> list[Finding]:
     return list(space_here(Cost(10, 60.0, controller_bytes=size), results, floor_bytes))
 
 
-def test_what_is_to_stay_free_on_a_disk_is_not_planned_with(tmp_path: Path) -> None:
+def test_reserved_disk_space_is_not_available_to_trials(tmp_path: Path) -> None:
     (finding,) = _space(tmp_path, 1, floor_bytes=10**18)
     assert finding.what.endswith(" free, of which free_space reserves 1000000TB")
     assert _space(tmp_path, 0, floor_bytes=10**18) == [], "what is whole leaves nothing"
@@ -144,7 +144,7 @@ def test_results_that_this_disk_cannot_hold_are_refused_with_numbers_and_a_remed
         require_runnable(PLAN, {"lab": [finding]}, allow_partial=True)
 
 
-def test_needs_are_worked_out_once_for_what_differs_in_sizes_only() -> None:
+def test_trials_that_differ_only_in_sizes_share_their_needs() -> None:
     windows = [
         RESOLVED.model_copy(
             update={
@@ -194,7 +194,7 @@ def test_a_host_that_offers_all_that_recipes_ask_by_their_headers_gives_no_findi
     assert _said() == []
 
 
-def test_a_tracepoint_that_a_logger_needs_is_missed() -> None:
+def test_a_missing_tracepoint_of_a_logger_is_named() -> None:
     assert _said(tracepoints=()) == ["src: no tracepoint tcp:tcp_probe (1 trial); it has: none"]
 
 
@@ -228,7 +228,7 @@ def test_a_freebsd_host_without_siftr_is_found_before_a_trial_that_logs_with_it(
     assert not any("congestion control" in one for one in said)
 
 
-def test_what_one_of_two_testbeds_lacks_stops_nothing_for_the_other_runs_it() -> None:
+def test_trials_that_another_testbed_can_run_are_not_stopped() -> None:
     lacks = Finding("src", "no congestion control cdg", "it has: reno", True, ("cdg-1", "cdg-2"))
     assert combine_findings({"left": [lacks]}) == [lacks]
     (told,) = combine_findings({"left": [lacks], "right": []})
@@ -247,6 +247,6 @@ def test_what_no_testbed_can_run_stops_the_trials_and_names_each_testbed() -> No
     assert list(blocked_trials(found)) == ["cdg-2"]
 
 
-def test_what_this_machine_lacks_is_told_once_whatever_testbeds_there_are() -> None:
+def test_what_this_machine_lacks_is_reported_once_for_several_testbeds() -> None:
     here = Finding(HERE, "no disk", "free some", True)
     assert combine_findings({"left": [here], "right": [here]}) == [here]

@@ -32,7 +32,7 @@ def _standing(folder: Path, plan: Plan, recorded: object, done: bool = True) -> 
     return ResumePoint(folder, compare(plan, plan, known), fold(()))
 
 
-def test_a_plan_goes_by_the_recipes_of_its_hosts_its_queue_and_what_these_include(templates: Path) -> None:
+def test_the_recipes_of_a_plan_include_those_of_queues_and_included_files(templates: Path) -> None:
     files = recipe_digests(PLAN, Catalogue(templates))
     loggers = {"linux/logger/tcp-info.sh.j2", "linux/program/tcp_info.py", "linux/logger/queue.sh.j2"}
     assert {"linux/aqm/pfifo.sh.j2", "posix/generator/iperf3.sh.j2", *loggers} <= set(files)
@@ -54,13 +54,13 @@ def test_a_recipe_that_was_changed_since_is_named_where_results_stand(
     assert changed_recipes(PLAN, nothing_stands, catalogue) == ()
 
 
-def test_a_recipe_that_no_trial_goes_by_may_change(templates: Path, tmp_path: Path) -> None:
+def test_a_recipe_that_no_trial_uses_may_change(templates: Path, tmp_path: Path) -> None:
     catalogue = Catalogue(templates)
     standing = _standing(tmp_path, PLAN, recipe_digests(PLAN, catalogue))
     (templates / "linux" / "aqm" / "codel.sh.j2").write_text("another one")
     assert changed_recipes(PLAN, standing, catalogue) == []
 
 
-def test_a_campaign_that_recorded_no_recipes_says_nothing_of_them(templates: Path, tmp_path: Path) -> None:
+def test_a_campaign_that_recorded_no_recipes_has_no_changed_ones(templates: Path, tmp_path: Path) -> None:
     standing = _standing(tmp_path, PLAN, None)
     assert changed_recipes(PLAN, standing, Catalogue(templates)) == ()

@@ -43,7 +43,7 @@ def test_what_dummynet_lacks_is_refused_by_name_with_the_system_that_has_it(path
     assert found(path, LAB) == []
 
 
-def test_only_the_trials_that_ask_for_it_are_refused() -> None:
+def test_only_the_trials_that_need_it_are_refused() -> None:
     plan = plan_of("rtt: 20ms", OLD, "{path.jitter: [0ms, 1ms], cc: [newreno, cubic]}")
     (finding,) = unsupported_paths(plan, CATALOGUE)
     asking = {trial.id for trial in plan.trials if trial.treatment["path.jitter"] == "1ms"}
@@ -83,7 +83,7 @@ def test_what_no_adapter_of_a_lab_can_be_is_refused_before_any_trial(path: str, 
     assert (finding.host, finding.what, finding.stops) == ("src", said, True)
 
 
-def test_what_hosts_must_have_is_told_also_of_a_path_that_cannot_be() -> None:
+def test_needs_of_hosts_are_reported_also_for_an_unsupported_path() -> None:
     plan = plan_of("rtt: 2ms, jitter: 5ms", LAB)
     assert "tc" in host_needs(plan, CATALOGUE)["rtr"].names("program")
 

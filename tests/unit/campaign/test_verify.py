@@ -153,7 +153,7 @@ def test_a_file_that_was_not_there_is_found(campaign: Path, path: str) -> None:
     ]
 
 
-def test_a_trial_that_was_put_there_is_found(campaign: Path) -> None:
+def test_a_trial_that_the_journal_does_not_have_is_found(campaign: Path) -> None:
     shutil.copytree(campaign / "trials" / "a", campaign / "trials" / "c")
     assert found(campaign) == ["trials/c: is not a trial of the journal"]
 
@@ -213,7 +213,7 @@ def test_a_trial_that_its_journal_has_not_finished_yet_is_compared_with_its_own_
     assert found(campaign) == ["trials/c/manifest.json: changed since it was written"]
 
 
-def test_what_is_set_aside_half_written_has_checksums_too(campaign: Path) -> None:
+def test_an_incomplete_trial_that_is_set_aside_has_checksums(campaign: Path) -> None:
     half = campaign / "in-progress" / "c"
     write(half / "commands" / "001-src-read.sh", b"true\n")
     with Journal(campaign / JOURNAL) as journal:
@@ -235,12 +235,12 @@ def test_any_name_survives_a_list_of_checksums_and_is_shown_on_one_line(tmp_path
     printable(name).encode()
 
 
-def test_what_a_terminal_would_obey_is_not_shown_to_it(campaign: Path) -> None:
+def test_control_characters_in_names_are_escaped(campaign: Path) -> None:
     write(campaign / "trials" / "a" / "\x1b]0;owned\x07", b"")
     assert found(campaign) == [r"trials/a/\x1b]0;owned\x07: was not there when the campaign was written"]
 
 
-def test_progress_is_told_in_bytes(campaign: Path) -> None:
+def test_progress_is_reported_in_bytes(campaign: Path) -> None:
     events: list[Event] = []
     seen = verify(campaign, events.append)
     assert events
