@@ -29,20 +29,11 @@ if TYPE_CHECKING:
     from samovar.campaign.run import CampaignRun, Summary, adopt_plan
     from samovar.campaign.testbed_runner import TestbedSetup
 
-_MODULES = {
-    "folder": (
-        *("PLAN", "TESTBEDS", "ResumePoint", "begin_campaign", "find_resume_point", "read_plan"),
-        *("join_testbeds", "testbeds_of"),
-    ),
-    "interrupts": ("EXIT_CODE", "RESUMES", "Interrupts", "unrestored_lines"),
-    "notifier": ("notifying",),
-    "past_campaigns": ("Archive",),
-    "policy": ("Policy", "policy_of"),
-    "provenance_json": ("changed_recipes", "provenance_of"),
-    "recovery": ("Restored", "Restorer", "changed_campaigns"),
-    "run": ("CampaignRun", "Summary", "adopt_plan"),
-    "testbed_runner": ("TestbedSetup",),
-}
+_MODULES = (
+    *("interrupts", "folder", "notifier", "past_campaigns", "policy", "provenance_json", "recovery", "run"),
+    "testbed_runner",
+)
+"""Modules in the order in which they are searched for a name, those that import little first."""
 
 __all__ = [
     "EXIT_CODE",
@@ -75,7 +66,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a name of the public face."""
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
+    if name in __all__:
+        for module in map(import_module, (f"{__name__}.{one}" for one in _MODULES)):
+            if hasattr(module, name):
+                return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
