@@ -45,7 +45,7 @@ class BootSettings:
         """Leave a quarantined host as it is; the journal has what must be restored there."""
         self._saved.pop(host, None)
 
-    def concern(self, scripts: TrialScripts) -> bool:
+    def is_due(self, scripts: TrialScripts) -> bool:
         """Return whether any boot setting is applied now or requested by a trial."""
         return bool(self._saved) or any(scripts.settings(host, True) for host in scripts.resolved.hosts)
 

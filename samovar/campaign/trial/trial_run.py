@@ -82,12 +82,12 @@ class TrialRun:
             return self._judge(started)
         except TestbedError as error:
             if self.context.interrupt.requested:
-                self._break_off("interrupted", error, started)
+                self._abort("interrupted", error, started)
                 raise KeyboardInterrupt from error
-            return self._break_off("failed", error, started)
+            return self._abort("failed", error, started)
         except (OSError, CampaignError) as error:
             self._stop_recording(error)
-            return self._break_off("failed", error, started)
+            return self._abort("failed", error, started)
         except KeyboardInterrupt as interrupt:
             if not self.folder.exists():
                 raise  # the interrupt arrived after the trial had been committed
@@ -95,7 +95,7 @@ class TrialRun:
                 self.context.sessions.interrupt()  # end the scripts that other threads wait for
             except TestbedError as error:  # a host does not answer
                 self.context.emit(Event("warning", {"text": str(error)}))
-            self._break_off("interrupted", interrupt, started)
+            self._abort("interrupted", interrupt, started)
             raise
 
     def _begin(self) -> None:
@@ -106,7 +106,7 @@ class TrialRun:
 
     def _apply_boot_settings(self) -> None:
         """Apply settings that need a reboot, and restore those that the trial does not request."""
-        if self.boot_settings.concern(self.scripts):
+        if self.boot_settings.is_due(self.scripts):
             with self._phase("reboot"):
                 self.boot_settings.apply(self.scripts)
 
@@ -275,7 +275,7 @@ class TrialRun:
         commit_trial(self.folder, self.context.trials)
         return result
 
-    def _break_off(self, outcome: Outcome, error: BaseException, started: float) -> TrialResult:
+    def _abort(self, outcome: Outcome, error: BaseException, started: float) -> TrialResult:
         """End what runs, restore the hosts, and record why the trial is failed or interrupted."""
         reasons = [*map(str, self.evidence.failures), str(error) or "interrupted"]
         hosts = blamed(error)
@@ -309,7 +309,7 @@ class TrialRun:
         Raises HostsError.
         """
         failed: dict[str, TestbedError] = {}
-        for step in (self._sweep, self._restore_broken_off):
+        for step in (self._sweep, self._restore_aborted):
             try:
                 step([host for host in self.hosts if host not in failed])
             except TestbedError as error:
@@ -323,7 +323,7 @@ class TrialRun:
     def _sweep(self, hosts: Collection[str]) -> None:
         self._on_hosts("sweep", self.scripts.sweep, hosts=hosts)
 
-    def _restore_broken_off(self, hosts: Collection[str]) -> None:
+    def _restore_aborted(self, hosts: Collection[str]) -> None:
         before = {host: state for host, state in self.evidence.before.items() if host in hosts}
         texts = {host: self.scripts.restore_and_delete(host, state) for host, state in before.items()}
         for host, result in self._on_hosts("restore", texts.get, hosts=texts).items():

@@ -63,7 +63,7 @@ def run_checks(evidence: Evidence) -> Iterator[Check]:
 
 
 def run_checks_without_traffic(evidence: Evidence) -> Iterator[Check]:
-    """Yield the checks of a trial that was broken off: those that need nothing of its traffic."""
+    """Yield the checks of an aborted trial: those that do not need its traffic."""
     yield from path_checks.check_path_calibration(evidence)
     yield from host_checks.check_restored_states(evidence)
 

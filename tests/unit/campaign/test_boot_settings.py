@@ -1,4 +1,4 @@
-"""What takes a reboot lasts over the trials of a plot: it is set, read and put back apart from the rest."""
+"""Settings that need a reboot are applied, read and restored by scripts of their own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def scripts(testbed: Testbed = OLD) -> TrialScripts:
     return TrialScripts(plan.trials[0], CATALOGUE, "rings-1")
 
 
-def test_a_trial_reads_back_what_lasts_and_changes_it_in_no_script_of_its_own() -> None:
+def test_the_scripts_of_a_trial_read_its_boot_settings_but_do_not_change_them() -> None:
     made = scripts()
     was = {**WAS, **dict.fromkeys(("cc", "cc.available"), "newreno")}
     assert EDITS not in made.set("alpha", was)
@@ -32,7 +32,7 @@ def test_a_trial_reads_back_what_lasts_and_changes_it_in_no_script_of_its_own() 
     assert "txd.em1=256" in made.wanted("alpha")
 
 
-def test_what_lasts_is_set_and_put_back_by_scripts_that_touch_nothing_else() -> None:
+def test_the_scripts_of_boot_settings_change_nothing_else() -> None:
     made = scripts()
     for text in (made.set("alpha", WAS, lasting=True), made.restore_lasting("alpha", WAS)):
         assert EDITS in text
@@ -40,17 +40,17 @@ def test_what_lasts_is_set_and_put_back_by_scripts_that_touch_nothing_else() -> 
     assert made.wanted("alpha", lasting=True) == ("planned.txd.em1=256", "txd.em1=256")
 
 
-def test_every_value_in_force_after_a_reboot_is_planned_before() -> None:
+def test_every_boot_setting_has_a_planned_value_too() -> None:
     wanted = {line.partition("=")[0] for line in scripts().wanted("alpha", lasting=True)}
     assert wanted == {f"{planned}{key}" for key in ("txd.em1",) for planned in ("", "planned.")}
 
 
-def test_nothing_lasts_where_a_level_takes_no_reboot() -> None:
+def test_a_setting_that_needs_no_reboot_is_not_a_boot_setting() -> None:
     made = scripts(NEW)
     assert all(not made.settings(host, lasting=True) for host in made.resolved.hosts)
 
 
-def test_a_host_that_loses_its_controller_restores_after_it_has_swept() -> None:
+def test_a_host_that_loses_its_controller_ends_programs_before_it_restores_boot_settings() -> None:
     made = scripts()
     read: defaultdict[str, str] = defaultdict(lambda: "1")  # what was read matters to no assertion
     text = made.on_loss("alpha", read, made.restore_body("alpha", WAS, lasting=True))
@@ -64,7 +64,7 @@ def _entry(event: str, id_: str, **values: object) -> Entry:
     return Entry(1.0, event, {"id": id_, "host": "alpha", **values})
 
 
-def test_what_lasts_stays_to_be_restored_when_the_trial_that_set_it_is() -> None:
+def test_boot_settings_remain_to_be_restored_when_the_trial_that_applied_them_is() -> None:
     read = _entry("state-read", "a", state=WAS, lasting=True)
     journal = [read, _entry("state-read", "a", state={"cc": "cubic"}), _entry("state-restored", "a")]
     journal += [_entry("state-read", "b", state={"cc": "cubic"})]

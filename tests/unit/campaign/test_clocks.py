@@ -1,4 +1,4 @@
-"""Clocks and their drift are known from readings that each bound them; only what is more than noise is corrected."""
+"""Offset and drift of clocks are bounded by readings; an offset within its error is not corrected."""
 
 from __future__ import annotations
 
@@ -32,38 +32,38 @@ def _reading(offset_s: float, error_s: float, t_s: float = 0.0) -> Reading:
     return Reading(t_s, offset_s, error_s, 2 * error_s)
 
 
-def test_a_reading_is_the_middle_of_its_run_give_or_take_half_of_it() -> None:
+def test_a_reading_is_the_middle_of_its_run_plus_or_minus_half_of_it() -> None:
     reading = reading_of(DONE)
     assert reading.offset_s == pytest.approx(0.25, abs=1e-6)
     assert reading.error_s == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("told", [b"", b"1800000000N\n", b"date: illegal\n"])
-def test_what_is_no_time_is_refused(told: bytes) -> None:
+@pytest.mark.parametrize("output", [b"", b"1800000000N\n", b"date: illegal\n"])
+def test_an_output_that_is_not_a_time_is_refused(output: bytes) -> None:
     with pytest.raises(TestbedError, match=r"src: clock: .*expected nanoseconds since the epoch"):
-        reading_of(replace(DONE, stdout=told))
+        reading_of(replace(DONE, stdout=output))
 
 
-def test_two_readings_together_know_more_than_each() -> None:
+def test_two_readings_together_bound_the_offset_more_closely_than_each() -> None:
     offset = estimate("src", [_reading(0.002, 0.003), _reading(0.006, 0.003)], 0.0)
     assert offset.offset_s == pytest.approx(0.004)
     assert offset.error_s == pytest.approx(0.001)
     assert not offset.stepped
 
 
-def test_an_old_reading_counts_for_less_and_less() -> None:
+def test_the_error_of_a_reading_grows_with_its_age() -> None:
     readings = [_reading(0.0, 0.001), _reading(0.0, 0.005, t_s=100.0)]
     assert estimate("src", readings, 100.0).error_s == pytest.approx(0.005)
     assert estimate("src", readings, 20.0).error_s == pytest.approx(0.001 + 20 * DRIFT)
 
 
-def test_readings_that_contradict_each_other_tell_of_a_step_and_the_newest_counts() -> None:
+def test_a_latest_reading_that_contradicts_the_others_is_a_step_and_counts_alone() -> None:
     offset = estimate("src", [_reading(0.0, 0.001), _reading(1.0, 0.002)], 0.0)
     assert offset.stepped
     assert offset.offset_s == pytest.approx(1.0)
 
 
-def test_a_step_is_told_once_and_what_came_before_it_counts_no_more() -> None:
+def test_a_step_is_reported_once_and_earlier_readings_no_longer_count() -> None:
     before = [_reading(0.0, 0.001, t_s=float(at)) for at in range(5)]
     after = [_reading(1.0, 0.002, t_s=5.0), _reading(1.001, 0.002, t_s=6.0)]
     assert estimate("src", [*before, after[0]], 5.0).stepped
@@ -83,7 +83,7 @@ def test_an_offset_within_its_error_is_not_corrected() -> None:
     assert estimate("src", [_reading(-0.010, 0.003)], 0.0).correction_s == pytest.approx(-0.010)
 
 
-def test_clocks_without_readings_took_no_time() -> None:
+def test_the_longest_reading_is_that_of_the_slowest_host_or_none() -> None:
     assert Clocks().longest_s() == 0.0
     assert Clocks({"src": [_reading(0.0, 0.01), _reading(0.0, 0.02)]}).longest_s() == 0.04
 
@@ -142,7 +142,7 @@ def test_the_drift_is_bounded_by_what_all_readings_allow(
         ],
     ],
 )
-def test_too_few_readings_or_too_close_ones_or_of_no_even_clock_tell_no_drift(
+def test_the_drift_is_unknown_from_few_or_close_readings_or_those_of_an_uneven_clock(
     visits: Sequence[tuple[float, float, float]],
 ) -> None:
     assert drift_of(_visits(*visits)) is None
@@ -203,7 +203,7 @@ def test_readings_of_3_ms_a_minute_apart_bound_the_drift_to_28_ppm_either_way(
     assert max(drift.high_ppm - drift_ppm, drift_ppm - drift.low_ppm) <= 27.3
 
 
-def test_clocks_are_told_with_their_drift() -> None:
+def test_the_offset_of_a_clock_has_its_drift() -> None:
     known = _visits((0, 0, 1), (100, 10, 1), (200, 20, 1))
     offsets = Clocks({"src": known, "dst": known[:1]}).offsets(("src", "dst"))
     assert offsets["src"].drift == drift_of(known) is not None

@@ -71,7 +71,7 @@ def test_a_measurement_is_read_from_what_the_scripts_print() -> None:
     assert seen.mean_loss_burst_packets == 2
 
 
-def test_the_longest_queue_is_seen_from_outside_although_the_clocks_differ() -> None:
+def test_the_longest_queue_is_derived_from_delays_although_the_clocks_differ() -> None:
     assert measured(held=3, passing=60).in_flight_packets == 60
     assert failures(measured(held=3, passing=60)) == []
     assert failures(measured(held=60, passing=63)) == [], "samples never see more than there is"
@@ -85,7 +85,7 @@ def test_a_path_as_requested_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "complaint"),
+    ("seen", "reason"),
     [
         (
             measured(frame_s=FRAME_S * 1.03),
@@ -103,8 +103,8 @@ def test_a_path_as_requested_passes() -> None:
         (measured(lost=frozenset({7})), "loss towards eth2 at rtr: requested 0.0000%, observed 1 of 1000"),
     ],
 )
-def test_a_deviation_is_reported_with_both_values(seen: DirectionMeasurement, complaint: str) -> None:
-    assert failures(seen) == [complaint]
+def test_a_deviation_is_reported_with_both_values(seen: DirectionMeasurement, reason: str) -> None:
+    assert failures(seen) == [reason]
 
 
 def test_a_discipline_that_drops_early_may_hold_less_and_never_more() -> None:
@@ -167,7 +167,7 @@ def test_a_probe_overfills_the_buffer_and_leaves_it_time_to_drain() -> None:
     assert PROBE.duration_s < 5
 
 
-def test_a_way_without_rate_is_probed_for_loss_and_delay_only() -> None:
+def test_a_direction_without_rate_is_probed_for_loss_and_delay_only() -> None:
     probe = plan_probe(PATH, PATH.up, None)
     assert (probe.burst_packets, probe.drain_s, probe.paced_packets) == (0, 0.0, 1000)
 
@@ -249,7 +249,7 @@ def test_the_buffer_of_a_hidden_queue_is_checked_only_if_an_overload_fills_it() 
     assert failures(blind, fills=False) == []
 
 
-def test_a_preflight_asks_for_what_a_calibration_takes_only_where_there_is_one() -> None:
+def test_a_preflight_requires_the_programs_of_a_calibration_only_if_there_is_one() -> None:
     plan = plan_of([trial("cubic")])
     for calibrates in (True, False):
         asked = {host: one.names("program") for host, one in host_needs(plan, CATALOGUE, calibrates).items()}

@@ -34,7 +34,7 @@ def test_a_whole_log_has_a_line_for_every_packet_of_a_socket(tmp_path: Path) -> 
     assert failed(WHOLE, tmp_path) == []
 
 
-def test_the_two_forms_with_27_and_28_columns_are_told_apart_by_the_header() -> None:
+def test_the_two_formats_with_27_and_28_columns_are_distinguished_by_the_header() -> None:
     log = read_siftr(CUT)
     assert (log.version, sorted(log.columns), log.header["hz"]) == ("1.2.4", [28], "1000")
     assert log.windows == {("10.0.2.15", "10.0.2.2", "40134"): 65535}

@@ -161,7 +161,7 @@ def failed(checks: dict[str, Check]) -> dict[str, str]:
     return {name: check.observed for name, check in checks.items() if not check.ok}
 
 
-def test_a_capture_tells_packets_bytes_windows_and_options_of_each_direction(tmp_path: Path) -> None:
+def test_packets_bytes_windows_and_options_are_read_from_a_capture_by_direction(tmp_path: Path) -> None:
     capture = read_capture(write(tmp_path, "dst-eth1", sound()), 10_000)
     data, answers = capture
     assert (capture.packets, capture.whole, capture.torn) == (302, True, False)
@@ -174,7 +174,7 @@ def test_a_capture_tells_packets_bytes_windows_and_options_of_each_direction(tmp
     assert (answers.window_bytes, answers.mss_bytes) == (9_998_848, 560)
 
 
-def test_a_capture_is_read_as_far_as_is_allowed_and_says_so(tmp_path: Path) -> None:
+def test_a_capture_is_read_up_to_the_packet_limit(tmp_path: Path) -> None:
     capture = read_capture(write(tmp_path, "dst-eth1", sound()), 100)
     assert (capture.packets, capture.whole) == (100, False)
 
@@ -201,7 +201,7 @@ def test_a_capture_that_cannot_be_read_makes_the_trial_invalid(tmp_path: Path, c
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=300))
-def test_no_content_of_packets_breaks_the_reading(
+def test_packets_with_any_content_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
     file = tmp_path_factory.getbasetemp() / "hostile.pcap.gz"
@@ -516,12 +516,12 @@ def test_the_endpoints_of_a_calibration_are_those_of_a_flow_through_the_bottlene
     assert endpoints_of(RESOLVED, frozenset()) is None
 
 
-def test_what_the_end_of_a_trial_printed_has_three_parts() -> None:
+def test_the_output_of_the_restore_script_has_three_parts() -> None:
     text = f"cpu.0=1 2\n{FOUND}\ncc=reno\n{RESTORED}\ncc=cubic\n"
     assert split_finish_output(text) == ("cpu.0=1 2\n", "cc=reno\n", "cc=cubic\n")
 
 
-def test_a_capture_at_a_host_that_is_no_end_of_a_flow_is_judged_too(tmp_path: Path) -> None:
+def test_a_capture_at_a_host_without_a_flow_is_checked_too(tmp_path: Path) -> None:
     plan = CapturePlan(host="rtr", interface="eth2", snaplen_bytes=96)
     resolved = RESOLVED.model_copy(update={"captures": (plan,)})
     write(tmp_path, "rtr-eth2", [*sound(), *other_traffic(5999)])
@@ -529,14 +529,14 @@ def test_a_capture_at_a_host_that_is_no_end_of_a_flow_is_judged_too(tmp_path: Pa
     assert found == ["rtr"]
 
 
-def test_a_trial_that_was_not_started_for_its_path_is_open_with_the_reason() -> None:
+def test_a_trial_that_was_refused_for_its_path_is_open_with_the_reason() -> None:
     entry = Entry(1.0, "trial-refused", {"id": "a", "reasons": ["the path is not as asked for"]})
     trial = fold([entry]).trials["a"]
     assert (trial.status, trial.reasons, trial.attempts) == ("failed", ("the path is not as asked for",), 0)
     assert is_open(trial)
 
 
-def test_a_threshold_is_set_on_the_command_line_too() -> None:
+def test_a_threshold_can_be_set_on_the_command_line() -> None:
     study = Controller(ROOT).project.plan("demo", "", "", ["verdict.cpu=80%", "calibrate=on"])
     assert (study.experiment.verdict.cpu, study.experiment.calibrate) == (0.8, "on")
     with pytest.raises(DefinitionError, match="did you mean 'cpu'"):
@@ -578,7 +578,7 @@ def test_each_host_reports_by_its_own_clock_when_its_clients_started_and_when_al
     assert evidence.started == {"bulk-client": 1795271600.25}
 
 
-def test_a_file_system_that_keeps_whole_seconds_may_have_cut_one_off() -> None:
+def test_a_time_in_whole_seconds_counts_as_the_next_second() -> None:
     evidence = evidence_of()
     evidence.add_program_endings({"src": stopped("src", "order-stop 1795271606.000000000\n")})
     assert evidence.traffic_over == {"src": 1795271607.0}

@@ -51,17 +51,17 @@ def test_a_share_of_the_fitted_buffer_is_exactly_the_window(target: int) -> None
 
 
 @pytest.mark.parametrize("buffer_bytes", [67_108_864, 79_013, 1_580_247, 4 * 9_999_000 + 1_048_576])
-def test_the_share_is_found_again_from_what_a_kernel_makes_of_a_buffer(buffer_bytes: int) -> None:
+def test_the_share_is_derived_from_the_window_of_a_buffer(buffer_bytes: int) -> None:
     ratios = range(1, WHOLE)
     assert [window_share(buffer_bytes * ratio // WHOLE, buffer_bytes) for ratio in ratios] == list(ratios)
 
 
 @pytest.mark.parametrize(("clamp", "size"), [(0, 1000), (1000, 1000), (501, 1000), (5, 0)])
-def test_what_is_no_share_of_a_buffer_gives_none(clamp: int, size: int) -> None:
+def test_a_window_that_is_not_a_share_of_its_buffer_gives_none(clamp: int, size: int) -> None:
     assert window_share(clamp, size) is None
 
 
-def test_a_host_takes_the_buffer_that_lets_no_window_exceed() -> None:
+def test_a_host_gets_the_buffer_with_which_no_window_exceeds_the_requested_one() -> None:
     near, far = replace(TO_DST, window_bytes=50_000), replace(TO_DST, sender="far")
     scripts = scripts_of()
     fits = fit_windows(scripts, {near: 101, far: 162, replace(far, receiver="src"): 162})
@@ -71,7 +71,7 @@ def test_a_host_takes_the_buffer_that_lets_no_window_exceed() -> None:
     assert by_ratio * 162 // WHOLE == 200_000 > by_ratio * 101 // WHOLE
 
 
-def test_a_window_is_probed_once_for_each_way_and_only_where_one_is_asked() -> None:
+def test_a_requested_window_is_probed_once_for_each_pair_of_addresses() -> None:
     flows = (flow("bulk"), flow("more", start_s=1.0), flow("calls", "voip"))
     asked = window_probes(scripts_of(RESOLVED.model_copy(update={"flows": flows})))
     assert asked == (replace(TO_DST, window_bytes=9_999_000),)
@@ -81,7 +81,7 @@ def test_a_window_is_probed_once_for_each_way_and_only_where_one_is_asked() -> N
     assert window_probes(scripts_of(free)) == ()
 
 
-def test_a_flows_own_window_is_the_one_that_is_probed() -> None:
+def test_the_window_of_a_flow_overrides_that_of_its_host() -> None:
     own = flow().model_copy(update={"rwnd_bytes": 50_000})
     assert window_probes(scripts_of(RESOLVED.model_copy(update={"flows": (own,)})))[0].window_bytes == 50_000
 
@@ -92,13 +92,13 @@ def test_a_system_whose_recipe_fits_no_buffer_is_not_probed() -> None:
     assert window_probes(scripts_of(RESOLVED.model_copy(update={"hosts": hosts}))) == ()
 
 
-def test_the_probe_takes_a_port_of_no_flow() -> None:
+def test_the_probe_uses_a_port_that_no_flow_uses() -> None:
     taken = tuple(flow().model_copy(update={"port": port}) for port in (5301, 5302))
     scripts = scripts_of(RESOLVED.model_copy(update={"flows": taken}))
     assert "172.16.11.2 5303 " in render_window_probe(scripts, TO_DST, 15, {}).send
 
 
-def test_both_ends_forget_what_the_probe_has_taught_them() -> None:
+def test_both_ends_forget_the_tcp_metrics_of_the_probe() -> None:
     texts = render_window_probe(scripts_of(), TO_DST, 15, {"src": {}, "dst": {}})
     assert all("tcp_metrics flush" in text for text in (texts.send, texts.collect))
     assert "tcp_metrics flush" not in texts.receive
@@ -140,7 +140,7 @@ def here(scripts: TrialScripts, text: str) -> str:
     return done.stdout
 
 
-def test_the_programs_of_the_probe_tell_what_a_receiver_keeps(
+def test_the_programs_of_the_probe_report_the_receiver_s_window_and_buffer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
@@ -155,14 +155,16 @@ def test_the_programs_of_the_probe_tell_what_a_receiver_keeps(
     assert list((tmp_path / "base" / "campaign" / "trial").iterdir()) == []
 
 
-def test_a_sender_that_meets_nobody_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sender_without_a_receiver_reports_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
     scripts = scripts_of()
     texts = render_window_probe(scripts, replace(TO_DST, source="127.0.0.1", address="127.0.0.1"), 1.0, {})
     assert here(scripts, texts.send) == "left out: ConnectionRefusedError: [Errno 111] Connection refused\n"
 
 
-def test_a_receiver_that_cannot_listen_says_so_and_leaves_nothing(
+def test_a_receiver_that_cannot_listen_reports_the_reason_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SAMOVAR_TEST_FOLDER", str(tmp_path / "base" / "campaign" / "trial"))
@@ -172,7 +174,7 @@ def test_a_receiver_that_cannot_listen_says_so_and_leaves_nothing(
     assert list((tmp_path / "base" / "campaign" / "trial").iterdir()) == []
 
 
-def test_a_receiver_to_whom_nobody_came_is_ended_and_leaves_nothing(
+def test_a_receiver_without_a_sender_is_ended_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "base" / "campaign" / "trial"
