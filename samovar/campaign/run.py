@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 
 from samovar.atomic_files import write_json
-from samovar.campaign.availability import LeaseRequest, Leases, needs_by_trial
+from samovar.campaign.availability import LeaseRequest, Leases, needed_hosts_by_trial
 from samovar.campaign.collection import digests
 from samovar.campaign.context import CampaignContext, Note
 from samovar.campaign.disk_reserve import DiskReserve
@@ -247,7 +247,7 @@ def summarise(folder: Path, plan: Plan, state: CampaignState) -> Summary:
     """Count complete trials, and return the reasons why the others are not, from their last attempts."""
     missing = [trial for trial in plan.trials if is_open(state.trials.get(trial.id))]
     blocked = {trial.id: state.blocked[trial.id] for trial in missing if trial.id in state.blocked}
-    needs = needs_by_trial(plan) if state.quarantined else None
+    needs = needed_hosts_by_trial(plan) if state.quarantined else None
     failed: dict[str, tuple[str, ...]] = {}
     for trial in missing:
         if trial.id in blocked:
@@ -256,7 +256,7 @@ def summarise(folder: Path, plan: Plan, state: CampaignState) -> Summary:
         if attempted:
             failed[trial.id] = attempted.reasons
         else:
-            lost = needs(trial) & state.quarantined.keys() if needs else ()
+            lost = needs[trial.id] & state.quarantined.keys() if needs else ()
             failed[trial.id] = (f"not run: it needs {', '.join(sorted(lost))}",) if lost else ()
     done = len(plan.trials) - len(missing)
     return Summary(folder, len(plan.trials), done, failed, blocked, state.quarantined, state.stopped)

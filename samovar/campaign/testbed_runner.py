@@ -10,7 +10,7 @@ from samovar.campaign.availability import (
     Reboots,
     free_here,
     needed_here,
-    needs_by_trial,
+    needed_hosts_by_trial,
     shortage,
     without_hosts,
 )
@@ -54,7 +54,7 @@ class TestbedRunner:
         self, context: CampaignContext, setup: TestbedSetup, entries: Callable[[], Sequence[Entry]]
     ) -> None:
         self.context, self.setup, self._entries = context, setup, entries
-        self._needs = needs_by_trial(setup.plan)
+        self._needed_hosts = needed_hosts_by_trial(setup.plan)
         self._own_trials = {trial.id: trial for trial in setup.plan.trials} if context.shared else {}
         systems = {name: host.system for name, host in setup.plan.trials[0].resolved.hosts.items()}
         self.boot_settings = BootSettings(context, Reboots(context, systems, setup.machines), self._scripts)
@@ -70,7 +70,10 @@ class TestbedRunner:
 
     def can_run(self, trial: Trial) -> bool:
         """Return whether the testbed can run a trial: not blocked, and no host that it needs quarantined."""
-        return trial.id not in self.setup.blocked and not self._needs(trial) & self.hosts.quarantined.keys()
+        return (
+            trial.id not in self.setup.blocked
+            and not self._needed_hosts[trial.id] & self.hosts.quarantined.keys()
+        )
 
     def run_trials(self, queue: TrialQueue) -> None:
         """Run trials until none is left for this testbed, or the campaign is stopped."""

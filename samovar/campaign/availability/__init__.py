@@ -9,7 +9,7 @@ from samovar.campaign.availability.findings import (
     require_runnable,
 )
 from samovar.campaign.availability.leases import LeaseRequest, Leases, require_free, require_idle
-from samovar.campaign.availability.quarantine import Health, blamed, needs_by_trial, without_hosts
+from samovar.campaign.availability.quarantine import Health, blamed, needed_hosts_by_trial, without_hosts
 from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.availability.requirements import (
     FEATURE,
@@ -46,7 +46,7 @@ __all__ = [
     "host_needs",
     "is_due",
     "needed_here",
-    "needs_by_trial",
+    "needed_hosts_by_trial",
     "needs_of",
     "power_on_silent",
     "predict_missing",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from samovar.errors import TestbedError
@@ -75,16 +75,13 @@ def needed_hosts(resolved: Resolved) -> frozenset[str]:
     return frozenset(named & resolved.hosts.keys())
 
 
-Needs = Callable[[Trial], frozenset[str]]
-
-
-def needs_by_trial(plan: Plan) -> Needs:
-    """Return a function from the trials of a plan to the hosts that they need."""
+def needed_hosts_by_trial(plan: Plan) -> Mapping[str, frozenset[str]]:
+    """Return the hosts that each trial of a plan needs, by its id."""
     view: View = {"path": _router, "flows": _ends, "captures": _hosts_of, "loggers": _hosts_of}
-    by_id: dict[str, frozenset[str]] = {}
+    hosts: dict[str, frozenset[str]] = {}
     for group in plan.groups(view):
-        by_id |= dict.fromkeys(group.trials, needed_hosts(group.resolved))
-    return lambda trial: by_id[trial.id]
+        hosts |= dict.fromkeys(group.trials, needed_hosts(group.resolved))
+    return hosts
 
 
 def _router(path: PathPlan | None) -> str:

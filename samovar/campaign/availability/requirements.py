@@ -43,15 +43,11 @@ class HostNeeds:
     """What a plan needs of one host: each need with the ids of the trials that have it."""
 
     interfaces: Sequence[str]
-    by_need: Mapping[Need, Sequence[str]]
+    trials: Mapping[Need, tuple[str, ...]]
 
     def names(self, what: str) -> frozenset[str]:
         """Return the names of all needs of one kind."""
-        return frozenset(need.name for need in self.by_need if need.what == what)
-
-    def trials(self, need: Need) -> tuple[str, ...]:
-        """Return the ids of the trials that have a need."""
-        return tuple(self.by_need[need])
+        return frozenset(need.name for need in self.trials if need.what == what)
 
 
 def host_needs(plan: Plan, catalogue: Catalogue, calibrates: bool = False) -> dict[str, HostNeeds]:
@@ -181,36 +177,28 @@ def find_missing(
 def predict_missing(plan: Plan, catalogue: Catalogue, missing: Mapping[str, str]) -> Sequence[Finding]:
     """Predict what hosts lack without asking them; `missing` maps what their kernel lacks to evidence."""
     return [
-        Finding(host, f"no {need.what} {need.name}", missing[_in_linux(need.name)], True, needs.trials(need))
+        Finding(host, f"no {need.what} {need.name}", missing[_in_linux(need.name)], True, needs.trials[need])
         for host, needs in host_needs(plan, catalogue).items()
-        for need in needs.by_need
+        for need in needs.trials
         if need.what in KERNEL and _in_linux(need.name) in missing
     ]
 
 
 def _missing_on(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s: float) -> Iterator[Finding]:
-    for need in needs.by_need:
-        there = _offered(need.what, facts)
-        if there is not None and need.name not in there and need.what in (ROOT_COMMAND, ROOT_LOGIN):
-            yield Finding(host, *refusal(*need, needs.interfaces, facts), True, needs.trials(need))
-        elif there is not None and need.name not in there:
-            yield _missing(host, need, there, needs.trials(need))
+    for need, trials in needs.trials.items():
+        offered = _offered(need.what, facts)
+        if offered is None or need.name in offered:
+            continue
+        what, remedy = f"no {need.what} {need.name}", f"it has: {', '.join(sorted(offered)) or 'none'}"
+        if need.what in (ROOT_COMMAND, ROOT_LOGIN):
+            what, remedy = refusal(*need, needs.interfaces, facts)
+        elif need.what.startswith(PARAMETER):
+            cc = need.what.removeprefix(PARAMETER)
+            what = f"the congestion control {cc} has no parameter {need.name}"
+        yield Finding(host, what, remedy, True, trials)
     if abs(facts.clock_offset_s) > clock_tolerance_s:
-        yield Finding(
-            host,
-            f"its clock differs by {facts.clock_offset_s:+.3f} s from the controller's",
-            SET_CLOCK,
-            False,
-        )
-
-
-def _missing(host: str, need: Need, there: Collection[str], trials: Sequence[str]) -> Finding:
-    names = ", ".join(sorted(there)) or "none"
-    if need.what.startswith(PARAMETER):
-        cc = need.what.removeprefix(PARAMETER)
-        what = f"the congestion control {cc} has no parameter {need.name}"
-        return Finding(host, what, f"it has: {names}", True, tuple(trials))
-    return Finding(host, f"no {need.what} {need.name}", f"it has: {names}", True, tuple(trials))
+        what = f"its clock differs by {facts.clock_offset_s:+.3f} s from the controller's"
+        yield Finding(host, what, SET_CLOCK, False)
 
 
 def _in_linux(name: str) -> str:
@@ -251,7 +239,7 @@ def _space(plan: Plan, facts: Mapping[str, HostFacts], floor_bytes: int) -> Iter
     for host, sizes in needed.items():
         room, most = _room(facts[host].disk_free_bytes, floor_bytes), format_bytes(max(sizes.values()), 3)
         what = f"the disk has {room} and a trial writes up to {most}"
-        yield Finding(host, what, LESS, True, tuple(plan.trials_of(groups[number] for number in sizes)))
+        yield Finding(host, what, LESS, True, plan.trials_of(groups[number] for number in sizes))
 
 
 def _room(free_bytes: int, floor_bytes: int) -> str:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from samovar.campaign.availability.quarantine import blamed, needs_by_trial
+from samovar.campaign.availability.quarantine import blamed, needed_hosts_by_trial
 from samovar.errors import TestbedError
 from samovar.events import Emit, Event
 from samovar.hosts import HostFacts, HostsError, Machine, Session, Sessions, UnreachableError
@@ -56,8 +56,8 @@ def require_reachable(plans: Sequence[Plan], surveys: Sequence[HostSurvey], fail
     if not reasons:
         return
     for plan, one in zip(plans, surveys, strict=True):
-        needs, away = needs_by_trial(plan), one.unreachable.keys()
-        if not fail_fast and any(not needs(trial) & away for trial in plan.trials):
+        needs, away = needed_hosts_by_trial(plan), one.unreachable.keys()
+        if not fail_fast and any(not needs[trial.id] & away for trial in plan.trials):
             return
     raise TestbedError("\n".join(reasons))
 

@@ -46,7 +46,7 @@ def _durations(flows: Sequence[FlowPlan]) -> Hashable:
 def _finding(unsupported: _Unsupported, plan: Plan, groups: Sequence[Group]) -> Finding:
     levels = " ".join(groups[0].levels.values())
     remedy = f"{f'e.g. {levels}; ' if levels else ''}accepted: {unsupported.remedy}"
-    return Finding(unsupported.host, unsupported.what, remedy, True, tuple(plan.trials_of(groups)))
+    return Finding(unsupported.host, unsupported.what, remedy, True, plan.trials_of(groups))
 
 
 def _unsupported(resolved: Resolved, catalogue: Catalogue) -> Iterator[_Unsupported]:

@@ -16,7 +16,7 @@ from samovar.campaign.availability.quarantine import (
     Health,
     blamed,
     needed_hosts,
-    needs_by_trial,
+    needed_hosts_by_trial,
     without_hosts,
 )
 from samovar.campaign.disk_reserve import RESERVE, DiskReserve, is_disk_error
@@ -91,8 +91,8 @@ def test_a_trial_without_an_idle_host_keeps_its_id_and_its_other_hosts() -> None
 
 def test_the_needed_hosts_of_each_trial_of_a_plan_are_returned() -> None:
     plan = plan_of([CUBIC, CDG])
-    needs = needs_by_trial(plan)
-    assert [needs(one) for one in plan.trials] == [needed_hosts(one.resolved) for one in plan.trials]
+    needs = needed_hosts_by_trial(plan)
+    assert [needs[one.id] for one in plan.trials] == [needed_hosts(one.resolved) for one in plan.trials]
 
 
 def test_pauses_double_up_to_their_bound() -> None:
