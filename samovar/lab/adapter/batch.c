@@ -1,5 +1,5 @@
-/* Many reads and writes of TAPs in one call of the kernel, by io_uring (io_uring(7)) where it is to be had and one by one
- * otherwise. In user-mode Linux a call of the kernel costs ten times what the frame itself does. */
+/* Many reads and writes of TAPs in one system call, with io_uring (io_uring(7)) if it is available, one by one otherwise.
+ * In user-mode Linux, a system call costs ten times as much as the frame itself. */
 #include "adapter.h"
 
 #include <errno.h>
@@ -21,11 +21,11 @@ struct slot {
 
 struct ring {
   int file;
-  unsigned *tail, mask, *order; /* what is asked for */
+  unsigned *tail, mask, *order; /* submissions */
   struct io_uring_sqe *asked;
-  unsigned *done_head, *done_tail, done_mask; /* what came of it */
+  unsigned *done_head, *done_tail, done_mask; /* completions */
   struct io_uring_cqe *done;
-  int cannot_refuse; /* the kernel's TAPs do not know RWF_NOWAIT: a read that finds nothing has to be called off */
+  int cannot_refuse; /* TAPs of this kernel do not support RWF_NOWAIT: a read that waits must be cancelled */
 };
 
 static struct slot slots[SLOTS];
@@ -42,7 +42,7 @@ static void *mapped(size_t length_bytes, off_t what) {
 void open_batch(void) {
   struct io_uring_params set = {0};
   ring.file = (int)syscall(SYS_io_uring_setup, ENTRIES, &set);
-  if (ring.file < 0) return; /* a kernel without it, or one whose administrator forbids it */
+  if (ring.file < 0) return; /* not supported by the kernel, or disabled by its administrator */
   char *asked = mapped(set.sq_off.array + set.sq_entries * sizeof(unsigned), IORING_OFF_SQ_RING);
   char *done = mapped(set.cq_off.cqes + set.cq_entries * sizeof(struct io_uring_cqe), IORING_OFF_CQ_RING);
   ring.asked = mapped(set.sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
@@ -61,7 +61,7 @@ static void plan(struct slot slot) {
   slots[planned++] = slot;
 }
 
-/* Ask for one frame; result becomes its length, or less than 0. It and bytes have to live until run_batch. */
+/* Plan to read one frame; *result becomes its length, or less than 0. Both pointers must be valid until run_batch. */
 void plan_read(int tap, unsigned char *bytes, size_t room_bytes, ssize_t *result) {
   plan((struct slot){0, tap, bytes, room_bytes, result});
 }
@@ -92,10 +92,10 @@ static void ask(unsigned tail, unsigned number) {
   struct io_uring_sqe *entry = next_entry(tail, number);
   entry->opcode = slot->writes ? IORING_OP_WRITE : IORING_OP_READ;
   entry->fd = slot->tap;
-  entry->off = UINT64_MAX; /* at the file's own position */
+  entry->off = UINT64_MAX; /* at the file's current position */
   entry->addr = (uint64_t)(uintptr_t)slot->bytes;
   entry->len = (unsigned)slot->length_bytes;
-  /* O_NONBLOCK alone would have it wait for a frame to come. */
+  /* With O_NONBLOCK alone, it would wait for a frame. */
   if (!slot->writes && !ring.cannot_refuse) entry->rw_flags = RWF_NOWAIT;
 }
 
@@ -135,7 +135,7 @@ static int call_off_again(void) {
   return 1;
 }
 
-/* A frame that comes just then wakes all reads that wait for one, and those that go without wait again after they were called off. */
+/* A frame that arrives at this moment wakes all waiting reads; those without a frame wait again after the cancellation. */
 static void run_together(void) {
   struct __kernel_timespec patience = {.tv_nsec = PATIENCE_NS};
   struct io_uring_getevents_arg wait = {.ts = (uint64_t)(uintptr_t)&patience};
@@ -150,7 +150,7 @@ static void run_together(void) {
   }
 }
 
-/* Do what was planned, in that order; the TAPs do not block. */
+/* Run the planned reads and writes in this order; the TAPs do not block. */
 void run_batch(void) {
   if (!planned) return;
   if (ring.file < 0) run_singly();

@@ -1,18 +1,18 @@
 /* A pair of adapters, such as powerline ones, between two TAP interfaces: a queue of frames in front of a slower
- * medium, which pushes back by Ethernet flow control (IEEE 802.3, annex 31B) or drops at its tail.
+ * medium, which throttles the host by Ethernet flow control (IEEE 802.3, annex 31B) or drops at its tail.
  *
- *   adapter FOLDER TAP_A TAP_B      `down` is the way from A to B, `up` the way back
+ *   adapter FOLDER TAP_A TAP_B      `down` is the direction from A to B, `up` from B to A
  *
- * FOLDER/orders is a named pipe that takes an order a line:
- *   set NUMBER KEY=VALUE...         be what the keys say (see `keys` below), empty, counters at zero; whatever is not
- *                                   named is as at the start
- *   record NUMBER                   write the truth to whoever reads FOLDER/truth, until he leaves
- * FOLDER/state holds `number=NUMBER` of the last order that was obeyed and what is in force, or `refused=WHY`.
+ * FOLDER/orders is a named pipe for orders, one a line:
+ *   set NUMBER KEY=VALUE...         apply these settings (see `keys` in orders.c), and defaults for all others; empty the
+ *                                   queues and reset the counters
+ *   record NUMBER                   write the true state to FOLDER/truth until its reader closes it
+ * FOLDER/state has `number=NUMBER` of the last order that was executed and the current settings, or `refused=WHY`.
  *
- * Frames keep to a schedule that is computed, not to when this process happens to run: a frame begins when the medium
- * is free and the frame is there, and takes its length over the rate. A late wake-up delays what has been scheduled
- * before it and nothing after. While an adapter is paused its TAP is not read, and the TAP's own ring fills, as that
- * of a card does which obeys the PAUSE frame. */
+ * Frames follow a computed schedule that does not depend on when this process runs: a frame starts when the medium is
+ * free and the frame has arrived, and takes its length over the rate. A late wake-up delays only frames that were due
+ * before it. While an adapter is paused, its TAP is not read, and the ring of the TAP fills, like that of a card that
+ * obeys PAUSE frames. */
 #include "adapter.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@
 
 #define MODERATION_NS INT64_C(200000)
 
-const char *const way_names[WAYS] = {"down", "up"};
+const char *const direction_names[DIRECTIONS] = {"down", "up"};
 const char *folder;
 static volatile sig_atomic_t ended;
 
@@ -45,36 +45,36 @@ int64_t clock_ns(int clock) {
   return time.tv_sec * SECOND_NS + time.tv_nsec;
 }
 
-/* A TAP that was taken away is ready for ever and has nothing to read. */
+/* A TAP that was removed is always readable but has no frames. */
 static void leave(int direction) {
-  fprintf(stderr, "adapter: the TAP that %s begins at is gone\n", way_names[direction]);
+  fprintf(stderr, "adapter: the TAP that %s begins at is gone\n", direction_names[direction]);
   exit(1);
 }
 
-/* What is due sooner than MODERATION_NS waits as long as that, and what comes meanwhile with it, as cards moderate their
- * interrupts: a wake-up for each frame is what a virtual machine cannot afford. A frame that finds nobody before it is
- * taken at once. */
+/* Frames that are due sooner than MODERATION_NS wait that long together with later ones, like the interrupt moderation of
+ * cards: a wake-up for each frame is too expensive in a virtual machine. A frame that arrives at an idle adapter is taken
+ * at once. */
 static void wait_for_more(int orders, int64_t now_ns) {
   int64_t left_ns = earlier(next_frame_ns(now_ns), next_sample_ns(now_ns)) - now_ns;
   int moderated = left_ns < MODERATION_NS;
   if (moderated) left_ns = MODERATION_NS;
-  struct pollfd watched[WAYS + 1] = {{.fd = orders, .events = POLLIN}};
-  for (int direction = DOWN; direction < WAYS; direction++)
+  struct pollfd watched[DIRECTIONS + 1] = {{.fd = orders, .events = POLLIN}};
+  for (int direction = DOWN; direction < DIRECTIONS; direction++)
     watched[direction + 1] = (struct pollfd){
-        .fd = !moderated && may_read(direction, now_ns) ? ways[direction].tap : -1, .events = POLLIN};
+        .fd = !moderated && may_read(direction, now_ns) ? adapters[direction].tap : -1, .events = POLLIN};
   struct timespec patience = {left_ns / SECOND_NS, left_ns % SECOND_NS};
-  /* Signals come in here and nowhere else, so that none is missed between a look at `ended` and the wait. */
+  /* Signals are delivered only here, so that none is missed between the test of `ended` and the wait. */
   sigset_t none;
   sigemptyset(&none);
-  int found = ppoll(watched, WAYS + 1, left_ns > 60 * SECOND_NS ? NULL : &patience, &none);
+  int found = ppoll(watched, DIRECTIONS + 1, left_ns > 60 * SECOND_NS ? NULL : &patience, &none);
   if (found > 0 && watched[0].revents) read_orders(orders);
-  for (int direction = DOWN; found > 0 && direction < WAYS; direction++)
+  for (int direction = DOWN; found > 0 && direction < DIRECTIONS; direction++)
     if (watched[direction + 1].revents & (POLLERR | POLLNVAL)) leave(direction);
 }
 
 static void run(int orders) {
   while (!ended) {
-    int64_t now_ns = clock_ns(CLOCK_MONOTONIC); /* once: a look at the clock is a call of the kernel too, in a user-mode one */
+    int64_t now_ns = clock_ns(CLOCK_MONOTONIC); /* once, because reading the clock is a system call in a user-mode kernel */
     move_frames(now_ns);
     sample(now_ns);
     wait_for_more(orders, now_ns);
@@ -94,8 +94,8 @@ static int open_tap(const char *name) {
   return tap;
 }
 
-/* A device on a desk does not wait for its host's processor, so this one goes first where that is allowed. It takes no
- * real-time priority: a kernel that is itself short of time, as a user-mode one may be, would have none left for anybody else. */
+/* A real device does not compete for the processor of its host, so this process gets a higher priority if that is allowed.
+ * It is not a real-time priority, with which a slow user-mode kernel would have no time left for other processes. */
 static void go_first(void) { setpriority(PRIO_PROCESS, 0, -10); }
 
 static void end(int number) { ended = number; }
@@ -118,9 +118,9 @@ int main(int count, char **words) {
   }
   folder = words[1];
   listen_for_the_end();
-  for (int direction = DOWN; direction < WAYS; direction++) ways[direction].tap = open_tap(words[2 + direction]);
-  ways[DOWN].far = ways[UP].tap;
-  ways[UP].far = ways[DOWN].tap;
+  for (int direction = DOWN; direction < DIRECTIONS; direction++) adapters[direction].tap = open_tap(words[2 + direction]);
+  adapters[DOWN].far = adapters[UP].tap;
+  adapters[UP].far = adapters[DOWN].tap;
   open_batch();
   int orders = open_orders();
   begin_orders();

@@ -1,4 +1,4 @@
-/* Between the ends: the buffer of an adapter, its PAUSE frames, the medium, the delay behind it. */
+/* The buffer of an adapter, its PAUSE frames, the medium, and the delay behind it. */
 #include "adapter.h"
 
 #include <stdlib.h>
@@ -11,14 +11,14 @@ enum { SHORTEST_FRAME = 60, QUANTUM_BITS = 512 };
 
 struct medium {
   struct frame *served;
-  int served_way, last_way;
-  int64_t free_ns; /* while a frame is served: when its last bit has passed */
+  int served_way, last_direction;
+  int64_t free_ns; /* end of the transmission of the current frame */
 };
 
 struct settings now_set;
-struct way ways[WAYS];
-static struct medium media[WAYS]; /* a simplex medium is the first alone */
-static uint64_t loss_state, drift_state; /* apart, so that frames do not change the walk */
+struct adapter adapters[DIRECTIONS];
+static struct medium media[DIRECTIONS]; /* a simplex medium is only the first */
+static uint64_t loss_state, drift_state; /* separate, so that frames do not change the drift */
 static double drift_now;
 static int64_t drift_next_ns;
 
@@ -55,30 +55,30 @@ static void send_pause(int direction, unsigned quanta, int64_t now_ns) {
   frame[11] = (unsigned char)direction;
   frame[16] = (unsigned char)(quanta >> 8);
   frame[17] = (unsigned char)quanta;
-  if (write(ways[direction].tap, frame, sizeof frame) < 0) ways[direction].count.unwritten_frames++;
-  if (quanta) ways[direction].count.pauses++;
-  else ways[direction].count.resumes++;
+  if (write(adapters[direction].tap, frame, sizeof frame) < 0) adapters[direction].count.unwritten_frames++;
+  if (quanta) adapters[direction].count.pauses++;
+  else adapters[direction].count.resumes++;
   tell(direction, quanta ? "pause" : "resume", now_ns);
 }
 
-int is_full(int direction) { return ways[direction].held_frames >= (int64_t)now_set.buffer_frames[direction]; }
+int is_full(int direction) { return adapters[direction].held_frames >= (int64_t)now_set.buffer_frames[direction]; }
 
 void pause_or_resume(int direction, int64_t now_ns) {
-  struct way *way = &ways[direction];
+  struct adapter *adapter = &adapters[direction];
   if (!now_set.flow_control || now_set.pause_quanta < 1) return;
-  int paused = way->paused_until_ns > now_ns;
+  int paused = adapter->paused_until_ns > now_ns;
   int64_t resume_at = (int64_t)(now_set.buffer_frames[direction] - now_set.resume_frames);
   if (!paused && is_full(direction)) {
-    way->paused_until_ns = now_ns + (int64_t)(now_set.pause_quanta * QUANTUM_BITS / now_set.link_bps * 1e9);
+    adapter->paused_until_ns = now_ns + (int64_t)(now_set.pause_quanta * QUANTUM_BITS / now_set.link_bps * 1e9);
     send_pause(direction, (unsigned)now_set.pause_quanta, now_ns);
-  } else if (paused && way->held_frames <= (resume_at > 0 ? resume_at : 0)) {
-    way->paused_until_ns = 0;
+  } else if (paused && adapter->held_frames <= (resume_at > 0 ? resume_at : 0)) {
+    adapter->paused_until_ns = 0;
     send_pause(direction, 0, now_ns);
   }
 }
 
-/* A walk that is drawn back to the middle, of a second's order of memory. It is one of time alone: steps that an idle
- * pair has slept through are taken when it wakes. */
+/* A random walk that reverts to its mean within about a second. It depends only on time: steps that were missed while the
+ * pair was idle are made when it wakes. */
 static void drift(int64_t now_ns) {
   for (; now_set.drift > 0 && now_ns >= drift_next_ns; drift_next_ns += DRIFT_STEP_NS) {
     drift_now = 0.9 * drift_now + 0.6 * (drawn(&drift_state) - 0.5);
@@ -92,34 +92,34 @@ static int64_t takes_ns(int direction, const struct frame *frame) {
   return (int64_t)((double)frame->length_bytes * 8e9 / rate_bps + 0.5);
 }
 
-/* Whose turn it is on a medium: of two that wait, the one that was not served last. */
+/* The next direction on a medium: of two that wait, the one that was not served last. */
 static int next_way(const struct medium *medium, int first, int last) {
   int chosen = -1;
   for (int direction = first; direction <= last; direction++) {
-    const struct frame *head = ways[direction].waiting.first;
+    const struct frame *head = adapters[direction].waiting.first;
     if (!head) continue;
     int both_wait = chosen >= 0 && head->t_ns <= medium->free_ns &&
-                    ways[chosen].waiting.first->t_ns <= medium->free_ns;
-    if (chosen < 0 || (both_wait ? medium->last_way == chosen
-                                 : head->t_ns < ways[chosen].waiting.first->t_ns))
+                    adapters[chosen].waiting.first->t_ns <= medium->free_ns;
+    if (chosen < 0 || (both_wait ? medium->last_direction == chosen
+                                 : head->t_ns < adapters[chosen].waiting.first->t_ns))
       chosen = direction;
   }
   return chosen;
 }
 
 static void arrive(struct medium *medium) {
-  struct way *way = &ways[medium->served_way];
+  struct adapter *adapter = &adapters[medium->served_way];
   struct frame *frame = medium->served;
   medium->served = NULL;
-  medium->last_way = medium->served_way;
-  way->held_frames--;
+  medium->last_direction = medium->served_way;
+  adapter->held_frames--;
   if (now_set.loss[medium->served_way] > 0 && drawn(&loss_state) < now_set.loss[medium->served_way]) {
-    way->count.lost_frames++;
+    adapter->count.lost_frames++;
     free(frame);
     return;
   }
   frame->t_ns = medium->free_ns + (int64_t)now_set.delay_ns[medium->served_way];
-  push(&way->flying, frame);
+  push(&adapter->flying, frame);
 }
 
 static void advance(struct medium *medium, int first, int last, int64_t now_ns) {
@@ -130,7 +130,7 @@ static void advance(struct medium *medium, int first, int last, int64_t now_ns) 
     }
     int direction = next_way(medium, first, last);
     if (direction < 0) return;
-    struct frame *frame = pop(&ways[direction].waiting);
+    struct frame *frame = pop(&adapters[direction].waiting);
     int64_t begins_ns = frame->t_ns > medium->free_ns ? frame->t_ns : medium->free_ns;
     medium->served = frame;
     medium->served_way = direction;
@@ -150,39 +150,39 @@ static void pass(int64_t now_ns) {
 void move_frames(int64_t now_ns) {
   drift(now_ns);
   pass(now_ns);
-  for (int direction = DOWN; direction < WAYS; direction++) pause_or_resume(direction, now_ns);
+  for (int direction = DOWN; direction < DIRECTIONS; direction++) pause_or_resume(direction, now_ns);
   exchange_frames(now_ns);
-  pass(now_ns); /* what came may begin: when it ends is the next instant of interest */
+  pass(now_ns); /* a new frame may start; its end is the next event */
 }
 
 int may_read(int direction, int64_t now_ns) {
-  return ways[direction].paused_until_ns <= now_ns && ways[direction].link_free_ns <= now_ns;
+  return adapters[direction].paused_until_ns <= now_ns && adapters[direction].link_free_ns <= now_ns;
 }
 
 int64_t next_frame_ns(int64_t now_ns) {
   int64_t next_ns = NEVER_NS;
-  for (int direction = DOWN; direction < WAYS; direction++) {
-    const struct way *way = &ways[direction];
+  for (int direction = DOWN; direction < DIRECTIONS; direction++) {
+    const struct adapter *adapter = &adapters[direction];
     if (media[direction].served) next_ns = earlier(next_ns, media[direction].free_ns);
-    if (way->flying.first) next_ns = earlier(next_ns, way->flying.first->t_ns);
-    if (way->paused_until_ns > now_ns) next_ns = earlier(next_ns, way->paused_until_ns);
-    if (way->link_free_ns > now_ns) next_ns = earlier(next_ns, way->link_free_ns);
+    if (adapter->flying.first) next_ns = earlier(next_ns, adapter->flying.first->t_ns);
+    if (adapter->paused_until_ns > now_ns) next_ns = earlier(next_ns, adapter->paused_until_ns);
+    if (adapter->link_free_ns > now_ns) next_ns = earlier(next_ns, adapter->link_free_ns);
   }
   return next_ns;
 }
 
 void begin_anew(const struct settings *set) {
   now_set = *set;
-  for (int direction = DOWN; direction < WAYS; direction++) {
-    struct way *way = &ways[direction];
-    if (way->paused_until_ns) send_pause(direction, 0, clock_ns(CLOCK_MONOTONIC)); /* who was told to wait need not */
-    empty(&way->waiting);
-    empty(&way->flying);
+  for (int direction = DOWN; direction < DIRECTIONS; direction++) {
+    struct adapter *adapter = &adapters[direction];
+    if (adapter->paused_until_ns) send_pause(direction, 0, clock_ns(CLOCK_MONOTONIC)); /* release a paused host */
+    empty(&adapter->waiting);
+    empty(&adapter->flying);
     free(media[direction].served);
-    media[direction] = (struct medium){.last_way = UP};
-    way->held_frames = way->paused_until_ns = way->link_free_ns = 0;
-    way->usual_bytes = SHORTEST_FRAME;
-    way->count = (struct counters){0};
+    media[direction] = (struct medium){.last_direction = UP};
+    adapter->held_frames = adapter->paused_until_ns = adapter->link_free_ns = 0;
+    adapter->usual_bytes = SHORTEST_FRAME;
+    adapter->count = (struct counters){0};
   }
   loss_state = drift_state = UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)now_set.seed;
   drift_now = 0;

@@ -1,4 +1,4 @@
-/* Orders: what is asked for, checked, and the state that says what is in force. */
+/* Orders are checked and executed; the state file shows the current settings. */
 #include "adapter.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static long order_number;
 
 static struct settings fresh_settings(void) {
   struct settings set = {.link_bps = 100e6, .resume_frames = 32, .pause_quanta = 65535, .seed = 1};
-  for (int direction = DOWN; direction < WAYS; direction++) {
+  for (int direction = DOWN; direction < DIRECTIONS; direction++) {
     set.rate_bps[direction] = 100e6;
     set.buffer_frames[direction] = 1000;
   }
@@ -28,16 +28,16 @@ struct key {
   double least, most;
 };
 
-#define OF_WAY(field, way) (offsetof(struct settings, field) + (way) * sizeof(double))
+#define OF_DIRECTION(field, direction) (offsetof(struct settings, field) + (direction) * sizeof(double))
 static const struct key keys[] = {
-    {"rate_down_bps", OF_WAY(rate_bps, DOWN), 1e3, 1e11},
-    {"rate_up_bps", OF_WAY(rate_bps, UP), 1e3, 1e11},
-    {"buffer_down_frames", OF_WAY(buffer_frames, DOWN), 1, 1e6},
-    {"buffer_up_frames", OF_WAY(buffer_frames, UP), 1, 1e6},
-    {"delay_down_ns", OF_WAY(delay_ns, DOWN), 0, 6e10},
-    {"delay_up_ns", OF_WAY(delay_ns, UP), 0, 6e10},
-    {"loss_down", OF_WAY(loss, DOWN), 0, 1},
-    {"loss_up", OF_WAY(loss, UP), 0, 1},
+    {"rate_down_bps", OF_DIRECTION(rate_bps, DOWN), 1e3, 1e11},
+    {"rate_up_bps", OF_DIRECTION(rate_bps, UP), 1e3, 1e11},
+    {"buffer_down_frames", OF_DIRECTION(buffer_frames, DOWN), 1, 1e6},
+    {"buffer_up_frames", OF_DIRECTION(buffer_frames, UP), 1, 1e6},
+    {"delay_down_ns", OF_DIRECTION(delay_ns, DOWN), 0, 6e10},
+    {"delay_up_ns", OF_DIRECTION(delay_ns, UP), 0, 6e10},
+    {"loss_down", OF_DIRECTION(loss, DOWN), 0, 1},
+    {"loss_up", OF_DIRECTION(loss, UP), 0, 1},
     {"simplex", offsetof(struct settings, simplex), 0, 1},
     {"flow_control", offsetof(struct settings, flow_control), 0, 1},
     {"pause_quanta", offsetof(struct settings, pause_quanta), 0, 65535},
@@ -50,7 +50,7 @@ enum { KEYS = sizeof keys / sizeof *keys };
 
 static double *value_of(struct settings *set, const struct key *key) { return (double *)((char *)set + key->at); }
 
-/* Say in FOLDER/state what is in force; whole or not at all. */
+/* Write the current settings to FOLDER/state, atomically. */
 void write_state(const char *refused) {
   char path[512], part[520];
   snprintf(path, sizeof path, "%s/state", folder);
@@ -61,11 +61,11 @@ void write_state(const char *refused) {
   for (int number = 0; number < KEYS; number++)
     fprintf(out, "%s=%.10g\n", keys[number].name, *value_of(&now_set, &keys[number]));
   fprintf(out, "recording=%d\nlost_lines=%llu\n", is_recording(), (unsigned long long)lost_lines());
-  for (int direction = DOWN; direction < WAYS; direction++) {
-    const struct counters *count = &ways[direction].count;
-    fprintf(out, "%s_in_packets=%llu\n%s_out_packets=%llu\n%s_drops=%llu\n%s_unwritten=%llu\n", way_names[direction],
-            (unsigned long long)count->in_frames, way_names[direction], (unsigned long long)count->out_frames,
-            way_names[direction], (unsigned long long)count->dropped_frames, way_names[direction],
+  for (int direction = DOWN; direction < DIRECTIONS; direction++) {
+    const struct counters *count = &adapters[direction].count;
+    fprintf(out, "%s_in_packets=%llu\n%s_out_packets=%llu\n%s_drops=%llu\n%s_unwritten=%llu\n", direction_names[direction],
+            (unsigned long long)count->in_frames, direction_names[direction], (unsigned long long)count->out_frames,
+            direction_names[direction], (unsigned long long)count->dropped_frames, direction_names[direction],
             (unsigned long long)count->unwritten_frames);
   }
   fprintf(out, "number=%ld\n", order_number);
@@ -102,7 +102,7 @@ static void obey(char *line) {
     if (!refused) begin_anew(&set);
   } else if (!strcmp(word, "record")) {
     want_record();
-    return; /* the state is written once somebody reads */
+    return; /* the state is written when the truth has a reader */
   } else if (strcmp(word, "tell")) {
     refused = "no such order";
   }
@@ -122,17 +122,17 @@ void read_orders(int orders) {
     length -= (size_t)(end + 1 - text);
     memmove(text, end + 1, length + 1);
   }
-  if (length == sizeof text - 1) length = 0; /* no order is as long as that */
+  if (length == sizeof text - 1) length = 0; /* no valid order is so long */
 }
 
 int open_orders(void) {
   char path[512];
-  umask(0); /* a device on a desk: whoever is on the hosts beside it may turn its knobs */
+  umask(0); /* like a real device, users of the hosts may change its settings */
   snprintf(path, sizeof path, "%s/truth", folder);
   if (mkfifo(path, 0666) && errno != EEXIST) die(path);
   snprintf(path, sizeof path, "%s/orders", folder);
   if (mkfifo(path, 0666) && errno != EEXIST) die(path);
-  int orders = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC); /* also for writing: so it never ends */
+  int orders = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC); /* also for writing, so that it has no end of file */
   if (orders < 0) die(path);
   return orders;
 }

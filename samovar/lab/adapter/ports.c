@@ -1,11 +1,11 @@
-/* The ends: frames that are taken from hosts' TAPs as their cables carry them, and those that are handed over. */
+/* The ports: frames are read from the TAPs of hosts at the rate of their cables, and written to them. */
 #include "adapter.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { LARGEST_FRAME = 65536, READS = 32 };
-#define CABLE_BURST_NS INT64_C(1000000) /* how unevenly the cable may be read, so that not every frame costs a wake-up */
+#define CABLE_BURST_NS INT64_C(1000000) /* burst in which the cable may be read, so that not every frame needs a wake-up */
 
 struct reading {
   int planned, found;
@@ -13,37 +13,37 @@ struct reading {
   unsigned char bytes[READS][LARGEST_FRAME];
 };
 
-static struct reading readings[WAYS];
+static struct reading readings[DIRECTIONS];
 
 static int64_t on_cable_ns(size_t length_bytes) { return (int64_t)((double)length_bytes * 8e9 / now_set.link_bps); }
 
-/* A TAP hands frames over as fast as it is read: the cable's own rate is what keeps a burst in the host's ring. */
-static int64_t carried(const struct way *way, int64_t now_ns) {
-  int64_t since_ns = way->link_free_ns > now_ns - CABLE_BURST_NS ? way->link_free_ns : now_ns - CABLE_BURST_NS;
-  return 1 + (now_ns - since_ns) / (on_cable_ns(way->usual_bytes) + 1);
+/* A TAP delivers frames as fast as it is read; only the rate of the cable keeps a burst in the ring of the host. */
+static int64_t carried(const struct adapter *adapter, int64_t now_ns) {
+  int64_t since_ns = adapter->link_free_ns > now_ns - CABLE_BURST_NS ? adapter->link_free_ns : now_ns - CABLE_BURST_NS;
+  return 1 + (now_ns - since_ns) / (on_cable_ns(adapter->usual_bytes) + 1);
 }
 
 static void plan_reads(int direction, int64_t now_ns) {
-  struct way *way = &ways[direction];
+  struct adapter *adapter = &adapters[direction];
   struct reading *reading = &readings[direction];
-  int64_t wanted = may_read(direction, now_ns) ? carried(way, now_ns) : 0;
-  int64_t room = (int64_t)now_set.buffer_frames[direction] - way->held_frames;
-  /* An adapter that pauses its host takes no more than it has room for; one that does not finds out. */
+  int64_t wanted = may_read(direction, now_ns) ? carried(adapter, now_ns) : 0;
+  int64_t room = (int64_t)now_set.buffer_frames[direction] - adapter->held_frames;
+  /* An adapter that pauses its host reads only frames for which it has room; others drop frames. */
   if (now_set.flow_control && now_set.pause_quanta >= 1) wanted = earlier(wanted, room);
-  wanted = earlier(wanted, 2 * reading->found + 4); /* a read that finds nothing has its cost too */
+  wanted = earlier(wanted, 2 * reading->found + 4); /* a read without a frame is not free either */
   reading->planned = (int)earlier(wanted, READS);
   for (int number = 0; number < reading->planned; number++)
-    plan_read(way->tap, reading->bytes[number], LARGEST_FRAME, &reading->lengths_bytes[number]);
+    plan_read(adapter->tap, reading->bytes[number], LARGEST_FRAME, &reading->lengths_bytes[number]);
 }
 
 static void accept_frame(int direction, const unsigned char *bytes, size_t length_bytes, int64_t now_ns) {
-  struct way *way = &ways[direction];
-  way->count.in_frames++;
-  way->usual_bytes = length_bytes;
-  if (way->link_free_ns < now_ns - CABLE_BURST_NS) way->link_free_ns = now_ns - CABLE_BURST_NS;
-  way->link_free_ns += on_cable_ns(length_bytes);
+  struct adapter *adapter = &adapters[direction];
+  adapter->count.in_frames++;
+  adapter->usual_bytes = length_bytes;
+  if (adapter->link_free_ns < now_ns - CABLE_BURST_NS) adapter->link_free_ns = now_ns - CABLE_BURST_NS;
+  adapter->link_free_ns += on_cable_ns(length_bytes);
   if (is_full(direction)) {
-    way->count.dropped_frames++;
+    adapter->count.dropped_frames++;
     return;
   }
   struct frame *frame = malloc(sizeof *frame + length_bytes);
@@ -51,8 +51,8 @@ static void accept_frame(int direction, const unsigned char *bytes, size_t lengt
   frame->t_ns = now_ns;
   frame->length_bytes = length_bytes;
   memcpy(frame->bytes, bytes, length_bytes);
-  push(&way->waiting, frame);
-  way->held_frames++;
+  push(&adapter->waiting, frame);
+  adapter->held_frames++;
   pause_or_resume(direction, now_ns);
 }
 
@@ -66,30 +66,30 @@ static void accept_frames(int direction, int64_t now_ns) {
   }
 }
 
-static void plan_writes(struct way *way, struct queue *leaving, int64_t now_ns) {
-  while (way->flying.first && way->flying.first->t_ns <= now_ns) {
-    struct frame *frame = pop(&way->flying);
-    plan_write(way->far, frame->bytes, frame->length_bytes, &frame->written_bytes);
+static void plan_writes(struct adapter *adapter, struct queue *leaving, int64_t now_ns) {
+  while (adapter->flying.first && adapter->flying.first->t_ns <= now_ns) {
+    struct frame *frame = pop(&adapter->flying);
+    plan_write(adapter->far, frame->bytes, frame->length_bytes, &frame->written_bytes);
     push(leaving, frame);
   }
 }
 
-static void count_out(struct way *way, struct queue *leaving) {
+static void count_out(struct adapter *adapter, struct queue *leaving) {
   for (struct frame *frame; (frame = pop(leaving)); free(frame)) {
-    way->count.out_frames++;
-    way->count.out_bytes += frame->length_bytes;
-    if (frame->written_bytes < 0) way->count.unwritten_frames++;
+    adapter->count.out_frames++;
+    adapter->count.out_bytes += frame->length_bytes;
+    if (frame->written_bytes < 0) adapter->count.unwritten_frames++;
   }
 }
 
-/* Hand over what is due and take what may come. */
+/* Write frames that are due, and read new ones. */
 void exchange_frames(int64_t now_ns) {
-  struct queue leaving[WAYS] = {{0}};
-  for (int direction = DOWN; direction < WAYS; direction++) plan_writes(&ways[direction], &leaving[direction], now_ns);
-  for (int direction = DOWN; direction < WAYS; direction++) plan_reads(direction, now_ns);
+  struct queue leaving[DIRECTIONS] = {{0}};
+  for (int direction = DOWN; direction < DIRECTIONS; direction++) plan_writes(&adapters[direction], &leaving[direction], now_ns);
+  for (int direction = DOWN; direction < DIRECTIONS; direction++) plan_reads(direction, now_ns);
   run_batch();
-  for (int direction = DOWN; direction < WAYS; direction++) {
-    count_out(&ways[direction], &leaving[direction]);
+  for (int direction = DOWN; direction < DIRECTIONS; direction++) {
+    count_out(&adapters[direction], &leaving[direction]);
     accept_frames(direction, now_ns);
   }
 }

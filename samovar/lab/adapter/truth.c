@@ -1,4 +1,4 @@
-/* The truth: what each adapter holds and has done, for whoever reads FOLDER/truth. */
+/* The truth: queue and counters of each adapter, for the reader of FOLDER/truth. */
 #include "adapter.h"
 
 #include <errno.h>
@@ -42,8 +42,8 @@ static void flush_truth(void) {
   }
 }
 
-/* The hosts' clock at an instant of the monotonic one. How far they are apart is looked at anew every tenth of a second, and
- * believed where nothing came between the looks: an instant is as exact as the schedule, however late this process runs. */
+/* Convert a time of the monotonic clock to that of the hosts' clock. Their offset is measured every tenth of a second, and used
+ * if the measurement was not interrupted: times are as exact as the schedule, however late this process runs. */
 static int64_t realtime_ns(int64_t now_ns) {
   static int64_t apart_ns, error_ns = NEVER_NS, look_again_ns;
   if (now_ns < look_again_ns) return now_ns + apart_ns;
@@ -60,12 +60,12 @@ static int64_t realtime_ns(int64_t now_ns) {
 
 void tell(int direction, const char *event, int64_t now_ns) {
   if (truth < 0) return;
-  const struct way *way = &ways[direction];
-  const struct counters *count = &way->count;
+  const struct adapter *adapter = &adapters[direction];
+  const struct counters *count = &adapter->count;
   char line[256];
   int length = snprintf(line, sizeof line, "%lld,%s,%s,%lld,%llu,%llu,%llu,%llu,%llu,%llu,%llu\n",
-                        (long long)realtime_ns(now_ns), way_names[direction], event,
-                        (long long)way->held_frames, (unsigned long long)count->in_frames,
+                        (long long)realtime_ns(now_ns), direction_names[direction], event,
+                        (long long)adapter->held_frames, (unsigned long long)count->in_frames,
                         (unsigned long long)count->out_frames, (unsigned long long)count->out_bytes,
                         (unsigned long long)count->dropped_frames, (unsigned long long)count->lost_frames,
                         (unsigned long long)count->pauses, (unsigned long long)count->resumes);
@@ -81,7 +81,7 @@ static void begin_recording(int64_t now_ns) {
   char path[512];
   snprintf(path, sizeof path, "%s/truth", folder);
   truth = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-  if (truth < 0) return; /* whoever wants to read is not there yet */
+  if (truth < 0) return; /* there is no reader yet */
   wanted_until_ns = 0;
   length_bytes = (size_t)snprintf(text, sizeof text,
                                   "t_ns,direction,event,backlog_packets,in_packets,out_packets,out_bytes,drops,"
@@ -89,7 +89,7 @@ static void begin_recording(int64_t now_ns) {
   sample_next_ns = now_ns;
 }
 
-/* Record from now on, as soon as somebody reads. */
+/* Start to record as soon as there is a reader. */
 void want_record(void) {
   stop_recording();
   wanted_until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
@@ -108,7 +108,7 @@ static void find_reader(int64_t now_ns) {
 void sample(int64_t now_ns) {
   if (wanted_until_ns) find_reader(now_ns);
   if (now_ns < sample_next_ns) return;
-  for (int direction = DOWN; direction < WAYS; direction++) tell(direction, "sample", now_ns);
+  for (int direction = DOWN; direction < DIRECTIONS; direction++) tell(direction, "sample", now_ns);
   sample_next_ns = now_ns - now_ns % SAMPLE_NS + SAMPLE_NS;
   flush_truth();
 }
