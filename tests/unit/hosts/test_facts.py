@@ -1,4 +1,4 @@
-"""Facts from what real hosts printed: a lab's router (Linux 6.1, user mode) and a virtual machine (Linux 6.18)."""
+"""Facts from the output of real hosts: a lab's router (Linux 6.1, user mode) and a virtual machine (Linux 6.18)."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ ID=debian
 """
 
 
-def test_interfaces_have_their_mtu_addresses_and_the_offloads_that_are_on() -> None:
+def test_interfaces_have_mtu_addresses_and_enabled_offloads() -> None:
     assert parse_interfaces(LAB_INTERFACES) == (
         Interface("lo", 65536, ("127.0.0.1/8",)),
         Interface("eth1", 1500, ("172.16.10.1/24",), ("tso", "gso")),
@@ -140,11 +140,11 @@ TX:		off
 """
 
 
-def test_only_an_interface_that_tells_of_flow_control_has_it() -> None:
+def test_only_interfaces_with_flow_control_are_listed() -> None:
     assert parse_pauses(PAUSES) == ("enp3s0",)
 
 
-def test_a_loaded_congestion_control_tells_its_parameters() -> None:
+def test_parameters_of_loaded_congestion_controls_are_parsed() -> None:
     text = "/sys/module/tcp_cdg/parameters/window\n/sys/module/tcp_cubic/parameters/beta\n/sys/module/tcp_cdg/parameters/use_ineff\n"
     assert parse_cc_parameters(text) == {"cdg": ("window", "use_ineff"), "cubic": ("beta",)}
     assert parse_cc_parameters("/sys/module/tcp_*/parameters/*\n") == {}
@@ -165,18 +165,18 @@ CHRONY = "C0A80001,192.168.0.1,3,1763740000.123,-0.000001,0.000002,0.000010,1.5,
         ("\n", ""),
     ],
 )
-def test_a_clock_has_a_source_only_while_it_follows_one(told: str, source: str) -> None:
+def test_the_clock_source_is_empty_unless_the_clock_is_synchronised(told: str, source: str) -> None:
     assert parse_clock_source(told) == source
 
 
-def test_only_an_interface_with_a_number_of_transmit_descriptors_has_a_ring() -> None:
+def test_only_interfaces_with_a_transmit_ring_are_listed() -> None:
     assert parse_rings(MACHINE_RINGS) == ("eth0",)
     assert parse_rings(WIRELESS_RINGS) == ()
     assert parse_rings("em0:\nCurrent hardware settings:\nTX: 256\n") == ("em0",)
     assert parse_rings("ctl0:\neth1:\neth2:\n") == ()
 
 
-def test_tools_have_the_version_that_they_tell() -> None:
+def test_versions_of_tools_are_parsed() -> None:
     assert parse_tools(TOOLS) == {
         "ethtool": "6.1",
         "grep": "",
@@ -188,7 +188,7 @@ def test_tools_have_the_version_that_they_tell() -> None:
     }
 
 
-def test_queue_disciplines_are_those_that_tc_did_not_complain_of() -> None:
+def test_queue_disciplines_are_those_without_an_error_of_tc() -> None:
     assert parse_qdiscs(MACHINE_QDISCS) == ("bfifo", "htb", "tbf")
     assert parse_qdiscs("pfifo\nred\ntc:\nexit 0\n") == ("pfifo", "red")
 
@@ -202,7 +202,7 @@ def test_queue_disciplines_are_those_that_tc_did_not_complain_of() -> None:
         "/bin/sh: 1: unshare: not found\nexit 127\n",
     ],
 )
-def test_a_host_that_could_not_try_offers_no_queue_discipline(said: str) -> None:
+def test_no_queue_discipline_is_listed_if_tc_could_not_run(said: str) -> None:
     assert parse_qdiscs(f"tbf\ntc:\n{said}") == ()
 
 
@@ -214,7 +214,7 @@ def test_small_facts_are_parsed() -> None:
     assert parse_words("reno cubic bbr\ncubic\n") == ("bbr", "cubic", "reno")
 
 
-def test_what_is_not_told_is_empty() -> None:
+def test_missing_output_gives_empty_facts() -> None:
     facts = facts_of(CATALOGUE, "linux", DEFAULT_PROGRAMS, DEFAULT_QDISCS)
     assert HostFacts("src", **parse_facts(facts, "")) == HostFacts("src")
 
@@ -223,24 +223,24 @@ def clock(text: str, seconds: float) -> ScriptResult:
     return ScriptResult("src", "clock", "", NOT_ENDED, text.encode(), b"", 1795271645.0, seconds)
 
 
-def test_the_clocks_offset_is_known_to_half_the_time_that_asking_took() -> None:
+def test_the_clock_error_is_half_the_duration_of_the_query() -> None:
     offset_s, error_s = parse_clock(clock("1795271647250000000\n", 0.5))
     assert offset_s == pytest.approx(2.0, abs=1e-6)
     assert error_s == 0.25
 
 
-def test_a_date_without_nanoseconds_is_good_to_half_a_second_more() -> None:
+def test_a_clock_in_whole_seconds_adds_half_a_second_of_error() -> None:
     offset_s, error_s = parse_clock(clock("1795271645N\n", 0.2))
     assert offset_s == pytest.approx(0.4)
     assert error_s == 0.6
 
 
-def test_a_clock_that_tells_no_time_is_an_error() -> None:
+def test_a_clock_without_a_number_is_an_error() -> None:
     with pytest.raises(TestbedError, match="src: date: 'what'"):
         parse_clock(clock("what\n", 0.2))
 
 
-def test_the_script_tells_every_fact_of_this_machine_though_one_command_fails() -> None:
+def test_the_script_gathers_all_facts_even_if_one_command_fails() -> None:
     facts = facts_of(CATALOGUE, "linux", ("gzip", "no-such-program", "tc"), ("no-such-qdisc",))
     done = subprocess.run(["/bin/sh", "-c", script_of(facts)], capture_output=True, text=True, check=True)
     found = HostFacts("here", **parse_facts(facts, done.stdout))

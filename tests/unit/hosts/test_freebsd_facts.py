@@ -1,4 +1,4 @@
-"""FreeBSD's facts from what real FreeBSD 13.2 and 14.0 hosts answered (tests/traces/freebsd)."""
+"""FreeBSD's facts from the output of real FreeBSD 13.2 and 14.0 hosts (tests/traces/freebsd)."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ CC = "sysctl -n net.inet.tcp.cc.available"
         ("14.0", 1, "cdg chd cubic dctcp hd htcp newreno reno vegas"),
     ],
 )
-def test_congestion_controls_are_found_in_a_list_with_commas_and_in_a_table(
+def test_congestion_controls_are_parsed_from_a_comma_list_and_from_a_table(
     release: str, turn: int, names: str
 ) -> None:
     assert parse_cc_available(told(release, CC, turn)) == tuple(names.split())
 
 
-def test_a_congestion_control_that_can_be_loaded_counts_as_offered() -> None:
+def test_a_loadable_congestion_control_is_offered() -> None:
     command = facts_command("cc_offered")
     done = replay(command.replace("/boot/kernel", "/nonexistent"), {CC: told("14.0", CC)})
     assert (parse_cc_available(done.stdout), done.stderr) == (("cubic",), "")
@@ -48,7 +48,7 @@ def facts_command(name: str, system: str = "freebsd") -> str:
 
 
 @pytest.mark.parametrize(("release", "offloads"), [("13.2", ()), ("14.0", ("tso", "lro"))])
-def test_interfaces_have_the_mtu_addresses_and_offloads_that_ifconfig_tells(
+def test_interfaces_have_the_mtu_addresses_and_offloads_of_ifconfig(
     release: str, offloads: tuple[str, ...]
 ) -> None:
     assert parse_ifconfig(told(release, "ifconfig")) == (
@@ -58,12 +58,12 @@ def test_interfaces_have_the_mtu_addresses_and_offloads_that_ifconfig_tells(
     )
 
 
-def test_rings_are_those_of_drivers_that_tell_of_their_descriptors() -> None:
+def test_rings_are_those_of_drivers_that_report_their_descriptors() -> None:
     assert parse_dmesg_rings(told("13.2", "dmesg")) == ("em0", "em1")
     assert parse_dmesg_rings("vtnet0: <VirtIO Networking Adapter> on virtio_pci1\n") == ()
 
 
-def test_before_iflib_a_ring_is_what_a_driver_has_a_tunable_for() -> None:
+def test_before_iflib_rings_are_those_of_drivers_with_a_tunable() -> None:
     command = facts_command("rings", "freebsd-10")
     done = replay(command, {"ifconfig -l": "em0 igb1 vtnet0 lo0", "sysctl -n hw.none.txd": ""})
     assert done.stdout.split() == ["em0", "igb1"]
@@ -84,7 +84,7 @@ def test_a_system_without_os_release_is_named_by_uname() -> None:
     )
 
 
-def test_tcpdump_tells_its_version_on_the_standard_error() -> None:
+def test_tcpdump_prints_its_version_on_standard_error() -> None:
     first = told("13.2", "tcpdump --version", 0, "stderr").splitlines()[0]
     assert parse_tools(f"tcpdump {first}\ngzip \n") == {"tcpdump": "4.9.3", "gzip": ""}
 
@@ -113,13 +113,13 @@ def test_parameters_of_loaded_congestion_controls_are_their_sysctls() -> None:
         ("903000", {"ipfw", "dummynet"}),
     ],
 )
-def test_what_dummynet_offers_depends_on_the_release(osreldate: str, offered: set[str]) -> None:
+def test_the_aqms_of_dummynet_depend_on_the_release(osreldate: str, offered: set[str]) -> None:
     answers = {"kldstat -q -m ipfw": "", "kldstat -q -m dummynet": "", "sysctl -n kern.osreldate": osreldate}
     assert set(replay(facts_command("qdiscs"), answers).stdout.split()) == offered
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_fact_of_a_freebsd_host_is_a_field_and_what_is_not_told_is_empty(release: str) -> None:
+def test_every_fact_of_freebsd_is_a_field_and_empty_without_output(release: str) -> None:
     facts = facts_of(CATALOGUE, f"freebsd-{release}", DEFAULT_PROGRAMS, ())
     assert HostFacts("src", **parse_facts(facts, "")) == HostFacts("src")
     assert {fact.name for fact in facts} >= {

@@ -1,4 +1,4 @@
-"""Switching hosts on and off: which command runs, what is said of it, and that no password leaves its file."""
+"""Power switches of hosts: the commands, their errors, and that no password leaves its file."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def mistake(folder: Path, power: str) -> str:
     return str(caught.value)
 
 
-def test_commands_get_host_address_and_outlet_as_words_and_no_shell_reads_them(tmp_path: Path) -> None:
+def test_commands_get_host_address_and_outlet_as_words_without_a_shell(tmp_path: Path) -> None:
     one = machine(tmp_path, "{cycle: [printf, '%s|', '{host}', '{address}', 'x; id', '{outlet}'], outlet: 7}")
     assert one.switch("cycle") == "one|192.0.2.1|x; id|7|"
     assert one.boot_timeout_s == 120
@@ -72,7 +72,9 @@ def test_a_command_may_be_one_text_that_is_split_as_a_shell_would(tmp_path: Path
     assert one.switch("cycle") == "a b|$HOME|one|"
 
 
-def test_a_cycle_that_is_not_given_is_off_and_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_cycle_command_is_replaced_by_off_and_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("samovar.hosts.power.DISCHARGE_S", 0.0)
     log = tmp_path / "log"
     tee = f"[sh, -c, 'echo $1 >>{log}', sh, {{}}]"
@@ -80,7 +82,7 @@ def test_a_cycle_that_is_not_given_is_off_and_on(tmp_path: Path, monkeypatch: py
     assert log.read_text() == "off\non\n"
 
 
-def test_what_fails_is_named_with_its_code_and_words(tmp_path: Path) -> None:
+def test_a_failing_command_is_reported_with_exit_code_and_output(tmp_path: Path) -> None:
     one = machine(tmp_path, "{cycle: [sh, -c, 'echo no such outlet >&2; exit 3'], on: [/nowhere/switch]}")
     with pytest.raises(TestbedError, match=r"^one: power cycle: sh: exit code 3: no such outlet$"):
         one.switch("cycle")
@@ -90,7 +92,7 @@ def test_what_fails_is_named_with_its_code_and_words(tmp_path: Path) -> None:
         one.switch("status")
 
 
-def test_a_host_without_power_says_where_it_would_stand() -> None:
+def test_a_host_without_power_names_the_missing_key() -> None:
     with pytest.raises(TestbedError, match="no power in the testbed file; accepted: power: under the host"):
         Machine("one", "192.0.2.1").switch("on")
 
@@ -112,7 +114,7 @@ def test_a_host_without_power_says_where_it_would_stand() -> None:
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused_when_the_file_is_read(tmp_path: Path, power: str, said: str) -> None:
+def test_an_invalid_power_entry_is_refused_at_load(tmp_path: Path, power: str, said: str) -> None:
     assert said in mistake(tmp_path, power)
 
 
@@ -148,7 +150,7 @@ def test_no_password_is_in_a_command_line_an_environment_an_error_or_a_definitio
         assert CANARY not in text
 
 
-def test_a_machine_that_is_off_is_switched_on_in_place_of_a_cycle(
+def test_a_cycle_of_a_machine_that_is_off_switches_it_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bmc(tmp_path, monkeypatch, code=0).switch("cycle")
@@ -161,7 +163,7 @@ def test_a_password_that_others_may_read_is_refused(tmp_path: Path, monkeypatch:
         bmc(tmp_path, monkeypatch, mode=0o644).switch("status")
 
 
-def test_fab_power_names_what_it_does_not_know() -> None:
+def test_fab_power_refuses_unknown_names() -> None:
     for arguments, said in (
         (["power", "nohost", "on"], "unknown host 'nohost'; known: dst, rtr, src"),
         (["power", "src", "up"], "unknown action of power 'up'; known: cycle, off, on, status"),
@@ -180,7 +182,7 @@ def _asleep(host: str, where: Path) -> Target:
     return Target(host, "127.0.0.1", port, known_hosts=where, connect_timeout_s=1.0)
 
 
-def test_a_host_that_is_down_is_switched_on_where_it_can_be_and_another_left_alone(tmp_path: Path) -> None:
+def test_a_host_that_is_down_is_switched_on_if_it_has_a_power_switch(tmp_path: Path) -> None:
     mark, known = tmp_path / "switched", tmp_path / "known_hosts"
     known.touch()
     with_on = Power.model_validate({"on": ["touch", str(mark)], "off": ["false"]})
@@ -191,7 +193,7 @@ def test_a_host_that_is_down_is_switched_on_where_it_can_be_and_another_left_alo
     assert [(event.name, event.values["host"]) for event in told] == [("host-switched-on", "one")]
 
 
-def test_a_power_switch_that_fails_is_told_and_costs_no_wait(tmp_path: Path) -> None:
+def test_a_failing_power_switch_is_reported_without_waiting(tmp_path: Path) -> None:
     known = tmp_path / "known_hosts"
     known.touch()
     power = Power.model_validate({"cycle": ["false"]})
@@ -203,7 +205,7 @@ def test_a_power_switch_that_fails_is_told_and_costs_no_wait(tmp_path: Path) -> 
     assert "exit code 1" in str(told[1].values["reason"])
 
 
-def test_a_host_that_answers_but_refuses_is_not_taken_for_one_that_is_down() -> None:
+def test_a_host_that_refuses_the_login_is_not_down() -> None:
     refused = TestbedError("one: authentication refused")
     refused.host = "one"
     assert silent_hosts(refused) == frozenset()

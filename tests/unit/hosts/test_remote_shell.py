@@ -1,4 +1,4 @@
-"""The protocol of the one shell per host: what is sent, and what is understood of what comes."""
+"""The protocol of the one shell per host: the text that is sent, and the parser of the answers."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ def read(data: bytes, size: int) -> ScriptFrame | None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 31, 1000])
-def test_a_frame_is_read_however_it_is_cut(size: int) -> None:
+def test_a_frame_is_read_in_blocks_of_any_size(size: int) -> None:
     data = b"noise\n" + b"\n" + M + b" 3 10.50 12.75\n" + b"out\n\0\xff" + M + b"err" + M
     assert read(data, size) == ScriptFrame(3, b"out\n\0\xff", b"err", 2.25)
 
 
-def test_outputs_may_be_empty_and_uptimes_absent() -> None:
+def test_outputs_may_be_empty_and_uptimes_missing() -> None:
     assert read(b"\n" + M + b" 0 - -\n" + M + M, 1000) == ScriptFrame(0, b"", b"", None)
 
 
-def test_what_an_earlier_script_still_sends_is_passed_over() -> None:
+def test_output_of_an_earlier_script_is_skipped() -> None:
     other = new_mark().encode()
     late = b"\n" + other + b" 137 1.0 2.0\nlate" + other + other
     assert read(late + b"\n" + M + b" 0 - -\nnow" + M + M, 9) == ScriptFrame(0, b"now", b"", None)
 
 
-def test_a_frame_that_is_not_whole_is_awaited() -> None:
+def test_an_incomplete_frame_is_not_returned() -> None:
     whole = b"\n" + M + b" 0 - -\nout" + M + b"err" + M
     assert all(FrameReader(MARK).feed(whole[:end]) is None for end in range(len(whole)))
 
 
-def test_a_line_with_a_mark_is_found_once_it_is_whole() -> None:
+def test_a_line_with_a_mark_is_found_once_it_is_complete() -> None:
     assert find_line(bytearray(b"motd\n\n" + M + b" /tmp/samov"), MARK) is None
     assert find_line(bytearray(b"motd\n\n" + M + b" /tmp/samovar-src.x\n"), MARK) == "/tmp/samovar-src.x"
 
@@ -63,19 +63,19 @@ def test_marks_do_not_repeat() -> None:
 
 
 @pytest.mark.parametrize("host", ["", "a b", "a;b", "../x", "-n", "$(id)", "a\nb"])
-def test_a_host_whose_name_could_be_more_than_a_name_is_refused(host: str) -> None:
+def test_a_host_name_with_special_characters_is_refused(host: str) -> None:
     with pytest.raises(TestbedError, match="not a name"):
         boot_text(host, MARK, None)
 
 
-def test_what_is_sent_is_posix_shell() -> None:
+def test_the_shell_text_is_posix() -> None:
     texts = boot_text("src", MARK, ShellFolder("/tmp/it's", "samovar-x")) + run_text("echo 'a\n'", MARK)
     subprocess.run(["/bin/sh", "-n"], input=texts, text=True, check=True)
     subprocess.run(["/bin/bash", "--posix", "-n"], input=texts, text=True, check=True)
 
 
 @pytest.mark.parametrize("turn", range(5))
-def test_a_controller_that_is_gone_the_moment_it_has_sent_a_script_leaves_nothing_running(
+def test_no_process_survives_a_controller_that_ends_just_after_sending_a_script(
     tmp_path: Path, turn: int
 ) -> None:
     """The end of the orders comes right behind the order to run, before the script has begun."""
@@ -105,7 +105,7 @@ def on_a_small_disk(*scripts: str) -> list[ScriptFrame]:
     return frames
 
 
-def test_what_a_full_disk_swallowed_of_a_scripts_words_is_no_success() -> None:
+def test_output_lost_to_a_full_disk_is_an_error() -> None:
     filling = "cat /dev/zero >/tmp/full 2>/dev/null; echo all is well; exit 0"
     filled, emptied, after = on_a_small_disk(filling, "rm /tmp/full; echo well", "echo well")
     assert (filled.exit_code, filled.stdout) == (74, b"")

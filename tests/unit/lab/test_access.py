@@ -43,7 +43,7 @@ def test_a_record_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert read_access(tmp_path) == access
 
 
-def test_a_record_of_a_process_that_has_ended_is_no_running_lab(tmp_path: Path) -> None:
+def test_a_record_of_an_ended_process_is_not_a_running_lab(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as child:
         one = process(child.pid)
         assert one is not None
@@ -56,7 +56,7 @@ def test_a_record_of_a_process_that_has_ended_is_no_running_lab(tmp_path: Path) 
     assert read_record(tmp_path) is not None
 
 
-def test_a_later_process_with_the_same_number_is_not_the_lab(tmp_path: Path) -> None:
+def test_a_later_process_with_the_same_pid_is_not_the_lab(tmp_path: Path) -> None:
     mine = own_process()
     other = replace(mine, start_ticks=mine.start_ticks + 1)
     write_record(tmp_path, access_of(other, tmp_path))
@@ -67,7 +67,7 @@ def test_a_later_process_with_the_same_number_is_not_the_lab(tmp_path: Path) -> 
     assert read_record(tmp_path) is None
 
 
-def test_a_process_with_blanks_and_brackets_in_its_name_is_told_apart(tmp_path: Path) -> None:
+def test_a_process_name_may_contain_blanks_and_brackets(tmp_path: Path) -> None:
     program = tmp_path / "odd) S 1 (name"
     program.symlink_to("/bin/sleep")
     with subprocess.Popen([program, "60"]) as child:
@@ -78,20 +78,20 @@ def test_a_process_with_blanks_and_brackets_in_its_name_is_told_apart(tmp_path: 
         child.kill()
 
 
-def test_a_torn_record_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+def test_an_incomplete_record_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "access.json").write_text('{"pid": 1')
     with pytest.raises(LabError, match=r"access\.json"):
         read_access(tmp_path)
 
 
-def test_nothing_is_dialled_once_the_lab_has_ended(tmp_path: Path) -> None:
+def test_no_connection_is_opened_after_the_lab_has_ended(tmp_path: Path) -> None:
     mine = own_process()
     ended = access_of(replace(mine, start_ticks=mine.start_ticks + 1), tmp_path)
     with pytest.raises(LabError, match=r"has ended; accepted after .*fab lab\.up"):
         dial(ended)("10.64.0.11", 22)
 
 
-def test_stopping_where_no_lab_ever_was_changes_nothing(tmp_path: Path) -> None:
+def test_stopping_a_lab_that_never_ran_changes_nothing(tmp_path: Path) -> None:
     assert down(tmp_path / "none", silent) is False
     assert not (tmp_path / "none").exists()
 
@@ -107,12 +107,12 @@ def test_the_shell_command_survives_blanks_and_percent_signs_in_paths(tmp_path: 
     assert sys.executable in shlex.split(settings["proxycommand"].replace("%%", "%"))
 
 
-def test_a_shell_on_a_host_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_shell_on_an_unknown_host_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"unknown host 'dst'; known: src"):
         shell_command(access_of(own_process(), tmp_path), "dst")
 
 
-def test_the_machine_is_said_to_lack_what_no_kernel_has() -> None:
+def test_the_machine_lacks_a_feature_that_no_kernel_has() -> None:
     needs = KernelNeeds(frozenset({"reno", "samovar"}), frozenset({"pfifo", "samovar"}))
     lacking = machine_lacks(needs)
     assert lacking.count("samovar") == 2

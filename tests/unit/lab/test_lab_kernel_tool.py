@@ -1,4 +1,4 @@
-"""tools/lab-kernel, which fetches another kernel for labs: what it refuses, and that apt verifies what it takes."""
+"""tools/lab-kernel, which fetches another kernel for labs: refused arguments, and verification by apt."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def refusal(checkout: Path, suite: str, mirror: str = "file:///nowhere") -> str:
 
 
 @pytest.mark.parametrize("suite", ["a b", "-o", "../sid", "sid;true"])
-def test_what_is_no_name_of_a_suite_is_refused(checkout: Path, suite: str) -> None:
+def test_an_invalid_suite_name_is_refused(checkout: Path, suite: str) -> None:
     assert f"suite '{suite}': expected the name of a suite" in refusal(checkout, suite)
 
 
-def test_an_archive_that_is_not_there_is_named(checkout: Path) -> None:
+def test_a_missing_archive_is_named(checkout: Path) -> None:
     assert "file:///nowhere: suite sid could not be read" in refusal(checkout, "sid")
 
 
-def test_an_archive_that_nobody_has_signed_is_refused(checkout: Path, tmp_path: Path) -> None:
+def test_an_unsigned_archive_is_refused(checkout: Path, tmp_path: Path) -> None:
     suite = tmp_path / "archive" / "dists" / "sid"
     (suite / LISTED).parent.mkdir(parents=True)
     (suite / LISTED).write_text(PACKAGE)
@@ -55,6 +55,6 @@ def test_an_archive_that_nobody_has_signed_is_refused(checkout: Path, tmp_path: 
     assert "sid Release' is not signed" in refusal(checkout, "sid", f"file://{tmp_path}/archive")
 
 
-def test_a_folder_that_the_kernel_could_not_name_is_refused(checkout: Path) -> None:
+def test_a_folder_whose_path_the_kernel_cannot_use_is_refused(checkout: Path) -> None:
     other = checkout.rename(checkout.with_name("a:b"))
     assert "below a folder with :" in refusal(other, "sid")

@@ -1,4 +1,4 @@
-"""The lab as a value: what a testbed file becomes before anything is started."""
+"""The topology of a lab, derived from a testbed file."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def test_every_host_of_a_chain_reaches_every_subnet_through_its_nearest_router()
     }
 
 
-def test_a_host_that_is_no_router_passes_nothing_on() -> None:
+def test_only_routers_forward_packets() -> None:
     middle = {**CHAIN["hosts"]["r1"], "role": "observer"}
     topology = read_topology(chain(r1=middle))
     assert routes(topology)["a"] == {}
     assert [node.name for node in topology.nodes if node.forwards] == ["r2"]
 
 
-def test_a_detour_is_taken_only_when_there_is_no_shorter_way() -> None:
+def test_the_shortest_route_is_taken() -> None:
     shortcut = {
         **CHAIN["hosts"]["r2"],
         "interfaces": {
@@ -90,7 +90,7 @@ def test_a_detour_is_taken_only_when_there_is_no_shorter_way() -> None:
     assert routes(read_topology(chain(r2=shortcut)))["a"]["172.16.3.0/24"] == "172.16.1.9"
 
 
-def test_two_ends_make_a_cable_and_five_a_switch(root: Path) -> None:
+def test_two_ends_are_a_cable_and_five_a_switch(root: Path) -> None:
     dumbbell = read_topology(load_testbed(root / "hosts" / "dumbbell.yaml"))
     assert [(link.name, len(link.ports), link.is_cable) for link in dumbbell.links] == [
         ("left", 5, False),
@@ -105,14 +105,14 @@ def test_the_controller_gets_a_free_address_beside_the_hosts() -> None:
     assert str(read_topology(chain(b=last)).controller) == "10.9.0.253/24"
 
 
-def test_the_control_network_grows_until_it_holds_all_hosts() -> None:
+def test_the_control_network_is_large_enough_for_all_hosts() -> None:
     far = {**CHAIN["hosts"]["b"], "address": "10.9.3.4"}
     topology = read_topology(chain(b=far))
     assert {str(node.control.network) for node in topology.nodes} == {"10.9.0.0/22"}
     assert str(topology.controller) == "10.9.3.254/22"
 
 
-def test_a_name_stands_for_a_host_and_another_for_each_of_its_interfaces() -> None:
+def test_hosts_and_their_interfaces_have_names() -> None:
     rows = [line.split() for line in host_table(read_topology(chain())).splitlines()]
     assert ["10.9.0.2", "r1"] in rows
     assert ["172.16.2.1", "r1-eth2"] in rows
@@ -147,7 +147,7 @@ def test_a_name_stands_for_a_host_and_another_for_each_of_its_interfaces() -> No
         ),
     ],
 )
-def test_what_cannot_be_a_lab_is_refused_with_what_can(
+def test_an_impossible_lab_is_refused_with_what_is_accepted(
     host: str, changes: dict[str, Any], message: str
 ) -> None:
     testbed = chain(**{host: {**CHAIN["hosts"][host], **changes}})
@@ -156,7 +156,7 @@ def test_what_cannot_be_a_lab_is_refused_with_what_can(
     assert message in str(caught.value)
 
 
-def test_a_host_knows_the_other_ends_of_its_links_without_asking() -> None:
+def test_hosts_have_permanent_neighbours_for_the_other_ends_of_their_links() -> None:
     dumbbell = read_topology(load_testbed(ROOT / "hosts" / "dumbbell.yaml"))
     nodes = {node.name: node for node in dumbbell.nodes}
     known = {str(one.port.address.ip): (one.interface, one.port.mac) for one in nodes["src1"].neighbours}

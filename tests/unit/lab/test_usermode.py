@@ -1,4 +1,4 @@
-"""Which user-mode kernel a lab boots: what config.yaml names, and the sentence for each way that it cannot be."""
+"""The user-mode kernel of a lab: the configuration, and the message for each error."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ def test_debian_s_own_kernel_is_found_with_its_modules() -> None:
     assert (found.modules / found.release / "modules.dep").is_file()
 
 
-def test_a_kernel_is_known_by_the_release_that_it_tells(tmp_path: Path) -> None:
+def test_the_release_is_the_one_that_the_kernel_prints(tmp_path: Path) -> None:
     (tmp_path / "modules" / "9.9.9").mkdir(parents=True)
     found = find_user_mode(lab.UserModeConfig(str(program(tmp_path)), tmp_path / "modules"))
     assert (found.program, found.release) == (tmp_path / "linux.uml", "9.9.9")
 
 
-def test_relative_paths_of_config_yaml_lie_below_the_checkout(tmp_path: Path) -> None:
+def test_relative_paths_of_config_yaml_are_below_the_checkout(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("lab: {uml: {program: k/linux.uml, modules: k/modules}}\n")
     assert Controller(tmp_path).connections.user_mode == lab.UserModeConfig(
         f"{tmp_path}/k/linux.uml", tmp_path / "k/modules"
     )
 
 
-def test_without_a_word_it_is_what_is_on_path_with_debian_s_modules(tmp_path: Path) -> None:
+def test_the_default_is_the_program_on_path_with_debian_s_modules(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("retries: 0\n")
     assert Controller(tmp_path).connections.user_mode == DEBIAN_USER_MODE
 
 
-def test_an_unknown_key_is_a_mistake_with_the_known_ones(tmp_path: Path) -> None:
+def test_an_unknown_key_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("lab: {uml: {programm: linux.uml}}\n")
     with pytest.raises(DefinitionError, match=r"programm.*program"):
         load_config(tmp_path / "config.yaml")
 
 
-def test_a_name_that_is_not_on_path_is_said_to_be_a_package_s(tmp_path: Path) -> None:
+def test_a_program_that_is_not_on_path_names_its_package(tmp_path: Path) -> None:
     said = refusal(lab.UserModeConfig("linux.nowhere"))
     assert said == "lab.uml.program: linux.nowhere: not on PATH; accepted after: apt install user-mode-linux"
 
 
-def test_a_program_that_is_not_there_or_none_is_refused(tmp_path: Path) -> None:
+def test_a_missing_program_or_another_file_is_refused(tmp_path: Path) -> None:
     missing = refusal(lab.UserModeConfig(f"{tmp_path}/none"))
     assert missing == f"lab.uml.program: {tmp_path}/none: is not there; {FETCHED}"
     plain = refusal(lab.UserModeConfig(str(program(tmp_path, mode=0o644))))
@@ -82,9 +82,7 @@ def test_a_program_that_is_not_there_or_none_is_refused(tmp_path: Path) -> None:
         ("\0", "Exec format error"),
     ],
 )
-def test_a_program_that_tells_no_release_is_refused_with_what_it_said(
-    tmp_path: Path, text: str, why: str
-) -> None:
+def test_a_program_without_a_release_is_refused_with_its_output(tmp_path: Path, text: str, why: str) -> None:
     said = refusal(lab.UserModeConfig(str(program(tmp_path, text))))
     assert said.startswith(f"lab.uml.program: {tmp_path}/linux.uml: cannot be started: ")
     assert why in said
@@ -104,7 +102,7 @@ def test_a_program_that_the_boot_folder_would_cover_is_refused(
     ("folders", "there"),
     [([], "is not there"), (["."], "has no modules"), (["8.1", "8.2"], "has modules for 8.1, 8.2")],
 )
-def test_modules_of_another_release_are_refused_with_those_that_there_are(
+def test_modules_of_another_release_are_refused_with_the_present_ones(
     tmp_path: Path, folders: list[str], there: str
 ) -> None:
     for name in folders:
@@ -115,7 +113,7 @@ def test_modules_of_another_release_are_refused_with_those_that_there_are(
     assert said == f"lab.uml.modules: {tmp_path}/m: {there}, and {kernel}; {accepted}"
 
 
-def test_what_a_plan_foresees_is_read_where_the_modules_are(tmp_path: Path) -> None:
+def test_predicted_features_are_read_from_the_configured_modules(tmp_path: Path) -> None:
     (tmp_path / "9.9.9").mkdir()
     (tmp_path / "9.9.9" / "modules.dep").write_text("kernel/net/sched/sch_pie.ko.xz:\n")
     needs = lab.KernelNeeds(frozenset({"reno", "cdg"}), frozenset({"pie"}))

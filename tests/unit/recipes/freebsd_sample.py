@@ -1,4 +1,4 @@
-"""What FreeBSD's recipes are rendered with in tests, and what real FreeBSD hosts answered."""
+"""Values for FreeBSD's recipes in tests, and the output of real FreeBSD hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a path becomes at a Linux router: stages before queues, values as tc prints them, refusals in words."""
+"""The bottleneck of a Linux router: stages before queues, values as tc prints them, messages."""
 
 from __future__ import annotations
 
@@ -123,14 +123,14 @@ def test_every_queue_discipline_is_set_and_shown_as_the_golden_ones() -> None:
 
 
 @pytest.mark.parametrize("name", AQMS)
-def test_every_queue_discipline_holds_what_is_asked_for_as_its_hard_limit(name: str) -> None:
+def test_every_queue_discipline_has_the_requested_buffer_as_its_limit(name: str) -> None:
     way = _aqm(name, {})
     asked = "memlimit 150000" if name == "cake" else "limit 150000" if "150000" in way.queue else "limit 100"
     assert f"{asked} " in f"{way.queue} "
     assert way.queue_shown[0].startswith(name)
 
 
-def test_each_way_has_its_own_rate_queue_and_delay() -> None:
+def test_each_direction_has_its_own_rate_queue_and_delay() -> None:
     down, up = _way(PATHS["both-ways"], "down"), _way(PATHS["both-ways"], "up")
     assert (down.arrives, down.leaves, down.rate_bps, down.queue) == (
         "eth1",
@@ -142,7 +142,7 @@ def test_each_way_has_its_own_rate_queue_and_delay() -> None:
     assert [stage.delay_us for stage in down.stages + up.stages] == [20_000, 30_000]
 
 
-def test_a_way_without_rate_is_delayed_only() -> None:
+def test_a_direction_without_a_rate_is_only_delayed() -> None:
     up = _way(PATHS["one-way"], "up")
     assert (up.rate_bps, up.queue, up.queue_shown) == (None, "", ())
     assert [stage.delay_us for stage in up.stages] == [20_000]
@@ -155,7 +155,7 @@ def test_a_path_without_delay_needs_no_device() -> None:
     )
 
 
-def test_a_class_is_matched_before_the_rest_and_both_ways() -> None:
+def test_a_class_is_matched_before_the_rest_in_both_directions() -> None:
     down, up = _way(PATHS["classes"], "down"), _way(PATHS["classes"], "up")
     assert [(stage.name, stage.delay_us, stage.loss) for stage in down.stages] == [
         ("down1", 50_000, 0.0),
@@ -166,14 +166,14 @@ def test_a_class_is_matched_before_the_rest_and_both_ways() -> None:
 
 
 @pytest.mark.parametrize(("rate_bps", "delay_s"), [(10_000_000, 0.02), (1_000_000_000, 0.1), (100_000, 2.0)])
-def test_netem_holds_all_that_can_be_on_its_way_twice(rate_bps: int, delay_s: float) -> None:
+def test_the_limit_of_netem_is_twice_what_can_be_under_way(rate_bps: int, delay_s: float) -> None:
     (stage,) = _way(_with(rate_bps=rate_bps, delay_s=delay_s), "down").stages
     smallest = rate_bps * delay_s / 8 / 54
     assert 2 * smallest + 2 * 100 <= stage.limit_packets <= 2 * smallest + 40_000
 
 
 @pytest.mark.parametrize(("loss", "length"), [(0.01, 3.0), (0.2, 1.0), (0.001, 25.0)])
-def test_loss_bursts_have_the_mean_length_and_share_that_are_asked_for(loss: float, length: float) -> None:
+def test_loss_bursts_have_the_requested_mean_length_and_share(loss: float, length: float) -> None:
     states = loss_states(loss, length)
     assert states is not None
     begin, end = states
@@ -181,7 +181,7 @@ def test_loss_bursts_have_the_mean_length_and_share_that_are_asked_for(loss: flo
     assert begin / (begin + end) == pytest.approx(loss)
 
 
-def test_losses_are_alone_unless_a_burst_is_asked_for() -> None:
+def test_losses_are_independent_without_bursts() -> None:
     assert loss_states(0.01, None) is None
     assert "loss random 1%" in netem(_way(PATHS["one-way"], "down").stages[0])
 
@@ -209,7 +209,7 @@ def test_losses_are_alone_unless_a_burst_is_asked_for() -> None:
         ({"aqm": "codel", "aqm_parameters": {"target": "5"}}, "5' has no unit"),
     ],
 )
-def test_what_no_queue_can_do_is_refused(change: dict[str, object], message: str) -> None:
+def test_an_impossible_path_is_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(RecipeError, match=message):
         _values(_with(**change))
 
@@ -245,14 +245,14 @@ def test_jitter_keeps_packets_in_order() -> None:
     assert netem_shown(stage).endswith("delay 20ms 5ms loss 1%")
 
 
-def test_filters_of_tc_are_at_hand_in_recipes() -> None:
+def test_recipes_have_the_filters_of_tc() -> None:
     match = SimpleNamespace(source="fd00::/64", destination=None, source_port=None, destination_port=443)
     text = plain_environment().from_string("{{ match | u32 }}").render(match=match)
     assert text == "prio 2 protocol ipv6 u32 match ip6 src fd00::/64 match ip6 dport 443 0xffff"
 
 
 @pytest.mark.parametrize(("loss", "burst_packets"), [(0.9, 9), (0.8, 4), (0.75, 3), (0.6, 1.5)])
-def test_bursts_of_the_least_length_that_is_named_are_accepted(loss: float, burst_packets: float) -> None:
+def test_bursts_of_the_minimum_length_in_the_message_are_accepted(loss: float, burst_packets: float) -> None:
     states = loss_states(loss, burst_packets)
     assert states is not None and states[0] <= 1.0
     assert states == pytest.approx((1.0, 1 / burst_packets))

@@ -80,9 +80,7 @@ def test_only_the_transmit_ring_differs_between_releases_as_text(release: str) -
         ("plan9", ()),
     ],
 )
-def test_recipes_of_a_release_are_looked_for_before_those_of_the_system(
-    system: str, places: tuple[str, ...]
-) -> None:
+def test_recipes_of_a_release_precede_those_of_the_system(system: str, places: tuple[str, ...]) -> None:
     assert CATALOGUE.places(system) == places
 
 
@@ -108,7 +106,7 @@ def test_a_rendered_block_passes_the_shell_s_own_check(name: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_all_that_freebsd_s_shells_read_passes_the_linter(tmp_path: Path) -> None:
+def test_all_shell_text_of_freebsd_passes_the_linter(tmp_path: Path) -> None:
     lint = shutil.which("shellcheck")
     assert lint, "shellcheck is one of packages.debian"
     shell = {n: t for n, t in ALL.items() if n.split("-")[-1].removesuffix(".sh") not in NOT_SHELL}
@@ -142,7 +140,7 @@ def test_every_recipe_of_freebsd_is_listed(kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["example-freebsd", "example-freebsd-11"])
-def test_a_freebsd_testbed_to_start_from_is_sound(name: str) -> None:
+def test_the_example_testbed_of_freebsd_is_valid(name: str) -> None:
     testbed = load_testbed(ROOT / "hosts" / f"{name}.yaml")
     assert {CATALOGUE.header("setting", "txd", host.system).change for host in testbed.hosts.values()} == (
         {"reboot"} if name.endswith("11") else {"interface-reset"}

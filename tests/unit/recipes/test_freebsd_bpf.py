@@ -1,4 +1,4 @@
-"""The kernel's limit for capture buffers on FreeBSD: raised with a host's settings, and put back from what was read."""
+"""The kernel's limit for capture buffers on FreeBSD: raised with a host's settings, and restored."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ def block(name: str, was: Mapping[str, str] | None = None) -> str:
         (4 * ASKED, 4 * ASKED, []),
     ],
 )
-def test_the_limit_is_raised_where_it_is_too_low_and_put_back_as_it_was_read(
-    most: int, meanwhile: int, orders: list[str]
-) -> None:
+def test_a_limit_that_is_too_low_is_raised_and_restored(most: int, meanwhile: int, orders: list[str]) -> None:
     undo = block("restore", {OID: str(most)})
     script = "echo ----\n".join((block("read"), block("set") + block("read"), undo + block("read")))
     done = replay(script, {}, KERNEL.format(most=most))
@@ -43,7 +41,7 @@ def test_the_limit_is_raised_where_it_is_too_low_and_put_back_as_it_was_read(
     assert done.stderr.splitlines() == orders
 
 
-def test_a_limit_that_the_kernel_did_not_raise_is_found_when_it_is_read_back() -> None:
+def test_a_limit_that_the_kernel_did_not_raise_is_noticed() -> None:
     kernel = f"sysctl() {{ [ $1 != -n ] || echo {DEFAULT}; }}"
     done = replay(block("set") + block("read"), {}, kernel)
     assert [found.key for found in unmet(block("wanted").split(), parse_state(done.stdout))] == ["bpf.room"]
@@ -70,7 +68,7 @@ class Was(dict[str, str]):
 WAS = Was({OID: str(DEFAULT)})
 
 
-def test_what_was_raised_is_put_back_however_a_trial_ends() -> None:
+def test_the_limit_is_restored_however_a_trial_ends() -> None:
     text = scripts()
     assert f"knob {OID}\n" in text.read("src")
     assert f"turn {OID} {ASKED}\n" in text.set("src", WAS)
@@ -86,7 +84,7 @@ def test_a_host_without_captures_keeps_its_limit() -> None:
     assert OID not in scripts(captures=()).read("src")
 
 
-def test_the_largest_buffer_of_a_host_s_captures_is_what_the_limit_must_let_pass() -> None:
+def test_the_limit_is_the_largest_buffer_of_a_host_s_captures() -> None:
     larger = LoggerPlan(logger="tcpdump", host="src", interface="em2", parameters={"buffer_kib": "65536"})
     text = scripts(loggers=(larger,))
     assert f"turn {OID} {65_536 * 1024}\n" in text.set("src", WAS)

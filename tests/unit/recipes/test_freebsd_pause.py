@@ -1,4 +1,4 @@
-"""PAUSE frames as FreeBSD's recipe tells them of what a real tcpdump prints, by every awk that is here."""
+"""PAUSE frames as FreeBSD's recipe parses them from the output of a real tcpdump, with every installed awk."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ fi
 
 
 @pytest.mark.parametrize("awk", AWKS)
-def test_mac_control_frames_are_told_from_what_tcpdump_prints_of_a_real_capture(
+def test_mac_control_frames_are_parsed_from_tcpdump_s_output_for_a_real_capture(
     awk: str, tmp_path: Path
 ) -> None:
     program = f'!exec {shutil.which(awk)} {"awk" if awk == "busybox" else ""} "$@"'
@@ -76,7 +76,7 @@ kill $!; wait
 """
 
 
-def test_mac_control_frames_of_an_interface_are_told_as_they_come(tmp_path: Path) -> None:
+def test_mac_control_frames_are_recorded_as_they_arrive(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     stubs = {"ifconfig": f"cat <<'EOF'\n{IFCONFIG}EOF", "tcpdump": f'exec {TCPDUMP} -Z root "$@"'}
     for name, body in stubs.items():
@@ -95,7 +95,7 @@ def test_mac_control_frames_of_an_interface_are_told_as_they_come(tmp_path: Path
     assert "0 packets dropped by kernel" in errors
 
 
-def test_a_watch_over_an_interface_that_is_not_there_ends_with_what_tcpdump_said(tmp_path: Path) -> None:
+def test_a_missing_interface_ends_the_logger_with_tcpdump_s_message(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     refusal = "tcpdump: em1: No such device exists"
     for name, body in {"ifconfig": "exit 1", "tcpdump": f"echo '{refusal}' >&2; exit 1"}.items():

@@ -1,4 +1,4 @@
-"""A capture made ready for replay on FreeBSD: the next hop from what real hosts answered, by the real tcprewrite."""
+"""Preparation of a capture for replay on FreeBSD: next hops of real hosts, and the real tcprewrite."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def test_the_next_hop_is_the_gateway_or_the_destination_itself(
     assert (done.stdout, done.stderr) == (f"em1 {OWN} {ROUTER}\n", "")
 
 
-def test_a_next_hop_that_is_not_in_the_table_of_neighbours_is_named() -> None:
+def test_a_next_hop_without_a_neighbour_entry_is_named() -> None:
     assert "172.16.10.1" not in told("14.0", ARP, 0)
     done = next_hop("14.0", 0)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "the next hop 172.16.10.1 has no hardware address\n"
 
 
-def test_a_next_hop_whose_address_was_asked_for_in_vain_is_named() -> None:
+def test_a_next_hop_with_an_unresolved_address_is_named() -> None:
     waiting = told("14.0", ARP, 1).replace(
         f"{ROUTER} on em1 expires in 1085 seconds", "(incomplete) on em1 expired"
     )
@@ -63,7 +63,7 @@ def test_a_next_hop_whose_address_was_asked_for_in_vain_is_named() -> None:
     assert done.stderr == "the next hop 172.16.10.1 has no hardware address\n"
 
 
-def test_a_capture_is_rewritten_to_the_addresses_of_the_flow_and_of_its_first_link(tmp_path: Path) -> None:
+def test_a_capture_is_rewritten_to_the_addresses_of_the_flow_and_its_first_link(tmp_path: Path) -> None:
     script = f"cd '{tmp_path}'\n" + RECIPE.render("prepare", {**values_of(RECIPE), "port": 5004})
     done = replay(script, answers("14.0", 1))
     assert (done.returncode, (tmp_path / "bulk-client.device").read_text()) == (0, "em1\n"), done.stderr

@@ -1,4 +1,4 @@
-"""What FreeBSD's sh does otherwise than dash, in which its recipes are tried."""
+"""Differences between FreeBSD's sh and dash, with which its recipes are tested."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ SOURCES = sorted(
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_assignment_uses_what_another_of_its_command_assigns(path: Path) -> None:
+def test_no_assignment_uses_a_variable_assigned_in_the_same_command(path: Path) -> None:
     assert list(leaning(path.read_text())) == []
 
 
@@ -133,5 +133,5 @@ def test_a_pattern_that_a_line_ends_in_is_found(text: str, found: bool) -> None:
         ("a=${1%% *} b=${1#* }\n", False),
     ],
 )
-def test_what_uses_an_assignment_of_its_own_command_is_found(text: str, found: bool) -> None:
+def test_a_use_of_a_variable_assigned_in_the_same_command_is_found(text: str, found: bool) -> None:
     assert (list(leaning(text)) != []) is found

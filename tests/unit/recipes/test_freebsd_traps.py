@@ -1,4 +1,4 @@
-"""What real FreeBSD 13.2 and 14.0 hosts did that a driver must know: each with the recipe's text that lives with it.
+"""Peculiarities of real FreeBSD 13.2 and 14.0 hosts, each with the recipe text that handles it.
 
 Recipes run in dash; commands answer what was recorded (tests/traces/freebsd), and only what was recorded.
 """
@@ -75,13 +75,13 @@ kenv() { case $1 in -q) accepts=0 ;; *) accepts=${1#*=} ;; esac; }
 
 
 @pytest.mark.parametrize("name", ["bottleneck", "shaper"])
-def test_ipfw_is_had_before_anything_of_it_is_read(name: str) -> None:
+def test_ipfw_is_loaded_before_it_is_read(name: str) -> None:
     assert setting(name, "read").splitlines()[0] == "firewall"
     assert told("13.2", "kldload dummynet; echo rc=$?; kldstat") == ""  # it never answered again
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_ipfw_lets_all_pass_from_its_first_moment_or_is_unloaded_and_dummynet_left_alone(
+def test_ipfw_accepts_everything_from_the_start_or_is_unloaded_before_dummynet(
     allowed: bool,
 ) -> None:
     said = ["load ipfw, by itself 1", "ipfw -q add 65534 allow ip from any to any"]
@@ -97,7 +97,7 @@ def test_an_ipfw_that_is_loaded_already_keeps_its_own_rules() -> None:
 
 
 @pytest.mark.parametrize("name", ["bottleneck", "shaper"])
-def test_an_ipfw_that_was_off_is_switched_on_only_where_a_rule_lets_all_pass(name: str) -> None:
+def test_a_disabled_ipfw_is_enabled_only_if_a_rule_accepts_everything(name: str) -> None:
     assert setting(name, "set").splitlines()[-1] == "firewall_on"
     closed = told("14.0", "ipfw list", 1).splitlines()[-1] + "\n"
     assert closed == "65535 deny ip from any to any\n"
@@ -123,7 +123,7 @@ def test_no_recipe_of_any_release_flushes_the_firewall() -> None:
     )
 
 
-def test_what_is_removed_is_what_was_added_and_no_rule_or_pipe_more() -> None:
+def test_only_added_rules_and_pipes_are_removed() -> None:
     added = re.findall(r"ipfw -q add (\d+)", setting("bottleneck", "set"))
     made = re.findall(r"ipfw -q (pipe|sched|queue) (\d+) config", setting("bottleneck", "set"))
     restore = setting("bottleneck", "restore")
@@ -138,7 +138,7 @@ def test_what_is_removed_is_what_was_added_and_no_rule_or_pipe_more() -> None:
     assert all(20001 <= int(number) <= 21999 for _, number in made)
 
 
-def test_rules_of_another_in_the_range_are_not_touched() -> None:
+def test_foreign_rules_in_the_range_are_not_changed() -> None:
     state = state_of("00041 pipe 1 ip from any to any out\n65534 allow ip from any to any\n", "")
     assert state["ipfw.rules"] == "1"
     script = setting("bottleneck", "set", was={**values_of_was("bottleneck"), **state})
@@ -157,7 +157,7 @@ def values_of_was(name: str) -> dict[str, str]:
 # -- kldload and modules (4, and the panic after kldunload siftr) --
 
 
-def test_modules_are_asked_for_by_module_name_and_loaded_quietly() -> None:
+def test_modules_are_searched_by_module_name_and_loaded_quietly() -> None:
     assert told("14.0", "kldload ipfw && ipfw -q add 65534 allow ip from any to any; kldstat; ipfw list")
     assert told("13.2", "kldload siftr", 1, "stderr").startswith("kldload: can't load siftr: module already")
     for release in ("9", "14"):
@@ -242,7 +242,7 @@ def sampled(pipes: str, rules: str, folder: Path) -> list[str]:
     return (folder / "src-queue.csv").read_text().splitlines()
 
 
-def test_two_rules_count_what_came_to_the_queue_and_what_left_it_and_pipes_what_the_stages_dropped() -> None:
+def test_rules_count_arrivals_and_departures_of_the_queue_and_pipes_drops_of_stages() -> None:
     rules = told("14.0", "ipfw -a list")  # while traffic flowed
     came, left = (line.split()[1:3] for line in rules.splitlines()[:2])
     rules = rules.replace("00100", "00043").replace("00200", "00044")
@@ -261,7 +261,7 @@ def test_two_rules_count_what_came_to_the_queue_and_what_left_it_and_pipes_what_
     assert counts["stage.down1"] == "0 0 0"  # nothing came there yet
 
 
-def test_idle_queues_keep_their_counters_while_the_bottleneck_stands() -> None:
+def test_idle_queues_keep_their_counters_while_the_bottleneck_is_set() -> None:
     assert "Drp" not in told("13.2", "sleep 2; ipfw pipe show")  # expire=1: the counters are gone
     assert "turn net.inet.ip.dummynet.expire 0" in setting("bottleneck", "set").splitlines()
     assert "net.inet.ip.dummynet.expire=0" in setting("bottleneck", "wanted").splitlines()
@@ -303,7 +303,7 @@ def test_a_scheduler_is_read_back_as_it_was_shown_by_a_real_kernel(
     assert [str(found) for found in unmet([f"queue.20999*={wanted.strip()}"], state)] == []
 
 
-def test_pipes_of_another_are_not_read() -> None:
+def test_foreign_pipes_are_not_read() -> None:
     state = state_of("", told("14.0", "ipfw pipe show", 1), told("14.0", "ipfw sched show", 0))
     assert {key for key in state if key.startswith(("pipe.", "queue."))} == set()
 
@@ -316,7 +316,7 @@ def test_a_rate_is_always_given_in_bits_and_read_back_because_ipfw_takes_any_uni
     assert "pipe.20999.rate=40000000" in setting("bottleneck", "wanted").splitlines()
 
 
-def test_a_queue_that_was_silently_taken_as_another_is_found() -> None:
+def test_a_queue_that_was_silently_changed_is_noticed() -> None:
     assert told("14.0", "ipfw pipe 3 config bw 10Mbit/s queue 0", 0, "stderr") == ""
     wanted = [line for line in setting("bottleneck", "wanted").splitlines() if line.startswith("queue.20999")]
     state = state_of("", numbered(told("14.0", "ipfw pipe show", 3), 2, 20999))
@@ -341,7 +341,7 @@ def test_a_wireless_interface_is_active_when_it_is_a_station_s_or_an_access_poin
 
 
 @pytest.mark.parametrize("agreed", ["", ",master", ",rxpause,txpause"])
-def test_a_link_has_the_speed_asked_for_whatever_else_its_card_tells_of_it(agreed: str) -> None:
+def test_the_speed_of_a_link_is_read_without_other_media_options(agreed: str) -> None:
     shown = told("14.0", "ifconfig em1")
     assert "media: Ethernet autoselect (1000baseT <full-duplex>)" in shown
     shown = shown.replace("<full-duplex>", f"<full-duplex{agreed}>")
@@ -359,7 +359,7 @@ def test_a_link_has_the_speed_asked_for_whatever_else_its_card_tells_of_it(agree
         ("100baseTX <full-duplex>", "media 100baseTX mediaopt full-duplex"),
     ],
 )
-def test_a_speed_that_was_half_duplex_is_put_back_so(asked: str, order: str) -> None:
+def test_half_duplex_is_restored(asked: str, order: str) -> None:
     # Cards list half duplex as a speed without an option; ifconfig(8) keeps the options of before (setmedia() of its
     # ifmedia.c), so a speed alone would stay full-duplex.
     listed = told("14.0", "ifconfig -m em1")
@@ -368,7 +368,7 @@ def test_a_speed_that_was_half_duplex_is_put_back_so(asked: str, order: str) -> 
     assert restore.strip().splitlines()[0] == f"ifconfig em1 {order}"
 
 
-def test_segmentation_goes_off_by_a_sysctl_and_flags_change_only_where_they_differ() -> None:
+def test_tso_is_disabled_by_a_sysctl_and_flags_change_only_where_they_differ() -> None:
     text = setting("offloads", "set")
     assert "turn net.inet.tcp.tso 0" in text
     assert "tso" not in text.replace("net.inet.tcp.tso", "")
@@ -398,7 +398,7 @@ def test_the_mtu_is_read_by_netstat() -> None:
     assert done.stdout == "1500\n"
 
 
-def test_the_clock_is_read_from_a_file_because_date_knows_no_fraction() -> None:
+def test_the_clock_is_read_from_a_file_because_date_has_no_fractions() -> None:
     assert ".N" in told("13.2", "date; date -u +%s; date +%s.%N; date -u '+%Y-%m-%dT%H:%M:%SZ'")
     script = CATALOGUE.recipe("step", "clock", FREEBSD).render("script", {})
     done = replay(script + "now_ns", {}, "stat() { echo 1795271645.123456789; }")
@@ -432,7 +432,7 @@ def test_no_receive_buffer_is_set_that_would_make_every_socket_fail() -> None:
         assert size_bytes - 2 * 1460 - unit < offered <= size_bytes
 
 
-def test_the_window_that_is_worked_out_is_the_one_that_was_seen_on_the_wire() -> None:
+def test_the_computed_window_is_the_one_seen_on_the_wire() -> None:
     done = replay('offered 1500000 1460 "$(window_unit)"', {"sysctl -n kern.ipc.maxsockbuf": "2097152"})
     assert done.stdout == "1500928\n"  # the snd_wnd of both releases' SIFTR logs, with a recvspace of 1500000
     assert replay("space_for 100 1460 256", {}).returncode == 1
@@ -475,7 +475,7 @@ def test_a_window_fits_when_what_tcp_makes_of_the_buffer_is_just_below_it(
 # -- txd (11) --
 
 
-def test_the_ring_is_what_the_driver_said_last_in_dmesg() -> None:
+def test_the_ring_is_read_from_the_last_message_of_the_driver() -> None:
     boot = told("13.2", "dmesg")
     assert replay("descriptors em1", {"dmesg": boot}).stdout == "1024\n"
     again = (
@@ -512,7 +512,7 @@ def test_addresses_and_static_routes_of_an_interface_are_put_back() -> None:
     assert replay(script, {}).stdout == "route -q add -inet -net 172.16.11.0/24 172.16.10.1\n"
 
 
-def test_a_tunable_of_the_loader_is_written_whole_and_taken_back(tmp_path: Path) -> None:
+def test_a_loader_tunable_is_written_atomically_and_restored(tmp_path: Path) -> None:
     conf = tmp_path / "loader.conf"
     conf.write_text('kern.hz="1000"\nhw.em.txd="1024"\nhw.em.rxd="1024"\n')
 
@@ -588,9 +588,7 @@ SIFTR_OIDS = {
 
 
 @pytest.mark.parametrize("release", sorted(SIFTR_OIDS))
-def test_siftr_writes_header_and_footer_to_one_file_and_is_left_as_it_was(
-    release: str, tmp_path: Path
-) -> None:
+def test_siftr_writes_header_and_footer_to_one_file_and_is_restored(release: str, tmp_path: Path) -> None:
     siftr = Siftr(tmp_path, SIFTR_OIDS[release])
     before = {path.name: path.read_text() for path in (tmp_path / "oids").iterdir()}
     done = siftr.run(hashes=1)
@@ -613,7 +611,7 @@ def commands(release: str) -> list[str]:
     return [str(entry["command"]) for entry in json.loads((TRACES / f"{release}.json").read_text())]
 
 
-def test_siftr_that_another_has_on_is_left_alone(tmp_path: Path) -> None:
+def test_a_siftr_that_is_in_use_is_not_changed(tmp_path: Path) -> None:
     siftr = Siftr(tmp_path, SIFTR_OIDS["14.0"])
     (tmp_path / "oids" / "enabled").write_text("1\n")
     done = siftr.run()
@@ -621,7 +619,7 @@ def test_siftr_that_another_has_on_is_left_alone(tmp_path: Path) -> None:
     assert siftr.value("logfile") == "/var/log/siftr.log"
 
 
-def test_an_old_siftr_without_a_port_filter_is_asked_for_none(tmp_path: Path) -> None:
+def test_an_old_siftr_without_a_port_filter_runs_without_one(tmp_path: Path) -> None:
     oids = "".join(line + "\n" for line in SIFTR_OIDS["13.2"].splitlines() if "port_filter" not in line)
     assert Siftr(tmp_path, oids).run(port_filter=0).returncode == 0
 
@@ -632,9 +630,7 @@ def test_an_old_siftr_without_a_port_filter_cannot_be_given_one(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("release", sorted(SIFTR_OIDS))
-def test_siftr_whose_logfile_was_of_a_trial_that_is_gone_gets_the_usual_one_back(
-    release: str, tmp_path: Path
-) -> None:
+def test_the_log_file_of_a_deleted_trial_is_replaced_by_the_default(release: str, tmp_path: Path) -> None:
     # What was left of a trial that was broken off: SIFTR refuses a file in a folder that is not there.
     siftr = Siftr(tmp_path, SIFTR_OIDS[release])
     (tmp_path / "oids" / "logfile").write_text(f"{tmp_path}/gone/src-siftr.csv\n")
@@ -643,7 +639,7 @@ def test_siftr_whose_logfile_was_of_a_trial_that_is_gone_gets_the_usual_one_back
     assert siftr.value("logfile") == "/var/log/siftr.log"
 
 
-def test_siftr_does_not_wait_for_the_footer_of_a_log_that_is_gone(tmp_path: Path) -> None:
+def test_siftr_does_not_wait_for_the_footer_of_a_deleted_log(tmp_path: Path) -> None:
     siftr = Siftr(tmp_path, SIFTR_OIDS["14.0"])
     done = siftr.run(then="rm src-siftr.csv")
     assert done.stderr == ""
@@ -665,7 +661,7 @@ def test_one_port_alone_is_refused_where_siftr_counts_the_packets_of_all(tmp_pat
     assert (siftr.value("enabled"), siftr.value("logfile")) == ("0", "/var/log/siftr.log")
 
 
-def test_an_experiment_may_ask_siftr_for_one_port() -> None:
+def test_an_experiment_may_restrict_siftr_to_one_port() -> None:
     assert "port_filter" in settable(CATALOGUE, "logger", "siftr", FREEBSD)
 
 
@@ -679,9 +675,7 @@ def test_an_experiment_may_ask_siftr_for_one_port() -> None:
         ("/var/log/siftr.log", []),
     ],
 )
-def test_a_host_that_is_swept_has_no_siftr_left_that_writes_to_the_trial(
-    logfile: str, orders: list[str]
-) -> None:
+def test_a_sweep_disables_siftr(logfile: str, orders: list[str]) -> None:
     sweep = CATALOGUE.recipe("step", "sweep", FREEBSD).render("script", {"campaign": "c"})
     kernel = f"""dir=/tmp/samovar-test/x
 rm() {{ :; }}
@@ -709,7 +703,7 @@ def test_a_listening_port_is_found_though_columns_run_into_each_other() -> None:
 
 
 @pytest.mark.parametrize(("command", "code"), [("true", 0), ("sh -c 'exit 3'", 3), ("sleep 5", 143)])
-def test_a_program_is_bounded_where_there_is_no_timeout(command: str, code: int) -> None:
+def test_a_program_is_bounded_without_timeout(command: str, code: int) -> None:
     functions = CATALOGUE.recipe("step", "listening", FREEBSD).render("script", {})
     own = functions.replace("command -v timeout >/dev/null || timeout()", "timeout()")
     done = subprocess.run(
@@ -718,7 +712,7 @@ def test_a_program_is_bounded_where_there_is_no_timeout(command: str, code: int)
     assert done.returncode == code
 
 
-def test_a_bound_may_be_given_without_a_grace_where_there_is_no_timeout() -> None:
+def test_a_bound_without_a_grace_period_works_without_timeout() -> None:
     functions = CATALOGUE.recipe("step", "listening", FREEBSD).render("script", {})
     own = functions.replace("command -v timeout >/dev/null || timeout()", "timeout()")
     done = subprocess.run(
@@ -739,7 +733,7 @@ def test_a_program_that_is_bounded_without_timeout_can_be_ended() -> None:
     assert done.returncode == 143
 
 
-def test_a_program_that_ended_before_timeout_could_hear_of_it_is_found_to_have_ended(tmp_path: Path) -> None:
+def test_a_program_that_ends_before_timeout_waits_is_noticed(tmp_path: Path) -> None:
     # As timeout.c has it, SIGCHLD is caught before the fork and awaited after it: one in between is lost.
     (tmp_path / "deaf.py").write_text(
         "import signal, subprocess, sys\n"
@@ -756,7 +750,7 @@ def test_a_program_that_ended_before_timeout_could_hear_of_it_is_found_to_have_e
     assert (done.stdout, done.stderr, done.returncode) == ("0\n", "", 0)
 
 
-def test_what_timeout_leaves_running_is_killed_at_the_last(tmp_path: Path) -> None:
+def test_a_program_that_survives_timeout_is_killed(tmp_path: Path) -> None:
     # A second SIGTERM has timeout(1) of FreeBSD forget that it was to kill, and it leads no group of its own.
     script = (
         prelude().replace("/tmp/samovar-test/x", str(tmp_path / "samovar" / "x"))
@@ -771,7 +765,7 @@ def test_what_timeout_leaves_running_is_killed_at_the_last(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("what", ["jitter", "duplicate", "loss_burst"])
-def test_what_dummynet_cannot_do_is_refused_by_name(what: str) -> None:
+def test_features_that_dummynet_lacks_are_refused_by_name(what: str) -> None:
     change: dict[str, object] = {
         "jitter": {"jitter_s": 0.001},
         "duplicate": {"duplicate": 0.01},
@@ -783,7 +777,7 @@ def test_what_dummynet_cannot_do_is_refused_by_name(what: str) -> None:
     assert f"dummynet has no {what}" in done.stderr
 
 
-def test_halves_of_a_millisecond_go_to_the_way_back_and_smaller_parts_are_refused() -> None:
+def test_half_milliseconds_go_to_direction_up_and_smaller_parts_are_refused() -> None:
     text = setting("bottleneck", "set", **bottleneck(PLAIN))
     assert re.findall(r"config delay (\d+)ms", text) == ["7", "8"]
     down = PLAIN.down.model_copy(update={"delay_s": 0.0001})
@@ -797,7 +791,7 @@ def test_a_router_whose_clock_ticks_too_slowly_is_refused() -> None:
     assert "kern.hz=100 ticks a second" in done.stderr
 
 
-def test_an_interface_that_was_attached_anew_gets_back_all_that_it_had_in_this_order(tmp_path: Path) -> None:
+def test_a_reattached_interface_gets_its_settings_back_in_order(tmp_path: Path) -> None:
     log = tmp_path / "log"
     gone = "em1: flags=8802<BROADCAST,SIMPLEX,MULTICAST> metric 0 mtu 1500\n\tstatus: active\n"
     recorder = f"""
@@ -848,7 +842,7 @@ def test_a_queue_may_be_longer_than_the_hundred_slots_that_a_kernel_allows_at_fi
     assert "turn net.inet.ip.dummynet.pipe_byte_limit 67108864" in lines[:first]
 
 
-def test_tcpdump_is_ended_when_it_has_read_all_and_its_counts_are_those_it_printed(tmp_path: Path) -> None:
+def test_tcpdump_is_ended_when_it_has_read_all_packets(tmp_path: Path) -> None:
     closing = next(c for c in commands("14.0") if c.startswith("(tcpdump"))
     assert "0 packets dropped by kernel" in told("14.0", closing, 0, "stderr")
     drain = CATALOGUE.recipe("logger", "tcpdump", FREEBSD).render(
@@ -877,7 +871,7 @@ def test_tcpdump_is_ended_when_it_has_read_all_and_its_counts_are_those_it_print
         assert ("were left in the kernel's buffer" in done.stdout) is behind
 
 
-def test_counters_of_a_card_are_found_by_their_headings_and_names(tmp_path: Path) -> None:
+def test_counters_are_found_by_headings_and_names(tmp_path: Path) -> None:
     rows = counted(
         "nic",
         {
@@ -895,7 +889,7 @@ def test_counters_of_a_card_are_found_by_their_headings_and_names(tmp_path: Path
     }  # fmt: skip
 
 
-def test_cpu_times_are_shares_of_what_passed_since_the_last_sample(tmp_path: Path) -> None:
+def test_cpu_times_are_shares_since_the_last_sample(tmp_path: Path) -> None:
     clockrate = told("13.2", next(c for c in commands("13.2") if "kern.clockrate" in c))
     rate = next(line for line in clockrate.splitlines() if "stathz" in line)
     script = 'case $2 in kern.clockrate) echo "%s" ;; *) n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) >n; echo "0 0 0 $((n * 32)) $((n * 96))" ;; esac'
@@ -926,7 +920,7 @@ def test_a_clock_that_is_stepped_is_seen_in_the_time_of_the_boot(tmp_path: Path)
     assert values[-5:] == values[1:6]  # and once more at the end
 
 
-def test_beacons_are_told_from_what_tcpdump_prints_of_an_echo_request(tmp_path: Path) -> None:
+def test_beacons_are_parsed_from_tcpdump_s_output_for_echo_requests(tmp_path: Path) -> None:
     printed = told(
         "14.0", next(c for c in commands("14.0") if c.startswith("tcpdump --time-stamp-type=host"))
     )
@@ -949,7 +943,7 @@ def test_beacons_are_told_from_what_tcpdump_prints_of_an_echo_request(tmp_path: 
     ]
 
 
-def test_a_watch_for_beacons_whose_tcpdump_fails_ends_and_does_not_spin(tmp_path: Path) -> None:
+def test_the_beacon_logger_ends_if_tcpdump_fails(tmp_path: Path) -> None:
     ifconfig = "em1: " + told("13.2", "ifconfig").split("em1: ")[1].split("lo0: ")[0]
     tcpdump = "[ $1 != -h ] || exit; echo 'listening on em1' >&2; exec 2>&-; sleep 0.3; exit 1"
     for name, body in {"tcpdump": tcpdump, "ifconfig": f"cat <<'EOF'\n{ifconfig}EOF"}.items():

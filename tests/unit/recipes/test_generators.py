@@ -1,4 +1,4 @@
-"""Generators become scripts that start at an instant, and are watched on their own host; run here by a real shell."""
+"""Scripts of generators, which start at a given time and are watched on their host; run here by a real shell."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ def _with(generator: str, **parameters: object) -> str:
     return "".join(_parts(ends, "client", known))
 
 
-def test_scp_speaks_its_old_protocol_on_request() -> None:
+def test_scp_uses_its_old_protocol_on_request() -> None:
     assert " -O late.file " not in _with("scp", limit="20Mbit")
     assert " -l 20000 -O late-client.file " in _with("scp", limit="20Mbit", legacy="on")
 
 
-def test_a_replayed_call_s_packets_are_as_long_as_asked(tmp_path: Path) -> None:
+def test_packets_of_a_replayed_call_have_the_requested_length(tmp_path: Path) -> None:
     assert '"$capture" 158 ||' in _with("tcpreplay", length="158B")
     program = ROOT / "templates" / "posix" / "program" / "call.py"
     made = tmp_path / "call.pcap"
@@ -208,7 +208,7 @@ def _said(process: subprocess.Popen[str]) -> list[str]:
     return process.communicate(timeout=20)[0].splitlines()
 
 
-def test_clients_that_end_well_are_told_of_once_all_have_ended(host: Callable[..., Host]) -> None:
+def test_the_end_of_clients_is_reported_once_all_have_ended(host: Callable[..., Host]) -> None:
     at = host(*_commands(a="true", b="sleep 0.3"))
     assert _said(at.traffic()) == ["idle"]
     assert "exit a-client 0\nexit b-client 0" in at.stop()
@@ -256,13 +256,13 @@ def test_the_stop_of_a_trial_ends_what_runs_and_what_has_not_begun(host: Callabl
     assert not (at.folder / "begun").exists()
 
 
-def test_the_end_of_a_flow_ends_the_trial_when_it_is_to(host: Callable[..., Host]) -> None:
+def test_the_end_of_a_flow_ends_the_trial_if_stop_names_it(host: Callable[..., Host]) -> None:
     at = host(*_commands(a="sleep 60", b="sleep 0.2"), stop=StopPlan(when="b"))
     assert _said(at.traffic()) == ["idle"]
     assert "finished a-client" in at.stop()
 
 
-def test_an_order_given_between_two_scripts_is_found_by_the_next(host: Callable[..., Host]) -> None:
+def test_an_order_between_two_scripts_is_executed_by_the_next(host: Callable[..., Host]) -> None:
     at = host(*_commands(a="sleep 60"))
     at.order("stop")
     assert _said(at.traffic()) == ["idle"]
@@ -281,14 +281,14 @@ def test_an_order_ends_a_flow_while_it_is_watched(host: Callable[..., Host]) -> 
     assert "finished a-client" in at.stop()
 
 
-def test_a_client_outlived_by_doubt_about_its_server_has_failed(host: Callable[..., Host]) -> None:
+def test_a_client_whose_server_has_gone_has_failed(host: Callable[..., Host]) -> None:
     at = host(*_commands(a="sleep 60"))
     process = at.traffic()
     at.order("a-client.doubt")
     assert _said(process) == ["failed a-client with its server gone"]
 
 
-def test_whatever_else_watches_over_a_trial_can_end_it(host: Callable[..., Host]) -> None:
+def test_other_processes_can_end_a_trial(host: Callable[..., Host]) -> None:
     at = host(
         *_commands(a="sleep 60", watcher="echo the disk is full >trouble; echo wake 1<>events; exec sleep 60")
     )
@@ -296,7 +296,7 @@ def test_whatever_else_watches_over_a_trial_can_end_it(host: Callable[..., Host]
     assert "finished a-client" in at.stop()
 
 
-def test_a_logger_that_ends_before_it_was_ended_is_told_with_its_age_its_code_and_its_last_words(
+def test_a_logger_that_ends_by_itself_is_reported_with_time_exit_code_and_message(
     host: Callable[..., Host],
 ) -> None:
     at = host(*_commands(a="sleep 60"), captures=RESOLVED.captures[:1])
@@ -309,7 +309,7 @@ def test_a_logger_that_ends_before_it_was_ended_is_told_with_its_age_its_code_an
     assert "finished a-client" in at.stop()
 
 
-def test_a_disk_with_less_room_than_must_be_ends_the_trial_with_what_is_left(
+def test_too_little_free_disk_space_ends_the_trial(
     host: Callable[..., Host],
 ) -> None:
     at = host(*_commands(a="sleep 60"))
@@ -318,7 +318,7 @@ def test_a_disk_with_less_room_than_must_be_ends_the_trial_with_what_is_left(
     assert "finished a-client" in at.stop()
 
 
-def test_the_clock_s_time_at_boot_lies_between_its_bounds_however_often_it_is_read(
+def test_the_clock_s_time_at_boot_is_within_its_bounds(
     host: Callable[..., Host],
 ) -> None:
     looks = "clock_at_boot\necho $b_floor $b_ceiling\n" * 5
@@ -326,7 +326,7 @@ def test_the_clock_s_time_at_boot_lies_between_its_bounds_however_often_it_is_re
     assert max(floor for floor, _ in bounds) <= min(ceiling for _, ceiling in bounds)
 
 
-def test_a_client_starts_at_its_instant_or_later(host: Callable[..., Host]) -> None:
+def test_a_client_starts_at_its_time_or_later(host: Callable[..., Host]) -> None:
     at = host(_command("a", "date +%s%N >started"), _command("b", "date +%s%N >late", start_s=0.4))
     assert _said(at.traffic()) == ["idle"]
     assert int((at.folder / "started").read_text()) >= at.t0_ns
@@ -335,7 +335,7 @@ def test_a_client_starts_at_its_instant_or_later(host: Callable[..., Host]) -> N
     assert len(began) == 1
 
 
-def test_what_ends_with_something_else_is_listed_by_its_clients() -> None:
+def test_stop_rules_name_clients() -> None:
     flows = (
         flow("a"),
         flow("b-1").model_copy(update={"group": "b"}),
@@ -350,7 +350,7 @@ def test_what_ends_with_something_else_is_listed_by_its_clients() -> None:
     )
 
 
-def test_a_server_that_sends_stands_at_the_sending_end() -> None:
+def test_a_server_that_sends_runs_at_the_sending_end() -> None:
     (ends,) = trial_flows(trial(flow("web", "http")).resolved, CATALOGUE)
     assert (ends.server_host, ends.client_host) == ("src", "dst")
     (ends,) = trial_flows(trial(flow("echo", "ping")).resolved, CATALOGUE)
@@ -374,7 +374,7 @@ def test_a_tcp_flow_has_a_rate_a_segment_size_and_socket_buffers_of_its_own(
     assert options in f"{client} "
 
 
-def test_both_ends_of_iperf_have_the_socket_buffer_that_is_asked_for() -> None:
+def test_both_ends_of_iperf_have_the_requested_socket_buffer() -> None:
     known = flow("late", "iperf", 2.5).model_copy(update={"parameters": {"socket_buffer": "64KiB"}})
     assert "-y C -w 65536\n" in _own(scripts(known).arm("dst", OFFERS), "late-server")
 

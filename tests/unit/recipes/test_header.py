@@ -1,4 +1,4 @@
-"""Every kind of mistake in a recipe, pinned on its place and its whole sentence."""
+"""Every kind of error in a recipe, with its place and message."""
 
 from pathlib import Path
 
@@ -48,7 +48,9 @@ def mistakes(folder: Path, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_of_a_header_is_reported_at_its_place_in_one_sentence(mistake: str, tmp_path: Path) -> None:
+def test_an_error_in_a_header_is_reported_with_its_place_in_one_sentence(
+    mistake: str, tmp_path: Path
+) -> None:
     header, said = MISTAKES[mistake]
     assert mistakes(tmp_path, f"{{#---\n{header}\n---#}}\n{BLOCKS}" if header else "echo\n") == said
 
@@ -65,7 +67,7 @@ def test_a_mistake_of_a_header_is_reported_at_its_place_in_one_sentence(mistake:
     ],
     ids=["blocks", "filter", "open"],
 )  # fmt: skip
-def test_a_mistake_of_a_body_is_reported_in_its_line(body: str, said: list[str], tmp_path: Path) -> None:
+def test_an_error_in_a_body_is_reported_with_its_line(body: str, said: list[str], tmp_path: Path) -> None:
     assert mistakes(tmp_path, f"{{#---\nsummary: X.\n---#}}\n{body}") == said
 
 
@@ -75,7 +77,7 @@ def test_line_ends_of_windows_and_a_byte_order_mark_change_nothing(tmp_path: Pat
     assert read_recipe("setting", "x", tmp_path / "x.sh.j2").header.summary == "X."
 
 
-def test_a_recipe_that_is_no_text_is_refused_at_its_byte(tmp_path: Path) -> None:
+def test_a_recipe_that_is_not_text_is_refused_at_its_byte(tmp_path: Path) -> None:
     (tmp_path / "x.sh.j2").write_bytes(b"{#---\nsummary: \xff\n---#}\n")
     with pytest.raises(
         DefinitionError, match=r":2:10: a byte that is not valid UTF-8; save the file as UTF-8$"

@@ -130,7 +130,7 @@ def values_of(recipe: Recipe, text: str) -> dict[str, object]:
 
 @pytest.mark.parametrize(("recipe", "block"), SHELL_BLOCKS)
 @pytest.mark.parametrize("probe", [FROM_OUTSIDE_DOUBLE, FROM_OUTSIDE_SINGLE], ids=["double", "single"])
-def test_no_value_stands_within_quotes(recipe: Recipe, block: str, probe: Raw) -> None:
+def test_no_value_is_inside_quotes(recipe: Recipe, block: str, probe: Raw) -> None:
     script = recipe.render(block, values_of(recipe, probe))
     done = subprocess.run(["dash", "-n"], input=script, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -138,7 +138,7 @@ def test_no_value_stands_within_quotes(recipe: Recipe, block: str, probe: Raw) -
 
 
 @pytest.mark.parametrize("context", ['echo "%s"', "echo '%s'", 'x="$(echo "%s")"', "sh -c 'echo %s'"])
-def test_the_probes_find_a_value_within_quotes(context: str) -> None:
+def test_the_probes_find_a_value_inside_quotes(context: str) -> None:
     codes = [
         subprocess.run(
             ["dash", "-n"], input=context % probe, text=True, capture_output=True, check=False
@@ -199,7 +199,7 @@ def test_ten_thousand_hostile_texts_are_one_word_each() -> None:
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\rb", "a\0b"])
-def test_what_cannot_be_a_word_of_one_line_is_refused(text: str) -> None:
+def test_values_that_cannot_be_one_word_are_refused(text: str) -> None:
     with pytest.raises(RecipeError, match="cannot be a shell word"):
         quote(text)
 
@@ -220,7 +220,7 @@ await() {{ :; }}
 """No program is within reach: what is done is done by the shell itself, and the texts try just that."""
 
 
-def test_ten_thousand_hostile_texts_through_every_recipe_do_nothing(tmp_path: Path) -> None:
+def test_ten_thousand_hostile_texts_in_every_recipe_run_nothing(tmp_path: Path) -> None:
     (tmp_path / "nothing").mkdir()
     blocks = [(recipe, block) for recipe in RECIPES for block in sorted(recipe.blocks - NOT_SHELL)]
     texts, scripts = iter(HOSTILE), []

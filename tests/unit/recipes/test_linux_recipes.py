@@ -1,4 +1,4 @@
-"""Recipes of Linux hosts: headers that say everything, and renderings that are the golden ones."""
+"""Recipes of Linux hosts: complete headers, and renderings equal to the golden files."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def _name(path: Path) -> str:
 
 
 @pytest.mark.parametrize("recipe", recipes())
-def test_a_header_says_what_the_recipe_is_for_in_one_sentence(recipe: Recipe) -> None:
+def test_a_header_has_a_summary_of_one_sentence(recipe: Recipe) -> None:
     summary = recipe.header.summary
     assert summary.endswith(".")
     assert "\n" not in summary
 
 
 @pytest.mark.parametrize("recipe", recipes())
-def test_each_parameter_has_a_type_a_unit_and_a_meaning(recipe: Recipe) -> None:
+def test_each_parameter_has_a_type_a_unit_and_a_description(recipe: Recipe) -> None:
     for name, parameter in recipe.header.parameters.items():
         assert parameter.type in TYPES or parameter.type.startswith(COMPOUND), name
         assert parameter.description, name
@@ -79,12 +79,12 @@ def test_each_parameter_has_a_type_a_unit_and_a_meaning(recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize("recipe", recipes())
-def test_what_leaves_a_trace_says_of_which_kind(recipe: Recipe) -> None:
+def test_loggers_declare_the_kind_of_their_trace(recipe: Recipe) -> None:
     assert bool(recipe.header.leaves) == (recipe.kind in ("generator", "logger"))
 
 
 @pytest.mark.parametrize("recipe", recipes())
-def test_what_makes_a_driver_start_anew_says_so(recipe: Recipe) -> None:
+def test_recipes_that_reset_an_interface_declare_it(recipe: Recipe) -> None:
     text = recipe.path.read_text()
     resets = any(f"ethtool {flag} " in text for flag in ("-G", "-A", "-s")) or " mtu {{" in text
     if resets:
@@ -92,7 +92,7 @@ def test_what_makes_a_driver_start_anew_says_so(recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(CATALOGUE.names("setting", "linux") - KEYS_OF_THEIR_OWN))
-def test_each_setting_stands_in_the_reference_with_its_parameters(name: str) -> None:
+def test_the_reference_lists_each_setting_with_its_parameters(name: str) -> None:
     page = (ROOT / "docs" / "reference" / "recipe-settings.md").read_text()
     section = page.split(f"### setting `{name}`\n")[1].split("\n### ")[0]
     for parameter, known in CATALOGUE.header("setting", name, "linux").parameters.items():
@@ -147,7 +147,7 @@ def package_of(program: str) -> str:
 
 @pytest.mark.skipif(shutil.which("dpkg-query") is None, reason="not a Debian")
 @pytest.mark.parametrize("recipe", recipes())
-def test_the_programs_that_a_recipe_needs_come_with_the_listed_packages(recipe: Recipe) -> None:
+def test_the_listed_packages_contain_the_programs_that_recipes_need(recipe: Recipe) -> None:
     header = recipe.header
     programs = {*header.needs, *header.client_needs, *header.server_needs} - NOT_IN_DEBIAN - FOR_RADIOS
     missing = {program: package_of(program) for program in programs}
@@ -229,7 +229,7 @@ def _parses(script: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_shaper_takes_the_place_of_a_lab_s_noqueue_and_gives_it_back() -> None:
+def test_a_shaper_replaces_a_lab_s_noqueue_and_restores_it() -> None:
     recipe = CATALOGUE.recipe("setting", "shaper", "linux")
     values = {"interfaces": ("em1",), "rate": 5_000_000, "was": {"shaper.em1": "noqueue 8001: "}}
     set_, restored = recipe.render("set", values), recipe.render("restore", values)

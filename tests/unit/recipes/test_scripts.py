@@ -1,4 +1,4 @@
-"""Recipes become scripts: quoted, complete, accepted by a POSIX shell, and the same as the golden ones."""
+"""Scripts rendered from recipes: quoted, complete, accepted by a POSIX shell, equal to the golden files."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_rendered_script_passes_the_shell_s_own_check(name: str) -> None:
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "templates").glob("*/*/*.sh.j2")), ids=lambda p: str(p.parent.name + "/" + p.name)
 )
-def test_every_recipe_file_can_be_read_and_says_what_it_is(path: Path) -> None:
+def test_every_recipe_file_has_a_valid_header(path: Path) -> None:
     kind = path.parent.name
     assert kind in BLOCKS
     recipe = read_recipe(kind, path.name.removesuffix(".sh.j2"), path)  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ def test_a_hostile_value_runs_nothing_in_any_setting(name: str, block: str, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_parameters_of_an_experiment_reach_a_recipe_typed() -> None:
+def test_parameters_of_an_experiment_are_typed() -> None:
     recipe = CATALOGUE.recipe("generator", "nuttcp", "linux")
     assert recipe.parse_values({"length": "64KB"}) == {"length": 64_000}
     with pytest.raises(RecipeError, match=r"nuttcp\.sh\.j2: unknown parameter 'lenght'; known: length"):
@@ -155,7 +155,7 @@ def test_a_value_with_a_line_break_is_refused() -> None:
         quote("a\nb")
 
 
-def test_a_value_that_is_not_set_is_refused_with_the_recipe_s_name() -> None:
+def test_a_missing_value_is_refused_with_the_recipe_s_name() -> None:
     with pytest.raises(RecipeError, match=r"mtu\.sh\.j2: block set: .*mtu_bytes"):
         CATALOGUE.recipe("setting", "mtu", "linux").render("set", {"interfaces": ("eth1",), "was": {}})
 
@@ -165,7 +165,7 @@ def test_an_unknown_recipe_is_refused_with_the_nearest_name() -> None:
         CATALOGUE.recipe("generator", "iperf33", "linux")
 
 
-def test_a_recipe_without_header_says_what_a_header_is(tmp_path: Path) -> None:
+def test_a_recipe_without_a_header_is_refused_with_its_form(tmp_path: Path) -> None:
     path = tmp_path / "x.sh.j2"
     path.write_text("echo\n")
     with pytest.raises(DefinitionError, match="starts with a header"):
