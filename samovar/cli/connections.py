@@ -12,7 +12,7 @@ from samovar.cli.project import PlannedExperiment, Project
 from samovar.errors import LabError, TestbedError
 from samovar.events import Emit, Event
 from samovar.experiment import Testbed, load_testbed, unknown
-from samovar.hosts import POWER_ACTIONS, LeaseError, Sessions, Target, machines_of
+from samovar.hosts import POWER_ACTIONS, LeaseError, Sessions, SshTarget, machines_of
 from samovar.plan import Plan
 
 POWER_LOSS = ("off", "cycle")
@@ -108,12 +108,12 @@ class Connections:
         if lab.unsupported_links(testbed):
             lab.require_supported_links(testbed, [load_testbed(path) for path in self._project.testbeds()])
 
-    def _targets(self, testbed: Testbed, access: lab.Access | None) -> Iterator[Target]:
+    def _targets(self, testbed: Testbed, access: lab.Access | None) -> Iterator[SshTarget]:
         config = self._project.config.ssh
         for name, host in testbed.hosts.items():
             ssh = testbed.ssh_of(name)
             key, known_hosts = (access.key, access.known_hosts) if access else (ssh.key, ssh.known_hosts)
-            yield Target(
+            yield SshTarget(
                 host=name,
                 address=host.address,
                 port=ssh.port,

@@ -15,7 +15,7 @@ from samovar.hosts.remote_shell import ConnectionLostError
 from samovar.hosts.script_result import NOT_ENDED, Recorder, ScriptResult, discard_result
 from samovar.hosts.session import Session
 from samovar.hosts.sessions import HostsError, Sessions
-from samovar.hosts.target import Dialer, Target, UnreachableError
+from samovar.hosts.target import Dialer, SshTarget, UnreachableError
 from samovar.hosts.transfer import RemoteFile
 
 __all__ = [
@@ -37,8 +37,8 @@ __all__ = [
     "ScriptResult",
     "Session",
     "Sessions",
+    "SshTarget",
     "Sudo",
-    "Target",
     "UnreachableError",
     "discard_result",
     "gather_facts",

@@ -29,7 +29,7 @@ from samovar.hosts.script_result import (
     checked_result,
     discard_result,
 )
-from samovar.hosts.target import Dialer, Target, UnreachableError
+from samovar.hosts.target import Dialer, SshTarget, UnreachableError
 from samovar.hosts.transfer import RemoteFile, TransferDeadline, fetch_files, put_file, retry_transfer
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Session:
     """
 
     def __init__(
-        self, target: Target, dialer: Dialer | None = None, record: Recorder = discard_result
+        self, target: SshTarget, dialer: Dialer | None = None, record: Recorder = discard_result
     ) -> None:
         self.target = target
         self.record = record

@@ -9,7 +9,7 @@ from typing import TypeVar
 from samovar.errors import TestbedError
 from samovar.hosts.script_result import Recorder, discard_result
 from samovar.hosts.session import Session
-from samovar.hosts.target import Dialer, Target
+from samovar.hosts.target import Dialer, SshTarget
 
 _Result = TypeVar("_Result")
 
@@ -26,7 +26,7 @@ class Sessions:
     """One session for each host; methods that concern all hosts work in parallel."""
 
     def __init__(
-        self, targets: Iterable[Target], dialer: Dialer | None = None, record: Recorder = discard_result
+        self, targets: Iterable[SshTarget], dialer: Dialer | None = None, record: Recorder = discard_result
     ) -> None:
         self._sessions = {target.host: Session(target, dialer, record) for target in targets}
         self._threads = ThreadPoolExecutor(max(1, len(self._sessions)), thread_name_prefix="host")

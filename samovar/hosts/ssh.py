@@ -15,7 +15,7 @@ import fabric
 import paramiko
 
 from samovar.errors import SamovarError, TestbedError
-from samovar.hosts.target import Dialer, Target, UnreachableError
+from samovar.hosts.target import Dialer, SshTarget, UnreachableError
 
 # paramiko's exceptions carry the reasons; its log would appear on the user's terminal.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -25,7 +25,7 @@ logging.getLogger("paramiko").propagate = False
 class _UnknownHostKey(paramiko.MissingHostKeyPolicy):
     """Refuse a host whose key is unknown, and explain how to add it."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: SshTarget) -> None:
         self._target = target
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
@@ -151,7 +151,7 @@ class SshConnection:
             ) from error
 
 
-def connect(target: Target, dialer: Dialer | None = None) -> SshConnection:
+def connect(target: SshTarget, dialer: Dialer | None = None) -> SshConnection:
     """Open a connection.
 
     Raises UnreachableError when nothing answers within target.connect_timeout_s, TestbedError when the host
@@ -169,7 +169,7 @@ def connect(target: Target, dialer: Dialer | None = None) -> SshConnection:
     return SshConnection(connection, target.host)
 
 
-def _connection(target: Target, dialer: Dialer | None) -> fabric.Connection:
+def _connection(target: SshTarget, dialer: Dialer | None) -> fabric.Connection:
     kwargs: dict[str, Any] = {
         "allow_agent": target.key is None,
         "look_for_keys": target.key is None,
@@ -205,7 +205,7 @@ def _connection(target: Target, dialer: Dialer | None) -> fabric.Connection:
     return connection
 
 
-def _explain(target: Target, error: Exception) -> TestbedError:
+def _explain(target: SshTarget, error: Exception) -> TestbedError:
     where = f"{target.host}: {target.user}@{target.address}:{target.port}"
     if isinstance(error, paramiko.BadHostKeyException):
         return TestbedError(f"{where}: {_wrong_host_key(target, error)}")
@@ -228,7 +228,7 @@ def _explain(target: Target, error: Exception) -> TestbedError:
     return UnreachableError(f"{target.host}: no answer at {place} within {limit_s:g} s{reason}{hint}")
 
 
-def _wrong_host_key(target: Target, error: paramiko.BadHostKeyException) -> str:
+def _wrong_host_key(target: SshTarget, error: paramiko.BadHostKeyException) -> str:
     known = error.expected_key
     lines = target.known_hosts_file.read_text(errors="replace").splitlines()
     line = next((n for n, text in enumerate(lines, 1) if known.get_base64() in text), None)

@@ -18,7 +18,7 @@ Dialer = Callable[[str, int], socket.socket]
 
 
 @dataclass(frozen=True)
-class Target:
+class SshTarget:
     """How one host is reached: with a key or agent only, and a host key that is known beforehand.
 
     `known_hosts` and `key` are the user's own if None. `hint` is appended to the message for a host that does

@@ -1,6 +1,6 @@
 """Recipes: Jinja2 files with a typed header, and the scripts that are rendered from them.
 
-`header`, `recipe`, `catalogue` and `quoting` read recipes; the other modules fill them in: `host_settings`
+`header`, `recipe`, `catalogue` and `quoting` read recipes; the other modules fill them in: `fill_settings`
 and `bottleneck` the settings of a host, `trial_programs` and `scripts` everything that a trial runs,
 `calibration_scripts` and `window_scripts` what is measured before it.
 """

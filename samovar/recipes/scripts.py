@@ -7,7 +7,7 @@ from functools import cached_property
 
 from samovar.plan import Trial
 from samovar.recipes.catalogue import Catalogue
-from samovar.recipes.host_settings import Setting, host_settings
+from samovar.recipes.fill_settings import Setting, fill_settings
 from samovar.recipes.quoting import quote
 from samovar.recipes.recipe import BLOCKS, Recipe
 from samovar.recipes.trial_programs import (
@@ -80,7 +80,7 @@ class TrialScripts:
 
     def settings(self, host: str, lasting: bool | None = None) -> tuple[Setting, ...]:
         """Return the settings of a host: all, only those that last over trials, or only the others."""
-        return host_settings(host, self.resolved, self.catalogue, lasting)
+        return fill_settings(host, self.resolved, self.catalogue, lasting)
 
     def read(self, host: str, lasting: bool = False) -> str:
         """Return the script that prints the state that the trial changes, as key=value lines."""

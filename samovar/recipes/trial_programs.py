@@ -12,7 +12,7 @@ from typing import Literal
 
 from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, Resolved, StopPlan
 from samovar.recipes.catalogue import Catalogue
-from samovar.recipes.host_settings import CAPTURE_RECIPE
+from samovar.recipes.fill_settings import CAPTURE_RECIPE
 from samovar.recipes.quoting import quote
 from samovar.recipes.recipe import Recipe
 

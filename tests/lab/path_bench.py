@@ -14,7 +14,7 @@ from samovar.campaign.host_state import changed, parse_state, unmet
 from samovar.campaign.verdict import Check, DirectionMeasurement, check_direction, parse_measurement
 from samovar.events import silent
 from samovar.experiment import load_testbed
-from samovar.hosts import Session, Target
+from samovar.hosts import Session, SshTarget
 from samovar.plan import HostPlan, PathPlan
 from samovar.recipes import Catalogue, PathDirection, PathProbe, bottleneck_values, render_calibration
 
@@ -126,7 +126,7 @@ def running_lab(kernel: str, state: Path, root: Path) -> Iterator[Bench]:
         stack.callback(lab.down, state, silent)
         sessions = {}
         for host, address in access.hosts.items():
-            target = Target(
+            target = SshTarget(
                 host=host, address=address, key=Path(access.key), known_hosts=Path(access.known_hosts)
             )
             sessions[host] = Session(target, lab.dial(access))

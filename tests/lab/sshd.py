@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from samovar.hosts import Target
+from samovar.hosts import SshTarget
 
 _CONFIG = """\
 Port {port}
@@ -48,9 +48,9 @@ class Sshd:
     port: int
     process: subprocess.Popen[bytes]
 
-    def target(self, host: str = "here") -> Target:
+    def target(self, host: str = "here") -> SshTarget:
         """How to reach it under a host's name."""
-        return Target(
+        return SshTarget(
             host=host,
             address="127.0.0.1",
             port=self.port,
@@ -59,7 +59,7 @@ class Sshd:
             known_hosts=self.folder / "known_hosts",
         )
 
-    def stranger(self) -> Target:
+    def stranger(self) -> SshTarget:
         """The same with a key that it does not know."""
         return replace(self.target(), key=make_key(self.folder / "other_key"))
 

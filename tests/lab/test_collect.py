@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from samovar.campaign.collection import Expected, collect, commit_trial, set_aside
 from samovar.campaign.collection.fetch import pack_script, parse_packed
 from samovar.errors import CampaignError, RemoteError, TestbedError
-from samovar.hosts import RemoteFile, ScriptResult, Session, Target, transfer
+from samovar.hosts import RemoteFile, ScriptResult, Session, SshTarget, transfer
 from tests.lab.sshd import Sshd, running
 
 CAPTURE = Expected("src-eth1.pcap.gz", "traces/src-eth1.pcap.gz", "capture", "tcpdump", "eth1")
@@ -225,7 +225,7 @@ def test_a_file_that_becomes_another_thing_once_it_is_counted_is_refused(
 class Lying(Session):
     """A host whose sha256sum and wc say what they are told to, whatever they are asked."""
 
-    def __init__(self, target: Target, tools: Path) -> None:
+    def __init__(self, target: SshTarget, tools: Path) -> None:
         super().__init__(target)
         self._tools = tools
         tools.mkdir()

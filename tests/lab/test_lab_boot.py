@@ -22,7 +22,7 @@ from samovar import lab
 from samovar.errors import LabError, TestbedError
 from samovar.events import Event, silent
 from samovar.experiment import Testbed, load_testbed
-from samovar.hosts import Session, Target
+from samovar.hosts import Session, SshTarget
 from samovar.lab.access import read_record
 from samovar.lab.kernel import read_allowed_cc
 from samovar.lab.usermode import find_user_mode
@@ -98,7 +98,7 @@ def test_a_host_cannot_write_to_the_machine(access: lab.Access) -> None:
 
 
 def test_a_session_runs_scripts_over_the_dialer(access: lab.Access) -> None:
-    target = Target(
+    target = SshTarget(
         host="src", address="10.64.0.11", key=Path(access.key), known_hosts=Path(access.known_hosts)
     )
     session = Session(target, lab.dial(access))
@@ -139,7 +139,7 @@ def test_a_host_with_another_key_than_the_pinned_one_is_refused(access: lab.Acce
     wrong = replace(access, known_hosts=str(tmp_path / "known_hosts"))
     with pytest.raises(AssertionError, match="Host key verification failed"):
         on_host(wrong, "src", "true")
-    target = Target(
+    target = SshTarget(
         host="src", address="10.64.0.11", key=Path(wrong.key), known_hosts=Path(wrong.known_hosts)
     )
     with pytest.raises(TestbedError, match="host key"):

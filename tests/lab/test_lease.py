@@ -22,7 +22,7 @@ from samovar.campaign.availability.leases import FORCED, leases_of, require_free
 from samovar.campaign.journal import NAME, Journal
 from samovar.errors import TestbedError
 from samovar.events import silent
-from samovar.hosts import LeaseError, Session, Sessions, Target
+from samovar.hosts import LeaseError, Session, Sessions, SshTarget
 from tests.lab.sshd import Sshd, free_port, running
 from tests.lab.test_ssh import await_that, left_behind, lines_of, pid_in, run, serving
 
@@ -36,7 +36,7 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 
 @pytest.fixture
-def target(sshd: Sshd, tmp_path: Path) -> Iterator[Target]:
+def target(sshd: Sshd, tmp_path: Path) -> Iterator[SshTarget]:
     made = replace(sshd.target(f"test-{secrets.token_hex(6)}"), lease=str(tmp_path / "lease"))
     yield made
     for sessions in OPENED:
@@ -55,7 +55,7 @@ def failed(folder: Path) -> bool:
 OPENED: list[Sessions | Session] = []
 
 
-def opened(target: Target) -> Session:
+def opened(target: SshTarget) -> Session:
     """A session that is closed in the end."""
     OPENED.append(session := Session(target))
     return session
@@ -71,7 +71,7 @@ class Noted:
         self.events.append({"event": event, **values})
 
 
-def leases(target: Target, folder: Path, noted: Noted | None = None, force: bool = False) -> Leases:
+def leases(target: SshTarget, folder: Path, noted: Noted | None = None, force: bool = False) -> Leases:
     claimant = LeaseRequest(folder, "bench", force=force)
     OPENED.append(sessions := Sessions([target]))
     return Leases(sessions, claimant, noted or Noted(), silent)
@@ -84,13 +84,13 @@ def campaign(tmp_path: Path, name: str) -> Path:
     return folder
 
 
-def files(target: Target) -> list[str]:
+def files(target: SshTarget) -> list[str]:
     lease = Path(target.lease)
     return sorted(path.name for path in lease.parent.glob(f"{lease.name}*"))
 
 
 def test_a_host_is_held_by_one_and_the_other_is_told_by_whom_and_what_to_do(
-    target: Target, tmp_path: Path
+    target: SshTarget, tmp_path: Path
 ) -> None:
     first, second = (leases(target, campaign(tmp_path, name)) for name in ("first", "second"))
     with first.held(), pytest.raises(LeaseError) as caught, second.held():
@@ -105,14 +105,14 @@ def test_a_host_is_held_by_one_and_the_other_is_told_by_whom_and_what_to_do(
         assert Path(target.lease).read_text().startswith("token ")
 
 
-def test_two_names_of_one_machine_are_one_host(target: Target, tmp_path: Path) -> None:
+def test_two_names_of_one_machine_are_one_host(target: SshTarget, tmp_path: Path) -> None:
     other = replace(target, host=f"{target.host}-by-another-name")
     first, second = (leases(one, campaign(tmp_path, one.host)) for one in (target, other))
     with first.held(), pytest.raises(LeaseError, match=f"campaign demo/{target.host}"):
         second.take(opened(other))
 
 
-def test_of_many_who_ask_at_once_one_gets_the_host(target: Target, tmp_path: Path) -> None:
+def test_of_many_who_ask_at_once_one_gets_the_host(target: SshTarget, tmp_path: Path) -> None:
     outcomes: list[object] = []
     sessions = [opened(target) for _ in range(4)]
     asking = [leases(target, campaign(tmp_path, f"{n}")) for n in range(4)]
@@ -140,7 +140,7 @@ def test_of_many_who_ask_at_once_one_gets_the_host(target: Target, tmp_path: Pat
     assert files(target) == []
 
 
-def test_a_connection_that_is_made_anew_goes_on_holding(target: Target, tmp_path: Path) -> None:
+def test_a_connection_that_is_made_anew_goes_on_holding(target: SshTarget, tmp_path: Path) -> None:
     session = opened(target)
     leases(target, campaign(tmp_path, "first")).take(session)
     os.kill(serving(session), signal.SIGKILL)
@@ -154,7 +154,7 @@ def test_a_connection_that_is_made_anew_goes_on_holding(target: Target, tmp_path
     assert files(target) == []
 
 
-def test_signs_of_life_make_a_lease_fresh(target: Target, tmp_path: Path) -> None:
+def test_signs_of_life_make_a_lease_fresh(target: SshTarget, tmp_path: Path) -> None:
     lively = replace(target, keepalive_s=0.2)
     session = opened(lively)
     leases(lively, campaign(tmp_path, "first")).take(session)
@@ -171,10 +171,10 @@ from pathlib import Path
 from samovar.events import silent
 from samovar.campaign.journal import NAME, Journal
 from samovar.campaign.availability.leases import LeaseRequest, Leases
-from samovar.hosts import Sessions, Target
+from samovar.hosts import Sessions, SshTarget
 folder, port, user, host, lease, campaign, on_loss = sys.argv[1:]
 files = Path(folder)
-target = Target(host, "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts", lease=lease)
+target = SshTarget(host, "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts", lease=lease)
 with Journal(Path(campaign) / NAME) as journal, Sessions([target]) as sessions:
     leases = Leases(sessions, LeaseRequest(Path(campaign), "bench"), lambda *a, **k: None, silent)
     with leases.held():
@@ -185,7 +185,7 @@ with Journal(Path(campaign) / NAME) as journal, Sessions([target]) as sessions:
 """
 
 
-def holding(sshd: Sshd, target: Target, folder: Path, on_loss: str = "") -> subprocess.Popen[bytes]:
+def holding(sshd: Sshd, target: SshTarget, folder: Path, on_loss: str = "") -> subprocess.Popen[bytes]:
     """Have a campaign hold the host, in a process of its own."""
     words = [str(sshd.folder), str(sshd.port), target.user, target.host, target.lease, str(folder), on_loss]
     (sshd.folder / f"{target.host}.own").unlink(missing_ok=True)
@@ -194,7 +194,7 @@ def holding(sshd: Sshd, target: Target, folder: Path, on_loss: str = "") -> subp
     return controller
 
 
-def killed(sshd: Sshd, target: Target, folder: Path, on_loss: str = "") -> None:
+def killed(sshd: Sshd, target: SshTarget, folder: Path, on_loss: str = "") -> None:
     """Have a campaign hold the host, and kill its controller."""
     controller = holding(sshd, target, folder, on_loss)
     controller.kill()
@@ -203,7 +203,7 @@ def killed(sshd: Sshd, target: Target, folder: Path, on_loss: str = "") -> None:
 
 
 def test_what_a_killed_controller_has_held_and_put_back_is_taken_over_with_a_record(
-    sshd: Sshd, target: Target, tmp_path: Path
+    sshd: Sshd, target: SshTarget, tmp_path: Path
 ) -> None:
     killed(sshd, target, campaign(tmp_path, "first"), f"echo cleaned >>{tmp_path}/cleaned")
     noted = Noted()
@@ -216,7 +216,7 @@ def test_what_a_killed_controller_has_held_and_put_back_is_taken_over_with_a_rec
 
 
 def test_what_a_killed_controller_left_changed_is_kept_for_its_campaign_or_for_force(
-    sshd: Sshd, target: Target, tmp_path: Path
+    sshd: Sshd, target: SshTarget, tmp_path: Path
 ) -> None:
     first = campaign(tmp_path, "first")
     killed(sshd, target, first, "exit 1")
@@ -233,7 +233,7 @@ def test_what_a_killed_controller_left_changed_is_kept_for_its_campaign_or_for_f
 
 
 def test_force_ends_what_the_holder_runs_and_puts_the_host_back_before_it_begins(
-    target: Target, tmp_path: Path
+    target: SshTarget, tmp_path: Path
 ) -> None:
     session = opened(target)
     leases(target, campaign(tmp_path, "first")).take(session)
@@ -259,7 +259,9 @@ def test_force_ends_what_the_holder_runs_and_puts_the_host_back_before_it_begins
     assert files(target) == []
 
 
-def test_a_host_that_is_abandoned_stays_held_and_says_how_it_was_left(target: Target, tmp_path: Path) -> None:
+def test_a_host_that_is_abandoned_stays_held_and_says_how_it_was_left(
+    target: SshTarget, tmp_path: Path
+) -> None:
     first = campaign(tmp_path, "first")
     OPENED.append(sessions := Sessions([target]))
     holding = Leases(sessions, LeaseRequest(first, "bench"), Noted(), silent)
@@ -272,13 +274,13 @@ def test_a_host_that_is_abandoned_stays_held_and_says_how_it_was_left(target: Ta
     assert files(target) == []
 
 
-def looked(target: Target) -> Sessions:
+def looked(target: SshTarget) -> Sessions:
     OPENED.append(sessions := Sessions([target]))
     return sessions
 
 
 def test_who_holds_a_host_is_told_to_whoever_looks_and_looking_changes_nothing(
-    target: Target, tmp_path: Path
+    target: SshTarget, tmp_path: Path
 ) -> None:
     sessions, first = looked(target), campaign(tmp_path, "first")
     assert leases_of(sessions) == {}
@@ -295,7 +297,7 @@ def test_who_holds_a_host_is_told_to_whoever_looks_and_looking_changes_nothing(
 
 
 def test_a_campaign_at_work_is_disturbed_by_force_alone_and_with_a_record(
-    sshd: Sshd, target: Target, tmp_path: Path
+    sshd: Sshd, target: SshTarget, tmp_path: Path
 ) -> None:
     sessions, command = looked(target), "fab power src cycle"
     controller = holding(sshd, target, campaign(tmp_path, "first"))
@@ -315,7 +317,7 @@ def test_a_campaign_at_work_is_disturbed_by_force_alone_and_with_a_record(
 
 
 def test_a_host_that_does_not_answer_keeps_nobody_from_looking_at_the_others(
-    target: Target, tmp_path: Path
+    target: SshTarget, tmp_path: Path
 ) -> None:
     away = replace(target, host="away", port=free_port(), connect_timeout_s=1.0)
     OPENED.append(sessions := Sessions([away, target]))
@@ -324,7 +326,7 @@ def test_a_host_that_does_not_answer_keeps_nobody_from_looking_at_the_others(
 
 
 @pytest.mark.parametrize("there", ["a text", "a folder", "a link"])
-def test_what_is_no_lease_is_refused_and_left_alone(target: Target, tmp_path: Path, there: str) -> None:
+def test_what_is_no_lease_is_refused_and_left_alone(target: SshTarget, tmp_path: Path, there: str) -> None:
     lease = Path(target.lease)
     if there == "a text":
         lease.write_text("shell /tmp/evil samovar-0000000000000000\n")

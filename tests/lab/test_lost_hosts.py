@@ -22,7 +22,7 @@ from samovar.campaign.recovery import Recovery
 from samovar.campaign.trial import BootSettings
 from samovar.events import Event
 from samovar.experiment.keys.power_keys import Power
-from samovar.hosts import Machine, Sessions, Target
+from samovar.hosts import Machine, Sessions, SshTarget
 from samovar.recipes import Catalogue, TrialScripts
 from tests.lab.sshd import Sshd, free_port, running
 
@@ -98,10 +98,10 @@ def end(sshd: Sshd) -> None:
                 os.kill(int(process.name), signal.SIGKILL)
 
 
-def away(folder: Path) -> Target:
+def away(folder: Path) -> SshTarget:
     known = folder / "known_hosts"
     known.touch()
-    return Target("one", "127.0.0.1", free_port(), known_hosts=known, connect_timeout_s=0.5)
+    return SshTarget("one", "127.0.0.1", free_port(), known_hosts=known, connect_timeout_s=0.5)
 
 
 def test_a_host_that_stays_away_is_switched_off_and_on_and_comes_back_so_often_in_a_run(

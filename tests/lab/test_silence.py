@@ -37,11 +37,11 @@ CONTROLLER = """
 import sys
 from pathlib import Path
 from samovar.errors import TestbedError
-from samovar.hosts import Session, Target
+from samovar.hosts import Session, SshTarget
 folder, port, user, host = sys.argv[1:]
 files = Path(folder)
 session = Session(
-    Target(host, "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts", keepalive_s=0.3)
+    SshTarget(host, "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts", keepalive_s=0.3)
 )
 session.set_on_loss(sys.stdin.read())
 try:

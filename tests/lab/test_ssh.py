@@ -310,11 +310,11 @@ CTRL_C = """
 import sys
 from pathlib import Path
 from samovar.errors import TestbedError
-from samovar.hosts import Sessions, Target
+from samovar.hosts import Sessions, SshTarget
 folder, port, user, host = sys.argv[1:]
 files = Path(folder)
 targets = [
-    Target(f"{host}-{n}", "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts") for n in range(2)
+    SshTarget(f"{host}-{n}", "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts") for n in range(2)
 ]
 with Sessions(targets) as sessions:
     script = f"echo $$ >{folder}/$host.own; sleep 600"
@@ -440,10 +440,10 @@ def test_a_lost_shell_that_does_not_know_it_is_succeeded(sshd: Sshd, host: str, 
 CONTROLLER = """
 import sys
 from pathlib import Path
-from samovar.hosts import Session, Target
+from samovar.hosts import Session, SshTarget
 folder, port, user, host = sys.argv[1:]
 files = Path(folder)
-session = Session(Target(host, "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts"))
+session = Session(SshTarget(host, "127.0.0.1", int(port), user, files / "user_key", files / "known_hosts"))
 session.set_on_loss(sys.stdin.read())
 session.run(f"sleep 600 & echo $! >{folder}/{host}.left", step="start", deadline_s=30)
 session.run(f"echo $$ >{folder}/{host}.own; sleep 600", step="traffic", deadline_s=900)

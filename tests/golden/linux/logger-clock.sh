@@ -125,9 +125,7 @@ def daemons():
         write("chrony", **dict(zip(names, chrony, strict=False)))
     for line in answer("ntpq", "-pn").splitlines():
         words = line[1:].split()
-        if (
-            line[:1] in ("*", "o") and len(words) >= 10
-        ):  # the peer to which the clock is synchronised; ntpq prints ms
+        if line[:1] in ("*", "o") and len(words) >= 10:  # the selected peer; ntpq prints ms
             delay, offset, jitter = (float(word) / 1e3 for word in words[7:10])
             write(
                 "ntp",

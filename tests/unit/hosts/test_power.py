@@ -16,7 +16,7 @@ from samovar.events import Event
 from samovar.experiment import load_testbed
 from samovar.experiment.keys.power_keys import Power
 from samovar.experiment.keys.testbed_file import Testbed
-from samovar.hosts import HostsError, Machine, Sessions, Target, UnreachableError, machines_of
+from samovar.hosts import HostsError, Machine, Sessions, SshTarget, UnreachableError, machines_of
 
 ROOT = Path(__file__).parents[3]
 CANARY = "c4n4ry-0f-th3-p0w3r"
@@ -174,12 +174,12 @@ def test_fab_power_refuses_unknown_names() -> None:
         assert (done.returncode, said in done.stderr) == (1, True), done.stderr
 
 
-def _asleep(host: str, where: Path) -> Target:
+def _asleep(host: str, where: Path) -> SshTarget:
     """A target at a port of this machine where nothing listens."""
     with socket.socket() as inlet:
         inlet.bind(("127.0.0.1", 0))
         port = inlet.getsockname()[1]
-    return Target(host, "127.0.0.1", port, known_hosts=where, connect_timeout_s=1.0)
+    return SshTarget(host, "127.0.0.1", port, known_hosts=where, connect_timeout_s=1.0)
 
 
 def test_a_host_that_is_down_is_switched_on_if_it_has_a_power_switch(tmp_path: Path) -> None:

@@ -34,11 +34,8 @@ PAST_A_FACE: Set[tuple[str, str]] = {
     ("samovar.schema", "samovar.experiment.outputs"),
 }
 """Imports past a face that are still to be cleaned up: the importing package and the module."""
-SAME_STEM: Set[str] = {"host_settings"}
-SAME_CLASS: Set[str] = {
-    "Kind",
-    "Target",
-}
+SAME_STEM: Set[str] = set()
+SAME_CLASS: Set[str] = {"Kind"}
 """Names of modules and classes that still stand for two ideas. Entries may only be removed from these sets."""
 
 

@@ -33,7 +33,7 @@ class Setting:
         return self.compute()
 
 
-def host_settings(
+def fill_settings(
     name: str, resolved: Resolved, catalogue: Catalogue, lasting: bool | None = None
 ) -> tuple[Setting, ...]:
     """Return the settings of one host of a trial in the order in which they are set.
