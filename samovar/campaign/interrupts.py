@@ -114,11 +114,14 @@ class TrialInterrupt:
         """Wait at most so long for a request; return whether there is one."""
         return self._requested.wait(seconds)
 
-    def end_scripts(self, sessions: Sessions) -> None:
-        """End what runs on the hosts, unless it is the clean-up. Raises TestbedError."""
+    def end_scripts(self, sessions: Sessions, emit: Emit) -> None:
+        """End what runs on the hosts, unless it is the clean-up; warn of hosts that do not answer."""
         with self._lock:
             if not self._cleans_up:
-                sessions.interrupt()
+                try:
+                    sessions.interrupt()
+                except TestbedError as error:
+                    emit(Event("warning", {"text": str(error)}))
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
@@ -205,10 +208,7 @@ def run_in_threads(jobs: Sequence[TestbedJob], stop: Callable[[str], object]) ->
         while running := [(job, worker) for job, worker in zip(jobs, workers, strict=True) if worker.runs]:
             # Again and again: a script may only have been on its way to a host.
             for job, _ in running:
-                try:
-                    job.interrupt.end_scripts(job.sessions)
-                except TestbedError as error:
-                    job.emit(Event("warning", {"text": str(error)}))
+                job.interrupt.end_scripts(job.sessions, job.emit)
             running[0][1].wait(POLL_S)
         raise
     errors = [worker.error for worker in workers if worker.error is not None]

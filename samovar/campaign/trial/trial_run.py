@@ -10,7 +10,7 @@ from samovar.atomic_files import write_json
 from samovar.campaign.availability import blamed
 from samovar.campaign.calibration import Calibration, check_fits
 from samovar.campaign.collection import Expected, collect, commit_trial
-from samovar.campaign.context import CampaignContext, Recorder
+from samovar.campaign.context import CampaignContext
 from samovar.campaign.disk_reserve import is_disk_error
 from samovar.campaign.host_state import changed, parse_named, parse_state, unmet
 from samovar.campaign.interrupts import salvage
@@ -29,7 +29,7 @@ from samovar.campaign.verdict import (
 )
 from samovar.errors import CampaignError, RecipeError, TestbedError
 from samovar.events import Event
-from samovar.hosts import HostsError, ScriptResult, Session, discard_result
+from samovar.hosts import HostsError, ScriptResult, Session
 from samovar.plan import Trial
 from samovar.recipes import AbortLimits, TrialScripts, split_finish_output
 
@@ -91,18 +91,13 @@ class TrialRun:
         except KeyboardInterrupt as interrupt:
             if not self.folder.exists():
                 raise  # the interrupt arrived after the trial had been committed
-            try:
-                self.context.sessions.interrupt()  # end the scripts that other threads wait for
-            except TestbedError as error:  # a host does not answer
-                self.context.emit(Event("warning", {"text": str(error)}))
+            self.context.interrupt.end_scripts(self.context.sessions, self.context.emit)
             self._abort("interrupted", interrupt, started)
             raise
 
     def _begin(self) -> None:
         self.folder.mkdir(parents=True)
-        recorder = Recorder(self.folder / "commands")
-        for session in self.context.sessions:
-            session.record = recorder
+        self.context.record_scripts(self.folder / "commands")
 
     def _apply_boot_settings(self) -> None:
         """Apply settings that need a reboot, and restore those that the trial does not request."""
@@ -331,8 +326,7 @@ class TrialRun:
 
     def _stop_recording(self, error: OSError | CampaignError) -> None:
         """Continue without records if none can be written: hosts must be restored all the same."""
-        for session in self.context.sessions:
-            session.record = discard_result
+        self.context.record_scripts(None)
         if is_disk_error(error):
             self.context.disk.fail(error)
 
