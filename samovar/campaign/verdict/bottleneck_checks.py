@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from samovar.campaign.verdict.bounded_gzip import open_lines
-from samovar.campaign.verdict.capture_checks import SLACK_BYTES, reads_ipv4_only, uses_offloads
+from samovar.campaign.verdict.capture_checks import SLACK_BYTES
 from samovar.campaign.verdict.check import Check, unreadable
 from samovar.campaign.verdict.evidence import QUEUE, STAGE, Evidence
 from samovar.campaign.verdict.path_checks import plausible_losses
-from samovar.campaign.verdict.queue_log import read_queue_samples
+from samovar.campaign.verdict.traces import open_lines, read_queue_samples
 from samovar.plan import DirectionPlan
 from samovar.recipes import loss_states
 
@@ -56,7 +55,7 @@ def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
     """
     resolved, path, share = evidence.resolved, evidence.resolved.path, evidence.policy.thresholds.bottleneck
     span = evidence.counters.get(path.router) if path is not None else None
-    if path is None or span is None or not reads_ipv4_only(resolved) or uses_offloads(resolved):
+    if path is None or span is None or not evidence.is_ipv4 or evidence.uses_offloads:
         return
     ends = {flow.from_host: flow.from_address for flow in resolved.flows}
     ends |= {flow.to_host: flow.to_address for flow in resolved.flows}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 
-from samovar.campaign.verdict.bounded_gzip import read_text
 from samovar.campaign.verdict.check import Check, Verdict
 from samovar.campaign.verdict.evidence import Evidence
 from samovar.campaign.verdict.pcap_reader import (
@@ -18,8 +16,8 @@ from samovar.campaign.verdict.pcap_reader import (
     CaptureSummary,
     PacketStream,
 )
-from samovar.campaign.verdict.window_checks import check_largest_window
-from samovar.plan import FlowPlan, Resolved
+from samovar.campaign.verdict.socket_checks import check_largest_window
+from samovar.plan import FlowPlan
 from samovar.recipes import ByteCounts, FlowEnds
 
 PROTOCOLS = {"tcp": TCP, "udp": UDP, "icmp": ICMP}
@@ -76,7 +74,7 @@ def check_captures_complete(evidence: Evidence) -> Iterator[Check]:
 def check_frame_sizes(evidence: Evidence) -> Iterator[Check]:
     """Check that no frame exceeds the MTU: such a frame is several that an offload has joined."""
     resolved = evidence.resolved
-    if uses_offloads(resolved):
+    if evidence.uses_offloads:
         return
     for one in evidence.captures:
         plan = one.plan
@@ -87,11 +85,6 @@ def check_frame_sizes(evidence: Evidence) -> Iterator[Check]:
             largest = max((stream.largest_bytes for stream in one.capture), default=0)
             name = f"largest frame in the capture at {plan.interface} (offloads)"
             yield Check(name, plan.host, f"at most {most} B", f"{largest} B", largest <= most)
-
-
-def uses_offloads(resolved: Resolved) -> bool:
-    """Return whether an offload is requested on any host, so that frames may be larger than packets."""
-    return any("on" in plan.settings.get("offloads", {}).values() for plan in resolved.hosts.values())
 
 
 def check_competing_traffic(evidence: Evidence) -> Iterator[Check]:
@@ -215,26 +208,13 @@ def _listed(values: Iterable[int | None]) -> str:
     return ", ".join(sorted("none" if value is None else str(value) for value in values))
 
 
-def reads_ipv4_only(resolved: Resolved) -> bool:
-    """Return whether all flows are IPv4, the only packets that captures are read for."""
-    return not any(":" in flow.from_address for flow in resolved.flows)
-
-
-def client_output(evidence: Evidence, ends: FlowEnds) -> str:
-    """Return what a flow's client printed; empty if unreadable, which fails the check of its exit code."""
-    try:
-        return read_text(evidence.folder / "logs" / f"{ends.name('client')}.out.gz")
-    except (OSError, EOFError, ValueError, zlib.error):
-        return ""
-
-
 def check_flow_bytes(evidence: Evidence) -> Iterator[Check]:
     """Check the bytes that each generator counted, and the flow's size, against a capture."""
-    if not reads_ipv4_only(evidence.resolved):
+    if not evidence.is_ipv4:
         return
     for ends in evidence.completed_flows:
         counts = ends.recipe.header.counts
-        counted = counts.read(client_output(evidence, ends)) if counts is not None else None
+        counted = counts.read(evidence.client_output(ends)) if counts is not None else None
         if counted is not None:
             yield from compare_flow_bytes(evidence, ends, counted)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ from samovar.campaign.host_state import parse_named
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.campaign.verdict.check import Check
 from samovar.campaign.verdict.pcap_reader import CaptureSummary, read_capture
+from samovar.campaign.verdict.traces import read_text
 from samovar.hosts import ScriptResult
 from samovar.plan import CapturePlan, Resolved
 from samovar.recipes import FlowEnds, Program, TrialScripts
@@ -157,6 +159,24 @@ class Evidence:
     def trace(self, program: Program) -> Path:
         """Return the compressed trace of a logger or capture in the trial's folder."""
         return self.folder / "traces" / f"{program.output.removesuffix('.gz')}.gz"
+
+    @property
+    def is_ipv4(self) -> bool:
+        """Whether all flows are IPv4, the only packets that captures are read for."""
+        return not any(":" in flow.from_address for flow in self.resolved.flows)
+
+    @property
+    def uses_offloads(self) -> bool:
+        """Whether an offload is requested on any host, so that frames may be larger than packets."""
+        hosts = self.resolved.hosts.values()
+        return any("on" in plan.settings.get("offloads", {}).values() for plan in hosts)
+
+    def client_output(self, ends: FlowEnds) -> str:
+        """Return what a flow's client printed; empty if it cannot be read."""
+        try:
+            return read_text(self.folder / "logs" / f"{ends.name('client')}.out.gz")
+        except (OSError, EOFError, ValueError, zlib.error):
+            return ""
 
     @cached_property
     def captures(self) -> tuple[CapturedTraffic, ...]:

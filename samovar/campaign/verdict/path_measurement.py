@@ -13,7 +13,7 @@ from itertools import accumulate, groupby, pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
-from samovar.campaign.verdict.queue_log import DUMMYNET, read_queue_samples
+from samovar.campaign.verdict.traces import DUMMYNET, read_queue_samples
 from samovar.recipes import ETHERNET_HEADER_BYTES, IP_UDP_BYTES
 
 RATE_PARTS = 40

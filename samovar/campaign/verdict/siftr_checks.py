@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from samovar.campaign.verdict.bounded_gzip import open_lines
 from samovar.campaign.verdict.check import Check, unreadable
 from samovar.campaign.verdict.evidence import Evidence
-from samovar.campaign.verdict.socket_checks import sampled_flows
-from samovar.campaign.verdict.window_checks import check_largest_window
+from samovar.campaign.verdict.socket_checks import check_largest_window, sampled_flows
+from samovar.campaign.verdict.traces import open_lines
 
 COLUMNS: Mapping[str, tuple[int, ...]] = {"1.2": (25, 26, 27, 28), "1.3": (27,)}
 """Columns of a line by version; both have had 27, so only the header distinguishes them."""

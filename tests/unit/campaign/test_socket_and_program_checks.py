@@ -12,8 +12,7 @@ from samovar.campaign.host_state import changed, parse_state, unmet
 from samovar.campaign.verdict import Evidence, Verdict, verdict_of
 from samovar.campaign.verdict.capture_checks import check_capture_drops
 from samovar.campaign.verdict.program_checks import check_duration, check_exit_codes
-from samovar.campaign.verdict.socket_checks import check_tcp_info
-from samovar.campaign.verdict.window_checks import check_largest_window
+from samovar.campaign.verdict.socket_checks import check_largest_window, check_tcp_info
 from samovar.hosts import ScriptResult
 from samovar.plan import CapturePlan
 from tests.unit.campaign.evidence_sample import evidence_of, with_flow

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from samovar.campaign.host_state import parse_state, unmet
-from samovar.campaign.verdict.queue_log import read_queue_samples
+from samovar.campaign.verdict.traces import read_queue_samples
 from samovar.experiment.keys.recipe_parameters import settable
 from tests.unit.recipes.freebsd_sample import (
     CATALOGUE,

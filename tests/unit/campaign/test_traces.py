@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from samovar.campaign.verdict.bottleneck_checks import compare_rate
-from samovar.campaign.verdict.bounded_gzip import (
+from samovar.campaign.verdict.pcap_reader import read_capture
+from samovar.campaign.verdict.traces import (
     LARGEST_RATIO,
     LONGEST_LINE_BYTES,
     LONGEST_TEXT_BYTES,
     open_lines,
     read_text,
 )
-from samovar.campaign.verdict.pcap_reader import read_capture
 from samovar.plan import DirectionPlan
 from tests.unit.campaign.evidence_sample import evidence_of
 

@@ -1,17 +1,23 @@
-"""Read gzip files from hosts within bounds: a small file can be made to unpack to terabytes."""
+"""Read the compressed traces of a trial within bounds: a small file can be made to unpack to terabytes."""
 
 from __future__ import annotations
 
+import csv
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 LONGEST_LINE_BYTES = 1 << 20
 LARGEST_RATIO = 250
 """A trace may unpack to this many times its size: numbers give 3 to 20, an idle queue 50, zeros 1030."""
 SLACK_BYTES = 16 << 20
 LONGEST_TEXT_BYTES = 64 << 20
+LEAF = "10:"
+"""The handle of the queue discipline that the bottleneck recipe sets."""
+DUMMYNET = "dummynet"
+"""FreeBSD's name for the pipe of the queue, whose handle is the pipe's number."""
 
 
 @contextmanager
@@ -43,3 +49,23 @@ def read_text(file: Path) -> str:
     if len(data) > LONGEST_TEXT_BYTES:
         raise ValueError(f"unpacks to more than {LONGEST_TEXT_BYTES} bytes, which no generator prints")
     return data.decode(errors="replace")
+
+
+class QueueSample(NamedTuple):
+    """The state of the bottleneck's queue at one time."""
+
+    t_ns: int
+    backlog_packets: int
+    backlog_bytes: int
+    sent_bytes: int
+
+
+def read_queue_samples(lines: Iterable[str], interface: str) -> Iterator[QueueSample]:
+    """Yield the samples of the bottleneck's own queue at an interface.
+
+    Raises ValueError, KeyError, TypeError or csv.Error if the log is malformed.
+    """
+    for row in csv.DictReader(lines):
+        if row["interface"] == interface and (row["handle"] == LEAF or row["qdisc"] == DUMMYNET):
+            values = (row[key] for key in ("t_ns", "backlog_packets", "backlog_bytes", "sent_bytes"))
+            yield QueueSample(*map(int, values))
