@@ -1,4 +1,4 @@
-"""The R stage: one R process for a campaign; Python and R meet only in files and in lines of JSON."""
+"""Run the R analysis of a campaign: one R process, whose lines of JSON become events."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from samovar.events import Emit, Event
 LIBRARY = ".rlib"
 SCRIPT = "analyse.R"
 HEAP = "--min-vsize=512M"
-"""So much may R's vectors grow before R looks through all that it holds; most captures are read without."""
+"""Memory that R allocates before its first garbage collection; most captures need less."""
 LAST = "bundle/analysis.json"
-"""What R writes when all else is there, below the campaign's folder."""
+"""The last file that the analysis writes, below the campaign's folder."""
 
 
 def analyse(campaign: Path, root: Path, emit: Emit) -> None:
-    """Measure a campaign's trials and draw its figures and tables.
+    """Measure a campaign's trials and make its figures and tables.
 
-    Raises AnalysisError with R's own words when it fails, or when R or the project's R package is missing.
+    Raises AnalysisError with R's message if it fails, or if R or the project's R package is missing.
     """
     script = root / "analysis" / "inst" / SCRIPT
     library = root / LIBRARY
     if not (library / "samovar").is_dir():
-        raise AnalysisError(f"{library}: the R package is not installed there; `make install` does it")
+        raise AnalysisError(f"{library}: the R package is not installed; run `make install`")
     trials = sum(1 for _ in (campaign / "trials").glob("*/manifest.json"))
     emit(Event("analysis-started", {"trials": trials}))
-    # R reads UTF-8 and sorts alike everywhere, whatever the caller's locale.
+    # R reads UTF-8 and sorts in the same order whatever the locale of the user.
     environment = {**os.environ, "R_LIBS": str(library), "LC_ALL": "C.UTF-8"}
-    # A file, not a pipe: R may say more than a pipe holds while its other output is being read.
+    # A file, not a pipe: R may write more errors than a pipe holds while its output is being read.
     before = _stamp(campaign / LAST)
     with TemporaryFile("w+", errors="replace") as errors:
         process = _start(["Rscript", "--vanilla", HEAP, str(script), str(campaign)], environment, errors)
         _follow(process, errors, emit)
     if _stamp(campaign / LAST) == before:
-        raise AnalysisError(f"R ended before its work was done: it has not written {campaign / LAST}")
+        raise AnalysisError(f"R ended without finishing the analysis: it has not written {campaign / LAST}")
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:
-    """Tell this writing of a file from any other; None where there is none."""
+    """Return what identifies this version of a file; None if the file is missing."""
     try:
-        seen = file.stat()
+        status = file.stat()
     except FileNotFoundError:
         return None
-    return seen.st_ino, seen.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns
 
 
 def _start(command: list[str], environment: dict[str, str], errors: IO[str]) -> subprocess.Popen[str]:
@@ -63,11 +63,11 @@ def _start(command: list[str], environment: dict[str, str], errors: IO[str]) -> 
             errors="replace",
         )
     except FileNotFoundError:
-        raise AnalysisError("Rscript is not installed; `make install` does it") from None
+        raise AnalysisError("Rscript is not installed; run `make install`") from None
 
 
 def _follow(process: subprocess.Popen[str], errors: IO[str], emit: Emit) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     with process:
         try:
             assert process.stdout
@@ -76,14 +76,14 @@ def _follow(process: subprocess.Popen[str], errors: IO[str], emit: Emit) -> None
                 if event:
                     emit(event)
                 else:
-                    said.append(line)
+                    messages.append(line)
         except BaseException:
             process.kill()
             raise
     if process.returncode:
         errors.seek(0)
-        words = ("".join(said) + errors.read()).strip()[-4000:]
-        raise AnalysisError(f"R ended with code {process.returncode}:\n{words}")
+        message = ("".join(messages) + errors.read()).strip()[-4000:]
+        raise AnalysisError(f"R ended with code {process.returncode}:\n{message}")
 
 
 def _event(line: str) -> Event | None:

@@ -1,4 +1,4 @@
-"""What `fab` is asked wrongly, or cannot read or write, it says in a sentence and without a traceback."""
+"""Wrong arguments and unreadable files of `fab` give a sentence and no traceback."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def fab(checkout: Path, *arguments: str, **environment: str) -> subprocess.Compl
         ("run demo --events /nowhere/x", "/nowhere/x: events cannot be written: No such file or directory"),
     ],
 )  # fmt: skip
-def test_a_wrong_argument_is_told_with_what_is_known(checkout: Path, arguments: str, said: str) -> None:
+def test_a_wrong_argument_is_reported_with_the_known_names(checkout: Path, arguments: str, said: str) -> None:
     done = fab(checkout, *arguments.split())
     assert done.returncode == 1
     assert done.stderr.startswith(said) or said in done.stderr.splitlines()
 
 
-def test_mistakes_of_a_profile_s_name_an_override_and_the_files_are_told_at_once(checkout: Path) -> None:
+def test_errors_in_a_profile_name_an_override_and_the_files_are_reported_together(checkout: Path) -> None:
     path = checkout / "experiments/demo.yaml"
     path.write_text(
         path.read_text().replace("rtt: 4ms", "rtt: 4").replace("order: {kind: blocked", "order: {kind: block")
@@ -88,7 +88,7 @@ def test_files_that_cannot_be_read_are_listed_with_the_reason(checkout: Path) ->
     [("/dev/null", "is not a folder"), ("nowhere", "is a link to a missing folder"), ("results", "is a link to a missing folder")],
     ids=["file", "broken link", "link to itself"],
 )  # fmt: skip
-def test_a_results_folder_that_is_none_is_told_before_a_lab_is_started(
+def test_a_results_path_that_is_not_a_folder_is_reported_before_a_lab_is_started(
     checkout: Path, target: str, said: str
 ) -> None:
     (checkout / "results").symlink_to(target)
@@ -99,7 +99,7 @@ def test_a_results_folder_that_is_none_is_told_before_a_lab_is_started(
         assert not (checkout / ".lab").exists()
 
 
-def test_a_folder_that_is_a_file_is_told_for_what_it_is(checkout: Path) -> None:
+def test_a_file_in_the_place_of_a_folder_is_reported(checkout: Path) -> None:
     (checkout / "experiments/fragments").write_text("")
     path = checkout / "experiments/demo.yaml"
     path.write_text(path.read_text().replace("testbed: lab", "testbed: lab\nuse: slow"))
@@ -110,7 +110,7 @@ def test_a_folder_that_is_a_file_is_told_for_what_it_is(checkout: Path) -> None:
     )
 
 
-def test_a_terminal_without_utf_8_shows_the_rest(checkout: Path) -> None:
+def test_a_terminal_without_utf_8_shows_escapes(checkout: Path) -> None:
     path = checkout / "experiments/demo.yaml"
     path.write_text(path.read_text().replace("A short queue", "A short q\u00fc\u00fc"), encoding="utf-8")
     done = fab(checkout, "list", LC_ALL="POSIX", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
@@ -118,7 +118,7 @@ def test_a_terminal_without_utf_8_shows_the_rest(checkout: Path) -> None:
     assert r"  demo  A short q\xfc\xfc, three congestion controls" in done.stdout.splitlines()
 
 
-def test_a_reader_that_goes_and_a_full_disk_are_no_tracebacks(checkout: Path) -> None:
+def test_a_closed_pipe_and_a_full_disk_give_no_traceback(checkout: Path) -> None:
     for shell, code, said in (
         ("fab plan demo | head -1", 0, ""),
         ("fab plan demo > /dev/full", 1, "no space left on device\n"),
@@ -130,7 +130,7 @@ def test_a_reader_that_goes_and_a_full_disk_are_no_tracebacks(checkout: Path) ->
         assert (done.returncode, done.stderr) == (code, said)
 
 
-def test_a_narrow_terminal_shows_the_place_all_the_same(checkout: Path) -> None:
+def test_a_narrow_terminal_shows_the_place_of_an_error(checkout: Path) -> None:
     path = checkout / "experiments/demo.yaml"
     path.write_text(path.read_text().replace("buffer: 100packets", "buffer: 100"))
     _, line, caret = fab(checkout, "plan", "demo", COLUMNS="40", NO_COLOR="1").stderr.splitlines()
@@ -138,7 +138,7 @@ def test_a_narrow_terminal_shows_the_place_all_the_same(checkout: Path) -> None:
     assert line[caret.index("^") :].startswith("100")
 
 
-def test_listing_the_tasks_imports_nothing_that_takes_long() -> None:
+def test_fab_l_imports_no_heavy_module() -> None:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", FAB, "-l"], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""The table of `fab check`: all that is known of each host, and a dash for what it has not."""
+"""The table of facts that `fab check` prints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RICH = HostFacts(
 POOR = HostFacts("dst", cc_offered=("cubic",), disk_free_bytes=10**6)
 
 
-def test_every_sort_of_fact_has_a_row_with_a_dash_where_a_host_lacks_it() -> None:
+def test_every_kind_of_fact_has_a_row_with_a_dash_for_hosts_that_lack_it() -> None:
     rows = {
         line[:14].strip(): line[14:].split("  ") for line in _padded(facts_lines({"src": RICH, "dst": POOR}))
     }
@@ -51,7 +51,7 @@ def _padded(lines: Iterable[str]) -> list[str]:
     return made
 
 
-def test_every_fact_of_a_system_is_a_field_whose_form_is_known() -> None:
+def test_every_fact_of_a_system_is_a_field_with_a_known_format() -> None:
     known = {field.name for field in fields(HostFacts)}
     forms = set()
     for system in ("linux", "freebsd", "freebsd-11"):
@@ -61,6 +61,6 @@ def test_every_fact_of_a_system_is_a_field_whose_form_is_known() -> None:
     assert forms == set(FORMATS)
 
 
-def test_linux_tells_every_fact_but_those_of_the_clock_s_reading() -> None:
+def test_linux_has_every_fact_except_the_clock_offset() -> None:
     asked = {fact.name for fact in facts_of(CATALOGUE, "linux", ["tc"], DEFAULT_QDISCS)}
     assert {field.name for field in fields(HostFacts)} - asked == {"host", "clock_offset_s", "clock_error_s"}

@@ -1,4 +1,4 @@
-"""What hosts say is shown on a terminal and obeyed by none; in the report it is text and never markup."""
+"""Text from hosts cannot control the terminal of the user."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ STEERING = [
 
 
 @pytest.mark.parametrize("text", STEERING)
-def test_what_would_steer_a_terminal_becomes_a_dot(text: str) -> None:
+def test_a_terminal_escape_becomes_a_dot(text: str) -> None:
     shown = harmless(f"iperf3 {text} 3.12")
     assert shown.startswith("iperf3 ·")
     assert shown.endswith(" 3.12")
     assert shown.isprintable()
 
 
-def test_other_text_is_shown_as_it_is() -> None:
+def test_other_text_is_unchanged() -> None:
     text = "✓ größer\t3 µs — 测试\nzwei é"
     assert harmless(text) == text
 
 
 @pytest.mark.parametrize("text", STEERING)
-def test_no_line_of_progress_steers_a_terminal(text: str) -> None:
+def test_progress_lines_contain_no_terminal_escapes(text: str) -> None:
     out = io.StringIO()
     EventDisplay(console=Console(file=out, force_terminal=False)).line(f"src: {text}!")
     assert "src: ·" in out.getvalue()
     assert text not in out.getvalue().rstrip("\n")
 
 
-def test_an_error_and_a_listing_of_the_menu_steer_no_terminal() -> None:
+def test_errors_and_listings_contain_no_terminal_escapes() -> None:
     program = (
         "from samovar.cli.program import show, show_error; from samovar.errors import SamovarError\n"
         "show(['a\\x1b[2Jb']); show_error(SamovarError('c\\x1b[2Jd'))"

@@ -1,4 +1,4 @@
-"""What people and programs see of a campaign that runs: pure text of values, and one real terminal."""
+"""Progress and status of a campaign: lines of text, events for programs, and one real terminal."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def status(running: bool, entries: Sequence[Entry] = JOURNALED, plan: Plan = PLA
     return CampaignStatus(Path("results/x/full-1"), plan, fold(entries), 130.0, running)
 
 
-def test_a_status_of_a_campaign_that_runs_has_its_grid_what_runs_and_what_failed() -> None:
+def test_the_status_of_a_running_campaign_has_a_grid_running_and_failed_trials() -> None:
     assert list(status_lines(status(True), 60)) == [
         f"{PLAN.experiment} (full) on lab in results/x/full-1",
         "running; last event phase, 0:03 ago",
@@ -99,25 +99,25 @@ def test_a_status_of_a_campaign_that_runs_has_its_grid_what_runs_and_what_failed
     ]
 
 
-def test_a_status_says_what_the_command_line_changed() -> None:
+def test_the_status_shows_overrides_of_the_command_line() -> None:
     changed = PLAN.model_copy(update={"overrides": {"duration": "4s", "cc": "[cubic]"}})
     assert list(status_lines(status(True, plan=changed), 60))[1] == "set: duration=4s, cc=[cubic]"
 
 
-def test_a_status_of_a_campaign_that_was_cut_off_says_so_and_how_to_go_on() -> None:
+def test_the_status_of_a_killed_campaign_has_the_command_that_resumes_it() -> None:
     lines = list(status_lines(status(False), 60))
     assert lines[1] == "not running: the controller was killed; last event phase, 0:03 ago"
     assert "» cubic-600KB-r1-abc123: cut off, started 0:04 ago, phase arm done" in lines
     assert lines[-1] == f"to run the missing trials: fab run {PLAN.experiment} --testbed lab"
 
 
-def test_a_status_of_every_trial_has_a_row_for_each() -> None:
+def test_the_status_of_all_trials_has_a_row_per_trial() -> None:
     lines = list(status_lines(status(True), 60, every_trial=True))
     assert "✗  cubic-40KB-r1-abc123     failed   src: no answer\nsecond line" in "\n".join(lines)
     assert sum(id_ in line for id_ in IDS for line in lines) >= len(IDS)
 
 
-def test_a_status_before_the_start_and_one_of_blocked_trials() -> None:
+def test_the_status_of_a_campaign_not_started_and_of_blocked_trials() -> None:
     assert list(status_lines(status(False, ()), 60))[1] == "not started"
     blocked = {"blocked": [{"reasons": ["src: no cdg"], "trials": IDS[4:]}]}
     lines = list(status_lines(status(False, [*JOURNALED, Entry(9.0, "trials-blocked", blocked)]), 60))
@@ -125,7 +125,7 @@ def test_a_status_before_the_start_and_one_of_blocked_trials() -> None:
     assert "8 cannot run on lab" in lines
 
 
-def test_a_status_for_machines_has_every_trial_and_the_command_that_goes_on() -> None:
+def test_the_json_status_has_every_trial_and_the_command_that_resumes() -> None:
     told = json.loads(json.dumps(status_json(status(False))))
     assert [trial["state"] for trial in told["trials"][:5]] == [
         "valid",
@@ -139,13 +139,13 @@ def test_a_status_for_machines_has_every_trial_and_the_command_that_goes_on() ->
     assert told["again"].startswith("fab run ")
 
 
-def test_the_host_that_was_taken_over_is_named_until_the_next_controller() -> None:
+def test_a_host_taken_over_is_shown_until_the_next_run() -> None:
     taken = Entry(1.0, "lease-taken", {"host": "src", "owner": "eve@desk"})
     assert list(lease_lines([JOURNALED[0], taken])) == ["? src: taken over from eve@desk"]
     assert list(lease_lines([taken, JOURNALED[0]])) == []
 
 
-def test_the_process_that_writes_a_journal_is_known(tmp_path: Path) -> None:
+def test_the_process_that_writes_a_journal_is_found(tmp_path: Path) -> None:
     assert holder(tmp_path / JOURNAL) is None
     with Journal(tmp_path / JOURNAL):
         assert holder(tmp_path / JOURNAL) == os.getpid()
@@ -163,20 +163,20 @@ ROWS = [GridRow(f"cc{n} {n}KB", ("valid", "invalid", "open")) for n in range(8)]
         (80, "cc0 0KB ✓!·  cc2 2KB ✓!·  cc4 4KB ✓!·  cc6 6KB ✓!·"),
     ],
 )
-def test_a_grid_fills_the_width_that_there_is(width: int, first: str) -> None:
+def test_a_grid_uses_the_available_width(width: int, first: str) -> None:
     lines = list(grid_lines(ROWS, width, 20))
     assert lines[0] == first
     assert all(cells(line) <= max(width, cells(legend(ROWS[0].states * 8))) for line in lines)
 
 
-def test_a_grid_of_too_many_rows_shows_those_that_are_not_done_and_counts_the_rest() -> None:
+def test_a_grid_of_too_many_rows_prefers_those_that_are_not_all_valid() -> None:
     done = [GridRow(f"done{n}", ("valid",)) for n in range(50)]
     lines = list(grid_lines([*done, GridRow("odd", ("suspect",))], 12, 6))
     assert lines[-3].split() == ["odd", "?"]
     assert lines[-2] == "… 47 more treatments"
 
 
-def test_of_more_replicates_than_there_is_room_for_they_are_counted() -> None:
+def test_replicates_are_counted_if_there_is_no_room_for_a_symbol_each() -> None:
     states = ("valid",) * 90 + ("invalid",) * 3 + ("open",) * 7
     assert next(grid_lines([GridRow("a", states)], 40, 9)) == "a 90✓ 3! 7·"
 
@@ -206,7 +206,7 @@ def board() -> CampaignProgress:
     return new
 
 
-def test_the_time_left_goes_by_what_the_plan_knows_until_a_trial_has_ended() -> None:
+def test_the_remaining_time_uses_the_assumed_overhead_until_one_is_measured() -> None:
     new = CampaignProgress()
     new.expect(PLAN, fold(()), overhead_s=20.0)
     new.update(Event("trials-open", {**OPEN, "testbeds": 1}), 0.0)
@@ -216,7 +216,7 @@ def test_the_time_left_goes_by_what_the_plan_knows_until_a_trial_has_ended() -> 
     assert new.remaining_s == 11 * (10.0 + 2.0)
 
 
-def test_a_board_has_every_running_trial_its_phase_and_what_is_left() -> None:
+def test_the_live_view_has_the_phase_and_remaining_time_of_each_running_trial() -> None:
     assert list(board().lines(6.0, 110, 24)) == [
         "0 of 12 trials done · 1 of 1 attempts failed (100%) · 1:12 remaining · "
         f"{PLAN.experiment} (full) on lab",
@@ -228,7 +228,7 @@ def test_a_board_has_every_running_trial_its_phase_and_what_is_left() -> None:
     ]
 
 
-def test_the_time_left_is_planned_traffic_and_the_measured_rest_over_all_testbeds() -> None:
+def test_the_remaining_time_is_planned_traffic_and_measured_overhead() -> None:
     one_ = CampaignProgress()
     one_.update(Event("trials-open", {"asked": 3, "open": 3, "seconds": [10.0, 20.0, 30.0]}), 0.0)
     assert one_.remaining_s == 60 + 3 * 3
@@ -239,7 +239,7 @@ def test_the_time_left_is_planned_traffic_and_the_measured_rest_over_all_testbed
     assert one_.remaining_s == 60 + 3 * 2
 
 
-def test_the_time_left_is_shared_by_the_testbeds_at_work_and_is_no_less_than_one_trial() -> None:
+def test_the_remaining_time_is_divided_by_testbeds_but_is_at_least_one_trial() -> None:
     two = CampaignProgress()
     two.update(
         Event("trials-open", {"asked": 3, "open": 3, "seconds": [10.0, 20.0, 60.0], "testbeds": 2}), 0.0
@@ -252,7 +252,7 @@ def test_the_time_left_is_shared_by_the_testbeds_at_work_and_is_no_less_than_one
     assert two.remaining_s == 30 + 2 * 2, "one testbed is left"
 
 
-def test_the_status_of_a_campaign_on_two_testbeds_shares_what_is_open_out_too() -> None:
+def test_the_status_divides_the_remaining_time_by_the_testbeds() -> None:
     shared = PLAN.model_copy(update={"testbed": "a,b"})
     assert (
         list(status_lines(status(True, plan=shared), 60))[-1] == "2 of 12 trials done, about 1:00 remaining"
@@ -265,7 +265,7 @@ def test_the_status_of_a_campaign_on_two_testbeds_shares_what_is_open_out_too() 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 @pytest.mark.parametrize("height", [5, 24, 60])
-def test_a_board_never_takes_more_room_than_there_is(width: int, height: int) -> None:
+def test_the_live_view_fits_the_terminal(width: int, height: int) -> None:
     console = Console(file=io.StringIO(), width=width)
     with console.capture() as drawn:
         console.print(Group(*map(styled, board().lines(6.0, width, height))))
@@ -274,7 +274,7 @@ def test_a_board_never_takes_more_room_than_there_is(width: int, height: int) ->
     assert len(lines) <= max(height, 9)
 
 
-def test_an_analysis_has_a_bar_with_its_share_and_no_host_can_steer_the_terminal_with_it() -> None:
+def test_an_analysis_has_a_progress_bar_without_terminal_escapes() -> None:
     display = EventDisplay(console=Console(file=io.StringIO(), force_terminal=True, width=100))
     display(Event("analysis-started", {"trials": 4}))
     display(Event("analysed", {"trial": "a\x1b[2J", "done": 1, "of": 4}))
@@ -294,7 +294,7 @@ def told(*events: Event, **options: object) -> list[str]:
     return [re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", "@ ", line) for line in out.getvalue().splitlines()]
 
 
-def test_without_a_terminal_there_is_a_plain_line_with_its_time_per_event() -> None:
+def test_without_a_terminal_each_event_is_a_plain_line_with_its_time() -> None:
     assert told(
         Event("trials-open", {"asked": 2, "open": 2, "seconds": [6.0, 6.0]}),
         Event("trial-started", {"id": "a", "attempt": 1, "seconds": 6.0}),
@@ -327,7 +327,7 @@ def test_the_page_of_events_is_current() -> None:
     assert (ROOT / "docs" / "reference" / "events.md").read_text() == events_page(), "run `fab schema`"
 
 
-def test_every_event_that_the_package_tells_of_is_in_the_vocabulary() -> None:
+def test_every_event_that_is_emitted_is_in_the_vocabulary() -> None:
     names = set()
     for file in (ROOT / "samovar").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
@@ -341,7 +341,7 @@ def test_every_event_that_the_package_tells_of_is_in_the_vocabulary() -> None:
     assert names - EVENTS.keys() == set()
 
 
-def test_an_event_that_is_not_as_described_is_told_so() -> None:
+def test_an_event_that_does_not_match_its_description_is_reported() -> None:
     assert list(misfits(Event("warning", {"text": "x"}))) == []
     assert list(misfits(Event("warning", {"words": "x"}))) == [
         "warning: text is missing",
@@ -350,7 +350,7 @@ def test_an_event_that_is_not_as_described_is_told_so() -> None:
     assert list(misfits(Event("nonsense"))) == ["nonsense: not in the vocabulary"]
 
 
-def test_a_stream_has_a_line_of_json_per_event_at_once_and_is_added_to(tmp_path: Path) -> None:
+def test_an_event_stream_appends_a_line_of_json_per_event_at_once(tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     for number in (1, 2):
         with open_event_stream(str(file), lambda: 5.0) as stream:
@@ -360,7 +360,7 @@ def test_a_stream_has_a_line_of_json_per_event_at_once_and_is_added_to(tmp_path:
     assert json.loads(lines[0]) == {"schema": 1, "t_s": 5.0, "event": "warning", "text": "ü\n"}
 
 
-def test_a_stream_whose_reader_has_gone_does_not_end_the_campaign(tmp_path: Path) -> None:
+def test_a_broken_event_stream_does_not_end_the_campaign(tmp_path: Path) -> None:
     with open_event_stream("/dev/full") as stream:
         stream(Event("warning", {"text": "x"}))
         stream(Event("warning", {"text": "y"}))
@@ -413,7 +413,7 @@ def on_a_terminal(tmp_path: Path, environment: dict[str, str]) -> str:
     return written.decode()
 
 
-def test_on_a_terminal_the_running_trial_is_seen_and_what_stays_is_plain(tmp_path: Path) -> None:
+def test_a_terminal_shows_the_running_trial_live_and_keeps_plain_lines(tmp_path: Path) -> None:
     written = on_a_terminal(tmp_path, {})
     assert f"» {IDS[0]}: traffic 0:0" in written
     assert "newreno 40KB  »··" in written
@@ -424,14 +424,14 @@ def test_on_a_terminal_the_running_trial_is_seen_and_what_stays_is_plain(tmp_pat
     assert "»" not in written[written.rindex("after") :]
 
 
-def test_without_colour_the_same_is_said(tmp_path: Path) -> None:
+def test_without_colour_the_text_is_the_same(tmp_path: Path) -> None:
     written = on_a_terminal(tmp_path, {"NO_COLOR": "1"})
     assert re.search(r"\x1b\[[0-9;]*3[0-7]m", written) is None
     assert "newreno 40KB  »··" in written
     assert f"✓  1/12 {IDS[0]}: valid" in written
 
 
-def test_a_verification_is_told_in_a_line_per_finding_and_one_of_what_was_read() -> None:
+def test_a_verification_has_a_line_per_difference_and_a_summary() -> None:
     found = Verification([FileProblem("trials/a/x", "missing")], ["not all"], 12, 34_000_000, 1.5)
     assert verification_lines(Path("results/x/full-1"), found) == [
         "✗ trials/a/x: missing",

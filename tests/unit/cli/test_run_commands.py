@@ -1,4 +1,4 @@
-"""What people see of plans, campaigns and progress."""
+"""What `fab run`, `fab restore` and `fab list` print."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ FINISHED = Entry(
 @pytest.mark.parametrize(
     ("seconds", "shown"), [(0, "0:00"), (42.4, "0:42"), (725, "12:05"), (12_000, "3:20:00")]
 )
-def test_a_length_of_time_reads_as_people_write_it(seconds: float, shown: str) -> None:
+def test_a_duration_is_written_as_a_clock(seconds: float, shown: str) -> None:
     assert clock(seconds) == shown
 
 
-def test_a_summary_says_what_cannot_run_and_does_not_ask_to_run_it() -> None:
+def test_a_summary_counts_trials_that_cannot_run() -> None:
     summary = Summary(Path("results/x/quick-1"), 3, 1, {}, {"a": ("src: no cdg",), "b": ("src: no cdg",)})
     assert list(summary_lines(summary, "fab run x")) == [
         "1 of 3 trials done: results/x/quick-1",
@@ -58,7 +58,7 @@ def test_a_summary_says_what_cannot_run_and_does_not_ask_to_run_it() -> None:
     ]
 
 
-def test_a_campaign_that_is_whole_says_so_and_where_its_bundle_is(tmp_path: Path) -> None:
+def test_a_complete_campaign_shows_where_its_report_is(tmp_path: Path) -> None:
     summary = Summary(tmp_path, 140, 140, {})
     assert list(complete_lines(summary, "x", "fab run x --new")) == [
         f"all 140 trials are done: {tmp_path}",
@@ -70,7 +70,7 @@ def test_a_campaign_that_is_whole_says_so_and_where_its_bundle_is(tmp_path: Path
     assert f"report: {tmp_path / 'bundle' / 'x.pdf'}" in complete_lines(summary, "x", "fab run x --new")
 
 
-def test_a_summary_names_what_failed_why_and_the_command_that_tries_again() -> None:
+def test_a_summary_has_failed_trials_with_reasons_and_the_command_that_repeats_them() -> None:
     summary = Summary(Path("results/x/quick-1"), 2, 1, {SECOND.id: ("src: gone",)})
     assert list(summary_lines(summary, "fab run x --profile quick")) == [
         "1 of 2 trials done: results/x/quick-1",
@@ -79,14 +79,14 @@ def test_a_summary_names_what_failed_why_and_the_command_that_tries_again() -> N
     ]
 
 
-def test_the_menu_has_what_stands_in_the_folders() -> None:
+def test_the_list_has_experiments_recipes_and_figures() -> None:
     lines = list(menu_lines(Project(ROOT)))
     assert any(line.split()[:1] == ["demo"] for line in lines)
     assert any(line.split()[:2] == ["iperf3", "linux"] for line in lines)
     assert any(line.split()[:1] == ["buffer-cdf"] for line in lines)
 
 
-def test_restoring_says_which_hosts_are_as_before_and_what_could_not_be() -> None:
+def test_restore_shows_restored_hosts_and_problems() -> None:
     restored = Restored({"full-1": ("src", "rtr"), "full-2": ()}, ["dst: no answer"])
     assert list(restored_lines("lab", restored)) == [
         "✓ full-1: src, rtr restored",

@@ -1,4 +1,4 @@
-"""What people and machines see of a plan, of any size."""
+"""A plan as text, JSON and CSV, and one trial of it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _done(plan: Plan, before: Plan) -> ResumePoint:
     return ResumePoint(Path("results/x/quick-1"), compare(plan, before, known), fold(()))
 
 
-def test_a_plan_shows_its_design_the_trials_in_order_the_cost_and_its_warnings() -> None:
+def test_a_plan_shows_design_trials_cost_and_warnings() -> None:
     assert list(plan_lines(preview())) == [
         "x (quick) on lab: A title",
         "",
@@ -85,7 +85,7 @@ def test_a_plan_shows_its_design_the_trials_in_order_the_cost_and_its_warnings()
     ]
 
 
-def test_a_long_plan_shows_its_first_trials_and_how_many_more() -> None:
+def test_a_long_plan_shows_its_first_trials_and_the_number_of_others() -> None:
     plan = plan_of(trial("cubic", replicate) for replicate in range(1, 5001))
     lines = list(plan_lines(preview(plan)))
     assert len(lines) < 30
@@ -94,7 +94,7 @@ def test_a_long_plan_shows_its_first_trials_and_how_many_more() -> None:
     assert sum(" cubic-r" in line for line in plan_lines(preview(plan), every_trial=True)) == 5000
 
 
-def test_a_plan_reads_as_a_change_of_the_campaign_that_it_goes_on_in() -> None:
+def test_a_plan_shows_its_changes_to_the_campaign_that_it_resumes() -> None:
     lines = list(plan_lines(preview(CHANGED, _done(CHANGED, PLAN))))
     at = lines.index("resumes campaign results/x/quick-1")
     assert lines[at + 1 : at + 6] == [
@@ -106,7 +106,7 @@ def test_a_plan_reads_as_a_change_of_the_campaign_that_it_goes_on_in() -> None:
     ]
 
 
-def test_results_that_stand_by_recipes_that_have_changed_are_said_to() -> None:
+def test_changed_recipes_of_existing_results_are_shown() -> None:
     recipes = ["linux/aqm/pfifo.sh.j2", "linux/logger/queue.sh.j2"]
     shown = preview(PLAN, _done(PLAN, PLAN), changed_recipes=recipes)
     lines = list(plan_lines(shown))
@@ -118,7 +118,7 @@ def test_results_that_stand_by_recipes_that_have_changed_are_said_to() -> None:
     assert plan_json(shown)["campaign"]["recipes_changed"] == recipes  # type: ignore[index]
 
 
-def test_results_that_lost_their_name_only_are_told_of_before_they_are_lost() -> None:
+def test_results_under_an_old_name_are_reported() -> None:
     standing = _done(PLAN, PLAN)
     renamed = replace(standing, comparison=replace(standing.comparison, orphans=("a-r1",), renamed=1))
     lines = list(plan_lines(preview(PLAN, renamed)))
@@ -129,7 +129,7 @@ def test_results_that_lost_their_name_only_are_told_of_before_they_are_lost() ->
     assert plan_json(preview(PLAN, renamed))["campaign"]["renamed"] == 1  # type: ignore[index]
 
 
-def test_what_is_left_has_a_cost_of_its_own() -> None:
+def test_the_remaining_trials_have_a_cost_of_their_own() -> None:
     standing = _against(PLAN, PLAN, newreno_r1_6="done", cubic_r1_6="done", cdg_r1_6="failed")
     lines = list(plan_lines(preview(PLAN, standing)))
     assert "  + 1 trial to run: failed before" in lines
@@ -142,7 +142,7 @@ BLOCKED = {one.id: ["src: no congestion control cdg"] for one in PLAN.trials if 
 LACKS = Finding("src", "no congestion control cdg", "known there: reno", True, tuple(BLOCKED))
 
 
-def test_what_cannot_run_is_named_with_its_reason_and_the_way_round_it() -> None:
+def test_trials_that_cannot_run_are_shown_with_reason_and_option() -> None:
     lines = list(plan_lines(preview(findings=(LACKS,), blocked=BLOCKED)))
     assert "2 of 6 trials cannot run on lab:" in lines
     assert "  ✗ src: no congestion control cdg (2 trials); known there: reno" in lines
@@ -153,7 +153,7 @@ def test_what_cannot_run_is_named_with_its_reason_and_the_way_round_it() -> None
     assert "can run: 4 trials, 34 s (traffic 0:24 + overhead 0:10)" in lines
 
 
-def test_what_lacks_for_every_trial_stops_them_all() -> None:
+def test_a_finding_about_all_trials_stops_them_all() -> None:
     full = Finding("this machine", "the disk is full", "free some", True)
     for shown in (preview(findings=(full,)), preview(blocked={one.id: ["src: down"] for one in PLAN.trials})):
         assert shown.nothing_can_run
@@ -163,7 +163,7 @@ def test_what_lacks_for_every_trial_stops_them_all() -> None:
 NO_ROOM = Finding("this machine", "6 trials leave about 9MB, the disk has 1MB free", "record less", True)
 
 
-def test_what_keeps_all_trials_from_running_is_not_counted_as_none_of_them() -> None:
+def test_a_finding_about_all_trials_is_shown_apart() -> None:
     lines = list(plan_lines(preview(findings=(NO_ROOM, LACKS), blocked=BLOCKED)))
     at = lines.index("no trial can run until this is fixed:")
     assert lines[at + 1] == f"  ✗ {NO_ROOM}"
@@ -180,7 +180,7 @@ def test_hosts_that_need_the_same_disk_space_are_named_together_and_counted_if_t
     assert disk.endswith("on hosts until a trial is collected, 21MB at each of 12 hosts; 400KB at router")
 
 
-def test_a_warning_in_the_same_words_of_several_parts_is_said_once() -> None:
+def test_the_same_warning_for_several_parts_is_shown_once() -> None:
     parts = tuple(PartPlan(name=name, title="", factors={}, replicates=1) for name in ("one", "two"))
     said = ("one: 1 replicate", "two: 1 replicate", "two: buffer: small", "expect: no analysis")
     lines = list(plan_lines(preview(plan_of([trial("cdg")], parts=parts, warnings=said))))
@@ -191,7 +191,7 @@ def test_a_warning_in_the_same_words_of_several_parts_is_said_once() -> None:
     ]
 
 
-def test_no_line_is_wider_than_the_terminal_and_what_is_broken_stands_below_its_text() -> None:
+def test_lines_are_folded_at_the_terminal_s_width_with_a_hanging_indent() -> None:
     findings = (replace(NO_ROOM, remedy=" ".join(["free some"] * 12)), LACKS)
     whole = list(plan_lines(preview(findings=findings, blocked=BLOCKED)))
     lines = list(plan_lines(preview(findings=findings, blocked=BLOCKED), width=60))
@@ -201,20 +201,20 @@ def test_no_line_is_wider_than_the_terminal_and_what_is_broken_stands_below_its_
     assert lines[at + 1].startswith(" " * 12) and not lines[at + 1].startswith(" " * 13)
 
 
-def test_a_strip_wider_than_the_terminal_is_broken_between_blocks_into_even_lines() -> None:
+def test_a_run_order_wider_than_the_terminal_is_divided_between_blocks() -> None:
     plan = plan_of(trial(label, replicate) for replicate in range(1, 15) for label in LABELS)
     strips = [line for line in plan_lines(preview(plan), width=40) if line.startswith("  cc  1")]
     assert strips == ["  cc  " + " ".join(["123"] * 7)] * 2
 
 
-def test_hours_are_written_as_one_plans_with_them() -> None:
+def test_campaign_durations_have_a_fitting_unit() -> None:
     times = [0, 42, 59.6, 114, 3596, 3600, 11_250, 172_700, 432_000]
     assert [campaign_duration(seconds) for seconds in times] == [
         "0 s", "42 s", "1.0 min", "1.9 min", "59.9 min", "1.0 h", "3.1 h", "48.0 h", "120 h, 5.0 days"
     ]  # fmt: skip
 
 
-def test_paths_that_are_measured_before_use_take_time_too() -> None:
+def test_path_calibration_is_part_of_the_cost() -> None:
     known = MeasuredTimes(Overhead(2.0, 3), path=StepTime(20.0, 4))
     shown = replace(preview(), cost=estimate_cost(PLAN, known, calibrates=True))
     lines = list(plan_lines(shown))
@@ -225,7 +225,7 @@ def test_paths_that_are_measured_before_use_take_time_too() -> None:
     assert plan_json(shown)["cost"]["path_s"] == 20.0  # type: ignore[index]
 
 
-def test_trials_that_were_run_again_before_lengthen_the_estimate_and_are_said() -> None:
+def test_repeated_attempts_of_the_past_are_part_of_the_cost() -> None:
     shown = replace(
         preview(), cost=estimate_cost(PLAN, MeasuredTimes(Overhead(2.0, 3), repeats=Repeats(1, 4, 6.0, 24.0)))
     )
@@ -234,12 +234,12 @@ def test_trials_that_were_run_again_before_lengthen_the_estimate_and_are_said() 
     assert "  repeats   25% more: 4 trials took 5 attempts before" in lines
 
 
-def test_a_testbed_that_was_not_asked_is_said_so() -> None:
+def test_a_testbed_that_was_not_queried_is_reported() -> None:
     lines = list(plan_lines(preview(not_queried="the lab is down (only the recipes were checked)")))
     assert any(line.startswith("the testbed was not queried for what it can do: the lab") for line in lines)
 
 
-def test_a_plan_on_two_testbeds_shows_the_time_that_both_take_and_what_each_takes_beyond_traffic() -> None:
+def test_a_plan_on_two_testbeds_shows_the_total_time_and_each_overhead() -> None:
     plan = PLAN.model_copy(update={"testbed": "left,right"})
     each = {"left": estimate_cost(plan), "right": estimate_cost(plan, MeasuredTimes(Overhead(4.5, 9)))}
     shown = replace(preview(plan, cost_by_testbed=each), cost=shared_cost(list(each.values())))
@@ -260,18 +260,18 @@ def test_a_factor_of_many_levels_shows_its_first_and_last_ones() -> None:
     )
 
 
-def test_a_part_too_long_for_a_strip_has_none() -> None:
+def test_the_run_order_of_a_long_part_is_not_drawn() -> None:
     plan = plan_of(trial(label, replicate) for replicate in range(1, 60) for label in LABELS)
     assert not any("in order" in line for line in plan_lines(preview(plan)))
 
 
-def test_reboots_are_set_against_the_order_of_the_file() -> None:
+def test_reboots_are_compared_with_the_order_of_the_file() -> None:
     changes = {"reboots": 2, "resets": 0, "naive_reboots": 11, "naive_resets": 0}
     lines = list(plan_lines(preview(plan_of(PLAN.trials, changes=changes))))
     assert "  hosts     2 reboots (11 in the order of the file)" in lines
 
 
-def test_the_hours_that_are_printed_hold_the_reboots() -> None:
+def test_the_cost_includes_reboots() -> None:
     changes = {"reboots": 6, "boots": 3}
     lines = list(plan_lines(preview(plan_of(PLAN.trials, changes=changes))))
     assert any(line.startswith("cost: ") and line.endswith(" + reboots 6:00)") for line in lines), lines
@@ -296,7 +296,7 @@ def test_the_csv_keeps_labels_with_commas_and_quotes_whole() -> None:
     assert row["cc"] == 'a,"b"\nc'
 
 
-def test_a_plan_for_machines_has_the_plan_its_cost_where_it_goes_on_and_what_cannot_run() -> None:
+def test_the_json_plan_has_cost_campaign_and_trials_that_cannot_run() -> None:
     shown = preview(CHANGED, _done(CHANGED, PLAN), blocked={"cubic-r1-12": ["why"]})
     value = json.loads(json.dumps(plan_json(shown)))
     assert value["schema"] == 2
@@ -309,11 +309,11 @@ def test_a_plan_for_machines_has_the_plan_its_cost_where_it_goes_on_and_what_can
     assert value["refused"] == []
 
 
-def test_a_plan_for_machines_says_what_keeps_all_trials_from_running() -> None:
+def test_the_json_plan_has_findings_about_all_trials() -> None:
     assert plan_json(preview(findings=(NO_ROOM, LACKS), blocked=BLOCKED))["refused"] == [str(NO_ROOM)]
 
 
-def test_every_key_that_machines_get_beside_the_plan_is_in_the_reference() -> None:
+def test_every_key_of_the_json_plan_is_in_the_reference() -> None:
     reference = (Path(__file__).parents[3] / "docs" / "reference" / "campaign-folder.md").read_text()
     section = reference.partition("## Machine-readable output of `fab plan`")[2].partition("\n## ")[0]
     value = json.loads(json.dumps(plan_json(preview())))
@@ -362,7 +362,7 @@ flows
 """
 
 
-def test_one_trial_is_shown_in_full_with_what_was_computed_and_drawn_for_it() -> None:
+def test_one_trial_is_shown_in_full_with_computed_and_random_values() -> None:
     (one,) = planned(FULL, DUMBBELL).trials
     lines = [line.replace(one.id[-6:], "HASH") for line in trial_lines(one)]
     assert "\n".join(lines).startswith(SHOWN)
@@ -389,7 +389,7 @@ def test_one_trial_is_shown_in_full_with_what_was_computed_and_drawn_for_it() ->
     assert flows[-2:] == ["  capture  src1  eth1  96 B per packet", "  queue    rtr   eth2  interval 10ms"]
 
 
-def test_a_trial_shows_only_the_columns_that_it_has_something_in() -> None:
+def test_a_trial_is_shown_without_empty_columns() -> None:
     lines = list(trial_lines(trial("cubic")))
     assert "jitter" not in "".join(lines)
     assert not any(line.endswith(" ") for line in lines)

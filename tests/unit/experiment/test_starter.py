@@ -36,7 +36,7 @@ def test_the_core_of_a_new_experiment_is_ten_lines(controller: Controller) -> No
 def test_every_commented_out_key_of_a_new_experiment_is_valid(controller: Controller) -> None:
     """Each piece that is commented out is put in the place of the core's."""
     text = controller.project.new_experiment("mine").read_text(encoding="utf-8")
-    core, _, offered = text.partition("# What follows is optional")
+    core, _, offered = text.partition("# Optional keys")
     pieces = re.findall(r"^#(\S.*\n(?:#  .*\n)*)", offered, flags=re.MULTILINE)
     path, testbed = (
         controller.project.root / "experiments" / "mine.yaml",

@@ -1,4 +1,4 @@
-"""The R stage as the controller sees it: events while it works, R's own words when it fails."""
+"""Running the R analysis: events while it works, the message of R when it fails."""
 
 from __future__ import annotations
 
@@ -37,24 +37,26 @@ def test_lines_of_json_are_events_and_other_lines_are_not(checkout: Path) -> Non
     ]
 
 
-def test_an_r_that_ends_before_its_work_is_done_is_told_from_one_that_did_it(checkout: Path) -> None:
+def test_an_analysis_that_ends_early_with_exit_code_0_is_an_error(checkout: Path) -> None:
     _script(checkout, "quit(status = 0)")
-    with pytest.raises(AnalysisError, match=r"ended before its work was done: .*bundle/analysis.json"):
+    with pytest.raises(AnalysisError, match=r"ended without finishing the analysis: .*bundle/analysis.json"):
         analyse(checkout / "campaign", checkout, silent)
 
 
-def test_what_r_complains_of_is_said(checkout: Path) -> None:
+def test_the_message_of_r_is_part_of_the_error(checkout: Path) -> None:
     _script(checkout, 'for (i in 1:5000) message("much to say before"); stop("no such trial")')
     with pytest.raises(AnalysisError, match=r"(?s)R ended with code 1:.*no such trial"):
         analyse(checkout / "campaign", checkout, silent)
 
 
-def test_a_package_that_is_not_installed_is_named_with_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(AnalysisError, match="the R package is not installed there; `make install` does it"):
+def test_a_missing_r_package_is_reported_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(AnalysisError, match="the R package is not installed; run `make install`"):
         analyse(tmp_path, tmp_path, silent)
 
 
-def test_a_missing_rscript_is_named_with_the_remedy(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_rscript_is_reported_with_the_remedy(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(os.environ, "PATH", "/nowhere")
-    with pytest.raises(AnalysisError, match="Rscript is not installed; `make install` does it"):
+    with pytest.raises(AnalysisError, match="Rscript is not installed; run `make install`"):
         analyse(checkout / "campaign", checkout, silent)

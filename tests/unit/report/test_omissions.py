@@ -1,4 +1,4 @@
-"""What the report says is missing: trials that the testbed could not run, results that a plan no longer asks for."""
+"""Omissions in the report: trials that did not run, results outside the plan."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _result(id_: str) -> list[tuple[str, Mapping[str, object]]]:
     return [("trial-started", {"id": id_, "attempt": 1}), ("trial-finished", ended)]
 
 
-def test_a_trial_that_the_testbed_could_not_run_is_missing_for_that_reason(tmp_path: Path) -> None:
+def test_a_trial_that_the_testbed_cannot_run_is_missing_with_the_reason(tmp_path: Path) -> None:
     missing = _campaign(tmp_path / "first", not_run=2).ids[-2:]
     blocked = {"blocked": [{"reasons": ["src: no congestion control bbr"], "trials": missing}]}
     campaign = _campaign(tmp_path / "second", ("trials-blocked", blocked), not_run=2)
@@ -34,7 +34,7 @@ def test_a_trial_that_the_testbed_could_not_run_is_missing_for_that_reason(tmp_p
     assert (group["amount"], group["means"]) == (2, "missing")
 
 
-def test_the_cover_says_whether_trials_lack_a_testbed_that_can_run_them_or_an_end(tmp_path: Path) -> None:
+def test_the_cover_says_whether_trials_are_missing_for_the_testbed_or_an_early_end(tmp_path: Path) -> None:
     missing = _campaign(tmp_path / "first", not_run=2).ids[-2:]
     for number, trials in enumerate((missing, missing[:1])):
         blocked = {"blocked": [{"reasons": ["src: no congestion control bbr"], "trials": trials}]}
@@ -45,7 +45,7 @@ def test_the_cover_says_whether_trials_lack_a_testbed_that_can_run_them_or_an_en
         assert overview(campaign)["notice"].startswith(begins)
 
 
-def test_results_that_the_plan_does_not_ask_for_are_counted_by_why(tmp_path: Path) -> None:
+def test_results_outside_the_plan_are_counted_by_reason(tmp_path: Path) -> None:
     changed = {
         "stale": [{"changes": ["duration_s 6 -> 12"], "results": ["old-r1", "old-r2"]}],
         "orphans": ["gone-r1"],
@@ -58,7 +58,7 @@ def test_results_that_the_plan_does_not_ask_for_are_counted_by_why(tmp_path: Pat
     )
 
 
-def test_a_result_that_an_undone_edit_asks_for_again_counts_as_any_other(tmp_path: Path) -> None:
+def test_a_result_whose_edit_was_undone_counts_as_any_other(tmp_path: Path) -> None:
     asked = _campaign(tmp_path / "first").ids[0]
     changed = {"stale": [{"changes": ["duration_s 6 -> 12"], "results": [asked]}], "orphans": []}
     campaign = _campaign(tmp_path / "second", ("plan-changed", changed))

@@ -1,4 +1,4 @@
-"""The bundle of a campaign: what the PDF says, and what stands beside it."""
+"""The bundle of a campaign: the text of the PDF, and the files beside it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def bundle_text(folder: Path) -> str:
     return pdf_text(folder / "bundle" / "tplink-buffer.pdf")
 
 
-def test_the_cover_says_what_was_run_on_what_when_and_how_it_came_out(made: Path) -> None:
+def test_the_cover_has_experiment_testbed_time_and_result(made: Path) -> None:
     cover = pdf_text(made / "bundle" / "tplink-buffer.pdf", "-l", "1")
     for words in (
         "Buffer of the TP-Link TL-PA211KIT by two methods",
@@ -61,7 +61,7 @@ def test_the_cover_says_what_was_run_on_what_when_and_how_it_came_out(made: Path
     assert "interrupted" not in cover
 
 
-def test_the_pages_hold_every_section_and_their_number(made: Path) -> None:
+def test_the_pages_have_every_section_and_page_numbers(made: Path) -> None:
     text = bundle_text(made)
     for words in (
         "172.16.10.2/24",
@@ -88,7 +88,7 @@ def test_the_pages_hold_every_section_and_their_number(made: Path) -> None:
     assert {last for _, last in pages} == {str(len(pages))}
 
 
-def test_the_scorecard_stands_beside_the_pdf_as_json(made: Path) -> None:
+def test_the_scorecard_is_in_the_bundle_as_json(made: Path) -> None:
     lines = json.loads((made / "bundle" / "scorecard.json").read_text())
     assert [line["verdict"] for line in lines].count("reproduced") == 5
     keys = {"say", "metric", "flow", "part", "where", "expected", "observed", "verdict", "source", "why"}
@@ -131,7 +131,7 @@ def test_a_licence_goes_into_the_crate(tmp_path: Path, figures: Path) -> None:
     assert root["license"] == {"@id": "https://creativecommons.org/licenses/by/4.0/"}
 
 
-def test_the_same_campaign_gives_the_same_bytes_wherever_it_lies(made: Path, tmp_path: Path) -> None:
+def test_the_same_campaign_gives_the_same_bytes_in_any_folder(made: Path, tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere" / NAME
     shutil.copytree(made, copy)
     before = {file: file.read_bytes() for file in (made / "bundle").rglob("*") if file.is_file()}
@@ -245,7 +245,7 @@ def minimal_document(one: str, two: str, three: str, four: str) -> dict[str, obj
     }  # fmt: skip
 
 
-def test_a_table_wider_than_the_page_is_set_on_a_turned_one(tmp_path: Path, figures: Path) -> None:
+def test_a_table_wider_than_the_page_is_on_a_landscape_page(tmp_path: Path, figures: Path) -> None:
     folder = write_campaign(tmp_path, figures=figures)
     tables = json.loads((folder / "bundle" / "tables.json").read_text())
     columns = [{"name": f"Measured quantity {number} (packets)", "align": "right"} for number in range(14)]
@@ -286,7 +286,7 @@ def test_a_planned_figure_that_was_not_made_is_refused_with_the_command_to_run(
         make_bundle(folder, silent)
 
 
-def test_a_planned_figure_without_data_is_explained_on_the_page(tmp_path: Path, figures: Path) -> None:
+def test_a_planned_figure_without_data_is_listed_with_the_reason(tmp_path: Path, figures: Path) -> None:
     folder = write_campaign(tmp_path, figures=figures)
     (folder / "bundle" / "figures.json").write_text("[]")
     analysis = json.loads((folder / "bundle" / "analysis.json").read_text())
@@ -305,7 +305,9 @@ def test_a_figure_whose_file_is_gone_is_refused(tmp_path: Path, figures: Path) -
         make_bundle(folder, silent)
 
 
-def test_a_figure_that_is_no_pdf_is_refused_and_the_old_report_stays(tmp_path: Path, figures: Path) -> None:
+def test_a_figure_that_is_not_a_pdf_is_refused_and_the_old_report_is_kept(
+    tmp_path: Path, figures: Path
+) -> None:
     folder = write_bundle(tmp_path, Sample(), figures)
     before = (folder / "bundle" / "tplink-buffer.pdf").read_bytes()
     (folder / "bundle" / "figures" / "rtt-by-rwnd.pdf").write_bytes(b"cut short")
@@ -323,12 +325,12 @@ def test_a_figure_outside_the_bundle_is_refused(tmp_path: Path, figures: Path) -
         make_bundle(folder, silent)
 
 
-def test_a_folder_that_is_no_campaign_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_campaign_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ReportError, match=r"no plan.json; a campaign folder is results/"):
         make_bundle(tmp_path, silent)
 
 
-def test_a_campaign_cut_short_of_its_journal_is_refused(tmp_path: Path, figures: Path) -> None:
+def test_a_campaign_without_a_journal_is_refused(tmp_path: Path, figures: Path) -> None:
     folder = write_campaign(tmp_path, figures=figures)
     (folder / "journal.jsonl").unlink()
     with pytest.raises(CampaignError, match=r"journal.jsonl"):
@@ -342,7 +344,7 @@ def test_a_broken_expect_line_is_refused_with_its_place(tmp_path: Path, figures:
         make_bundle(folder, silent)
 
 
-def test_what_was_made_is_told(tmp_path: Path, figures: Path) -> None:
+def test_the_events_report_what_was_made(tmp_path: Path, figures: Path) -> None:
     events: list[Event] = []
     folder = write_campaign(tmp_path, figures=figures)
     pdf = make_bundle(folder, events.append)

@@ -1,4 +1,4 @@
-"""The pure pieces of the report: words, the drawing of the path, listings."""
+"""Parts of the report: numbers, the drawing of the path, listings of scripts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_quantity_has_few_digits_and_a_fitting_prefix(value: float, unit: str,
     assert quantity(value, unit) == words
 
 
-def test_both_ends_of_a_range_have_as_many_decimals() -> None:
+def test_both_ends_of_a_range_have_the_same_decimals() -> None:
     assert span(39.412e6, 39.5e6, "bps") == "39.41–39.50 Mbit/s"
     assert span(546, 546.00001, "packets") == "546 packets"
 
@@ -83,14 +83,14 @@ def test_data_flows_from_left_to_right_through_the_router() -> None:
     assert all(end["y"] == 0 for link in path["links"] for end in link["ends"])
 
 
-def test_the_direction_is_that_of_the_queue_not_of_the_file() -> None:
+def test_the_direction_follows_the_queue_not_the_order_of_hosts() -> None:
     path = drawn(THREE_HOSTS.replace("from: eth1, to: eth2", "from: eth2, to: eth1"))
     assert {host["name"]: host["column"] for host in path["hosts"]} == {"src": 2, "rtr": 1, "dst": 0}
 
 
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("pairs", [1, 2, 4, 7])
-def test_senders_and_receivers_stand_on_their_sides_without_touching(pairs: int, shared: bool) -> None:
+def test_senders_and_receivers_are_on_their_sides_and_do_not_overlap(pairs: int, shared: bool) -> None:
     path = drawn(dumbbell(pairs, shared))
     columns = {host["name"]: host["column"] for host in path["hosts"]}
     assert {columns[f"src{index}"] for index in range(1, pairs + 1)} == {0}
@@ -149,14 +149,14 @@ def listing(folder: Path, text: str) -> list[str]:
     return lines
 
 
-def test_a_listing_keeps_every_character_and_no_line_is_wider_than_the_page(tmp_path: Path) -> None:
+def test_a_listing_is_wrapped_at_the_page_without_losing_characters(tmp_path: Path) -> None:
     text = "ethtool -K 'eth1' " + "tso off " * 40 + "y" * 250
     lines = listing(tmp_path, text)
     assert max(len(line) for line in lines) <= MOST_COLUMNS
     assert "".join(line.removeprefix("  ↳ ") for line in lines).replace(" ", "") == text.replace(" ", "")
 
 
-def test_a_long_script_loses_its_middle_and_says_how_much(tmp_path: Path) -> None:
+def test_a_long_script_is_shortened_in_the_middle(tmp_path: Path) -> None:
     lines = [f"line {number}" for number in range(500)]
     kept = listing(tmp_path, "\n".join(lines))
     assert (kept[0], kept[-1], len(kept)) == ("line 0", "line 499", MOST_LINES + 1)

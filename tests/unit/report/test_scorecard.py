@@ -1,4 +1,4 @@
-"""The scorecard: expect lines, as a definition types them, against rows of a summary table."""
+"""The scorecard: expect lines compared with rows of summary.csv."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_ratio_is_of_the_medians_of_treatments_that_differ_in_the_named_levels
     assert result.expected == "above 5 × that of cc cdg"
 
 
-def test_a_line_of_a_flow_takes_its_rows_alone_and_a_line_of_none_those_of_all_flows() -> None:
+def test_a_line_about_a_flow_uses_the_rows_of_that_flow_only() -> None:
     rows = [replace(row(value, cc), flow=flow) for cc, flow, value in (
         ("newreno", "", 90.0), ("newreno", "voip", 170.0), ("cdg", "", 60.0), ("cdg", "voip", 65.0),
     )]  # fmt: skip
@@ -103,7 +103,7 @@ def test_a_line_of_a_flow_takes_its_rows_alone_and_a_line_of_none_those_of_all_f
     assert judge(expect(flow="bulk", below="1"), rows).verdict == NO_DATA
 
 
-def test_a_table_of_flows_apart_is_read_with_their_labels(tmp_path: Path) -> None:
+def test_flows_csv_is_read_with_the_labels_of_flows(tmp_path: Path) -> None:
     file = tmp_path / "flows.csv"
     file.write_text(
         "part,cc,flow,metric,unit,median,mean,lo,hi,n\nwindow,cdg,voip-2,rtt_median_ms,ms,8,8,NA,NA,2\n"
@@ -111,7 +111,7 @@ def test_a_table_of_flows_apart_is_read_with_their_labels(tmp_path: Path) -> Non
     assert [(one.flow, dict(one.levels)) for one in read_summary(file)] == [("voip-2", {"cc": "cdg"})]
 
 
-def test_a_table_of_flows_that_an_earlier_analysis_did_not_write_is_asked_for(tmp_path: Path) -> None:
+def test_a_missing_flows_csv_is_reported_with_the_command_that_makes_it(tmp_path: Path) -> None:
     of_a_flow = EXPERIMENT.replace("metric: rtt_median_ms", "flow: bulk, metric: rtt_median_ms", 1)
     campaign = write_campaign(tmp_path, Sample(experiment=of_a_flow))
     with pytest.raises(ReportError, match=r"flows\.csv: no such file.*; run `fab analyse .*` first"):
@@ -124,21 +124,21 @@ def test_a_ratio_without_a_base_is_no_data(base: list[SummaryRow]) -> None:
     assert judge(line, [row(100.0, "newreno"), *base]).verdict == NO_DATA
 
 
-def test_a_single_treatment_is_told_with_its_interval_and_trials() -> None:
+def test_a_single_treatment_is_shown_with_interval_and_trials() -> None:
     one = SummaryRow("window", {"cc": "cdg"}, "throughput_bps", "bps", 35.881e6, 35.1e6, 36.2e6, 8)
     result = judge(expect(metric="throughput_bps", between=["35000000", "40000000"]), [one])
     assert result.observed == "35.88 Mbit/s [35.1, 36.2] (n = 8)"
     assert result.expected == "between 35 and 40 Mbit/s"
 
 
-def test_a_target_is_told_with_its_tolerance() -> None:
+def test_a_target_is_shown_with_its_tolerance() -> None:
     packets = row(546.0, metric="buffer_method1_packets")
     shared = judge(expect(metric="buffer_method1_packets", equals="546", within="2%"), [packets])
     absolute = judge(expect(metric="buffer_method1_packets", equals="546", within="3"), [packets])
     assert (shared.expected, absolute.expected) == ("546 packets ± 2 %", "546 packets ± 3 packets")
 
 
-def test_the_exit_status_tells_the_worst_verdict() -> None:
+def test_the_exit_status_is_that_of_the_worst_verdict() -> None:
     assert exit_status([]) == 0
     assert exit_status([REPRODUCED, REPRODUCED]) == 0
     assert exit_status([REPRODUCED, NO_DATA]) == 2
@@ -168,7 +168,7 @@ def test_a_malformed_summary_is_refused_with_its_place(tmp_path: Path, text: str
         read_summary(file)
 
 
-def test_why_a_line_differs_is_said_only_where_it_does() -> None:
+def test_the_reason_of_a_difference_is_shown_only_if_the_line_differs() -> None:
     line = expect(below="20", differs="this kernel halves its window")
     assert judge(line, [row(21.0)]).why == "this kernel halves its window"
     assert judge(line, [row(19.0)]).why == ""

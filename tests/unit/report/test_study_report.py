@@ -1,4 +1,4 @@
-"""A study: several campaigns told as one report."""
+"""The report of a study of several campaigns."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def told(pdf: Path) -> str:
     return " ".join(done.stdout.decode().replace("\u00a0", " ").split())
 
 
-def test_one_document_goes_from_the_cover_to_every_campaigns_checksum(made: Path, campaign: Path) -> None:
+def test_the_document_has_cover_sections_and_checksums_of_campaigns(made: Path, campaign: Path) -> None:
     text = told(made / "tplink.pdf")
     sums = json.loads((made / "campaigns.json").read_text())[0]["sha256"]
     for words in (
@@ -65,7 +65,7 @@ def test_a_campaign_that_two_sections_share_counts_once(made: Path) -> None:
     assert len(json.loads((made / "scorecard.json").read_text())) == 7
 
 
-def test_figures_and_data_stand_below_their_experiment_and_are_summed(made: Path) -> None:
+def test_figures_and_data_are_in_folders_of_their_experiment_with_checksums(made: Path) -> None:
     listed = [line.split("  ")[1] for line in (made / "SHA256SUMS").read_text().splitlines()]
     assert any(name.startswith("figures/tplink-buffer/") for name in listed)
     done = subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=made, capture_output=True, check=False)
@@ -77,7 +77,7 @@ def test_the_same_campaigns_give_the_same_bytes(made: Path, campaign: Path, tmp_
     assert (tmp_path / "SHA256SUMS").read_bytes() == (made / "SHA256SUMS").read_bytes()
 
 
-def test_a_section_that_names_no_figure_of_its_campaign_is_told_the_nearest(
+def test_an_unknown_figure_of_a_section_is_reported_with_the_nearest_name(
     campaign: Path, tmp_path: Path
 ) -> None:
     sections = [{"title": "The buffer", "experiment": "tplink-buffer", "figures": ["rtt-by-rwmd"]}]
@@ -87,7 +87,7 @@ def test_a_section_that_names_no_figure_of_its_campaign_is_told_the_nearest(
         make_study(study(sections=sections), lambda _: campaign, tmp_path, silent)
 
 
-def test_every_mistake_of_a_study_is_told_with_its_place(tmp_path: Path) -> None:
+def test_every_error_of_a_study_is_reported_with_its_place(tmp_path: Path) -> None:
     file = tmp_path / "netgear.yaml"
     lines = [
         "study: other",
@@ -104,7 +104,7 @@ def test_every_mistake_of_a_study_is_told_with_its_place(tmp_path: Path) -> None
     assert "netgear.yaml:1:8: study: 'other' in a file named netgear.yaml; expected 'netgear'" in said
 
 
-def test_an_experiment_that_is_not_there_is_told_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_experiment_is_reported_with_the_nearest_name(tmp_path: Path) -> None:
     file = tmp_path / "netgear.yaml"
     file.write_text("study: netgear\ntitle: A title\nsections:\n  - {title: One, experiment: netgear-lam}\n")
     with pytest.raises(
@@ -117,6 +117,6 @@ def test_an_experiment_that_is_not_there_is_told_the_nearest(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "experiments" / "studies").glob("*.yaml")), ids=lambda p: p.stem
 )
-def test_the_studies_of_this_project_are_sound(path: Path) -> None:
+def test_the_studies_of_this_project_are_valid(path: Path) -> None:
     experiments = {one.stem for one in (ROOT / "experiments").glob("*.yaml")}
     assert load_study_report(path, experiments).study == path.stem
