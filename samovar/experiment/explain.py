@@ -30,10 +30,10 @@ from samovar.experiment.keys import (
     Strict,
     Testbed,
     Thresholds,
+    keys_of,
     own_keys,
     settable,
     texts_of,
-    written_default,
 )
 from samovar.experiment.layers.merge import LISTED, MAIN, nested_keys
 from samovar.experiment.layers.precedence import LayerValue, resolve_settings
@@ -373,8 +373,8 @@ def _unique(values: Sequence[LayerValue]) -> tuple[LayerValue, ...]:
 
 def _default(model: type[Strict], key: str) -> str | None:
     """Return the default of a model's key as a file would write it."""
-    fields = {info.alias or name: info for name, info in model.model_fields.items()}
-    return written_default(fields[key]) if key in fields else None
+    known = keys_of(model)
+    return known[key].default if key in known else None
 
 
 def _device_tree(testbed: Testbed) -> Mapping[str, Node]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment import (
@@ -20,11 +20,11 @@ from samovar.experiment import (
     parse_parameter,
     parse_type,
     parse_yaml,
-    scalar,
     validate,
+    whole_number,
 )
 from samovar.recipes.sudo_rules import checked_pattern
-from samovar.units import UnitError, parse_count, parse_duration
+from samovar.units import UnitError, parse_duration
 
 _FORM = re.compile(r"\A\{#---(?P<yaml>\n.*?\n)---#\}(?:\n|\Z)", re.DOTALL)
 PathFeature = Literal["jitter", "reorder", "duplicate", "loss_burst"]
@@ -45,15 +45,11 @@ def _step(text: str) -> str:
     return text
 
 
-def _offset(text: str) -> int:
-    return parse_count(text, most=65535, what="port")
-
-
 NumberPattern = Annotated[Word, AfterValidator(_one_number)]
 RootPattern = Annotated[Word, AfterValidator(checked_pattern)]
 Type = Annotated[Word, AfterValidator(parse_type)]
 Step = Annotated[Word, AfterValidator(_step)]
-Offset = Annotated[int, BeforeValidator(scalar(_offset))]
+Offset = Annotated[int, whole_number("port", "an offset", "0", 0, 65535, what="port")]
 
 
 class Parameter(Strict):

@@ -1,7 +1,6 @@
-"""What editors and readers are told of the files: JSON Schemas and the reference, made from the types."""
+"""Editor schemas and reference pages, generated from the key table and the recipes."""
 
-from samovar.schema.experiment_schema import experiment_schema, fragment_schema
-from samovar.schema.file_schemas import config_schema, testbed_schema
+from samovar.schema.file_schemas import config_schema, experiment_schema, fragment_schema, testbed_schema
 from samovar.schema.generated import generated, stale, write
 
 __all__ = [

@@ -1,238 +1,335 @@
-"""JSON Schema of what may vary: factors by their names, their levels in every form, what settings take."""
+"""JSON Schema of factors and settings: every target that a level may set, and its levels in every form."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from samovar.experiment.keys import MOST_LEVELS, notation
-from samovar.schema import recipe_schema as of_recipes
-from samovar.schema.distribution_schema import distribution_schema
-from samovar.schema.json_schema import Json, any_of, closed, ways
-from samovar.schema.model_schema import Definitions
-from samovar.schema.recipe_schema import Recipes
-from samovar.schema.targets import (
-    BOTH_WAYS,
-    HOST,
-    HOST_SETTINGS,
-    LABEL,
-    LAW,
-    SCALAR,
-    WAYS,
-    Target,
-    targets,
+from samovar.experiment import (
+    DEVICE_PARAMETERS,
+    EACH,
+    MOST_LEVELS,
+    MULTIPLE,
+    NAME,
+    ONE_DIRECTION,
+    PLAIN_FACTORS,
+    Arrivals,
+    NetworkPath,
+    ValueType,
+    own_keys,
+    varied_keys,
+)
+from samovar.schema.model_schema import (
+    DIRECTIONS,
+    Definitions,
+    Json,
+    any_of,
+    closed,
+    directions,
+    several,
+    slug,
+    when,
+)
+from samovar.schema.recipe_schema import (
+    Recipes,
+    SystemParameter,
+    parameter_schema,
+    recipe_choice,
+    union_of_parameters,
 )
 
-LABEL_TEXT: Json = {
+PLAIN, PER_HOST, PER_DIRECTION, BOTH_DIRECTIONS, RANDOM = (
+    "plain",
+    "per-host",
+    "per-direction",
+    "both",
+    "random",
+)
+LABEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
+NO_ARRIVALS = r"(?!.*\.arrivals\.[a-z]+$)"
+"""Before a label, which may contain dots: the key that follows is not one of arrivals."""
+SCALAR: Json = {"type": ["string", "number", "boolean"]}
+LEVEL_LABEL: Json = {
     "type": ["string", "number"],
     "pattern": r"\S",
-    "description": "The level's text in tables, ids and figures.",
-}
-LEVELS = "A level, a list of levels, or a range."
-A_LEVEL = "expected a level such as {path.rate: 10Mbit, rwnd: 2 BDP, label: home}"
-VALUES: Json = {"type": "object", "minProperties": 1, "additionalProperties": SCALAR}
-NUMBER: Json = {
-    "type": ["number", "string"],
-    "pattern": "^[0-9]",
-    "errorMessage": "expected one such as 50KB",
+    "description": "Label of the level in tables, ids and figures.",
 }
 
 
-def mapped(value: Json, takes: str, **more: Json) -> Json | None:
-    """Return the mapping that may stand for a value; None where none may. `more` may stand in it besides."""
-    if takes == HOST:
-        keys = {"down": False, "up": False, **more}
-        return {"type": "object", "properties": keys, "additionalProperties": value, "minProperties": 1}
-    if takes in (WAYS, BOTH_WAYS):
-        directed = ways(value)
-        either = any_of(*({"required": [way]} for way in directed))
-        needs: Json = {"required": list(directed)} if takes == BOTH_WAYS else either
-        return closed({**directed, **more}, **needs)
-    if takes == LAW:
-        return distribution_schema(value, **more)
-    return None
+class LevelTarget(NamedTuple):
+    """What a level may set: its name or a pattern of names, its values, and what may replace one value."""
+
+    name: str
+    value: Json
+    forms: str
+    description: Json
+    type: ValueType | None = None
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether `name` is a pattern."""
+        return self.name.startswith("^")
 
 
-def spoken(value: Json, takes: str, **more: Json) -> Json:
-    """Return a value or the mapping that may stand for it."""
-    mapping = mapped(value, takes, **more)
-    options = [] if takes == BOTH_WAYS else [value]
-    return any_of(*options, *([mapping] if mapping else []))
+def level_targets(definitions: Definitions, recipes: Recipes) -> Iterator[LevelTarget]:
+    """Yield everything that a level may set, patterns after the names that they match as well."""
+    for name in PLAIN_FACTORS:
+        yield from _keys(definitions, recipes, "", name, PLAIN if name == "duration" else PER_HOST)
+    for name in varied_keys("path"):
+        yield from _keys(definitions, recipes, "path", name)
+    devices = {
+        key: parameter_schema(definitions, [SystemParameter("", one)])
+        for key, one in DEVICE_PARAMETERS.items()
+    }
+    for key, one in {**union_of_parameters(definitions, recipes, "aqm"), **devices}.items():
+        if key not in own_keys(NetworkPath):
+            yield _parameter(f"path.{key}", one, PER_DIRECTION)
+    for name, taken, having in recipes.settings():
+        yield _parameter(name, parameter_schema(definitions, taken, having), PER_HOST)
+    for logger in recipes.names("logger"):
+        yield from _keys(definitions, recipes, f"loggers.{logger}", "interval")
+        for key, found in recipes.parameters("logger", logger).items():
+            yield _parameter(f"loggers.{logger}.{key}", parameter_schema(definitions, found), PLAIN)
+    for owner in ("stop", "traffic.FLOW", "traffic.FLOW.arrivals"):
+        for name in varied_keys(owner):
+            yield from _keys(definitions, recipes, owner, name)
+    for key, one in union_of_parameters(definitions, recipes, "generator").items():
+        if key not in varied_keys("traffic.FLOW"):
+            yield _parameter(rf"^traffic\.{LABEL}\.{key}$", one, PLAIN)
+    words = {"description": "Parameter of the congestion control's kernel module."}
+    yield LevelTarget(r"^cc\.[^.]+$", SCALAR, PER_HOST, words)
+
+
+def _keys(
+    definitions: Definitions, recipes: Recipes, owner: str, name: str, forms: str = PLAIN
+) -> Iterator[LevelTarget]:
+    key = varied_keys(owner)[name]
+    if key.type is None:
+        return
+    kinds = {"aqm": "aqm", "generator": "generator"}
+    value = (
+        recipe_choice(definitions, recipes, kinds[name]) if name in kinds else definitions.of_type(key.type)
+    )
+    if key.type.is_random:
+        forms = RANDOM
+    elif key.type.directions != ONE_DIRECTION:
+        forms = BOTH_DIRECTIONS if key.type.directions == EACH else PER_DIRECTION
+    target = f"{owner}.{name}" if owner else name
+    if owner.startswith("traffic.FLOW"):
+        label = f"{NO_ARRIVALS}{LABEL}" if owner == "traffic.FLOW" and name in own_keys(Arrivals) else LABEL
+        target = f"^{target}$".replace(".", r"\.").replace("FLOW", label)
+    yield LevelTarget(target, value, forms, {"description": key.description}, key.type)
+
+
+def _parameter(name: str, one: Json, forms: str) -> LevelTarget:
+    """Return a recipe's parameter as a target, its description beside its values."""
+    value = {key: part for key, part in one.items() if key != "description"}
+    return LevelTarget(name, value, forms, {"description": one["description"]})
 
 
 class FactorSchema:
-    """The schemas of factors and settings, over all that may be set."""
+    """Builds the schemas of factors and settings."""
 
     def __init__(self, definitions: Definitions, recipes: Recipes) -> None:
         self._definitions, self._recipes = definitions, recipes
-        self._targets = list(targets(definitions, recipes))
+        self._targets = list(level_targets(definitions, recipes))
 
     def settings(self) -> Json:
         """Return the settings of hosts: each one value, or one for each host or role."""
-        known = [one for one in self._targets if one.takes == HOST]
-        return self._definitions.refer("Settings", lambda: self._keyed(known, self._spoken))
+        known = [one for one in self._targets if one.forms == PER_HOST]
+        return self._definitions.refer("Settings", lambda: self._keyed(known, self._value))
 
     def factors(self) -> Json:
-        """Return a part's factors: names that say what they set, and free ones."""
+        """Return the factors of a part: targets with their levels, and free names."""
         return self._definitions.refer("Factors", self._factors)
 
     def _factors(self) -> Json:
         found = self._keyed(self._targets, self._factor)
-        words = "Levels that move together: a list of mappings, each {factor: value, ..., label: word}."
-        free = any_of(self._linked(), self._named(), self._any_levels())
+        words = "Levels that set several keys: a list of mappings, each {factor: value, ..., label: word}."
+        free = any_of(self._linked(), self._explicit(), self._any_levels())
         found["patternProperties"][self._free_name()] = {**free, "description": words}
-        found["additionalProperties"] = any_of(self._named(), self._any_levels())
+        found["additionalProperties"] = any_of(self._explicit(), self._any_levels())
         return found
 
-    def said_here(self) -> Json:
-        """Return what holds of factors that lie over none: a name that says nothing is not enough."""
-        return self._definitions.refer("FactorsAlone", self._make_said_here)
+    def complete_factors(self) -> Json:
+        """Return the rule for factors that extend no others: a free name must tell what it sets."""
+        return self._definitions.refer("CompleteFactors", self._complete_factors)
 
-    def _make_said_here(self) -> Json:
-        known = self._keyed([one._replace(told={}) for one in self._targets], lambda _: {})
-        free = {self._free_name(): any_of(self._linked(), self._named())}
-        patterns = {**known["patternProperties"], **free}
-        return {**known, "patternProperties": patterns, "additionalProperties": self._named()}
+    def _complete_factors(self) -> Json:
+        patterns = [one.name for one in self._targets if one.is_pattern]
+        known = [one.name for one in self._targets if not one.is_pattern]
+        names = "|".join(name.replace(".", r"\.") for name in known)
+        every = "|".join([f"^(?:{names})$", *patterns])
+        free = any_of(self._linked(), self._explicit())
+        own = {every: True, self._free_name(): free}
+        return {"patternProperties": own, "additionalProperties": self._explicit()}
 
     def _free_name(self) -> str:
-        known = "|".join(one.name for one in self._targets if "." not in one.name)
-        return rf"^(?!(?:{known})$)[^.]+$"
+        return rf"^(?!(?:{'|'.join(PLAIN_FACTORS)})$)[^.]+$"
 
     def _any_levels(self) -> Json:
-        """Return the levels that a layer gives a factor that another layer says the rest of."""
-        several = _several(any_of(SCALAR, VALUES))
-        return self._definitions.refer("AnyLevels", lambda: any_of(SCALAR, several, self._range()))
+        """Return the levels for a factor that another layer completes."""
+        values = {"type": "object", "minProperties": 1, "additionalProperties": SCALAR}
+        either = any_of(SCALAR, self._list(any_of(SCALAR, values)), self._range(None))
+        words = {"description": "A level, a list of levels, or a range."}
+        return self._definitions.refer("AnyLevels", lambda: {**either, **words})
 
-    def _keyed(self, known: list[Target], make: Callable[[Target], Json]) -> Json:
-        properties = {one.name: {**make(one), **one.told} for one in known if not one.pattern}
-        patterns = {one.name: {**make(one), **one.told} for one in known if one.pattern}
+    def _keyed(self, known: list[LevelTarget], make: Callable[[LevelTarget], Json]) -> Json:
+        properties = {one.name: {**make(one), **one.description} for one in known if not one.is_pattern}
+        patterns = {one.name: {**make(one), **one.description} for one in known if one.is_pattern}
         return closed(properties, patternProperties=patterns)
 
-    def _spoken(self, one: Target) -> Json:
-        return self._definitions.refer(_title("Value", one), lambda: spoken(one.value, one.takes))
-
-    def _factor(self, one: Target) -> Json:
-        """Return one factor by what its name sets: a level, a list, a range, or {levels: ...}."""
-        return self._definitions.refer(_title("Factor", one), lambda: self._make_factor(one))
-
-    def _make_factor(self, one: Target) -> Json:
-        levels = self._levels(one)
-        spec = closed({"levels": {**levels, "description": LEVELS}, "at": self._at()}, required=["levels"])
-        return any_of(levels, spec, self._named())
-
-    def _levels(self, one: Target) -> Json:
-        return self._definitions.refer(_title("Levels", one), lambda: self._make_levels(one))
-
-    def _make_levels(self, one: Target) -> Json:
-        level = any_of(spoken(one.value, one.takes, label=LABEL_TEXT), self._by_another_name(one))
-        plain = [] if one.takes == BOTH_WAYS else [one.value]
-        spans = [] if "enum" in one.value or one.takes == BOTH_WAYS else [self._range(one)]
-        return any_of(*plain, _several(level), *spans)
-
-    def _by_another_name(self, one: Target) -> Json:
-        """Return a plain value with a label of its own."""
-        value = {**one.value, "description": "What the level sets."}
-        keys = {"value": value, "label": LABEL_TEXT}
+    def _plain(self, one: LevelTarget) -> Json:
+        """Return one value, as a reference."""
+        if "$ref" in one.value:
+            return one.value
         return self._definitions.refer(
-            _title("Labelled", one), lambda: closed(keys, required=["value", "label"])
+            _name("", one._replace(forms=PLAIN)), lambda: {**one.value, **one.description}
         )
+
+    def _value(self, one: LevelTarget) -> Json:
+        """Return one value, or the mapping that may replace it."""
+        mapping = self._mapping(one)
+        if mapping is None or one.forms == BOTH_DIRECTIONS:
+            return mapping or one.value
+        return self._definitions.refer(_name("value", one), lambda: any_of(self._plain(one), mapping))
+
+    def _mapping(self, one: LevelTarget) -> Json | None:
+        """Return the mapping that may replace a value, or None; it may contain the label of its level."""
+        label = self._definitions.refer("label", lambda: LEVEL_LABEL)
+        if one.forms == RANDOM and one.type:
+            return self._definitions.random(one.type, label=label)
+        if one.forms == PLAIN:
+            return None
+        value = self._plain(one)
+
+        def make() -> Json:
+            if one.forms == PER_HOST:
+                keys = {"down": False, "up": False, "label": label}
+                return {
+                    "type": "object",
+                    "properties": keys,
+                    "additionalProperties": value,
+                    "minProperties": 1,
+                }
+            both = {"required": list(DIRECTIONS)} if one.forms == BOTH_DIRECTIONS else {}
+            return {**directions(value, label=label), **both}
+
+        return self._definitions.refer(_name("", one), make)
+
+    def _factor(self, one: LevelTarget) -> Json:
+        """Return a factor by its target: a level, a list, a range, or {levels: ...}."""
+        return self._definitions.refer(_name("factor", one), lambda: self._make_factor(one))
+
+    def _make_factor(self, one: LevelTarget) -> Json:
+        label = self._definitions.refer("label", lambda: LEVEL_LABEL)
+        mapping, value = self._mapping(one), self._plain(one)
+        keys = closed({"value": value, "label": label}, required=["value", "label"])
+        labelled = self._definitions.refer(_name("labelled", one._replace(forms=PLAIN)), lambda: keys)
+        plain = [] if one.forms == BOTH_DIRECTIONS else [value]
+        ranges = [] if "enum" in one.value or one.forms == BOTH_DIRECTIONS else [self._range(one.type)]
+        level = any_of(*plain, *([mapping] if mapping else []), labelled)
+        whole = closed({"levels": self._factor(one), "at": self._at()}, required=["levels"])
+        return any_of(*plain, self._list(level), *ranges, whole, self._explicit())
+
+    def _list(self, level: Json) -> Json:
+        return several(level, maxItems=MOST_LEVELS, uniqueItems=True)
 
     def _linked(self) -> Json:
-        return self._definitions.refer("Linked", self._make_linked)
+        return self._definitions.refer("LinkedFactor", self._make_linked)
 
     def _make_linked(self) -> Json:
-        brief = [one._replace(told={"description": one.told["description"]}) for one in self._targets]
-        level = self._keyed(brief, self._spoken)
-        level["properties"]["label"] = LABEL_TEXT
+        level = self._keyed(self._targets, self._value)
+        level["properties"]["label"] = self._definitions.refer("label", lambda: LEVEL_LABEL)
         level |= {"minProperties": 1, "if": {"required": ["label"]}, "then": {"minProperties": 2}}
-        level["errorMessage"] = f"{A_LEVEL}, for no factor has this name"
-        spec = closed(
-            {"levels": {**_several(level), "description": "Levels that move together."}, "at": self._at()},
-            required=["levels"],
+        level["errorMessage"] = "expected a level such as {path.rate: 10Mbit, rwnd: 2 BDP, label: home}"
+        levels = self._list(self._definitions.refer("LinkedLevel", lambda: level))
+        shared = self._definitions.refer(
+            "LinkedLevels", lambda: {**levels, "description": "Levels of several keys."}
         )
-        return any_of(_several(level), spec)
+        return any_of(shared, closed({"levels": shared, "at": self._at()}, required=["levels"]))
 
-    def _range(self, one: Target | None = None) -> Json:
-        """Return a range of levels; of formulas its ends can only be numbers of one name."""
-        form = one.form if one else None
-        if form is None:
-            return self._definitions.refer("Range", lambda: _range(NUMBER))
-        ends = form.base or form
-        name = f"Range-of-{'computed-' if form.base else ''}{ends.name.replace(', ', '-').replace(' ', '-')}"
-        return self._definitions.refer(name, lambda: _range(self._end(ends, form.base is not None)))
-
-    def _end(self, form: notation.Form, computed: bool) -> Json:
-        named = {"type": "string", "pattern": notation.counted()}
-        return any_of(self._definitions.form(form), *([named] if computed else []))
+    def _range(self, value_type: ValueType | None) -> Json:
+        """Return a range; its ends are quantities, or multiples of a name if formulas are allowed."""
+        if value_type is None:
+            end: Json = {
+                "type": ["number", "string"],
+                "pattern": "^[0-9]",
+                "description": "A quantity, such as 50KB.",
+            }
+        elif value_type.plain:
+            multiple = self._definitions.refer("multiple", lambda: {"type": "string", "pattern": MULTIPLE})
+            end = any_of(self._definitions.of_type(value_type.plain), multiple)
+        else:
+            end = self._definitions.of_type(value_type)
+        name = f"-{slug(value_type.name)}" if value_type else ""
+        shared = self._definitions.refer(f"end{name}", lambda: end) if "$ref" not in end else end
+        return self._definitions.refer(f"range{name}", lambda: _range(shared))
 
     def _at(self) -> Json:
-        one = self._definitions.form(notation.NAME)
-        several = {"type": "array", "items": one, "minItems": 1}
-        return {**any_of(one, several), "description": "Hosts or roles that the levels are for."}
+        one = self._definitions.of_type(NAME)
+        words = {"description": "Hosts or roles that the levels are for."}
+        return self._definitions.refer("at", lambda: {**any_of(one, several(one)), **words})
 
-    def _named(self) -> Json:
-        return self._definitions.refer("NamedFactor", self._make_named)
+    def _explicit(self) -> Json:
+        return self._definitions.refer("ExplicitFactor", self._make_explicit)
 
-    def _make_named(self) -> Json:
-        """Return a factor that says itself what it sets: by a recipe's parameter, or by several keys."""
-        names = [one.name for one in self._targets if not one.pattern]
-        patterns = [{"type": "string", "pattern": one.name} for one in self._targets if one.pattern]
-        keys = {"type": "array", "items": {"anyOf": [{"enum": names}, *patterns]}, "minItems": 1}
-        recipe = of_recipes.choice(self._recipes, "setting")
-        words = "Keys that every level sets at once, such as [traffic.there.rate, traffic.back.rate]."
+    def _make_explicit(self) -> Json:
+        """Return a factor that names what it sets: a parameter of a recipe, or several keys."""
+        names = [one.name for one in self._targets if not one.is_pattern]
+        keys: dict[str, list[str]] = {}
+        for one in self._targets:
+            if one.is_pattern:
+                prefix, _, key = one.name.rpartition(r"\.")
+                keys.setdefault(prefix, []).append(key.removesuffix("$"))
+        patterns = [
+            {"type": "string", "pattern": rf"{prefix}\.(?:{'|'.join(every)})$"}
+            for prefix, every in keys.items()
+        ]
+        words = "Keys that every level sets, such as [traffic.there.rate, traffic.back.rate]."
+        parameters = {
+            name: sorted(self._recipes.parameters("setting", name)) for name in self._recipes.names("setting")
+        }
+        recipes = [name for name, known in parameters.items() if known or name in PLAIN_FACTORS]
         own = {
-            "levels": {**self._any_levels(), "description": LEVELS},
-            "sets": {**keys, "uniqueItems": True, "description": words},
-            "recipe": {**recipe, "description": "Setting recipe that the levels are for."},
+            "levels": self._any_levels(),
+            "sets": {
+                **several({"anyOf": [{"enum": names}, *patterns]}, uniqueItems=True),
+                "description": words,
+            },
+            "recipe": {"enum": recipes, "description": "Setting recipe of the levels."},
             "parameter": {"type": "string", "description": "Parameter of the recipe."},
             "at": self._at(),
         }
-        either = {"oneOf": [{"required": ["recipe"]}, {"required": ["sets"]}]}
-        rules = [either, _beside("parameter", "recipe"), *self._of_recipes(), *self._of_parameters()]
+        rules: list[Json] = [{"oneOf": [{"required": ["recipe"]}, {"required": ["sets"]}]}]
+        rules.append({"if": {"required": ["parameter"]}, "then": {"required": ["recipe"]}})
+        for name, known in parameters.items():
+            if known and name not in PLAIN_FACTORS:
+                needed = {"properties": {"parameter": {"enum": known}}, "required": ["parameter"]}
+                rules.append(when({"recipe": [name]}, needed))
+        rules += self._levels_of_parameters()
         return closed(own, required=["levels"], allOf=rules)
 
-    def _of_recipes(self) -> Iterator[Json]:
-        """Yield which parameters each recipe has."""
-        for name in self._recipes.names("setting"):
-            known = sorted(self._recipes.parameters("setting", name))
-            needs: Json = {"properties": {"parameter": {"enum": known}}, "required": ["parameter"]}
-            if name not in HOST_SETTINGS:
-                yield {"if": _is(recipe=name), "then": needs}
-
-    def _of_parameters(self) -> Iterator[Json]:
-        """Yield what the levels of each parameter are."""
+    def _levels_of_parameters(self) -> Iterator[Json]:
+        """Yield the levels that each parameter of a setting recipe takes."""
+        found: dict[tuple[str, str], list[str]] = {}
         for one in self._targets:
             recipe, _, parameter = one.name.partition(".")
-            if one.takes == HOST and parameter and not one.pattern:
-                levels = {"properties": {"levels": self._levels(one)}}
-                yield {"if": _is(recipe=recipe, parameter=parameter), "then": levels}
+            if one.forms == PER_HOST and parameter and not one.is_pattern:
+                found.setdefault((recipe, self._factor(one)["$ref"]), []).append(parameter)
+        for (recipe, levels), parameters in found.items():
+            yield when(
+                {"recipe": [recipe], "parameter": parameters}, {"properties": {"levels": {"$ref": levels}}}
+            )
 
 
-def _title(what: str, one: Target) -> str:
-    """Name what targets with the same values share, or what is one target's alone."""
+def _name(what: str, one: LevelTarget) -> str:
+    """Return the name of a shared schema: of the values' type, or of a target's own values."""
     reference = str(one.value.get("$ref", "")).removeprefix("#/$defs/")
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", reference or one.name.replace(LABEL, "FLOW").replace("\\", ""))
-    return f"{what}-{plain.strip('-')}-{one.takes.replace(' ', '-')}"
-
-
-def _several(level: Json) -> Json:
-    return {"type": "array", "items": level, "minItems": 1, "maxItems": MOST_LEVELS, "uniqueItems": True}
-
-
-def _is(**values: str) -> Json:
-    known = {key: {"const": value} for key, value in values.items()}
-    return {"properties": known, "required": list(known)}
-
-
-def _beside(key: str, other: str) -> Json:
-    """Return the rule that a key needs another beside it."""
-    return {"if": {"required": [key]}, "then": {"required": [other]}}
+    own = reference or slug(one.name.replace(NO_ARRIVALS, "").replace(LABEL, "FLOW").replace("\\", ""))
+    return f"{what}-{own}{'' if one.forms == PLAIN else f'-{one.forms}'}".strip("-")
 
 
 def _range(end: Json) -> Json:
-    keys = {
-        "from": {**end, "description": "First level, such as 50KB."},
-        "to": {**end, "description": "Last level, such as 1MB."},
-        "step": {**end, "description": "Distance between two levels, such as 50KB."},
-    }
+    keys = dict.fromkeys(("from", "to", "step"), end)
     return closed(keys, required=list(keys), description="Evenly spaced levels, both ends included.")

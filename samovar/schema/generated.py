@@ -1,8 +1,7 @@
-"""The files that are made from the types and recipes, and whether those that stand are current."""
+"""Generate the schemas of editors and the tables of the reference, and find those that are not current."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,10 +9,14 @@ from samovar.campaign.journal import journal_schema
 from samovar.events import events_page
 from samovar.experiment.outputs import read_exhibits
 from samovar.recipes import Catalogue
-from samovar.schema.experiment_schema import experiment_schema, fragment_schema
-from samovar.schema.file_schemas import config_schema, study_schema, testbed_schema
-from samovar.schema.json_schema import Json
-from samovar.schema.model_schema import DRAFT
+from samovar.schema.file_schemas import (
+    config_schema,
+    experiment_schema,
+    fragment_schema,
+    study_schema,
+    testbed_schema,
+)
+from samovar.schema.model_schema import DRAFT, Json, dump
 from samovar.schema.recipe_schema import Recipes
 from samovar.schema.reference_pages import BLOCK, ROOTS, Page
 
@@ -23,26 +26,26 @@ EVENTS = REFERENCE / "events.md"
 
 
 def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
-    """Return the schema of each kind of file of a checkout."""
+    """Return the schemas of a checkout, by kind of file."""
     return {
         "experiment": experiment_schema(recipes, read_exhibits(root / "analysis" / "R")),
         "fragment": fragment_schema(),
-        "testbed": testbed_schema(recipes),
-        "study": study_schema(recipes),
-        "config": config_schema(recipes),
+        "testbed": testbed_schema(),
+        "study": study_schema(),
+        "config": config_schema(),
         "journal": {"$schema": DRAFT, **journal_schema()},
     }
 
 
 def generated(root: Path) -> dict[Path, str]:
-    """Return what each generated file of a checkout should hold, by its path there."""
+    """Return the text of each generated file of a checkout, by its path."""
     recipes = Recipes.of(Catalogue(root / "templates"))
-    texts = {FOLDER / f"{name}.json": _text(schema) for name, schema in schemas(root, recipes).items()}
+    texts = {FOLDER / f"{name}.json": f"{dump(schema)}\n" for name, schema in schemas(root, recipes).items()}
     return texts | {EVENTS: events_page()} | pages(root, recipes)
 
 
 def pages(root: Path, recipes: Recipes) -> dict[Path, str]:
-    """Return the pages of the reference that hold generated blocks, each as it should be."""
+    """Return the reference pages with generated blocks, by path."""
     found = {path.relative_to(root): path.read_text("utf-8") for path in (root / REFERENCE).glob("*.md")}
     exhibits = read_exhibits(root / "analysis" / "R")
     return {
@@ -53,23 +56,19 @@ def pages(root: Path, recipes: Recipes) -> dict[Path, str]:
 
 
 def stale(root: Path) -> list[Path]:
-    """Name the generated files that are missing or not current."""
-    return [path for path, text in generated(root).items() if _standing(root / path) != text]
+    """Return the generated files that are missing or not current."""
+    return [path for path, text in generated(root).items() if _current(root / path) != text]
 
 
 def write(root: Path) -> list[Path]:
-    """Make the generated files current; name those that changed."""
+    """Write the generated files that are not current; return their paths."""
     made = generated(root)
-    changed = [path for path, text in made.items() if _standing(root / path) != text]
+    changed = [path for path, text in made.items() if _current(root / path) != text]
     for path in changed:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(made[path], encoding="utf-8")
     return changed
 
 
-def _standing(path: Path) -> str | None:
+def _current(path: Path) -> str | None:
     return path.read_text(encoding="utf-8") if path.is_file() else None
-
-
-def _text(schema: Json) -> str:
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"

@@ -1,68 +1,89 @@
-"""JSON Schema of typed models: a property for each field, with its description, default and examples.
+"""JSON Schema of models: an object for each, with a property for each key.
 
-Only keywords that draft 7 shares with 2020-12 are used, as editors know no later ones; that is why objects
-are closed by listing their keys again beside a condition.
+Only keywords that draft 7 shares with 2020-12 are used, as editors know no later ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, get_args, get_origin
-
-from pydantic.fields import FieldInfo
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args, get_origin
 
 from samovar.errors import SamovarError
-from samovar.experiment.keys import (
-    EACH,
-    ONE_HOST,
-    Choice,
-    Form,
-    Strict,
-    form_in,
-    form_of,
-    is_union,
-    written_default,
-)
-from samovar.schema.json_schema import Json, any_of, closed, ways
-from samovar.schema.model_rules import rules_of
+from samovar.experiment import EACH, ONE_DIRECTION, Key, Strict, ValueType, bare, keys_of, type_in
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
+WIDTH = 240
+SHORT = 60
+DIRECTIONS = ("down", "up")
+
+Json = dict[str, Any]
 
 
 class SchemaError(SamovarError):
-    """A field that nothing can be told of."""
+    """A key whose type has no schema."""
 
 
-def own_fields(model: type[Strict]) -> Iterator[tuple[str, FieldInfo]]:
-    """Yield the keys of a model as files write them, without what gathers parameters of recipes."""
-    for name, info in model.model_fields.items():
-        if name != "parameters":
-            yield info.alias or name, info
+def closed(properties: Mapping[str, Any], **more: Any) -> Json:
+    """Return an object that has these keys and no others."""
+    return {"type": "object", "properties": dict(properties), "additionalProperties": False, **more}
 
 
-def metadata_of(annotation: Any, metadata: list[Any]) -> list[Any]:
-    """Return what Annotated says of a type, also of one that may be left out."""
-    nested = [annotation, *get_args(annotation)] if is_union(annotation) else [annotation]
-    return [*metadata, *(one for option in nested for one in getattr(option, "__metadata__", ()))]
+def any_of(*options: Json) -> Json:
+    """Return a schema that accepts what one of several accepts, each listed once."""
+    unique = [one for index, one in enumerate(options) if one not in options[:index]]
+    return unique[0] if len(unique) == 1 else {"anyOf": unique}
 
 
-def bare(annotation: Any) -> Any:
-    """Return an annotation without Annotated and without None."""
-    if hasattr(annotation, "__metadata__"):
-        return bare(get_args(annotation)[0])
-    if is_union(annotation):
-        options = [one for one in get_args(annotation) if one is not type(None)]
-        return bare(options[0]) if len(options) == 1 else annotation
-    return annotation
+def at_most_one(*keys: str) -> Json:
+    """Return the rule that no two of these keys stand together."""
+    pairs = [[one, other] for index, one in enumerate(keys) for other in keys[index + 1 :]]
+    message = f"expected one of {', '.join(keys)}"
+    return {"not": any_of(*({"required": pair} for pair in pairs)), "errorMessage": message}
+
+
+def at_least_one(*keys: str) -> Json:
+    """Return the rule that one of these keys is given."""
+    return any_of(*({"required": [key]} for key in keys))
+
+
+def several(item: Json, **more: Any) -> Json:
+    """Return a list of one item or more."""
+    return {"type": "array", "items": item, "minItems": 1, **more}
+
+
+def when(condition: Mapping[str, Sequence[str]], then: Json) -> Json:
+    """Return the rule that a schema holds where some keys have one of these values each."""
+    wanted = {key: {"enum": list(values)} for key, values in condition.items()}
+    return {"if": {"properties": wanted, "required": list(wanted)}, "then": then}
+
+
+def directions(value: Json, **more: Json) -> Json:
+    """Return {down: ..., up: ...} of values, one or both; `more` are keys that may stand beside them."""
+    return closed({**dict.fromkeys(DIRECTIONS, value), **more}, **at_least_one(*DIRECTIONS))
+
+
+def described(key: Key) -> Json:
+    """Return the description of a key with its default."""
+    if key.default is None:
+        return {"description": key.description}
+    default = int(key.default) if key.default.isdecimal() else key.default
+    return {"description": f"{key.description} Default: `{key.default}`.", "default": default}
+
+
+def document_of(model: type[Strict]) -> str:
+    """Return the first paragraph of a model's docstring, on one line."""
+    return " ".join((model.__doc__ or "").split("\n\n")[0].split())
 
 
 Special = Callable[["Definitions", bool], Json]
 
 
 class Definitions:
-    """The schemas that others refer to, gathered while a file's schema is made.
+    """The shared schemas of one file, collected while its schema is built.
 
-    `special` makes the value of a field in place of its type: by model and key, or by key for all models.
+    `special` has the schemas of keys whose type does not define one: by model and key, or by key alone.
     """
 
     def __init__(self, special: Mapping[tuple[str, str], Special]) -> None:
@@ -70,114 +91,152 @@ class Definitions:
         self._special = special
 
     def refer(self, name: str, make: Callable[[], Json]) -> Json:
-        """Return a reference to a schema by its name; it is made when it is named first."""
+        """Return a reference to a shared schema, which is built at its first use."""
         if name not in self.schemas:
             self.schemas[name] = {}
             self.schemas[name] = make()
         return {"$ref": f"#/$defs/{name}"}
 
-    def form(self, form: Form) -> Json:
-        """Return a reference to a kind of text."""
-        name = form.name.replace(", or a formula", "-or-formula").replace(", ", "-").replace(" ", "-")
-        bounds = (form.schema.get("minimum"), form.schema.get("maximum"))
-        if form.name in ("integer", "bytes"):
-            name += "".join(f"-{bound}" for bound in bounds if bound is not None)
-        return self.refer(name.replace("/", "-"), lambda: {"title": form.name, **form.schema})
+    def of_type(self, value_type: ValueType) -> Json:
+        """Return a reference to a type, or the words of a type that takes a few words only."""
+        if value_type.choices and "enumDescriptions" not in value_type.schema:
+            return dict(value_type.schema)
+        bounds = (value_type.schema.get("minimum"), value_type.schema.get("maximum"))
+        limits = (
+            [str(one) for one in bounds if one is not None] if value_type.name in ("integer", "bytes") else []
+        )
+        name = "-".join([slug(value_type.name), *limits])
+        words = f"{value_type.meaning[0].upper()}{value_type.meaning[1:]}, such as {value_type.examples[0]}."
+        return self.refer(name, lambda: {"title": value_type.name, "description": words, **value_type.schema})
 
     def model(self, model: type[Strict], partial: bool = False) -> Json:
-        """Return a reference to a model's object; a partial one lies over another and needs no key."""
+        """Return a reference to the object of a model; one that changes another needs no key."""
         name = f"{model.__name__}{'Change' if partial else ''}"
         return self.refer(name, lambda: self.object(model, partial))
 
     def object(self, model: type[Strict], partial: bool = False) -> Json:
-        """Return a model's object, closed."""
-        required = [key for key, info in own_fields(model) if info.is_required()]
-        needs = {"required": required} if required and not partial else {}
-        words = " ".join((model.__doc__ or "").split("\n\n")[0].split())
-        rules = rules_of(model.__name__, partial)
-        more = {"allOf": rules} if rules else {}
-        return closed(self.properties(model, partial), description=words, **needs, **more)
+        """Return the closed object of a model."""
+        required = [name for name, key in keys_of(model).items() if key.field.is_required()]
+        needs: Json = {"required": required} if required and not partial else {}
+        rules = self.rules(model, partial)
+        return closed(
+            self.properties(model, partial),
+            description=document_of(model),
+            **needs,
+            **({"allOf": rules} if rules else {}),
+        )
+
+    def rules(self, model: type[Strict], partial: bool) -> list[Json]:
+        """Return which keys of a model exclude or need each other; a change of another need not be whole."""
+        rules = [at_most_one(*group) for group in model.EXCLUSIVE]
+        rules += [
+            {"if": {"required": [one]}, "then": {"required": [other]}}
+            for one, other in model.COMPANIONS.items()
+        ]
+        return rules if partial else [*rules, *(at_least_one(*group) for group in model.NEEDED)]
 
     def properties(self, model: type[Strict], partial: bool = False) -> Json:
-        """Return the properties of a model's fields."""
-        return {key: self.property(model, key, info, partial) for key, info in own_fields(model)}
+        """Return the properties of a model."""
+        return {name: self.property(model, key, partial) for name, key in keys_of(model).items()}
 
-    def property(self, model: type[Strict], key: str, info: FieldInfo, partial: bool) -> Json:
-        """Return one property: its value, what it is, its default."""
-        special = self._special.get((model.__name__, key)) or self._special.get(("", key))
-        value = special(self, partial) if special else self._field(model, key, info, partial)
-        return {**value, **told(info, None if special else form_of(info))}
-
-    def _field(self, model: type[Strict], key: str, info: FieldInfo, partial: bool) -> Json:
+    def property(self, model: type[Strict], key: Key, partial: bool) -> Json:
+        """Return one property: its value, description and default."""
+        special = self._special.get((model.__name__, key.name)) or self._special.get(("", key.name))
         try:
-            return self.value(info.annotation, list(info.metadata), partial)
+            value = special(self, partial) if special else self.value(key.field.annotation, key.type, partial)
         except SchemaError as error:
-            message = f"{model.__name__}.{key}: {error}; expected a type with a Form"
-            raise SchemaError(message) from None
+            raise SchemaError(f"{model.__name__}.{key.name}: {error}") from None
+        return {**value, **described(key)}
 
-    def value(self, annotation: Any, metadata: list[Any], partial: bool = False) -> Json:
-        """Return the schema of values of a type; raises SchemaError for one that nothing is known of."""
-        form = form_in(annotation, metadata)
-        here = bare(annotation)
-        many = get_origin(here) is tuple
-        if form is not None and not (many and form_in(get_args(here)[0], [])):
-            return any_of(self.form(form), self._list(self.form(form))) if many else self.ways(form, partial)
+    def value(self, annotation: Any, value_type: ValueType | None = None, partial: bool = False) -> Json:
+        """Return the schema of an annotation; raises SchemaError for one without a type."""
+        here, value_type = bare(annotation), value_type or type_in(annotation)
+        if value_type is not None:
+            return self._typed(value_type, partial)
         if isinstance(here, type) and issubclass(here, Strict):
             return self.model(here, partial)
-        known = next((one.known for one in metadata_of(annotation, metadata) if isinstance(one, Choice)), ())
-        if known or get_origin(here) is Literal:
-            return {"enum": list(known or get_args(here))}
-        if is_union(here):
-            return any_of(*(self.value(one, []) for one in get_args(here) if one is not type(None)))
-        if many:
-            return self._tuple(get_args(here))
-        if get_origin(here) is not None and issubclass(get_origin(here), Mapping):
-            return self._mapping(*get_args(here))
-        raise SchemaError(f"nothing is known of {annotation}")
+        inner, origin = [one for one in get_args(here) if one not in (type(None), Ellipsis)], get_origin(here)
+        if origin is tuple:
+            size = {} if get_args(here)[-1] is Ellipsis else {"minItems": len(inner), "maxItems": len(inner)}
+            return {"type": "array", "items": self.value(inner[0]), **size}
+        if isinstance(origin, type) and issubclass(origin, Mapping):
+            return self._mapping(*inner)
+        if inner:
+            return any_of(*map(self.value, inner))
+        raise SchemaError(f"no schema for {annotation}; expected a ValueType in its metadata")
 
-    def ways(self, form: Form, partial: bool = False) -> Json:
-        """Return a text, or one for each direction where that may be."""
-        one = self.form(form)
-        if form.ways == ONE_HOST:
+    def _typed(self, value_type: ValueType, partial: bool) -> Json:
+        one = self.of_type(value_type)
+        if value_type.is_list:
+            return any_of(one, several(one))
+        if value_type.is_random:
+            return any_of(one, self.random(value_type))
+        if value_type.directions == ONE_DIRECTION:
             return one
-        each: Json = {"required": ["down", "up"]} if form.ways == EACH and not partial else {}
-        both = closed(ways(one), minProperties=1, **each)
-        return both if form.ways == EACH else any_of(one, both)
+        if value_type.directions == EACH and not partial:
+            return {**directions(one), "required": list(DIRECTIONS)}
+        both = self.refer(f"{slug(value_type.name)}-per-direction", lambda: directions(one))
+        return both if value_type.directions == EACH else any_of(one, both)
 
-    def _list(self, item: Json) -> Json:
-        return {"type": "array", "items": item, "minItems": 1}
+    def random(self, value_type: ValueType, **more: Json) -> Json:
+        """Return a distribution of a type's values; `more` are keys that may stand beside it."""
+        return self._random(slug(value_type.name), self.of_type(value_type), **more)
 
-    def _tuple(self, kinds: tuple[Any, ...]) -> Json:
-        item = self.value(kinds[0], [])
-        if kinds[-1] is Ellipsis:
-            return {"type": "array", "items": item}
-        return {"type": "array", "items": item, "minItems": len(kinds), "maxItems": len(kinds)}
+    def _random(self, name: str, one: Json, **more: Json) -> Json:
+        pair = {"type": "array", "items": one, "minItems": 2, "maxItems": 2}
+        keys = {
+            "uniform": {**pair, "description": "Equally likely anywhere between two amounts."},
+            "exponential": {**one, "description": "Exponentially distributed with this mean."},
+            "step": {**one, "description": "Round each draw to a multiple of this."},
+            **more,
+        }
+        rules = [at_most_one("uniform", "exponential"), at_least_one("uniform", "exponential")]
+        made = closed(keys, allOf=rules, description="Drawn at random for each flow.")
+        return self.refer(f"random-{name}{'-labelled' if more else ''}", lambda: made)
 
     def _mapping(self, key: Any, value: Any) -> Json:
-        here = bare(key)
-        if get_origin(here) is Literal:
-            return closed(
-                {one: {**self.value(value, []), "description": f"Of {one}."} for one in get_args(here)}
-            )
-        names = form_in(key, [])
+        names = type_in(key)
+        if names and names.choices:
+            return closed({one: {**self.value(value), "description": f"For {one}."} for one in names.choices})
         pattern = names.schema.get("pattern") if names else None
         limit = {"propertyNames": {"pattern": pattern}} if pattern else {}
-        return {"type": "object", "additionalProperties": self.value(value, []), **limit}
+        return {"type": "object", "additionalProperties": self.value(value), **limit}
 
 
-def told(info: FieldInfo, form: Form | None) -> Json:
-    """Return what is said of a field: its description, in Markdown with its form, and its default."""
-    words, default = info.description or "", written_default(info)
-    more = ""
-    if form is not None:
-        more = f"\n\n{form.meaning[0].upper()}{form.meaning[1:]}: " + ", ".join(
-            f"`{one}`" for one in form.examples
+def slug(name: str) -> str:
+    """Return a name as part of a reference."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name.replace(", or a formula", " or formula")).strip("-")
+
+
+def dump(value: Any, indent: int = 0, lead: int = 0) -> str:
+    """Write JSON with each object or list on one line where it fits, and short entries side by side.
+
+    Files are short and diffs readable. `lead` is the length of what precedes the value on its line.
+    """
+    flat = json.dumps(value, ensure_ascii=False)
+    if indent + lead + len(flat) <= WIDTH or not isinstance(value, dict | list) or not value:
+        return flat
+    pad, end = " " * (indent + 1), " " * indent
+    if isinstance(value, dict):
+        names = [json.dumps(key, ensure_ascii=False) for key in value]
+        entries = [
+            f"{name}: {dump(one, indent + 1, len(name) + 3)}"
+            for name, one in zip(names, value.values(), strict=True)
+        ]
+        opening, closing = "{", "}"
+    else:
+        entries, opening, closing = [dump(one, indent + 1) for one in value], "[", "]"
+    lines: list[str] = []
+    for entry in entries:
+        fits = (
+            lines
+            and len(entry) <= SHORT
+            and len(lines[-1]) <= WIDTH - len(entry) - indent - 4
+            and "\n" not in lines[-1]
         )
-    if default is not None:
-        more += f"\n\nDefault: `{default}`"
-    found: Json = {"description": words}
-    if more:
-        found["markdownDescription"] = words + more
-    if default is not None:
-        found["default"] = int(default) if default.isdecimal() else default
-    return found
+        if fits:
+            lines[-1] += f", {entry}"
+        else:
+            lines.append(entry)
+    body = ",\n".join(pad + line for line in lines)
+    return f"{opening}\n{body}\n{end}{closing}"

@@ -1,35 +1,45 @@
-"""The generated parts of the reference: tables of keys, factors, recipes and metrics within written pages.
+"""Generated parts of the reference pages: tables of keys, factors, recipes and metrics.
 
-A page holds blocks, `<!-- fab schema: NAME -->` to `<!-- end -->`; what stands between is made anew, what
-stands around them is written by people and kept.
+A page has generated blocks, `<!-- fab schema: NAME -->` to `<!-- end -->`; the rest is written by hand.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, get_args, get_origin
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, get_args, get_origin
 
-from pydantic.fields import FieldInfo
-
-from samovar.experiment.expressions import Distribution
-from samovar.experiment.keys import (
+from samovar.experiment import (
     EACH,
     EITHER,
-    Choice,
     Config,
     Experiment,
+    Key,
+    ParameterInfo,
     Strict,
     StudyReport,
     Testbed,
-    form_of,
-    written_default,
+    ValueType,
+    bare,
+    keys_of,
+    type_in,
 )
 from samovar.experiment.metrics import METRICS
 from samovar.experiment.outputs import Exhibit, Exhibits
-from samovar.schema.model_schema import SchemaError, bare, metadata_of, own_fields
-from samovar.schema.recipe_schema import Recipes
-from samovar.schema.reference_tables import factor_lines, recipe_lines, recipe_names, table
+from samovar.recipes import BLOCKS, Catalogue, Header
+from samovar.schema.factor_schema import (
+    BOTH_DIRECTIONS,
+    LABEL,
+    NO_ARRIVALS,
+    PER_DIRECTION,
+    PER_HOST,
+    PLAIN,
+    RANDOM,
+    LevelTarget,
+    level_targets,
+)
+from samovar.schema.model_schema import Definitions, Json, SchemaError, document_of
+from samovar.schema.recipe_schema import Recipes, SystemParameter
 
 BLOCK = re.compile(r"(<!-- fab schema: (?P<name>[\w., -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 ROOTS: Mapping[str, type[Strict]] = {
@@ -57,6 +67,14 @@ WORDS: Mapping[str, str] = {
 
 DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "that of the top level"}
 """What holds where keys are left out that the complete experiment must have."""
+SYSTEMS = {"linux": "Linux", "freebsd": "FreeBSD"}
+FORMS = {
+    PER_HOST: "one, or one per host or role",
+    PER_DIRECTION: "one, or `{down: …, up: …}`",
+    BOTH_DIRECTIONS: "`{down: …, up: …}`",
+    PLAIN: "one",
+    RANDOM: "one, or [random](experiment.md#random-amounts)",
+}
 
 
 class Page:
@@ -110,7 +128,7 @@ class Page:
             if name not in self._anchors:
                 yield f"### {spaced(name)}"
                 yield ""
-                yield " ".join((model.__doc__ or "").split("\n\n")[0].split())
+                yield document_of(model)
                 yield ""
                 yield from self._table(model)
                 yield ""
@@ -119,40 +137,43 @@ class Page:
         return dict(models_below(self._root)) if self._root else {}
 
     def _table(self, model: type[Strict]) -> Iterator[str]:
-        rows = [self._row(key, info) for key, info in own_fields(model)]
+        rows = [self._row(key) for key in keys_of(model).values()]
         yield from table(("key", "value", "default", "meaning"), rows)
 
-    def _row(self, key: str, info: FieldInfo) -> tuple[str, ...]:
-        default = DEFAULTS.get(key) or ("required" if info.is_required() else written_default(info))
-        quoted = default or "" if default in (None, "required", *DEFAULTS.values()) else f"`{default}`"
-        value = WORDS.get(key) or self._value(info)
-        drawn = ", or [drawn](#random-amounts)" if Distribution in get_args(bare(info.annotation)) else ""
-        return f"`{key}`", value + drawn, quoted, info.description or ""
+    def _row(self, key: Key) -> tuple[str, ...]:
+        default = f"`{key.default}`" if key.default is not None else ""
+        default = DEFAULTS.get(key.name) or ("required" if key.field.is_required() else default)
+        return (
+            f"`{key.name}`",
+            WORDS.get(key.name) or self._value(key.field.annotation, key.type),
+            default,
+            key.description,
+        )
 
-    def _value(self, info: FieldInfo) -> str:
-        form = form_of(info)
-        if form is not None:
-            ways = {EITHER: ", or `{down: …, up: …}`", EACH: " in `{down: …, up: …}`"}.get(form.ways, "")
-            many = ", or a list" if get_origin(bare(info.annotation)) is tuple and form.ways == "" else ""
-            plain = "enum" in form.schema or form.name in ("words", "text", "name")
-            shown = "" if plain else f": `{form.examples[-1]}`"
-            return f"{form.name}{shown}{ways}{many}"
-        return self._typed(info.annotation, list(info.metadata))
-
-    def _typed(self, annotation: Any, metadata: list[Any]) -> str:
-        here = bare(annotation)
-        known = next((one.known for one in metadata_of(annotation, metadata) if isinstance(one, Choice)), ())
-        if known or get_origin(here) is Literal:
-            return ", ".join(f"`{one}`" for one in known or get_args(here))
+    def _value(self, annotation: Any, value_type: ValueType | None = None) -> str:
+        """Describe the values of an annotation in the words of a table."""
+        here, value_type = bare(annotation), value_type or type_in(annotation)
+        if value_type is not None:
+            return _type_words(value_type)
         if isinstance(here, type) and issubclass(here, Strict):
             words = spaced(here.__name__)
             return f"[{words.lower()}](#{self._anchors.get(here.__name__, anchor(words))})"
-        below = [self._typed(one, []) for one in get_args(here) if one not in (Ellipsis, type(None))]
+        below = [self._value(one) for one in get_args(here) if one not in (Ellipsis, type(None))]
         if get_origin(here) is tuple:
             return f"list of {below[0]}" if below[0] else "list"
         if isinstance(get_origin(here), type) and issubclass(get_origin(here), Mapping):
             return f"mapping from name to {below[1]}" if below[1] else "mapping"
         return " or ".join(one for one in below if one)
+
+
+def _type_words(value_type: ValueType) -> str:
+    if value_type.choices and "enumDescriptions" not in value_type.schema:
+        return ", ".join(f"`{one}`" for one in value_type.choices)
+    forms = {EITHER: ", or `{down: …, up: …}`", EACH: " in `{down: …, up: …}`"}.get(value_type.directions, "")
+    forms += ", or a list" if value_type.is_list else ""
+    forms += ", or [random](#random-amounts)" if value_type.is_random else ""
+    plain = "enum" in value_type.schema or value_type.name in ("words", "text", "name")
+    return f"{value_type.name}{'' if plain else f': `{value_type.examples[-1]}`'}{forms}"
 
 
 def models_below(model: type[Strict]) -> Iterator[tuple[str, type[Strict]]]:
@@ -163,7 +184,7 @@ def models_below(model: type[Strict]) -> Iterator[tuple[str, type[Strict]]]:
         here = bare(todo.pop(0))
         if isinstance(here, type) and issubclass(here, Strict) and here.__name__ not in seen:
             seen[here.__name__] = here
-            todo += [info.annotation for _, info in own_fields(here)]
+            todo += [key.field.annotation for key in keys_of(here).values()]
         elif not isinstance(here, type):
             todo += [one for one in get_args(here) if one is not Ellipsis]
     yield from seen.items()
@@ -184,6 +205,137 @@ def metric_lines(written: bool) -> Iterator[str]:
         if metric.written == written
     ]
     yield from table(("metric", "unit", "what"), rows)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a table; what would end a cell is written so that it does not."""
+    yield f"| {' | '.join(head)} |"
+    yield f"|{' --- |' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+
+
+def factor_lines(recipes: Recipes) -> Iterator[str]:
+    """Yield the table of everything that a factor may set by its name."""
+    definitions = Definitions({})
+    rows = [_factor_row(definitions, one) for one in level_targets(definitions, recipes)]
+    yield from table(("factor", "value", "levels", "what"), rows)
+
+
+def _factor_row(definitions: Definitions, one: LevelTarget) -> tuple[str, ...]:
+    name = one.name.strip("^$").replace(NO_ARRIVALS, "").replace("\\.", ".")
+    name = name.replace(LABEL, "<flow>").replace("[^.]+", "<parameter>")
+    words = str(one.description["description"])
+    return f"`{name}`", _kinds(definitions, one.value), FORMS[one.forms], words
+
+
+def _kinds(definitions: Definitions, value: Json) -> str:
+    """Say of which kinds a value is."""
+    if "enum" in value:
+        texts = [str(one) for one in value["enum"] if isinstance(one, str)]
+        return ", ".join(f"`{one}`" for one in texts[:6]) + (" …" if len(texts) > 6 else "")
+    if "$ref" in value:
+        shared = definitions.schemas[value["$ref"].removeprefix("#/$defs/")]
+        return str(shared.get("title") or _kinds(definitions, shared))
+    options = [_kinds(definitions, one) for one in value.get("anyOf", [])]
+    return " or ".join(dict.fromkeys(options)) or "text"
+
+
+def recipe_names(recipes: Recipes) -> Iterator[str]:
+    """Yield the names of all recipes that an experiment or a testbed may use, by kind and system."""
+    rows = []
+    for kind in ("setting", "aqm", "generator", "logger"):
+        for system, title in SYSTEMS.items():
+            names = sorted(recipes.catalogue.names(kind, system))
+            label = kind if system == "linux" else f"{kind} on {title}"
+            rows.append((label, ", ".join(f"`{name}`" for name in names)))
+    yield from table(("", "recipes"), sorted(rows, key=lambda row: "FreeBSD" in row[0]))
+
+
+def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
+    """Yield a section for each recipe of a kind: on each system what it is for, needs, takes and leaves."""
+    if kind not in BLOCKS:
+        raise ValueError(f"no kind of recipe '{kind}'")
+    for name in recipes.names(kind):
+        yield f"### {kind} `{name}`"
+        yield ""
+        yield from _summaries(recipes, kind, name)
+        yield from _parameters(recipes.parameters(kind, name), len(recipes.having(kind, name)))
+
+
+def _summaries(recipes: Recipes, kind: str, name: str) -> Iterator[str]:
+    """Yield what each system's recipe says of itself; what is the same everywhere once."""
+    said: dict[str, list[str]] = {}
+    for system in recipes.systems:
+        own = name in recipes.catalogue.names(kind, system)
+        if own and isinstance(recipes.catalogue, Catalogue):
+            said.setdefault(_facts(recipes.catalogue.header(kind, name, system)), []).append(_title(system))
+    everywhere = len(said) == 1 and len(recipes.having(kind, name)) > 1
+    for facts, systems in said.items():
+        where = [one for one in systems if not _release_of(one, systems)]
+        yield f"{'' if everywhere else ', '.join(where) + ': '}{facts}"
+        yield ""
+
+
+def _release_of(system: str, systems: Sequence[str]) -> bool:
+    """Say whether a release needs no word, as its system has the same."""
+    return " " in system and system.partition(" ")[0] in systems
+
+
+def _title(system: str) -> str:
+    name, _, release = system.partition("-")
+    return f"{SYSTEMS[name]}{f' {release} and older' if release else ''}"
+
+
+def _facts(header: Header) -> str:
+    """Return what a header says in one paragraph."""
+    needs = {
+        "needs": header.needs,
+        "its client needs": header.client_needs,
+        "its server needs": header.server_needs,
+        "kernel": header.modules,
+        "tracepoints": header.tracepoints,
+        "interfaces with": header.interfaces_need,
+        "leaves": header.leaves,
+    }
+    said = [f"{what} {', '.join(f'`{one}`' for one in those)}" for what, those in needs.items() if those]
+    said += [f"a change of its level costs: {header.change}"] if header.change != "none" else []
+    more = f" ({'; '.join(said)})" if said else ""
+    return f"{header.summary}{more}"
+
+
+def _parameters(known: dict[str, list[SystemParameter]], systems: int) -> Iterator[str]:
+    if known:
+        rows = [(f"`{name}`", *_row(taken, systems)) for name, taken in known.items()]
+        yield from table(("parameter", "type", "default", "meaning"), rows)
+        yield ""
+
+
+def _row(taken: list[SystemParameter], systems: int) -> tuple[str, str, str]:
+    """Return a parameter's type, default and meaning, with the systems where they are not the same on all."""
+    on = [one for one in taken if "-" not in one.system]
+    only = f" ({_title(on[0].system)} only)" if len(on) == 1 and systems > 1 else ""
+    return _each(on, kind_of), _each(on, default_of), f"{taken[0].info.description}{only}"
+
+
+def _each(taken: list[SystemParameter], say: Callable[[ParameterInfo], str]) -> str:
+    """Say something of a parameter once, or for each system where it is not the same."""
+    said = {_title(one.system): say(one.info) for one in taken}
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return "; ".join(f"{system}: {words or 'none'}" for system, words in said.items())
+
+
+def kind_of(info: ParameterInfo) -> str:
+    """Say of which type a parameter is, and in which unit the recipe gets it."""
+    if info.choices:
+        return ", ".join(info.choices)
+    return f"{info.type} ({info.unit})" if info.unit not in (None, info.type) else info.type
+
+
+def default_of(info: ParameterInfo) -> str:
+    """Return a parameter's default as an experiment would write it."""
+    return str(getattr(info, "default", None) or "")
 
 
 def anchor(heading: str) -> str:

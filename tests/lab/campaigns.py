@@ -20,8 +20,7 @@ from samovar.campaign.policy import Policy
 from samovar.campaign.trial import TrialResult
 from samovar.cli import Controller
 from samovar.events import silent
-from samovar.experiment import load_testbed
-from samovar.experiment.keys.verdict_thresholds import Thresholds
+from samovar.experiment import Thresholds, load_testbed
 
 ROOT = Path(__file__).parents[2]
 RUN = """

@@ -21,7 +21,7 @@ from samovar.campaign.policy import Policy
 from samovar.campaign.recovery import Recovery
 from samovar.campaign.trial import BootSettings
 from samovar.events import Event
-from samovar.experiment.keys.power_keys import Power
+from samovar.experiment import Power
 from samovar.hosts import Machine, Sessions, SshTarget
 from samovar.recipes import Catalogue, TrialScripts
 from tests.lab.sshd import Sshd, free_port, running

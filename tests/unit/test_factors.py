@@ -9,17 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from samovar.experiment import load_experiment, load_testbed, resolve_experiment
-from samovar.experiment.expressions.distribution import Distribution
-from samovar.experiment.expressions.formula import Formula
-from samovar.experiment.expressions.values import Buffer, Directional, PerHost
-from samovar.experiment.keys.experiment_file import Experiment, Part
-from samovar.experiment.keys.factors import read_target
-from samovar.experiment.keys.field_types import parse_size
-from samovar.experiment.keys.flow_members import hosts_of, members_of, number_of
-from samovar.experiment.keys.levels import Level
-from samovar.experiment.keys.ranges import read_range
-from samovar.experiment.keys.treatments import treatments_of
+from samovar.experiment import (
+    Buffer,
+    Directional,
+    Distribution,
+    Experiment,
+    Formula,
+    Level,
+    Part,
+    PerHost,
+    hosts_of,
+    load_experiment,
+    load_testbed,
+    members_of,
+    resolve_experiment,
+    treatments_of,
+)
+from samovar.experiment.keys import value_types
+from samovar.experiment.keys.experiment_file import number_of
+from samovar.experiment.keys.levels import read_range
+from samovar.experiment.keys.targets import read_target
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml.tree import parse_yaml
 from samovar.plan import make_plan
@@ -229,7 +238,7 @@ def test_a_flow_says_how_many_when_and_how() -> None:
     ).traffic
     assert (flow.start_s, flow.count, flow.every_s) == (Distribution("uniform", (0.0, 5.0)), 4, 10.0)
     assert (flow.cc, flow.rwnd_bytes, flow.dscp) == ("cubic", 200_000, 46)
-    assert flow.size_bytes == parse_size("1 BDP")
+    assert flow.size_bytes == value_types.SIZE_OR_FORMULA.parse("1 BDP")
     assert flow.parameters == {"length": "8KB"}
 
 
@@ -336,9 +345,17 @@ def test_an_example_of_the_reference_is_sound(number: int, tmp_path: Path) -> No
 
 
 def test_every_field_of_an_experiment_says_what_it_is() -> None:
-    from samovar.experiment.keys.experiment_file import Capture, Expect, Logger, Order
-    from samovar.experiment.keys.path_keys import NetworkPath, PathClass
-    from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Stop
+    from samovar.experiment import (
+        Arrivals,
+        Capture,
+        Expect,
+        Flow,
+        Logger,
+        NetworkPath,
+        Order,
+        PathClass,
+        Stop,
+    )
 
     models = (Arrivals, Capture, Expect, Experiment, Flow, Logger, NetworkPath, Order, Part, PathClass, Stop)
     silent = [

@@ -13,15 +13,7 @@ from hypothesis import strategies as st
 from samovar.experiment.expressions.formula import DEEPEST, LONGEST, Formula, is_formula, read_formula
 from samovar.experiment.expressions.formula_values import Scope, computed_text
 from samovar.experiment.expressions.values import Buffer
-from samovar.experiment.keys.field_types import (
-    parse_buffer_amount,
-    parse_delay,
-    parse_duration,
-    parse_packets,
-    parse_rate,
-    parse_share,
-    parse_size,
-)
+from samovar.experiment.keys import value_types
 from samovar.units import UnitError
 
 PATH = {
@@ -43,32 +35,32 @@ def value(text: str, parse: Callable[[str], object], **changes: object) -> objec
 @pytest.mark.parametrize(
     ("parse", "text", "expected"),
     [
-        (parse_buffer_amount, "1 BDP", Buffer(83, 100_000)),
-        (parse_buffer_amount, "1BDP", Buffer(83, 100_000)),
-        (parse_buffer_amount, "BDP.up", Buffer(21, 25_000)),
-        (parse_buffer_amount, "2 * BDP + 10packets", Buffer(177, 212_000)),
-        (parse_buffer_amount, "max(1 BDP, 50KB)", Buffer(83, 100_000)),
-        (parse_buffer_amount, "min(1 BDP, 50KB, 1MB)", Buffer(42, 50_000)),
-        (parse_buffer_amount, "3 * 20packets", Buffer(60, 72_000)),
-        (parse_buffer_amount, "BDP / MTU * 1packet", Buffer(83, 100_000)),
-        (parse_rate, "path.rate / 2", 20_000_000),
-        (parse_rate, "RATE.up", 10_000_000),
-        (parse_rate, "BDP / RTT", 40_000_000),
-        (parse_rate, "(rwnd / RTT)", 25_600_000),
-        (parse_rate, "10packets / 1ms", 96_000_000),
-        (parse_duration, "20 RTT", 0.4),
-        (parse_duration, "traffic.web-1.size / path.rate", 0.2),
-        (parse_duration, "0.1s + 0.2s", 0.3),
-        (parse_delay, "RTT - RTT", 0.0),
-        (parse_size, "BUFFER + 1packet", 121_200),
-        (parse_size, "BDP - 50% * BDP", 50_000),
-        (parse_packets, "BDP", 83),
-        (parse_packets, "BUFFER / 3", 33),
-        (parse_share, "path.loss / 2", 0.01),
-        (parse_share, "1% + 2 * 0.5%", 0.02),
-        (parse_size, "(1 + 2) * 3 * 1KB - 1KB", 8_000),
-        (parse_size, "8KB / 2 / 2", 2_000),
-        (parse_size, "8KB - 4KB - 2KB", 2_000),
+        (value_types.BUFFER_OR_FORMULA.parse, "1 BDP", Buffer(83, 100_000)),
+        (value_types.BUFFER_OR_FORMULA.parse, "1BDP", Buffer(83, 100_000)),
+        (value_types.BUFFER_OR_FORMULA.parse, "BDP.up", Buffer(21, 25_000)),
+        (value_types.BUFFER_OR_FORMULA.parse, "2 * BDP + 10packets", Buffer(177, 212_000)),
+        (value_types.BUFFER_OR_FORMULA.parse, "max(1 BDP, 50KB)", Buffer(83, 100_000)),
+        (value_types.BUFFER_OR_FORMULA.parse, "min(1 BDP, 50KB, 1MB)", Buffer(42, 50_000)),
+        (value_types.BUFFER_OR_FORMULA.parse, "3 * 20packets", Buffer(60, 72_000)),
+        (value_types.BUFFER_OR_FORMULA.parse, "BDP / MTU * 1packet", Buffer(83, 100_000)),
+        (value_types.RATE_OR_FORMULA.parse, "path.rate / 2", 20_000_000),
+        (value_types.RATE_OR_FORMULA.parse, "RATE.up", 10_000_000),
+        (value_types.RATE_OR_FORMULA.parse, "BDP / RTT", 40_000_000),
+        (value_types.RATE_OR_FORMULA.parse, "(rwnd / RTT)", 25_600_000),
+        (value_types.RATE_OR_FORMULA.parse, "10packets / 1ms", 96_000_000),
+        (value_types.TIME_OR_FORMULA.parse, "20 RTT", 0.4),
+        (value_types.TIME_OR_FORMULA.parse, "traffic.web-1.size / path.rate", 0.2),
+        (value_types.TIME_OR_FORMULA.parse, "0.1s + 0.2s", 0.3),
+        (value_types.DELAY_OR_FORMULA.parse, "RTT - RTT", 0.0),
+        (value_types.SIZE_OR_FORMULA.parse, "BUFFER + 1packet", 121_200),
+        (value_types.SIZE_OR_FORMULA.parse, "BDP - 50% * BDP", 50_000),
+        (value_types.PACKETS_OR_FORMULA.parse, "BDP", 83),
+        (value_types.PACKETS_OR_FORMULA.parse, "BUFFER / 3", 33),
+        (value_types.SHARE_OR_FORMULA.parse, "path.loss / 2", 0.01),
+        (value_types.SHARE_OR_FORMULA.parse, "1% + 2 * 0.5%", 0.02),
+        (value_types.SIZE_OR_FORMULA.parse, "(1 + 2) * 3 * 1KB - 1KB", 8_000),
+        (value_types.SIZE_OR_FORMULA.parse, "8KB / 2 / 2", 2_000),
+        (value_types.SIZE_OR_FORMULA.parse, "8KB - 4KB - 2KB", 2_000),
     ],
 )
 def test_a_formula_has_the_value_of_its_text(
@@ -82,60 +74,88 @@ def test_a_formula_has_the_value_of_its_text(
     ("parse", "text", "message"),
     [
         (
-            parse_buffer_amount,
+            value_types.BUFFER_OR_FORMULA.parse,
             "20 RTT",
             "'20 RTT' is a time; expected a size or a count of packets such as 1 BDP",
         ),
-        (parse_duration, "1 BDP", "'1 BDP' is a size; expected a time such as 20 RTT"),
-        (parse_size, "2 * 3", "'2 * 3' is a number; expected a size such as 1 BDP"),
+        (value_types.TIME_OR_FORMULA.parse, "1 BDP", "'1 BDP' is a size; expected a time such as 20 RTT"),
+        (value_types.SIZE_OR_FORMULA.parse, "2 * 3", "'2 * 3' is a number; expected a size such as 1 BDP"),
         (
-            parse_rate,
+            value_types.RATE_OR_FORMULA.parse,
             "BDP * RTT",
             "'BDP * RTT' is a quantity in bytes * seconds; expected a rate such as path.rate / 2",
         ),
-        (parse_share, "1 / 2", "'1 / 2' is a number; expected a share such as path.loss / 2"),
         (
-            parse_size,
+            value_types.SHARE_OR_FORMULA.parse,
+            "1 / 2",
+            "'1 / 2' is a number; expected a share such as path.loss / 2",
+        ),
+        (
+            value_types.SIZE_OR_FORMULA.parse,
             "1 BDP + 20ms",
-            "'1 BDP + 20ms': a size and a time do not go together ('+' at column 7)",
+            "'1 BDP + 20ms': a size and a time cannot be added or compared ('+' at column 7)",
         ),
         (
-            parse_size,
+            value_types.SIZE_OR_FORMULA.parse,
             "max(1 BDP, 3)",
-            "'max(1 BDP, 3)': a size and a number do not go together ('max' at column 1)",
+            "'max(1 BDP, 3)': a size and a number cannot be added or compared ('max' at column 1)",
         ),
         (
-            parse_size,
+            value_types.SIZE_OR_FORMULA.parse,
             "2 * BPD",
             "'2 * BPD': unknown name 'BPD' at column 5; did you mean 'BDP'? known: BDP, BUFFER, MTU, RATE, RTT, duration, mtu, "
             "path.buffer, path.delay.down, path.duplicate, path.jitter, path.loss, path.loss_burst, path.rate, "
             "path.reorder, path.rtt, rwnd, traffic.<flow>.count, traffic.<flow>.duration, traffic.<flow>.every, "
             "traffic.<flow>.rwnd, traffic.<flow>.size, traffic.<flow>.start, txd",
         ),
-        (parse_size, "2 * ", "'2 * ': it ends too early; expected a number, a name or '('"),
-        (parse_size, "2 * (BDP", "'2 * (BDP': it ends too early; expected ')'"),
-        (parse_size, "BDP)", "'BDP)': ')' at column 4; expected an operator or the end"),
-        (parse_size, "BDP BDP", "'BDP BDP': 'BDP' at column 5; expected an operator or the end"),
-        (parse_size, "2 + 10 KB", "'2 + 10 KB': a space before the unit at column 8; did you mean 10KB?"),
         (
-            parse_size,
-            "BDP + 10kb",
-            "'BDP + 10kb': '10kb' at column 7 is no quantity; expected one such as 50KB, 40Mbit, 5ms, 10packets or 2%",
+            value_types.SIZE_OR_FORMULA.parse,
+            "2 * ",
+            "'2 * ': it ends too early; expected a number, a name or '('",
+        ),
+        (value_types.SIZE_OR_FORMULA.parse, "2 * (BDP", "'2 * (BDP': it ends too early; expected ')'"),
+        (
+            value_types.SIZE_OR_FORMULA.parse,
+            "BDP)",
+            "'BDP)': ')' at column 4; expected an operator or the end",
         ),
         (
-            parse_size,
+            value_types.SIZE_OR_FORMULA.parse,
+            "BDP BDP",
+            "'BDP BDP': 'BDP' at column 5; expected an operator or the end",
+        ),
+        (
+            value_types.SIZE_OR_FORMULA.parse,
+            "2 + 10 KB",
+            "'2 + 10 KB': a space before the unit at column 8; did you mean 10KB?",
+        ),
+        (
+            value_types.SIZE_OR_FORMULA.parse,
+            "BDP + 10kb",
+            "'BDP + 10kb': '10kb' at column 7 is not a quantity; expected one such as 50KB, 40Mbit, 5ms, 10packets or 2%",
+        ),
+        (
+            value_types.SIZE_OR_FORMULA.parse,
             "BDP ^ 2",
             "'BDP ^ 2': '^' at column 5; expected numbers, names, + - * / ( ) min and max",
         ),
-        (parse_size, "BDP ** 2", "'BDP ** 2': '*' at column 6; expected a number, a name or '('"),
-        (parse_size, "(-BDP)", "'(-BDP)': '-' at column 2; expected a number, a name or '('"),
-        (parse_size, "max BDP", "'max BDP': 'BDP' at column 5; expected '('"),
-        (parse_size, "BDP / path.rate.sideways", None),
-        (parse_size, "__import__('os').system('x')", None),
-        (parse_size, "BDP.__class__", None),
-        (parse_size, "[BDP for BDP in ()]", None),
-        (parse_size, "lambda: BDP()", None),
-        (parse_size, "BDP; BDP * 1", None),
+        (
+            value_types.SIZE_OR_FORMULA.parse,
+            "BDP ** 2",
+            "'BDP ** 2': '*' at column 6; expected a number, a name or '('",
+        ),
+        (
+            value_types.SIZE_OR_FORMULA.parse,
+            "(-BDP)",
+            "'(-BDP)': '-' at column 2; expected a number, a name or '('",
+        ),
+        (value_types.SIZE_OR_FORMULA.parse, "max BDP", "'max BDP': 'BDP' at column 5; expected '('"),
+        (value_types.SIZE_OR_FORMULA.parse, "BDP / path.rate.sideways", None),
+        (value_types.SIZE_OR_FORMULA.parse, "__import__('os').system('x')", None),
+        (value_types.SIZE_OR_FORMULA.parse, "BDP.__class__", None),
+        (value_types.SIZE_OR_FORMULA.parse, "[BDP for BDP in ()]", None),
+        (value_types.SIZE_OR_FORMULA.parse, "lambda: BDP()", None),
+        (value_types.SIZE_OR_FORMULA.parse, "BDP; BDP * 1", None),
     ],
 )
 def test_what_is_no_formula_is_refused_with_its_column(
@@ -150,22 +170,38 @@ def test_what_is_no_formula_is_refused_with_its_column(
 @pytest.mark.parametrize(
     ("parse", "text", "message"),
     [
-        (parse_size, "BDP - 1MB", "'BDP - 1MB': is negative; expected a size such as 1 BDP"),
-        (parse_size, "BDP - BDP", "'BDP - BDP': is zero; expected a size such as 1 BDP"),
         (
-            parse_size,
+            value_types.SIZE_OR_FORMULA.parse,
+            "BDP - 1MB",
+            "'BDP - 1MB': is negative; expected a size such as 1 BDP",
+        ),
+        (
+            value_types.SIZE_OR_FORMULA.parse,
+            "BDP - BDP",
+            "'BDP - BDP': is zero; expected a size such as 1 BDP",
+        ),
+        (
+            value_types.SIZE_OR_FORMULA.parse,
             "BDP / 1000000000",
             "'BDP / 1000000000': is less than one; expected a size such as 1 BDP",
         ),
         (
-            parse_size,
+            value_types.SIZE_OR_FORMULA.parse,
             "BDP * 999999999999999",
-            "'BDP * 999999999999999': is beyond any testbed; expected a size such as 1 BDP",
+            "'BDP * 999999999999999': is too large; expected a size such as 1 BDP",
         ),
-        (parse_share, "60 * path.loss", "'60 * path.loss': is more than the whole; expected 0% to 100%"),
-        (parse_size, "1KB / (1 - 1)", "'1KB / (1 - 1)': a division by zero at column 5"),
         (
-            parse_duration,
+            value_types.SHARE_OR_FORMULA.parse,
+            "60 * path.loss",
+            "'60 * path.loss': is more than 100%; expected 0% to 100%",
+        ),
+        (
+            value_types.SIZE_OR_FORMULA.parse,
+            "1KB / (1 - 1)",
+            "'1KB / (1 - 1)': a division by zero at column 5",
+        ),
+        (
+            value_types.TIME_OR_FORMULA.parse,
             "5 * duration",
             "'5 * duration': duration has no value here; expected one, as a value or a factor",
         ),
@@ -178,25 +214,34 @@ def test_a_value_that_cannot_be_is_refused(parse: Callable[[str], object], text:
 
 
 def test_a_value_that_needs_itself_is_refused() -> None:
-    rwnd, buffer = parse_size("2 * BUFFER"), parse_buffer_amount("rwnd / 2")
+    rwnd, buffer = (
+        value_types.SIZE_OR_FORMULA.parse("2 * BUFFER"),
+        value_types.BUFFER_OR_FORMULA.parse("rwnd / 2"),
+    )
     scope = Scope({**PATH, "rwnd": rwnd, "path.buffer.down": buffer})
-    with pytest.raises(UnitError, match=r"needs itself \(path.buffer.down -> rwnd -> path.buffer.down\)"):
+    with pytest.raises(
+        UnitError, match=r"depends on itself \(path.buffer.down -> rwnd -> path.buffer.down\)"
+    ):
         scope.value(rwnd)
     assert Scope(PATH).value(rwnd) == 240_000, "a scope that failed leaves others as they are"
 
 
 def test_formulas_are_computed_through_other_formulas() -> None:
-    values = {**PATH, "path.buffer.down": parse_buffer_amount("2 BDP"), "rwnd": parse_size("BUFFER / 4")}
-    assert Scope(values).value(parse_size("2 * rwnd")) == 100_000
+    values = {
+        **PATH,
+        "path.buffer.down": value_types.BUFFER_OR_FORMULA.parse("2 BDP"),
+        "rwnd": value_types.SIZE_OR_FORMULA.parse("BUFFER / 4"),
+    }
+    assert Scope(values).value(value_types.SIZE_OR_FORMULA.parse("2 * rwnd")) == 100_000
 
 
 def test_without_an_rtt_the_delays_of_both_ways_are_taken() -> None:
     values = {"path.rate.down": 8_000_000, "path.delay.down": 0.03, "path.delay.up": 0.01}
-    assert Scope(values).value(parse_size("BDP")) == 40_000
+    assert Scope(values).value(value_types.SIZE_OR_FORMULA.parse("BDP")) == 40_000
 
 
 def test_without_an_mtu_packets_have_1500_bytes() -> None:
-    assert Scope({}).value(parse_size("10packets + 0KB")) == 15_000
+    assert Scope({}).value(value_types.SIZE_OR_FORMULA.parse("10packets + 0KB")) == 15_000
 
 
 @pytest.mark.parametrize(
@@ -222,7 +267,7 @@ def test_a_parameter_has_the_value_of_its_formula_and_other_texts_stay(text: str
 
 
 def test_a_formula_knows_the_names_that_it_needs() -> None:
-    formula = parse_buffer_amount("max(2 BDP, rwnd) + BDP")
+    formula = value_types.BUFFER_OR_FORMULA.parse("max(2 BDP, rwnd) + BDP")
     assert isinstance(formula, Formula)
     assert formula.names == ("BDP", "rwnd")
 
@@ -247,18 +292,18 @@ def test_a_name_an_operator_or_a_parenthesis_makes_a_formula(text: str) -> None:
         ("(" * 500 + "1", f"a formula of 501 characters; expected at most {LONGEST}"),
         (
             "(" * 99 + "BDP" + ")" * 98,
-            f"more than {DEEPEST} parentheses within each other at column {DEEPEST + 1}",
+            f"parentheses nested more than {DEEPEST} deep at column {DEEPEST + 1}",
         ),
         ("max(" * 40 + "1", "more than"),
-        ("9" * 100 + "KB * 1", "is no quantity"),
-        ("BDP" + "*9" * 90, "is beyond any testbed"),
+        ("9" * 100 + "KB * 1", "is not a quantity"),
+        ("BDP" + "*9" * 90, "is too large"),
         ("1KB" + "/3" * 90 + "*3" * 8, "is less than one"),
     ],
     ids=["long", "deep", "deep calls", "digits", "product", "quotient"],
 )
 def test_hostile_formulas_are_refused_in_bounded_work(text: str, message: str) -> None:
     with pytest.raises(UnitError, match=message.replace("(", r"\(")):
-        value(text, parse_size)
+        value(text, value_types.SIZE_OR_FORMULA.parse)
 
 
 Tree = tuple[str, Fraction]
@@ -313,7 +358,12 @@ def _left_to_right(first: int, steps: list[tuple[str, int]]) -> Fraction:
 
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused_with_a_sentence(text: str) -> None:
-    for parse in (parse_size, parse_buffer_amount, parse_share, parse_duration):
+    for parse in (
+        value_types.SIZE_OR_FORMULA.parse,
+        value_types.BUFFER_OR_FORMULA.parse,
+        value_types.SHARE_OR_FORMULA.parse,
+        value_types.TIME_OR_FORMULA.parse,
+    ):
         try:
             parse(text)
         except UnitError as error:

@@ -8,9 +8,9 @@ from statistics import fmean
 import pytest
 
 from samovar.errors import PlanError
-from samovar.experiment import Testbed
-from samovar.experiment.expressions.distribution import Distribution, read_distribution
-from samovar.experiment.keys.field_types import parse_size
+from samovar.experiment import Distribution, Testbed
+from samovar.experiment.expressions.values import read_distribution
+from samovar.experiment.keys import value_types
 from samovar.plan import FlowPlan
 from samovar.plan.flows import RandomStream, poisson_s
 from tests.unit.plans import BULK, DUMBBELL, LAB, planned, study
@@ -50,7 +50,7 @@ def test_the_extreme_draws_are_finite() -> None:
 
 
 def test_a_distribution_is_read_with_the_units_of_its_key() -> None:
-    found = read_distribution({"exponential": "4KB", "step": "1KB"}, parse_size)
+    found = read_distribution({"exponential": "4KB", "step": "1KB"}, value_types.SIZE_OR_FORMULA.parse)
     assert found == Distribution("exponential", (4000,), 1000)
 
 

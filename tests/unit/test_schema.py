@@ -16,9 +16,19 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
 
 from samovar.errors import DefinitionError
-from samovar.experiment import Config, LoadOptions, Testbed, load_config, load_experiment, load_testbed
+from samovar.experiment import (
+    Config,
+    LoadOptions,
+    Testbed,
+    keys_of,
+    load_config,
+    load_experiment,
+    load_testbed,
+)
 from samovar.experiment.checks.check_settings import check_site
 from samovar.experiment.metrics import METRICS
 from samovar.experiment.outputs import read_exhibits
@@ -27,8 +37,8 @@ from samovar.recipes import Catalogue
 from samovar.schema import experiment_schema, stale
 from samovar.schema import testbed_schema as schema_of_testbeds
 from samovar.schema.generated import schemas
-from samovar.schema.model_schema import Definitions, SchemaError, own_fields
-from samovar.schema.recipe_schema import Recipes, parameters
+from samovar.schema.model_schema import Definitions, SchemaError
+from samovar.schema.recipe_schema import Recipes, parameter_schema
 from samovar.schema.reference_pages import ROOTS, Page, models_below
 from tests.unit.experiment import test_load_errors as pinned
 
@@ -83,12 +93,15 @@ def _read(node: yaml.Node) -> object:
     return {key.value: _read(value) for key, value in node.value}
 
 
+REGISTRY: Registry[Any] = Registry().with_resource(
+    "experiment.json", DRAFT202012.create_resource(SCHEMAS["experiment"])
+)
+"""Schemas that others refer to by the names of their files."""
+
+
 @cache
 def validator(kind: str) -> Draft202012Validator:
-    if kind == "fragment":  # what it refers to stands in the experiment's schema
-        whole = SCHEMAS["experiment"]
-        return Draft202012Validator({"$ref": "#/$defs/Fragment", "$defs": whole["$defs"]})
-    return Draft202012Validator(SCHEMAS[kind])
+    return Draft202012Validator(SCHEMAS[kind], registry=REGISTRY)
 
 
 def complaints(schema: Draft202012Validator, tree: Any) -> list[str]:
@@ -177,8 +190,12 @@ UNTOLD: Mapping[str, list[str]] = yaml.safe_load(
     Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 )
 SMALL = Recipes(pinned.Recipes(), ("linux", "freebsd"))
-OF_EXPERIMENT = Draft202012Validator(experiment_schema(SMALL, {}))
-OF_TESTBED = Draft202012Validator(schema_of_testbeds(SMALL))
+SMALL_SCHEMA = experiment_schema(SMALL, {})
+OF_EXPERIMENT = Draft202012Validator(SMALL_SCHEMA)
+OF_TESTBED = Draft202012Validator(
+    schema_of_testbeds(),
+    registry=Registry().with_resource("experiment.json", DRAFT202012.create_resource(SMALL_SCHEMA)),
+)
 
 
 def is_told(case: Mapping[str, Any]) -> bool:
@@ -411,7 +428,7 @@ def test_what_the_schema_refuses_the_loader_refuses_too(variation: tuple[Path, s
 def test_every_key_that_a_file_may_have_stands_in_its_page(page: str) -> None:
     text = (ROOT / "docs" / "reference" / f"{page}.md").read_text(encoding="utf-8")
     for name, model in models_below(ROOTS[page]):
-        rows = [key for key, _ in own_fields(model) if f"| `{key}` |" not in text]
+        rows = [key for key in keys_of(model) if f"| `{key}` |" not in text]
         assert not rows, f"{name}: no row for {rows}"
 
 
@@ -450,12 +467,12 @@ def names(kind: str) -> set[str]:
 def test_generators_loggers_and_queue_disciplines_are_completed_with_what_they_are() -> None:
     defs = SCHEMAS["experiment"]["$defs"]
     for model, key, kind in (
-        ("Flow", "generator", "generator"),
+        ("FlowChange", "generator", "generator"),
         ("Logger", "logger", "logger"),
         ("Path", "aqm", "aqm"),
     ):
         value = defs[model]["properties"][key]
-        value = value.get("anyOf", [value])[0]
+        value = defs[value.get("anyOf", [value])[0]["$ref"].removeprefix("#/$defs/")]
         assert set(value["enum"]) == names(kind)
         assert len(value["enumDescriptions"]) == len(value["enum"])
         assert all(value["enumDescriptions"])
@@ -475,7 +492,8 @@ def test_the_parameters_of_a_generator_are_completed_beside_it_alone() -> None:
 
 def test_every_figure_and_table_is_completed_with_what_it_shows_and_its_options() -> None:
     for kind in ("figure", "table"):
-        name, entry = SCHEMAS["experiment"]["properties"][f"{kind}s"]["items"]["anyOf"]
+        name, entry = SCHEMAS["experiment"]["$defs"][f"{kind}s"]["items"]["anyOf"]
+        name = SCHEMAS["experiment"]["$defs"][name["$ref"].removeprefix("#/$defs/")]
         assert dict(zip(name["enum"], name["enumDescriptions"], strict=True)) == {
             one: exhibit.title for one, exhibit in EXHIBITS[kind].items()
         }
@@ -510,7 +528,8 @@ def test_every_metric_is_completed_with_its_meaning() -> None:
 
 
 def test_each_setting_of_each_system_is_a_key_with_its_meaning() -> None:
-    known = SCHEMAS["config"]["$defs"]["Settings"]["properties"]
+    assert SCHEMAS["config"]["properties"]["settings"]["$ref"] == "experiment.json#/$defs/Settings"
+    known = SCHEMAS["experiment"]["$defs"]["Settings"]["properties"]
     for system in ("linux", "freebsd"):
         for recipe in CATALOGUE.names("setting", system) - {"bottleneck"}:
             for parameter, info in (CATALOGUE.parameters("setting", recipe, system) or {}).items():
@@ -525,7 +544,7 @@ def test_each_setting_of_each_system_is_a_key_with_its_meaning() -> None:
 
 def schemas_within(schema: Any) -> Iterator[Mapping[str, Any]]:
     """Every schema that stands within one, and itself; not conditions, which only repeat what others say."""
-    inner = ("if", "not", "allOf", "enum", "examples", "FactorsAlone")
+    inner = ("if", "not", "allOf", "enum", "examples", "CompleteFactors")
     if isinstance(schema, dict):
         yield schema
         schema = [value for key, value in schema.items() if key not in inner]
@@ -541,14 +560,22 @@ def test_every_key_says_what_it_is_however_deep_it_stands(kind: str) -> None:
         for group in ("properties", "patternProperties")
         for key, value in one.get(group, {}).items()
     ]
-    silent = [key for key, value in properties if isinstance(value, dict) and not value.get("description")]
-    assert silent == []
+    assert [
+        key for key, value in properties if isinstance(value, dict) and not is_described(kind, value)
+    ] == []
+
+
+def is_described(kind: str, value: Mapping[str, Any]) -> bool:
+    """Whether a key has a description, of its own or in the schema that it refers to."""
+    shared = SCHEMAS[kind].get("$defs", {}).get(value.get("$ref", "").removeprefix("#/$defs/"), {})
+    options = [value, shared, *shared.get("anyOf", [])]
+    return any("description" in one or ("$ref" in one and one is not value) for one in options)
 
 
 @pytest.mark.parametrize("kind", ["setting", "aqm", "generator", "logger"])
-def test_every_parameter_of_a_recipe_says_what_it_is_and_how_it_is_written(kind: str) -> None:
+def test_every_parameter_of_a_recipe_has_a_description_and_a_type_or_choices(kind: str) -> None:
     for recipe in RECIPES.names(kind):
-        for name, one in parameters(Definitions({}), RECIPES, kind, recipe).items():
-            words, _, written = one["markdownDescription"].partition("\n\n")
-            assert len(words) > 5, (recipe, name)
-            assert written, (recipe, name)
+        for name, found in RECIPES.parameters(kind, recipe).items():
+            one = parameter_schema(Definitions({}), found)
+            assert len(one["description"]) > 5, (recipe, name)
+            assert "Type: " in one["description"] or found[0].info.choices, (recipe, name)

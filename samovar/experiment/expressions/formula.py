@@ -1,4 +1,4 @@
-"""Computed values: `1 BDP`, `2 * BDP + 10packets`, `max(1 BDP, 50KB)`, with their dimensions checked.
+"""Parse formulas such as `1 BDP`, `2 * BDP + 10packets`, `max(1 BDP, 50KB)`, and check their dimensions.
 
 sum     := product (("+" | "-") product)*
 product := factor (("*" | "/") factor)*
@@ -10,15 +10,27 @@ Arithmetic is exact (fractions); packets become bytes, and bytes packets, throug
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
 from samovar import units
-from samovar.experiment.expressions.dimension import BYTES, NUMBER, PACKETS, RATE, SECONDS, SHARE
-from samovar.experiment.expressions.formula_names import NAMES, dimension_of, known_names
-from samovar.experiment.expressions.formula_terms import Literal, Name, Term, Value, names_of, operation
+from samovar.experiment.expressions.dimension import (
+    BYTES,
+    NAMES,
+    NUMBER,
+    PACKETS,
+    RATE,
+    SECONDS,
+    SHARE,
+    Dimension,
+    common,
+    dimension_of,
+    known_names,
+    product,
+    quotient,
+)
 from samovar.experiment.nearest import nearest, unknown
 from samovar.units import UnitError
 
@@ -43,8 +55,107 @@ _DIMENSIONS = {
 _SCALES = {units.RATE: Fraction(1, 8), units.DURATION: Fraction(1, 10**9), units.SHARE: Fraction(1, 100)}
 
 
+class Constant(NamedTuple):
+    """A number in bytes, seconds, bytes per second, packets or as a fraction, with its dimension."""
+
+    number: Fraction
+    dimension: Dimension
+
+
+Lookup = Callable[[str], Fraction]
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A number or quantity."""
+
+    value: Constant
+
+    @property
+    def dimension(self) -> Dimension:
+        """Its dimension."""
+        return self.value.dimension
+
+    def number(self, lookup: Lookup) -> Fraction:
+        """Return its number."""
+        return self.value.number
+
+
+@dataclass(frozen=True)
+class Name:
+    """A value of the treatment, such as RTT or path.rate."""
+
+    text: str
+    dimension: Dimension
+
+    def number(self, lookup: Lookup) -> Fraction:
+        """Return its value in the treatment."""
+        return lookup(self.text)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation on two or more terms: one of + - * / min max."""
+
+    sign: str
+    terms: tuple[Term, ...]
+    column: int
+    dimension: Dimension
+
+    def number(self, lookup: Lookup) -> Fraction:
+        """Compute it; raises UnitError for a division by zero."""
+        numbers = [self._fitted(term, lookup) for term in self.terms]
+        if self.sign in ("min", "max"):
+            return min(numbers) if self.sign == "min" else max(numbers)
+        left, right = numbers
+        if self.sign == "/" and right == 0:
+            raise UnitError(f"a division by zero at column {self.column}")
+        if self.sign in "*/":
+            return left * right if self.sign == "*" else left / right
+        return left + right if self.sign == "+" else left - right
+
+    def _fitted(self, term: Term, lookup: Lookup) -> Fraction:
+        """Return a term's number, in bytes if the sum is in bytes."""
+        number = term.number(lookup)
+        if self.sign in "*/" or term.dimension == self.dimension:
+            return number
+        return number * lookup("MTU") ** term.dimension.packets
+
+
+Term = Literal | Name | Operation
+
+_COMBINED: Mapping[str, Callable[[Dimension, Dimension], Dimension]] = {
+    "+": common,
+    "-": common,
+    "min": common,
+    "max": common,
+    "*": product,
+    "/": quotient,
+}
+
+
+def operation(sign: str, terms: tuple[Term, ...], column: int) -> Operation:
+    """Return an operation on terms; raises UnitError when their dimensions do not fit."""
+    dimension = terms[0].dimension
+    for term in terms[1:]:
+        try:
+            dimension = _COMBINED[sign](dimension, term.dimension)
+        except UnitError as error:
+            raise UnitError(f"{error} ('{sign}' at column {column})") from None
+    return Operation(sign, terms, column, dimension)
+
+
+def names_of(term: Term) -> Iterator[str]:
+    """Yield the names in a term, as often as they occur."""
+    if isinstance(term, Name):
+        yield term.text
+    elif isinstance(term, Operation):
+        for one in term.terms:
+            yield from names_of(one)
+
+
 class Token(NamedTuple):
-    """A word of a formula; columns count from 1."""
+    """A token of a formula; columns count from 1."""
 
     kind: str
     text: str
@@ -53,7 +164,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True)
 class Formula:
-    """A computed value of a field: its text, what the field takes, and what the text says."""
+    """A formula in place of a value: its text, the kind of value that its key takes, and its parsed term."""
 
     text: str
     kind: str
@@ -64,14 +175,14 @@ class Formula:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names it needs values of, each once, in their order."""
+        """The names that it uses, each once, in order."""
         return tuple(dict.fromkeys(names_of(self.term)))
 
 
 def read_formula(text: str, kind: str) -> Formula:
-    """Read a formula for a field that takes a kind of quantity, one of formula_values.KINDS.
+    """Read a formula for a key that takes a kind of quantity, one of formula_values.KINDS.
 
-    Raises UnitError with the column, for unknown names, and when the dimension is not the field's.
+    Raises UnitError with the column, also for unknown names and for dimensions that do not fit.
     """
     if len(text) > LONGEST:
         raise UnitError(f"a formula of {len(text)} characters; expected at most {LONGEST}")
@@ -83,7 +194,7 @@ def read_formula(text: str, kind: str) -> Formula:
 
 
 def is_formula(text: str) -> bool:
-    """Say whether a text is meant as a formula rather than as one quantity, sound or not."""
+    """Return whether a text is meant as a formula rather than as one quantity, valid or not."""
     if re.match(r"[+-]", text):
         return False
     counted = re.fullmatch(r"(?:[0-9]+(?:\.[0-9]+)? *)?([A-Za-z%µ/]+)", text)
@@ -94,7 +205,7 @@ def is_formula(text: str) -> bool:
 
 
 def _is_meant(word: str) -> bool:
-    """Say whether a word is a name, or no unit and written like a name or near to one: BPD, RTTs."""
+    """Return whether a word is meant as a name: it is one, or is similar to one and not a unit (BPD)."""
     if word.upper() in _FOLDED:
         return True
     if any(kind.unit(word) or kind.suggest(word) for kind in units.KINDS):
@@ -141,9 +252,7 @@ class _Parser:
     def _sum(self) -> Term:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise UnitError(
-                f"more than {DEEPEST} parentheses within each other at column {self._here.column}"
-            )
+            raise UnitError(f"parentheses nested more than {DEEPEST} deep at column {self._here.column}")
         term = self._chain(self._product, "+-")
         self.depth -= 1
         return term
@@ -171,7 +280,7 @@ class _Parser:
         raise _unexpected(token, "a number, a name or '('")
 
     def _counted(self, token: Token) -> Term:
-        """Read a number, and the name that it counts: 20 RTT."""
+        """Read a number, and the name that it multiplies: 20 RTT."""
         literal = _literal(token)
         if literal.dimension == NUMBER and self._here.kind == "name":
             name = self._next()
@@ -208,20 +317,20 @@ def _literal(token: Token) -> Term:
         return _joined(token)
     number, unit, kind = split
     if kind is None:
-        return Literal(Value(Fraction(number), NUMBER))
+        return Literal(Constant(Fraction(number), NUMBER))
     scale = kind.scales[kind.unit(unit) or unit] * _SCALES.get(kind, Fraction(1))
-    return Literal(Value(Fraction(number) * scale, _DIMENSIONS[kind]))
+    return Literal(Constant(Fraction(number) * scale, _DIMENSIONS[kind]))
 
 
 def _joined(token: Token) -> Term:
-    """Read 2BDP as 2 BDP; anything else after a number is no unit."""
+    """Read 2BDP as 2 BDP; anything else behind a number is an unknown unit."""
     match = re.fullmatch(r"([0-9.]{1,38})([A-Za-z]+)", token.text)
     if match and match[2] in NAMES and (split := units.split_quantity(match[1])):
-        number = Literal(Value(Fraction(split[0]), NUMBER))
+        number = Literal(Constant(Fraction(split[0]), NUMBER))
         return operation(
             "*", (number, _name(Token("name", match[2], token.column + len(match[1])))), token.column
         )
-    raise UnitError(f"'{token.text}' at column {token.column} is no quantity; "
+    raise UnitError(f"'{token.text}' at column {token.column} is not a quantity; "
                     "expected one such as 50KB, 40Mbit, 5ms, 10packets or 2%")  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Values of formulas: computed when everything is laid over, typed as the field that they stand in."""
+"""Evaluate formulas in a treatment, and type their values as their keys need."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from samovar.experiment.expressions.dimension import (
     SECONDS,
     SHARE,
     Dimension,
+    canonical,
+    dimension_of,
 )
-from samovar.experiment.expressions.distribution import Distribution
 from samovar.experiment.expressions.formula import Formula, is_formula, read_formula
-from samovar.experiment.expressions.formula_names import canonical, dimension_of
-from samovar.experiment.expressions.values import Buffer
+from samovar.experiment.expressions.values import Buffer, Distribution
 from samovar.units import ETHERNET_MTU_BYTES, LARGEST, UnitError, format_duration, format_share
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What a field takes: the dimensions, an example, and how a number becomes its value."""
+class FormulaKind:
+    """A kind of value that a formula can give: its dimensions, and how a number becomes a value."""
 
     expected: str
     dimensions: tuple[Dimension, ...]
@@ -36,24 +36,24 @@ class Kind:
 
 
 def _whole(number: Fraction) -> int:
-    return int(number + Fraction(1, 2))  # half up; what is negative is refused before
+    return int(number + Fraction(1, 2))  # half up; negative numbers are refused before
 
 
 def _seconds(number: Fraction) -> float:
     return float(Fraction(_whole(number * 10**9), 10**9))
 
 
-KINDS: Mapping[str, Kind] = {
-    "size": Kind("a size such as 1 BDP", (BYTES,), _whole),
-    "rate": Kind("a rate such as path.rate / 2", (RATE,), lambda number: _whole(number * 8)),
-    "duration": Kind("a time such as 20 RTT", (SECONDS,), _seconds),
-    "delay": Kind("a time such as 20 RTT", (SECONDS,), _seconds, may_be_zero=True),
-    "packets": Kind("a count of packets such as 10packets", (PACKETS,), _whole),
-    "frequency": Kind("a frequency such as RATE / 1MB", (FREQUENCY,), float),
-    "share": Kind("a share such as path.loss / 2", (SHARE,), float, may_be_zero=True),
-    "buffer": Kind("a size or a count of packets such as 1 BDP", (PACKETS, BYTES), _whole),
+KINDS: Mapping[str, FormulaKind] = {
+    "size": FormulaKind("a size such as 1 BDP", (BYTES,), _whole),
+    "rate": FormulaKind("a rate such as path.rate / 2", (RATE,), lambda number: _whole(number * 8)),
+    "duration": FormulaKind("a time such as 20 RTT", (SECONDS,), _seconds),
+    "delay": FormulaKind("a time such as 20 RTT", (SECONDS,), _seconds, may_be_zero=True),
+    "packets": FormulaKind("a count of packets such as 10packets", (PACKETS,), _whole),
+    "frequency": FormulaKind("a frequency such as RATE / 1MB", (FREQUENCY,), float),
+    "share": FormulaKind("a share such as path.loss / 2", (SHARE,), float, may_be_zero=True),
+    "buffer": FormulaKind("a size or a count of packets such as 1 BDP", (PACKETS, BYTES), _whole),
 }
-"""What fields may take a formula, by the name of the kind."""
+"""The kinds of values that formulas can give, by name."""
 
 
 def read_amount(text: str, kind: str, parse: Callable[[str], T]) -> T | Formula:
@@ -63,21 +63,21 @@ def read_amount(text: str, kind: str, parse: Callable[[str], T]) -> T | Formula:
     formula = read_formula(text, kind)
     _fitting(formula)
     if not formula.names:
-        Scope({}).value(formula)  # nothing can change what it is: what is wrong with it is said at once
+        Scope({}).value(formula)  # it is constant: errors are reported at once
     return formula
 
 
 class Lookup(Protocol):
-    """Values by their canonical names, each found when it is asked for."""
+    """Values by their canonical names, each found on demand."""
 
     def get(self, name: str, /) -> object:
-        """Return a value; None where there is none."""
+        """Return a value, or None."""
 
 
 class Scope:
-    """The values of one treatment by their canonical names; formulas among them are computed on demand.
+    """The values of one treatment by their canonical names; formulas among them are evaluated on demand.
 
-    Canonical names are those of formula_names.canonical: path.rate.down, path.rtt, mtu, traffic.bulk.size.
+    Canonical names are those of dimension.canonical: path.rate.down, path.rtt, mtu, traffic.bulk.size.
     Values are numbers in bytes, bit/s and seconds, shares as fractions, Buffers, Formulas, or None.
     """
 
@@ -86,9 +86,9 @@ class Scope:
         self._open: list[str] = []
 
     def value(self, amount: object) -> object:
-        """Return a formula's value, typed as its field is, and anything else as it is; raises UnitError.
+        """Return the typed value of a formula, and any other amount unchanged; raises UnitError.
 
-        A distribution is returned with its formulas computed.
+        A distribution is returned with its formulas evaluated.
         """
         if isinstance(amount, Distribution):
             return amount.computed(self.value)
@@ -105,13 +105,13 @@ class Scope:
             raise UnitError(str(error) if str(error).startswith(text) else text + str(error)) from None
 
     def _buffer(self, number: Fraction, dimension: Dimension) -> Buffer:
-        """Return a queue's size in packets and in bytes: the queue discipline takes what it counts."""
+        """Return a queue's size in packets and in bytes: a queue discipline counts one of them."""
         packets = number if dimension == PACKETS else number / self.number("MTU")
         size = number if dimension == BYTES else number * self.number("MTU")
         return Buffer(max(_whole(packets), 1), _whole(size))
 
     def _fitted(self, formula: Formula) -> tuple[Fraction, Dimension]:
-        """Return the number in the dimension that the field takes."""
+        """Return the number in the dimension that the key takes."""
         number, wanted = formula.term.number(self.number), _fitting(formula)
         power = wanted.bytes - formula.term.dimension.bytes
         return number * self.number("MTU") ** power if power else number, wanted
@@ -119,12 +119,12 @@ class Scope:
     def number(self, name: str) -> Fraction:
         """Return the value of a name in bytes, seconds, bytes per second or as a fraction.
 
-        Raises UnitError for a name without a value, and when a value needs itself.
+        Raises UnitError for a name without a value, and for a value that depends on itself.
         """
         name = canonical(name)
         if name in self._open:
-            way = " -> ".join([*self._open[self._open.index(name) :], name])
-            raise UnitError(f"the value needs itself ({way}); expected formulas that end")
+            cycle = " -> ".join([*self._open[self._open.index(name) :], name])
+            raise UnitError(f"the value depends on itself ({cycle})")
         self._open.append(name)
         try:
             return self._number(name)
@@ -133,8 +133,8 @@ class Scope:
 
     def _number(self, name: str) -> Fraction:
         if name.startswith("BDP."):
-            way = name.removeprefix("BDP.")
-            return self.number(f"path.rate.{way}") * self.number("path.rtt")
+            direction = name.removeprefix("BDP.")
+            return self.number(f"path.rate.{direction}") * self.number("path.rtt")
         value = self._values.get(name)
         if value is None:
             return self._absent(name)
@@ -156,10 +156,9 @@ class Scope:
 
 
 def computed_text(text: str, scope: Scope) -> str:
-    """Return a parameter's text with its value in the place of a formula: `RTT / 2` as 10ms.
+    """Return a parameter's text, or the value of a formula as text: 10ms for `RTT / 2`.
 
-    A text that is no formula of names that are known stays as it is. Raises UnitError when the value
-    cannot be computed.
+    A text that is not a valid formula is returned unchanged. Raises UnitError when a formula has no value.
     """
     if not is_formula(text):
         return text
@@ -180,19 +179,19 @@ _WRITTEN: Mapping[str, Callable[[object], str]] = {
 }
 
 
-def _check_range(number: Fraction, kind: Kind) -> None:
+def _check_range(number: Fraction, kind: FormulaKind) -> None:
     if number < 0 or (number == 0 and not kind.may_be_zero):
         raise UnitError(f"is {'zero' if number == 0 else 'negative'}; expected {kind.expected}")
     if number > LARGEST:
-        raise UnitError(f"is beyond any testbed; expected {kind.expected}")
+        raise UnitError(f"is too large; expected {kind.expected}")
     if kind.dimensions == (SHARE,) and number > 1:
-        raise UnitError("is more than the whole; expected 0% to 100%")
+        raise UnitError("is more than 100%; expected 0% to 100%")
     if not kind.may_be_zero and not kind.typed(number):
         raise UnitError(f"is less than one; expected {kind.expected}")
 
 
 def _fitting(formula: Formula) -> Dimension:
-    """Return the dimension of the field that a formula's value has; raises UnitError when there is none."""
+    """Return the dimension of the key that a formula fits; raises UnitError if it fits none."""
     kind, own = KINDS[formula.kind], formula.term.dimension
     for wanted in kind.dimensions:
         if own == wanted:

@@ -1,19 +1,50 @@
 """The keys of experiment, testbed, study and configuration files, with their types."""
 
-from samovar.experiment.keys.attributes import ARRIVALS_FIELDS, FLOW_FIELDS, PATH_FIELDS, STOP_FIELDS
-from samovar.experiment.keys.config_file import Config
-from samovar.experiment.keys.devices import DEVICE_PARAMETERS, ROUTER_ONLY, Adapter, with_device
-from samovar.experiment.keys.experiment_file import Capture, Expect, Experiment, Order, Part
-from samovar.experiment.keys.factors import (
+from samovar.experiment.keys.config_file import Config, Notify, Occasion
+from samovar.experiment.keys.experiment_file import (
+    Expect,
+    Experiment,
+    Member,
+    Order,
+    Part,
+    Thresholds,
+    members_of,
+    number_of,
+)
+from samovar.experiment.keys.key_table import Key, Strict, bare, keys_of, own_keys, type_in
+from samovar.experiment.keys.levels import (
+    MOST_LEVELS,
+    Factor,
+    Level,
+    Treatment,
+    included_level,
+    included_treatments,
+    is_excluded,
+    is_free,
+    matches,
+    texts_of,
+    treatments_of,
+    wanted_labels,
+)
+from samovar.experiment.keys.path_keys import NetworkPath, PathClass, least_burst_packets
+from samovar.experiment.keys.recipe_parameters import (
+    PARAMETER_TYPES,
+    parse_parameter,
+    parse_type,
+    read_parameter,
+    refusal,
+    settable,
+)
+from samovar.experiment.keys.study_file import STUDIES, Section, StudyReport
+from samovar.experiment.keys.targets import (
+    ARRIVALS_FIELDS,
+    FLOW_FIELDS,
     NOT_OF_HOSTS,
-    OF_ARRIVALS,
-    OF_FLOW,
-    OF_LOGGER,
-    OF_PATH,
-    OF_STOP,
     ONE_PER_DIRECTION,
-    RANDOM,
+    PATH_FIELDS,
+    PLAIN_FACTORS,
     SETTINGS,
+    STOP_FIELDS,
     UNDIRECTED,
     is_directed,
     is_target,
@@ -22,63 +53,44 @@ from samovar.experiment.keys.factors import (
     parameter_owners,
     parser_of,
     read_target,
+    varied_keys,
 )
-from samovar.experiment.keys.field_types import (
-    Choice,
-    Positive,
-    Sentence,
-    Strict,
-    Word,
-    choice,
-    parse_name,
-    scalar,
-)
-from samovar.experiment.keys.flow_members import (
-    Member,
-    end_names,
-    hosts_of,
-    is_plural,
-    members_of,
-    number_of,
-    places_of,
-)
-from samovar.experiment.keys.levels import PLAIN_FACTORS, Factor, Level, is_free, texts_of
-from samovar.experiment.keys.notation import EACH, EITHER, ONE_HOST, Form
-from samovar.experiment.keys.notify import Notify, Occasion
-from samovar.experiment.keys.path_keys import NetworkPath, PathClass, least_burst_packets
-from samovar.experiment.keys.power_keys import Ipmi, Power
-from samovar.experiment.keys.ranges import MOST_LEVELS
-from samovar.experiment.keys.recipe_parameters import (
-    parse_parameter,
-    parse_type,
-    read_parameter,
-    refusal,
-    settable,
-)
-from samovar.experiment.keys.study_file import STUDIES, Section, StudyReport
 from samovar.experiment.keys.testbed_file import (
+    DEVICE_PARAMETERS,
     OSES,
+    ROUTER_ONLY,
+    Adapter,
     Bottleneck,
     Host,
+    Ipmi,
     Lab,
     Link,
     NetworkInterface,
+    Power,
     Ssh,
     Testbed,
+    end_names,
+    hosts_of,
+    is_plural,
+    places_of,
+    with_device,
 )
-from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Logger, Stop
-from samovar.experiment.keys.treatments import (
-    Treatment,
-    included_level,
-    included_treatments,
-    is_excluded,
-    matches,
-    treatments_of,
-    wanted_labels,
+from samovar.experiment.keys.traffic_keys import Arrivals, Capture, Flow, Logger, Stop
+from samovar.experiment.keys.value_types import (
+    EACH,
+    EITHER,
+    MULTIPLE,
+    NAME,
+    ONE_DIRECTION,
+    WORD,
+    Positive,
+    Sentence,
+    ValueType,
+    Word,
+    choice,
+    parse_name,
+    whole_number,
 )
-from samovar.experiment.keys.verdict_thresholds import Thresholds
-from samovar.experiment.keys.with_parameters import own_keys
-from samovar.experiment.keys.written import form_in, form_of, is_union, written_default
 
 __all__ = [
     "ARRIVALS_FIELDS",
@@ -87,36 +99,33 @@ __all__ = [
     "EITHER",
     "FLOW_FIELDS",
     "MOST_LEVELS",
+    "MULTIPLE",
+    "NAME",
     "NOT_OF_HOSTS",
-    "OF_ARRIVALS",
-    "OF_FLOW",
-    "OF_LOGGER",
-    "OF_PATH",
-    "OF_STOP",
-    "ONE_HOST",
+    "ONE_DIRECTION",
     "ONE_PER_DIRECTION",
     "OSES",
+    "PARAMETER_TYPES",
     "PATH_FIELDS",
     "PLAIN_FACTORS",
-    "RANDOM",
     "ROUTER_ONLY",
     "SETTINGS",
     "STOP_FIELDS",
     "STUDIES",
     "UNDIRECTED",
+    "WORD",
     "Adapter",
     "Arrivals",
     "Bottleneck",
     "Capture",
-    "Choice",
     "Config",
     "Expect",
     "Experiment",
     "Factor",
     "Flow",
-    "Form",
     "Host",
     "Ipmi",
+    "Key",
     "Lab",
     "Level",
     "Link",
@@ -140,11 +149,11 @@ __all__ = [
     "Testbed",
     "Thresholds",
     "Treatment",
+    "ValueType",
     "Word",
+    "bare",
     "choice",
     "end_names",
-    "form_in",
-    "form_of",
     "hosts_of",
     "included_level",
     "included_treatments",
@@ -153,7 +162,7 @@ __all__ = [
     "is_free",
     "is_plural",
     "is_target",
-    "is_union",
+    "keys_of",
     "known_factors",
     "least_burst_packets",
     "matches",
@@ -170,11 +179,12 @@ __all__ = [
     "read_parameter",
     "read_target",
     "refusal",
-    "scalar",
     "settable",
     "texts_of",
     "treatments_of",
+    "type_in",
+    "varied_keys",
     "wanted_labels",
+    "whole_number",
     "with_device",
-    "written_default",
 ]

@@ -1,4 +1,4 @@
-"""This controller's configuration, config.yaml."""
+"""Keys of the controller's configuration, config.yaml."""
 
 from __future__ import annotations
 
@@ -7,70 +7,79 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr
 
-from samovar.experiment.keys.field_types import (
-    Duration,
-    Name,
-    Pause,
-    Positive,
-    Seed,
-    Size,
-    Strict,
-    Word,
-    choice,
-)
-from samovar.experiment.keys.host_settings import Settings
-from samovar.experiment.keys.notify import Notify
-from samovar.experiment.keys.testbed_file import OSES
-from samovar.experiment.keys.verdict_thresholds import Calibrate, Thresholds
+from samovar.experiment.keys.experiment_file import Calibrate, Thresholds
+from samovar.experiment.keys.key_table import Strict
+from samovar.experiment.keys.levels import Settings
+from samovar.experiment.keys.testbed_file import OSES, PROGRAM_SCHEMA, ProgramType
+from samovar.experiment.keys.value_types import Duration, Name, Pause, Positive, Seed, Size, Word, choice
 from samovar.experiment.yaml.tree import Map
+
+Occasion = Literal["end", "trouble"]
+OCCASIONS: tuple[Occasion, ...] = ("end", "trouble")
+PROGRAM = ProgramType(
+    "program",
+    "a program with its arguments, as a list or as one text",
+    ("mail -s campaign me@example.org", "[mail, -s, campaign, me@example.org]"),
+    PROGRAM_SCHEMA,
+    str,
+)
 
 
 class SshDefaults(Strict):
-    """How long SSH may take."""
+    """Time limits of SSH."""
 
-    connect_timeout_s: Duration = Field(
-        10.0, alias="connect_timeout", description="Longest time that a connection may take to stand."
-    )
-    keepalive_s: Duration = Field(
-        15.0, alias="keepalive", description="Time between messages that keep a connection alive."
-    )
+    connect_timeout_s: Duration = Field(10.0, alias="connect_timeout", description="Longest time to connect.")
+    keepalive_s: Duration = Field(15.0, alias="keepalive", description="Time between keepalive messages.")
 
 
 class System(Strict):
-    """What holds for every host of one operating system."""
+    """Defaults of the hosts of one operating system."""
 
     settings: Settings = Field(
-        default_factory=dict, description="What its hosts are set to where nothing else is said."
+        default_factory=dict, description="Settings of its hosts, over those of every host."
     )
 
 
 class Uml(Strict):
-    """The user-mode kernel that labs boot; paths are of this machine, relative ones below the checkout."""
+    """The user-mode kernel that labs boot; relative paths are below the checkout."""
 
     program: Word = Field(
-        "linux.uml", description="The kernel, by a path or a name on PATH, such as .bin/uml/sid/linux.uml."
+        "linux.uml", description="Path of the kernel, or its name on PATH, such as .bin/uml/sid/linux.uml."
     )
     modules: Word = Field(
         "/usr/lib/uml/modules",
-        description="Folder that holds a folder of modules for its release, such as .bin/uml/sid/modules.",
+        description="Folder with a folder of modules for its release, such as .bin/uml/sid/modules.",
     )
 
 
 class Labs(Strict):
-    """What virtual labs are made of on this machine."""
+    """Virtual labs on this machine."""
 
     uml: Uml = Field(Uml(), description="The user-mode kernel.")
 
 
+class Notify(Strict):
+    """A command that gets messages of a campaign: the text on its input, its parts in SAMOVAR_… variables."""
+
+    command: Annotated[tuple[str, ...], PROGRAM] = Field(
+        description="Program and arguments; it runs on the controller, without a shell."
+    )
+    on: tuple[Annotated[Occasion, choice("occasion", *OCCASIONS)], ...] = Field(
+        OCCASIONS,
+        description="When to send: at the end of each run, at trouble (failures, and what stops the run).",
+    )
+    timeout_s: Duration = Field(30.0, alias="timeout", description="Longest time that the command may take.")
+
+
 class Config(Strict):
-    """What holds for every experiment that this controller runs."""
+    """Defaults and limits of every experiment that this controller runs."""
 
     results: Word = Field("results", description="Folder of all campaigns.")
-    testbed: Name = Field("lab", description="Testbed for commands that name none.")
-    ssh: SshDefaults = Field(SshDefaults(), description="How long SSH may take.")
-    lab: Labs = Field(Labs(), description="What virtual labs are made of on this machine.")
+    testbed: Name = Field("lab", description="Testbed of commands that name none.")
+    ssh: SshDefaults = Field(SshDefaults(), description="Time limits of SSH.")
+    lab: Labs = Field(Labs(), description="Virtual labs on this machine.")
     step_timeout_s: Duration = Field(
-        60.0, alias="step_timeout", description="Longest time that one remote step without traffic may take."
+        60.0, alias="step_timeout", description="Longest time of one remote step without traffic."
     )
     clock_tolerance_s: Duration = Field(
         1.0,
@@ -79,55 +88,52 @@ class Config(Strict):
     )
     calibrate: Calibrate = Field(
         "auto",
-        description="Whether each path is measured before its first trial; auto: on real testbeds, not in "
-        "a lab.",
+        description="Whether each path is measured before its first trial; auto: except in labs.",
     )
-    retries: Seed = Field(
-        2, description="How often a trial that failed or is invalid is run again within one run."
-    )
+    retries: Seed = Field(2, description="How often a failed or invalid trial is repeated within one run.")
     backoff_s: Pause = Field(
         5.0,
         alias="backoff",
-        description="Pause before a trial is run again; it doubles each time, up to backoff_most.",
+        description="Pause before a trial is repeated; it doubles each time, up to backoff_most.",
     )
     backoff_most_s: Pause = Field(
-        300.0, alias="backoff_most", description="Longest pause before a trial is run again."
+        300.0, alias="backoff_most", description="Longest pause before a trial is repeated."
     )
     quarantine: Positive = Field(
         3,
-        description="After so many trials in a row that failed naming a host, it is not used any more, nor "
-        "are trials run that need it.",
+        description="Number of failed trials in a row, due to one host, after which it is no longer used; "
+        "trials that need it do not run.",
     )
     host_wait_s: Duration = Field(
         120.0,
         alias="host_wait",
-        description="How long a host that was lost in a trial is waited for before the next one.",
+        description="How long to wait, before the next trial, for a host that was lost.",
     )
     free_space: Size = Field(
         200_000_000,
-        description="Disk that stays free, here and on each host, beyond what the next trial needs.",
+        description="Disk space kept free, here and on each host, beyond the need of the next trial.",
     )
     notify: Notify | None = Field(
-        None, description="Command that is told of the end of a campaign and of trouble in it."
+        None, description="Command to run at the end of a campaign and at trouble in it."
     )
-    verdict: Thresholds = Field(Thresholds(), description="When a trial is suspect or invalid.")
+    verdict: Thresholds = Field(Thresholds(), description="Bounds of the verdict.")
     settings: Settings = Field(
         default_factory=dict,
-        description="What every host is set to where no testbed, host or experiment says otherwise.",
+        description="Settings of every host, which testbeds, hosts and experiments override.",
     )
     os: Mapping[Annotated[Literal["linux", "freebsd"], choice("os", *OSES)], System] = Field(
-        default_factory=dict, description="What hosts of one operating system are set to, over settings."
+        default_factory=dict, description="Defaults of the hosts of one operating system, over settings."
     )
 
     _written: Map | None = PrivateAttr(None)
 
     @property
     def written(self) -> Map | None:
-        """Return the file's own tree with its places: origins of settings start from it."""
+        """Return the file's own tree with its positions, from which origins of settings are known."""
         return self._written
 
     def with_source(self, tree: Map) -> Config:
-        """Return this configuration remembering the tree it was read from."""
+        """Return this configuration with the tree it was read from."""
         copy = self.model_copy()
         copy._written = tree
         return copy

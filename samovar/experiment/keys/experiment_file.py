@@ -1,155 +1,198 @@
-"""The experiment as typed, frozen values."""
+"""Keys of an experiment file and its parts, the bounds of the verdict, and the flows that entries make."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
 
-from samovar.experiment.expressions.values import Directional as Directional
-from samovar.experiment.expressions.values import PerHost as PerHost
-from samovar.experiment.keys import notation
-from samovar.experiment.keys.field_types import (
-    Free,
-    Interface,
+from samovar.experiment.keys.key_table import Strict
+from samovar.experiment.keys.levels import Excluded, Factors, Included, Levels, Settings
+from samovar.experiment.keys.path_keys import NetworkPath
+from samovar.experiment.keys.testbed_file import Testbed, hosts_of, is_plural
+from samovar.experiment.keys.traffic_keys import Capture, Flow, Logger, Stop
+from samovar.experiment.keys.value_types import (
+    DRIFT,
+    METRIC,
+    WITHIN,
+    Duration,
     Name,
     Number,
-    Places,
     Positive,
     Seed,
     Sentence,
-    Snaplen,
-    Strict,
+    Share,
+    Size,
     TimeOrFormula,
-    Within,
     Word,
     choice,
-    scalar,
 )
-from samovar.experiment.keys.levels import Excluded, Factors, Included, Levels, Setting
-from samovar.experiment.keys.levels import Factor as Factor
-from samovar.experiment.keys.levels import Level as Level
-from samovar.experiment.keys.levels import SettingValue as SettingValue
-from samovar.experiment.keys.path_keys import NetworkPath as NetworkPath
-from samovar.experiment.keys.path_keys import PathClass as PathClass
-from samovar.experiment.keys.traffic_keys import Arrivals as Arrivals
-from samovar.experiment.keys.traffic_keys import Flow as Flow
-from samovar.experiment.keys.traffic_keys import Logger as Logger
-from samovar.experiment.keys.traffic_keys import Stop as Stop
-from samovar.experiment.keys.verdict_thresholds import Calibrate as Calibrate
-from samovar.experiment.keys.verdict_thresholds import Thresholds as Thresholds
-from samovar.experiment.keys.with_parameters import WithParameters as WithParameters
-from samovar.experiment.keys.with_parameters import own_keys as own_keys
-from samovar.experiment.metrics import METRICS
-from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import Map, plain
 
-ORDERS = ("sequential", "shuffled", "blocked")
-
-
-class Capture(Strict):
-    """One packet capture; without an interface, the one that faces the traffic."""
-
-    at: Places = Field(description="Host or role that captures, senders for all of a role, or a list.")
-    interface: Interface | None = Field(
-        None, description="Interface to capture at; else the one that faces traffic."
-    )
-    snaplen_bytes: Snaplen = Field(
-        96, alias="snaplen", description="Bytes kept of every packet, 64 to 262144."
-    )
+Calibrate = Annotated[Literal["auto", "on", "off"], choice("calibrate", "auto", "on", "off")]
+Free = Annotated[Any, PlainValidator(plain)]
 
 
 class Order(Strict):
-    """How the trials of a part are put in time."""
+    """The order in which the trials of a part run."""
 
-    kind: Annotated[Literal["sequential", "shuffled", "blocked"], choice("order", *ORDERS)] = Field(
+    kind: Annotated[
+        Literal["sequential", "shuffled", "blocked"], choice("order", "sequential", "shuffled", "blocked")
+    ] = Field(
         "blocked",
-        description="sequential: as written; shuffled: at random; blocked: at random within blocks that hold "
-        "every treatment once.",
+        description="sequential: as written; shuffled: at random; blocked: at random within blocks of every "
+        "treatment once.",
     )
-    seed: Seed = Field(1, description="Seed of every random choice; the same seed gives the same plan.")
+    seed: Seed = Field(1, description="Seed of all random choices; the same seed gives the same plan.")
 
 
-class Part(Strict):
-    """One matrix of the experiment with everything it inherits filled in."""
+class PartKeys(Strict):
+    """Keys of a part, which it inherits from the top level of its file."""
 
-    title: Sentence = Field("", description="Title of the part in tables and figures.")
     factors: Factors = Field(
-        default_factory=dict, description="What varies: every combination of levels is run."
+        default_factory=dict, description="What varies: every combination of levels runs."
     )
     exclude: tuple[Excluded, ...] = Field(
-        (), description="Treatments to leave out: all that have the given levels, {factor: level or list}."
+        (), description="Treatments to leave out: all that have these levels, {factor: level or list}."
     )
     include: tuple[Included, ...] = Field(
-        (), description="Treatments to add: one level for every factor, new ones among them."
+        (), description="Treatments to add: a level for every factor, which may be new."
     )
-    replicates: Positive = Field(1, description="How often every treatment is run.")
-    settings: Mapping[Word, Setting] = Field(
+    replicates: Positive = Field(1, description="Number of trials of every treatment.")
+    settings: Settings = Field(
         default_factory=dict,
-        description="What hosts are set to: cc, rwnd, mtu, txd or RECIPE.PARAMETER, for all or per host.",
+        description="Settings of hosts: cc, rwnd, mtu, txd or RECIPE.PARAMETER, for all or per host.",
     )
     duration_s: TimeOrFormula | None = Field(
         None, alias="duration", description="How long flows last that have no end of their own, such as 90s."
     )
     path: NetworkPath | None = Field(None, description="What the bottleneck is set to.")
-    traffic: tuple[Flow, ...] = Field(description="The flows of every trial.")
+    traffic: tuple[Flow, ...] = Field((), description="The flows of every trial.")
     stop: Stop | None = Field(None, description="When the traffic of a trial ends.")
     captures: tuple[Capture, ...] = Field((), description="Packet captures.")
-    loggers: tuple[Logger, ...] = Field((), description="Recorders that run beside the traffic.")
+    loggers: tuple[Logger, ...] = Field((), description="Loggers that run beside the traffic.")
 
-    # Laid under the part before this model sees it.
+    # Merged before this model reads it.
     use: Name | tuple[Name, ...] = Field(
-        (), exclude=True, description="Fragments that lie under what stands here, later over earlier ones."
+        (), description="Fragments that this extends; later ones override earlier ones."
     )
 
 
-def _metric(text: str) -> str:
-    if text not in METRICS:
-        raise ValueError(unknown("metric", text, METRICS))
-    return text
+class Part(PartKeys):
+    """One matrix of the experiment, with everything that it inherits filled in."""
+
+    title: Sentence = Field("", description="Title of the part in tables and figures.")
+    traffic: tuple[Flow, ...] = Field(description="The flows of every trial.")
 
 
 class Expect(Strict):
-    """One line of the scorecard: what a metric should be, in the metric's own unit."""
+    """One line of the scorecard: the expected value of a metric, in its own unit."""
 
-    say: Sentence = Field(description="What is expected, in words.")
-    metric: Annotated[str, PlainValidator(scalar(_metric), json_schema_input_type=str), notation.METRIC] = (
-        Field(description="The metric that is compared; its unit is that of the bounds.")
-    )
-    part: Name | None = Field(None, description="Part whose trials are taken; else all.")
+    NEEDED = (("equals", "below", "above", "between"),)
+    COMPANIONS = {"within": "equals"}  # noqa: RUF012
+
+    say: Sentence = Field(description="The expectation in words.")
+    metric: Annotated[str, METRIC] = Field(description="Metric to compare; the bounds are in its unit.")
+    part: Name | None = Field(None, description="Part whose trials count; by default all.")
     flow: Name | None = Field(
         None,
-        description="Label of the flow that is measured, of a counted one or of all of them; "
-        "else all flows of a trial, by their median.",
+        description="Label of the measured flow, or of counted flows; by default the median of all flows of "
+        "a trial.",
     )
     where: Mapping[Word, Levels] = Field(
-        default_factory=dict, description="Levels whose trials are taken, {factor: level or list}."
+        default_factory=dict, description="Levels whose trials count, {factor: level or list}."
     )
     relative_to: Mapping[Word, Word] | None = Field(
-        None, description="Levels of other trials to divide by, so that the bounds are ratios."
+        None, description="Levels of the trials to divide by; the bounds are then ratios."
     )
-    equals: Number | None = Field(None, description="The value that is expected.")
-    within: Within | None = Field(None, description="How far from equals it may be, such as 2% or 5.")
-    below: Number | None = Field(None, description="What it must be below.")
-    above: Number | None = Field(None, description="What it must be above.")
-    between: tuple[Number, Number] | None = Field(None, description="The least and the most that it may be.")
-    source: Sentence | None = Field(None, description="Where the expectation comes from.")
+    equals: Number | None = Field(None, description="Expected value.")
+    within: Annotated[str, WITHIN] | None = Field(
+        None, description="Tolerance around equals, such as 2% or 5."
+    )
+    below: Number | None = Field(None, description="Upper bound.")
+    above: Number | None = Field(None, description="Lower bound.")
+    between: tuple[Number, Number] | None = Field(None, description="Least and greatest value.")
+    source: Sentence | None = Field(None, description="Source of the expectation.")
     differs: Sentence | None = Field(
-        None, description="Why it may not hold here; the scorecard says it where it does not."
+        None, description="Why it may not hold here; the scorecard prints it if it does not."
     )
 
     @model_validator(mode="after")
-    def _asks_something(self) -> Expect:
-        if all(bound is None for bound in (self.equals, self.below, self.above, self.between)):
-            raise ValueError("the line asks for nothing; expected equals, below, above or between")
-        if self.within is not None and self.equals is None:
-            raise ValueError("within needs something to be near; expected equals beside it")
+    def _check_bounds(self) -> Expect:
         least, most = self.between or (self.above, self.below)
-        apart = least is None or most is None or least < most or (least == most and self.between is not None)
-        if not apart:
-            raise ValueError(f"nothing is above {least:g} and below {most:g}; expected the lower bound first")
+        equal = self.between is not None and least == most
+        if least is not None and most is not None and least >= most and not equal:
+            raise ValueError(
+                f"no value is above {least:g} and below {most:g}; expected the lower bound first"
+            )
         return self
+
+
+class Thresholds(Strict):
+    """Bounds of the verdict; docs/explanation/verdict.md explains each."""
+
+    late_s: Duration = Field(
+        0.2, alias="late", description="Greatest delay of a flow's start; more is suspect."
+    )
+    duration: Share = Field(
+        0.95, description="Least share of the planned time that traffic lasts; less is invalid."
+    )
+    window: Share = Field(
+        0.9, description="Least share of rwnd that the largest window reaches; less is suspect."
+    )
+    bytes_differ: Share = Field(
+        0.02,
+        alias="bytes",
+        description="Greatest difference of a flow's bytes in a capture from its generator's count; more is "
+        "invalid.",
+    )
+    bottleneck: Share = Field(
+        0.01,
+        description="Greatest difference of the bytes through the bottleneck from those captured behind it; "
+        "more is suspect.",
+    )
+    rate: Share = Field(
+        0.04,
+        description="Greatest difference of the bottleneck's rate, while packets wait, from the planned one; "
+        "more is suspect, three times as much invalid.",
+    )
+    competing: Share = Field(
+        0.001,
+        description="Largest share of a capture's bytes that belongs to no flow; more is suspect, ten times "
+        "as much invalid.",
+    )
+    competing_bytes: Size = Field(
+        20_000, alias="competing_least", description="Bytes of no flow that are always accepted."
+    )
+    cpu: Share = Field(
+        0.95, description="Largest share of the traffic's time that a CPU is busy; more is suspect."
+    )
+    clock_step_s: Duration = Field(
+        0.05,
+        alias="clock_step",
+        description="Largest step of a host's clock during a trial; more ends the trial at once, invalid.",
+    )
+    clock_drift_ppm: Annotated[float, DRIFT] = Field(
+        50.0,
+        alias="clock_drift",
+        description="Greatest drift of a host's clock against this machine's; certainly more is suspect.",
+    )
+    disk_bytes: Size = Field(
+        50_000_000,
+        alias="disk",
+        description="Least free space where a host writes its trial; less ends the trial at once, invalid.",
+    )
+    capture_packets: Positive = Field(
+        1_000_000,
+        description="Packets of each capture that are read for the verdict; a million take about a second.",
+    )
+
+    def under(self, over: Thresholds) -> Thresholds:
+        """Return these bounds, overridden by those that were given to `over`."""
+        given = {name: getattr(over, name) for name in over.model_fields_set}
+        return self.model_copy(update=given)
 
 
 def _named(kind: str) -> BeforeValidator:
@@ -163,80 +206,104 @@ def _named(kind: str) -> BeforeValidator:
     return BeforeValidator(entry)
 
 
-def _of_part(field: str) -> str | None:
-    return Part.model_fields[field].description
-
-
-class Experiment(Strict):
-    """One experiment file; `parts` holds every matrix complete, top-level values filled in."""
+class Experiment(PartKeys):
+    """One experiment file; `parts` holds every matrix complete, with top-level values filled in."""
 
     name: Name = Field(alias="experiment", description="Name of the experiment, the same as the file's.")
     title: Sentence = Field("", description="Title of the report.")
-    source: Sentence = Field("", description="What the study repeats or follows.")
-    description: Sentence = Field("", description="What is studied, in a paragraph.")
+    source: Sentence = Field("", description="Publication that the experiment repeats or follows.")
+    description: Sentence = Field("", description="Purpose of the experiment, in a paragraph.")
     testbed: Name = Field(description="Testbed that it runs on, a file in hosts/.")
-    order: Order = Field(Order(), description="How trials are put in time.")
+    order: Order = Field(Order(), description="Order in which trials run.")
     parts: Mapping[Name, Part] = Field(
-        min_length=1, description="Matrices with values of their own over those at the top level."
+        min_length=1, description="Matrices by name; their values override those at the top level."
     )
     figures: tuple[Annotated[Mapping[str, Any], _named("figure")], ...] = Field(
-        (), description="Figures of the report: names, or mappings with their options."
+        (), description="Figures of the report: names, or mappings with options."
     )
     tables: tuple[Annotated[Mapping[str, Any], _named("table")], ...] = Field(
-        (), description="Tables of the report: names, or mappings with their options."
+        (), description="Tables of the report: names, or mappings with options."
     )
     expect: tuple[Expect, ...] = Field((), description="Lines of the scorecard.")
     verdict: Thresholds = Field(
-        Thresholds(), description="When a trial is suspect or invalid, over the configuration's."
+        Thresholds(), description="Bounds of the verdict, over those of the configuration."
     )
     calibrate: Calibrate | None = Field(
-        None, description="Whether each path is measured before its first trial; else as configured."
+        None, description="Whether each path is measured before its first trial; by default as configured."
     )
     profiles: Mapping[Name, Free] = Field(
-        default_factory=dict, description="Named changes, such as a quick run, that lie over the experiment."
+        default_factory=dict,
+        description="Named changes of the experiment for --profile, such as a quick run.",
     )
 
-    # Laid under the file before this model sees it.
+    # Merged into the file before this model reads it.
     extends: Name | None = Field(
-        None, exclude=True, description="Another experiment of the folder, over which this one lies."
+        None, description="Another experiment of the folder, which this one extends."
     )
     fragments: Mapping[Name, Free] = Field(
-        default_factory=dict, exclude=True, description="Named pieces of experiments and parts, for use."
+        default_factory=dict, description="Named pieces of experiments and parts, for `use`."
     )
-    use: Name | tuple[Name, ...] = Field((), exclude=True, description=_of_part("use"))
-
-    # What the parts inherit: filled into them before this model sees it, kept to be checked where it stands.
-    factors: Factors = Field(default_factory=dict, exclude=True, description=_of_part("factors"))
-    exclude: tuple[Excluded, ...] = Field((), exclude=True, description=_of_part("exclude"))
-    include: tuple[Included, ...] = Field((), exclude=True, description=_of_part("include"))
-    replicates: Positive = Field(1, exclude=True, description=_of_part("replicates"))
-    settings: Mapping[Word, Setting] = Field(
-        default_factory=dict, exclude=True, description=_of_part("settings")
-    )
-    duration_s: TimeOrFormula | None = Field(
-        None, alias="duration", exclude=True, description=_of_part("duration_s")
-    )
-    path: NetworkPath | None = Field(None, exclude=True, description=_of_part("path"))
-    traffic: tuple[Flow, ...] = Field((), exclude=True, description=_of_part("traffic"))
-    stop: Stop | None = Field(None, exclude=True, description=_of_part("stop"))
-    captures: tuple[Capture, ...] = Field((), exclude=True, description=_of_part("captures"))
-    loggers: tuple[Logger, ...] = Field((), exclude=True, description=_of_part("loggers"))
 
     _written: Map | None = PrivateAttr(None)
     _complete: Map | None = PrivateAttr(None)
 
     @property
     def written(self) -> Map | None:
-        """Return the file's tree with its places, what it reuses laid under it: profiles start from it."""
+        """Return the file's tree with its positions, merged over what it extends; profiles start from it."""
         return self._written
 
     @property
     def complete(self) -> Map | None:
-        """Return the tree this was read from: profile and overrides laid over it, every part filled in."""
+        """Return the tree this was read from: with the profile and overrides merged, every part complete."""
         return self._complete
 
     def with_source(self, tree: Map, complete: Map | None = None) -> Experiment:
-        """Return this experiment remembering the trees it was read from."""
+        """Return this experiment with the trees it was read from."""
         copy = self.model_copy()
         copy._written, copy._complete = tree, complete
         return copy
+
+
+@dataclass(frozen=True)
+class Member:
+    """One flow of a group: its index counts from 0, its port is None when the plan chooses one."""
+
+    label: str
+    group: str
+    index: int
+    from_host: str
+    to_host: str
+    port: int | None
+
+
+def number_of(flow: Flow, testbed: Testbed) -> int | None:
+    """Return how many flows an entry makes; None for one flow with the entry's own label.
+
+    Random arrivals without a count are as many as are drawn; here they count as one.
+    """
+    if flow.count is not None:
+        return flow.count
+    if flow.arrivals is not None:
+        return flow.arrivals.count or 1
+    plural = [end for end in (flow.from_end, flow.to_end) if is_plural(testbed, end)]
+    return len(hosts_of(testbed, plural[0])) if plural else None
+
+
+def members_of(flow: Flow, testbed: Testbed, number: int | None = None) -> Iterator[Member]:
+    """Yield the flows that an entry makes, going round the hosts of plural roles.
+
+    `number` is that of arrivals which were drawn. Yield nothing if an end means no host.
+    """
+    sources, sinks = hosts_of(testbed, flow.from_end), hosts_of(testbed, flow.to_end)
+    counted = number if number is not None else number_of(flow, testbed)
+    if not sources or not sinks:
+        return
+    for index in range(1 if counted is None else counted):
+        yield Member(
+            label=flow.label if counted is None else f"{flow.label}-{index + 1}",
+            group=flow.label,
+            index=index,
+            from_host=sources[index % len(sources)],
+            to_host=sinks[index % len(sinks)],
+            port=None if flow.port is None else flow.port + index,
+        )

@@ -1,26 +1,45 @@
-"""Factors with their levels as an experiment writes them: lists, ranges, levels of several values."""
+"""Factors and their levels as an experiment writes them, ranges of levels, and the treatments of a part."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from pydantic import Field, PlainValidator
 
-from samovar.experiment.expressions.distribution import distribution_text, is_distribution
-from samovar.experiment.expressions.values import Directional, DistributionText, LevelText, Mistakes, PerHost
-from samovar.experiment.keys.factors import read_target
-from samovar.experiment.keys.field_types import Word, parse_name, parse_places
-from samovar.experiment.keys.ranges import MOST_LEVELS, is_range, read_range
+from samovar import units
+from samovar.experiment.expressions.dimension import dimension_of
+from samovar.experiment.expressions.formula import is_formula
+from samovar.experiment.expressions.values import (
+    Directional,
+    DistributionText,
+    ErrorCollector,
+    LevelText,
+    PerHost,
+    distribution_text,
+    is_distribution,
+)
+from samovar.experiment.keys.targets import PLAIN_FACTORS, read_target
+from samovar.experiment.keys.value_types import PLACES, Word, parse_name
 from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import plain
 from samovar.units import UnitError
 
-PLAIN_FACTORS = ("cc", "rwnd", "mtu", "txd", "duration")
-SPEC_KEYS = ("levels", "sets", "recipe", "parameter", "at")
+if TYPE_CHECKING:
+    from samovar.experiment.keys.experiment_file import Part
+
+FACTOR_KEYS = ("levels", "sets", "recipe", "parameter", "at")
 A_LEVEL = "expected a level such as cdg, {down: 100Mbit, up: 40Mbit} or {sender: cubic, sender2: cdg}"
+MOST_LEVELS = 1000
+RANGE_KEYS = ("from", "to", "step")
+REMOVED_RANGE_KEYS = ("points", "scale")  # of samovar 0.1
+A_RANGE = "{from: 50KB, to: 1MB, step: 50KB}"
 
 
 @dataclass(frozen=True)
@@ -48,7 +67,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor with its levels; sets, recipe, parameter and at are those it names itself."""
+    """One factor with its levels.
+
+    `recipe`, `parameter`, `at` and `sets` are what the factor names explicitly.
+    """
 
     name: str
     levels: tuple[Level, ...]
@@ -59,53 +81,49 @@ class Factor:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The texts of its levels."""
+        """The labels of its levels."""
         return tuple(level.label for level in self.levels)
 
     @property
     def linked(self) -> bool:
-        """Whether its name is a free word, so that a mapping is a level of several factors together."""
+        """Whether each level sets several targets: the name is free, and levels are mappings of targets."""
         return self.recipe is None and not self.sets and is_free(self.name)
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """What its levels set when they do not say so: its name, RECIPE.PARAMETER, or all of sets."""
+        """What levels set that do not name targets: the factor's name, RECIPE.PARAMETER, or all of sets."""
         if self.recipe is None:
             return self.sets or (self.name,)
         return (f"{self.recipe}.{self.parameter}" if self.parameter else self.recipe,)
 
     def level(self, label: str) -> Level | None:
-        """Return the level with a label."""
+        """Return the level with this label, or None."""
         return next((level for level in self.levels if level.label == label), None)
 
     def read(self, written: object) -> Level:
-        """Return the level that is written; raises ValueError or pydantic's ValidationError with places."""
+        """Read a level; raises ValueError, or pydantic's ValidationError with the places of errors."""
         if isinstance(written, str):
-            return Level.of(str(written), dict.fromkeys(self.targets, self._placed(str(written))))
+            text = str(written)
+            placed: LevelText = PerHost(dict.fromkeys(self.at, text)) if self.at else text
+            return Level.of(text, dict.fromkeys(self.targets, placed))
         if not isinstance(written, Mapping):
             raise ValueError(f"{A_LEVEL}, not a list")
         if not self.linked and written.keys() == {"value", "label"} and isinstance(written["value"], str):
             return replace(self.read(written["value"]), label=_label(written["label"]))
-        values = self._values({key: value for key, value in written.items() if key != "label"})
-        return Level.of(_label(written.get("label", "-".join(self._texts(values)))), values)
+        texts = self._texts({key: value for key, value in written.items() if key != "label"})
+        labelled = list(texts.values())[: None if self.linked else 1]
+        label = "-".join(text for value in labelled for text in texts_of(value))
+        return Level.of(_label(written.get("label", label)), texts)
 
-    def _values(self, written: Mapping[str, object]) -> dict[str, LevelText]:
+    def _texts(self, written: Mapping[str, object]) -> dict[str, LevelText]:
         if not written:
             raise ValueError(A_LEVEL)
         if not self.linked:
-            return dict.fromkeys(self.targets, _value(written))
-        mistakes = Mistakes()
-        values = {key: mistakes.within((key,), _value, value) for key, value in written.items()}
-        mistakes.raise_any()
-        return values
-
-    def _texts(self, values: Mapping[str, LevelText]) -> Iterator[str]:
-        """Yield the texts that make a label; what sets several keys at once says them once."""
-        for value in list(values.values())[: None if self.linked else 1]:
-            yield from texts_of(value)
-
-    def _placed(self, text: str) -> LevelText:
-        return PerHost(dict.fromkeys(self.at, text)) if self.at else text
+            return dict.fromkeys(self.targets, read_value(written))
+        errors = ErrorCollector()
+        texts = {key: errors.within((key,), read_value, value) for key, value in written.items()}
+        errors.raise_any()
+        return texts
 
 
 def _label(written: object) -> str:
@@ -115,17 +133,17 @@ def _label(written: object) -> str:
 
 
 def is_free(name: str) -> bool:
-    """Say whether a factor's name is none that says itself what it sets."""
+    """Return whether a factor's name is a free word, not a target."""
     return "." not in name and name not in PLAIN_FACTORS
 
 
 def texts_of(value: LevelText) -> Iterator[str]:
-    """Yield the texts of a value, those of all directions or hosts, or of all that a law says."""
+    """Yield the texts of a value: those of all directions or hosts, or the words of a distribution."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, DistributionText):
-        for key, said in value.keys.items():
-            yield from (key, *((said,) if isinstance(said, str) else said))
+        for key, text in value.keys.items():
+            yield from (key, *((text,) if isinstance(text, str) else text))
     elif isinstance(value, Directional):
         yield from (one for one in (value.down, value.up) if one is not None)
     else:
@@ -133,11 +151,7 @@ def texts_of(value: LevelText) -> Iterator[str]:
 
 
 def read_value(written: object) -> LevelText:
-    """Read a value: a text, or a mapping of directions or hosts to texts."""
-    return _value(written)
-
-
-def _value(written: object) -> LevelText:
+    """Read a text, a mapping of directions or hosts to texts, or a distribution."""
     if isinstance(written, str):
         return str(written)
     if not isinstance(written, Mapping) or not written:
@@ -145,92 +159,91 @@ def _value(written: object) -> LevelText:
     if is_distribution(written):
         return distribution_text(written)
     if is_range(written):
-        raise ValueError("a range stands in place of a list; expected it alone, or its levels one by one")
-    mistakes = Mistakes()
+        raise ValueError(
+            "a range cannot be in a list of levels; expected the range alone, or its levels listed"
+        )
+    errors = ErrorCollector()
     for key, value in written.items():
         if not isinstance(value, str):
-            mistakes.add((key,), "expected one value")
-    mistakes.raise_any()
-    found = {str(key): str(value) for key, value in written.items()}
-    if found.keys() <= {"down", "up"}:
-        return Directional(found.get("down"), found.get("up"))
-    return PerHost(found)
+            errors.add((key,), "expected one value")
+    errors.raise_any()
+    texts = {str(key): str(value) for key, value in written.items()}
+    if texts.keys() <= {"down", "up"}:
+        return Directional(texts.get("down"), texts.get("up"))
+    return PerHost(texts)
 
 
 def _read_factors(written: object) -> Mapping[str, Factor]:
     if not isinstance(written, Mapping):
         raise ValueError("expected a mapping such as {cc: [cubic, cdg], rwnd: [50KB, 1MB]}")
-    mistakes = Mistakes()
-    factors = {str(name): mistakes.within((name,), read_factor, str(name), written[name])
-               for name in written}  # fmt: skip
-    mistakes.raise_any()
+    errors = ErrorCollector()
+    factors = {
+        str(name): errors.within((name,), read_factor, str(name), one) for name, one in written.items()
+    }
+    errors.raise_any()
     return factors
 
 
 def read_factor(name: str, written: object) -> Factor:
-    """Read one factor; raises ValueError or pydantic's ValidationError, with the places of the mistakes."""
-    mistakes = Mistakes()
-    bare = _with_recipe(name, written, mistakes) if _is_spec(written) else Factor(name, ())
-    spec, loc = (written["levels"], ("levels",)) if _is_spec(written) else (written, ())  # type: ignore[index]
-    levels: list[Level] = []
-    for at, one in mistakes.within(loc, _items, spec) or ():
-        level = mistakes.within((*loc, *at), bare.read, one)
-        levels += [level] if level is not None else []
-    mistakes.raise_any()
-    return replace(bare, levels=tuple(levels))
+    """Read a factor; raises ValueError, or pydantic's ValidationError with the places of errors."""
+    errors = ErrorCollector()
+    factor, levels = Factor(name, ()), written
+    loc: tuple[str, ...] = ()
+    if isinstance(written, Mapping) and "levels" in written:
+        factor, levels, loc = _explicit(name, written, errors), written["levels"], ("levels",)
+    found: list[Level] = []
+    for at, one in errors.within(loc, _listed, levels) or ():
+        level = errors.within((*loc, *at), factor.read, one)
+        found += [level] if level is not None else []
+    errors.raise_any()
+    return replace(factor, levels=tuple(found))
 
 
-def _is_spec(written: object) -> bool:
-    return isinstance(written, Mapping) and "levels" in written
-
-
-def _items(spec: object) -> list[tuple[tuple[int, ...], object]]:
-    """Return the written levels with their places."""
-    if isinstance(spec, str):
-        return [((), spec)]
-    if isinstance(spec, list) and len(spec) > MOST_LEVELS:
-        raise ValueError(f"{len(spec)} levels; expected at most {MOST_LEVELS}")
-    if isinstance(spec, list):
-        return [((index,), one) for index, one in enumerate(spec)]
-    if isinstance(spec, Mapping) and is_range(spec):
-        return [((), text) for text in read_range(spec)]
+def _listed(levels: object) -> list[tuple[tuple[int, ...], object]]:
+    """Return the written levels with their places in the list."""
+    if isinstance(levels, str):
+        return [((), levels)]
+    if isinstance(levels, list) and len(levels) > MOST_LEVELS:
+        raise ValueError(f"{len(levels)} levels; expected at most {MOST_LEVELS}")
+    if isinstance(levels, list):
+        return [((index,), one) for index, one in enumerate(levels)]
+    if isinstance(levels, Mapping) and is_range(levels):
+        return [((), text) for text in read_range(levels)]
     raise ValueError("expected a level, a list such as [50KB, 1MB], {from: ..., to: ..., step: ...} "
-                     "or {levels: ...}; one level that is a mapping stands in a list")  # fmt: skip
+                     "or {levels: ...}; one level that is a mapping must be in a list")  # fmt: skip
 
 
-def _with_recipe(name: str, written: object, mistakes: Mistakes) -> Factor:
-    assert isinstance(written, Mapping)
+def _explicit(name: str, written: Mapping[str, object], errors: ErrorCollector) -> Factor:
+    """Read what a factor names beside its levels: a recipe and its parameter, or the targets that it sets."""
     for key in written:
-        if key not in SPEC_KEYS:
-            mistakes.add((key,), unknown("key of a factor", key, SPEC_KEYS), key=True)
-    found = {key: mistakes.within((key,), _name, written[key])
+        if key not in FACTOR_KEYS:
+            errors.add((key,), unknown("key of a factor", key, FACTOR_KEYS), key=True)
+    names = {key: errors.within((key,), _one_name, written[key])
              for key in ("recipe", "parameter") if key in written}  # fmt: skip
-    if "parameter" in found and "recipe" not in found:
-        mistakes.add(("parameter",), "a parameter without a recipe; expected recipe beside it", key=True)
+    if "parameter" in names and "recipe" not in names:
+        errors.add(("parameter",), "parameter needs recipe beside it", key=True)
     if "sets" in written and "recipe" in written:
-        mistakes.add(("sets",), "sets beside a recipe; expected one of them", key=True)
-    at = mistakes.within(("at",), parse_places, written["at"]) if "at" in written else ()
-    sets = mistakes.within(("sets",), _keys, written["sets"]) if "sets" in written else ()
-    return Factor(name, (), found.get("recipe"), found.get("parameter"), at or (), sets or ())
+        errors.add(("sets",), "sets and recipe exclude each other", key=True)
+    at = errors.within(("at",), PLACES.read, written["at"]) if "at" in written else ()
+    sets = errors.within(("sets",), _targets, written["sets"]) if "sets" in written else ()
+    return Factor(name, (), names.get("recipe"), names.get("parameter"), at or (), sets or ())
 
 
-def _name(written: object) -> str:
+def _one_name(written: object) -> str:
     if not isinstance(written, str):
         raise ValueError("expected one name")
     return parse_name(written)
 
 
-def _keys(written: object) -> tuple[str, ...]:
-    """Read what a factor sets at once."""
+def _targets(written: object) -> tuple[str, ...]:
     keys = written if isinstance(written, list) and all(isinstance(one, str) for one in written) else []
     if not keys or len(set(keys)) < len(keys):
-        raise ValueError(
-            "expected a list of keys, each once, such as [traffic.there.rate, traffic.back.rate]"
-        )
+        example = "[traffic.there.rate, traffic.back.rate]"
+        raise ValueError(f"expected a list of keys, each once, such as {example}")
     return tuple(str(one) for one in keys)
 
 
-def _levels(value: object) -> str | tuple[str, ...]:
+def _read_labels(value: object) -> str | tuple[str, ...]:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, list) and value and all(isinstance(level, str) for level in value):
@@ -243,7 +256,7 @@ def _read_setting(written: object) -> str | PerHost[str]:
         raise ValueError(
             "expected one value, or one per host such as {sender: cubic, sender2: cdg}, not a list"
         )
-    value = _value(written)
+    value = read_value(written)
     if isinstance(value, Directional | DistributionText):
         raise ValueError("a host has no directions; expected one value, or one per host or role")
     return value
@@ -255,16 +268,154 @@ def _read_include(written: object) -> Mapping[str, object]:
     return {str(name): plain(value) for name, value in written.items()}
 
 
-SettingValue = str | PerHost[str]
-_PerHost = str | dict[str, str]
-Setting = Annotated[SettingValue, PlainValidator(_read_setting, json_schema_input_type=_PerHost)]
-Levels = Annotated[
-    str | tuple[str, ...], PlainValidator(_levels, json_schema_input_type=str | tuple[str, ...])
-]
+Setting = Annotated[str | PerHost[str], PlainValidator(_read_setting)]
+Settings = Mapping[Word, Setting]
+Levels = Annotated[str | tuple[str, ...], PlainValidator(_read_labels)]
 Excluded = Annotated[Mapping[Word, Levels], Field(min_length=1)]
-Factors = Annotated[
-    Mapping[str, Factor], PlainValidator(_read_factors, json_schema_input_type=dict[str, object])
-]
-Included = Annotated[
-    Mapping[str, object], PlainValidator(_read_include, json_schema_input_type=dict[str, object])
-]
+Factors = Annotated[Mapping[str, Factor], PlainValidator(_read_factors)]
+Included = Annotated[Mapping[str, object], PlainValidator(_read_include)]
+
+
+# Ranges of levels.
+
+
+class _Quantity(NamedTuple):
+    """An end or the step of a range; a name that formulas know counts as a unit: 0.5 BDP."""
+
+    number: Fraction
+    unit: str
+    kind: units.Kind | None
+
+    @property
+    def scale(self) -> int:
+        """The factor from the written unit to the base unit of its kind."""
+        return self.kind.scales[self.kind.unit(self.unit) or self.unit] if self.kind else 1
+
+    @property
+    def scaled(self) -> Fraction:
+        return self.number * self.scale
+
+    def is_comparable(self, other: _Quantity) -> bool:
+        return (self.kind or self.unit) == (other.kind or other.unit)
+
+
+def is_range(written: Mapping[str, object]) -> bool:
+    """Return whether a mapping is meant as a range of levels."""
+    return bool({"step", *REMOVED_RANGE_KEYS} & written.keys()) or {"from", "to"} <= written.keys()
+
+
+def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the levels of a range as texts, both ends included, all in the unit of `from`.
+
+    Raises ValueError, or pydantic's ValidationError with the places of the errors.
+    """
+    errors = ErrorCollector()
+    for key, value in written.items():
+        if key not in RANGE_KEYS:
+            hint = "; list the levels if they are not evenly spaced" if key in REMOVED_RANGE_KEYS else ""
+            errors.add((key,), f"{unknown('key of a range', key, RANGE_KEYS)}{hint}", key=True)
+        elif not isinstance(value, str):
+            errors.add((key,), "expected one value")
+    errors.raise_any()
+    missing = next((key for key in RANGE_KEYS if key not in written), None)
+    if missing:
+        raise ValueError(f"key '{missing}' is missing; expected a range such as {A_RANGE}")
+    ends = {key: errors.within((key,), _quantity, str(written[key])) for key in ("from", "to")}
+    errors.raise_any()
+    start, stop = ends["from"], ends["to"]
+    if not start.is_comparable(stop):
+        errors.add(("to",), f"'{written['to']}' is a different quantity than '{written['from']}'")
+    elif start.scaled >= stop.scaled:
+        errors.add(("to",), f"'{written['to']}' must be above '{written['from']}'")
+    errors.raise_any()
+    levels = errors.within(("step",), _stepped, str(written["step"]), str(written["to"]), start, stop)
+    errors.raise_any()
+    return tuple(levels)
+
+
+def _stepped(text: str, last: str, start: _Quantity, stop: _Quantity) -> list[str]:
+    step = _quantity(text)
+    if not step.is_comparable(start) or step.scaled <= 0:
+        raise UnitError(
+            f"'{text}' is not a step for this range; expected one above zero, of the same quantity"
+        )
+    count = (stop.scaled - start.scaled) / step.scaled
+    if count != int(count):
+        end = _quantity_text((start.scaled + int(count) * step.scaled) / start.scale, start.unit)
+        raise UnitError(f"steps of {text} end at {end}, not at {last}; expected a step that reaches it")
+    if count >= MOST_LEVELS:
+        raise UnitError(f"the range has {int(count) + 1} levels; expected at most {MOST_LEVELS}")
+    values = (start.scaled + index * step.scaled for index in range(int(count) + 1))
+    return [_quantity_text(value / start.scale, start.unit) for value in values]
+
+
+def _quantity(text: str) -> _Quantity:
+    split = units.split_quantity(text)
+    if split is not None:
+        return _Quantity(Fraction(split[0]), split[1], split[2])
+    named = re.fullmatch(r"(?:([0-9]{1,9}(?:\.[0-9]{1,9})?) *)?([A-Za-z][A-Za-z0-9._-]*)", text)
+    if named and dimension_of(named[2]) is not None:
+        return _Quantity(Fraction(named[1] or 1), f" {named[2]}", None)
+    if is_formula(text):
+        raise UnitError(f"'{text}' is a formula; a range takes a quantity or a multiple such as 0.5 BDP")
+    raise UnitError(f"'{text}' is not a quantity; expected one such as 50KB, 40Mbit, 5ms, 10packets or 2%")
+
+
+def _quantity_text(number: Fraction, unit: str) -> str:
+    value = Decimal(number.numerator) / Decimal(number.denominator)
+    text = f"{value:f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + unit
+
+
+# Treatments: every combination of levels, without those excluded, with those included.
+
+Treatment = Mapping[str, Level]
+
+
+def treatments_of(part: Part) -> Iterator[Treatment]:
+    """Yield every treatment of a part; the last factor varies fastest, included treatments come last.
+
+    Raises ValueError for an included line that cannot be read, which the checks report earlier.
+    """
+    for levels in product(*(factor.levels for factor in part.factors.values())):
+        treatment = dict(zip(part.factors, levels, strict=True))
+        if not is_excluded(part, treatment):
+            yield treatment
+    yield from included_treatments(part)
+
+
+def is_excluded(part: Part, treatment: Treatment) -> bool:
+    """Return whether one of a part's exclude lines matches a treatment."""
+    return any(matches(line, treatment) for line in part.exclude)
+
+
+def matches(line: Mapping[str, str | tuple[str, ...]], treatment: Treatment) -> bool:
+    """Return whether a treatment has the levels that a line gives for some of its factors."""
+    return all(
+        name in treatment and treatment[name].label in wanted_labels(wanted) for name, wanted in line.items()
+    )
+
+
+def wanted_labels(wanted: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return one label or several as a tuple."""
+    return (wanted,) if isinstance(wanted, str) else wanted
+
+
+def included_treatments(part: Part) -> Iterator[Treatment]:
+    """Yield the treatments that a part's include lines add, in the order of its factors."""
+    for line in part.include:
+        yield {name: included_level(part, name, line[name]) for name in part.factors}
+
+
+def included_level(part: Part, name: str, written: object) -> Level:
+    """Return the level of an include line: one of the factor's, by its label, or a new one.
+
+    Raises ValueError, or pydantic's ValidationError, for a level that cannot be read.
+    """
+    factor = part.factors[name]
+    known = factor.level(written) if isinstance(written, str) else None
+    if known is None and isinstance(written, str) and factor.linked:
+        labels = ", ".join(factor.labels)
+        raise ValueError(f"unknown level '{written}' of {name}; expected one of {labels}, "
+                         "or a mapping with the values of a new one")  # fmt: skip
+    return known or factor.read(written)

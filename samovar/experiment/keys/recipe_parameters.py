@@ -1,38 +1,40 @@
-"""Values of recipe parameters, read as the recipe's header says."""
+"""Read the parameters of recipes as the recipe's header types them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
-from samovar import units
-from samovar.experiment.expressions.formula import is_formula
-from samovar.experiment.keys.field_types import parse_delay as parse_time
-from samovar.experiment.keys.field_types import parse_packets, parse_rate, parse_share, parse_size
+from samovar.experiment.keys.value_types import (
+    DELAY_OR_FORMULA,
+    INTEGER,
+    NUMBER,
+    PACKETS_OR_FORMULA,
+    RATE_OR_FORMULA,
+    SHARE_OR_FORMULA,
+    SIZE_OR_FORMULA,
+    SWITCH,
+    ValueType,
+)
 from samovar.experiment.nearest import nearest, unknown
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
+from samovar.units import UnitError
 
-_BY_TYPE: Mapping[str, Callable[[str], object]] = {
-    "size": units.parse_size,
-    "rate": units.parse_rate,
-    "duration": lambda text: units.parse_duration(text, allow_zero=True),
-    "packets": units.parse_packets,
-    "share": units.parse_share,
-    "integer": lambda text: units.parse_count(text),
-    "number": units.parse_number,
-    "switch": units.parse_switch,
+PARAMETER_TYPES: Mapping[str, ValueType] = {
+    "size": SIZE_OR_FORMULA,
+    "rate": RATE_OR_FORMULA,
+    "duration": DELAY_OR_FORMULA,
+    "packets": PACKETS_OR_FORMULA,
+    "share": SHARE_OR_FORMULA,
+    "integer": INTEGER,
+    "number": NUMBER,
+    "switch": SWITCH,
 }
-_COMPUTED: Mapping[str, Callable[[str], object]] = {
-    "size": parse_size,
-    "rate": parse_rate,
-    "duration": parse_time,
-    "packets": parse_packets,
-    "share": parse_share,
-}
-# What samovar itself hands to recipes: not for an experiment to set.
-_GIVEN = frozenset(
+"""The types of parameters, by the names that headers of recipes use; any other name means text."""
+# Parameters that samovar itself gives recipes: an experiment cannot set them.
+_INTERNAL = frozenset(
     {"interface", "interval_s", "port", "to_address", "from_address", "start_s", "duration_s", "size_bytes"}
 )
-_GIVEN_TO: Mapping[str, frozenset[str]] = {
+_INTERNAL_OF: Mapping[str, frozenset[str]] = {
     "aqm": frozenset({"buffer_packets", "buffer_bytes", "rate_bps", "frame_bytes"}),
     "setting": frozenset(
         {"interfaces", "peers", "mtu_bytes", "txd", "algorithm", "parameters"}
@@ -45,45 +47,50 @@ _GIVEN_TO: Mapping[str, frozenset[str]] = {
 
 
 def parse_type(text: str) -> str:
-    """Read the name of a parameter's type, as recipes' headers give it; raises UnitError for one misspelt.
+    """Read the type of a parameter in a recipe's header; raises UnitError for a misspelt one.
 
-    What is no quantity is in the recipe's own words, such as list of interfaces.
+    Types that are not listed are the recipe's own words for text, such as list of interfaces.
     """
-    if text not in _BY_TYPE and nearest(text, _BY_TYPE):
-        raise units.UnitError(f"{unknown('type', text, _BY_TYPE)}, and other words for what stays text")
+    if text not in PARAMETER_TYPES and nearest(text, PARAMETER_TYPES):
+        raise UnitError(f"{unknown('type', text, PARAMETER_TYPES)}, or other words for a text")
     return text
 
 
 def parse_parameter(info: ParameterInfo, text: str) -> object:
-    """Read a parameter's text as its type says (bytes, bit/s, seconds, fraction, 1 or 0).
+    """Read a parameter's text as its type demands: bytes, bit/s, seconds, fraction, 1 or 0.
 
-    Other types stay text. Raises UnitError, also for a text that is none of the recipe's choices.
+    Other types stay text. Raises UnitError, also for a text that is not one of the recipe's choices.
     """
-    if info.choices and text not in info.choices:
-        raise units.UnitError(f"'{text}' is none of its choices; expected one of {', '.join(info.choices)}")
-    parse = _BY_TYPE.get(info.type)
-    return parse(text) if parse else text
+    _check_choice(info, text)
+    known = PARAMETER_TYPES.get(info.type)
+    return (known.plain or known).parse(text) if known else text
 
 
 def read_parameter(info: ParameterInfo, text: str) -> object:
-    """Read a parameter's text, or the formula that stands for it; raises UnitError."""
-    parse = None if info.choices else _COMPUTED.get(info.type)
-    return parse(text) if parse and is_formula(text) else parse_parameter(info, text)
+    """Read a parameter's text, or the formula in its place; raises UnitError."""
+    _check_choice(info, text)
+    known = PARAMETER_TYPES.get(info.type)
+    return known.parse(text) if known and not info.choices else text
+
+
+def _check_choice(info: ParameterInfo, text: str) -> None:
+    if info.choices and text not in info.choices:
+        raise UnitError(f"'{text}' is not one of its choices; expected one of {', '.join(info.choices)}")
 
 
 def settable(catalogue: RecipeCatalogue, kind: str, name: str, os: str) -> dict[str, ParameterInfo]:
-    """Return the parameters of a recipe that an experiment may set (none when there is no such recipe)."""
-    given = _GIVEN | _GIVEN_TO.get(kind, frozenset())
+    """Return the parameters of a recipe that an experiment may set; none if there is no such recipe."""
+    internal = _INTERNAL | _INTERNAL_OF.get(kind, frozenset())
     known = catalogue.parameters(kind, name, os) or {}
-    return {parameter: info for parameter, info in known.items() if parameter not in given}
+    return {parameter: info for parameter, info in known.items() if parameter not in internal}
 
 
 def refusal(parameter: str, text: str, known: Mapping[str, ParameterInfo], keys: Iterable[str]) -> str | None:
-    """Say why a key beside a recipe's name cannot stand, or None when it can."""
+    """Return why a key beside a recipe's name is refused, or None."""
     if parameter not in known:
         return unknown("key or parameter", parameter, [*known, *keys])
     try:
         read_parameter(known[parameter], text)
-    except units.UnitError as error:
+    except UnitError as error:
         return f"{parameter}: {error}"
     return None

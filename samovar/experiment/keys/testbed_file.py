@@ -1,9 +1,11 @@
-"""The testbed as typed, frozen values."""
+"""Keys of a testbed file: hosts, access to them and their power, links, devices and the bottleneck."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from ipaddress import (
     IPv4Interface,
     IPv4Network,
@@ -13,50 +15,65 @@ from ipaddress import (
     ip_interface,
     ip_network,
 )
-from typing import Annotated, Literal, TypeVar
+from string import Formatter
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, PrivateAttr, WrapValidator, model_validator
+from pydantic import Field, PrivateAttr, WrapValidator, model_validator
 
-from samovar.experiment.keys import notation
-from samovar.experiment.keys.devices import Adapter, Wlan
-from samovar.experiment.keys.field_types import (
+from samovar.experiment.expressions.values import Buffer, Directional
+from samovar.experiment.keys.key_table import Strict, keys_of
+from samovar.experiment.keys.levels import Settings
+from samovar.experiment.keys.path_keys import NetworkPath
+from samovar.experiment.keys.value_types import (
+    BUFFER,
+    DELAY,
+    IPV4,
+    IPV6,
+    MEMORY,
+    PREFIX,
+    RATE,
+    SWITCH,
+    WORD,
     Duration,
     Interface,
-    Memory,
     Name,
     Port,
     Sentence,
-    Strict,
+    Share,
+    ValueType,
     Word,
     choice,
-    scalar,
+    named,
+    whole_number,
 )
-from samovar.experiment.keys.host_settings import Settings
-from samovar.experiment.keys.power_keys import Power
+from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import Map
-from samovar.units import UnitError
+from samovar.units import UnitError, quoted
 
 OSES = ("linux", "freebsd")
-T = TypeVar("T")
 ROLES = ("sender", "receiver", "router", "observer")
 KERNELS = ("auto", "uml", "native")
-_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"  # RFC 1123, section 2.1
-_HOST_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
-_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
-_RELEASE = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){0,3}")
+MEDIA = ("simplex", "duplex")
+STANDARDS = ("802.11a", "802.11b", "802.11g", "802.11n", "802.11ac", "802.11ax")
+LARGEST_QUANTA = 65535  # IEEE 802.3, annex 31B: a 16-bit field, in units of 512 bit times
+PLACEHOLDERS = ("host", "address", "outlet")
+T = TypeVar("T")
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"  # RFC 1123, section 2.1
+_HOST_NAME = rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*"
 
 
 def _address(text: str) -> IPv4Interface | IPv6Interface:
     expected = "expected an address with its prefix length, such as 172.16.10.2/24"
     if "/" not in text:
-        raise UnitError(f"'{text}' has no prefix length; {expected}")
+        raise UnitError(f"{quoted(text)} has no prefix length; {expected}")
     try:
         interface = ip_interface(text)
     except ValueError:
-        raise UnitError(f"'{text}' is no address; {expected}") from None
+        raise UnitError(f"{quoted(text)} is not an address; {expected}") from None
     network = interface.network
     if network.num_addresses > 2 and interface.ip in (network.network_address, network.broadcast_address):
-        raise UnitError(f"'{text}' is the network's own or broadcast address; expected a host's in {network}")
+        what = "the network's own or broadcast address"
+        raise UnitError(f"{quoted(text)} is {what}; expected a host's in {network}")
     return interface
 
 
@@ -64,70 +81,130 @@ def _subnet(text: str) -> IPv4Network | IPv6Network:
     try:
         return ip_network(text)
     except ValueError:
-        raise UnitError(f"'{text}' is no subnet; expected one such as 172.16.10.0/24") from None
+        raise UnitError(f"{quoted(text)} is not a subnet; expected one such as 172.16.10.0/24") from None
 
 
 def _control_address(text: str) -> str:
-    expected = "expected an address such as 10.64.0.11, or a host name"
-    if re.fullmatch(r"[0-9.]+", text) or ":" in text:
-        try:
+    try:
+        if re.fullmatch(r"[0-9.]+", text) or ":" in text:
             return str(ip_address(text))
-        except ValueError:
-            raise UnitError(f"'{text}' is no address; {expected}") from None
-    if not _HOST_NAME.fullmatch(text):
-        raise UnitError(f"'{text}' is no address; {expected}")
+        if re.fullmatch(_HOST_NAME, text):
+            return text
+    except ValueError:
+        pass
+    raise UnitError(f"{quoted(text)} is not an address; expected one such as 10.64.0.11, or a host name")
+
+
+def _bmc_word(text: str) -> str:
+    if not text or text.startswith("-") or any(c.isspace() for c in text):
+        raise UnitError(f"{quoted(text)} is not an address; expected that of the BMC, such as 10.64.1.11")
     return text
 
 
-def _user(text: str) -> str:
-    if not _USER.fullmatch(text):
-        raise UnitError(f"'{text}' is no user name; expected one such as root")
-    return text
+def parse_program(written: object, expected: str) -> tuple[str, ...]:
+    """Read a program and its arguments: a list of words, or one text as a shell would split it.
+
+    Raises UnitError, whose message ends with `expected`.
+    """
+    if isinstance(written, str):
+        try:
+            words = shlex.split(written)
+        except ValueError as error:
+            raise UnitError(f"{str(error).lower()}; {expected}") from None
+    elif isinstance(written, list | tuple) and all(isinstance(word, str) for word in written):
+        words = [str(word) for word in written]
+    else:
+        raise UnitError(expected)
+    if not words or not words[0]:
+        raise UnitError(f"is empty; {expected}")
+    return tuple(words)
 
 
-def _release(text: str) -> str:
-    if not _RELEASE.fullmatch(text):
-        raise UnitError(f"'{text}' is no release; expected a number such as 11 or 13.2")
-    return text
+class ProgramType(ValueType):
+    """The type of a program with its arguments; `parse` checks each word."""
+
+    def read(self, written: object) -> tuple[str, ...]:
+        """Return the words of a program; raises UnitError."""
+        expected = f"expected a program and its arguments, such as {self.examples[-1]}"
+        return tuple(self.parse(word) for word in parse_program(written, expected))
 
 
-Address = Annotated[IPv4Interface | IPv6Interface, BeforeValidator(scalar(_address)), notation.ADDRESS]
-Subnet = Annotated[IPv4Network | IPv6Network, BeforeValidator(scalar(_subnet)), notation.SUBNET]
-ControlAddress = Annotated[str, BeforeValidator(scalar(_control_address)), notation.CONTROL_ADDRESS]
-User = Annotated[str, BeforeValidator(scalar(_user)), notation.USER]
-Release = Annotated[str, BeforeValidator(scalar(_release)), notation.RELEASE]
+PROGRAM_SCHEMA = {"type": ["string", "array"], "items": {"type": ["string", "number"]}}
+
+
+def _command_word(word: str) -> str:
+    try:
+        names = [name for _, name, _, _ in Formatter().parse(word) if name is not None]
+    except ValueError:
+        raise UnitError(f"{quoted(word)} has a single brace; write {{{{ or }}}} for a literal one") from None
+    for name in names:
+        if name not in PLACEHOLDERS:
+            raise UnitError(unknown("placeholder", name, PLACEHOLDERS))
+    return word
+
+
+COMMAND = ProgramType(
+    "command",
+    "a program with its arguments, as a list or as one text; it may contain {host}, {address} and {outlet}",
+    ("wakeonlan 52:54:00:12:34:56", "[snmpset, -v3, pdu, '{outlet}', i, '2']"),
+    PROGRAM_SCHEMA,
+    _command_word,
+)
+ADDRESS = named(
+    "address/prefix",
+    "an address with the length of its prefix",
+    ("172.16.10.2/24",),
+    rf"(?:{IPV4}|{IPV6}){PREFIX}",
+    _address,
+)
+SUBNET = named("subnet", "a subnet", ("172.16.10.0/24",), rf"(?:{IPV4}|{IPV6})(?:{PREFIX})?", _subnet)
+CONTROL_ADDRESS = named(
+    "address or host name",
+    "an address or a host name",
+    ("10.64.0.11", "alpha.example.org"),
+    rf"(?:{IPV4}|{IPV6}|(?![0-9.]+$){_HOST_NAME})",
+    _control_address,
+)
+USER = named("user", "a user name", ("root",), "[A-Za-z_][A-Za-z0-9_.-]{0,31}")
+RELEASE = named("release", "a release: a number", ("11", "13.2"), r"[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}")
+QUANTA = whole_number("integer", "a number of quanta", "65535", 0, LARGEST_QUANTA, what="number of quanta")
+BMC_WORD = ValueType("text", WORD.meaning, WORD.examples, WORD.schema, _bmc_word)
+User = Annotated[str, USER]
+Rate = Annotated[int, RATE]
+Command = Annotated[tuple[str, ...], COMMAND]
+BmcWord = Annotated[str, BMC_WORD]
 
 
 class Ssh(Strict):
-    """How hosts are logged in to; paths may start with ~."""
+    """How to log in to hosts; paths may start with ~."""
 
     user: User = Field("root", description="User to log in as; root in a lab.")
     port: Port = Field(22, description="Port of the SSH servers.")
     key: Word | None = Field(
-        None, description="File of the private key, such as ~/.ssh/id_ed25519; else the agent's."
+        None, description="File of the private key, such as ~/.ssh/id_ed25519; by default the agent's keys."
     )
     known_hosts: Word | None = Field(
-        None, description="File of known host keys, other hosts being refused; else ~/.ssh/known_hosts."
+        None, description="File of known host keys; other hosts are refused. By default ~/.ssh/known_hosts."
     )
 
 
 class HostSsh(Strict):
-    """What one host does differently from the testbed's ssh."""
+    """The SSH settings of one host, over those of the testbed."""
 
     user: User | None = Field(None, description="User to log in as on this host.")
     port: Port | None = Field(None, description="Port of this host's SSH server.")
     key: Word | None = Field(None, description="File of the private key for this host.")
-    known_hosts: Word | None = Field(None, description="File that knows this host's key.")
+    known_hosts: Word | None = Field(None, description="File with this host's key.")
 
 
 class Lab(Strict):
-    """The virtual lab that stands for the testbed."""
+    """The virtual lab that is the testbed."""
 
     kernel: Annotated[Literal["auto", "uml", "native"], choice("kernel", *KERNELS)] = Field(
         "auto",
-        description="uml: user-mode Linux; native: the machine's own kernel; auto: native where it can be.",
+        description="uml: user-mode Linux; native: the machine's own kernel; auto: native where possible.",
     )
-    memory_bytes: Memory = Field(
+    memory_bytes: Annotated[int, MEMORY] = Field(
         512_000_000, alias="memory", description="Memory of the virtual machine, such as 1GB."
     )
 
@@ -135,72 +212,141 @@ class Lab(Strict):
 class NetworkInterface(Strict):
     """An interface on the testbed's own network."""
 
-    address: Address = Field(description="Address with the length of its prefix, such as 172.16.10.2/24.")
-    link: Name = Field(description="Link that it is on: interfaces of the same one are a cable or a switch.")
+    address: Annotated[IPv4Interface | IPv6Interface, ADDRESS] = Field(
+        description="Address with the length of its prefix, such as 172.16.10.2/24."
+    )
+    link: Name = Field(
+        description="Link that it is on: interfaces on the same link are connected by a cable or a switch."
+    )
+
+
+class Adapter(Strict):
+    """A pair of adapters, such as powerline ones, with a queue of frames in front of a slower medium."""
+
+    rate_bps: Rate = Field(alias="rate", description="Rate of the medium, such as 40Mbit.")
+    buffer: Annotated[Buffer, BUFFER] = Field(description="Queue of each adapter, such as 2720packets.")
+    delay_s: Annotated[float, DELAY] = Field(
+        0.0, alias="delay", description="One-way delay of the idle medium, such as 2ms."
+    )
+    medium: Annotated[Literal["simplex", "duplex"], choice("medium", *MEDIA)] = Field(
+        "duplex", description="simplex: both directions share the rate; duplex: each direction has it."
+    )
+    flow_control: Annotated[bool, SWITCH] = Field(
+        False, description="on: an adapter whose queue is full sends PAUSE frames instead of dropping."
+    )
+    pause_quanta: Annotated[int, QUANTA] = Field(
+        LARGEST_QUANTA, description="Pause that a PAUSE frame asks for, in units of 512 bit times."
+    )
+    drift: Share = Field(0.0, description="How far the medium's rate drifts over time, such as 5%.")
+
+
+class Wlan(Strict):
+    """A wireless network whose stations share the medium."""
+
+    standard: Annotated[str, choice("standard", *STANDARDS)] = Field(
+        description="Standard of the stations, such as 802.11g."
+    )
+    rate_bps: Rate | None = Field(
+        None, alias="rate", description="Rate of every station, such as 54Mbit; by default they adapt it."
+    )
 
 
 class Link(Strict):
-    """What is said of a link beyond its name."""
+    """A link, beyond its name."""
 
-    subnet: Subnet | None = Field(
-        None, description="Subnet of its interfaces, such as 172.16.10.0/24; else theirs."
+    EXCLUSIVE = (("adapter", "wlan"),)
+
+    subnet: Annotated[IPv4Network | IPv6Network, SUBNET] | None = Field(
+        None,
+        description="Subnet of its interfaces, such as 172.16.10.0/24; by default that of their addresses.",
     )
     adapter: Adapter | None = Field(
-        None, description="A pair of adapters between two hosts: what they are where an experiment is silent."
+        None, description="A pair of adapters between two hosts; an experiment's path overrides their values."
     )
     wlan: Wlan | None = Field(None, description="A wireless network of the hosts on this link.")
-    description: Sentence = Field("", description="What the link is, for the report.")
+    description: Sentence = Field("", description="Description of the link, for the report.")
+
+
+class Ipmi(Strict):
+    """A machine's management controller, used with ipmitool over the network."""
+
+    address: BmcWord = Field(description="Address or name of the management controller.")
+    user: BmcWord = Field(description="User to log in as.")
+    password_file: Word = Field(
+        description="File with the password, readable by its owner alone (mode 600); may start with ~."
+    )
+
+
+class Power(Strict):
+    """How to switch a machine: commands that run on the controller, without a shell, or IPMI."""
+
+    on: Command | None = Field(None, description="Command that switches it on.")
+    off: Command | None = Field(None, description="Command that switches it off.")
+    cycle: Command | None = Field(None, description="Command that does both; by default off, then on.")
+    status: Command | None = Field(None, description="Command that prints whether it is on.")
+    outlet: Word | None = Field(None, description="Value of {outlet} in the commands, such as 7.")
+    ipmi: Ipmi | None = Field(None, description="Management controller, instead of commands.")
 
     @model_validator(mode="after")
-    def _is_one_thing(self) -> Link:
-        if self.adapter is not None and self.wlan is not None:
-            raise ValueError("the link is an adapter and a wlan; expected one of them")
+    def _is_complete(self) -> Power:
+        given = [name for name in ("on", "off", "cycle", "status") if getattr(self, name) is not None]
+        if self.ipmi is not None and given:
+            raise ValueError(f"has ipmi and {', '.join(given)}; expected ipmi or commands")
+        if self.ipmi is None and self.cycle is None and (self.on is None or self.off is None):
+            raise ValueError("cannot switch the machine off and on; expected cycle, or on and off, or ipmi")
+        if self.outlet is None and any("{outlet}" in word for word in self._words()):
+            raise ValueError("a command uses {outlet}; expected outlet: ... beside it")
         return self
+
+    def _words(self) -> tuple[str, ...]:
+        commands = (self.on, self.off, self.cycle, self.status)
+        return tuple(word for command in commands for word in command or ())
 
 
 class Host(Strict):
-    """One machine: `address` is on the control network, its interfaces on the testbed's.
+    """One machine: `address` is on the control network, its interfaces are on the testbed's.
 
-    The release of its system chooses recipes made for that one; without it, the system's own serve.
+    Recipes for the release of its system are preferred to those for the system.
     """
 
     os: Annotated[Literal["linux", "freebsd"], choice("os", *OSES)] = Field(
-        description="Operating system: where its recipes are looked for."
+        description="Operating system, which chooses the recipes."
     )
-    release: Release | None = Field(
-        None, description="Release of the system, such as 11.4: recipes made for it are taken first."
+    release: Annotated[str, RELEASE] | None = Field(
+        None, description="Release of the system, such as 11.4; recipes for it are preferred."
     )
     role: Annotated[Literal["sender", "receiver", "router", "observer"], choice("role", *ROLES)] = Field(
-        description="Part it plays; experiments name hosts by it: sender, sender2, senders."
+        description="Role of the host; experiments name hosts by it: sender, sender2, senders."
     )
-    address: ControlAddress = Field(
+    address: Annotated[str, CONTROL_ADDRESS] = Field(
         description="Address or name on the control network, where SSH reaches it; an address in a lab."
     )
     interfaces: Mapping[Interface, NetworkInterface] = Field(
         default_factory=dict, description="Interfaces on the testbed's own network, by their names."
     )
-    ssh: HostSsh = Field(HostSsh(), description="What this host does differently from the testbed's ssh.")
+    ssh: HostSsh = Field(HostSsh(), description="SSH settings of this host, over those of the testbed.")
     settings: Settings = Field(
-        default_factory=dict, description="What this host is set to, over the testbed's settings."
+        default_factory=dict, description="Settings of this host, over those of the testbed."
     )
     boot_timeout_s: Duration = Field(
-        300.0, alias="boot_timeout", description="How long it may take to answer again after a reboot."
+        300.0, alias="boot_timeout", description="Longest time that it may take to answer after a reboot."
     )
     power: Power | None = Field(
-        None, description="How it is switched on and off from outside, should a reboot not bring it back."
+        None,
+        description="How to switch it on and off from outside, for when it does not come back from a reboot.",
     )
-    description: Sentence = Field("", description="What the machine is, for the report.")
+    description: Sentence = Field("", description="Description of the machine, for the report.")
 
     @property
     def system(self) -> str:
-        """The system as the catalogue of recipes knows it: linux, or freebsd-11 of release 11.4."""
+        """The system in the catalogue of recipes: linux, or freebsd-11 for release 11.4."""
         return f"{self.os}-{self.release.partition('.')[0]}" if self.release else self.os
 
 
 class Bottleneck(Strict):
-    """Where the queue is: data enters the router at one interface and queues at the egress of the other."""
+    """A router's queue: data enters at one interface and queues at the egress of the other."""
 
-    router: Name = Field(description="Host whose queue is the bottleneck's.")
+    router: Name = Field(description="Host that holds the queue.")
     from_interface: Interface = Field(
         alias="from", description="Interface of the router at which data enters."
     )
@@ -208,9 +354,9 @@ class Bottleneck(Strict):
 
 
 class LinkBottleneck(Strict):
-    """Where the queue is when a device between two hosts holds it, such as an adapter: at a link."""
+    """The queue of a device between two hosts, such as an adapter: the bottleneck is a link."""
 
-    link: Name = Field(description="Link whose adapters queue.")
+    link: Name = Field(description="Link whose adapters hold the queue.")
 
 
 def _bottleneck(written: object, _: object) -> Bottleneck | LinkBottleneck:
@@ -220,7 +366,7 @@ def _bottleneck(written: object, _: object) -> Bottleneck | LinkBottleneck:
         return Bottleneck.model_validate(written)
     if len(written) > 1:
         others = ", ".join(str(key) for key in written if key != "link")
-        raise ValueError(f"is a link and has {others} beside it; expected link alone, or router, from and to")
+        raise ValueError(f"has link and {others}; expected link alone, or router, from and to")
     return LinkBottleneck.model_validate(written)
 
 
@@ -230,32 +376,31 @@ class Testbed(Strict):
     __test__ = False  # the name starts like a test class; pytest must not collect it
 
     name: Name = Field(alias="testbed", description="Name of the testbed, the same as the file's.")
-    description: Sentence = Field("", description="What the testbed is, for the report.")
-    lab: Lab | None = Field(None, description="Makes this testbed a virtual one, in one kernel.")
-    ssh: Ssh = Field(Ssh(), description="How every host is logged in to.")
-    hosts: Mapping[Name, Host] = Field(min_length=1, description="Machines by their names.")
+    description: Sentence = Field("", description="Description of the testbed, for the report.")
+    lab: Lab | None = Field(None, description="Makes this testbed a virtual one.")
+    ssh: Ssh = Field(Ssh(), description="How to log in to every host.")
+    hosts: Mapping[Name, Host] = Field(min_length=1, description="Machines by name.")
     links: Mapping[Name, Link] = Field(
-        default_factory=dict, description="What is said of links beyond what their interfaces say."
+        default_factory=dict, description="Links by name, for what their interfaces do not tell."
     )
     place: Annotated[Bottleneck | LinkBottleneck | None, WrapValidator(_bottleneck)] = Field(
-        None, alias="bottleneck", description="Where the queue is; without it experiments have no path."
+        None, alias="bottleneck", description="Where the queue is; without it, experiments have no path."
     )
     settings: Settings = Field(
         default_factory=dict,
-        description="What every host is set to where no experiment says it: cc, rwnd, mtu, txd or "
-        "RECIPE.PARAMETER.",
+        description="Settings of every host, such as cc, mtu or RECIPE.PARAMETER; experiments override them.",
     )
 
     _written: Map | None = PrivateAttr(None)
 
     @property
     def bottleneck(self) -> Bottleneck | None:
-        """The router that holds the queue; None where there is none, or a device holds it."""
+        """The router that holds the queue; None if there is no bottleneck or a device holds the queue."""
         return self.place if isinstance(self.place, Bottleneck) else None
 
     @property
     def bottleneck_link(self) -> str | None:
-        """The link whose device holds the queue; None where a router does, or nothing."""
+        """The link whose device holds the queue; None otherwise."""
         return self.place.link if isinstance(self.place, LinkBottleneck) else None
 
     @property
@@ -266,21 +411,21 @@ class Testbed(Strict):
 
     @property
     def written(self) -> Map | None:
-        """Return the file's own tree with its places: origins of settings start from it."""
+        """Return the file's own tree with its positions, from which origins of settings are known."""
         return self._written
 
     def with_source(self, tree: Map) -> Testbed:
-        """Return this testbed remembering the tree it was read from."""
+        """Return this testbed with the tree it was read from."""
         copy = self.model_copy()
         copy._written = tree
         return copy
 
     def host_of(self, name: str) -> str | None:
-        """Return the host that a host's or role's name means; sender2 is the second sender of the file."""
+        """Return the host that a name means: a host's or role's; sender2 is the second sender of the file."""
         return self.names().get(name)
 
     def names(self) -> dict[str, str]:
-        """Return every name that an experiment may use for a host, with the host it means."""
+        """Return every name that an experiment may use for one host, with the host."""
         meant: dict[str, str] = {}
         for role in ROLES:
             having = [name for name, host in self.hosts.items() if host.role == role]
@@ -298,6 +443,70 @@ class Testbed(Strict):
         return next((values[name] for name in self.names_of(host) if name in values), None)
 
     def ssh_of(self, name: str) -> Ssh:
-        """Return how one host is logged in to: its own values over the testbed's."""
+        """Return the SSH settings of one host: its own over the testbed's."""
         own = self.hosts[name].ssh.model_dump(exclude_none=True)
         return self.ssh.model_copy(update=own)
+
+
+@dataclass(frozen=True)
+class DeviceParameter:
+    """One parameter of a device that an experiment's path may set."""
+
+    type: str
+    description: str
+    unit: str | None = None
+    choices: tuple[str, ...] = ()
+
+
+DEVICE_PARAMETERS: Mapping[str, DeviceParameter] = {
+    "medium": DeviceParameter("text", keys_of(Adapter)["medium"].description, choices=MEDIA),
+    "flow_control": DeviceParameter("switch", keys_of(Adapter)["flow_control"].description),
+    "pause_quanta": DeviceParameter("integer", keys_of(Adapter)["pause_quanta"].description),
+    "drift": DeviceParameter("share", keys_of(Adapter)["drift"].description),
+}
+"""Keys of the path of a device, beside rate, rtt, delay, buffer and loss."""
+
+ROUTER_ONLY = ("jitter", "loss_burst", "reorder", "duplicate", "aqm", "classes")
+"""Keys of the path that only a router supports."""
+
+
+def with_device(path: NetworkPath | None, device: Adapter | None) -> NetworkPath | None:
+    """Return a path completed by the values of its device; a plain value applies to both directions."""
+    if device is None:
+        return path
+    given = path or NetworkPath()
+    changes: dict[str, Any] = {
+        "rate_bps": _both(device.rate_bps if given.rate_bps is None else given.rate_bps),
+        "buffer": _both(device.buffer if given.buffer is None else given.buffer),
+    }
+    if "rtt_s" not in given.model_fields_set and given.delay_s is None:
+        changes["rtt_s"] = 2 * device.delay_s
+    return given.model_copy(update=changes)
+
+
+def _both(value: object) -> object:
+    return value if isinstance(value, Directional) else Directional(value, value)
+
+
+def hosts_of(testbed: Testbed, name: str) -> tuple[str, ...]:
+    """Return the hosts that a name means: all of a plural role (senders), or the one so named."""
+    role = name.removesuffix("s")
+    host = testbed.host_of(name)
+    if host is not None or name == role or role not in ROLES:
+        return () if host is None else (host,)
+    return tuple(one for one, machine in testbed.hosts.items() if machine.role == role)
+
+
+def places_of(testbed: Testbed, at: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the hosts at which something is recorded, in the order of their names."""
+    return tuple(host for name in at for host in hosts_of(testbed, name))
+
+
+def is_plural(testbed: Testbed, name: str) -> bool:
+    """Return whether a name means every host of a role."""
+    return testbed.host_of(name) is None and name.removesuffix("s") in ROLES
+
+
+def end_names(testbed: Testbed) -> list[str]:
+    """Return every name that an end of a flow may have."""
+    return [*testbed.names(), *(f"{role}s" for role in ROLES if hosts_of(testbed, f"{role}s"))]

@@ -175,7 +175,7 @@ def test_overrides_are_written_into_the_plan(folder: Folder) -> None:
         ("parts.on.duration=1s", "--set parts.on.duration=1s: unknown part 'on'; did you mean 'one'? known: one, two", 1),
         ("parts.one=1s", "--set parts.one=1s: 'parts.one' is a whole part; write parts.one.KEY=VALUE", 1),
         ("traffic.bluk.size=1MB", "--set traffic.bluk.size=1MB: unknown flow 'bluk'; did you mean 'bulk'? known: bulk, other", 1),
-        ("cc=[cubic, 9 lives]", "--set cc=[cubic, 9 lives]: cc: '9 lives' is no congestion control", 12),
+        ("cc=[cubic, 9 lives]", "--set cc=[cubic, 9 lives]: cc: '9 lives' is not a congestion control", 12),
         ("parts.two.path.rate=1Mbit", "--set parts.two.path.rate=1Mbit: 'path.rate' is set by the levels of factor 'home'; use --set home=...", 1),
         ("factors={}", "--set factors={}: 'factors' belongs to the parts; write parts.PART.factors=...", 1),
         ("traffic.bulk=3", "--set traffic.bulk=3: bulk: must be a mapping with the keys of the flow to change", 14),

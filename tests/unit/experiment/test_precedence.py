@@ -191,5 +191,5 @@ def test_a_release_is_a_number(bench: Bench, release: str) -> None:
     )
     bench.write("hosts/bench.yaml", text)
     assert bench.mistakes() == [
-        f"hosts/bench.yaml:7:14: release: '{release}' is no release; expected a number such as 11 or 13.2"
+        f"hosts/bench.yaml:7:14: release: '{release}' is not a release; expected a number, such as 11"
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from samovar.campaign.context import Recorder
 from samovar.errors import DefinitionError, TestbedError
-from samovar.experiment.keys.power_keys import Power
+from samovar.experiment import Power
 from samovar.experiment.secrets import REDACTED, find_secrets, redacted
 from samovar.experiment.yaml.tree import parse_yaml
 from samovar.hosts import Machine, ScriptResult

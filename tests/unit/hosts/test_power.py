@@ -13,8 +13,7 @@ import pytest
 from samovar.campaign.availability.survey import power_on_silent, silent_hosts
 from samovar.errors import DefinitionError, TestbedError
 from samovar.events import Event
-from samovar.experiment import load_testbed
-from samovar.experiment.keys.power_keys import Power
+from samovar.experiment import Power, load_testbed
 from samovar.experiment.keys.testbed_file import Testbed
 from samovar.hosts import HostsError, Machine, Sessions, SshTarget, UnreachableError, machines_of
 
@@ -102,12 +101,12 @@ def test_a_host_without_power_names_the_missing_key() -> None:
     [
         ("{on: true}", "cannot switch the machine off and on; expected cycle, or on and off, or ipmi"),
         ("{cycle: 'a {adress}'}", "unknown placeholder 'adress'; did you mean 'address'?"),
-        ("{cycle: 'a {'}", "'{' has a lone brace"),
+        ("{cycle: 'a {'}", "'{' has a single brace"),
         ("{cycle: []}", "is empty; expected a program and its arguments"),
         ('{cycle: "a \'b"}', "no closing quotation; expected a program and its arguments"),
-        ("{cycle: 'a {outlet}'}", "a command has {outlet} and there is none; expected outlet: ... beside it"),
+        ("{cycle: 'a {outlet}'}", "a command uses {outlet}; expected outlet: ... beside it"),
         ("{cycle: a, ipmi: {address: b, user: c, password_file: d}}", "has ipmi and cycle; expected ipmi or"),
-        ("{ipmi: {address: -b, user: c, password_file: d}}", "'-b' is no address"),
+        ("{ipmi: {address: -b, user: c, password_file: d}}", "'-b' is not an address"),
         (
             "{ipmi: {address: b, user: c, password: d}}",
             "a password; remove it; hosts are reached with SSH keys, power uses a password_file",

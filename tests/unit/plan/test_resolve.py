@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from samovar.errors import DefinitionError, PlanError
-from samovar.experiment import Testbed, load_testbed
-from samovar.experiment.expressions.distribution import Distribution
+from samovar.experiment import Distribution, Testbed, load_testbed
 from samovar.plan import ClassPlan, FlowPlan, MatchPlan, PathPlan, Plan, Resolved, StopPlan
 from samovar.plan.flows import RandomStream, poisson_s
 from tests.unit.plans import BULK, DUMBBELL, LAB, ROOT, planned, study

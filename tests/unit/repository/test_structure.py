@@ -27,15 +27,12 @@ PAST_A_FACE: Set[tuple[str, str]] = {
     ("samovar.plan", "samovar.experiment.metrics"),
     ("samovar.plan", "samovar.experiment.outputs"),
     ("samovar.report", "samovar.experiment.metrics"),
-    ("samovar.schema", "samovar.experiment.expressions"),
-    ("samovar.schema", "samovar.experiment.keys"),
-    ("samovar.schema", "samovar.experiment.keys.notation"),
     ("samovar.schema", "samovar.experiment.metrics"),
     ("samovar.schema", "samovar.experiment.outputs"),
 }
 """Imports past a face that are still to be cleaned up: the importing package and the module."""
 SAME_STEM: Set[str] = set()
-SAME_CLASS: Set[str] = {"Kind"}
+SAME_CLASS: Set[str] = set()
 """Names of modules and classes that still stand for two ideas. Entries may only be removed from these sets."""
 
 

@@ -1,0 +1,152 @@
+"""The table of keys: each key of a model with its type, default, description, and whether levels may set it.
+
+The models are the table. A key stands in one place, as a field such as
+`rate_bps: Annotated[int, RATE, VARIES] = Field(alias="rate", description="...")`; factors, `--set`,
+explanations, editor schemas and the reference pages are derived from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, ClassVar, Self, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from samovar.experiment.keys.value_types import ValueType, Word
+
+
+class Varies:
+    """Metadata of a key that levels may set: it can be a factor."""
+
+
+VARIES = Varies()
+
+
+class Strict(BaseModel):
+    """A frozen model that refuses unknown keys; aliases are the keys of the YAML file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    EXCLUSIVE: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Groups of keys of which at most one may be given."""
+    NEEDED: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Groups of keys of which at least one must be given."""
+    COMPANIONS: ClassVar[Mapping[str, str]] = {}
+    """Keys that need another one beside them."""
+
+    @model_validator(mode="after")
+    def _check_groups(self) -> Self:
+        fields = type(self).model_fields
+        given = {fields[attribute].alias or attribute for attribute in self.model_fields_set}
+        for group in self.EXCLUSIVE:
+            found = [key for key in group if key in given]
+            if len(found) > 1:
+                raise ValueError(f"{' and '.join(found)} exclude each other; expected one of them")
+        for group in self.NEEDED:
+            if not given.intersection(group):
+                raise ValueError(f"expected {', '.join(group[:-1])} or {group[-1]}")
+        for key, companion in self.COMPANIONS.items():
+            if key in given and companion not in given:
+                raise ValueError(f"{key} needs {companion} beside it")
+        return self
+
+
+class WithParameters(Strict):
+    """A model whose other keys are parameters of the recipe it names."""
+
+    parameters: Mapping[str, Word] = Field(
+        default_factory=dict, description="Parameters of the recipe, as texts; its header types them."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather(cls, data: object) -> object:
+        if not isinstance(data, dict):
+            return data
+        known = own_keys(cls)
+        own: dict[str, object] = {key: value for key, value in data.items() if key in known}
+        return own | {"parameters": {key: value for key, value in data.items() if key not in known}}
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of a model: its name in files, the attribute that holds its value, and its field."""
+
+    name: str
+    attribute: str
+    field: FieldInfo
+    type: ValueType | None
+    varies: bool
+
+    @property
+    def description(self) -> str:
+        """The sentence that describes it."""
+        return self.field.description or ""
+
+    @property
+    def default(self) -> str | None:
+        """Its default as a file would write it; None if there is none to write."""
+        default = self.field.default
+        if default in (None, "", (), PydanticUndefined) or isinstance(default, BaseModel):
+            return None
+        return self.type.write(default) if self.type else str(default)
+
+
+@cache
+def keys_of(model: type[Strict]) -> Mapping[str, Key]:
+    """Return the keys of a model by their names in files, without the parameters of recipes."""
+    found = {}
+    fields = model.model_fields
+    own = [attribute for attribute in fields if attribute in model.__annotations__]
+    for attribute in dict.fromkeys([*own, *fields]):  # inherited keys come last
+        field = fields[attribute]
+        if attribute == "parameters" and issubclass(model, WithParameters):
+            continue
+        name, metadata = field.alias or attribute, list(metadata_of(field.annotation, field.metadata))
+        value_type = next((one for one in metadata if isinstance(one, ValueType)), None)
+        varies = any(isinstance(one, Varies) for one in metadata)
+        found[name] = Key(name, attribute, field, value_type, varies)
+    return found
+
+
+def own_keys(model: type[Strict]) -> frozenset[str]:
+    """Return the names of a model's keys, without the parameters of recipes."""
+    return frozenset(keys_of(model))
+
+
+def attributes_of(model: type[Strict]) -> Mapping[str, str]:
+    """Return the attribute that holds each key that levels may set."""
+    return {name: key.attribute for name, key in keys_of(model).items() if key.varies}
+
+
+def metadata_of(annotation: Any, metadata: list[Any]) -> Iterator[Any]:
+    """Yield the metadata of an annotation, and of the options of one that may be None."""
+    yield from metadata
+    yield from getattr(annotation, "__metadata__", ())
+    if is_union(annotation):
+        for option in get_args(annotation):
+            yield from getattr(option, "__metadata__", ())
+
+
+def is_union(annotation: Any) -> bool:
+    """Return whether an annotation is a union of types."""
+    return get_origin(annotation) in (Union, UnionType)
+
+
+def type_in(annotation: Any) -> ValueType | None:
+    """Return the value type in the metadata of an annotation, if it has one."""
+    return next((one for one in metadata_of(annotation, []) if isinstance(one, ValueType)), None)
+
+
+def bare(annotation: Any) -> Any:
+    """Return an annotation without Annotated and without None."""
+    if hasattr(annotation, "__metadata__"):
+        return bare(get_args(annotation)[0])
+    if is_union(annotation):
+        options = [one for one in get_args(annotation) if one is not type(None)]
+        return bare(options[0]) if len(options) == 1 else annotation
+    return annotation

@@ -1,0 +1,186 @@
+"""What levels may set: the type of each target such as path.rate, traffic.bulk.size, cc or tcp.sack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from samovar.experiment.expressions.formula import Formula
+from samovar.experiment.expressions.values import (
+    Directional,
+    DistributionText,
+    LevelText,
+    PerHost,
+    parse_distribution,
+)
+from samovar.experiment.keys.key_table import VARIES, Key, Strict, WithParameters, attributes_of, keys_of
+from samovar.experiment.keys.path_keys import NetworkPath
+from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Logger, Stop
+from samovar.experiment.keys.value_types import (
+    ALGORITHM,
+    DESCRIPTORS,
+    EACH,
+    MTU,
+    ONE_DIRECTION,
+    SIZE_OR_FORMULA,
+    TIME_OR_FORMULA,
+    WORD,
+    Parser,
+    ValueType,
+)
+from samovar.units import UnitError
+
+if TYPE_CHECKING:
+    from samovar.experiment.keys.experiment_file import Part
+
+NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
+"""First words of targets that are not settings of hosts."""
+
+
+class PlainFactors(Strict):
+    """Targets of one word: settings of hosts, each with a recipe of its name, and the duration of flows."""
+
+    cc: Annotated[str, ALGORITHM, VARIES] = Field(description="Congestion control of hosts that send.")
+    rwnd: Annotated[int | Formula, SIZE_OR_FORMULA, VARIES] = Field(
+        description="Largest window that hosts that receive advertise, such as 200KB."
+    )
+    mtu: Annotated[int, MTU, VARIES] = Field(
+        description="MTU in bytes of every testbed interface, such as 1500."
+    )
+    txd: Annotated[int, DESCRIPTORS, VARIES] = Field(description="Transmit descriptors of hosts that send.")
+    duration: Annotated[float | Formula, TIME_OR_FORMULA, VARIES] = Field(
+        description="How long flows last that have no end of their own, such as 90s."
+    )
+
+
+def _parameter(text: str) -> str:
+    if not text:
+        raise UnitError("is empty; expected a value")
+    return text
+
+
+PARAMETER = ValueType("parameter", WORD.meaning, WORD.examples, WORD.schema, _parameter)
+"""The type of recipe parameters while the recipe is not known: its header says more."""
+PLAIN_FACTORS = tuple(keys_of(PlainFactors))
+SETTINGS: Mapping[str, Parser] = {
+    name: key.type.parse for name, key in keys_of(PlainFactors).items() if key.type and name != "duration"
+}
+"""Settings with a name of their own, each also the name of the setting recipe that applies it."""
+PATH_FIELDS = attributes_of(NetworkPath)
+FLOW_FIELDS = attributes_of(Flow)
+ARRIVALS_FIELDS = attributes_of(Arrivals)
+STOP_FIELDS = attributes_of(Stop)
+
+
+def varied_keys(owner: str) -> Mapping[str, Key]:
+    """Return the keys that levels may set below an owner such as path, traffic.bulk or '' (plain factors)."""
+    model = model_of(owner)
+    return {} if model is None else {name: key for name, key in keys_of(model).items() if key.varies}
+
+
+def model_of(owner: str) -> type[Strict] | None:
+    """Return the model of what stands before the last dot of a target; None where it is no model."""
+    group, _, name = owner.partition(".")
+    if not name:
+        known: Mapping[str, type[Strict]] = {"": PlainFactors, "path": NetworkPath, "stop": Stop}
+        return known.get(group)
+    if group == "traffic":
+        return Arrivals if name.endswith(".arrivals") else Flow
+    return Logger if group == "loggers" else None
+
+
+@cache
+def type_of(target: str) -> ValueType | None:
+    """Return the type of a target's values; None when no key or parameter has this name."""
+    owner, _, key = target.rpartition(".")
+    model = model_of(owner)
+    if model is None:
+        is_setting = bool(key) and "." not in owner and owner not in ("", *NOT_OF_HOSTS)
+        return PARAMETER if is_setting else None
+    known = keys_of(model)
+    if key in known:
+        return known[key].type if known[key].varies else None
+    return PARAMETER if key and issubclass(model, WithParameters) else None
+
+
+def parser_of(target: str) -> Parser | None:
+    """Return the parser of one value of a target; None when no key has this name."""
+    found = type_of(target)
+    return found.parse if found else None
+
+
+def is_target(target: str, part: Part) -> bool:
+    """Return whether a level of the part may set a target: the key is known, its flow or logger exists."""
+    owner = target.rpartition(".")[0]
+    if type_of(target) is None or owner.partition(".")[0] not in ("traffic", "loggers"):
+        return type_of(target) is not None
+    return owner in owners_of(part)
+
+
+def owners_of(part: Part) -> Iterator[str]:
+    """Yield what stands before the last dot of the targets of a part, recipes of settings apart."""
+    yield from ("", "path", "stop")
+    for flow in part.traffic:
+        yield f"traffic.{flow.label}"
+        if flow.arrivals is not None:
+            yield f"traffic.{flow.label}.arrivals"
+    yield from (f"loggers.{logger.logger}" for logger in part.loggers)
+
+
+def parameter_owners(part: Part) -> Iterator[str]:
+    """Yield the owners of a part that take the parameters of recipes."""
+    yield "cc"
+    yield from (owner for owner in owners_of(part) if issubclass(model_of(owner) or Strict, WithParameters))
+
+
+def known_factors(part: Part) -> dict[str, ValueType]:
+    """Return the factors that a part can have, without the parameters of recipes, with their types."""
+    return {
+        f"{owner}.{name}" if owner else name: key.type
+        for owner in owners_of(part)
+        for name, key in varied_keys(owner).items()
+        if key.type
+    }
+
+
+def is_directed(target: str) -> bool:
+    """Return whether a target may have a value for each direction; a plain one applies downstream."""
+    return directions_of(target) != ONE_DIRECTION
+
+
+def directions_of(target: str) -> str:
+    """Return ONE_DIRECTION, EITHER or EACH: whether a target has values per direction."""
+    found = type_of(target)
+    return found.directions if found else ONE_DIRECTION
+
+
+def may_be_random(target: str) -> bool:
+    """Return whether a target may be given as a distribution."""
+    found = type_of(target)
+    return found is not None and found.is_random
+
+
+def read_target(target: str, value: LevelText) -> object:
+    """Read a level's value for a target: typed, a Formula, a Distribution, a Directional or a PerHost.
+
+    Raises UnitError, also for an unknown target.
+    """
+    found = type_of(target)
+    if found is None:
+        raise UnitError(f"unknown factor {target}")
+    if isinstance(value, Directional):
+        return Directional(*(None if one is None else found.parse(one) for one in (value.down, value.up)))
+    if isinstance(value, DistributionText):
+        if not found.is_random:
+            raise UnitError(f"{target}: cannot be random")
+        return parse_distribution(value, found.parse)
+    if isinstance(value, PerHost):
+        return PerHost({host: found.parse(one) for host, one in value.hosts.items()})
+    return found.parse(value)
+
+
+UNDIRECTED = tuple(name for name in PATH_FIELDS if directions_of(f"path.{name}") == ONE_DIRECTION)
+ONE_PER_DIRECTION = tuple(name for name in PATH_FIELDS if directions_of(f"path.{name}") == EACH)

@@ -1,0 +1,510 @@
+"""Types of values: how each kind is written, read and described, for the loader, editors and the reference.
+
+A type is the metadata of a field (`Annotated[int, RATE]`). Its pattern accepts every text that its parser
+accepts, and refuses what can be refused without computing. Patterns keep to what ECMA 262 and Python share.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from ipaddress import ip_network
+from typing import Annotated, Any
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from samovar import units
+from samovar.experiment.expressions.dimension import KEYS_OF_FLOW, NAMES
+from samovar.experiment.expressions.formula import Formula
+from samovar.experiment.expressions.formula_values import KINDS, read_amount
+from samovar.experiment.expressions.values import (
+    Buffer,
+    Directional,
+    Distribution,
+    ErrorCollector,
+    read_distribution,
+)
+from samovar.experiment.metrics import METRICS
+from samovar.experiment.nearest import unknown
+from samovar.units import UnitError, quoted
+
+SCALAR = ("string", "number")
+LONGEST_NAME = 63
+LEAST_MEMORY_BYTES = 128_000_000
+MOST_FLOWS = 10_000  # of one entry of traffic; each has a port of its own
+ONE_DIRECTION = ""
+EITHER = "either"
+EACH = "each"
+EACH_DIRECTION = "expected {down: ..., up: ...}, one value for each direction"
+
+_WHOLE = "(?:0|[1-9][0-9]{0,17})"
+_NUMBER = rf"{_WHOLE}(?:\.[0-9]{{1,18}})?"
+_NOT_ZERO = r"(?!0(?:\.0+)?(?![0-9.]))"
+
+Parser = Callable[[str], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class ValueType:
+    """One type of value: its name, meaning and examples for people, its JSON Schema, parser and writer.
+
+    `directions` says whether {down: ..., up: ...} may replace one value (EITHER), must (EACH), or cannot.
+    `plain` is the same type without formulas, of one that takes them. `is_random` allows a distribution.
+    `choices` are the words of a type that takes a few words only. `is_list` allows a list of values.
+    """
+
+    name: str
+    meaning: str
+    examples: tuple[str, ...]
+    schema: Mapping[str, Any]
+    parse: Parser
+    write: Callable[[Any], str] = str
+    directions: str = ONE_DIRECTION
+    plain: ValueType | None = None
+    is_random: bool = False
+    is_list: bool = False
+    choices: tuple[str, ...] = ()
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Validate a field by `read` alone."""
+        return core_schema.no_info_plain_validator_function(self.read)
+
+    def per_direction(self, required: bool = False) -> ValueType:
+        """Return the type with a value for each direction of the path."""
+        return replace(self, directions=EACH if required else EITHER)
+
+    def or_random(self) -> ValueType:
+        """Return the type that also takes a distribution."""
+        return replace(self, is_random=True)
+
+    def or_list(self) -> ValueType:
+        """Return the type whose value is a tuple, of one value or of a list."""
+        return replace(self, is_list=True)
+
+    def read(self, written: object) -> Any:
+        """Return the typed value; raises ValueError, or a ValidationError with the places of errors."""
+        if self.is_list:
+            return self._read_list(written)
+        if isinstance(written, dict) and self.is_random:
+            return read_distribution(written, self.parse)
+        if self.directions and (isinstance(written, dict) or self.directions == EACH):
+            return self._read_directions(written)
+        return self._read_one(written)
+
+    def _read_one(self, written: object) -> Any:
+        if not isinstance(written, str):
+            raise ValueError(
+                f"expected one value, not {'a mapping' if isinstance(written, dict) else 'a list'}"
+            )
+        return self.parse(str(written))
+
+    def _read_list(self, written: object) -> tuple[Any, ...]:
+        many = written if isinstance(written, list) else [written]
+        if not many or not all(isinstance(one, str) for one in many):
+            raise UnitError(f"expected {self.meaning}, or a list of them")
+        return tuple(self.parse(str(one)) for one in many)
+
+    def _read_directions(self, written: object) -> Directional[Any]:
+        if not isinstance(written, dict):
+            raise ValueError(EACH_DIRECTION)
+        errors = ErrorCollector()
+        for key in written:
+            if key not in ("down", "up"):
+                errors.add((key,), unknown("direction", key, ("down", "up")), key=True)
+        found = {
+            direction: errors.within((direction,), self._read_one, written[direction])
+            for direction in ("down", "up")
+            if direction in written
+        }
+        errors.raise_any()
+        if not found or (self.directions == EACH and len(found) < 2):
+            both = self.directions == EACH
+            raise ValueError(
+                EACH_DIRECTION if both else "is empty; expected {down: ..., up: ...}, one or both"
+            )
+        return Directional(found.get("down"), found.get("up"))
+
+
+# Parsers of texts that are no quantities.
+
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_INTERFACE = "[A-Za-z][A-Za-z0-9._@-]{0,14}"  # IFNAMSIZ is 16 on Linux and FreeBSD
+_ALGORITHM = "[a-z0-9_-]{1,32}"
+CODE_POINTS: Mapping[str, int] = {
+    "DF": 0,
+    "LE": 1,
+    "EF": 46,
+    "VA": 44,
+    **{f"CS{one}": one * 8 for one in range(8)},
+    **{f"AF{one}{drop}": one * 8 + drop * 2 for one in range(1, 5) for drop in range(1, 4)},
+}
+"""DiffServ code points: RFC 2474 (CS), RFC 2597 (AF), RFC 3246 (EF), RFC 5865 (VA), RFC 8622 (LE)."""
+
+
+def parse_name(text: str) -> str:
+    """Read a name of letters, digits, dot, underscore and hyphen; raises UnitError."""
+    if not _NAME.fullmatch(text):
+        raise UnitError(f"{quoted(text)} is not a name; expected letters, digits, '.', '_' and '-'")
+    if text[0] in "._-":
+        raise UnitError(f"{quoted(text)} is not a name; expected a letter or digit first")
+    if len(text) > LONGEST_NAME:
+        raise UnitError(f"{quoted(text)} is not a name; expected at most {LONGEST_NAME} characters")
+    return text
+
+
+def parse_buffer(text: str) -> Buffer:
+    """Read a queue size such as 546packets or 819KB; raises UnitError."""
+    unit = text.lstrip("+-0123456789. ")
+    if not unit:
+        raise UnitError(f"{quoted(text)} has no unit; expected a buffer such as 546packets or 819KB")
+    if unit[0] in "pPfF":
+        return Buffer(units.parse_packets(text), None)
+    return Buffer(None, units.parse_size(text))
+
+
+def _end(text: str) -> str:
+    if "/" not in text and ":" not in text:
+        return parse_name(text)
+    try:
+        return str(ip_network(text))
+    except ValueError:
+        message = f"{quoted(text)} is not a subnet; expected a host, a role or 172.16.10.0/24"
+        raise UnitError(message) from None
+
+
+def _dscp(text: str) -> int:
+    if text.isascii() and text.isdigit():
+        if len(text) > 2 or int(text) > 63:
+            raise UnitError(f"code point {text} is out of range; expected one from 0 to 63")
+        return int(text)
+    if text not in CODE_POINTS:
+        raise UnitError(f"{unknown('code point', text, CODE_POINTS)}, or 0 to 63")
+    return CODE_POINTS[text]
+
+
+def _sentence(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is empty; expected words")
+    return " ".join(text.split())
+
+
+def _memory(text: str) -> int:
+    memory_bytes = units.parse_size(text)
+    if memory_bytes < LEAST_MEMORY_BYTES:
+        least = units.format_bytes(LEAST_MEMORY_BYTES)
+        raise UnitError(f"{quoted(text)} is too little for a kernel; expected {least} or more")
+    return memory_bytes
+
+
+def _within(text: str) -> str:
+    if text.endswith("%"):
+        units.parse_share(text)
+    elif units.parse_number(text) < 0:
+        raise UnitError(f"{quoted(text)} is negative; expected a tolerance such as 2% or 5")
+    return text
+
+
+def _metric(text: str) -> str:
+    if text not in METRICS:
+        raise ValueError(unknown("metric", text, METRICS))
+    return text
+
+
+# How types are made.
+
+
+def _type(
+    name: str,
+    meaning: str,
+    examples: tuple[str, ...],
+    parse: Parser,
+    pattern: str,
+    write: Callable[[Any], str] = str,
+    **schema: Any,
+) -> ValueType:
+    """Return a type of texts; editors show what is expected for a wrong text and for a wrong type."""
+    expected = schema.pop("expected", f"expected {meaning}, such as {examples[0]}")
+    # The type is in a list, as editors then replace their own `Incorrect type` by the message.
+    whole = {"type": ["string"], **schema, "pattern": f"^(?:{pattern})$"}
+    whole |= {"patternErrorMessage": expected, "errorMessage": expected}
+    return ValueType(name, meaning, examples, whole, parse, write)
+
+
+def named(
+    name: str, meaning: str, examples: tuple[str, ...], pattern: str, parse: Parser | None = None
+) -> ValueType:
+    """Return a type of names, which YAML may take for numbers; without a parser, the pattern decides."""
+
+    def match(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise UnitError(
+                f"{quoted(text)} is not {meaning.partition(':')[0]}; expected {_hint(meaning, examples)}"
+            )
+        return text
+
+    return _type(name, meaning, examples, parse or match, pattern, type=list(SCALAR))
+
+
+def _hint(meaning: str, examples: tuple[str, ...]) -> str:
+    """Return what a message expects: the rest of a meaning after its colon, and an example."""
+    rest = meaning.partition(": ")[2]
+    return f"{rest}, such as {examples[0]}" if rest else f"one such as {examples[0]}"
+
+
+def whole_number(
+    name: str,
+    meaning: str,
+    example: str,
+    least: int = 0,
+    most: int = units.LARGEST,
+    unit: str = "",
+    what: str = "",
+) -> ValueType:
+    """Return a type of bare whole numbers from least to most; `unit` may stand behind one."""
+    bounds = f"from {least} up" if most == units.LARGEST else f"from {least} to {most}"
+    pattern = rf"{'[1-9][0-9]{0,17}' if least else _WHOLE}{f'{unit}?' if unit else ''}"
+    limits: dict[str, Any] = {"minimum": least} | ({} if most == units.LARGEST else {"maximum": most})
+
+    def parse(text: str) -> int:
+        number = text.removesuffix(unit) if unit else text
+        return units.parse_count(number, least=least, most=most, what=what or "whole number")
+
+    return _type(
+        name, f"{meaning}, {bounds}", (example,), parse, pattern, type=["integer", "string"], **limits
+    )
+
+
+def choice(
+    what: str, *known: str, meanings: Iterable[str] = (), write: Callable[[Any], str] = str
+) -> ValueType:
+    """Return a type of a few words; a message names the nearest."""
+
+    def parse(text: str) -> str:
+        if text not in known:
+            raise ValueError(unknown(what, text, known))
+        return text
+
+    schema: dict[str, Any] = {"enum": list(known)}
+    if meanings := list(meanings):
+        schema["enumDescriptions"] = meanings
+    return ValueType(what, f"one of {', '.join(known)}", known[:1], schema, parse, write, choices=known)
+
+
+def _units_of(kind: units.Kind) -> str:
+    """Return a pattern of a kind's units, longest first; those of rates in any case."""
+    spelt = sorted(kind.scales, key=lambda unit: (-len(unit), unit))
+    if kind is units.RATE:
+        spelt = ["".join(f"[{letter.upper()}{letter.lower()}]" for letter in unit) for unit in spelt]
+    return f"(?:{'|'.join(spelt)})"
+
+
+def _alternatives(texts: Iterable[str]) -> str:
+    return "|".join(re.escape(text) for text in sorted(texts, key=lambda text: (-len(text), text)))
+
+
+def _names(kind: str = "") -> str:
+    """Return a pattern of the names in formulas; with a kind, of those that alone are a value of it."""
+    wanted = [one.in_bytes() for one in KINDS[kind].dimensions] if kind else []
+    names = [name for name, own in NAMES.items() if not kind or own.in_bytes() in wanted]
+    keys = [key for key, own in KEYS_OF_FLOW.items() if not kind or own.in_bytes() in wanted]
+    of_flow = rf"traffic\.[A-Za-z0-9._-]+\.(?:{_alternatives(keys)})"
+    every = [*([of_flow] if keys else []), *([_alternatives(names)] if names else [])]
+    return f"(?:{'|'.join(every)})" if every else ""
+
+
+def _formula(kind: str) -> str:
+    """Return a pattern of formulas; it does not match parentheses or dimensions."""
+    quantities = "|".join(_units_of(one) for one in units.KINDS)
+    number = r"[0-9]+(?:\.[0-9]+)?"
+    opening = r"(?:(?:min *|max *)?\( *)"
+    operand = rf"{opening}*(?:{number}(?: *{_names()}|{quantities})?|{_names()})(?: *\))*"
+    known = _names(kind)
+    alone = rf"(?:{number} *)?{known}|" if known else ""
+    return rf"(?:{alone}(?={opening}|.*[-+*/]){operand}(?: *[-+*/,] *{operand})*)"
+
+
+MULTIPLE = rf"^(?:{_NUMBER} *)?{_names()}$"
+"""A pattern of a multiple of a name that formulas know, such as 0.5 BDP."""
+
+
+def _quantity(
+    name: str, kind: units.Kind, parse: Parser, write: Callable[[Any], str], *, zero: bool = False
+) -> ValueType:
+    known = ", ".join(unit for unit in kind.scales if unit not in ("kB", "packet"))
+    meaning = f"a {kind.name}{'' if zero else ' above zero'} with its unit ({known})"
+    pattern = rf"{'' if zero else _NOT_ZERO}{_NUMBER}{_units_of(kind)}"
+    return _type(name, meaning, (kind.example,), parse, pattern, write)
+
+
+def _computable(plain_type: ValueType, kind: str, example: str) -> ValueType:
+    """Return a type that also takes a formula of a kind, one of formula_values.KINDS."""
+    pattern = str(plain_type.schema["pattern"]).removeprefix("^(?:").removesuffix(")$")
+
+    def parse(text: str) -> Any:
+        return read_amount(text, kind, plain_type.parse)
+
+    made = _type(
+        f"{plain_type.name}, or a formula",
+        f"{plain_type.meaning}, or a formula",
+        (*plain_type.examples, example),
+        parse,
+        f"{pattern}|{_formula(kind)}",
+        plain_type.write,
+    )
+    return replace(made, plain=plain_type)
+
+
+def _zero_duration(text: str) -> float:
+    return units.parse_duration(text, allow_zero=True)
+
+
+# The types.
+
+SIZE = _quantity("size", units.SIZE, units.parse_size, units.format_bytes)
+RATE = _quantity("rate", units.RATE, units.parse_rate, units.format_rate)
+DURATION = _quantity("time", units.DURATION, units.parse_duration, units.format_duration)
+DELAY = _quantity("time, zero too", units.DURATION, _zero_duration, units.format_duration, zero=True)
+PACKETS = _quantity("count of packets", units.PACKETS, units.parse_packets, lambda count: f"{count}packets")
+DRIFT = _quantity("drift", units.DRIFT, units.parse_drift, units.format_drift)
+SHARE = _type(
+    "share",
+    "a share with its unit (%), at most 100%",
+    ("2%",),
+    units.parse_share,
+    r"(?:100(?:\.0{1,18})?|[1-9]?[0-9](?:\.[0-9]{1,18})?)%",
+    units.format_share,
+)
+BUFFER = _type(
+    "buffer",
+    "a size of a queue with its unit (packets, B, KB, MB, KiB …)",
+    ("546packets", "819KB"),
+    parse_buffer,
+    rf"{_NOT_ZERO}{_NUMBER}(?:{_units_of(units.PACKETS)}|{_units_of(units.SIZE)})",
+)
+FREQUENCY = _type(
+    "frequency",
+    "how often, with its unit (/s, /min, /h)",
+    ("2/s",),
+    units.parse_frequency,
+    r"(?!0+(?:\.0+)?/)[0-9]{1,18}(?:\.[0-9]{1,18})?/(?:s|min|h)",
+    lambda per_s: f"{per_s:g}/s",
+)
+SIZE_OR_FORMULA = _computable(SIZE, "size", "1 BDP")
+RATE_OR_FORMULA = _computable(RATE, "rate", "path.rate / 2")
+TIME_OR_FORMULA = _computable(DURATION, "duration", "20 RTT")
+DELAY_OR_FORMULA = _computable(DELAY, "delay", "RTT / 2")
+SHARE_OR_FORMULA = _computable(SHARE, "share", "path.loss / 2")
+PACKETS_OR_FORMULA = _computable(PACKETS, "packets", "10packets + 5packets")
+BUFFER_OR_FORMULA = _computable(BUFFER, "buffer", "1 BDP")
+FREQUENCY_OR_FORMULA = _computable(FREQUENCY, "frequency", "80% * RATE / traffic.short.size")
+
+NUMBER = _type(
+    "number",
+    "a number without a unit",
+    ("546", "0.98"),
+    units.parse_number,
+    rf"-?{_NUMBER}",
+    lambda number: f"{number:g}",
+    type=["number", "string"],
+    expected="expected digits such as 546 or 0.98, without a unit",
+)
+WITHIN = _type(
+    "tolerance",
+    "a share or a number in the metric's unit",
+    ("2%", "5"),
+    _within,
+    rf"{str(SHARE.schema['pattern'])[1:-1]}|{_NUMBER}",
+    type=["number", "string"],
+    minimum=0,
+    expected="expected a tolerance such as 2% or 5",
+)
+INTEGER = whole_number("integer", "a whole number", "1")
+POSITIVE = whole_number("integer", "a whole number", "5", 1)
+PORT = whole_number("port", "a port", "5001", 1, 65535, what="port")
+FLOW_COUNT = whole_number("integer", "a number of flows", "4", 0, MOST_FLOWS, what="number of flows")
+SNAPLEN = whole_number("bytes", "a length in bytes", "96", 64, 262144, "B", "snaplen in bytes")
+MTU = whole_number("bytes", "an MTU in bytes", "1500", 68, 65535, "B", "MTU in bytes")
+DESCRIPTORS = whole_number(
+    "integer", "a number of descriptors", "256", 1, 65536, what="number of descriptors"
+)
+MEMORY = replace(SIZE, parse=_memory)
+SWITCH = replace(
+    choice("switch", "on", "off", write=lambda value: "on" if value else "off"),
+    meaning="on or off",
+    parse=units.parse_switch,
+)
+METRIC = replace(
+    choice("metric", *METRICS, meanings=(f"{one.description} ({one.unit})" for one in METRICS.values())),
+    meaning="a metric",
+    parse=_metric,
+)
+DSCP = ValueType(
+    "code point",
+    "a DiffServ code point: a name, or 0 to 63",
+    ("EF", "46"),
+    {
+        "anyOf": [
+            {"enum": list(CODE_POINTS)},
+            {"type": ["integer", "string"], "minimum": 0, "maximum": 63, "pattern": "^[0-9]{1,2}$"},
+        ],
+        "errorMessage": "expected a code point such as EF, AF11 or CS1, or 0 to 63",
+    },
+    _dscp,
+)
+SENTENCE = ValueType(
+    "words",
+    "words",
+    ("A short queue",),
+    {
+        "type": list(SCALAR),
+        "pattern": r"^(?=[\s\S]*\S)[^\u001b]*$",
+        "patternErrorMessage": "expected printable words",
+    },
+    _sentence,
+)
+WORD = ValueType("text", "one value", ("1",), {"type": [*SCALAR, "boolean"]}, str)
+NAME = named(
+    "name",
+    "a name of letters, digits, '.', '_' and '-'",
+    ("bulk",),
+    "[A-Za-z0-9][A-Za-z0-9._-]{0,62}",
+    parse_name,
+)
+INTERFACE = named("interface", "an interface name: at most 15 characters", ("eth1",), _INTERFACE)
+ALGORITHM = named(
+    "congestion control",
+    "a congestion control: lower-case letters, digits, '_' and '-'",
+    ("cubic", "newreno"),
+    _ALGORITHM,
+)
+IPV4 = r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!$|/)|(?=$|/))){4}"
+IPV6 = r"[0-9A-Fa-f.:]*:[0-9A-Fa-f.:]*(?:%[^/]+)?"
+PREFIX = r"/(?:[0-9]{1,3}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})"
+END = named(
+    "host, role or subnet",
+    "a host, a role or a subnet",
+    ("sender", "172.16.10.0/24"),
+    rf"(?:[A-Za-z0-9][A-Za-z0-9._-]{{0,62}}|(?:{IPV4}|{IPV6})(?:{PREFIX})?)",
+    _end,
+)
+PLACES = replace(NAME, meaning="a host or role").or_list()
+
+Sentence = Annotated[str, SENTENCE]
+Name = Annotated[str, NAME]
+Places = Annotated[tuple[str, ...], PLACES]
+Interface = Annotated[str, INTERFACE]
+Word = Annotated[str, WORD]
+Size = Annotated[int, SIZE]
+Duration = Annotated[float, DURATION]
+Pause = Annotated[float, DELAY]
+Share = Annotated[float, SHARE]
+Number = Annotated[float, NUMBER]
+Port = Annotated[int, PORT]
+Positive = Annotated[int, POSITIVE]
+Seed = Annotated[int, INTEGER]
+Time = float | Formula
+TimeOrFormula = Annotated[Time, TIME_OR_FORMULA]
+DelayOrFormula = Annotated[Time, DELAY_OR_FORMULA]
+RandomTime = Annotated[float | Formula | Distribution, TIME_OR_FORMULA.or_random()]
