@@ -149,19 +149,25 @@ def _trial_table(preview: PlanPreview, every_trial: bool) -> Iterator[str]:
     """Show the trials in run order; only the first ones of a long plan."""
     trials, blocked = preview.plan.trials, preview.blocked
     shown = len(trials) if every_trial or len(trials) <= SCREEN else FEW
-    with_state = preview.resume.folder is not None
     yield from columns(
         (
             f"  {number}",
             trial.id,
             clock(trial.resolved.duration_s),
-            preview.state(trial.id).replace("stands", "done") if with_state or trial.id in blocked else "",
+            _state_text(preview, trial.id),
             "; ".join(blocked.get(trial.id, ())),
         )
         for number, trial in enumerate(trials[:shown], 1)
     )
     if shown < len(trials):
         yield f"  … {len(trials) - shown:,} more (--all shows them)"
+
+
+def _state_text(preview: PlanPreview, id_: str) -> str:
+    if preview.resume.folder is None and id_ not in preview.blocked:
+        return ""
+    state = preview.state(id_)
+    return {"stands": "done", "stale": "changed"}.get(state, state)
 
 
 # --- the campaign that the plan resumes

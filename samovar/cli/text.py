@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 
+from rich.cells import cell_len, set_cell_size
+
 _TERMINAL_CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
@@ -34,9 +36,9 @@ def counted(number: int, noun: str) -> str:
 def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield a line per row with the cells aligned in columns, two spaces apart."""
     table = [tuple(row) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
     for row in table:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        yield "  ".join(map(set_cell_size, row, widths)).rstrip()
 
 
 def folded(lines: Iterable[str], width: int | None) -> Iterator[str]:
