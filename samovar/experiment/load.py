@@ -95,8 +95,7 @@ def load_experiment(
     _raise(problems)
     if experiment is None or testbed is None or merged is None:
         raise DefinitionError([Problem(str(path), 0, 0, "cannot be read as an experiment")])
-    resolved = resolve_experiment(experiment, testbed, options)
-    return replace(resolved, files=campaign_files(merged, testbed))
+    return replace(_resolve(experiment, testbed, options), files=campaign_files(merged, testbed))
 
 
 def resolve_experiment(
@@ -106,7 +105,10 @@ def resolve_experiment(
 
     Raises DefinitionError for an unknown profile and for values that cannot be read; checks nothing else.
     """
-    applied = apply_profile(experiment, options.profile, options.overrides)
+    return _resolve(apply_profile(experiment, options.profile, options.overrides), testbed, options)
+
+
+def _resolve(applied: Experiment, testbed: Testbed, options: LoadOptions) -> ResolvedExperiment:
     settings = {name: resolve_settings(applied, name, testbed, options.config) for name in applied.parts}
     return ResolvedExperiment(applied, testbed, settings, options.profile, options.overrides)
 
@@ -179,7 +181,7 @@ def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
     checked = validate(StudyReport, tree)
     model = checked.model
     if model is not None and "study" in tree and model.study != path.stem:
-        message = f"study: '{model.study}' is in the file {path.name}; name it '{path.stem}' like the file"
+        message = f"study: '{model.study}' is in the file {path.name}; name it '{path.stem}'"
         checked.report(("study",), message)
     for index, section in enumerate(model.sections if model and checked.intact("sections") else ()):
         if section.experiment not in experiments:
@@ -228,7 +230,10 @@ def _check_experiment_file(
     problems: list[Problem],
     options: LoadOptions,
 ) -> Experiment | None:
-    """Check the experiment as written, then with each of its profiles, then with profile and overrides."""
+    """Check the experiment as written, then with each of its profiles, then with profile and overrides.
+
+    Returns the experiment with profile and overrides applied.
+    """
 
     def checked_layers(layers: Sequence[Map]) -> Validation[Experiment]:
         before = len(problems)
@@ -240,23 +245,24 @@ def _check_experiment_file(
         _check(Context(checked, testbed, catalogue, options.exhibits), written)
         return checked
 
-    base = checked_layers([tree])
-    model = base.model
-    if model is not None and base.intact("experiment") and model.name != path.stem:
-        message = f"experiment '{model.name}' is in the file {path.name}; name it '{path.stem}' like the file"
+    applied = base = checked_layers([tree])
+    if base.model is not None and base.intact("experiment") and base.model.name != path.stem:
+        message = f"experiment '{base.model.name}' is in the file {path.name}; name it '{path.stem}'"
         base.report(("experiment",), message)
     problems += base.problems
     profiles = read_profiles(tree, problems)
-    for profile in profiles.values():
-        problems += checked_layers([tree, profile]).problems
+    for name, profile in profiles.items():
+        checked = checked_layers([tree, profile])
+        problems += checked.problems
+        applied = checked if name == options.profile else applied
     if options.profile is not None and options.profile not in profiles:
         message = unknown_profile(tree, options.profile, profiles)
         problems.append(Problem(f"--profile {options.profile}", 0, 0, message))
     if options.overrides:
         layers = [tree, *([profiles[options.profile]] if options.profile in profiles else [])]
-        layers += override_layers(layers, options.overrides, problems)
-        problems += checked_layers(layers).problems
-    return model.with_source(tree, base.tree) if model else None
+        applied = checked_layers([*layers, *override_layers(layers, options.overrides, problems)])
+        problems += applied.problems
+    return applied.model.with_source(tree, applied.tree) if applied.model else None
 
 
 def _check(context: Context, outputs: Collection[str]) -> None:
@@ -304,11 +310,11 @@ def _own_testbed(path: Path, tree: Map, problems: list[Problem]) -> Path | None:
 
 def _read(path: Path, problems: list[Problem]) -> Map | None:
     try:
-        tree, mistakes = read_yaml(path)
+        tree, syntax_problems = read_yaml(path)
     except DefinitionError as error:
         problems += error.problems
         return None
-    problems += mistakes
+    problems += syntax_problems
     return tree
 
 

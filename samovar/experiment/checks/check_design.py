@@ -410,7 +410,7 @@ def _has_levels(context: Context, where: Loc, part: Part, index: int, line: Line
         for place, label in enumerate(wanted_labels(wanted)):
             if label not in labels:
                 sound = False
-                if context.checked.sound(*where, "factors", name):  # else it may be the level with an error
+                if context.checked.valid(*where, "factors", name):  # else it may be the level with an error
                     message = unknown(f"level of {name}", label, labels)
                     context.report((*at, place), f"{message}; the line matches nothing")
     return sound

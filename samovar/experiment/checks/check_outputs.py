@@ -124,7 +124,7 @@ def _check_levels(context: Context, where: Loc, parts: Mapping[str, Part], wante
         factors = {factor for part in parts.values() for factor in part.factors}
         context.report(where, unknown("factor", factor, factors), key=True)
         return
-    if not all(context.checked.sound("parts", name, "factors", factor) for name in having):
+    if not all(context.checked.valid("parts", name, "factors", factor) for name in having):
         return  # the level may be the one with an error there
     known: set[str] = set()
     for part in having.values():

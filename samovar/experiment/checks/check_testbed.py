@@ -18,7 +18,7 @@ def check_testbed(checked: Validation[Testbed], path: Path) -> None:
     if testbed is None:
         return
     if checked.intact("testbed") and testbed.name != path.stem:
-        message = f"testbed '{testbed.name}' is in the file {path.name}; name it '{path.stem}' like the file"
+        message = f"testbed '{testbed.name}' is in the file {path.name}; name it '{path.stem}'"
         checked.report(("testbed",), message)
     _check_addresses(checked, testbed)
     _check_subnets(checked, testbed)

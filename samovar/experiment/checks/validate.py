@@ -41,7 +41,7 @@ class Validation(Generic[M]):
         """Return whether nothing below a key was left out."""
         return not any(loc[: len(prefix)] == prefix for loc in self.left_out)
 
-    def sound(self, *prefix: int | str) -> bool:
+    def valid(self, *prefix: int | str) -> bool:
         """Return whether nothing below a key was left out or reported: what refers to it can be checked."""
         return self.intact(*prefix) and not any(loc[: len(prefix)] == prefix for loc in self.reported)
 
