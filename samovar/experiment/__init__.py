@@ -94,8 +94,6 @@ from samovar.experiment.load import (
     LoadOptions,
     ResolvedExperiment,
     apply_profile,
-    list_experiments,
-    list_testbeds,
     load_config,
     load_experiment,
     load_study_report,
@@ -118,6 +116,7 @@ from samovar.experiment.yaml.tree import (
     read_text,
     read_yaml,
     yaml_files,
+    yaml_names,
     yaml_path,
 )
 
@@ -212,8 +211,6 @@ __all__ = [
     "is_whole",
     "keys_of",
     "least_burst_packets",
-    "list_experiments",
-    "list_testbeds",
     "load_config",
     "load_experiment",
     "load_study_report",
@@ -245,5 +242,6 @@ __all__ = [
     "with_device",
     "write_starter",
     "yaml_files",
+    "yaml_names",
     "yaml_path",
 ]

@@ -43,7 +43,7 @@ from samovar.experiment.yaml.tree import Map, Node, Position, Seq, Text, node_at
 
 GROUPS = ("settings", "factors")
 """Keys of a part whose entries are explained one by one."""
-PART_KEYS = (
+EXPLAINED_PART_KEYS = (
     *("title", "duration", "replicates", "traffic", "captures", "loggers", "path", "exclude", "include"),
     *("stop", *GROUPS),
 )
@@ -127,7 +127,7 @@ class Explainer:
         """Return every key of a part that can be explained."""
         part = self.experiment.parts[name]
         targets = varied(part)
-        known = {*PART_KEYS, *part.factors, *SETTINGS, *targets, "stop.after", "stop.when"}
+        known = {*EXPLAINED_PART_KEYS, *part.factors, *SETTINGS, *targets, "stop.after", "stop.when"}
         for flow in part.traffic:
             keys = own_keys(Arrivals) if flow.arrivals is not None else ()
             known |= {f"traffic.{flow.label}.arrivals.{key}" for key in keys}
@@ -424,7 +424,7 @@ def keys_inside(tree: Node | None, steps: Sequence[str]) -> tuple[str, ...]:
     """Return the keys inside the value at the end of nested keys; none for a text or a plain list."""
     node = next(iter(nodes_at(tree, steps)), None)
     if steps[0] in LISTED and isinstance(node, Seq):
-        name_key = LISTED[steps[0]][1]
+        name_key = LISTED[steps[0]][0]
         entries = [one for one in node if isinstance(one, Map)]
         return tuple(
             f"{one.get(name_key, '')}.{key}" for one in entries for key in _keys(one) if key != name_key

@@ -27,7 +27,7 @@ from samovar.experiment.layers.profiles import read_profile, read_profiles, unkn
 from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import Exhibits, check_exhibits
 from samovar.experiment.recipe_interface import RecipeCatalogue
-from samovar.experiment.yaml.tree import Map, node_at, plain, read_yaml, yaml_files, yaml_path
+from samovar.experiment.yaml.tree import Map, node_at, plain, read_yaml, yaml_names, yaml_path
 
 ORIGINALS = "definition"
 """Folder of a campaign with the files that its experiment was made from, unchanged."""
@@ -191,16 +191,6 @@ def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
     return _model(checked)
 
 
-def list_experiments(folder: Path) -> list[str]:
-    """Return the names of the experiments in a folder, sorted."""
-    return sorted(path.stem for path in yaml_files(folder))
-
-
-def list_testbeds(folder: Path) -> list[str]:
-    """Return the names of the testbeds in a folder, sorted."""
-    return sorted(path.stem for path in yaml_files(folder))
-
-
 def campaign_files(merged: MergedExperiment, testbed: Testbed) -> dict[str, bytes]:
     """Return the files that a campaign keeps of its definition, by name.
 
@@ -301,7 +291,7 @@ def _own_testbed(path: Path, tree: Map, problems: list[Problem]) -> Path | None:
     if not isinstance(name, str):
         return None
     folder = path.absolute().parent.parent / "hosts"
-    known = list_testbeds(folder)
+    known = yaml_names(folder)
     if str(name) not in known:
         problems.append(name.position.problem(unknown("testbed", name, known)))
         return None

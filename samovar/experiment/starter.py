@@ -9,7 +9,7 @@ from samovar.experiment.checks.check_context import varied
 from samovar.experiment.keys import is_free, parse_name
 from samovar.experiment.load import read_experiment
 from samovar.experiment.nearest import unknown
-from samovar.experiment.yaml.tree import yaml_files, yaml_path
+from samovar.experiment.yaml.tree import yaml_names, yaml_path
 from samovar.units import UnitError
 
 RESERVED = ("latest",)
@@ -25,7 +25,7 @@ def write_starter(templates: Path, experiments: Path, name: str, base: str = "")
     """
     _check_name(name)
     path = yaml_path(experiments, name)
-    known = sorted(one.stem for one in yaml_files(experiments))
+    known = yaml_names(experiments)
     if base and base not in known:
         raise _error(f"--from {base}", unknown("experiment", base, known))
     words = {"TITLE": f"{base}, changed", "BASE": base, "NAME": name}

@@ -13,11 +13,11 @@ from samovar.cli import Controller
 from samovar.cli.plan_commands import explanation_lines
 from samovar.experiment import (
     LoadOptions,
-    list_experiments,
     load_experiment,
     load_study_report,
     load_testbed,
     resolve_experiment,
+    yaml_names,
 )
 from samovar.experiment.metrics import METRICS
 from samovar.plan import make_plan
@@ -146,7 +146,7 @@ def test_a_profile_that_a_page_asks_a_shipped_experiment_for_is_there(experiment
 def test_a_study_in_the_documentation_is_of_shipped_experiments(text: str, tmp_path: Path) -> None:
     path = tmp_path / "netgear.yaml"
     path.write_text(text)
-    assert load_study_report(path, list_experiments(ROOT / "experiments")).sections
+    assert load_study_report(path, yaml_names(ROOT / "experiments")).sections
 
 
 @pytest.mark.parametrize("text", named(blocks("testbed:")))

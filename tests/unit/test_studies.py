@@ -17,8 +17,8 @@ from samovar.experiment import (
     Config,
     LoadOptions,
     ResolvedExperiment,
-    list_experiments,
     load_experiment,
+    yaml_names,
 )
 from samovar.experiment.explain import Explainer
 from samovar.experiment.metrics import METRICS
@@ -87,7 +87,7 @@ PROFILES = pytest.mark.parametrize(
 
 
 def test_every_shipped_experiment_is_a_study_of_a_report_or_the_project_s_own() -> None:
-    assert set(list_experiments(EXPERIMENTS)) == TRIALS.keys() | OF_THE_PROJECT
+    assert set(yaml_names(EXPERIMENTS)) == TRIALS.keys() | OF_THE_PROJECT
 
 
 @PROFILES

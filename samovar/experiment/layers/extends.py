@@ -13,7 +13,7 @@ from pathlib import Path
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment.layers.merge import FRAGMENT_KEYS, merge_layer, merge_maps, unknown_key
 from samovar.experiment.nearest import nearest, unknown
-from samovar.experiment.yaml.tree import Map, Seq, Text, node_at, read_yaml, yaml_files, yaml_path
+from samovar.experiment.yaml.tree import Map, Seq, Text, node_at, read_yaml, yaml_names, yaml_path
 
 REUSE_KEYS = ("extends", "use", "fragments")
 NEW_PART_KEYS = ("title", "factors", "include", "traffic", "path", "settings")
@@ -101,7 +101,7 @@ def _read_base(tree: Map, path: Path, trail: tuple[str, ...], files: _Files) -> 
     if not isinstance(name, str):
         files.report_missing(name.position.problem("extends: must be the name of one experiment"))
         return None
-    known = sorted(one.stem for one in yaml_files(path.parent) if one.stem != path.stem)
+    known = [one for one in yaml_names(path.parent) if one != path.stem]
     if str(name) in trail:
         circle = " extends ".join([*trail[trail.index(str(name)) :], str(name)])
         files.report_missing(name.position.problem(f"{circle}; experiments must not extend each other"))
@@ -179,7 +179,7 @@ class _Fragments:
 
     def _find(self, name: Text) -> Map | None:
         word = str(name)
-        in_folder = {path.stem for path in yaml_files(self.folder)}
+        in_folder = set(yaml_names(self.folder))
         own = self.own.get(word)
         if own is not None and word in in_folder:
             position = self.own.key_positions[word]

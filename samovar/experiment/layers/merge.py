@@ -29,11 +29,8 @@ REMOVED_KEYS = {
 """Keys of earlier versions, with the message that refuses them."""
 MAIN = "main"
 """Name of the only part of an experiment without `parts`."""
-LISTED: Mapping[str, tuple[str, str, str]] = {
-    "traffic": ("flow", "flow", "generator"),
-    "loggers": ("logger", "logger", "at"),
-}
-"""Lists whose entries can be changed by name: kind of entry, key of its name, key that a new entry needs."""
+LISTED: Mapping[str, tuple[str, str]] = {"traffic": ("flow", "generator"), "loggers": ("logger", "at")}
+"""Lists whose entries can be changed by name, with the key of that name and a key that a new entry needs."""
 ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
     "flow": ("size", "duration", "until"),
     "path": ("rtt", "delay"),
@@ -125,13 +122,14 @@ def _with_main_part(tree: Map) -> Map:
 
 
 def _fill_part(tree: Map, part: Node, problems: list[Problem]) -> Node:
+    """Return a part merged over the top-level keys that it inherits."""
     if not isinstance(part, Map):
         return part
-    whole = merge_maps(_only(tree, INHERITED), part, problems)
-    whole.position = part.position
-    for key in LISTED.keys() & whole.keys():
-        whole[key] = _as_list(key, whole[key], problems)
-    return whole
+    filled = merge_maps(_only(tree, INHERITED), part, problems)
+    filled.position = part.position
+    for key in LISTED.keys() & filled.keys():
+        filled[key] = _as_list(key, filled[key], problems)
+    return filled
 
 
 def _changed_parts(parts: Map, top: Map, problems: list[Problem]) -> Map:
@@ -160,14 +158,14 @@ def _applicable(base: Map, over: Map) -> Map:
 
 def _is_complete(key: str, change: Node) -> bool:
     """Return whether a change of an entry could be a new entry."""
-    return isinstance(change, Map) and LISTED[key][2] in change
+    return isinstance(change, Map) and LISTED[key][1] in change
 
 
 def entry_names(key: str, entries: Node | None) -> list[str]:
     """Return the names of the flows or loggers in a list, or in a mapping of changes."""
     if isinstance(entries, Map):
         return list(entries)
-    name = LISTED[key][1]
+    name = LISTED[key][0]
     own = (one.get(name) for one in entries if isinstance(one, Map)) if isinstance(entries, Seq) else ()
     return [str(one) for one in own if isinstance(one, str)]
 
@@ -274,11 +272,11 @@ def _merge_changes(key: str, base: Map, over: Map, problems: list[Problem]) -> M
 
 def _change_entries(key: str, entries: Seq, changes: Map, problems: list[Problem]) -> Seq:
     """Return a list of flows or loggers with changes by name applied, and complete ones added."""
-    what, name_key, _ = LISTED[key]
+    what = LISTED[key][0]
     result = Seq(list(entries), entries.position)
     for name, change in changes.items():
         position = changes.key_positions[name]
-        places = [index for index, one in enumerate(result) if _is_named(one, name_key, name)]
+        places = [index for index, one in enumerate(result) if isinstance(one, Map) and one.get(what) == name]
         if not isinstance(change, Map):
             problems.append(change.position.problem(_not_a_change(what, name, change)))
         elif not places and not _is_complete(key, change) and _all_named(key, entries):
@@ -290,16 +288,12 @@ def _change_entries(key: str, entries: Seq, changes: Map, problems: list[Problem
     return result
 
 
-def _is_named(entry: Node, key: str, name: str) -> bool:
-    return isinstance(entry, Map) and entry.get(key) == name
-
-
 def _entry(key: str, name: str, changes: Map) -> Map:
     """Return an entry given by name as an entry of a list."""
-    change, name_key = cast(Map, changes[name]), LISTED[key][1]
+    change, kind = cast(Map, changes[name]), LISTED[key][0]
     result = Map(change.position)
-    result.put(name_key, text(name, changes.key_positions[name]), changes.key_positions[name])
-    return merge_maps(result, change, [], LISTED[key][0])
+    result.put(kind, text(name, changes.key_positions[name]), changes.key_positions[name])
+    return merge_maps(result, change, [], kind)
 
 
 def _as_list(key: str, entries: Node, problems: list[Problem]) -> Node:

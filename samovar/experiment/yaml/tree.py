@@ -150,6 +150,11 @@ def yaml_files(folder: Path) -> list[Path]:
         ) from error
 
 
+def yaml_names(folder: Path) -> list[str]:
+    """Return the names of the YAML files of a folder, sorted; raises DefinitionError."""
+    return [path.stem for path in yaml_files(folder)]
+
+
 def yaml_path(folder: Path, name: str) -> Path:
     """Return the path of a YAML file in a folder, relative to the working folder where possible."""
     path = (folder / f"{name}.yaml").absolute()

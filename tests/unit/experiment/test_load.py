@@ -10,13 +10,12 @@ from samovar.experiment import (
     Config,
     Experiment,
     apply_profile,
-    list_experiments,
-    list_testbeds,
     load_config,
     load_experiment,
     load_testbed,
     read_experiment,
     shortest_path,
+    yaml_names,
 )
 from samovar.experiment.expressions.values import Buffer
 from samovar.experiment.layers.merge import merge_layers
@@ -164,13 +163,13 @@ def test_values_are_frozen(study: Experiment) -> None:
         study.name = "other"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("name", list_experiments(ROOT / "experiments"))
+@pytest.mark.parametrize("name", yaml_names(ROOT / "experiments"))
 def test_a_shipped_experiment_is_valid_with_the_shipped_recipes(name: str) -> None:
     study = load_experiment(ROOT / "experiments" / f"{name}.yaml", RECIPES)
     assert study.experiment.name == name
 
 
-@pytest.mark.parametrize("name", list_testbeds(ROOT / "hosts"))
+@pytest.mark.parametrize("name", yaml_names(ROOT / "hosts"))
 def test_a_shipped_testbed_is_valid_and_connects_senders_to_receivers(name: str) -> None:
     testbed = load_testbed(ROOT / "hosts" / f"{name}.yaml")
     sender, receiver = testbed.host_of("sender"), testbed.host_of("receiver")
