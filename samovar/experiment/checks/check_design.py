@@ -13,9 +13,9 @@ from samovar.experiment.checks.check_context import Context, setters_of, varied
 from samovar.experiment.checks.check_path import DIRECTIONS, not_taken
 from samovar.experiment.checks.check_settings import (
     is_setting,
-    level_key_error,
-    level_value_error,
+    setting_key_error,
     setting_parameters,
+    setting_value_error,
 )
 from samovar.experiment.checks.check_traffic import ENDS, flows_by_label
 from samovar.experiment.checks.validate import Loc, position_at
@@ -290,13 +290,13 @@ class _LevelCheck:
 
     def _check_setting(self, steps: tuple[str, ...], text: str) -> None:
         for system in self._systems(steps):
-            key_error = level_key_error(self.context.catalogue, self.target, system)
+            key_error = setting_key_error(self.target, [system], self.context.catalogue)
+            error = setting_value_error(self.target, text, [system], self.context.catalogue)
             if key_error:
                 self._report_target(key_error)
-                return
-            error = level_value_error(self.context.catalogue, self.target, text, system)
-            if error:
-                self.context.report((*self.where, *steps), error)
+            elif error:
+                self._report(error, *steps)
+            if key_error or error:
                 return
 
     def _systems(self, names: tuple[str, ...]) -> list[str]:

@@ -15,7 +15,6 @@ from samovar.experiment.keys import (
     Config,
     Testbed,
     read_parameter,
-    refusal,
     settable,
 )
 from samovar.experiment.nearest import unknown
@@ -78,58 +77,43 @@ def _problems(
         for name in by_host or ():
             if by_host is not None and not other_hosts and name not in names:
                 yield by_host.key_positions[name].problem(unknown("host or role", name, names))
-        message = _key_error(key, systems, catalogue)
+        message = setting_key_error(key, systems, catalogue)
         if message:
             yield settings.key_positions[key].problem(message)
             continue
         for one in (value,) if by_host is None else by_host.values():
-            error = _value_error(key, one, systems, catalogue) if isinstance(one, str) else None
+            error = setting_value_error(key, one, systems, catalogue) if isinstance(one, str) else None
             if error:
                 yield one.position.problem(f"{key}: {error}")
 
 
-def _key_error(key: str, systems: Sequence[str], catalogue: RecipeCatalogue) -> str | None:
-    """Return the message for a key that no recipe of the systems sets."""
-    if not systems or (key.startswith("cc.") and len(key) > len("cc.")):
+def setting_key_error(key: str, systems: Sequence[str], catalogue: RecipeCatalogue) -> str | None:
+    """Return the message for a key that no setting recipe of some systems has; None if one has it."""
+    builtin = {name for name in SETTINGS for one in systems if name in catalogue.names("setting", one)}
+    if not systems or key in builtin or (key.startswith("cc.") and key != "cc."):
         return None
-    known = {name for name in SETTINGS for system in systems if name in catalogue.names("setting", system)}
-    known |= setting_parameters(catalogue, *systems).keys()
-    where = f"setting on {', '.join(systems)}"
-    return None if key in known else unknown(where, key, {*known, "cc.<parameter>"})
+    if any(_parameter(key, system, catalogue) for system in systems):
+        return None
+    known = {*builtin, *setting_parameters(catalogue, *systems), "cc.<parameter>"}
+    return unknown(f"setting on {', '.join(systems)}", key, known)
 
 
-def _value_error(key: str, value: str, systems: Sequence[str], catalogue: RecipeCatalogue) -> str | None:
+def _parameter(key: str, system: str, catalogue: RecipeCatalogue) -> ParameterInfo | None:
+    recipe, _, parameter = key.partition(".")
+    return settable(catalogue, "setting", recipe, system).get(parameter)
+
+
+def setting_value_error(
+    key: str, value: str, systems: Sequence[str], catalogue: RecipeCatalogue
+) -> str | None:
+    """Return why a setting cannot have a value on some systems; None if it can."""
     try:
         if key in SETTINGS:
             SETTINGS[key](str(value))
         for system in systems:
-            info = setting_parameters(catalogue, system).get(key)
+            info = _parameter(key, system, catalogue)
             if info is not None:
                 read_parameter(info, str(value))
     except UnitError as error:
         return str(error)
     return None if value.strip() else "is empty; give a value"
-
-
-def level_key_error(catalogue: RecipeCatalogue, key: str, system: str) -> str | None:
-    """Return the message for a level's key that no setting recipe of a system sets."""
-    recipe, _, parameter = key.partition(".")
-    recipes = catalogue.names("setting", system)
-    if recipe not in recipes:
-        return unknown(f"setting on {system}", recipe, recipes)
-    known = settable(catalogue, "setting", recipe, system)
-    if key in SETTINGS or (recipe == "cc" and parameter) or parameter in known:
-        return None
-    if not parameter:
-        takes = ", ".join(f"{recipe}.{one}" for one in known) or "none"
-        return f"setting '{recipe}' needs one of its parameters; known: {takes}"
-    return unknown(f"parameter of {recipe} on {system}", parameter, known)
-
-
-def level_value_error(catalogue: RecipeCatalogue, key: str, text: str, system: str) -> str | None:
-    """Return the message for a level's value that a setting recipe does not take; None if it does."""
-    recipe, _, parameter = key.partition(".")
-    if key in SETTINGS or recipe == "cc":
-        return None  # read as the level is read
-    error = refusal(parameter, text, settable(catalogue, "setting", recipe, system), ())
-    return f"{recipe}.{error}" if error else None
