@@ -1,4 +1,4 @@
-"""Quantities as people write them: text with a unit in, exact numbers out.
+"""Parse and format quantities with units: text such as 50KB to exact numbers, and back.
 
 KB, MB and GB are powers of 1000, KiB, MiB and GiB powers of 1024 (IEC 80000-13); rates count bits.
 """
@@ -16,13 +16,13 @@ _SIGNED = re.compile(r"[+-]\s*[0-9.]")
 LARGEST = 10**18
 MOST_QUOTED = 80
 ETHERNET_MTU_BYTES = 1500
-"""What interfaces have where nobody sets them."""
+"""The MTU of interfaces that nobody sets."""
 _BYTES_PER_SECOND = re.compile("([kKMG]?)B(?:/s|ps)")
 _EXACT = Context(prec=80)  # every product of a number above and a scale below fits
 
 
 class UnitError(ValueError):
-    """A text that is not the quantity it should be; the message says what was expected."""
+    """A text that is not the expected quantity; the message says what was expected."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +35,14 @@ class Kind:
     meant: Mapping[str, str]  # lower-case misspelling -> unit
 
     def unit(self, written: str) -> str | None:
-        """Return the unit that is written, in any case as long as only one unit is meant."""
+        """Return the unit of a spelling; the case of letters counts, except in rates."""
         if written in self.scales:
             return written
         same = [unit for unit in self.scales if unit.lower() == written.lower()]
         return same[0] if len(same) == 1 and self is RATE else None
 
     def suggest(self, written: str) -> str | None:
-        """Return the unit that was probably meant by a spelling that is refused; B is never a bit."""
+        """Return the unit that an invalid spelling probably means; B is never a bit."""
         if self is RATE and "B" in written:
             return None
         same = [unit for unit in self.scales if unit.lower() == written.lower()]
@@ -85,18 +85,18 @@ SHARE = Kind("share", "2%", {"%": 1}, {"percent": "%", "pct": "%"})
 DRIFT = Kind("drift", "50ppm", {"ppm": 1}, {})
 
 KINDS = (SIZE, RATE, DURATION, PACKETS, SHARE)
-"""Those that formulas know."""
+"""The kinds that formulas use."""
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotes as a message shows it: of a long one its beginning."""
+    """Return a text in quotes for a message; a long one is cut."""
     return f"'{text}'" if len(text) <= MOST_QUOTED else f"'{text[: MOST_QUOTED - 1]}…'"
 
 
 def split_quantity(text: str) -> tuple[Decimal, str, Kind | None] | None:
-    """Return number, unit as it is written and the kind of quantity; a bare number has none of the latter.
+    """Return the number, its unit as written, and the kind of quantity; a bare number has neither.
 
-    None when the text is no quantity with a unit that is known.
+    Return None for a text that is not a quantity with a known unit.
     """
     match = _QUANTITY.fullmatch(text)
     if match is None or match["space"]:
@@ -136,12 +136,12 @@ def parse_share(text: str) -> float:
     """Read a share such as 2%, as a fraction from 0 to 1; raises UnitError."""
     value = _scaled(text, SHARE, allow_zero=True)
     if value > 100:
-        raise UnitError(f"share {quoted(text)} is more than the whole; expected 0% to 100%")
+        raise UnitError(f"share {quoted(text)} is more than 100%; expected 0% to 100%")
     return float(value / 100)
 
 
 def parse_drift(text: str) -> float:
-    """Read how fast a clock runs off, such as 50ppm, in millionths; raises UnitError."""
+    """Read the drift of a clock such as 50ppm, in millionths; raises UnitError."""
     return float(_scaled(text, DRIFT, allow_zero=False))
 
 
@@ -149,7 +149,7 @@ def parse_count(text: str, *, least: int = 0, most: int = LARGEST, what: str = "
     """Read a bare whole number from least to most; raises UnitError."""
     bounds = f"from {least}" + (f" to {most}" if most != LARGEST else " up")
     if not re.fullmatch(r"-?[0-9]{1,18}", text):
-        raise UnitError(f"{quoted(text)} is no {what}; expected digits only, {bounds}")
+        raise UnitError(f"{quoted(text)} is not a whole number; expected digits only, {bounds}")
     _refuse_octal(text)
     value = int(text)
     if not least <= value <= most:
@@ -160,17 +160,19 @@ def parse_count(text: str, *, least: int = 0, most: int = LARGEST, what: str = "
 def parse_number(text: str) -> float:
     """Read a bare number such as 0.98 or -3; raises UnitError (nan and inf are refused)."""
     if not re.fullmatch(rf"-?{_NUMBER}", text):
-        raise UnitError(f"{quoted(text)} is no number; expected digits such as 546 or 0.98, without a unit")
+        raise UnitError(
+            f"{quoted(text)} is not a number; expected digits such as 546 or 0.98, without a unit"
+        )
     _refuse_octal(text)
     return float(Decimal(text))
 
 
 def parse_frequency(text: str) -> float:
-    """Read how often something happens, such as 2/s or 30/min, per second; raises UnitError."""
+    """Read a frequency such as 2/s or 30/min, per second; raises UnitError."""
     match = re.fullmatch(rf"({_NUMBER})/(s|min|h)", text)
     if match is None or not Decimal(match[1]):
         raise UnitError(
-            f"{quoted(text)} is no frequency; expected one above zero such as 2/s (units: /s, /min, /h)"
+            f"{quoted(text)} is not a frequency; expected one above zero such as 2/s (units: /s, /min, /h)"
         )
     return float(Decimal(match[1]) / {"s": 1, "min": 60, "h": 3600}[match[2]])
 
@@ -178,28 +180,23 @@ def parse_frequency(text: str) -> float:
 def parse_switch(text: str) -> int:
     """Read on or off, as 1 or 0; raises UnitError."""
     if text not in ("on", "off"):
-        raise UnitError(f"{quoted(text)} is no switch; expected on or off")
+        raise UnitError(f"{quoted(text)} is not a switch; expected on or off")
     return int(text == "on")
 
 
-def parse_mtu(text: str) -> int:
-    """Read an MTU such as 1500 or 1500B, in bytes from 68 (RFC 791) to 65535; raises UnitError."""
-    return parse_count(text.removesuffix("B"), least=68, most=65535, what="MTU in bytes")
-
-
 def format_bytes(count_bytes: int, digits: int | None = None) -> str:
-    """Write bytes with the largest decimal unit, exactly or rounded to so many significant digits."""
+    """Format bytes with the largest decimal unit, exactly or with so many significant digits."""
     scales = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3), ("B", 1))
     return _format(count_bytes, scales, digits)
 
 
 def format_rate(rate_bps: int, digits: int | None = None) -> str:
-    """Write a rate in bit/s with the largest unit, exactly or rounded to so many significant digits."""
+    """Format a rate in bit/s with the largest unit, exactly or with so many significant digits."""
     return _format(rate_bps, (("Gbit", 10**9), ("Mbit", 10**6), ("Kbit", 10**3), ("bit", 1)), digits)
 
 
 def format_duration(duration_s: float, digits: int | None = None) -> str:
-    """Write seconds (to the nanosecond) with the unit that reads best: 2ms, 80s, 90min, 2h."""
+    """Format seconds (to the nanosecond) with the most readable unit: 2ms, 80s, 90min, 2h."""
     count_ns = int((Decimal(repr(float(duration_s))) * 10**9).to_integral_value())
     if count_ns == 0:
         return "0s"
@@ -213,12 +210,12 @@ def format_duration(duration_s: float, digits: int | None = None) -> str:
 
 
 def format_share(share: float) -> str:
-    """Write a fraction as a percentage, exactly: 2%, 0.01%."""
+    """Format a fraction as a percentage, exactly: 2%, 0.01%."""
     return _plain(Decimal(repr(float(share))) * 100) + "%"
 
 
 def format_drift(drift_ppm: float) -> str:
-    """Write a drift, exactly: 50ppm, 0.5ppm."""
+    """Format a drift, exactly: 50ppm, 0.5ppm."""
     return _plain(Decimal(repr(float(drift_ppm)))) + "ppm"
 
 
@@ -239,11 +236,9 @@ def _whole(text: str, kind: Kind, what: str, allow_zero: bool) -> int:
     value = _scaled(text, kind, allow_zero)
     if value != value.to_integral_value():
         expected = f"expected one such as {kind.example}"
-        raise UnitError(f"{kind.name} {quoted(text)} is no whole number of {what}; {expected}")
+        raise UnitError(f"{kind.name} {quoted(text)} is not a whole number of {what}; {expected}")
     if value > LARGEST:
-        raise UnitError(
-            f"{kind.name} {quoted(text)} is beyond any testbed; expected one such as {kind.example}"
-        )
+        raise UnitError(f"{kind.name} {quoted(text)} is too large; expected one such as {kind.example}")
     return int(value)
 
 
@@ -262,7 +257,7 @@ def _scaled(text: str, kind: Kind, allow_zero: bool) -> Decimal:
 
 
 def _refuse_octal(number: str) -> None:
-    """Refuse a leading zero: YAML 1.1 and C read 010 as eight, people as ten."""
+    """Refuse a leading zero: YAML 1.1 and C read 010 as eight, people read it as ten."""
     plain = re.sub(r"^(-?)0+(?=[0-9])", r"\1", number)
     if plain != number:
         raise UnitError(f"number '{number}' begins with a zero; expected {plain}")
@@ -272,7 +267,7 @@ def _refusal(text: str, kind: Kind) -> str:
     expected = f"expected a {kind.name} such as {kind.example}"
     if _SIGNED.match(text):
         return f"{kind.name} {quoted(text)} has a sign; {expected}"
-    return f"{quoted(text)} is no {kind.name}; {expected}"
+    return f"{quoted(text)} is not a {kind.name}; {expected}"
 
 
 def _unit_refusal(text: str, match: re.Match[str], kind: Kind) -> str:
@@ -286,9 +281,9 @@ def _unit_refusal(text: str, match: re.Match[str], kind: Kind) -> str:
         return f"{quoted(text)} counts bytes, and rates count bits; did you mean {bits}?"
     unit = kind.unit(written) or kind.suggest(written)
     if unit:
-        return f"{quoted(text)} is no {kind.name}; did you mean {number}{unit}?"
+        return f"{quoted(text)} is not a {kind.name}; did you mean {number}{unit}?"
     other = next((one for one in KINDS if written in one.scales), None)
     if other is not None:
         return f"{quoted(text)} is a {other.name}; {expected}"
     known = ", ".join(u for u in kind.scales if u not in ("kB", "packet"))
-    return f"{quoted(text)} is no {kind.name}; {expected} (units: {known})"
+    return f"{quoted(text)} is not a {kind.name}; {expected} (units: {known})"

@@ -1,190 +1,95 @@
 """The keys of experiment, testbed, study and configuration files, with their types."""
 
-from samovar.experiment.keys.config_file import Config, Notify, Occasion
-from samovar.experiment.keys.experiment_file import (
-    Expect,
-    Experiment,
-    Member,
-    Order,
-    Part,
-    Thresholds,
-    members_of,
-    number_of,
-)
-from samovar.experiment.keys.key_table import Key, Strict, bare, keys_of, own_keys, type_in
-from samovar.experiment.keys.levels import (
-    MOST_LEVELS,
-    Factor,
-    Level,
-    Treatment,
-    included_level,
-    included_treatments,
-    is_excluded,
-    is_free,
-    matches,
-    texts_of,
-    treatments_of,
-    wanted_labels,
-)
-from samovar.experiment.keys.path_keys import NetworkPath, PathClass, least_burst_packets
-from samovar.experiment.keys.recipe_parameters import (
-    PARAMETER_TYPES,
-    parse_parameter,
-    parse_type,
-    read_parameter,
-    refusal,
-    settable,
-)
-from samovar.experiment.keys.study_file import STUDIES, Section, StudyReport
-from samovar.experiment.keys.targets import (
-    ARRIVALS_FIELDS,
-    FLOW_FIELDS,
-    NOT_OF_HOSTS,
-    ONE_PER_DIRECTION,
-    PATH_FIELDS,
-    PLAIN_FACTORS,
-    SETTINGS,
-    STOP_FIELDS,
-    UNDIRECTED,
-    is_directed,
-    is_target,
-    known_factors,
-    may_be_random,
-    parameter_owners,
-    parser_of,
-    read_target,
-    varied_keys,
-)
-from samovar.experiment.keys.testbed_file import (
-    DEVICE_PARAMETERS,
-    OSES,
-    ROUTER_ONLY,
-    Adapter,
-    Bottleneck,
-    Host,
-    Ipmi,
-    Lab,
-    Link,
-    NetworkInterface,
-    Power,
-    Ssh,
-    Testbed,
-    end_names,
-    hosts_of,
-    is_plural,
-    places_of,
-    with_device,
-)
-from samovar.experiment.keys.traffic_keys import Arrivals, Capture, Flow, Logger, Stop
-from samovar.experiment.keys.value_types import (
-    EACH,
-    EITHER,
-    MULTIPLE,
-    NAME,
-    ONE_DIRECTION,
-    WORD,
-    Positive,
-    Sentence,
-    ValueType,
-    Word,
-    choice,
-    parse_name,
-    whole_number,
-)
-
-__all__ = [
-    "ARRIVALS_FIELDS",
-    "DEVICE_PARAMETERS",
-    "EACH",
-    "EITHER",
-    "FLOW_FIELDS",
-    "MOST_LEVELS",
-    "MULTIPLE",
-    "NAME",
-    "NOT_OF_HOSTS",
-    "ONE_DIRECTION",
-    "ONE_PER_DIRECTION",
-    "OSES",
-    "PARAMETER_TYPES",
-    "PATH_FIELDS",
-    "PLAIN_FACTORS",
-    "ROUTER_ONLY",
-    "SETTINGS",
-    "STOP_FIELDS",
-    "STUDIES",
-    "UNDIRECTED",
-    "WORD",
-    "Adapter",
-    "Arrivals",
-    "Bottleneck",
-    "Capture",
-    "Config",
-    "Expect",
-    "Experiment",
-    "Factor",
-    "Flow",
-    "Host",
-    "Ipmi",
-    "Key",
-    "Lab",
-    "Level",
-    "Link",
-    "Logger",
-    "Member",
-    "NetworkInterface",
-    "NetworkPath",
-    "Notify",
-    "Occasion",
-    "Order",
-    "Part",
-    "PathClass",
-    "Positive",
-    "Power",
-    "Section",
-    "Sentence",
-    "Ssh",
-    "Stop",
-    "Strict",
-    "StudyReport",
-    "Testbed",
-    "Thresholds",
-    "Treatment",
-    "ValueType",
-    "Word",
-    "bare",
-    "choice",
-    "end_names",
-    "hosts_of",
-    "included_level",
-    "included_treatments",
-    "is_directed",
-    "is_excluded",
-    "is_free",
-    "is_plural",
-    "is_target",
-    "keys_of",
-    "known_factors",
-    "least_burst_packets",
-    "matches",
-    "may_be_random",
-    "members_of",
-    "number_of",
-    "own_keys",
-    "parameter_owners",
-    "parse_name",
-    "parse_parameter",
-    "parse_type",
-    "parser_of",
-    "places_of",
-    "read_parameter",
-    "read_target",
-    "refusal",
-    "settable",
-    "texts_of",
-    "treatments_of",
-    "type_in",
-    "varied_keys",
-    "wanted_labels",
-    "whole_number",
-    "with_device",
-]
+from samovar.experiment.keys.config_file import Config as Config
+from samovar.experiment.keys.config_file import Notify as Notify
+from samovar.experiment.keys.config_file import Occasion as Occasion
+from samovar.experiment.keys.experiment_file import Expect as Expect
+from samovar.experiment.keys.experiment_file import Experiment as Experiment
+from samovar.experiment.keys.experiment_file import Member as Member
+from samovar.experiment.keys.experiment_file import Order as Order
+from samovar.experiment.keys.experiment_file import Part as Part
+from samovar.experiment.keys.experiment_file import Thresholds as Thresholds
+from samovar.experiment.keys.experiment_file import members_of as members_of
+from samovar.experiment.keys.experiment_file import number_of as number_of
+from samovar.experiment.keys.key_table import Key as Key
+from samovar.experiment.keys.key_table import Strict as Strict
+from samovar.experiment.keys.key_table import bare as bare
+from samovar.experiment.keys.key_table import keys_of as keys_of
+from samovar.experiment.keys.key_table import own_keys as own_keys
+from samovar.experiment.keys.key_table import type_in as type_in
+from samovar.experiment.keys.levels import MOST_LEVELS as MOST_LEVELS
+from samovar.experiment.keys.levels import Factor as Factor
+from samovar.experiment.keys.levels import Level as Level
+from samovar.experiment.keys.levels import Treatment as Treatment
+from samovar.experiment.keys.levels import included_level as included_level
+from samovar.experiment.keys.levels import included_treatments as included_treatments
+from samovar.experiment.keys.levels import is_excluded as is_excluded
+from samovar.experiment.keys.levels import is_free as is_free
+from samovar.experiment.keys.levels import matches as matches
+from samovar.experiment.keys.levels import texts_of as texts_of
+from samovar.experiment.keys.levels import wanted_labels as wanted_labels
+from samovar.experiment.keys.path_keys import NetworkPath as NetworkPath
+from samovar.experiment.keys.path_keys import PathClass as PathClass
+from samovar.experiment.keys.path_keys import least_burst_packets as least_burst_packets
+from samovar.experiment.keys.recipe_parameters import PARAMETER_TYPES as PARAMETER_TYPES
+from samovar.experiment.keys.recipe_parameters import parse_parameter as parse_parameter
+from samovar.experiment.keys.recipe_parameters import parse_type as parse_type
+from samovar.experiment.keys.recipe_parameters import read_parameter as read_parameter
+from samovar.experiment.keys.recipe_parameters import refusal as refusal
+from samovar.experiment.keys.recipe_parameters import settable as settable
+from samovar.experiment.keys.study_file import STUDIES as STUDIES
+from samovar.experiment.keys.study_file import Section as Section
+from samovar.experiment.keys.study_file import StudyReport as StudyReport
+from samovar.experiment.keys.targets import ARRIVALS_FIELDS as ARRIVALS_FIELDS
+from samovar.experiment.keys.targets import FLOW_FIELDS as FLOW_FIELDS
+from samovar.experiment.keys.targets import NOT_OF_HOSTS as NOT_OF_HOSTS
+from samovar.experiment.keys.targets import ONE_PER_DIRECTION as ONE_PER_DIRECTION
+from samovar.experiment.keys.targets import PATH_FIELDS as PATH_FIELDS
+from samovar.experiment.keys.targets import PLAIN_FACTORS as PLAIN_FACTORS
+from samovar.experiment.keys.targets import SETTINGS as SETTINGS
+from samovar.experiment.keys.targets import STOP_FIELDS as STOP_FIELDS
+from samovar.experiment.keys.targets import UNDIRECTED as UNDIRECTED
+from samovar.experiment.keys.targets import is_directed as is_directed
+from samovar.experiment.keys.targets import is_target as is_target
+from samovar.experiment.keys.targets import known_factors as known_factors
+from samovar.experiment.keys.targets import may_be_random as may_be_random
+from samovar.experiment.keys.targets import parameter_owners as parameter_owners
+from samovar.experiment.keys.targets import parser_of as parser_of
+from samovar.experiment.keys.targets import read_target as read_target
+from samovar.experiment.keys.targets import varied_keys as varied_keys
+from samovar.experiment.keys.testbed_file import DEVICE_PARAMETERS as DEVICE_PARAMETERS
+from samovar.experiment.keys.testbed_file import OSES as OSES
+from samovar.experiment.keys.testbed_file import ROUTER_ONLY as ROUTER_ONLY
+from samovar.experiment.keys.testbed_file import Adapter as Adapter
+from samovar.experiment.keys.testbed_file import Bottleneck as Bottleneck
+from samovar.experiment.keys.testbed_file import Host as Host
+from samovar.experiment.keys.testbed_file import Ipmi as Ipmi
+from samovar.experiment.keys.testbed_file import Lab as Lab
+from samovar.experiment.keys.testbed_file import Link as Link
+from samovar.experiment.keys.testbed_file import NetworkInterface as NetworkInterface
+from samovar.experiment.keys.testbed_file import Power as Power
+from samovar.experiment.keys.testbed_file import Ssh as Ssh
+from samovar.experiment.keys.testbed_file import Testbed as Testbed
+from samovar.experiment.keys.testbed_file import end_names as end_names
+from samovar.experiment.keys.testbed_file import hosts_of as hosts_of
+from samovar.experiment.keys.testbed_file import is_plural as is_plural
+from samovar.experiment.keys.testbed_file import places_of as places_of
+from samovar.experiment.keys.testbed_file import with_device as with_device
+from samovar.experiment.keys.traffic_keys import Arrivals as Arrivals
+from samovar.experiment.keys.traffic_keys import Capture as Capture
+from samovar.experiment.keys.traffic_keys import Flow as Flow
+from samovar.experiment.keys.traffic_keys import Logger as Logger
+from samovar.experiment.keys.traffic_keys import Stop as Stop
+from samovar.experiment.keys.value_types import EACH as EACH
+from samovar.experiment.keys.value_types import EITHER as EITHER
+from samovar.experiment.keys.value_types import MULTIPLE as MULTIPLE
+from samovar.experiment.keys.value_types import NAME as NAME
+from samovar.experiment.keys.value_types import ONE_DIRECTION as ONE_DIRECTION
+from samovar.experiment.keys.value_types import WORD as WORD
+from samovar.experiment.keys.value_types import Positive as Positive
+from samovar.experiment.keys.value_types import Sentence as Sentence
+from samovar.experiment.keys.value_types import ValueType as ValueType
+from samovar.experiment.keys.value_types import Word as Word
+from samovar.experiment.keys.value_types import choice as choice
+from samovar.experiment.keys.value_types import parse_name as parse_name
+from samovar.experiment.keys.value_types import whole_number as whole_number

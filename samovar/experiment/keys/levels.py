@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from itertools import product
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from pydantic import Field, PlainValidator
@@ -370,18 +369,6 @@ def _quantity_text(number: Fraction, unit: str) -> str:
 # Treatments: every combination of levels, without those excluded, with those included.
 
 Treatment = Mapping[str, Level]
-
-
-def treatments_of(part: Part) -> Iterator[Treatment]:
-    """Yield every treatment of a part; the last factor varies fastest, included treatments come last.
-
-    Raises ValueError for an included line that cannot be read, which the checks report earlier.
-    """
-    for levels in product(*(factor.levels for factor in part.factors.values())):
-        treatment = dict(zip(part.factors, levels, strict=True))
-        if not is_excluded(part, treatment):
-            yield treatment
-    yield from included_treatments(part)
 
 
 def is_excluded(part: Part, treatment: Treatment) -> bool:

@@ -22,7 +22,6 @@ from samovar.experiment.expressions.formula_values import KINDS, read_amount
 from samovar.experiment.expressions.values import (
     Buffer,
     Directional,
-    Distribution,
     ErrorCollector,
     read_distribution,
 )
@@ -507,4 +506,3 @@ Seed = Annotated[int, INTEGER]
 Time = float | Formula
 TimeOrFormula = Annotated[Time, TIME_OR_FORMULA]
 DelayOrFormula = Annotated[Time, DELAY_OR_FORMULA]
-RandomTime = Annotated[float | Formula | Distribution, TIME_OR_FORMULA.or_random()]

@@ -16,7 +16,7 @@ CONFIG = {
     "system": ("os: {linx: {settings: {mtu: 1500}}, freebsd: 3}\n", ["1:6: linx: unknown os 'linx'; did you mean 'linux'? known: freebsd, linux", "1:46: freebsd: must be a mapping with the keys settings, not '3'"]),
     "system alone": ("os: {linx: 3}\n", ["1:6: linx: unknown os 'linx'; did you mean 'linux'? known: freebsd, linux"]),
     "choice": ("calibrate: no\n", ["1:12: calibrate: unknown calibrate 'no'; known: auto, off, on"]),
-    "count": ("retries: 1.5\n", ["1:10: retries: '1.5' is no whole number; expected digits only, from 0 up"]),
+    "count": ("retries: 1.5\n", ["1:10: retries: '1.5' is not a whole number; expected digits only, from 0 up"]),
     "zero": ("quarantine: 0\n", ["1:13: quarantine: whole number 0 is out of range; expected one from 1 up"]),
     "name": ("testbed: my lab\n", ["1:10: testbed: 'my lab' is not a name; expected letters, digits, '.', '_' and '-'"]),
     "list": ("results: [a, b]\n", ["1:10: results: expected one value, not a list"]),

@@ -159,7 +159,7 @@ def test_a_setting_that_no_layer_gives_is_absent(bench: Bench) -> None:
     ("file", "old", "new", "said"),
     [
         ("config.yaml", "tcp.sack: on", "tcp.sak: on", "config.yaml:1:33: unknown setting on linux 'tcp.sak'; did you mean 'tcp.sack'?"),
-        ("config.yaml", "tcp.sack: on", "tcp.sack: maybe", "config.yaml:1:43: tcp.sack: 'maybe' is no switch; expected on or off"),
+        ("config.yaml", "tcp.sack: on", "tcp.sack: maybe", "config.yaml:1:43: tcp.sack: 'maybe' is not a switch; expected on or off"),
         ("config.yaml", "mtu: 1400", "mtu: 14", "config.yaml:1:27: mtu: MTU in bytes 14 is out of range; expected one from 68 to 65535"),
         ("config.yaml", "linux:", "linus:", "config.yaml:3:3: linus: unknown os 'linus'; did you mean 'linux'?"),
         ("hosts/bench.yaml", "cc: vegas", "cca: vegas", "hosts/bench.yaml:9:16: unknown setting on linux 'cca'; did you mean 'cc'?"),

@@ -42,7 +42,7 @@ from samovar.schema.recipe_schema import Recipes, parameter_schema
 from samovar.schema.reference_pages import ROOTS, Page, models_below
 from tests.unit.experiment import test_load_errors as pinned
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CATALOGUE = Catalogue(ROOT / "templates")
 RECIPES = Recipes.of(CATALOGUE)
 EXHIBITS = read_exhibits(ROOT / "analysis" / "R")
