@@ -7,7 +7,7 @@ estimate is between 0.75 and 1.7 times what was stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -301,10 +301,14 @@ def rate_limit_bps(flow: FlowPlan, resolved: Resolved) -> float | None:
     """Return the rate in bit/s to which its parameters or its sender's shaper limit a flow, or None."""
     host = resolved.hosts.get(flow.from_host)
     shaper = host.settings.get("shaper", {}) if host is not None else {}
-    own = [rate for text in flow.parameters.values() if (rate := _parsed(text, parse_rate))]
-    shaped = [rate for text in shaper.values() if (rate := _parsed(text, parse_rate))]
     streams = _parameter(flow, "streams", parse_count) or 1
-    return min([*(rate * streams for rate in own), *shaped], default=None)
+    own_bps = (rate * streams for rate in rates_bps(flow.parameters.values()))
+    return min([*own_bps, *rates_bps(shaper.values())], default=None)
+
+
+def rates_bps(parameters: Iterable[str]) -> list[float]:
+    """Return those of a recipe's parameters that are rates, in bit/s."""
+    return [rate for text in parameters if (rate := _parsed(text, parse_rate)) is not None]
 
 
 def _link_bps(resolved: Resolved, direction: str) -> float:

@@ -8,6 +8,7 @@ from functools import partial
 
 from samovar.errors import PlanError
 from samovar.experiment import SettingsByHost
+from samovar.plan.cost import rates_bps
 from samovar.plan.flows import DIGITS, SHORTEST_RTT_S, SLOWEST_BPS, FlowResolver, ends_of
 from samovar.plan.matrix import Matrix, Row
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, RunPlan
@@ -15,7 +16,7 @@ from samovar.plan.path import path_of, rate_of, rtt_of
 from samovar.plan.placement import Placement, first_of_link
 from samovar.plan.treatment_values import LevelReader, Levels, TreatmentValues
 from samovar.plan.trials import HOST, Component, Components, Treatments
-from samovar.units import ETHERNET_MTU_BYTES, UnitError, parse_rate
+from samovar.units import ETHERNET_MTU_BYTES
 
 OF_ENDS = ("tcp", "buffers")
 """Setting recipes that have an effect at the ends of flows only."""
@@ -152,24 +153,15 @@ def _rate_bps(values: TreatmentValues, flow: FlowPlan) -> float:
     """Return the rate that a flow can reach in bit/s, by the path, its window and the limits that are set."""
     route = values.placement.route(flow.from_host, flow.to_host)
     directions = ("up", "down") if route is not None and "up" in route.directions else ("down", "up")
-    rates_bps = [rate_of(values, direction) for direction in directions if values.has_path]
-    path_bps = next((rate for rate in rates_bps if rate is not None), SLOWEST_BPS)
-    rate_bps = float(min([path_bps, *_limits_bps(values, flow)]))
+    path_rates = [rate_of(values, direction) for direction in directions if values.has_path]
+    path_bps = next((rate for rate in path_rates if rate is not None), SLOWEST_BPS)
+    shaper = values.setting_parameters(flow.from_host).get("shaper", {})
+    rate_bps = float(min([path_bps, *rates_bps((*flow.parameters.values(), *shaper.values()))]))
     rwnd_bytes = flow.rwnd_bytes if flow.rwnd_bytes is not None else values.setting("rwnd", flow.to_host)
     if rwnd_bytes is None:
         return rate_bps
     rtt_s = max(rtt_of(values) if values.has_path else SHORTEST_RTT_S, SHORTEST_RTT_S)
     return min(rate_bps, rwnd_bytes * 8 / rtt_s)
-
-
-def _limits_bps(values: TreatmentValues, flow: FlowPlan) -> Iterator[int]:
-    """Yield the rates among a flow's parameters and those of its sender's shaper, in bit/s."""
-    shaper = values.setting_parameters(flow.from_host).get("shaper", {})
-    for text in (*flow.parameters.values(), *shaper.values()):
-        try:
-            yield parse_rate(text)
-        except UnitError:
-            continue  # the parameter is not a rate
 
 
 def _host(name: str, values: TreatmentValues, traffic: FlowResolver) -> HostPlan:
