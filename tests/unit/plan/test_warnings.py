@@ -13,7 +13,7 @@ from samovar.experiment.metric_needs import NEEDS
 from samovar.experiment.metrics import METRICS
 from samovar.experiment.outputs import read_exhibits
 from samovar.plan import FlowPlan, HostPlan, PathPlan, Plan, Resolved, Site, make_plan
-from samovar.plan.warnings import CHECKS
+from samovar.plan.warning_checks import CHECKS
 from samovar.recipes import Catalogue
 from tests.unit.trials import RESOLVED, flow
 

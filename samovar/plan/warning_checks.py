@@ -1,0 +1,289 @@
+"""The warnings of single treatments: one function for each, with its message and what it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+from operator import attrgetter
+from typing import Any
+
+from samovar.plan.cost import direction_of, rate_limit_bps
+from samovar.plan.model import DirectionPlan, FlowPlan, HostPlan, PathPlan, Resolved
+from samovar.plan.trials import View
+from samovar.units import (
+    ETHERNET_MTU_BYTES,
+    UnitError,
+    format_bytes,
+    format_duration,
+    format_rate,
+    parse_size,
+)
+
+FEWEST_RTTS = 20
+LEAST_MTU6_BYTES = 1280  # RFC 8200, section 5
+LARGEST_WINDOW_BYTES = 1_073_725_440  # 65535 << 14, RFC 7323, section 2.3
+ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES = 14, 20, 40
+TCP_BYTES, LARGEST_TCP_BYTES = 20, 60  # without options, and with the largest data offset, RFC 9293
+DROP_TAIL = ("pfifo", "bfifo")
+"""Queues that never mark packets; without marks DCTCP behaves like Reno (RFC 8257, sections 3.3 and 3.4)."""
+NETEM_PACKETS = 1000  # the default limit of netem's queue, tc-netem(8)
+
+Find = Callable[[Resolved], str | None]
+
+
+@dataclass(frozen=True)
+class TreatmentCheck:
+    """A check of treatments: its message, the view of components that it depends on, and the check itself.
+
+    `find` returns the details of what it finds, or None.
+    """
+
+    message: str
+    view: View
+    find: Find
+
+
+CHECKS: list[TreatmentCheck] = []
+
+
+def _check(message: str, **view: Callable[[Any], Hashable] | None) -> Callable[[Find], Find]:
+    """Return a decorator that adds a check to CHECKS: its message, and the view that it depends on."""
+
+    def register(find: Find) -> Find:
+        CHECKS.append(TreatmentCheck(message, view, find))
+        return find
+
+    return register
+
+
+# The values that checks depend on, as keys for their views
+
+
+def _of_path(*names: str) -> Callable[[PathPlan | None], Hashable]:
+    values = attrgetter(*names)
+    return lambda path: path and values(path)
+
+
+def _window(host: HostPlan) -> Hashable:
+    return host.rwnd_bytes, host.role, tuple(host.settings.get("shaper", {}).items())
+
+
+def _sockets(host: HostPlan) -> Hashable:
+    return host.rwnd_bytes, host.mtu_bytes, host.role, tuple(host.settings.get("buffers", {}).items())
+
+
+_mtu, _duration, _cc = attrgetter("mtu_bytes"), attrgetter("duration_s"), attrgetter("cc", "role")
+_mtu_and_rwnd = attrgetter("mtu_bytes", "rwnd_bytes")
+_aqms = _of_path("down.aqm", "up.aqm")
+_rates_and_rtt = _of_path("down.rate_bps", "up.rate_bps", "rtt_s")
+_rates_and_delays = _of_path("down.rate_bps", "up.rate_bps", "down.delay_s", "up.delay_s")
+_queue = ("rate_bps", "buffer_packets", "buffer_bytes")
+_queues_and_rtt = _of_path(
+    "rtt_s", *(f"{direction}.{name}" for direction in ("down", "up") for name in _queue)
+)
+
+
+def _rounded(seconds: float) -> float:
+    return round(seconds, 3)
+
+
+def _mtu_bytes(resolved: Resolved) -> int:
+    """Return the largest MTU of any host."""
+    mtus = [host.mtu_bytes for host in resolved.hosts.values() if host.mtu_bytes is not None]
+    return max([*mtus, resolved.mtu_bytes or 0]) or ETHERNET_MTU_BYTES
+
+
+def _windows(resolved: Resolved) -> Iterator[int]:
+    yield from (host.rwnd_bytes for host in resolved.hosts.values() if host.rwnd_bytes is not None)
+    yield from (flow.rwnd_bytes for flow in resolved.flows if flow.rwnd_bytes is not None)
+
+
+def _queues(path: PathPlan | None) -> Iterator[DirectionPlan]:
+    yield from (direction for direction in (path.down, path.up) if direction.rate_bps) if path else ()
+
+
+def _direction(path: PathPlan, flow: FlowPlan, resolved: Resolved) -> DirectionPlan:
+    """Return the direction of the path that a flow's data takes."""
+    return path.up if direction_of(flow, resolved) == "up" else path.down
+
+
+@_check("rwnd is below the path's bandwidth-delay product", path=_rates_and_rtt, hosts=_window, flows=None)
+def _below_bdp(resolved: Resolved) -> str | None:
+    path = resolved.path
+    if path is None or not path.rtt_s:
+        return None
+    for flow in resolved.flows:
+        rate_bps, rwnd_bytes = _direction(path, flow, resolved).rate_bps, resolved.window_bytes(flow)
+        if not rate_bps or rwnd_bytes is None or _needs_less(flow, resolved, rwnd_bytes * 8 / path.rtt_s):
+            continue
+        product_bytes = int(rate_bps * path.rtt_s / 8)
+        if rwnd_bytes < product_bytes:
+            most = format_rate(int(rwnd_bytes * 8 / path.rtt_s), 3)
+            of = f"{format_rate(rate_bps)} x {format_duration(path.rtt_s)}"
+            small, product = format_bytes(rwnd_bytes, 3), format_bytes(product_bytes, 3)
+            return f"{small} against {product} ({of}), so flow '{flow.label}' reaches {most} at most"
+    return None
+
+
+def _needs_less(flow: FlowPlan, resolved: Resolved, rate_bps: float) -> bool:
+    """Return whether a flow is paced by an interval, or limited to a rate that its window allows."""
+    own_bps = rate_limit_bps(flow, resolved)
+    return "interval" in flow.parameters if own_bps is None else own_bps <= rate_bps
+
+
+@_check("rwnd is beyond TCP's largest window", hosts=_window, flows=None)
+def _above_largest(resolved: Resolved) -> str | None:
+    largest = max(_windows(resolved), default=0)
+    if largest <= LARGEST_WINDOW_BYTES:
+        return None
+    return f"{format_bytes(largest, 4)} against {format_bytes(LARGEST_WINDOW_BYTES, 4)}"
+
+
+@_check("rwnd is below two segments", run=_mtu, hosts=_mtu_and_rwnd, flows=None)
+def _below_two_segments(resolved: Resolved) -> str | None:
+    mss_bytes = _mtu_bytes(resolved) - IPV4_BYTES - TCP_BYTES
+    smallest = min(_windows(resolved), default=2 * mss_bytes)
+    return f"{format_bytes(smallest)} of {mss_bytes} bytes each" if smallest < 2 * mss_bytes else None
+
+
+@_check("socket buffers are below rwnd", run=_mtu, path=_queues_and_rtt, hosts=_sockets, flows=None)
+def _small_sockets(resolved: Resolved) -> str | None:
+    for flow in resolved.flows:
+        rwnd_bytes = resolved.window_bytes(flow)
+        if rwnd_bytes is None:
+            continue
+        used_bytes = min(rwnd_bytes, _held_bytes(flow, resolved) or rwnd_bytes)
+        ends = ((flow.to_host, "receive_max", rwnd_bytes), (flow.from_host, "send_max", used_bytes))
+        for host, key, needed_bytes in ends:
+            limit_bytes = _socket_bytes(resolved, host, key)
+            if limit_bytes is not None and limit_bytes < needed_bytes:
+                return f"{key} {format_bytes(limit_bytes, 3)} at {host}, rwnd {format_bytes(rwnd_bytes, 3)}"
+    return None
+
+
+def _held_bytes(flow: FlowPlan, resolved: Resolved) -> int | None:
+    """Return the bytes that a flow can have in flight before its queue overflows; None if unknown."""
+    direction = _direction(resolved.path, flow, resolved) if resolved.path is not None else None
+    if direction is None or resolved.path is None or not direction.rate_bps:
+        return None
+    queue_bytes = direction.buffer_bytes or (direction.buffer_packets or 0) * _mtu_bytes(resolved)
+    return int(direction.rate_bps * resolved.path.rtt_s / 8) + queue_bytes
+
+
+def _socket_bytes(resolved: Resolved, host: str, key: str) -> int | None:
+    plan = resolved.hosts.get(host)
+    text = plan.settings.get("buffers", {}).get(key) if plan else None
+    try:
+        return parse_size(text) if text is not None else None
+    except UnitError:
+        return None  # preflight refuses a value that is not a size
+
+
+@_check("buffer is below one packet", run=_mtu, path=_queues_and_rtt, hosts=_mtu)
+def _below_one_packet(resolved: Resolved) -> str | None:
+    frame_bytes = _mtu_bytes(resolved) + ETHERNET_BYTES
+    for direction in _queues(resolved.path):
+        if direction.buffer_bytes is not None and direction.buffer_bytes < frame_bytes:
+            return (
+                f"{format_bytes(direction.buffer_bytes)} against {frame_bytes} bytes with the Ethernet header"
+            )
+    return None
+
+
+@_check("only netem's own queue limits the path", run=_mtu, path=_rates_and_delays, hosts=_mtu)
+def _unlimited(resolved: Resolved) -> str | None:
+    path = resolved.path
+    if path is None or any(_queues(path)):
+        return None
+    delay_s = max(path.down.delay_s, path.up.delay_s)
+    if not delay_s:
+        return None
+    most = format_rate(int(NETEM_PACKETS * _mtu_bytes(resolved) * 8 / delay_s), 3)
+    return f"{NETEM_PACKETS} packets for {format_duration(delay_s)}, so {most} and losses beyond it"
+
+
+@_check(
+    f"duration is below {FEWEST_RTTS} RTTs at a full buffer",
+    run=_mtu,
+    path=_queues_and_rtt,
+    hosts=_mtu,
+    flows=None,
+)
+def _below_twenty_rtts(resolved: Resolved) -> str | None:
+    full_s = _full_rtt_s(resolved)
+    for flow in resolved.flows:
+        if flow.duration_s is not None and flow.duration_s < FEWEST_RTTS * full_s:
+            rtts = f"{FEWEST_RTTS} x {format_duration(_rounded(full_s))}"
+            return f"{format_duration(flow.duration_s)} of flow '{flow.label}' against {rtts}"
+    return None
+
+
+def _full_rtt_s(resolved: Resolved) -> float:
+    """Return the RTT with full queues in both directions, in seconds."""
+    path, mtu_bytes = resolved.path, _mtu_bytes(resolved)
+    waits = [
+        (direction.buffer_bytes or (direction.buffer_packets or 0) * mtu_bytes)
+        * 8
+        / (direction.rate_bps or 1)
+        for direction in _queues(path)
+    ]
+    return (path.rtt_s if path else 0.0) + sum(waits)
+
+
+@_check("a flow never starts", run=_duration, flows=None)
+def _never_starts(resolved: Resolved) -> str | None:
+    late = [flow for flow in resolved.flows if flow.start_s >= resolved.duration_s]
+    if not late:
+        return None
+    starts, ends = (format_duration(_rounded(s)) for s in (late[0].start_s, resolved.duration_s))
+    return f"'{late[0].label}' at {starts}, traffic ends at {ends}"
+
+
+@_check("dctcp has no queue that marks packets", path=_aqms, hosts=_cc, flows=None)
+def _unmarked(resolved: Resolved) -> str | None:
+    for flow in resolved.flows:
+        host = resolved.hosts.get(flow.from_host)
+        aqm = _direction(resolved.path, flow, resolved).aqm if resolved.path is not None else None
+        if (flow.cc or (host.cc if host else None)) == "dctcp" and aqm in DROP_TAIL:
+            return f"flow '{flow.label}' through {aqm}, where it behaves like newreno"
+    return None
+
+
+@_check("two flows have the same port", flows=None)
+def _one_port(resolved: Resolved) -> str | None:
+    seen: dict[int, FlowPlan] = {}
+    for flow in resolved.flows:
+        other = seen.setdefault(flow.port, flow)
+        if other is not flow:
+            return f"'{other.label}' and '{flow.label}' on {flow.port}, which captures cannot tell apart"
+    return None
+
+
+@_check("snaplen is too short for headers with options", flows=None, captures=None)
+def _short_snaplen(resolved: Resolved) -> str | None:
+    six = any(ip_address(flow.to_address).version == 6 for flow in resolved.flows)
+    ip, ip_bytes = ("IPv6", IPV6_BYTES) if six else ("IPv4", IPV4_BYTES)
+    needed_bytes = ETHERNET_BYTES + ip_bytes + LARGEST_TCP_BYTES
+    for capture in resolved.captures:
+        if capture.snaplen_bytes < needed_bytes:
+            of = f"{ETHERNET_BYTES} Ethernet + {ip_bytes} {ip} + {LARGEST_TCP_BYTES} TCP"
+            return f"{capture.snaplen_bytes} bytes at {capture.host} against {needed_bytes} ({of})"
+    return None
+
+
+@_check("a logger takes one sample at most", run=_duration, loggers=None)
+def _seldom_sampled(resolved: Resolved) -> str | None:
+    for logger in resolved.loggers:
+        if logger.interval_s is not None and logger.interval_s >= resolved.duration_s:
+            every = f"{logger.logger} at {logger.host} every {format_duration(logger.interval_s)}"
+            return f"{every} of {format_duration(_rounded(resolved.duration_s))}"
+    return None
+
+
+@_check("mtu is below the minimum of IPv6", hosts=_mtu, flows=None)
+def _small_mtu6(resolved: Resolved) -> str | None:
+    six = any(ip_address(flow.to_address).version == 6 for flow in resolved.flows)
+    mtus = [host.mtu_bytes for host in resolved.hosts.values() if host.mtu_bytes is not None]
+    least = min(mtus, default=LEAST_MTU6_BYTES)
+    return f"{least} against {LEAST_MTU6_BYTES} bytes" if six and least < LEAST_MTU6_BYTES else None
