@@ -43,13 +43,9 @@ from samovar.experiment.yaml.tree import Map, Node, Position, Seq, Text, node_at
 
 GROUPS = ("settings", "factors")
 """Keys of a part whose entries are explained one by one."""
-EXPLAINED_PART_KEYS = (
-    *("title", "duration", "replicates", "traffic", "captures", "loggers", "path", "exclude", "include"),
-    *("stop", *GROUPS),
-)
 NESTED_KEYS: Mapping[str, tuple[str, ...]] = {
-    "order": tuple(Order.model_fields),
-    "verdict": tuple(info.alias or name for name, info in Thresholds.model_fields.items()),
+    "order": tuple(keys_of(Order)),
+    "verdict": tuple(keys_of(Thresholds)),
 }
 EXPERIMENT_KEYS = (
     *("testbed", "title", "source", "description", "figures", "tables", "expect", "order"),
@@ -127,7 +123,7 @@ class Explainer:
         """Return every key of a part that can be explained."""
         part = self.experiment.parts[name]
         targets = varied(part)
-        known = {*EXPLAINED_PART_KEYS, *part.factors, *SETTINGS, *targets, "stop.after", "stop.when"}
+        known = {*keys_of(Part), *part.factors, *SETTINGS, *targets, "stop.after", "stop.when"} - {"use"}
         for flow in part.traffic:
             keys = own_keys(Arrivals) if flow.arrivals is not None else ()
             known |= {f"traffic.{flow.label}.arrivals.{key}" for key in keys}

@@ -23,6 +23,7 @@ from samovar.experiment.keys import (
     NetworkPath,
     Part,
     PathClass,
+    keys_of,
     least_burst_packets,
     own_keys,
     refusal,
@@ -67,9 +68,8 @@ def _check_device_path(context: Context, where: Loc, part: Part, link: str) -> N
     path = part.path or NetworkPath()
     takes = ["rate", "rtt", "delay", "loss", "buffer", *DEVICE_PARAMETERS]
     refused = f"needs a router; the bottleneck is link '{link}', which takes {', '.join(takes)}"
-    fields = {info.alias or field: field for field, info in NetworkPath.model_fields.items()}
     for key in ROUTER_ONLY:
-        if fields[key] in path.model_fields_set:
+        if keys_of(NetworkPath)[key].attribute in path.model_fields_set:
             context.report((*where, key), f"path.{key} {refused}", key=True)
         for factor in setters_of(part, f"path.{key}"):
             context.report((*where[:2], "factors", factor.name), f"path.{key} {refused}", key=True)

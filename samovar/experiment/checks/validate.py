@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast, get_args, get_origin
+from types import UnionType
+from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from samovar.errors import Problem
-from samovar.experiment.keys import Strict, own_keys
+from samovar.experiment.keys import Strict, bare, keys_of, own_keys
 from samovar.experiment.layers.merge import unknown_key
 from samovar.experiment.nearest import nearest
 from samovar.experiment.yaml.tree import Map, Node, Position, Seq, text
@@ -218,36 +219,26 @@ def _keys_at(model: type[Strict], loc: Loc) -> frozenset[str]:
     for step in loc:
         here = _below(here, step)
     found = _model_in(here)
-    if found is None:
-        return frozenset()
-    return own_keys(found)
+    return frozenset() if found is None else own_keys(found)
 
 
 def _below(annotation: Any, step: int | str) -> Any:
+    """Return the type of the value at a key or index of a type; None if it is not known."""
     model = _model_in(annotation)
     if model is not None:
-        by_key = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
-        return by_key.get(str(step))
-    for option in _options(annotation):
-        arguments = get_args(option)
-        if get_origin(option) is tuple and arguments:
-            return arguments[0]
-        if len(arguments) == 2 and isinstance(get_origin(option), type):
-            return arguments[1]
-    return None
+        key = keys_of(model).get(str(step))
+        return key.field.annotation if key else None
+    arguments = get_args(bare(annotation))
+    origin = get_origin(bare(annotation))
+    if origin is tuple and arguments:
+        return arguments[0]
+    return arguments[1] if len(arguments) == 2 and isinstance(origin, type) else None
 
 
 def _model_in(annotation: Any) -> type[Strict] | None:
-    for option in _options(annotation):
-        if isinstance(option, type) and issubclass(option, BaseModel):
-            return option  # type: ignore[return-value]
+    """Return the first model of a type, which may be one of several."""
+    plain = bare(annotation)
+    for option in (plain, *get_args(plain)) if get_origin(plain) in (Union, UnionType) else (plain,):
+        if isinstance(option, type) and issubclass(option, Strict):
+            return option
     return None
-
-
-def _options(annotation: Any) -> tuple[Any, ...]:
-    """Return the alternatives of a union, without Annotated."""
-    if hasattr(annotation, "__metadata__"):
-        return _options(get_args(annotation)[0])
-    if get_origin(annotation) is not None and type(None) in get_args(annotation):
-        return tuple(option for part in get_args(annotation) for option in _options(part))
-    return (annotation,)
