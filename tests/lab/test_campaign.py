@@ -174,14 +174,14 @@ def test_a_trial_whose_generator_dies_is_invalid_and_the_campaign_goes_on(checko
     assert verdicts.pop(victim) == "invalid"
     assert list(verdicts.values()) == ["valid"]
     assert "exit code of bulk-client" in said
-    assert "run what is missing: fab run dying" in said
+    assert "to run the missing trials: fab run dying" in said
 
 
 @pytest.mark.parametrize(
     ("factors", "receiver", "complaint"),
     [
         ("{cc: [turbo]}", "receiver", "no congestion control turbo"),
-        ("{cc: [cubic], txd: [256]}", "receiver", "no transmit ring, so no txd, at eth1"),
+        ("{cc: [cubic], txd: [256]}", "receiver", "no transmit ring (for txd) at eth1"),
         pytest.param("{cc: [cubic], rwnd: [100]}", "receiver", "has no unit", marks=pytest.mark.proof),
         pytest.param("{cc: []}", "receiver", "no levels", marks=pytest.mark.proof),
         pytest.param(

@@ -143,7 +143,7 @@ def test_a_host_that_stays_away_costs_only_the_trials_that_need_it(spare: Checko
     started = [entry for entry in events if entry.event == "trial-started"]
     assert started[-1].values["without"] == ["src2"]
     assert "not run: it needs src2" in said
-    assert "run what is missing: fab run losing" in said
+    assert "to run the missing trials: fab run losing" in said
     assert _states(spare, "src", "rtr", "dst") == before
 
     spare.write("without", TEXT.format(name="without", duration="2s"))
@@ -176,7 +176,7 @@ def test_two_labs_share_a_campaign_and_say_which_trial_ran_where(tmp_path: Path)
     assert not state.unrestored
     code, said = made.run("shared", "testbed=lab,twin")
     assert code == 0
-    assert "all 4 trials stand" in said
+    assert "all 4 trials are done" in said
     shutil.rmtree(tmp_path / "results")
 
 
