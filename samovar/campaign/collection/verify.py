@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from samovar.campaign.collection.checksums import SUMS, content_of, names_in, read_sums, sha256_of
-from samovar.campaign.collection.inventory import Inventory, inventory_of
 from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import broken_seals, read_journal
+from samovar.campaign.journal import Entry, broken_seals, read_journal
 from samovar.errors import CampaignError
 from samovar.events import Emit, Event, silent
 
@@ -71,7 +70,7 @@ def verify(folder: Path, emit: Emit = silent) -> Verification:
         message = "journal.jsonl is missing; use the folder of a campaign that has started"
         raise CampaignError(f"{folder}: {message}")
     result = Verification()
-    files = _Expectation(folder, inventory_of(read_journal(folder / JOURNAL)), result).files()
+    files = _Expectation(folder, _inventory_of(read_journal(folder / JOURNAL)), result).files()
     result.findings += _journal_problems(folder)
     result.findings += _checksum_problems(folder, files, emit)
     result.findings.sort()
@@ -88,12 +87,49 @@ def printable(name: str) -> str:
     return escaped.encode("utf-8", "backslashreplace").decode()
 
 
+@dataclass
+class _Inventory:
+    """The content of a campaign's folder, according to its journal.
+
+    `folders` maps the paths of trials, complete or set aside, to the SHA-256 of their SHA256SUMS; None for a
+    folder that was set aside when the disk was full. `files` maps the campaign's own files to their SHA-256.
+    `running` has the trials that were started and not finished.
+    """
+
+    folders: dict[str, str | None] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    running: set[str] = field(default_factory=set)
+
+
+def _inventory_of(entries: Iterable[Entry]) -> _Inventory:
+    """Derive from a journal what the folder should contain."""
+    inventory = _Inventory()
+    folders, running = inventory.folders, inventory.running
+    for entry in entries:
+        values = entry.values
+        if entry.event == "trial-started":
+            folders.pop(f"trials/{values['id']}", None)
+            running.add(str(values["id"]))
+        elif entry.event == "trial-finished":
+            running.discard(str(values["id"]))
+            if values.get("outcome") == "completed":
+                folders[f"trials/{values['id']}"] = values.get("sums_sha256")
+        elif entry.event == "trial-set-aside":
+            moved = folders.pop(f"trials/{values['id']}", None)
+            folders[str(values["folder"])] = values.get("sums_sha256") or moved
+        elif entry.event == "files-recorded":
+            inventory.files = dict(values["files"])
+        elif entry.event in ("path-measured", "window-measured") and "sha256" in values:
+            inventory.files[str(values["file"])] = str(values["sha256"])
+    return inventory
+
+
 @dataclass(frozen=True)
 class _Expectation:
     """Collects the files that should exist; adds missing, unknown and unreadable ones to the result."""
 
     folder: Path
-    inventory: Inventory
+    inventory: _Inventory
     result: Verification
 
     def files(self) -> list[_File]:
