@@ -12,6 +12,7 @@ from typing import Any
 from samovar.errors import PlanError
 from samovar.experiment import (
     ARRIVALS_FIELDS,
+    FLOW_ENDS,
     FLOW_FIELDS,
     NOT_OF_HOSTS,
     PATH_FIELDS,
@@ -38,8 +39,6 @@ from samovar.units import UnitError
 
 QUEUE = ("buffer", "aqm")
 """Keys of the path of which one value holds for both directions if the rate is given for both."""
-ENDS = ("size", "duration", "until")
-"""Keys of a flow that exclude each other: a level of one hides the flow's own value of the others."""
 EXCLUSIVE_ARRIVALS = {"until": "count", "count": "until"}
 """Keys of arrivals that exclude each other."""
 
@@ -221,7 +220,7 @@ class TreatmentValues:
         level = self.reader.typed(f"traffic.{flow.label}.{key}")
         if level is not None:
             return level
-        others = [end for end in ENDS if end != key] if key in ENDS else []
+        others = [end for end in FLOW_ENDS if end != key] if key in FLOW_ENDS else []
         hidden = any(self.reader.typed(f"traffic.{flow.label}.{end}") is not None for end in others)
         return None if hidden else getattr(flow, FLOW_FIELDS[key])
 

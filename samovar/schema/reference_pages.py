@@ -63,10 +63,9 @@ WORDS: Mapping[str, str] = {
     "where": "mapping from factor to a level or a list",
     "relative_to": "mapping from factor to a level",
 }
-"""What stands at keys whose types do not say it."""
-
+"""Values of keys whose types do not describe them."""
 DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "that of the top level"}
-"""What holds where keys are left out that the complete experiment must have."""
+"""Defaults of keys that a complete experiment must have."""
 SYSTEMS = {"linux": "Linux", "freebsd": "FreeBSD"}
 FORMS = {
     PER_HOST: "one, or one per host or role",
@@ -78,18 +77,20 @@ FORMS = {
 
 
 class Page:
-    """One page with its headings, which say where links to models lead."""
+    """One page of the reference; links to models lead to its headings."""
 
     def __init__(self, text: str, root: type[Strict] | None, recipes: Recipes, exhibits: Exhibits) -> None:
         self._text, self._root, self._recipes, self._exhibits = text, root, recipes, exhibits
         self._anchors = dict(self._headed())
 
     def written(self) -> str:
-        """Return the page with each of its blocks made anew; raises SchemaError for an unknown one."""
-        return BLOCK.sub(lambda found: f"{found[1]}{self._made(found['name'])}\n{found[3]}", self._text)
+        """Return the page with its blocks generated; raises SchemaError for an unknown block."""
 
-    def _made(self, name: str) -> str:
-        return "\n".join(self._block(name)).rstrip("\n")
+        def generate(found: re.Match[str]) -> str:
+            body = "\n".join(self._block(found["name"])).rstrip("\n")
+            return f"{found[1]}{body}\n{found[3]}"
+
+        return BLOCK.sub(generate, self._text)
 
     def _headed(self) -> Iterator[tuple[str, str]]:
         heading = ""
@@ -126,12 +127,7 @@ class Page:
         """Yield the models of the page's file that have no block of their own."""
         for name, model in self._models().items():
             if name not in self._anchors:
-                yield f"### {spaced(name)}"
-                yield ""
-                yield document_of(model)
-                yield ""
-                yield from self._table(model)
-                yield ""
+                yield from (f"### {spaced(name)}", "", document_of(model), "", *self._table(model), "")
 
     def _models(self) -> dict[str, type[Strict]]:
         return dict(models_below(self._root)) if self._root else {}
@@ -177,7 +173,7 @@ def _type_words(value_type: ValueType) -> str:
 
 
 def models_below(model: type[Strict]) -> Iterator[tuple[str, type[Strict]]]:
-    """Yield a model and every one that its fields lead to, each once, in the order of the files."""
+    """Yield a model and all models below its keys, each once, in the order of the file."""
     seen: dict[str, type[Strict]] = {}
     todo: list[Any] = [model]
     while todo:
@@ -191,7 +187,7 @@ def models_below(model: type[Strict]) -> Iterator[tuple[str, type[Strict]]]:
 
 
 def exhibit_lines(kind: str, known: Mapping[str, Exhibit]) -> Iterator[str]:
-    """Yield the table of the figures or tables that the analysis draws, with the options of their own."""
+    """Yield the table of the figures or tables that the analysis draws, with their own options."""
     options = {name: ", ".join(f"`{option}`" for option in one.options) for name, one in known.items()}
     rows = [(f"`{name}`", options[name], one.title) for name, one in known.items()]
     yield from table((kind, "options", "what"), rows)
@@ -208,7 +204,7 @@ def metric_lines(written: bool) -> Iterator[str]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a table; what would end a cell is written so that it does not."""
+    """Yield a Markdown table; bars within cells are escaped."""
     yield f"| {' | '.join(head)} |"
     yield f"|{' --- |' * len(head)}"
     for row in rows:
@@ -216,7 +212,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def factor_lines(recipes: Recipes) -> Iterator[str]:
-    """Yield the table of everything that a factor may set by its name."""
+    """Yield the table of all targets of factors."""
     definitions = Definitions({})
     rows = [_factor_row(definitions, one) for one in level_targets(definitions, recipes)]
     yield from table(("factor", "value", "levels", "what"), rows)
@@ -230,7 +226,7 @@ def _factor_row(definitions: Definitions, one: LevelTarget) -> tuple[str, ...]:
 
 
 def _kinds(definitions: Definitions, value: Json) -> str:
-    """Say of which kinds a value is."""
+    """Return the types of a value, or its first words if it takes a few words only."""
     if "enum" in value:
         texts = [str(one) for one in value["enum"] if isinstance(one, str)]
         return ", ".join(f"`{one}`" for one in texts[:6]) + (" …" if len(texts) > 6 else "")
@@ -253,33 +249,29 @@ def recipe_names(recipes: Recipes) -> Iterator[str]:
 
 
 def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
-    """Yield a section for each recipe of a kind: on each system what it is for, needs, takes and leaves."""
+    """Yield a section for each recipe of a kind: its header on each system, and a table of its parameters."""
     if kind not in BLOCKS:
-        raise ValueError(f"no kind of recipe '{kind}'")
+        raise SchemaError(f"unknown kind of recipe '{kind}'; known: {', '.join(BLOCKS)}")
     for name in recipes.names(kind):
-        yield f"### {kind} `{name}`"
-        yield ""
-        yield from _summaries(recipes, kind, name)
-        yield from _parameters(recipes.parameters(kind, name), len(recipes.having(kind, name)))
+        yield from (f"### {kind} `{name}`", "", *_headers(recipes, kind, name))
+        known, systems = recipes.parameters(kind, name), len(recipes.having(kind, name))
+        if known:
+            rows = [(f"`{key}`", *_parameter_row(found, systems)) for key, found in known.items()]
+            yield from (*table(("parameter", "type", "default", "meaning"), rows), "")
 
 
-def _summaries(recipes: Recipes, kind: str, name: str) -> Iterator[str]:
-    """Yield what each system's recipe says of itself; what is the same everywhere once."""
-    said: dict[str, list[str]] = {}
+def _headers(recipes: Recipes, kind: str, name: str) -> Iterator[str]:
+    """Yield the headers of a recipe: one line for the systems that share it."""
+    systems_of: dict[str, list[str]] = {}
     for system in recipes.systems:
-        own = name in recipes.catalogue.names(kind, system)
-        if own and isinstance(recipes.catalogue, Catalogue):
-            said.setdefault(_facts(recipes.catalogue.header(kind, name, system)), []).append(_title(system))
-    everywhere = len(said) == 1 and len(recipes.having(kind, name)) > 1
-    for facts, systems in said.items():
-        where = [one for one in systems if not _release_of(one, systems)]
-        yield f"{'' if everywhere else ', '.join(where) + ': '}{facts}"
-        yield ""
-
-
-def _release_of(system: str, systems: Sequence[str]) -> bool:
-    """Say whether a release needs no word, as its system has the same."""
-    return " " in system and system.partition(" ")[0] in systems
+        if name in recipes.catalogue.names(kind, system) and isinstance(recipes.catalogue, Catalogue):
+            line = _header_line(recipes.catalogue.header(kind, name, system))
+            systems_of.setdefault(line, []).append(_title(system))
+    everywhere = len(systems_of) == 1 and len(recipes.having(kind, name)) > 1
+    for line, systems in systems_of.items():
+        # A release is not named if its system has the same header.
+        named = [one for one in systems if " " not in one or one.partition(" ")[0] not in systems]
+        yield from (line if everywhere else f"{', '.join(named)}: {line}", "")
 
 
 def _title(system: str) -> str:
@@ -287,8 +279,7 @@ def _title(system: str) -> str:
     return f"{SYSTEMS[name]}{f' {release} and older' if release else ''}"
 
 
-def _facts(header: Header) -> str:
-    """Return what a header says in one paragraph."""
+def _header_line(header: Header) -> str:
     needs = {
         "needs": header.needs,
         "its client needs": header.client_needs,
@@ -298,44 +289,31 @@ def _facts(header: Header) -> str:
         "interfaces with": header.interfaces_need,
         "leaves": header.leaves,
     }
-    said = [f"{what} {', '.join(f'`{one}`' for one in those)}" for what, those in needs.items() if those]
-    said += [f"a change of its level costs: {header.change}"] if header.change != "none" else []
-    more = f" ({'; '.join(said)})" if said else ""
-    return f"{header.summary}{more}"
+    facts = [f"{what} {', '.join(f'`{one}`' for one in names)}" for what, names in needs.items() if names]
+    facts += [f"a change of its level costs: {header.change}"] if header.change != "none" else []
+    return f"{header.summary} ({'; '.join(facts)})" if facts else header.summary
 
 
-def _parameters(known: dict[str, list[SystemParameter]], systems: int) -> Iterator[str]:
-    if known:
-        rows = [(f"`{name}`", *_row(taken, systems)) for name, taken in known.items()]
-        yield from table(("parameter", "type", "default", "meaning"), rows)
-        yield ""
+def _parameter_row(found: Sequence[SystemParameter], systems: int) -> tuple[str, str, str]:
+    """Return a parameter's type, default and description, per system where they differ."""
+    infos = {_title(one.system): one.info for one in found if "-" not in one.system}
+    only = f" ({next(iter(infos))} only)" if len(infos) == 1 and systems > 1 else ""
+    types = {system: _parameter_type(info) for system, info in infos.items()}
+    defaults = {system: str(getattr(info, "default", None) or "") for system, info in infos.items()}
+    return _per_system(types), _per_system(defaults), f"{found[0].info.description}{only}"
 
 
-def _row(taken: list[SystemParameter], systems: int) -> tuple[str, str, str]:
-    """Return a parameter's type, default and meaning, with the systems where they are not the same on all."""
-    on = [one for one in taken if "-" not in one.system]
-    only = f" ({_title(on[0].system)} only)" if len(on) == 1 and systems > 1 else ""
-    return _each(on, kind_of), _each(on, default_of), f"{taken[0].info.description}{only}"
-
-
-def _each(taken: list[SystemParameter], say: Callable[[ParameterInfo], str]) -> str:
-    """Say something of a parameter once, or for each system where it is not the same."""
-    said = {_title(one.system): say(one.info) for one in taken}
-    if len(set(said.values())) == 1:
-        return next(iter(said.values()))
-    return "; ".join(f"{system}: {words or 'none'}" for system, words in said.items())
-
-
-def kind_of(info: ParameterInfo) -> str:
-    """Say of which type a parameter is, and in which unit the recipe gets it."""
+def _parameter_type(info: ParameterInfo) -> str:
     if info.choices:
         return ", ".join(info.choices)
     return f"{info.type} ({info.unit})" if info.unit not in (None, info.type) else info.type
 
 
-def default_of(info: ParameterInfo) -> str:
-    """Return a parameter's default as an experiment would write it."""
-    return str(getattr(info, "default", None) or "")
+def _per_system(texts: Mapping[str, str]) -> str:
+    """Return a text that all systems share, or the text of each."""
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    return "; ".join(f"{system}: {text or 'none'}" for system, text in texts.items())
 
 
 def anchor(heading: str) -> str:
@@ -344,5 +322,5 @@ def anchor(heading: str) -> str:
 
 
 def spaced(name: str) -> str:
-    """Write a class's name as words: PathClass as Path class."""
+    """Return the name of a class as words: Path class for PathClass."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()

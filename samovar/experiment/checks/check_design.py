@@ -17,10 +17,11 @@ from samovar.experiment.checks.check_settings import (
     setting_parameters,
     setting_value_error,
 )
-from samovar.experiment.checks.check_traffic import ENDS, flows_by_label
+from samovar.experiment.checks.check_traffic import flows_by_label
 from samovar.experiment.checks.validate import Loc, position_at
 from samovar.experiment.expressions import DISTRIBUTIONS, Directional, DistributionText, LevelText, PerHost
 from samovar.experiment.keys import (
+    FLOW_ENDS,
     ONE_PER_DIRECTION,
     PLAIN_FACTORS,
     UNDIRECTED,
@@ -353,7 +354,7 @@ def _check_conflicts(context: Context, where: Loc, part: Part) -> None:
                 message = f"factor '{factor.name}' sets {target}, which '{first}' sets; remove one of them"
                 context.report(at, message, key=True)
     for flow in part.traffic:
-        ending = setters_of(part, *(f"traffic.{flow.label}.{key}" for key in ENDS))
+        ending = setters_of(part, *(f"traffic.{flow.label}.{key}" for key in FLOW_ENDS))
         for factor in ending[1:]:
             message = f"factors '{ending[0].name}' and '{factor.name}' both end flow '{flow.label}'"
             advice = "remove one, or link their levels in one factor"

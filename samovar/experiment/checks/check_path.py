@@ -66,7 +66,8 @@ def check_path(context: Context, name: str, part: Part) -> None:
 def _check_device_path(context: Context, where: Loc, part: Part, link: str) -> None:
     """Report what the device of a link, which is the bottleneck, cannot do; it queues frames."""
     path = part.path or NetworkPath()
-    takes = ["rate", "rtt", "delay", "loss", "buffer", *DEVICE_PARAMETERS]
+    known = keys_of(NetworkPath)
+    takes = [*(key for key in known if key not in ROUTER_ONLY), *DEVICE_PARAMETERS]
     refused = f"needs a router; the bottleneck is link '{link}', which takes {', '.join(takes)}"
     for key in ROUTER_ONLY:
         if keys_of(NetworkPath)[key].attribute in path.model_fields_set:

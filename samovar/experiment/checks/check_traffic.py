@@ -8,6 +8,7 @@ from itertools import islice
 from samovar.experiment.checks.check_context import Context, level_places, setters_of, texts_set, varied
 from samovar.experiment.checks.validate import Loc
 from samovar.experiment.keys import (
+    FLOW_ENDS,
     Flow,
     Level,
     Logger,
@@ -27,8 +28,6 @@ from samovar.units import format_duration
 MOST_PAIRS = 100  # pairs of hosts of one flow that are checked; more only repeat the message
 GENERATOR_KEYS = ("cc", "dscp")
 """Keys of a flow that its generator must have as a parameter."""
-ENDS = ("size", "duration", "until")
-"""Keys of a flow that end it; a flow has at most one."""
 LAST_PORT = 65535
 TOLERANCE_S = 1e-6
 
@@ -163,7 +162,7 @@ def _check_end(context: Context, where: Loc, part: Part, flow: Flow, by_label: d
 def has_end(part: Part, flow: Flow) -> bool:
     """Return whether a flow has an end of its own, by its keys or by a level."""
     given = any(one is not None for one in (flow.size_bytes, flow.duration_s, flow.until))
-    return given or bool(setters_of(part, *(f"traffic.{flow.label}.{key}" for key in ENDS)))
+    return given or bool(setters_of(part, *(f"traffic.{flow.label}.{key}" for key in FLOW_ENDS)))
 
 
 def _until_cycle(flow: Flow, by_label: dict[str, Flow]) -> Sequence[str]:

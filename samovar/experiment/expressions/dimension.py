@@ -75,7 +75,7 @@ def _product(dimension: Dimension) -> str:
 
 
 _DIRECTED = {"RATE": RATE, "BDP": BYTES, "BUFFER": BYTES}
-_KEYS_OF_PATH = {
+KEYS_OF_PATH = {
     "rate": RATE,
     "buffer": BYTES,
     "delay": SECONDS,
@@ -99,7 +99,7 @@ _DIRECTIONS = ("down", "up")
 def _names() -> dict[str, Dimension]:
     names = {"RTT": SECONDS, "MTU": BYTES, "path.rtt": SECONDS}
     names |= {"rwnd": BYTES, "mtu": BYTES, "txd": NUMBER, "duration": SECONDS}
-    directed = _DIRECTED | {f"path.{key}": dimension for key, dimension in _KEYS_OF_PATH.items()}
+    directed = _DIRECTED | {f"path.{key}": dimension for key, dimension in KEYS_OF_PATH.items()}
     names |= {name: dimension for name, dimension in directed.items() if name != "path.delay"}
     return names | {
         f"{name}.{direction}": kind for name, kind in directed.items() for direction in _DIRECTIONS
@@ -134,5 +134,5 @@ def canonical(name: str) -> str:
     """Return the full name of a value: path.rate.down for RATE, BDP.down for BDP."""
     if name in _CANONICAL:
         return _CANONICAL[name]
-    directed = name == "BDP" or (name.removeprefix("path.") in _KEYS_OF_PATH and name.startswith("path."))
+    directed = name == "BDP" or (name.removeprefix("path.") in KEYS_OF_PATH and name.startswith("path."))
     return f"{name}.down" if directed else name

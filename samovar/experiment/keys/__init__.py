@@ -8,6 +8,7 @@ from samovar.experiment.keys.experiment_file import Experiment as Experiment
 from samovar.experiment.keys.experiment_file import Member as Member
 from samovar.experiment.keys.experiment_file import Order as Order
 from samovar.experiment.keys.experiment_file import Part as Part
+from samovar.experiment.keys.experiment_file import PartKeys as PartKeys
 from samovar.experiment.keys.experiment_file import Thresholds as Thresholds
 from samovar.experiment.keys.experiment_file import members_of as members_of
 from samovar.experiment.keys.experiment_file import number_of as number_of
@@ -75,6 +76,7 @@ from samovar.experiment.keys.testbed_file import hosts_of as hosts_of
 from samovar.experiment.keys.testbed_file import is_plural as is_plural
 from samovar.experiment.keys.testbed_file import places_of as places_of
 from samovar.experiment.keys.testbed_file import with_device as with_device
+from samovar.experiment.keys.traffic_keys import FLOW_ENDS as FLOW_ENDS
 from samovar.experiment.keys.traffic_keys import Arrivals as Arrivals
 from samovar.experiment.keys.traffic_keys import Capture as Capture
 from samovar.experiment.keys.traffic_keys import Flow as Flow

@@ -63,7 +63,7 @@ def _parameter(text: str) -> str:
 
 
 PARAMETER = ValueType("parameter", WORD.meaning, WORD.examples, WORD.schema, _parameter)
-"""The type of recipe parameters while the recipe is not known: its header says more."""
+"""The type of recipe parameters where the recipe is not known; its header types them."""
 PLAIN_FACTORS = tuple(keys_of(PlainFactors))
 SETTINGS: Mapping[str, Parser] = {
     name: key.type.parse for name, key in keys_of(PlainFactors).items() if key.type and name != "duration"
@@ -82,7 +82,7 @@ def varied_keys(owner: str) -> Mapping[str, Key]:
 
 
 def model_of(owner: str) -> type[Strict] | None:
-    """Return the model of what stands before the last dot of a target; None where it is no model."""
+    """Return the model of an owner, which is a target without its last word; None if it has no model."""
     group, _, name = owner.partition(".")
     if not name:
         known: Mapping[str, type[Strict]] = {"": PlainFactors, "path": NetworkPath, "stop": Stop}
@@ -121,7 +121,7 @@ def is_target(target: str, part: Part) -> bool:
 
 
 def owners_of(part: Part) -> Iterator[str]:
-    """Yield what stands before the last dot of the targets of a part, recipes of settings apart."""
+    """Yield the owners of a part's targets: '' (plain factors), path, stop, flows, arrivals, loggers."""
     yield from ("", "path", "stop")
     for flow in part.traffic:
         yield f"traffic.{flow.label}"

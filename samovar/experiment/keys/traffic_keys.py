@@ -30,6 +30,8 @@ Real = float | Formula
 VariedName = Annotated[str, NAME, VARIES]
 VariedTime = Annotated[Real, TIME_OR_FORMULA, VARIES]
 FlowCount = Annotated[int, FLOW_COUNT, VARIES]
+FLOW_ENDS = ("size", "duration", "until")
+"""Keys that end a flow: it has at most one of them."""
 
 
 class Arrivals(Strict):
@@ -59,7 +61,7 @@ class Arrivals(Strict):
 class Flow(WithParameters):
     """A flow of data from one host to another, or as many flows as `count` or `arrivals` make."""
 
-    EXCLUSIVE = (("size", "duration", "until"), ("arrivals", "count"), ("arrivals", "every"))
+    EXCLUSIVE = (FLOW_ENDS, ("arrivals", "count"), ("arrivals", "every"))
 
     label: Name = Field(alias="flow", description="Label of the flow in factors, tables and figures.")
     generator: VariedName = Field(

@@ -49,7 +49,7 @@ Parser = Callable[[str], Any]
 class ValueType:
     """One type of value: its name, meaning and examples for people, its JSON Schema, parser and writer.
 
-    `directions` says whether {down: ..., up: ...} may replace one value (EITHER), must (EACH), or cannot.
+    `directions`: {down: ..., up: ...} may replace one value (EITHER), must (EACH), or cannot.
     `plain` is the same type without formulas, of one that takes them. `is_random` allows a distribution.
     `choices` are the words of a type that takes a few words only. `is_list` allows a list of values.
     """

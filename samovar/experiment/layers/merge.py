@@ -11,14 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from samovar.errors import Problem
+from samovar.experiment.keys import FLOW_ENDS, NetworkPath, PartKeys, keys_of
 from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import Map, Node, Seq, Text, text
 
 DESIGN = ("factors", "exclude", "include")
-INHERITED = (
-    *DESIGN,
-    *("path", "duration", "replicates", "traffic", "captures", "loggers", "settings", "stop"),
-)
+INHERITED = tuple(key for key in keys_of(PartKeys) if key != "use")
 PART_KEYS = ("title", *INHERITED)
 PROFILE_KEYS = ("parts", "order", "figures", "tables", "verdict", "calibrate", *INHERITED)
 FRAGMENT_KEYS = tuple(sorted({*PROFILE_KEYS, "expect", "profiles", "title", "use"}))
@@ -32,8 +30,8 @@ MAIN = "main"
 LISTED: Mapping[str, tuple[str, str]] = {"traffic": ("flow", "generator"), "loggers": ("logger", "at")}
 """Lists whose entries can be changed by name, with the key of that name and a key that a new entry needs."""
 ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
-    "flow": ("size", "duration", "until"),
-    "path": ("rtt", "delay"),
+    "flow": FLOW_ENDS,
+    "path": NetworkPath.EXCLUSIVE[0],
 }
 """Alternative keys: a layer that gives one of them removes the others of weaker layers."""
 

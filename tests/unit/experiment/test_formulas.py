@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from samovar.experiment import Flow, NetworkPath, Strict, keys_of
+from samovar.experiment.expressions.dimension import KEYS_OF_FLOW, KEYS_OF_PATH
 from samovar.experiment.expressions.formula import DEEPEST, LONGEST, Formula, is_formula, read_formula
 from samovar.experiment.expressions.formula_values import Scope, computed_text
 from samovar.experiment.expressions.values import Buffer
@@ -368,3 +370,13 @@ def test_any_text_is_read_or_refused_with_a_sentence(text: str) -> None:
             parse(text)
         except UnitError as error:
             assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("model", "names"), [(NetworkPath, {*KEYS_OF_PATH, "rtt"}), (Flow, {*KEYS_OF_FLOW})], ids=["path", "flow"]
+)
+def test_names_in_formulas_are_the_keys_that_take_formulas_and_the_count(
+    model: type[Strict], names: set[str]
+) -> None:
+    keys = {name for name, key in keys_of(model).items() if key.varies and key.type and key.type.plain}
+    assert names == keys | (names & {"count"})
