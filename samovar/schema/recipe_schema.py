@@ -114,10 +114,12 @@ def union_of_parameters(definitions: Definitions, recipes: Recipes, kind: str) -
 
 
 def _union(every: Sequence[tuple[str, Json]]) -> Json:
-    names = ", ".join(name for name, _ in every)
+    """Return a parameter of several recipes: what any of them accepts, and what each means by it."""
+    names: dict[str, list[str]] = {}
+    for name, one in every:
+        names.setdefault(one["description"], []).append(name)
     values = any_of(*({key: one[key] for key in one if key != "description"} for _, one in every))
-    words = every[0][1]["description"] if len(every) == 1 else "Parameter"
-    return {**values, "description": f"{words.removesuffix('.')} of {names}."}
+    return {**values, "description": " ".join(f"{', '.join(of)}: {words}" for words, of in names.items())}
 
 
 def recipe_choice(definitions: Definitions, recipes: Recipes, kind: str) -> Json:

@@ -221,7 +221,7 @@ def factor_lines(recipes: Recipes) -> Iterator[str]:
 def _factor_row(definitions: Definitions, one: LevelTarget) -> tuple[str, ...]:
     name = one.name.strip("^$").replace(NO_ARRIVALS, "").replace("\\.", ".")
     name = name.replace(LABEL, "<flow>").replace("[^.]+", "<parameter>")
-    words = str(one.description["description"])
+    words = re.sub(r" Type: [^.]*\.", "", str(one.description["description"]))
     return f"`{name}`", _kinds(definitions, one.value), FORMS[one.forms], words
 
 

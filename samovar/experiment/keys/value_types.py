@@ -364,7 +364,7 @@ def _zero_duration(text: str) -> float:
 SIZE = _quantity("size", units.SIZE, units.parse_size, units.format_bytes)
 RATE = _quantity("rate", units.RATE, units.parse_rate, units.format_rate)
 DURATION = _quantity("time", units.DURATION, units.parse_duration, units.format_duration)
-DELAY = _quantity("time, zero too", units.DURATION, _zero_duration, units.format_duration, zero=True)
+DELAY = _quantity("time or zero", units.DURATION, _zero_duration, units.format_duration, zero=True)
 PACKETS = _quantity("count of packets", units.PACKETS, units.parse_packets, lambda count: f"{count}packets")
 DRIFT = _quantity("drift", units.DRIFT, units.parse_drift, units.format_drift)
 SHARE = _type(
