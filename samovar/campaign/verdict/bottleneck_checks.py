@@ -57,11 +57,12 @@ def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
     span = evidence.counters.get(path.router) if path is not None else None
     if path is None or span is None or not evidence.is_ipv4 or evidence.uses_offloads:
         return
-    ends = {flow.from_host: flow.from_address for flow in resolved.flows}
-    ends |= {flow.to_host: flow.to_address for flow in resolved.flows}
+    ends = [(flow.from_host, flow.from_address) for flow in resolved.flows]
+    ends += [(flow.to_host, flow.to_address) for flow in resolved.flows]
     for name in ("down", "up"):
         counted, behind = span.queue(f"{QUEUE}{name}"), evidence.policy.behind.get(name, frozenset())
-        captures = [evidence.whole_captures_at(host) for host, address in ends.items() if address in behind]
+        hosts = dict.fromkeys(host for host, address in ends if address in behind)
+        captures = [evidence.whole_captures_at(host) for host in hosts]
         if counted is None or not captures or not all(captures):
             continue
         arrived_bytes = sum(
