@@ -11,6 +11,7 @@ from typing import IO
 
 from samovar.errors import AnalysisError
 from samovar.events import Emit, Event
+from samovar.experiment import PROJECT_MANIFEST
 
 LIBRARY = ".rlib"
 SCRIPT = "analyse.R"
@@ -36,7 +37,9 @@ def analyse(campaign: Path, root: Path, emit: Emit) -> None:
     # A file, not a pipe: R may write more errors than a pipe holds while its output is being read.
     before = _stamp(campaign / LAST)
     with TemporaryFile("w+", errors="replace") as errors:
-        process = _start(["Rscript", "--vanilla", HEAP, str(script), str(campaign)], environment, errors)
+        own = [str(root / "analysis")] if (root / PROJECT_MANIFEST).exists() else []
+        command = ["Rscript", "--vanilla", HEAP, str(script), str(campaign), *own]
+        process = _start(command, environment, errors)
         _follow(process, errors, emit)
     if _stamp(campaign / LAST) == before:
         raise AnalysisError(f"R ended without finishing the analysis: it has not written {campaign / LAST}")

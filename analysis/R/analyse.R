@@ -8,14 +8,16 @@
 #' @param figures Figures to draw, names or entries with options; those of the campaign's plan when NULL.
 #' @param cores Trials measured, and figures drawn, at a time. Each trial needs the memory of its captures' tables.
 #' @param value Whether to read and return the results.
+#' @param project Folder `analysis/` of a project, whose `outputs.yaml` and R files add metrics, figures and tables; or NULL.
 #' @return The results, invisibly: `campaign`, `metrics`, `summary`, `flows`, `cycles`, `rtt`, `series`, `jitter`, `pauses`, `closeup`, `left_out`.
 #' @export
-analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.cores", 2L), value = TRUE) {
+analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.cores", 2L), value = TRUE, project = NULL) {
   began <- proc.time()[["elapsed"]]
+  use_project(project)
   campaign <- read_campaign(folder)
   entries <- lapply(as.list(figures %||% campaign$plan$figures), as_entry, kind = "figure")
   tables <- lapply(as.list(campaign$plan$tables), as_entry, kind = "table")
-  check_entries(campaign, entries, tables)
+  check_entries(campaign, c(entries, tables))
   results <- gather(campaign, measure_all(campaign, cores))
   undrawn <- draw_all(results, entries, tables, cores)
   store_prune(cache_folder(folder), used_paths(folder, results$keys))
@@ -23,11 +25,12 @@ analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.
   invisible(if (value) as.list(results))
 }
 
-# Names and options are looked at before hours of captures are.
-check_entries <- function(campaign, figures, tables) {
-  empty <- list(campaign = campaign)
-  for (e in figures) or_reason(select_trials(empty, e, own_options(drawer_of(e$figure, "figure"))))
-  for (e in tables) or_reason(select_trials(empty, e, own_options(drawer_of(e$table, "table"))))
+# Names and options are checked before hours of captures are measured.
+check_entries <- function(campaign, entries) {
+  for (entry in entries) {
+    or_reason(select_trials(list(campaign = campaign), entry))
+    or_reason(option_values(entry))
+  }
 }
 
 #' Measure what is not known of a campaign's trials
@@ -88,10 +91,15 @@ gather <- function(campaign, measured) {
   ))
   stack <- stacks_of(campaign, measured$keys)
   lapply(derived_tables, \(name) delayedAssign(name, stack(name), assign.env = results))
-  delayedAssign("summary", rbind(summarise_metrics(results$metrics, campaign$factors), rwnd_linearity(campaign, results$metrics), fill = TRUE),
-                assign.env = results)
+  delayedAssign("summary", summary_of(campaign, results$metrics), assign.env = results)
   delayedAssign("flows", summarise_flows(results$metrics, campaign$factors), assign.env = results)
   results
+}
+
+# Metrics of treatments, and those that functions of scope "campaign" derive from all trials.
+summary_of <- function(campaign, metrics) {
+  derived <- lapply(metric_functions("campaign"), \(name) function_named(name)(campaign, metrics))
+  rbindlist(c(list(summarise_metrics(metrics, campaign$factors)), derived), fill = TRUE, use.names = TRUE)
 }
 
 write_analysis <- function(results, undrawn, bundle, seconds) {

@@ -35,11 +35,15 @@ cache_key <- function(version, sums) if (anyNA(sums)) NA_character_ else sha256_
 #' @export
 code_version <- function() {
   space <- parent.env(environment())
-  used <- reached_from("measure_trial", space)
+  used <- reached_from(c("measure_trial", intersect(unlist(lapply(c("flow", "trial"), metric_functions)), ls(space))), space)
   bodies <- unlist(lapply(mget(used, envir = space), \(x) deparse(if (is.data.table(x)) as.list(x) else x, control = "digits17")))
   libraries <- vapply(getLoadedDLLs(), \(d) unclass(d)$path, "")
   versions <- c(as.character(getRversion()), as.character(utils::packageVersion("data.table")))
-  sha256_texts(paste(c(versions, used, bodies, sha256_files(libraries[names(libraries) == "samovar"])), collapse = "\n"))
+  declared <- vapply(outputs_of("metric"), \(m) paste(m$unit, m$scope, m[["function"]]), "")
+  # The code of a project is not divided into what measures and what draws.
+  own <- if (!identical(names(declared), names(package_outputs()$metrics))) sha256_files(manifest$files)
+  libraries <- sha256_files(libraries[names(libraries) == "samovar"])
+  sha256_texts(paste(c(versions, used, bodies, names(declared), declared, own, libraries), collapse = "\n"))
 }
 
 # Names in a package that a function of it names in any way, and what those name. Compiled code has names of its own, which

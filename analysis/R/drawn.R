@@ -6,7 +6,7 @@ drawn_path <- function(folder) file.path(cache_folder(folder), "drawn")
 #' @noRd
 drawing_digest <- function(results) {
   campaign <- results$campaign
-  code <- system.file(c("R/samovar.rdb", "libs/samovar.so"), package = "samovar")
+  code <- c(system.file(c("R/samovar.rdb", "libs/samovar.so", "outputs.yaml"), package = "samovar"), manifest$files)
   versions <- vapply(c("ggplot2", "data.table"), \(p) as.character(utils::packageVersion(p)), "")
   sha256_texts(paste(c(
     stack_digest(results$keys), sha256_files(c(file.path(campaign$folder, "plan.json"), code)), versions, R.version.string,

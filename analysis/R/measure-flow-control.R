@@ -52,7 +52,7 @@ rate_while_held <- function(x, window_s) {
 }
 
 # Only where somebody was asked to watch for PAUSE frames, or one was seen anyway.
-flow_control_metrics <- function(frames, traces, flow, manifest) {
+flow_control_counts <- function(frames, traces, flow, manifest) {
   nic <- traces$path("nic", flow$from)
   seen <- if (is.null(frames)) NA_real_ else as.double(nrow(frames))
   if (length(nic) == 0 && length(traces$path("pause-frames", flow$from)) == 0 && !isTRUE(seen > 0)) return(list())

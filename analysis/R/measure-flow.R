@@ -41,7 +41,10 @@ way_back <- function(mon, name) {
 least_answering_share <- 0.05
 
 # Throughput is of IP packets at the receiver, from the flow's first to its last packet there.
-capture_metrics <- function(ref, mon, name) {
+capture_metrics <- function(x) {
+  ref <- x$near
+  mon <- x$far
+  name <- x$name
   far <- mon %||% ref
   packets <- far[as.character(far$flow) == name & may_carry(far$payload_bytes)]
   levels <- throughput_levels(far, name)
@@ -71,30 +74,33 @@ between_metrics <- function(ref, mon, name) {
        jitter_rfc3550_median_ms = if (length(arrival) > 1) stats::median(arrival) else NA)
 }
 
-rtt_metrics <- function(rtt, handshake_ms) {
-  if (nrow(rtt) == 0) return(list(handshake_rtt_ms = handshake_ms))
+rtt_metrics <- function(x) {
+  rtt <- x$rtt
+  if (nrow(rtt) == 0) return(list(handshake_rtt_ms = x$handshake_ms))
   list(rtt_median_ms = stats::median(rtt$rtt_ms), rtt_max_ms = max(rtt$rtt_ms), rtt_min_ms = min(rtt$rtt_ms),
-       jitter_median_ms = stats::median(rtt$jitter_ms, na.rm = TRUE), handshake_rtt_ms = handshake_ms)
+       jitter_median_ms = stats::median(rtt$jitter_ms, na.rm = TRUE), handshake_rtt_ms = x$handshake_ms)
 }
 
 # What the link carries meanwhile: alike at any rate, where a full queue is some thousands of packets.
-rtt_in_packets <- function(rtt, manifest) {
-  rate_bps <- manifest$resolved$path$down$rate_bps
-  if (nrow(rtt) == 0 || is.null(rate_bps)) return(list())
-  meanwhile <- \(rtt_ms) rtt_ms / 8e3 * rate_bps / manifest$resolved$mtu_bytes
-  list(rtt_median_packets = meanwhile(stats::median(rtt$rtt_ms)), rtt_max_packets = meanwhile(max(rtt$rtt_ms)))
+rtt_in_packets <- function(x) {
+  resolved <- x$manifest$resolved
+  rate_bps <- resolved$path$down$rate_bps
+  if (nrow(x$rtt) == 0 || is.null(rate_bps)) return(NULL)
+  packets <- \(rtt_ms) rtt_ms / 8e3 * rate_bps / resolved$mtu_bytes
+  list(rtt_median_packets = packets(stats::median(x$rtt$rtt_ms)), rtt_max_packets = packets(max(x$rtt$rtt_ms)))
 }
 
 # Samples taken while nothing is in flight (before the first byte, after the last) tell nothing of the flow.
-sender_metrics <- function(sender) {
-  if (is.null(sender)) return(list())
-  busy <- sender[which(sender$unacked_packets > 0)]
+sender_metrics <- function(x) {
+  if (is.null(x$sender)) return(NULL)
+  busy <- x$sender[which(x$sender$unacked_packets > 0)]
   list(srtt_median_ms = stats::median(busy$srtt_us, na.rm = TRUE) / 1e3,
        cwnd_median_packets = stats::median(as.double(busy$cwnd_packets), na.rm = TRUE))
 }
 
-cycle_metrics <- function(cycles) {
-  if (is.null(cycles)) return(list())
+cycle_metrics <- function(x) {
+  cycles <- x$cycles
+  if (is.null(cycles)) return(NULL)
   counted <- list(cycles = sum(cycles$cause %in% loss_causes))
   if (is.null(cycles$method1_packets)) return(counted)
   c(counted, buffer_of_trial(cycles))

@@ -14,7 +14,11 @@ assumed_offset <- function(capture) {
              drift_ppm = 0, error_ns = NA_real_, beacons = 0L, cause = "start")
 }
 
-clock_metrics <- function(ref, mon, name, offset) {
+clock_metrics <- function(x) {
+  ref <- x$near
+  mon <- x$far
+  name <- x$name
+  offset <- x$clock
   if (is.null(offset) || is.null(ref) || is.null(mon)) return(list())
   longest <- which.max(offset$to_s - offset$from_s)
   delays <- one_way_delay(ref, mon, name, offset)
@@ -46,7 +50,7 @@ drops_witness <- function(traces, flow, ref, mon, name, manifest) {
 device_of_flow <- function(flow, ref, mon, name, traces, manifest, offset) {
   frames <- pause_witness(traces, flow$from, ref)
   drops <- drops_witness(traces, flow, ref, mon, name, manifest)
-  metrics <- c(if (!is.null(drops)) list(local_drops_packets = sum(drops$packets)), flow_control_metrics(frames, traces, flow, manifest))
+  metrics <- c(if (!is.null(drops)) list(local_drops_packets = sum(drops$packets)), flow_control_counts(frames, traces, flow, manifest))
   if (is.null(frames) || nrow(frames) == 0) return(list(metrics = metrics))
   frames[, pause_quanta := quanta][, direction := "in"]
   episodes <- pause_to_drop(frames, drops %||% data.table(t_ns = double()))

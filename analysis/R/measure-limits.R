@@ -63,6 +63,7 @@ window_at <- function(offered, t_s) {
 
 # Shares of the time that the flow had something in flight, one per limit; NULL without samples.
 limit_shares <- function(limits) {
+  if (is.null(limits)) return(NULL)
   busy <- limits[!is.na(limit) & until_s > t_s & (in_flight_bytes > 0 | limit != "application")]
   total_s <- sum(busy$until_s - busy$t_s)
   if (!isTRUE(total_s > 0)) return(NULL)

@@ -1,12 +1,11 @@
 # What the flows of a trial come to together. `sizes` has a row for each flow that was seen: `down` (TRUE when it comes from a
 # sender of the testbed), `start_s` (planned), `throughput_bps`, `ip_bytes`, `payload_bytes`, and on the receiver's clock
 # `first_s` and `last_s`, its first and last packet with data.
-metrics_together <- function(sizes, rate_bps) {
+metrics_together <- function(trial) {
+  sizes <- trial$sizes
   if (is.null(sizes) || nrow(sizes) == 0) return(NULL)
-  metric_rows("", list(
-    throughput_total_bps = sum(sizes$throughput_bps), link_utilisation_share = utilisation(sizes[sizes$down], rate_bps),
-    domination_share = domination(sizes), fairness_jain = jain(sizes$throughput_bps)
-  ))
+  list(throughput_total_bps = sum(sizes$throughput_bps), link_utilisation_share = utilisation(sizes[sizes$down], trial$manifest$resolved$path$down$rate_bps),
+       domination_share = domination(sizes), fairness_jain = jain(sizes$throughput_bps))
 }
 
 utilisation <- function(sizes, rate_bps) {

@@ -10,22 +10,17 @@
 measure_trial <- function(folder, manifest) {
   manifest$resolved$mtu_bytes <- manifest$resolved$mtu_bytes %||% ethernet_mtu_bytes
   traces <- open_traces(folder, manifest)
-  queue <- measure_queue(traces)
   flows <- lapply(manifest$resolved$flows, \(f) measure_flow(f, traces, manifest))
-  part <- \(name) rbindlist(c(lapply(flows, \(f) f[[name]]), list(queue[[name]])), use.names = TRUE, fill = TRUE)
-  overhead <- metric_rows("", list(overhead_s = as.double(manifest$overhead_s %||% NA)))
-  together <- metrics_together(part("size"), manifest$resolved$path$down$rate_bps)
-  list(id = manifest$id, metrics = rbind(part("metrics"), together, overhead)[!is.na(value)], cycles = part("cycles"),
+  queue <- queue_samples(traces)
+  own <- list(series = if (!is.null(queue)) thin_series(queue$t_s, queue$backlog_packets, "", "queue", "packets"))
+  part <- \(name) rbindlist(c(lapply(flows, \(f) f[[name]]), list(own[[name]])), use.names = TRUE, fill = TRUE)
+  trial <- list(manifest = manifest, traces = traces, queue = queue, sizes = part("size"))
+  list(id = manifest$id, metrics = rbind(part("metrics"), metric_rows("", measured_metrics("trial", trial)))[!is.na(value)], cycles = part("cycles"),
        rtt = part("rtt"), jitter = part("jitter"), series = part("series"), pauses = part("pauses"), closeup = part("closeup"))
 }
 
-# What interfaces have where nobody sets them.
+# The MTU of interfaces where none is configured.
 ethernet_mtu_bytes <- 1500
-
-metric_rows <- function(flow, values) {
-  data.table(flow = flow, metric = names(values), unit = unname(metric_units[names(values)]),
-             value = unname(vapply(values, as.double, 0)))
-}
 
 # What a trial left, by what it is; captures are decoded once, when first asked for. What is read of a path goes through `within`.
 open_traces <- function(folder, manifest) {
@@ -57,57 +52,63 @@ within_trial <- function(x, host, manifest) {
   if (length(later) == 0) x else alike(x[-later], x)
 }
 
-measure_queue <- function(traces) {
+# Samples of the bottleneck's queue, with those of all queues in attribute `every`; NULL without the queue logger.
+queue_samples <- function(traces) {
   path <- traces$path("queue")
   every <- if (length(path) > 0) read_queue(path[1], handle = NULL)
   queue <- if (!is.null(every)) keep_epoch(every[every$handle == "10:"], every)
-  if (is.null(queue) || nrow(queue) == 0) return(list())
+  if (is.null(queue) || nrow(queue) == 0) return(NULL)
   queue[, t_s := seconds_since(queue, traces$t_start_s)]
-  deepest <- max(queue$backlog_packets)
-  dropped <- queue$drops[nrow(queue)] > queue$drops[1]
-  list(
-    metrics = metric_rows("", list(queue_max_packets = deepest, queue_max_bytes = max(queue$backlog_bytes),
-                                   buffer_truth_packets = if (dropped) deepest else NA,
-                                   netem_drops_packets = netem_drops(every))),
-    series = thin_series(queue$t_s, queue$backlog_packets, "", "queue", "packets")
-  )
+  setattr(queue, "every", every)
 }
 
-# netem after a bottleneck is a queue of its own: where rate times delay exceeds its limit, it drops and nothing else tells.
+queue_metrics <- function(trial) {
+  queue <- trial$queue
+  if (is.null(queue)) return(NULL)
+  longest <- max(queue$backlog_packets)
+  dropped <- queue$drops[nrow(queue)] > queue$drops[1]
+  list(queue_max_packets = longest, queue_max_bytes = max(queue$backlog_bytes), buffer_truth_packets = if (dropped) longest else NA,
+       netem_drops_packets = netem_drops(attr(queue, "every")))
+}
+
+# A netem after the bottleneck is a queue of its own: where rate times delay exceeds its limit it drops packets, which no other trace shows.
 netem_drops <- function(queues) {
   stages <- queues[qdisc == "netem"]
   if (nrow(stages) == 0) return(NA_real_)
   sum(stages[, .(drops = max(drops) - min(drops)), by = .(interface, handle)]$drops)
 }
 
+overhead_metrics <- function(trial) list(overhead_s = as.double(trial$manifest$overhead_s %||% NA))
+
+# What is known of a flow is the argument of all functions that measure metrics of a flow: `flow` and `manifest` as planned, `traces`, the
+# captures `near` and `far` of its conversation at sender and receiver (NULL without one), its `name` in them, the `sender`'s TCP samples,
+# `rtt` samples, `handshake_ms`, cwnd `cycles`, the `clock` offset and the `device` with PAUSE frames.
 measure_flow <- function(flow, traces, manifest) {
   ref <- traces$capture(flow$from)
   mon <- traces$capture(flow$to)
   name <- flow_in_capture(flow, mon %||% ref)
   if (is.na(name)) return(list())
   both_ways <- c(name, way_back(mon %||% ref, name))
-  near <- conversation_of(ref, both_ways)
-  far <- conversation_of(mon, both_ways)
-  sender <- tcp_samples(flow, traces)
-  rtt <- flow_rtt(near, far, name, traces$t_start_s)
-  handshake_ms <- if (is.null(ref)) NA_real_ else handshake_rtt(near, name)
-  cycles <- flow_cycles(flow, sender, rtt, mon, handshake_ms, manifest)
-  offset <- clock_between(traces, flow$from, flow$to)
-  device <- device_of_flow(flow, ref, mon, name, traces, manifest, offset)
-  labelled <- \(x) if (!is.null(x) && nrow(x) > 0) cbind(flow = flow$label, x)
+  x <- list(flow = flow, manifest = manifest, traces = traces, name = name, near = conversation_of(ref, both_ways), far = conversation_of(mon, both_ways))
+  x$sender <- tcp_samples(flow, traces)
+  x$rtt <- flow_rtt(x$near, x$far, name, traces$t_start_s)
+  x$handshake_ms <- if (is.null(ref)) NA_real_ else handshake_rtt(x$near, name)
+  x$cycles <- flow_cycles(flow, x$sender, x$rtt, mon, x$handshake_ms, manifest)
+  x$clock <- clock_between(traces, flow$from, flow$to)
+  x$device <- device_of_flow(flow, ref, mon, name, traces, manifest, x$clock)
+  labelled <- \(rows) if (!is.null(rows) && nrow(rows) > 0) cbind(flow = flow$label, rows)
   list(
-    metrics = metric_rows(flow$label, c(
-      capture_metrics(near, far, name), rtt_metrics(rtt, handshake_ms), rtt_in_packets(rtt, manifest), sender_metrics(sender), cycle_metrics(cycles),
-      limit_metrics(limits_of_flow(flow, sender, near, name, rtt, traces, manifest)), clock_metrics(near, far, name, offset), device$metrics
-    )),
-    size = flow_size(flow, far %||% near, name, manifest), cycles = labelled(cycles),
-    rtt = labelled(if (nrow(rtt) > 0) rtt_quantiles(rtt$rtt_ms)), jitter = labelled(jitter_quantiles(rtt$jitter_ms)),
-    series = flow_series(flow$label, sender, rtt, mon %||% ref, name, traces$t_start_s),
-    pauses = labelled(device$pauses), closeup = labelled(closeup_of(device, sender))
+    metrics = metric_rows(flow$label, measured_metrics("flow", x)),
+    size = flow_size(flow, x$far %||% x$near, name, manifest), cycles = labelled(x$cycles),
+    rtt = labelled(if (nrow(x$rtt) > 0) rtt_quantiles(x$rtt$rtt_ms)), jitter = labelled(jitter_quantiles(x$rtt$jitter_ms)),
+    series = flow_series(flow$label, x$sender, x$rtt, mon %||% ref, name, traces$t_start_s),
+    pauses = labelled(x$device$pauses), closeup = labelled(closeup_of(x$device, x$sender))
   )
 }
 
-limit_metrics <- function(limits) if (is.null(limits)) list() else limit_shares(limits) %||% list()
+limit_metrics <- function(x) limit_shares(limits_of_flow(x$flow, x$sender, x$near, x$name, x$rtt, x$traces, x$manifest))
+
+device_metrics <- function(x) x$device$metrics
 
 # A generator's control connection may share addresses and port: the flow is the connection with most payload.
 flow_in_capture <- function(flow, capture) {

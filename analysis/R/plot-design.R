@@ -1,8 +1,8 @@
-#' The design of a campaign: each factor against the order of its trials
+#' Design of a campaign: the levels of each factor by trial order
 #'
-#' @param data A table `factor` (factor), `level` (factor), `standing` (factor), `from`, `to`: orders between which a level stays.
-#' @param blocks A table `from`, `to`, `shaded`: orders between which trials belong to one block.
-#' @param parts A table `part`, `from`: the order at which each part begins.
+#' @param data A table `factor` (factor), `level` (factor), `standing` (factor), `from`, `to`: first and last trial of a run with one level.
+#' @param blocks A table `from`, `to`, `shaded`: first and last trial of a block.
+#' @param parts A table `part`, `from`: the first trial of each part.
 #' @return A ggplot.
 #' @export
 plot_design <- function(data, blocks, parts) {
@@ -30,7 +30,7 @@ plot_design <- function(data, blocks, parts) {
     )
 }
 
-# The axis holds every trial, those of parts without a factor too, and counts from 1.
+# The axis covers all trials, including those of parts without factors, and starts at 1.
 order_breaks <- function(limits) {
   whole <- unique(round(pmax(pretty(limits), ceiling(limits[1]))))
   whole[whole <= limits[2]]
@@ -41,15 +41,16 @@ order_title <- function(parts) {
   paste0("Trial, in order (", paste0(parts$part, " from ", parts$from, collapse = ", "), ")")
 }
 
-# A line of 6.3 in holds no more trials that could be told apart.
+# At a width of 6.3 in, more trials cannot be distinguished.
 most_drawn <- 2000L
 used_or_not <- c("analysed", "left out or not run")
 
-#' Factors against the order of trials, with blocks and which trials are analysed
-#' @noRd
-figure_design <- function(results, options) {
+figure_design <- function(results, trials) {
   campaign <- results$campaign
-  design <- design_of(campaign, options)
+  design <- cbind(
+    trials[, .(order = seq_len(.N), trial = id, part, replicate, block, standing = used_or_not[2L - (id %in% campaign$trials$id)])],
+    trials[, campaign$factors, with = FALSE]
+  )
   shown <- utils::head(design, most_drawn)
   data <- level_runs(shown, campaign)
   blocks <- shown[, .(from = min(order), to = max(order)), by = .(part, block)][, shaded := seq_len(.N) %% 2L == 0L]
@@ -57,28 +58,16 @@ figure_design <- function(results, options) {
   levels <- data[, .(levels = uniqueN(level)), by = factor]
   list(
     plot = plot_design(data, blocks, parts), data = design, trials = design$trial, width_in = 6.3,
-    height_in = 0.9 + 0.16 * sum(levels$levels + 2), title = options$title %||% "Design: factors against order",
+    height_in = 0.9 + 0.16 * sum(levels$levels + 2), title = "Design: factor levels by trial order",
     caption = sentences(
       paste("Levels of", count_words(nrow(design), "trial"), "in the order of the plan"),
-      if (nrow(blocks) > 1) "A change of shade begins another block",
-      if (nrow(design) > most_drawn) paste("Drawn: the first", most_drawn, "of them")
+      if (nrow(blocks) > 1) "Blocks alternate between white and shaded",
+      if (nrow(design) > most_drawn) paste("Only the first", most_drawn, "are drawn")
     )
   )
 }
 
-# Every trial of the plan, run or not: options choose among them as they do among those that were.
-design_of <- function(campaign, options) {
-  every <- campaign
-  every$trials <- planned_trials(campaign$plan, campaign$factors)
-  chosen <- select_trials(list(campaign = every), options)
-  cbind(
-    chosen[, .(order = seq_len(.N), trial = id, part, replicate, block,
-               standing = used_or_not[2L - (id %in% campaign$trials$id)])],
-    chosen[, campaign$factors, with = FALSE]
-  )
-}
-
-# Neighbours of one level are one stroke: slow factors then take as little room in the file as on the page.
+# Consecutive trials with the same level become one line, which keeps the file small.
 level_runs <- function(design, campaign) {
   long <- melt(design, id.vars = c("order", "part", "standing"), measure.vars = campaign$factors,
                variable.name = "factor", value.name = "level", variable.factor = FALSE)[!is.na(level)]

@@ -1,3 +1,5 @@
+# Figures over time, of one trial per treatment.
+
 #' Time series of trials in stacked panels
 #'
 #' One row per quantity, one column per trial. The line is the median and the band minimum to maximum of each 1/600 of the trial.
@@ -34,28 +36,27 @@ limit_lines <- function(limits) {
 
 panel_titles <- c(cwnd = "cwnd (packets)", rtt = "RTT (ms)", throughput = "Throughput\n(Mbit/s)", queue = "Queue (packets)")
 
-#' cwnd, RTT, throughput and queue of one trial per treatment over time
-#' @noRd
-# Shows: throughput_bps or queue_max_packets.
-figure_trial_time_series <- function(results, options) {
-  time_figure(results, options, names(panel_titles), "One trial over time",
-              "Congestion window, RTT by packet pairs, throughput of IP packets at the receiver and bottleneck queue", options$flow)
+figure_trial_time_series <- function(results, trials, flow = NULL) {
+  time_figure(results, trials, names(panel_titles), "One trial over time",
+              "Congestion window, RTT of packet pairs, throughput of IP packets at the receiver and bottleneck queue", flow)
 }
 
-#' Bottleneck queue of one trial per treatment over time
-#' @noRd
-# Shows: queue_max_packets.
-figure_queue_time <- function(results, options) {
-  time_figure(results, options, "queue", "Bottleneck queue over time", "Packets in the bottleneck's queue")
+figure_queue_time <- function(results, trials) {
+  time_figure(results, trials, "queue", "Bottleneck queue over time", "Packets in the bottleneck's queue")
 }
 
-# The queue, which is no flow's, is shown beside those that `flows` names.
-time_figure <- function(results, options, quantities, title, what, flows = NULL) {
+figure_rtt_time <- function(results, trials, seconds = Inf, flow = NULL) {
+  what <- if (is.finite(seconds)) paste("RTT of packet pairs in the first", format_plain(seconds), "seconds") else "RTT of packet pairs"
+  time_figure(results, trials, "rtt", "RTT over time", what, flow, seconds)
+}
+
+# A queue belongs to no flow: where it is shown, it is shown beside any flow.
+time_figure <- function(results, trials, quantities, title, what, flow = NULL, until_s = Inf) {
   campaign <- results$campaign
-  trials <- select_trials(results, options, "flow")
-  if (is.null(options$rwnd) && is.null(options$trial)) trials <- at_largest_rwnd(campaign, trials)
+  trials <- at_largest_rwnd(campaign, trials)
   chosen <- representatives(campaign, trials)
-  data <- of_flows(results$series[trial %in% chosen$trials$id & quantity %in% quantities], c(flows, if (!is.null(flows)) ""))
+  series <- if (nrow(results$series) > 0) results$series[trial %in% chosen$trials$id & quantity %in% quantities & t_s <= until_s] else results$series
+  data <- of_flows(series, c(flow, if (!is.null(flow)) ""))
   if (nrow(data) == 0) abort_nothing("the trials have no time series")
   name_panels(data, chosen)
   limits <- queue_limits(campaign, chosen, data)
@@ -64,19 +65,19 @@ time_figure <- function(results, options, quantities, title, what, flows = NULL)
     plot = if (stacked) plot_time_series(data, limits) else plot_time_series(data, limits, one_panel_per_trial(), panel_titles[[quantities]]),
     data = data[, .(trial, flow, quantity, unit, t_s, low, mid, high)], trials = chosen$trials$id, width_in = 6.3,
     height_in = if (stacked) 1 + 1.25 * nlevels(data$panel) else 0.8 + 1.3 * nlevels(data$column),
-    title = options$title %||% title,
+    title = title,
     caption = sentences(
       paste0(what, " of ", count_words(nrow(chosen$trials), "trial"), " (replicate ",
              paste(unique(chosen$trials$replicate), collapse = ", "), ")"),
-      flow_words(flows), fixed_words(campaign, trials, chosen$factors),
+      flow_words(flow), fixed_words(campaign, trials, chosen$factors),
       "Line: median, band: minimum to maximum of each 1/600 of the trial",
-      if (!is.null(limits)) "Dotted: buffer set",
+      if (!is.null(limits)) "Dotted line: configured buffer",
       path_words(campaign, trials)
     )
   )
 }
 
-# A flow of its own colour; the queue belongs to none and takes the first.
+# One colour per flow; the queue takes the first colour.
 name_panels <- function(data, chosen) {
   flows <- setdiff(unique(data$flow), "")
   if (length(flows) == 0) flows <- "queue"
@@ -85,7 +86,7 @@ name_panels <- function(data, chosen) {
   data[, column := chosen$labels[match(trial, chosen$trials$id)]][, column := droplevels(column)]
 }
 
-# The first replicate of each treatment, at most four: more columns than that cannot be read.
+# The first replicate of each treatment, at most four: more columns cannot be read.
 representatives <- function(campaign, trials) {
   curves <- curves_of(campaign, trials)
   first <- trials[order(curves$labels, trials$replicate)][, label := sort(curves$labels)][, .SD[1], by = label]
@@ -99,4 +100,50 @@ queue_limits <- function(campaign, chosen, data) {
     value = vapply(chosen$trials$id, \(id) set_buffer(campaign, id), 0)
   )[!is.na(panel) & !is.na(value)]
   if (nrow(limits) > 0) limits
+}
+
+# --- PAUSE frames
+
+#' Congestion window and PAUSE frames over time
+#'
+#' Each PAUSE frame is a tick below the window, each packet that the host's own interface rejected a dotted line.
+#'
+#' @param data A table `column` (factor, one panel each), `quantity` ("cwnd", "pause", "drop"), `t_s`, `value` (packets, of cwnd).
+#' @return A ggplot.
+#' @export
+plot_cwnd_pause <- function(data) {
+  top <- max(data[quantity == "cwnd"]$value)
+  colours <- okabe_ito[c(2, 1)]
+  words <- data[, .(t_s = min(t_s)), by = column]
+  drops <- data[quantity == "drop"]
+  ggplot2::ggplot(data[quantity == "cwnd"], ggplot2::aes(t_s, value)) +
+    ggplot2::geom_segment(ggplot2::aes(x = t_s, xend = t_s, y = -0.16 * top, yend = -0.04 * top), data[quantity == "pause"],
+                          colour = colours[2], linewidth = 0.25) +
+    ggplot2::geom_vline(ggplot2::aes(xintercept = t_s), drops, colour = "grey30", linewidth = 0.4, linetype = "dotted") +
+    ggplot2::geom_text(ggplot2::aes(x = t_s, y = top * 1.06), drops, label = " packet rejected", hjust = 0, vjust = 0, size = 2.8, colour = "grey30") +
+    ggplot2::geom_step(stat = StatThin, colour = colours[1], linewidth = 0.5) +
+    ggplot2::geom_text(ggplot2::aes(y = top * 0.97), words, label = "cwnd", hjust = 0, vjust = 1, size = 2.8, colour = colours[1]) +
+    ggplot2::geom_text(ggplot2::aes(y = -0.1 * top), words, label = "PAUSE", hjust = 0, size = 2.8, colour = colours[2]) +
+    ggplot2::facet_wrap(~column, ncol = 1, scales = "free_x") +
+    ggplot2::scale_x_continuous("Time since the start of traffic (s)", n.breaks = 6, labels = format_plain) +
+    ggplot2::scale_y_continuous("cwnd (packets)", limits = c(-0.18 * top, 1.14 * top), breaks = \(range) Filter(\(b) b >= 0, pretty(c(0, top), 4))) +
+    theme_samovar()
+}
+
+figure_cwnd_pause <- function(results, trials) {
+  campaign <- results$campaign
+  seen <- trials[id %in% results$closeup[["trial"]]]
+  if (nrow(seen) == 0) abort_nothing("no trial has both PAUSE frames and a congestion window")
+  chosen <- representatives(campaign, seen)
+  data <- results$closeup[trial %in% chosen$trials$id]
+  data[, column := droplevels(chosen$labels[match(trial, chosen$trials$id)])]
+  list(
+    plot = plot_cwnd_pause(data), data = data[, .(trial, flow, quantity, t_s, value)], trials = chosen$trials$id, width_in = 6.3,
+    height_in = 0.8 + 1.6 * nlevels(data$column), title = "Congestion window and PAUSE frames",
+    caption = sentences(
+      paste0("cwnd and PAUSE frames of ", count_words(nrow(chosen$trials), "trial"),
+             ", around the first episode that ended with a rejected packet, or around the first episode if none did"),
+      fixed_words(campaign, trials, chosen$factors), path_words(campaign, trials)
+    )
+  )
 }

@@ -43,6 +43,6 @@ window_line <- function(x) {
   theory_ms_per_byte <- 8e3 / stats::median(x$goodput_bps)
   explained <- stats::cor(x$rtt_median_ms, x$rwnd_max_bytes)^2
   found <- c(rtt_rwnd_linearity_r2 = explained, rtt_rwnd_slope_ratio = unname(stats::coef(line)[2] / theory_ms_per_byte))
-  data.table(metric = names(found), unit = unname(metric_units[names(found)]), median = unname(found), mean = unname(found),
+  data.table(metric = names(found), unit = metric_unit(names(found)), median = unname(found), mean = unname(found),
              lo = NA_real_, hi = NA_real_, n = uniqueN(x$rwnd))
 }

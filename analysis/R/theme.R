@@ -69,3 +69,10 @@ parse_bytes <- function(text) {
   scale <- c(B = 1, KB = 1e3, MB = 1e6, GB = 1e9, KiB = 1024, MiB = 1024^2, GiB = 1024^3)
   number * unname(scale[unit])
 }
+
+# "40Mbit" -> 40e6 bit/s; NA if it is not a rate.
+parse_rate_bps <- function(text) {
+  scale <- c(bit = 1, Kbit = 1e3, Mbit = 1e6, Gbit = 1e9)
+  unit <- sub("^[0-9.]+", "", text)
+  suppressWarnings(as.double(sub("[A-Za-z]+$", "", text))) * unname(scale[unit])
+}

@@ -61,7 +61,7 @@ draw_figures <- function(results, entries, bundle, keeper) {
 
 one_figure <- function(results, options, bundle) {
   name <- entry_name(options, "figure")
-  made <- or_reason(drawer_of(options$figure, "figure")(results, options))
+  made <- or_reason(make_output(results, options))
   if (!is.null(made[["reason"]])) return(list(name = name, reason = made[["reason"]]))
   file <- file.path("figures", paste0(name, ".pdf"))
   data <- file.path("data", paste0(name, ".csv"))
@@ -79,7 +79,7 @@ draw_tables <- function(results, entries, bundle, keeper) {
 
 one_table <- function(results, options, bundle) {
   name <- entry_name(options, "table")
-  made <- or_reason(drawer_of(options$table, "table")(results, options))
+  made <- or_reason(make_output(results, options))
   if (!is.null(made[["reason"]])) return(list(name = name, reason = made[["reason"]]))
   data <- file.path("data", paste0(name, ".csv"))
   write_csv(made$data, file.path(bundle, data))

@@ -137,9 +137,9 @@ def menu_lines(project: Project) -> Iterator[str]:
             for os in catalogue.operating_systems()
             for name in sorted(catalogue.names(kind, os))
         )
-    for kind in ("figure", "table"):
+    for kind, known in project.outputs.kinds.items():
         yield f"{kind}s"
-        yield from columns((f"  {name}", one.title) for name, one in project.exhibits[kind].items())
+        yield from columns((f"  {name}", one.what) for name, one in known.items())
 
 
 def _top_level_text(path: Path, key: str) -> str:

@@ -25,6 +25,7 @@ from samovar.experiment import (
     Explainer,
     Explanation,
     LoadOptions,
+    Outputs,
     ResolvedExperiment,
     StudyReport,
     Testbed,
@@ -33,11 +34,11 @@ from samovar.experiment import (
     load_study_report,
     nearest,
     parse_overrides,
+    project_outputs,
     write_starter,
     yaml_files,
     yaml_path,
 )
-from samovar.experiment.outputs import Exhibits, read_exhibits
 from samovar.plan import Plan, Site, explain_trial, make_plan, on_testbed
 from samovar.recipes import Catalogue
 
@@ -103,9 +104,9 @@ class Project:
         return load_config(yaml_path(self.root, "config"))
 
     @cached_property
-    def exhibits(self) -> Exhibits:
-        """The figures and tables that the analysis can make."""
-        return read_exhibits(self.root / "analysis" / "R")
+    def outputs(self) -> Outputs:
+        """The metrics, figures and tables that the analysis has; raises DefinitionError."""
+        return project_outputs(self.root)
 
     @property
     def results(self) -> Path:
@@ -147,7 +148,7 @@ class Project:
         return share_between_testbeds(planned) if len(planned) > 1 else planned[0]
 
     def _load(self, name: str, profile: str, testbed: str, overrides: Sequence[str]) -> ResolvedExperiment:
-        options = LoadOptions(profile or None, parse_overrides(overrides), self.config, self.exhibits)
+        options = LoadOptions(profile or None, parse_overrides(overrides), self.config, self.outputs)
         testbed_path = self.testbed_path(testbed) if testbed else None
         return load_experiment(self._experiment_path(name), self.catalogue, testbed_path, options)
 
@@ -155,7 +156,7 @@ class Project:
         return PlannedExperiment(own.experiment, own.testbed, self._make_plan(own), sources=own.files)
 
     def _make_plan(self, own: ResolvedExperiment) -> Plan:
-        return make_plan(own, site=Site(self.catalogue, self.exhibits))
+        return make_plan(own, site=Site(self.catalogue, self.outputs))
 
     def explain(
         self,

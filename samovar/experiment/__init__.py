@@ -102,6 +102,16 @@ from samovar.experiment.load import (
     resolve_experiment,
 )
 from samovar.experiment.nearest import nearest, unknown
+from samovar.experiment.outputs import (
+    COMMON_OPTIONS,
+    PROJECT_MANIFEST,
+    Metric,
+    Output,
+    Outputs,
+    Trace,
+    package_outputs,
+    project_outputs,
+)
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 from samovar.experiment.secrets import redacted
 from samovar.experiment.shortest_path import Hop, shortest_path
@@ -122,6 +132,7 @@ from samovar.experiment.yaml.tree import (
 
 __all__ = [
     "ARRIVALS_FIELDS",
+    "COMMON_OPTIONS",
     "DEVICE_PARAMETERS",
     "EACH",
     "EITHER",
@@ -139,6 +150,7 @@ __all__ = [
     "PATH_FIELDS",
     "PLAIN_FACTORS",
     "PROFILE_KEYS",
+    "PROJECT_MANIFEST",
     "SETTINGS",
     "STOP_FIELDS",
     "STUDIES",
@@ -173,12 +185,15 @@ __all__ = [
     "Logger",
     "Map",
     "Member",
+    "Metric",
     "NetworkInterface",
     "NetworkPath",
     "Node",
     "Notify",
     "Occasion",
     "Order",
+    "Output",
+    "Outputs",
     "ParameterInfo",
     "Part",
     "PathClass",
@@ -199,6 +214,7 @@ __all__ = [
     "Testbed",
     "Text",
     "Thresholds",
+    "Trace",
     "Treatment",
     "Validation",
     "ValueType",
@@ -220,11 +236,13 @@ __all__ = [
     "nearest",
     "nested_keys",
     "own_keys",
+    "package_outputs",
     "parse_overrides",
     "parse_parameter",
     "parse_type",
     "parse_yaml",
     "plain",
+    "project_outputs",
     "read_experiment",
     "read_text",
     "read_yaml",

@@ -12,7 +12,7 @@ from samovar.errors import DefinitionError, Problem
 from samovar.experiment.checks.check_context import Context
 from samovar.experiment.checks.check_design import check_design, check_size
 from samovar.experiment.checks.check_formulas import check_formulas
-from samovar.experiment.checks.check_outputs import check_outputs
+from samovar.experiment.checks.check_outputs import check_output_names, check_outputs
 from samovar.experiment.checks.check_path import check_path
 from samovar.experiment.checks.check_settings import check_part_settings, check_site
 from samovar.experiment.checks.check_testbed import check_testbed
@@ -25,7 +25,7 @@ from samovar.experiment.layers.overrides import override_layers
 from samovar.experiment.layers.precedence import SettingsByHost, resolve_settings
 from samovar.experiment.layers.profiles import read_profile, read_profiles, unknown_profile
 from samovar.experiment.nearest import unknown
-from samovar.experiment.outputs import Exhibits, check_exhibits
+from samovar.experiment.outputs import Outputs, package_outputs
 from samovar.experiment.recipe_interface import RecipeCatalogue
 from samovar.experiment.yaml.tree import Map, node_at, plain, read_yaml, yaml_names, yaml_path
 
@@ -55,13 +55,13 @@ class ResolvedExperiment:
 class LoadOptions:
     """What an experiment is loaded with beside its files: profile, `--set`, config.yaml, known outputs.
 
-    Figures and tables are not checked when `exhibits` is empty.
+    Without `outputs`, metrics, figures and tables are those of the R package.
     """
 
     profile: str | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
     config: Config | None = None
-    exhibits: Exhibits = field(default_factory=dict)
+    outputs: Outputs | None = None
 
 
 DEFAULTS = LoadOptions()
@@ -89,7 +89,7 @@ def load_experiment(
     experiment = None
     if merged is not None and merged.complete:
         experiment = _check_experiment_file(path, merged.tree, testbed, catalogue, problems, options)
-        problems += check_exhibits(merged.tree, options.exhibits)
+        problems += check_output_names(merged.tree, options.outputs or package_outputs())
     if testbed is not None:
         problems += check_site(testbed, options.config, catalogue)
     _raise(problems)
@@ -232,7 +232,7 @@ def _check_experiment_file(
             checked.left_out += [("parts", name, "traffic") for name in checked.model.parts]
         home, last = layers[0].position.file, layers[-1]
         written = [key for key in CHECKED_WHERE_WRITTEN if last.get(key) and last[key].position.file == home]
-        _check(Context(checked, testbed, catalogue, options.exhibits), written)
+        _check(Context(checked, testbed, catalogue, options.outputs or package_outputs()), written)
         return checked
 
     applied = base = checked_layers([tree])
@@ -269,8 +269,7 @@ def _check(context: Context, outputs: Collection[str]) -> None:
         if context.testbed is not None:
             context.checked.problems += check_part_settings(settings, context.testbed, context.catalogue)
     check_size(context, experiment)
-    if context.checked.intact("parts"):
-        check_outputs(context, experiment, outputs)
+    check_outputs(context, experiment, outputs)
 
 
 def _check_testbed_file(path: Path, problems: list[Problem]) -> Validation[Testbed] | None:

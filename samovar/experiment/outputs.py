@@ -1,91 +1,126 @@
-"""The figures and tables that an experiment may name, with their options: those that the analysis draws."""
+"""The metrics, figures and tables of the analysis, read from the manifest that Python and R share.
+
+The R package's manifest is analysis/inst/outputs.yaml. A project may add its own, analysis/outputs.yaml.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from enum import Enum
+from functools import cache
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from samovar.errors import Problem
-from samovar.experiment.keys import is_free
-from samovar.experiment.nearest import unknown
-from samovar.experiment.yaml.tree import Map, Node, Seq, Text
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-KINDS = ("figure", "table")
-COMMON = {
+from samovar.errors import DefinitionError, Problem
+
+MANIFEST = Path(__file__).parents[2] / "analysis" / "inst" / "outputs.yaml"
+PROJECT_MANIFEST = Path("analysis") / "outputs.yaml"
+"""A project's own metrics, figures and tables, below the project's folder."""
+
+COMMON_OPTIONS = {
     "part": "Part that is shown, or several.",
     "trial": "Id of the trial that is shown, or several.",
     "title": "Title in the report.",
 }
-"""Options of all figures and tables, beside factors, of which the levels that are given are shown."""
-_TOLD = re.compile(r"# (?=\w)(?:Words: (?P<words>[^.]*)\.)? ?(?:Shows: (?P<shows>[^.]*)\.)?")
+"""Options of all figures and tables. Factors are options too: they select the levels that are shown."""
 
 
-@dataclass(frozen=True)
-class Exhibit:
-    """One figure or table: what it is, its own options with the words that each takes, none for any.
+class Trace(Enum):
+    """What is recorded of a flow, as the manifest names it under `needs`."""
 
-    It has something to show where all metrics of one group of `shows` are measured; without a group always.
-    """
-
-    title: str = ""
-    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    shows: tuple[tuple[str, ...], ...] = ()
-
-
-Exhibits = Mapping[str, Mapping[str, Exhibit]]
-"""Figures and tables by kind and name."""
+    CAPTURE = "capture"
+    CAPTURE_AT_SENDER = "capture-at-sender"
+    CAPTURES_AT_BOTH_ENDS = "captures-at-both-ends"
+    TCP_LOG = "tcp-log"
+    QUEUE_LOG = "queue-log"
+    BEACONS = "beacons"
+    PAUSE_FRAMES = "pause-frames"
+    DROP_LOG = "drop-log"
+    NIC_LOG = "nic-log"
 
 
-def read_exhibits(folder: Path) -> Exhibits:
-    """Return what a folder of R code draws: its functions figure_NAME and table_NAME.
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    The first line of the comment above each is its title, its options those it reads (`options$NAME`). The
-    comment's last line may tell more: `# Words: method=1|2. Shows: one_metric, another or a_third.`
-    """
-    texts = [file.read_text("utf-8") for file in sorted(folder.glob("*.R"))]
-    found = {kind: dict(one for text in texts for one in _drawn(kind, text)) for kind in KINDS}
-    return {kind: dict(sorted(names.items())) for kind, names in found.items()}
+    what: str
 
 
-def _drawn(kind: str, text: str) -> Iterator[tuple[str, Exhibit]]:
-    """Yield a file's functions of a kind."""
-    pattern = re.compile(
-        rf"(?P<above>(?:^#.*\n)*)^{kind}_(?P<name>\w+) <- function(?P<body>(?:\n|.)*?^}})", re.MULTILINE
-    )
-    for one in pattern.finditer(text):
-        comment = one["above"].splitlines() or [""]
-        title = re.search(r"^#' ([^@\n]*)$", one["above"], re.MULTILINE)
-        words, shows = _told(comment[-1])
-        read = dict.fromkeys(re.findall(r"\boptions\$(\w+)", one["body"]))
-        own = {option: words.get(option, ()) for option in read if option not in COMMON and is_free(option)}
-        yield one["name"].replace("_", "-"), Exhibit(title[1] if title else "", own, shows)
+class Metric(_Entry):
+    """A metric: its unit, what must be recorded for it, and the R function that measures it."""
+
+    unit: str
+    needs: tuple[Trace, ...] = ()
+    scope: Literal["flow", "trial", "campaign"] = "flow"
+    function: str
 
 
-def _told(comment: str) -> tuple[Mapping[str, tuple[str, ...]], tuple[tuple[str, ...], ...]]:
-    """Return the words of options, and groups of metrics, that a comment tells."""
-    told = _TOLD.fullmatch(comment)
-    if told is None:
-        return {}, ()
-    options = (one.strip().partition("=") for one in (told["words"] or "").split(",") if one)
-    groups = (group.split(", ") for group in (told["shows"] or "").split(" or ") if group)
-    return {name: tuple(words.split("|")) for name, _, words in options}, tuple(
-        tuple(group) for group in groups
-    )
+class OutputOption(_Entry):
+    """An option of a figure or table. `values` are the only ones allowed, if there are any."""
+
+    type: Literal["text", "flow", "factor", "metric", "seconds", "published"] = "text"
+    values: tuple[str, ...] = ()
+    default: str | float | None = None
+    required: bool = False
 
 
-def check_exhibits(tree: Map, known: Exhibits) -> Iterator[Problem]:
-    """Yield a mistake for each figure and table of an experiment and its profiles that nothing draws."""
-    profiles = tree.get("profiles")
-    layers = [tree, *(profiles.values() if isinstance(profiles, Map) else ())]
-    for layer in layers:
-        for kind in KINDS if isinstance(layer, Map) else ():
-            for entry in _entries(layer.get(f"{kind}s")):
-                name = entry.get(kind) if isinstance(entry, Map) else entry
-                if known.get(kind) and isinstance(name, Text) and name not in known[kind]:
-                    yield name.position.problem(unknown(kind, name, known[kind]))
+def _groups(listed: Any) -> Any:
+    return [[one] if isinstance(one, str) else one for one in listed] if isinstance(listed, list) else listed
 
 
-def _entries(listed: Node | None) -> Iterator[Node]:
-    yield from listed if isinstance(listed, Seq) else ()
+class Output(_Entry):
+    """A figure or table. It has something to show if all metrics of one group in `shows` are measured."""
+
+    options: Mapping[str, OutputOption] = {}
+    shows: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_groups)] = ()
+    trials: Literal["analysed", "planned"] = "analysed"
+
+
+class Outputs(BaseModel):
+    """All metrics, figures and tables by name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    metrics: Mapping[str, Metric] = {}
+    figures: Mapping[str, Output] = {}
+    tables: Mapping[str, Output] = {}
+
+    @property
+    def kinds(self) -> Mapping[str, Mapping[str, Output]]:
+        """The figures and tables, by the key that names one in an entry of the experiment."""
+        return {"figure": self.figures, "table": self.tables}
+
+
+@cache
+def package_outputs() -> Outputs:
+    """Return the metrics, figures and tables of the R package."""
+    return read_manifest(MANIFEST)
+
+
+def project_outputs(root: Path) -> Outputs:
+    """Return the outputs of the R package and of a project; raises DefinitionError."""
+    ours, path = package_outputs(), root / PROJECT_MANIFEST
+    if not path.exists():
+        return ours
+    own = read_manifest(path)
+    for kind in Outputs.model_fields:
+        for name in getattr(own, kind).keys() & getattr(ours, kind).keys():
+            raise DefinitionError([Problem(str(path), 0, 0, f"{kind}: {name} is already in the R package")])
+    return Outputs(**{kind: {**getattr(ours, kind), **getattr(own, kind)} for kind in Outputs.model_fields})
+
+
+def read_manifest(path: Path) -> Outputs:
+    """Read a manifest; raises DefinitionError."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return Outputs.model_validate(yaml.load(path.read_text("utf-8"), loader) or {})  # noqa: S506
+    except yaml.YAMLError as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", -1) + 1
+        raise DefinitionError([Problem(str(path), line, 0, f"not YAML: {error}")]) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DefinitionError([Problem(str(path), 0, 0, f"cannot be read: {error}")]) from None
+    except ValidationError as error:
+        found = [f"{'.'.join(str(one) for one in each['loc'])}: {each['msg']}" for each in error.errors()]
+        raise DefinitionError([Problem(str(path), 0, 0, message) for message in found]) from None

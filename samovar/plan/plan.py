@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from pydantic import ConfigDict, Field, SkipValidation, ValidationError
 
 from samovar.errors import DefinitionError, PlanError, SamovarError
-from samovar.experiment import Experiment, Map, Node, ResolvedExperiment, Seq, Text, unknown
-from samovar.experiment.outputs import Exhibits
+from samovar.experiment import (
+    Experiment,
+    Map,
+    Node,
+    Outputs,
+    ResolvedExperiment,
+    Seq,
+    Text,
+    package_outputs,
+    unknown,
+)
 from samovar.plan.ids import SameTrialsError, ids_of
 from samovar.plan.matrix import matrix_of
 from samovar.plan.model import PlanValue, Trial
@@ -150,10 +159,10 @@ class Plan(Head):
 
 @dataclass(frozen=True)
 class Site:
-    """What a plan depends on beside the experiment: headers of recipes, available figures and tables."""
+    """What a plan depends on beside the experiment: headers of recipes, outputs of the analysis."""
 
     headers: RecipeHeaders | None = None
-    exhibits: Exhibits = field(default_factory=dict)
+    outputs: Outputs | None = None
 
 
 def make_plan(resolved: ResolvedExperiment, *, site: Site | None = None) -> Plan:
@@ -187,7 +196,7 @@ def make_plan(resolved: ResolvedExperiment, *, site: Site | None = None) -> Plan
         changes=_changes(planned),
         figures=applied.figures,
         tables=applied.tables,
-        warnings=warnings_of(applied, testbed, trials, site.exhibits),
+        warnings=warnings_of(applied, testbed, trials, site.outputs or package_outputs()),
         trials=trials,
     )
 

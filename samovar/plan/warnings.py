@@ -10,10 +10,7 @@ from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple
 
-from samovar.experiment import Experiment, Testbed, shortest_path
-from samovar.experiment.metric_needs import NEEDS, Trace
-from samovar.experiment.metrics import METRICS
-from samovar.experiment.outputs import KINDS, Exhibits
+from samovar.experiment import Experiment, Output, Outputs, Testbed, Trace, shortest_path
 from samovar.plan.model import PathPlan, Resolved
 from samovar.plan.placement import directions_through
 from samovar.plan.trials import Group, Treatments, Trials, View
@@ -26,7 +23,7 @@ SENDER_TCP_LOGGERS = ("tcp-info", "siftr", "tcp-probe")
 
 
 def warnings_of(
-    experiment: Experiment, testbed: Testbed, trials: Trials, exhibits: Exhibits
+    experiment: Experiment, testbed: Testbed, trials: Trials, outputs: Outputs
 ) -> tuple[str, ...]:
     """Return the warnings of a whole plan, each once, in a stable order: by part, then by kind."""
     treatments = {part.part: part for part in trials.parts}
@@ -38,10 +35,7 @@ def warnings_of(
         warnings += _level_warnings(treatments[name])
         warnings += beside.get(name, ())
         warnings += [texts[name] for texts in found if name in texts]
-    for metric in (line.metric for line in experiment.expect):
-        if not METRICS[metric].written:
-            warnings.append(f"expect: no analysis computes {metric} yet; the scorecard will report no data")
-    return tuple(dict.fromkeys((*warnings, *_unrecorded(experiment, trials, exhibits))))
+    return tuple(dict.fromkeys((*warnings, *_unrecorded(experiment, trials, outputs))))
 
 
 def _design_warnings(name: str, replicates: int, order: str, treatments: int) -> Iterator[str]:
@@ -127,46 +121,63 @@ class FlowTraces(NamedTuple):
     router: Collection[str]
 
 
-RECORDED: Mapping[Trace, Callable[[FlowTraces], bool]] = {
-    Trace.EITHER: lambda traces: traces.sender_capture or traces.receiver_capture,
-    Trace.NEAR: lambda traces: traces.sender_capture,
-    Trace.BOTH: lambda traces: traces.sender_capture and traces.receiver_capture,
-    Trace.SENDER: lambda traces: any(logger in traces.sender for logger in SENDER_TCP_LOGGERS),
-    Trace.QUEUE: lambda traces: "queue" in traces.router,
-    Trace.BEACONS: lambda traces: "beacons" in traces.sender and "beacons" in traces.receiver,
-    Trace.PAUSES: lambda traces: traces.sender_capture or "pause-frames" in traces.sender,
-    Trace.DROPS: lambda traces: "nic" in traces.sender or "siftr" in traces.sender,
-    Trace.CARD: lambda traces: "nic" in traces.sender,
+RECORDED: Mapping[Trace, tuple[str, Callable[[FlowTraces], bool]]] = {
+    Trace.CAPTURE: (
+        "a capture at one end of a flow",
+        lambda traces: traces.sender_capture or traces.receiver_capture,
+    ),
+    Trace.CAPTURE_AT_SENDER: ("a capture at a flow's sender", lambda traces: traces.sender_capture),
+    Trace.CAPTURES_AT_BOTH_ENDS: (
+        "captures at both ends of a flow",
+        lambda traces: traces.sender_capture and traces.receiver_capture,
+    ),
+    Trace.TCP_LOG: (
+        "logger tcp-info, siftr or tcp-probe at a flow's sender",
+        lambda traces: any(logger in traces.sender for logger in SENDER_TCP_LOGGERS),
+    ),
+    Trace.QUEUE_LOG: ("logger queue at the bottleneck's router", lambda traces: "queue" in traces.router),
+    Trace.BEACONS: (
+        "logger beacons at both ends of a flow",
+        lambda traces: "beacons" in traces.sender and "beacons" in traces.receiver,
+    ),
+    Trace.PAUSE_FRAMES: (
+        "a capture or logger pause-frames at a flow's sender",
+        lambda traces: traces.sender_capture or "pause-frames" in traces.sender,
+    ),
+    Trace.DROP_LOG: (
+        "logger nic or siftr at a flow's sender",
+        lambda traces: "nic" in traces.sender or "siftr" in traces.sender,
+    ),
+    Trace.NIC_LOG: ("logger nic at a flow's sender", lambda traces: "nic" in traces.sender),
 }
-"""Whether a flow's traces include what a metric needs."""
+"""What a metric may need: its name in messages, and whether a flow's traces include it."""
 
 
-def _unrecorded(experiment: Experiment, trials: Trials, exhibits: Exhibits) -> Iterator[str]:
+def _unrecorded(experiment: Experiment, trials: Trials, outputs: Outputs) -> Iterator[str]:
     """Yield the expectations, figures and tables for which no trial records what they need."""
     traces = _traces_by_part(trials)
     for line in experiment.expect:
-        missing = _missing([(line.metric,)], _of_parts(traces, [line.part] if line.part else ()))
+        flows = _of_parts(traces, [line.part] if line.part else ())
+        missing = _missing(outputs, [(line.metric,)], flows)
         if missing:
             yield f"expect: {line.metric} {_needs(missing)}; the scorecard will report no data"
-    for kind, entries in zip(KINDS, (experiment.figures, experiment.tables), strict=True):
+    for kind, entries in (("figure", experiment.figures), ("table", experiment.tables)):
         for entry in entries:
-            missing = _missing(
-                _metrics_of(entry, kind, exhibits), _of_parts(traces, _listed(entry.get("part", ())))
-            )
+            metrics = _metrics_of(entry, outputs.kinds[kind].get(str(entry[kind])))
+            missing = _missing(outputs, metrics, _of_parts(traces, _listed(entry.get("part", ()))))
             if missing:
                 yield f"{kind} {entry[kind]} {_needs(missing)}; the report will say so in its place"
 
 
 def _needs(missing: Iterable[Trace]) -> str:
-    return f"needs {' and '.join(trace.value for trace in missing)}, which no trial records"
+    return f"needs {' and '.join(RECORDED[trace][0] for trace in missing)}, which no trial records"
 
 
-def _metrics_of(entry: Mapping[str, Any], kind: str, exhibits: Exhibits) -> Sequence[Sequence[str]]:
-    """Return the groups of metrics that a figure or table shows; it needs one metric of each group."""
-    exhibit = exhibits.get(kind, {}).get(str(entry[kind]))
-    if exhibit is None or exhibit.shows:
-        return exhibit.shows if exhibit else []
-    keys = [key for key in ("metric", "metrics") if key in exhibit.options and key in entry]
+def _metrics_of(entry: Mapping[str, Any], output: Output | None) -> Sequence[Sequence[str]]:
+    """Return the groups of metrics that a figure or table shows; it needs all metrics of one group."""
+    if output is None or output.shows:
+        return output.shows if output else []
+    keys = [key for key, option in output.options.items() if option.type == "metric" and key in entry]
     return [(metric,) for key in keys for metric in _listed(entry[key])]
 
 
@@ -178,17 +189,18 @@ def _of_parts(traces: Mapping[str, Collection[FlowTraces]], parts: Collection[st
     return [one for name, flows in traces.items() if not parts or name in parts for one in flows]
 
 
-def _missing(groups: Sequence[Sequence[str]], flows: Collection[FlowTraces]) -> list[Trace]:
+def _missing(outputs: Outputs, groups: Sequence[Sequence[str]], flows: Collection[FlowTraces]) -> list[Trace]:
     """Return the traces that are missing for the first of several groups of metrics.
 
     Nothing is missing if some flow has all traces for any of the groups.
     """
-    needs = [[trace for metric in group for trace in NEEDS.get(metric, ())] for group in groups]
-    met = any(all(RECORDED[trace](flow) for trace in need) for need in needs for flow in flows)
+    known = outputs.metrics
+    needs = [[trace for name in group if name in known for trace in known[name].needs] for group in groups]
+    met = any(all(RECORDED[trace][1](flow) for trace in need) for need in needs for flow in flows)
     if not flows or not needs or met:
         return []
     first = list(dict.fromkeys(needs[0]))
-    return [trace for trace in first if not any(RECORDED[trace](flow) for flow in flows)] or first
+    return [trace for trace in first if not any(RECORDED[trace][1](flow) for flow in flows)] or first
 
 
 def _traces_by_part(trials: Trials) -> Mapping[str, Collection[FlowTraces]]:

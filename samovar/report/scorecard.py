@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.errors import ReportError
-from samovar.experiment import Expect, read_experiment
-from samovar.experiment.metrics import METRICS
+from samovar.experiment import Expect, package_outputs, read_experiment
 from samovar.report.campaign_data import Campaign, read_campaign
 from samovar.report.number_format import count, listed, number, quantity, scale, span
 
@@ -145,7 +144,8 @@ def exit_status(verdicts: Iterable[str]) -> int:
 def judge(line: Expect, summary: Sequence[SummaryRow]) -> Result:
     """Return the result of one expect line: every treatment that it selects must satisfy it."""
     rows = [row for row in summary if _selects(line, row)]
-    unit = "×" if line.relative_to else next((row.unit for row in rows), METRICS[line.metric].unit)
+    known = package_outputs().metrics.get(line.metric)
+    unit = "×" if line.relative_to else next((row.unit for row in rows), known.unit if known else "")
     observations = [_observe(line, row, summary) for row in rows]
     verdict = _verdict(line, observations)
     return Result(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial as bound
 
 from samovar.experiment import (
+    COMMON_OPTIONS,
     DEVICE_PARAMETERS,
     FRAGMENT_KEYS,
     GENERATOR_KEYS,
@@ -18,6 +19,7 @@ from samovar.experiment import (
     Flow,
     Logger,
     NetworkPath,
+    Outputs,
     Part,
     Strict,
     StudyReport,
@@ -25,7 +27,6 @@ from samovar.experiment import (
     keys_of,
     own_keys,
 )
-from samovar.experiment.outputs import COMMON, Exhibits
 from samovar.schema.factor_schema import SCALAR, FactorSchema
 from samovar.schema.model_schema import (
     DRAFT,
@@ -60,8 +61,8 @@ LABELS: Json = any_of(SCALAR, several(SCALAR))
 class ExperimentSchema:
     """Builds the schema of experiments, and of the fragments that they use."""
 
-    def __init__(self, recipes: Recipes, exhibits: Exhibits) -> None:
-        self._recipes, self._exhibits = recipes, exhibits
+    def __init__(self, recipes: Recipes, outputs: Outputs) -> None:
+        self._recipes, self._manifest = recipes, outputs
         self.definitions = Definitions(self._special())
         self._factors = FactorSchema(self.definitions, recipes)
 
@@ -77,6 +78,7 @@ class ExperimentSchema:
             ("", "use"): lambda *_: self._names(),
             ("Flow", "generator"): lambda *_: recipe_choice(self.definitions, self._recipes, "generator"),
             ("Logger", "logger"): lambda *_: recipe_choice(self.definitions, self._recipes, "logger"),
+            ("Expect", "metric"): lambda *_: self.definitions.refer("metric", self._metric),
             ("NetworkPath", "aqm"): lambda *_: self._aqm(),
             ("Expect", "where"): lambda *_: {"type": "object", "additionalProperties": LABELS},
             ("Experiment", "parts"): lambda *_: _by_name(self.definitions.refer("Part", self._part)),
@@ -134,23 +136,30 @@ class ExperimentSchema:
         one = recipe_choice(self.definitions, self._recipes, "aqm")
         return any_of(one, self.definitions.refer("mapping-aqm-per-direction", lambda: directions(one)))
 
+    def _metric(self) -> Json:
+        metrics = self._manifest.metrics
+        described = [f"{one.what} ({one.unit})" for one in metrics.values()]
+        return {"enum": list(metrics), "enumDescriptions": described}
+
     def _outputs(self, kind: str, *_: object) -> Json:
         return self.definitions.refer(f"{kind}s", lambda: self._make_outputs(kind))
 
     def _make_outputs(self, kind: str) -> Json:
         """Return the figures or tables: names, or mappings with options; factors are options as well."""
-        known = self._exhibits.get(kind, {})
-        titles = [one.title for one in known.values()]
-        names: Json = {"enum": list(known), "enumDescriptions": titles} if known else {"type": "string"}
+        known = self._manifest.kinds[kind]
+        names: Json = {"enum": list(known), "enumDescriptions": [one.what for one in known.values()]}
         names["description"] = f"Name of the {kind}."
         name = self.definitions.refer(kind, lambda: names)
-        own: dict[str, list[str]] = {}
-        for one, exhibit in known.items():
-            for option in exhibit.options:
-                own.setdefault(option, []).append(one)
-        options: Json = {option: {"description": f"Option of {', '.join(of)}."} for option, of in own.items()}
-        options |= {one: {**LABELS, "description": COMMON[one]} for one in ("part", "trial")}
-        options["title"] = {**SCALAR, "description": COMMON["title"]}
+        own: dict[str, dict[str, list[str]]] = {}
+        for one, output in known.items():
+            for option, info in output.options.items():
+                own.setdefault(option, {}).setdefault(info.what, []).append(one)
+        options: Json = {
+            option: {"description": " ".join(f"{', '.join(of)}: {what}" for what, of in texts.items())}
+            for option, texts in own.items()
+        }
+        options |= {one: {**LABELS, "description": COMMON_OPTIONS[one]} for one in ("part", "trial")}
+        options["title"] = {**SCALAR, "description": COMMON_OPTIONS["title"]}
         entry = {
             "type": "object",
             "properties": {kind: name, **options},
@@ -254,9 +263,9 @@ def _document(definitions: Definitions, root: Json) -> Json:
     return {"$schema": DRAFT, **root, "$defs": dict(sorted(definitions.schemas.items()))}
 
 
-def experiment_schema(recipes: Recipes, exhibits: Exhibits) -> Json:
-    """Return the schema of experiments/NAME.yaml; without exhibits, figures and tables may have any name."""
-    return ExperimentSchema(recipes, exhibits).document()
+def experiment_schema(recipes: Recipes, outputs: Outputs) -> Json:
+    """Return the schema of experiments/NAME.yaml."""
+    return ExperimentSchema(recipes, outputs).document()
 
 
 def fragment_schema() -> Json:

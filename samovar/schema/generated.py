@@ -7,7 +7,7 @@ from pathlib import Path
 
 from samovar.campaign.journal import journal_schema
 from samovar.events import events_page
-from samovar.experiment.outputs import read_exhibits
+from samovar.experiment import project_outputs
 from samovar.recipes import Catalogue
 from samovar.schema.file_schemas import (
     config_schema,
@@ -28,7 +28,7 @@ EVENTS = REFERENCE / "events.md"
 def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
     """Return the schemas of a checkout, by kind of file."""
     return {
-        "experiment": experiment_schema(recipes, read_exhibits(root / "analysis" / "R")),
+        "experiment": experiment_schema(recipes, project_outputs(root)),
         "fragment": fragment_schema(),
         "testbed": testbed_schema(),
         "study": study_schema(),
@@ -47,9 +47,9 @@ def generated(root: Path) -> dict[Path, str]:
 def pages(root: Path, recipes: Recipes) -> dict[Path, str]:
     """Return the reference pages with generated blocks, by path."""
     found = {path.relative_to(root): path.read_text("utf-8") for path in (root / REFERENCE).glob("*.md")}
-    exhibits = read_exhibits(root / "analysis" / "R")
+    outputs = project_outputs(root)
     return {
-        path: Page(text, ROOTS.get(path.stem), recipes, exhibits).written()
+        path: Page(text, ROOTS.get(path.stem), recipes, outputs).written()
         for path, text in sorted(found.items())
         if BLOCK.search(text)
     }

@@ -15,6 +15,9 @@ from samovar.experiment import (
     Config,
     Experiment,
     Key,
+    Metric,
+    Output,
+    Outputs,
     ParameterInfo,
     Strict,
     StudyReport,
@@ -24,8 +27,6 @@ from samovar.experiment import (
     keys_of,
     type_in,
 )
-from samovar.experiment.metrics import METRICS
-from samovar.experiment.outputs import Exhibit, Exhibits
 from samovar.recipes import BLOCKS, Catalogue, Header
 from samovar.schema.factor_schema import (
     BOTH_DIRECTIONS,
@@ -79,8 +80,8 @@ FORMS = {
 class Page:
     """One page of the reference; links to models lead to its headings."""
 
-    def __init__(self, text: str, root: type[Strict] | None, recipes: Recipes, exhibits: Exhibits) -> None:
-        self._text, self._root, self._recipes, self._exhibits = text, root, recipes, exhibits
+    def __init__(self, text: str, root: type[Strict] | None, recipes: Recipes, outputs: Outputs) -> None:
+        self._text, self._root, self._recipes, self._outputs = text, root, recipes, outputs
         self._anchors = dict(self._headed())
 
     def written(self) -> str:
@@ -108,10 +109,9 @@ class Page:
             "factors": lambda _: factor_lines(self._recipes),
             "recipe names": lambda _: recipe_names(self._recipes),
             "recipes": lambda kind: recipe_lines(self._recipes, kind),
-            "figures": lambda _: exhibit_lines("figure", self._exhibits["figure"]),
-            "tables": lambda _: exhibit_lines("table", self._exhibits["table"]),
-            "metrics": lambda _: metric_lines(True),
-            "metrics to come": lambda _: metric_lines(False),
+            "figures": lambda _: output_lines("figure", self._outputs.figures),
+            "tables": lambda _: output_lines("table", self._outputs.tables),
+            "metrics": lambda _: metric_lines(self._outputs.metrics),
         }
         if what not in makers:
             raise SchemaError(f"no generated block '{name}'; known: {', '.join(makers)}")
@@ -186,20 +186,16 @@ def models_below(model: type[Strict]) -> Iterator[tuple[str, type[Strict]]]:
     yield from seen.items()
 
 
-def exhibit_lines(kind: str, known: Mapping[str, Exhibit]) -> Iterator[str]:
-    """Yield the table of the figures or tables that the analysis draws, with their own options."""
+def output_lines(kind: str, known: Mapping[str, Output]) -> Iterator[str]:
+    """Yield the table of the figures or tables of the analysis, with their own options."""
     options = {name: ", ".join(f"`{option}`" for option in one.options) for name, one in known.items()}
-    rows = [(f"`{name}`", options[name], one.title) for name, one in known.items()]
+    rows = [(f"`{name}`", options[name], one.what) for name, one in known.items()]
     yield from table((kind, "options", "what"), rows)
 
 
-def metric_lines(written: bool) -> Iterator[str]:
-    """Yield the table of the metrics that the analysis writes, or of those that it does not write yet."""
-    rows = [
-        (f"`{name}`", metric.unit, metric.description)
-        for name, metric in METRICS.items()
-        if metric.written == written
-    ]
+def metric_lines(metrics: Mapping[str, Metric]) -> Iterator[str]:
+    """Yield the table of the metrics of the analysis."""
+    rows = [(f"`{name}`", metric.unit, metric.what) for name, metric in metrics.items()]
     yield from table(("metric", "unit", "what"), rows)
 
 

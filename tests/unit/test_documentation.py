@@ -16,10 +16,10 @@ from samovar.experiment import (
     load_experiment,
     load_study_report,
     load_testbed,
+    package_outputs,
     resolve_experiment,
     yaml_names,
 )
-from samovar.experiment.metrics import METRICS
 from samovar.plan import make_plan
 from samovar.recipes import Catalogue, TrialScripts
 from samovar.recipes.recipe import Kind, read_recipe
@@ -189,15 +189,7 @@ def test_the_recipes_of_the_how_to_are_all_that_its_experiment_needs(tmp_path: P
 
 
 def test_the_metrics_that_can_be_expected_are_those_that_are_explained() -> None:
-    assert set(METRICS) == explained_metrics()
-
-
-def test_the_metrics_that_are_said_to_be_written_are_those_of_the_analysis() -> None:
-    source = (ROOT / "analysis" / "R" / "metric-units.R").read_text()
-    units = re.search(r"metric_units <- c\((.*?)\n\)", source, flags=re.DOTALL)
-    assert units
-    written = {name: metric.unit for name, metric in METRICS.items() if metric.written}
-    assert dict(re.findall(r"(\w+) = \"([^\"]+)\"", units[1])) == written
+    assert set(package_outputs().metrics) == explained_metrics()
 
 
 @pytest.mark.parametrize("kind", ["setting", "aqm", "generator", "logger"])

@@ -18,10 +18,10 @@ from samovar.experiment import (
     LoadOptions,
     ResolvedExperiment,
     load_experiment,
+    package_outputs,
     yaml_names,
 )
 from samovar.experiment.explain import Explainer
-from samovar.experiment.metrics import METRICS
 from samovar.lab import require_supported_links, unsupported_links
 from samovar.plan import Plan, make_plan
 from samovar.recipes import Catalogue
@@ -114,18 +114,7 @@ def test_a_study_names_its_report_and_what_it_expects_of_it(name: str) -> None:
     assert experiment.description
     assert experiment.figures or experiment.tables
     assert experiment.expect
-    assert all(line.source and line.metric in METRICS for line in experiment.expect)
-
-
-@NAMES
-def test_a_study_warns_of_expectations_that_nothing_measures_yet(name: str) -> None:
-    asked = {line.metric for line in study(name).experiment.expect}
-    unmeasured = {metric for metric in asked if not METRICS[metric].written}
-    told = [warning for warning in plan(name, "full").warnings if warning.startswith("expect: ")]
-    assert sorted(told) == sorted(
-        f"expect: no analysis computes {metric} yet; the scorecard will report no data"
-        for metric in unmeasured
-    )
+    assert all(line.source and line.metric in package_outputs().metrics for line in experiment.expect)
 
 
 @NAMES
@@ -278,11 +267,10 @@ for (folder in commandArgs(TRUE)) {
   rows <- lapply(plan$trials, \\(t) c(t[c("id", "part")], factor_row(t$treatment, factors), t["replicate"]))
   campaign <- list(plan = plan, factors = factors, trials = data.table::rbindlist(rows))
   entries <- c(lapply(plan$figures, as_entry, kind = "figure"), lapply(plan$tables, as_entry, kind = "table"))
-  check_entries(campaign, entries[lengths(lapply(entries, `[[`, "figure")) > 0], entries[lengths(lapply(entries, `[[`, "table")) > 0])
+  check_entries(campaign, entries)
   for (entry in entries) {
-    kind <- if (is.null(entry$figure)) "table" else "figure"
-    chosen <- select_trials(list(campaign = campaign), entry, own_options(drawer_of(entry[[kind]], kind)))
-    if (is.null(entry$rwnd) && (entry$figure %||% "") %in% c("rtt-cdf", "trial-time-series", "rtt-time")) chosen <- at_largest_rwnd(campaign, chosen)
+    chosen <- select_trials(list(campaign = campaign), entry)
+    if ((entry$figure %||% "") %in% c("rtt-cdf", "trial-time-series", "rtt-time")) chosen <- at_largest_rwnd(campaign, chosen)
     but <- c(entry$factor, if (grepl("by-rwnd", entry$figure %||% "")) "rwnd", if (grepl("^pause-", entry$figure %||% "")) grep("^traffic", factors, value = TRUE))
     curves <- nlevels(curves_of(campaign, chosen, but)$labels)
     few <- if (grepl("time", entry$figure %||% "")) 4 else if (grepl("cdf|^metric|by-rwnd|^pause", entry$figure %||% "")) 8 else Inf

@@ -91,21 +91,17 @@ test_that("an unknown level, part or option is refused with the nearest name", {
   expect_match(conditionMessage(refused(part = "bufer")), "did you mean .buffer.")
   expect_match(conditionMessage(refused(parts = "buffer")), "did you mean .part.")
   expect_match(conditionMessage(refused(method = "1")), "Unknown option .method.")
+  expect_match(conditionMessage(refused(axis = "lag")), "did you mean .log.")
 })
 
-test_that("every option that a figure or table reads may be given before anything is measured", {
-  folder <- small_campaign()
-  campaign <- read_campaign(folder)
+test_that("every option of the manifest may be given before anything is measured", {
+  campaign <- read_campaign(small_campaign())
   for (kind in c("figure", "table")) {
     for (name in known_names(kind)) {
-      own <- setdiff(own_options(drawer_of(name, kind)), c("trial", campaign$factors))
-      entry <- c(stats::setNames(list(name), kind), stats::setNames(as.list(own), own))
-      entries <- list(figure = list(), table = list())
-      entries[[kind]] <- list(entry)
-      expect_no_error(check_entries(campaign, entries$figure, entries$table))
+      options <- lapply(outputs_of(kind)[[name]]$options, \(o) c(o$values, if (identical(o$type, "seconds")) "6s" else "x")[1])
+      expect_no_error(check_entries(campaign, list(c(stats::setNames(list(name), kind), options))))
     }
   }
-  expect_setequal(own_options(figure_jitter_cdf), c("flow", "title"))
 })
 
 test_that("a figure for which the campaign has no data is left out with the reason", {
@@ -128,19 +124,6 @@ test_that("the table of congestion controls shows published numbers only where t
   expect_equal(table$columns[[5]]$name, "TP-Link: median")
   expect_equal(table$rows[[1]][[1]], "cubic")
   expect_equal(table$rows[[1]][[5]], "-")
-})
-
-test_that("every figure and table has a title in a line of its own above it", {
-  folder <- file.path(dirname(traces_folder()), "..", "analysis", "R")
-  for (kind in c("figure", "table")) {
-    sources <- unlist(lapply(list.files(folder, "[.]R$", full.names = TRUE), readLines))
-    sources <- grep("^# (Words|Shows): ", sources, value = TRUE, invert = TRUE)
-    at <- grep(paste0("^", kind, "_[a-z_]+ <- function"), sources)
-    expect_setequal(gsub("_", "-", sub(paste0(kind, "_"), "", sub(" <-.*", "", sources[at]))), known_names(kind))
-    expect_equal(sources[at - 1], rep("#' @noRd", length(at)))
-    expect_match(sources[at - 2], "^#' [A-Zc]")
-    expect_false(any(startsWith(sources[at - 3], "#'")))
-  }
 })
 
 test_that("a figure draws either form of either method", {

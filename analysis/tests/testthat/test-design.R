@@ -1,4 +1,4 @@
-drawn <- function(campaign, options = list()) figure_design(list(campaign = campaign), c(figure = "design", options))
+drawn <- function(campaign, options = list()) make_output(list(campaign = campaign), c(figure = "design", options))
 
 test_that("the design has every trial of the plan in order, and tells those that are not analysed apart", {
   folder <- small_campaign()

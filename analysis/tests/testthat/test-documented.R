@@ -27,7 +27,7 @@ test_that("the reference of readers has every reader, the reference of measures 
   rows <- grep("^\\| `[a-z0-9_]+\\(\\)`", readers, value = TRUE)
   expect_setequal(named_in(sub("^([^|]*[|][^|]*)[|].*", "\\1", rows)), grep("^read_", exported(), value = TRUE))
   # What neither reads, measures nor draws: finding figures by name, and what keeps results.
-  other <- c("analyse_campaign", "code_version", "drawer_of", "known_names", "write_figure", "theme_samovar", "geom_many_points")
+  other <- c("analyse_campaign", "code_version", "known_names", "write_figure", "theme_samovar", "geom_many_points")
   rest <- grep("^(read|plot)_", setdiff(exported(), other), invert = TRUE, value = TRUE)
   expect_equal(setdiff(rest, named_in(c(measures, readers))), character())
   expect_equal(setdiff(other, exported()), character())

@@ -5,9 +5,9 @@ test_that("levels of an axis are numbers where they are rates or numbers, and wo
 })
 
 test_that("a metric is called by its words and its unit", {
-  expect_equal(metric_words("rtt_median_ms", "ms"), "RTT median (ms)")
-  expect_equal(metric_words("loss_share", "%"), "Loss (%)")
-  expect_equal(metric_words("goodput_bps", "Mbit/s"), "Goodput (Mbit/s)")
+  expect_equal(metric_title("rtt_median_ms", "ms"), "RTT median (ms)")
+  expect_equal(metric_title("loss_share", "%"), "Loss (%)")
+  expect_equal(metric_title("goodput_bps", "Mbit/s"), "Goodput (Mbit/s)")
 })
 
 test_that("windows of a series are joined to whole ones of the width asked for", {

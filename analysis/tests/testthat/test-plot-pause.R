@@ -15,7 +15,8 @@ drawn_as_pdf <- function(made) write_figure(made$plot, tempfile(fileext = ".pdf"
 
 test_that("cwnd with PAUSE frames, the time to a drop and jitter are drawn as vectors with units on their axes", {
   results <- paused_results()
-  made <- list(figure_cwnd_pause(results, list()), figure_pause_to_drop(results, list()), figure_jitter_cdf(results, list(part = "window")))
+  made <- lapply(list(list(figure = "cwnd-pause"), list(figure = "pause-to-drop"), list(figure = "jitter-cdf", part = "window")),
+                 \(entry) make_output(results, entry))
   for (one in made) {
     expect_no_warning(path <- drawn_as_pdf(one))
     expect_lt(file.size(path), 2e5)
@@ -31,6 +32,6 @@ test_that("cwnd with PAUSE frames, the time to a drop and jitter are drawn as ve
 test_that("a campaign without PAUSE frames leaves their figures out, with the reason", {
   folder <- small_campaign()
   quietly(results <- analyse_campaign(folder, figures = list(), cores = 1L))
-  expect_error(figure_cwnd_pause(results, list()), "no trial has both", class = "samovar_no_data")
-  expect_error(figure_pause_to_drop(results, list()), "no PAUSE frame", class = "samovar_no_data")
+  expect_error(make_output(results, list(figure = "cwnd-pause")), "no trial has both", class = "samovar_no_data")
+  expect_error(make_output(results, list(figure = "pause-to-drop")), "PAUSE frame", class = "samovar_no_data")
 })

@@ -43,7 +43,7 @@ test_that("a time-out within a recovery is state 4, and a lack of buffers is CWR
 
 test_that("metrics and series of a sender are made from SIFTR as from TCP_INFO", {
   x <- samovar:::tcp_samples(bulk, traces_of("siftr", whole_siftr()))
-  m <- samovar:::sender_metrics(x)
+  m <- samovar:::sender_metrics(list(sender = x))
   expect_equal(m$srtt_median_ms, 58.593, tolerance = 0.01)
   expect_gt(m$cwnd_median_packets, 30)
   series <- samovar:::thin_series(x$t_s, x$cwnd_packets, "bulk", "cwnd", "packets")

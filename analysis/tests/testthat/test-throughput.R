@@ -171,8 +171,8 @@ test_that("of a flow whose headers were cut before the data offset what IP tells
   whole <- lapply(committed_pair()[c("sender", "receiver")], read_pcap)
   flow <- data_flows(whole$receiver)$flow[1]
   expect_equal(data_flows(cut$receiver)$flow[1], flow)
-  expected <- capture_metrics(whole$sender, whole$receiver, flow)
-  found <- capture_metrics(cut$sender, cut$receiver, flow)
+  expected <- capture_metrics(list(near = whole$sender, far = whole$receiver, name = flow))
+  found <- capture_metrics(list(near = cut$sender, far = cut$receiver, name = flow))
   # SYN and acknowledgements may carry data, as far as one can tell: all have options.
   packets <- rows_of_flow(whole$receiver, flow, c("t_ns", "ip_bytes"))[ip_bytes > 40]
   expect_equal(found$throughput_bps, 8 * sum(packets$ip_bytes) / diff(range(packets$t_ns)) * 1e9)

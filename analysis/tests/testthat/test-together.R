@@ -3,11 +3,13 @@ sizes_of <- function(down, start_s, bytes, last_s) {
                          payload_bytes = bytes * 0.9, first_s = start_s, last_s)
 }
 
-values_of <- function(rows) stats::setNames(rows$value, rows$metric)
+together <- function(sizes, rate_bps) {
+  unlist(metrics_together(list(sizes = sizes, manifest = list(resolved = list(path = list(down = list(rate_bps = rate_bps)))))))
+}
 
 test_that("two flows that share a path alike have what was computed by hand", {
   # 50 and 50 MB in 10 s of a path of 100 Mbit/s.
-  found <- values_of(metrics_together(sizes_of(c(TRUE, TRUE), c(0, 0), c(50e6, 50e6), c(10, 10)), 100e6))
+  found <- together(sizes_of(c(TRUE, TRUE), c(0, 0), c(50e6, 50e6), c(10, 10)), 100e6)
   expect_equal(found[["throughput_total_bps"]], 80e6)
   expect_equal(found[["link_utilisation_share"]], 0.8)
   expect_equal(found[["domination_share"]], 0.5)
@@ -17,7 +19,7 @@ test_that("two flows that share a path alike have what was computed by hand", {
 test_that("the first of three downloads is set against the downloads alone, the upload against nothing", {
   # Downloads of 60, 20 and 20 MB from 0, 10 and 20 s on, an upload of 300 MB; all end at 40 s.
   sizes <- sizes_of(c(TRUE, TRUE, TRUE, FALSE), c(0, 10, 20, 5), c(60e6, 20e6, 20e6, 300e6), rep(40, 4))
-  found <- values_of(metrics_together(sizes, 40e6))
+  found <- together(sizes, 40e6)
   expect_equal(found[["domination_share"]], 0.6)
   expect_equal(found[["link_utilisation_share"]], 0.5) # 800 Mbit of 40 s x 40 Mbit/s
   # Rates of 12, 16/3, 8 and 480/7 Mbit/s.
@@ -27,20 +29,20 @@ test_that("the first of three downloads is set against the downloads alone, the 
 })
 
 test_that("one flow has no fairness and dominates nobody", {
-  found <- values_of(metrics_together(sizes_of(TRUE, 0, 1e6, 1), NULL))
+  found <- together(sizes_of(TRUE, 0, 1e6, 1), NULL)
   expect_equal(found[["throughput_total_bps"]], 8e6)
   expect_true(all(is.na(found[c("fairness_jain", "domination_share", "link_utilisation_share")])))
 })
 
 test_that("no flow leaves no metric", {
-  expect_null(metrics_together(NULL, 1e6))
+  expect_null(together(NULL, 1e6))
 })
 
 test_that("packets of one instant have no rate, and their flow none beside others", {
   packets <- rep(list(ethernet(ipv4(udp(9, 10, raw(72)), 17))), 3)
   at_once <- read_pcap(write_capture(packets, t_ns = c(1, 1, 1) * 1e9))
   name <- as.character(at_once$flow[1])
-  expect_true(is.na(capture_metrics(at_once, NULL, name)$throughput_bps))
+  expect_true(is.na(capture_metrics(list(near = at_once, name = name))$throughput_bps))
   expect_null(flow_size(list(from = "src"), at_once, name, list(resolved = list(hosts = list(src = list(role = "sender"))))))
 })
 
@@ -48,5 +50,5 @@ test_that("a flow's throughput is from its earliest packet to its latest, whatev
   packets <- rep(list(ethernet(ipv4(udp(9, 10, raw(72)), 17))), 3)
   late_first <- read_pcap(write_capture(packets, t_ns = c(3, 1, 2) * 1e9))
   # Three packets of 100 bytes in two seconds.
-  expect_equal(capture_metrics(late_first, NULL, as.character(late_first$flow[1]))$throughput_bps, 1200)
+  expect_equal(capture_metrics(list(near = late_first, name = as.character(late_first$flow[1])))$throughput_bps, 1200)
 })

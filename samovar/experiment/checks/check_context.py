@@ -21,7 +21,7 @@ from samovar.experiment.keys import (
     texts_of,
 )
 from samovar.experiment.nearest import unknown
-from samovar.experiment.outputs import Exhibits
+from samovar.experiment.outputs import Outputs, package_outputs
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 
 Parameters = Mapping[str, ParameterInfo]
@@ -34,7 +34,7 @@ class Context:
     checked: Validation[Experiment]
     testbed: Testbed | None
     catalogue: RecipeCatalogue
-    exhibits: Exhibits = field(default_factory=dict)
+    outputs: Outputs = field(default_factory=package_outputs)
 
     def report(self, loc: Sequence[int | str], message: str, *, key: bool = False) -> None:
         """Add a problem at the value, or at the key, of a place in the experiment."""

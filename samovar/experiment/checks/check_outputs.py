@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from samovar.errors import Problem
 from samovar.experiment.checks.check_context import Context
 from samovar.experiment.checks.validate import Loc
 from samovar.experiment.keys import Expect, Experiment, Part, included_treatments
-from samovar.experiment.metrics import METRICS
 from samovar.experiment.nearest import unknown
-from samovar.experiment.outputs import COMMON, KINDS
+from samovar.experiment.outputs import COMMON_OPTIONS, OutputOption, Outputs
+from samovar.experiment.yaml.tree import Map, Seq, Text
 
 SEVERAL = ("part", "trial")
 """Options of all figures and tables that may name more than one."""
@@ -18,11 +19,31 @@ LEAST_PERCENTAGE = 2
 """A share is at most 1, or a little more by measurement error; a bound from here on is meant in percent."""
 
 
+def check_output_names(tree: Map, outputs: Outputs) -> Iterator[Problem]:
+    """Yield a problem for each unknown figure and table of an experiment and its profiles."""
+    profiles = tree.get("profiles")
+    layers = [tree, *(profiles.values() if isinstance(profiles, Map) else ())]
+    for layer in layers:
+        for kind, known in outputs.kinds.items() if isinstance(layer, Map) else ():
+            entries = layer.get(f"{kind}s")
+            for entry in entries if isinstance(entries, Seq) else ():
+                name = entry.get(kind) if isinstance(entry, Map) else entry
+                if isinstance(name, Text) and name not in known:
+                    yield name.position.problem(unknown(kind, name, known))
+
+
 def check_outputs(context: Context, experiment: Experiment, keys: Collection[str]) -> None:
     """Report what the lines of some keys name that does not exist; keys are expect, figures and tables."""
-    for index, line in enumerate(experiment.expect if "expect" in keys else ()):
+    lines = experiment.expect if "expect" in keys else ()
+    for index, line in enumerate(lines):
+        if line.metric not in context.outputs.metrics:
+            message = unknown("metric", line.metric, context.outputs.metrics)
+            context.report(("expect", index, "metric"), f"metric: {message}")
+    if not context.checked.intact("parts"):
+        return
+    for index, line in enumerate(lines):
         _check_expect(context, experiment, ("expect", index), line)
-    for kind, entries in zip(KINDS, (experiment.figures, experiment.tables), strict=True):
+    for kind, entries in (("figure", experiment.figures), ("table", experiment.tables)):
         for index, entry in enumerate(entries if f"{kind}s" in keys else ()):
             _check_entry(context, experiment, kind, (f"{kind}s", index), entry)
 
@@ -36,39 +57,50 @@ def _check_entry(
         context.check_name((*where, "part", index), "part", name, experiment.parts)
     parts = {name: part for name, part in experiment.parts.items() if name in names} or experiment.parts
     factors = {factor for part in experiment.parts.values() for factor in part.factors}
-    known = context.exhibits.get(kind, {}).get(str(entry[kind]))
+    known = context.outputs.kinds[kind].get(str(entry[kind]))
     for option, value in entry.items():
         at = (*where, option)
         if (option in SEVERAL or option in factors) and (isinstance(value, dict) or not _as_list(value)):
             context.report(at, f"{option}: must be a name or a list of names")
         elif option in factors:
             _check_levels(context, at, parts, [str(one) for one in _as_list(value)])
-        elif option in COMMON:
+        elif option in COMMON_OPTIONS:
             several = option in SEVERAL and isinstance(value, list)
             for index, one in enumerate(value if several else [value]):
                 if not isinstance(one, str):
                     must = "must be a text" if option == "title" else "must be a name"
                     context.report((*at, index) if several else at, f"{option}: {must}")
         elif known is not None and option != kind:
-            if option not in known.options:
-                every = {*known.options, *factors, *COMMON}
+            if option in known.options:
+                labels = flow_labels(parts.values())
+                allowed = {
+                    "metric": context.outputs.metrics,
+                    "factor": factors,
+                    "flow": labels,
+                }
+                _check_option(context, at, known.options[option], value, allowed)
+            else:
+                every = {*known.options, *factors, *COMMON_OPTIONS}
                 context.report(at, unknown("option or factor", option, every), key=True)
-                continue
-            what, words = _option_values(option, known.options[option], factors, flow_labels(parts.values()))
-            for index, one in enumerate(_as_list(value) if words else ()):
-                if str(one) not in words and not (what == "flow" and _is_numbered(str(one), words)):
-                    context.report((*at, index), f"{option}: {unknown(what, str(one), words)}")
 
 
-def _option_values(
-    option: str, values: Collection[str], factors: Collection[str], flows: Collection[str]
-) -> tuple[str, Collection[str]]:
-    """Return what an option names, and the names that it takes (empty for any)."""
-    if option in ("metric", "metrics"):
-        return "metric", METRICS
-    if option in ("factor", "rows", "columns"):
-        return "factor", factors
-    return ("flow", flows) if option == "flow" else (option, values)
+def _check_option(
+    context: Context, where: Loc, option: OutputOption, value: Any, names: Mapping[str, Collection[str]]
+) -> None:
+    """Check the value of an option; `names` holds the names that options of some types may have."""
+    what, known = (option.type, names[option.type]) if option.type in names else (where[-1], option.values)
+    if option.type == "seconds" and not _is_seconds(str(value)):
+        context.report(where, f"{where[-1]}: `{value}` is not a number of seconds such as 6s")
+    for index, one in enumerate(_as_list(value) if known else ()):
+        if str(one) not in known and not (what == "flow" and _is_numbered(str(one), known)):
+            context.report((*where, index), f"{where[-1]}: {unknown(str(what), str(one), known)}")
+
+
+def _is_seconds(text: str) -> bool:
+    try:
+        return float(text.removesuffix("s")) > 0
+    except ValueError:
+        return text == "all"
 
 
 def flow_labels(parts: Iterable[Part]) -> set[str]:
@@ -107,7 +139,8 @@ def _check_bounds(context: Context, where: Loc, line: Expect) -> None:
     if to and all(_as_list(line.where.get(name, ())) == [level] for name, level in to.items()):
         message = "the line divides trials by themselves; give other levels than in where"
         context.report((*where, "relative_to"), message)
-    if to or METRICS[line.metric].unit != "share":
+    metric = context.outputs.metrics.get(line.metric)
+    if to or metric is None or metric.unit != "share":
         return
     for key in ("equals", "below", "above", "between"):
         for index, bound in enumerate(_as_list(getattr(line, key))):

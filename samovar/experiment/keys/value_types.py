@@ -25,7 +25,6 @@ from samovar.experiment.expressions.values import (
     ErrorCollector,
     read_distribution,
 )
-from samovar.experiment.metrics import METRICS
 from samovar.experiment.nearest import unknown
 from samovar.units import UnitError, quoted
 
@@ -202,12 +201,6 @@ def _within(text: str) -> str:
         units.parse_share(text)
     elif units.parse_number(text) < 0:
         raise UnitError(f"{quoted(text)} is negative; expected a tolerance such as 2% or 5")
-    return text
-
-
-def _metric(text: str) -> str:
-    if text not in METRICS:
-        raise ValueError(unknown("metric", text, METRICS))
     return text
 
 
@@ -434,11 +427,7 @@ SWITCH = replace(
     meaning="on or off",
     parse=units.parse_switch,
 )
-METRIC = replace(
-    choice("metric", *METRICS, meanings=(f"{one.description} ({one.unit})" for one in METRICS.values())),
-    meaning="a metric",
-    parse=_metric,
-)
+METRIC = ValueType("metric", "a metric", ("throughput_bps",), {"type": "string"}, str)
 DSCP = ValueType(
     "code point",
     "a DiffServ code point: a name, or 0 to 63",

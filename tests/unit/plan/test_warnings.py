@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from samovar.experiment import LoadOptions, load_experiment
-from samovar.experiment.metric_needs import NEEDS
-from samovar.experiment.metrics import METRICS
-from samovar.experiment.outputs import read_exhibits
+from samovar.experiment import load_experiment
 from samovar.plan import FlowPlan, HostPlan, PathPlan, Plan, Resolved, Site, make_plan
 from samovar.plan.warning_checks import CHECKS
 from samovar.recipes import Catalogue
@@ -251,7 +248,6 @@ def test_a_check_runs_once_for_treatments_that_are_equal_in_its_view(tmp_path: P
     assert looked["two flows have the same port"] == looked["buffer is below one packet"] == 1
 
 
-KNOWN = read_exhibits(ROOT / "analysis" / "R")
 ASKED = """\
 expect:
   - {say: a, metric: loss_share, below: 1}
@@ -278,9 +274,8 @@ def test_outputs_that_need_more_than_is_recorded_have_a_warning(
 ) -> None:
     text = TEXT.replace("captures: [{at: sender}]", f"captures: {captures}\nloggers: {loggers}") + ASKED
     (tmp_path / "study.yaml").write_text(text)
-    asked = LoadOptions(exhibits=KNOWN)
-    study = load_experiment(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml", asked)
-    plan = make_plan(study, site=Site(headers=CATALOGUE, exhibits=KNOWN))
+    study = load_experiment(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
+    plan = make_plan(study, site=Site(headers=CATALOGUE))
     said = [one for one in plan.warnings if "which no trial records" in one]
     assert [one.split(" needs ")[0].split()[-1] for one in said] == lacking
 
@@ -289,15 +284,11 @@ def test_a_warning_names_the_missing_traces_and_the_consequence(tmp_path: Path) 
     text = TEXT + "expect: [{say: a, metric: loss_share, below: 1}]\nfigures: [queue-time]\n"
     (tmp_path / "study.yaml").write_text(text)
     study = load_experiment(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
-    plan = make_plan(study, site=Site(exhibits=KNOWN))
+    plan = make_plan(study)
     assert plan.warnings[-2:] == (
         "expect: loss_share needs captures at both ends of a flow, which no trial records; the scorecard will report no data",
         "figure queue-time needs logger queue at the bottleneck's router, which no trial records; the report will say so in its place",
     )
-
-
-def test_every_metric_lists_the_traces_that_it_needs() -> None:
-    assert NEEDS.keys() == METRICS.keys()
 
 
 def test_flows_that_never_start_and_loggers_that_hardly_sample_have_a_warning(tmp_path: Path) -> None:

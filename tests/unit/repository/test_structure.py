@@ -21,16 +21,6 @@ FACES = {
 }
 """Packages whose modules are private: every package of samovar, and those of samovar.campaign."""
 
-PAST_A_FACE: Set[tuple[str, str]] = {
-    ("samovar.cli", "samovar.experiment.outputs"),
-    ("samovar.plan", "samovar.experiment.metric_needs"),
-    ("samovar.plan", "samovar.experiment.metrics"),
-    ("samovar.plan", "samovar.experiment.outputs"),
-    ("samovar.report", "samovar.experiment.metrics"),
-    ("samovar.schema", "samovar.experiment.metrics"),
-    ("samovar.schema", "samovar.experiment.outputs"),
-}
-"""Imports past a face that are still to be cleaned up: the importing package and the module."""
 SAME_STEM: Set[str] = set()
 SAME_CLASS: Set[str] = set()
 """Names of modules and classes that still stand for two ideas. Entries may only be removed from these sets."""
@@ -88,7 +78,7 @@ def repeated(names: Iterator[str]) -> set[str]:
 
 
 def test_a_package_is_imported_through_its_face() -> None:
-    assert imports_past_a_face() == PAST_A_FACE
+    assert imports_past_a_face() == set()
 
 
 def test_the_name_of_a_module_is_unique() -> None:

@@ -28,10 +28,9 @@ from samovar.experiment import (
     load_config,
     load_experiment,
     load_testbed,
+    package_outputs,
 )
 from samovar.experiment.checks.check_settings import check_site
-from samovar.experiment.metrics import METRICS
-from samovar.experiment.outputs import read_exhibits
 from samovar.experiment.yaml.tree import parse_yaml, plain
 from samovar.recipes import Catalogue
 from samovar.schema import experiment_schema, stale
@@ -45,7 +44,7 @@ from tests.unit.experiment import test_load_errors as pinned
 ROOT = Path(__file__).parents[3]
 CATALOGUE = Catalogue(ROOT / "templates")
 RECIPES = Recipes.of(CATALOGUE)
-EXHIBITS = read_exhibits(ROOT / "analysis" / "R")
+OUTPUTS = package_outputs()
 SCHEMAS = schemas(ROOT, RECIPES)
 KINDS = {
     "experiments": "experiment",
@@ -190,7 +189,7 @@ UNTOLD: Mapping[str, list[str]] = yaml.safe_load(
     Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 )
 SMALL = Recipes(pinned.Recipes(), ("linux", "freebsd"))
-SMALL_SCHEMA = experiment_schema(SMALL, {})
+SMALL_SCHEMA = experiment_schema(SMALL, OUTPUTS)
 OF_EXPERIMENT = Draft202012Validator(SMALL_SCHEMA)
 OF_TESTBED = Draft202012Validator(
     schema_of_testbeds(),
@@ -392,7 +391,7 @@ def load(path: Path, kind: str, tree: Any, folder: Path) -> None:
     changed = folder / path.relative_to(ROOT)
     changed.write_text(yaml.safe_dump(tree, allow_unicode=True, sort_keys=False), encoding="utf-8")
     if kind == "experiment":
-        load_experiment(changed, CATALOGUE, None, LoadOptions(config=CONFIG, exhibits=EXHIBITS))
+        load_experiment(changed, CATALOGUE, None, LoadOptions(config=CONFIG, outputs=OUTPUTS))
     elif kind == "testbed":
         _check([load_testbed(changed)], None)
     else:
@@ -444,7 +443,7 @@ def test_every_recipe_of_every_system_has_a_section_with_its_parameters(kind: st
 
 def test_what_people_write_around_the_tables_is_kept() -> None:
     text = "# Page\n\nBefore.\n\n<!-- fab schema: keys of Stop -->\nold\n<!-- end -->\n\nAfter.\n"
-    made = Page(text, ROOTS["experiment"], RECIPES, EXHIBITS).written()
+    made = Page(text, ROOTS["experiment"], RECIPES, OUTPUTS).written()
     assert made.startswith("# Page\n\nBefore.\n\n")
     assert made.endswith("\n\nAfter.\n")
     assert "| `after` |" in made
@@ -452,7 +451,7 @@ def test_what_people_write_around_the_tables_is_kept() -> None:
 
 
 def test_a_block_that_nothing_makes_is_refused_with_those_that_there_are() -> None:
-    page = Page("<!-- fab schema: keyz -->\n<!-- end -->\n", None, RECIPES, EXHIBITS)
+    page = Page("<!-- fab schema: keyz -->\n<!-- end -->\n", None, RECIPES, OUTPUTS)
     with pytest.raises(SchemaError, match="no generated block 'keyz'; known: keys, other keys, factors"):
         page.written()
 
@@ -495,10 +494,10 @@ def test_every_figure_and_table_is_completed_with_what_it_shows_and_its_options(
         name, entry = SCHEMAS["experiment"]["$defs"][f"{kind}s"]["items"]["anyOf"]
         name = SCHEMAS["experiment"]["$defs"][name["$ref"].removeprefix("#/$defs/")]
         assert dict(zip(name["enum"], name["enumDescriptions"], strict=True)) == {
-            one: exhibit.title for one, exhibit in EXHIBITS[kind].items()
+            one: output.what for one, output in OUTPUTS.kinds[kind].items()
         }
         assert all(name["enumDescriptions"])
-        options = {option for exhibit in EXHIBITS[kind].values() for option in exhibit.options}
+        options = {option for output in OUTPUTS.kinds[kind].values() for option in output.options}
         assert entry["properties"].keys() == {kind, "part", "trial", "title", *options}
     experiment = {"experiment": "x", "testbed": "lab", "traffic": []}
     assert validator("experiment").is_valid({**experiment, "figures": ["rtt-cdf"]})
@@ -521,9 +520,10 @@ def test_a_text_with_a_unit_says_what_is_expected_of_a_number_as_well() -> None:
 
 def test_every_metric_is_completed_with_its_meaning() -> None:
     metric = SCHEMAS["experiment"]["$defs"]["metric"]
-    assert metric["enum"] == list(METRICS)
+    assert metric["enum"] == list(OUTPUTS.metrics)
     assert all(
-        one.unit in words for one, words in zip(METRICS.values(), metric["enumDescriptions"], strict=True)
+        one.unit in words
+        for one, words in zip(OUTPUTS.metrics.values(), metric["enumDescriptions"], strict=True)
     )
 
 

@@ -1,4 +1,4 @@
-"""Figures and tables: an experiment may name those that the analysis draws, and no others."""
+"""The manifest of outputs: an experiment may name the metrics, figures and tables in it, and no others."""
 
 from __future__ import annotations
 
@@ -8,17 +8,27 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import DefinitionError
-from samovar.experiment import LoadOptions, load_experiment
-from samovar.experiment.metrics import METRICS
-from samovar.experiment.outputs import read_exhibits
+from samovar.experiment import LoadOptions, load_experiment, package_outputs, project_outputs
 from tests.unit.plans import BULK, CATALOGUE, HEAD, ROOT
 
-KNOWN = read_exhibits(ROOT / "analysis" / "R")
+OUTPUTS = package_outputs()
+R_CODE = "\n".join(path.read_text("utf-8") for path in sorted((ROOT / "analysis" / "R").glob("*.R")))
 
 
-def test_the_analysis_draws_the_figures_and_tables_that_shipped_experiments_name() -> None:
-    assert {"buffer-cdf", "rtt-by-rwnd", "design"} <= set(KNOWN["figure"])
-    assert {"buffer-estimates", "cc-comparison"} <= set(KNOWN["table"])
+def test_every_entry_of_the_manifest_has_an_r_function_and_every_such_function_an_entry() -> None:
+    defined = set(re.findall(r"^(\w+) <- function", R_CODE, re.M))
+    assert {metric.function for metric in OUTPUTS.metrics.values()} <= defined
+    for kind, known in OUTPUTS.kinds.items():
+        names = {
+            name.removeprefix(f"{kind}_").replace("_", "-") for name in defined if name.startswith(f"{kind}_")
+        }
+        assert names == set(known)
+
+
+def test_figures_and_tables_show_metrics_of_the_manifest() -> None:
+    for known in OUTPUTS.kinds.values():
+        for output in known.values():
+            assert {metric for group in output.shows for metric in group} <= set(OUTPUTS.metrics)
 
 
 def refusals(tmp_path: Path, more: str) -> list[str]:
@@ -27,7 +37,7 @@ def refusals(tmp_path: Path, more: str) -> list[str]:
     path = tmp_path / "experiments" / "study.yaml"
     path.write_text(HEAD + BULK + more)
     try:
-        load_experiment(path, CATALOGUE, options=LoadOptions(exhibits=KNOWN))
+        load_experiment(path, CATALOGUE)
     except DefinitionError as error:
         return [f"{one.line}:{one.column}: {one.message}" for one in error.problems]
     return []
@@ -54,9 +64,7 @@ def test_a_figure_or_table_that_nothing_draws_is_refused_at_its_name(tmp_path: P
     )
     (tmp_path / "experiments" / "study.yaml").write_text(HEAD + BULK + more)
     with pytest.raises(DefinitionError) as caught:
-        load_experiment(
-            tmp_path / "experiments" / "study.yaml", CATALOGUE, options=LoadOptions(exhibits=KNOWN)
-        )
+        load_experiment(tmp_path / "experiments" / "study.yaml", CATALOGUE)
     first, second = caught.value.problems
     assert (first.line, first.column, second.line, second.column) == (6, 20, 7, 29)
     assert first.message.startswith("unknown figure 'buffer-cdff'; did you mean 'buffer-cdf'? known: ")
@@ -85,9 +93,7 @@ def told(tmp_path: Path, text: str) -> list[str]:
     (tmp_path / "hosts").symlink_to(ROOT / "hosts")
     (tmp_path / "experiments" / "demo.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(DefinitionError) as caught:
-        load_experiment(
-            tmp_path / "experiments" / "demo.yaml", CATALOGUE, options=LoadOptions(exhibits=KNOWN)
-        )
+        load_experiment(tmp_path / "experiments" / "demo.yaml", CATALOGUE)
     return [f"{one.column}: {one.message}" for one in caught.value.problems]
 
 
@@ -103,18 +109,6 @@ def test_a_table_of_one_metric_over_two_factors_names_them(tmp_path: Path) -> No
     first, second = told(tmp_path, DEMO[: DEMO.index("tables:")] + table)
     assert first.startswith("35: metric: unknown metric 'rtt_mean_ms'; did you mean 'rtt_median_ms'? known: ")
     assert second == "67: columns: unknown factor 'rwndd'; did you mean 'rwnd'? known: cc, mtu, rwnd"
-
-
-def test_the_options_that_r_takes_are_those_that_its_code_reads() -> None:
-    for file in sorted((ROOT / "analysis" / "R").glob("*.R")):
-        for kind, name, body in re.findall(
-            r"^(figure|table)_(\w+) <- function(.*?)^}", file.read_text("utf-8"), re.M | re.S
-        ):
-            exhibit = KNOWN[kind][name.replace("_", "-")]
-            call = re.search(r"select_trials\(results, options(.*?)\)", body, re.S)
-            taken = set(re.findall(r'"(\w+)"', call[1])) if call else set()
-            assert taken <= exhibit.options.keys(), name
-            assert all(metric in METRICS for group in exhibit.shows for metric in group), name
 
 
 @pytest.mark.parametrize(
@@ -135,7 +129,57 @@ def test_what_an_option_names_is_known(entry: str, said: str, tmp_path: Path) ->
     assert len(found) == 1 and found[0].startswith(said), found
 
 
-def test_a_figure_that_tells_nothing_of_itself_has_no_options_and_needs_nothing(tmp_path: Path) -> None:
-    (tmp_path / "plot.R").write_text("figure_own <- function(results, options) {\n}\n")
-    own = read_exhibits(tmp_path)["figure"]["own"]
-    assert (own.title, own.options, own.shows) == ("", {}, ())
+OWN = """\
+metrics:
+  jumbo_share: {what: share of jumbo frames, unit: share, needs: [capture], function: jumbo_share}
+figures:
+  jumbo-by-cc:
+    what: Share of jumbo frames
+    options: {flow: {what: Flow that is shown., type: flow}}
+    shows: [jumbo_share]
+"""
+
+
+def project(tmp_path: Path, manifest: str) -> Path:
+    (tmp_path / "analysis").mkdir()
+    (tmp_path / "analysis" / "outputs.yaml").write_text(manifest)
+    return tmp_path
+
+
+def test_a_project_adds_metrics_and_figures_of_its_own(tmp_path: Path) -> None:
+    outputs = project_outputs(project(tmp_path, OWN))
+    assert outputs.figures["jumbo-by-cc"].shows == (("jumbo_share",),)
+    path = tmp_path / "study.yaml"
+    more = "expect: [{say: a, metric: jumbo_share, below: 1}]\nfigures: [{figure: jumbo-by-cc, flow: bulk}]\n"
+    path.write_text(HEAD.replace("experiment: ", "experiment: ") + BULK + more)
+    (tmp_path / "hosts").symlink_to(ROOT / "hosts")
+    testbed = ROOT / "hosts" / "lab.yaml"
+    assert load_experiment(path, CATALOGUE, testbed, LoadOptions(outputs=outputs)).experiment.figures
+    with pytest.raises(DefinitionError, match="unknown metric 'jumbo_share'"):
+        load_experiment(path, CATALOGUE, testbed)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        ("metrics: {cycles: {what: a, unit: s, function: f}}", "metrics: cycles is already in the R package"),
+        ("figures: {own: {whta: a}}", "figures.own.whta: Extra inputs are not permitted"),
+        (
+            "metrics: {own: {what: a, unit: s, function: f, needs: [captur]}}",
+            "metrics.own.needs.0: Input should be",
+        ),
+        ("figures: [", "not YAML"),
+    ],
+)
+def test_an_error_in_the_manifest_of_a_project_names_the_file_and_the_key(
+    tmp_path: Path, manifest: str, message: str
+) -> None:
+    with pytest.raises(DefinitionError, match=r"analysis/outputs\.yaml") as caught:
+        project_outputs(project(tmp_path, manifest))
+    assert any(one.message.startswith(message) for one in caught.value.problems)
+
+
+def test_a_length_of_time_in_an_option_is_a_number_of_seconds(tmp_path: Path) -> None:
+    more = "figures: [{figure: rtt-time, seconds: 6s}, {figure: throughput-cdf, window: 100ms}]\n"
+    (found,) = refusals(tmp_path, more)
+    assert found.endswith("window: `100ms` is not a number of seconds such as 6s")

@@ -1,0 +1,119 @@
+# Titles and captions of figures and tables.
+
+# --- Curves, factors, metrics, units
+
+factor_titles <- c(cc = "Congestion control", rwnd = "Receive window", mtu = "MTU (bytes)", txd = "Transmit descriptors",
+                   path.rate = "Rate", path.rtt = "Idle RTT", path.buffer = "Buffer", path.loss = "Loss",
+                   path.aqm = "Queue discipline", part = "Part")
+
+factor_title <- function(names) {
+  titles <- factor_titles[names]
+  paste(ifelse(is.na(titles), names, titles), collapse = ", ")
+}
+
+#' The curves of a figure: one per combination of the factors that vary among its trials
+#' @param but Factors that are not taken into account.
+#' @return A list: `labels` (per trial, factor in the order of the plan), `title` (of the legend), `factors`.
+#' @noRd
+curves_of <- function(campaign, trials, but = character()) {
+  candidates <- setdiff(c("part", campaign$factors), but)
+  vary <- candidates[vapply(candidates, \(f) uniqueN(trials[[f]]) > 1, TRUE)]
+  if (length(vary) == 0) vary <- intersect(c("cc", candidates), candidates)[1]
+  ordered <- lapply(vary, \(f) factor(trials[[f]], levels = intersect(known_levels(campaign, f), trials[[f]])))
+  labels <- droplevels(interaction(ordered, sep = ", ", lex.order = TRUE))
+  list(labels = labels, title = factor_title(vary), factors = vary)
+}
+
+# "rtt_median_ms" in ms is "RTT median (ms)".
+metric_title <- function(metric, unit) {
+  words <- gsub("_", " ", sub("_(ms|bps|share|packets|bytes|s|us|ppm)$", "", metric))
+  words <- sub("^(rtt|owd)", "\\U\\1", words, perl = TRUE)
+  paste0(toupper(substring(words, 1, 1)), substring(words, 2), if (nzchar(unit)) paste0(" (", unit, ")"))
+}
+
+# The unit in which a metric is shown, and the factor to convert to it.
+display_unit <- function(unit) {
+  switch(unit, "bit/s" = list(scale = 1e-6, unit = "Mbit/s"), share = list(scale = 100, unit = "%"), list(scale = 1, unit = unit))
+}
+
+# --- Captions
+
+sentences <- function(...) {
+  parts <- trimws(c(...))
+  parts <- parts[nzchar(parts)]
+  paste(ifelse(grepl("[.]$", parts), parts, paste0(parts, ".")), collapse = " ")
+}
+
+count_words <- function(n, one, many = paste0(one, "s")) paste(n, if (n == 1) one else many)
+
+interval_words <- function(n) {
+  if (max(n) < 3) return("No intervals: they need at least three trials.")
+  if (min(n) >= 6) return("Bars: 95 % interval of the median (order statistics).")
+  if (max(n) < 6) return("Bars: range of the trials (a 95 % interval needs six trials).")
+  "Bars: 95 % interval of the median (order statistics), or the range where there are fewer than six trials."
+}
+
+bracket_words <- function(n) sub("^Bars:", "Brackets:", interval_words(n))
+
+replicate_words <- function(n) {
+  if (min(n) == max(n)) return(paste("median of", count_words(n[1], "trial"), "per point"))
+  paste0("median of ", min(n), " to ", max(n), " trials per point")
+}
+
+flow_words <- function(flows) {
+  if (is.null(flows)) return("")
+  paste(if (length(flows) == 1) "Flow" else "Flows", paste(flows, collapse = ", "))
+}
+
+# "rwnd 9999KB, mtu 1500": the factors that all trials have at the same level.
+fixed_words <- function(campaign, trials, but = character()) {
+  fixed <- setdiff(campaign$factors, but)
+  fixed <- fixed[vapply(fixed, \(f) uniqueN(trials[[f]]) == 1 && !is.na(trials[[f]][1]), TRUE)]
+  paste(vapply(fixed, \(f) paste(f, trials[[f]][1]), ""), collapse = ", ")
+}
+
+# The downstream configuration of the bottleneck, and the delay added in both directions together.
+path_down <- function(manifest) c(manifest$resolved$path$down, manifest$resolved$path["rtt_s"])
+
+# "40 Mbit/s, buffer 546 packets, added delay 2 ms"; empty if the trials' paths differ.
+path_words <- function(campaign, trials) {
+  paths <- unique(lapply(campaign$manifests[trials$id], \(m) path_down(m)[c("rate_bps", "rtt_s", "buffer_packets", "buffer_bytes")]))
+  if (length(paths) != 1) return("")
+  p <- paths[[1]]
+  words <- c(
+    if (!is.null(p$rate_bps)) paste(format_plain(p$rate_bps / 1e6), "Mbit/s"),
+    if (!is.null(p$buffer_packets)) paste("buffer", format_plain(p$buffer_packets), "packets"),
+    if (!is.null(p$buffer_bytes)) paste("buffer", label_bytes(p$buffer_bytes)),
+    if (!is.null(p$rtt_s)) paste("added delay", format_plain(p$rtt_s * 1e3), "ms")
+  )
+  paste(words, collapse = ", ")
+}
+
+# The configured buffer of the trials in packets; NA if they differ, or if the buffer is in bytes or not configured.
+set_buffer <- function(campaign, ids) {
+  set <- unique(unlist(lapply(campaign$manifests[ids], \(m) path_down(m)$buffer_packets %||% NA_real_)))
+  if (length(set) == 1) as.double(set) else NA_real_
+}
+
+# --- Cells and columns of tables
+
+# The number of trials behind a row and, where there are any, how many are suspect: "6", or "6 (1 suspect)".
+trial_count <- function(values, l) {
+  trials <- unique(values[level == l], by = "trial")
+  suspect <- sum(trials$verdict %in% "suspect")
+  if (suspect == 0) as.character(nrow(trials)) else paste0(nrow(trials), " (", suspect, " suspect)")
+}
+
+headed <- function(names, align) {
+  Map(\(name, align) list(name = name, align = align), unname(names), align) |> unname()
+}
+
+# "546 [545, 547]"; without an interval below three trials.
+interval_text <- function(row, digits = 4) {
+  if (nrow(row) == 0 || is.na(row$median)) return("-")
+  number <- \(v) format(signif(v, digits), trim = TRUE, scientific = FALSE)
+  if (is.na(row$lo)) return(number(row$median))
+  paste0(number(row$median), " [", number(row$lo), ", ", number(row$hi), "]")
+}
+
+published_words <- function(published) if (length(published) > 0) "Published values were not measured here"

@@ -1,0 +1,225 @@
+# The manifest of metrics, figures and tables: inst/outputs.yaml, which Python reads too, and the outputs.yaml of a project.
+
+manifest <- new.env()
+
+#' Names of the metrics, figures or tables of the analysis
+#'
+#' They come from the manifest of the package, `outputs.yaml`, and from that of the project that is analysed.
+#'
+#' @param kind "metric", "figure" or "table".
+#' @return Names, in the order of the manifest.
+#' @export
+known_names <- function(kind = c("figure", "table", "metric")) names(outputs_of(match.arg(kind)))
+
+outputs_of <- function(kind) {
+  if (is.null(manifest$outputs)) manifest$outputs <- package_outputs()
+  manifest$outputs[[paste0(kind, "s")]]
+}
+
+package_outputs <- function() yaml::read_yaml(package_manifest())
+
+package_manifest <- function() system.file("outputs.yaml", package = "samovar")
+
+#' Add the metrics, figures and tables of a project
+#'
+#' A folder without `outputs.yaml` adds nothing. The R files beside it are evaluated in an environment of their own that sees all functions
+#' of the package, exported or not.
+#'
+#' @param folder The folder `analysis/` of a project, or NULL.
+#' @noRd
+use_project <- function(folder) {
+  manifest$outputs <- package_outputs()
+  manifest$code <- NULL
+  manifest$files <- character()
+  path <- file.path(folder %||% "", "outputs.yaml")
+  if (is.null(folder) || !file.exists(path)) return(invisible())
+  own <- yaml::read_yaml(path)
+  for (kind in names(manifest$outputs)) {
+    taken <- intersect(names(own[[kind]]), names(manifest$outputs[[kind]]))
+    if (length(taken) > 0) cli::cli_abort("{.path {path}}: {.val {taken}} is already in the package.", class = "samovar_error_name", call = NULL)
+    manifest$outputs[[kind]] <- c(manifest$outputs[[kind]], own[[kind]])
+  }
+  scripts <- sort(list.files(folder, "[.][Rr]$", full.names = TRUE))
+  manifest$code <- new.env(parent = topenv())
+  for (script in scripts) sys.source(script, manifest$code)
+  manifest$files <- c(path, scripts)
+}
+
+# A function of the project or the package.
+function_named <- function(name) {
+  found <- get0(name, envir = manifest$code %||% topenv(), mode = "function")
+  if (is.null(found)) cli::cli_abort("outputs.yaml needs the function {.fn {name}}, which is missing.", class = "samovar_error_name", call = NULL)
+  found
+}
+
+# --- Metrics
+
+# Rows of metrics.csv; the manifest has the unit of each metric.
+metric_rows <- function(flow, values) {
+  data.table(flow = flow, metric = names(values), unit = metric_unit(names(values)), value = unname(vapply(values, as.double, 0)))
+}
+
+metric_unit <- function(names) {
+  known <- outputs_of("metric")
+  for (name in setdiff(names, names(known))) abort_choice("Unknown metric", name, names(known))
+  vapply(known[names], \(m) m$unit, "", USE.NAMES = FALSE)
+}
+
+# Names of the functions that measure a flow, a trial or a campaign, in the order of the manifest.
+metric_functions <- function(scope) {
+  ours <- Filter(\(m) identical(m$scope %||% "flow", scope), outputs_of("metric"))
+  unique(vapply(ours, \(m) m[["function"]], "", USE.NAMES = FALSE))
+}
+
+#' Metrics of a flow or trial, from all functions of its scope
+#' @param scope "flow" or "trial".
+#' @param subject What is known of the flow or trial: the argument of each function.
+#' @return A named list of numbers.
+#' @noRd
+measured_metrics <- function(scope, subject) {
+  values <- lapply(metric_functions(scope), \(name) {
+    found <- function_named(name)(subject)
+    if (is.null(found) || is.list(found)) return(found)
+    stats::setNames(list(found), names(Filter(\(m) m[["function"]] == name, outputs_of("metric"))))
+  })
+  do.call(c, values)
+}
+
+# --- Figures and tables
+
+#' Draw a figure or make a table
+#'
+#' A figure named `buffer-cdf` is the function `figure_buffer_cdf(results, trials, ...)`, a table `cc-comparison` is
+#' `table_cc_comparison(results, trials, ...)`. Its further arguments are the options in the manifest.
+#'
+#' @param results Results of a campaign, see [analyse_campaign()].
+#' @param entry Entry of the experiment: a list with `figure` or `table`, and options.
+#' @return What the function returns: a list with `data`, `trials`, `title`, `caption` and, for a figure, `plot`, `width_in` and `height_in`,
+#'   for a table `columns` and `rows`.
+#' @noRd
+make_output <- function(results, entry) {
+  kind <- intersect(c("figure", "table"), names(entry))
+  make <- function_named(paste0(kind, "_", gsub("-", "_", entry[[kind]])))
+  made <- do.call(make, c(list(results, select_trials(results, entry)), option_values(entry)))
+  if (!is.null(entry$title)) made$title <- entry$title
+  made
+}
+
+output_of <- function(entry) {
+  kind <- intersect(c("figure", "table"), names(entry))
+  known <- outputs_of(kind)
+  if (!entry[[kind]] %in% names(known)) abort_choice(paste("Unknown", kind), entry[[kind]], names(known))
+  known[[entry[[kind]]]]
+}
+
+# An entry of `figures:` or `tables:` is a name, or a name with options; values come as lists from JSON.
+as_entry <- function(entry, kind) {
+  options <- if (is.character(entry)) stats::setNames(list(entry[1]), kind) else entry
+  if (is.null(options[[kind]])) {
+    cli::cli_abort("An entry of {kind}s must name its {kind}, as in {.code {kind}: {known_names(kind)[1]}}.",
+                   class = "samovar_error_name", call = NULL)
+  }
+  options
+}
+
+# "buffer-cdf" with method 1 and part buffer is "buffer-cdf-1-buffer": one file per set of options.
+entry_name <- function(options, kind) {
+  chosen <- options[setdiff(names(options), c(kind, "title", "published"))]
+  text <- c(options[[kind]], vapply(chosen, \(v) paste(unlist(v), collapse = "-"), ""))
+  gsub("[^A-Za-z0-9.]+", "-", paste(text, collapse = "-"))
+}
+
+# The options of an entry that its function takes as arguments.
+option_values <- function(entry) {
+  options <- output_of(entry)$options
+  for (name in names(options)) {
+    if (isTRUE(options[[name]]$required) && is.null(entry[[name]])) abort_nothing(paste0("the option `", name, "` is missing"))
+  }
+  given <- stats::setNames(nm = intersect(names(options), names(entry)))
+  lapply(given, \(name) option_value(name, entry[[name]], options[[name]]))
+}
+
+option_value <- function(name, value, option) {
+  type <- option$type %||% "text"
+  if (type == "published") return(value)
+  value <- unlist(value)
+  if (type == "seconds") return(seconds_option(name, value))
+  for (one in setdiff(value, option$values %||% value)) abort_choice(paste("Unknown", name), one, option$values)
+  value
+}
+
+# "6s" or "6" is 6, "all" is Inf.
+seconds_option <- function(name, text) {
+  if (identical(text, "all")) return(Inf)
+  value <- suppressWarnings(as.double(sub("s$", "", text)))
+  if (isTRUE(value > 0)) return(value)
+  cli::cli_abort("Option {name}: {.val {text}} is not a number of seconds such as {.val 5s}.", class = "samovar_error_figure", call = NULL)
+}
+
+#' The trials that the options of a figure or table select
+#'
+#' Such options are `part`, `trial`, and any factor with one level or a list of levels.
+#' @param results Results of a campaign, see [analyse_campaign()].
+#' @param entry Entry of the experiment.
+#' @return Rows of `results$campaign$trials`; of all planned trials where the manifest says `trials: planned`. Attribute `selected_by` names
+#'   the options.
+#' @noRd
+select_trials <- function(results, entry) {
+  campaign <- results$campaign
+  output <- output_of(entry)
+  trials <- if (identical(output$trials, "planned")) planned_trials(campaign$plan, campaign$factors) else campaign$trials
+  columns <- c(part = "part", trial = "id", stats::setNames(nm = campaign$factors))
+  known <- c(names(columns), names(output$options), "title")
+  options <- setdiff(names(entry), c("figure", "table"))
+  for (name in options) {
+    if (!name %in% known) abort_choice("Unknown option", name, known)
+    if (!name %in% names(columns)) next
+    trials <- keep_levels(trials, columns[[name]], unlist(entry[[name]]), known_levels(campaign, name))
+  }
+  if (nrow(trials) == 0) abort_nothing("no trial matches the options")
+  setattr(copy(trials), "selected_by", intersect(options, names(columns)))
+}
+
+keep_levels <- function(trials, column, wanted, known) {
+  wanted <- as.character(wanted)
+  for (level in setdiff(wanted, known)) abort_choice(paste("Unknown", column), level, known)
+  trials[trials[[column]] %in% wanted]
+}
+
+known_levels <- function(campaign, name) {
+  switch(name,
+    part = vapply(campaign$plan$parts, \(p) p$name, ""),
+    trial = vapply(campaign$plan$trials, \(t) t$id, ""),
+    factor_levels(campaign, name)
+  )
+}
+
+# Levels in the order of the plan, over all its parts.
+factor_levels <- function(campaign, name) {
+  unique(as.character(unlist(lapply(campaign$plan$parts, \(p) p$factors[[name]]))))
+}
+
+# Trials with the largest receive window, unless options select windows or trials.
+at_largest_rwnd <- function(campaign, trials) {
+  if (!"rwnd" %in% campaign$factors || any(c("rwnd", "trial") %in% attr(trials, "selected_by"))) return(trials)
+  bytes <- parse_bytes(trials$rwnd)
+  if (all(is.na(bytes))) return(trials)
+  trials[bytes %in% max(bytes, na.rm = TRUE)]
+}
+
+# The rows of the named flows, or all rows. "voip" names voip, and voip-1, voip-2, ... where the flow has a count.
+of_flows <- function(rows, flows) {
+  if (is.null(flows)) return(rows)
+  rows[flow %in% flows | flow_label(flow) %in% flows]
+}
+
+# --- Errors
+
+abort_choice <- function(what, name, known) {
+  near <- known[which.min(utils::adist(name, known, ignore.case = TRUE))]
+  cli::cli_abort("{what} {.val {name}}; did you mean {.val {near}}? Known: {.val {known}}.",
+                 class = "samovar_error_name", call = NULL)
+}
+
+# Not an error of the user: the campaign has no data for a figure. The report shows the reason in the figure's place.
+abort_nothing <- function(what) stop(errorCondition(what, class = "samovar_no_data", call = NULL))

@@ -1,0 +1,213 @@
+# The tables of the report. Published values that an experiment gives are shown beside the measured ones.
+
+# --- Medians
+
+table_cc_comparison <- function(results, trials, published = NULL) {
+  campaign <- results$campaign
+  trials <- at_largest_rwnd(campaign, trials)
+  curves <- curves_of(campaign, trials)
+  values <- values_of_metrics(results, trials, c("rtt_median_ms", "rtt_max_ms"))
+  values[, level := curves$labels[match(trial, trials$id)]]
+  per_trial <- values[, .(value = stats::median(value)), by = .(level, cc, metric, trial)]
+  data <- per_trial[, median_interval(value), by = .(level, cc, metric)][order(level)]
+  rows <- lapply(levels(droplevels(data$level)), \(l) cc_row(data[level == l], l, published, trial_count(values, l)))
+  sources <- as.vector(vapply(names(published), \(s) paste0(s, ": ", c("median", "max")), character(2)))
+  list(
+    title = "RTT by congestion control",
+    columns = headed(c(curves$title, "RTT median (ms)", "RTT max (ms)", "Trials", sources),
+                     c("left", rep("right", 3 + length(sources)))),
+    rows = rows, data = data, trials = unique(values$trial),
+    caption = sentences(
+      "RTT of packet pairs: median over the trials of each trial's median and maximum, with the interval in brackets",
+      if (length(published) > 0) paste("Values of", paste(names(published), collapse = " and "), "(ms) are published ones, not measured here"),
+      fixed_words(campaign, trials, curves$factors), bracket_words(data$n), path_words(campaign, trials)
+    )
+  )
+}
+
+cc_row <- function(measured, label, published, n) {
+  cells <- unlist(lapply(published, \(source) {
+    entry <- source[[measured$cc[1]]]
+    vapply(c("median", "max"), \(k) as.character(entry[[k]] %||% "-"), "")
+  }))
+  c(label, interval_text(measured[metric == "rtt_median_ms"], 3), interval_text(measured[metric == "rtt_max_ms"], 3), n, unname(cells))
+}
+
+table_crossed <- function(results, trials, metric, rows, columns, published = NULL) {
+  campaign <- results$campaign
+  check_factor(campaign, rows, "factor of rows")
+  check_factor(campaign, columns, "factor of columns")
+  values <- values_of_metrics(results, trials, metric)
+  shown <- display_unit(values$unit[1])
+  per_trial <- values[, .(value = stats::median(value) * shown$scale), by = c("trial", rows, columns)]
+  setnames(per_trial, c(rows, columns), c("row", "column"))
+  data <- per_trial[, median_interval(value), by = .(row, column)]
+  down <- intersect(known_levels(campaign, rows), data$row)
+  across <- intersect(known_levels(campaign, columns), data$column)
+  cells <- \(l) c(l, vapply(across, \(a) interval_text(data[row == l & column == a], 3), ""),
+                  if (!is.null(published)) vapply(across, \(a) as.character(published[[l]][[a]] %||% "-"), ""))
+  list(
+    title = paste(metric, "by", factor_title(rows), "and", factor_title(columns)),
+    columns = headed(c(factor_title(rows), paste0(columns, " ", across), if (!is.null(published)) paste0(across, ", published")),
+                     c("left", rep("right", length(across) * (1L + !is.null(published))))),
+    rows = lapply(down, cells), data = data, trials = unique(per_trial$trial),
+    caption = sentences(
+      paste0("Median ", sub("_[a-z]+$", "", metric), " in ", shown$unit, ", ", replicate_words(data$n), ", with the interval in brackets"),
+      published_words(published), bracket_words(data$n), path_words(campaign, trials)
+    )
+  )
+}
+
+table_treatments <- function(results, trials, metrics, flow = NULL, published = NULL) {
+  campaign <- results$campaign
+  curves <- curves_of(campaign, trials)
+  values <- values_of_metrics(results, trials, metrics, flow)
+  values[, level := curves$labels[match(trial, trials$id)]]
+  per_trial <- values[, .(value = stats::median(value) * display_unit(unit[1])$scale, unit = display_unit(unit[1])$unit), by = .(level, metric, trial)]
+  data <- per_trial[, c(median_interval(value), list(unit = unit[1])), by = .(level, metric)][order(level, match(metric, metrics))]
+  shown <- intersect(metrics, data$metric)
+  heads <- vapply(shown, \(m) metric_title(m, data[metric == m]$unit[1]), "")
+  compared <- if (is.null(published)) character() else shown
+  rows <- lapply(levels(droplevels(data$level)), \(l) {
+    cells <- as.character(unlist(published[[l]]))[match(compared, metrics)]
+    c(l, vapply(shown, \(m) interval_text(data[level == l & metric == m], 3), ""), trial_count(values, l), ifelse(is.na(cells), "-", cells))
+  })
+  list(
+    title = paste(heads, collapse = ", "),
+    columns = headed(c(curves$title, heads, "Trials", if (length(compared) > 0) paste0(heads, ", published")), c("left", rep("right", length(shown) + 1 + length(compared)))),
+    rows = rows, data = data, trials = unique(per_trial$trial),
+    caption = sentences(
+      paste0("Medians, ", replicate_words(data$n), ", with intervals in brackets"), flow_words(flow),
+      published_words(compared), bracket_words(data$n), path_words(campaign, trials)
+    )
+  )
+}
+
+# --- Buffer size
+
+table_buffer_estimates <- function(results, trials, published = NULL) {
+  campaign <- results$campaign
+  curves <- curves_of(campaign, trials)
+  values <- values_of_metrics(results, trials, names(buffer_columns))
+  values[, level := curves$labels[match(trial, trials$id)]]
+  data <- values[, median_interval(value), by = .(level, metric)][order(level, match(metric, names(buffer_columns)))]
+  shown <- intersect(names(buffer_columns), data$metric)
+  compared <- unique(unlist(lapply(published, names)))
+  rows <- lapply(levels(droplevels(data$level)), \(l) {
+    c(l, vapply(shown, \(m) interval_text(data[level == l & metric == m]), ""), trial_count(values, l),
+      vapply(compared, \(k) as.character(published[[l]][[k]] %||% "-"), ""))
+  })
+  list(
+    title = "Buffer size estimates",
+    columns = headed(c(curves$title, buffer_columns[shown], "Trials", if (length(compared) > 0) paste0(compared, ", published")),
+                     c("left", rep("right", length(shown) + 1 + length(compared)))),
+    rows = rows, data = data, trials = unique(values$trial),
+    caption = sentences(
+      "Buffer in packets: median over the trials of each trial's median over its cwnd cycles, with the interval in brackets",
+      "Queue sampler: the longest queue that it saw in trials with drops",
+      "Method 1 uses the mean rate of the cycle, its local form the rate during the queueing delay",
+      "Method 2 uses cwnd one round trip before its reduction, less the packets on the idle path; as published, cwnd at its reduction",
+      published_words(compared), bracket_words(data$n), path_words(campaign, trials)
+    )
+  )
+}
+
+buffer_columns <- c(
+  buffer_method1_packets = "Method 1", buffer_method2_packets = "Method 2", buffer_truth_packets = "Queue sampler",
+  buffer_method1_local_packets = "Method 1, local rate", buffer_method2_raw_packets = "Method 2, as published"
+)
+
+table_pause_buffer <- function(results, trials, published = NULL) {
+  data <- pause_estimates(results, trials, pause_methods)
+  medians <- data[, c(median_interval(packets), list(mtu_bytes = mtu_bytes[1])), by = .(curve, metric)]
+  cell <- \(l, m) {
+    row <- medians[curve == l & metric == m]
+    if (nrow(row) == 0) return("-")
+    paste0(interval_text(row, 5), " (", format(round(row$median * row$mtu_bytes / 2^20, 1), nsmall = 1), ")")
+  }
+  rows <- lapply(levels(data$curve), \(l) {
+    c(l, vapply(pause_methods, \(m) cell(l, m), ""), uniqueN(data[curve == l]$trial), vapply(published[[l]], as.character, ""))
+  })
+  sources <- if (length(published) > 0) paste0("Method ", seq_along(published[[1]]), ", published")
+  list(
+    title = "Estimated buffer size",
+    columns = headed(c(attr(data, "title"), "Method 1", "Method 2", "Trials", sources), c("left", rep("right", 3 + length(sources)))),
+    rows = rows, data = medians, trials = unique(data$trial),
+    caption = sentences(
+      "Median buffer in packets, with the interval in brackets, and in MiB at the MTU", pause_method_words,
+      published_words(published), bracket_words(medians$n), path_words(results$campaign, trials)
+    )
+  )
+}
+
+# --- PAUSE frames
+
+table_flow_control <- function(results, trials) {
+  campaign <- results$campaign
+  found <- results$metrics[metric %in% c(flow_control_columns, "loss_share") & trial %in% trials$id]
+  if (!any(flow_control_columns[1:2] %in% found$metric)) abort_nothing("no trial recorded PAUSE frames or drops at the sender")
+  data <- flow_control_of_trials(found)
+  curves <- curves_of(campaign, trials, but = grep("^traffic[.]", campaign$factors, value = TRUE))
+  data[, level := curves$labels[match(trial, trials$id)]]
+  setorder(data, level, trial)
+  levels <- levels(droplevels(data$level))
+  list(
+    title = "PAUSE frames: seen, swallowed or none",
+    columns = headed(c(curves$title, "Flow control", "Frames captured", "Counted by the card", "Rejected by the ring", "Trials"), c("left", "left", rep("right", 4))),
+    rows = unlist(lapply(levels, \(l) flow_control_rows(data[level == l], l)), recursive = FALSE), data = data, trials = unique(data$trial),
+    caption = sentences(
+      "Medians over trials. Seen: PAUSE frames are in the sender's capture or log",
+      "Swallowed: none are, but the card counted some, or its ring rejected packets while the interface sent more slowly than before",
+      "None: the card counted none, or packets were lost elsewhere while the ring never filled",
+      "Dash: not counted", path_words(campaign, trials)
+    )
+  )
+}
+
+flow_control_columns <- c("pause_frames_seen", "local_drops_packets", "pause_frames_counted", "ring_held_share")
+
+# One row per trial: its flows share the interface, so the largest value of each metric is the interface's.
+flow_control_of_trials <- function(found) {
+  most <- \(x) if (length(x) > 0) max(x) else NA_real_
+  found[, {
+    of <- \(name) most(value[metric == name])
+    list(seen = of("pause_frames_seen"), counted = of("pause_frames_counted"), refused = of("local_drops_packets"),
+         held_share = of("ring_held_share"), lost_share = of("loss_share"))
+  }, by = trial][, state := flow_control_state(seen, counted, refused, held_share, lost_share)][]
+}
+
+flow_control_rows <- function(data, label) {
+  middle <- \(x) if (all(is.na(x))) "-" else format_plain(signif(stats::median(x, na.rm = TRUE), 4))
+  lapply(split(data, data$state), \(d) c(label, d$state[1], middle(d$seen), middle(d$counted), middle(d$refused), nrow(d))) |> unname()
+}
+
+# --- The campaign
+
+table_overhead <- function(results, trials) {
+  phases <- results$campaign$phases[id %in% trials$id]
+  totals <- trials[!is.na(overhead_s), .(id, phase = "overhead, all phases", seconds = overhead_s)]
+  both <- rbind(phases, totals)
+  if (nrow(both) == 0) abort_nothing("no trial recorded its overhead")
+  data <- both[, .(median_s = stats::median(seconds), max_s = max(seconds), total_s = sum(seconds), n = .N), by = phase]
+  seconds <- \(v) format(round(v, 2), nsmall = 2, trim = TRUE)
+  list(
+    title = "Overhead of a trial in addition to its traffic",
+    columns = headed(c("Phase", "Median (s)", "Max (s)", "All trials (s)", "Trials"), c("left", rep("right", 4))),
+    rows = lapply(seq_len(nrow(data)), \(i) with(data[i], c(phase, seconds(median_s), seconds(max_s), seconds(total_s), n))),
+    data = data, trials = trials$id,
+    caption = sentences(paste("Time per phase, over", count_words(nrow(trials), "trial")))
+  )
+}
+
+table_left_out <- function(results, trials) {
+  left <- results$left_out
+  list(
+    title = "Trials left out",
+    columns = headed(c("Trial", "Reason"), c("left", "left")),
+    rows = lapply(seq_len(nrow(left)), \(i) c(left$id[i], left$reason[i])),
+    data = left, trials = character(),
+    caption = sentences(
+      if (nrow(left) == 0) "No trial was left out" else paste("Left out:", nrow(left), "of", results$planned, "planned trials")
+    )
+  )
+}

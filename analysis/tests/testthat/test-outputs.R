@@ -1,0 +1,73 @@
+# The manifest of metrics, figures and tables against the functions of the package, and the manifest of a project.
+
+test_that("every entry of the manifest has a function, and every figure and table function an entry", {
+  space <- asNamespace("samovar")
+  for (kind in c("figure", "table")) {
+    functions <- grep(paste0("^", kind, "_[a-z_]+$"), ls(space), value = TRUE)
+    functions <- Filter(\(name) is.function(get(name, envir = space)), functions)
+    expect_setequal(gsub("_", "-", sub(paste0(kind, "_"), "", functions)), known_names(kind))
+  }
+  for (metric in outputs_of("metric")) expect_true(is.function(function_named(metric[["function"]])))
+})
+
+test_that("the options of the manifest are the arguments of the functions, with the same defaults", {
+  for (kind in c("figure", "table")) {
+    for (name in known_names(kind)) {
+      arguments <- formals(function_named(paste0(kind, "_", gsub("-", "_", name))))
+      options <- outputs_of(kind)[[name]]$options
+      expect_equal(names(arguments), c("results", "trials", names(options)), info = name)
+      for (option in names(options)) {
+        info <- options[[option]]
+        if (isTRUE(info$required)) {
+          expect_equal(arguments[[option]], quote(expr = ), info = paste(name, option))
+        } else {
+          default <- arguments[[option]]
+          expect_equal(if (identical(default, quote(Inf))) NULL else default, info$default, info = paste(name, option))
+        }
+      }
+    }
+  }
+})
+
+test_that("metrics that nobody described are refused", {
+  expect_error(metric_rows("bulk", list(rtt_meadian_ms = 1)), "did you mean .rtt_median_ms.", class = "samovar_error_name")
+})
+
+own_project <- function() {
+  folder <- tempfile("analysis-")
+  dir.create(folder)
+  writeLines(c(
+    "metrics:", "  small_share: {what: share of small packets, unit: share, needs: [capture], function: small_share}",
+    "figures:", "  small-by-cc: {what: Share of small packets, options: {axis: {what: Axis., values: [log]}}, shows: [small_share]}"
+  ), file.path(folder, "outputs.yaml"))
+  writeLines(c(
+    "small_share <- function(flow) mean((flow$far %||% flow$near)$ip_bytes < 100)",
+    "figure_small_by_cc <- function(results, trials, axis = NULL) {",
+    "  data <- values_of_metrics(results, trials, 'small_share')",
+    "  plot <- ggplot2::ggplot(data, ggplot2::aes(cc, value)) + ggplot2::geom_point() + theme_samovar()",
+    "  list(plot = plot, data = data[, .(cc, value)], trials = unique(data$trial), width_in = 3, height_in = 2, title = 'Small', caption = '')",
+    "}"
+  ), file.path(folder, "small.R"))
+  folder
+}
+
+test_that("a project adds metrics and figures with its own manifest and R files", {
+  on.exit(use_project(NULL))
+  folder <- small_campaign()
+  quietly(results <- analyse_campaign(folder, figures = list(list(figure = "small-by-cc", title = "Mine")), cores = 1L, project = own_project()))
+  expect_equal(nrow(results$metrics[metric == "small_share" & unit == "share"]), 6)
+  figures <- jsonlite::fromJSON(file.path(folder, "bundle", "figures.json"), simplifyVector = FALSE)
+  expect_equal(figures[[1]][c("name", "title")], list(name = "small-by-cc", title = "Mine"))
+  quietly(again <- analyse_campaign(folder, figures = list(), cores = 1L))
+  expect_equal(nrow(again$metrics[metric == "small_share"]), 0)
+})
+
+test_that("a project cannot redefine what the package has, and its functions must exist", {
+  on.exit(use_project(NULL))
+  project <- own_project()
+  unlink(file.path(project, "small.R"))
+  use_project(project)
+  expect_error(function_named("small_share"), "missing", class = "samovar_error_name")
+  writeLines("figures: {design: {what: Mine}}", file.path(project, "outputs.yaml"))
+  expect_error(use_project(project), "already in the package", class = "samovar_error_name")
+})
