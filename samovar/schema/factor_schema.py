@@ -73,26 +73,21 @@ class LevelTarget(NamedTuple):
 
 def level_targets(definitions: Definitions, recipes: Recipes) -> Iterator[LevelTarget]:
     """Yield everything that a level may set, patterns after the names that they match as well."""
-    for name in PLAIN_FACTORS:
-        yield from _keys(definitions, recipes, "", name, PLAIN if name == "duration" else PER_HOST)
-    for name in varied_keys("path"):
-        yield from _keys(definitions, recipes, "path", name)
-    devices = {
-        key: parameter_schema(definitions, [SystemParameter("", one)])
-        for key, one in DEVICE_PARAMETERS.items()
-    }
-    for key, one in {**union_of_parameters(definitions, recipes, "aqm"), **devices}.items():
+    yield from _keys(definitions, recipes, "")
+    yield from _keys(definitions, recipes, "path")
+    devices = {key: [SystemParameter("", one)] for key, one in DEVICE_PARAMETERS.items()}
+    of_devices = {key: parameter_schema(definitions, one) for key, one in devices.items()}
+    for key, one in {**union_of_parameters(definitions, recipes, "aqm"), **of_devices}.items():
         if key not in own_keys(NetworkPath):
             yield _parameter(f"path.{key}", one, PER_DIRECTION)
-    for name, taken, having in recipes.settings():
-        yield _parameter(name, parameter_schema(definitions, taken, having), PER_HOST)
+    for name, found, having in recipes.settings():
+        yield _parameter(name, parameter_schema(definitions, found, having), PER_HOST)
     for logger in recipes.names("logger"):
-        yield from _keys(definitions, recipes, f"loggers.{logger}", "interval")
+        yield from _keys(definitions, recipes, f"loggers.{logger}")
         for key, found in recipes.parameters("logger", logger).items():
             yield _parameter(f"loggers.{logger}.{key}", parameter_schema(definitions, found), PLAIN)
     for owner in ("stop", "traffic.FLOW", "traffic.FLOW.arrivals"):
-        for name in varied_keys(owner):
-            yield from _keys(definitions, recipes, owner, name)
+        yield from _keys(definitions, recipes, owner)
     for key, one in union_of_parameters(definitions, recipes, "generator").items():
         if key not in varied_keys("traffic.FLOW"):
             yield _parameter(rf"^traffic\.{LABEL}\.{key}$", one, PLAIN)
@@ -100,25 +95,28 @@ def level_targets(definitions: Definitions, recipes: Recipes) -> Iterator[LevelT
     yield LevelTarget(r"^cc\.[^.]+$", SCALAR, PER_HOST, words)
 
 
-def _keys(
-    definitions: Definitions, recipes: Recipes, owner: str, name: str, forms: str = PLAIN
-) -> Iterator[LevelTarget]:
-    key = varied_keys(owner)[name]
-    if key.type is None:
-        return
-    kinds = {"aqm": "aqm", "generator": "generator"}
-    value = (
-        recipe_choice(definitions, recipes, kinds[name]) if name in kinds else definitions.of_type(key.type)
-    )
-    if key.type.is_random:
-        forms = RANDOM
-    elif key.type.directions != ONE_DIRECTION:
-        forms = BOTH_DIRECTIONS if key.type.directions == EACH else PER_DIRECTION
-    target = f"{owner}.{name}" if owner else name
-    if owner.startswith("traffic.FLOW"):
-        label = f"{NO_ARRIVALS}{LABEL}" if owner == "traffic.FLOW" and name in own_keys(Arrivals) else LABEL
-        target = f"^{target}$".replace(".", r"\.").replace("FLOW", label)
-    yield LevelTarget(target, value, forms, {"description": key.description}, key.type)
+def _keys(definitions: Definitions, recipes: Recipes, owner: str) -> Iterator[LevelTarget]:
+    """Yield the keys below an owner; `traffic.FLOW` stands for any flow, so its targets are patterns."""
+    for name, key in varied_keys(owner).items():
+        if key.type is None:
+            continue
+        is_recipe = name in ("aqm", "generator")
+        value = recipe_choice(definitions, recipes, name) if is_recipe else definitions.of_type(key.type)
+        target = f"{owner}.{name}" if owner else name
+        if owner.startswith("traffic.FLOW"):
+            dotted = owner == "traffic.FLOW" and name in own_keys(Arrivals)
+            label = f"{NO_ARRIVALS}{LABEL}" if dotted else LABEL
+            target = f"^{target}$".replace(".", r"\.").replace("FLOW", label)
+        yield LevelTarget(target, value, _forms(key.type), {"description": key.description}, key.type)
+
+
+def _forms(value_type: ValueType) -> str:
+    """Return what may replace one value of a type."""
+    if value_type.is_per_host:
+        return PER_HOST
+    if value_type.is_random:
+        return RANDOM
+    return {ONE_DIRECTION: PLAIN, EACH: BOTH_DIRECTIONS}.get(value_type.directions, PER_DIRECTION)
 
 
 def _parameter(name: str, one: Json, forms: str) -> LevelTarget:

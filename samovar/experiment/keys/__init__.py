@@ -29,6 +29,7 @@ from samovar.experiment.keys.levels import is_free as is_free
 from samovar.experiment.keys.levels import matches as matches
 from samovar.experiment.keys.levels import texts_of as texts_of
 from samovar.experiment.keys.levels import wanted_labels as wanted_labels
+from samovar.experiment.keys.path_keys import ROUTER_ONLY as ROUTER_ONLY
 from samovar.experiment.keys.path_keys import NetworkPath as NetworkPath
 from samovar.experiment.keys.path_keys import PathClass as PathClass
 from samovar.experiment.keys.path_keys import least_burst_packets as least_burst_packets
@@ -60,7 +61,6 @@ from samovar.experiment.keys.targets import read_target as read_target
 from samovar.experiment.keys.targets import varied_keys as varied_keys
 from samovar.experiment.keys.testbed_file import DEVICE_PARAMETERS as DEVICE_PARAMETERS
 from samovar.experiment.keys.testbed_file import OSES as OSES
-from samovar.experiment.keys.testbed_file import ROUTER_ONLY as ROUTER_ONLY
 from samovar.experiment.keys.testbed_file import Adapter as Adapter
 from samovar.experiment.keys.testbed_file import Bottleneck as Bottleneck
 from samovar.experiment.keys.testbed_file import Host as Host

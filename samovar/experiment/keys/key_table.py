@@ -27,6 +27,13 @@ class Varies:
 VARIES = Varies()
 
 
+class RouterOnly:
+    """Metadata of a key of the path that only a router supports, not a device such as an adapter."""
+
+
+ROUTER = RouterOnly()
+
+
 class Strict(BaseModel):
     """A frozen model that refuses unknown keys; aliases are the keys of the YAML file."""
 
@@ -81,6 +88,7 @@ class Key:
     field: FieldInfo
     type: ValueType | None
     varies: bool
+    router_only: bool
 
     @property
     def description(self) -> str:
@@ -108,8 +116,8 @@ def keys_of(model: type[Strict]) -> Mapping[str, Key]:
             continue
         name, metadata = field.alias or attribute, list(metadata_of(field.annotation, field.metadata))
         value_type = next((one for one in metadata if isinstance(one, ValueType)), None)
-        varies = any(isinstance(one, Varies) for one in metadata)
-        found[name] = Key(name, attribute, field, value_type, varies)
+        marks = {type(one) for one in metadata}
+        found[name] = Key(name, attribute, field, value_type, Varies in marks, RouterOnly in marks)
     return found
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from samovar.experiment.expressions.formula import Formula
 from samovar.experiment.expressions.values import Buffer, Directional
-from samovar.experiment.keys.key_table import VARIES, Strict, WithParameters
+from samovar.experiment.keys.key_table import ROUTER, VARIES, Strict, WithParameters, keys_of
 from samovar.experiment.keys.value_types import (
     BUFFER_OR_FORMULA,
     DELAY_OR_FORMULA,
@@ -78,7 +78,7 @@ class NetworkPath(WithParameters):
     delay_s: BothDelays | None = Field(
         None, alias="delay", description="One-way delays instead of rtt, such as {down: 30ms, up: 10ms}."
     )
-    jitter_s: Annotated[Real | Directional[Real], DELAY_OR_FORMULA.per_direction(), VARIES] = Field(
+    jitter_s: Annotated[Real | Directional[Real], DELAY_OR_FORMULA.per_direction(), VARIES, ROUTER] = Field(
         0.0,
         alias="jitter",
         description="Standard deviation of the delay, such as 1ms; a plain one applies downstream.",
@@ -87,16 +87,16 @@ class NetworkPath(WithParameters):
         0.0, description="Share of packets lost at random, such as 1%; a plain one applies downstream."
     )
     loss_burst_packets: (
-        Annotated[Amount | Directional[Amount], PACKETS_OR_FORMULA.per_direction(), VARIES] | None
+        Annotated[Amount | Directional[Amount], PACKETS_OR_FORMULA.per_direction(), VARIES, ROUTER] | None
     ) = Field(None, alias="loss_burst", description="Mean length of a burst of losses, such as 3packets.")
-    reorder: SharePerDirection = Field(
+    reorder: Annotated[SharePerDirection, ROUTER] = Field(
         0.0,
         description="Share of packets that overtake others, such as 0.1%; a plain one applies downstream.",
     )
-    duplicate: SharePerDirection = Field(
+    duplicate: Annotated[SharePerDirection, ROUTER] = Field(
         0.0, description="Share of packets that arrive twice, such as 0.01%; a plain one applies downstream."
     )
-    aqm: Annotated[str | Directional[str], NAME.per_direction(), VARIES] = Field(
+    aqm: Annotated[str | Directional[str], NAME.per_direction(), VARIES, ROUTER] = Field(
         "pfifo", description="Queue discipline of the bottleneck; other keys of path are its parameters."
     )
     buffer: (
@@ -106,9 +106,13 @@ class NetworkPath(WithParameters):
         None,
         description="Size of the bottleneck's queue in packets or bytes, such as 546packets, 819KB or 1 BDP.",
     )
-    classes: tuple[PathClass, ...] = Field(
+    classes: Annotated[tuple[PathClass, ...], ROUTER] = Field(
         (), description="Flows and subnets with their own delay or loss, ahead of the same queue."
     )
+
+
+ROUTER_ONLY = tuple(name for name, key in keys_of(NetworkPath).items() if key.router_only)
+"""Keys of the path that only a router supports."""
 
 
 def least_burst_packets(loss: float) -> float:

@@ -43,14 +43,18 @@ NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
 class PlainFactors(Strict):
     """Targets of one word: settings of hosts, each with a recipe of its name, and the duration of flows."""
 
-    cc: Annotated[str, ALGORITHM, VARIES] = Field(description="Congestion control of hosts that send.")
-    rwnd: Annotated[int | Formula, SIZE_OR_FORMULA, VARIES] = Field(
+    cc: Annotated[str, ALGORITHM.per_host(), VARIES] = Field(
+        description="Congestion control of hosts that send."
+    )
+    rwnd: Annotated[int | Formula, SIZE_OR_FORMULA.per_host(), VARIES] = Field(
         description="Largest window that hosts that receive advertise, such as 200KB."
     )
-    mtu: Annotated[int, MTU, VARIES] = Field(
+    mtu: Annotated[int, MTU.per_host(), VARIES] = Field(
         description="MTU in bytes of every testbed interface, such as 1500."
     )
-    txd: Annotated[int, DESCRIPTORS, VARIES] = Field(description="Transmit descriptors of hosts that send.")
+    txd: Annotated[int, DESCRIPTORS.per_host(), VARIES] = Field(
+        description="Transmit descriptors of hosts that send."
+    )
     duration: Annotated[float | Formula, TIME_OR_FORMULA, VARIES] = Field(
         description="How long flows last that have no end of their own, such as 90s."
     )

@@ -466,9 +466,6 @@ DEVICE_PARAMETERS: Mapping[str, DeviceParameter] = {
 }
 """Keys of the path of a device, beside rate, rtt, delay, buffer and loss."""
 
-ROUTER_ONLY = ("jitter", "loss_burst", "reorder", "duplicate", "aqm", "classes")
-"""Keys of the path that only a router supports."""
-
 
 def with_device(path: NetworkPath | None, device: Adapter | None) -> NetworkPath | None:
     """Return a path completed by the values of its device; a plain value applies to both directions."""

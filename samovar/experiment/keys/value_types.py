@@ -49,8 +49,9 @@ class ValueType:
     """One type of value: its name, meaning and examples for people, its JSON Schema, parser and writer.
 
     `directions`: {down: ..., up: ...} may replace one value (EITHER), must (EACH), or cannot.
-    `plain` is the same type without formulas, of one that takes them. `is_random` allows a distribution.
-    `choices` are the words of a type that takes a few words only. `is_list` allows a list of values.
+    `plain` is the same type without formulas, of one that takes them. `is_random` allows a distribution,
+    `is_list` a list of values, `is_per_host` a value for each host or role in levels and settings. `choices`
+    are the words of a type that takes a few words only.
     """
 
     name: str
@@ -63,6 +64,7 @@ class ValueType:
     plain: ValueType | None = None
     is_random: bool = False
     is_list: bool = False
+    is_per_host: bool = False
     choices: tuple[str, ...] = ()
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -72,6 +74,10 @@ class ValueType:
     def per_direction(self, required: bool = False) -> ValueType:
         """Return the type with a value for each direction of the path."""
         return replace(self, directions=EACH if required else EITHER)
+
+    def per_host(self) -> ValueType:
+        """Return the type of a setting, which may have a value for each host or role."""
+        return replace(self, is_per_host=True)
 
     def or_random(self) -> ValueType:
         """Return the type that also takes a distribution."""
