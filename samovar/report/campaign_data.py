@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -72,21 +70,13 @@ class Campaign:
 
     @property
     def start_s(self) -> float:
-        """Epoch seconds of the start: from the journal, else the folder's name, else the trials."""
-        if self.journal:
-            return self.journal[0].t_s
-        stamp = re.search(r"(\d{8}-\d{6})$", self.name)
-        if stamp:
-            return datetime.strptime(stamp[1], "%Y%m%d-%H%M%S").replace(tzinfo=UTC).timestamp()
-        return min(
-            (float(one["t_start_s"]) for one in self.manifests.values() if "t_start_s" in one), default=0.0
-        )
+        """Epoch seconds of the first event."""
+        return self.journal[0].t_s if self.journal else 0.0
 
     @property
     def end_s(self) -> float:
         """Epoch seconds of the last event."""
-        ends = [float(one["t_end_s"]) for one in self.manifests.values() if one.get("t_end_s") is not None]
-        return max([self.start_s, self.state.t_last_s, *ends])
+        return self.journal[-1].t_s if self.journal else 0.0
 
     def trial_state(self, trial: str) -> str:
         """Return the verdict of a planned trial if it completed, else its last outcome or `not run`."""

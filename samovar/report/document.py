@@ -89,21 +89,11 @@ def _scorecard_line(result: Result) -> Json:
 
 def _figures(campaign: Campaign) -> list[Json]:
     """Return the figures in order; raises ReportError if a planned figure or a file is missing."""
-    found = _outputs(campaign, "figure")
-    for figure in found:
-        name = str(figure.get("file") or f"figures/{figure['name']}.pdf")
-        inside = [
-            one for one in (name, f"figures/{name}") if _is_inside(campaign.bundle / one, campaign.bundle)
-        ]
-        if not inside:
-            file, command = campaign.bundle / name, campaign.analyse_command
-            raise ReportError(f"{file}: no such figure; run `{command}` again")
-        figure["file"] = inside[0]
+    found, bundle = _outputs(campaign, "figure"), campaign.bundle
+    for file in (bundle / str(figure["file"]) for figure in found):
+        if not file.is_file() or not file.resolve().is_relative_to(bundle.resolve()):
+            raise ReportError(f"{file}: no such figure; run `{campaign.analyse_command}` again")
     return found
-
-
-def _is_inside(file: Path, folder: Path) -> bool:
-    return file.is_file() and file.resolve().is_relative_to(folder.resolve())
 
 
 def _tables(campaign: Campaign) -> list[Json]:
@@ -129,7 +119,7 @@ def _outputs(campaign: Campaign, kind: str) -> list[Json]:
     )
     names = [str(one.get("name", "")) for one in [*found, *explained]]
     for planned in campaign.plan.get(f"{kind}s") or []:
-        name = str(planned.get(kind, "") if isinstance(planned, dict) else planned)
+        name = str(planned[kind])
         if not any(made.startswith(name) for made in names):
             raise ReportError(
                 f"{campaign.bundle}: no {kind} {name}; run `{campaign.analyse_command}` to make it"

@@ -46,15 +46,13 @@ def provenance(campaign: Campaign, analysis: Json) -> list[Json]:
 
 def _source_tree(recorded: Json, controller: Json) -> dict[str, Any]:
     """Return the version of samovar that ran the campaign, its git revision, and whether it was modified."""
-    facts = {"version": controller.get("samovar") or recorded.get("samovar") or __version__}
-    git = recorded.get("git")
-    if not isinstance(git, Mapping):
-        return {**facts, "git revision": git}
-    modified = git.get("modified", git.get("dirty"))
-    facts["git revision"] = git.get("revision") or git.get("commit")
-    facts["source tree"] = None if modified is None else "modified" if modified else "as committed"
-    others = sorted(set(git) - {"revision", "commit", "modified", "dirty"})
-    return {**facts, **{f"git {name}": git[name] for name in others}}
+    git: Json = recorded.get("git") or {}
+    state = ("modified" if git["modified"] else "as committed") if "modified" in git else None
+    return {
+        "version": controller.get("samovar") or __version__,
+        "git revision": git.get("revision"),
+        "source tree": state,
+    }
 
 
 def _readable(facts: Json) -> dict[str, Any]:
@@ -112,22 +110,15 @@ def _host(name: str, declared: Json, recorded: Json) -> Json:
     return {
         "name": name,
         "role": str(declared.get("role") or ""),
-        "system": one_line(recorded.get("os_release") or recorded.get("os") or declared.get("os")),
+        "system": one_line(recorded.get("os_release") or declared.get("os")),
         "kernel": one_line(recorded.get("kernel")),
         "control": str(declared.get("address") or ""),
         "interfaces": [
             f"{one} {(values or {}).get('address', '')}".strip() for one, values in interfaces.items()
         ],
-        "tools": list(_tools(recorded.get("tools"))),
+        "tools": [f"{tool} {version}" for tool, version in (recorded.get("tools") or {}).items() if version],
         "more": one_line(further),
     }
-
-
-def _tools(tools: object) -> Iterator[str]:
-    if isinstance(tools, Mapping):
-        yield from (f"{name} {one_line(entry)}" for name, entry in tools.items() if one_line(entry))
-    elif isinstance(tools, (list, tuple)):
-        yield from map(one_line, tools)
 
 
 def commands(campaign: Campaign) -> Json | None:

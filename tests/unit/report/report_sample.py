@@ -215,7 +215,7 @@ def make_trial(part: str, treatment: dict[str, str], replicate: int) -> Json:
 
 def make_provenance(sample: Sample) -> Json:
     tools = {"tcpdump": "4.99.3", "iperf3": "3.12", "nuttcp": "8.2.2", "ss": "iproute2-6.1.0"}
-    host = {"kernel": "Linux 6.1.0-um", "os": "Debian 12", "tools": tools}
+    host = {"kernel": "Linux 6.1.0-um", "os_release": "Debian 12", "tools": tools}
     return {
         "controller": {
             "samovar": "0.1.0",
@@ -226,7 +226,6 @@ def make_provenance(sample: Sample) -> Json:
         "git": {
             "revision": "249bb44c6a8baa81b6e486d8eac2e9fcbd86154a",
             "modified": True,
-            "note": sample.hostile,
         },
         "testbed": "lab",
         "lab": {"kernel": "uml", "memory": "512MB"},
