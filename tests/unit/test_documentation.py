@@ -198,3 +198,10 @@ def test_every_linux_recipe_is_listed(kind: str) -> None:
     row = re.search(rf"^\| {kind} \|(.*)$", page, flags=re.MULTILINE)
     assert row
     assert set(re.findall(r"`([^`]+)`", row[1])) == CATALOGUE.names(kind, "linux")
+
+
+def test_every_file_that_the_architecture_page_names_exists() -> None:
+    page = (DOCS / "architecture.md").read_text()
+    names = re.findall(r"`((?:samovar|analysis|templates|tests)/[\w./*-]+)`", page)
+    assert len(names) > 20
+    assert not [name for name in names if "<" not in name and not list(ROOT.glob(name.rstrip("/")))]
