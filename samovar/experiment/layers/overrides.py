@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment.keys import FLOW_FIELDS, PATH_FIELDS, SETTINGS, is_free
+from samovar.experiment.keys import FLOW_FIELDS, PATH_FIELDS, SETTINGS, Order, is_free, keys_of
 from samovar.experiment.layers.merge import (
     DESIGN,
     LISTED,
@@ -23,7 +23,7 @@ from samovar.experiment.layers.merge import (
     nested_keys,
 )
 from samovar.experiment.nearest import unknown
-from samovar.experiment.yaml.tree import Map, Node, Position, Seq, parse_value
+from samovar.experiment.yaml.tree import Map, Node, Position, Seq, node_at, parse_value
 
 Steps = tuple[str, ...]
 USAGE = "write KEY=VALUE, such as --set duration=10s or --set path.rate=10Mbit"
@@ -86,12 +86,19 @@ def _layer(steps: Steps, value: Node, position: Position) -> Map:
 def _refusal(tree: Map, key: str) -> str | None:
     """Return why a key cannot be set, None if it can."""
     part, rest = _split_part(key)
-    if part is not None and part not in _parts(tree):
-        return unknown("part", part, _parts(tree))
+    factors = _factors(tree)
+    if part is not None and part not in factors:
+        return unknown("part", part, factors)
     if part is not None and not rest:
         return f"'{key}' is a whole part; write parts.{part}.KEY=VALUE"
     first = rest.partition(".")[0]
-    known = _known(tree, part)
+    concerned = [own for name, own in factors.items() if part in (None, name)]
+    known = {
+        *(PART_KEYS if part else TOP_LEVEL_KEYS),
+        *SETTINGS,
+        *(name for own in concerned for name in own),
+    }
+    known |= set() if "parts" in tree else set(DESIGN)
     if first in REMOVED_KEYS and first not in known:
         return REMOVED_KEYS[first]
     if first in FIXED_KEYS and first not in known:
@@ -99,53 +106,31 @@ def _refusal(tree: Map, key: str) -> str | None:
     if rest in DESIGN and rest not in known:
         return f"'{rest}' belongs to the parts; write parts.PART.{rest}=..."
     if rest in known or first in known or ("." in rest and first != "parts"):
-        return _set_by_levels(tree, part, rest)
+        setters = [_setter(own, rest) for own in concerned]
+        if not setters or not all(setters):
+            return None
+        return f"'{rest}' is set by the levels of factor '{setters[0]}'; use --set {setters[0]}=..."
     return unknown("key", rest, known | set(_dotted(tree)), known)
 
 
 def _dotted(tree: Map) -> Iterator[str]:
     """Yield dotted keys, to suggest for their last word alone."""
     yield from (f"path.{key}" for key in PATH_FIELDS)
-    yield from (f"order.{key}" for key in ("kind", "seed"))
+    yield from (f"order.{key}" for key in keys_of(Order))
     parts = tree.get("parts")
     for holder in (tree, *(parts.values() if isinstance(parts, Map) else ())):
         flows = entry_names("traffic", holder.get("traffic")) if isinstance(holder, Map) else ()
         yield from (f"traffic.{flow}.{key}" for flow in flows for key in FLOW_FIELDS)
 
 
-def _known(tree: Map, part: str | None) -> set[str]:
-    factors = {factor for name, own in _factors(tree).items() if part in (None, name) for factor in own}
-    design = () if "parts" in tree else DESIGN
-    return {*(PART_KEYS if part else TOP_LEVEL_KEYS), *SETTINGS, *factors, *design}
-
-
-def _set_by_levels(tree: Map, part: str | None, key: str) -> str | None:
-    """Return the message for a key that a factor's levels set in every part concerned; None otherwise."""
-    own = [factors for name, factors in _factors(tree).items() if part in (None, name)]
-    setters = [_setter(factors, key) for factors in own]
-    if not setters or not all(setters):
-        return None
-    return f"'{key}' is set by the levels of factor '{setters[0]}'; use --set {setters[0]}=..."
-
-
 def _setter(factors: Map, key: str) -> str | None:
     """Return the factor, of another name, whose levels set a key."""
-    found = (
-        name
-        for name, spec in factors.items()
-        if key in _sets(spec) or any(key in level for level in _mappings(spec))
-    )
-    return next((name for name in found if name != key), None)
-
-
-def _sets(spec: Node) -> Sequence[object]:
-    sets = spec.get("sets") if isinstance(spec, Map) else None
-    return sets if isinstance(sets, Seq) else ()
-
-
-def _mappings(spec: Node) -> list[Map]:
-    levels = spec.get("levels", spec) if isinstance(spec, Map) else spec
-    return [one for one in (levels if isinstance(levels, Seq) else [levels]) if isinstance(one, Map)]
+    for name, factor in factors.items():
+        sets, levels = node_at(factor, "sets"), node_at(factor, "levels") or factor
+        linked = [one for one in (levels if isinstance(levels, Seq) else [levels]) if isinstance(one, Map)]
+        if name != key and (any(key in one for one in linked) or (isinstance(sets, Seq) and key in sets)):
+            return name
+    return None
 
 
 def _targets(tree: Map, key: str, value: Node) -> Iterator[Steps]:
@@ -179,22 +164,14 @@ def _split_part(key: str) -> tuple[str | None, str]:
     return part, rest
 
 
-def _parts(tree: Map) -> Sequence[str]:
-    parts = tree.get("parts")
-    return list(parts) if isinstance(parts, Map) else [MAIN]
-
-
 def _factors(tree: Map) -> dict[str, Map]:
     """Return the factors of each part, its own merged over those of the top level."""
+
+    def own(holder: Map) -> Map:
+        factors = holder.get("factors")
+        return factors if isinstance(factors, Map) else Map(holder.position)
+
     parts = tree.get("parts")
     holders = parts if isinstance(parts, Map) else {MAIN: Map(tree.position)}
-    return {
-        name: merge_maps(_own_factors(tree), _own_factors(one), [], "factors")
-        for name, one in holders.items()
-        if isinstance(one, Map)
-    }
-
-
-def _own_factors(holder: Map) -> Map:
-    factors = holder.get("factors")
-    return factors if isinstance(factors, Map) else Map(holder.position)
+    maps = {name: one for name, one in holders.items() if isinstance(one, Map)}
+    return {name: merge_maps(own(tree), own(one), [], "factors") for name, one in maps.items()}
