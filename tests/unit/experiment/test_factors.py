@@ -1,4 +1,4 @@
-"""Factors as they are written: levels of every form, ranges, treatments taken away and added, flows counted."""
+"""Factors: levels in every form, ranges, excluded and included treatments, flows of an entry."""
 
 import re
 from decimal import Decimal
@@ -120,7 +120,7 @@ def levels_of(spec: str, name: str = "cc") -> tuple[Level, ...]:
         ("txd", "[010, 1e3]", Level("010", {"txd": "010"})),
     ],
 )
-def test_a_level_has_the_values_and_the_label_that_are_written(name: str, spec: str, level: Level) -> None:
+def test_a_level_has_the_written_texts_and_label(name: str, spec: str, level: Level) -> None:
     assert levels_of(spec, name)[0] == level
 
 
@@ -161,7 +161,7 @@ def test_a_range_has_its_ends_and_readable_levels_between(written: str, texts: s
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**4), st.integers(1, 60), st.integers(0, 4))
-def test_a_range_by_steps_is_exact_however_fine(start: int, step: int, count: int, places: int) -> None:
+def test_a_range_with_small_steps_is_exact(start: int, step: int, count: int, places: int) -> None:
     scale = Decimal(1).scaleb(-places)
     texts = [f"{number * scale:f}KB" for number in (start, start + count * step, step)]
     found = read_range(dict(zip(("from", "to", "step"), texts, strict=True)))
@@ -175,7 +175,7 @@ def test_a_factor_has_at_most_a_thousand_levels() -> None:
         part_of(f"factors: {{mtu: {many}}}")
 
 
-def test_what_is_excluded_is_left_out_and_what_is_included_comes_last() -> None:
+def test_excluded_treatments_are_left_out_and_included_ones_come_last() -> None:
     part = part_of(
         "factors: {cc: [cubic, cdg], mtu: [600, 1200, 1500]}\n"
         "exclude: [{cc: cdg, mtu: [600, 1200]}, {mtu: 1200}]\n"
@@ -219,7 +219,7 @@ def test_a_text_that_cannot_be_read_is_missing_from_the_values_of_its_level() ->
     )
 
 
-def test_a_path_has_values_for_both_ways() -> None:
+def test_a_path_has_values_for_both_directions() -> None:
     path = part_of(
         "path:\n  rate: {down: 40Mbit, up: 8Mbit}\n  delay: {down: 20ms, up: 5ms}\n  loss: {up: 1%}\n"
         "  jitter: 1ms\n  loss_burst: 3packets\n  reorder: 0.1%\n  duplicate: {down: 1%, up: 2%}\n"
@@ -238,7 +238,7 @@ def test_a_path_has_values_for_both_ways() -> None:
     ]
 
 
-def test_a_flow_says_how_many_when_and_how() -> None:
+def test_the_keys_of_a_flow_are_typed() -> None:
     (flow,) = part_of(
         flow="{flow: web, generator: iperf3, from: senders, to: receiver, size: 1 BDP, start: {uniform: [0s, 5s]}, "
         "cc: cubic, rwnd: 200KB, dscp: EF, count: 4, every: 10s, length: 8KB}"
@@ -300,13 +300,13 @@ def test_settings_are_for_all_hosts_or_for_each() -> None:
         ("from: sender, to: receivers, count: 2", ["bulk-1 src1 dst1 None", "bulk-2 src1 dst2 None"]),
     ],
 )
-def test_a_line_of_traffic_means_its_flows(flow: str, expected: list[str]) -> None:
+def test_an_entry_of_traffic_makes_its_flows(flow: str, expected: list[str]) -> None:
     (line,) = part_of(flow=f"{{flow: bulk, generator: iperf3, duration: 1s, {flow}}}").traffic
     found = [f"{one.label} {one.from_host} {one.to_host} {one.port}" for one in members_of(line, DUMBBELL)]
     assert found == expected
 
 
-def test_arrivals_mean_as_many_flows_as_are_drawn() -> None:
+def test_arrivals_make_as_many_flows_as_are_drawn() -> None:
     (line,) = part_of(
         flow="{flow: web, generator: iperf3, from: sender, to: receiver, size: 1KB, arrivals: {poisson: 1/s, until: 9s}}"
     ).traffic
@@ -320,7 +320,7 @@ def test_a_plural_role_means_all_its_hosts_and_a_singular_one_the_first() -> Non
     assert (hosts_of(DUMBBELL, "observers"), hosts_of(DUMBBELL, "hosts")) == ((), ())
 
 
-def test_a_parameter_of_a_recipe_may_be_computed() -> None:
+def test_a_parameter_of_a_recipe_may_be_a_formula() -> None:
     tree, _ = parse_yaml(
         "experiment: x\ntestbed: dumbbell\nduration: 5s\n"
         "path: {rate: 8Mbit, rtt: 20ms, buffer: 1 BDP, aqm: codel, target: RTT / 4}\n"
@@ -336,7 +336,7 @@ def test_a_parameter_of_a_recipe_may_be_computed() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_an_example_of_the_reference_is_sound(number: int, tmp_path: Path) -> None:
+def test_an_example_of_the_reference_is_valid(number: int, tmp_path: Path) -> None:
     reference = (ROOT / "docs" / "reference" / "experiment.md").read_text(encoding="utf-8")
     example = re.findall(r"```yaml\n(.*?)```", reference, re.DOTALL)[number]
     given = {line.split(":")[0] for line in example.splitlines()}
@@ -351,7 +351,7 @@ def test_an_example_of_the_reference_is_sound(number: int, tmp_path: Path) -> No
     assert make_plan(experiment).trials
 
 
-def test_every_field_of_an_experiment_says_what_it_is() -> None:
+def test_every_key_of_an_experiment_has_a_description() -> None:
     from samovar.experiment import (
         Arrivals,
         Capture,

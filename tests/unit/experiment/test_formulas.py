@@ -160,7 +160,7 @@ def test_a_formula_has_the_value_of_its_text(
         (value_types.SIZE_OR_FORMULA.parse, "BDP; BDP * 1", None),
     ],
 )
-def test_what_is_no_formula_is_refused_with_its_column(
+def test_an_invalid_formula_is_refused_with_the_column(
     parse: Callable[[str], object], text: str, message: str | None
 ) -> None:
     with pytest.raises(UnitError) as caught:
@@ -209,13 +209,13 @@ def test_what_is_no_formula_is_refused_with_its_column(
         ),
     ],
 )
-def test_a_value_that_cannot_be_is_refused(parse: Callable[[str], object], text: str, message: str) -> None:
+def test_an_impossible_value_is_refused(parse: Callable[[str], object], text: str, message: str) -> None:
     with pytest.raises(UnitError) as caught:
         value(text, parse)
     assert str(caught.value) == message
 
 
-def test_a_value_that_needs_itself_is_refused() -> None:
+def test_a_value_that_depends_on_itself_is_refused() -> None:
     rwnd, buffer = (
         value_types.SIZE_OR_FORMULA.parse("2 * BUFFER"),
         value_types.BUFFER_OR_FORMULA.parse("rwnd / 2"),
@@ -228,7 +228,7 @@ def test_a_value_that_needs_itself_is_refused() -> None:
     assert Scope(PATH).value(rwnd) == 240_000, "a scope that failed leaves others as they are"
 
 
-def test_formulas_are_computed_through_other_formulas() -> None:
+def test_a_formula_may_use_other_formulas() -> None:
     values = {
         **PATH,
         "path.buffer.down": value_types.BUFFER_OR_FORMULA.parse("2 BDP"),
@@ -237,7 +237,7 @@ def test_formulas_are_computed_through_other_formulas() -> None:
     assert Scope(values).value(value_types.SIZE_OR_FORMULA.parse("2 * rwnd")) == 100_000
 
 
-def test_without_an_rtt_the_delays_of_both_ways_are_taken() -> None:
+def test_without_an_rtt_the_delays_of_both_directions_are_added() -> None:
     values = {"path.rate.down": 8_000_000, "path.delay.down": 0.03, "path.delay.up": 0.01}
     assert Scope(values).value(value_types.SIZE_OR_FORMULA.parse("BDP")) == 40_000
 
@@ -264,11 +264,11 @@ def test_without_an_mtu_packets_have_1500_bytes() -> None:
         ("/dev/null", "/dev/null"),
     ],
 )
-def test_a_parameter_has_the_value_of_its_formula_and_other_texts_stay(text: str, expected: str) -> None:
+def test_a_formula_in_a_parameter_is_evaluated_and_other_texts_stay(text: str, expected: str) -> None:
     assert computed_text(text, Scope(PATH)) == expected
 
 
-def test_a_formula_knows_the_names_that_it_needs() -> None:
+def test_a_formula_lists_the_names_that_it_uses() -> None:
     formula = value_types.BUFFER_OR_FORMULA.parse("max(2 BDP, rwnd) + BDP")
     assert isinstance(formula, Formula)
     assert formula.names == ("BDP", "rwnd")
@@ -277,7 +277,7 @@ def test_a_formula_knows_the_names_that_it_needs() -> None:
 @pytest.mark.parametrize(
     "text", ["50KB", "40 Mbit", "40Mb/s", "-5KB", "1e6", "10:20", "010", "no", "0x1F", "1,5ms", "five", "nan"]
 )
-def test_one_quantity_is_no_formula(text: str) -> None:
+def test_a_single_quantity_is_not_a_formula(text: str) -> None:
     assert not is_formula(text)
 
 

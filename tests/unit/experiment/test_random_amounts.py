@@ -76,7 +76,7 @@ def test_sizes_scale_with_the_mean_since_the_random_numbers_stay() -> None:
     assert all(abs(large - 3 * small) <= 2 for small, large in zip(once, thrice, strict=True))
 
 
-def test_a_random_duration_is_a_multiple_of_its_step_and_none_is_zero() -> None:
+def test_a_random_duration_is_a_multiple_of_its_step_above_zero() -> None:
     traffic = f"traffic: [{SHORT}duration: {{uniform: [100ms, 5s], step: 1s}}, count: 50}}]\n"
     assert {flow.duration_s for flow in flows(study("", traffic))} == {1.0, 2.0, 3.0, 4.0, 5.0}
 
@@ -96,7 +96,7 @@ def test_arrivals_count_from_the_start_of_their_flow_and_end_at_a_time_of_the_tr
     assert [flow.start_s for flow in late] == [start_s for start_s in moved if start_s < 20.0]
 
 
-def test_no_arrival_is_planned_that_the_end_of_all_traffic_forestalls() -> None:
+def test_no_arrival_is_planned_after_the_end_of_the_traffic() -> None:
     text = study(
         "stop: {after: 8s}\n", f"traffic: [{SHORT}size: 10KB, arrivals: {{poisson: 2/s, until: 20s}}}}]\n"
     )
@@ -129,7 +129,7 @@ def test_arrivals_and_random_sizes_can_be_factors() -> None:
     assert all(1000 <= (flow.size_bytes or 0) < 10_000 for flow in found["5", "uniform-1KB-1 BDP"])
 
 
-def test_bounds_that_are_formulas_are_put_in_order_when_they_are_computed() -> None:
+def test_bounds_that_are_formulas_are_checked_when_they_are_evaluated() -> None:
     assert all(10_000 <= size < 20_000 for size in sizes("{uniform: [1 BDP, 2 BDP]}"))
     with pytest.raises(PlanError, match="flow short: size: the first bound must be below the second"):
         sizes("{uniform: [2 BDP, 1 BDP]}")
@@ -141,14 +141,14 @@ def test_the_end_of_all_traffic_is_a_factor() -> None:
     assert [trial.resolved.duration_s for trial in plan.trials] == [10.0, 20.0, 4.0]
 
 
-def test_with_and_without_a_flow_are_two_levels_of_its_count() -> None:
+def test_a_count_of_zero_leaves_a_flow_out() -> None:
     two = BULK.replace("]", ", {flow: noise, generator: ping, from: sender, to: receiver, until: bulk}]")
     plan = planned(study("factors: {traffic.noise.count: [0, 1, 2]}\norder: {kind: sequential}\n", two), LAB)
     labels = [[flow.label for flow in trial.resolved.flows] for trial in plan.trials]
     assert labels == [["bulk"], ["bulk", "noise-1"], ["bulk", "noise-1", "noise-2"]]
 
 
-def test_a_trial_in_which_no_flow_is_left_is_refused_with_the_levels_that_take_them_away() -> None:
+def test_a_trial_without_flows_is_refused_with_its_levels() -> None:
     with pytest.raises(
         PlanError, match=r"main: no flow where traffic.bulk.count is 0; every trial needs one at least"
     ):

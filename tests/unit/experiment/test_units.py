@@ -106,7 +106,7 @@ def test_a_quantity_with_its_unit_is_read_exactly(
         ),
     ],
 )
-def test_what_is_no_quantity_is_refused_with_what_was_expected(
+def test_an_invalid_quantity_is_refused_with_what_was_expected(
     parse: Callable[[str], object], text: str, message: str
 ) -> None:
     with pytest.raises(UnitError) as caught:
@@ -114,7 +114,7 @@ def test_what_is_no_quantity_is_refused_with_what_was_expected(
     assert str(caught.value) == message
 
 
-def test_zero_is_a_quantity_where_it_means_something() -> None:
+def test_zero_is_accepted_where_it_is_allowed() -> None:
     assert units.parse_duration("0ms", allow_zero=True) == 0.0
     assert units.parse_size("0B", allow_zero=True) == 0
 
@@ -134,7 +134,7 @@ def test_zero_is_a_quantity_where_it_means_something() -> None:
         (units.format_duration(33_217.5, 2), "9.2h"),
     ],
 )
-def test_a_quantity_is_written_with_the_unit_that_reads_best(written: str, text: str) -> None:
+def test_a_quantity_is_formatted_with_the_most_readable_unit(written: str, text: str) -> None:
     assert written == text
 
 
@@ -155,7 +155,7 @@ def test_a_time_that_was_written_is_read_back_the_same(count_ns: int) -> None:
 
 
 @given(st.text())
-def test_any_text_is_read_or_refused_and_nothing_else_happens(text: str) -> None:
+def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         assert units.parse_size(text) > 0
     except UnitError as error:
@@ -168,7 +168,7 @@ def test_a_frequency_is_read_per_second(text: str, per_s: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["2", "0/s", "-1/s", "2/ms", "2 /s", "s", "2/s/s"])
-def test_what_is_no_frequency_is_refused(text: str) -> None:
+def test_an_invalid_frequency_is_refused(text: str) -> None:
     with pytest.raises(UnitError, match="is not a frequency; expected one above zero such as 2/s"):
         units.parse_frequency(text)
 

@@ -1,4 +1,4 @@
-"""What editors are told of the files is so: the schemas are current, and refuse nothing that the loader takes."""
+"""Editor schemas and reference pages: current, complete, and never stricter than the loader."""
 
 from __future__ import annotations
 
@@ -103,23 +103,23 @@ def validator(kind: str) -> Draft202012Validator:
     return Draft202012Validator(SCHEMAS[kind], registry=REGISTRY)
 
 
-def complaints(schema: Draft202012Validator, tree: Any) -> list[str]:
+def errors_of(schema: Draft202012Validator, tree: Any) -> list[str]:
     return [
         f"{'/'.join(map(str, error.absolute_path))}: {error.message}" for error in schema.iter_errors(tree)
     ]
 
 
-def test_what_is_generated_is_current() -> None:
+def test_generated_files_are_current() -> None:
     old = [str(path) for path in stale(ROOT)]
     assert not old, f"{', '.join(old)}: not what the types and recipes say; make them anew with: fab schema"
 
 
-def test_the_generated_text_is_the_same_every_time() -> None:
+def test_generated_schemas_are_deterministic() -> None:
     assert repr(schemas(ROOT, Recipes.of(CATALOGUE))) == repr(SCHEMAS)
 
 
 @pytest.mark.parametrize("kind", SCHEMAS)
-def test_a_schema_is_one_for_tools_of_the_draft_it_names_and_for_those_of_draft_7(kind: str) -> None:
+def test_a_schema_is_valid_in_draft_2020_12_and_in_draft_7(kind: str) -> None:
     Draft202012Validator.check_schema(SCHEMAS[kind])
     Draft7Validator.check_schema(SCHEMAS[kind])
     assert not keywords(SCHEMAS[kind]) & {
@@ -138,14 +138,14 @@ def keywords(schema: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", SCHEMAS)
-def test_every_reference_within_a_schema_leads_somewhere(kind: str) -> None:
+def test_every_reference_in_a_schema_is_defined(kind: str) -> None:
     named = set(re.findall(r"'\$ref': '#/\$defs/([^']+)'", repr(SCHEMAS[kind])))
     assert named <= SCHEMAS[kind].get("$defs", {}).keys()
 
 
 @pytest.mark.parametrize(("path", "kind"), SHIPPED, ids=lambda one: getattr(one, "stem", one))
-def test_a_shipped_file_is_underlined_nowhere(path: Path, kind: str) -> None:
-    assert complaints(validator(kind), as_editor(path.read_text(encoding="utf-8"))) == []
+def test_a_shipped_file_is_valid(path: Path, kind: str) -> None:
+    assert errors_of(validator(kind), as_editor(path.read_text(encoding="utf-8"))) == []
 
 
 def examples() -> Iterator[object]:
@@ -164,8 +164,8 @@ def examples() -> Iterator[object]:
 
 
 @pytest.mark.parametrize(("text", "kind"), list(examples()))
-def test_an_example_of_the_documentation_is_underlined_nowhere(text: str, kind: str) -> None:
-    assert complaints(validator(kind), as_editor(text)) == []
+def test_an_example_of_the_documentation_is_valid(text: str, kind: str) -> None:
+    assert errors_of(validator(kind), as_editor(text)) == []
 
 
 # Every number and word may also be quoted: the loader reads text.
@@ -178,14 +178,14 @@ def quoted(tree: Any) -> Any:
 
 
 @pytest.mark.parametrize(("path", "kind"), SHIPPED, ids=lambda one: getattr(one, "stem", one))
-def test_a_shipped_file_with_everything_quoted_is_underlined_nowhere(path: Path, kind: str) -> None:
-    assert complaints(validator(kind), quoted(as_editor(path.read_text(encoding="utf-8")))) == []
+def test_a_shipped_file_with_all_values_quoted_is_valid(path: Path, kind: str) -> None:
+    assert errors_of(validator(kind), quoted(as_editor(path.read_text(encoding="utf-8")))) == []
 
 
-# The mistakes that the loader's tests pin: the schema refuses each, but for those that need more than the file.
+# Errors that the tests of the loader pin: the schema finds all but those that need more than one file.
 
 CASES: list[Mapping[str, Any]] = pinned.CASES
-UNTOLD: Mapping[str, list[str]] = yaml.safe_load(
+NOT_FOUND: Mapping[str, list[str]] = yaml.safe_load(
     Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 )
 SMALL = Recipes(pinned.Recipes(), ("linux", "freebsd"))
@@ -197,8 +197,8 @@ OF_TESTBED = Draft202012Validator(
 )
 
 
-def is_told(case: Mapping[str, Any]) -> bool:
-    """Whether an editor underlines something in a pinned mistake."""
+def is_found(case: Mapping[str, Any]) -> bool:
+    """Return whether the schema finds a pinned error."""
     try:
         experiment = as_editor(pinned.changed(pinned.EXPERIMENT, case.get("experiment", {})))
         testbed = as_editor(pinned.changed(pinned.TESTBED, case.get("testbed", {})))
@@ -208,32 +208,32 @@ def is_told(case: Mapping[str, Any]) -> bool:
 
 
 @cache
-def told_cases() -> dict[str, bool]:
-    """For each pinned mistake, whether it is underlined."""
-    return {str(case["mistake"]): is_told(case) for case in CASES}
+def found_cases() -> dict[str, bool]:
+    """Return whether the schema finds each pinned error."""
+    return {str(case["mistake"]): is_found(case) for case in CASES}
 
 
-def test_the_sound_files_of_the_pinned_mistakes_are_underlined_nowhere() -> None:
-    assert complaints(OF_EXPERIMENT, as_editor(pinned.EXPERIMENT)) == []
-    assert complaints(OF_TESTBED, as_editor(pinned.TESTBED)) == []
+def test_the_valid_files_of_the_pinned_errors_are_valid() -> None:
+    assert errors_of(OF_EXPERIMENT, as_editor(pinned.EXPERIMENT)) == []
+    assert errors_of(OF_TESTBED, as_editor(pinned.TESTBED)) == []
 
 
-def test_each_pinned_mistake_is_underlined_or_has_a_reason_why_only_the_loader_can_know() -> None:
-    untold = {mistake for mistakes in UNTOLD.values() for mistake in mistakes}
-    told = told_cases()
-    missed = sorted(name for name, known in told.items() if not known and name not in untold)
+def test_each_pinned_error_is_found_by_the_schema_or_listed_with_a_reason() -> None:
+    listed = {mistake for mistakes in NOT_FOUND.values() for mistake in mistakes}
+    found = found_cases()
+    missed = sorted(name for name, known in found.items() if not known and name not in listed)
     assert not missed, f"neither refused by the schema nor listed in {Path(__file__).stem}.yaml: {missed}"
-    assert not [name for name in untold if told.get(name)], "listed although an editor underlines it"
+    assert not [name for name in listed if found.get(name)], "listed although an editor underlines it"
 
 
-def test_most_pinned_mistakes_that_are_not_about_other_places_are_underlined() -> None:
-    assert sum(told_cases().values()) >= LEAST_TOLD
+def test_the_schema_finds_at_least_as_many_pinned_errors_as_before() -> None:
+    assert sum(found_cases().values()) >= LEAST_FOUND
 
 
-LEAST_TOLD = 176
+LEAST_FOUND = 176
 
 
-# No false underlines: whatever the schema refuses, the loader refuses.
+# The schema refuses nothing that the loader accepts.
 
 WORDS = [
     "",
@@ -406,9 +406,9 @@ def _check(testbeds: list[Testbed], config: Config | None) -> None:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(variations())
-def test_what_the_schema_refuses_the_loader_refuses_too(variation: tuple[Path, str, Any]) -> None:
+def test_the_loader_refuses_what_the_schema_refuses(variation: tuple[Path, str, Any]) -> None:
     path, kind, tree = variation
-    found = complaints(validator(kind), core(tree)) + complaints(validator(kind), tree)
+    found = errors_of(validator(kind), core(tree)) + errors_of(validator(kind), tree)
     if not found:
         return
     with TemporaryDirectory() as name:
@@ -420,11 +420,11 @@ def test_what_the_schema_refuses_the_loader_refuses_too(variation: tuple[Path, s
             print(found)
 
 
-# What the reference says.
+# Reference pages.
 
 
 @pytest.mark.parametrize("page", ROOTS)
-def test_every_key_that_a_file_may_have_stands_in_its_page(page: str) -> None:
+def test_every_key_of_a_file_is_in_its_reference_page(page: str) -> None:
     text = (ROOT / "docs" / "reference" / f"{page}.md").read_text(encoding="utf-8")
     for name, model in models_below(ROOTS[page]):
         rows = [key for key in keys_of(model) if f"| `{key}` |" not in text]
@@ -432,7 +432,7 @@ def test_every_key_that_a_file_may_have_stands_in_its_page(page: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["setting", "aqm", "generator", "logger", "step", "fact"])
-def test_every_recipe_of_every_system_has_a_section_with_its_parameters(kind: str) -> None:
+def test_every_recipe_has_a_section_with_its_parameters(kind: str) -> None:
     pages = (ROOT / "docs" / "reference").glob("recipe-*.md")
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     for name in RECIPES.names(kind):
@@ -441,7 +441,7 @@ def test_every_recipe_of_every_system_has_a_section_with_its_parameters(kind: st
         assert all(f"| `{parameter}` |" in section for parameter in RECIPES.parameters(kind, name))
 
 
-def test_what_people_write_around_the_tables_is_kept() -> None:
+def test_text_around_generated_tables_is_kept() -> None:
     text = "# Page\n\nBefore.\n\n<!-- fab schema: keys of Stop -->\nold\n<!-- end -->\n\nAfter.\n"
     made = Page(text, ROOTS["experiment"], RECIPES, OUTPUTS).written()
     assert made.startswith("# Page\n\nBefore.\n\n")
@@ -450,20 +450,20 @@ def test_what_people_write_around_the_tables_is_kept() -> None:
     assert "old" not in made
 
 
-def test_a_block_that_nothing_makes_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_block_is_refused_with_the_known_ones() -> None:
     page = Page("<!-- fab schema: keyz -->\n<!-- end -->\n", None, RECIPES, OUTPUTS)
     with pytest.raises(SchemaError, match="no generated block 'keyz'; known: keys, other keys, factors"):
         page.written()
 
 
-# What an editor completes.
+# Completion in editors.
 
 
 def names(kind: str) -> set[str]:
     return {name for system in ("linux", "freebsd") for name in CATALOGUE.names(kind, system)}
 
 
-def test_generators_loggers_and_queue_disciplines_are_completed_with_what_they_are() -> None:
+def test_names_of_recipes_are_completed_with_their_summaries() -> None:
     defs = SCHEMAS["experiment"]["$defs"]
     for model, key, kind in (
         ("FlowChange", "generator", "generator"),
@@ -477,7 +477,7 @@ def test_generators_loggers_and_queue_disciplines_are_completed_with_what_they_a
         assert all(value["enumDescriptions"])
 
 
-def test_the_parameters_of_a_generator_are_completed_beside_it_alone() -> None:
+def test_parameters_are_accepted_beside_their_own_generator_only() -> None:
     flow = {"flow": "a", "from": "sender", "to": "receiver"}
     base = {"experiment": "x", "testbed": "lab", "duration": "5s"}
     for generator, key, sound in (
@@ -489,7 +489,7 @@ def test_the_parameters_of_a_generator_are_completed_beside_it_alone() -> None:
         assert validator("experiment").is_valid(tree) == sound, generator
 
 
-def test_every_figure_and_table_is_completed_with_what_it_shows_and_its_options() -> None:
+def test_figures_and_tables_are_completed_with_their_titles_and_options() -> None:
     for kind in ("figure", "table"):
         name, entry = SCHEMAS["experiment"]["$defs"][f"{kind}s"]["items"]["anyOf"]
         name = SCHEMAS["experiment"]["$defs"][name["$ref"].removeprefix("#/$defs/")]
@@ -504,7 +504,7 @@ def test_every_figure_and_table_is_completed_with_what_it_shows_and_its_options(
     assert not validator("experiment").is_valid({**experiment, "figures": ["rtt-cfd"]})
 
 
-def test_a_text_with_a_unit_says_what_is_expected_of_a_number_as_well() -> None:
+def test_a_number_in_place_of_a_quantity_gets_the_same_message_as_a_wrong_text() -> None:
     """A language server takes a message in place of `Incorrect type` where types stand in a list."""
     for name in (
         "rate-or-formula",
@@ -518,7 +518,7 @@ def test_a_text_with_a_unit_says_what_is_expected_of_a_number_as_well() -> None:
         assert form["errorMessage"].startswith("expected ")
 
 
-def test_every_metric_is_completed_with_its_meaning() -> None:
+def test_metrics_are_completed_with_their_descriptions() -> None:
     metric = SCHEMAS["experiment"]["$defs"]["metric"]
     assert metric["enum"] == list(OUTPUTS.metrics)
     assert all(
@@ -527,7 +527,7 @@ def test_every_metric_is_completed_with_its_meaning() -> None:
     )
 
 
-def test_each_setting_of_each_system_is_a_key_with_its_meaning() -> None:
+def test_the_settings_of_all_systems_are_keys_with_descriptions() -> None:
     assert SCHEMAS["config"]["properties"]["settings"]["$ref"] == "experiment.json#/$defs/Settings"
     known = SCHEMAS["experiment"]["$defs"]["Settings"]["properties"]
     for system in ("linux", "freebsd"):
@@ -553,7 +553,7 @@ def schemas_within(schema: Any) -> Iterator[Mapping[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in SCHEMAS if kind != "journal"])
-def test_every_key_says_what_it_is_however_deep_it_stands(kind: str) -> None:
+def test_every_key_has_a_description_at_any_depth(kind: str) -> None:
     properties = [
         (key, value)
         for one in schemas_within(SCHEMAS[kind])
