@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
 from pathlib import Path
-from typing import Concatenate, ParamSpec, cast
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, cast
 
 from samovar.campaign import EXIT_CODE, RESUMES, Interrupts, unrestored_lines
 from samovar.cli.controller import Controller
-from samovar.cli.progress import EventDisplay
 from samovar.cli.text import harmless
 from samovar.errors import DefinitionError, SamovarError
 from samovar.events import Emit, silent
+
+if TYPE_CHECKING:
+    from samovar.cli.progress import EventDisplay
 
 P = ParamSpec("P")
 STYLES = {"message": "red", "line": "default", "caret": "bold red"}
@@ -72,6 +72,8 @@ def show_json(value: object) -> None:
 
 def show_error(error: SamovarError) -> None:
     """Print an error to standard error, in colour on a terminal; errors in files with the lines at fault."""
+    from rich.console import Console  # takes long to import, as does progress.py: fab plan needs neither
+
     console = Console(stderr=True)
     lines = error.lines(console.width) if isinstance(error, DefinitionError) else [("message", str(error))]
     for kind, line in lines:
@@ -86,11 +88,15 @@ def terminal_width() -> int | None:
 @contextmanager
 def event_display(root: Path, to_stderr: bool = False, also: Emit = silent) -> Iterator[EventDisplay]:
     """Show events while a command works; Ctrl-C ends it in good order meanwhile, a second Ctrl-C at once."""
+    from samovar.cli.progress import EventDisplay
+
     with Interrupts(lambda: _show_unrestored(root)), EventDisplay(to_stderr, also) as display:
         yield display
 
 
 def _show_unrestored(root: Path) -> None:
     """Print which hosts are left changed by a command that ends at once."""
+    from rich.console import Console
+
     Console(stderr=True).show_cursor(True)  # a progress bar hides it
     show(unrestored_lines(open_controller(root).running), to_stderr=True)

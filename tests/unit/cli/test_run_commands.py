@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from samovar.campaign.journal import Entry
+from samovar.campaign.folder import ResumePoint
+from samovar.campaign.journal import fold
 from samovar.campaign.recovery import Restored
 from samovar.campaign.run import Summary
+from samovar.cli import run_commands
 from samovar.cli.plan_commands import menu_lines
-from samovar.cli.project import Project
+from samovar.cli.project import Project, RunRequest
 from samovar.cli.run_commands import complete_lines, restored_lines, summary_lines
 from samovar.cli.text import clock
-from samovar.plan import Plan, Trial
+from samovar.events import Emit, Event
+from samovar.plan import Plan, Trial, compare, estimate_cost
 from tests.unit.plan_values import shared_trials
 from tests.unit.trials import RESOLVED, TRIAL
 
@@ -35,12 +40,39 @@ PLAN = Plan(
     tables=(),
     trials=shared_trials((TRIAL, SECOND)),
 )
-STARTED = Entry(1.0, "trial-started", {"id": TRIAL.id, "attempt": 1})
-FINISHED = Entry(
-    9.0,
-    "trial-finished",
-    {"id": TRIAL.id, "outcome": "completed", "verdict": "valid", "reasons": [], "overhead_s": 2.0},
-)
+
+
+class OneTrialDone:
+    """A controller whose run completes one of two trials; it has the parts that `fab run` uses."""
+
+    def __init__(self, folder: Path) -> None:
+        resume = ResumePoint(None, compare(PLAN, None, {}), fold(()))
+        planned = SimpleNamespace(plan=PLAN)
+        self.project = SimpleNamespace(
+            plan=lambda *arguments: planned, resume_point=lambda planned, new=False: resume
+        )
+        self.preflight = SimpleNamespace(cost=lambda planned, resume: estimate_cost(PLAN))
+        self.summary = Summary(folder, 2, 1, {SECOND.id: ("src: gone",)})
+
+    def run(self, request: RunRequest, emit: Emit) -> Summary:
+        emit(Event("trials-open", {"asked": 2, "open": 2, "seconds": [6.0, 6.0]}))
+        return self.summary
+
+
+@pytest.mark.parametrize("to_stdout", [False, True])
+def test_run_shows_events_and_summary_and_returns_1_if_trials_are_missing(
+    to_stdout: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run_commands, "open_controller", lambda root: OneTrialDone(tmp_path))
+    events = tmp_path / "events.jsonl"
+    code = run_commands.run(tmp_path, "x", ["rwnd=1MB"], "quick", events="-" if to_stdout else str(events))
+    out, err = capfd.readouterr()
+    for_people, for_programs = (err, out) if to_stdout else (out, events.read_text())
+    assert code == 1
+    assert "2 of 2 trials to run, about " in for_people
+    assert f"  ✗ {SECOND.id}: src: gone\n" in for_people
+    assert for_people.endswith("to run the missing trials: fab run x --profile quick --set rwnd=1MB\n")
+    assert [json.loads(line)["event"] for line in for_programs.splitlines()] == ["trials-open"]
 
 
 @pytest.mark.parametrize(
