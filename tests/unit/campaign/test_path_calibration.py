@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 from dataclasses import replace
@@ -10,11 +11,17 @@ from pathlib import Path
 import pytest
 
 from samovar.campaign.availability.requirements import host_needs
+from samovar.campaign.calibration import Calibration
+from samovar.campaign.context import CampaignContext
+from samovar.campaign.policy import Policy
 from samovar.campaign.verdict import DirectionMeasurement, check_direction, parse_measurement
 from samovar.campaign.verdict.path_checks import plausible_losses
+from samovar.events import silent
+from samovar.hosts import Sessions
 from samovar.plan import DirectionPlan, PathPlan
 from samovar.recipes import (
     Catalogue,
+    TrialScripts,
     calibration_needs,
     loss_states,
     plan_probe,
@@ -22,7 +29,7 @@ from samovar.recipes import (
     sampling_s,
 )
 from tests.unit.plan_values import plan_of, trial
-from tests.unit.trials import RESOLVED
+from tests.unit.trials import RESOLVED, TRIAL
 
 ROOT = Path(__file__).parents[3]
 CATALOGUE = Catalogue(ROOT / "templates")
@@ -265,3 +272,31 @@ def test_a_sampler_that_starts_programs_keeps_its_usual_interval() -> None:
         system: sampling_s(CATALOGUE.recipe("logger", "queue", system)) for system in ("linux", "freebsd")
     }
     assert looks == {"linux": 0.002, "freebsd": 0.05}
+
+
+def test_calibration_files_keep_the_names_that_version_0_1_gave_them(tmp_path: Path) -> None:
+    """A campaign that is resumed finds what was measured before."""
+    policy = Policy(
+        calibrate=True,
+        behind={"down": frozenset({"172.16.11.2"}), "up": frozenset({"172.16.10.2"})},
+        boots={"src": "b1"},
+    )
+    context = CampaignContext(
+        *("c", tmp_path, Sessions(()), CATALOGUE, lambda *_, **__: None, silent),
+        policy=policy,
+        boots={"rtr": "b2"},
+        testbed="lab",
+        shared=True,
+    )
+    (tmp_path / "calibration").mkdir()
+    for name, stored in (
+        ("60d9a04d3a3f", {"checks": [], "left_out": ["up: not measured"]}),
+        ("window-85bb288fcf6f", {"ratio": 162}),
+    ):
+        (tmp_path / "calibration" / f"{name}.json").write_text(json.dumps(stored))
+    calibration, scripts = Calibration(context), TrialScripts(TRIAL, CATALOGUE, "c")
+    found = calibration.paths.result(RESOLVED)
+    assert found is not None
+    assert found.left_out == ("up: not measured",)
+    probes = calibration.windows.probes(scripts)
+    assert (list(probes), calibration.windows.due(probes)) == (["window-85bb288fcf6f"], [])
