@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
 
-from samovar.experiment.keys.key_table import Strict
+from samovar.experiment.keys.key_table import Strict, keys_of
 from samovar.experiment.keys.levels import Excluded, Factors, Included, Levels, Settings
 from samovar.experiment.keys.path_keys import NetworkPath
+from samovar.experiment.keys.targets import PlainFactors
 from samovar.experiment.keys.testbed_file import Testbed, hosts_of, is_plural
 from samovar.experiment.keys.traffic_keys import Capture, Flow, Logger, Stop
 from samovar.experiment.keys.value_types import (
@@ -66,7 +67,7 @@ class PartKeys(Strict):
         description="Settings of hosts: cc, rwnd, mtu, txd or RECIPE.PARAMETER, for all or per host.",
     )
     duration_s: TimeOrFormula | None = Field(
-        None, alias="duration", description="How long flows last that have no end of their own, such as 90s."
+        None, alias="duration", description=keys_of(PlainFactors)["duration"].description
     )
     path: NetworkPath | None = Field(None, description="What the bottleneck is set to.")
     traffic: tuple[Flow, ...] = Field((), description="The flows of every trial.")

@@ -70,7 +70,7 @@ PARAMETER = ValueType("parameter", WORD.meaning, WORD.examples, WORD.schema, _pa
 """The type of recipe parameters where the recipe is not known; its header types them."""
 PLAIN_FACTORS = tuple(keys_of(PlainFactors))
 SETTINGS: Mapping[str, Parser] = {
-    name: key.type.parse for name, key in keys_of(PlainFactors).items() if key.type and name != "duration"
+    name: key.type.parse for name, key in keys_of(PlainFactors).items() if key.type and key.type.is_per_host
 }
 """Settings with a name of their own, each also the name of the setting recipe that applies it."""
 PATH_FIELDS = attributes_of(NetworkPath)
