@@ -87,7 +87,7 @@ def boot_text(host: str, mark: str, before: ShellFolder | None, silence_s: int =
         raise TestbedError(f"host {host!r}: not a name; use letters, digits, dots and hyphens")
     lines = [f"samovar_host={host} samovar_silence={silence_s:d}", _BOOT]
     if before:
-        lines.append(_succeed(before))
+        lines.append(_take_over(before))
     return "\n".join([*lines, "samovar_others_end", f"printf '\\n%s %s\\n' {mark} \"$d\"", ""])
 
 
@@ -102,12 +102,12 @@ def on_loss_text(script: str, mark: str) -> str:
     return f"{_written(script, 'on-loss')}; printf '\\n%s %s\\n' {mark} \"$?\"\n"
 
 
-def succeed_text(before: ShellFolder, mark: str) -> str:
+def take_over_text(before: ShellFolder, mark: str) -> str:
     """Return the command that ends another shell and waits for its clean-up."""
-    return f"{_succeed(before)}\nsamovar_others_end\nprintf '\\n%s %s\\n' {mark} done\n"
+    return f"{_take_over(before)}\nsamovar_others_end\nprintf '\\n%s %s\\n' {mark} done\n"
 
 
-def _succeed(before: ShellFolder) -> str:
+def _take_over(before: ShellFolder) -> str:
     return f"samovar_succeed {shlex.quote(before.path)} {shlex.quote(before.name)}"
 
 
@@ -230,9 +230,9 @@ class RemoteShell:
                 f"{self._host}: on-loss: the script cannot be written to {self.folder}; is the disk full?"
             )
 
-    def succeed(self, before: ShellFolder, deadline_s: float) -> None:
+    def take_over(self, before: ShellFolder, deadline_s: float) -> None:
         """End another shell of this user on this host and run its clean-up. Raises ConnectionLostError."""
-        self._request(lambda mark: succeed_text(before, mark), deadline_s, "succession")
+        self._request(lambda mark: take_over_text(before, mark), deadline_s, "take-over")
 
     def bye(self) -> None:
         """End the shell without running the script that was stored for the loss of the controller."""

@@ -116,7 +116,7 @@ class Session:
             live = self._live()
             if over and over.shell and over.mine:
                 before = over.shell
-                self._guard(lambda: live.succeed(before, _SHELL_DEADLINE_S))
+                self._guard(lambda: live.take_over(before, _SHELL_DEADLINE_S))
             lease = self._request_lease(live, claim, over.token if over else "")
             self._claim = None if lease else claim
             return lease
