@@ -26,7 +26,7 @@ SHOWN_DIGITS = 16
 """Digits of a checksum in the PDF; campaigns.json has all of them."""
 SECTION_FACTS = ("Campaign", "Overrides", "When", "Bottleneck", "Trials")
 CHECKED_FILES = ("plan.json", "journal.jsonl", "tables/metrics.csv")
-"""Files whose checksums stand for a campaign: the journal has the checksums of all trials."""
+"""Files whose checksums identify a campaign: the journal has the checksums of all trials."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def fab(checkout: Path, *arguments: str, **environment: str) -> subprocess.Compl
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ("plan demoo", "experiments/: no experiment 'demoo'; did you mean demo? known: demo"),
         ("plan experiments/demo.yaml", "experiments/: no experiment 'experiments/demo.yaml'; did you mean demo? known: demo"),
@@ -53,10 +53,12 @@ def fab(checkout: Path, *arguments: str, **environment: str) -> subprocess.Compl
         ("run demo --events /nowhere/x", "/nowhere/x: events cannot be written: No such file or directory"),
     ],
 )  # fmt: skip
-def test_a_wrong_argument_is_reported_with_the_known_names(checkout: Path, arguments: str, said: str) -> None:
+def test_a_wrong_argument_is_reported_with_the_known_names(
+    checkout: Path, arguments: str, message: str
+) -> None:
     done = fab(checkout, *arguments.split())
     assert done.returncode == 1
-    assert done.stderr.startswith(said) or said in done.stderr.splitlines()
+    assert done.stderr.startswith(message) or message in done.stderr.splitlines()
 
 
 def test_errors_in_a_profile_name_an_override_and_the_files_are_reported_together(checkout: Path) -> None:
@@ -84,18 +86,18 @@ def test_files_that_cannot_be_read_are_listed_with_the_reason(checkout: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [("/dev/null", "is not a folder"), ("nowhere", "is a link to a missing folder"), ("results", "is a link to a missing folder")],
     ids=["file", "broken link", "link to itself"],
 )  # fmt: skip
 def test_a_results_path_that_is_not_a_folder_is_reported_before_a_lab_is_started(
-    checkout: Path, target: str, said: str
+    checkout: Path, target: str, message: str
 ) -> None:
     (checkout / "results").symlink_to(target)
     for task in ("plan", "run"):
         done = fab(checkout, task, "demo")
         assert (done.returncode, "Traceback" in done.stderr) == (1, False)
-        assert said in done.stdout + done.stderr
+        assert message in done.stdout + done.stderr
         assert not (checkout / ".lab").exists()
 
 
@@ -119,7 +121,7 @@ def test_a_terminal_without_utf_8_shows_escapes(checkout: Path) -> None:
 
 
 def test_a_closed_pipe_and_a_full_disk_give_no_traceback(checkout: Path) -> None:
-    for shell, code, said in (
+    for shell, code, message in (
         ("fab plan demo | head -1", 0, ""),
         ("fab plan demo > /dev/full", 1, "no space left on device\n"),
     ):
@@ -127,7 +129,7 @@ def test_a_closed_pipe_and_a_full_disk_give_no_traceback(checkout: Path) -> None
             ["bash", "-o", "pipefail", "-c", shell.replace("fab", str(FAB))], cwd=checkout, capture_output=True, text=True,
             timeout=120, check=False,
         )  # fmt: skip
-        assert (done.returncode, done.stderr) == (code, said)
+        assert (done.returncode, done.stderr) == (code, message)
 
 
 def test_a_narrow_terminal_shows_the_place_of_an_error(checkout: Path) -> None:

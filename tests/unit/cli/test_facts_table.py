@@ -32,15 +32,15 @@ def test_every_kind_of_fact_has_a_row_with_a_dash_for_hosts_that_lack_it() -> No
     rows = {
         line[:14].strip(): line[14:].split("  ") for line in _padded(facts_lines({"src": RICH, "dst": POOR}))
     }
-    told = {name: [cell.strip() for cell in cells if cell.strip()] for name, cells in rows.items()}
-    assert told["clock source"] == ["chrony", "-"]
-    assert told["cc cubic"] == ["yes, 2 parameters", "yes"]
-    assert told["cc cdg"] == ["yes", "-"]
-    assert told["tracepoints"] == ["tcp:tcp_probe", "-"]
-    assert told["interface em0"] == ["mtu 1500, ring, pause, tso", "-"]
-    assert told["interface eth1"] == ["mtu 9000", "-"]
-    assert told["qdisc netem"] == ["yes", "-"]
-    assert told["tc"] == ["6.1.0", "-"]
+    shown = {name: [cell.strip() for cell in cells if cell.strip()] for name, cells in rows.items()}
+    assert shown["clock source"] == ["chrony", "-"]
+    assert shown["cc cubic"] == ["yes, 2 parameters", "yes"]
+    assert shown["cc cdg"] == ["yes", "-"]
+    assert shown["tracepoints"] == ["tcp:tcp_probe", "-"]
+    assert shown["interface em0"] == ["mtu 1500, ring, pause, tso", "-"]
+    assert shown["interface eth1"] == ["mtu 9000", "-"]
+    assert shown["qdisc netem"] == ["yes", "-"]
+    assert shown["tc"] == ["6.1.0", "-"]
 
 
 def _padded(lines: Iterable[str]) -> list[str]:

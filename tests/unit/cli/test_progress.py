@@ -126,17 +126,17 @@ def test_the_status_of_a_campaign_not_started_and_of_blocked_trials() -> None:
 
 
 def test_the_json_status_has_every_trial_and_the_command_that_resumes() -> None:
-    told = json.loads(json.dumps(status_json(status(False))))
-    assert [trial["state"] for trial in told["trials"][:5]] == [
+    values = json.loads(json.dumps(status_json(status(False))))
+    assert [trial["state"] for trial in values["trials"][:5]] == [
         "valid",
         "suspect",
         "failed",
         "running",
         "open",
     ]
-    assert (told["trials_left"], told["controller_at_work"]) == (10, False)
-    assert told["seconds_left"] == 120.0
-    assert told["again"].startswith("fab run ")
+    assert (values["trials_left"], values["controller_at_work"]) == (10, False)
+    assert values["seconds_left"] == 120.0
+    assert values["again"].startswith("fab run ")
 
 
 def test_a_host_taken_over_is_shown_until_the_next_run() -> None:
@@ -285,7 +285,7 @@ def test_an_analysis_has_a_progress_bar_without_terminal_escapes() -> None:
     assert drawn.get().rstrip().endswith("analysis a·[2J")
 
 
-def told(*events: Event, **options: object) -> list[str]:
+def printed(*events: Event, **options: object) -> list[str]:
     out = io.StringIO()
     with EventDisplay(console=Console(file=out, force_terminal=False, width=200), now=lambda: 0.0) as show:
         for event in events:
@@ -295,7 +295,7 @@ def told(*events: Event, **options: object) -> list[str]:
 
 
 def test_without_a_terminal_each_event_is_a_plain_line_with_its_time() -> None:
-    assert told(
+    assert printed(
         Event("trials-open", {"asked": 2, "open": 2, "seconds": [6.0, 6.0]}),
         Event("trial-started", {"id": "a", "attempt": 1, "seconds": 6.0}),
         Event("phase", {"id": "a", "phase": "set"}),

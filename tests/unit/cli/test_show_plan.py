@@ -182,8 +182,8 @@ def test_hosts_that_need_the_same_disk_space_are_named_together_and_counted_if_t
 
 def test_the_same_warning_for_several_parts_is_shown_once() -> None:
     parts = tuple(PartPlan(name=name, title="", factors={}, replicates=1) for name in ("one", "two"))
-    said = ("one: 1 replicate", "two: 1 replicate", "two: buffer: small", "expect: no analysis")
-    lines = list(plan_lines(preview(plan_of([trial("cdg")], parts=parts, warnings=said))))
+    warnings = ("one: 1 replicate", "two: 1 replicate", "two: buffer: small", "expect: no analysis")
+    lines = list(plan_lines(preview(plan_of([trial("cdg")], parts=parts, warnings=warnings))))
     assert lines[-3:] == [
         "warning: one, two: 1 replicate",
         "warning: two: buffer: small",

@@ -338,9 +338,11 @@ def test_a_campaign_without_a_journal_is_refused(tmp_path: Path, figures: Path) 
 
 
 def test_a_broken_expect_line_is_refused_with_its_place(tmp_path: Path, figures: Path) -> None:
-    broken = EXPERIMENT.replace("metric: buffer_method1_packets", "metric: buffer_methodone")
+    broken = EXPERIMENT.replace("metric: buffer_method1_packets", "metrc: buffer_method1_packets")
     folder = write_campaign(tmp_path, Sample(experiment=broken), figures)
-    with pytest.raises(DefinitionError, match=r"experiment.yaml:7:.*buffer_method1_packets"):
+    with pytest.raises(
+        DefinitionError, match=r"experiment.yaml:7:.*unknown key 'metrc'; did you mean 'metric'"
+    ):
         make_bundle(folder, silent)
 
 

@@ -31,8 +31,8 @@ def row(
     return SummaryRow("window", {"cc": cc, "rwnd": rwnd}, metric, unit, median, None, None, n)
 
 
-def expect(**said: object) -> Expect:
-    return Expect.model_validate({"say": "a claim", "metric": "rtt_median_ms", "part": "window", **said})
+def expect(**keys: object) -> Expect:
+    return Expect.model_validate({"say": "a claim", "metric": "rtt_median_ms", "part": "window", **keys})
 
 
 @pytest.mark.parametrize(
@@ -155,16 +155,16 @@ def test_a_summary_row_without_a_level_has_no_such_factor(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("part,metric,unit,median,n\n", "no column hi, lo"),
         (HEADER + "window,cdg,50KB,rtt_median_ms,ms,fast,1,NA,NA,4\n", "summary.csv:2: "),
     ],
 )
-def test_a_malformed_summary_is_refused_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+def test_a_malformed_summary_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "summary.csv"
     file.write_text(text)
-    with pytest.raises(ReportError, match=said):
+    with pytest.raises(ReportError, match=message):
         read_summary(file)
 
 

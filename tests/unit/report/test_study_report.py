@@ -23,8 +23,8 @@ SECTIONS = [
 STUDY = {"study": "tplink", "title": "Two parts of one", "authors": "A. Author", "sections": SECTIONS}
 
 
-def study(**said: object) -> StudyReport:
-    return StudyReport.model_validate({**STUDY, **said})
+def study(**keys: object) -> StudyReport:
+    return StudyReport.model_validate({**STUDY, **keys})
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +40,13 @@ def made(campaign: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def told(pdf: Path) -> str:
+def pdf_text(pdf: Path) -> str:
     done = subprocess.run(["pdftotext", pdf, "-"], check=True, capture_output=True, timeout=60)
     return " ".join(done.stdout.decode().replace("\u00a0", " ").split())
 
 
 def test_the_document_has_cover_sections_and_checksums_of_campaigns(made: Path, campaign: Path) -> None:
-    text = told(made / "tplink.pdf")
+    text = pdf_text(made / "tplink.pdf")
     sums = json.loads((made / "campaigns.json").read_text())[0]["sha256"]
     for words in (
         "Two parts of one",
@@ -99,12 +99,9 @@ def test_every_error_of_a_study_is_reported_with_its_place(tmp_path: Path) -> No
     file.write_text("\n".join(lines))
     with pytest.raises(DefinitionError) as caught:
         load_study_report(file, {"netgear-lan", "netgear-txd"})
-    said = str(caught.value)
-    assert "netgear.yaml:5:6: unknown key 'titel'; did you mean 'title'?" in said
-    assert (
-        "netgear.yaml:1:8: study: 'other' is in the file netgear.yaml; name it 'netgear' like the file"
-        in said
-    )
+    message = str(caught.value)
+    assert "netgear.yaml:5:6: unknown key 'titel'; did you mean 'title'?" in message
+    assert "netgear.yaml:1:8: study: 'other' is in the file netgear.yaml; name it 'netgear'" in message
 
 
 def test_an_unknown_experiment_is_reported_with_the_nearest_name(tmp_path: Path) -> None:
