@@ -116,36 +116,34 @@ class CampaignProgress:
 
     def update(self, event: Event, now_s: float) -> None:
         """Take an event into account; events that do not concern progress are ignored."""
-        handler = getattr(self, "_" + event.name.replace("-", "_"), None)
-        if handler:
-            handler(event.values, now_s)
+        values: Any = event.values
+        id_ = str(values.get("id", ""))
+        trial = self.running.get(id_)
+        match event.name:
+            case "trials-open":
+                self.planned, self.done = int(values["asked"]), int(values["asked"]) - int(values["open"])
+                self._open_traffic_s, self.testbeds = list(values["seconds"]), int(values.get("testbeds", 1))
+            case "testbed-idle":
+                self._idle.add(str(values["testbed"]))
+            case "trial-started":
+                attempt, testbed = int(values.get("attempt", 1)), str(values.get("testbed", ""))
+                traffic_s = float(values.get("seconds", 0.0))
+                self.running[id_] = RunningTrial(id_, attempt, testbed, traffic_s, "start", now_s)
+                self._states[id_] = RUNNING
+            case "phase" if trial:
+                trial.phase, trial.since_s, trial.received_bps = str(values["phase"]), now_s, {}
+            case "throughput" if trial:
+                trial.received_bps = values["received_bps"]
+            case "trial-finished":
+                self._finish(id_, values)
+            case "trial-again":
+                self._open_traffic_s.append(float(values["seconds"]))
+            case "trial-refused":
+                self._states[id_] = FAILED
+                self.failures[id_] = "; ".join(values["reasons"])
+                self._close(None)
 
-    def _trials_open(self, values: Any, now_s: float) -> None:
-        self.planned, self.done = int(values["asked"]), int(values["asked"]) - int(values["open"])
-        self._open_traffic_s, self.testbeds = list(values["seconds"]), int(values.get("testbeds", 1))
-
-    def _testbed_idle(self, values: Any, now_s: float) -> None:
-        self._idle.add(str(values["testbed"]))
-
-    def _trial_started(self, values: Any, now_s: float) -> None:
-        id_ = str(values["id"])
-        traffic_s = float(values.get("seconds", 0.0))
-        attempt, testbed = int(values.get("attempt", 1)), str(values.get("testbed", ""))
-        self.running[id_] = RunningTrial(id_, attempt, testbed, traffic_s, "start", now_s)
-        self._states[id_] = RUNNING
-
-    def _phase(self, values: Any, now_s: float) -> None:
-        trial = self.running.get(str(values["id"]))
-        if trial:
-            trial.phase, trial.since_s, trial.received_bps = str(values["phase"]), now_s, {}
-
-    def _throughput(self, values: Any, now_s: float) -> None:
-        trial = self.running.get(str(values["id"]))
-        if trial:
-            trial.received_bps = values["received_bps"]
-
-    def _trial_finished(self, values: Any, now_s: float) -> None:
-        id_ = str(values["id"])
+    def _finish(self, id_: str, values: Any) -> None:
         trial = self.running.pop(id_, None)
         completed = values["outcome"] == "completed"
         usable = completed and values["verdict"] != "invalid"
@@ -160,14 +158,6 @@ class CampaignProgress:
         else:
             self.failures[id_] = "; ".join(values["reasons"])
         self._close(trial.traffic_s if trial else None)
-
-    def _trial_again(self, values: Any, now_s: float) -> None:
-        self._open_traffic_s.append(float(values["seconds"]))
-
-    def _trial_refused(self, values: Any, now_s: float) -> None:
-        self._states[str(values["id"])] = FAILED
-        self.failures[str(values["id"])] = "; ".join(values["reasons"])
-        self._close(None)
 
     def _close(self, traffic_s: float | None) -> None:
         """Remove one open trial, one with this traffic time if there is one."""

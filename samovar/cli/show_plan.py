@@ -111,33 +111,17 @@ def _levels(levels: Sequence[str]) -> str:
 
 
 def _order_strip(plan: Plan, part: PartPlan, number: int, width: int | None) -> Iterator[str]:
-    """Draw the run order of each varying factor: one character per trial, the number of its level."""
+    """Draw the run order of each varying factor if it is short: a character per trial, for its level."""
     varying = {name: levels for name, levels in part.factors.items() if 1 < len(levels) <= len(LEVEL_DIGITS)}
     if not varying or number > STRIP:
         return
     trials = [trial for trial in plan.trials if trial.part == part.name]
     blocks = [list(block) for _, block in groupby(trials, key=lambda trial: trial.block)]
-    if len(trials) + len(blocks) > STRIP:
-        return
-    yield f"  run order{' by block' if len(blocks) > 1 else ''} (a digit per trial: the number of its level):"
-    for index, some in enumerate(_rows_of_blocks(blocks, (width or STRIP + 40) - max(map(len, varying)) - 4)):
-        yield from [""] if index else []
-        yield from columns((f"  {name}", _digits(some, name, levels)) for name, levels in varying.items())
-
-
-def _rows_of_blocks(blocks: Sequence[Sequence[Trial]], room: int) -> Iterator[Sequence[Sequence[Trial]]]:
-    """Divide blocks into rows of at most `room` characters, blocks of equal length evenly."""
-    longest = max(map(len, blocks))
-    if all(len(block) == longest for block in blocks):
-        lines = -(-len(blocks) // max(1, (room + 1) // (longest + 1)))
-        room = -(-len(blocks) // lines) * (longest + 1) - 1
-    row: list[Sequence[Trial]] = []
-    for block in blocks:
-        if row and sum(len(one) + 1 for one in row) + len(block) > room:
-            yield row
-            row = []
-        row.append(block)
-    yield row
+    room = min(STRIP, width - max(map(len, varying)) - 4) if width else STRIP
+    if len(trials) + len(blocks) <= room:
+        by_block = " by block" if len(blocks) > 1 else ""
+        yield f"  run order{by_block} (a digit per trial: the number of its level):"
+        yield from columns((f"  {name}", _digits(blocks, name, levels)) for name, levels in varying.items())
 
 
 def _digits(blocks: Iterable[Sequence[Trial]], factor: str, levels: Sequence[str]) -> str:

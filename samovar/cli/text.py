@@ -12,8 +12,7 @@ _TERMINAL_CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 """Terminal escapes (ECMA-48), characters that change the direction of text (UAX 9), and lone surrogates."""
-_BEFORE_TEXT = re.compile(r" *(?:\S+(?: \S+)* {2,})?")
-INDENT, MOST_INDENT = 4, 30
+CONTINUATION_INDENT = 4
 
 
 def harmless(text: str) -> str:
@@ -42,22 +41,12 @@ def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def folded(lines: Iterable[str], width: int | None) -> Iterator[str]:
-    """Break lines longer than `width` at spaces; continuation lines are indented to the text of the first."""
+    """Break lines longer than `width` at spaces, with continuation lines indented; None keeps lines whole."""
     for line in lines:
-        yield from _folded(line, width) if width and len(line) > width else [line]
-
-
-def _folded(line: str, width: int) -> Sequence[str]:
-    column = _BEFORE_TEXT.match(line)
-    before = column.end() if column else 0
-    indent = len(line) - len(line.lstrip())
-    hang = before if indent < before <= min(MOST_INDENT, width // 2) else indent + INDENT
-    rest = wrap(
-        line[before:],
-        width,
-        initial_indent=" " * before,
-        subsequent_indent=" " * hang,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [line[:before] + rest[0].lstrip(), *rest[1:]] if rest else [line]
+        if not width or len(line) <= width:
+            yield line
+        else:
+            indent = " " * (len(line) - len(line.lstrip()) + CONTINUATION_INDENT)
+            yield from wrap(
+                line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            )
