@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 import struct
 import subprocess
@@ -52,6 +53,11 @@ class Boot:
     memory_kib: int
     cpu: int
     port: int
+
+    @property
+    def release(self) -> str:
+        """The release of the lab's kernel."""
+        return self.user_mode.release if self.user_mode else platform.release()
 
 
 def write_boot_folder(folder: Path, boot: Boot) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from samovar.errors import LabError
 from samovar.events import Emit, Event
 from samovar.experiment import Testbed
-from samovar.lab.access import RECORD, Access, Kernel, OsProcess, read_access, read_record, write_record
+from samovar.lab.access import RECORD, Access, Kernel, read_access, read_record, write_record
 from samovar.lab.boot_files import CLIENT_KEY, KNOWN_HOSTS, Boot, make_keys, write_boot_folder
 from samovar.lab.dialer import answers
 from samovar.lab.kernel import (
@@ -58,7 +57,8 @@ def up(
             return record
         _forget(folder, record)
         boot = _plan_boot(testbed, topology, needs, user_mode)
-        emit(Event("lab-starting", {**_named(boot), "hosts": len(topology.nodes)}))
+        values = {"testbed": topology.name, "kernel": boot.kernel, "release": boot.release}
+        emit(Event("lab-starting", {**values, "hosts": len(topology.nodes)}))
         return _start(folder, boot, fingerprint, needs, emit)
 
 
@@ -104,12 +104,6 @@ def _lab_topology(testbed: Testbed) -> Topology:
     return read_topology(testbed)
 
 
-def _named(boot: Boot) -> dict[str, str]:
-    """Return the testbed, kernel and kernel release of a lab."""
-    release = boot.user_mode.release if boot.user_mode else platform.release()
-    return {"testbed": boot.topology.name, "kernel": boot.kernel, "release": release}
-
-
 def _plan_boot(testbed: Testbed, topology: Topology, needs: KernelNeeds, user_mode: UserModeConfig) -> Boot:
     assert testbed.lab is not None
     require_programs("native")
@@ -128,22 +122,18 @@ def _plan_boot(testbed: Testbed, topology: Topology, needs: KernelNeeds, user_mo
 
 def _require_same(record: Access, fingerprint: str, needs: KernelNeeds, user_mode: UserModeConfig) -> None:
     """Raise LabError if the running lab differs from the requested one."""
-    what = _difference(record, fingerprint, needs, user_mode)
-    if what:
-        raise LabError(f"lab {record.testbed}: {what}; accepted after it has been stopped: fab lab.down")
-
-
-def _difference(record: Access, fingerprint: str, needs: KernelNeeds, user_mode: UserModeConfig) -> str:
-    """Return how the running lab differs from the requested one; empty if it does not."""
+    difference = ""
     if record.fingerprint != fingerprint:
-        return "runs from another version of the testbed file"
-    if record.kernel == "native":
-        missing = ", ".join(machine_lacks(needs))
-        return f"runs on the machine's own kernel, which lacks {missing}" if missing else ""
-    wanted = find_user_mode(user_mode).release
-    if record.release in ("", wanted):
-        return ""
-    return f"runs on user-mode Linux {record.release}, and `lab.uml` of config.yaml is {wanted}"
+        difference = "runs from another version of the testbed file"
+    elif record.kernel == "native":
+        if missing := machine_lacks(needs):
+            difference = f"runs on the machine's own kernel, which lacks {', '.join(missing)}"
+    elif record.release not in ("", wanted := find_user_mode(user_mode).release):
+        difference = f"runs on user-mode Linux {record.release}, and `lab.uml` of config.yaml is {wanted}"
+    if difference:
+        raise LabError(
+            f"lab {record.testbed}: {difference}; accepted after it has been stopped: fab lab.down"
+        )
 
 
 def _forget(folder: Path, record: Access | None) -> None:
@@ -157,7 +147,20 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit:
     write_boot_folder(folder / "boot", boot)
     make_keys(folder, folder / "boot", boot.topology, boot.port)
     with first_process(folder, boot.user_namespace) as first:
-        access = _describe(folder, boot, fingerprint, first.process)
+        access = Access(
+            pid=first.process.pid,
+            start_ticks=first.process.start_ticks,
+            kernel=boot.kernel,
+            release=boot.release,
+            user_namespace=boot.user_namespace,
+            key=str(folder / CLIENT_KEY),
+            known_hosts=str(folder / KNOWN_HOSTS),
+            testbed=boot.topology.name,
+            port=boot.port,
+            hosts=boot.topology.addresses,
+            fingerprint=fingerprint,
+            allowed_before=read_allowed_cc() if boot.kernel == "native" else None,
+        )
         write_record(folder, access)
         try:
             if boot.kernel == "native":
@@ -169,24 +172,6 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit:
             _forget(folder, access)
             raise
     return access
-
-
-def _describe(folder: Path, boot: Boot, fingerprint: str, first: OsProcess) -> Access:
-    named = _named(boot)
-    return Access(
-        pid=first.pid,
-        start_ticks=first.start_ticks,
-        kernel=boot.kernel,
-        release=named["release"],
-        user_namespace=boot.user_namespace,
-        key=str(folder / CLIENT_KEY),
-        known_hosts=str(folder / KNOWN_HOSTS),
-        testbed=named["testbed"],
-        port=boot.port,
-        hosts=boot.topology.addresses,
-        fingerprint=fingerprint,
-        allowed_before=read_allowed_cc() if boot.kernel == "native" else None,
-    )
 
 
 @dataclass(frozen=True)
