@@ -1,8 +1,8 @@
 #' Analyse a campaign: measure its trials, draw its figures, write its bundle
 #'
-#' Each trial is measured once; what was measured before from the same files by the same code is read back, and a figure or
-#' table that would come out the same is not drawn again. Writes `tables/metrics.csv`, `summary.csv` and `flows.csv` and in `bundle/` the figures, the
-#' tidy data behind each, and `figures.json`, `tables.json`, `analysis.json`. Progress is one JSON object per line on standard output.
+#' Trials are measured once: measurements of the same files by the same code are read from a cache, and figures and tables that would be the same
+#' are not drawn again. Writes `tables/metrics.csv`, `summary.csv` and `flows.csv`, and in `bundle/` the figures, the tidy data behind each,
+#' `figures.json`, `tables.json` and `analysis.json`. Progress is printed as one JSON object per line.
 #'
 #' @param folder A campaign folder.
 #' @param figures Figures to draw, names or entries with options; those of the campaign's plan when NULL.
@@ -33,9 +33,9 @@ check_entries <- function(campaign, entries) {
   }
 }
 
-#' Measure what is not known of a campaign's trials
+#' Measure the trials of a campaign that are not in the cache
 #'
-#' @return A list: `keys` of the cache, by id, of trials that could be measured; `reasons`, by id, of the others.
+#' @return A list: `keys`, cache keys by id of trials that could be measured; `reasons`, by id, why the others could not.
 #' @noRd
 measure_all <- function(campaign, cores) {
   version <- code_version()
@@ -78,7 +78,7 @@ say_progress <- function(id, done, of, reason = NULL) {
   do.call(say_event, if (is.null(reason)) said else c(said, reason = reason))
 }
 
-# Results with tables that are read when they are asked for: who draws nothing anew needs none of them.
+# Results whose tables are read on demand: an analysis that draws nothing new needs none of them.
 gather <- function(campaign, measured) {
   reasons <- measured$reasons
   if (length(measured$keys) == 0) abort_campaign(campaign$folder, paste("no trial can be measured; the first", reasons[[1]]))
@@ -96,7 +96,7 @@ gather <- function(campaign, measured) {
   results
 }
 
-# Metrics of treatments, and those that functions of scope "campaign" derive from all trials.
+# Summary of the metrics per treatment, and of those that functions of scope "campaign" derive from all trials.
 summary_of <- function(campaign, metrics) {
   derived <- lapply(metric_functions("campaign"), \(name) function_named(name)(campaign, metrics))
   rbindlist(c(list(summarise_metrics(metrics, campaign$factors)), derived), fill = TRUE, use.names = TRUE)

@@ -1,17 +1,89 @@
-# Measures of trials, kept by what they were made from: docs/decisions/0018-derived-tables.md.
+# SHA-256 of texts and files by OpenSSL, which uses the processor's own instructions for it.
+
+sha256_texts <- function(texts) as.character(openssl::sha256(texts))
+
+# NA for files that cannot be read.
+sha256_files <- function(paths) vapply(paths, \(p) tryCatch(sha256_file(p), error = \(e) NA_character_, warning = \(w) NA_character_), "", USE.NAMES = FALSE)
+
+# Small files are read at once, in half the time that a connection takes; a capture need not fit into memory.
+sha256_file <- function(path) {
+  size <- file.size(path)
+  if (!is.na(size) && size < 1e6) return(as.character(openssl::sha256(readBin(path, "raw", size))))
+  # Opened in binary mode: file() without a mode would decompress the file, and the checksum would be that of its content.
+  source <- file(path, "rb")
+  on.exit(close(source))
+  as.character(openssl::sha256(source))
+}
+
+# Values on disk that are either whole or ignored: a zstd frame with a checksum of its content, renamed into place.
+
+store_write <- function(x, path) {
+  bytes <- packed_bytes(serialize(x, NULL, xdr = FALSE, version = 3))
+  dir.create(dirname(path), recursive = TRUE, showWarnings = FALSE)
+  # Two analyses of one campaign at the same time each write their own file.
+  beside <- paste0(path, ".part-", Sys.getpid())
+  writeBin(bytes, beside)
+  if (!file.rename(beside, path)) cli::cli_abort("{.path {path}} cannot be written.", class = "samovar_error_write", call = NULL)
+  invisible(path)
+}
+
+#' Read what [store_write()] wrote
+#'
+#' @param path The file.
+#' @param say Called with the path if the file is damaged.
+#' @return The value; NULL if the file is missing or damaged.
+#' @noRd
+store_read <- function(path, say = say_damaged) {
+  if (!file.exists(path)) return(NULL)
+  tryCatch(unserialize(unpacked_bytes(readBin(path, "raw", file.size(path)))), error = \(e) {
+    say(path)
+    NULL
+  })
+}
+
+say_damaged <- function(path) {
+  say_event("warning", text = paste0(path, ": not as it was written; made again from the trials"))
+}
+
+say_event <- function(name, ...) {
+  cat(jsonlite::toJSON(list(event = name, ...), auto_unbox = TRUE), "\n", sep = "")
+  flush(stdout())
+}
+
+#' Remove stored values that are no longer used
+#'
+#' Values of earlier code, or of trials that the plan no longer has, are kept while they take no more space than those in use, for users who return
+#' to an earlier version of an experiment. Partial files of an interrupted analysis are removed after a day.
+#'
+#' @param folder Folder of stored values.
+#' @param used Paths that this analysis used.
+#' @noRd
+store_prune <- function(folder, used) {
+  there <- list.files(folder, recursive = TRUE, full.names = TRUE)
+  state <- file.info(there, extra_cols = FALSE)
+  halves <- grepl("[.]part-[0-9]+$", there)
+  spare <- there[!halves & !normalizePath(there) %in% normalizePath(used, mustWork = FALSE)]
+  newest <- spare[order(state[spare, "mtime"], decreasing = TRUE)]
+  allowed <- sum(state[setdiff(there, c(spare, there[halves])), "size"])
+  unlink(newest[cumsum(state[newest, "size"]) > allowed])
+  unlink(there[halves & difftime(Sys.time(), state$mtime, units = "days") > 1])
+}
+
+# Measurements of trials, cached under a hash of their inputs: docs/decisions/0018-derived-tables.md.
 
 derived_tables <- c("metrics", "cycles", "rtt", "series", "jitter", "pauses", "closeup")
 
 cache_folder <- function(folder) file.path(folder, "tables", "cache")
 
-#' Measures of a trial, from the cache or made now
+#' Return the measurements of a trial, from the cache or measured now
 #'
-#' The key is a digest of the code that measures, of the trial's manifest and of its files. Decoded packets are not kept: reading the capture again costs as much.
+#' The key is a hash of the code that measures, the trial's manifest and its files. Decoded packets are not cached: reading them back costs as much as
+#' decoding the capture.
 #'
 #' @param folder The campaign's folder.
 #' @param manifest The trial's manifest.
-#' @param key Of [cache_key()].
-#' @return What [measure_trial()] gives.
+#' @param key Cache key, see [cache_key()].
+#' @return As [measure_trial()].
 #' @noRd
 cached_measures <- function(folder, manifest, key) {
   path <- entry_path(folder, key)
@@ -24,13 +96,13 @@ cached_measures <- function(folder, manifest, key) {
 
 entry_path <- function(folder, key) file.path(cache_folder(folder), "trials", key)
 
-# `sums`: checksums of the trial's manifest and files, in the manifest's order; without one of them there is no key.
+# `sums` are the checksums of the trial's manifest and files, in the manifest's order; NA if one of them is missing.
 cache_key <- function(version, sums) if (anyNA(sums)) NA_character_ else sha256_texts(paste(c(version, sums), collapse = " "))
 
-#' Digest of the code that measures: another version of it makes another cache key
+#' Return a hash of the code that measures trials
 #'
-#' It covers what [measure_trial()] calls, directly or not, all that was compiled, and the versions of R and data.table.
-#' A new figure, or a change of one, keeps the measures.
+#' It covers all functions that [measure_trial()] calls, directly or not, the compiled code, and the versions of R and data.table. A new or changed
+#' figure does not change it.
 #' @return One string.
 #' @export
 code_version <- function() {
@@ -40,14 +112,14 @@ code_version <- function() {
   libraries <- vapply(getLoadedDLLs(), \(d) unclass(d)$path, "")
   versions <- c(as.character(getRversion()), as.character(utils::packageVersion("data.table")))
   declared <- vapply(outputs_of("metric"), \(m) paste(m$unit, m$scope, m[["function"]]), "")
-  # The code of a project is not divided into what measures and what draws.
+  # The R files of a project do not separate measuring from drawing.
   own <- if (!identical(names(declared), names(package_outputs()$metrics))) sha256_files(manifest$files)
   libraries <- sha256_files(libraries[names(libraries) == "samovar"])
   sha256_texts(paste(c(versions, used, bodies, names(declared), declared, own, libraries), collapse = "\n"))
 }
 
-# Names in a package that a function of it names in any way, and what those name. Compiled code has names of its own, which
-# point into memory. Only what is reached is looked at: to look at a ggproto takes ggplot2, 0.7 s.
+# Names of the functions and constants of the package that a function refers to, directly or not. Compiled code is excluded: it holds addresses.
+# Only names that are reached are evaluated, because evaluating a ggproto object loads ggplot2 (0.7 s).
 reached_from <- function(name, space) {
   own <- ls(space, all.names = TRUE)
   found <- character()
@@ -63,4 +135,153 @@ reached_from <- function(name, space) {
 words_of <- function(objects) {
   text <- unlist(lapply(Filter(is.function, objects), deparse))
   unique(unlist(regmatches(text, gregexpr("%[^%]+%|[A-Za-z.][A-Za-z0-9._]*", text, perl = TRUE))))
+}
+
+# Known states of a campaign's files: a file whose state is unchanged has unchanged content, as in git (git-scm.com/docs/racy-git).
+
+index_path <- function(folder) file.path(cache_folder(folder), "index")
+
+# `files` has a row per file: `path` (below the campaign's folder), `size`, `changed` and `written` (s since 1970), `sha256`.
+# `manifests` holds the parsed manifests by trial id.
+read_index <- function(folder) {
+  found <- store_read(index_path(folder))
+  if (identical(found$schema, index_schema)) found else list(files = no_files, manifests = list())
+}
+
+write_index <- function(folder, files, manifests) {
+  store_write(list(schema = index_schema, files = files, manifests = manifests), index_path(folder))
+}
+
+index_schema <- 1L
+
+no_files <- data.table(path = character(), size = double(), changed = double(), written = double(), sha256 = character())
+
+#' Return the state of files, from which a change is detected
+#'
+#' Programs can set the modification time of a file, but not the change time of its inode (utimensat(2)).
+#' @return A data.table: `path`, `size` (NA if the file does not exist), `changed`, `written`.
+#' @noRd
+file_states <- function(folder, paths) {
+  seen <- file.info(file.path(folder, paths), extra_cols = FALSE)
+  data.table(path = paths, size = seen$size, changed = as.double(seen$ctime), written = as.double(seen$mtime))
+}
+
+# Known checksums of files in these states; NA for files that must be read.
+known_sums <- function(states, index) {
+  known <- index$files[states, on = c("path", "size", "changed", "written")]
+  known$sha256
+}
+
+# A file that changed just before its state was read may change again within the same tick of the filesystem's clock.
+settled_s <- 2
+
+settled <- function(states) states[looked_s - pmax(changed, written) > settled_s][, looked_s := NULL]
+
+#' Return the files of a trial, its manifest first, with their checksums
+#'
+#' @param folder The campaign's folder.
+#' @param manifest The trial's manifest.
+#' @param index Result of [read_index()].
+#' @return States with `sha256`; aborts if a file differs from the manifest.
+#' @noRd
+verified_files <- function(folder, manifest, index) {
+  states <- file_states(folder, c(manifest_path(manifest$id), trial_paths(manifest)))
+  sums <- known_sums(states, index)
+  unknown <- is.na(sums)
+  sums[unknown] <- sha256_files(file.path(folder, states$path[unknown]))
+  recorded <- c(NA_character_, vapply(manifest$files, \(f) f$sha256 %||% NA_character_, ""))
+  wrong <- which(is.na(sums) | (!is.na(recorded) & recorded != sums))
+  if (length(wrong) > 0) {
+    abort_campaign(folder, paste(states$path[wrong[1]], "differs from its manifest; `fab verify` lists all differences"))
+  }
+  states[, sha256 := sums][]
+}
+
+manifest_path <- function(id) sprintf("trials/%s/manifest.json", id)
+
+trial_paths <- function(manifest) sprintf("trials/%s/%s", manifest$id, vapply(manifest$files, \(f) f$path, ""))
+
+#' Return the cache keys of trials that have not changed since they were measured
+#'
+#' @param campaign A campaign of [read_campaign()].
+#' @param version Result of [code_version()].
+#' @return Keys by trial id, of the trials that are in the cache.
+#' @noRd
+known_keys <- function(campaign, version) {
+  sums <- stats::setNames(known_sums(campaign$seen, campaign$index), campaign$seen$path)
+  keys <- vapply(campaign$manifests, \(m) cache_key(version, sums[c(manifest_path(m$id), trial_paths(m))]), "")
+  keys <- keys[!is.na(keys)]
+  keys[file.exists(entry_path(campaign$folder, keys))]
+}
+
+#' Store the states of a campaign's files for the next analysis
+#'
+#' @param campaign A campaign of [read_campaign()].
+#' @param found States of the files that were read just now, a table per trial.
+#' @noRd
+remember <- function(campaign, found) {
+  held <- campaign$seen[, sha256 := known_sums(campaign$seen, campaign$index)][!is.na(sha256)]
+  found <- Filter(\(one) !is.null(one), found)
+  new <- if (length(found) > 0) settled(rbindlist(found))
+  files <- unique(rbind(new, held), by = "path")
+  if (fsetequal(files, campaign$index$files)) return(invisible())
+  write_index(campaign$folder, files, campaign$parsed)
+}
+
+#' Tables over all trials, with a column for the trial
+#'
+#' Each table is stored in a file of its own, so that a reader of one table does not read the others. Text columns are stored as indexes into their
+#' distinct values, which is faster to read.
+#'
+#' @param campaign A campaign of [read_campaign()].
+#' @param keys Cache keys by id of the measured trials.
+#' @return A function that returns a table by its name.
+#' @noRd
+stacks_of <- function(campaign, keys) {
+  digest <- stack_digest(keys)
+  made <- NULL
+  \(name) {
+    found <- made[[name]] %||% store_read(stack_path(campaign$folder, name, digest))
+    if (is.null(found)) {
+      made <<- make_stacks(campaign, keys)
+      for (n in derived_tables) store_write(made[[n]], stack_path(campaign$folder, n, digest))
+      found <- made[[name]]
+    }
+    with_identity(unfolded(found), campaign)
+  }
+}
+
+stack_digest <- function(keys) sha256_texts(paste(names(keys), keys, collapse = "\n"))
+
+stack_path <- function(folder, name, digest) file.path(cache_folder(folder), "stacks", paste0(name, "-", digest))
+
+make_stacks <- function(campaign, keys) {
+  measured <- lapply(stats::setNames(nm = names(keys)), \(id) cached_measures(campaign$folder, campaign$manifests[[id]], keys[[id]]))
+  lapply(stats::setNames(nm = derived_tables), \(name) {
+    folded(rbindlist(lapply(measured, `[[`, name), idcol = "trial", use.names = TRUE, fill = TRUE))
+  })
+}
+
+folded <- function(x) {
+  for (column in names(x)[vapply(x, is.character, TRUE)]) {
+    words <- unique(x[[column]])
+    set(x, j = column, value = structure(match(x[[column]], words), words = words))
+  }
+  x
+}
+
+unfolded <- function(x) {
+  x <- as.data.table(x)
+  for (column in names(x)) {
+    words <- attr(x[[column]], "words")
+    if (!is.null(words)) set(x, j = column, value = words[as.integer(x[[column]])])
+  }
+  x
+}
+
+with_identity <- function(rows, campaign) {
+  if (nrow(rows) == 0) return(rows)
+  columns <- c("part", campaign$factors, "replicate", "verdict")
+  identity <- campaign$trials[match(rows$trial, campaign$trials$id), columns, with = FALSE]
+  cbind(rows[, "trial"], identity, rows[, setdiff(names(rows), "trial"), with = FALSE])
 }

@@ -1,40 +1,119 @@
+#' Cycles of the congestion window
+#'
+#' A cycle is the growth of cwnd from one reduction to the next. Linux reduces cwnd over a round trip (proportional rate
+#' reduction, RFC 6937), so the reduction is dated not where cwnd falls but where the kernel decides: the first sample at which
+#' `ca_state` is Recovery (3), Loss (4) or CWR (2), or at which ssthresh has decreased with cwnd or after a retransmission.
+#' A new ssthresh without either (HyStart leaving slow start) ends no cycle. Events until the state is Open or
+#' Disorder again, such as a time-out within a recovery, belong to the same reduction.
+#'
+#' The first cycle of a connection is slow start, which overshoots the buffer by up to its size before the loss is seen; it is
+#' marked (`first`). A reduction that the kernel undid (ssthresh rises again: packets had been reordered, RFC 4015) ends no cycle.
+#'
+#' @param samples TCP_INFO samples of one socket: `t_s`, `cwnd_packets`, `ssthresh_packets`, `ca_state`, `total_retrans_packets`.
+#' @return A data.table, one row per reduction: `cycle`, `start_s` (the reduction before, or the first sample), `before_s` (last
+#'   sample before the reduction), `end_s` (the sample that shows it), `cwnd_packets` (at `before_s`), `cause`
+#'   ("recovery", "timeout", "cwr", "ssthresh"), `first`, `counts` (whether the cycle is used to estimate the buffer: caused by loss, and not the
+#'   first if there are later ones).
+#' @source RFC 5681, RFC 6937; tcp_ca_state in linux/tcp.h.
+#' @export
+cwnd_cycles <- function(samples) {
+  x <- samples[order(samples$t_s)]
+  at <- lasting_collapses(x)
+  if (length(at) == 0) return(no_cycles)
+  cycles <- data.table(
+    cycle = seq_along(at),
+    start_s = x$t_s[c(1L, at[-length(at)])],
+    before_s = x$t_s[at - 1L],
+    end_s = x$t_s[at],
+    cwnd_packets = as.double(x$cwnd_packets[at - 1L]),
+    cause = mapply(collapse_cause, at, until_next(at, x), MoreArgs = list(x = x)),
+    first = seq_along(at) == 1L
+  )
+  by_loss <- cycles$cause %in% loss_causes
+  cycles[, counts := by_loss & !(first & sum(by_loss) > 1L)][]
+}
+
+no_cycles <- data.table(
+  cycle = integer(), start_s = double(), before_s = double(), end_s = double(), cwnd_packets = double(),
+  cause = character(), first = logical(), counts = logical()
+)
+
+loss_causes <- c("recovery", "timeout")
+
+# Rows of the reductions that were not undone: ssthresh stays, or falls, until the next one.
+lasting_collapses <- function(x) {
+  at <- which(collapses(x))
+  restored <- mapply(\(i, j) max(x$ssthresh_packets[i:j]) > x$ssthresh_packets[i], at, until_next(at, x))
+  at[!as.logical(restored)]
+}
+
+until_next <- function(at, x) c(at[-1] - 1L, if (length(at) > 0) nrow(x))
+
+ca_cwr <- 2L
+ca_loss_states <- c(3L, 4L)
+
+collapses <- function(x) {
+  if (nrow(x) < 2) return(logical(nrow(x)))
+  now <- x$ca_state
+  was <- c(0L, now[-length(now)])
+  lost <- now %in% ca_loss_states & !was %in% ca_loss_states
+  asked <- now == ca_cwr & !was %in% c(ca_cwr, ca_loss_states)
+  fell <- !was %in% c(ca_cwr, ca_loss_states) & went(x$ssthresh_packets, -1) &
+    (went(x$cwnd_packets, -1) | went(x$total_retrans_packets, 1))
+  found <- lost | asked | fell
+  found[1] <- FALSE
+  found
+}
+
+went <- function(values, sign) c(FALSE, sign * diff(as.double(values)) > 0) %in% TRUE
+
+# A recovery shorter than the sampling interval shows only as retransmissions.
+collapse_cause <- function(i, j, x) {
+  episode <- i + which(!x$ca_state[i:j] %in% c(ca_cwr, ca_loss_states))[1] - 1L
+  until <- if (is.na(episode)) j else episode
+  if (x$ca_state[i] == 4L) return("timeout")
+  if (any(x$ca_state[i:until] %in% ca_loss_states)) return("recovery")
+  if (x$total_retrans_packets[until] > x$total_retrans_packets[i - 1L]) return("recovery")
+  if (x$ca_state[i] == ca_cwr) "cwr" else "ssthresh"
+}
+
 #' Buffer size per cwnd cycle, by two methods
 #'
 #' Method 1 (equations 1 and 2 of the report): `bytes = (RTT_max - RTT_min) * EthernetRate`, `packets = bytes / MTU`.
-#' RTT_max is the median of the ten packet-pair RTTs seen last before the collapse, RTT_min the handshake's RTT,
-#' EthernetRate the mean over the cycle's one-second windows. Where the report leaves room:
+#' RTT_max is the median of the last ten packet-pair RTTs before the reduction of cwnd, RTT_min the handshake's RTT,
+#' EthernetRate the mean over the cycle's one-second windows. The report leaves some details open:
 #'
 #' - Rates and sizes are those of IP packets in the direction of the data. A full packet has MTU bytes there, so rate / MTU is
-#'   packets per second whatever the link adds to each. Frame bytes would say 14 / MTU more (0.9 % at 1500, 2.3 % at
-#'   600); both directions, as tcpstat counts, add acknowledgements (1.7 % and 4.3 %).
-#' - They are counted behind the queue, in the receiver's capture. Before it, packets that the queue drops count as carried, and
-#'   so do those with which it fills: half a buffer per cycle, of some 3/8 buffer squared packets for Reno.
-#' - Windows are whole seconds counted back from the collapse: none holds a part of another cycle. A cycle under one second is one
-#'   window. Where the seconds begin and end is told by packets, not by clocks: at the receiver, a cycle ends when the last of the
-#'   ten came in, and begins when the one came in that was answered last before the collapse before.
+#'   packets per second whatever the link adds to each. Frame bytes would give 14 / MTU more (0.9 % at 1500, 2.3 % at
+#'   600); both directions, as tcpstat counts, would add the acknowledgements (1.7 % and 4.3 %).
+#' - They are counted behind the queue, in the receiver's capture. In front of it, packets that the queue drops would count as carried, and
+#'   so would those that fill it: half a buffer per cycle, of some 3/8 buffer squared packets for Reno.
+#' - Windows are whole seconds counted back from the reduction, so that none contains a part of another cycle. A cycle under one second is one
+#'   window. At the receiver a cycle ends when the last of the ten packets arrives, and starts when the packet arrives that was answered last
+#'   before the previous reduction: packets define it, not clocks.
 #'
-#' The mean of a cycle is the rate that made the delay as long as the link serves at one rate. Where the rate wanders, the two are
-#' taken at different times; where the link idles after a collapse (a buffer below beta / (1 - beta) idle
-#' bandwidth-delay products, 1 for Reno and 3/7 for CUBIC) the mean is too low. The local variant (`method1_local_packets`)
-#' takes the rate during the delay itself: a packet that came in at moment a had waited w = RTT - RTT_min, so what came in during
-#' (a - w, a] stood in the queue before it or was itself; the median over the ten.
+#' The mean rate of a cycle is the rate that caused the delay if the link has a constant rate. If the rate varies, the two are
+#' measured at different times; if the link idles after a reduction (a buffer below beta / (1 - beta) idle
+#' bandwidth-delay products, 1 for Reno and 3/7 for CUBIC), the mean is too low. The local variant (`method1_local_packets`)
+#' uses the rate during the delay itself: a packet that arrived at time a had waited w = RTT - RTT_min, so the bytes that arrived during
+#' (a - w, a] were the queue in front of it and itself; the median over the ten.
 #'
-#' Method 2: cwnd just before the collapse (`method2_raw_packets`, as published). A drop is noticed one round trip
-#' after it happened, in which cwnd goes on growing, and what is in flight then also lies on the idle path. The
-#' estimate `method2_packets` is therefore cwnd one RTT_max before the collapse, less RTT_min * local rate / MTU.
+#' Method 2: cwnd just before the reduction (`method2_raw_packets`, as published). A drop is noticed one round trip
+#' after it happened, during which cwnd keeps growing, and part of what is in flight is on the idle path. The
+#' estimate `method2_packets` is therefore cwnd one RTT_max before the reduction, less RTT_min * local rate / MTU.
 #'
-#' Both are exact for a drop-tail queue of N packets behind a token bucket to one packet: the last packet let in waits
+#' Both are exact for a drop-tail queue of N packets behind a token bucket to one packet: the last accepted packet waits
 #' between N - 1 and N service times (the head of the queue waits for its tokens in the queue), and cwnd grows by whole packets.
-#' Where packets reach the queue in bursts (a busy host, a coarse timer) a burst of b overflows it before it stands full, and
-#' both methods give the queue that stood there, up to b lower: the queue sampler's mean backlog in that round trip tells.
+#' If packets reach the queue in bursts (a busy host, a coarse timer), a burst of b overflows it before it is permanently full, and
+#' both methods give the queue at that time, up to b lower; the queue sampler's mean backlog in that round trip shows it.
 #'
-#' Collapses, cwnd and RTTs are of the sender's clock, arrivals of the receiver's; only differences on one clock are taken.
+#' Reductions, cwnd and RTTs are on the sender's clock, arrivals on the receiver's; only differences on one clock are used.
 #'
 #' @param cycles Cycles of one socket, of [cwnd_cycles()].
-#' @param samples The TCP_INFO samples that they come from.
-#' @param rtt Packet-pair RTTs in order of `t_s` (when the answer was seen, as in `samples`), `rtt_ms`, `arrival_s` (when the
-#'   packet came in at the receiver, on its clock).
-#' @param arrivals Packets in the direction of the data at the receiver, all flows of the link: `t_s` (as `arrival_s`), `ip_bytes`.
+#' @param samples The TCP_INFO samples of these cycles.
+#' @param rtt Packet-pair RTTs in order of `t_s` (time of the answer, as in `samples`), `rtt_ms`, `arrival_s` (arrival of the
+#'   packet at the receiver, on its clock).
+#' @param arrivals Packets in the direction of the data at the receiver, of all flows of the link: `t_s` (as `arrival_s`), `ip_bytes`.
 #' @param rtt_min_ms RTT of the idle path.
 #' @param mtu_bytes MTU of the path.
 #' @return `cycles` with `rtt_max_ms`, `rate_bps` (IP layer, mean of the cycle), `local_rate_bps` (during RTT_max),
@@ -55,9 +134,9 @@ buffer_by_cycle <- function(cycles, samples, rtt, arrivals, rtt_min_ms, mtu_byte
   x[, method2_raw_packets := cwnd_packets][]
 }
 
-#' A trial's buffer: medians over the cycles that count
+#' Buffer size of a trial: medians over the cycles that count
 #' @param cycles A table of [buffer_by_cycle()].
-#' @return A list of metrics; NA without a cycle that counts.
+#' @return A list of metrics; NA if no cycle counts.
 #' @noRd
 buffer_of_trial <- function(cycles) {
   used <- cycles[cycles$counts]
@@ -68,7 +147,7 @@ buffer_of_trial <- function(cycles) {
 
 samples_before_collapse <- 10L
 
-# Median of what the ten RTT samples last seen before each collapse say.
+# Median over the last ten RTT samples before each reduction.
 before_collapse <- function(rtt, moment_s, say) {
   vapply(findInterval(moment_s, rtt$t_s), \(last) {
     if (last < samples_before_collapse) return(NA_real_)
@@ -76,14 +155,14 @@ before_collapse <- function(rtt, moment_s, say) {
   }, 0)
 }
 
-# When the packet came in, on the receiver's clock, whose answer the sender saw last before a moment on its own.
+# Arrival time, on the receiver's clock, of the packet whose answer the sender saw last before a time on its own clock.
 last_arrival <- function(rtt, moment_s) rtt$arrival_s[pmax(findInterval(moment_s, rtt$t_s), 1L)]
 
 waited_bytes <- function(seen, carried, rtt_min_ms) {
   carried(seen$arrival_s) - carried(seen$arrival_s - (seen$rtt_ms - rtt_min_ms) / 1e3)
 }
 
-# Bytes that had arrived by a moment, as a function of it.
+# Bytes that had arrived by a time, as a function of the time.
 carried_until <- function(arrivals) {
   total <- c(0, cumsum(as.double(arrivals$ip_bytes)))
   \(t_s) total[findInterval(t_s, arrivals$t_s) + 1L]
@@ -99,4 +178,66 @@ cwnd_at <- function(samples, moment_s) {
   i <- findInterval(moment_s, samples$t_s)
   i[i == 0L] <- NA
   as.double(samples$cwnd_packets[i])
+}
+
+#' Buffer size of a device that sends PAUSE frames when it is full, by two methods
+#'
+#' A sender faster than the link fills the device until it sends its first PAUSE frame. x is the last packet sent before that frame
+#' arrived, t the time it was sent.
+#'
+#' Method 1 counts packets in flight. With `sent(t)` packets sent and `arrived(t)` packets received at the other end, of the packets that did
+#' reach it:
+#'
+#' \deqn{packets = sent(t) - arrived(t)}
+#'
+#' This is x - a of the report, a being the packet that arrived at t (`method1_raw_packets`). Some of these packets were on the idle path, not in the
+#' device. `method1_packets` excludes them by not counting what would have arrived by then without a queue:
+#'
+#' \deqn{packets = sent(t) - arrived(t + OWD_{idle})}
+#'
+#' An error of the clocks' offset is in both the arrivals and the idle delay, so it does not affect this form.
+#'
+#' Method 2 multiplies the growth of the one-way delay with the rate of the link (equations 2, 3 and 4 of the report):
+#'
+#' \deqn{OWD_{buffer} = OWD_{load} - OWD_{idle}}
+#' \deqn{bytes = OWD_{buffer} \cdot rate, \quad packets = bytes / MTU}
+#'
+#' `OWD_load` is x's, `OWD_idle` the smallest before it (the report uses the first packet's, but a single packet may have met a busy host). The rate is
+#' that of IP packets behind the device, from the first arrival to the last: a full packet has MTU bytes there, so that rate / MTU is packets per
+#' second. Ethernet's own 14 bytes, which are in the report's rate but not in its MTU, would give 0.9 % more at MTU 1500 and 2.3 % at 600.
+#'
+#' @inheritParams one_way_delay
+#' @param frames PAUSE frames received at `ref`, see [pause_intervals()].
+#' @param mtu_bytes MTU of the path.
+#' @return A one-row data.table: `pause_ns` (the first PAUSE frame), `sent_ns` (x; both ns since `ref`'s `epoch_s`), `method1_packets`, `method1_raw_packets`,
+#'   `method2_packets`, `method2_bytes`, `idle_ms`, `load_ms`, `rate_bps`, `error_packets` (effect of the clocks' error on `method1_raw_packets`); NULL
+#'   without a PAUSE frame, if no packet before it reached the other end, or if the captures end before the device's content at that time had
+#'   arrived.
+#' @source CAIA-TR-130121A, section V-B, V-C, equations 2 to 4.
+#' @export
+buffer_by_pause <- function(ref, mon, flow, offset, frames, mtu_bytes) {
+  pauses <- pauses_of(frames)
+  if (nrow(pauses) == 0) return(NULL)
+  delays <- one_way_delay(ref, mon, flow, offset)[direction == "forward" & !is.na(delay_ms)]
+  pause_ns <- pauses$t_ns[1] + (attr(pauses, "epoch_s") - attr(ref, "epoch_s")) * 1e9
+  before <- findInterval(pause_ns, delays$t_ns)
+  if (before < 1L || !seen_to_empty(ref$t_ns[which(ref$flow == flow)], delays$t_ns, pause_ns)) return(NULL)
+  sent_ns <- delays$t_ns[before]
+  arrivals <- delays[, .(t_ns = t_ns + delay_ms * 1e6, ip_bytes)]
+  setorder(arrivals, t_ns)
+  idle_ms <- min(delays$delay_ms[seq_len(before)])
+  load_ms <- delays$delay_ms[before]
+  rate_bps <- 8 * sum(as.double(arrivals$ip_bytes[-1])) / diff(range(arrivals$t_ns)) * 1e9
+  per_ms <- rate_bps / 8e3 / mean(delays$ip_bytes)
+  bytes <- (load_ms - idle_ms) / 8e3 * rate_bps
+  in_flight <- \(at_ns) as.double(before - findInterval(at_ns, arrivals$t_ns))
+  data.table(pause_ns, sent_ns, method1_packets = in_flight(sent_ns + idle_ms * 1e6), method1_raw_packets = in_flight(sent_ns),
+             method2_packets = bytes / mtu_bytes, method2_bytes = bytes, idle_ms, load_ms, rate_bps,
+             error_packets = max(delays$error_ms[seq_len(before)]) * per_ms)
+}
+
+# Whether the captures last until the content of the device at its first PAUSE frame had left it: of the packets sent before that frame, the last
+# one has arrived, or a later one. Otherwise the last packet that did arrive was sent while the device still had room.
+seen_to_empty <- function(sent_ns, arrived_sent_ns, pause_ns) {
+  max(arrived_sent_ns) >= max(sent_ns[sent_ns <= pause_ns])
 }

@@ -1,28 +1,26 @@
-#' How far apart two hosts' clocks are, from beacons that both heard
+#' Offset and drift between two hosts' clocks, from beacons that both received
 #'
 #' A multicast packet reaches all hosts of a network at nearly the same instant, so the difference of its two time stamps
 #' is the difference of the clocks (equation 1 of the report):
 #'
 #' \deqn{T_{offset} = T_{beacon,ref} - T_{beacon,mon}}
 #'
-#' A clock is off by an offset and runs off at a rate: over the beacons at times t, `offset(t) = a + b t`. Both are fitted by
-#' Theil and Sen (b is the median of all slopes between two beacons, a the median of what is left), so that beacons
-#' that were held up at one host do not pull the line. A clock that was stepped or was given another rate in between has
-#' one line for each piece: where what is left of a running median of five shows more than `limit_us`, the series is cut
-#' where two lines fit best, and each part looked at again. Beacons are taken in the order in which the host heard them whose clock was not set
-#' back. A piece of two beacons has no line.
+#' Clocks differ by an offset and a drift: over the beacons at times t, `offset(t) = a + b t`. Both are Theil-Sen estimates (b is the median of all
+#' slopes between two beacons, a the median of the residuals), so that beacons delayed at one host do not bend the line. A clock that was stepped or
+#' changed its rate has one line per piece: where a running median of five residuals exceeds `limit_us`, the series is cut where two lines fit
+#' best, and each part is examined again. Beacons are taken in the order in which the host whose clock was not set back received them. A piece of
+#' two beacons has no line.
 #'
-#' The difference in delivery to the two hosts cannot be told from an offset. It has opposite signs in the two
+#' A difference in delivery to the two hosts cannot be distinguished from an offset. It has opposite signs in the two
 #' directions of a path, so that forward and backward delay together are free of it (see [delay_consistency()]).
 #'
-#' @param ref,mon Beacons as two hosts heard them: tables of [read_beacons()], or of [beacons_of_capture()].
-#' @param limit_us What a line may leave over, microseconds, before the series is cut. Six times the spread of
-#'   single beacons where that is more.
+#' @param ref,mon Beacons as two hosts received them: tables of [read_beacons()], or of [beacons_of_capture()].
+#' @param limit_us Residual above which the series is cut, microseconds; six times the spread of single beacons if that is more.
 #' @return A data.table, one row per piece in time order: `from_s`, `to_s` (Unix seconds on `mon`'s clock, of the first and
-#'   last beacon), `epoch_s` and `at_ns` (the moment that the line is anchored to, on `mon`'s clock), `offset_ns` (to be added to
-#'   `mon`'s clock there), `drift_ppm` (by which the offset grows), `error_ns` (95 % of the beacons are no farther from the line; the three are NA of a piece without a line), `beacons`,
-#'   `cause` of the piece's beginning ("start", "step", "rate"). Attributes `unmatched` and `ambiguous`: beacons heard by one host, and
-#'   those whose key occurred twice.
+#'   last beacon), `epoch_s` and `at_ns` (the anchor of the line, on `mon`'s clock), `offset_ns` (to add to `mon`'s clock there), `drift_ppm`
+#'   (growth of the offset), `error_ns` (95 % of the beacons are within this distance of the line; the three are NA for a piece without a line),
+#'   `beacons`, `cause` of the piece's beginning ("start", "step", "rate"). Attributes `unmatched` and `ambiguous`: beacons received by one host
+#'   only, and beacons whose key occurred twice.
 #' @source CAIA-TR-130121A, equation 1; H. Theil 1950, P. K. Sen 1968.
 #' @examples
 #' heard <- function(late_s) data.table::setattr(
@@ -49,7 +47,7 @@ clock_offset <- function(ref, mon, limit_us = 100) {
 }
 
 abort_beacons <- function(heard) {
-  cli::cli_abort("{heard} beacon{?s} {?was/were} heard by both hosts; {least_beacons} or more without a step among them would have been accepted.",
+  cli::cli_abort("Only {heard} beacon{?s} {?was/were} received by both hosts; at least {least_beacons} without a step among them are needed.",
                  class = "samovar_error_beacons", call = NULL)
 }
 
@@ -58,8 +56,8 @@ shortest_piece <- 2L
 
 #' Multicast packets of a capture as beacons
 #'
-#' Any packet to a group serves, whoever sends it: routers' hellos, discovery, pings. A packet is known again by what routers leave
-#' alone of it, and where that occurs again by how often it had been seen.
+#' Any multicast packet serves, whoever sends it: routers' hellos, discovery, pings. Packets are recognised by the fields that routers do not
+#' change, and repeated ones by how often they occurred before.
 #' @param capture A table of [read_pcap()], of the network that both hosts are on.
 #' @return A data.table `t_ns`, `direction`, `src`, `id`, `sequence` as of [read_beacons()], with attribute `epoch_s`.
 #' @source CAIA-TR-130121A, section III-D.
@@ -73,8 +71,8 @@ beacons_of_capture <- function(capture) {
   found[]
 }
 
-# One row per beacon: `t_ns` on mon's clock since `epoch_s`, `offset_ns` = ref less mon. A host's own beacon is stamped before it
-# leaves, so it serves only where there is no other.
+# One row per beacon: `t_ns` on mon's clock since `epoch_s`, `offset_ns` = ref - mon. A host's own beacon is stamped before it
+# leaves, so it is used only if there is no other.
 beacon_pairs <- function(ref, mon) {
   keys <- c("src", "id", "sequence")
   sides <- list(ref = ref, mon = mon)
@@ -92,7 +90,7 @@ beacon_pairs <- function(ref, mon) {
   pairs
 }
 
-# In the order of a clock that was set back, beacons of before and after alternate, and the offset with them: the other clock's order serves.
+# In the order of a clock that was set back, beacons of before and after alternate, and so does the offset: the other clock's order is used.
 in_order_heard <- function(pairs) {
   way <- \(rows) sum(abs(diff(pairs$offset_ns[rows])))
   by_mon <- order(pairs$t_ns)
@@ -107,11 +105,11 @@ both_heard <- function(heard, keys) {
 
 check_beacons <- function(x, arg) {
   if (is.data.table(x) && all(c("t_ns", "direction", "src", "id", "sequence") %in% names(x)) && !is.null(attr(x, "epoch_s"))) return(invisible(x))
-  cli::cli_abort("{.arg {arg}}: no beacons; a table of {.fn read_beacons} or {.fn beacons_of_capture} would have been accepted",
+  cli::cli_abort("{.arg {arg}}: not a table of beacons; {.fn read_beacons} and {.fn beacons_of_capture} return one",
                  class = "samovar_error_argument", call = NULL)
 }
 
-# Slopes of all pairs, or of the half million that lie farthest apart in time: those tell the slope best.
+# Slopes of all pairs, or of the half million pairs farthest apart in time, which determine the slope best.
 theil_sen <- function(x, y) {
   n <- length(x)
   lag <- seq_len(n - 1L)
@@ -129,7 +127,7 @@ line_of_piece <- function(piece) {
              beacons = nrow(piece), from_ns = piece$t_ns[1], to_ns = piece$t_ns[nrow(piece)])
 }
 
-# Rows at which another piece begins.
+# Rows at which a new piece begins.
 cut_points <- function(x, y, limit_ns, first = 1L) {
   n <- length(x)
   if (n < 2L * shortest_piece) return(integer())
@@ -141,10 +139,10 @@ cut_points <- function(x, y, limit_ns, first = 1L) {
     cut_points(x[at:n], y[at:n], limit_ns, first + at - 1L))
 }
 
-# A median keeps an edge where it is and takes single beacons off that were late. Of five beacons or fewer it takes one.
+# A running median keeps edges and removes single late beacons. Up to five beacons it spans three.
 runmed_short <- function(y) as.double(stats::runmed(y, if (length(y) > 5L) 5L else 3L, endrule = "median"))
 
-# The row that begins the second of the two straight lines which leave least squares over.
+# The row that begins the second of the two straight lines with the least sum of squares.
 best_cut <- function(x, y) {
   n <- length(x)
   at <- seq(shortest_piece, n - shortest_piece)
@@ -153,7 +151,7 @@ best_cut <- function(x, y) {
   at[which.min(left + right)] + 1L
 }
 
-# Of the line through the first k points, for every k, from running sums.
+# Residual sum of squares of the line through the first k points, for every k, from running sums.
 squares_left <- function(x, y) {
   k <- seq_along(x)
   sxx <- cumsum(x^2) - cumsum(x)^2 / k
@@ -162,14 +160,168 @@ squares_left <- function(x, y) {
   pmax(syy - fifelse(sxx > 0, sxy^2 / sxx, 0), 0)
 }
 
-# What happened between two pieces: their lines do not meet (a step), or meet at another slope (a rate).
+# What happened between two pieces: their lines do not meet (a step), or meet with different slopes (a rate).
 causes_of <- function(pieces, limit_ns) {
   if (nrow(pieces) == 1L) return("start")
   later <- pieces[-1]
   earlier <- pieces[-nrow(pieces)]
   edge <- (earlier$to_ns + later$from_ns) / 2
   jump <- later$offset_ns + later$drift_ppm / 1e6 * (edge - later$at_ns) - earlier$offset_ns - earlier$drift_ppm / 1e6 * (edge - earlier$at_ns)
-  # Which beacon a bend lies at is known to a beacon or two: that much of the change of rate is no jump.
+  # A bend is located to a beacon or two; that much of the change of rate is not a step.
   bend <- abs(later$drift_ppm - earlier$drift_ppm) / 1e6 * 3 * (later$from_ns - earlier$to_ns)
   c("start", fifelse(abs(jump) > limit_ns + bend, "step", "rate", na = "step"))
+}
+
+#' Convert a capture's times to another host's clock
+#'
+#' \deqn{t' = t + a + b (t - t_a)}
+#'
+#' with the line of the piece that contains `t`. When exactly a clock was stepped between two pieces is unknown: times in between are NA after a
+#' step, and so are times that a clock showed twice because it was set back. After a change of rate the lines meet, and the nearer one is used.
+#'
+#' @param x A table with `t_ns` and attribute `epoch_s`.
+#' @param offset A table of [clock_offset()], with `x`'s host as `mon`.
+#' @return A copy of `x` with `t_ns` on the other clock (ns since the same `epoch_s`).
+#' @source CAIA-TR-130121A, section III-D.
+#' @export
+on_clock <- function(x, offset) {
+  moved <- copy(x)
+  set(moved, NULL, "t_ns", moved_times(x, offset)$t_ns)
+  setattr(moved, "epoch_s", attr(x, "epoch_s"))
+  moved[]
+}
+
+# `t_ns` on the other clock and the `error_ns` of each time, or the one error of all.
+moved_times <- function(x, offset) {
+  at <- x$t_ns + (attr(x, "epoch_s") - offset$epoch_s[1]) * 1e9
+  # One line, the usual case, needs no lookup per packet: its values are recycled.
+  line <- if (nrow(offset) == 1L) offset else offset[pmax(findInterval(at, piece_edges(offset)), 1L)]
+  t_ns <- x$t_ns + line$offset_ns + line$drift_ppm / 1e6 * (at - line$at_ns)
+  if (any(offset$cause == "step")) t_ns[in_step(at, offset)] <- NA_real_
+  list(t_ns = t_ns, error_ns = line$error_ns)
+}
+
+# Times from which each piece is used: midway between the pieces, the first from the beginning.
+piece_edges <- function(offset) {
+  n <- nrow(offset)
+  ends_ns <- seconds_to_ns(offset$to_s, offset)
+  starts_ns <- seconds_to_ns(offset$from_s, offset)
+  # Where a clock was set back by more than the length of a piece, everything in between is NA.
+  c(-Inf, if (n > 1L) cummax((ends_ns[-n] + starts_ns[-1]) / 2))
+}
+
+seconds_to_ns <- function(at_s, offset) (at_s - offset$epoch_s) * 1e9
+
+# Ambiguous times: up to `gap_ns` after the last beacon before the step, and up to as much before the first beacon after it.
+in_step <- function(at, offset) {
+  steps <- steps_of(offset)
+  apart_ns <- max((offset$to_s - offset$from_s) / (offset$beacons - 1)) * 1e9
+  # Which of the two clocks was stepped? The other one shows the usual interval between beacons.
+  own <- !is.na(steps$ref_ns) & steps$ref_ns > 0 & abs(steps$ref_ns - apart_ns) < abs(steps$mon_ns - apart_ns)
+  gap_ns <- fifelse(own, steps$ref_ns, steps$mon_ns)
+  from <- pmin(steps$last_ns, steps$first_ns - gap_ns)
+  to <- pmax(steps$first_ns, steps$last_ns + gap_ns)
+  Reduce(`|`, Map(\(i, j) at > i & at < j, from, to), logical(length(at)))
+}
+
+# For each step the last beacon before it and the first after it, and the time between them on either clock.
+steps_of <- function(offset) {
+  first_ns <- seconds_to_ns(offset$from_s, offset)
+  last_ns <- seconds_to_ns(offset$to_s, offset)
+  at_ref <- \(t_ns) t_ns + offset$offset_ns + offset$drift_ppm / 1e6 * (t_ns - offset$at_ns)
+  before <- \(t_ns) t_ns[which(offset$cause == "step") - 1L]
+  after <- \(t_ns) t_ns[offset$cause == "step"]
+  data.table(last_ns = before(last_ns), first_ns = after(first_ns), mon_ns = after(first_ns) - before(last_ns),
+             ref_ns = after(at_ref(first_ns)) - before(at_ref(last_ns)))
+}
+
+#' One-way delays of packets that were captured at both ends
+#'
+#' \deqn{OWD = t_{arrival} - t_{departure}}
+#'
+#' with both times on `ref`'s clock (equation 1 of the report applied to `mon`). `error_ms` is the uncertainty of the clocks: 95 % of the beacons
+#' are within it of the fitted line. A difference in the beacons' delivery to the two hosts, a constant of a few microseconds on a switch, adds to it.
+#'
+#' @inheritParams packet_pair_rtt
+#' @param offset Offset of the clocks, a table of [clock_offset()] for the same two hosts.
+#' @return A data.table in order of departure: `t_ns` (departure on `ref`'s clock, ns since its `epoch_s`), `direction` ("forward",
+#'   "back"), `delay_ms` (NA during a step of a clock), `error_ms`, `ip_bytes`, `ref_row`, `mon_row` (rows of the captures); attribute `epoch_s`.
+#' @source CAIA-TR-130121A, sections III-D and V-C.
+#' @export
+one_way_delay <- function(ref, mon, flow, offset, back = reverse_flow(flow)) {
+  check_capture(ref, "ref")
+  check_capture(mon, "mon")
+  flow <- check_flow(ref, flow)
+  moved <- moved_times(mon, offset)
+  mon_ns <- moved$t_ns + (attr(mon, "epoch_s") - attr(ref, "epoch_s")) * 1e9
+  x <- setDT(matched_delays(ref, mon, flow, back, mon_ns))
+  error_ms <- moved$error_ns / 1e6
+  set(x, NULL, "error_ms", if (length(error_ms) == 1L) rep(error_ms, nrow(x)) else error_ms[x$mon_row])
+  set(x, NULL, "ip_bytes", ref$ip_bytes[x$ref_row])
+  setcolorder(x, c("t_ns", "direction", "delay_ms", "error_ms", "ip_bytes"))
+  setattr(x, "epoch_s", attr(ref, "epoch_s"))
+  x[]
+}
+
+#' Whether one-way delays add up to the round-trip time
+#'
+#' The RTT of a packet pair needs no common clock, so it is an independent check of the clocks: for O out and I back,
+#'
+#' \deqn{OWD_{forward}(O) + OWD_{back}(I) - RTT = 0}
+#'
+#' A wrong offset cancels in the sum; a wrong rate, or an undetected step, does not. Negative delays indicate a wrong offset. The RTT itself has an
+#' error of what `mon`'s clock gains while a packet stays there: that much, at the 100 ppm within which quartz clocks run, is allowed, plus twice
+#' the error of the offset.
+#'
+#' @inheritParams one_way_delay
+#' @return A one-row data.table: `pairs`, `median_us`, `max_us` (of the absolute difference), `allowed_us` (for the pair with the longest stay),
+#'   `negative_share` (of the delays), `consistent`.
+#' @source CAIA-TR-060707A, section III; quartz clocks: D. L. Mills, Computer Network Time Synchronization, 2011.
+#' @export
+delay_consistency <- function(ref, mon, flow, offset, back = reverse_flow(flow)) {
+  delays <- one_way_delay(ref, mon, flow, offset, back)
+  rtt <- packet_pair_rtt(ref, mon, flow, back)
+  found <- delays_of_pairs(delays, rtt, ref, mon)
+  apart_us <- abs(found$forward_ms + found$back_ms - found$rtt_ms) * 1e3
+  allowed_us <- 2 * max(offset$error_ns, na.rm = TRUE) / 1e3 + 0.002 + quartz_ppm * found$stay_ms / 1e3
+  data.table(pairs = sum(!is.na(apart_us)), median_us = stats::median(apart_us, na.rm = TRUE), max_us = max(c(apart_us, 0), na.rm = TRUE), allowed_us = max(c(allowed_us, 0)),
+             negative_share = mean(delays$delay_ms < 0, na.rm = TRUE), consistent = all(apart_us <= allowed_us, na.rm = TRUE))
+}
+
+quartz_ppm <- 100
+
+# The delays of the two packets of each RTT: O is found by its arrival, I by the time midway, `t_ns`.
+delays_of_pairs <- function(delays, rtt, ref, mon) {
+  forward <- delays[direction == "forward", .(arrival_ns = mon$t_ns[mon_row], sent_ns = ref$t_ns[ref_row], forward_ms = delay_ms)]
+  pairs <- forward[rtt, .(arrival_ns, rtt_ms = i.rtt_ms, forward_ms, returned_ns = 2 * i.t_ns - sent_ns), on = "arrival_ns", mult = "first", nomatch = NULL]
+  back <- delays[direction == "back", .(returned_ns = ref$t_ns[ref_row], left_ns = mon$t_ns[mon_row], back_ms = delay_ms)]
+  back[pairs, .(rtt_ms, forward_ms, back_ms, stay_ms = (left_ns - i.arrival_ns) / 1e6), on = "returned_ns", mult = "first", nomatch = NULL]
+}
+
+# The offset between the clocks of two hosts of the trial; NULL if their beacons were not recorded or too few reached both.
+clock_between <- function(traces, ref, mon) {
+  paths <- lapply(c(ref, mon), \(host) traces$path("beacons", host))
+  if (any(lengths(paths) == 0)) return(NULL)
+  tryCatch(clock_offset(read_beacons(paths[[1]][1]), read_beacons(paths[[2]][1])),
+           samovar_error_beacons = \(e) NULL, samovar_error_trace = \(e) NULL)
+}
+
+# Without beacons the clocks are assumed equal: differences of delays are valid, delays are not.
+assumed_offset <- function(capture) {
+  data.table(from_s = attr(capture, "epoch_s"), to_s = attr(capture, "epoch_s"), epoch_s = attr(capture, "epoch_s"), at_ns = 0, offset_ns = 0,
+             drift_ppm = 0, error_ns = NA_real_, beacons = 0L, cause = "start")
+}
+
+clock_metrics <- function(x) {
+  ref <- x$near
+  mon <- x$far
+  name <- x$name
+  offset <- x$clock
+  if (is.null(offset) || is.null(ref) || is.null(mon)) return(list())
+  longest <- which.max(offset$to_s - offset$from_s)
+  delays <- one_way_delay(ref, mon, name, offset)
+  metrics <- list(clock_offset_ms = offset$offset_ns[longest] / 1e6, clock_drift_ppm = offset$drift_ppm[longest], clock_error_us = max(offset$error_ns, na.rm = TRUE) / 1e3)
+  forward <- delays[direction == "forward" & !is.na(delay_ms)]$delay_ms
+  if (length(forward) == 0) return(metrics)
+  c(metrics, list(owd_median_ms = stats::median(forward), owd_min_ms = min(forward), owd_rtt_gap_us = delay_consistency(ref, mon, name, offset)$max_us))
 }

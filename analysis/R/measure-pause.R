@@ -1,15 +1,15 @@
-#' How long a link was silenced by PAUSE frames
+#' How long PAUSE frames stopped a link
 #'
-#' A PAUSE frame of q quanta silences a link of rate R for
+#' A PAUSE frame of q quanta stops a link of rate R for
 #'
 #' \deqn{T = 512 q / R}
 #'
-#' from when it came. A later frame begins anew with its own quanta, one of 0 quanta ends the pause. Pauses that follow each
-#' other in less than `quiet_s` belong to one episode: one time that the device was full.
+#' from its arrival. A later frame restarts the timer with its own quanta, a frame of 0 quanta ends the pause. Pauses less than `quiet_s` apart belong
+#' to one episode, in which the device was full.
 #'
-#' @param frames PAUSE frames in time order: a table of [read_pause_frames()], or a capture of [read_pcap()] in which the interface showed them.
+#' @param frames PAUSE frames in time order: a table of [read_pause_frames()], or a capture of [read_pcap()] that contains them.
 #' @param link_bps Rate of the link between the device and the host, bit/s.
-#' @param quiet_s Silence of PAUSE frames that ends an episode, seconds.
+#' @param quiet_s Time without PAUSE frames that ends an episode, seconds.
 #' @return A data.table, one row per pause: `episode`, `from_ns`, `to_ns` (ns since attribute `epoch_s`), `paused_s`, `frames`.
 #' @source IEEE 802.3, annex 31B; CAIA-TR-130121A, section VI.
 #' @export
@@ -17,7 +17,7 @@ pause_intervals <- function(frames, link_bps, quiet_s = 0.1) {
   frames <- pauses_of(frames)
   if (nrow(frames) == 0) return(no_pauses)
   until <- frames$t_ns + frames$quanta * 512e9 / link_bps
-  # A frame that comes while the pause before lasts takes its place.
+  # A frame that arrives during a pause replaces it.
   after <- shift(frames$t_ns, type = "lead", fill = Inf)
   until <- pmin(until, after)
   begins <- c(TRUE, until[-length(until)] < frames$t_ns[-1])
@@ -32,7 +32,7 @@ no_pauses <- data.table(episode = integer(), from_ns = double(), to_ns = double(
 
 episodes_of <- function(t_ns, quiet_s) cumsum(c(TRUE, diff(t_ns) > quiet_s * 1e9)[seq_along(t_ns)])
 
-# `t_ns` and `quanta` of the PAUSE frames that came in, from either kind of witness.
+# `t_ns` and `quanta` of the received PAUSE frames, from a logger or a capture.
 pauses_of <- function(x) {
   if (!is.data.table(x) || is.null(attr(x, "epoch_s")) || !any(c("proto", "pause_quanta") %in% names(x))) abort_pauses()
   found <- if ("pause_quanta" %in% names(x)) {
@@ -46,19 +46,19 @@ pauses_of <- function(x) {
 }
 
 abort_pauses <- function() {
-  cli::cli_abort("{.arg frames}: no PAUSE frames; a table of {.fn read_pause_frames} or {.fn read_pcap} would have been accepted",
+  cli::cli_abort("{.arg frames}: no PAUSE frames; expected a table of {.fn read_pause_frames} or {.fn read_pcap}",
                  class = "samovar_error_argument", call = NULL)
 }
 
-#' Time from the first PAUSE frame to the packet that the host's own ring refused
+#' Time from the first PAUSE frame to the first packet that the host's own ring rejected
 #'
 #' \deqn{T = t_{drop} - t_{PAUSE,1}}
 #'
-#' of each episode of PAUSE frames: how long the host's own queue held once the device was full. Only the first drop of an episode
-#' counts; an episode without a drop has none.
+#' for each episode of PAUSE frames: how long the host's own queue had room once the device was full. Only the first drop of an episode
+#' counts; the time is NA for an episode without a drop.
 #'
 #' @inheritParams pause_intervals
-#' @param drops Drops: a table with `t_ns` and attribute `epoch_s`, times on the same host's clock as the frames'. [local_drops()] makes one.
+#' @param drops Drops on the same host's clock: a table with `t_ns` and attribute `epoch_s`, such as that of [local_drops()].
 #' @return A data.table, one row per episode: `episode`, `first_ns`, `last_ns` (of its PAUSE frames, ns since attribute `epoch_s`), `frames`, `drop_ns`,
 #'   `drops` (packets), `pause_to_drop_s` (NA without a drop).
 #' @source CAIA-TR-130121A, section VI-C, Figure 8.
@@ -70,7 +70,7 @@ pause_to_drop <- function(frames, drops, quiet_s = 0.1) {
   apart_ns <- if (nrow(drops) > 0) (attr(drops, "epoch_s") - attr(frames, "epoch_s")) * 1e9 else 0
   at_ns <- drops$t_ns + apart_ns
   count <- drops$packets %||% rep(1, nrow(drops))
-  # The ring still drains, and may refuse a packet, a little after the last frame.
+  # The ring still drains shortly after the last frame, and may reject a packet then.
   belongs <- Map(\(from, to) which(at_ns >= from & at_ns <= to + quiet_s * 1e9), episodes$first_ns, episodes$last_ns)
   episodes[, drop_ns := vapply(belongs, \(k) if (length(k) > 0) min(at_ns[k]) else NA_real_, 0)]
   episodes[, drops := vapply(belongs, \(k) sum(count[k]), 0)]
@@ -82,18 +82,18 @@ pause_to_drop <- function(frames, drops, quiet_s = 0.1) {
 no_episodes <- data.table(episode = integer(), first_ns = double(), last_ns = double(), frames = integer(), drop_ns = double(), drops = double(),
                           pause_to_drop_s = double())
 
-#' Packets that a host's own interface refused
+#' Packets that a host's own interface rejected
 #'
-#' The interface's counter of packets that were not sent (`tx_dropped`) tells how many and, to a sampling interval, when; a
-#' capture on the host tells the moment, for it sees a packet before the interface does: of the packets that never reached
-#' the other end those sent in an interval in which the counter grew. FreeBSD's TCP is told ENOBUFS at once, and SIFTR shows it as a
-#' collapse of cwnd ([siftr_collapses()]): then each collapse is a drop.
+#' The interface's counter of packets that were not sent (`tx_dropped`) gives their number and, to a sampling interval, the time. A capture on the
+#' host gives the exact time, as it sees packets before the interface does: drops are the packets sent in an interval in which the counter grew
+#' that never reached the other end. FreeBSD's TCP gets ENOBUFS at once, which SIFTR shows as a collapse of cwnd ([siftr_collapses()]): each
+#' collapse is a drop.
 #'
 #' @param nic A table of [read_nic()] of the sender, or NULL.
 #' @param siftr A table of [read_siftr()] of the sender, or NULL; used where there is no `nic`.
-#' @param interface Name of the interface towards the path; the one that dropped most when NULL.
-#' @param lost Packets of the sender's capture that the receiver's lacks: a table with `t_ns` and attribute `epoch_s`, or NULL.
-#' @return A data.table `t_ns` (ns since attribute `epoch_s`), `packets`; NULL where neither counter was kept.
+#' @param interface Name of the interface towards the path; by default the one that dropped most.
+#' @param lost Packets of the sender's capture that are missing in the receiver's: a table with `t_ns` and attribute `epoch_s`, or NULL.
+#' @return A data.table `t_ns` (ns since attribute `epoch_s`), `packets`; NULL if neither counter was recorded.
 #' @source CAIA-TR-130121A, section VI-B; linux/Documentation/networking/statistics.rst.
 #' @export
 local_drops <- function(nic = NULL, siftr = NULL, interface = NULL, lost = NULL) {
@@ -119,8 +119,127 @@ drops_of_nic <- function(nic, interface, lost) {
   drops[]
 }
 
-# The first moment after `from` and up to `to`; `to` itself where there is none.
+# The first moment after `from` and not after `to`; `to` if there is none.
 first_between <- function(moments, from, to) {
   found <- moments[findInterval(from, moments) + 1L]
   fifelse(!is.na(found) & found <= to, found, to)
+}
+
+#' Whether PAUSE frames held a sender back
+#'
+#' A capture need not contain the PAUSE frames that stopped its host: many network cards handle them without passing them on. The card's own counter
+#' then shows them. Without that counter, a ring that rejects packets while the interface sends more slowly than before is a sign of PAUSE frames, for a link
+#' that is not paused keeps its rate. If no ring overflowed, the question stays open.
+#'
+#' @param seen PAUSE frames in a capture or log of the sender.
+#' @param counted PAUSE frames that the card counted as received; NA if its driver counts none.
+#' @param refused Packets that the sender's own ring rejected; NA if not counted.
+#' @param held_share Rate of the interface while its ring rejected packets, relative to its highest rate; NA if it rejected none.
+#' @param lost_share Share of the sent packets that did not arrive; NA if unknown.
+#' @return "seen"; "swallowed": there were PAUSE frames, but not in the capture; "none": the counters show that there were none, or packets were lost
+#'   elsewhere while the ring never filled, as where a device drops; "not told": no counter decides it.
+#' @source CAIA-TR-130121A, section II-C; IEEE 802.3, annex 31B.
+#' @noRd
+flow_control_state <- function(seen, counted, refused, held_share, lost_share) {
+  is_true <- \(yes) !is.na(yes) & yes
+  overflowed <- is_true(refused > 0)
+  fcase(
+    is_true(seen > 0), "seen",
+    is_true(counted > 0), "swallowed",
+    is_true(counted == 0), "none",
+    overflowed & is_true(held_share < held_back), "swallowed",
+    overflowed & is_true(held_share >= held_back), "none",
+    is_true(refused == 0) & is_true(lost_share > 0), "none",
+    default = "not told"
+  )
+}
+
+# An interface with a full ring that sends below this share of its highest rate was held back.
+held_back <- 0.9
+
+#' What an interface's counters show of PAUSE frames
+#' @param nic A table of [read_nic()].
+#' @param interface Name of the interface.
+#' @param window_s Length of the windows in which rates are computed, seconds: longer than a pause.
+#' @return A list: `counted` and `held_share`, see [flow_control_state()].
+#' @noRd
+flow_control_counters <- function(nic, interface, window_s = 0.1) {
+  x <- nic[nic$interface == interface]
+  kept <- grepl("^card[.]", names(x)) & grepl("rx|rec", names(x)) & grepl("pause|xon|xoff|flow_control", names(x)) & !grepl("duration|transition", names(x))
+  grown <- vapply(x[, names(x)[kept], with = FALSE], \(count) max(count) - min(count), 0)
+  list(counted = if (any(kept)) sum(grown) else NA_real_, held_share = rate_while_held(x, window_s))
+}
+
+# Relative to the highest rate; NA if sent bytes and rejected packets were not counted.
+rate_while_held <- function(x, window_s) {
+  if (!all(c("tx_bytes", "tx_dropped") %in% names(x))) return(NA_real_)
+  windows <- x[, .(t_ns = t_ns[1], bytes = tx_bytes[1], drops = tx_dropped[1]), by = .(window = floor((t_ns - t_ns[1]) / (window_s * 1e9)))]
+  rates <- windows[, .(bps = 8e9 * diff(bytes) / diff(t_ns), refused = diff(drops) > 0)]
+  if (any(rates$refused)) stats::median(rates$bps[rates$refused]) / max(rates$bps) else NA_real_
+}
+
+# Empty unless a trial recorded PAUSE frames, or has some anyway.
+flow_control_counts <- function(frames, traces, flow, manifest) {
+  nic <- traces$path("nic", flow$from)
+  seen <- if (is.null(frames)) NA_real_ else as.double(nrow(frames))
+  if (length(nic) == 0 && length(traces$path("pause-frames", flow$from)) == 0 && !isTRUE(seen > 0)) return(list())
+  interface <- unlist(manifest$resolved$hosts[[flow$from]]$interfaces)
+  counters <- if (length(nic) > 0 && length(interface) == 1) flow_control_counters(traces$within(read_nic(nic[1]), flow$from), interface)
+  list(pause_frames_seen = seen, pause_frames_counted = counters$counted %||% NA_real_, ring_held_share = counters$held_share %||% NA_real_)
+}
+
+# PAUSE frames that the sender's interface received, from its capture or its log.
+pause_witness <- function(traces, host, capture) {
+  path <- traces$path("pause-frames", host)
+  logged <- if (length(path) > 0) pauses_of(traces$within(read_pause_frames(path[1]), host))
+  seen <- if (!is.null(capture)) pauses_of(capture)
+  if (is.null(logged) || nrow(logged) < nrow(seen %||% no_pauses)) seen %||% logged else logged
+}
+
+drops_witness <- function(traces, flow, ref, mon, name, manifest) {
+  nic <- traces$path("nic", flow$from)
+  siftr <- traces$path("siftr", flow$from)
+  if (length(nic) == 0 && length(siftr) == 0) return(NULL)
+  lost <- if (!is.null(ref) && !is.null(mon)) lost_packets(ref, mon, name)
+  if (length(nic) == 0) return(local_drops(siftr = traces$within(read_siftr(siftr[1]), flow$from)))
+  interface <- unlist(manifest$resolved$hosts[[flow$from]]$interfaces)
+  local_drops(traces$within(read_nic(nic[1]), flow$from), interface = if (length(interface) == 1) interface, lost = lost)
+}
+
+# A list: `metrics`; `pauses`, a row per episode of PAUSE frames; `frames_s`, their times.
+device_of_flow <- function(flow, ref, mon, name, traces, manifest, offset) {
+  frames <- pause_witness(traces, flow$from, ref)
+  drops <- drops_witness(traces, flow, ref, mon, name, manifest)
+  metrics <- c(if (!is.null(drops)) list(local_drops_packets = sum(drops$packets)), flow_control_counts(frames, traces, flow, manifest))
+  if (is.null(frames) || nrow(frames) == 0) return(list(metrics = metrics))
+  frames[, pause_quanta := quanta][, direction := "in"]
+  episodes <- pause_to_drop(frames, drops %||% data.table(t_ns = double()))
+  found <- if (!is.null(ref) && !is.null(mon)) {
+    buffer_by_pause(ref, mon, name, offset %||% assumed_offset(mon), frames, manifest$resolved$mtu_bytes)
+  }
+  since <- \(t_ns) t_ns / 1e9 + attr(frames, "epoch_s") - traces$t_start_s
+  pauses <- episodes[, .(episode, first_s = since(first_ns), last_s = since(last_ns), frames, drop_s = since(drop_ns), drops, pause_to_drop_s)]
+  list(metrics = c(metrics, pause_metrics(episodes, found, offset, manifest$resolved$mtu_bytes)), pauses = pauses, frames_s = since(frames$t_ns))
+}
+
+pause_metrics <- function(episodes, found, offset, mtu_bytes) {
+  waited <- episodes$pause_to_drop_s[!is.na(episodes$pause_to_drop_s)]
+  c(list(pause_episodes = nrow(episodes), pause_to_drop_median_s = if (length(waited) > 0) stats::median(waited) else NA),
+    if (!is.null(found)) list(buffer_pause_packets = found$method1_packets, buffer_pause_bytes = found$method1_packets * mtu_bytes,
+                              buffer_delay_packets = found$method2_packets,
+                              buffer_pause_raw_packets = if (is.null(offset)) NA else found$method1_raw_packets))
+}
+
+# cwnd and PAUSE frames around the first episode that ended with a drop, else the first: `quantity` is "cwnd" (packets), "pause" or "drop".
+closeup_of <- function(device, sender) {
+  if (is.null(device$pauses) || is.null(sender)) return(NULL)
+  shown <- device$pauses[order(is.na(drop_s), first_s)][1]
+  margin_s <- max(0.5, 2 * (shown$last_s - shown$first_s))
+  span_s <- c(shown$first_s - margin_s, max(shown$last_s, shown$drop_s, na.rm = TRUE) + margin_s)
+  near <- sender[t_s >= span_s[1] & t_s <= span_s[2]]
+  near <- near[unique(round(seq(1, .N, length.out = min(.N, 2000L))))]
+  frames_s <- device$frames_s[device$frames_s >= span_s[1] & device$frames_s <= span_s[2]]
+  rbind(near[, .(quantity = "cwnd", t_s, value = as.double(cwnd_packets))],
+        data.table(quantity = "pause", t_s = utils::head(unique(round(frames_s, 4)), 4000L), value = NA_real_),
+        if (!is.na(shown$drop_s)) data.table(quantity = "drop", t_s = shown$drop_s, value = as.double(shown$drops)))
 }

@@ -1,20 +1,19 @@
 #' Round-trip times from two captures by synthetic packet pairs
 #'
-#' Every packet that returns from `mon` to `ref` is paired with the last packet that reached `mon` strictly
-#' before it left there, each packet being used once; the round-trip time is what passed between the two at
-#' `ref` less what passed at `mon`. Only differences on one clock are taken, so the two clocks need not agree.
+#' Every packet that returns from `mon` to `ref` is paired with the last packet that reached `mon` strictly before it left; each packet is used once.
+#' The round-trip time is the time between the two at `ref` less the time between them at `mon`. Only differences on one clock are used, so the two
+#' clocks need not agree.
 #'
-#' Packets are recognised by what routers leave alone: addresses, protocol, IP id, ports, sequence and
-#' acknowledgement numbers, offset, flags, window and TCP options (for UDP the first 12 bytes of payload, for ICMP its first 20).
+#' Packets are recognised by the fields that routers do not change: addresses, protocol, IP id, ports, sequence and
+#' acknowledgement numbers, offset, flags, window and TCP options (for UDP the first 12 bytes of payload, for ICMP the first 20).
 #' Both captures should have the same snapshot length.
 #'
 #' @param ref Capture at the flow's sender, of [read_pcap()].
 #' @param mon Capture at the flow's receiver; its clock may differ in offset and rate.
 #' @param flow Name of the flow from `ref` to `mon`.
-#' @param back Name of the flow from `mon` to `ref`; where two flows of one way each make the pairs (UDP, both hosts
-#'   sending), it is the other one.
+#' @param back Name of the flow from `mon` to `ref`; for UDP in both directions as two flows, the other flow.
 #' @return A data.table `t_ns` (ns since `ref`'s `epoch_s`: midway between sending and return), `rtt_ms`,
-#'   `arrival_ns` (when the packet that went out reached `mon`, on its clock, since its `epoch_s`); attributes
+#'   `arrival_ns` (arrival of the outgoing packet at `mon`, on its clock, since its `epoch_s`); attributes
 #'   `epoch_s`, `matched`, `unmatched`, `ambiguous` (packets of both directions: found at the other end, not
 #'   found, with an id that is not unique), `floored` (negative times set to 0) and `matching` (a data.table
 #'   by direction).
@@ -29,10 +28,10 @@ packet_pair_rtt <- function(ref, mon, flow, back = reverse_flow(flow)) {
   describe_match(rtt, match, ref, flow)
 }
 
-#' Packet pair round-trip times of many flows with one join
+#' Packet-pair round-trip times of many flows at once
 #'
 #' @inheritParams packet_pair_rtt
-#' @param flows Flows from `ref` to `mon`; those that carry data when not given.
+#' @param flows Flows from `ref` to `mon`; by default those that carry data.
 #' @return As [packet_pair_rtt()] with a column `flow` (factor) in front, ordered by flow and time.
 #' @export
 rtt_by_flow <- function(ref, mon, flows = NULL) {
@@ -47,8 +46,7 @@ rtt_by_flow <- function(ref, mon, flows = NULL) {
 
 #' Packets lost between two captures
 #'
-#' A packet sent after the last one that was seen at both ends is not judged: it may have been in flight when
-#' a capture ended.
+#' Packets sent after the last one that was seen at both ends are not judged: they may have been in flight when a capture ended.
 #'
 #' @inheritParams rtt_by_flow
 #' @return A data.table `flow` (factor), `sent_packets`, `lost_packets`, `loss_share` (of the packets judged),
@@ -70,16 +68,13 @@ loss_by_flow <- function(ref, mon, flows = NULL) {
 
 #' Round-trip times of data and its acknowledgement in one capture
 #'
-#' A sample is the time from a segment (SYN and FIN count) to the first acknowledgement of exactly its end.
-#' There is none from a segment of which any byte was sent twice (Karn), nor from one that was sent before
-#' another with lower sequence numbers: its acknowledgement waited for that one. Acknowledgements that cover
-#' more than they end at give no sample for the rest. Segments sent into a closed window are probes and left
-#' out. These are tcptrace's rules.
+#' A sample is the time from a segment (SYN and FIN count) to the first acknowledgement of exactly its end. Segments of which a byte was sent twice give
+#' no sample (Karn), nor do segments sent before others with lower sequence numbers, whose acknowledgement waited for those. An acknowledgement of
+#' several segments gives a sample for the last only. Segments sent into a closed window are probes and are ignored. These are tcptrace's rules.
 #'
-#' @param capture A table of [read_pcap()], best of the data sender's host.
+#' @param capture A table of [read_pcap()], best from the sender's host.
 #' @param flow Name of the flow that carries the data.
-#' @return A data.table `t_ns` (when the acknowledgement was seen), `rtt_ms`, `bytes` (sequence space of the
-#'   segment).
+#' @return A data.table `t_ns` (time of the acknowledgement), `rtt_ms`, `bytes` (sequence space of the segment).
 #' @source tcptrace 6.6.7; RFC 6298, section 3.
 #' @export
 data_ack_rtt <- function(capture, flow) {
@@ -94,8 +89,8 @@ data_ack_rtt <- function(capture, flow) {
 #'
 #' From the SYN of `flow` to the first packet that acknowledges it: SYN to SYN-ACK for the client's flow at
 #' the client's host, SYN-ACK to ACK for the server's flow at the server's host. When the SYN was sent more
-#' than once, the time stamps option tells which one was answered (RFC 7323); without it there is no answer.
-#' A SYN that was refused with a reset has none; where ports are used again, the first connection that came about counts.
+#' than once, the time stamps option shows which one was answered (RFC 7323); without it the result is NA.
+#' It is also NA for a SYN that was answered with a reset; where ports are reused, the first established connection counts.
 #'
 #' @param capture A capture at the host that sends `flow`.
 #' @param flow Name of the flow.
@@ -108,7 +103,7 @@ handshake_rtt <- function(capture, flow) {
   answers <- rows_of_flow(capture, reverse_flow(flow), c("t_ns", "ack", "flags", "tsecr"))[bitwAnd(flags, 20L) == 16L]
   for (number in unique(syn$seq)) {
     own <- syn[seq == number]
-    # With data in it (RFC 7413) the SYN may be acknowledged alone or with them.
+    # A SYN with data (RFC 7413) may be acknowledged with or without its data.
     ends <- (number + 1 + c(0, fcoalesce(own$payload_bytes, 0L))) %% 2^32
     answer <- answers[ack %in% ends & t_ns >= own$t_ns[1L]]
     if (nrow(answer) > 0L) return(answered_after_ms(own, answer))
@@ -143,4 +138,97 @@ describe_match <- function(rtt, match, ref, flows) {
     )
   }
   rtt[]
+}
+
+#' Jitter as the difference of consecutive round-trip times
+#'
+#' \deqn{J_i = |RTT_i - RTT_{i-1}|}
+#'
+#' over the packets that have an RTT, in the order in which they were sent.
+#'
+#' @param rtt Round-trip times of one flow in the order of sending: `rtt_ms`, as from [packet_pair_rtt()].
+#' @return Milliseconds, one value less than round-trip times.
+#' @source CAIA-TR-121113A, section V-D, Figure 11.
+#' @examples
+#' rtt_jitter(data.frame(rtt_ms = c(10, 12, 11)))
+#' @export
+rtt_jitter <- function(rtt) abs(diff(as.double(rtt$rtt_ms)))
+
+#' Interarrival jitter
+#'
+#' With S the sending times and R the arrival times of the packets that reached the other end, in the order of arrival:
+#'
+#' \deqn{D_i = (R_i - R_{i-1}) - (S_i - S_{i-1}), \quad J_i = J_{i-1} + (|D_i| - J_{i-1}) / 16}
+#'
+#' J starts at 0. Only differences on one clock are used, so the two clocks need not agree.
+#'
+#' @inheritParams packet_pair_rtt
+#' @return A data.table `t_ns` (of arrival, on `mon`'s clock since its `epoch_s`), `transit_change_ms` (D), `jitter_ms` (J); attribute `epoch_s`.
+#' @source RFC 3550, section 6.4.1 and appendix A.8.
+#' @export
+interarrival_jitter <- function(ref, mon, flow) {
+  check_capture(ref, "ref")
+  check_capture(mon, "mon")
+  flow <- check_flow(ref, flow)
+  rows <- setDT(matched_rows(ref, mon, flow, reverse_flow(flow))$out[c("row", "other")])[!is.na(other)]
+  x <- data.table(sent_ns = ref$t_ns[rows$row], t_ns = mon$t_ns[rows$other])
+  setorder(x, t_ns)
+  change_ms <- c(0, diff(x$t_ns) - diff(x$sent_ns))[seq_len(nrow(x))] / 1e6
+  smoothed <- if (nrow(x) > 0) as.double(stats::filter(abs(change_ms) / 16, 15 / 16, method = "recursive")) else double()
+  jitter <- data.table(t_ns = x$t_ns, transit_change_ms = change_ms, jitter_ms = smoothed)
+  setattr(jitter, "epoch_s", attr(mon, "epoch_s"))
+  jitter[]
+}
+
+#' Reordered packets between two captures, not counting losses
+#'
+#' Of the packets in the order of sending, numbered 1, 2, ..., a packet is reordered if one sent after it arrived before it: its number is
+#' below the next expected one,
+#'
+#' \deqn{NextExp = 1 + \max(\mathrm{numbers\ arrived\ so\ far})}
+#'
+#' A retransmission is a packet of its own and is counted by its own sending time: segments that TCP's receiver sees out of order because of a
+#' loss are not counted. Packets sent after the last one that arrived may have been in flight when a capture ended: they count as unjudged, not as lost.
+#'
+#' @inheritParams packet_pair_rtt
+#' @return A one-row data.table `sent_packets`, `arrived_packets`, `lost_packets`, `unjudged_packets`, `reordered_packets`, `reordered_share` (of those that
+#'   arrived), `extent_packets` (how many places the latest packet arrived behind the first packet that overtook it), `ambiguous_packets` (with an
+#'   id that is not unique).
+#' @source RFC 4737, sections 3.3 and 4.2.
+#' @export
+arrival_order <- function(ref, mon, flow) {
+  check_capture(ref, "ref")
+  check_capture(mon, "mon")
+  flow <- check_flow(ref, flow)
+  sent <- setDT(matched_rows(ref, mon, flow, reverse_flow(flow))$out[c("row", "other")])
+  sent[, number := order(order(ref$t_ns[row]))]
+  arrived <- sent[!is.na(other)][order(mon$t_ns[other], other)]
+  judged <- if (nrow(arrived) > 0) sent[number <= max(arrived$number)] else sent[0]
+  late <- arrived$number < shift(cummax(arrived$number), fill = 0L)
+  loss <- loss_by_flow(ref, mon, flow)
+  data.table(
+    sent_packets = nrow(sent), arrived_packets = nrow(arrived), lost_packets = sum(is.na(judged$other)), unjudged_packets = nrow(sent) - nrow(judged),
+    reordered_packets = sum(late), reordered_share = if (nrow(arrived) > 0) mean(late) else NA_real_, extent_packets = reordering_extent(arrived$number, late),
+    ambiguous_packets = loss$ambiguous_packets
+  )
+}
+
+# How many places each late packet arrived behind the first one with a greater number; the maximum of these.
+reordering_extent <- function(numbers, late) {
+  at <- which(late)
+  if (length(at) == 0) return(0)
+  ahead <- cummax(numbers)
+  as.double(max(at - (findInterval(numbers[at], ahead) + 1L)))
+}
+
+#' Packets of a sender's capture that are missing in the receiver's
+#' @return A table `t_ns` with attribute `epoch_s`; packets sent after the last one that arrived are left out.
+#' @noRd
+lost_packets <- function(ref, mon, flow) {
+  sent <- setDT(matched_rows(ref, mon, flow, reverse_flow(flow))$out[c("row", "other")])
+  arrived <- which(!is.na(sent$other))
+  gone <- if (length(arrived) > 0) sent[seq_len(max(arrived))][is.na(other)]$row else integer()
+  lost <- data.table(t_ns = ref$t_ns[gone])
+  setattr(lost, "epoch_s", attr(ref, "epoch_s"))
+  lost
 }

@@ -1,7 +1,7 @@
-# The sender's own view of a flow, alike whichever logger saw it: `t_s`, `sport`, `dport`, `cwnd_packets`, `ssthresh_packets` (Inf before
-# it is set), `srtt_us` (NA before a sample), `unacked_packets`, `total_retrans_packets` and `ca_state` as Linux names it (0 Open, 2 CWR,
-# 3 Recovery, 4 Loss); beside them what sender_windows() asks for, where the logger has it. TCP_INFO has all of it; SIFTR has it at every
-# packet of a FreeBSD host, TCP's tracepoint at every acknowledgement.
+# What the sender's TCP reports about a flow, in the same columns from every logger: `t_s`, `sport`, `dport`, `cwnd_packets`, `ssthresh_packets`
+# (Inf before it is set), `srtt_us` (NA before a sample), `unacked_packets`, `total_retrans_packets` and `ca_state` with Linux's numbers (0 Open,
+# 2 CWR, 3 Recovery, 4 Loss), and the columns that sender_windows() uses if the logger has them. TCP_INFO has all of them; SIFTR has a row for every
+# packet of a FreeBSD host, TCP's tracepoint one for every acknowledgement.
 sender_sources <- list(
   "tcp-info" = \(path, flow, within) samples_of_tcp_info(within(read_tcp_info(path)), flow),
   "siftr" = \(path, flow, within) samples_of_siftr(within(read_siftr(path)), flow),
@@ -28,14 +28,14 @@ samples_of_tcp_info <- function(x, flow) {
 
 of_port <- function(x, port) x[x$dport == port | x$sport == port]
 
-# Rows of a table with all that it tells of itself beside them, but for the order of its rows, which data.table keeps as key and index.
-alike <- function(rows, x) {
-  told <- setdiff(names(attributes(x)), c(names(attributes(rows)), "sorted", "index"))
-  for (name in told) setattr(rows, name, attr(x, name))
+# Rows of a table with its attributes, except the order of its rows, which data.table stores as key and index.
+with_attributes <- function(rows, x) {
+  more <- setdiff(names(attributes(x)), c(names(attributes(rows)), "sorted", "index"))
+  for (name in more) setattr(rows, name, attr(x, name))
   rows
 }
 
-# Of another table's rows, the moment that its times count from.
+# Rows of a table with the epoch of its times.
 keep_epoch <- function(rows, x) {
   setattr(rows, "epoch_s", attr(x, "epoch_s"))
   rows
@@ -43,18 +43,18 @@ keep_epoch <- function(rows, x) {
 
 #' Samples of a flow's sender from a log of SIFTR
 #'
-#' cwnd is counted in full segments: MSS less the 12 bytes of time stamps where the connection has them. FreeBSD tells recovery by
-#' flags of the connection; a time-out and a lack of buffers are told by [siftr_collapses()] and last until cwnd grows. A
-#' lack of buffers is shown as CWR: nothing was lost on the path.
+#' cwnd is counted in full segments: MSS less the 12 bytes of time stamps if the connection uses them. FreeBSD marks recovery by
+#' flags of the connection; time-outs and local lack of buffers come from [siftr_collapses()] and last until cwnd grows. A
+#' lack of buffers appears as CWR: nothing was lost on the path.
 #' @param x A table of [read_siftr()].
 #' @param flow The flow of the manifest.
-#' @return See the head of measure-sender.R; NULL when the log does not hold the flow.
+#' @return See the beginning of measure-sender.R; NULL if the flow is not in the log.
 #' @noRd
 samples_of_siftr <- function(x, flow) {
   own <- as.character(x$src) %in% flow$from_address & as.character(x$dst) %in% flow$to_address
   ours <- of_port(x[own & !is.na(x$cwnd_bytes)], flow$port)
   if (nrow(ours) == 0) return(NULL)
-  # A generator's control connection may have the same port: the flow is the one with most records of data under way.
+  # A generator's control connection may have the same port: the flow is the one with most records of data in flight.
   busiest <- ours[, .(busy = sum(in_flight_bytes > 0, na.rm = TRUE)), by = flow][which.max(busy)]$flow
   ours <- keep_epoch(ours[ours$flow == busiest], x)
   segment <- pmax(ours$mss_bytes - fifelse(has_bit(ours$flags, tf_time_stamps), 12L, 0L), 1L)
@@ -78,7 +78,7 @@ ca_state_of_siftr <- function(x) {
   state
 }
 
-# The tracepoint has no state: a collapse shows as ssthresh going down with cwnd.
+# The tracepoint has no state: a collapse shows as ssthresh decreasing with cwnd.
 samples_of_tcp_probe <- function(x, flow) {
   ours <- of_port(x, flow$port)
   if (nrow(ours) == 0) return(NULL)
@@ -88,3 +88,129 @@ samples_of_tcp_probe <- function(x, flow) {
   keep_epoch(kept[, .(t_ns, sport, dport, cwnd_packets, ssthresh_packets, srtt_us, unacked_packets = as.double(in_flight > 0),
                       total_retrans_packets = 0, ca_state = 0L, snd_wnd_bytes, in_flight_bytes = in_flight)], x)
 }
+
+#' Receive window that a flow's receiver advertises
+#'
+#' Window scaling needs the option in both SYNs; the window of a SYN itself is never scaled. If the capture lacks the handshake, or the snapshot
+#' length cut a SYN's options, the scale is unknown and the windows are unscaled.
+#'
+#' @param capture A table of [read_pcap()].
+#' @param flow Name of the flow that carries the data; its receiver advertises the window.
+#' @return A data.table `t_ns`, `window_bytes`, one row per change; attributes `max_bytes`, `wscale` (NA if
+#'   unknown, 0 if scaling is off) and `epoch_s`.
+#' @source RFC 7323, section 2.
+#' @export
+advertised_window <- function(capture, flow) {
+  check_capture(capture)
+  flow <- check_flow(capture, flow)
+  offered <- rows_of_flow(capture, reverse_flow(flow), c("t_ns", "flags", "window", "wscale"))
+  # The window of a reset is meaningless (RFC 9293, section 3.10.7).
+  offered <- offered[bitwAnd(flags, 4L) == 0L & bitwAnd(flags, 18L) > 0L]
+  scale <- window_shift(offered, rows_of_flow(capture, flow, c("flags", "wscale")), isTRUE(attr(capture, "cut_packets") > 0))
+  offered <- offered[!is.na(window)]
+  factor <- fifelse(bitwAnd(offered$flags, 2L) > 0L | is.na(scale), 1, 2^scale)
+  window <- offered[, .(t_ns, window_bytes = window * factor)]
+  window <- window[rleid(window_bytes) != shift(rleid(window_bytes), fill = 0L)]
+  setattr(window, "max_bytes", if (nrow(window)) max(window$window_bytes) else NA_real_)
+  setattr(window, "wscale", scale)
+  setattr(window, "epoch_s", attr(capture, "epoch_s"))
+  window[]
+}
+
+# The receiver's scale if both ends offered one, 0 if either did not, NA if either SYN is missing or the snapshot length may have cut its
+# options.
+window_shift <- function(receiver, sender, cut) {
+  receiver_syn <- receiver[bitwAnd(flags, 2L) > 0L, wscale]
+  sender_syn <- sender[bitwAnd(flags, 2L) > 0L, wscale]
+  if (length(receiver_syn) == 0L || length(sender_syn) == 0L) return(NA_integer_)
+  if (anyNA(receiver_syn) || anyNA(sender_syn)) return(if (cut) NA_integer_ else 0L)
+  receiver_syn[1L]
+}
+
+#' What limits a TCP flow at each moment
+#'
+#' A sender may have no more in flight than the smaller of two windows,
+#'
+#' \deqn{swnd = \min(cwnd, rwnd)}
+#'
+#' If it has at least a full segment less than that in flight, the application had nothing more to send: `application`. If it uses swnd,
+#' and swnd is more than the idle path holds,
+#'
+#' \deqn{swnd \ge rate \cdot RTT_{min} / 8}
+#'
+#' the path sends at its rate whatever the window, and the rest waits in a queue: `link`. Otherwise the window limits: `rwnd` if it is the
+#' smaller one or equal, else `cwnd`.
+#'
+#' @param samples Samples of one sender in time order: `t_s`, `cwnd_bytes`, `rwnd_bytes`, `in_flight_bytes`, `segment_bytes`; see [sender_windows()].
+#' @param rate_bps Rate of the bottleneck for TCP payload, bit/s; if it is NA, the limit is never `link`.
+#' @param rtt_min_ms RTT of the idle path.
+#' @return A data.table `t_s`, `until_s` (of the next sample), `swnd_bytes`, `in_flight_bytes`, `limit` (factor "application", "rwnd", "cwnd", "link"; NA
+#'   if a window is unknown or nothing is in flight yet).
+#' @source RFC 9293, section 3.8; RFC 7661, section 4; CAIA-TR-140630A, section IV.
+#' @export
+flow_limits <- function(samples, rate_bps = NA, rtt_min_ms = NA) {
+  x <- as.data.table(samples)[, .(t_s, cwnd_bytes, rwnd_bytes, in_flight_bytes, segment_bytes)]
+  x[, until_s := shift(t_s, type = "lead", fill = t_s[.N])]
+  x[, swnd_bytes := pmin(cwnd_bytes, rwnd_bytes)]
+  idle_bytes <- rate_bps / 8 * rtt_min_ms / 1e3
+  full <- !is.na(idle_bytes) & x$swnd_bytes >= idle_bytes
+  named <- fcase(
+    is.na(x$swnd_bytes) | is.na(x$in_flight_bytes), NA_character_,
+    x$in_flight_bytes + x$segment_bytes <= x$swnd_bytes, "application",
+    full, "link",
+    x$rwnd_bytes <= x$cwnd_bytes, "rwnd",
+    default = "cwnd"
+  )
+  x[, limit := factor(named, levels = limit_names)]
+  x[, .(t_s, until_s, swnd_bytes, in_flight_bytes, limit)]
+}
+
+limit_names <- c("application", "rwnd", "cwnd", "link")
+
+#' Windows of a sender in bytes, from the samples of any logger
+#'
+#' @param sender Samples of a sender: `t_s`, `cwnd_packets`, and if the logger has them `segment_bytes`, `snd_wnd_bytes`, `in_flight_bytes`, `unacked_packets`.
+#' @param offered The receiver's window, from [advertised_window()] with times `t_s`, for loggers that do not report it.
+#' @param segment_bytes Payload of a full segment, for samples that do not report it.
+#' @return A data.table `t_s`, `cwnd_bytes`, `rwnd_bytes`, `in_flight_bytes`, `segment_bytes`.
+#' @export
+sender_windows <- function(sender, offered = NULL, segment_bytes = NA) {
+  n <- nrow(sender)
+  segment <- as.double(sender$segment_bytes %||% sender$snd_mss_bytes %||% rep(segment_bytes, n))
+  advertised <- as.double(sender$snd_wnd_bytes %||% rep(NA_real_, n))
+  # A kernel that does not report the window has 0 throughout.
+  if (all(advertised %in% c(0, NA))) advertised <- window_at(offered, sender$t_s)
+  data.table(t_s = sender$t_s, cwnd_bytes = sender$cwnd_packets * segment, rwnd_bytes = advertised,
+             in_flight_bytes = as.double(sender$in_flight_bytes %||% (sender$unacked_packets * segment)), segment_bytes = segment)
+}
+
+window_at <- function(offered, t_s) {
+  if (is.null(offered) || nrow(offered) == 0) return(rep(NA_real_, length(t_s)))
+  at <- findInterval(t_s, offered$t_s)
+  offered$window_bytes[fifelse(at == 0L, NA_integer_, at)]
+}
+
+# Share of each limit in the time with something in flight; NULL without samples.
+limit_shares <- function(limits) {
+  if (is.null(limits)) return(NULL)
+  busy <- limits[!is.na(limit) & until_s > t_s & (in_flight_bytes > 0 | limit != "application")]
+  total_s <- sum(busy$until_s - busy$t_s)
+  if (!isTRUE(total_s > 0)) return(NULL)
+  share <- vapply(limit_names, \(name) sum((busy$until_s - busy$t_s)[busy$limit == name]) / total_s, 0)
+  stats::setNames(as.list(share), paste0("limited_", limit_names, "_share"))
+}
+
+# What limited the flow from sample to sample, where its windows are known. Flows in the same direction share the link's rate.
+limits_of_flow <- function(flow, sender, ref, name, rtt, traces, manifest) {
+  if (is.null(sender) || nrow(sender) < 2) return(NULL)
+  offered <- if (!is.null(ref)) advertised_window(ref, name)
+  if (!is.null(offered)) set(offered, NULL, "t_s", seconds_since(offered, traces$t_start_s))
+  segment_bytes <- manifest$resolved$mtu_bytes - tcp_header_bytes
+  sharing <- sum(vapply(manifest$resolved$flows, \(f) identical(is_down(f, manifest), is_down(flow, manifest)), TRUE))
+  way <- if (is_down(flow, manifest)) "down" else "up"
+  rate_bps <- as.double(manifest$resolved$path[[way]]$rate_bps %||% NA) / sharing * segment_bytes / manifest$resolved$mtu_bytes
+  windows <- sender_windows(sender, offered, segment_bytes)
+  flow_limits(windows, rate_bps, if (nrow(rtt) > 0) min(rtt$rtt_ms) else NA)
+}
+
+is_down <- function(flow, manifest) identical(manifest$resolved$hosts[[flow$from]]$role, "sender")

@@ -1,15 +1,15 @@
-#' Round-trip times by TCP's time stamps
+#' Round-trip times from TCP timestamps
 #'
 #' For each value v that `flow` puts into the time stamps option,
 #'
 #' \deqn{RTT_v = t(\mathrm{first\ answer\ with\ TSecr} = v) - t(\mathrm{first\ packet\ with\ TSval} = v)}
 #'
-#' The clock of the option does not matter, it is a label; only the capture's times are taken. A receiver that waits before it
-#' acknowledges echoes the oldest packet it has not acknowledged (RFC 7323, section 4.3), so its wait is in the time, and a value that
-#' was echoed before gives nothing more: after a loss the receiver repeats the last one in order.
+#' Only the capture's times are used; the option's values are labels. A receiver that delays its acknowledgement echoes the oldest packet that it has
+#' not acknowledged (RFC 7323, section 4.3), so its delay is part of the RTT. A value that was echoed before gives no sample: after a loss the receiver
+#' repeats the last value in order.
 #'
 #' @inheritParams data_ack_rtt
-#' @return A data.table `t_ns` (when the answer was seen), `rtt_ms`, `sent_ns`; attribute `epoch_s`. None without the option.
+#' @return A data.table `t_ns` (time of the answer), `rtt_ms`, `sent_ns`; attribute `epoch_s`. No rows without the option.
 #' @source RFC 7323, sections 3 and 4.
 #' @export
 timestamp_rtt <- function(capture, flow) {
@@ -26,18 +26,18 @@ timestamp_rtt <- function(capture, flow) {
   rtt[]
 }
 
-#' How long a flow took
+#' Completion time of a flow
 #'
 #' \deqn{T = t_{done} - t_{start}}
 #'
-#' of TCP from its SYN (its first data where the capture has none) to the first acknowledgement of all its data; of other protocols, and
-#' where the last data is not acknowledged in the capture, to its last packet with payload.
+#' For TCP, from its SYN (its first data if the capture has no SYN) to the first acknowledgement of all its data; for other protocols, and
+#' if the capture has no acknowledgement of the last data, to its last packet with payload.
 #'
-#' Where ports are used again, from the first connection's SYN to the last one's data.
+#' If ports are reused, from the first connection's SYN to the last connection's data.
 #'
 #' @param capture A table of [read_pcap()], of the flow's sender.
 #' @param flow Name of the flow that carries the data.
-#' @return A one-row data.table `start_s`, `done_s` (seconds since `epoch_s`), `completion_s`, `handshake`, `acknowledged`, `closed` (TRUE where the
+#' @return A one-row data.table `start_s`, `done_s` (seconds since `epoch_s`), `completion_s`, `handshake`, `acknowledged`, `closed` (TRUE if the
 #'   capture has the SYN, the acknowledgement of all data, a FIN).
 #' @source RFC 9293; N. Dukkipati and N. McKeown, Why flow-completion time is the right metric, 2006.
 #' @export
@@ -56,8 +56,8 @@ flow_completion <- function(capture, flow) {
              acknowledged = nrow(done) > 0, closed = any(bitwAnd(x[(out)]$flags, 1L) > 0L, na.rm = TRUE))
 }
 
-# Both directions of a flow in order of time: `out`, `t_ns`, `flags`, `payload_bytes`, `window`, and sequence numbers without their wrap: `first`, `end` (of
-# what goes out; SYN and FIN count), `ack_to` (of what comes back), `origin` (of the connection: where ports are used again its numbers lie above all before).
+# Both directions of a flow in order of time: `out`, `t_ns`, `flags`, `payload_bytes`, `window`, and unwrapped sequence numbers: `first`, `end` (of
+# outgoing packets; SYN and FIN count), `ack_to` (of returning packets), `origin` (of the connection: if ports are reused, above all earlier numbers).
 tcp_progress <- function(capture, flow) {
   level <- match(c(flow, reverse_flow(flow)), levels(capture$flow), nomatch = -1L)
   at <- in_order_of_time(capture, which(as.integer(capture$flow) %in% level))
@@ -69,7 +69,7 @@ tcp_progress <- function(capture, flow) {
   x[, end := first + length][]
 }
 
-# With several CPUs a capture's order is not quite that of its time stamps. Where some packets have no time, the file's order is all there is.
+# On a host with several CPUs packets may be captured slightly out of order. If some packets have no time, the file's order is used.
 in_order_of_time <- function(capture, rows) {
   t_ns <- capture$t_ns[rows]
   if (anyNA(t_ns) || !is.unsorted(t_ns)) rows else rows[order(t_ns)]
@@ -81,8 +81,8 @@ in_order_of_time <- function(capture, rows) {
 #'
 #' \deqn{flight = \max(\mathrm{end\ of\ data\ sent}) - \max(\mathrm{acknowledged})}
 #'
-#' in sequence numbers (SYN and FIN count one): snd_max - snd_una of the connection. What SACK reported is still in it. Where ports
-#' are used again, each connection begins with nothing in flight.
+#' in sequence numbers (SYN and FIN count one): snd_max - snd_una of the connection, including what SACK has reported. If ports
+#' are reused, each connection starts with nothing in flight.
 #'
 #' @inheritParams flow_completion
 #' @return A data.table `t_ns`, `flight_bytes`, one row per packet of either direction that changes it; attribute `epoch_s`.
@@ -91,7 +91,7 @@ in_order_of_time <- function(capture, rows) {
 bytes_in_flight <- function(capture, flow) {
   check_capture(capture)
   flow <- check_flow(capture, flow)
-  # Without flags nobody knows what is acknowledged.
+  # Without flags it is unknown what is acknowledged.
   x <- tcp_progress(capture, flow)[!is.na(flags)]
   sent <- cummax(fcoalesce(x$end, -Inf))
   acked <- pmax(cummax(fcoalesce(x$ack_to, -Inf)), x$origin)
@@ -101,10 +101,10 @@ bytes_in_flight <- function(capture, flow) {
   flight[]
 }
 
-#' Duplicate acknowledgements, apart from window updates
+#' Duplicate acknowledgements, not counting window updates
 #'
-#' An acknowledgement is a duplicate when data is outstanding, it carries none and no SYN or FIN, it acknowledges no more than
-#' the greatest before, and the window it offers is that of the one before. With another window it is a window update.
+#' An acknowledgement is a duplicate if data is outstanding, it carries no data, SYN or FIN, it acknowledges no more than
+#' the highest before, and it advertises the same window as the one before. With another window it is a window update.
 #'
 #' @inheritParams flow_completion
 #' @return A one-row data.table `duplicate_acks`, `window_updates`, `triple_duplicates` (times that a third duplicate came in a row).

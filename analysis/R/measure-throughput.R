@@ -2,16 +2,15 @@
 #'
 #' @param capture A table of [read_pcap()].
 #' @param width_s Width of a window, seconds.
-#' @param from_s,to_s First and last moment, seconds since the capture's earliest packet; the whole capture when
-#'   not given. A packet at `to_s` itself is only counted when `to_s` is not given.
-#' @param by Columns to sum by; "flow" (packets without one are left out), or NULL for all packets together.
+#' @param from_s,to_s First and last moment, seconds since the capture's earliest packet; by default the whole capture. A packet at exactly `to_s` is
+#'   counted only if `to_s` is not given.
+#' @param by Columns to sum by; "flow" (packets without a flow are left out), or NULL for all packets together.
 #' @param layer "ip" (IP total length), "frame" (with link header), "payload" (transport payload), "tcpstat"
 #'   (frame less 14 bytes).
 #' @return A data.table with the columns of `by`, `t_s` (start of the window, seconds since the earliest packet
 #'   of the capture), `bytes`, `throughput_bps` (`bytes` over the whole `width_s`), `partial` (TRUE for a last
-#'   window that reaches beyond the last moment). Empty windows count as zero; `bytes` and rate of a window are NA where the snapshot
-#'   length cut what tells the size of a packet in it. Attributes `origin_ns` (the
-#'   earliest packet's `t_ns`), `epoch_s`, `width_s`.
+#'   window that extends beyond the last moment). Empty windows have zero bytes; `bytes` and rate of a window are NA if the snapshot
+#'   length cut the size of a packet in it. Attributes `origin_ns` (the earliest packet's `t_ns`), `epoch_s`, `width_s`.
 #' @export
 throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by = "flow",
                                layer = c("ip", "frame", "payload", "tcpstat")) {
@@ -25,25 +24,24 @@ throughput_windows <- function(capture, width_s, from_s = NULL, to_s = NULL, by 
   describe_windows(out[, c(by, "t_s", "bytes", "throughput_bps", "partial"), with = FALSE], capture, frame)
 }
 
-#' Windows as tcpstat 1.5 counts them
+#' Throughput in the windows of tcpstat 1.5
 #'
-#' Windows start at the first packet, not at a whole second; all protocols and both directions count; of a
-#' frame all but 14 bytes of link header count; a packet at a window's very end still belongs to it; the last
-#' window is given although it is not over. tcpstat labels a window with its middle, and adds the width to the
-#' time of day in a double, whose steps are 2^-22 s: its windows are up to half a step off each, which is
-#' followed here. For windows of the width asked for there is [throughput_windows()].
+#' Windows start at the first packet, not at a whole second. All protocols and both directions count, with all bytes of a frame except 14 of its link
+#' header. A packet at a window's very end belongs to it, and the last window is included although it is incomplete. tcpstat labels a window
+#' with its middle, and adds the width to the time of day in a double, whose steps are 2^-22 s: its windows are off by up to half a step each,
+#' which is reproduced here. [throughput_windows()] has windows of the exact width.
 #'
 #' @inheritParams throughput_windows
 #' @return A data.table `t_s` (start of the window, seconds since the first packet), `label_s` (its middle:
 #'   tcpstat's %r), `label_whole_s` (%R: the label rounded), `packets` (%n), `bytes` (%N), `byte_rate` (%B,
 #'   bytes per second), `throughput_bps` (%b).
-#' @source tcpstat(1); labels, sizes and steps as seen on tcpstat 1.5.
+#' @source tcpstat(1); labels, sizes and steps as observed with tcpstat 1.5.
 #' @export
 tcpstat_windows <- function(capture, width_s) {
   check_capture(capture)
   check_width(width_s)
   capture <- if (anyNA(capture$t_ns)) trim_capture(capture, attr(capture, "epoch_s")) else capture
-  # tcpstat knows microseconds only.
+  # tcpstat has microseconds only.
   t_s <- attr(capture, "epoch_s") + floor(capture$t_ns / 1000) / 1e6
   step_s <- if (length(t_s)) t_s[1L] + width_s - t_s[1L] else width_s
   window <- if (length(t_s)) pmax(ceiling((t_s - t_s[1L]) / step_s) - 1, 0) else numeric()
@@ -56,20 +54,19 @@ tcpstat_windows <- function(capture, width_s) {
           byte_rate = bytes / width_s, throughput_bps = bytes * 8 / width_s)]
 }
 
-#' Sequence space delivered, and what was sent twice
+#' Delivered bytes, retransmissions and goodput of a flow
 #'
-#' Retransmissions are told by sequence numbers: a packet counts as one when any of its bytes was in the
-#' capture before. At the receiver's capture a packet that repairs a loss is therefore no retransmission but
-#' out of order. SYN and FIN do not count; sequence numbers may wrap. Where ports are used again, a SYN with another number
-#' begins another connection, and its bytes count beside those before.
+#' A packet is a retransmission if any of its bytes was in the capture before. In the receiver's capture a packet that repairs a loss is
+#' therefore out of order, not a retransmission. SYN and FIN do not count; sequence numbers may wrap. If ports are reused, a SYN with another number
+#' starts another connection, whose bytes are added.
 #'
 #' @param capture A table of [read_pcap()].
 #' @param flow Name of the flow that carries the data.
 #' @return A one-row data.table `flow`, `unique_bytes`, `payload_bytes`, `data_packets`,
 #'   `retransmitted_packets`, `retransmitted_bytes`, `out_of_order_packets`, `acked_bytes` (between the first
 #'   and the highest acknowledgement of each connection), `first_s`, `last_s` (of data, seconds since `epoch_s`), `goodput_bps`
-#'   (unique bytes between the two). What counts data is NA where the payload of a packet of the flow is not known, since the snapshot
-#'   length cut its header before the data offset, or its place in sequence space, since it is a fragment.
+#'   (unique bytes between the two). Counts of data are NA if the payload of a packet of the flow is unknown, because the snapshot
+#'   length cut its header before the data offset or because it is a fragment.
 #' @export
 goodput <- function(capture, flow) {
   check_capture(capture)
@@ -85,13 +82,13 @@ goodput <- function(capture, flow) {
 
 window_frame <- function(capture, width_s, from_s, to_s) {
   check_width(width_s)
-  # Packets of pcapng's simple blocks have no time: they are in no window.
+  # Packets of pcapng's simple blocks have no time and are in no window.
   timed_ns <- if (anyNA(capture$t_ns)) capture$t_ns[!is.na(capture$t_ns)] else capture$t_ns
-  # The earliest, which with several CPUs need not be the first of the file.
+  # The earliest packet need not be the first of the file if the host has several CPUs.
   origin_ns <- if (length(timed_ns)) min(timed_ns) else 0
   last_ns <- if (length(timed_ns)) max(timed_ns) - origin_ns else 0
   from_ns <- round(fcoalesce(as.double(from_s %||% 0), 0) * 1e9)
-  # A packet at the very end of the capture still belongs to it.
+  # A packet at the very end of the capture is included.
   to_ns <- if (is.null(to_s)) last_ns + 1 else round(to_s * 1e9)
   width_ns <- round(width_s * 1e9)
   count <- max(ceiling((to_ns - from_ns) / width_ns), 0)
@@ -101,7 +98,7 @@ window_frame <- function(capture, width_s, from_s, to_s) {
 
 check_width <- function(width_s) {
   if (is.numeric(width_s) && length(width_s) == 1L && isTRUE(width_s > 0)) return(invisible(width_s))
-  cli::cli_abort("{.arg width_s}: {.val {width_s}}; one number of seconds above 0 would have been accepted",
+  cli::cli_abort("{.arg width_s} must be one number of seconds above 0, not {.val {width_s}}",
                  class = "samovar_error_argument", call = NULL)
 }
 
@@ -114,7 +111,7 @@ sums_by_columns <- function(capture, frame, by, layer) {
   out
 }
 
-# The same where packets are grouped by flow or not at all, in one pass.
+# The same for packets grouped by flow or not at all, in one pass.
 sums_by_flow <- function(capture, frame, by, layer) {
   flow <- if (is.null(by)) integer() else capture$flow
   sums <- window_sums(capture$t_ns, layer_bytes(capture, layer), flow, length(levels(flow)), frame)
@@ -125,7 +122,7 @@ sums_by_flow <- function(capture, frame, by, layer) {
   out
 }
 
-# NA where it is not known; what has no such layer (ARP, PAUSE) has none of its bytes.
+# NA if unknown; packets without that layer (ARP, PAUSE) have zero bytes.
 layer_bytes <- function(capture, layer) {
   bytes <- switch(layer, ip = capture$ip_bytes, frame = capture$frame_bytes, payload = capture$payload_bytes,
                   tcpstat = capture$frame_bytes - 14L)
@@ -160,4 +157,132 @@ describe_windows <- function(windows, capture, frame) {
   setattr(windows, "epoch_s", attr(capture, "epoch_s"))
   setattr(windows, "width_s", frame$width_ns / 1e9)
   windows[]
+}
+
+#' Throughput of a flow at the link, IP and payload layers
+#'
+#' \deqn{throughput_{layer} = 8 \sum bytes_{layer} / (t_{last} - t_{first})}
+#'
+#' over the flow's packets with payload, including those that may have some where the snapshot length cut the header (`payload_bps` is NA then). `link`
+#' is what the medium carries for a packet: the frame with its check sequence (4 bytes), and on Ethernet its preamble and gap (20 bytes), at least 84
+#' bytes together; `frame` is the frame as captured; `ip` the IP packet; `payload` what TCP or UDP carries, retransmissions included ([goodput()]
+#' counts each byte once).
+#'
+#' @inheritParams goodput
+#' @return A one-row data.table `packets`, `elapsed_s`, `link_bps`, `frame_bps`, `ip_bps`, `payload_bps`; NA below two packets.
+#' @source IEEE 802.3, clauses 3 and 4; RFC 2544, section 20.
+#' @export
+throughput_levels <- function(capture, flow) {
+  check_capture(capture)
+  flow <- check_flow(capture, flow)
+  x <- rows_of_flow(capture, flow, c("t_ns", "frame_bytes", "ip_bytes", "payload_bytes"))[may_carry(payload_bytes)]
+  elapsed_s <- if (sum(!is.na(x$t_ns)) > 1) diff(range(x$t_ns, na.rm = TRUE)) / 1e9 else NA_real_
+  rate <- \(bytes) if (isTRUE(elapsed_s > 0)) 8 * sum(as.double(bytes)) / elapsed_s else NA_real_
+  data.table(packets = nrow(x), elapsed_s, link_bps = rate(pmax(x$frame_bytes + frame_check_bytes, shortest_frame_bytes) + gap_bytes),
+             frame_bps = rate(x$frame_bytes), ip_bps = rate(x$ip_bytes), payload_bps = rate(x$payload_bytes))
+}
+
+frame_check_bytes <- 4
+shortest_frame_bytes <- 64
+gap_bytes <- 20
+
+#' Packets of a capture within a time span of the trial
+#'
+#' The span is the same for all flows, whenever each of them starts: slow start or the last packets are cut off by the trial's clock, not by the
+#' flow's own.
+#'
+#' @param capture A table of [read_pcap()].
+#' @param origin_s The start of traffic, Unix seconds on the capture's clock.
+#' @param from_s,to_s The span, seconds since `origin_s`: packets at `from_s` are included, at `to_s` not.
+#' @return The rows of the capture, with its attributes.
+#' @export
+trim_capture <- function(capture, origin_s, from_s = -Inf, to_s = Inf) {
+  check_capture(capture)
+  t_s <- seconds_since(capture, origin_s)
+  with_attributes(capture[which(t_s >= from_s & t_s < to_s)], capture)[]
+}
+
+#' Bytes and rate per window of a trial, the same windows for every flow
+#'
+#' Windows start at the start of traffic, whichever flow sends first: window k contains the packets with
+#'
+#' \deqn{from + k\,w \le t < from + (k + 1)\,w}
+#'
+#' A window without packets is zero, not missing; every flow has all windows. `partial` marks windows that are covered in part only: those that extend
+#' beyond the span, or beyond the end of a truncated capture. The mean over the other windows is the flow's mean rate. If the snapshot length cut the
+#' size of a packet's payload, bytes and rate of its window are NA.
+#'
+#' @inheritParams throughput_windows
+#' @param origin_s The start of traffic, Unix seconds on the capture's clock.
+#' @param from_s,to_s The span, seconds since `origin_s`; by default to the last packet of the capture.
+#' @param flows Flows to count, in this order; by default all flows of the capture.
+#' @return A data.table `flow`, `t_s` (start of the window since `origin_s`), `middle_s`, `bytes`, `packets`, `throughput_bps`, `partial`.
+#' @export
+trial_windows <- function(capture, origin_s, width_s, from_s = 0, to_s = NULL, flows = NULL, layer = c("ip", "frame", "payload")) {
+  check_capture(capture)
+  check_width(width_s)
+  layer <- match.arg(layer)
+  at_ns <- ns_since(capture, origin_s) - round(from_s * 1e9)
+  width_ns <- round(width_s * 1e9)
+  # A packet at the very end of the capture is included.
+  seen_ns <- max(c(at_ns, -1), na.rm = TRUE) + 1
+  end_ns <- if (is.null(to_s)) seen_ns else round((to_s - from_s) * 1e9)
+  codes <- if (is.null(flows)) unique(as.integer(capture$flow)[!is.na(capture$flow)]) else match(as.character(flows), levels(capture$flow), nomatch = -1L)
+  names <- if (is.null(flows)) levels(capture$flow)[codes] else as.character(flows)
+  bytes <- as.double(capture[[paste0(layer, "_bytes")]])
+  at <- which(at_ns >= 0 & at_ns < end_ns & as.integer(capture$flow) %in% codes)
+  packets <- data.table(flow = names[match(as.integer(capture$flow)[at], codes)], window = floor(at_ns[at] / width_ns), bytes = bytes[at])
+  sums <- packets[, .(bytes = sum(bytes), packets = .N), by = .(flow, window)]
+  every <- CJ(flow = names, window = seq_len(max(ceiling(end_ns / width_ns), 0)) - 1, sorted = FALSE)
+  windows <- sums[every, on = c("flow", "window")]
+  set(windows, which(is.na(windows$packets)), c("bytes", "packets"), 0)
+  windows[, t_s := from_s + window * width_s][, middle_s := t_s + width_s / 2][, throughput_bps := 8 * bytes / width_s]
+  covered_ns <- if (isTRUE(attr(capture, "truncated"))) min(seen_ns, end_ns) else end_ns
+  windows[, partial := (window + 1) * width_ns > covered_ns]
+  windows[, flow := factor(flow, levels = names)][, .(flow, t_s, middle_s, bytes, packets, throughput_bps, partial)]
+}
+
+# Nanoseconds since a moment as whole numbers, exact if the moment is.
+ns_since <- function(x, origin_s) {
+  whole_s <- floor(origin_s)
+  (attr(x, "epoch_s") - whole_s) * 1e9 - round((origin_s - whole_s) * 1e9) + x$t_ns
+}
+
+# Metrics of the flows of a trial together. `sizes` has a row per flow: `down` (TRUE if it comes from a sender of the testbed), `start_s` (planned),
+# `throughput_bps`, `ip_bytes`, `payload_bytes`, and on the receiver's clock `first_s` and `last_s`, its first and last packet with data.
+metrics_together <- function(trial) {
+  sizes <- trial$sizes
+  if (is.null(sizes) || nrow(sizes) == 0) return(NULL)
+  list(throughput_total_bps = sum(sizes$throughput_bps), link_utilisation_share = utilisation(sizes[sizes$down], trial$manifest$resolved$path$down$rate_bps),
+       domination_share = domination(sizes), fairness_jain = jain(sizes$throughput_bps))
+}
+
+utilisation <- function(sizes, rate_bps) {
+  if (nrow(sizes) == 0 || length(rate_bps) == 0) return(NA)
+  8 * sum(sizes$ip_bytes) / (max(sizes$last_s) - min(sizes$first_s)) / rate_bps
+}
+
+# Among the directions in which flows compete, that of the flow that starts first.
+domination <- function(sizes) {
+  competing <- sizes[, .SD[.N > 1], by = "down"]
+  if (nrow(competing) == 0) return(NA)
+  first <- competing[order(start_s)][1]
+  first$payload_bytes / sum(competing$payload_bytes[competing$down == first$down])
+}
+
+# Jain, Chiu, Hawe: A quantitative measure of fairness and discrimination, DEC-TR-301, 1984.
+jain <- function(x) if (length(x) > 1) sum(x)^2 / (length(x) * sum(x^2)) else NA
+
+flow_size <- function(flow, far, name, manifest) {
+  packets <- far[as.character(far$flow) == name & may_carry(far$payload_bytes)]
+  if (nrow(packets) < 2) return(NULL)
+  seen_s <- range(packets$t_ns) / 1e9
+  # Packets at one instant have no rate.
+  if (!isTRUE(diff(seen_s) > 0)) return(NULL)
+  ip_bytes <- sum(as.double(packets$ip_bytes))
+  data.table(
+    down = is_down(flow, manifest), start_s = as.double(flow$start_s %||% 0),
+    throughput_bps = 8 * ip_bytes / diff(seen_s), ip_bytes, payload_bytes = sum(as.double(packets$payload_bytes)),
+    first_s = attr(far, "epoch_s") + seen_s[1], last_s = attr(far, "epoch_s") + seen_s[2]
+  )
 }

@@ -1,11 +1,11 @@
-#' Measure one trial, once, for all its figures and tables
+#' Measure one trial, for all figures and tables
 #'
 #' @param folder The campaign's folder.
-#' @param manifest The trial's manifest, as [read_campaign()] gives it.
-#' @return A list: `id`, `metrics` (`flow`, `metric`, `unit`, `value`), `cycles` (per flow and cwnd cycle), `rtt` (quantiles of
-#'   RTT: `flow`, `share`, `rtt_ms`), `jitter` (the same of jitter: `jitter_ms`), `series` (`flow`, `quantity`, `unit`, `t_s`, `low`, `mid`, `high`),
-#'   `pauses` (per flow and episode of PAUSE frames), `closeup` (cwnd and PAUSE frames around one: `flow`, `quantity`, `t_s`, `value`). Times are
-#'   seconds since the start of traffic.
+#' @param manifest The trial's manifest, from [read_campaign()].
+#' @return A list: `id`, `metrics` (`flow`, `metric`, `unit`, `value`), `cycles` (per flow and cwnd cycle), `rtt` (quantiles of RTT: `flow`,
+#'   `share`, `rtt_ms`), `jitter` (quantiles of jitter: `flow`, `share`, `jitter_ms`), `series` (`flow`, `quantity`, `unit`, `t_s`, `low`, `mid`,
+#'   `high`), `pauses` (per flow and episode of PAUSE frames), `closeup` (cwnd and PAUSE frames around one episode: `flow`, `quantity`, `t_s`,
+#'   `value`). Times are seconds since the start of traffic.
 #' @export
 measure_trial <- function(folder, manifest) {
   manifest$resolved$mtu_bytes <- manifest$resolved$mtu_bytes %||% ethernet_mtu_bytes
@@ -22,7 +22,7 @@ measure_trial <- function(folder, manifest) {
 # The MTU of interfaces where none is configured.
 ethernet_mtu_bytes <- 1500
 
-# What a trial left, by what it is; captures are decoded once, when first asked for. What is read of a path goes through `within`.
+# Access to the files of a trial. Captures are decoded once, on first use; `within` removes what was recorded after the trial.
 open_traces <- function(folder, manifest) {
   at <- file.path(folder, "trials", manifest$id)
   files <- rbindlist(lapply(manifest$files, \(f) {
@@ -44,12 +44,12 @@ open_traces <- function(folder, manifest) {
   )
 }
 
-# What a host recorded, without what came after the trial. Captures and loggers end after the hosts are restored: by then a queue that was
-# still full may have been served at another rate. The moment is of the host's own clock; trials of before it was kept have none.
+# Rows of a trace without those after the end of the trial. Captures and loggers stop after the hosts are restored; by then a queue that was
+# still full may have drained at another rate. The end is on the host's own clock; early campaigns did not record it.
 within_trial <- function(x, host, manifest) {
   over_s <- unlist(lapply(manifest$ends, \(e) if (identical(e$host, host)) e$over_s))
   later <- if (length(over_s) > 0) which(seconds_since(x, over_s[1]) >= 0)
-  if (length(later) == 0) x else alike(x[-later], x)
+  if (length(later) == 0) x else with_attributes(x[-later], x)
 }
 
 # Samples of the bottleneck's queue, with those of all queues in attribute `every`; NULL without the queue logger.
@@ -71,7 +71,7 @@ queue_metrics <- function(trial) {
        netem_drops_packets = netem_drops(attr(queue, "every")))
 }
 
-# A netem after the bottleneck is a queue of its own: where rate times delay exceeds its limit it drops packets, which no other trace shows.
+# netem behind the bottleneck has a queue of its own: if rate times delay exceeds its limit it drops packets, which no other trace shows.
 netem_drops <- function(queues) {
   stages <- queues[qdisc == "netem"]
   if (nrow(stages) == 0) return(NA_real_)
@@ -80,8 +80,8 @@ netem_drops <- function(queues) {
 
 overhead_metrics <- function(trial) list(overhead_s = as.double(trial$manifest$overhead_s %||% NA))
 
-# What is known of a flow is the argument of all functions that measure metrics of a flow: `flow` and `manifest` as planned, `traces`, the
-# captures `near` and `far` of its conversation at sender and receiver (NULL without one), its `name` in them, the `sender`'s TCP samples,
+# Everything known about a flow is the argument of the functions that measure metrics of a flow: `flow` and `manifest` as planned, `traces`, the
+# captures `near` and `far` of its packets at sender and receiver (NULL if missing), its `name` in them, the `sender`'s TCP samples,
 # `rtt` samples, `handshake_ms`, cwnd `cycles`, the `clock` offset and the `device` with PAUSE frames.
 measure_flow <- function(flow, traces, manifest) {
   ref <- traces$capture(flow$from)
@@ -110,7 +110,7 @@ limit_metrics <- function(x) limit_shares(limits_of_flow(x$flow, x$sender, x$nea
 
 device_metrics <- function(x) x$device$metrics
 
-# A generator's control connection may share addresses and port: the flow is the connection with most payload.
+# A generator's control connection may have the same addresses and port: the flow is the connection with most payload.
 flow_in_capture <- function(flow, capture) {
   if (is.null(capture)) return(NA_character_)
   seen <- data_flows(capture, proto = c("tcp", "udp"))
@@ -118,7 +118,7 @@ flow_in_capture <- function(flow, capture) {
   ends <- c(flow$from_address, flow$to_address)
   ours <- as.character(seen$src) %in% ends & as.character(seen$dst) %in% ends & (seen$dport == port | seen$sport == port)
   if (any(ours)) return(seen$flow[which(ours)[1L]])
-  # Echoes have no ports.
+  # ICMP echoes have no ports.
   echoes <- paste(flow$from_address, ">", flow$to_address)
   if (echoes %in% levels(capture$flow) && identical(flow$generator, "ping")) echoes else NA_character_
 }
@@ -128,10 +128,169 @@ flow_cycles <- function(flow, sender, rtt, mon, handshake_ms, manifest) {
   cycles <- cwnd_cycles(sender)
   if (nrow(rtt) == 0 || is.null(mon) || is.na(handshake_ms)) return(cycles)
   from <- vapply(manifest$resolved$flows, \(f) f$from_address, "")
-  # On the receiver's own clock, as `arrival_s` of the RTT samples is: the hosts' clocks need not agree.
+  # On the receiver's clock, like `arrival_s` of the RTT samples: the hosts' clocks may differ.
   arrivals <- mon[as.character(mon$src) %in% from, .(t_s = t_ns / 1e9, ip_bytes)]
-  # With several CPUs a capture's order is not quite that of its time stamps.
+  # On a host with several CPUs packets may be captured slightly out of order.
   setorder(arrivals, t_s)
-  # The handshake is one sample: a host that was busy just then must not pass for a long path.
+  # The handshake is a single sample: a host that was busy then must not look like a long path.
   buffer_by_cycle(cycles, sender, rtt, arrivals, min(handshake_ms, rtt$rtt_ms), manifest$resolved$mtu_bytes)
+}
+
+# `t_s` is when the answer was seen, on the sender's clock (packet pairs are dated midway, without the receiver's waiting time);
+# `arrival_s` is when the packet arrived, on the receiver's clock; `jitter_ms` is the difference to the RTT of the packet before.
+flow_rtt <- function(ref, mon, name, t_start_s) {
+  if (is.null(ref)) return(no_rtt)
+  paired <- !is.null(mon)
+  x <- if (paired) packet_pair_rtt(ref, mon, name, way_back(mon, name)) else data_ack_rtt(ref, name)
+  if (nrow(x) == 0) return(no_rtt)
+  t_s <- seconds_since(x, t_start_s) + if (paired) x$rtt_ms / 2e3 else 0
+  arrival_s <- if (paired) x$arrival_ns / 1e9 else NA_real_
+  jitter_ms <- if (paired) c(NA, rtt_jitter(x)) else NA_real_
+  setorder(data.table(t_s = t_s, rtt_ms = x$rtt_ms, arrival_s = arrival_s, jitter_ms = jitter_ms), t_s)[]
+}
+
+no_rtt <- data.table(t_s = double(), rtt_ms = double(), arrival_s = double(), jitter_ms = double())
+
+# The rows of one conversation, so that measures of a flow do not scan the packets of all flows.
+conversation_of <- function(capture, names) {
+  if (is.null(capture)) return(NULL)
+  at <- which(as.integer(capture$flow) %in% match(names, levels(capture$flow)))
+  if (length(at) > nrow(capture) / 2) return(capture)
+  with_attributes(capture[at], capture)
+}
+
+# The flow in the opposite direction. One-way UDP is paired with the largest UDP flow between the same hosts in the other direction: what
+# returns on the same ports may be a single report at the end, as from an iperf 2 server.
+way_back <- function(mon, name) {
+  back <- reverse_flow(name)
+  flows <- levels(mon$flow)
+  first <- match(match(name, flows), as.integer(mon$flow))
+  if (is.na(first) || !mon$proto[first] %in% "udp") return(back)
+  from <- as.character(mon$src[first])
+  to <- as.character(mon$dst[first])
+  others <- mon[proto == "udp" & as.character(src) == to & as.character(dst) == from & !is.na(sport), .N, by = flow]
+  answers <- sum(others$N[others$flow == back])
+  if (nrow(others) == 0 || answers >= least_answering_share * sum(mon$flow == name, na.rm = TRUE)) return(back)
+  as.character(others$flow[which.max(others$N)])
+}
+
+# The other end of a call or a game server answers at least this share of the packets.
+least_answering_share <- 0.05
+
+# Throughput is that of IP packets at the receiver, from the flow's first to its last packet.
+capture_metrics <- function(x) {
+  ref <- x$near
+  mon <- x$far
+  name <- x$name
+  far <- mon %||% ref
+  packets <- far[as.character(far$flow) == name & may_carry(far$payload_bytes)]
+  levels <- throughput_levels(far, name)
+  values <- list(throughput_bps = levels$ip_bps, throughput_link_bps = levels$link_bps, throughput_payload_bps = levels$payload_bps,
+                 flow_completion_s = flow_completion(ref %||% far, name)$completion_s)
+  values <- c(values, between_metrics(ref, mon, name))
+  if (packets$proto[1] != "tcp") values else c(values, tcp_metrics(ref, far, name))
+}
+
+tcp_metrics <- function(ref, far, name) {
+  near <- ref %||% far
+  stamps <- timestamp_rtt(near, name)$rtt_ms
+  c(list(goodput_bps = goodput(far, name)$goodput_bps, rwnd_max_bytes = attr(advertised_window(near, name), "max_bytes") %||% NA),
+    if (!is.null(ref)) list(
+      retransmissions_packets = goodput(ref, name)$retransmitted_packets, duplicate_acks_packets = duplicate_acks(ref, name)$duplicate_acks,
+      flight_max_bytes = max(c(bytes_in_flight(ref, name)$flight_bytes, 0)), timestamp_rtt_median_ms = if (length(stamps) > 0) stats::median(stamps) else NA
+    ))
+}
+
+# Metrics that need both captures.
+between_metrics <- function(ref, mon, name) {
+  if (is.null(ref) || is.null(mon)) return(list(loss_share = NA))
+  order <- arrival_order(ref, mon, name)
+  judged <- order$sent_packets - order$unjudged_packets
+  arrival <- interarrival_jitter(ref, mon, name)$jitter_ms
+  list(loss_share = if (judged > 0) order$lost_packets / judged else NA, reordered_share = order$reordered_share,
+       jitter_rfc3550_median_ms = if (length(arrival) > 1) stats::median(arrival) else NA)
+}
+
+rtt_metrics <- function(x) {
+  rtt <- x$rtt
+  if (nrow(rtt) == 0) return(list(handshake_rtt_ms = x$handshake_ms))
+  list(rtt_median_ms = stats::median(rtt$rtt_ms), rtt_max_ms = max(rtt$rtt_ms), rtt_min_ms = min(rtt$rtt_ms),
+       jitter_median_ms = stats::median(rtt$jitter_ms, na.rm = TRUE), handshake_rtt_ms = x$handshake_ms)
+}
+
+# RTT in packets of the path's rate: comparable between rates, where a full queue is always about as many packets.
+rtt_in_packets <- function(x) {
+  resolved <- x$manifest$resolved
+  rate_bps <- resolved$path$down$rate_bps
+  if (nrow(x$rtt) == 0 || is.null(rate_bps)) return(NULL)
+  packets <- \(rtt_ms) rtt_ms / 8e3 * rate_bps / resolved$mtu_bytes
+  list(rtt_median_packets = packets(stats::median(x$rtt$rtt_ms)), rtt_max_packets = packets(max(x$rtt$rtt_ms)))
+}
+
+# Samples while nothing is in flight (before the first byte, after the last) say nothing about the flow.
+sender_metrics <- function(x) {
+  if (is.null(x$sender)) return(NULL)
+  busy <- x$sender[which(x$sender$unacked_packets > 0)]
+  list(srtt_median_ms = stats::median(busy$srtt_us, na.rm = TRUE) / 1e3,
+       cwnd_median_packets = stats::median(as.double(busy$cwnd_packets), na.rm = TRUE))
+}
+
+cycle_metrics <- function(x) {
+  cycles <- x$cycles
+  if (is.null(cycles)) return(NULL)
+  counted <- list(cycles = sum(cycles$cause %in% loss_causes))
+  if (is.null(cycles$method1_packets)) return(counted)
+  c(counted, buffer_of_trial(cycles))
+}
+
+# Enough steps that a CDF drawn from them differs from the CDF of all samples by at most half a thousandth.
+rtt_quantiles <- function(rtt_ms) {
+  share <- seq(0, 1, by = 0.002)
+  data.table(share = share, rtt_ms = stats::quantile(rtt_ms, share, names = FALSE, type = 1))
+}
+
+jitter_quantiles <- function(jitter_ms) {
+  known <- jitter_ms[!is.na(jitter_ms)]
+  if (length(known) == 0) return(NULL)
+  rtt_quantiles(known)[, .(share, jitter_ms = rtt_ms)]
+}
+
+# A figure shows series of three clocks (sender, receiver, router) over one axis; no value is computed across them.
+flow_series <- function(label, sender, rtt, far, name, t_start_s) {
+  parts <- list(thin_series(rtt$t_s, rtt$rtt_ms, label, "rtt", "ms"))
+  if (!is.null(sender)) {
+    parts <- c(parts, list(thin_series(sender$t_s, sender$cwnd_packets, label, "cwnd", "packets")))
+  }
+  rbindlist(c(parts, list(rate_series(label, far, name, t_start_s))))
+}
+
+# All flows have the windows of the trial: a flow that starts late is zero until then.
+rate_series <- function(label, far, name, t_start_s) {
+  packets <- far[as.character(far$flow) == name]
+  if (nrow(packets) < 2) return(NULL)
+  setattr(packets, "epoch_s", attr(far, "epoch_s"))
+  ends_s <- max(seconds_since(far, t_start_s), na.rm = TRUE)
+  width_s <- rate_window_s(ends_s)
+  windows <- trial_windows(packets, t_start_s, width_s, to_s = ends_s, flows = name)[partial == FALSE]
+  if (nrow(windows) == 0) return(NULL)
+  rate <- windows$throughput_bps / 1e6
+  data.table(flow = label, quantity = "throughput", unit = "Mbit/s", t_s = windows$middle_s, low = rate, mid = rate, high = rate)
+}
+
+rate_window_s <- function(time_s) {
+  choices <- c(0.1, 0.2, 0.5, 1, 2, 5, 10)
+  choices[min(which(time_s / choices <= 120), length(choices))]
+}
+
+series_columns <- 600L
+
+# Minimum, median and maximum per column of a figure: extremes stay visible and the file stays small.
+thin_series <- function(t_s, value, flow, quantity, unit) {
+  if (length(t_s) == 0) return(NULL)
+  width_s <- max(diff(range(t_s)) / series_columns, 1e-6)
+  column <- floor((t_s - t_s[1]) / width_s)
+  x <- data.table(column = column, t_s = t_s, value = as.double(value))
+  # data.table optimises these functions of single columns: ten times as fast with many small groups.
+  thin <- x[, .(t_s = mean(t_s), low = min(value), mid = median(value), high = max(value)), by = column]
+  data.table(flow = flow, quantity = quantity, unit = unit, thin[, !"column"])
 }

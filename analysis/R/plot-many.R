@@ -1,15 +1,15 @@
-# Figures of very many points: a file holds what can be printed, not what was measured.
+# Figures of very many points, whose files stay as small as what can be printed.
 
-#' Points, however many
+#' A layer of points for any number of points
 #'
-#' Few points are drawn as [ggplot2::geom_point()] draws them. Of more than `most_vectors` a panel becomes one picture at the
-#' resolution of print, inside axes, text and legends that stay vectors: a million points take the room of a photograph, and
-#' a viewer opens the page at once. Where points cover each other the later row is on top; they are opaque discs.
+#' Up to `most_vectors` points per panel are drawn as by [ggplot2::geom_point()]. More are drawn as one picture per panel at print resolution, while axes,
+#' text and legends stay vectors: a file of a million points is as large as a photograph and opens at once. Points are opaque discs; later rows
+#' cover earlier ones.
 #'
 #' @inheritParams ggplot2::geom_point
 #' @param size Diameter of a point, mm.
 #' @param dpi Dots per inch of the picture.
-#' @param most_vectors Points of a panel up to which each is drawn on its own.
+#' @param most_vectors Number of points per panel up to which each is drawn as a vector.
 #' @return A layer for a ggplot.
 #' @export
 geom_many_points <- function(mapping = NULL, data = NULL, ..., size = 0.4, dpi = 300, most_vectors = 5000, na.rm = FALSE, show.legend = NA,
@@ -31,16 +31,16 @@ GeomManyPoints <- ggplot2::ggproto(
     shown <- which(at$x >= 0 & at$x <= 1 & at$y >= 0 & at$y <= 1)
     grid::gTree(x = at$x[shown], y = at$y[shown], colour = at$colour[shown], diameter_in = at$size[1] / 25.4, dpi = dpi, cl = "many_points")
   },
-  # Points too small to be told apart by colour in a legend are shown larger there.
+  # Points that are too small for their colour to be recognised are larger in the legend.
   draw_key = function(data, params, size) {
     data$size <- max(data$size, 1.8)
     ggplot2::draw_key_point(data, params, size)
   }
 )
 
-#' The picture of a panel is made when the panel's size is known
+#' Make the picture of a panel, whose size is known only when it is drawn
 #' @param x A gTree of class `many_points`.
-#' @return The same with the picture as its child.
+#' @return The same, with the picture as its child.
 #' @exportS3Method grid::makeContent
 #' @noRd
 makeContent.many_points <- function(x) {
@@ -49,7 +49,7 @@ makeContent.many_points <- function(x) {
   grid::setChildren(x, grid::gList(grid::rasterGrob(picture, width = grid::unit(1, "npc"), height = grid::unit(1, "npc"), interpolate = FALSE)))
 }
 
-# `x` and `y` are 0 to 1 from the lower left corner; `size` is columns and rows of the picture. Its background lets the grid through.
+# `x` and `y` are 0 to 1 from the lower left corner; `size` is columns and rows of the picture. Its background is transparent.
 dots_picture <- function(x, y, colour, size, diameter) {
   colours <- unique(colour)
   column <- pmax(1L, as.integer(ceiling(x * size[1])))
@@ -59,7 +59,7 @@ dots_picture <- function(x, y, colour, size, diameter) {
   structure(c(0L, native_colour(colours))[grow_dots(centres, size, diameter) + 1L], dim = rev(size), class = "nativeRaster", channels = 4L)
 }
 
-# Each dot as a disc. The centres come last: no neighbour covers a dot altogether.
+# Each dot becomes a disc. Centres are drawn last, so that no dot is covered completely.
 grow_dots <- function(centres, size, diameter) {
   at <- which(centres > 0L)
   column <- (at - 1L) %% size[1] + 1L
@@ -73,7 +73,7 @@ grow_dots <- function(centres, size, diameter) {
   grown
 }
 
-# Pixels whose middle lies in a disc, the farthest first.
+# Pixels whose centre is inside a disc, the farthest first.
 disc_offsets <- function(diameter) {
   reach <- floor(diameter / 2)
   steps <- expand.grid(x = -reach:reach, y = -reach:reach)
@@ -82,14 +82,14 @@ disc_offsets <- function(diameter) {
   lapply(seq_len(nrow(steps)), \(k) as.integer(c(steps$x[k], steps$y[k])))
 }
 
-# As R keeps colours of pictures: red in the lowest byte, opaque in the highest.
+# R's format for colours of pictures: red in the lowest byte, opaque in the highest.
 native_colour <- function(colours) {
   parts <- grDevices::col2rgb(colours)
   as.integer(parts[1, ] + 256 * parts[2, ] + 65536 * parts[3, ] - 2^24)
 }
 
-# Lines of very many points: per column of a 600 dpi print the first, lowest, highest and last point, which draw the same strokes as all
-# of them (Jugel et al., M4: A Visualization-Oriented Time Series Data Aggregation, VLDB 2014). For lines in the order of x.
+# Lines of very many points: for each column of a 600 dpi print the first, lowest, highest and last point, which give the same strokes as all
+# points (Jugel et al., M4: A Visualization-Oriented Time Series Data Aggregation, VLDB 2014). The line must be in the order of x.
 StatThin <- ggplot2::ggproto(
   "StatThin", ggplot2::Stat,
   required_aes = c("x", "y"),
@@ -110,12 +110,12 @@ thinned_rows <- function(x, y, columns) {
   sort(unique(rows))
 }
 
-#' Samples over time, however many
+#' Samples over time, for any number of samples
 #'
-#' A point, or a line through them, per sample; a colour per flow. With a million samples the file stays small: see [geom_many_points()]; lines
+#' One point per sample, or a line through them; one colour per flow. The file stays small with a million samples: see [geom_many_points()]; lines
 #' keep the first, lowest, highest and last sample of each column of a print at 600 dpi.
 #'
-#' @param data A table `t_s`, `value` and, where there are several, `flow`.
+#' @param data A table `t_s`, `value` and, if there are several flows, `flow`.
 #' @param y_title Title of the y axis.
 #' @param form "points", "line" or "step".
 #' @param title Title of the legend.
@@ -137,7 +137,7 @@ plot_samples <- function(data, y_title, form = c("points", "line", "step"), titl
   ggplot2::ggplot(shown, ggplot2::aes(t_s, value, colour = flow)) + layer +
     scale_levels(flows, title, "colour") +
     ggplot2::scale_x_continuous("Time (s)", expand = ggplot2::expansion(c(0.01, 0.02)), labels = format_plain) +
-    # Nothing lies beyond these limits but what is negative, which is clipped: there is no need to look at a million values for it.
+    # Only negative values are outside the limits, and are clipped: checking a million values would be wasted time.
     ggplot2::scale_y_continuous(y_title, limits = c(0, NA), oob = \(x, ...) x, expand = ggplot2::expansion(c(0, 0.05))) +
     theme_samovar() +
     ggplot2::theme(legend.position = if (length(flows) > 1) "top" else "none")

@@ -1,14 +1,13 @@
-#' Read a campaign: its plan, its journal and the trials fit for analysis
+#' Read a campaign: its plan and the trials to analyse
 #'
-#' Only trials of the plan are read: results of earlier plans stay in the folder. A trial is left out, with its reason, when it
-#' has not been run, is half written, misses a file that its manifest names, failed, or was judged invalid. A `suspect` trial
-#' stays.
+#' Only trials of the plan are read; results of earlier plans stay in the folder. A trial is left out, with the reason, if it has not been run, is
+#' incomplete, lacks a file of its manifest, failed, or was judged invalid. Suspect trials are kept.
 #'
 #' @param folder A campaign folder, with `plan.json` and `trials/`.
 #' @return A list: `folder`, `plan`, `factors` (names), `trials` (data.table: `id`, `part`, one text column per factor,
 #'   `replicate`, `block`, `verdict`, `overhead_s`), `manifests` (by id), `phases` (data.table: `id`, `phase`, `seconds`),
-#'   `left_out` (data.table: `id`, `reason`), `index`, `seen` and `parsed` (what is remembered of the
-#'   campaign's files, their states now, all manifests).
+#'   `left_out` (data.table: `id`, `reason`), `index` (known states of the campaign's files), `seen` (their present states), `parsed` (all
+#'   manifests).
 #' @export
 read_campaign <- function(folder) {
   plan <- read_plan(folder)
@@ -40,12 +39,12 @@ read_plan <- function(folder) {
   if (!identical(as.integer(plan$schema), 2L)) {
     abort_campaign(folder, paste0("plan.json has schema ", plan$schema %||% "none", ", this release reads schema 2"))
   }
-  if (length(plan$trials) == 0) abort_campaign(folder, "plan.json holds no trial")
+  if (length(plan$trials) == 0) abort_campaign(folder, "plan.json has no trial")
   plan$trials <- tryCatch(plan_trials(plan), error = \(e) abort_campaign(folder, "the trials of plan.json cannot be read"))
   plan
 }
 
-# Trials as lists of id, part, treatment, replicate, block: in the file they are numbers into tables of treatments.
+# Trials as lists of id, part, treatment, replicate, block; the file has indexes into tables of treatments.
 plan_trials <- function(plan) {
   ends <- cumsum(vapply(plan$treatments, \(g) as.integer(g$number), 1L))
   lapply(plan$trials, \(row) {
@@ -62,11 +61,11 @@ read_json <- function(path, folder) {
   if (!file.exists(path)) abort_campaign(folder, paste("it has no", basename(path)))
   tryCatch(
     jsonlite::fromJSON(path, simplifyVector = FALSE),
-    error = \(e) abort_campaign(folder, paste(basename(path), "is cut short or is not JSON"))
+    error = \(e) abort_campaign(folder, paste(basename(path), "is truncated or not JSON"))
   )
 }
 
-# A list: `manifests`, by id, each fit for use or list(reason = ); `states` of them and of the files that they list.
+# A list: `manifests` by id, each usable or list(reason = ); `states` of the manifests and of the files that they list.
 read_manifests <- function(folder, ids, index) {
   states <- file_states(folder, manifest_path(ids))
   known <- !is.na(known_sums(states, index)) & ids %in% names(index$manifests)
@@ -79,7 +78,7 @@ read_manifests <- function(folder, ids, index) {
   list(manifests = manifests, states = rbind(states, files), parsed = parsed)
 }
 
-# A manifest as parsed, or list(reason = ).
+# A parsed manifest, or list(reason = ).
 read_manifest <- function(folder, id) {
   at <- file.path(folder, "trials", id)
   if (!dir.exists(at)) {
@@ -91,7 +90,7 @@ read_manifest <- function(folder, id) {
   tryCatch(jsonlite::fromJSON(path, simplifyVector = FALSE), error = \(e) list(reason = "half written: manifest.json is not JSON"))
 }
 
-# `sizes`: of all files that they list, one after the other; NA where there is none.
+# `sizes` are those of all listed files in order; NA for missing files.
 fit_manifests <- function(manifests, sizes) {
   ends <- cumsum(vapply(manifests, \(m) length(m$files), 1L))
   Map(\(m, end) {
@@ -108,12 +107,12 @@ reason_to_leave_out <- function(manifest, sizes) {
   for (i in seq_along(manifest$files)) {
     f <- manifest$files[[i]]
     if (is.na(sizes[i])) return(paste0(f$path, " is missing"))
-    if (!is.null(f$bytes) && sizes[i] != f$bytes) return(paste0(f$path, " has ", sizes[i], " bytes, its manifest says ", f$bytes))
+    if (!is.null(f$bytes) && sizes[i] != f$bytes) return(paste0(f$path, " has ", sizes[i], " bytes, not ", f$bytes, " as in its manifest"))
   }
   NULL
 }
 
-# What a trial is comes from the plan, which may have been edited since it ran; how it went from its manifest.
+# The design of a trial comes from the plan, which may have been edited since the trial ran; its outcome comes from the manifest.
 trial_row <- function(trial, manifest, factors) {
   c(trial[c("id", "part")], factor_row(trial$treatment, factors), trial["replicate"],
     list(block = as.integer(manifest$block %||% NA), verdict = manifest$verdict,
@@ -133,6 +132,6 @@ no_trial_message <- function(reasons) {
 }
 
 abort_campaign <- function(folder, what) {
-  cli::cli_abort("Campaign {.path {folder}}: {what}; a campaign holds plan.json and trials/<id>/manifest.json with its traces.",
+  cli::cli_abort("Campaign {.path {folder}}: {what}; a campaign has plan.json and trials/<id>/manifest.json with its traces.",
                  class = "samovar_error_campaign", call = NULL)
 }

@@ -2,54 +2,54 @@
 #'
 #' Files: pcap with microseconds or nanoseconds in either byte order; pcapng with any number of sections and interfaces,
 #' each with its own resolution, offset and link type (enhanced, simple and obsolete packet blocks; other blocks and
-#' options are passed over). Plain files are mapped into memory, gzip and zstd streams are decompressed as they are read.
-#' Link types: Ethernet with VLAN tags (802.1Q, 802.1ad), null and loop, raw IP, SLL, SLL2. A file that was cut short or
-#' is damaged gives its whole packets up to there, and says so.
+#' options are skipped). Plain files are mapped into memory, gzip and zstd streams are decompressed as they are read.
+#' Link types: Ethernet with VLAN tags (802.1Q, 802.1ad), null and loop, raw IP, SLL, SLL2. A truncated or
+#' damaged file gives its complete packets up to that point, and attribute `truncated`.
 #'
 #' @param path One capture file.
 #' @param columns NULL for the usual columns, "all", or names of columns; the name "usual" stands for the usual ones.
-#'   What is not asked for costs neither time nor memory.
+#'   Other columns cost neither time nor memory.
 #' @param mtu_bytes IP packets longer than this are superpackets; the default is more than any Ethernet carries.
 #' @return A data.table in capture order. The usual columns:
 #' - `t_ns` (double, ns since `epoch_s`; NA for packets of simple packet blocks, which have no time),
 #' - `frame_bytes` (length on the wire as captured by the kernel, without FCS),
-#' - `ip_bytes` (IP total length, RFC 791, or 40 plus the payload length of RFC 8200; where that is 0, the frame less its
+#' - `ip_bytes` (IP total length, RFC 791, or 40 plus the payload length of RFC 8200; if that is 0, the frame less its
 #'   link header; NA without IP),
 #' - `proto` (factor: tcp, udp, icmp, icmp6, ip, pause, pfc, mac-control, arp, other),
-#' - `flow` (factor "a.b.c.d:p > e.f.g.h:q", IPv6 in brackets, without ports where there are none; NA without
+#' - `flow` (factor "a.b.c.d:p > e.f.g.h:q", IPv6 in brackets, without ports if there are none; NA without
 #'   IP),
-#' - `src`, `dst` (factor), `sport`, `dport` (integer; fragments but the first have no ports of their own: here they have flow and ports of
-#'   their datagram's first, NA where the capture has none before them),
+#' - `src`, `dst` (factor), `sport`, `dport` (integer; fragments other than the first have no ports: they get flow and ports of
+#'   the first one, NA if the capture has none before them),
 #' - `ip_id`, `seq`, `ack` (double), `flags` (integer, low 9 bits: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32,
 #'   ECE 64, CWR 128, AE 256; RFC 9293, RFC 3168),
 #' - `window` (bytes, unscaled; of a PAUSE frame its quanta), `payload_bytes` (of TCP, UDP and ICMP without their headers,
-#'   as the IP header tells it, whatever was captured of it; NA where the snapshot length cut a TCP header before its data offset), `tsval`, `tsecr` (double; RFC 7323),
+#'   by the IP header, however much was captured; NA if the snapshot length cut a TCP header before its data offset), `tsval`, `tsecr` (double; RFC 7323),
 #' - `mss_bytes` (RFC 9293), `wscale` (shift, at most 14; RFC 7323): options of a SYN, else NA,
-#' - `id` (double, 53 bit hash of what routers leave alone; equal at both ends of a path),
-#' - `superpacket` (TRUE where the IP length is 0 or above `mtu_bytes`: segmentation or reassembly was left to the
-#'   interface, so that this is no packet of the wire).
+#' - `id` (double, 53-bit hash of the fields that routers do not change; equal at both ends of a path),
+#' - `superpacket` (TRUE if the IP length is 0 or above `mtu_bytes`: the interface segments or reassembles it, so
+#'   that it is not a packet on the wire).
 #'
 #' Columns on request:
-#' - `interface` (number of the row in attribute `interfaces`), `captured_bytes` (of the frame), `header_cut` (TRUE where
-#'   the snapshot length cut a header that this table needs: its fields that were captured whole are there, the others NA),
+#' - `interface` (number of the row in attribute `interfaces`), `captured_bytes` (of the frame), `header_cut` (TRUE if
+#'   the snapshot length cut a header that this table needs: fields that were captured completely have values, the others are NA),
 #' - `vlan`, `vlan_inner` (VLAN ids, 0 to 4095, of the first and second tag; IEEE 802.1Q),
 #' - `tos` (DSCP in the upper six bits, ECN in the lower two; RFC 2474, RFC 3168), `ttl` (IPv6: hop limit),
 #' - `fragment_bytes` (offset of a fragment, NA for whole packets), `more_fragments` (FALSE for the last),
 #' - `options` (TCP options seen, a bit each: MSS 1, window scale 2, SACK permitted 4, SACK 8, time stamps 16, fast open 32,
 #'   multipath 64, MD5 or AO 128, user timeout 256, any other 512, malformed or cut off 1024; RFC 9293 and IANA's list),
-#' - `sack_blocks` (how many), `sack_left`, `sack_right` (double: first block, the one that the receiver saw last or twice;
+#' - `sack_blocks` (how many), `sack_left`, `sack_right` (double: first block, the one received last or twice;
 #'   RFC 2018, RFC 2883),
 #' - `icmp_type`, `icmp_code`, `echo_id`, `echo_seq` (the last two of echo requests and replies; RFC 792, RFC 4443),
-#' - `opcode` of MAC control (1 PAUSE, 257 PFC; IEEE 802.3 annex 31), `quanta` (how long to be silent, in 512 bit times; of
+#' - `opcode` of MAC control (1 PAUSE, 257 PFC; IEEE 802.3 annex 31), `quanta` (length of the pause in 512 bit times; of
 #'   PFC the longest), `pfc_classes` (enabled classes, a bit each; IEEE 802.1Qbb).
 #'
 #' Attributes: `path`, `epoch_s` (whole seconds of the first packet), `format` ("pcap", "pcapng"), `link_type`, `precision`
 #' (unit of the time stamps, the coarsest of all interfaces), `snaplen_bytes` (the shortest; 0 for no limit), `interfaces`
 #' (data.table `interface`, `name`, `link_type`, `snaplen_bytes`, `precision`, `offset_s`, `interface_drops`,
-#' `system_drops`: packets that were not captured, NA where the file does not say), `class_pauses` (data.table of PFC: `t_ns`,
-#' `interface`, `priority`, `quanta`), `cut_packets` (captured shorter than their headers), `untimed_packets` (without a time),
-#' `unknown_packets` (of a link type that is not known: `proto` is other), `truncated` (TRUE when reading stopped before
-#' the end of the file) and `truncated_note` (why, and at which byte of the file, decompressed).
+#' `system_drops`: packets that were not captured, NA if unknown), `class_pauses` (data.table of PFC: `t_ns`,
+#' `interface`, `priority`, `quanta`), `cut_packets` (whose headers were not captured completely), `untimed_packets` (without a time),
+#' `unknown_packets` (of an unknown link type: `proto` is other), `truncated` (TRUE if reading stopped before
+#' the end of the file) and `truncated_note` (the reason, and the byte of the decompressed file).
 #' @source pcap-savefile(5); draft-ietf-opsawg-pcap; draft-ietf-opsawg-pcapng; the list of link types at tcpdump.org.
 #' @export
 read_pcap <- function(path, columns = NULL, mtu_bytes = 9216) {
@@ -59,15 +59,15 @@ read_pcap <- function(path, columns = NULL, mtu_bytes = 9216) {
   as_capture(of_capture(path, decode_capture(path.expand(path), wanted, mtu_bytes)), path)
 }
 
-#' Work through a capture that is too large for memory, part by part
+#' Process a capture that is too large for memory, part by part
 #'
 #' The file is read once, from front to back; no more than one part is in memory.
 #'
 #' @inheritParams read_pcap
-#' @param measure A function of one part, a table as [read_pcap()] gives. Levels of `flow`, `src` and `dst` are those seen up
-#'   to there: numbers stay the same from part to part. `cut_packets` and its like count from the start of the file.
+#' @param measure A function of one part, a table like that of [read_pcap()]. Levels of `flow`, `src` and `dst` are those seen so
+#'   far, so that codes stay the same from part to part. `cut_packets` and similar counts are from the start of the file.
 #' @param packets Rows of a part; the last has fewer.
-#' @return A list of what `measure` gave, one element per part; none for a capture without packets.
+#' @return A list of the results of `measure`, one element per part; empty for a capture without packets.
 #' @export
 read_pcap_parts <- function(path, measure, packets = 1e6, columns = NULL, mtu_bytes = 9216) {
   path <- check_capture_path(path)
@@ -84,11 +84,11 @@ read_pcap_parts <- function(path, measure, packets = 1e6, columns = NULL, mtu_by
 
 check_capture_path <- function(path) {
   if (!is.character(path) || length(path) != 1L || is.na(path)) {
-    cli::cli_abort("{.arg path}: not one file name; the path of a capture would have been accepted",
+    cli::cli_abort("{.arg path}: not one file name; expected the path of a capture",
                    class = "samovar_error_argument", call = NULL)
   }
   if (file.exists(path)) return(path)
-  cli::cli_abort("{.path {path}}: does not exist; a capture file would have been accepted",
+  cli::cli_abort("{.path {path}}: does not exist; expected a capture file",
                  class = "samovar_error_file", call = NULL)
 }
 
@@ -98,7 +98,7 @@ columns_wanted <- function(columns) {
   if (is.null(columns)) columns <- "usual"
   strange <- setdiff(columns, c(known$name, "usual"))
   if (!is.character(columns) || length(columns) == 0L || length(strange) > 0L) {
-    cli::cli_abort("{.arg columns}: {.val {strange}}; \"usual\", \"all\" or names of {.val {known$name}} would have been accepted",
+    cli::cli_abort("{.arg columns}: {.val {strange}}; expected \"usual\", \"all\" or names of {.val {known$name}}",
                    class = "samovar_error_argument", call = NULL)
   }
   which(known$name %in% columns | (known$usual & "usual" %in% columns))
@@ -106,7 +106,7 @@ columns_wanted <- function(columns) {
 
 check_count <- function(x, arg) {
   if (is.numeric(x) && length(x) == 1L && isTRUE(x >= 1 & x <= .Machine$integer.max)) return(as.integer(x))
-  cli::cli_abort("{.arg {arg}}: {.val {x}}; a whole number from 1 to {(.Machine$integer.max)} would have been accepted",
+  cli::cli_abort("{.arg {arg}}: {.val {x}}; expected a whole number from 1 to {(.Machine$integer.max)}",
                  class = "samovar_error_argument", call = NULL)
 }
 
@@ -127,7 +127,7 @@ as_capture <- function(decoded, path) {
   capture
 }
 
-#' The same flow seen from the other end
+#' The reverse direction of a flow
 #'
 #' @param flow Flow names, "a:p > b:q".
 #' @return Character: "b:q > a:p".
@@ -138,20 +138,20 @@ reverse_flow <- function(flow) {
 
 #' The flows that carry data, one per connection
 #'
-#' Packets without ports (echoes, fragments whose first the capture lacks) are left out.
+#' Packets without ports (echoes, fragments without their first fragment) are left out.
 #'
 #' @param capture A table of [read_pcap()] with `t_ns`, `flow`, `proto`, `src`, `sport`, `dst`, `dport`, `payload_bytes`, or rows of one.
 #' @param proto Protocols to take.
-#' @return A data.table: `flow` (the direction with more payload; of two with as much, the one seen first), `src`, `sport`, `dst`, `dport`,
-#'   `packets`, `payload_bytes`, `first_ns`, `last_ns` (`t_ns` of its first and last packet in the capture's order); most payload first, flows
-#'   with as much in the order in which they were seen first. Where the payload of a packet is not known that of its flow is NA: the
-#'   most that it can be by column `ip_bytes` then tells the directions apart, and such flows come last, in the order of that.
+#' @return A data.table: `flow` (the direction with more payload; if equal, the one seen first), `src`, `sport`, `dst`, `dport`,
+#'   `packets`, `payload_bytes`, `first_ns`, `last_ns` (`t_ns` of its first and last packet in the capture's order); most payload first, equal
+#'   flows in the order in which they were seen first. If the payload of a packet is unknown, that of its flow is NA: its
+#'   upper bound by column `ip_bytes` then decides between the directions, and such flows come last, in that order.
 #' @export
 data_flows <- function(capture, proto = "tcp") {
   check_columns(capture, c("t_ns", "flow", "proto", "src", "sport", "dst", "dport", "payload_bytes"))
   kind <- coded(capture$proto)
   name <- coded(capture$flow)
-  # Without it packets whose payload is not known count as none.
+  # Without that column, packets of unknown payload count as empty.
   ip_bytes <- capture[["ip_bytes"]] %||% capture$payload_bytes
   sums <- setDT(flow_totals(name, kind, capture$sport, capture$payload_bytes, ip_bytes, levels(kind) %in% proto))
   end <- \(column, rows = sums$first) capture[[column]][rows]
@@ -165,7 +165,7 @@ data_flows <- function(capture, proto = "tcp") {
   flows[ahead][order(-payload_bytes, -most[ahead])]
 }
 
-# Packets that may carry data: where the snapshot length cut a TCP header, how much is not known.
+# Packets that may carry data: if the snapshot length cut a TCP header, the amount is unknown.
 may_carry <- function(payload_bytes) is.na(payload_bytes) | payload_bytes > 0
 
 coded <- function(x) if (is.factor(x)) x else factor(x)
@@ -173,16 +173,16 @@ coded <- function(x) if (is.factor(x)) x else factor(x)
 check_columns <- function(capture, columns) {
   lacking <- setdiff(columns, names(capture))
   if (is.data.table(capture) && length(lacking) == 0L) return(invisible(capture))
-  cli::cli_abort("{.arg capture}: no table with {.val {lacking}}; one of {.fn read_pcap} with columns {.val {columns}} would have been accepted",
+  cli::cli_abort("{.arg capture}: no table with {.val {lacking}}; expected one of {.fn read_pcap} with columns {.val {columns}}",
                  class = "samovar_error_argument", call = NULL)
 }
 
-# Rows of a capture keep the attributes that tell what its times mean; a table computed from it does not.
+# Rows of a capture keep the attributes that define its times; a table computed from it does not.
 check_capture <- function(capture, arg = "capture") {
   has_columns <- is.data.table(capture) && all(c("t_ns", "flow", "id") %in% names(capture))
   if (has_columns && !is.null(attr(capture, "epoch_s"))) return(invisible(capture))
   cli::cli_abort(
-    "{.arg {arg}}: not a capture; a table of {.fn read_pcap}, or rows of one, would have been accepted",
+    "{.arg {arg}}: not a capture; expected a table of {.fn read_pcap}, or rows of one,",
     class = "samovar_error_argument", call = NULL
   )
 }
@@ -191,7 +191,7 @@ check_flow <- function(capture, flow) {
   flow <- as.character(flow)
   known <- levels(capture$flow)
   if (length(flow) == 1L && (flow %in% known || reverse_flow(flow) %in% known)) return(flow)
-  cli::cli_abort("{.arg flow}: {.val {flow}} is not in the capture; one of {.val {known}} would have been accepted",
+  cli::cli_abort("{.arg flow}: {.val {flow}} is not in the capture; expected one of {.val {known}}",
                  class = "samovar_error_flow", call = NULL)
 }
 

@@ -1,30 +1,30 @@
-#' Read a log of SIFTR, FreeBSD's record of TCP connections at each of their packets
+#' Read a log of SIFTR, which records FreeBSD's TCP connections at each of their packets
 #'
 #' All layouts: 1.2.3 and 1.2.4 (25, 26 and 28 fields; 27 with the ERTT column of CAIA's patch), 1.3.0 (27; 30 with
-#' sequence numbers) and the text records of siftr2. The header tells the version, the number of fields the layout. Times of
-#' 1.2.x are in ticks of the kernel that made the log (`hz`, `tcp_rtt_scale` of its header), those of 1.3.0 in microseconds:
-#' here all are microseconds.
+#' sequence numbers) and the text records of siftr2. The header gives the version, the number of fields the layout. Times of
+#' 1.2.x are in ticks of the kernel that wrote the log (`hz`, `tcp_rtt_scale` of its header), those of 1.3.0 in microseconds;
+#' all are converted to microseconds.
 #'
-#' @param path A log, plain or gzip-compressed. Several, in order, are read as one: the footer is in another file than the
-#'   header when the log's name was changed while SIFTR was on.
+#' @param path A log, plain or gzip-compressed. Several logs, in order, are read as one: the footer is in another file than the
+#'   header if the log's name was changed while SIFTR was enabled.
 #' @return A data.table in time order, one row per record, `src` being the host that logged:
 #' - `t_ns` (ns since attribute `epoch_s`), `direction` (factor in, out), `flow` (factor "a.b.c.d:p > e.f.g.h:q"), `src`,
 #'   `sport`, `dst`, `dport`;
-#' - `cwnd_bytes` (NA before it is set), `ssthresh_bytes` (Inf before it is set), `snd_wnd_bytes` (offered by the peer, scaled),
-#'   `swnd_bytes` (the lesser of cwnd and that window: cwnd alone, which grows on while the window limits the flow, bounds
-#'   nothing), `rcv_wnd_bytes`, `in_flight_bytes` (SACKed ones too), `mss_bytes` (without options);
-#' - `srtt_us`, `ertt_us` (unsmoothed; where the log has it), both NA before the first sample, `rto_us`;
+#' - `cwnd_bytes` (NA before it is set), `ssthresh_bytes` (Inf before it is set), `snd_wnd_bytes` (advertised by the peer, scaled),
+#'   `swnd_bytes` (the smaller of cwnd and that window: cwnd alone keeps growing while the window limits the flow), `rcv_wnd_bytes`,
+#'   `in_flight_bytes` (including SACKed bytes), `mss_bytes` (without options);
+#' - `srtt_us`, `ertt_us` (unsmoothed; if the log has it), both NA before the first sample, `rto_us`;
 #' - `state` (factor, as in RFC 9293), `flags` and `flags2` (t_flags and t_flags2 of tcp_var.h; `flags2` is 0 before 2023), `sack`,
 #'   `snd_scale`, `rcv_scale`, `snd_buffer_bytes`, `snd_buffered_bytes`, `rcv_buffer_bytes`, `rcv_buffered_bytes`,
 #'   `reassembly_segments`;
-#' - where the log has them `flow_id`, `flow_type`, `seq`, `ack`, `payload_bytes`, `hash`.
+#' - if the log has them, `flow_id`, `flow_type`, `seq`, `ack`, `payload_bytes`, `hash`.
 #'
-#' Attribute `integrity` is a data.table with a row per enabling of SIFTR: `layout`, `version`, `header`, `footer` (whether
-#' they are there), `cut` (the last line has no end), `enabled_s`, `disabled_s`, `records`, `records_in`, `counted_in`, `counted_out`
-#' and `skipped` (packets, of the footer), `malformed` and `first_malformed_line` (lines that are no record of this layout),
-#' `backwards` (records earlier than the one before) and `whole`: header and footer are there, nothing is malformed and there
+#' Attribute `integrity` is a data.table with a row per enabling of SIFTR: `layout`, `version`, `header`, `footer` (TRUE if
+#' present), `cut` (TRUE if the last line has no end), `enabled_s`, `disabled_s`, `records`, `records_in`, `counted_in`, `counted_out`
+#' and `skipped` (packets, from the footer), `malformed` and `first_malformed_line` (lines that are not records of this layout),
+#' `backwards` (records earlier than the one before) and `whole`: header and footer are present, nothing is malformed and there
 #' are as many records as packets that were not skipped (NA with `packets_per_line` above 1, where there are fewer).
-#' @param packets_per_line The `net.inet.siftr.ppl` that the log was made with.
+#' @param packets_per_line The `net.inet.siftr.ppl` with which the log was made.
 #' @source siftr(4); CAIA technical report 070824A; sys/netinet/siftr.c of FreeBSD 9.3, 10.4, 13.2 and 14.0.
 #' @export
 read_siftr <- function(path, packets_per_line = 1) {
@@ -71,40 +71,38 @@ whole_session <- function(sessions, packets_per_line) {
   complete & (is.na(counted) | sessions$records == counted - fcoalesce(sessions$skipped, 0))
 }
 
-# Times are kept from the first record's second on; an earlier one, out of order, moves that.
+# Times count from the first record's second; an earlier record, out of order, moves that.
 shift_epoch <- function(x, epoch_s) {
   first <- if (nrow(x) > 0) min(0, floor(x$t_ns[1] / 1e9)) else 0
   if (first < 0) set(x, NULL, "t_ns", x$t_ns - first * 1e9)
   setattr(x, "epoch_s", epoch_s + first)
 }
 
-# Errors of the C++ readers are "file<tab>line N: what", the line where they know one.
+# Errors of the C++ readers are "file<tab>line N: message", with the line if it is known.
 abort_core <- function(message, class = "samovar_error_siftr") {
   parts <- strsplit(message, "\t", fixed = TRUE)[[1]]
   what <- parts[length(parts)]
   line <- regmatches(what, regexec("^line ([0-9]+): (.*)$", what))[[1]]
   where <- if (length(line) > 0) paste0(parts[1], ":", line[2]) else parts[1]
-  told <- if (length(line) > 0) line[3] else what
-  cli::cli_abort("{where}: {told}", class = class, call = NULL)
+  message <- if (length(line) > 0) line[3] else what
+  cli::cli_abort("{where}: {message}", class = class, call = NULL)
 }
 
 #' Collapses of the congestion window in a log of SIFTR, by cause
 #'
-#' A collapse is a record in which cwnd has fallen to one segment or less. Three things do that, and the records around tell
-#' which:
+#' A collapse is a record in which cwnd has fallen to one segment or less. The records around it show which of three causes it has:
 #'
 #' - `recovery`: the connection is in fast recovery (TF_FASTRECOVERY, TF_CONGRECOVERY): FreeBSD sets cwnd to a segment and
 #'   inflates it with each SACK.
-#' - `timeout`: ssthresh has changed with cwnd; or ssthresh stood at its floor of two segments already, and RTO has been
-#'   doubled.
-#' - `enobufs`: neither. An interface's queue on this host had no room, tcp_output() was told ENOBUFS, set cwnd to a segment and
-#'   left ssthresh alone. A candidate: the interface's output drops (`netstat -i -d`) confirm it. A drop in a dummynet
-#'   pipe is not told to TCP.
+#' - `timeout`: ssthresh has changed with cwnd; or ssthresh was already at its minimum of two segments, and RTO has doubled.
+#' - `enobufs`: neither. An interface's queue on this host was full, tcp_output() got ENOBUFS, set cwnd to a segment and
+#'   left ssthresh unchanged. This is a candidate only: the interface's output drops (`netstat -i -d`) confirm it. TCP is not informed of drops
+#'   in a dummynet pipe.
 #'
 #' @param x A table of [read_siftr()].
 #' @return A data.table, a row per collapse in time order: `flow`, `t_ns` (as in `x`), `cause`, `cwnd_before_bytes`, `cwnd_bytes`,
-#'   `ssthresh_before_bytes`, `ssthresh_bytes`, `until_ns` (the record in which cwnd is above a segment and, of a recovery, its flag is gone;
-#'   NA when the log ends first), with attribute `epoch_s`.
+#'   `ssthresh_before_bytes`, `ssthresh_bytes`, `until_ns` (the record in which cwnd is above a segment and, for a recovery, its flag is gone;
+#'   NA if the log ends first), with attribute `epoch_s`.
 #' @source tcp_output.c and tcp_input.c (cc_cong_signal) of FreeBSD; CAIA-TR-130417A, on full transmit queues.
 #' @export
 siftr_collapses <- function(x) {
@@ -150,6 +148,6 @@ end_of_collapse <- function(x, at, small, recovering, cause) {
 check_siftr <- function(x) {
   needed <- c("flow", "t_ns", "cwnd_bytes", "ssthresh_bytes", "flags", "mss_bytes", "rto_us")
   if (is.data.table(x) && all(needed %in% names(x))) return(invisible(x))
-  cli::cli_abort("{.arg x}: not a log of SIFTR; a table of {.fn read_siftr}, or rows of one, would have been accepted",
+  cli::cli_abort("{.arg x}: not a log of SIFTR; expected a table of {.fn read_siftr}, or rows of one",
                  class = "samovar_error_argument", call = NULL)
 }

@@ -1,12 +1,12 @@
 #' samovar: measure TCP experiments on real testbeds
 #'
-#' Three steps, found by the first word of a name: `read_*` turns a file into a
-#' data.table, `measure` functions turn tables into numbers with units, `plot_*`
-#' turns tables into figures.
+#' Functions are named by three steps: `read_*` turns a file into a data.table,
+#' measure functions turn tables into numbers with units, `plot_*` turns tables
+#' into figures.
 #'
-#' Times are double nanoseconds since `attr(x, "epoch_s")`, a whole second of the
-#' Unix epoch: a double holds them exactly for 104 days, while epoch seconds in a
-#' double are only good to 0.24 microseconds.
+#' Times are nanoseconds (double) since `attr(x, "epoch_s")`, a whole second of the
+#' Unix epoch: a double holds them exactly for 104 days, while seconds since 1970
+#' in a double are exact to 0.24 microseconds only.
 #'
 #' @keywords internal
 #' @useDynLib samovar, .registration = TRUE

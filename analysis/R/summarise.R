@@ -1,11 +1,11 @@
 #' Median of replicates with its 95 % interval
 #'
 #' The interval is distribution-free: order statistics r and n + 1 - r, r the largest rank with
-#' P(r <= Binomial(n, 1/2) <= n - r) >= 0.95. Such an interval exists from six values on; for three to five the whole range is
-#' given, which holds the median with 75, 87.5 and 93.75 %. Below three there is none.
+#' P(r <= Binomial(n, 1/2) <= n - r) >= 0.95. Such an interval needs six values; for three to five the whole range is
+#' given, which contains the median with 75, 87.5 and 93.75 %. Below three there is none.
 #'
 #' @param values Numbers, one per trial; NA is left out.
-#' @return A list: `median`, `mean`, `lo`, `hi` (NA below three values), `n`, `confidence` (share that the interval reaches).
+#' @return A list: `median`, `mean`, `lo`, `hi` (NA below three values), `n`, `confidence` (that of the interval).
 #' @source Conover, Practical Nonparametric Statistics, section 3.2.
 #' @export
 median_interval <- function(values) {
@@ -25,19 +25,19 @@ interval_rank <- function(n) max(1L, as.integer(stats::qbinom(0.025, n, 0.5)))
 
 #' Bootstrap interval of a statistic over replicates
 #'
-#' The values, one per trial, are drawn again with replacement as many times as there are resamples, each time as many as
-#' there are; the interval lies between the 2.5 % and the 97.5 % quantile of the statistic over them (for `confidence` 0.95):
+#' The values, one per trial, are resampled with replacement. The interval is between the 2.5 % and the 97.5 % quantile of the statistic over the
+#' resamples (for `confidence` 0.95):
 #'
 #' \deqn{[\hat\theta^*_{(\alpha / 2)}, \hat\theta^*_{(1 - \alpha / 2)}]}
 #'
-#' The seed is a part of the result: the same values and seed give the same interval, whatever was drawn before, and R's own stream of random
-#' numbers stays where it was. Trials are drawn, never windows or packets of them: those depend on each other.
+#' The seed is part of the result: the same values and seed always give the same interval, and R's own random number stream is not advanced. Trials are
+#' resampled, not their windows or packets, which depend on each other.
 #'
 #' @param values Numbers, one per trial; NA is left out.
 #' @param statistic A function of such values.
 #' @param seed Whole number.
-#' @param resamples How often to draw.
-#' @param confidence Share that the interval is to hold.
+#' @param resamples Number of resamples.
+#' @param confidence Confidence of the interval.
 #' @return A list `estimate`, `lo`, `hi` (NA below three values), `n`, `seed`, `resamples`.
 #' @source B. Efron and R. Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3.
 #' @examples
@@ -54,7 +54,7 @@ bootstrap_interval <- function(values, statistic = stats::median, seed = 1L, res
   result
 }
 
-# A campaign's treatments have a few different numbers of trials, and thousands of metrics: which rows are drawn is kept.
+# Treatments of a campaign have few different numbers of trials, and thousands of metrics: the resampled rows are cached.
 drawn_before <- new.env()
 drawn_rows <- function(n, seed, resamples) {
   key <- paste(n, seed, resamples)
@@ -62,7 +62,7 @@ drawn_rows <- function(n, seed, resamples) {
   drawn_before[[key]]
 }
 
-# As stats::quantile() of type 7, which costs more than the rest of a summary.
+# As stats::quantile() of type 7, which would take more time than the rest of a summary.
 quantiles_of <- function(x, share) {
   x <- sort(x)
   at <- 1 + (length(x) - 1) * share
@@ -70,7 +70,7 @@ quantiles_of <- function(x, share) {
   x[below] + (at - below) * (x[pmin(below + 1, length(x))] - x[below])
 }
 
-# Draws by a generator that is named, then puts R's own back where it was.
+# Draw with a fixed generator, then restore R's own state.
 with_seed <- function(seed, code) {
   here <- globalenv()
   before <- here[[".Random.seed"]]
@@ -83,10 +83,10 @@ summary_seed <- 20130121L
 
 #' Summary of a campaign's metrics: one row per part, treatment and metric
 #'
-#' Flows of a trial are taken together first (their median), so that a replicate counts once. Windows or packets of trials are never pooled.
+#' The flows of a trial are combined first (their median), so that a replicate counts once. Windows or packets of trials are never pooled.
 #'
 #' @param metrics Table of trial metrics: `trial`, `part`, factor columns, `replicate`, `flow`, `metric`, `unit`, `value`, and `verdict` of the trial
-#'   where it is known.
+#'   if known.
 #' @param factors Names of the factor columns.
 #' @return A data.table: `part`, factors, `metric`, `unit`, `median`, `mean`, `lo`, `hi` (95 % of the median by order statistics), `n`, `valid`, `suspect` (trials
 #'   by verdict), `min`, `p25`, `p75`, `p90`, `max`, `mean_lo`, `mean_hi` (95 % of the mean by bootstrap), `seed` (of the bootstrap).
@@ -99,7 +99,7 @@ summarise_metrics <- function(metrics, factors) {
 
 #' Summary of the metrics of each flow: one row per part, treatment, flow and metric
 #'
-#' A counted flow has a row for each of its flows and, by its label, one for all of them, of which those of a trial are taken together first (their median).
+#' A counted flow has a row for each of its flows, and one under its label for all of them, combined first within each trial (their median).
 #'
 #' @inheritParams summarise_metrics
 #' @return A data.table: `part`, factors, `flow`, `metric`, `unit`, `median`, `mean`, `lo`, `hi` (of the median by order statistics), `n`.
@@ -113,7 +113,7 @@ summarise_flows <- function(metrics, factors) {
   per_trial[, median_interval(value)[c("median", "mean", "lo", "hi", "n")], by = by]
 }
 
-# "voip-2" is one of the flows called voip.
+# "voip-2" belongs to the counted flow "voip".
 flow_label <- function(flow) sub("[-.][0-9]+$", "", flow)
 
 verdict_counts <- function(verdict) list(valid = sum(verdict %in% "valid"), suspect = sum(verdict %in% "suspect"))
@@ -122,4 +122,53 @@ spread_of <- function(value) {
   at <- as.list(quantiles_of(value, c(0, 0.25, 0.75, 0.9, 1)))
   drawn <- bootstrap_interval(value, mean, summary_seed, 1000L)
   c(stats::setNames(at, c("min", "p25", "p75", "p90", "max")), list(mean_lo = drawn$lo, mean_hi = drawn$hi, seed = drawn$seed))
+}
+
+#' Linearity of RTT over the receive window while the buffer does not fill
+#'
+#' While cwnd exceeds the receive window, `RTT = window / rate`: every byte beyond the idle path's bandwidth-delay product waits in
+#' the queue. Per part and congestion control, a line is fitted to the trials' median RTTs for windows between that product and product + buffer:
+#' its R^2, and its slope relative to theory, 8 / rate. Window and rate are of payload bytes (the advertised window counts payload); the rate is the
+#' trials' median goodput.
+#'
+#' @param campaign A campaign of [read_campaign()].
+#' @param metrics Table of trial metrics.
+#' @return Rows like those of [summarise_metrics()], metrics `rtt_rwnd_linearity_r2` and `rtt_rwnd_slope_ratio`, with an empty level of rwnd; `n` is
+#'   the number of windows. No rows if fewer than three windows leave the buffer unfilled; NULL if no trial has a single flow.
+#' @export
+rwnd_linearity <- function(campaign, metrics) {
+  if (!all(c("rwnd", "cc") %in% campaign$factors)) return(NULL)
+  wide <- dcast(metrics[metric %in% c("rtt_median_ms", "goodput_bps", "rwnd_max_bytes")],
+                trial + flow ~ metric, value.var = "value")
+  if (!all(c("rtt_median_ms", "goodput_bps", "rwnd_max_bytes") %in% names(wide))) return(NULL)
+  # Flows that share the queue share its delay: the line holds for single flows only.
+  alone <- wide[, if (.N == 1L) .SD, by = trial][campaign$trials, on = c(trial = "id"), nomatch = NULL]
+  limits <- rbindlist(lapply(campaign$manifests[alone$trial], window_limits))
+  unfilled <- stats::na.omit(cbind(alone, limits), cols = c("rtt_median_ms", "goodput_bps", "rwnd_max_bytes", "most_bytes"))
+  unfilled <- unfilled[rwnd_max_bytes <= most_bytes & rwnd_max_bytes >= least_bytes]
+  constant <- setdiff(campaign$factors, "rwnd")
+  unfilled[, window_line(.SD), by = c("part", constant)][, rwnd := ""][]
+}
+
+# Payload bytes in flight at which packets begin to queue, and at which the queue is full.
+window_limits <- function(manifest) {
+  path <- path_down(manifest)
+  mtu <- manifest$resolved$mtu_bytes
+  payload <- (mtu - tcp_header_bytes) / mtu
+  idle_bytes <- (path$rate_bps %||% NA) / 8 * (path$rtt_s %||% 0)
+  buffer_bytes <- path$buffer_bytes %||% ((path$buffer_packets %||% NA) * mtu)
+  list(least_bytes = as.double(idle_bytes * payload), most_bytes = as.double((idle_bytes + buffer_bytes) * payload))
+}
+
+# IPv4 and TCP headers with the timestamps option, which both systems send (RFC 7323).
+tcp_header_bytes <- 52
+
+window_line <- function(x) {
+  if (uniqueN(x$rwnd) < 3) return(NULL)
+  line <- stats::lm(rtt_median_ms ~ rwnd_max_bytes, data = x)
+  theory_ms_per_byte <- 8e3 / stats::median(x$goodput_bps)
+  explained <- stats::cor(x$rtt_median_ms, x$rwnd_max_bytes)^2
+  found <- c(rtt_rwnd_linearity_r2 = explained, rtt_rwnd_slope_ratio = unname(stats::coef(line)[2] / theory_ms_per_byte))
+  data.table(metric = names(found), unit = metric_unit(names(found)), median = unname(found), mean = unname(found),
+             lo = NA_real_, hi = NA_real_, n = uniqueN(x$rwnd))
 }

@@ -1,6 +1,6 @@
-#' The look of every figure
+#' Theme of all figures
 #'
-#' Nine points at 6.3 in, so that text keeps its size in a report set at that width. Grey stays in the background, data carry the colour.
+#' Nine points at 6.3 in, so that text has this size in a report of that width. The background is grey, data have the colours.
 #'
 #' @param base_size Size of text, points.
 #' @return A ggplot2 theme.
@@ -32,15 +32,15 @@ theme_samovar <- function(base_size = 9) {
     )
 }
 
-# Okabe and Ito, "Color Universal Design", 2008: told apart by colour-blind readers. Yellow is left out: it is lost on white.
+# Okabe and Ito, "Color Universal Design", 2008: colours that colour-blind readers can distinguish. Yellow is omitted: it is lost on white.
 okabe_ito <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 line_types <- c("solid", "22", "42", "13", "62", "1343", "solid", "22")
 point_shapes <- c(16, 17, 15, 18, 1, 2, 0, 5)
 
-# A level keeps its colour, line and point over all figures of a campaign: they go by its place in the plan.
+# A level has the same colour, line and point in all figures of a campaign, by its position in the plan.
 scale_levels <- function(levels, title, aesthetics = c("colour", "linetype", "shape")) {
   if (length(levels) > length(okabe_ito)) {
-    cli::cli_abort("A figure tells apart {length(okabe_ito)} curves at most, {length(levels)} were asked for ({title}); \\
+    cli::cli_abort("A figure can show at most {length(okabe_ito)} curves, not {length(levels)} ({title}); \\
                     choose with an option of the figure, such as {.code {title}: [{levels[1]}, {levels[2]}]}.",
                    class = "samovar_error_figure", call = NULL)
   }
@@ -53,7 +53,7 @@ scale_levels <- function(levels, title, aesthetics = c("colour", "linetype", "sh
   )
 }
 
-# 50000 -> "50 KB", 9999000 -> "10 MB"? No: three digits at most are kept, 9999 KB reads "9999 KB" as it was set.
+# Sizes as users write them: 50000 is "50 KB" and 9999000 is "9999 KB", not rounded to "10 MB".
 label_bytes <- function(bytes) {
   big <- bytes >= 1e6 & bytes %% 1e5 == 0
   ifelse(is.na(bytes), NA_character_,
@@ -62,7 +62,7 @@ label_bytes <- function(bytes) {
 
 format_plain <- function(x) vapply(x, \(v) format(v, trim = TRUE, scientific = FALSE, digits = 6), "")
 
-# "50KB", "1MiB", "200B" -> bytes; NA where it is no size.
+# "50KB", "1MiB", "200B" -> bytes; NA if it is not a size.
 parse_bytes <- function(text) {
   number <- suppressWarnings(as.double(sub("[A-Za-z ]+$", "", text)))
   unit <- sub("^[0-9.]+ *", "", text)

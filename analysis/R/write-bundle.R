@@ -1,4 +1,4 @@
-# Files of bundle/ and tables/: written beside, then renamed, so that a reader never meets half a file.
+# Files of bundle/ and tables/ are written under another name, then renamed, so that no reader sees a partial file.
 
 write_whole <- function(path, write) {
   dir.create(dirname(path), recursive = TRUE, showWarnings = FALSE)
@@ -15,14 +15,14 @@ write_json <- function(x, path) {
   write_whole(path, \(to) writeLines(text, to, useBytes = TRUE))
 }
 
-#' Write a figure as a vector PDF, the same bytes for the same data
+#' Write a figure as a vector PDF; the same data give the same bytes
 #'
-#' Fonts are embedded: a document that holds the figure then looks the same everywhere.
+#' Fonts are embedded, so that a document with the figure looks the same everywhere.
 #'
 #' @param plot A ggplot.
-#' @param path Where to.
+#' @param path File to write.
 #' @param width_in,height_in Size, inches.
-#' @param date Moment to write into the file in place of now: the data's, as POSIXct.
+#' @param date Creation date to write into the file, as POSIXct: the date of the data.
 #' @return `path`, invisibly.
 #' @export
 write_figure <- function(plot, path, width_in, height_in, date) {
@@ -35,7 +35,7 @@ write_figure <- function(plot, path, width_in, height_in, date) {
   })
 }
 
-# The device writes local time with its distance from UTC.
+# The device writes local time with its offset from UTC.
 in_utc <- function(code) {
   zone <- Sys.getenv("TZ", unset = NA)
   on.exit(if (is.na(zone)) Sys.unsetenv("TZ") else Sys.setenv(TZ = zone))
@@ -43,7 +43,7 @@ in_utc <- function(code) {
   code
 }
 
-# The device writes the clock into the file: fourteen digits, replaced in place so that the file's offsets hold.
+# The device writes the current time into the file: fourteen digits, replaced in place so that the file's offsets stay valid.
 set_pdf_date <- function(path, date) {
   bytes <- readBin(path, "raw", file.size(path))
   stamp <- charToRaw(format(date, "%Y%m%d%H%M%S", tz = "UTC"))
@@ -88,7 +88,83 @@ one_table <- function(results, options, bundle) {
        trials = if (length(made$trials) > 0) I(as.character(made$trials)))
 }
 
-# A campaign without data for a figure is no error: the figure is left out and the reason kept.
+# A campaign without data for a figure is not an error: the figure is left out, with the reason.
 or_reason <- function(expression) {
   tryCatch(expression, samovar_no_data = \(e) list(reason = conditionMessage(e)))
+}
+
+# Outputs made from the results, with a hash of their inputs: an output that would be the same is not made again.
+
+drawn_path <- function(folder) file.path(cache_folder(folder), "drawn")
+
+#' Return a hash of all inputs of a campaign's figures and tables, including the code that draws them
+#' @noRd
+drawing_digest <- function(results) {
+  campaign <- results$campaign
+  code <- c(system.file(c("R/samovar.rdb", "libs/samovar.so", "outputs.yaml"), package = "samovar"), manifest$files)
+  versions <- vapply(c("ggplot2", "data.table"), \(p) as.character(utils::packageVersion(p)), "")
+  sha256_texts(paste(c(
+    stack_digest(results$keys), sha256_files(c(file.path(campaign$folder, "plan.json"), code)), versions, R.version.string,
+    results$left_out$id, results$left_out$reason, format(results$date, "%s")
+  ), collapse = "\n"))
+}
+
+draw_all <- function(results, figures, tables, cores) {
+  folder <- results$campaign$folder
+  bundle <- file.path(folder, "bundle")
+  keeper <- output_keeper(folder, drawing_digest(results), cores)
+  keeper$made("table of trials", list("metrics", "summary", "flows"), "tables", \(name) in_folder(folder, paste0(name, ".csv"), results[[name]]))
+  undrawn <- c(draw_figures(results, figures, bundle, keeper), draw_tables(results, tables, bundle, keeper))
+  keeper$keep()
+  undrawn
+}
+
+in_folder <- function(folder, name, table) {
+  write_csv(table, file.path(folder, "tables", name))
+  list(data = name)
+}
+
+#' Make outputs unless they exist and are up to date
+#'
+#' @param folder The campaign's folder.
+#' @param digest Result of [drawing_digest()].
+#' @param cores Outputs made at a time.
+#' @return A list of functions: `made(kind, entries, base, make)` returns the result of `make` for each entry, new or stored; `file` and `data` in
+#'   it are files below `base`. `keep()` stores the list of outputs.
+#' @noRd
+output_keeper <- function(folder, digest, cores) {
+  before <- store_read(drawn_path(folder))
+  now <- list()
+  sums <- \(base, one) sha256_files(file.path(folder, base, as.character(unlist(one[c("file", "data")]))))
+  list(
+    made = \(kind, entries, base, make) {
+      texts <- vapply(entries, jsonlite::toJSON, "", auto_unbox = TRUE, digits = NA, null = "null")
+      keys <- vapply(texts, \(text) sha256_texts(paste(digest, kind, text)), "", USE.NAMES = FALSE)
+      kept <- lapply(keys, \(key) before[[key]])
+      missing <- !vapply(kept, \(one) !is.null(one) && identical(one$sums, sums(base, one$made)), TRUE)
+      kept[missing] <- make_all(entries[missing], cores, \(entry) {
+        made <- make(entry)
+        list(made = made, sums = sums(base, made))
+      })
+      now[keys] <<- kept
+      lapply(kept, `[[`, "made")
+    },
+    keep = \() if (!identical(before, now)) store_write(now, drawn_path(folder))
+  )
+}
+
+# An error in a worker process is raised here. An output whose process was killed, as when memory is short, is made again, alone.
+make_all <- function(entries, cores, make) {
+  made <- vector("list", length(entries))
+  if (length(entries) > 1) loadNamespace("ggplot2") # once, not in each process
+  share_out(entries, cores, \(entry) tryCatch(make(entry), error = identity), \(i, one) {
+    if (is.null(one)) one <- make(entries[[i]])
+    if (inherits(one, "error")) stop(one)
+    made[[i]] <<- one
+  })
+  made
+}
+
+used_paths <- function(folder, keys) {
+  c(index_path(folder), drawn_path(folder), entry_path(folder, keys), stack_path(folder, derived_tables, stack_digest(keys)))
 }

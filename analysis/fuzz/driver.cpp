@@ -1,9 +1,9 @@
-// What libFuzzer does, without clang and without feedback: every file of a corpus, whole and cut off, then the files damaged
-// again and again until the time is up. The reader runs in a process of its own with bounds on time and memory; when it dies the
-// input that it died of is kept.
+// A substitute for libFuzzer without clang and coverage feedback: runs every file of a corpus, whole and truncated, then damaged
+// copies of the files until the time is up. The reader runs in a process of its own with limits on time and memory; the input is
+// saved when that process dies.
 //
-//   fuzz_NAME CORPUS FAILED SECONDS    what fails is written to FAILED-<hash>
-//   fuzz_NAME FILE...                  these inputs once, to see a failure again
+//   fuzz_NAME CORPUS FAILED SECONDS    failing inputs are written to FAILED-<hash>
+//   fuzz_NAME FILE...                  run these inputs once, to reproduce a failure
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -27,8 +27,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t n);
 
-// The sanitizer counts what is really held; RLIMIT_AS cannot be used, for its shadow takes terabytes of address space.
-// What a capture can make the reader hold: zstd's window is up to 128 MiB.
+// The sanitizer's own count of allocated memory is limited; RLIMIT_AS cannot be used, as its shadow memory takes terabytes of address
+// space. A capture may need zstd's window of up to 128 MiB.
 extern "C" const char* __asan_default_options() {
   return "hard_rss_limit_mb=1024:max_allocation_size_mb=256:quarantine_size_mb=16:handle_abort=1:allocator_may_return_null=0";
 }
@@ -42,7 +42,7 @@ constexpr size_t longest = 16384;
 constexpr int cpu_s = 20, wall_s = 300;  // of one input: of work, and of waiting for what never comes
 constexpr uint64_t first_seed = 20130417;
 
-// The input under trial, where the parent can read it whatever the child dies of.
+// The current input, which the parent can read after the child has died.
 struct Trial {
   uint64_t inputs;
   bool all_done;
@@ -68,7 +68,7 @@ std::vector<Bytes> corpus_of(const std::string& folder) {
   return corpus;
 }
 
-// Copies of exactly the input's size, so that a read past its end is seen.
+// Copies of exactly the input's size, so that reads past the end are detected.
 void try_input(Trial& trial, const Bytes& input) {
   trial.n = std::min(input.size(), longest);
   std::copy_n(input.begin(), trial.n, trial.bytes);
@@ -96,7 +96,7 @@ void put_number(Bytes& x, std::mt19937_64& random) {
   for (size_t k = 0; k < width; ++k) x[at + k] = static_cast<uint8_t>(value >> 8 * (big ? width - 1 - k : k));
 }
 
-// As text logs hold them: long, negative, with another mark for decimals, or none.
+// Numbers as in text logs: long, negative, with another decimal mark, or without one.
 void put_text(Bytes& x, std::mt19937_64& random) {
   static const char* const texts[] = {"-1", "18446744073709551616", "1e999", "0x", "nan", ",,", "\t", "\n", "\r\n", "0,5", ":", "=", "%", "99999999999999999999999"};
   const std::string text = texts[random() % std::size(texts)];
@@ -104,7 +104,7 @@ void put_text(Bytes& x, std::mt19937_64& random) {
   x.insert(at, text.begin(), text.end());
 }
 
-// Bytes of another file (or the same), put in or over what stands there.
+// Insert bytes of a file, or overwrite bytes with them.
 void splice(Bytes& x, const Bytes& other, std::mt19937_64& random) {
   if (other.empty()) return;
   const size_t begin = random() % other.size();
@@ -146,7 +146,7 @@ Bytes damaged(const std::vector<Bytes>& corpus, uint64_t k) {
   return x;
 }
 
-// A cut at every byte of the first kilobyte, then at every 61st.
+// Truncated at every byte of the first kilobyte, then at every 61st.
 void try_cuts(Trial& trial, const Bytes& whole) {
   for (size_t n = whole.size();; n -= std::min<size_t>(n, n > 1024 ? 61 : 1)) {
     try_input(trial, Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n)));
@@ -154,7 +154,7 @@ void try_cuts(Trial& trial, const Bytes& whole) {
   }
 }
 
-// A third of the time at most goes into cuts: where a machine is slow, damage is tried too.
+// Truncation takes at most a third of the time, so that slow machines try damage too.
 void try_until(Trial& trial, const std::vector<Bytes>& corpus, double seconds) {
   const auto from = std::chrono::steady_clock::now();
   const auto spent_s = [from] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count(); };

@@ -1,5 +1,5 @@
-// Any bytes as a capture: no crash, no hang, bounded memory, and the same packets whether the file is there at once or
-// trickles in, which is how compressed files are read. What is compressed is decompressed on the way.
+// Any bytes as a capture: no crash, no hang, bounded memory, and the same packets whether the whole file is available or
+// arrives in pieces, as compressed files do. Compressed input is decompressed.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -63,7 +63,7 @@ void append(Outcome& outcome, const Chunk& chunk) {
   append(outcome.frame_bytes, chunk, "frame_bytes");
 }
 
-// What can be counted is decoded in parts, by two threads; a stream from the front on.
+// Records that can be counted are decoded in parts by two threads, a stream from the front.
 Outcome read_all(std::unique_ptr<Source> source) {
   Outcome outcome;
   try {
@@ -71,7 +71,7 @@ Outcome read_all(std::unique_ptr<Source> source) {
     const bool at_once = reader.countable();
     const size_t expected = at_once ? reader.packets_expected() : 0;
     if (at_once) reader.count(2, 7, 200);
-    // So few bytes hold no more packets than are looked at to judge by.
+    // An input of this size has fewer packets than the estimate is based on.
     if (at_once && expected != reader.packets()) wrong("another number of packets than expected");
     Chunk chunk(at_once ? reader.packets() : 100, all_columns());
     if (at_once) {
@@ -99,7 +99,7 @@ Outcome read_all(std::unique_ptr<Source> source) {
   return outcome;
 }
 
-// However the work is shared out, the matching is the same.
+// The matching is the same however the work is divided.
 void check_shares(const Packets& ref, const Packets& mon, const Sides& sides, const Matching& matching) {
   const Matching shared = match_packets(ref, sides, mon, sides, 3, 0);
   if (shared.ref_of_mon != matching.ref_of_mon || shared.mon_of_ref != matching.mon_of_ref ||
@@ -117,7 +117,7 @@ void check_shares(const Packets& ref, const Packets& mon, const Sides& sides, co
   if (seen != delays.size()) wrong("another number of delays");
 }
 
-// The first half of the packets as one end of a path, the second half as the other.
+// The first half of the packets is one end of a path, the second half the other.
 void match_halves(const Outcome& o) {
   const size_t half = o.id.size() / 2;
   if (half == 0) return;

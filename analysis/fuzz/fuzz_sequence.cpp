@@ -1,5 +1,5 @@
-// Any order of segments and acknowledgements: sequence space as a plain set of numbers has it, and no sample of a round trip
-// from what was sent twice or was never sent.
+// Any order of segments and acknowledgements: the sequence space must equal a plain set of numbers, and retransmitted or unsent
+// data must give no RTT sample.
 
 #include <map>
 #include <set>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t longest = 400;  // every number is a member of a set here: more would be slow, not other
 
-// Six bytes a step: what to do, where, how long.
+// Six bytes per step: action, position, length.
 struct Step {
   bool acknowledges, begins;
   uint32_t number;
@@ -24,12 +24,12 @@ struct Step {
 Step step_at(const uint8_t* data, uint32_t start) {
   uint32_t offset;
   std::memcpy(&offset, data + 1, sizeof offset);
-  // Mostly near each other, seldom anywhere: then the numbers wrap.
+  // Usually near each other, sometimes anywhere, so that the numbers wrap.
   if (data[0] & 6) offset &= 0xff;
   return {(data[0] & 1) != 0, (data[0] & 0x38) == 0x38, start + offset, 1 + data[5]};
 }
 
-// How many numbers of [first, end) were sent before, number by number.
+// How many numbers of [first, end) were sent before, counted one by one.
 int64_t add_slowly(std::set<int64_t>& sent, int64_t first, int64_t end) {
   int64_t known = 0;
   for (int64_t number = first; number < end; ++number) known += !sent.insert(number).second;

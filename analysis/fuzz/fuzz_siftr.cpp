@@ -1,4 +1,4 @@
-// Any bytes as a log of SIFTR: no crash, no hang, bounded memory, and the same rows whether the file is there at once or trickles in.
+// Any bytes as a log of SIFTR: no crash, no hang, bounded memory, and the same rows whether the file arrives whole or in pieces.
 
 #include <cstdlib>
 
@@ -9,7 +9,7 @@ using namespace samovar;
 
 namespace {
 
-// Every value is looked at: a row whose columns were not set would be found by the sanitizers.
+// Every value is read, so that the sanitizers find columns of a row that were not set.
 double rows_of(Source& source) {
   siftr::Log log;
   try {

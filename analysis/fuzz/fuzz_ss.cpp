@@ -1,4 +1,4 @@
-// Any bytes as output of ss: no crash, no hang, bounded memory, and the same rows whether the file is there at once or trickles in.
+// Any bytes as output of ss: no crash, no hang, bounded memory, and the same rows whether the file arrives whole or in pieces.
 
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// Any bytes, compressed and cut: what is read of them is where they begin, all of it unless the file was cut, and then the
-// reader says so. The first byte chooses form, members and cut.
+// Any bytes, compressed and truncated: what is read must be the beginning of them, and all of them unless the file was truncated,
+// which the reader must report. The first byte selects format, members and truncation.
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The same bytes at once and a few at a time: what every fuzzed reader must read alike.
+// The same bytes at once and in pieces: every fuzzed reader must read both the same way.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class Trickle final : public Stream {
   size_t left_;
 };
 
-// For a reader whose number of rows tells enough: the same however the file comes.
+// For readers that are compared by their number of rows only.
 template <typename Rows>
 int same_rows(const uint8_t* data, size_t n, Rows rows_of) {
   Whole whole(data, n);

@@ -28,15 +28,15 @@ inline uint64_t mix(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// Fewer than eight bytes as if zeros followed. Loads that overlap: a copy of so many bytes, which is then loaded as one
-// number, makes the processor wait for each of them.
+// Fewer than eight bytes, as if followed by zeros, by overlapping loads: a copy of a variable number of bytes that is
+// then loaded as one number stalls the processor.
 inline uint64_t load_short(const uint8_t* at, size_t n) {
   if (n >= 4) return load<uint32_t>(at) | uint64_t{load<uint32_t>(at + n - 4)} << 8 * (n - 4);
   if (n == 0) return 0;
   return at[0] | uint64_t{at[n / 2]} << 8 * (n / 2) | uint64_t{at[n - 1]} << 8 * (n - 1);
 }
 
-// The length takes part, so that bytes and the same bytes followed by zeros differ.
+// The length is hashed too, so that bytes differ from the same bytes followed by zeros.
 inline uint64_t mix_bytes(uint64_t hash, const uint8_t* at, size_t n) {
   hash = mix(hash, n);
   for (; n >= 8; at += 8, n -= 8) hash = mix(hash, load<uint64_t>(at));

@@ -54,7 +54,7 @@ const char* name_of_link(uint32_t link_type) {
   }
 }
 
-// What is called on the way of nearly all packets is compiled into one function: that takes a tenth off their time.
+// Functions that nearly all packets need are compiled into one: that saves a tenth of the time.
 [[gnu::flatten]] void Decoder::decode(const Record& record, Row& row) {
   static const Row blank = [] {
     Row empty{};
@@ -162,8 +162,8 @@ void Decoder::decode_ip(Bytes bytes, Row& row) {
   if (version == 6) decode_ipv6(bytes, row);
 }
 
-// A superpacket, which the sender's kernel leaves to its interface to cut up or the receiver's put together from what
-// came, may have a length field of 0, for want of bits or because the interface is to fill it in: the frame's counts.
+// A superpacket, which an interface is to segment or has reassembled, may have a length field of 0, because the length needs
+// more bits or the interface is to fill it in: the length of the frame is used then.
 void Decoder::set_ip_bytes(int length, int header, Bytes bytes, Row& row) {
   const int inside = std::max(row.frame_bytes - static_cast<int>(bytes.at - frame_), 0);
   row.ip_bytes = length ? length + header : inside;
@@ -217,7 +217,7 @@ void Decoder::decode_ipv6(Bytes bytes, Row& row) {
   network.first_fragment = true;
   Bytes rest = bytes.after(40);
   uint64_t fragment = 0;
-  // Extension headers (RFC 8200, section 4): each tells the next one's type, most their length.
+  // Extension headers (RFC 8200, section 4): each gives the type of the next, most their length.
   for (bool more = true; more;) {
     const uint8_t type = network.protocol;
     more = type == 0 || type == 43 || type == 44 || type == 51 || type == 60 || type == 135 || type == 139 ||
@@ -251,7 +251,7 @@ void Decoder::decode_ipv6(Bytes bytes, Row& row) {
 }
 
 void Decoder::decode_transport(Network& network, Bytes bytes, Row& row) {
-  // Padding of short frames is no payload; a sender's own capture does not have it.
+  // The padding of short frames is not payload; a sender's own capture does not have it.
   bytes.n = std::min(bytes.n, static_cast<size_t>(std::max(network.transport_bytes, 0)));
   row.proto = proto_of(network.protocol);
   row.payload_bytes = std::max(network.transport_bytes, 0);
@@ -269,7 +269,7 @@ void Decoder::decode_transport(Network& network, Bytes bytes, Row& row) {
   } else if (has_ports) {
     row.payload_bytes = std::max(network.transport_bytes - 8, 0);
     if (!bytes.has(8)) cut();
-    // The length and checksum fields stay out: checksum offload leaves the sender's capture without one.
+    // Length and checksum are not hashed: with checksum offload the sender's capture has no valid checksum.
     if (bytes.has(8)) identity = mix_bytes(identity, bytes.at + 8, std::min<size_t>(bytes.n - 8, 12));
   } else {
     if (network.first_fragment && (row.proto == icmp || row.proto == icmp6)) {
@@ -303,7 +303,7 @@ uint64_t Decoder::decode_tcp(Bytes bytes, uint64_t identity, Row& row) {
   return mix_bytes(identity, options.at, options.n);
 }
 
-// Of a header that the snapshot length cut, each field that is whole: it is read as if zeros followed, and what they made goes.
+// Of a header that the snapshot length cut, keep the fields that are complete: it is read as if zeros followed, and the others are removed.
 uint64_t Decoder::decode_cut_tcp(Bytes bytes, uint64_t identity, Row& row) {
   cut();
   std::array<uint8_t, shortest_tcp> padded{};
@@ -318,7 +318,7 @@ uint64_t Decoder::decode_cut_tcp(Bytes bytes, uint64_t identity, Row& row) {
   }
   if (!bytes.has(14)) row.flags = missing_int;
   if (!bytes.has(16)) row.window = missing_int;
-  // Checksum and urgent pointer stay out, also where the header ends within them.
+  // Checksum and urgent pointer are not hashed, also if the header ends within them.
   return bytes.has(16) ? whole : mix_bytes(identity, bytes.at, bytes.n);
 }
 
@@ -336,7 +336,7 @@ void Decoder::decode_icmp(Bytes bytes, Row& row) {
 
 void Decoder::decode_options(Bytes options, Row& row) {
   row.options = 0;
-  // Time stamps behind two paddings (RFC 7323, appendix A) are what nearly all segments begin with.
+  // Nearly all segments begin with time stamps behind two bytes of padding (RFC 7323, appendix A).
   if (options.has(12) && net32(options.at) == 0x0101080A) {
     row.options = option_timestamps;
     row.tsval = net32(options.at + 4);
@@ -353,7 +353,7 @@ void Decoder::decode_options(Bytes options, Row& row) {
     const size_t n = options.has(2) ? options.at[1] : 0;
     if (n < 2 || !options.has(n)) {
       row.options |= option_malformed;
-      // Of SACK the first block may be there, which is all that is read of it.
+      // Of SACK, only the first block is read, which may be complete.
       if (kind == 5 && n >= 10 && options.has(10)) decode_option(options.at, n, row);
       return;
     }
@@ -362,7 +362,7 @@ void Decoder::decode_options(Bytes options, Row& row) {
   }
 }
 
-// Kinds of IANA's registry of TCP parameters; those of a SYN only count on one (RFC 9293, 7323, 2018).
+// Kinds of IANA's registry of TCP parameters; options of a SYN are valid on a SYN only (RFC 9293, 7323, 2018).
 void Decoder::decode_option(const uint8_t* at, size_t n, Row& row) {
   const bool syn = row.flags & flag_syn;
   switch (at[0]) {

@@ -1,4 +1,4 @@
-// From a frame's bytes to columns.
+// Decodes the bytes of a frame into columns.
 #pragma once
 
 #include <limits>
@@ -9,7 +9,7 @@
 
 namespace samovar {
 
-// R's marks of a missing value, so that the columns can be handed over as they are.
+// R's values for NA, so that columns can be passed to R unchanged.
 constexpr int missing_int = std::numeric_limits<int>::min();
 double missing_double();
 
@@ -17,7 +17,7 @@ enum Proto { tcp = 1, udp, icmp, icmp6, ip, pause, pfc, mac_control, arp, other 
 inline const char* const proto_names[] = {"tcp",   "udp", "icmp",        "icmp6", "ip",
                                           "pause", "pfc", "mac-control", "arp",   "other"};
 
-// One packet as decoded; the rows of the table that read_pcap() gives, and describes.
+// One decoded packet; ?read_pcap describes the fields.
 struct Row {
   double t_ns, seq, ack, tsval, tsecr, id, sack_left, sack_right;
   int frame_bytes, ip_bytes, proto, flow, src, sport, dst, dport, ip_id, flags, window, payload_bytes,
@@ -26,7 +26,7 @@ struct Row {
       quanta, pfc_classes;
 };
 
-// What `options` says of the TCP options seen, a bit for each kind.
+// Bits of `options`, one for each kind of TCP option.
 enum TcpOption {
   option_mss = 1,
   option_wscale = 2,
@@ -104,38 +104,38 @@ inline constexpr Column columns[] = {
     integer("pfc_classes", &Row::pfc_classes, false),
 };
 
-// How long one class of priority flow control (IEEE 802.1Qbb) is to be silent.
+// Length of the pause for one class of priority flow control (IEEE 802.1Qbb).
 struct ClassPause {
   double t_ns;
   int interface, priority, quanta;
 };
 
-// A fragment of a packet (RFC 791, RFC 8200). The first of a datagram has ports and thereby a flow, the others not (0).
+// A fragment of a packet (RFC 791, RFC 8200). Only the first of a datagram has ports and therefore a flow; the others have 0.
 struct Fragment {
   size_t row;
   uint64_t datagram;
   int flow;
 };
 
-// Name of a link type, or nullptr when it is not known.
+// Name of a link type; nullptr if unknown.
 const char* name_of_link(uint32_t link_type);
 
 class Decoder {
  public:
-  // IP packets longer than `mtu_bytes` were never on a wire: segmentation was left to an interface.
+  // IP packets longer than `mtu_bytes` were never on a wire: an interface segments or reassembles them.
   explicit Decoder(int mtu_bytes) : mtu_bytes_(mtu_bytes) {}
   void decode(const Record& record, Row& row);
 
-  // Packets captured too short for their headers.
+  // Packets whose headers were not captured completely.
   size_t cut_packets() const { return cut_; }
   size_t untimed_packets() const { return untimed_; }
-  // Packets of a link type that is not known, which are told without what is inside.
+  // Packets of an unknown link type, which are not decoded.
   size_t unknown_packets() const { return unknown_; }
   std::vector<ClassPause> take_class_pauses() { return std::move(class_pauses_); }
-  // Those since they were last taken, by the number of packets decoded before each.
+  // Pauses since the last call, with the number of packets decoded before each.
   std::vector<Fragment> take_fragments() { return std::exchange(fragments_, {}); }
   const FlowTable& flows() const { return flows_; }
-  // Counts and learns what another decoder did of the packets that follow; how its flows and addresses are numbered here.
+  // Adds the counts and names of another decoder, which decoded the packets that follow; returns its flows and addresses in this numbering.
   FlowTable::Renumbering absorb(Decoder& later);
 
  private:

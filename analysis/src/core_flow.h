@@ -9,10 +9,10 @@
 
 namespace samovar {
 
-// What tells flows apart.
+// Key of a flow.
 struct FlowKey {
   std::array<uint64_t, 4> address{};  // two words each, IPv4 in the first
-  // Ports, protocol and version in one word: written apart and compared as one they would make the processor wait.
+  // Ports, protocol and version in one word: written separately and compared as one, they would stall the processor.
   uint64_t ends = uint64_t{4} << 40;
   void set_version(uint8_t version) { ends = uint64_t{version} << 40; }
   void set_ports(uint8_t protocol, uint16_t sport, uint16_t dport) {
@@ -46,8 +46,8 @@ class FlowTable {
     recent_[place] = flow.number - 1;
     return flow;
   }
-  // The numbers that another table gave to its flows and addresses, as they are in this one, which learns those it
-  // lacks: as if the other's packets had come after this one's. What has number n is at place n.
+  // Returns another table's flows and addresses in this numbering and adds the missing ones, as if the other's packets
+  // came after this one's. Number n is at index n.
   struct Renumbering {
     std::vector<int> flow, address;
     bool changes() const;
@@ -55,7 +55,7 @@ class FlowTable {
   Renumbering absorb(const FlowTable& other);
   // By its number.
   const Flow& at(int number) const { return flows_[static_cast<size_t>(number - 1)]; }
-  // "a.b.c.d:p > e.f.g.h:q"; " (udp)" follows where a TCP flow has the same ends.
+  // "a.b.c.d:p > e.f.g.h:q"; followed by " (udp)" if a TCP flow has the same ends.
   std::vector<std::string> flow_names() const;
   const std::vector<std::string>& address_names() const { return addresses_; }
 
@@ -67,7 +67,7 @@ class FlowTable {
 
   std::vector<Flow> flows_;
   std::vector<int32_t> slots_;
-  // Most packets are of a flow that was seen just before.
+  // Most packets belong to the same flow as a recent packet.
   std::array<int32_t, 64> recent_{};
   std::vector<std::string> addresses_;
   std::unordered_map<std::string, int> address_numbers_;

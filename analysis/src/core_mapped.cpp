@@ -15,12 +15,12 @@
 namespace samovar {
 namespace {
 
-// What a signal handler may look at: no locks, no memory of its own.
+// Data that the signal handler may use: no locks, no allocation.
 struct Place {
   std::atomic<uintptr_t> begin{0}, end{0};
   std::atomic<bool> shrunk{false};
 };
-// A trial has a capture open for each of its hosts, parts of captures stay open as long as R holds them.
+// A trial has an open capture for each of its hosts; parts of captures stay open as long as R holds them.
 constexpr size_t most_mappings = 64;
 std::array<Place, most_mappings> places;
 std::atomic<size_t> standing{0};
@@ -46,7 +46,7 @@ void cover(int number, siginfo_t* about, void* context) {
     place.shrunk = true;
     return;
   }
-  // Not ours: let the handler before, or the default, have it when the instruction is tried again.
+  // Not our page: restore the previous handler, or the default, which gets the signal when the instruction is repeated.
   (void)number;
   (void)context;
   ::sigaction(SIGBUS, &before, nullptr);

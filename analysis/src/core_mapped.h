@@ -1,4 +1,4 @@
-// A file in memory whose end another program may take away while it is read.
+// A file mapped into memory that another program may truncate meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@ namespace samovar {
 
 class Descriptor;
 
-// Touching a mapped page behind the file's end raises SIGBUS, which ends the program. While a mapping stands, such
-// pages read as zeros instead and the mapping says so: whoever reads must ask shrunk() before what was read counts.
+// Access to a mapped page behind the end of the file raises SIGBUS, which ends the program. While a mapping exists, such
+// pages read as zeros and are recorded: callers must check shrunk() before they use what they read.
 class Mapping {
  public:
-  // Throws FormatError when the file cannot be mapped.
+  // Throws FormatError if the file cannot be mapped.
   Mapping(const Descriptor& file, size_t bytes);
   ~Mapping();
   Mapping(const Mapping&) = delete;
@@ -21,9 +21,9 @@ class Mapping {
   const void* data() const { return base_; }
   size_t bytes() const { return bytes_; }
   bool shrunk() const;
-  // Maps the pages of these bytes at once, where the kernel can (Linux 5.14): a fault for every 16 costs twice as much.
+  // Maps the pages of these bytes at once if the kernel can (Linux 5.14): a page fault for every 16 costs twice as much.
   void map(const uint8_t* from, const uint8_t* to) const;
-  // Lets go of the pages that these bytes fill: who is first to be done with them spares the last to unmap them all.
+  // Releases the pages of these bytes, so that not all of them are unmapped by the last user.
   void unmap(const uint8_t* from, const uint8_t* to) const;
 
  private:

@@ -23,7 +23,7 @@ bool takes_part(const Packets& packets, const Sides& sides, size_t i) {
          !std::isnan(packets.t_ns[i]);
 }
 
-// An id is a hash already: its low bits choose the slot, others the share of the work.
+// An id is already a hash: its low bits select the slot, others the share.
 uint64_t bits_of(double id) { return static_cast<uint64_t>(id); }
 
 constexpr unsigned share_from_bit = 45, most_share_bits = 8;
@@ -58,13 +58,13 @@ struct Share {
   size_t n;
 };
 
-// The packets of a capture that take part, laid out by share.
+// The packets of a capture to be matched, ordered by share.
 class Shares {
  public:
   Shares(const Packets& packets, const Sides& sides, unsigned bits)
       : shift_(share_from_bit + most_share_bits - bits), mask_((size_t{1} << bits) - 1), from_(mask_ + 2), end_(mask_ + 1),
         id_(blank<double>(packets.n)), row_(blank<int32_t>(packets.n)) {
-    // Room for all packets, whether they take part or not: that is told by the id alone.
+    // Space for all packets, matched or not: the share depends on the id alone.
     for (size_t i = 0; i < packets.n; ++i)
       if (packets.id[i] >= 0) ++from_[share_of(packets.id[i]) + 1];
     std::partial_sum(from_.begin(), from_.end(), from_.begin());
@@ -87,7 +87,7 @@ class Shares {
   std::unique_ptr<int32_t[]> row_;
 };
 
-// Ids of a share of ref with their places in it, in order of capture. Its memory serves for one share after the other.
+// Ids of a share of ref with their positions, in order of capture. The memory is reused for the next share.
 class IdTable {
  public:
   void fill(const Share& ref) {
@@ -97,14 +97,14 @@ class IdTable {
     id_ = ref.id;
     first_.assign(slots, none);
     next_.resize(ref.n);
-    // From the last on: each goes before those of its id that are there.
+    // From last to first: each packet is put before earlier ones of its id.
     for (size_t i = ref.n; i-- > 0;) next_[i] = std::exchange(first_[find(id_[i])], static_cast<int32_t>(i));
   }
   int32_t first(double id) const { return first_[find(id)]; }
   int32_t next(int32_t i) const { return next_[static_cast<size_t>(i)]; }
 
  private:
-  // Where the id is, or would be.
+  // The slot of an id, or where it would be.
   size_t find(double id) const {
     size_t at = bits_of(id) & mask_;
     while (first_[at] != none && id_[first_[at]] != id) at = (at + 1) & mask_;
@@ -115,28 +115,28 @@ class IdTable {
   size_t mask_ = 0;
 };
 
-// Rows of ref that have one id; those before `at` are used or too old.
+// Rows of ref with the same id; those before `at` are used or too old.
 struct Queue {
   size_t at, end;
 };
-// A packet of mon that waits for one of them.
+// A packet of mon that waits for one of these.
 struct Deferred {
   int32_t mon_row;
   size_t queue;
 };
-// What is not unique in a share.
+// Packets of a share whose id is not unique.
 struct Ambiguous {
   std::vector<int32_t> rows;
   std::vector<Queue> queues;
   std::vector<Deferred> deferred;
 };
 
-// What the shares of a matching have in common: each writes the rows of its own ids.
+// State shared by the shares of a matching: each writes the rows of its own ids.
 struct Common {
   const Packets& ref;
   const Packets& mon;
   Matching result;
-  // Clock difference plus delay of the packets that are unique.
+  // Clock difference plus delay of the unique packets.
   int64_t least_ns = std::numeric_limits<int64_t>::max() / 2;
   int64_t most_ns = std::numeric_limits<int64_t>::min() / 2;
   bool any_unique = false;
@@ -154,7 +154,7 @@ struct Common {
       any_unique = true;
     }
   }
-  // 1: ref's packet is too old to be this one of mon, -1: too young, 0: it may be.
+  // 1: ref's packet is too old to be mon's, -1: too new, 0: it may be.
   int fit(int32_t i, int32_t j) const {
     if (!any_unique) return 0;
     const int64_t difference = mon.time(static_cast<size_t>(j)) - ref.time(static_cast<size_t>(i));
@@ -170,7 +170,7 @@ struct Common {
   }
 };
 
-// Matches what is unique, share after share, and sets apart what is not.
+// Matches unique packets, share by share, and collects the others.
 class Matcher {
  public:
   explicit Matcher(Common& common) : common_(common) {}
@@ -197,7 +197,7 @@ class Matcher {
     if (found_[static_cast<size_t>(i)] != none || table_.next(i) != none) again_.push_back({i, j});
     else found_[static_cast<size_t>(i)] = j;
   }
-  // An id seen once in ref but again in mon is not unique either: its first match is taken back and joins the queue.
+  // An id that occurs once in ref but again in mon is not unique either: its first match is undone and joins the queue.
   void set_apart(const Share& ref, const Share& mon, Ambiguous& to) {
     for (const Again& again : again_) {
       int32_t& found = found_[static_cast<size_t>(again.first)];
@@ -227,8 +227,8 @@ class Matcher {
   std::vector<Again> again_;
 };
 
-// The last two packets that went out, which is all that pairing needs: packets with one and the same time
-// stamp are not strictly before each other.
+// The last two packets that left, which is all that pairing needs: packets with the same time stamp are not strictly
+// before each other.
 struct Outgoing {
   int64_t mon_ns = 0, ref_ns = 0;
   size_t number = 0;  // 0: none yet
@@ -291,7 +291,7 @@ size_t returned_packets(const Packets& mon, const Sides& sides, const Matching& 
 
 namespace {
 
-// The packets of mon that were seen at ref, in order of time: that of a capture by several CPUs is not quite the file's.
+// Packets of mon that were seen at ref, in order of time; with several CPUs a file's order is slightly different.
 template <typename Visit>
 void each_matched(const Packets& mon, const Matching& matching, Visit visit) {
   bool sorted = true;
@@ -352,7 +352,7 @@ Delays::Delays(const Packets& ref, const Packets& mon, const Sides& mon_sides, c
 
 void Delays::order(std::vector<int32_t>& rows, const double* t_ns) {
   const auto earlier = [t_ns](int32_t a, int32_t b) { return is_before(t_ns[a], t_ns[b]); };
-  // They are as a rule: captures are.
+  // Captures usually are in order.
   if (!std::is_sorted(rows.begin(), rows.end(), earlier)) std::stable_sort(rows.begin(), rows.end(), earlier);
 }
 

@@ -1,4 +1,4 @@
-// The same packets found in two captures, and round-trip times from them (CAIA-TR-060707A, CAIA-TR-130730A).
+// Finds the same packets in two captures, and round-trip times from them (CAIA-TR-060707A, CAIA-TR-130730A).
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,7 @@ struct Packets {
   int64_t time(size_t i) const { return static_cast<int64_t>(t_ns[i]); }
 };
 
-// Which packets take part: for each flow number its group and whether it goes from ref to mon.
+// Packets to match: for each flow number its group, and whether it goes from ref to mon.
 struct Side {
   int group = -1;
   bool outgoing = false;
@@ -30,11 +30,10 @@ struct Matching {
   std::vector<uint8_t> ambiguous_ref;  // the id occurs again in ref or in mon
 };
 
-// Equal ids, first in first out. Where an id occurs more than once, its packets must also fit the spread of
-// clock difference plus delay seen on the packets that are unique, within a second: a counter that wraps
-// (UDP, 65536 packets) would otherwise be matched to a packet lost long before.
-// The work is shared out by id. Of so many packets (`share_packets`) a share's table stays in the second-level cache,
-// however many packets there are in all.
+// Matches packets with equal ids, first in first out. If an id occurs more than once, its packets must also be within a
+// second of the clock difference plus delay of the unique packets: otherwise an id that repeats (UDP, a counter of 65536
+// packets) could be matched to a packet lost long before.
+// The work is divided by id, into shares of `share_packets` packets, whose table fits the second-level cache.
 constexpr size_t usual_share_packets = size_t{1} << 13;
 Matching match_packets(const Packets& ref, const Sides& ref_sides, const Packets& mon, const Sides& mon_sides,
                        size_t threads = 1, size_t share_packets = usual_share_packets);
@@ -46,8 +45,8 @@ struct Delay {
   int32_t ref_row, mon_row;
   bool outgoing;
 };
-// Delays of what a matching holds, in order of departure, those without a time (NaN in `mon_ns`, the times of mon on ref's
-// clock) first; of the same time, what goes out before what comes back.
+// Delays of the matched packets in order of departure; those without a time first (NaN in `mon_ns`, the times of mon on
+// ref's clock). At equal times, outgoing packets precede returning ones.
 class Delays {
  public:
   Delays(const Packets& ref, const Packets& mon, const Sides& mon_sides, const double* mon_ns, const Matching& matching);
@@ -84,12 +83,12 @@ struct Pair {
   bool floored;  // was negative
 };
 
-// For each packet I returning from mon the last packet O that reached mon strictly before I left; each used
+// Pairs each packet I returning from mon with the last packet O that reached mon strictly before I left; each is used
 // once.
 std::vector<Pair> pair_packets(const Packets& ref, const Packets& mon, const Sides& mon_sides,
                                const Matching& matching, size_t groups);
 
-// What became of the packets of one group in one direction, counted where they left.
+// Counts of the packets of one group in one direction, at the end where they left.
 struct Tally {
   double sent = 0, matched = 0, ambiguous = 0;
   double unjudged =

@@ -23,11 +23,11 @@ constexpr size_t prefetched_bytes = 512;
 constexpr ptrdiff_t furthest_guess_bytes = 1 << 17;
 constexpr int enough_records = 32;
 constexpr uint32_t magic_us = 0xA1B2C3D4, magic_ns = 0xA1B23C4D;
-constexpr const char* accepted =
-    "; a capture in pcap (magic a1b2c3d4 or a1b23c4d, either byte order) or pcapng format, plain, gzip- or "
-    "zstd-compressed, would have been accepted";
+constexpr const char* expected =
+    "; expected a capture in pcap (magic a1b2c3d4 or a1b23c4d, either byte order) or pcapng format, plain, gzip- or "
+    "zstd-compressed";
 
-[[noreturn]] void refuse(const char* what) { throw FormatError(std::string(what) + accepted); }
+[[noreturn]] void refuse(const char* what) { throw FormatError(std::string(what) + expected); }
 
 class ClassicCapture final : public Capture {
  public:
@@ -38,7 +38,7 @@ class ClassicCapture final : public Capture {
     fraction_ns_ = file32(at) == magic_ns ? 1 : 1000;
     Interface& interface = interfaces_.emplace_back();
     interface.snaplen_bytes = file32(at + 16);
-    // The bits above tell the length of a frame check sequence.
+    // The upper bits give the length of a frame check sequence.
     interface.link_type = file32(at + 20) & 0x03FFFFFF;
     interface.resolution_exponent = fraction_ns_ == 1 ? 9 : 6;
     longest_ = std::min(std::max(interface.snaplen_bytes, longest_record), longest_announced_record);
@@ -53,7 +53,7 @@ class ClassicCapture final : public Capture {
     return std::make_unique<ClassicCapture>(*this, source);
   }
 
-  // Of the records between the first, which sets the epoch, and the last only the lengths are looked at.
+  // Between the first record, which sets the epoch, and the last only the lengths are read.
   size_t pass(size_t limit) override {
     size_t passed = Capture::pass(std::min<size_t>(limit, 1));
     while (passed > 0 && passed < limit && source_.ensure(record_header_bytes)) {
@@ -82,7 +82,7 @@ class ClassicCapture final : public Capture {
       return stop("a record claims an impossible length of " + std::to_string(captured) + " bytes");
     if (!source_.ensure(record_header_bytes + captured)) return stop("the file ends inside a record");
     const uint8_t* at = source_.cursor();
-    // Some records ahead, further than the processor looks by itself: a prefetch of what is not mapped does nothing.
+    // Prefetch some records ahead, further than the processor does; a prefetch of unmapped memory has no effect.
     __builtin_prefetch(at + prefetched_bytes);
     __builtin_prefetch(at + prefetched_bytes + 64);
     set_time(record, file32(at), int64_t{file32(at + 4)} * fraction_ns_);
@@ -95,7 +95,7 @@ class ClassicCapture final : public Capture {
   }
 
  private:
-  // Lengths that lead from record to record, each with a fraction of a second for its time.
+  // Lengths that lead from record to record, each with a valid fraction of a second.
   bool seems_record(const uint8_t* at, const uint8_t* end) const {
     for (int seen = 0; seen < enough_records && at != end; ++seen) {
       if (end - at < static_cast<ptrdiff_t>(record_header_bytes)) return false;
@@ -117,7 +117,7 @@ class ClassicCapture final : public Capture {
 std::unique_ptr<Capture> open_capture(Source& source) {
   const bool enough = source.ensure(file_header_bytes);
   if (source.available() == 0 && source.damage().empty()) refuse("is empty");
-  if (source.available() == 0) throw FormatError("cannot be read: " + source.damage() + accepted);
+  if (source.available() == 0) throw FormatError("cannot be read: " + source.damage() + expected);
   const uint32_t magic = source.available() >= 4 ? load<uint32_t>(source.cursor()) : 0;
   if (magic == block_section) return open_pcapng(source);
   if (magic != magic_us && magic != magic_ns && magic != swap32(magic_us) && magic != swap32(magic_ns))

@@ -10,7 +10,7 @@
 
 namespace samovar {
 
-// What a capture says of an interface it was made on; a classic file has one.
+// Description of a capture's interface; a classic file has one.
 struct Interface {
   uint32_t link_type = 0;
   uint32_t snaplen_bytes = 0;  // 0: no limit
@@ -18,8 +18,7 @@ struct Interface {
   bool binary_resolution = false;  // a time stamp's unit is 2^-exponent or 10^-exponent seconds
   int resolution_exponent = 6;
   int64_t offset_s = 0;  // added to its time stamps
-  // Packets that were not captured, where the file says so, else negative: for want of room in the interface,
-  // and in the operating system.
+  // Packets that were not captured for lack of space, in the interface and in the operating system; negative if unknown.
   double interface_drops = -1, system_drops = -1;
 };
 
@@ -36,25 +35,25 @@ struct Record {
 class Capture {
  public:
   virtual ~Capture() = default;
-  // The next whole record; its data stay valid until the next call.
+  // Returns the next complete record; its data are valid until the next call.
   virtual bool next(Record& record) = 0;
-  // Passes over up to `limit` records; the number is less only where next() would give no more.
+  // Skips up to `limit` records and returns their number, which is smaller only at the end.
   virtual size_t pass(size_t limit) {
     Record record;
     size_t passed = 0;
     while (passed < limit && next(record)) ++passed;
     return passed;
   }
-  // Where from `from` on a record seems to begin, nullptr where none does. It is a guess: who passes over the records before
-  // `from` learns whether one begins there.
+  // Returns where a record seems to begin at or after `from`; nullptr if nowhere. This is a guess: a caller that skips the
+  // records before it learns whether it is right.
   virtual const uint8_t* seeming_record(const uint8_t*, const uint8_t*) const { return nullptr; }
   virtual const char* format() const = 0;
-  // What this capture reads from now on, over another source that holds the same bytes from this one's cursor on.
+  // Returns a reader of the rest of this capture over another source, which has the same bytes from this one's cursor on.
   virtual std::unique_ptr<Capture> fork(Source& source) const = 0;
 
   const std::vector<Interface>& interfaces() const { return interfaces_; }
   int64_t epoch_s() const { return epoch_s_; }
-  // Why reading stopped before the end of the last record; empty when it did not.
+  // Why reading stopped before the end of the last record; empty if it did not.
   const std::string& truncation() const { return truncation_; }
 
  protected:
@@ -102,7 +101,7 @@ class Capture {
 constexpr uint32_t longest_record = 262144;
 constexpr uint32_t longest_announced_record = 1u << 26;
 
-// Reads the file's header; throws FormatError when it is not one of a capture.
+// Reads the header of a file; throws FormatError if it is not a capture.
 std::unique_ptr<Capture> open_capture(Source& source);
 
 }  // namespace samovar

@@ -15,7 +15,7 @@ constexpr uint16_t option_end = 0, option_name = 2, option_interface_drops = 5, 
                    option_resolution = 9, option_offset = 14;
 constexpr size_t frame_bytes = 12;  // a block's type and its length, before and after
 constexpr size_t most_interfaces = 65536;
-// Of a block that describes something: names and comments are short.
+// Limit for blocks of descriptions: names and comments are short.
 constexpr uint32_t longest_description = 1u << 20;
 
 // One block in the source's window, without the type and lengths around it.
@@ -75,7 +75,7 @@ class NgCapture final : public Capture {
     const uint32_t length = file32(at + 4);
     const uint16_t version = file16(at + 12);
     if (version != 1)
-      return stop("a section has version " + std::to_string(version) + " where 1 would have been accepted");
+      return stop("a section has version " + std::to_string(version) + "; expected version 1");
     if (length < 28 || length % 4 != 0)
       return stop("a section header claims an impossible length of " + std::to_string(length) + " bytes");
     if (!source_.pass(length)) return stop("the file ends inside a section header");
@@ -125,14 +125,14 @@ class NgCapture final : public Capture {
                             : type == block_enhanced ? file32(body.at)
                                                      : file16(body.at);
     if (!knows(number))
-      return stop("a packet is of interface " + std::to_string(number) + ", of which there is no description");
+      return stop("a packet is of interface " + std::to_string(number) + ", which has no description");
     const Interface& interface = interfaces_[section_ + number];
     record.interface = static_cast<int>(section_ + number) + 1;
     record.link_type = interface.link_type;
     record.data = body.at + head;
     record.frame_bytes = file32(body.at + head - 4);
     if (type == block_simple) {
-      // It says neither when it was seen nor how much of it was kept.
+      // This block has neither a time nor the captured length.
       const uint32_t limit = interface.snaplen_bytes ? interface.snaplen_bytes : record.frame_bytes;
       record.captured_bytes = std::min(record.frame_bytes, limit);
       record.timed = false;

@@ -7,7 +7,7 @@ namespace samovar {
 
 constexpr uint32_t block_section = 0x0A0D0D0A;  // the same in either byte order
 
-// Reads the first section's header; throws FormatError when it is damaged.
+// Reads the header of the first section; throws FormatError if it is damaged.
 std::unique_ptr<Capture> open_pcapng(Source& source);
 
 }  // namespace samovar

@@ -23,7 +23,7 @@ void Scoreboard::send(int64_t first, int64_t end, int64_t t_ns) {
       first = at->first;
     }
     at->sent_twice = true;
-    // Only the segment that the retransmission begins in takes its time.
+    // Only the segment in which the retransmission begins gets its time.
     if (!continued) at->t_ns = t_ns;
     continued = true;
     first = at->end;
@@ -47,8 +47,8 @@ bool Scoreboard::acknowledge(int64_t ack, int64_t t_ns, Sample& sample) {
   return sampled;
 }
 
-// Neighbours that were acknowledged become one, with the newest of their times. Between them stay the gaps of
-// packets that the capture lacks; of a capture with many, the oldest are forgotten.
+// Acknowledged neighbours are merged, with the newest of their times. Gaps of packets that the capture lacks stay between
+// them; of many gaps, the oldest are forgotten.
 void Scoreboard::collapse() {
   size_t at = 0;
   while (at + 1 < segments_.size() && segments_[at].acknowledged) {

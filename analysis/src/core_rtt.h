@@ -8,8 +8,8 @@
 
 namespace samovar {
 
-// Sequence numbers without their wrap: each is taken as the one next to the last. Ports that are used again begin another
-// connection, whose numbers come after all before.
+// Unwraps sequence numbers: each is taken as the one nearest to the last. If ports are reused, another connection begins,
+// whose numbers follow all earlier ones.
 class Unwrapper {
  public:
   int64_t operator()(uint32_t number) {
@@ -20,12 +20,12 @@ class Unwrapper {
     only_syn_ = only_syn_ && last_ == syn_;
     return last_;
   }
-  // As the number next to the last, which stays what it was.
+  // Returns the number nearest to the last one, without changing that.
   int64_t near(uint32_t number) const {
     return last_ + static_cast<int32_t>(number - static_cast<uint32_t>(last_));
   }
-  // For each SYN, before its number: TRUE where another connection begins, and not where the SYN is sent again or stands in the file
-  // behind what was sent after it.
+  // Call for each SYN, before its number. Returns TRUE if another connection begins, not for a SYN that is retransmitted or
+  // appears in the file behind packets sent after it.
   bool begin(uint32_t syn, int64_t payload) {
     const bool other = started_ && (has_syn_ ? syn != static_cast<uint32_t>(syn_) : syn + 1 != lowest_);
     if (other) origin_ = last_ = ((top_ >> 32) + 2) * (int64_t{1} << 32) + syn;
@@ -35,11 +35,11 @@ class Unwrapper {
     has_syn_ = true;
     return other;
   }
-  // What comes back before more than a SYN was sent acknowledges that, or is of a connection before.
+  // Packets that return before more than a SYN was sent acknowledge that, or belong to an earlier connection.
   bool acknowledges(int64_t ack) const {
     return started_ && !(only_syn_ && (ack <= syn_ || ack > end_of_syn_));
   }
-  // Whether anything was sent, and where the numbers of the connection begin.
+  // Whether anything was sent, and the first number of the connection.
   bool started() const { return started_; }
   int64_t origin() const { return origin_; }
 
@@ -54,11 +54,11 @@ struct Sample {
   int64_t bytes;
 };
 
-// What was sent and not forgotten yet, in order of sequence number.
+// Segments that were sent and not yet acknowledged, in order of sequence number.
 class Scoreboard {
  public:
   void send(int64_t first, int64_t end, int64_t t_ns);
-  // TRUE when the acknowledgement of everything before `ack` gives a sample.
+  // Returns TRUE if the acknowledgement of everything before `ack` gives a sample.
   bool acknowledge(int64_t ack, int64_t t_ns, Sample& sample);
 
  private:

@@ -8,9 +8,9 @@ namespace samovar {
 
 class SequenceSpace {
  public:
-  // Adds [first, end) and gives how many of its numbers were there already.
+  // Adds [first, end) and returns how many of its numbers were already present.
   int64_t add(int64_t first, int64_t end);
-  // The number above all others, or `otherwise` when there is none.
+  // Returns the end of the highest range, or `otherwise` if there is none.
   int64_t top(int64_t otherwise) const { return ranges_.empty() ? otherwise : ranges_.rbegin()->second; }
 
  private:

@@ -83,7 +83,7 @@ double count_of(std::string_view line, std::string_view key) {
   return whole_number(value_of(line, key), value) ? static_cast<double>(value) : missing;
 }
 
-// An address in its usual form: old versions print IPv6 as eight groups.
+// An address in canonical form: old versions print IPv6 as eight groups.
 bool usual_address(std::string_view text, std::string& usual) {
   char buffer[INET6_ADDRSTRLEN];
   unsigned char bytes[16];
@@ -101,7 +101,7 @@ bool port_of(std::string_view text, int& port) {
   return true;
 }
 
-// Text up to and without the comma after the fourth field, or nothing.
+// Text up to and without the comma after the fourth field, or empty.
 std::string_view four_fields(const char* from, const char* end) {
   const char* at = from;
   for (int commas = 0; at != end; ++at)
@@ -130,7 +130,7 @@ Chunk::Chunk(const Layout& of) : layout(&of) {
 }
 
 Session& Log::begin(Session next) {
-  if (sessions_.size() == most_sessions) throw FormatError("holds more than 256 headers or footers of SIFTR");
+  if (sessions_.size() == most_sessions) throw FormatError("has more than 256 headers or footers of SIFTR");
   return sessions_.emplace_back(std::move(next));
 }
 
@@ -150,10 +150,10 @@ void Log::read(Source& source) {
 void Log::finish() {
   const bool headed = std::any_of(sessions_.begin(), sessions_.end(), [](const Session& s) { return s.header; });
   if (headed || any_) return;
-  if (sessions_.empty()) throw FormatError("is empty; a log of SIFTR would have been accepted");
-  if (sessions_[0].footer) throw FormatError("holds a footer of SIFTR alone; read it after the file that holds the header");
+  if (sessions_.empty()) throw FormatError("is empty; expected a log of SIFTR");
+  if (sessions_[0].footer) throw FormatError("has only a footer of SIFTR; read it after the file with the header");
   refuse(static_cast<size_t>(std::isnan(sessions_[0].first_malformed) ? 1 : sessions_[0].first_malformed),
-         "is no record of SIFTR; a line that begins with enable_time_secs= would have been accepted");
+         "is not a record of SIFTR; expected a line that begins with enable_time_secs=");
 }
 
 void Log::header(std::string_view line, size_t number) {
@@ -166,9 +166,9 @@ void Log::header(std::string_view line, size_t number) {
   const std::string_view form = value_of(line, "rec_fmt");
   const bool first = begins(next.version, "1.2."), second = begins(next.version, "1.3.");
   if (form.empty() && !first && !second)
-    refuse(number, "siftrver=" + next.version.substr(0, 20) + "; 1.2.x, 1.3.x and siftr2 2.x would have been accepted");
+    refuse(number, "siftrver=" + next.version.substr(0, 20) + "; expected 1.2.x, 1.3.x or siftr2 2.x");
   if (!form.empty()) {
-    if (begins(form, "bin")) refuse(number, "siftr2's binary records; its text records would have been accepted");
+    if (begins(form, "bin")) refuse(number, "binary records of siftr2; expected its text records");
     next.layout = &layouts[6];
   }
   if (first && form.empty() &&
@@ -201,8 +201,8 @@ const Layout& Log::layout_of(std::string_view line, size_t number) {
     if (layout.fields != fields || layout.hashed != hashed || layout.siftr2) continue;
     if (s.header && layout.ticks != (s.hz > 0)) continue;
     if (!s.header && layout.ticks)
-      refuse(number, "records of version 1.2 without the header that tells in which unit their times are; "
-                     "read it after the file that holds the header");
+      refuse(number, "records of version 1.2 without the header, which gives the unit of their times; "
+                     "read it after the file with the header");
     s.layout = &layout;
     return layout;
   }
@@ -211,7 +211,7 @@ const Layout& Log::layout_of(std::string_view line, size_t number) {
 }
 
 void Log::record(std::string_view line, size_t number) {
-  // A record after a footer belongs to another enabling of SIFTR, whose header is lost.
+  // A record after a footer belongs to another session, whose header is missing.
   if (!sessions_.empty() && sessions_.back().footer) begin({});
   const Layout& layout = layout_of(line, number);
   if (layout.fields && (layout.siftr2 ? record_2(line, layout) : record_1(line, layout))) return;
@@ -237,7 +237,7 @@ int Log::flow_of(std::string_view ends) {
   return last_flow_ = found->second;
 }
 
-// The last chunk's next row, with what all layouts have.
+// The next row, with the values of all layouts.
 size_t Log::row(const Layout& layout, Stamp time, bool incoming, int of_flow) {
   Session& s = session();
   if (chunks_.empty() || chunks_.back().rows == Chunk::room || chunks_.back().layout != &layout)
@@ -319,7 +319,7 @@ bool Log::record_1(std::string_view line, const Layout& layout) {
   return true;
 }
 
-// Addresses stand in the footer only: a flow is known by its key until then.
+// Addresses are in the footer only: until then, a flow is known by its key.
 int Log::flow_of_key(std::string_view key) {
   const auto found = known_.emplace("#" + std::string(key), static_cast<int>(flows_.size()));
   if (found.second) flows_.emplace_back();

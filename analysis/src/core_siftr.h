@@ -12,7 +12,7 @@
 
 namespace samovar::siftr {
 
-// Columns of a table, in its order; a log has those of its layout.
+// Columns of a table, in order; a log has those of its layout.
 enum Column : size_t {
   t_ns, direction, flow, cwnd, ssthresh, swnd, snd_wnd, rcv_wnd, srtt, ertt, rto, in_flight, mss, state, flags, flags2, sack,
   snd_scale, rcv_scale, snd_buffer, snd_buffered, rcv_buffer, rcv_buffered, reassembly, flow_id, flow_type, seq, ack, payload,
@@ -26,7 +26,7 @@ struct ColumnAbout {
 extern const std::array<ColumnAbout, column_count> columns;
 bool in_all_layouts(size_t column);
 
-// What one version of SIFTR writes. Versions that share a version string differ in their number of fields.
+// The format of one version of SIFTR. Versions with the same version string differ in their number of fields.
 struct Layout {
   const char* name;
   size_t fields;
@@ -60,16 +60,16 @@ struct Chunk {
   static constexpr size_t room = 1 << 14;
   const Layout* layout;
   size_t rows = 0;
-  // Not set before a row is, so that memory is touched for rows only.
+  // Allocated when a row is added, so that memory is touched for rows only.
   std::array<std::unique_ptr<double[]>, column_count> real;
   std::array<std::unique_ptr<int[]>, column_count> integer;
 };
 
 class Log {
  public:
-  // Reads a file; a file that is read next continues its session. Throws FormatError, its text beginning with "line N: ".
+  // Reads a file, which continues the session of the file before. Throws FormatError with a text beginning with "line N: ".
   void read(Source& source);
-  // Throws when there was nothing to read in all files.
+  // Throws if none of the files had a record.
   void finish();
 
   std::list<Chunk>& chunks() { return chunks_; }

@@ -23,7 +23,7 @@ bool Source::pass(uint64_t n) {
 
 namespace {
 
-// Reading ahead to count the records of a larger file would cost as much as reading it.
+// Larger files are not counted ahead: that would cost as much as reading them.
 constexpr size_t largest_counted_bytes = size_t{1} << 31;
 
 class MappedFile final : public Source {
@@ -38,7 +38,7 @@ class MappedFile final : public Source {
   void unmap(const uint8_t* from, const uint8_t* to) const override { mapping_.unmap(from, to); }
   void check() const override {
     if (mapping_.shrunk())
-      throw FormatError("became shorter while it was read; a file that nothing writes to would have been accepted");
+      throw FormatError("became shorter while it was read; read it when nothing writes to it any more");
   }
 
  protected:
@@ -52,14 +52,14 @@ bool starts_with(const uint8_t* head, size_t n, std::initializer_list<uint8_t> m
   return n >= mark.size() && std::equal(mark.begin(), mark.end(), head);
 }
 
-// RFC 8878, section 3.1: a frame, or one that is to be skipped.
+// RFC 8878, section 3.1: a frame or a skippable frame.
 bool is_zstd(const uint8_t* head, size_t n) {
   return starts_with(head, n, {0x28, 0xB5, 0x2F, 0xFD}) ||
          (n >= 4 && (head[0] & 0xF0) == 0x50 && head[1] == 0x2A && head[2] == 0x4D && head[3] == 0x18);
 }
 
 void refuse_other_compressions(const uint8_t* head, size_t n) {
-  const char* advice = "; a plain, gzip- or zstd-compressed capture would have been accepted";
+  const char* advice = "; expected a plain, gzip- or zstd-compressed capture";
   if (starts_with(head, n, {0xFD, '7', 'z', 'X', 'Z'}))
     throw FormatError(std::string("is xz-compressed") + advice);
   if (starts_with(head, n, {'B', 'Z', 'h'})) throw FormatError(std::string("is bzip2-compressed") + advice);
@@ -75,7 +75,7 @@ std::unique_ptr<Source> open_source(const std::string& path) {
   if (::fstat(file.get(), &about) != 0)
     throw FormatError(std::string("cannot be examined (") + std::strerror(errno) + ")");
   if (!S_ISREG(about.st_mode))
-    throw FormatError("is not a regular file; a capture file would have been accepted");
+    throw FormatError("is not a regular file; expected a capture file");
   uint8_t head[6];
   const ssize_t got = ::pread(file.get(), head, sizeof head, 0);
   const size_t n = got > 0 ? static_cast<size_t>(got) : 0;

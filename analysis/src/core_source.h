@@ -1,4 +1,4 @@
-// Where a capture's bytes come from: a mapped file or a decompressed stream.
+// The bytes of a capture: a mapped file or a decompressed stream.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace samovar {
 
-// The file is not what was asked for; the text says what would have been accepted.
+// The file is not what was expected; the text says what is.
 struct FormatError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A window on the bytes that are still to be read. Subclasses only know how to make the window longer.
+// A window on the bytes to be read. Subclasses only extend the window.
 class Source {
  public:
   virtual ~Source() = default;
@@ -22,20 +22,20 @@ class Source {
   size_t available() const { return static_cast<size_t>(end_ - cursor_); }
   const uint8_t* cursor() const { return cursor_; }
   void skip(size_t n) { cursor_ += n; }
-  // Passes over bytes without holding them all; false when the source ends before.
+  // Skips bytes without holding all of them; false if the source ends before.
   bool pass(uint64_t n);
-  // Bytes before the cursor; of a compressed file, as they were before compression.
+  // Bytes before the cursor; for a compressed file, in compressed form.
   uint64_t offset() const { return passed_ + static_cast<uint64_t>(cursor_ - begin_); }
 
-  // All bytes are present, so going back is possible and counting ahead is cheap.
+  // Whether all bytes are present, so that going back is possible and counting ahead is cheap.
   virtual bool whole() const { return false; }
   virtual void rewind_to(const uint8_t*) {}
-  // Bytes that are about to be read, or that were for the last time for now: what that spares is page faults.
+  // Announces bytes that are about to be read, or are no longer needed, to save page faults.
   virtual void map(const uint8_t*, const uint8_t*) const {}
   virtual void unmap(const uint8_t*, const uint8_t*) const {}
-  // Throws FormatError when what was read may not be what the file held. To be asked before it counts.
+  // Throws FormatError if the file changed while it was read. Call before results are used.
   virtual void check() const {}
-  // Why the stream ended before its own end mark; empty when it did not.
+  // Why the stream ended before its own end mark; empty if it did not.
   const std::string& damage() const { return damage_; }
 
  protected:
@@ -47,7 +47,7 @@ class Source {
   std::string damage_;
 };
 
-// Bytes that another source holds, which must outlive it.
+// Bytes of another source, which must outlive this one.
 class Span final : public Source {
  public:
   Span(const uint8_t* begin, size_t n) {

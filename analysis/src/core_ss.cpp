@@ -41,10 +41,10 @@ size_t digits_of(std::string_view text) {
   return n;
 }
 
-// "12ms(0.5%)", "34.8", "60000": the number at the front; NaN where there is none.
+// The number at the beginning of "12ms(0.5%)", "34.8", "60000"; NaN if there is none.
 double leading(std::string_view text) { return decimal(text.substr(0, digits_of(text))); }
 
-// "135042657bps", and "3.1Mbps" as iproute2 before 5.0 has it.
+// "135042657bps", or "3.1Mbps" before iproute2 5.0.
 double rate(std::string_view text) {
   const size_t n = digits_of(text);
   const std::string_view unit = text.substr(n);
@@ -102,7 +102,7 @@ class Reader {
     if (indented && row_) return tokens(words, 0);
     if (!socket(words)) strange(number);
   }
-  // What a cut line belongs to is not whole either.
+  // The sample that an incomplete line belongs to is incomplete too.
   void cut(std::string_view text) {
     out_.cut = true;
     if (row_ && !text.empty() && (text[0] == ' ' || text[0] == '\t')) drop_last();
@@ -110,7 +110,7 @@ class Reader {
   Table& finish() {
     if (out_.state.empty() && !heading_) {
       throw FormatError("line " + std::to_string(std::max<size_t>(out_.first_strange, 1)) +
-                        ": is no output of ss -tin; a line that begins with a state such as ESTAB would have been accepted");
+                        ": is not output of ss -tin; expected a line that begins with a state such as ESTAB");
     }
     return out_;
   }
@@ -121,7 +121,7 @@ class Reader {
     if (out_.strange++ == 0) out_.first_strange = number;
   }
 
-  // A line of the logger's own before each sample: seconds or nanoseconds since 1970, alone.
+  // A line with the time of the next sample: seconds or nanoseconds since 1970, alone.
   bool time(std::string_view text) {
     text = trimmed(text);
     if (!text.empty() && text[0] == '#') text = trimmed(text.substr(1));
@@ -178,7 +178,7 @@ class Reader {
         if (words[i] == "app_limited") set(app_limited, 1);
       } else {
         const std::string_view key = words[i].substr(0, colon);
-        // The congestion control is the word before the first of these two.
+        // The congestion control is the word before the first of these two words.
         if (i > from && out_.cc.back() == 0 && is_any(key, {"wscale", "rto"})) name_cc(words[i - 1]);
         value(key, words[i].substr(colon + 1));
       }

@@ -1,4 +1,4 @@
-// What `ss -tin` of iproute2 prints, sample after sample.
+// Reads the output of iproute2's `ss -tin`, sample after sample.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ enum Column : size_t {
 };
 extern const std::array<const char*, column_count> names;
 
-// Texts of a column, each kept once; codes count from 1.
+// Distinct texts of a column; codes count from 1.
 class Words {
  public:
   int code(std::string_view word);
@@ -39,7 +39,7 @@ struct Table {
   bool cut = false;
 };
 
-// Throws FormatError, its text beginning with "line N: ", when no line is of ss.
+// Throws FormatError, with a text beginning with "line N: ", if no line is from ss.
 Table read(Source& source);
 
 }  // namespace samovar::ss

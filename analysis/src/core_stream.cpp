@@ -20,7 +20,7 @@ Descriptor::~Descriptor() {
 
 Stream::Stream(size_t room) : buffer_(room) { begin_ = cursor_ = end_ = buffer_.data(); }
 
-// The buffer grows with the bytes that come, never with the number that a record claims.
+// The buffer grows with the bytes read, never with the length that a record claims.
 bool Stream::fill(size_t wanted) {
   size_t kept = available();
   passed_ += static_cast<uint64_t>(cursor_ - begin_);
@@ -50,7 +50,7 @@ class GzipStream final : public Stream {
   GzipStream& operator=(const GzipStream&) = delete;
 
  protected:
-  // gzread gives what was whole before it reports the damage behind it.
+  // gzread returns intact data before it reports damage behind it.
   size_t read_into(uint8_t* to, size_t room) override {
     if (!damage_.empty()) return 0;
     const unsigned asked = static_cast<unsigned>(std::min<size_t>(room, 1 << 30));
@@ -70,8 +70,8 @@ class GzipStream final : public Stream {
   gzFile stream_;
 };
 
-// Frames of RFC 8878, one after the other. A frame that asks for a window of more than 128 MiB (zstd --long=28
-// and above) is refused by the library, so memory stays bounded.
+// Frames of RFC 8878, one after the other. The library rejects frames that need a window of more than 128 MiB (zstd --long=28
+// and above), so memory is bounded.
 class ZstdStream final : public Stream {
  public:
   explicit ZstdStream(Descriptor file)
@@ -84,7 +84,7 @@ class ZstdStream final : public Stream {
 
  protected:
   size_t read_into(uint8_t* to, size_t room) override {
-    // Given room for a whole frame, the library decodes it at once, and a damaged one not at all.
+    // With room for a whole frame the library decodes it at once, and none of it if it is damaged.
     ZSTD_outBuffer out{to, std::min(room, ::ZSTD_DStreamOutSize()), 0};
     while (out.pos == 0 && damage_.empty()) {
       if (in_.pos == in_.size) read_packed();

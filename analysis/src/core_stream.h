@@ -1,4 +1,4 @@
-// Sources whose bytes come one after the other, held no longer than they are needed.
+// Sources that deliver bytes in order and hold them only while they are needed.
 #pragma once
 
 #include <utility>
@@ -26,7 +26,7 @@ class Descriptor {
 class Stream : public Source {
  protected:
   explicit Stream(size_t room = 1 << 20);
-  // Up to `room` more bytes; 0 at the end, where damage_ says why when it is not the stream's own end.
+  // Reads up to `room` more bytes; returns 0 at the end, with the reason in damage_ if it is not the stream's own end.
   virtual size_t read_into(uint8_t* to, size_t room) = 0;
   bool fill(size_t wanted) override;
 

@@ -7,11 +7,11 @@
 namespace samovar {
 namespace {
 
-// Small enough that a batch of rows stays in the first-level cache while it is turned.
+// Small enough that a batch of rows stays in the first-level cache while it is transposed.
 constexpr size_t batch_rows = 64;
 using Batch = std::array<Row, batch_rows>;
 
-// Four at a time, each loaded before the first is stored, for the compiler cannot know that columns are not rows.
+// Four at a time, each loaded before the first is stored: the compiler cannot know that columns and rows do not overlap.
 template <typename T>
 void turn(const Batch& batch, T Row::* member, size_t n, T* to) {
   size_t i = 0;
@@ -47,8 +47,7 @@ constexpr size_t most_known_interfaces = 256;
 constexpr size_t records_judged_by = size_t{1} << 14;
 
 const char* const known_links =
-    "; Ethernet (1), null (0), loop (108), raw IP (12, 14, 101, 228, 229), SLL (113) or SLL2 (276) would have been "
-    "accepted";
+    "; expected Ethernet (1), null (0), loop (108), raw IP (12, 14, 101, 228, 229), SLL (113) or SLL2 (276)";
 
 void check_link(const Capture& capture) {
   const std::vector<Interface>& interfaces = capture.interfaces();
@@ -57,7 +56,7 @@ void check_link(const Capture& capture) {
   throw FormatError("has link type " + std::to_string(interfaces.front().link_type) + known_links);
 }
 
-// Bytes that seem to begin with a record, and what of them was passed over: where parts begin, with so many records each.
+// Bytes that seem to begin with a record, with the records skipped in them: where parts begin.
 struct Share {
   const uint8_t *begin, *end;
   std::vector<std::pair<const uint8_t*, size_t>> parts{};
@@ -164,7 +163,7 @@ size_t Reader::packets_expected() const {
 }
 
 void Reader::count(size_t threads, size_t part_rows, size_t share_bytes) {
-  // The first part tells what all others begin with: when the capture does.
+  // The first part determines what all others need: the beginning of the capture.
   bool more = count_part(part_rows) == part_rows;
   if (more) {
     map_rest(threads, share_bytes);
@@ -176,7 +175,7 @@ void Reader::count(size_t threads, size_t part_rows, size_t share_bytes) {
 
 size_t Reader::count_part(size_t part_rows) {
   const uint8_t* begin = source_->cursor();
-  // A part knows all interfaces before it: of a file with many of them there are no more parts.
+  // A part knows all interfaces before it; a file with many interfaces is not divided further.
   if (packets_ == 0 || capture_->interfaces().size() <= most_known_interfaces) add_part(begin, 0);
   const size_t passed = capture_->pass(part_rows);
   parts_.back().rows += passed;
@@ -207,7 +206,7 @@ void Reader::count_shares(size_t threads, size_t part_rows, size_t share_bytes) 
   if (shares.size() == 1) return;
   share_out(threads, shares.size(), [&](size_t k) { pass_share(*capture_, shares[k], part_rows); });
   for (const Share& share : shares) {
-    // A record begins there if those before end there: from then on they are the same, whoever looks. If not, count() goes on.
+    // If the records before end there, a record begins there, and all later ones agree. If not, count() continues.
     if (share.begin != source_->cursor()) return;
     for (const auto& [at, rows] : share.parts) add_part(at, rows);
     source_->rewind_to(share.reached);

@@ -12,15 +12,15 @@ namespace samovar {
 
 constexpr size_t column_count = sizeof columns / sizeof columns[0];
 
-// Where each column of a table lies in memory; nullptr where it is not wanted.
+// Addresses of a table's columns; nullptr for columns that are not wanted.
 struct Destination {
   std::array<void*, column_count> at{};
 };
 
-// Decodes up to `limit` records into `to` from row `first` on; the number decoded is less only at the end.
+// Decodes up to `limit` records into `to` from row `first` on; returns the number, which is smaller only at the end.
 size_t decode_rows(Capture& capture, Decoder& decoder, const Destination& to, size_t first, size_t limit);
 
-// Columns that own their memory, for when the number of packets is not known beforehand.
+// Columns that own their memory, for an unknown number of packets.
 class Chunk {
  public:
   Chunk(size_t capacity, const std::vector<size_t>& wanted);
@@ -34,8 +34,8 @@ class Chunk {
   Destination destination_;
 };
 
-// Gives the fragments of a datagram the flow and the ports that its first had. That one has to come before them; of datagrams whose
-// fragments come mixed up some thousand are remembered.
+// Gives the fragments of a datagram the flow and ports of its first fragment, which has to precede them. Some thousand
+// incomplete datagrams are remembered.
 class Datagrams {
  public:
   // Row `first` of `to` is the packet before which `before` were decoded.
@@ -50,32 +50,32 @@ class Datagrams {
   std::vector<Known> known_;
 };
 
-// A capture file with what reads it.
+// A capture file with its reader.
 class Reader {
  public:
   static constexpr size_t usual_part_rows = size_t{1} << 15, usual_share_bytes = size_t{1} << 24;
-  // Throws FormatError when the source is no capture or, as a classic one, of a link type that is not known.
+  // Throws FormatError if the source is not a capture, or a classic one of an unknown link type.
   Reader(std::unique_ptr<Source> source, int mtu_bytes);
 
   Capture& capture() { return *capture_; }
   Decoder& decoder() { return decoder_; }
   bool countable() const { return source_->whole(); }
-  // What count() will find, judged by the first of them.
+  // Estimates the result of count() from the first records.
   size_t packets_expected() const;
-  // Passes over the records of what is countable: their number is known then, where parts of up to `part_rows` of them
-  // begin, and what the capture tells at its end. Throws FormatError when the file has changed since.
+  // Skips the records of a source that can be counted ahead: determines their number, where parts of up to `part_rows` of
+  // them begin, and what the capture records at its end. Throws FormatError if the file has changed since.
   void count(size_t threads, size_t part_rows = usual_part_rows, size_t share_bytes = usual_share_bytes);
   size_t packets() const { return packets_; }
-  // What was counted, all of it, by several threads. `pause` as of share_out(). Throws FormatError when the file has
-  // changed since.
+  // Decodes everything that was counted, with several threads. `pause`: see share_out(). Throws FormatError if the file
+  // has changed since.
   void read_counted(const Destination& to, size_t threads, const std::function<void()>& pause = nullptr);
-  // What was not counted, from the front on.
+  // Decodes what was not counted, from the front.
   size_t read(const Destination& to, size_t first, size_t limit);
-  // Throws FormatError when packets were seen and none of a link type that is known.
+  // Throws FormatError if there were packets, but none of a known link type.
   void check_links() const;
 
  private:
-  // Records that can be decoded apart from those before.
+  // Records that can be decoded independently of those before.
   struct Part {
     std::unique_ptr<Span> source;
     std::unique_ptr<Capture> capture;
@@ -85,9 +85,9 @@ class Reader {
   };
   void add_part(const uint8_t* begin, size_t rows);
   size_t count_part(size_t part_rows);
-  // Has the kernel map what is left of a file: faults for every few pages would cost more.
+  // Maps the rest of a file at once, which costs less than a page fault for every few pages.
   void map_rest(size_t threads, size_t share_bytes) const;
-  // Counts what is left by several threads, as far as it can be told where a record begins.
+  // Counts the rest with several threads, as far as the beginnings of records can be recognised.
   void count_shares(size_t threads, size_t part_rows, size_t share_bytes);
   void read_part(Part& part, const Destination& to);
 

@@ -1,4 +1,4 @@
-// Lines of a text file and the numbers in them, without a copy of either.
+// Lines of a text file and the numbers in them, without copying either.
 #pragma once
 
 #include <cmath>
@@ -11,14 +11,14 @@
 
 namespace samovar {
 
-// Lines without their end (LF or CR LF). Every line is followed by a byte that is no digit, so scanning a number ends.
+// Lines without their end (LF or CR LF). Every line is followed by a byte that is not a digit, so that scanning a number ends.
 class Lines {
  public:
   explicit Lines(Source& source) : source_(source) {}
-  // False at the end; the view stays valid until the next call. Throws FormatError on a line of over 64 MiB.
+  // Returns false at the end; the view is valid until the next call. Throws FormatError for a line of over 64 MiB.
   bool next(std::string_view& line);
   size_t number() const { return number_; }
-  // The last line had no line end: its writer was cut off.
+  // The last line has no line end: the log was cut off.
   bool cut() const { return cut_; }
 
  private:
@@ -40,7 +40,7 @@ void split(std::string_view text, char separator, Take take) {
   }
 }
 
-// A cursor over a line: each reader returns false, and leaves the cursor where it was wrong, on other text.
+// A cursor over a line. Each reader returns false for unexpected text and leaves the cursor there.
 struct Scanner {
   const char* at;
   const char* end;
@@ -52,7 +52,7 @@ struct Scanner {
     ++at;
     return true;
   }
-  // Up to 18 digits; more cannot be a value of these logs.
+  // Up to 18 digits; these logs have no longer values.
   bool number(int64_t& value) {
     const char* from = at;
     uint64_t sum = 0;
@@ -70,7 +70,7 @@ struct Scanner {
   std::string_view until(char mark);
 };
 
-// A decimal number with point or decimal comma, all of the text; NaN when it is none.
+// The whole text as a decimal number with a point or comma; NaN if it is not one.
 double decimal(std::string_view text);
 
 constexpr double missing = std::numeric_limits<double>::quiet_NaN();

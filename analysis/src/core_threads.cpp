@@ -59,7 +59,7 @@ void share_out(size_t threads, size_t count, const std::function<void(size_t)>& 
   try {
     while (others.size() + 1 < std::min(threads, count)) others.emplace_back([&] { work.run(nullptr); });
   } catch (const std::system_error&) {
-    // No more threads to be had: those there are do the work.
+    // No more threads are available: the existing ones do the work.
   }
   work.run(pause);
   for (std::thread& other : others) other.join();

@@ -1,4 +1,4 @@
-// What each flow of a capture comes to.
+// Totals of each flow of a capture.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace samovar {
 
-// Columns of a capture's table; INT_MIN where there is none.
+// Columns of a capture's table; INT_MIN for NA.
 struct FlowColumns {
   const int* flow;
   const int* proto;
@@ -23,8 +23,8 @@ struct FlowTotal {
   double most_bytes = 0;                  // payload at most: above the shortest headers where it is missing
 };
 
-// Of the flows below `flows`, in order of first appearance: packets of the protocols that `wanted` has true for, with a flow
-// and ports.
+// Totals of the flows below `flows`, in order of first appearance, over packets with a flow and ports whose protocol has
+// true in `wanted`.
 std::vector<FlowTotal> total_flows(const FlowColumns& columns, size_t flows, const std::vector<bool>& wanted);
 
 }  // namespace samovar

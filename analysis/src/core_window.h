@@ -1,4 +1,4 @@
-// Bytes summed per window of time.
+// Sums of bytes per window of time.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace samovar {
 
-// `count` windows of equal width; `from_ns` and `to_ns` (which is outside) are counted from `origin_ns`.
+// `count` windows of equal width; `from_ns` and `to_ns` (exclusive) are counted from `origin_ns`.
 struct Windows {
   double origin_ns, from_ns, to_ns, width_ns;
   size_t count;
@@ -17,7 +17,8 @@ struct WindowSums {
   std::vector<double> bytes;  // of each group, one after the other, `count` windows
 };
 
-// Packets without a time or a group are in no window; one whose size is not known makes that of its window unknown (NaN). Without `group` all are of group 1, which is always there.
+// Packets without a time or a group are in no window; a packet of unknown size makes the sum of its window unknown (NaN).
+// Without `group`, all packets belong to group 1.
 WindowSums sum_windows(const double* t_ns, const int* bytes, const int* group, size_t n, size_t most_groups,
                        const Windows& windows);
 

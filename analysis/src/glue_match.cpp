@@ -15,7 +15,7 @@ samovar::Packets packets_of(const Rcpp::DataFrame& capture) {
   return {id.begin(), t_ns.begin(), flow.begin(), static_cast<size_t>(id.size())};
 }
 
-// Group and direction of each of the capture's flow levels: out[g] and back[g] name the two directions of
+// Group and direction of each flow level of the capture: out[g] and back[g] name the two directions of
 // group g.
 samovar::Sides sides_of(const Rcpp::DataFrame& capture, const Rcpp::CharacterVector& out,
                         const Rcpp::CharacterVector& back) {
@@ -44,7 +44,7 @@ Rcpp::List table_of(const std::vector<samovar::Tally>& tallies) {
                             Rcpp::_["ambiguous"] = ambiguous, Rcpp::_["unjudged"] = unjudged);
 }
 
-// Where the packets that left one capture's host were found in the other: rows counted from 1, NA where nowhere.
+// Rows, counted from 1, at which the packets of one capture were found in the other; NA if not found.
 Rcpp::List rows_of(const samovar::Packets& left, const samovar::Sides& sides, const std::vector<int32_t>& found,
                    bool outgoing) {
   std::vector<int> group, row, other;
@@ -59,7 +59,7 @@ Rcpp::List rows_of(const samovar::Packets& left, const samovar::Sides& sides, co
   return Rcpp::List::create(Rcpp::_["group"] = group, Rcpp::_["row"] = row, Rcpp::_["other"] = other);
 }
 
-// Two captures with what takes part in them.
+// Two captures with the packets to match.
 struct Captures {
   samovar::Packets ref, mon;
   samovar::Sides ref_sides, mon_sides;
@@ -71,7 +71,7 @@ struct Captures {
   }
 };
 
-// A vector that is written from end to end.
+// A vector of which every element will be written.
 template <typename Vector>
 Vector blank(R_xlen_t n) {
   Vector x(Rcpp::no_init(n));
@@ -79,7 +79,7 @@ Vector blank(R_xlen_t n) {
   return x;
 }
 
-// Group by group, each in the order that it has.
+// Ordered by group, each group in its own order.
 Rcpp::List table_of(const std::vector<samovar::Pair>& pairs, R_xlen_t groups) {
   const R_xlen_t n = static_cast<R_xlen_t>(pairs.size());
   Rcpp::IntegerVector group = blank<Rcpp::IntegerVector>(n);

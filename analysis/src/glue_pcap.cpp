@@ -14,7 +14,7 @@ namespace {
 using samovar::column_count;
 using samovar::columns;
 
-// Below, R's heap has the room or finds it by itself; above, what the first packets promise is believed no further.
+// Below this size R's heap has room or finds it; above it, an estimate from the first packets is not trusted.
 constexpr size_t least_room_bytes = size_t{1} << 24, most_room_bytes = size_t{1} << 29;
 constexpr size_t rows_between_interrupts = 1 << 16;
 using Wanted = std::vector<size_t>;
@@ -37,14 +37,14 @@ size_t row_bytes(const Wanted& wanted) {
   return bytes;
 }
 
-// Where R lacks the memory, what is being done is undone before R goes on with its error.
+// If R is out of memory, C++ objects are destroyed before R's error continues.
 SEXP new_vector(SEXPTYPE type, size_t length) {
   return Rcpp::unwindProtect([=] { return Rf_allocVector(type, static_cast<R_xlen_t>(length)); });
 }
 
-// R's heap grows by little more than what it is asked for, and looks through all there is each time: for a wide table
-// several times. Asked for the whole at once it does so once. What it gives here is never touched, and garbage at once:
-// nothing may be told of it, or the next collection looks through all again. Where it gives nothing, it was a guess.
+// R's heap grows by little more than each request, with a garbage collection each time: several for a wide table. One request
+// for the whole size costs one collection. Its memory is never touched and is garbage at once; it must not be protected, or the
+// next collection scans it. If it fails, the estimate was wrong.
 SEXP ask_for(void* bytes) {
   Rf_allocVector(RAWSXP, static_cast<R_xlen_t>(*static_cast<size_t*>(bytes)));
   return R_NilValue;
@@ -54,7 +54,7 @@ void make_room(size_t bytes) {
   Rcpp::unwindProtect([&] { return R_tryCatchError(ask_for, &bytes, do_without, nullptr); });
 }
 
-// R's collection and the pass over the records have nothing in common: they run beside each other.
+// R's garbage collection and the pass over the records are independent: they run in parallel.
 void count_and_make_room(samovar::Reader& reader, const Wanted& wanted) {
   const size_t bytes = reader.packets_expected() * row_bytes(wanted), threads = threads_wanted();
   if (bytes < least_room_bytes) return reader.count(threads);
@@ -116,7 +116,7 @@ void set_levels(Rcpp::List& table, const char* name, const Rcpp::CharacterVector
   column.attr("class") = "factor";
 }
 
-// A name is up to 64 KiB of anything; R's strings have no zero bytes.
+// A name is up to 64 KiB of arbitrary bytes; R's strings have no zero bytes.
 SEXP text_or_missing(const std::string& text) {
   const std::string shown = text.substr(0, text.find('\0'));
   return shown.empty() ? NA_STRING : Rf_mkCharLenCE(shown.data(), static_cast<int>(shown.size()), CE_UTF8);
@@ -131,7 +131,7 @@ std::string resolution_text(const samovar::Interface& interface) {
   return (interface.binary_resolution ? "2^-" : "10^-") + std::to_string(exponent) + " s";
 }
 
-// The coarsest counts: no comparison across interfaces is better than that.
+// The coarsest resolution counts: comparisons across interfaces are not more precise.
 std::string precision_of(const std::vector<samovar::Interface>& interfaces) {
   const samovar::Interface* coarsest = nullptr;
   const auto unit_s = [](const samovar::Interface& i) {
@@ -147,7 +147,7 @@ std::string link_text(uint32_t link_type) {
   return name ? name : "unknown (" + std::to_string(link_type) + ")";
 }
 
-// Columns, of which R makes a table: Rcpp's data frames call R's own functions, which takes the first read of a process 10 ms.
+// A list of columns, from which R makes a table: Rcpp's data frames call R functions, 10 ms in the first read of a process.
 Rcpp::List table_of(const std::vector<samovar::Interface>& interfaces) {
   const R_xlen_t n = static_cast<R_xlen_t>(interfaces.size());
   Rcpp::IntegerVector number(n);
@@ -204,7 +204,7 @@ double snaplen_of(const std::vector<samovar::Interface>& interfaces) {
   return least == R_PosInf ? 0 : least;
 }
 
-// The table and what is known of the capture up to here.
+// The table and the attributes of the capture so far.
 Rcpp::List described(Rcpp::List table, samovar::Reader& reader) {
   samovar::Capture& capture = reader.capture();
   samovar::Decoder& decoder = reader.decoder();

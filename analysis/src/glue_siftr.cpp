@@ -54,7 +54,7 @@ Rcpp::List table_of(std::list<siftr::Chunk>& chunks) {
     to.push_back(real ? static_cast<void*>(REAL(column)) : static_cast<void*>(INTEGER(column)));
     prefer_large_pages(to.back(), static_cast<size_t>(rows) * (real ? sizeof(double) : sizeof(int)));
   }
-  // Each task moves one column, and frees what it was moved from.
+  // Each task moves one column and frees the source.
   share_out(threads_wanted(), there.size(), [&](size_t k) {
     const size_t c = there[k];
     if (siftr::columns[c].real) copy_real(chunks, c, static_cast<double*>(to[k]));
@@ -79,7 +79,7 @@ Rcpp::DataFrame flows_of(const siftr::Log& log) {
     sport[i] = f.local_port;
     dport[i] = f.foreign_port;
     mss[i] = std::isnan(f.mss) ? NA_REAL : f.mss;
-    // siftr2 tells addresses in its footer, which a log that was cut off does not have.
+    // siftr2 has addresses in its footer, which a truncated log lacks.
     name[i] = f.local.empty() ? "unknown " + std::to_string(i + 1) : end_name(f.local, f.local_port) + " > " + end_name(f.foreign, f.foreign_port);
     src[i] = f.local;
     dst[i] = f.foreign;

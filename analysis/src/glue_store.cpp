@@ -7,7 +7,7 @@
 
 namespace {
 
-// What a frame claims to hold is believed up to what zstd can make of so many bytes (a block of 128 KiB takes four).
+// The claimed size of a frame is trusted up to what zstd can produce from so many bytes (a block of 128 KiB takes four).
 constexpr unsigned long long most_ratio = 1 << 16;
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int flag_fin = 1, flag_syn = 2, flag_rst = 4, flag_ack = 16;
 
-// The TCP packets of one flow and of its way back, in order of time; of capture, where some have no time.
+// The TCP packets of one flow and its reverse direction, in order of time; in order of capture if some have no time.
 class Conversation {
  public:
   Conversation(const Rcpp::DataFrame& capture, const std::string& out, const std::string& back)
@@ -25,9 +25,9 @@ class Conversation {
         out_(level_of(out)),
         back_(level_of(back)) {}
 
-  // Packets of pcapng's simple blocks have no time (NA): their bytes count, their moment does not. Where the snapshot length
-  // cut the header, numbers and flags that are missing are 0, window and payload NA_INTEGER. What follows a first fragment has
-  // a payload and no number.
+  // Packets of pcapng's simple blocks have no time (NA): their bytes count, their time does not. If the snapshot length cut the
+  // header, missing numbers and flags are 0, window and payload NA_INTEGER. Fragments after the first have a payload and no
+  // sequence number.
   struct Packet {
     bool out, timed, flagged, numbered;
     int64_t t_ns;
@@ -57,7 +57,7 @@ class Conversation {
     }
     const double* t_ns = t_ns_.begin();
     const auto earlier = [t_ns](R_xlen_t a, R_xlen_t b) { return t_ns[a] < t_ns[b]; };
-    // They are as a rule: captures of one CPU are.
+    // Captures of one CPU usually are in order.
     if (timed && !std::is_sorted(found.begin(), found.end(), earlier)) std::stable_sort(found.begin(), found.end(), earlier);
     return found;
   }
@@ -104,8 +104,8 @@ Rcpp::List acknowledged_segments(const Rcpp::DataFrame& capture, const std::stri
   return Rcpp::List::create(Rcpp::_["t_ns"] = t_ns, Rcpp::_["rtt_ms"] = rtt_ms, Rcpp::_["bytes"] = bytes);
 }
 
-// Numbers without their wrap of both directions' packets, in order of capture: `first` of what goes out, `ack_to` of what comes back,
-// `origin` of the connection.
+// Unwrapped sequence numbers of both directions' packets, in order of capture: `first` of outgoing packets, `ack_to` of
+// returning ones, `origin` of the connection.
 // [[Rcpp::export]]
 Rcpp::List connection_numbers(const Rcpp::LogicalVector& out, const Rcpp::NumericVector& seq, const Rcpp::NumericVector& ack,
                               const Rcpp::IntegerVector& flags, const Rcpp::IntegerVector& payload_bytes) {

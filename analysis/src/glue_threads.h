@@ -1,4 +1,4 @@
-// How many threads R's user wants.
+// The number of threads that the R user has set.
 #pragma once
 
 #include <Rcpp.h>
@@ -11,6 +11,6 @@ inline size_t threads_wanted() {
   if (Rf_isNull(option)) return samovar::processors();
   const int threads = Rf_isNumeric(option) && Rf_xlength(option) == 1 ? Rf_asInteger(option) : NA_INTEGER;
   if (threads == NA_INTEGER || threads < 1)
-    Rcpp::stop("option samovar.threads: a whole number from 1 on would have been accepted");
+    Rcpp::stop("option samovar.threads must be a whole number from 1 on");
   return static_cast<size_t>(threads);
 }

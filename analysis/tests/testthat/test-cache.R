@@ -4,7 +4,7 @@
 count_measured <- function(code) {
   measured <- character()
   real <- measure_trial
-  standing_in(code, measure_trial = \(folder, manifest) {
+  with_replaced(code, measure_trial = \(folder, manifest) {
     measured <<- c(measured, manifest$id)
     real(folder, manifest)
   })
@@ -41,8 +41,8 @@ test_that("the code's digest covers what measures, however deep, and nothing tha
   expect_true(all(c("measure_trial", "measure_flow", "read_pcap", "packet_pair_rtt", "%||%") %in% reached))
   expect_equal(grep("^(figure|table|plot|theme|draw)_", reached, value = TRUE), character())
   before <- code_version()
-  standing_in(expect_false(identical(code_version(), before)), thin_series = \(...) NULL)
-  standing_in(expect_equal(code_version(), before), theme_samovar = \(...) NULL)
+  with_replaced(expect_false(identical(code_version(), before)), thin_series = \(...) NULL)
+  with_replaced(expect_equal(code_version(), before), theme_samovar = \(...) NULL)
 })
 
 test_that("nothing is measured or drawn by a second analysis, and its files are the same", {
@@ -50,7 +50,7 @@ test_that("nothing is measured or drawn by a second analysis, and its files are 
   expect_length(analysed(folder), 6)
   before <- outputs(folder)
   expect_gte(length(before), 20)
-  again <- standing_in(analysed(folder, value = FALSE), one_figure = \(...) stop("drawn"), one_table = \(...) stop("made"),
+  again <- with_replaced(analysed(folder, value = FALSE), one_figure = \(...) stop("drawn"), one_table = \(...) stop("made"),
                                           verified_files = \(...) stop("read"), make_stacks = \(...) stop("stacked"))
   expect_length(again, 0)
   expect_equal(outputs(folder), before)
@@ -104,7 +104,7 @@ test_that("a file that is another than its manifest says is never served from th
   Sys.setFileTime(capture, written)
   quietly(results <- analyse_campaign(folder, figures = list(), cores = 1L))
   expect_equal(results$left_out$id, basename(trial))
-  expect_match(results$left_out$reason, "src-eth1.pcap.gz is not what its manifest says")
+  expect_match(results$left_out$reason, "src-eth1.pcap.gz differs from its manifest")
 })
 
 test_that("a damaged or half written entry is said, measured again and whole after that", {

@@ -102,7 +102,7 @@ test_that("beacons lost at one host and numbers that occur twice are counted, no
 })
 
 test_that("two beacons are too few for a line", {
-  expect_error(clock_offset(heard_beacons(1:2), heard_beacons(1:2)), "2 beacons were heard by both", class = "samovar_error_beacons")
+  expect_error(clock_offset(heard_beacons(1:2), heard_beacons(1:2)), "2 beacons were received by both", class = "samovar_error_beacons")
   stepped <- \(t_s) t_s + ifelse(t_s > 2.5, 3, 0)
   expect_error(clock_offset(heard_beacons(1:4), heard_beacons(1:4, stepped)), "without a step among them", class = "samovar_error_beacons")
   expect_error(clock_offset(data.table::data.table(t_ns = 1), heard_beacons(1:9)), class = "samovar_error_argument")

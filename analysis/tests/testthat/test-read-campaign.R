@@ -29,7 +29,7 @@ test_that("an invalid, a missing, a half written and a shortened trial are left 
   expect_equal(reason(invalid), "invalid: 12 capture drops")
   expect_equal(reason(missing), "not run")
   expect_match(reason(half), "half written: no manifest.json")
-  expect_match(reason(short), "has 1000 bytes, its manifest says")
+  expect_match(reason(short), "has 1000 bytes, not")
   expect_equal(nrow(left), 4)
 })
 
@@ -57,7 +57,7 @@ test_that("a campaign that was cut short says what it lacks", {
   expect_error(read_campaign(file.path(folder, "nowhere")), "no such folder", class = "samovar_error_campaign")
   plan <- file.path(folder, "plan.json")
   writeLines(substr(paste(readLines(plan, warn = FALSE), collapse = "\n"), 1, 500), plan)
-  expect_error(read_campaign(folder), "plan.json is cut short", class = "samovar_error_campaign")
+  expect_error(read_campaign(folder), "plan.json is truncated", class = "samovar_error_campaign")
   unlink(plan)
   expect_error(read_campaign(folder), "no plan.json", class = "samovar_error_campaign")
 })

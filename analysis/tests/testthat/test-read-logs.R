@@ -43,9 +43,9 @@ test_that("iperf3's JSON gives an interval per stream with its ends", {
   expect_true(all(!is.na(udp$jitter_ms)))
 })
 
-test_that("JSON that ends early, is deep or holds no interval is refused with what iperf3 said", {
+test_that("JSON that ends early, is deep or has no interval is refused with what iperf3 said", {
   text <- readLines(fixture("iperf3-client.json"))
-  expect_error(read_iperf3(text_file(text[1:40])), ":40: ends before its JSON does", class = "samovar_error_log")
+  expect_error(read_iperf3(text_file(text[1:40])), ":40: ends within its JSON", class = "samovar_error_log")
   expect_error(read_iperf3(text_file(strrep("[", 1e5))), "nested deeper", class = "samovar_error_log")
   expect_error(read_iperf3(fixture("iperf3-error.json")), "iperf3: unable to connect", class = "samovar_error_log")
   expect_error(read_iperf3(text_file("[1]")), "no object", class = "samovar_error_log")
@@ -91,12 +91,12 @@ test_that("of a stream that was broken off what came is read, with iperf3's comp
 test_that("streams damaged in the middle or without an interval are refused with their line", {
   lines <- stream_lines("client")
   refuse <- \(text, what) expect_error(read_iperf3(text_file(text)), what, class = "samovar_error_log")
-  refuse(c(lines[1:2], "warning: x", lines[3:4]), ":3: is no event of --json-stream")
-  refuse(c(lines, "iperf3: x"), ":5: is no event of --json-stream")
-  refuse(c(lines[1], substr(lines[2], 1, 200), lines[3]), ":2: ends before its JSON does")
-  refuse(c(lines[1:2], '{"event":"interval",,}'), ":3: is no JSON")
+  refuse(c(lines[1:2], "warning: x", lines[3:4]), ":3: is not an event of --json-stream")
+  refuse(c(lines, "iperf3: x"), ":5: is not an event of --json-stream")
+  refuse(c(lines[1], substr(lines[2], 1, 200), lines[3]), ":2: ends within its JSON")
+  refuse(c(lines[1:2], '{"event":"interval",,}'), ":3: is not JSON")
   refuse(c(lines[1], paste0('{"event":', strrep("[", 100))), ":2: is nested deeper")
-  refuse(c('{"event":"error","data":"unable to connect to server: Connection refused"}', '{"event":"end","data":{}}'), "holds no interval \\(iperf3: unable to connect")
+  refuse(c('{"event":"error","data":"unable to connect to server: Connection refused"}', '{"event":"end","data":{}}'), "has no interval \\(iperf3: unable to connect")
 })
 
 test_that("nuttcp's intervals add up to times, of key=value pairs and of text", {
@@ -234,7 +234,7 @@ test_that("every reader of a log or trace is among those that are given damaged 
   expect_setequal(c(names(readers), elsewhere), grep("^read_", getNamespaceExports("samovar"), value = TRUE))
 })
 
-test_that("empty and foreign files are refused by every reader with the file and what would have been accepted", {
+test_that("every reader rejects empty and foreign files with the file and what is expected", {
   empty <- text_file(character(), end = "")
   for (name in names(readers)) {
     read <- getExportedValue("samovar", name)

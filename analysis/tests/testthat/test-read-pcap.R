@@ -205,20 +205,20 @@ test_that("a capture without packets is an empty table", {
   expect_equal(nrow(data_flows(x)), 0L)
 })
 
-test_that("what is not a capture is refused with what would have been accepted", {
+test_that("a file that is not a capture is rejected with what is expected", {
   refuse <- \(bytes, text) expect_error(read_pcap(write_bytes(as.raw(bytes))), text, class = "samovar_error_capture")
-  refuse(integer(), "is empty; a capture in pcap")
-  refuse(charToRaw("hello, world, this is text"), "not a packet capture; a capture in pcap")
+  refuse(integer(), "is empty; expected a capture in pcap")
+  refuse(charToRaw("hello, world, this is text"), "not a packet capture; expected a capture in pcap")
   refuse(c(0x0a, 0x0d, 0x0d, 0x0a, rep(0, 40)), "pcapng file whose section header is damaged: .*byte-order mark")
-  refuse(c(0xfd, charToRaw("7zXZ"), 0), "xz-compressed; a plain, gzip- or zstd-compressed")
+  refuse(c(0xfd, charToRaw("7zXZ"), 0), "xz-compressed; expected a plain, gzip- or zstd-compressed")
   refuse(c(0x04, 0x22, 0x4d, 0x18, 0, 0), "lz4-compressed")
-  refuse(c(0x28, 0xb5, 0x2f, 0xfd, 0, 0), "cannot be read: the zstd stream .*; a capture")
-  refuse(c(0x1f, 0x8b, 8, 0, 0, 0), "cannot be read: the gzip stream .*; a capture")
-  refuse(capture_bytes(list(), link = 147), "link type 147; Ethernet")
+  refuse(c(0x28, 0xb5, 0x2f, 0xfd, 0, 0), "cannot be read: the zstd stream .*; expected a capture")
+  refuse(c(0x1f, 0x8b, 8, 0, 0, 0), "cannot be read: the gzip stream .*; expected a capture")
+  refuse(capture_bytes(list(), link = 147), "link type 147; expected Ethernet")
   whole <- capture_bytes(list(ethernet(one_tcp)))
   for (kept in 4:23) refuse(whole[seq_len(kept)], "ends inside its file header")
   expect_error(read_pcap(tempdir()), "not a regular file", class = "samovar_error_capture")
-  expect_error(read_pcap(tempfile()), "does not exist; a capture", class = "samovar_error_file")
+  expect_error(read_pcap(tempfile()), "does not exist; expected a capture", class = "samovar_error_file")
   expect_error(read_pcap(NULL), "path of a capture", class = "samovar_error_argument")
 })
 

@@ -99,7 +99,7 @@ test_that("a damaged pcapng file gives what is whole and says where it ends", {
   }
   last <- n$enhanced(packet, 2)
   for (kept in seq_len(length(last) - 1)) after(last[seq_len(kept)], "ends inside a block")
-  after(n$enhanced(packet, 2, interface = 3), "of interface 3, of which there is no description")
+  after(n$enhanced(packet, 2, interface = 3), "of interface 3, which has no description")
   after(c(n$number(6, 4), n$number(13, 4), raw(40)), "impossible length of 13")
   after(c(n$number(6, 4), n$number(8, 4), raw(40)), "impossible length of 8")
   after(c(n$number(6, 4), n$number(2^31, 4), raw(40)), "impossible length of 2147483648")
@@ -125,7 +125,7 @@ test_that("times beyond a double's and 64 bits' range are held at their ends", {
 test_that("packets of a link type that is not known are told, a file of them alone is refused", {
   n <- ng()
   head <- c(n$section(), n$interface(189), n$enhanced(packet, 1e6))
-  expect_error(read_pcap(write_bytes(head)), "link type 189; Ethernet", class = "samovar_error_capture")
+  expect_error(read_pcap(write_bytes(head)), "link type 189; expected Ethernet", class = "samovar_error_capture")
   x <- read_pcap(write_bytes(c(head, n$interface(1), n$enhanced(packet, 2e6, 1))))
   expect_equal(as.character(x$proto), c("other", "tcp"))
   expect_equal(attr(x, "unknown_packets"), 1)

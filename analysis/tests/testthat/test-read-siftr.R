@@ -105,7 +105,7 @@ test_that("a footer in another file belongs to the header before it", {
   attributes <- c("path", "epoch_s")
   expect_equal(both, read_siftr(text_file(old)), ignore_attr = attributes)
   expect_error(read_siftr(rest), ":1: records of version 1.2 without the header", class = "samovar_error_siftr")
-  expect_error(read_siftr(text_file(old[length(old)])), "footer of SIFTR alone", class = "samovar_error_siftr")
+  expect_error(read_siftr(text_file(old[length(old)])), "only a footer of SIFTR", class = "samovar_error_siftr")
 })
 
 test_that("records of 1.3.0 need no header, but are not whole then", {
@@ -155,12 +155,12 @@ test_that("line ends of Windows and gzip make no difference", {
   expect_equal(read_siftr(packed), x, ignore_attr = "path")
 })
 
-test_that("what is no log is refused with file, line and what would have been accepted", {
+test_that("a file that is not a log is rejected with file, line and what is expected", {
   expect_error(read_siftr("nowhere.log"), "no such file", class = "samovar_error_file")
-  expect_error(read_siftr(1), "no file name", class = "samovar_error_argument")
-  expect_error(read_siftr(text_file(character(), end = "")), "is empty; a log of SIFTR", class = "samovar_error_siftr")
-  expect_error(read_siftr(text_file("hello\nworld")), ":1: is no record of SIFTR", class = "samovar_error_siftr")
-  expect_error(read_siftr(text_file(sub("1.3.0", "3.0", new[1], fixed = TRUE))), "1.2.x, 1.3.x and siftr2 2.x", class = "samovar_error_siftr")
+  expect_error(read_siftr(1), "must be the path", class = "samovar_error_argument")
+  expect_error(read_siftr(text_file(character(), end = "")), "is empty; expected a log of SIFTR", class = "samovar_error_siftr")
+  expect_error(read_siftr(text_file("hello\nworld")), ":1: is not a record of SIFTR", class = "samovar_error_siftr")
+  expect_error(read_siftr(text_file(sub("1.3.0", "3.0", new[1], fixed = TRUE))), "1.2.x, 1.3.x or siftr2 2.x", class = "samovar_error_siftr")
   expect_error(read_siftr(text_file(sub("hz=1000", "hz=0", old[1], fixed = TRUE))), "hz=", class = "samovar_error_siftr")
   expect_error(read_siftr(text_file("enable_time_secs=1\tenable_time_usecs=2\tsiftrver=2.5\trec_fmt=binary")), "text records", class = "samovar_error_siftr")
   expect_error(read_siftr(text_file(rep(new[1], 300))), "more than 256", class = "samovar_error_siftr")

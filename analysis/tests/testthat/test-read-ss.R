@@ -43,7 +43,7 @@ test_that("a cut last sample is left out, strange lines are counted, and other f
   expect_equal(nrow(read_ss(text_file(c(lines[1:5], substr(lines[6], 1, 60)), end = ""))), nrow(whole) - 1)
   expect_equal(attr(read_ss(text_file(c(lines[1:4], "ss: no memory", lines[5:6]))), "strange_lines"), 1)
   expect_equal(nrow(read_ss(text_file(c("1795288592.5", lines[2])))), 0)
-  expect_error(read_ss(text_file("hello")), ":1: is no output of ss", class = "samovar_error_log")
+  expect_error(read_ss(text_file("hello")), ":1: is not output of ss", class = "samovar_error_log")
 })
 
 test_that("damaged output of ss ends in a table or an error of ours", {

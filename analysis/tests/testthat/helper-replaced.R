@@ -1,5 +1,5 @@
-# Runs code while other functions stand in the place of the package's own.
-standing_in <- function(code, ...) {
+# Runs code with functions of the package replaced by others.
+with_replaced <- function(code, ...) {
   space <- asNamespace("samovar")
   others <- list(...)
   own <- mget(names(others), envir = space)
