@@ -230,10 +230,8 @@ def events_page() -> str:
 
 
 def _keys(keys: Mapping[str, str]) -> str:
-    return "; ".join(
-        f"`{key.removesuffix('?')}`{' (optional)' if key.endswith('?') else ''}: {text}"
-        for key, text in keys.items()
-    )
+    """Return the keys of an event with their descriptions; the page describes the optional testbed once."""
+    return "; ".join(f"`{key}`" if key in _TESTBED else f"`{key}`: {text}" for key, text in keys.items())
 
 
 PAGE = """\
@@ -247,6 +245,8 @@ Each line has `schema` ({schema}), `t_s` (seconds since 1970 by the controller's
 of the event. `schema` is raised when an event or a key is removed or redefined; a reader must ignore events
 and keys that it does not know. If the stream cannot be written any more it ends, and the campaign continues.
 The record of a campaign is its [journal](campaign-folder.md), not this stream.
+
+A key with `?` may be missing; `testbed?` is there if several testbeds share the campaign.
 
 | event | when | keys |
 | --- | --- | --- |

@@ -95,6 +95,12 @@ def level_targets(definitions: Definitions, recipes: Recipes) -> Iterator[LevelT
     yield LevelTarget(r"^cc\.[^.]+$", SCALAR, PER_HOST, words)
 
 
+def built_in_targets(definitions: Definitions, recipes: Recipes) -> Iterator[LevelTarget]:
+    """Yield the targets that are keys of the language, without the parameters of recipes."""
+    for owner in ("", "path", "loggers.<logger>", "stop", "traffic.FLOW", "traffic.FLOW.arrivals"):
+        yield from _keys(definitions, recipes, owner)
+
+
 def _keys(definitions: Definitions, recipes: Recipes, owner: str) -> Iterator[LevelTarget]:
     """Yield the keys below an owner; `traffic.FLOW` stands for any flow, so its targets are patterns."""
     for name, key in varied_keys(owner).items():

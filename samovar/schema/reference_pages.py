@@ -19,6 +19,7 @@ from samovar.experiment import (
     Output,
     Outputs,
     ParameterInfo,
+    Part,
     Strict,
     StudyReport,
     Testbed,
@@ -37,7 +38,7 @@ from samovar.schema.factor_schema import (
     PLAIN,
     RANDOM,
     LevelTarget,
-    level_targets,
+    built_in_targets,
 )
 from samovar.schema.model_schema import Definitions, Json, SchemaError, document_of
 from samovar.schema.recipe_schema import Recipes, SystemParameter
@@ -56,6 +57,7 @@ WORDS: Mapping[str, str] = {
     "settings": "mapping from [setting](factors.md) to one value, or one per host or role",
     "traffic": "list of flows, or mapping from label to changes",
     "loggers": "list of loggers, or mapping from recipe to changes",
+    "verdict": "[thresholds](config.md#thresholds)",
     "use": "name, or list of names",
     "figures": "list of names, or of mappings with `figure` and options",
     "tables": "list of names, or of mappings with `table` and options",
@@ -133,7 +135,11 @@ class Page:
         return dict(models_below(self._root)) if self._root else {}
 
     def _table(self, model: type[Strict]) -> Iterator[str]:
+        """Yield a model's table; that of an experiment leaves out the keys that its parts have too."""
         rows = [self._row(key) for key in keys_of(model).values()]
+        if model is Experiment:
+            of_parts = [self._row(key) for key in keys_of(Part).values()]
+            rows = [row for row in rows if row not in of_parts]
         yield from table(("key", "value", "default", "meaning"), rows)
 
     def _row(self, key: Key) -> tuple[str, ...]:
@@ -209,17 +215,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def factor_lines(recipes: Recipes) -> Iterator[str]:
-    """Yield the table of all targets of factors."""
+    """Yield the table of the factors that are keys of the language, with the forms of their levels."""
     definitions = Definitions({})
-    rows = [_factor_row(definitions, one) for one in level_targets(definitions, recipes)]
-    yield from table(("factor", "value", "levels", "what"), rows)
+    rows = [_factor_row(definitions, one) for one in built_in_targets(definitions, recipes)]
+    yield from table(("factor", "value", "levels"), rows)
 
 
 def _factor_row(definitions: Definitions, one: LevelTarget) -> tuple[str, ...]:
-    name = one.name.strip("^$").replace(NO_ARRIVALS, "").replace("\\.", ".")
-    name = name.replace(LABEL, "<flow>").replace("[^.]+", "<parameter>")
-    words = re.sub(r" Type: [^.]*\.", "", str(one.description["description"]))
-    return f"`{name}`", _kinds(definitions, one.value), FORMS[one.forms], words
+    name = one.name.strip("^$").replace(NO_ARRIVALS, "").replace("\\.", ".").replace(LABEL, "<flow>")
+    return f"`{name}`", _kinds(definitions, one.value), FORMS[one.forms]
 
 
 def _kinds(definitions: Definitions, value: Json) -> str:
@@ -238,10 +242,12 @@ def recipe_names(recipes: Recipes) -> Iterator[str]:
     """Yield the names of all recipes that an experiment or a testbed may use, by kind and system."""
     rows = []
     for kind in ("setting", "aqm", "generator", "logger"):
+        on_linux = recipes.catalogue.names(kind, "linux")
         for system, title in SYSTEMS.items():
-            names = sorted(recipes.catalogue.names(kind, system))
+            names = recipes.catalogue.names(kind, system)
             label = kind if system == "linux" else f"{kind} on {title}"
-            rows.append((label, ", ".join(f"`{name}`" for name in names)))
+            same = system != "linux" and names == on_linux
+            rows.append((label, "the same" if same else ", ".join(f"`{name}`" for name in sorted(names))))
     yield from table(("", "recipes"), sorted(rows, key=lambda row: "FreeBSD" in row[0]))
 
 
@@ -258,16 +264,22 @@ def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
 
 
 def _headers(recipes: Recipes, kind: str, name: str) -> Iterator[str]:
-    """Yield the headers of a recipe: one line for the systems that share it."""
-    systems_of: dict[str, list[str]] = {}
+    """Yield the headers of a recipe: one line for the systems that share its summary."""
+    headers_of: dict[str, dict[str, Header]] = {}
     for system in recipes.systems:
         if name in recipes.catalogue.names(kind, system) and isinstance(recipes.catalogue, Catalogue):
-            line = _header_line(recipes.catalogue.header(kind, name, system))
-            systems_of.setdefault(line, []).append(_title(system))
-    everywhere = len(systems_of) == 1 and len(recipes.having(kind, name)) > 1
-    for line, systems in systems_of.items():
+            header = recipes.catalogue.header(kind, name, system)
+            headers_of.setdefault(header.summary, {})[system] = header
+    everywhere = len(headers_of) == 1 and len(recipes.having(kind, name)) > 1
+    for headers in headers_of.values():
+        facts_of = {system: _facts(header) for system, header in headers.items()}
         # A release is not named if its system has the same header.
-        named = [one for one in systems if " " not in one or one.partition(" ")[0] not in systems]
+        named = {
+            _title(system): facts
+            for system, facts in facts_of.items()
+            if "-" not in system or facts != facts_of.get(system.partition("-")[0])
+        }
+        line = _header_line(next(iter(headers.values())).summary, named)
         yield from (line if everywhere else f"{', '.join(named)}: {line}", "")
 
 
@@ -276,7 +288,19 @@ def _title(system: str) -> str:
     return f"{SYSTEMS[name]}{f' {release} and older' if release else ''}"
 
 
-def _header_line(header: Header) -> str:
+def _header_line(summary: str, facts_of: Mapping[str, Mapping[str, str]]) -> str:
+    """Return a summary with what each system needs; what all of them need is given once."""
+    facts = []
+    for what in dict.fromkeys(what for one in facts_of.values() for what in one):
+        values = {system: one[what] for system, one in facts_of.items() if what in one}
+        shared = len(values) == len(facts_of) and len(set(values.values())) == 1
+        text = ", ".join(f"on {system} {text}" for system, text in values.items())
+        facts.append(f"{what} {next(iter(values.values())) if shared else text}")
+    return f"{summary} ({'; '.join(facts)})" if facts else summary
+
+
+def _facts(header: Header) -> dict[str, str]:
+    """Return what a recipe needs, leaves and costs, by the words for it."""
     needs = {
         "needs": header.needs,
         "its client needs": header.client_needs,
@@ -286,9 +310,8 @@ def _header_line(header: Header) -> str:
         "interfaces with": header.interfaces_need,
         "leaves": header.leaves,
     }
-    facts = [f"{what} {', '.join(f'`{one}`' for one in names)}" for what, names in needs.items() if names]
-    facts += [f"a change of its level costs: {header.change}"] if header.change != "none" else []
-    return f"{header.summary} ({'; '.join(facts)})" if facts else header.summary
+    facts = {what: ", ".join(f"`{one}`" for one in names) for what, names in needs.items() if names}
+    return facts | ({"a change of its level costs:": header.change} if header.change != "none" else {})
 
 
 def _parameter_row(found: Sequence[SystemParameter], systems: int) -> tuple[str, str, str]:
