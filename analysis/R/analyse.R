@@ -42,8 +42,8 @@ measure_all <- function(campaign, cores) {
   known <- known_keys(campaign, version)
   missing <- setdiff(names(campaign$manifests), names(known))
   of <- length(campaign$manifests)
-  if (length(known) > 0) say_progress(names(known)[length(known)], length(known), of)
-  found <- measure_missing(campaign, missing, version, cores, \(id, done, one) say_progress(id, length(known) + done, of, one[["reason"]]))
+  if (length(known) > 0) emit_progress(names(known)[length(known)], length(known), of)
+  found <- measure_missing(campaign, missing, version, cores, \(id, done, one) emit_progress(id, length(known) + done, of, one[["reason"]]))
   reasons <- unlist(lapply(found, `[[`, "reason"))
   keys <- c(known, unlist(lapply(found, `[[`, "key")))
   remember(campaign, lapply(found, `[[`, "states"))
@@ -65,17 +65,17 @@ measure_missing <- function(campaign, ids, version, cores, tell) {
 
 measure_or_reason <- function(campaign, manifest, version) {
   tryCatch({
-    looked_s <- as.double(Sys.time())
+    read_s <- as.double(Sys.time())
     states <- verified_files(campaign$folder, manifest, campaign$index)
     key <- cache_key(version, states$sha256)
     cached_measures(campaign$folder, manifest, key)
-    list(key = key, states = states[, looked_s := looked_s][])
+    list(key = key, states = states[, read_s := read_s][])
   }, error = \(e) list(reason = paste("cannot be measured:", cli::ansi_strip(conditionMessage(e)))))
 }
 
-say_progress <- function(id, done, of, reason = NULL) {
-  said <- list("analysed", trial = id, done = done, of = of)
-  do.call(say_event, if (is.null(reason)) said else c(said, reason = reason))
+emit_progress <- function(id, done, of, reason = NULL) {
+  event <- list("analysed", trial = id, done = done, of = of)
+  do.call(emit_event, if (is.null(reason)) event else c(event, reason = reason))
 }
 
 # Results whose tables are read on demand: an analysis that draws nothing new needs none of them.

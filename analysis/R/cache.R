@@ -30,22 +30,22 @@ store_write <- function(x, path) {
 #' Read what [store_write()] wrote
 #'
 #' @param path The file.
-#' @param say Called with the path if the file is damaged.
+#' @param warn Called with the path if the file is damaged.
 #' @return The value; NULL if the file is missing or damaged.
 #' @noRd
-store_read <- function(path, say = say_damaged) {
+store_read <- function(path, warn = warn_damaged) {
   if (!file.exists(path)) return(NULL)
   tryCatch(unserialize(unpacked_bytes(readBin(path, "raw", file.size(path)))), error = \(e) {
-    say(path)
+    warn(path)
     NULL
   })
 }
 
-say_damaged <- function(path) {
-  say_event("warning", text = paste0(path, ": not as it was written; made again from the trials"))
+warn_damaged <- function(path) {
+  emit_event("warning", text = paste0(path, ": damaged; it is made again from the trials"))
 }
 
-say_event <- function(name, ...) {
+emit_event <- function(name, ...) {
   cat(jsonlite::toJSON(list(event = name, ...), auto_unbox = TRUE), "\n", sep = "")
   flush(stdout())
 }
@@ -175,7 +175,7 @@ known_sums <- function(states, index) {
 # A file that changed just before its state was read may change again within the same tick of the filesystem's clock.
 settled_s <- 2
 
-settled <- function(states) states[looked_s - pmax(changed, written) > settled_s][, looked_s := NULL]
+settled <- function(states) states[read_s - pmax(changed, written) > settled_s][, read_s := NULL]
 
 #' Return the files of a trial, its manifest first, with their checksums
 #'

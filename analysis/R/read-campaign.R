@@ -101,9 +101,9 @@ fit_manifests <- function(manifests, sizes) {
 
 reason_to_leave_out <- function(manifest, sizes) {
   why <- paste(unlist(manifest$reasons), collapse = "; ")
-  said <- \(word) if (nzchar(why)) paste0(word, ": ", why) else word
-  if (!identical(manifest$outcome, "completed")) return(said(paste("outcome", manifest$outcome %||% "missing")))
-  if (identical(manifest$verdict, "invalid")) return(said("invalid"))
+  with_reasons <- \(word) if (nzchar(why)) paste0(word, ": ", why) else word
+  if (!identical(manifest$outcome, "completed")) return(with_reasons(paste("outcome", manifest$outcome %||% "missing")))
+  if (identical(manifest$verdict, "invalid")) return(with_reasons("invalid"))
   for (i in seq_along(manifest$files)) {
     f <- manifest$files[[i]]
     if (is.na(sizes[i])) return(paste0(f$path, " is missing"))

@@ -233,8 +233,8 @@ read_nuttcp <- function(path) {
   text <- if (log$cut) utils::head(log$text, -1) else log$text
   x <- rbind(nuttcp_pairs(text), nuttcp_text(text), fill = TRUE)
   if (nrow(x) == 0) {
-    said <- grep("error", log$text, ignore.case = TRUE, value = TRUE)
-    abort_log(path, first_line(log$text), paste0("has no report of nuttcp", if (length(said) > 0) paste0(" (", substr(said[1], 1, 80), ")")), wanted)
+    errors <- grep("error", log$text, ignore.case = TRUE, value = TRUE)
+    abort_log(path, first_line(log$text), paste0("has no report of nuttcp", if (length(errors) > 0) paste0(" (", substr(errors[1], 1, 80), ")")), wanted)
   }
   setorder(x, line)
   x[, run := cumsum(c(0, utils::head(total, -1)))]

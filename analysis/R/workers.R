@@ -40,9 +40,9 @@ one_round <- function(items, cores, work, tell, folder, reported) {
   }
   while (length(jobs) > 0) {
     # A worker reports once, as it ends; NULL, with a warning, if it was killed. Lost items are found by their missing results.
-    said <- suppressWarnings(parallel::mccollect(jobs, wait = FALSE, timeout = 0.05))
+    ended <- suppressWarnings(parallel::mccollect(jobs, wait = FALSE, timeout = 0.05))
     collect()
-    jobs <- jobs[!names(jobs) %in% names(said) & vapply(jobs, \(j) tools::pskill(j$pid, 0L), TRUE)]
+    jobs <- jobs[!names(jobs) %in% names(ended) & vapply(jobs, \(j) tools::pskill(j$pid, 0L), TRUE)]
   }
   collect()
   reported

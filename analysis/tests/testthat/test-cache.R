@@ -134,7 +134,7 @@ test_that("any byte of a stored value that is changed or cut off makes it damage
   for (at in seq_along(whole)) {
     for (bad in list(replace(whole, at, xor(whole[at], as.raw(8))), utils::head(whole, at - 1))) {
       writeBin(bad, path)
-      read <- store_read(path, say = \(path) damaged <<- damaged + 1)
+      read <- store_read(path, warn = \(path) damaged <<- damaged + 1)
       if (!is.null(read)) expect_equal(read$x, as.double(1:50))
     }
   }
