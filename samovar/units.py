@@ -1,4 +1,4 @@
-"""Parse and format quantities with units: text such as 50KB to exact numbers, and back.
+"""Parse and format quantities with units: text such as 50KB to numbers, and back.
 
 KB, MB and GB are powers of 1000, KiB, MiB and GiB powers of 1024 (IEC 80000-13); rates count bits.
 """

@@ -1,4 +1,4 @@
-"""The campaigns of a results folder: find one by name, and estimate durations from recent ones."""
+"""The campaigns of a results folder: find one by name, and measure how long steps took in recent ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recover after a controller that died: restore hosts, and close the trials that it left open."""
+"""Restore hosts that a dead controller left changed (`fab run`, `fab restore`), and close its trials."""
 
 from __future__ import annotations
 

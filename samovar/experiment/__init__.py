@@ -26,6 +26,7 @@ from samovar.experiment.keys import (
     NAME,
     NOT_OF_HOSTS,
     ONE_DIRECTION,
+    OPERATING_SYSTEMS,
     PARAMETER_TYPES,
     PATH_FIELDS,
     PLAIN_FACTORS,
@@ -87,9 +88,9 @@ from samovar.experiment.keys import (
     whole_number,
     with_device,
 )
+from samovar.experiment.layers.host_settings import HostSetting, LayerValue, SettingsByHost, resolve_settings
 from samovar.experiment.layers.merge import FRAGMENT_KEYS, PART_KEYS, PROFILE_KEYS, nested_keys
 from samovar.experiment.layers.overrides import parse_overrides
-from samovar.experiment.layers.precedence import HostSetting, LayerValue, SettingsByHost, resolve_settings
 from samovar.experiment.load import (
     LoadOptions,
     ResolvedExperiment,
@@ -145,6 +146,7 @@ __all__ = [
     "NAME",
     "NOT_OF_HOSTS",
     "ONE_DIRECTION",
+    "OPERATING_SYSTEMS",
     "PARAMETER_TYPES",
     "PART_KEYS",
     "PATH_FIELDS",

@@ -35,8 +35,8 @@ from samovar.experiment.keys import (
     settable,
     texts_of,
 )
+from samovar.experiment.layers.host_settings import LayerValue, resolve_settings
 from samovar.experiment.layers.merge import LISTED, MAIN, nested_keys
-from samovar.experiment.layers.precedence import LayerValue, resolve_settings
 from samovar.experiment.nearest import unknown
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 from samovar.experiment.yaml.tree import Map, Node, Position, Seq, Text, node_at, plain, read_yaml

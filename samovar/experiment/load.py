@@ -20,9 +20,9 @@ from samovar.experiment.checks.check_traffic import check_traffic
 from samovar.experiment.checks.validate import M, Validation, validate
 from samovar.experiment.keys import Config, Experiment, StudyReport, Testbed
 from samovar.experiment.layers.extends import MergedExperiment, merge_reused
+from samovar.experiment.layers.host_settings import SettingsByHost, resolve_settings
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.layers.overrides import override_layers
-from samovar.experiment.layers.precedence import SettingsByHost, resolve_settings
 from samovar.experiment.layers.profiles import read_profile, read_profiles, unknown_profile
 from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import Outputs, package_outputs

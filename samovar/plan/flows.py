@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from samovar.errors import PlanError
 from samovar.experiment import Distribution, Flow, Member
+from samovar.plan.level_precedence import TreatmentValues
 from samovar.plan.model import FlowPlan, StopPlan
 from samovar.plan.placement import Route, ports_of
-from samovar.plan.treatment_values import TreatmentValues
 
 SLOWEST_BPS = 10_000_000  # assumed for the time of a transfer if the rate of the path is unknown
 SETTLING_S = 15.0

@@ -9,9 +9,9 @@ from typing import Any
 from samovar.errors import PlanError
 from samovar.experiment import DEVICE_PARAMETERS, Adapter, Buffer, PathClass, parse_parameter
 from samovar.plan.flows import FlowResolver
+from samovar.plan.level_precedence import TreatmentValues
 from samovar.plan.model import ClassPlan, DevicePlan, DirectionPlan, MatchPlan, PathPlan
 from samovar.plan.placement import first_of_link, subnet_of
-from samovar.plan.treatment_values import TreatmentValues
 
 DIRECTIONS = ("down", "up")
 NO_QUEUE = "path: has no rate or no buffer; it needs both, as values or factors"

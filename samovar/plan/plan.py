@@ -23,6 +23,7 @@ from samovar.experiment import (
     unknown,
 )
 from samovar.plan.ids import SameTrialsError, ids_of
+from samovar.plan.level_precedence import FormulaError
 from samovar.plan.matrix import matrix_of
 from samovar.plan.model import PlanValue, Trial
 from samovar.plan.order import ordered
@@ -30,7 +31,6 @@ from samovar.plan.placement import Placement
 from samovar.plan.plan_file import EXPECTED, KEYS, json_of_trials, read_trials
 from samovar.plan.reboots import ChangeCount, CostlySettings, RecipeHeaders, costly_settings, together
 from samovar.plan.resolve import PartContext, resolve_part
-from samovar.plan.treatment_values import FormulaError
 from samovar.plan.trials import Components, Group, Slot, Treatments, Trials, View
 from samovar.plan.warnings import warnings_of
 

@@ -10,11 +10,11 @@ from samovar.errors import PlanError
 from samovar.experiment import SettingsByHost
 from samovar.plan.cost import rates_bps
 from samovar.plan.flows import DIGITS, SHORTEST_RTT_S, SLOWEST_BPS, FlowResolver, ends_of
+from samovar.plan.level_precedence import LevelReader, Levels, TreatmentValues
 from samovar.plan.matrix import Matrix, Row
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, RunPlan
 from samovar.plan.path import path_of, rate_of, rtt_of
 from samovar.plan.placement import Placement, first_of_link
-from samovar.plan.treatment_values import LevelReader, Levels, TreatmentValues
 from samovar.plan.trials import HOST, Component, Components, Treatments
 from samovar.units import ETHERNET_MTU_BYTES
 

@@ -21,7 +21,7 @@ from samovar.recipes.calibration_scripts import (
     render_calibration,
     sampling_s,
 )
-from samovar.recipes.catalogue import FAMILY, Catalogue, digest_recipe_files
+from samovar.recipes.catalogue import Catalogue, digest_recipe_files
 from samovar.recipes.header import ByteCounts, CountPatterns, Header, Parameter
 from samovar.recipes.quoting import quote, shell_environment
 from samovar.recipes.recipe import BLOCKS, Recipe
@@ -48,7 +48,6 @@ __all__ = [
     "BLOCKS",
     "BODY",
     "ETHERNET_HEADER_BYTES",
-    "FAMILY",
     "IP_UDP_BYTES",
     "NO_LIMITS",
     "AbortLimits",

@@ -10,18 +10,14 @@ from pathlib import Path
 from typing import cast
 
 from samovar.errors import RecipeError
+from samovar.experiment import OPERATING_SYSTEMS
 from samovar.recipes.header import Header, Parameter
 from samovar.recipes.recipe import BLOCKS, Kind, Recipe, read_unchecked
 from samovar.units import parse_duration
 
-FAMILY: Mapping[str, tuple[str, ...]] = {
-    "linux": ("linux", "posix", "common"),
-    "freebsd": ("freebsd", "posix", "common"),
-    "posix": ("posix", "common"),
-}
-"""Folders with the recipes of an operating system, most specific first, after those of its releases."""
-
 SUFFIX = ".sh.j2"
+COMMON = "posix"
+"""Folder of the recipes that every system shares; it is also their name as a system."""
 DIGEST_DIGITS = 16
 
 
@@ -40,7 +36,8 @@ class Catalogue:
         first.
         """
         name, _, release = os.partition("-")
-        family = FAMILY.get(name, ())
+        system = OPERATING_SYSTEMS.get(name)
+        family = system.folders if system else (COMMON,) if name == COMMON else ()
         if not release.isdecimal() or not family:
             return () if release else family
         found = (path.name.removeprefix(f"{name}-") for path in self.folder.glob(f"{name}-*"))
@@ -56,7 +53,7 @@ class Catalogue:
 
     def operating_systems(self) -> tuple[str, ...]:
         """Return the operating systems whose hosts can be configured: those with setting recipes."""
-        return tuple(os for os in FAMILY if self.names("setting", os))
+        return tuple(os for os in OPERATING_SYSTEMS if self.names("setting", os))
 
     def path(self, kind: str, name: str, os: str) -> Path:
         """Return the file of one recipe. Raises RecipeError naming the nearest known one."""

@@ -9,7 +9,7 @@ from samovar.campaign.journal import journal_schema
 from samovar.events import events_page
 from samovar.experiment import project_outputs
 from samovar.recipes import Catalogue
-from samovar.schema.file_schemas import (
+from samovar.schema.editor_schemas import (
     config_schema,
     experiment_schema,
     fragment_schema,

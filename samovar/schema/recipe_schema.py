@@ -7,8 +7,16 @@ from collections.abc import Iterator, Sequence
 from functools import partial as bound
 from typing import NamedTuple
 
-from samovar.experiment import PARAMETER_TYPES, WORD, ParameterInfo, RecipeCatalogue, ValueType, settable
-from samovar.recipes import FAMILY, Catalogue
+from samovar.experiment import (
+    OPERATING_SYSTEMS,
+    PARAMETER_TYPES,
+    WORD,
+    ParameterInfo,
+    RecipeCatalogue,
+    ValueType,
+    settable,
+)
+from samovar.recipes import Catalogue
 from samovar.schema.model_schema import Definitions, Json, any_of
 
 
@@ -31,7 +39,7 @@ class Recipes:
     @classmethod
     def of(cls, catalogue: Catalogue) -> Recipes:
         """Collect the recipes of all systems and releases of a templates folder."""
-        release = re.compile(rf"(?:{'|'.join(FAMILY)})-[0-9]+")
+        release = re.compile(rf"(?:{'|'.join(OPERATING_SYSTEMS)})-[0-9]+")
         releases = sorted(path.name for path in catalogue.folder.iterdir() if release.fullmatch(path.name))
         return cls(catalogue, (*catalogue.operating_systems(), *releases))
 

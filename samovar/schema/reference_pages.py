@@ -12,6 +12,7 @@ from typing import Any, get_args, get_origin
 from samovar.experiment import (
     EACH,
     EITHER,
+    OPERATING_SYSTEMS,
     Config,
     Experiment,
     Key,
@@ -69,7 +70,6 @@ WORDS: Mapping[str, str] = {
 """Values of keys whose types do not describe them."""
 DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "that of the top level"}
 """Defaults of keys that a complete experiment must have."""
-SYSTEMS = {"linux": "Linux", "freebsd": "FreeBSD"}
 FORMS = {
     PER_HOST: "one, or one per host or role",
     PER_DIRECTION: "one, or `{down: …, up: …}`",
@@ -243,9 +243,9 @@ def recipe_names(recipes: Recipes) -> Iterator[str]:
     rows = []
     for kind in ("setting", "aqm", "generator", "logger"):
         on_linux = recipes.catalogue.names(kind, "linux")
-        for system, title in SYSTEMS.items():
+        for system, os in OPERATING_SYSTEMS.items():
             names = recipes.catalogue.names(kind, system)
-            label = kind if system == "linux" else f"{kind} on {title}"
+            label = kind if system == "linux" else f"{kind} on {os.title}"
             same = system != "linux" and names == on_linux
             rows.append((label, "the same" if same else ", ".join(f"`{name}`" for name in sorted(names))))
     yield from table(("", "recipes"), sorted(rows, key=lambda row: "FreeBSD" in row[0]))
@@ -285,7 +285,7 @@ def _headers(recipes: Recipes, kind: str, name: str) -> Iterator[str]:
 
 def _title(system: str) -> str:
     name, _, release = system.partition("-")
-    return f"{SYSTEMS[name]}{f' {release} and older' if release else ''}"
+    return f"{OPERATING_SYSTEMS[name].title}{f' {release} and older' if release else ''}"
 
 
 def _header_line(summary: str, facts_of: Mapping[str, Mapping[str, str]]) -> str:

@@ -1,4 +1,4 @@
-"""Paths of a plan that a router cannot provide, according to its recipes; no host is asked."""
+"""What hosts cannot do according to their recipes: paths of a router or adapter, durations of a generator."""
 
 from __future__ import annotations
 

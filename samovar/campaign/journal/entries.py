@@ -1,4 +1,4 @@
-"""The events of the journal and their values, from which docs/reference/schema/journal.json is generated.
+"""JSON Schema of each event in the journal; docs/reference/schema/journal.json is generated from it.
 
 This is what is written. A journal is read without it, so that one of a later version can be read.
 """

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from samovar.errors import Problem
 from samovar.experiment.keys import (
     NOT_OF_HOSTS,
-    OSES,
+    OPERATING_SYSTEMS,
     SETTINGS,
     Config,
     Testbed,
@@ -41,7 +41,7 @@ def setting_parameters(catalogue: RecipeCatalogue, *systems: str) -> dict[str, P
 def check_site(testbed: Testbed, config: Config | None, catalogue: RecipeCatalogue) -> Iterator[Problem]:
     """Yield the problems of the settings of config.yaml, of a testbed and of its hosts."""
     site = config.written if config is not None else None
-    by_os = {os: [name for name, host in testbed.hosts.items() if host.os == os] for os in OSES}
+    by_os = {os: [name for name, host in testbed.hosts.items() if host.os == os] for os in OPERATING_SYSTEMS}
     for hosts, node in [
         (list(testbed.hosts), node_at(site, "settings")),
         *((hosts, node_at(site, "os", os, "settings")) for os, hosts in by_os.items()),

@@ -10,7 +10,8 @@ from pydantic import Field, PrivateAttr
 from samovar.experiment.keys.experiment_file import Calibrate, Thresholds
 from samovar.experiment.keys.key_table import Strict
 from samovar.experiment.keys.levels import Settings
-from samovar.experiment.keys.testbed_file import OSES, PROGRAM_SCHEMA, ProgramType
+from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
+from samovar.experiment.keys.testbed_file import PROGRAM_SCHEMA, ProgramType
 from samovar.experiment.keys.value_types import Duration, Name, Pause, Positive, Seed, Size, Word, choice
 from samovar.experiment.yaml.tree import Map
 
@@ -121,7 +122,7 @@ class Config(Strict):
         default_factory=dict,
         description="Settings of every host, which testbeds, hosts and experiments override.",
     )
-    os: Mapping[Annotated[Literal["linux", "freebsd"], choice("os", *OSES)], System] = Field(
+    os: Mapping[Annotated[str, choice("os", *OPERATING_SYSTEMS)], System] = Field(
         default_factory=dict, description="Defaults of the hosts of one operating system, over settings."
     )
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
 
+from samovar.experiment.keys.factor_targets import PlainFactors
 from samovar.experiment.keys.key_table import Strict, keys_of
 from samovar.experiment.keys.levels import Excluded, Factors, Included, Levels, Settings
 from samovar.experiment.keys.path_keys import NetworkPath
-from samovar.experiment.keys.targets import PlainFactors
 from samovar.experiment.keys.testbed_file import Testbed, hosts_of, is_plural
 from samovar.experiment.keys.traffic_keys import Capture, Flow, Logger, Stop
 from samovar.experiment.keys.value_types import (

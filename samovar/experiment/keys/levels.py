@@ -24,7 +24,7 @@ from samovar.experiment.expressions.values import (
     distribution_text,
     is_distribution,
 )
-from samovar.experiment.keys.targets import PLAIN_FACTORS, read_target
+from samovar.experiment.keys.factor_targets import PLAIN_FACTORS, read_target
 from samovar.experiment.keys.value_types import PLACES, Word, parse_name
 from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import plain

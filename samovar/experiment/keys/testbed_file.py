@@ -23,6 +23,7 @@ from pydantic import Field, PrivateAttr, WrapValidator, model_validator
 from samovar.experiment.expressions.values import Buffer, Directional
 from samovar.experiment.keys.key_table import Strict, keys_of
 from samovar.experiment.keys.levels import Settings
+from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
 from samovar.experiment.keys.path_keys import NetworkPath
 from samovar.experiment.keys.value_types import (
     BUFFER,
@@ -50,7 +51,6 @@ from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import Map
 from samovar.units import UnitError, quoted
 
-OSES = ("linux", "freebsd")
 ROLES = ("sender", "receiver", "router", "observer")
 KERNELS = ("auto", "uml", "native")
 MEDIA = ("simplex", "duplex")
@@ -309,7 +309,7 @@ class Host(Strict):
     Recipes for the release of its system are preferred to those for the system.
     """
 
-    os: Annotated[Literal["linux", "freebsd"], choice("os", *OSES)] = Field(
+    os: Annotated[str, choice("os", *OPERATING_SYSTEMS)] = Field(
         description="Operating system, which chooses the recipes."
     )
     release: Annotated[str, RELEASE] | None = Field(

@@ -27,8 +27,8 @@ from samovar.experiment import (
 )
 from samovar.experiment.keys import value_types
 from samovar.experiment.keys.experiment_file import number_of
+from samovar.experiment.keys.factor_targets import read_target
 from samovar.experiment.keys.levels import Treatment, included_treatments, is_excluded, read_range
-from samovar.experiment.keys.targets import read_target
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml.tree import parse_yaml
 from samovar.plan import make_plan

@@ -1,4 +1,4 @@
-"""JSON Schemas of files: experiments with their recipes and layers, testbeds, studies, config.yaml."""
+"""JSON Schemas for editors, one per kind of file: experiments, fragments, testbeds, studies, config.yaml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What levels may set: the type of each target such as path.rate, traffic.bulk.size, cc or tcp.sack."""
+"""Factor targets: everything that the level of a factor may set, such as path.rate or cc, with its type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolve the values of one treatment: factor levels override the part, formulas are evaluated on demand.
+"""Values of one treatment: a factor's level takes precedence over the part, formulas are evaluated on demand.
 
 The levels that are read are recorded (`LevelReader.read`), so that a component which depends on few factors
 is resolved once for each combination of their levels.
