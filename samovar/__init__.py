@@ -1,3 +1,3 @@
 """samovar: TCP experiments on real testbeds, from a YAML definition to a PDF bundle."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
