@@ -60,3 +60,13 @@ def test_a_missing_rscript_is_reported_with_the_remedy(
     monkeypatch.setitem(os.environ, "PATH", "/nowhere")
     with pytest.raises(AnalysisError, match="Rscript is not installed; run `make install`"):
         analyse(checkout / "campaign", checkout, silent)
+
+
+def test_the_analysis_gets_the_folder_of_a_project_with_outputs_of_its_own(checkout: Path) -> None:
+    done = 'folder <- commandArgs(TRUE)[1]; dir.create(file.path(folder, "bundle"));'
+    done += 'file.create(file.path(folder, "bundle/analysis.json"));'
+    _script(checkout, done + 'writeLines(commandArgs(TRUE), file.path(folder, "arguments"))')
+    (checkout / "analysis" / "outputs.yaml").write_text("figures: {own: {what: Mine}}\n")
+    analyse(checkout / "campaign", checkout, silent)
+    arguments = (checkout / "campaign" / "arguments").read_text().splitlines()
+    assert arguments == [str(checkout / "campaign"), str(checkout / "analysis")]
