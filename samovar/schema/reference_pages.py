@@ -252,9 +252,16 @@ def recipe_names(recipes: Recipes) -> Iterator[str]:
 
 
 def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
-    """Yield a section for each recipe of a kind: its header on each system, and a table of its parameters."""
+    """Yield a section for each recipe of a kind with a table of its parameters; a table of steps or facts."""
     if kind not in BLOCKS:
         raise SchemaError(f"unknown kind of recipe '{kind}'; known: {', '.join(BLOCKS)}")
+    if kind in ("step", "fact"):  # their parameters are samovar's own
+        rows = [
+            (f"`{one}`", "<br>".join(line for line in _headers(recipes, kind, one) if line))
+            for one in recipes.names(kind)
+        ]
+        yield from table((kind, "what"), rows)
+        return
     for name in recipes.names(kind):
         yield from (f"### {kind} `{name}`", "", *_headers(recipes, kind, name))
         known, systems = recipes.parameters(kind, name), len(recipes.having(kind, name))

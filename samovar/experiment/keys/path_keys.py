@@ -81,7 +81,7 @@ class NetworkPath(WithParameters):
     jitter_s: Annotated[Real | Directional[Real], DELAY_OR_FORMULA.per_direction(), VARIES, ROUTER] = Field(
         0.0,
         alias="jitter",
-        description="Standard deviation of the delay, such as 1ms; a plain one applies downstream.",
+        description="Largest random deviation from the delay, such as 1ms; a plain one applies downstream.",
     )
     loss: SharePerDirection = Field(
         0.0, description="Share of packets lost at random, such as 1%; a plain one applies downstream."

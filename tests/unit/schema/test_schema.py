@@ -432,7 +432,7 @@ def test_every_key_of_a_file_is_in_its_reference_page(page: str) -> None:
         assert not rows, f"{name}: no row for {rows}"
 
 
-@pytest.mark.parametrize("kind", ["setting", "aqm", "generator", "logger", "step", "fact"])
+@pytest.mark.parametrize("kind", ["setting", "aqm", "generator", "logger"])
 def test_every_recipe_has_a_section_with_its_parameters(kind: str) -> None:
     pages = (ROOT / "docs" / "reference").glob("recipe-*.md")
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
@@ -440,6 +440,16 @@ def test_every_recipe_has_a_section_with_its_parameters(kind: str) -> None:
         section = text.split(f"### {kind} `{name}`\n")[1].split("\n##")[0]
         assert RECIPES.summary(kind, name) in section
         assert all(f"| `{parameter}` |" in section for parameter in RECIPES.parameters(kind, name))
+
+
+@pytest.mark.parametrize("kind", ["step", "fact"])
+def test_every_step_and_fact_has_a_row_with_its_summary(kind: str) -> None:
+    text = (ROOT / "docs" / "reference" / "recipe-loggers.md").read_text(encoding="utf-8")
+    for name in RECIPES.names(kind):
+        (row,) = (
+            line for line in text.splitlines() if line.startswith(f"| `{name}` | ") and "---" not in line
+        )
+        assert RECIPES.summary(kind, name) in row
 
 
 def test_text_around_generated_tables_is_kept() -> None:
