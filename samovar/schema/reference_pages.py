@@ -256,11 +256,9 @@ def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
     if kind not in BLOCKS:
         raise SchemaError(f"unknown kind of recipe '{kind}'; known: {', '.join(BLOCKS)}")
     if kind in ("step", "fact"):  # their parameters are samovar's own
-        rows = [
-            (f"`{one}`", "<br>".join(line for line in _headers(recipes, kind, one) if line))
-            for one in recipes.names(kind)
-        ]
-        yield from table((kind, "what"), rows)
+        lines = {one: [line for line in _headers(recipes, kind, one) if line] for one in recipes.names(kind)}
+        whats = [(f"`{one}`", "<br>".join(below)) for one, below in lines.items()]
+        yield from table((kind, "what"), whats)
         return
     for name in recipes.names(kind):
         yield from (f"### {kind} `{name}`", "", *_headers(recipes, kind, name))
