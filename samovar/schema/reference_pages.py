@@ -331,7 +331,8 @@ def _parameter_row(found: Sequence[SystemParameter], systems: int) -> tuple[str,
 def _parameter_type(info: ParameterInfo) -> str:
     if info.choices:
         return ", ".join(info.choices)
-    return f"{info.type} ({info.unit})" if info.unit not in (None, info.type) else info.type
+    has_unit = info.type in ("integer", "number") and info.unit  # other types have it in their values: 10ms
+    return f"{info.type} ({info.unit})" if has_unit else info.type
 
 
 def _per_system(texts: Mapping[str, str]) -> str:
