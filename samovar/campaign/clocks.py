@@ -15,7 +15,7 @@ FIRST_READINGS = 3
 DRIFT = 100e-6
 """How fast two clocks may drift apart: crystals do, and ntpd usually corrects no more."""
 STALE_SHARE = 0.5
-"""A clock is read again when its possible drift reaches this share of the error of its offset."""
+"""A clock is read again once it may have drifted by this share of its offset's error."""
 STEERED_PPM = 500.0
 """The most by which NTP changes the rate of a clock, either way (adjtimex(2), ADJ_FREQUENCY)."""
 WANDER_PPM = 5.0

@@ -396,7 +396,7 @@ def _device_values(testbed: Testbed, key: str) -> Iterator[LayerValue]:
 
 
 def nodes_at(node: Node | None, steps: Sequence[str]) -> list[Node]:
-    """Return the values of all layers at the end of nested keys, the strongest first."""
+    """Return the values that the layers give at a path of nested keys, the strongest first."""
     if node is None:
         return []
     if not steps or (isinstance(node, Text) and tuple(steps) == ("down",)):  # a plain value is for downstream

@@ -64,7 +64,7 @@ def parse_words(text: str) -> tuple[str, ...]:
 
 
 def parse_tools(text: str) -> dict[str, str]:
-    """Parse lines of a program's name and the first line of its version output, into name and version."""
+    """Return versions by program; each line has a program's name and the first line of its version output."""
     tools = {}
     for line in filter(None, text.splitlines()):
         name, _, output = line.partition(" ")

@@ -148,7 +148,8 @@ class Header(Strict):
         default="tcp", description="transport protocol of a generator"
     )
     listens: Annotated[Literal["from", "to"], choice("end", "from", "to")] = Field(
-        default="to", description="the end of a flow at which a generator's server runs; data goes to `to`"
+        default="to",
+        description="the end of a flow at which a generator's server runs; data flows to `to` either way",
     )
     ports: tuple[Offset, ...] = Field(
         default=(0,), description="ports of a generator, as offsets from its flow's port; empty for any port"

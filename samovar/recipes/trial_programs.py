@@ -155,7 +155,7 @@ def start_text(t0_ns: int, at_s: float, then: str) -> str:
 
 
 def starts_text(t0_ns: int, launches: Iterable[tuple[float, str]], stop: StopPlan | None) -> str:
-    """Return text that starts clients at their seconds of the trial, and stops them at `stop.after_s`."""
+    """Return shell text that starts clients at their second of the trial and stops all at `stop.after_s`."""
     ordered = sorted(launches, key=lambda launch: launch[0])
     groups = groupby(ordered, key=lambda launch: launch[0])
     starts = [start_text(t0_ns, at_s, "".join(text for _, text in group)) for at_s, group in groups]

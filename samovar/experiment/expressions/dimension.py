@@ -125,7 +125,7 @@ def dimension_of(name: str) -> Dimension | None:
 
 
 def known_names() -> tuple[str, ...]:
-    """Return the names for messages, without their directions."""
+    """Return the names that messages list as known: one direction of each, and keys of any flow."""
     short = [name for name in NAMES if not name.endswith((".down", ".up"))]
     return (*short, "path.delay.down", *(f"traffic.<flow>.{key}" for key in KEYS_OF_FLOW))
 

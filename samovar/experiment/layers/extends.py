@@ -50,7 +50,7 @@ class _Files:
     missing: bool = False
 
     def report_missing(self, *problems: Problem) -> None:
-        """Add problems after which it is not worth checking what depends on the missing piece."""
+        """Add problems of a missing file or fragment; what depends on it is then not checked."""
         self.problems += problems
         self.missing = True
 

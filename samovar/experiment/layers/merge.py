@@ -78,7 +78,7 @@ def _replace(result: Map, key: str, value: Node, over: Map, overridden: tuple[No
 
 
 def merge_layer(base: Map, layer: Map, problems: list[Problem]) -> Map:
-    """Return an experiment with a layer merged over it; its top-level keys change the parts as well."""
+    """Return an experiment with a layer merged over it; the layer's top-level keys change its parts too."""
     for key in LISTED.keys() & layer.keys():
         _check_entries(base, key, layer[key], problems)
     top = _only(layer, [key for key in layer if key != "parts"])
