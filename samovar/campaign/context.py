@@ -74,7 +74,7 @@ class CampaignContext:
 
 
 class Recorder:
-    """Writes each script that a trial runs as NNN-HOST-STEP.sh, and its result as a .json file beside it."""
+    """Writes each script of a trial as NNN-HOST-STEP.sh, and its result as a .json file of the same name."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -113,7 +113,7 @@ def project_outputs(root: Path) -> Outputs:
 
 def read_manifest(path: Path) -> Outputs:
     """Read a manifest; raises DefinitionError."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # safe_load() in C, since every plan reads this
     try:
         return Outputs.model_validate(yaml.load(path.read_text("utf-8"), loader) or {})  # noqa: S506
     except yaml.YAMLError as error:

@@ -230,7 +230,7 @@ def _merge_factors(base: Map, over: Map) -> Map:
 
 
 def _with_targets(was: Node | None, value: Node) -> Node:
-    """Return levels together with the `sets` or `recipe` of the factor whose levels they replace."""
+    """Return new levels of a factor with the `sets` or `recipe` that the factor had, if they give none."""
     if not isinstance(was, Map) or not {"sets", "recipe"} & was.keys():
         return value
     if isinstance(value, Map) and {"levels", "sets", "recipe"} & value.keys():
@@ -302,7 +302,7 @@ def _as_list(key: str, entries: Node, problems: list[Problem]) -> Node:
 
 
 def _drop_alternatives(result: Map, over: Map, kind: str) -> None:
-    """Remove alternatives of what a layer gives: a flow that it gives a size loses its duration."""
+    """Remove the alternatives of keys that a layer sets: a flow that gets a size loses its duration."""
     alternatives = ALTERNATIVES.get(kind, ())
     if not any(key in over for key in alternatives):
         return
