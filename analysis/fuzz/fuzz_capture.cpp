@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "../src/core_match.h"
+#include "../src/core_packet_pairs.h"
 #include "../src/core_table.h"
 #include "inputs.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "../src/core_rtt.h"
+#include "../src/core_ack_rtt.h"
 #include "../src/core_sequence.h"
 #include "inputs.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core_rtt.h"
+#include "core_ack_rtt.h"
 #include "core_sequence.h"
 
 namespace {

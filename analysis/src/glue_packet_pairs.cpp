@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core_match.h"
+#include "core_packet_pairs.h"
 #include "glue_threads.h"
 
 namespace {

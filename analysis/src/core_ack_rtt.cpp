@@ -1,4 +1,4 @@
-#include "core_rtt.h"
+#include "core_ack_rtt.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "core_match.h"
+#include "core_packet_pairs.h"
 
 #include <algorithm>
 #include <atomic>
