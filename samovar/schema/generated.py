@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from samovar.campaign.journal import journal_schema
-from samovar.events import events_page
+from samovar.events import JOURNAL_EVENTS, events_page, line_schema
 from samovar.experiment import project_outputs
 from samovar.recipes import Catalogue
 from samovar.schema.editor_schemas import (
@@ -33,7 +32,7 @@ def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
         "testbed": testbed_schema(),
         "study": study_schema(),
         "config": config_schema(),
-        "journal": {"$schema": DRAFT, **journal_schema()},
+        "journal": {"$schema": DRAFT, **line_schema("journal", JOURNAL_EVENTS)},
     }
 
 

@@ -15,11 +15,11 @@ from jsonschema import Draft202012Validator
 
 from samovar import lab
 from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import Entry, journal_schema, read_journal
+from samovar.campaign.journal import Entry, read_journal
 from samovar.campaign.policy import Policy
 from samovar.campaign.trial import TrialResult
 from samovar.cli import Controller
-from samovar.events import silent
+from samovar.events import JOURNAL_EVENTS, line_schema, silent
 from samovar.experiment import Thresholds, load_testbed
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ except fabfile.Exit as exit:
 PROGRAMS = ("iperf3", "nuttcp", "tcpdump", "python3", "timeout", "gzip")
 """What trials start on hosts, and nothing else there does."""
 
-EVENT = Draft202012Validator(journal_schema())
+EVENT = Draft202012Validator(line_schema("journal", JOURNAL_EVENTS))
 BUSY = "{cpu: 100%, late: 60s, rate: 90%}"
 """What the verdict lets pass on a machine that runs other tests beside: its CPUs are busy, and it is late."""
 LENIENT = Policy(thresholds=Thresholds.model_validate({"cpu": "100%", "late": "60s", "rate": "90%"}))

@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from samovar.campaign.collection import verify
-from samovar.events import Event, misfits
+from samovar.events import STREAM_EVENTS, line_schema
 from tests.lab.campaigns import ROOT, make_checkout
 
 RUN = """
@@ -63,16 +64,12 @@ def test_a_campaign_is_seen_by_others_while_it_runs_and_is_whole_in_the_end(tmp_
     status = json.loads(during.stdout)
     assert (status["controller_at_work"], status["trials"][0]["state"]) == (True, "running")
     told = [json.loads(line) for line in events.read_text().splitlines()]
-    assert [problem for one in told for problem in misfits(event(one))] == []
+    line = Draft202012Validator(line_schema("stream", STREAM_EVENTS))
+    for one in told:
+        line.validate({key: value for key, value in one.items() if key != "schema"})
     assert [one["t_s"] for one in told] == sorted(one["t_s"] for one in told)
     rates = [one["received_bps"]["dst"] for one in told if one["event"] == "throughput"]
     assert rates
     assert max(rates) == pytest.approx(10e6, rel=0.4), "what the path lets through"
     seen = verify(checkout.campaign("seen"))
     assert (seen.findings, seen.notes) == ([], [])
-
-
-def event(record: dict[str, object]) -> Event:
-    """An event of a line of the stream."""
-    values = {key: value for key, value in record.items() if key not in ("schema", "t_s", "event")}
-    return Event(str(record["event"]), values)

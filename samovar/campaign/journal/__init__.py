@@ -9,10 +9,8 @@ from samovar.campaign.journal.campaign_state import (
     fold,
     is_open,
 )
-from samovar.campaign.journal.entries import journal_schema
 from samovar.campaign.journal.journal_file import (
     NAME,
-    SEALING,
     Entry,
     Journal,
     broken_seals,
@@ -22,7 +20,6 @@ from samovar.campaign.journal.journal_file import (
 
 __all__ = [
     "NAME",
-    "SEALING",
     "STARTS",
     "CampaignState",
     "Entry",
@@ -34,6 +31,5 @@ __all__ = [
     "fold",
     "holder",
     "is_open",
-    "journal_schema",
     "read_journal",
 ]

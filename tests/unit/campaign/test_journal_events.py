@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from samovar.campaign.journal.entries import EVENTS, journal_schema
+from samovar.campaign.journal.journal_file import SEALING
+from samovar.events import JOURNAL_EVENTS, line_schema
 
 ROOT = Path(__file__).parents[3]
 WRITERS = ("note", "_note", "report", "append")
-VALIDATOR = Draft202012Validator(journal_schema())
+VALIDATOR = Draft202012Validator(line_schema("journal", JOURNAL_EVENTS))
 
 
 def written() -> Iterator[tuple[Path, int, str]]:
@@ -41,7 +42,14 @@ def _texts(call: ast.Call) -> Iterator[str]:
 def test_every_event_that_is_written_has_a_type() -> None:
     found = {text for _, _, text in written()}
     assert len(found) > 15
-    assert [f"{file.name}:{line}: {text}" for file, line, text in written() if text not in EVENTS] == []
+    assert [
+        f"{file.name}:{line}: {text}" for file, line, text in written() if text not in JOURNAL_EVENTS
+    ] == []
+
+
+def test_the_events_with_a_checksum_of_the_journal_are_those_that_seal_it() -> None:
+    sealed = {one.name for one in JOURNAL_EVENTS.values() if "before?" in one.names.split(", ")}
+    assert sealed == SEALING
 
 
 GOOD: tuple[dict[str, Any], ...] = (
