@@ -3,17 +3,7 @@
 from samovar.experiment.checks.check_traffic import GENERATOR_KEYS, is_whole
 from samovar.experiment.checks.validate import Validation, validate
 from samovar.experiment.explain import Explainer, Explanation
-from samovar.experiment.expressions import (
-    Buffer,
-    Directional,
-    Distribution,
-    DistributionText,
-    Formula,
-    LevelText,
-    PerHost,
-    Scope,
-    computed_text,
-)
+from samovar.experiment.formula import Formula, Scope, computed_text
 from samovar.experiment.keys import (
     ARRIVALS_FIELDS,
     DEVICE_PARAMETERS,
@@ -117,6 +107,7 @@ from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 from samovar.experiment.secrets import redacted
 from samovar.experiment.shortest_path import Hop, shortest_path
 from samovar.experiment.starter import write_starter
+from samovar.experiment.values import Buffer, Directional, Distribution, DistributionText, LevelText, PerHost
 from samovar.experiment.yaml.tree import (
     Map,
     Node,

@@ -11,7 +11,6 @@ import yaml
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment.checks.check_context import setters_of, targets_of, varied
 from samovar.experiment.checks.check_settings import is_setting, setting_parameters
-from samovar.experiment.expressions import PerHost
 from samovar.experiment.keys import (
     DEVICE_PARAMETERS,
     ROUTER_ONLY,
@@ -39,6 +38,7 @@ from samovar.experiment.layers.host_settings import LayerValue, resolve_settings
 from samovar.experiment.layers.merge import LISTED, MAIN, nested_keys
 from samovar.experiment.nearest import unknown
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
+from samovar.experiment.values import PerHost
 from samovar.experiment.yaml.tree import Map, Node, Position, Seq, Text, node_at, plain, read_yaml
 
 GROUPS = ("settings", "factors")

@@ -19,7 +19,6 @@ from samovar.experiment.checks.check_settings import (
 )
 from samovar.experiment.checks.check_traffic import flows_by_label
 from samovar.experiment.checks.validate import Loc, position_at
-from samovar.experiment.expressions import DISTRIBUTIONS, Directional, DistributionText, LevelText, PerHost
 from samovar.experiment.keys import (
     FLOW_ENDS,
     ONE_PER_DIRECTION,
@@ -43,6 +42,7 @@ from samovar.experiment.keys import (
     wanted_labels,
 )
 from samovar.experiment.nearest import unknown
+from samovar.experiment.values import DISTRIBUTIONS, Directional, DistributionText, LevelText, PerHost
 from samovar.experiment.yaml.tree import Position
 from samovar.units import UnitError
 

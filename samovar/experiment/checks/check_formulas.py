@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from samovar.experiment.checks.check_context import Context
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.expressions import Directional, Distribution, Formula, PerHost, canonical
+from samovar.experiment.formula import Formula, canonical
 from samovar.experiment.keys import (
     ARRIVALS_FIELDS,
     FLOW_FIELDS,
@@ -19,6 +19,7 @@ from samovar.experiment.keys import (
     with_device,
 )
 from samovar.experiment.nearest import unknown
+from samovar.experiment.values import Directional, Distribution, PerHost
 from samovar.units import UnitError
 
 MOST_STEPS = 10_000  # of the search for values that depend on themselves

@@ -16,7 +16,6 @@ from samovar.experiment.checks.check_context import (
 )
 from samovar.experiment.checks.check_traffic import flows_by_label
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.expressions import Buffer, Directional
 from samovar.experiment.keys import (
     DEVICE_PARAMETERS,
     ROUTER_ONLY,
@@ -29,6 +28,7 @@ from samovar.experiment.keys import (
     refusal,
 )
 from samovar.experiment.nearest import unknown
+from samovar.experiment.values import Buffer, Directional
 from samovar.units import format_duration, format_share
 
 DIRECTIONS = ("down", "up")

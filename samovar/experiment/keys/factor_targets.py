@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from samovar.experiment.expressions.formula import Formula
-from samovar.experiment.expressions.values import (
-    Directional,
-    DistributionText,
-    LevelText,
-    PerHost,
-    parse_distribution,
-)
+from samovar.experiment.formula import Formula
 from samovar.experiment.keys.key_table import VARIES, Key, Strict, WithParameters, attributes_of, keys_of
 from samovar.experiment.keys.path_keys import NetworkPath
 from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Logger, Stop
@@ -30,6 +23,13 @@ from samovar.experiment.keys.value_types import (
     WORD,
     Parser,
     ValueType,
+)
+from samovar.experiment.values import (
+    Directional,
+    DistributionText,
+    LevelText,
+    PerHost,
+    parse_distribution,
 )
 from samovar.units import UnitError
 

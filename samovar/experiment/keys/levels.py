@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from pydantic import Field, PlainValidator
 
 from samovar import units
-from samovar.experiment.expressions.dimension import dimension_of
-from samovar.experiment.expressions.formula import is_formula
-from samovar.experiment.expressions.values import (
+from samovar.experiment.formula import dimension_of, is_formula
+from samovar.experiment.keys.factor_targets import PLAIN_FACTORS, read_target
+from samovar.experiment.keys.value_types import PLACES, Word, parse_name
+from samovar.experiment.nearest import unknown
+from samovar.experiment.values import (
     Directional,
     DistributionText,
     ErrorCollector,
@@ -24,9 +26,6 @@ from samovar.experiment.expressions.values import (
     distribution_text,
     is_distribution,
 )
-from samovar.experiment.keys.factor_targets import PLAIN_FACTORS, read_target
-from samovar.experiment.keys.value_types import PLACES, Word, parse_name
-from samovar.experiment.nearest import unknown
 from samovar.experiment.yaml.tree import plain
 from samovar.units import UnitError
 

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from samovar.experiment.expressions.formula import Formula
-from samovar.experiment.expressions.values import Buffer, Directional
+from samovar.experiment.formula import Formula
 from samovar.experiment.keys.key_table import ROUTER, VARIES, Strict, WithParameters, keys_of
 from samovar.experiment.keys.value_types import (
     BUFFER_OR_FORMULA,
@@ -20,6 +19,7 @@ from samovar.experiment.keys.value_types import (
     DelayOrFormula,
     Name,
 )
+from samovar.experiment.values import Buffer, Directional
 
 Amount = int | Formula
 Real = float | Formula

@@ -20,7 +20,6 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, PrivateAttr, WrapValidator, model_validator
 
-from samovar.experiment.expressions.values import Buffer, Directional
 from samovar.experiment.keys.key_table import Strict, keys_of
 from samovar.experiment.keys.levels import Settings
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
@@ -48,6 +47,7 @@ from samovar.experiment.keys.value_types import (
     whole_number,
 )
 from samovar.experiment.nearest import unknown
+from samovar.experiment.values import Buffer, Directional
 from samovar.experiment.yaml.tree import Map
 from samovar.units import UnitError, quoted
 

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from samovar.experiment.expressions.formula import Formula
-from samovar.experiment.expressions.values import Distribution
+from samovar.experiment.formula import Formula
 from samovar.experiment.keys.key_table import VARIES, Strict, WithParameters
 from samovar.experiment.keys.value_types import (
     ALGORITHM,
@@ -25,6 +24,7 @@ from samovar.experiment.keys.value_types import (
     Places,
     Port,
 )
+from samovar.experiment.values import Distribution
 
 Real = float | Formula
 VariedName = Annotated[str, NAME, VARIES]

@@ -16,16 +16,14 @@ from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from samovar import units
-from samovar.experiment.expressions.dimension import KEYS_OF_FLOW, NAMES
-from samovar.experiment.expressions.formula import Formula
-from samovar.experiment.expressions.formula_values import KINDS, read_amount
-from samovar.experiment.expressions.values import (
+from samovar.experiment.formula import KEYS_OF_FLOW, KINDS, NAMES, Formula, read_amount
+from samovar.experiment.nearest import unknown
+from samovar.experiment.values import (
     Buffer,
     Directional,
     ErrorCollector,
     read_distribution,
 )
-from samovar.experiment.nearest import unknown
 from samovar.units import UnitError, quoted
 
 SCALAR = ("string", "number")

@@ -11,11 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from samovar.experiment import Flow, NetworkPath, Strict, keys_of
-from samovar.experiment.expressions.dimension import KEYS_OF_FLOW, KEYS_OF_PATH
-from samovar.experiment.expressions.formula import DEEPEST, LONGEST, Formula, is_formula, read_formula
-from samovar.experiment.expressions.formula_values import Scope, computed_text
-from samovar.experiment.expressions.values import Buffer
+from samovar.experiment.formula import (
+    KEYS_OF_FLOW,
+    KEYS_OF_PATH,
+    LONGEST,
+    Formula,
+    Scope,
+    computed_text,
+    is_formula,
+    read_formula,
+)
 from samovar.experiment.keys import value_types
+from samovar.experiment.values import Buffer
 from samovar.units import UnitError
 
 PATH = {
@@ -95,17 +102,17 @@ def test_a_formula_has_the_value_of_its_text(
         (
             value_types.SIZE_OR_FORMULA.parse,
             "1 BDP + 20ms",
-            "'1 BDP + 20ms': a size and a time cannot be added or compared ('+' at column 7)",
+            "'1 BDP + 20ms': a size and a time cannot be added or compared",
         ),
         (
             value_types.SIZE_OR_FORMULA.parse,
             "max(1 BDP, 3)",
-            "'max(1 BDP, 3)': a size and a number cannot be added or compared ('max' at column 1)",
+            "'max(1 BDP, 3)': a size and a number cannot be added or compared",
         ),
         (
             value_types.SIZE_OR_FORMULA.parse,
             "2 * BPD",
-            "'2 * BPD': unknown name 'BPD' at column 5; did you mean 'BDP'? known: BDP, BUFFER, MTU, RATE, RTT, duration, mtu, "
+            "'2 * BPD': unknown name 'BPD'; did you mean 'BDP'? known: BDP, BUFFER, MTU, RATE, RTT, duration, mtu, "
             "path.buffer, path.delay.down, path.duplicate, path.jitter, path.loss, path.loss_burst, path.rate, "
             "path.reorder, path.rtt, rwnd, traffic.<flow>.count, traffic.<flow>.duration, traffic.<flow>.every, "
             "traffic.<flow>.rwnd, traffic.<flow>.size, traffic.<flow>.start, txd",
@@ -113,23 +120,27 @@ def test_a_formula_has_the_value_of_its_text(
         (
             value_types.SIZE_OR_FORMULA.parse,
             "2 * ",
-            "'2 * ': it ends too early; expected a number, a name or '('",
+            "'2 * ': it ends too early; expected numbers, quantities, names, + - * / ( ) min and max",
         ),
-        (value_types.SIZE_OR_FORMULA.parse, "2 * (BDP", "'2 * (BDP': it ends too early; expected ')'"),
+        (
+            value_types.SIZE_OR_FORMULA.parse,
+            "2 * (BDP",
+            "'2 * (BDP': cannot be read at '(', column 5; expected numbers, quantities, names, + - * / ( ) min and max",
+        ),
         (
             value_types.SIZE_OR_FORMULA.parse,
             "BDP)",
-            "'BDP)': ')' at column 4; expected an operator or the end",
+            "'BDP)': cannot be read at ')', column 4; expected numbers, quantities, names, + - * / ( ) min and max",
         ),
         (
             value_types.SIZE_OR_FORMULA.parse,
             "BDP BDP",
-            "'BDP BDP': 'BDP' at column 5; expected an operator or the end",
+            "'BDP BDP': cannot be read at 'BDP', column 5; expected numbers, quantities, names, + - * / ( ) min and max",
         ),
         (
             value_types.SIZE_OR_FORMULA.parse,
             "2 + 10 KB",
-            "'2 + 10 KB': a space before the unit at column 8; did you mean 10KB?",
+            "'2 + 10 KB': a space before the unit in '10 KB'; did you mean 10KB?",
         ),
         (
             value_types.SIZE_OR_FORMULA.parse,
@@ -139,19 +150,23 @@ def test_a_formula_has_the_value_of_its_text(
         (
             value_types.SIZE_OR_FORMULA.parse,
             "BDP ^ 2",
-            "'BDP ^ 2': '^' at column 5; expected numbers, names, + - * / ( ) min and max",
+            "'BDP ^ 2': cannot be read at '^', column 5; expected numbers, quantities, names, + - * / ( ) min and max",
         ),
         (
             value_types.SIZE_OR_FORMULA.parse,
             "BDP ** 2",
-            "'BDP ** 2': '*' at column 6; expected a number, a name or '('",
+            "'BDP ** 2': cannot be read at '*', column 6; expected numbers, quantities, names, + - * / ( ) min and max",
         ),
         (
             value_types.SIZE_OR_FORMULA.parse,
             "(-BDP)",
-            "'(-BDP)': '-' at column 2; expected a number, a name or '('",
+            "'(-BDP)': cannot be read at '-', column 2; expected numbers, quantities, names, + - * / ( ) min and max",
         ),
-        (value_types.SIZE_OR_FORMULA.parse, "max BDP", "'max BDP': 'BDP' at column 5; expected '('"),
+        (
+            value_types.SIZE_OR_FORMULA.parse,
+            "max BDP",
+            "'max BDP': cannot be read at 'BDP', column 5; expected numbers, quantities, names, + - * / ( ) min and max",
+        ),
         (value_types.SIZE_OR_FORMULA.parse, "BDP / path.rate.sideways", None),
         (value_types.SIZE_OR_FORMULA.parse, "__import__('os').system('x')", None),
         (value_types.SIZE_OR_FORMULA.parse, "BDP.__class__", None),
@@ -200,7 +215,7 @@ def test_an_invalid_formula_is_refused_with_the_column(
         (
             value_types.SIZE_OR_FORMULA.parse,
             "1KB / (1 - 1)",
-            "'1KB / (1 - 1)': a division by zero at column 5",
+            "'1KB / (1 - 1)': a division by zero",
         ),
         (
             value_types.TIME_OR_FORMULA.parse,
@@ -292,11 +307,8 @@ def test_a_name_an_operator_or_a_parenthesis_makes_a_formula(text: str) -> None:
     ("text", "message"),
     [
         ("(" * 500 + "1", f"a formula of 501 characters; expected at most {LONGEST}"),
-        (
-            "(" * 99 + "BDP" + ")" * 98,
-            f"parentheses nested more than {DEEPEST} deep at column {DEEPEST + 1}",
-        ),
-        ("max(" * 40 + "1", "more than"),
+        ("(" * 99 + "BDP" + ")" * 98, "cannot be read at '('"),
+        ("max(" * 40 + "1", "cannot be read at '('"),
         ("9" * 100 + "KB * 1", "is not a quantity"),
         ("BDP" + "*9" * 90, "is too large"),
         ("1KB" + "/3" * 90 + "*3" * 8, "is less than one"),

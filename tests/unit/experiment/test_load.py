@@ -17,8 +17,8 @@ from samovar.experiment import (
     shortest_path,
     yaml_names,
 )
-from samovar.experiment.expressions.values import Buffer
 from samovar.experiment.layers.merge import merge_layers
+from samovar.experiment.values import Buffer
 from samovar.experiment.yaml.tree import LARGEST_FILE_BYTES, Map, Seq, parse_yaml, plain
 from samovar.recipes import Catalogue
 

@@ -9,8 +9,8 @@ import pytest
 
 from samovar.errors import PlanError
 from samovar.experiment import Distribution, Testbed
-from samovar.experiment.expressions.values import read_distribution
 from samovar.experiment.keys import value_types
+from samovar.experiment.values import read_distribution
 from samovar.plan import FlowPlan
 from samovar.plan.flows import RandomStream, poisson_s
 from tests.unit.plans import BULK, DUMBBELL, LAB, planned, study

@@ -1,0 +1,480 @@
+"""Formulas such as `1 BDP`, `2 * BDP + 10packets`, `max(1 BDP, 50KB)`: parse, check dimensions, evaluate.
+
+A formula has numbers, quantities, names, `+ - * /`, parentheses, `min` and `max`; a number before a name
+multiplies it. Python's parser reads it, and only these nodes of its tree are accepted. Arithmetic is exact
+(fractions); packets become bytes, and bytes packets, through the MTU.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import reduce
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from samovar import units
+from samovar.experiment.nearest import nearest, unknown
+from samovar.experiment.values import Buffer, Distribution
+from samovar.units import ETHERNET_MTU_BYTES, LARGEST, UnitError, format_duration, format_share
+
+T = TypeVar("T")
+LONGEST = 200
+"""Most characters of a formula; bounds the work of reading one."""
+
+
+class Dimension(NamedTuple):
+    """Exponents of bytes, seconds and packets; `share` marks a number that was written with %."""
+
+    bytes: int = 0
+    seconds: int = 0
+    packets: int = 0
+    share: bool = False
+
+    def in_bytes(self) -> Dimension:
+        """Return the dimension with packets counted in bytes, an MTU each."""
+        return Dimension(self.bytes + self.packets, self.seconds, 0, self.share)
+
+    def plus(self, other: Dimension) -> Dimension:
+        """Return the dimension of a sum; packets count as bytes if the other side is bytes."""
+        if self != other and self.in_bytes() != other.in_bytes():
+            raise UnitError(f"{self} and {other} cannot be added or compared")
+        return self if self == other else self.in_bytes()
+
+    def times(self, other: Dimension, power: int = 1) -> Dimension:
+        """Return the dimension of a product, with power -1 of a quotient; a share of bytes is bytes."""
+        bytes, seconds, packets = (a + power * b for a, b in zip(self[:3], other[:3], strict=True))
+        share = self.share + power * other.share > 0 and not any((*self[:3], *other[:3]))
+        return Dimension(bytes, seconds, packets, share)
+
+    def __str__(self) -> str:
+        named = zip(("bytes", "seconds", "packets"), self[:3], strict=True)
+        powers = [name if power == 1 else f"{name}^{power}" for name, power in named if power]
+        return _DIMENSION_NAMES.get(self) or f"a quantity in {' * '.join(powers)}"
+
+
+NUMBER = Dimension()
+BYTES = Dimension(bytes=1)
+SECONDS = Dimension(seconds=1)
+PACKETS = Dimension(packets=1)
+SHARE = Dimension(share=True)
+RATE = Dimension(bytes=1, seconds=-1)
+FREQUENCY = Dimension(seconds=-1)
+_DIMENSION_NAMES = {
+    NUMBER: "a number",
+    BYTES: "a size",
+    SECONDS: "a time",
+    PACKETS: "a count of packets",
+    SHARE: "a share",
+    RATE: "a rate",
+    FREQUENCY: "a frequency",
+}
+
+KEYS_OF_PATH = {
+    "rate": RATE,
+    "buffer": BYTES,
+    "delay": SECONDS,
+    "jitter": SECONDS,
+    "loss": SHARE,
+    "loss_burst": PACKETS,
+    "reorder": SHARE,
+    "duplicate": SHARE,
+}
+KEYS_OF_FLOW = {
+    "start": SECONDS,
+    "size": BYTES,
+    "duration": SECONDS,
+    "rwnd": BYTES,
+    "count": NUMBER,
+    "every": SECONDS,
+}
+_FULL_NAMES = {"BDP": "BDP", "RATE": "path.rate", "BUFFER": "path.buffer"} | {
+    f"path.{key}": f"path.{key}" for key in KEYS_OF_PATH
+}
+"""Names that may be followed by .down or .up, with the names of their values."""
+_CANONICAL = {"RTT": "path.rtt", "MTU": "mtu"} | {
+    f"{name}{direction}": f"{full}{direction or '.down'}"
+    for name, full in _FULL_NAMES.items()
+    for direction in ("", ".down", ".up")
+}
+NAMES: Mapping[str, Dimension] = {
+    "RTT": SECONDS,
+    "MTU": BYTES,
+    "path.rtt": SECONDS,
+    "rwnd": BYTES,
+    "mtu": BYTES,
+    "txd": NUMBER,
+    "duration": SECONDS,
+    **{
+        f"{name}{direction}": KEYS_OF_PATH.get(full.removeprefix("path."), BYTES)
+        for direction in ("", ".down", ".up")
+        for name, full in _FULL_NAMES.items()
+        if f"{name}{direction}" != "path.delay"
+    },
+}
+"""Names that every experiment has; without a direction they mean `down`."""
+
+
+def canonical(name: str) -> str:
+    """Return the full name of a value: path.rate.down for RATE, BDP.down for BDP."""
+    return _CANONICAL.get(name, name)
+
+
+def dimension_of(name: str) -> Dimension | None:
+    """Return the dimension of a name; None if formulas have no such name."""
+    if name in NAMES:
+        return NAMES[name]
+    owner, _, key = name.rpartition(".")
+    return KEYS_OF_FLOW.get(key) if owner.startswith("traffic.") and owner != "traffic." else None
+
+
+ValueOf = Callable[[str], Fraction]
+
+
+class Term(NamedTuple):
+    """A part of a formula: the dimension of its value, and what computes its number from values of names.
+
+    Numbers are in bytes, seconds, bytes per second or packets; shares are fractions.
+    """
+
+    dimension: Dimension
+    number: Callable[[ValueOf], Fraction]
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula in place of a value: its text, the kind of value that its key takes, and its parsed term.
+
+    `names` are the names that it uses, each once, in order.
+    """
+
+    text: str
+    kind: str
+    term: Term = field(repr=False, compare=False)
+    names: tuple[str, ...] = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def fitting(self) -> Dimension:
+        """The dimension of the key that the formula fits; raises UnitError if it fits none."""
+        kind, own = KINDS[self.kind], self.term.dimension
+        fitting = [one for one in kind.dimensions if one.in_bytes() == own.in_bytes()]
+        if not fitting:
+            raise UnitError(f"'{self.text}' is {own}; expected {kind.expected}")
+        return own if own in fitting else fitting[0]
+
+
+_DIMENSIONS = {
+    units.SIZE: (BYTES, Fraction(1)),
+    units.RATE: (RATE, Fraction(1, 8)),
+    units.DURATION: (SECONDS, Fraction(1, 10**9)),
+    units.PACKETS: (PACKETS, Fraction(1)),
+    units.SHARE: (SHARE, Fraction(1, 100)),
+}
+"""The dimension of a kind of quantity, and its smallest unit in that of formulas."""
+_OPERATORS: Mapping[str, tuple[Callable[..., Fraction], Callable[[Dimension, Dimension], Dimension]]] = {
+    "Add": (operator.add, Dimension.plus),
+    "Sub": (operator.sub, Dimension.plus),
+    "min": (min, Dimension.plus),
+    "max": (max, Dimension.plus),
+    "Mult": (operator.mul, Dimension.times),
+    "Div": (operator.truediv, lambda left, right: left.times(right, -1)),
+}
+_NAME = r"traffic\.[A-Za-z0-9._-]*[A-Za-z0-9_]|[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*"
+_TOKEN = re.compile(
+    rf"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[A-Za-zµ%]+(?:/s)?)?(?: +(?P<factor>{_NAME}))?"
+    rf"|(?P<name>{_NAME})|(?P<mark>[-+*/(),])|(?P<other>[^ ])"
+)
+_WIDTH = 5
+_ACCEPTED = "numbers, quantities, names, + - * / ( ) min and max"
+
+
+class _Reader:
+    """Reads one formula; its tokens become words of equal width, so that Python's columns tell the token."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = list(_TOKEN.finditer(text))
+        self.names: dict[str, None] = {}
+
+    def read(self) -> Term:
+        """Return the term of the formula; raises UnitError."""
+        words = (t["mark"] or ("?" if t["other"] else f"t{index}") for index, t in enumerate(self.tokens))
+        try:
+            return self._term(ast.parse("".join(f"{word:{_WIDTH}}" for word in words), mode="eval").body)
+        except SyntaxError as error:
+            end = len(self.tokens) * _WIDTH
+            raise self._unexpected(error.offset - 1 if error.offset else end) from None
+
+    def _term(self, node: ast.expr) -> Term:
+        token = self.tokens[node.col_offset // _WIDTH]
+        match node:
+            case ast.Name():
+                return self._leaf(token)
+            case ast.BinOp(left, op, right):
+                return _combined(type(op).__name__, [self._term(left), self._term(right)])
+            case ast.Call(ast.Name(), [_, *_] as arguments, []) if token[0] in ("min", "max"):
+                return _combined(token[0], [self._term(one) for one in arguments])
+        raise self._unexpected(node.col_offset)
+
+    def _unexpected(self, offset: int) -> UnitError:
+        index = offset // _WIDTH
+        if index >= len(self.tokens):
+            return UnitError(f"it ends too early; expected {_ACCEPTED}")
+        token = self.tokens[index]
+        return UnitError(f"cannot be read at '{token[0]}', column {token.start() + 1}; expected {_ACCEPTED}")
+
+    def _leaf(self, token: re.Match[str]) -> Term:
+        """Return the term of a quantity (50KB), a name (RTT), or a number before a name (2 RTT, 2BDP)."""
+        number, unit, name = token["number"], token["unit"] or "", token["factor"] or token["name"]
+        if unit in NAMES:
+            unit, name = "", unit
+        terms = []
+        if number:
+            split = units.split_quantity(number + unit)
+            if split is None or (unit and name):
+                raise UnitError(f"'{token[0]}' at column {token.start() + 1} is not a quantity; "
+                                "expected one such as 50KB, 40Mbit, 5ms, 10packets or 2%")  # fmt: skip
+            if name and units.split_quantity(number + name):
+                raise UnitError(f"a space before the unit in '{token[0]}'; did you mean {number}{name}?")
+            terms.append(_constant(*split))
+        if name:
+            dimension = dimension_of(name)
+            if dimension is None:
+                short = [one for one in NAMES if not one.endswith((".down", ".up"))]
+                flows = [f"traffic.<flow>.{key}" for key in KEYS_OF_FLOW]
+                raise UnitError(unknown("name", name, [*short, "path.delay.down", *flows]))
+            self.names[name] = None
+            terms.append(Term(dimension, lambda value_of: value_of(name)))
+        return _combined("Mult", terms)
+
+
+def _constant(number: Decimal, unit: str, kind: units.Kind | None) -> Term:
+    dimension, smallest = _DIMENSIONS[kind] if kind else (NUMBER, Fraction(1))
+    scale = kind.scales[kind.unit(unit) or unit] if kind else 1
+    value = Fraction(number) * scale * smallest
+    return Term(dimension, lambda _: value)
+
+
+def _combined(sign: str, terms: Sequence[Term]) -> Term:
+    """Return an operation on terms; raises UnitError for a sum of different dimensions."""
+    compute, dimension_after = _OPERATORS[sign]
+    dimension = reduce(dimension_after, (term.dimension for term in terms))
+    is_sum = dimension_after == Dimension.plus
+
+    def number(value_of: ValueOf) -> Fraction:
+        own = [
+            _in_dimension(dimension, term, value_of) if is_sum else term.number(value_of) for term in terms
+        ]
+        return reduce(compute, own)
+
+    return Term(dimension, number)
+
+
+def _in_dimension(dimension: Dimension, term: Term, value_of: ValueOf) -> Fraction:
+    """Return a term's number in a dimension that counts bytes instead of packets, or packets of bytes."""
+    power = term.dimension.packets - dimension.packets
+    return term.number(value_of) * (value_of("MTU") ** power if power else 1)
+
+
+def read_formula(text: str, kind: str) -> Formula:
+    """Read a formula for a key that takes a kind of quantity, one of KINDS.
+
+    Raises UnitError, also for unknown names and for dimensions that cannot be combined.
+    """
+    if len(text) > LONGEST:
+        raise UnitError(f"a formula of {len(text)} characters; expected at most {LONGEST}")
+    reader = _Reader(text)
+    try:
+        return Formula(text, kind, reader.read(), tuple(reader.names))
+    except UnitError as error:
+        raise UnitError(f"'{text}': {error}") from None
+
+
+def read_amount(text: str, kind: str, parse: Callable[[str], T]) -> T | Formula:
+    """Read a quantity, or a formula for one; raises UnitError."""
+    if not is_formula(text):
+        return parse(text)
+    formula = read_formula(text, kind)
+    _ = formula.fitting
+    if not formula.names:
+        Scope({}).value(formula)  # it is constant: errors are reported at once
+    return formula
+
+
+def is_formula(text: str) -> bool:
+    """Return whether a text is meant as a formula rather than as one quantity, valid or not."""
+    if re.match(r"[+-]", text):
+        return False
+    counted = re.fullmatch(r"(?:[0-9]+(?:\.[0-9]+)? *)?([A-Za-z%µ/]+)", text)
+    if counted:
+        return _is_meant_as_name(counted[1])
+    words = re.findall(r"[A-Za-z_][A-Za-z0-9_.]*", text)
+    return bool(re.search(r"[-+*/()]", text)) or any(word.upper() in _FOLDED or "." in word for word in words)
+
+
+def _is_meant_as_name(word: str) -> bool:
+    """Return whether a word is a name, or is similar to one and not a unit (BPD)."""
+    if word.upper() in _FOLDED:
+        return True
+    if any(kind.unit(word) or kind.suggest(word) for kind in units.KINDS):
+        return False
+    names = [name for name in NAMES if "." not in name]
+    every_unit = [unit for kind in units.KINDS for unit in kind.scales]
+    return re.fullmatch("[A-Z]{2,}", word) is not None or nearest(word, [*names, *every_unit]) in names
+
+
+_FOLDED = frozenset(name.upper() for name in NAMES)
+
+
+@dataclass(frozen=True)
+class FormulaKind:
+    """A kind of value that a formula can give: its dimensions, and how a number becomes a value."""
+
+    expected: str
+    dimensions: tuple[Dimension, ...]
+    typed: Callable[[Fraction], int | float]
+    may_be_zero: bool = False
+
+    def value(self, number: Fraction) -> int | float:
+        """Return the value of a number in the dimension of the kind; raises UnitError if it is impossible."""
+        if number < 0 or (number == 0 and not self.may_be_zero):
+            raise UnitError(f"is {'negative' if number else 'zero'}; expected {self.expected}")
+        if number > LARGEST:
+            raise UnitError(f"is too large; expected {self.expected}")
+        if self.dimensions == (SHARE,) and number > 1:
+            raise UnitError("is more than 100%; expected 0% to 100%")
+        value = self.typed(number)
+        if not value and not self.may_be_zero:
+            raise UnitError(f"is less than one; expected {self.expected}")
+        return value
+
+
+def _whole(number: Fraction) -> int:
+    return int(number + Fraction(1, 2))  # half up; negative numbers are refused before
+
+
+def _seconds(number: Fraction) -> float:
+    return float(Fraction(_whole(number * 10**9), 10**9))
+
+
+KINDS: Mapping[str, FormulaKind] = {
+    "size": FormulaKind("a size such as 1 BDP", (BYTES,), _whole),
+    "rate": FormulaKind("a rate such as path.rate / 2", (RATE,), lambda number: _whole(number * 8)),
+    "duration": FormulaKind("a time such as 20 RTT", (SECONDS,), _seconds),
+    "delay": FormulaKind("a time such as 20 RTT", (SECONDS,), _seconds, may_be_zero=True),
+    "packets": FormulaKind("a count of packets such as 10packets", (PACKETS,), _whole),
+    "frequency": FormulaKind("a frequency such as RATE / 1MB", (FREQUENCY,), float),
+    "share": FormulaKind("a share such as path.loss / 2", (SHARE,), float, may_be_zero=True),
+    "buffer": FormulaKind("a size or a count of packets such as 1 BDP", (PACKETS, BYTES), _whole),
+}
+"""The kinds of values that formulas can give, by name."""
+
+
+class ValuesByName(Protocol):
+    """Values by their canonical names, each found on demand."""
+
+    def get(self, name: str, /) -> object:
+        """Return a value, or None."""
+
+
+class Scope:
+    """The values of one treatment by their canonical names; formulas among them are evaluated on demand.
+
+    Canonical names are path.rate.down, path.rtt, mtu, traffic.bulk.size. Values are numbers in bytes, bit/s
+    and seconds, shares as fractions, Buffers, Formulas, or None.
+    """
+
+    def __init__(self, values: ValuesByName) -> None:
+        self._values = values
+        self._open: list[str] = []
+
+    def value(self, amount: object) -> object:
+        """Return the typed value of a formula, and any other amount unchanged; raises UnitError.
+
+        A distribution is returned with its formulas evaluated.
+        """
+        if isinstance(amount, Distribution):
+            return amount.computed(self.value)
+        if not isinstance(amount, Formula):
+            return amount
+        try:
+            return self._typed(amount)
+        except ZeroDivisionError:
+            raise UnitError(f"'{amount.text}': a division by zero") from None
+        except UnitError as error:
+            raise UnitError(f"'{amount.text}': {error}") from None
+
+    def _typed(self, formula: Formula) -> int | float | Buffer:
+        kind, dimension = KINDS[formula.kind], formula.fitting
+        number = _in_dimension(dimension, formula.term, self.number)
+        value = kind.value(number)
+        if formula.kind != "buffer":
+            return value
+        # in packets and in bytes: a queue discipline counts one of them
+        packets = number if dimension == PACKETS else number / self.number("MTU")
+        return Buffer(max(_whole(packets), 1), _whole(packets * self.number("MTU")))
+
+    def number(self, name: str) -> Fraction:
+        """Return the value of a name in bytes, seconds, bytes per second or as a fraction.
+
+        Raises UnitError for a name without a value, and for a value that depends on itself.
+        """
+        name = canonical(name)
+        if name in self._open:
+            cycle = " -> ".join([*self._open[self._open.index(name) :], name])
+            raise UnitError(f"the value depends on itself ({cycle})")
+        self._open.append(name)
+        try:
+            return self._number(name)
+        finally:
+            self._open.pop()
+
+    def _number(self, name: str) -> Fraction:
+        if name.startswith("BDP."):
+            direction = name.removeprefix("BDP.")
+            return self.number(f"path.rate.{direction}") * self.number("path.rtt")
+        value = self.value(self._values.get(name))
+        if value is None and name == "mtu":
+            return Fraction(ETHERNET_MTU_BYTES)
+        if value is None and name == "path.rtt" and self._values.get("path.delay.down") is not None:
+            return self.number("path.delay.down") + self.number("path.delay.up")
+        if value is None:
+            raise UnitError(f"{name} has no value here; expected one, as a value or a factor")
+        if isinstance(value, Buffer):
+            in_packets = Fraction(value.packets or 0)
+            return in_packets * self.number("MTU") if value.bytes is None else Fraction(value.bytes)
+        if isinstance(value, Distribution):
+            return Fraction(value.mean)
+        number = Fraction(str(value))
+        return number / 8 if dimension_of(name) == RATE else number
+
+
+def computed_text(text: str, scope: Scope) -> str:
+    """Return a parameter's text, or the value of a formula as text: 10ms for `RTT / 2`.
+
+    A text that is not a valid formula is returned unchanged. Raises UnitError when a formula has no value.
+    """
+    if not is_formula(text):
+        return text
+    try:
+        formula = read_formula(text, "")
+    except UnitError:
+        return text  # such as a word with a hyphen
+    kind, write = _WRITTEN.get(formula.term.dimension, ("", str))
+    return write(scope.value(replace(formula, kind=kind))) if kind else text
+
+
+_WRITTEN: Mapping[Dimension, tuple[str, Callable[[Any], str]]] = {
+    BYTES: ("size", "{}B".format),
+    RATE: ("rate", "{}bit".format),
+    SECONDS: ("delay", format_duration),
+    PACKETS: ("packets", "{}packets".format),
+    SHARE: ("share", format_share),
+}
+"""The kind of a parameter's formula by its dimension, and how its value is written."""
