@@ -111,7 +111,7 @@ def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
     from samovar.experiment import Experiment, load_testbed, resolve_experiment
     from samovar.experiment.layers.merge import merge_layers
     from samovar.experiment.yaml.tree import parse_yaml
-    from samovar.plan import Plan, Site, make_plan
+    from samovar.plan import Plan, make_plan
     from samovar.recipes import Catalogue
 
     study = (sizes, replicates) == SHAPES[STUDY]
@@ -119,9 +119,9 @@ def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
     whole = merge_layers([tree], [])
     experiment = Experiment.model_validate(whole).with_source(tree, whole)
     testbed = load_testbed(ROOT / "hosts" / ("example-freebsd.yaml" if study else "lab.yaml"))
-    site = Site(headers=Catalogue(ROOT / "templates"))
+    catalogue = Catalogue(ROOT / "templates")
     resolved = resolve_experiment(experiment, testbed)
-    plan, planned = clocked(lambda: make_plan(resolved, site=site))
+    plan, planned = clocked(lambda: make_plan(resolved, catalogue))
     peak_mb = peak()
     data, written = clocked(plan.to_json)
     count = len(plan.trials)

@@ -39,7 +39,7 @@ from samovar.experiment import (
     yaml_files,
     yaml_path,
 )
-from samovar.plan import Plan, Site, explain_trial, make_plan, on_testbed
+from samovar.plan import Plan, explain_trial, make_plan, on_testbed
 from samovar.recipes import Catalogue
 
 
@@ -156,7 +156,7 @@ class Project:
         return PlannedExperiment(own.experiment, own.testbed, self._make_plan(own), sources=own.files)
 
     def _make_plan(self, own: ResolvedExperiment) -> Plan:
-        return make_plan(own, site=Site(self.catalogue, self.outputs))
+        return make_plan(own, self.catalogue, self.outputs)
 
     def explain(
         self,

@@ -18,6 +18,7 @@ from samovar.plan.diff import DONE, Changed, Comparison, compare, on_testbed
 from samovar.plan.explain_trial import explain_trial
 from samovar.plan.model import (
     CapturePlan,
+    Changes,
     ClassPlan,
     DevicePlan,
     DirectionPlan,
@@ -30,7 +31,7 @@ from samovar.plan.model import (
     StopPlan,
     Trial,
 )
-from samovar.plan.plan import Changes, PartPlan, Plan, Site, make_plan
+from samovar.plan.plan import PartPlan, Plan, make_plan
 from samovar.plan.trials import TRAFFIC_AND_RECORDING, Group, View
 
 __all__ = [
@@ -58,7 +59,6 @@ __all__ = [
     "Plan",
     "Repeats",
     "Resolved",
-    "Site",
     "StepTime",
     "StopPlan",
     "Trial",

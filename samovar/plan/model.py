@@ -205,6 +205,20 @@ class Resolved(PlanValue):
         return host.rwnd_bytes if host else None
 
 
+class Changes(PlanValue):
+    """How often hosts reboot or reset interfaces in the plan's order, and would in a naive one.
+
+    Naive is block after block, each in the order of the file. `boots` is how often trials wait for hosts that
+    reboot; hosts that reboot at the same time count once.
+    """
+
+    reboots: int = 0
+    resets: int = 0
+    naive_reboots: int = 0
+    naive_resets: int = 0
+    boots: int = 0
+
+
 class Trial:
     """One replicate of one treatment; `resolved` may be a function that assembles it on demand."""
 

@@ -5,109 +5,231 @@ replicate of each treatment, so that drift over time affects all treatments equa
 depends on the seed, the part and the block only: more replicates append blocks and leave the others
 unchanged.
 
-Treatments that need a reboot to follow one another belong to different whole plots, and within a whole plot
-those that need an interface reset belong to different plots: the settings that are costly to change change
-least often. If hosts differ in what they need, plots are nested. Whole plots are shuffled, and treatments
-within their plot (a split-plot design; Box, Hunter and Hunter, Statistics for Experimenters, 2nd ed., section
-9.1). A whole plot is run to its end, all its blocks, before the next one, so that each level that needs a
-reboot is booted once.
+Treatments that need a reboot to follow one another, by the headers of setting recipes, belong to different
+whole plots, and within a whole plot those that need an interface reset belong to different plots: the
+settings that are costly to change change least often. If hosts differ in what they need, plots are nested.
+Whole plots are shuffled, and treatments within their plot (a split-plot design; Box, Hunter and Hunter,
+Statistics for Experimenters, 2nd ed., section 9.1). A whole plot is run to its end, all its blocks, before
+the next one, so that each level that needs a reboot is booted once.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import pairwise, permutations
+from typing import Literal, Protocol
 
-from samovar.plan.trials import Slot
+from samovar.experiment import RecipeCatalogue
+from samovar.plan.model import Changes, HostPlan
+from samovar.plan.trials import HOST, Slot, Treatments
 
-Nest: TypeAlias = "Sequence[Nest] | list[int]"
-"""The treatments of one plot, or the plots within a larger one."""
+MOST_NESTINGS_TRIED = 4
+"""Up to so many sets of hosts are nested in every possible way to find the best, 24 for four."""
+REBOOT, RESET = "reboot", "interface-reset"
+
+Column = Sequence[Hashable]
+"""A value for each treatment; equal ones need no change."""
+States = Mapping[str, Column]
+"""By host: the settings in each treatment that are costly to change, falsy if the host is as it was found."""
 
 
-@dataclass(frozen=True)
-class WholePlots:
-    """Which treatments share a whole plot (no reboot between them) and a plot within it (no reset either).
+class SettingHeader(Protocol):
+    """The part of a setting recipe's header that a plan reads."""
 
-    Each column has an entry for each treatment, and equal entries need no change. There is one column for
-    each set of hosts that change together; the first is to change least often.
+    @property
+    def change(self) -> Literal["none", "interface-reset", "reboot"]:
+        """What a change of the setting needs."""
+
+
+class PlanCatalogue(RecipeCatalogue, Protocol):
+    """The recipes that a plan reads: their parameters, and what a change of a setting needs."""
+
+    def header(self, kind: str, name: str, os: str) -> SettingHeader:
+        """Return the header of one recipe."""
+
+
+def ordered(
+    kind: str,
+    seed: int,
+    part: str,
+    treatments: int,
+    replicates: int,
+    reboots: Sequence[Column] = (),
+    resets: Sequence[Column] = (),
+) -> list[Slot]:
+    """Return the order of one part's trials; treatments are counted from 0, replicates and blocks from 1.
+
+    Treatments that are equal in all columns of `reboots` share a whole plot, and a plot within it if they are
+    equal in those of `resets`. There is one column for each set of hosts that change together; the first is
+    to change least often.
     """
+    every, own_seed = list(range(treatments)), f"{seed}/{part}"
+    if kind == "blocked":
+        return list(_blocked(every, replicates, own_seed, reboots, resets))
+    generator = random.Random(own_seed) if kind == "shuffled" else None
+    order: list[Slot] = []
+    for plot in _plots(every, (*reboots, *resets), generator):
+        slots = [Slot(treatment, replicate + 1, 1) for treatment in plot for replicate in range(replicates)]
+        if generator is not None:
+            generator.shuffle(slots)
+        order += slots
+    return order
 
-    reboots: Sequence[Sequence[Hashable]] = ()
-    resets: Sequence[Sequence[Hashable]] = ()
 
-
-def _nested(treatments: list[int], columns: Sequence[Sequence[Hashable]]) -> Nest:
-    """Return the treatments by plot, nested, in the order of the treatments."""
+def _plots(
+    treatments: list[int], columns: Sequence[Column], generator: random.Random | None = None
+) -> Iterator[list[int]]:
+    """Yield plot by plot, in order, or shuffled within each larger one."""
     if not columns:
-        return treatments
+        yield treatments
+        return
     plots: dict[Hashable, list[int]] = {}
     for treatment in treatments:
         plots.setdefault(columns[0][treatment], []).append(treatment)
-    return [_nested(plot, columns[1:]) for plot in plots.values()]
-
-
-def _plots(nest: Nest, generator: random.Random | None = None) -> Iterator[list[int]]:
-    """Yield plot by plot, in order, or shuffled within each larger one."""
-    plots = [one for one in nest if not isinstance(one, int)]
-    if not plots:
-        yield [one for one in nest if isinstance(one, int)]
-        return
+    order = list(plots.values())
     if generator is not None:
-        generator.shuffle(plots)
-    for plot in plots:
-        yield from _plots(plot, generator)
+        generator.shuffle(order)
+    for plot in order:
+        yield from _plots(plot, columns[1:], generator)
 
 
-def _sequential(treatments: list[int], replicates: int, seed: str, plots: WholePlots) -> Iterator[Slot]:
-    """Yield all replicates of the first treatment, then of the second, and so on, plot by plot."""
-    for whole in _plots(_nested(treatments, plots.reboots)):
-        for plot in _plots(_nested(whole, plots.resets)):
-            for treatment in plot:
-                yield from (Slot(treatment, replicate, 1) for replicate in range(1, replicates + 1))
-
-
-def _shuffled(treatments: list[int], replicates: int, seed: str, plots: WholePlots) -> Iterator[Slot]:
-    """Yield all trials in one random order, plot by plot."""
-    generator = random.Random(seed)
-    for whole in _plots(_nested(treatments, plots.reboots), generator):
-        for plot in _plots(_nested(whole, plots.resets), generator):
-            slots = [
-                Slot(treatment, replicate + 1, 1) for treatment in plot for replicate in range(replicates)
-            ]
-            generator.shuffle(slots)
-            yield from slots
-
-
-def _blocked(treatments: list[int], replicates: int, seed: str, plots: WholePlots) -> Iterator[Slot]:
+def _blocked(
+    treatments: list[int], replicates: int, seed: str, reboots: Sequence[Column], resets: Sequence[Column]
+) -> Iterator[Slot]:
     """Yield whole plot after whole plot, each block after block.
 
     A block contains every treatment of its whole plot once, in a random order of its own.
     """
-    wholes = _nested(treatments, plots.reboots)
-    numbers = {first: number for number, first in enumerate(sorted(whole[0] for whole in _plots(wholes)))}
-    for whole in _plots(wholes, random.Random(seed)):
-        own_seed = f"{seed}/{numbers[whole[0]]}" if len(numbers) > 1 else seed
-        nest = _nested(whole, plots.resets)
+    firsts = sorted(whole[0] for whole in _plots(treatments, reboots))
+    for whole in _plots(treatments, reboots, random.Random(seed)):
+        own_seed = f"{seed}/{firsts.index(whole[0])}" if len(firsts) > 1 else seed
         for block in range(1, replicates + 1):
             generator = random.Random(f"{own_seed}/{block}")
-            for plot in _plots(nest, generator):
+            for plot in _plots(whole, resets, generator):
                 shuffled = list(plot)
                 generator.shuffle(shuffled)
                 yield from (Slot(treatment, block, block) for treatment in shuffled)
 
 
-ORDERS: Mapping[str, Callable[[list[int], int, str, WholePlots], Iterator[Slot]]] = {
-    "sequential": _sequential,
-    "shuffled": _shuffled,
-    "blocked": _blocked,
-}
+# The settings that are costly to change
 
 
-def ordered(
-    kind: str, seed: int, part: str, treatments: int, replicates: int, plots: WholePlots | None = None
-) -> list[Slot]:
-    """Return the order of one part's trials; treatments are counted from 0, replicates and blocks from 1."""
-    plots = plots or WholePlots()
-    return list(ORDERS[kind](list(range(treatments)), replicates, f"{seed}/{part}", plots))
+@dataclass(frozen=True)
+class CostlySettings:
+    """The settings of a part's hosts that need a reboot to change, and those that need a reboot or a reset.
+
+    Hosts without such settings are left out.
+    """
+
+    reboot: States
+    either: States
+
+
+def costly_settings(treatments: Treatments, catalogue: PlanCatalogue | None) -> CostlySettings:
+    """Return the settings of a part's hosts that are costly to change; none if no recipes are known."""
+    reboot: dict[str, Column] = {}
+    either: dict[str, Column] = {}
+    for name, column in treatments.columns(1).items():
+        if name.startswith(HOST) and catalogue is not None:
+            states = {component: _states(component.value, catalogue) for component in set(column)}
+            for index, found in enumerate((reboot, either)):
+                if any(one[index] for one in states.values()):
+                    found[name.removeprefix(HOST)] = [states[component][index] for component in column]
+    return CostlySettings(reboot, either)
+
+
+def _states(host: HostPlan, catalogue: PlanCatalogue) -> tuple[Hashable, Hashable]:
+    """Return the settings of a host that need a reboot, and all that need a reboot or an interface reset."""
+    values: dict[str, object] = {
+        "mtu": host.mtu_bytes,
+        "txd": host.txd,
+        "cc": host.cc,
+        "rwnd": host.rwnd_bytes,
+        **{recipe: sorted(parameters.items()) for recipe, parameters in sorted(host.settings.items())},
+    }
+    known = catalogue.names("setting", host.system)
+    costly: dict[str, list[tuple[str, str]]] = {REBOOT: [], RESET: []}
+    for recipe, value in values.items():
+        if value is not None and recipe in known:
+            change = catalogue.header("setting", recipe, host.system).change
+            if change in costly:
+                costly[change].append((recipe, str(value)))
+    reboot, reset = tuple(costly[REBOOT]), tuple(costly[RESET])
+    return reboot, (reboot, reset) if reset else reboot
+
+
+def nested(hosts: Iterable[Column]) -> Sequence[tuple[int, ...]]:
+    """Return a column for each set of hosts that change together, the slowest to vary first.
+
+    Up to MOST_NESTINGS_TRIED sets are nested so that the fewest hosts change; more of them by their number of
+    states, fewest first.
+    """
+    weights = Counter[tuple[int, ...]]()
+    for column in hosts:
+        numbers = {state: number for number, state in enumerate(dict.fromkeys(column))}
+        weights[tuple(numbers[state] for state in column)] += 1
+    sets = [column for column in weights if any(column)]
+    sets.sort(key=lambda column: (max(column), -weights[column]))
+
+    def changing_hosts(order: Iterable[tuple[int, ...]]) -> int:
+        """Count the hosts that change if plots are nested in this order and each is run in order."""
+        columns = list(order)
+        rows = sorted(set(zip(*columns, strict=True)))
+        return sum(
+            weights[column]
+            for one, other in pairwise(rows)
+            for column, a, b in zip(columns, one, other, strict=True)
+            if a != b
+        )
+
+    return sets if len(sets) > MOST_NESTINGS_TRIED else list(min(permutations(sets), key=changing_hosts))
+
+
+def together(hosts: States) -> States:
+    """Return the states of all hosts as those of one: trials wait once for hosts that reboot together."""
+    names = sorted(hosts)
+    rows = zip(*(hosts[name] for name in names), strict=True)
+    named = (zip(names, row, strict=True) for row in rows)
+    return {"": [tuple(pair for pair in pairs if pair[1]) for pairs in named]} if hosts else {}
+
+
+def count_changes(parts: Sequence[tuple[CostlySettings, Sequence[Slot]]]) -> Changes:
+    """Count the reboots and resets of all parts in the plan's order, and in a naive one.
+
+    Naive is block after block, each in the order of the file.
+    """
+    (reboots, restored), (naive, naive_restored) = _count((one.reboot, slots) for one, slots in parts)
+    (either, _), (naive_either, _) = _count((one.either, slots) for one, slots in parts)
+    boots, _ = _count((together(one.reboot), slots) for one, slots in parts)
+    return Changes(
+        reboots=reboots + restored,
+        resets=either - reboots,
+        naive_reboots=naive + naive_restored,
+        naive_resets=naive_either - naive,
+        boots=sum(boots),
+    )
+
+
+def _count(parts: Iterable[tuple[States, Sequence[Slot]]]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return how often hosts change and how many are restored at the end, in the plan's and the naive order.
+
+    Every host begins as it was found.
+    """
+    own: dict[str, list[Hashable]] = {}
+    naive: dict[str, list[Hashable]] = {}
+    for hosts, slots in parts:
+        for host in dict.fromkeys([*own, *hosts]):
+            states = hosts.get(host)
+            in_order = [()] if states is None else [states[slot.treatment] for slot in slots]
+            by_block = [()] if states is None else [*states] * (len(slots) // len(states))
+            own.setdefault(host, [()]).extend(in_order)
+            naive.setdefault(host, [()]).extend(by_block)
+    return _changes(own), _changes(naive)
+
+
+def _changes(hosts: Mapping[str, Sequence[Hashable]]) -> tuple[int, int]:
+    changes = sum(one != other for states in hosts.values() for one, other in pairwise(states))
+    return changes, sum(bool(states[-1]) for states in hosts.values())

@@ -25,11 +25,17 @@ from samovar.experiment import (
 from samovar.plan.ids import SameTrialsError, ids_of
 from samovar.plan.level_precedence import FormulaError
 from samovar.plan.matrix import matrix_of
-from samovar.plan.model import PlanValue, Trial
-from samovar.plan.order import ordered
+from samovar.plan.model import Changes, PlanValue, Trial
+from samovar.plan.order import (
+    CostlySettings,
+    PlanCatalogue,
+    costly_settings,
+    count_changes,
+    nested,
+    ordered,
+)
 from samovar.plan.placement import Placement
 from samovar.plan.plan_file import EXPECTED, KEYS, json_of_trials, read_trials
-from samovar.plan.reboots import ChangeCount, CostlySettings, RecipeHeaders, costly_settings, together
 from samovar.plan.resolve import PartContext, resolve_part
 from samovar.plan.trials import Components, Group, Slot, Treatments, Trials, View
 from samovar.plan.warnings import warnings_of
@@ -44,20 +50,6 @@ class PartPlan(PlanValue):
     title: str
     factors: Mapping[str, tuple[str, ...]]
     replicates: int
-
-
-class Changes(PlanValue):
-    """How often hosts reboot or reset interfaces in the plan's order, and would in a naive one.
-
-    Naive is block after block, each in the order of the file. `boots` is how often trials wait for hosts that
-    reboot; hosts that reboot at the same time count once.
-    """
-
-    reboots: int = 0
-    resets: int = 0
-    naive_reboots: int = 0
-    naive_resets: int = 0
-    boots: int = 0
 
 
 class Head(PlanValue):
@@ -157,22 +149,18 @@ class Plan(Head):
             raise PlanError(f"plan.json: {where}: {first['msg'].lower()}; {EXPECTED}") from error
 
 
-@dataclass(frozen=True)
-class Site:
-    """What a plan depends on beside the experiment: headers of recipes, outputs of the analysis."""
-
-    headers: RecipeHeaders | None = None
-    outputs: Outputs | None = None
-
-
-def make_plan(resolved: ResolvedExperiment, *, site: Site | None = None) -> Plan:
+def make_plan(
+    resolved: ResolvedExperiment, catalogue: PlanCatalogue | None = None, outputs: Outputs | None = None
+) -> Plan:
     """Return the plan of an experiment on its testbed; the same input gives the same bytes.
+
+    `catalogue` has the headers of recipes. `outputs` are those of the R package, unless a project has more.
 
     Raises PlanError for trials that cannot run on this testbed, or DefinitionError with a place in a file.
     """
-    site, applied, testbed = site or Site(), resolved.experiment, resolved.testbed
+    applied, testbed = resolved.experiment, resolved.testbed
     components, placement = Components(), Placement(testbed)
-    planned = [_plan_part(resolved, name, placement, site, components) for name in applied.parts]
+    planned = [_plan_part(resolved, name, placement, catalogue, components) for name in applied.parts]
     slots: list[Slot] = []
     begin = 0
     for part in planned:
@@ -193,10 +181,10 @@ def make_plan(resolved: ResolvedExperiment, *, site: Site | None = None) -> Plan
         seed=applied.order.seed,
         order=applied.order.kind,
         parts=tuple(part.head for part in planned),
-        changes=_changes(planned),
+        changes=count_changes([(part.costly, part.slots) for part in planned]),
         figures=applied.figures,
         tables=applied.tables,
-        warnings=warnings_of(applied, testbed, trials, site.outputs or package_outputs()),
+        warnings=warnings_of(applied, testbed, trials, outputs or package_outputs()),
         trials=trials,
     )
 
@@ -213,7 +201,11 @@ class _PlannedPart:
 
 
 def _plan_part(
-    resolved: ResolvedExperiment, name: str, placement: Placement, site: Site, components: Components
+    resolved: ResolvedExperiment,
+    name: str,
+    placement: Placement,
+    catalogue: PlanCatalogue | None,
+    components: Components,
 ) -> _PlannedPart:
     part, order = resolved.experiment.parts[name], resolved.experiment.order
     context = PartContext(name, placement, resolved.settings[name], order.seed)
@@ -221,8 +213,9 @@ def _plan_part(
         treatments = resolve_part(context, matrix_of(name, part), part.replicates, components)
     except FormulaError as error:
         raise _located_formula(error, resolved) from error
-    costly = costly_settings(treatments, site.headers)
-    slots = ordered(order.kind, order.seed, name, len(treatments), part.replicates, costly.whole_plots())
+    costly = costly_settings(treatments, catalogue)
+    plots = nested(costly.reboot.values()), nested(costly.either.values())
+    slots = ordered(order.kind, order.seed, name, len(treatments), part.replicates, *plots)
     try:
         ids = ids_of(treatments, slots)
     except SameTrialsError as error:
@@ -269,21 +262,3 @@ def _located_factor(error: SameTrialsError, experiment: Experiment) -> SamovarEr
     factors = part.get("factors") if isinstance(part, Map) else None
     levels = factors.get(error.factor) if isinstance(factors, Map) else None
     return error if levels is None else DefinitionError([levels.position.problem(str(error))])
-
-
-def _changes(planned: Sequence[_PlannedPart]) -> Changes:
-    """Count the reboots and resets in the plan's order and in the naive one."""
-    reboots, either, boots = ChangeCount(), ChangeCount(), ChangeCount()
-    for part in planned:
-        size = part.slots, len(part.treatments), part.head.replicates
-        reboots.add(part.costly.reboot, *size)
-        either.add(part.costly.either, *size)
-        boots.add(together(part.costly.reboot), *size)
-    restored, naively_restored = reboots.restored()
-    return Changes(
-        reboots=reboots.own + restored,
-        resets=either.own - reboots.own,
-        naive_reboots=reboots.naive + naively_restored,
-        naive_resets=either.naive - reboots.naive,
-        boots=boots.own + boots.restored()[0],
-    )

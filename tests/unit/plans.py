@@ -9,7 +9,7 @@ from pathlib import Path
 from samovar.experiment import Experiment, Testbed, load_testbed, resolve_experiment, resolve_settings
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml.tree import parse_yaml
-from samovar.plan import Plan, Resolved, Site, make_plan
+from samovar.plan import Plan, Resolved, make_plan
 from samovar.plan.ids import ids_of
 from samovar.plan.matrix import Matrix, matrix_of
 from samovar.plan.placement import Placement
@@ -39,9 +39,9 @@ def experiment_of(text: str) -> Experiment:
     return Experiment.model_validate(whole).with_source(tree, whole)
 
 
-def planned(text: str, testbed: Testbed = LAB, headers: Catalogue | None = None) -> Plan:
+def planned(text: str, testbed: Testbed = LAB, catalogue: Catalogue | None = None) -> Plan:
     """Plan the text of an experiment."""
-    return make_plan(resolve_experiment(experiment_of(text), testbed), site=Site(headers=headers))
+    return make_plan(resolve_experiment(experiment_of(text), testbed), catalogue)
 
 
 def study(more: str, traffic: str = BULK) -> str:

@@ -26,9 +26,8 @@ from samovar.plan.cost import (
     shared_cost,
     stored_bytes,
 )
-from samovar.plan.model import CapturePlan, FlowPlan, LoggerPlan
-from samovar.plan.plan import Changes
-from samovar.plan.reboots import together
+from samovar.plan.model import CapturePlan, Changes, FlowPlan, LoggerPlan
+from samovar.plan.order import together
 from tests.unit.plan_values import lasting, plan_of, trial
 from tests.unit.trials import RESOLVED, flow
 

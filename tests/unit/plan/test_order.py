@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from samovar.experiment import load_testbed
 from samovar.experiment.keys.testbed_file import Testbed
 from samovar.plan import Plan
-from samovar.plan.order import WholePlots, ordered
-from samovar.plan.reboots import nested
+from samovar.plan.order import nested, ordered
 from tests.unit.plans import CATALOGUE, LAB, ROOT, planned, study
 
 OLD = load_testbed(ROOT / "hosts" / "example-freebsd-11.yaml")
@@ -125,7 +124,7 @@ def test_nested_plots_of_crossed_factors_change_at_most_half_as_many_hosts_again
     for changes in product(product((False, True), repeat=2), repeat=3):
         hosts = _crossed(sizes, changes)
         columns = nested(hosts)
-        slots = ordered("sequential", 1, "main", len(hosts[0]), 1, WholePlots(columns))
+        slots = ordered("sequential", 1, "main", len(hosts[0]), 1, columns)
         ours = _hosts_changing(((slot.treatment,) for slot in slots), hosts)
         distinct = {states: number for number, states in enumerate(zip(*hosts, strict=True))}
         best = min(
@@ -147,9 +146,9 @@ def test_every_order_of_treatments_is_as_likely_as_any_other(name: str) -> None:
 
 def test_every_order_of_whole_plots_and_of_plots_within_is_as_likely_as_any_other() -> None:
     reboots, resets = [0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 0, 0, 1, 1]
-    seeds, plots = 3000, WholePlots([reboots], [resets])
+    seeds, plots = 3000, ([reboots], [resets])
     found = Counter(
-        tuple(slot.treatment for slot in ordered("blocked", seed, "main", 8, 1, plots))
+        tuple(slot.treatment for slot in ordered("blocked", seed, "main", 8, 1, *plots))
         for seed in range(seeds)
     )
     assert len(found) == 2 * 2**2 * 2**4, (
@@ -180,8 +179,8 @@ states = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, m
 def test_plots_stay_together_and_contain_every_trial(
     costly: list[tuple[int, int]], replicates: int, name: str
 ) -> None:
-    plots = WholePlots([[reboot for reboot, _ in costly]], [[reset for _, reset in costly]])
-    slots = ordered(name, 1, "main", len(costly), replicates, plots)
+    plots = [[reboot for reboot, _ in costly]], [[reset for _, reset in costly]]
+    slots = ordered(name, 1, "main", len(costly), replicates, *plots)
     every = {(one, replicate) for one in range(len(costly)) for replicate in range(1, replicates + 1)}
     assert {(slot.treatment, slot.replicate) for slot in slots} == every
     assert len(slots) == len(every)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from samovar.experiment import load_experiment
-from samovar.plan import FlowPlan, HostPlan, PathPlan, Plan, Resolved, Site, make_plan
+from samovar.plan import FlowPlan, HostPlan, PathPlan, Plan, Resolved, make_plan
 from samovar.plan.warning_checks import CHECKS
 from samovar.recipes import Catalogue
 from tests.unit.trials import RESOLVED, flow
@@ -275,7 +275,7 @@ def test_outputs_that_need_more_than_is_recorded_have_a_warning(
     text = TEXT.replace("captures: [{at: sender}]", f"captures: {captures}\nloggers: {loggers}") + ASKED
     (tmp_path / "study.yaml").write_text(text)
     study = load_experiment(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
-    plan = make_plan(study, site=Site(headers=CATALOGUE))
+    plan = make_plan(study, CATALOGUE)
     said = [one for one in plan.warnings if "which no trial records" in one]
     assert [one.split(" needs ")[0].split()[-1] for one in said] == lacking
 

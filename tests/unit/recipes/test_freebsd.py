@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from samovar.experiment import load_experiment, load_testbed
-from samovar.plan import Site, estimate_cost, make_plan
+from samovar.plan import estimate_cost, make_plan
 from samovar.recipes import BLOCKS, TrialScripts
 from samovar.recipes.recipe import NOT_SHELL
 from tests.unit.recipes.freebsd_sample import CATALOGUE, RELEASES, ROOT, prelude, recipes, values_of
@@ -169,7 +169,7 @@ def test_a_plan_reboots_freebsd_11_once_for_each_level_of_txd_and_back_and_newer
     path.parent.mkdir()
     path.write_text(EXPERIMENT)
     study = load_experiment(path, CATALOGUE, ROOT / "hosts" / f"{name}.yaml")
-    plan = make_plan(study, site=Site(headers=CATALOGUE))
+    plan = make_plan(study, CATALOGUE)
     assert len(plan.trials) == 4
     assert plan.changes.reboots == reboots
     assert estimate_cost(plan).boots == reboots
