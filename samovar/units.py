@@ -219,6 +219,11 @@ def format_drift(drift_ppm: float) -> str:
     return _plain(Decimal(repr(float(drift_ppm)))) + "ppm"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 trial, 2 trials, 5,000 trials."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def _format(count: int, scales: tuple[tuple[str, int], ...], digits: int | None) -> str:
     unit, scale = next(((u, s) for u, s in scales if abs(count) >= s), scales[-1])
     value = Decimal(count) / scale

@@ -12,7 +12,6 @@
 #' @return The results, invisibly: `campaign`, `metrics`, `summary`, `flows`, `cycles`, `rtt`, `series`, `jitter`, `pauses`, `closeup`, `left_out`.
 #' @export
 analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.cores", 2L), value = TRUE, project = NULL) {
-  began <- proc.time()[["elapsed"]]
   use_project(project)
   campaign <- read_campaign(folder)
   entries <- lapply(as.list(figures %||% campaign$plan$figures), as_entry, kind = "figure")
@@ -21,7 +20,7 @@ analyse_campaign <- function(folder, figures = NULL, cores = getOption("samovar.
   results <- gather(campaign, measure_all(campaign, cores))
   undrawn <- draw_all(results, entries, tables, cores)
   store_prune(cache_folder(folder), used_paths(folder, results$keys))
-  write_analysis(results, undrawn, file.path(folder, "bundle"), proc.time()[["elapsed"]] - began)
+  write_analysis(results, undrawn, file.path(folder, "bundle"))
   invisible(if (value) as.list(results))
 }
 
@@ -102,7 +101,7 @@ summary_of <- function(campaign, metrics) {
   rbindlist(c(list(summarise_metrics(metrics, campaign$factors)), derived), fill = TRUE, use.names = TRUE)
 }
 
-write_analysis <- function(results, undrawn, bundle, seconds) {
+write_analysis <- function(results, undrawn, bundle) {
   packages <- c("samovar", "data.table", "ggplot2", "Rcpp", "jsonlite")
   left <- results$left_out
   write_json(list(
@@ -110,6 +109,6 @@ write_analysis <- function(results, undrawn, bundle, seconds) {
     packages = lapply(stats::setNames(nm = packages), \(p) as.character(utils::packageVersion(p))),
     trials_used = I(results$campaign$trials$id),
     trials_left_out = lapply(seq_len(nrow(left)), \(i) list(id = left$id[i], reason = left$reason[i])),
-    figures_left_out = unname(undrawn), seconds = round(seconds, 1)
+    figures_left_out = unname(undrawn)
   ), file.path(bundle, "analysis.json"))
 }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         find_resume_point,
         join_testbeds,
         read_plan,
+        run_command,
         testbeds_of,
     )
     from samovar.campaign.interrupts import EXIT_CODE, RESUMES, Interrupts, unrestored_lines
@@ -59,6 +60,7 @@ __all__ = [
     "policy_of",
     "provenance_of",
     "read_plan",
+    "run_command",
     "testbeds_of",
     "unrestored_lines",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -129,6 +130,16 @@ def testbeds_of(names: str) -> tuple[str, ...]:
 def join_testbeds(names: Iterable[str]) -> str:
     """Return the key `testbed` of a plan for one or several testbeds."""
     return ",".join(names)
+
+
+def run_command(plan: Plan) -> str:
+    """Return the command that runs a plan, or those of its trials that its campaign lacks."""
+    words = ["fab", "run", plan.experiment]
+    words += ["--profile", plan.profile] if plan.profile else []
+    words += ["--testbed", plan.testbed]
+    for key, value in plan.overrides.items():
+        words += ["--set", f"{key}={value}"]
+    return shlex.join(words)
 
 
 def read_plans(folder: Path, testbed: str = "") -> Iterator[Plan]:

@@ -75,7 +75,7 @@ def report(root: Path, campaign: str = "", study: str = "") -> int:
 def make_campaign_report(root: Path, folder: Path) -> list[str]:
     """Make the bundle of a campaign, show its scorecard, and return the verdict of each expectation."""
     with event_display(root) as display:
-        pdf = make_bundle(folder, display)
+        pdf = make_bundle(folder, display, open_controller(root).project.outputs)
     verdicts = read_verdicts(folder)
     _show_scorecard(verdicts, pdf)
     return verdicts
@@ -87,7 +87,9 @@ def make_study_report(root: Path, name: str) -> list[str]:
     study = controller.project.study_report(name)
     folder = controller.project.results / STUDIES / study.study
     with event_display(root) as display:
-        pdf, verdicts = make_study(study, controller.project.campaign, folder, display)
+        pdf, verdicts = make_study(
+            study, controller.project.campaign, folder, display, controller.project.outputs
+        )
     _show_scorecard(verdicts, pdf)
     return verdicts
 

@@ -5,14 +5,13 @@ The grid has a row per treatment and a character per replicate; it is readable w
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from samovar.campaign import testbeds_of
+from samovar.campaign import run_command, testbeds_of
 from samovar.campaign.collection import Verification
 from samovar.campaign.journal import CampaignState, Entry, TrialState, is_open
 from samovar.cli.show_plan import override_lines
@@ -150,17 +149,6 @@ class CampaignStatus:
     is_running: bool = False
 
     @property
-    def resume_command(self) -> str:
-        """The command that runs the missing trials."""
-        plan = self.plan
-        words = ["fab", "run", plan.experiment]
-        words += ["--profile", plan.profile] if plan.profile else []
-        words += ["--testbed", plan.testbed]
-        for key, value in plan.overrides.items():
-            words += ["--set", f"{key}={value}"]
-        return shlex.join(words)
-
-    @property
     def open(self) -> list[Trial]:
         """The trials that are still to run and that the testbed can run."""
         trials = self.state.trials
@@ -242,7 +230,7 @@ def _count_lines(status: CampaignStatus) -> Iterator[str]:
     if unused:
         yield f"{counted(unused, 'result')} of earlier plans kept but not analysed"
     if left and not status.is_running:
-        yield f"to run the missing trials: {status.resume_command}"
+        yield f"to run the missing trials: {run_command(status.plan)}"
 
 
 def _trial_row(trial: Trial, state: CampaignState) -> tuple[str, str, str, str]:
@@ -271,7 +259,7 @@ def status_json(status: CampaignStatus) -> Mapping[str, object]:
         "unrestored": sorted(state.unrestored),
         "trials_left": len(status.open),
         "seconds_left": round(status.remaining_s, 1) if status.open else 0.0,
-        "again": status.resume_command if status.open else None,
+        "again": run_command(status.plan) if status.open else None,
         "trials": [_trial_json(trial, state) for trial in plan.trials],
     }
 

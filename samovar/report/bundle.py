@@ -7,11 +7,12 @@ import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from samovar.atomic_files import write_json, write_whole
+from samovar.campaign import run_command
 from samovar.campaign.collection import SUMS, sha256_of, write_sums
 from samovar.events import Emit, Event
+from samovar.experiment import Outputs
 from samovar.report.campaign_data import Campaign, Json, read_json
 from samovar.report.document import compose
 from samovar.report.scorecard import VERDICTS, Result, read_results
@@ -50,14 +51,14 @@ FORMATS = {".yaml": "application/yaml", ".jsonl": "application/jsonl", ".csv": "
 """Media types that Python does not know on every system."""
 
 
-def make_bundle(campaign_folder: Path, emit: Emit, *, licence: str | None = None) -> Path:
+def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = None) -> Path:
     """Make the bundle of an analysed campaign and return the path of its PDF.
 
-    The same campaign gives the same bytes. `licence`, a URL or a name, goes into the metadata. Emits the
-    events `scorecard` and `bundle-made`. Raises ReportError if the campaign is not analysed or the PDF
-    cannot be made, DefinitionError if its experiment.yaml is broken.
+    The same campaign gives the same bytes. Expectations may name the metrics of `outputs`, by default those
+    of the R package. Emits the events `scorecard` and `bundle-made`. Raises ReportError if the campaign is
+    not analysed or the PDF cannot be made, DefinitionError if its experiment.yaml is broken.
     """
-    campaign, results = read_results(campaign_folder)
+    campaign, results = read_results(campaign_folder, outputs)
     bundle = campaign.bundle
     for folder, names in COPIES.items():
         (bundle / folder).mkdir(parents=True, exist_ok=True)
@@ -65,12 +66,12 @@ def make_bundle(campaign_folder: Path, emit: Emit, *, licence: str | None = None
             if file.is_file():
                 shutil.copyfile(file, bundle / folder / file.name)
     document = compose(campaign, results)
-    pdf = bundle / f"{campaign.experiment}.pdf"
+    pdf = bundle / f"{campaign.plan.experiment}.pdf"
     write_whole(pdf, typeset(document, bundle, campaign.start_s))
     write_json(bundle / SCORECARD, [result.as_json() for result in results])
     (bundle / README).write_text(_readme(campaign, document), encoding="utf-8")
     described = [file for file in bundle_files(bundle) if file.name not in (SUMS, CRATE)]
-    write_json(bundle / CRATE, _crate(document, bundle, described, campaign.start_s, licence))
+    write_json(bundle / CRATE, _crate(document, bundle, described, campaign.start_s))
     finish_bundle(bundle, pdf, results, emit)
     return pdf
 
@@ -84,7 +85,7 @@ def finish_bundle(bundle: Path, pdf: Path, results: Sequence[Result], emit: Emit
 
 def read_verdicts(campaign_folder: Path) -> list[str]:
     """Return the verdicts in a bundle's scorecard.json; raises ReportError if there is none."""
-    return [str(line["verdict"]) for line in read_json(campaign_folder / "bundle" / SCORECARD)]
+    return [str(line["verdict"]) for line in read_json(campaign_folder / "bundle" / SCORECARD, list)]
 
 
 def bundle_files(folder: Path) -> list[Path]:
@@ -93,17 +94,17 @@ def bundle_files(folder: Path) -> list[Path]:
 
 
 def _readme(campaign: Campaign, document: Json) -> str:
-    commands = "\n".join(f"  {line}" for line in (campaign.run_command, *document["regenerate"]))
+    commands = "\n".join(f"  {line}" for line in (run_command(campaign.plan), *document["regenerate"]))
     return README_TEXT.format(
         title=document["title"],
-        label=f"{campaign.experiment}, campaign {campaign.name}",
-        pdf=f"{campaign.experiment}.pdf",
+        label=f"{campaign.plan.experiment}, campaign {campaign.folder.name}",
+        pdf=f"{campaign.plan.experiment}.pdf",
         commands=commands,
         samovar=document["samovar"],
     )
 
 
-def _crate(document: Json, bundle: Path, files: list[Path], t_s: float, licence: str | None) -> Json:
+def _crate(document: Json, bundle: Path, files: list[Path], t_s: float) -> Json:
     """Return the RO-Crate metadata of files in a bundle; its paths are relative to the bundle."""
     entities = [_file_entity(bundle, file) for file in files]
     versions = {"samovar": document["samovar"], **document["software"]}
@@ -117,7 +118,7 @@ def _crate(document: Json, bundle: Path, files: list[Path], t_s: float, licence:
         "about": {"@id": "./"},
         "conformsTo": {"@id": CRATE_PROFILE},
     }
-    root: dict[str, Any] = {
+    root = {
         "@id": "./",
         "@type": "Dataset",
         "name": f"{document['title']} ({document['campaign']})",
@@ -127,8 +128,6 @@ def _crate(document: Json, bundle: Path, files: list[Path], t_s: float, licence:
         "hasPart": [{"@id": entity["@id"]} for entity in entities],
         "mentions": [{"@id": "#analysis"}],
     }
-    if licence:
-        root["license"] = {"@id": licence} if "://" in licence else licence
     action = {
         "@id": "#analysis",
         "@type": "CreateAction",

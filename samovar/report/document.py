@@ -5,22 +5,20 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from samovar import __version__
 from samovar.campaign.collection import sha256_of
 from samovar.errors import ReportError
-from samovar.report.campaign_data import Campaign, Json, read_json, read_json_object
-from samovar.report.number_format import count
+from samovar.report.campaign_data import Campaign, Json, read_json
 from samovar.report.overview import overview, path_settings, treatments
 from samovar.report.path_drawing import draw_path
 from samovar.report.provenance import commands, hosts, provenance, software
 from samovar.report.scorecard import REPRODUCED, VERDICTS, Result, treatment_text
 from samovar.report.testbed_comparison import compare_testbeds
 from samovar.report.trial_outcomes import omissions, overhead
+from samovar.units import counted
 
-FIGURE_DEFAULTS: Json = {"title": "", "caption": "", "data": "", "trials": None, "width_in": 6.3}
-TABLE_DEFAULTS: Json = {"title": "", "caption": "", "data": "", "trials": None, "rows": [], "columns": []}
+OUTPUT_DEFAULTS: Json = {"title": "", "caption": "", "data": "", "width_in": 6.3, "rows": [], "columns": []}
 SUMMARY_FILES = {
     "metrics.csv": "every metric of every trial and flow",
     "summary.csv": "every metric of every treatment, over replicates",
@@ -30,9 +28,7 @@ SUMMARY_FILES = {
 
 def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
     """Return the document; raises ReportError if a file of the analysis is missing."""
-    analysis = read_json_object(campaign.bundle / "analysis.json")
-    figures, tables = _figures(campaign), [*_tables(campaign), *compare_testbeds(campaign)]
-    figures, tables = [FIGURE_DEFAULTS | one for one in figures], [TABLE_DEFAULTS | one for one in tables]
+    figures, tables = _figures(campaign), _tables(campaign)
     return {
         **overview(campaign),
         "samovar": __version__,
@@ -43,10 +39,10 @@ def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
         "scorecard": scorecard_section(results),
         "figures": figures,
         "tables": tables,
-        "omissions": omissions(campaign, analysis),
+        "omissions": omissions(campaign),
         "overhead": overhead(campaign),
-        "provenance": provenance(campaign, analysis),
-        "software": software(analysis),
+        "provenance": provenance(campaign),
+        "software": software(campaign.analysis),
         "data": data_files(campaign.bundle, [*figures, *tables]),
         "regenerate": [campaign.analyse_command, f"fab report --campaign {campaign.label}"],
         "commands": commands(campaign),
@@ -59,7 +55,7 @@ def _path_captions(campaign: Campaign) -> Json:
     where = f"link {bottleneck['link']}" if "link" in bottleneck else ""
     if "router" in bottleneck:
         where = f"{bottleneck['router']}, egress of {bottleneck['to']}"
-    settings = " · ".join(path_settings(campaign.trials))
+    settings = " · ".join(path_settings(campaign.plan.trials))
     return {
         "callout": f"queue at {where}: {settings}" if settings else f"queue at {where}",
         "path-caption": "The path: hosts, links with their interfaces and addresses"
@@ -98,51 +94,45 @@ def _figures(campaign: Campaign) -> list[Json]:
 
 def _tables(campaign: Campaign) -> list[Json]:
     """Return the tables in order, rows as long as the heading; raises ReportError if one is missing."""
-    found = _outputs(campaign, "table")
+    found = [table for table in _outputs(campaign, "table") if table["columns"]]
     for table in found:
-        width = len(table.get("columns") or [])
-        texts = [["" if cell is None else str(cell) for cell in row] for row in table.get("rows") or []]
+        width = len(table["columns"])
+        texts = [["" if cell is None else str(cell) for cell in row] for row in table["rows"] or []]
         table["rows"] = [[*row, *[""] * width][:width] for row in texts]
-    return [table for table in found if table.get("columns")]
+    return found + [OUTPUT_DEFAULTS | table for table in compare_testbeds(campaign)]
 
 
 def _outputs(campaign: Campaign, kind: str) -> list[Json]:
     """Read figures.json or tables.json; raises ReportError if a planned one is missing without a reason."""
     file = campaign.bundle / f"{kind}s.json"
-    found: Any = read_json(file)
-    if not isinstance(found, list) or not all(isinstance(one, dict) and "name" in one for one in found):
-        raise ReportError(
-            f"{file}: not a list of objects with a name; run `{campaign.analyse_command}` again"
-        )
-    explained = (
-        read_json_object(campaign.bundle / "analysis.json", optional=True).get("figures_left_out") or []
-    )
-    names = [str(one.get("name", "")) for one in [*found, *explained]]
-    for planned in campaign.plan.get(f"{kind}s") or []:
+    found = read_json(file, list)
+    if not all(isinstance(one, dict) and "name" in one for one in found):
+        raise ReportError(f"{file}: an entry has no name; run `{campaign.analyse_command}` again")
+    explained = campaign.analysis.get("figures_left_out") or []
+    made = [str(one["name"]) for one in [*found, *explained]]
+    for planned in campaign.plan.figures if kind == "figure" else campaign.plan.tables:
         name = str(planned[kind])
-        if not any(made.startswith(name) for made in names):
-            raise ReportError(
-                f"{campaign.bundle}: no {kind} {name}; run `{campaign.analyse_command}` to make it"
-            )
-    return [{**one, "trials": _trial_count(one.get("trials"))} for one in found]
+        if not any(one.startswith(name) for one in made):
+            command = f"run `{campaign.analyse_command}` to make it"
+            raise ReportError(f"{campaign.bundle}: no {kind} {name}; {command}")
+    return [{**OUTPUT_DEFAULTS, **one, "trials": _trial_count(one.get("trials"))} for one in found]
 
 
 def _trial_count(trials: list[str] | int | None) -> str:
     amount = len(trials) if isinstance(trials, list) else trials
-    return "" if amount is None else count(int(amount), "trial")
+    return "" if amount is None else counted(int(amount), "trial")
 
 
 def data_files(bundle: Path, outputs: list[Json]) -> list[Json]:
     """Return a row per CSV file: its content, number of rows, and the first digits of its SHA-256."""
     titles: dict[str, list[str]] = {}
     for one in outputs:
-        if one.get("data"):
-            titles.setdefault(Path(str(one["data"])).name, []).append(str(one.get("title") or one["name"]))
+        titles.setdefault(Path(one["data"]).name, []).append(str(one["title"] or one["name"]))
     rows = []
     for file in sorted((bundle / "data").rglob("*.csv")):
         with file.open(newline="", encoding="utf-8", errors="replace") as lines:
             number = sum(1 for _ in csv.reader(lines)) - 1
-        name, content = file.relative_to(bundle).as_posix(), "; ".join(titles.get(file.name, []))
-        content = content or SUMMARY_FILES.get(file.name, "")
-        rows.append({"file": name, "holds": content, "rows": max(0, number), "sha256": sha256_of(file)[:12]})
+        content = "; ".join(titles.get(file.name, [])) or SUMMARY_FILES.get(file.name, "")
+        row = {"file": file.relative_to(bundle).as_posix(), "holds": content, "rows": max(0, number)}
+        rows.append({**row, "sha256": sha256_of(file)[:12]})
     return rows

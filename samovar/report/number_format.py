@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 PREFIXED = {"bps": "bit/s", "bit/s": "bit/s", "bytes": "B", "s": "s"}
 """Units of metrics that take a prefix, and their symbols."""
 PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"))
-MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
-          "October", "November", "December")  # fmt: skip
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -22,11 +20,6 @@ def number(value: float, digits: int = 4) -> str:
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def count(amount: int, noun: str) -> str:
-    """Return an amount with its noun: 1 trial, 2 trials."""
-    return f"{amount} {noun}{'' if amount == 1 else 's'}"
 
 
 def scale(values: Sequence[float], unit: str) -> tuple[float, str]:
@@ -71,7 +64,7 @@ def duration(seconds: float) -> str:
 def moment(t_s: float) -> str:
     """Return an epoch time in seconds as date and time in UTC."""
     at = datetime.fromtimestamp(t_s, UTC)
-    return f"{at.day} {MONTHS[at.month - 1]} {at.year}, {at:%H:%M:%S} UTC"
+    return f"{at.day} {at:%B %Y, %H:%M:%S} UTC"
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from samovar import __version__
 from samovar.recipes import BODY
-from samovar.report.campaign_data import Campaign, Json, read_json_object
-from samovar.report.number_format import duration
+from samovar.report.campaign_data import Campaign, Json, read_json
 
 REPORT_PACKAGES = ("typst", "Jinja2")
 FURTHER_FACTS = {"cpu_count": "CPUs:", "boot_id": "boot id:", "clock_offset_s": "clock offset in s:"}
@@ -20,67 +19,43 @@ MOST_LINES, MOST_COLUMNS = 60, 100
 """Size of a script in the appendix: a page holds about 60 lines."""
 
 
-def provenance(campaign: Campaign, analysis: Json) -> list[Json]:
+def provenance(campaign: Campaign) -> list[Json]:
     """Return groups of facts, without those that are not recorded."""
-    controller: Json = campaign.provenance.get("controller") or {}
-    seconds = analysis.get("seconds")
-    groups = {
-        "samovar": _source_tree(campaign.provenance, controller),
-        "Controller": _readable({name: value for name, value in controller.items() if name != "samovar"}),
+    recorded, analysis = campaign.provenance, campaign.analysis
+    controller: Json = recorded.get("controller") or {}
+    git: Json = recorded.get("git") or {}
+    groups: dict[str, Json] = {
+        "samovar": {
+            "version": controller.get("samovar") or __version__,
+            "git revision": git.get("revision"),
+            "source tree": ("modified" if git["modified"] else "as committed") if "modified" in git else None,
+        },
+        "Controller": {name: value for name, value in controller.items() if name != "samovar"},
         "Analysis": {
             "R": analysis.get("r_version"),
             "R packages": analysis.get("packages"),
             "trials used": len(analysis["trials_used"]) if "trials_used" in analysis else None,
-            "analysis time": duration(float(seconds)) if isinstance(seconds, (int, float)) else None,
         },
-        "Report": {"Python": platform.python_version(), **_installed(REPORT_PACKAGES)},
-        "Lab": _readable(campaign.provenance.get("lab") or {}),
+        "Report": _report_software(),
+        "Lab": recorded.get("lab") or {},
     }
-    texts = {name: {key: one_line(value) for key, value in facts.items()} for name, facts in groups.items()}
-    return [
-        {"name": name, "facts": [{"name": key, "value": text} for key, text in facts.items() if text]}
-        for name, facts in texts.items()
-        if any(facts.values())
-    ]
+    shown = []
+    for name, facts in groups.items():
+        texts = {key.replace("_", " "): one_line(value) for key, value in facts.items()}
+        rows = [{"name": key, "value": text} for key, text in texts.items() if text]
+        shown += [{"name": name, "facts": rows}] if rows else []
+    return shown
 
 
-def _source_tree(recorded: Json, controller: Json) -> dict[str, Any]:
-    """Return the version of samovar that ran the campaign, its git revision, and whether it was modified."""
-    git: Json = recorded.get("git") or {}
-    state = ("modified" if git["modified"] else "as committed") if "modified" in git else None
-    return {
-        "version": controller.get("samovar") or __version__,
-        "git revision": git.get("revision"),
-        "source tree": state,
-    }
-
-
-def _readable(facts: Json) -> dict[str, Any]:
-    return {str(name).replace("_", " "): value for name, value in facts.items()}
-
-
-def _installed(packages: Iterable[str]) -> dict[str, str]:
-    """Return the versions of the Python packages that are installed."""
-    found = {}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+def _report_software() -> dict[str, str]:
+    return {"Python": platform.python_version(), **{name: version(name) for name in REPORT_PACKAGES}}
 
 
 def software(analysis: Json) -> dict[str, str]:
     """Return the programs that made the bundle, with their versions."""
-    found = {
-        "Python": platform.python_version(),
-        **_installed(REPORT_PACKAGES),
-        "R": analysis.get("r_version"),
-    }
-    packages = analysis.get("packages")
-    if isinstance(packages, Mapping):
-        found |= {f"R-{name}": one_line(one) for name, one in packages.items()}
-    return {name: str(one) for name, one in found.items() if one}
+    packages = {f"R-{name}": one_line(one) for name, one in (analysis.get("packages") or {}).items()}
+    found = {**_report_software(), "R": one_line(analysis.get("r_version")), **packages}
+    return {name: text for name, text in found.items() if text}
 
 
 def one_line(value: object) -> str:
@@ -106,31 +81,29 @@ def hosts(campaign: Campaign) -> list[Json]:
 
 def _host(name: str, declared: Json, recorded: Json) -> Json:
     interfaces: Json = declared.get("interfaces") or {}
-    further = {name: recorded[key] for key, name in FURTHER_FACTS.items() if recorded.get(key)}
+    tools: Mapping[str, Any] = recorded.get("tools") or {}
     return {
         "name": name,
         "role": str(declared.get("role") or ""),
         "system": one_line(recorded.get("os_release") or declared.get("os")),
         "kernel": one_line(recorded.get("kernel")),
         "control": str(declared.get("address") or ""),
-        "interfaces": [
-            f"{one} {(values or {}).get('address', '')}".strip() for one, values in interfaces.items()
-        ],
-        "tools": [f"{tool} {version}" for tool, version in (recorded.get("tools") or {}).items() if version],
-        "more": one_line(further),
+        "interfaces": [f"{one} {(own or {}).get('address', '')}".strip() for one, own in interfaces.items()],
+        "tools": [f"{tool} {number}" for tool, number in tools.items() if number],
+        "more": one_line({text: recorded[key] for key, text in FURTHER_FACTS.items() if recorded.get(key)}),
     }
 
 
 def commands(campaign: Campaign) -> Json | None:
     """Return the scripts of the first valid trial; None if there is none."""
-    trial = next((one for one in campaign.ids if campaign.trial_state(one) == "valid"), None)
-    folder = campaign.folder / "trials" / (trial or "") / "commands"
-    scripts = [read_script(file) for file in sorted(folder.glob("*.sh"))]
+    trial = next((one for one in campaign.plan.ids if campaign.trial_state(one) == "valid"), None)
+    folder = f"trials/{trial}/commands"
+    scripts = [read_script(file) for file in sorted((campaign.folder / folder).glob("*.sh"))]
     if trial is None or not scripts:
         return None
     return {
         "trial": trial,
-        "folder": f"trials/{trial}/commands",
+        "folder": folder,
         "set": [one for one in scripts if one["step"] == "set"],
         "other": [one for one in scripts if one["step"] != "set"],
     }
@@ -138,7 +111,7 @@ def commands(campaign: Campaign) -> Json | None:
 
 def read_script(file: Path) -> Json:
     """Return a script without the functions that all scripts begin with, and how it ended."""
-    record = read_json_object(file.with_suffix(".json"), optional=True)
+    record = read_json(file.with_suffix(".json"), dict, optional=True)
     text = file.read_text(encoding="utf-8", errors="replace").rstrip()
     _, body, rest = text.partition(BODY)
     lines = [piece for line in (body + rest or text).splitlines() for piece in _wrapped(line.expandtabs(4))]

@@ -5,36 +5,24 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from samovar.errors import ReportError
-from samovar.experiment import Expect, package_outputs, read_experiment
+from samovar.experiment import Expect, Outputs, package_outputs, read_experiment, unknown
 from samovar.report.campaign_data import Campaign, read_campaign
-from samovar.report.number_format import count, listed, number, quantity, scale, span
+from samovar.report.number_format import listed, number, quantity, scale, span
+from samovar.units import counted
 
 REPRODUCED, DIFFERS, NO_DATA = "reproduced", "differs", "no data"
 VERDICTS = (REPRODUCED, DIFFERS, NO_DATA)
-EXIT_STATUS = {REPRODUCED: 0, DIFFERS: 1, NO_DATA: 2}
 ROUNDING = 1e-9
 """Relative tolerance of `equals`, for arithmetic on decimal numbers."""
 ANALYSIS_FILES = ("bundle/figures.json", "bundle/tables.json", "bundle/analysis.json", "tables/summary.csv")
 """Files of the analysis that the report needs."""
 REQUIRED_COLUMNS = ("part", "metric", "unit", "median", "lo", "hi", "n")
-OTHER_COLUMNS = (
-    "mean",
-    "valid",
-    "suspect",
-    "min",
-    "p25",
-    "p75",
-    "p90",
-    "max",
-    "mean_lo",
-    "mean_hi",
-    "seed",
-    "flow",
-)
+QUANTILES = ("min", "p25", "p75", "p90", "max")
+OTHER_COLUMNS = (*QUANTILES, "mean", "mean_lo", "mean_hi", "valid", "suspect", "seed", "flow")
 """Columns of summary.csv and flows.csv; any further column is a factor."""
 
 Levels = Mapping[str, str | Sequence[str]]
@@ -53,16 +41,6 @@ class SummaryRow:
     hi: float | None
     n: int
     flow: str = ""
-
-
-@dataclass(frozen=True)
-class Observation:
-    """The median of one treatment, or its ratio to that of another treatment; None if not measured."""
-
-    value: float | None
-    n: int
-    lo: float | None = None
-    hi: float | None = None
 
 
 @dataclass(frozen=True)
@@ -85,27 +63,28 @@ class Result:
         return dict(vars(self))
 
 
-def read_results(folder: Path) -> tuple[Campaign, tuple[Result, ...]]:
+def read_results(folder: Path, outputs: Outputs | None = None) -> tuple[Campaign, tuple[Result, ...]]:
     """Read an analysed campaign and judge the expectations of its experiment.
 
-    Raises ReportError if it is not analysed, DefinitionError if its experiment.yaml is broken.
+    Raises ReportError if it is not analysed or an expectation names a metric that `outputs` (by default those
+    of the R package) does not have, DefinitionError if its experiment.yaml is broken.
     """
     campaign = read_campaign(folder)
-    missing = [name for name in ANALYSIS_FILES if not (campaign.folder / name).is_file()]
+    expected = read_experiment(folder / "experiment.yaml", campaign.plan.overrides).expect
+    # An early analysis wrote no flows.csv.
+    needed = [*ANALYSIS_FILES, *(["tables/flows.csv"] if any(line.flow for line in expected) else [])]
+    missing = [name for name in needed if not (campaign.folder / name).is_file()]
     if missing:
-        files = ", ".join(missing)
-        raise ReportError(
-            f"{campaign.folder}: not analysed, no {files}; run `{campaign.analyse_command}` first"
-        )
-    expected = read_experiment(folder / "experiment.yaml", campaign.plan.get("overrides", {})).expect
-    rows = read_summary(folder / "tables" / "summary.csv")
-    if any(line.flow for line in expected):
-        flows = folder / "tables" / "flows.csv"
-        if not flows.is_file():  # analysed by a version that did not write it
-            command = campaign.analyse_command
-            raise ReportError(f"{flows}: no such file, but `expect` names a flow; run `{command}` first")
-        rows += read_summary(flows)
-    return campaign, tuple(judge(line, rows) for line in expected)
+        command = f"run `{campaign.analyse_command}` first"
+        raise ReportError(f"{campaign.folder}: not analysed, no {', '.join(missing)}; {command}")
+    outputs = outputs or package_outputs()
+    for line in expected:
+        if line.metric not in outputs.metrics:
+            message = unknown("metric", line.metric, outputs.metrics)
+            raise ReportError(f"{campaign.folder / 'experiment.yaml'}: expect '{line.say}': {message}")
+    tables = [name for name in needed if name.endswith(".csv")]
+    rows = [row for name in tables for row in read_summary(campaign.folder / name)]
+    return campaign, tuple(judge(line, rows, outputs) for line in expected)
 
 
 def read_summary(file: Path) -> tuple[SummaryRow, ...]:
@@ -137,17 +116,17 @@ def _number_or_none(text: str) -> float | None:
 
 def exit_status(verdicts: Iterable[str]) -> int:
     """Return 0 if all lines are reproduced, 1 if one differs, else 2: a line has no data."""
-    worst = set(verdicts) & {DIFFERS} or set(verdicts) & {NO_DATA} or {REPRODUCED}
-    return EXIT_STATUS[worst.pop()]
+    found = set(verdicts)
+    return 1 if DIFFERS in found else 2 if NO_DATA in found else 0
 
 
-def judge(line: Expect, summary: Sequence[SummaryRow]) -> Result:
+def judge(line: Expect, summary: Sequence[SummaryRow], outputs: Outputs | None = None) -> Result:
     """Return the result of one expect line: every treatment that it selects must satisfy it."""
     rows = [row for row in summary if _selects(line, row)]
-    known = package_outputs().metrics.get(line.metric)
+    known = (outputs or package_outputs()).metrics.get(line.metric)
     unit = "×" if line.relative_to else next((row.unit for row in rows), known.unit if known else "")
-    observations = [_observe(line, row, summary) for row in rows]
-    verdict = _verdict(line, observations)
+    observed = [_ratio(row, line.relative_to, summary) if line.relative_to else row for row in rows]
+    verdict = _verdict(line, [row.median for row in observed])
     return Result(
         say=line.say,
         metric=line.metric,
@@ -155,7 +134,7 @@ def judge(line: Expect, summary: Sequence[SummaryRow]) -> Result:
         flow=line.flow or "",
         where=dict(line.where),
         expected=_expected_text(line, unit),
-        observed=_observed_text(observations, unit),
+        observed=_observed_text(observed, unit),
         verdict=verdict,
         source=line.source or "",
         why=line.differs or "" if verdict == DIFFERS else "",
@@ -170,20 +149,17 @@ def _selects(line: Expect, row: SummaryRow) -> bool:
     return all(row.levels.get(factor) in accepted for factor, accepted in wanted.items())
 
 
-def _observe(line: Expect, row: SummaryRow, summary: Sequence[SummaryRow]) -> Observation:
-    """Return the median of a row, or its ratio to that of the treatment in `relative_to`."""
-    if line.relative_to is None:
-        return Observation(row.median, row.n, row.lo, row.hi)
-    levels, key = {**row.levels, **line.relative_to}, (row.part, row.flow, row.metric)
+def _ratio(row: SummaryRow, base: Mapping[str, str], summary: Sequence[SummaryRow]) -> SummaryRow:
+    """Return a row with its median as a ratio to that of another treatment; None if not measured."""
+    levels, key = {**row.levels, **base}, (row.part, row.flow, row.metric)
     others = (other for other in summary if (other.part, other.flow, other.metric) == key)
-    base = next((other for other in others if dict(other.levels) == levels), None)
-    if base is None or row.median is None or not base.median:
-        return Observation(None, row.n)
-    return Observation(row.median / base.median, min(row.n, base.n))
+    other = next((other for other in others if dict(other.levels) == levels), None)
+    if other is None or row.median is None or not other.median:
+        return replace(row, median=None, lo=None, hi=None)
+    return replace(row, median=row.median / other.median, lo=None, hi=None, n=min(row.n, other.n))
 
 
-def _verdict(line: Expect, observations: Sequence[Observation]) -> str:
-    values = [observation.value for observation in observations]
+def _verdict(line: Expect, values: Sequence[float | None]) -> str:
     if any(value is not None and not _satisfies(line, value) for value in values):
         return DIFFERS
     return REPRODUCED if values and None not in values else NO_DATA
@@ -229,27 +205,22 @@ def _target_text(target: float, within: str | None, unit: str) -> str:
     return f"{text} ± {number(float(within) / divisor)} {symbol}".rstrip()
 
 
-def _observed_text(observations: Sequence[Observation], unit: str) -> str:
+def _observed_text(rows: Sequence[SummaryRow], unit: str) -> str:
     """Return the value with its interval, or the range over treatments, and the number of trials."""
-    measured = [(one.value, one) for one in observations if one.value is not None]
-    if not measured:
+    values = [row.median for row in rows if row.median is not None]
+    if not values:
         return "not measured"
-    values = [value for value, _ in measured]
     text = span(min(values), max(values), unit)
-    low, high = min(one.n for one in observations), max(one.n for one in observations)
+    low, high = min(row.n for row in rows), max(row.n for row in rows)
     trials = f"n = {low}" if low == high else f"n = {low}–{high}"
-    if len(observations) == 1:
-        return f"{text}{_interval_text(measured[0][1], unit)} ({trials})"
-    missing = len(observations) - len(measured)
-    gap = f", {missing} not measured" if missing else ""
-    return f"{text} ({count(len(observations), 'treatment')}{gap}, {trials})"
-
-
-def _interval_text(observation: Observation, unit: str) -> str:
-    if observation.lo is None or observation.hi is None:
-        return ""
-    divisor, _ = scale((observation.value or 0.0,), unit)
-    return f" [{number(observation.lo / divisor)}, {number(observation.hi / divisor)}]"
+    if len(rows) > 1:
+        missing = len(rows) - len(values)
+        gap = f", {missing} not measured" if missing else ""
+        return f"{text} ({counted(len(rows), 'treatment')}{gap}, {trials})"
+    (row,), divisor = rows, scale(values, unit)[0]
+    if row.lo is not None and row.hi is not None:
+        text += f" [{number(row.lo / divisor)}, {number(row.hi / divisor)}]"
+    return f"{text} ({trials})"
 
 
 def treatment_text(levels: Levels) -> str:

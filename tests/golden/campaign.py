@@ -122,8 +122,6 @@ def text_of(campaign: Path, pairs: list[tuple[list[str], Answer]]) -> str:
     text = transcript([(request, answer) for request, answer in pairs if request[-1] != "--json"])
     readme = (campaign / "bundle" / "README.txt").read_text()
     report = pdf(campaign, "pdftotext", "-")
-    seconds = json.loads((campaign / "bundle" / "analysis.json").read_text())["seconds"]
-    report = re.sub(rf"^{seconds:g} ?s$", "TIME", report, flags=re.MULTILINE)
     text = re.sub(r"(last event \S+), .* ago", r"\1, TIME ago", text)
     text = re.sub(r"in \d+\.\d s\)", "in TIME)", text)
     text = re.sub(r"(recipes changed since then: ).*?;", r"\1RECIPES;", text)

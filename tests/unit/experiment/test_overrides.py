@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.journal import fold
+from samovar.campaign import run_command
 from samovar.errors import DefinitionError
 from samovar.experiment import (
     Experiment,
@@ -16,7 +16,7 @@ from samovar.experiment import (
 )
 from samovar.plan import make_plan
 from samovar.recipes import Catalogue
-from samovar.report.campaign_data import Campaign
+from tests.unit.plan_values import plan_of, trial
 
 ROOT = Path(__file__).parents[3]
 CATALOGUE = Catalogue(ROOT / "templates")
@@ -218,12 +218,8 @@ def test_a_campaign_is_run_again_and_read_back_with_its_overrides(folder: Folder
     assert read_experiment(tmp_path / "experiment.yaml", study.overrides).parts["one"].replicates == 9
 
 
-def test_a_bundle_names_the_command_with_its_overrides(tmp_path: Path) -> None:
-    plan = {
-        "experiment": "study",
-        "profile": "quick",
-        "overrides": {"duration": "1s", "cc": "[cubic, cdg]"},
-        "trials": [],
-    }
-    campaign = Campaign(tmp_path, plan, (), fold(()), {}, {}, {})
-    assert campaign.run_command == "fab run study --profile quick --set duration=1s --set 'cc=[cubic, cdg]'"
+def test_the_command_that_runs_a_plan_has_its_overrides() -> None:
+    overrides = {"duration": "1s", "cc": "[cubic, cdg]"}
+    plan = plan_of([trial("cubic")], experiment="study", profile="quick", overrides=overrides)
+    command = "fab run study --profile quick --testbed lab --set duration=1s --set 'cc=[cubic, cdg]'"
+    assert run_command(plan) == command

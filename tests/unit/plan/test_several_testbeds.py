@@ -8,7 +8,7 @@ import pytest
 
 from samovar.cli import Controller, PlannedExperiment
 from samovar.errors import PlanError
-from samovar.report.testbed_comparison import comparison_rows, read_metrics
+from samovar.report.testbed_comparison import comparison_rows
 
 ROOT = Path(__file__).parents[3]
 TEXT = """\
@@ -112,7 +112,7 @@ def test_the_report_states_whether_testbeds_differ(
 ) -> None:
     file = tmp_path / "metrics.csv"
     file.write_text(METRICS.format(first=first, second=second))
-    units, samples = read_metrics(file, {"a1": "lab", "a2": "lab", "b1": "twin", "b2": "twin", "c1": "lab"})
-    rows = list(comparison_rows(["lab", "twin"], units, samples))
+    testbeds = {"a1": "lab", "a2": "lab", "b1": "twin", "b2": "twin", "c1": "lab"}
+    rows = list(comparison_rows(file, testbeds))
     assert [(row[0], row[1], row[-1]) for row in rows] == [("cubic", "throughput_bps", differ)]
-    assert "(2)" in rows[0][2]
+    assert rows[0][2] == "10.05 Mbit/s [10.0–10.1 Mbit/s] (2)"

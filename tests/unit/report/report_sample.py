@@ -356,7 +356,7 @@ def write_analysis(folder: Path, plan: Json, sample: Sample, figures: Path | Non
     dump(bundle / "analysis.json", {
         "r_version": "4.2.2", "packages": {"data.table": "1.14.8", "ggplot2": "3.4.1", "samovar": "0.1.0"},
         "trials_used": [t["id"] for t in plan["trials"][:28]],
-        "trials_left_out": [{"id": plan["trials"][9]["id"], "reason": "invalid"}], "seconds": 41.2,
+        "trials_left_out": [{"id": plan["trials"][9]["id"], "reason": "invalid"}],
     })  # fmt: skip
 
 

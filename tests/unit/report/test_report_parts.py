@@ -167,8 +167,8 @@ def test_a_long_script_is_shortened_in_the_middle(tmp_path: Path) -> None:
 def test_a_phase_that_serves_many_trials_is_not_part_of_the_overhead(tmp_path: Path) -> None:
     phases = [{"phase": "set", "seconds": 1.0}, {"phase": "calibrate", "seconds": 1.5}]
     campaign = read_campaign(write_campaign(tmp_path))
-    manifests = {id_: {"phases": phases, "overhead_s": 1.0} for id_ in campaign.ids[:2]}
+    manifests = {id_: {"phases": phases, "overhead_s": 1.0} for id_ in campaign.plan.ids[:2]}
     found = overhead(replace(campaign, manifests=manifests))
     assert found
     assert [row["phase"] for row in found["phases"]] == ["set"]
-    assert found["words"].endswith("Path calibration is not included: 2 times, median 1.5 s.")
+    assert found["words"] == "Path calibration is not included: in 2 trials, median 1.5 s."

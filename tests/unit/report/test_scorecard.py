@@ -114,7 +114,7 @@ def test_flows_csv_is_read_with_the_labels_of_flows(tmp_path: Path) -> None:
 def test_a_missing_flows_csv_is_reported_with_the_command_that_makes_it(tmp_path: Path) -> None:
     of_a_flow = EXPERIMENT.replace("metric: rtt_median_ms", "flow: bulk, metric: rtt_median_ms", 1)
     campaign = write_campaign(tmp_path, Sample(experiment=of_a_flow))
-    with pytest.raises(ReportError, match=r"flows\.csv: no such file.*; run `fab analyse .*` first"):
+    with pytest.raises(ReportError, match=r"no tables/flows\.csv; run `fab analyse .*` first"):
         read_results(campaign)
 
 
