@@ -52,6 +52,17 @@ class DistributionText:
 LevelText = str | Directional[str] | PerHost[str] | DistributionText
 """A value of a level or setting as written: one text, one per direction or host, or a distribution."""
 
+
+def as_written(value: LevelText) -> object:
+    """Return the value of a level in the form of its file: a text, or a mapping of texts and lists."""
+    if isinstance(value, Directional):
+        both = {"down": value.down, "up": value.up}
+        return {direction: text for direction, text in both.items() if text is not None}
+    if isinstance(value, DistributionText):
+        return {key: list(one) if isinstance(one, tuple) else one for key, one in value.keys.items()}
+    return dict(value.hosts) if isinstance(value, PerHost) else value
+
+
 # A step that no tree has: the error is about the key itself, so its name does not precede the message.
 _AT_KEY = ("[key]", 10**9)
 
@@ -185,17 +196,6 @@ def distribution_text(written: Mapping[str, object]) -> DistributionText:
         else:
             raise ValueError(f"{key}: expected one value, or a list of values")
     return DistributionText(texts)
-
-
-def parse_distribution(text: DistributionText, parse: Parse) -> Distribution:
-    """Read the distribution of a level; raises UnitError."""
-    plain = {key: list(one) if isinstance(one, tuple) else one for key, one in text.keys.items()}
-    try:
-        return read_distribution(plain, parse)
-    except ValueError as error:
-        every = getattr(error, "errors", None)
-        first = every(include_url=False)[0] if every else None
-        raise UnitError(str(first["ctx"]["error"]) if first else str(error)) from error
 
 
 def _amounts(name: str, written: object, parse: Parse) -> tuple[Any, ...]:

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from pydantic import ValidationError
-
 from samovar.experiment.checks.check_context import Context, setters_of, varied
-from samovar.experiment.checks.check_path import DIRECTIONS, not_taken
+from samovar.experiment.checks.check_path import not_taken
 from samovar.experiment.checks.check_settings import (
     is_setting,
     setting_key_error,
@@ -18,12 +16,10 @@ from samovar.experiment.checks.check_settings import (
     setting_value_error,
 )
 from samovar.experiment.checks.check_traffic import flows_by_label
-from samovar.experiment.checks.validate import Loc, position_at
+from samovar.experiment.checks.validate import Loc, errors_of, position_at
 from samovar.experiment.keys import (
     FLOW_ENDS,
-    ONE_PER_DIRECTION,
     PLAIN_FACTORS,
-    UNDIRECTED,
     Experiment,
     Factor,
     Level,
@@ -34,17 +30,14 @@ from samovar.experiment.keys import (
     is_target,
     known_factors,
     matches,
-    may_be_random,
     parameter_owners,
-    parser_of,
     read_target,
     refusal,
     wanted_labels,
 )
 from samovar.experiment.nearest import unknown
-from samovar.experiment.values import DISTRIBUTIONS, Directional, DistributionText, LevelText, PerHost
+from samovar.experiment.values import Directional, LevelText, PerHost
 from samovar.experiment.yaml.tree import Position
-from samovar.units import UnitError
 
 MOST_TRIALS = 2_000_000
 MOST_COUNTED = 20_000  # treatments that are tried to see whether the exclude lines leave any
@@ -202,10 +195,19 @@ class _LevelCheck:
         """Report what is wrong with the value; return whether nothing is."""
         before = len(self.context.checked.problems)
         value = self.level.texts[self.target]
-        self._check_form(value)
-        if len(self.context.checked.problems) == before:
-            for steps, text in _texts(value):
-                self._check_text(steps, text)
+        try:
+            read_target(self.target, value)
+        except ValueError as error:
+            for steps, message, key in errors_of(error):
+                where = (*self.where, *steps)
+                self.context.report(where, message if key else f"{self.target}: {message}", key=key)
+            return False
+        if isinstance(value, PerHost):
+            names = self.context.end_names
+            for name in value.hosts:
+                self.context.check_name((*self.where, name), "host or role", name, names, key=True)
+        for steps, text in _texts(value):
+            self._check_text(steps, text)
         return len(self.context.checked.problems) == before
 
     def _report(self, message: str, *steps: str, key: bool = False) -> None:
@@ -223,51 +225,7 @@ class _LevelCheck:
             at = self.where if self.where[-1] == self.target else factor_place
             self.context.report(at, message, key=True)
 
-    def _check_form(self, value: LevelText) -> None:
-        """Report a mapping of directions, hosts or a distribution where the key does not take one."""
-        target, key = self.target, self.target.removeprefix("path.")
-        by_host = value.hosts if isinstance(value, PerHost) else {}
-        if isinstance(value, DistributionText) or may_be_random(target):
-            self._check_random(value)
-        elif is_setting(target):
-            if isinstance(value, Directional):
-                self._report("hosts have no directions; give one value, or one per host")
-            for name in by_host:
-                names = self.context.end_names
-                self.context.check_name((*self.where, name), "host or role", name, names, key=True)
-        elif not target.startswith("path."):
-            if not isinstance(value, str):
-                self._report("must be one value, not a mapping")
-        elif by_host:
-            for name in by_host:
-                self.context.check_name((*self.where, name), "direction", name, DIRECTIONS, key=True)
-        elif key in ONE_PER_DIRECTION and not (isinstance(value, Directional) and value.down and value.up):
-            self._report("needs one value for each direction, {down: ..., up: ...}")
-        elif key in UNDIRECTED and not isinstance(value, str):
-            self._report("must be one value; path.delay has one for each direction")
-
-    def _check_random(self, value: LevelText) -> None:
-        if not may_be_random(self.target):
-            self._report("cannot be random; only the size, start and duration of a flow can")
-        elif isinstance(value, PerHost):
-            for key in value.hosts:
-                self.context.report((*self.where, key), unknown("distribution", key, DISTRIBUTIONS), key=True)
-        elif isinstance(value, Directional):
-            self._report("must be one value, or a distribution")
-        elif isinstance(value, DistributionText):
-            try:
-                read_target(self.target, value)
-            except UnitError as error:
-                self._report(str(error))
-
     def _check_text(self, steps: tuple[str, ...], text: str) -> None:
-        parse = parser_of(self.target)
-        try:
-            if parse is not None:
-                parse(text)
-        except UnitError as error:
-            self._report(str(error), *steps)
-            return
         self._check_named(text)
         if is_setting(self.target):
             self._check_setting(steps, text)
@@ -454,12 +412,9 @@ def _included(context: Context, where: Loc, part: Part, line: Mapping[str, objec
         at = (*where, name)
         try:
             level = included_level(part, name, line[name])
-        except ValidationError as error:
-            for one in error.errors(include_url=False):
-                context.report((*at, *one["loc"]), f"{name}: {one['ctx']['error']}")
-            continue
         except ValueError as error:
-            context.report(at, f"{name}: {error}")
+            for steps, message, _ in errors_of(error):
+                context.report((*at, *steps), f"{name}: {message}")
             continue
         if level in factor.levels or _check_level(context, (*at, "levels"), factor, level, part):
             found[name] = level

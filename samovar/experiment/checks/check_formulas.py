@@ -20,7 +20,6 @@ from samovar.experiment.keys import (
 )
 from samovar.experiment.nearest import unknown
 from samovar.experiment.values import Directional, Distribution, PerHost
-from samovar.units import UnitError
 
 MOST_STEPS = 10_000  # of the search for values that depend on themselves
 
@@ -129,7 +128,7 @@ def _possible_values(part: Part, where: Loc, device: Adapter | None) -> _Values:
     for key, text in part.settings.items():
         try:
             values.add(key, PossibleValue(read_target(key, text), (*where, "settings", key)))
-        except UnitError:
+        except ValueError:
             continue  # is reported where settings are checked
     for factor in part.factors.values():
         for index, level in enumerate(factor.levels):

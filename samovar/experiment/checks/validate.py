@@ -83,6 +83,17 @@ def _leave_out(checked: Validation[M], errors: Sequence[ErrorDetails]) -> bool:
     return True
 
 
+def errors_of(error: ValueError) -> Iterator[tuple[Loc, str, bool]]:
+    """Yield each error of reading a value: place below the value, message, whether it is at the key."""
+    if not isinstance(error, ValidationError):
+        yield (), str(error), False
+        return
+    for one in error.errors(include_url=False):
+        at_key = "[key]" in one["loc"]
+        loc = one["loc"][: one["loc"].index("[key]")] if at_key else one["loc"]
+        yield loc, str(one.get("ctx", {}).get("error", one["msg"])), at_key
+
+
 def position_at(tree: Map, loc: Sequence[int | str], *, key: bool = False) -> Position:
     """Return the position of a value (or of its key); keys that the tree lacks are skipped."""
     _, key_position, node = [("", tree.position, cast(Node, tree)), *_walk(tree, loc)][-1]

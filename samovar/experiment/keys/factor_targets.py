@@ -15,7 +15,6 @@ from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Logger, Stop
 from samovar.experiment.keys.value_types import (
     ALGORITHM,
     DESCRIPTORS,
-    EACH,
     MTU,
     ONE_DIRECTION,
     SIZE_OR_FORMULA,
@@ -24,13 +23,7 @@ from samovar.experiment.keys.value_types import (
     Parser,
     ValueType,
 )
-from samovar.experiment.values import (
-    Directional,
-    DistributionText,
-    LevelText,
-    PerHost,
-    parse_distribution,
-)
+from samovar.experiment.values import LevelText, as_written
 from samovar.units import UnitError
 
 if TYPE_CHECKING:
@@ -103,17 +96,11 @@ def type_of(target: str) -> ValueType | None:
     model = model_of(owner)
     if model is None:
         is_setting = bool(key) and "." not in owner and owner not in ("", *NOT_OF_HOSTS)
-        return PARAMETER if is_setting else None
+        return PARAMETER.per_host() if is_setting else None
     known = keys_of(model)
     if key in known:
         return known[key].type if known[key].varies else None
     return PARAMETER if key and issubclass(model, WithParameters) else None
-
-
-def parser_of(target: str) -> Parser | None:
-    """Return the parser of one value of a target; None when no key has this name."""
-    found = type_of(target)
-    return found.parse if found else None
 
 
 def is_target(target: str, part: Part) -> bool:
@@ -152,39 +139,16 @@ def known_factors(part: Part) -> dict[str, ValueType]:
 
 def is_directed(target: str) -> bool:
     """Return whether a target may have a value for each direction; a plain one applies downstream."""
-    return directions_of(target) != ONE_DIRECTION
-
-
-def directions_of(target: str) -> str:
-    """Return ONE_DIRECTION, EITHER or EACH: whether a target has values per direction."""
     found = type_of(target)
-    return found.directions if found else ONE_DIRECTION
-
-
-def may_be_random(target: str) -> bool:
-    """Return whether a target may be given as a distribution."""
-    found = type_of(target)
-    return found is not None and found.is_random
+    return found is not None and found.directions != ONE_DIRECTION
 
 
 def read_target(target: str, value: LevelText) -> object:
     """Read a level's value for a target: typed, a Formula, a Distribution, a Directional or a PerHost.
 
-    Raises UnitError, also for an unknown target.
+    Raises ValueError, or pydantic's ValidationError with the places of errors.
     """
     found = type_of(target)
     if found is None:
         raise UnitError(f"unknown factor {target}")
-    if isinstance(value, Directional):
-        return Directional(*(None if one is None else found.parse(one) for one in (value.down, value.up)))
-    if isinstance(value, DistributionText):
-        if not found.is_random:
-            raise UnitError(f"{target}: cannot be random")
-        return parse_distribution(value, found.parse)
-    if isinstance(value, PerHost):
-        return PerHost({host: found.parse(one) for host, one in value.hosts.items()})
-    return found.parse(value)
-
-
-UNDIRECTED = tuple(name for name in PATH_FIELDS if directions_of(f"path.{name}") == ONE_DIRECTION)
-ONE_PER_DIRECTION = tuple(name for name in PATH_FIELDS if directions_of(f"path.{name}") == EACH)
+    return found.read(as_written(value))

@@ -58,7 +58,7 @@ class Level:
         """Return a level with its values typed."""
         values: dict[str, object] = {}
         for target, text in texts.items():
-            with suppress(UnitError):
+            with suppress(ValueError):
                 values[target] = read_target(target, text)
         return cls(label, texts, values)
 

@@ -22,6 +22,7 @@ from samovar.experiment.values import (
     Buffer,
     Directional,
     ErrorCollector,
+    PerHost,
     read_distribution,
 )
 from samovar.units import UnitError, quoted
@@ -91,6 +92,8 @@ class ValueType:
             return self._read_list(written)
         if isinstance(written, dict) and self.is_random:
             return read_distribution(written, self.parse)
+        if isinstance(written, dict) and self.is_per_host:
+            return self._read_hosts(written)
         if self.directions and (isinstance(written, dict) or self.directions == EACH):
             return self._read_directions(written)
         return self._read_one(written)
@@ -107,6 +110,14 @@ class ValueType:
         if not many or not all(isinstance(one, str) for one in many):
             raise UnitError(f"expected {self.meaning}, or a list of them")
         return tuple(self.parse(str(one)) for one in many)
+
+    def _read_hosts(self, written: Mapping[Any, object]) -> PerHost[Any]:
+        if written.keys() <= {"down", "up"}:
+            raise ValueError("a host has no directions; expected one value, or one per host or role")
+        errors = ErrorCollector()
+        hosts = {str(host): errors.within((host,), self._read_one, one) for host, one in written.items()}
+        errors.raise_any()
+        return PerHost(hosts)
 
     def _read_directions(self, written: object) -> Directional[Any]:
         if not isinstance(written, dict):
