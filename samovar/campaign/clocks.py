@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import inf
 
-from samovar.errors import TestbedError
-from samovar.hosts import ScriptResult, Session, Sessions
+from samovar.hosts import ScriptResult, Session, Sessions, clock_offset
 
 FIRST_READINGS = 3
 DRIFT = 100e-6
@@ -145,16 +144,9 @@ class Clocks:
 
 
 def reading_of(result: ScriptResult) -> Reading:
-    """Return the reading that one run of a clock script gives.
-
-    The host read its clock at some time of the run; the middle is at most half the run away. Raises
-    TestbedError.
-    """
-    text = result.text.strip()
-    if not text.isdecimal():
-        raise TestbedError(f"{result.host}: clock: {text!r}; expected nanoseconds since the epoch")
-    middle_s = result.t_start_s + result.seconds / 2
-    return Reading(middle_s, int(text) / 1e9 - middle_s, result.seconds / 2, result.seconds)
+    """Return the reading that one run of a clock script gives. Raises TestbedError."""
+    offset_s, error_s = clock_offset(result)
+    return Reading(result.t_start_s + error_s, offset_s, error_s, result.seconds)
 
 
 def estimate(host: str, readings: list[Reading], now_s: float) -> ClockOffset:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
-from samovar.errors import TestbedError
-from samovar.hosts.script_result import ScriptResult
+from typing import Any
 
 _OFFLOADS = {
     "tcp-segmentation-offload": "tso",
@@ -170,21 +168,6 @@ def parse_disk_free_bytes(text: str) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
-def parse_clock(done: ScriptResult) -> tuple[float, float]:
-    """Parse epoch nanoseconds (seconds, where date has no %N) into the host's clock offset and its error.
-
-    Both are in seconds. The host read its clock at some time of the run, which is at most half the run away
-    from its middle. A clock read in whole seconds is half a second later on average. Raises TestbedError.
-    """
-    digits = re.match(r"\d+", done.text)
-    half_s = done.seconds / 2
-    if not digits:
-        raise TestbedError(f"{done.host}: date: {done.text.strip()!r} is not a time since the epoch")
-    if len(digits[0]) > 11 and not digits[0].endswith("000000000"):
-        return int(digits[0]) / 1e9 - (done.t_start_s + half_s), half_s
-    return int(digits[0][:10]) + 0.5 - (done.t_start_s + half_s), half_s + 0.5
-
-
 def _by_interface(text: str) -> dict[str, str]:
     # Lines of `echo "$name:"`; headings of ethtool contain blanks.
     parts = re.split(r"^([^\s:]+):\n", text, flags=re.MULTILINE)
@@ -193,3 +176,24 @@ def _by_interface(text: str) -> dict[str, str]:
 
 def _offloads_on(text: str) -> tuple[str, ...]:
     return tuple(short for name, short in _OFFLOADS.items() if re.search(rf"^{name}: on", text, re.MULTILINE))
+
+
+FORMATS: Mapping[str, Callable[[str], Any]] = {
+    "line": str.strip,
+    "number": parse_number,
+    "words": parse_words,
+    "os-release": parse_os_release,
+    "tools": parse_tools,
+    "df": parse_disk_free_bytes,
+    "tc-batch": parse_qdiscs,
+    "ip-json": parse_interfaces,
+    "ethtool-rings": parse_rings,
+    "ethtool-pauses": parse_pauses,
+    "ifconfig": parse_ifconfig,
+    "dmesg-rings": parse_dmesg_rings,
+    "cc-parameters": parse_cc_parameters,
+    "clock-source": parse_clock_source,
+    "cc-available": parse_cc_available,
+    "sudo": parse_sudo,
+}
+"""The parser of each output format that the recipe of a fact may declare (`leaves`)."""

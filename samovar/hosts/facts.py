@@ -7,26 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from samovar.errors import RecipeError, TestbedError
-from samovar.hosts.fact_parsers import (
-    Interface,
-    Sudo,
-    parse_cc_available,
-    parse_cc_parameters,
-    parse_clock,
-    parse_clock_source,
-    parse_disk_free_bytes,
-    parse_dmesg_rings,
-    parse_ifconfig,
-    parse_interfaces,
-    parse_number,
-    parse_os_release,
-    parse_pauses,
-    parse_qdiscs,
-    parse_rings,
-    parse_sudo,
-    parse_tools,
-    parse_words,
-)
+from samovar.hosts.fact_parsers import FORMATS, Interface, Sudo
+from samovar.hosts.script_result import ScriptResult
 from samovar.hosts.session import Session
 from samovar.recipes import Catalogue, Recipe, SudoCommand, inner_programs, quote
 
@@ -110,27 +92,6 @@ class Fact:
     parse: Callable[[str], Any]
 
 
-FORMATS: Mapping[str, Callable[[str], Any]] = {
-    "line": str.strip,
-    "number": parse_number,
-    "words": parse_words,
-    "os-release": parse_os_release,
-    "tools": parse_tools,
-    "df": parse_disk_free_bytes,
-    "tc-batch": parse_qdiscs,
-    "ip-json": parse_interfaces,
-    "ethtool-rings": parse_rings,
-    "ethtool-pauses": parse_pauses,
-    "ifconfig": parse_ifconfig,
-    "dmesg-rings": parse_dmesg_rings,
-    "cc-parameters": parse_cc_parameters,
-    "clock-source": parse_clock_source,
-    "cc-available": parse_cc_available,
-    "sudo": parse_sudo,
-}
-"""The parser of each output format that the recipe of a fact may declare (`leaves`)."""
-
-
 def gather_facts(
     session: Session,
     catalogue: Catalogue,
@@ -147,18 +108,26 @@ def gather_facts(
     facts = facts_of(catalogue, system, sorted(programs), sorted(qdiscs), commands)
     done = session.run(script_of(facts), step="facts", deadline_s=DEADLINE_S)
     clock = catalogue.recipe("step", "clock", system).render("script", {}) + "now_ns\n"
-    readings = [
-        parse_clock(session.run(clock, step="clock", deadline_s=DEADLINE_S)) for _ in range(CLOCK_READINGS)
-    ]
-    offset_s, error_s = min(readings, key=lambda reading: reading[1])
-    return HostFacts(
-        session.host, **parse_facts(facts, done.text), clock_offset_s=offset_s, clock_error_s=error_s
-    )
+    runs = (session.run(clock, step="clock", deadline_s=DEADLINE_S) for _ in range(CLOCK_READINGS))
+    offset_s, error_s = min(map(clock_offset, runs), key=lambda reading: reading[1])
+    values = parse_facts(facts, done.text)
+    return HostFacts(session.host, **values, clock_offset_s=offset_s, clock_error_s=error_s)
+
+
+def clock_offset(done: ScriptResult) -> tuple[float, float]:
+    """Return a host's clock minus the controller's and its error in seconds, from a run that read the clock.
+
+    The host read it at some time of the run; the middle is at most half the run away. Raises TestbedError.
+    """
+    text, half_s = done.text.strip(), done.seconds / 2
+    if not text.isdecimal():
+        raise TestbedError(f"{done.host}: clock: {text!r}; expected nanoseconds since the epoch")
+    return int(text) / 1e9 - (done.t_start_s + half_s), half_s
 
 
 def read_boot_id(session: Session, catalogue: Catalogue, system: str, deadline_s: float = DEADLINE_S) -> str:
     """Return the identifier of a host's current boot. Raises TestbedError, RecipeError."""
-    boot_id: str = _read_fact(session, catalogue, system, "boot_id", deadline_s)
+    boot_id: str = _read_fact(session, catalogue, system, "boot_id", "boot id", deadline_s)
     if not boot_id:
         raise TestbedError(f"{session.host}: no boot id; the recipe fact/boot_id must print one line")
     return boot_id
@@ -166,13 +135,14 @@ def read_boot_id(session: Session, catalogue: Catalogue, system: str, deadline_s
 
 def read_free_disk_bytes(session: Session, catalogue: Catalogue, system: str) -> int:
     """Return the free space of a host for the files of trials. Raises TestbedError, RecipeError."""
-    free_bytes: int = _read_fact(session, catalogue, system, "disk_free_bytes", DEADLINE_S)
+    free_bytes: int = _read_fact(session, catalogue, system, "disk_free_bytes", "free disk", DEADLINE_S)
     return free_bytes
 
 
-def _read_fact(session: Session, catalogue: Catalogue, system: str, name: str, deadline_s: float) -> Any:
+def _read_fact(
+    session: Session, catalogue: Catalogue, system: str, name: str, step: str, deadline_s: float
+) -> Any:
     fact = _fact(catalogue.recipe("fact", name, system), {})
-    step = {"boot_id": "boot id", "disk_free_bytes": "free disk"}[name]
     done = session.run(script_of([fact]), step=step, deadline_s=deadline_s)
     return parse_facts([fact], done.text)[name]
 

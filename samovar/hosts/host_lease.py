@@ -55,33 +55,22 @@ class Lease:
     silent_s: float = 0.0
 
 
-def claim_script(path: str, claim: Claim, folder: ShellFolder, over: str = "") -> str:
-    """Return the script that claims a host: it prints `held`, or the lease of another holder.
+def lease_script(
+    action: Literal["claim", "look", "release"], path: str, claim: Claim, folder: ShellFolder, over: str = ""
+) -> str:
+    """Return the script that claims a host, shows its lease, or releases it.
 
-    `over` is the token of a lease that may be taken over.
+    It prints `held` after a claim, the lease of another holder, or `free`. `over` is the token of a lease
+    that the claim may take over. Another holder's lease is not released.
     """
-    return _script(path, claim, folder, over) + "claim\n"
-
-
-def release_script(path: str, claim: Claim, folder: ShellFolder) -> str:
-    """Return the script that releases a host; it does not change another holder's lease."""
-    return _script(path, claim, folder) + "release\n"
-
-
-def look_script(path: str) -> str:
-    """Return the script that prints `free` or the lease of a host, and changes nothing."""
-    return f"path={shlex.quote(path)} token=\n{_SCRIPT}look\n"
-
-
-def _script(path: str, claim: Claim, folder: ShellFolder, over: str = "") -> str:
     values = {"path": path, "token": claim.token, "text": claim.text, "over": over}
-    shell = {"folder": folder.path, "name": folder.name}
-    words = (f"{key}={shlex.quote(value)}\n" for key, value in {**values, **shell}.items())
-    return "".join(words) + _SCRIPT
+    values |= {"folder": folder.path, "name": folder.name}
+    words = (f"{key}={shlex.quote(value)}\n" for key, value in values.items())
+    return "".join(words) + _SCRIPT + f"{action}\n"
 
 
 def parse_answer(host: str, text: str) -> Lease | None:
-    """Return the other holder's lease that claim_script or look_script printed; None if there is none.
+    """Return the lease that lease_script printed; None after `held` or `free`.
 
     Raises TestbedError for a file that is not a lease.
     """

@@ -40,4 +40,5 @@ look() { if [ -f "$path" ] && held=$(describe 2>/dev/null) && [ -f "$path" ]; th
 release() {
   if [ "$(holder)" = "$token" ]; then rm -f "$path"; fi
   rm -f "$own" "$folder/lease"
+  echo free
 }

@@ -12,17 +12,19 @@ import secrets
 import shlex
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from samovar.errors import TestbedError
 
+if TYPE_CHECKING:
+    from samovar.hosts.ssh import SshConnection
+
 OUTPUT_LIMIT_BYTES = 8 * 1024 * 1024
 """The most that a script may write to each of its outputs; data of a trial belongs in files."""
-SILENCE_S = 30
-"""A third of the time without a heartbeat after which a host considers its controller gone."""
 KILL_GRACE_S = 3.0
 """How long a host may take to kill a script that is past its deadline before the connection is closed."""
 KILL_TEXT = 'samovar_kill "$d"\n'
@@ -61,22 +63,12 @@ class UnansweredError(ConnectionLostError):
     """A script is past its deadline, and the host does not confirm that it has ended."""
 
 
-def new_name() -> str:
-    """Return a name for a shell that no other process has."""
-    return f"samovar-{secrets.token_hex(8)}"
-
-
 def new_mark() -> str:
     """Return a mark that cannot occur in an output by chance."""
     return f"samovar-{secrets.token_hex(16)}"
 
 
-def start_command(name: str) -> str:
-    """Return the SSH command that starts the shell: simple enough for any login shell, csh included."""
-    return f"exec /bin/sh -s {name}"
-
-
-def boot_text(host: str, mark: str, before: ShellFolder | None, silence_s: int = SILENCE_S) -> str:
+def boot_text(host: str, mark: str, before: ShellFolder | None, silence_s: int = 30) -> str:
     """Return the first text for a new shell; it answers with the mark and its folder.
 
     Without a heartbeat for two to three times `silence_s`, the shell considers its controller gone. `before`
@@ -85,10 +77,14 @@ def boot_text(host: str, mark: str, before: ShellFolder | None, silence_s: int =
     """
     if not _HOST.fullmatch(host):
         raise TestbedError(f"host {host!r}: not a name; use letters, digits, dots and hyphens")
-    lines = [f"samovar_host={host} samovar_silence={silence_s:d}", _BOOT]
-    if before:
-        lines.append(_take_over(before))
-    return "\n".join([*lines, "samovar_others_end", f"printf '\\n%s %s\\n' {mark} \"$d\"", ""])
+    shell = f"samovar_host={host} samovar_silence={silence_s:d}\n{_BOOT}\n"
+    return shell + take_over_text(before, mark)
+
+
+def take_over_text(before: ShellFolder | None, mark: str) -> str:
+    """Return the command that ends another shell and waits for the clean-up of all shells of the host."""
+    end = f"samovar_succeed {shlex.quote(before.path)} {shlex.quote(before.name)}\n" if before else ""
+    return f"{end}samovar_others_end\nprintf '\\n%s %s\\n' {mark} \"$d\"\n"
 
 
 def run_text(script: str, mark: str) -> str:
@@ -100,15 +96,6 @@ def run_text(script: str, mark: str) -> str:
 def on_loss_text(script: str, mark: str) -> str:
     """Return the command that stores a script for the loss of the controller; an empty script clears it."""
     return f"{_written(script, 'on-loss')}; printf '\\n%s %s\\n' {mark} \"$?\"\n"
-
-
-def take_over_text(before: ShellFolder, mark: str) -> str:
-    """Return the command that ends another shell and waits for its clean-up."""
-    return f"{_take_over(before)}\nsamovar_others_end\nprintf '\\n%s %s\\n' {mark} done\n"
-
-
-def _take_over(before: ShellFolder) -> str:
-    return f"samovar_succeed {shlex.quote(before.path)} {shlex.quote(before.name)}"
 
 
 def _written(script: str, name: str) -> str:
@@ -124,71 +111,33 @@ def find_line(buffer: bytearray, mark: str) -> str | None:
     return match[1].decode(errors="replace") if match else None
 
 
-class FrameReader:
-    """Collects bytes from the shell until the frame that carries a mark is complete.
+def find_frame(buffer: bytearray, mark: str) -> ScriptFrame | None:
+    """Return the frame that carries the mark, or None until it is complete.
 
     A frame is `MARK CODE START END`, standard output, MARK, standard error, MARK.
     """
-
-    def __init__(self, mark: str) -> None:
-        self._mark = mark.encode()
-        self._buffer = bytearray()
-        self._searched = 0
-        self._cuts: list[tuple[int, int]] = []
-
-    def feed(self, data: bytes) -> ScriptFrame | None:
-        """Add bytes; return the frame once it is complete."""
-        self._buffer += data
-        while len(self._cuts) < 3:
-            if not self._cut():
-                return None
-        (head, out), (out_end, err), (err_end, _) = self._cuts
-        _, code, start, end = self._buffer[head:out].decode().split()
-        seconds = None if "-" in (start, end) else round(float(end) - float(start), 2)
-        return ScriptFrame(
-            int(code), bytes(self._buffer[out:out_end]), bytes(self._buffer[err:err_end]), seconds
-        )
-
-    def _cut(self) -> bool:
-        pattern = b"\n" + self._mark + b" " if not self._cuts else self._mark
-        at = self._buffer.find(pattern, self._searched)
-        if at < 0:
-            self._searched = max(self._searched, len(self._buffer) - len(pattern))
-            return False
-        end = at + len(pattern)
-        if not self._cuts:
-            end = self._buffer.find(b"\n", end) + 1
-            if not end:
-                return False
-        self._cuts.append((at, end))
-        self._searched = end
-        return True
-
-
-class Channel(Protocol):
-    """The part of an SSH channel that a shell needs."""
-
-    def settimeout(self, timeout: float | None, /) -> None:
-        """Limit each of the following calls, in seconds."""
-
-    def sendall(self, data: bytes, /) -> None:
-        """Send all bytes."""
-
-    def recv(self, size: int, /) -> bytes:
-        """Return some bytes, none at the end."""
+    separator = mark.encode()
+    if buffer.count(separator) < 3:
+        return None
+    _, head, rest = bytes(buffer).split(separator, 2)
+    line, _, stdout = head.partition(b"\n")
+    code, start, end = line.decode().split()
+    seconds = None if "-" in (start, end) else round(float(end) - float(start), 2)
+    return ScriptFrame(int(code), stdout, rest.partition(separator)[0], seconds)
 
 
 class RemoteShell:
-    """One long-lived shell on one host. Except for `kill` and `order`, one thread at a time may use it."""
+    """One long-lived shell on one host. Except for `order`, one thread at a time may use it."""
 
-    def __init__(self, channel: Channel, host: str, name: str) -> None:
-        self._channel = channel
+    def __init__(self, connection: SshConnection, host: str) -> None:
         self._host = host
-        self._name = name
+        self._name = f"samovar-{secrets.token_hex(8)}"  # no other process has it
+        # simple enough for any login shell, csh included
+        self._channel = connection.channel(f"exec /bin/sh -s {self._name}")
         self.folder: ShellFolder | None = None
         self._sending = threading.Lock()
 
-    def boot(self, before: ShellFolder | None, deadline_s: float, silence_s: int = SILENCE_S) -> None:
+    def boot(self, before: ShellFolder | None, deadline_s: float, silence_s: int) -> None:
         """Wait until the shell answers and its predecessor is cleaned up. Raises ConnectionLostError."""
         path = self._request(
             lambda mark: boot_text(self._host, mark, before, silence_s), deadline_s, "/bin/sh"
@@ -201,18 +150,20 @@ class RemoteShell:
         A script past its deadline is killed with its process group. Raises UnansweredError if the host does
         not confirm that, ConnectionLostError if the connection ends.
         """
-        mark = new_mark()
-        reader = FrameReader(mark)
+        mark, buffer = new_mark(), bytearray()
         try:
             until = time.monotonic() + deadline_s
             self._send(run_text(script, mark), until)
-            return self._receive(reader.feed, until), True
+            return self._receive(find_frame, mark, buffer, until), True
         except TimeoutError:
-            return self._kill_and_receive(reader), False
-
-    def kill(self) -> None:
-        """Kill the script that is running, if any, so that run() returns; any thread may call this."""
-        self.order(KILL_TEXT)
+            until = time.monotonic() + KILL_GRACE_S
+        try:
+            self._send(KILL_TEXT, until)
+            return self._receive(find_frame, mark, buffer, until), False
+        except TimeoutError as error:
+            raise UnansweredError(
+                f"{self._host}: a script could not be killed within {KILL_GRACE_S:g} s"
+            ) from error
 
     def order(self, text: str) -> None:
         """Have the shell run a short command beside its script; any thread may call this."""
@@ -237,34 +188,17 @@ class RemoteShell:
     def bye(self) -> None:
         """End the shell without running the script that was stored for the loss of the controller."""
         until = time.monotonic() + KILL_GRACE_S
-        try:
+        with suppress(TimeoutError, ConnectionLostError):  # the shell is gone already
             self._send(BYE_TEXT, until)
-            self._receive(lambda data: None, until)
-        except (TimeoutError, ConnectionLostError):
-            pass  # the shell is gone already
-
-    def _kill_and_receive(self, reader: FrameReader) -> ScriptFrame:
-        until = time.monotonic() + KILL_GRACE_S
-        try:
-            self._send(KILL_TEXT, until)
-            return self._receive(reader.feed, until)
-        except TimeoutError as error:
-            raise UnansweredError(
-                f"{self._host}: a script could not be killed within {KILL_GRACE_S:g} s"
-            ) from error
+            self._receive(lambda *_: None, "", bytearray(), until)
 
     def _request(self, text: Callable[[str], str], deadline_s: float, what: str) -> str:
         """Send a command that carries a new mark; return the rest of the line that answers with it."""
         mark, buffer = new_mark(), bytearray()
         until = time.monotonic() + deadline_s
-
-        def feed(data: bytes) -> str | None:
-            buffer.extend(data)
-            return find_line(buffer, mark)
-
         try:
             self._send(text(mark), until)
-            return self._receive(feed, until)
+            return self._receive(find_line, mark, buffer, until)
         except TimeoutError as error:
             raise ConnectionLostError(f"{self._host}: {what}: no answer within {deadline_s:g} s") from error
         except ConnectionLostError as error:
@@ -272,31 +206,31 @@ class RemoteShell:
             raise ConnectionLostError(f"{error}{f'; its output: {output}' if output else ''}") from error
 
     def _send(self, text: str, until: float) -> None:
-        self._limit(until)
-        try:
+        with self._limited(until):
             self.order(text)
-        except TimeoutError:
-            raise
-        except (OSError, EOFError) as error:
-            raise ConnectionLostError(f"{self._host}: the connection was lost ({error})") from error
 
-    def _receive(self, feed: Callable[[bytes], _Answer | None], until: float) -> _Answer:
-        while True:
-            self._limit(until)
-            try:
+    def _receive(
+        self, find: Callable[[bytearray, str], _Answer | None], mark: str, buffer: bytearray, until: float
+    ) -> _Answer:
+        """Add what arrives to the buffer until it has the answer that carries the mark."""
+        while (answer := find(buffer, mark)) is None:
+            with self._limited(until):
                 data = self._channel.recv(_BLOCK_BYTES)
-            except TimeoutError:
-                raise
-            except (OSError, EOFError) as error:
-                raise ConnectionLostError(f"{self._host}: the connection was lost ({error})") from error
             if not data:
                 raise ConnectionLostError(f"{self._host}: the shell has ended, or the connection was lost")
-            answer = feed(data)
-            if answer is not None:
-                return answer
+            buffer += data
+        return answer
 
-    def _limit(self, until: float) -> None:
+    @contextmanager
+    def _limited(self, until: float) -> Iterator[None]:
+        """Limit a call of the channel. Raises TimeoutError past the limit, ConnectionLostError."""
         left_s = until - time.monotonic()
         if left_s <= 0:
             raise TimeoutError
         self._channel.settimeout(left_s)
+        try:
+            yield
+        except TimeoutError:
+            raise
+        except (OSError, EOFError) as error:
+            raise ConnectionLostError(f"{self._host}: the connection was lost ({error})") from error

@@ -6,31 +6,21 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-from samovar.hosts import host_lease
-from samovar.hosts.host_lease import Claim, Lease, LeaseError
+from samovar.hosts.host_lease import DEADLINE_S, Claim, Lease, LeaseError, lease_script, parse_answer
 from samovar.hosts.remote_shell import (
     HEARTBEAT_TEXT,
+    KILL_TEXT,
     ConnectionLostError,
     RemoteShell,
+    ScriptFrame,
     ShellFolder,
     UnansweredError,
-    new_name,
-    start_command,
 )
-from samovar.hosts.script_result import (
-    NOT_ENDED,
-    Recorder,
-    ScriptResult,
-    checked_result,
-    discard_result,
-)
+from samovar.hosts.script_result import NOT_ENDED, Recorder, ScriptResult, checked_result, discard_result
 from samovar.hosts.target import Dialer, SshTarget, UnreachableError
-from samovar.hosts.transfer import RemoteFile, TransferDeadline, fetch_files, put_file, retry_transfer
+from samovar.hosts.transfer import RemoteFile, TransferDeadline, fetch_files, retry_transfer
 
 if TYPE_CHECKING:
     from samovar.hosts.ssh import SshConnection
@@ -39,7 +29,6 @@ INTERRUPT_GRACE_S = 15.0
 """How long a host may take to end a script or transfer; the trial may have made the host busy."""
 UNANSWERED = 4
 """Heartbeat intervals after which a connection without an answer is closed."""
-_ATTEMPTS = 2
 _SHELL_DEADLINE_S = 20.0
 """How long a shell may take to answer; a new one waits up to 10 s for the clean-up of a lost one."""
 _Result = TypeVar("_Result")
@@ -62,7 +51,7 @@ class Session:
         self._lock = threading.RLock()
         self._connection: SshConnection | None = None
         self._shell: RemoteShell | None = None
-        self._heartbeat: Heartbeat | None = None
+        self._stop_heartbeat = threading.Event()
         self._before: ShellFolder | None = None
         self._on_loss = ""
         self._claim: Claim | None = None
@@ -117,31 +106,21 @@ class Session:
             if over and over.shell and over.mine:
                 before = over.shell
                 self._guard(lambda: live.take_over(before, _SHELL_DEADLINE_S))
-            lease = self._request_lease(live, claim, over.token if over else "")
+            lease = self._run_lease_script(live, "claim", claim, over.token if over else "")
             self._claim = None if lease else claim
             return lease
 
     def lease(self) -> Lease | None:
         """Return the lease of the host, even if it is ours; None if there is none. Raises TestbedError."""
         with self._lock:
-            output = self._unrecorded(
-                self._live(), "look", lambda _: host_lease.look_script(self.target.lease)
-            )
-            return host_lease.parse_answer(self.host, output)
+            return self._run_lease_script(self._live(), "look", Claim("", {}))
 
     def release(self) -> None:
         """Release the lease of the host, if it is held. Raises TestbedError."""
         with self._lock:
             claim, self._claim = self._claim, None
             if claim:
-                path = self.target.lease
-                self._unrecorded(self._live(), "release", lambda f: host_lease.release_script(path, claim, f))
-
-    def fetch(
-        self, remote: str, local: Path, *, sha256: str, size_bytes: int, deadline_s: float = 600.0
-    ) -> None:
-        """Copy one file from the host; see fetch_all."""
-        self.fetch_all([RemoteFile(remote, local, sha256, size_bytes)], deadline_s=deadline_s)
+                self._run_lease_script(self._live(), "release", claim)
 
     def fetch_all(self, files: Sequence[RemoteFile], *, deadline_s: float = 600.0) -> None:
         """Copy files from the host, each to `.part`, renamed when size and SHA-256 on disk are right.
@@ -150,15 +129,15 @@ class Session:
         from the host's checksum, DeadlineError past the deadline.
         """
         deadline = TransferDeadline(self.host, "fetch", deadline_s, self._interrupted.is_set)
-        with self._lock:
-            fetch = partial(fetch_files, host=self.host, files=files, deadline=deadline)
-            retry_transfer(lambda: self._transfer(fetch), files, deadline)
 
-    def put(self, data: bytes, remote: str, mode: int = 0o600, *, deadline_s: float = 60.0) -> None:
-        """Write a file on the host, completely or not at all. Raises TestbedError or DeadlineError."""
-        deadline = TransferDeadline(self.host, f"put {remote}", deadline_s, self._interrupted.is_set)
+        def fetch() -> None:
+            self._live()
+            assert self._connection  # the live shell is on it
+            with self._connection.sftp() as sftp:
+                fetch_files(sftp, self.host, files, deadline)
+
         with self._lock:
-            self._transfer(lambda sftp: put_file(sftp, self.host, data, remote, mode, deadline))
+            retry_transfer(lambda: self._guard(fetch), files, deadline)
 
     def order(self, text: str) -> None:
         """Have the host's shell run a short command beside the script that another thread runs here.
@@ -192,7 +171,7 @@ class Session:
                 shell = self._shell
                 if shell:  # repeatedly: the script may have been on its way to the host
                     with suppress(OSError):  # the thread that uses a lost connection gets the error
-                        shell.kill()
+                        shell.order(KILL_TEXT)
                 free = self._lock.acquire(timeout=min(0.2, deadline.left_s()))
             self._lock.release()
         finally:
@@ -214,27 +193,25 @@ class Session:
 
     def _live(self) -> RemoteShell:
         """Return the shell; connect first if there is none, twice if the first attempt fails."""
-        attempt = 0
-        while self._shell is None:
-            attempt += 1
+        if self._shell is None:
             try:
                 self._shell = self._guard(self._connect)
             except (UnreachableError, ConnectionLostError):
-                if attempt == _ATTEMPTS:
-                    raise
+                self._shell = self._guard(self._connect)
         return self._shell
 
     def _connect(self) -> RemoteShell:
         from samovar.hosts.ssh import connect  # imports Fabric and paramiko, which takes time
 
         self._connection = connect(self.target, self._dialer)
-        name = new_name()
-        shell = RemoteShell(self._connection.channel(start_command(name)), self.host, name)
+        shell = RemoteShell(self._connection, self.host)
         shell.boot(self._before, _SHELL_DEADLINE_S, self.target.silence_s)
         self._before = shell.folder
-        self._heartbeat = Heartbeat(self._connection, shell, self.target.keepalive_s)
+        self._stop_heartbeat = threading.Event()
+        arguments = (self._connection, shell, self._stop_heartbeat)
+        threading.Thread(target=self._beat, args=arguments, name="heartbeat", daemon=True).start()
         if self._claim:
-            lease = self._request_lease(shell, self._claim)
+            lease = self._run_lease_script(shell, "claim", self._claim)
             if lease:
                 owner, campaign = (lease.values.get(key, "?") for key in ("owner", "campaign"))
                 self._disconnect()
@@ -243,47 +220,38 @@ class Session:
             shell.keep_on_loss(self._on_loss, _SHELL_DEADLINE_S)
         return shell
 
-    def _request_lease(self, shell: RemoteShell, claim: Claim, over: str = "") -> Lease | None:
-        path = self.target.lease
-        output = self._unrecorded(shell, "claim", lambda f: host_lease.claim_script(path, claim, f, over))
-        return host_lease.parse_answer(self.host, output)
-
-    def _unrecorded(self, shell: RemoteShell, step: str, script: Callable[[ShellFolder], str]) -> str:
-        """Return the output of a script about the shell itself, which is not recorded with the trial."""
+    def _run_lease_script(
+        self, shell: RemoteShell, action: Literal["claim", "look", "release"], claim: Claim, over: str = ""
+    ) -> Lease | None:
+        """Return the lease that the script prints; the script is not recorded with the trial."""
         assert shell.folder  # it has booted
-        result = self._attempt(shell, step, script(shell.folder), host_lease.DEADLINE_S)
-        return checked_result(result, host_lease.DEADLINE_S, True).text
+        script = lease_script(action, self.target.lease, claim, shell.folder, over)
+        result = self._attempt(shell, action, script, DEADLINE_S)
+        return parse_answer(self.host, checked_result(result, DEADLINE_S, True).text)
 
     def _attempt(self, shell: RemoteShell, step: str, script: str, deadline_s: float) -> ScriptResult:
-        begun = ScriptResult(self.host, step, script, NOT_ENDED, b"", b"", time.time(), 0.0, ending="lost")
-        started_s = time.monotonic()
+        begun_s, started_s = time.time(), time.monotonic()
+        frame = ScriptFrame(NOT_ENDED, b"", b"", None)
+        ending: Literal["exit", "deadline", "lost", "interrupted"]
         try:
             frame, in_time = self._guard(lambda: shell.run(script, deadline_s))
+            ending = "interrupted" if self._interrupted.is_set() else "exit" if in_time else "deadline"
         except UnansweredError:
-            return replace(begun, ending="deadline", seconds=_since(started_s))
+            ending = "deadline"
         except ConnectionLostError:
-            return replace(begun, seconds=_since(started_s))
-        interrupted = self._interrupted.is_set()
-        return replace(
-            begun,
-            ending="interrupted" if interrupted else "exit" if in_time else "deadline",
-            exit_code=frame.exit_code if in_time and not interrupted else NOT_ENDED,
+            ending = "lost"
+        return ScriptResult(
+            host=self.host,
+            step=step,
+            script=script,
+            exit_code=frame.exit_code if ending == "exit" else NOT_ENDED,
             stdout=frame.stdout,
             stderr=frame.stderr,
-            seconds=_since(started_s),
+            t_start_s=begun_s,
+            seconds=round(time.monotonic() - started_s, 4),
             host_seconds=frame.host_seconds,
+            ending=ending,
         )
-
-    def _transfer(self, work: Callable[[Any], None]) -> None:
-        self._live()
-        assert self._connection  # the live shell is on it
-        connection = self._connection
-
-        def with_client() -> None:
-            with connection.sftp() as sftp:
-                work(sftp)
-
-        self._guard(with_client)
 
     def _guard(self, work: Callable[[], _Result]) -> _Result:
         """Return what `work` returns; disconnect if it finds that the connection is lost."""
@@ -295,43 +263,25 @@ class Session:
 
     def _disconnect(self) -> None:
         connection, self._connection, self._shell = self._connection, None, None
-        heartbeat, self._heartbeat = self._heartbeat, None
-        if heartbeat:
-            heartbeat.stop()
+        self._stop_heartbeat.set()
         if connection:
             connection.close()
 
+    def _beat(self, connection: SshConnection, shell: RemoteShell, stopped: threading.Event) -> None:
+        """Exchange signs of life, so that controller and host notice in bounded time that the other is gone.
 
-class Heartbeat:
-    """Regular signs of life, by which controller and host notice in bounded time that the other is gone.
-
-    Every `interval_s` the host's shell is ordered to note that its controller is alive (samovar_listen in
-    shell.sh), and the SSH server is asked for an answer; without one the connection is closed. TCP alone
-    would take a quarter of an hour to notice a link that was cut.
-    """
-
-    def __init__(self, connection: SshConnection, shell: RemoteShell, interval_s: float) -> None:
-        self._connection, self._shell, self._interval_s = connection, shell, interval_s
-        self._stopped = threading.Event()
-        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
-
-    def stop(self) -> None:
-        """Stop; returns at once."""
-        self._stopped.set()
-
-    def _beat(self) -> None:
-        while not self._stopped.wait(self._interval_s):
+        At each interval the host's shell is ordered to note that its controller is alive (samovar_listen in
+        shell.sh), and the SSH server is asked for an answer; without one the connection is closed. TCP alone
+        would take a quarter of an hour to notice a link that was cut.
+        """
+        while not stopped.wait(self.target.keepalive_s):
             with suppress(OSError, EOFError):  # the thread that uses a lost connection gets the error
-                self._shell.order(HEARTBEAT_TEXT)
-            limit = threading.Timer(UNANSWERED * self._interval_s, self._connection.close)
+                shell.order(HEARTBEAT_TEXT)
+            limit = threading.Timer(UNANSWERED * self.target.keepalive_s, connection.close)
             limit.daemon = True
             limit.start()
             try:
-                if not self._connection.answers():
+                if not connection.answers():
                     return
             finally:
                 limit.cancel()
-
-
-def _since(started_s: float) -> float:
-    return round(time.monotonic() - started_s, 4)

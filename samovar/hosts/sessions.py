@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from samovar.errors import TestbedError
-from samovar.hosts.script_result import Recorder, discard_result
+from samovar.hosts.script_result import Recorder, ScriptResult, discard_result
 from samovar.hosts.session import Session
 from samovar.hosts.target import Dialer, SshTarget
 
@@ -77,11 +77,18 @@ class Sessions:
             for future in futures.values():
                 future.cancel()
             raise
-        errors = {name: error for name, future in futures.items() if (error := _error_of(future))}
-        for name, error in errors.items():
-            error.host = name
+        errors: dict[str, TestbedError] = {}
+        for name, future in futures.items():
+            try:
+                future.result()
+            except TestbedError as error:
+                error.host, errors[name] = name, error
         _raise(errors)
         return {name: future.result() for name, future in futures.items()}
+
+    def run(self, scripts: Mapping[str, str], step: str, deadline_s: float) -> dict[str, ScriptResult]:
+        """Run the script of each host in parallel; see Session.run. Raises errors as map() does."""
+        return self.map(lambda one: one.run(scripts[one.host], step=step, deadline_s=deadline_s), scripts)
 
     def interrupt(self) -> None:
         """End the scripts and transfers of other threads on all hosts. Raises errors as map() does."""
@@ -102,14 +109,6 @@ class Sessions:
     def close(self) -> None:
         """Disconnect from every host; the sessions can be opened again."""
         self.map(Session.close)
-
-
-def _error_of(future: Future[_Result]) -> TestbedError | None:
-    try:
-        future.result()
-    except TestbedError as error:
-        return error
-    return None
 
 
 def _raise(errors: Mapping[str, TestbedError]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import logging
 import socket
 import threading
@@ -30,7 +28,7 @@ class _UnknownHostKey(paramiko.MissingHostKeyPolicy):
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
         target = self._target
-        seen, file = f"{key.get_name()} {_fingerprint(key)}", target.known_hosts_file
+        seen, file = f"{key.get_name()} {key.fingerprint}", target.known_hosts_file
         kind = key.get_name().removeprefix("ssh-").split("-")[0]
         place = target.address if target.port == 22 else f"[{target.address}]:{target.port}"
         raise TestbedError(
@@ -45,13 +43,6 @@ class _SftpClient(paramiko.SFTPClient):
 
     The reader of the file gets the error; a traceback of the thread would only repeat it.
     """
-
-    @classmethod
-    def over(cls, transport: paramiko.Transport) -> paramiko.SFTPClient:
-        """Return a client over a connection. Raises SSHException if the connection is lost."""
-        client = cls.from_transport(transport)
-        assert client  # its type allows for None, which it never returns
-        return client
 
     def open(self, *arguments: Any, **named: Any) -> paramiko.SFTPFile:
         """Open a file; see paramiko.SFTPClient.open."""
@@ -84,6 +75,11 @@ class SshConnection:
             channel.exec_command(command)
             return channel
 
+    def _new_sftp(self) -> paramiko.SFTPClient:
+        client = _SftpClient.from_transport(self._connection.transport)
+        assert client  # its type allows for None, which it never returns
+        return client
+
     @contextmanager
     def sftp(self) -> Iterator[paramiko.SFTPClient]:
         """Lend the connection's SFTP client; one that has missed an answer is replaced.
@@ -93,7 +89,7 @@ class SshConnection:
         try:
             with self._losses():
                 if self._sftp is None:
-                    self._sftp = _SftpClient.over(self._connection.transport)
+                    self._sftp = self._new_sftp()
                 yield self._sftp
         except TimeoutError:
             self._sftp = None
@@ -108,7 +104,7 @@ class SshConnection:
             return None
         try:
             if self._peek_client is None:
-                self._peek_client = _SftpClient.over(self._connection.transport)
+                self._peek_client = self._new_sftp()
             channel = self._peek_client.get_channel()
             if channel is None:
                 return None
@@ -208,14 +204,20 @@ def _connection(target: SshTarget, dialer: Dialer | None) -> fabric.Connection:
 def _explain(target: SshTarget, error: Exception) -> TestbedError:
     where = f"{target.host}: {target.user}@{target.address}:{target.port}"
     if isinstance(error, paramiko.BadHostKeyException):
-        return TestbedError(f"{where}: {_wrong_host_key(target, error)}")
+        known, offered = error.expected_key, error.key
+        lines = target.known_hosts_file.read_text(errors="replace").splitlines()
+        number = next((f":{n}" for n, line in enumerate(lines, 1) if known.get_base64() in line), "")
+        return TestbedError(
+            f"{where}: the host key is not the known one: {offered.get_name()} {offered.fingerprint}, but "
+            f"{target.known_hosts_file}{number} has {known.get_name()} {known.fingerprint}"
+        )
     if isinstance(error, paramiko.PasswordRequiredException):
         return TestbedError(
             f"{where}: {target.key} is encrypted; accepted: a plain key, or one held by ssh-agent"
         )
     if isinstance(error, paramiko.AuthenticationException):
-        offered = str(target.key) if target.key else "those of ssh-agent and ~/.ssh"
-        return TestbedError(f"{where}: authentication refused; keys offered: {offered}")
+        keys = target.key or "those of ssh-agent and ~/.ssh"
+        return TestbedError(f"{where}: authentication refused; keys offered: {keys}")
     if isinstance(error, socket.gaierror):
         return UnreachableError(
             f"{target.host}: {target.address}: no such name; accepted: an address, or a name that resolves"
@@ -226,19 +228,3 @@ def _explain(target: SshTarget, error: Exception) -> TestbedError:
     hint = f"; {target.hint}" if target.hint else ""
     place, limit_s = f"{target.address}:{target.port}", target.connect_timeout_s
     return UnreachableError(f"{target.host}: no answer at {place} within {limit_s:g} s{reason}{hint}")
-
-
-def _wrong_host_key(target: SshTarget, error: paramiko.BadHostKeyException) -> str:
-    known = error.expected_key
-    lines = target.known_hosts_file.read_text(errors="replace").splitlines()
-    line = next((n for n, text in enumerate(lines, 1) if known.get_base64() in text), None)
-    where = f"{target.known_hosts_file}:{line}" if line else str(target.known_hosts_file)
-    return (
-        f"the host key is not the known one: {error.key.get_name()} {_fingerprint(error.key)}, "
-        f"but {where} has {known.get_name()} {_fingerprint(known)}"
-    )
-
-
-def _fingerprint(key: paramiko.PKey) -> str:
-    digest = hashlib.sha256(key.asbytes()).digest()
-    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")

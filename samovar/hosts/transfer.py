@@ -60,7 +60,7 @@ class TransferDeadline:
             raise TestbedError(f"{self._host}: {self._step}: interrupted")
         left = self._until - time.monotonic()
         if left <= 0:
-            raise self.missed()
+            raise DeadlineError(self._host, self._step, self._deadline_s)
         return left
 
     def stall_s(self) -> float:
@@ -72,10 +72,6 @@ class TransferDeadline:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(min(_POLL_S, max(0.0, until - time.monotonic()), self.left_s()))
-
-    def missed(self) -> DeadlineError:
-        """Return the error for a missed deadline."""
-        return DeadlineError(self._host, self._step, self._deadline_s)
 
 
 def retry_transfer(
@@ -193,18 +189,3 @@ def _blocks(source: Any, start_byte: int, size_bytes: int) -> Iterator[bytes]:
         yield from source.readv([(at, min(_BLOCK_BYTES, end - at)) for at in range(start, end, _BLOCK_BYTES)])
     source.seek(size_bytes)
     yield source.read(1)
-
-
-def put_file(sftp: Any, host: str, data: bytes, remote: str, mode: int, deadline: TransferDeadline) -> None:
-    """Write a file on the host under another name, then rename it."""
-    part = remote + ".part"
-    try:
-        sftp.get_channel().settimeout(deadline.left_s())
-        with sftp.open(part, "wb") as file:
-            file.chmod(mode)
-            file.write(data)
-        sftp.posix_rename(part, remote)
-    except TimeoutError as error:
-        raise deadline.missed() from error
-    except OSError as error:
-        raise TestbedError(f"{host}: {remote}: cannot be written: {error.strerror or error}") from error

@@ -649,7 +649,7 @@ def test_a_file_that_is_not_there_is_named(session: Session, tmp_path: Path) -> 
     with pytest.raises(
         TestbedError, match=rf"{session.host}: {tmp_path}/gone: cannot be copied.*No such file"
     ):
-        session.fetch(f"{tmp_path}/gone", tmp_path / "local", sha256="0" * 64, size_bytes=1)
+        session.fetch_all([RemoteFile(f"{tmp_path}/gone", tmp_path / "local", "0" * 64, 1)])
     assert not (tmp_path / "local").exists()
 
 
@@ -667,14 +667,6 @@ def test_a_host_that_stands_still_in_a_transfer_misses_the_deadline(session: Ses
     os.kill(connection, signal.SIGCONT)
     assert not (tmp_path / "again").exists()
     session.fetch_all([replace(file, local=tmp_path / "again")])
-
-
-def test_a_put_file_is_there_with_its_mode(session: Session, tmp_path: Path) -> None:
-    session.put(b"#!/bin/sh\necho put\n", f"{tmp_path}/tool", 0o750)
-    assert (tmp_path / "tool").stat().st_mode & 0o777 == 0o750
-    assert run(session, f"{tmp_path}/tool").stdout == b"put\n"
-    with pytest.raises(TestbedError, match=rf"{session.host}: {tmp_path}/gone/tool: cannot be written"):
-        session.put(b"", f"{tmp_path}/gone/tool")
 
 
 # --- all hosts

@@ -12,7 +12,6 @@ from samovar.errors import TestbedError
 from samovar.hosts import DEFAULT_PROGRAMS, DEFAULT_QDISCS, NOT_ENDED, HostFacts, Interface, ScriptResult
 from samovar.hosts.fact_parsers import (
     parse_cc_parameters,
-    parse_clock,
     parse_clock_source,
     parse_disk_free_bytes,
     parse_interfaces,
@@ -24,7 +23,7 @@ from samovar.hosts.fact_parsers import (
     parse_tools,
     parse_words,
 )
-from samovar.hosts.facts import facts_of, parse_facts, script_of
+from samovar.hosts.facts import clock_offset, facts_of, parse_facts, script_of
 from samovar.recipes import Catalogue
 
 CATALOGUE = Catalogue(Path(__file__).parents[3] / "templates")
@@ -224,20 +223,14 @@ def clock(text: str, seconds: float) -> ScriptResult:
 
 
 def test_the_clock_error_is_half_the_duration_of_the_query() -> None:
-    offset_s, error_s = parse_clock(clock("1795271647250000000\n", 0.5))
+    offset_s, error_s = clock_offset(clock("1795271647250000000\n", 0.5))
     assert offset_s == pytest.approx(2.0, abs=1e-6)
     assert error_s == 0.25
 
 
-def test_a_clock_in_whole_seconds_adds_half_a_second_of_error() -> None:
-    offset_s, error_s = parse_clock(clock("1795271645N\n", 0.2))
-    assert offset_s == pytest.approx(0.4)
-    assert error_s == 0.6
-
-
 def test_a_clock_without_a_number_is_an_error() -> None:
-    with pytest.raises(TestbedError, match="src: date: 'what'"):
-        parse_clock(clock("what\n", 0.2))
+    with pytest.raises(TestbedError, match="src: clock: 'what'"):
+        clock_offset(clock("what\n", 0.2))
 
 
 def test_the_script_gathers_all_facts_even_if_one_command_fails() -> None:

@@ -9,13 +9,12 @@ import pytest
 
 from samovar.errors import TestbedError
 from samovar.hosts.remote_shell import (
-    FrameReader,
     ScriptFrame,
     ShellFolder,
     boot_text,
+    find_frame,
     find_line,
     new_mark,
-    new_name,
     on_loss_text,
     run_text,
 )
@@ -25,10 +24,11 @@ M = MARK.encode()
 
 
 def read(data: bytes, size: int) -> ScriptFrame | None:
-    reader, frame = FrameReader(MARK), None
+    buffer, frame = bytearray(), None
     for start in range(0, len(data), size):
         assert frame is None, "the frame ends with its last byte"
-        frame = reader.feed(data[start : start + size])
+        buffer += data[start : start + size]
+        frame = find_frame(buffer, MARK)
     return frame
 
 
@@ -50,7 +50,7 @@ def test_output_of_an_earlier_script_is_skipped() -> None:
 
 def test_an_incomplete_frame_is_not_returned() -> None:
     whole = b"\n" + M + b" 0 - -\nout" + M + b"err" + M
-    assert all(FrameReader(MARK).feed(whole[:end]) is None for end in range(len(whole)))
+    assert all(find_frame(bytearray(whole[:end]), MARK) is None for end in range(len(whole)))
 
 
 def test_a_line_with_a_mark_is_found_once_it_is_complete() -> None:
@@ -81,7 +81,7 @@ def test_no_process_survives_a_controller_that_ends_just_after_sending_a_script(
     """The end of the orders comes right behind the order to run, before the script has begun."""
     texts = boot_text("src", MARK, None) + on_loss_text(f"echo cleaned >{tmp_path}/cleaned", MARK)
     texts += run_text(f"sleep 20; echo whole >{tmp_path}/whole", MARK)
-    shell = ["/bin/sh", "-s", new_name()]
+    shell = ["/bin/sh", "-s", "samovar-test"]
     subprocess.run(shell, input=texts, text=True, stdout=subprocess.DEVNULL, timeout=15, check=False)
     assert (tmp_path / "cleaned").exists()
     assert not (tmp_path / "whole").exists()
@@ -99,7 +99,7 @@ def on_a_small_disk(*scripts: str) -> list[ScriptFrame]:
     done = subprocess.run(alone, input=orders.encode(), stdout=subprocess.PIPE, timeout=30, check=False)
     frames = []
     for mark in marks:
-        frame = FrameReader(mark).feed(done.stdout)
+        frame = find_frame(bytearray(done.stdout), mark)
         assert frame is not None, done.stdout
         frames.append(frame)
     return frames
