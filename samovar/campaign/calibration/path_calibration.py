@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from samovar.campaign.calibration.cache import ATTEMPTS, CalibrationCache
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.verdict import Check, check_direction, parse_measurement
-from samovar.events import Event
 from samovar.plan import DirectionPlan, PathPlan, Resolved
 from samovar.recipes import (
     PathDirection,
@@ -26,7 +25,6 @@ SAMPLER, RECEIVER = "calibrate-queue", "calibrate"
 RECEIVER_FILES = f"{RECEIVER}.* {RECEIVER}-burst.* {RECEIVER}-paced.*"
 MOST_PACED_S = 5.0
 PACED_PACKETS, PACED_PACKETS_WITHOUT_LOSS = 2000, 500
-DIRECTIONS = ("down", "up")
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,11 @@ class PathResult:
         """Why no trial can run on this path; empty if one can."""
         invalid = (check for check in self.checks if check.verdict == "invalid")
         return tuple(f"the path differs too much from the request: {check.reason}" for check in invalid)
+
+    @property
+    def missed(self) -> list[str]:
+        """The reasons of checks that failed."""
+        return [check.reason for check in self.checks if not check.ok]
 
 
 def endpoints_of(resolved: Resolved, behind: frozenset[str]) -> Endpoints | None:
@@ -104,9 +107,9 @@ class PathCalibration:
         resolved, path = scripts.resolved, scripts.resolved.path
         assert path is not None  # it is due
         started_s = time.time()
-        parts = [_measure_direction(self._context, scripts, path, "down")]
+        parts = [self._measure_direction(scripts, path, "down")]
         if path.up.rate_bps is not None or path.up.loss:
-            parts.append(_measure_direction(self._context, scripts, path, "up"))
+            parts.append(self._measure_direction(scripts, path, "up"))
         result = PathResult(
             tuple(check for part in parts for check in part.checks),
             tuple(reason for part in parts for reason in part.left_out),
@@ -123,24 +126,25 @@ class PathCalibration:
             "left_out": list(result.left_out),
             "seen": result.measured,
         }
-        values: dict[str, object] = {
-            "trial": scripts.trial.id,
+        self._context.report(
+            "path-measured",
+            trial=scripts.trial.id,
             **self._cache.write(key, stored),
-            "seconds": round(time.time() - started_s, 3),
-            "missed": [check.reason for check in result.checks if not check.ok],
-            "refused": list(result.refusal),
-            "left_out": list(result.left_out),
-        }
-        self._context.note("path-measured", **values)
-        self._context.emit(Event("path-measured", values))
+            seconds=round(time.time() - started_s, 3),
+            missed=result.missed,
+            refused=list(result.refusal),
+            left_out=list(result.left_out),
+        )
 
     def _is_calibrated(self, resolved: Resolved) -> bool:
         return self._context.policy.calibrate and resolved.path is not None and bool(resolved.path.router)
 
+    def _endpoints(self, resolved: Resolved, direction: str) -> Endpoints | None:
+        return endpoints_of(resolved, self._context.policy.behind.get(direction, frozenset()))
+
     def _key(self, resolved: Resolved) -> str:
         assert resolved.path is not None
-        sides = self._context.policy.behind
-        ends = [endpoints_of(resolved, sides.get(name, frozenset())) for name in DIRECTIONS]
+        ends = [self._endpoints(resolved, direction) for direction in ("down", "up")]
         inputs = {
             "path": resolved.path.as_json(),
             "mtu_bytes": resolved.mtu_bytes,
@@ -150,69 +154,56 @@ class PathCalibration:
         }
         return self._cache.key(inputs)
 
+    def _measure_direction(self, scripts: TrialScripts, path: PathPlan, name: str) -> PathResult:
+        """Measure one direction until all checks pass, a few times at most, and return the best result.
 
-def _measure_direction(
-    context: CampaignContext, scripts: TrialScripts, path: PathPlan, name: str
-) -> PathResult:
-    """Measure one direction until all checks pass, a few times at most, and return the best result.
+        Raises TestbedError.
+        """
+        resolved, catalogue = scripts.resolved, self._context.catalogue
+        ends = self._endpoints(resolved, name)
+        if ends is None:
+            return PathResult((), (f"{name}: no flow of the trial passes the bottleneck",))
+        systems = resolved.hosts[ends.sender].system, resolved.hosts[ends.receiver].system
+        for host, system in zip((ends.sender, ends.receiver), systems, strict=True):
+            if "calibrate" not in catalogue.names("step", system):
+                return PathResult((), (f"{name}: no recipe measures from {host}, {system}",))
+        plan, router = path.down if name == "down" else path.up, resolved.hosts[path.router]
+        probe = _plan_probe(path, plan, resolved.mtu_bytes, pings=name == "down")
+        step_limit_s = self._context.policy.step_timeout_s
+        probe_limit_s = step_limit_s + 2 * probe.duration_s
+        sampler = catalogue.recipe("logger", "queue", router.system)
+        values: Mapping[str, object] = {
+            "name": SAMPLER,
+            "output": f"{SAMPLER}.csv",
+            "limit_s": probe_limit_s,
+            "interface": plan.interface,
+            "interval_s": sampling_s(sampler),
+        }
+        start_sampler = sampler.render("start", values) + sampler.render("ready", values)
+        end_sampler = f"halt {SAMPLER}\nawait_end {SAMPLER}\ncat {SAMPLER}.csv\nrm -f {SAMPLER}.*\n"
+        texts = render_calibration(probe, catalogue, systems, ends.address, PORT, RECEIVER)
 
-    The scripts are rendered once. Raises TestbedError.
-    """
-    resolved, catalogue = scripts.resolved, context.catalogue
-    ends = endpoints_of(resolved, context.policy.behind.get(name, frozenset()))
-    if ends is None:
-        return PathResult((), (f"{name}: no flow of the trial passes the bottleneck",))
-    systems = resolved.hosts[ends.sender].system, resolved.hosts[ends.receiver].system
-    for host, system in zip((ends.sender, ends.receiver), systems, strict=True):
-        if "calibrate" not in catalogue.names("step", system):
-            return PathResult((), (f"{name}: no recipe measures from {host}, {system}",))
-    plan, router = path.down if name == "down" else path.up, resolved.hosts[path.router]
-    probe = _plan_probe(path, plan, resolved.mtu_bytes, pings=name == "down")
-    limit_s = context.policy.step_timeout_s + 2 * probe.duration_s
-    sampler = catalogue.recipe("logger", "queue", router.system)
-    values: Mapping[str, object] = {
-        "name": SAMPLER,
-        "output": f"{SAMPLER}.csv",
-        "limit_s": limit_s,
-        "interface": plan.interface,
-        "interval_s": sampling_s(sampler),
-    }
-    start_sampler = sampler.render("start", values) + sampler.render("ready", values)
-    end_sampler = f"halt {SAMPLER}\nawait_end {SAMPLER}\ncat {SAMPLER}.csv\nrm -f {SAMPLER}.*\n"
-    texts = render_calibration(probe, catalogue, systems, ends.address, PORT, RECEIVER)
-    steps = [
-        {path.router: start_sampler, ends.receiver: texts.receive},
-        {ends.sender: texts.send},
-        {path.router: end_sampler, ends.receiver: texts.collect + f"rm -f {RECEIVER_FILES}\n"},
-    ]
-    rendered = [{host: scripts.script(host, (body,)) for host, body in bodies.items()} for bodies in steps]
-    bottleneck = bottleneck_values(path, router, resolved.mtu_bytes, catalogue)
-    directions: tuple[PathDirection, ...] = bottleneck["directions"]  # type: ignore[assignment]
-    burst_bytes = next(one.burst_bytes for one in directions if one.name == name)
-    aqm = plan.aqm and catalogue.recipe("aqm", plan.aqm, router.system)
-    fills = not aqm or "drops_early" not in aqm.blocks
+        def run(bodies: Mapping[str, str], limit_s: float = step_limit_s) -> dict[str, str]:
+            rendered = {host: scripts.script(host, (body,)) for host, body in bodies.items()}
+            done = self._context.sessions.run(rendered, f"calibrate {name}", limit_s)
+            return {host: result.text for host, result in done.items()}
 
-    def run(step: dict[str, str], deadline_s: float = context.policy.step_timeout_s) -> dict[str, str]:
-        done = context.sessions.map(
-            lambda s: s.run(step[s.host], step=f"calibrate {name}", deadline_s=deadline_s), step
-        )
-        return {host: one.text for host, one in done.items()}
-
-    def measure() -> PathResult:
-        run(rendered[0])
-        sent = run(rendered[1], limit_s)[ends.sender]
-        printed = run(rendered[2])
-        received, queue = printed[ends.receiver], printed[path.router]
-        measured = parse_measurement(sent, received, queue, plan.interface, burst_bytes)
-        checks = check_direction(path, plan, probe, measured, fills=fills)
-        return PathResult(tuple(checks), (), {name: measured.as_json()})
-
-    best = measure()
-    for _ in range(ATTEMPTS - 1):
-        if all(check.ok for check in best.checks):
-            break
-        best = min(best, measure(), key=lambda result: sum(not check.ok for check in result.checks))
-    return best
+        bottleneck = bottleneck_values(path, router, resolved.mtu_bytes, catalogue)
+        directions: tuple[PathDirection, ...] = bottleneck["directions"]  # type: ignore[assignment]
+        burst_bytes = next(one.burst_bytes for one in directions if one.name == name)
+        aqm = plan.aqm and catalogue.recipe("aqm", plan.aqm, router.system)
+        fills = not aqm or "drops_early" not in aqm.blocks
+        results: list[PathResult] = []
+        while len(results) < ATTEMPTS and (not results or results[-1].missed):
+            run({path.router: start_sampler, ends.receiver: texts.receive})
+            sent = run({ends.sender: texts.send}, probe_limit_s)[ends.sender]
+            collect = texts.collect + f"rm -f {RECEIVER_FILES}\n"
+            printed = run({path.router: end_sampler, ends.receiver: collect})
+            received, queue = printed[ends.receiver], printed[path.router]
+            measured = parse_measurement(sent, received, queue, plan.interface, burst_bytes)
+            checks = check_direction(path, plan, probe, measured, fills=fills)
+            results.append(PathResult(tuple(checks), (), {name: measured.as_json()}))
+        return min(results, key=lambda result: len(result.missed))
 
 
 def _plan_probe(path: PathPlan, plan: DirectionPlan, mtu_bytes: int | None, *, pings: bool) -> PathProbe:

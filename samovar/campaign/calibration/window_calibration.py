@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from samovar.campaign.calibration.cache import ATTEMPTS, CalibrationCache
 from samovar.campaign.context import CampaignContext
 from samovar.errors import TestbedError
-from samovar.events import Event
 from samovar.recipes import (
     TrialScripts,
     WindowFit,
@@ -90,26 +89,27 @@ class WindowCalibration:
         """
         started_s = time.time()
         result = self._probe(scripts, probe, before)
-        values: dict[str, object] = {
-            "trial": scripts.trial.id,
-            "host": probe.receiver,
-            "sender": probe.sender,
-            "seconds": round(time.time() - started_s, 3),
-            "left_out": [result.left_out] if result.left_out else [],
-        }
         self._tries[name] += 1
+        stored: dict[str, object] = {}
         if result.ratio is not None:
             self._ratios[name] = result.ratio
-            stored = {
+            values = {
                 "t_start_s": round(started_s, 6),
                 "trial": scripts.trial.id,
                 "mtu_bytes": scripts.resolved.mtu_bytes,
                 **asdict(probe),
                 **{key: value for key, value in asdict(result).items() if key != "left_out"},
             }
-            values |= {"ratio": result.ratio, **self._cache.write(name, stored)}
-        self._context.note("window-measured", **values)
-        self._context.emit(Event("window-measured", values))
+            stored = {"ratio": result.ratio, **self._cache.write(name, values)}
+        self._context.report(
+            "window-measured",
+            trial=scripts.trial.id,
+            host=probe.receiver,
+            sender=probe.sender,
+            seconds=round(time.time() - started_s, 3),
+            left_out=[result.left_out] if result.left_out else [],
+            **stored,
+        )
 
     def _name(self, scripts: TrialScripts, probe: WindowProbe) -> str:
         """Return the name of a calibration file: a hash of what decides how much memory segments take."""
@@ -134,10 +134,7 @@ class WindowCalibration:
         texts = render_window_probe(scripts, probe, limit_s / WAITS, before)
 
         def run(host: str, text: str) -> str:
-            done = self._context.sessions.map(
-                lambda s: s.run(text, step="window", deadline_s=limit_s), (host,)
-            )
-            return done[host].text
+            return self._context.sessions.run({host: text}, "window", limit_s)[host].text
 
         printed = run(probe.receiver, texts.receive)
         if printed.startswith(LEFT_OUT):
