@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from samovar.campaign.verdict.capture_checks import SLACK_BYTES
-from samovar.campaign.verdict.check import Check, unreadable
+from samovar.campaign.verdict.check_result import Check, unreadable
 from samovar.campaign.verdict.evidence import QUEUE, STAGE, Evidence
 from samovar.campaign.verdict.path_checks import plausible_losses
 from samovar.campaign.verdict.traces import open_lines, read_queue_samples

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 
-from samovar.campaign.verdict.check import Check, Verdict
+from samovar.campaign.verdict.check_result import Check, Verdict
 from samovar.campaign.verdict.evidence import Evidence
 from samovar.campaign.verdict.pcap_reader import (
     ETHERNET_HEADER_BYTES,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from samovar.campaign.clocks import ClockOffset
 from samovar.campaign.host_state import parse_named
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
-from samovar.campaign.verdict.check import Check
+from samovar.campaign.verdict.check_result import Check
 from samovar.campaign.verdict.pcap_reader import CaptureSummary, read_capture
 from samovar.campaign.verdict.traces import read_text
 from samovar.hosts import ScriptResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from samovar.campaign.host_state import changed, compare_state
-from samovar.campaign.verdict.check import Check
+from samovar.campaign.verdict.check_result import Check
 from samovar.campaign.verdict.evidence import CounterSpan, Evidence
 
 CPU, CLOCK = "cpu.", "clock"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import exp, lgamma, log
 
-from samovar.campaign.verdict.check import Check, Verdict
+from samovar.campaign.verdict.check_result import Check, Verdict
 from samovar.campaign.verdict.evidence import Evidence
 from samovar.campaign.verdict.path_measurement import DirectionMeasurement
 from samovar.plan import DirectionPlan, PathPlan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from samovar.campaign.verdict.check import Check
+from samovar.campaign.verdict.check_result import Check
 from samovar.campaign.verdict.evidence import TRAFFIC, Evidence
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from samovar.campaign.verdict.check import Check, unreadable
+from samovar.campaign.verdict.check_result import Check, unreadable
 from samovar.campaign.verdict.evidence import Evidence
 from samovar.campaign.verdict.socket_checks import check_largest_window, sampled_flows
 from samovar.campaign.verdict.traces import open_lines

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from samovar.campaign.verdict.check import Check, linux_cc, unreadable
+from samovar.campaign.verdict.check_result import Check, linux_cc, unreadable
 from samovar.campaign.verdict.evidence import Evidence
 from samovar.campaign.verdict.traces import open_lines
 from samovar.plan import FlowPlan

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from samovar.campaign import verdict
 from samovar.campaign.verdict import Check, verdict_of
-from samovar.campaign.verdict.checks import CHECKS
+from samovar.campaign.verdict.all_checks import CHECKS
 
 OFF = Check("rate at eth2", "rtr", "10 Mbit/s", "9.5 Mbit/s", False, "suspect", "± 4.0%")
 

@@ -18,7 +18,7 @@ from samovar.campaign.verdict import (
     siftr_checks,
     socket_checks,
 )
-from samovar.campaign.verdict.check import Check, Verdict
+from samovar.campaign.verdict.check_result import Check, Verdict
 from samovar.campaign.verdict.evidence import Evidence
 
 CHECKS: tuple[Callable[[Evidence], Iterable[Check]], ...] = (
