@@ -18,6 +18,15 @@ def write_whole(file: Path, data: bytes) -> None:
     part.replace(file)
 
 
+def sync(path: Path) -> None:
+    """Return when a file is on disk, or the entries of a folder: fsync(2). Raises OSError."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def write_json(file: Path, value: object) -> None:
     """Replace the content of a file by a value as indented JSON. Raises OSError."""
     write_whole(file, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())

@@ -5,31 +5,19 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from samovar.errors import CampaignError
 
 SUMS = "SHA256SUMS"
-_BLOCK_BYTES = 1 << 20
-_LINE = re.compile(r"(\\?)([0-9a-f]{64}) [ *](.+)")
-_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
-_ESCAPED = {escaped: plain for plain, escaped in _ESCAPES.items()}
+_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
 
-def sha256_of(file: Path, progress: Callable[[int], None] | None = None) -> str:
-    """Return the SHA-256 of a file, hexadecimal; `progress` is called with the bytes of each block read.
-
-    Raises OSError; a symbolic link is not followed.
-    """
-    digest, buffer = hashlib.sha256(), bytearray(_BLOCK_BYTES)
-    view = memoryview(buffer)
+def sha256_of(file: Path) -> str:
+    """Return the SHA-256 of a file, hexadecimal. Raises OSError; a symbolic link is not followed."""
     with open(file, "rb", buffering=0, opener=_open_plain) as source:
-        while size := source.readinto(buffer):
-            digest.update(view[:size])
-            if progress:
-                progress(size)
-    return digest.hexdigest()
+        return hashlib.file_digest(source, "sha256").hexdigest()
 
 
 def content_of(file: Path) -> bytes:
@@ -59,13 +47,15 @@ def names_in(folder: Path) -> Iterator[str]:
 def write_sums(folder: Path, known: Mapping[str, str] | None = None) -> None:
     """Write SHA256SUMS of everything in a folder; `known` has checksums that need not be computed again.
 
-    Raises CampaignError if a file cannot be read or the checksums cannot be written.
+    Raises CampaignError if a file cannot be read or listed, or the checksums cannot be written.
     """
     known = known or {}
     try:
         names = sorted(name for name in names_in(folder) if name != SUMS)
+        if unlisted := [name for name in names if "\n" in name]:
+            raise CampaignError(f"{folder}: {unlisted[0]!r}: the name of a file must be one line")
         sums = {name: known.get(name) or sha256_of(folder / name) for name in names}
-        text = "".join(_line(name, sha256) for name, sha256 in sums.items())
+        text = "".join(f"{sha256}  {name}\n" for name, sha256 in sums.items())
         (folder / SUMS).write_bytes(os.fsencode(text))
     except OSError as error:
         raise CampaignError(f"{folder}: its checksums cannot be made: {error}") from error
@@ -78,14 +68,5 @@ def read_sums(text: bytes) -> dict[str, str]:
         match = _LINE.fullmatch(line)
         if match is None:
             raise ValueError(f"line {number} is not a checksum")
-        sums[_unescape(match[3]) if match[1] else match[3]] = match[2]
+        sums[match[2]] = match[1]
     return sums
-
-
-def _line(name: str, sha256: str) -> str:
-    escaped = "".join(_ESCAPES.get(character, character) for character in name)
-    return f"{'' if escaped == name else chr(92)}{sha256}  {escaped}\n"
-
-
-def _unescape(name: str) -> str:
-    return re.sub(r"\\[\\nr]", lambda match: _ESCAPED[match[0]], name)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from samovar.atomic_files import sync
 from samovar.campaign.collection.checksums import SUMS, sha256_of, write_sums
 from samovar.errors import CampaignError
 
@@ -80,10 +81,6 @@ def _move(source: Path, target: Path) -> Path:
 
 def _sync(path: Path) -> None:
     try:
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        sync(path)
     except OSError as error:
         raise CampaignError(f"{path}: cannot be written to disk: {error.strerror}") from error

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from samovar.campaign.journal.journal_file import Entry
 from samovar.errors import CampaignError
 
-STARTS = ("campaign-started", "campaign-resumed")
+TRIAL_EVENTS = ("trial-started", "phase", "trial-finished", "trial-refused", "trial-set-aside")
 TrialStatus = Literal["in flight", "completed", "failed", "interrupted"]
 
 
@@ -108,136 +108,104 @@ def fold(entries: Iterable[Entry]) -> CampaignState:
     """
     state = _Fold()
     for number, entry in enumerate(entries, 1):
-        handler = _HANDLERS.get(entry.event)
         try:
-            if handler:
-                handler(state, entry)
+            state.apply_campaign_event(entry)
+            state.apply_host_event(entry)
+            state.apply_trial_event(entry)
         except (KeyError, TypeError, ValueError) as error:
             raise CampaignError(
                 f"journal, line {number}: {entry.event}: value missing or wrong: {error}"
             ) from error
-        state.last = entry
-    return CampaignState(
-        trials=state.trials,
-        unrestored=state.unrestored,
-        controllers=state.controllers,
-        last_event=state.last.event,
-        t_last_s=state.last.t_s,
-        blocked=state.blocked,
-        quarantined=state.quarantined,
-        probation=frozenset(state.probation),
-        stopped=state.stopped,
-        idle=frozenset(state.idle),
-    )
-
-
-def host_name(values: Mapping[str, Any]) -> str:
-    """Return the name of an event's host, HOST@TESTBED if several testbeds share the campaign."""
-    testbed = values.get("testbed")
-    return f"{values['host']}@{testbed}" if testbed else str(values["host"])
+        state.last_event, state.t_last_s = entry.event, entry.t_s
+    return CampaignState(**vars(state))
 
 
 class _Fold:
-    """The state while events are applied to it, one method for each sort of event."""
+    """The fields of CampaignState while events are applied to them."""
 
     def __init__(self) -> None:
         self.trials: dict[str, TrialState] = {}
         self.unrestored: dict[str, tuple[SavedState, ...]] = {}
         self.blocked: dict[str, tuple[str, ...]] = {}
         self.quarantined: dict[str, str] = {}
-        self.probation: set[str] = set()
-        self.idle: set[str] = set()
-        self.controllers, self.stopped, self.last = 0, "", Entry(0.0, "")
+        self.probation: frozenset[str] = frozenset()
+        self.idle: frozenset[str] = frozenset()
+        self.controllers, self.stopped, self.last_event, self.t_last_s = 0, "", "", 0.0
 
-    def controller_starts(self, entry: Entry) -> None:
-        """Begin anew what is found out in each run; hosts that were quarantined are tried again."""
-        self.controllers += 1
-        self.probation |= self.quarantined.keys()
-        self.blocked, self.quarantined, self.idle, self.stopped = {}, {}, set(), ""
-
-    def campaign_stopped(self, entry: Entry) -> None:
-        self.stopped = str(entry.values.get("reason", ""))
-
-    def testbed_idle(self, entry: Entry) -> None:
-        self.idle.add(str(entry.values["testbed"]))
-
-    def host_quarantined(self, entry: Entry) -> None:
-        self.quarantined[host_name(entry.values)] = str(entry.values["reason"])
-
-    def host_released(self, entry: Entry) -> None:
-        self.probation.discard(host_name(entry.values))
-
-    def trials_blocked(self, entry: Entry) -> None:
-        groups = entry.values["blocked"]
-        self.blocked = {id_: tuple(group["reasons"]) for group in groups for id_ in group["trials"]}
-
-    def state_read(self, entry: Entry) -> None:
-        values, host = entry.values, host_name(entry.values)
-        testbed = str(values.get("testbed") or "")
-        saved = SavedState(
-            values["id"], values["host"], values["state"], bool(values.get("lasting")), testbed
-        )
-        self.unrestored[host] = (*self.unrestored.get(host, ()), saved)
-
-    def state_restored(self, entry: Entry) -> None:
-        """Drop the saved state that was restored and the newer ones; older ones remain to be restored."""
-        host, restored = host_name(entry.values), (entry.values["id"], bool(entry.values.get("lasting")))
-        saved = self.unrestored.pop(host, ())
-        keys = [(one.id, one.lasting) for one in saved]
-        left = saved[: keys.index(restored)] if restored in keys else saved
-        if left:
-            self.unrestored[host] = left
-
-    def _update(self, entry: Entry, **changes: Any) -> None:
-        id_ = entry.values["id"]
-        self.trials[id_] = replace(self.trials.get(id_, TrialState(id_)), **changes)
-
-    def trial_started(self, entry: Entry) -> None:
-        id_, attempt = entry.values["id"], int(entry.values["attempt"])
-        set_aside = self.trials.get(id_, TrialState(id_)).set_aside
-        testbed = str(entry.values.get("testbed") or "")
-        self.trials[id_] = TrialState(id_, attempt, t_start_s=entry.t_s, set_aside=set_aside, testbed=testbed)
-
-    def phase(self, entry: Entry) -> None:
-        id_, name, seconds = entry.values["id"], str(entry.values["phase"]), float(entry.values["seconds"])
-        phases = self.trials.get(id_, TrialState(id_)).phases
-        self._update(entry, phases={**phases, name: phases.get(name, 0.0) + seconds})
-
-    def trial_finished(self, entry: Entry) -> None:
+    def apply_campaign_event(self, entry: Entry) -> None:
         values = entry.values
-        if values["outcome"] not in ("completed", "failed", "interrupted"):
-            raise ValueError(f"outcome {values['outcome']!r}")
-        started = self.trials.get(values["id"], TrialState(values["id"]))
-        self._update(
-            entry,
-            status=values["outcome"],
-            verdict=str(values.get("verdict", "")),
-            reasons=tuple(values.get("reasons", ())),
-            seconds=entry.t_s - started.t_start_s,
-            overhead_s=values.get("overhead_s"),
-        )
+        match entry.event:
+            case "campaign-started" | "campaign-resumed":
+                # What a run finds out is found out anew: hosts that were quarantined are tried again.
+                self.controllers += 1
+                self.probation |= self.quarantined.keys()
+                self.blocked, self.quarantined, self.idle, self.stopped = {}, {}, frozenset(), ""
+            case "campaign-stopped":
+                self.stopped = str(values.get("reason", ""))
+            case "testbed-idle":
+                self.idle |= {str(values["testbed"])}
+            case "trials-blocked":
+                groups = values["blocked"]
+                self.blocked = {id_: tuple(group["reasons"]) for group in groups for id_ in group["trials"]}
 
-    def trial_refused(self, entry: Entry) -> None:
-        self._update(entry, status="failed", verdict="invalid", reasons=tuple(entry.values["reasons"]))
+    def apply_host_event(self, entry: Entry) -> None:
+        values = entry.values
+        match entry.event:
+            case "host-quarantined":
+                self.quarantined[_host_name(values)] = str(values["reason"])
+            case "host-released":
+                self.probation -= {_host_name(values)}
+            case "state-read":
+                host, lasting = _host_name(values), bool(values.get("lasting"))
+                testbed = str(values.get("testbed") or "")
+                saved = SavedState(values["id"], values["host"], values["state"], lasting, testbed)
+                self.unrestored[host] = (*self.unrestored.get(host, ()), saved)
+            case "state-restored":
+                # Newer states than the one that was restored are void; older ones remain to be restored.
+                host, restored = _host_name(values), (values["id"], bool(values.get("lasting")))
+                states = self.unrestored.pop(host, ())
+                keys = [(one.id, one.lasting) for one in states]
+                left = states[: keys.index(restored)] if restored in keys else states
+                if left:
+                    self.unrestored[host] = left
 
-    def trial_set_aside(self, entry: Entry) -> None:
-        trial = self.trials.get(entry.values["id"], TrialState(entry.values["id"]))
-        status = "interrupted" if trial.status == "in flight" else trial.status
-        self._update(entry, status=status, set_aside=(*trial.set_aside, str(entry.values["folder"])))
+    def apply_trial_event(self, entry: Entry) -> None:
+        values = entry.values
+        if entry.event not in TRIAL_EVENTS:
+            return
+        id_ = values["id"]
+        trial = self.trials.get(id_, TrialState(id_))
+        match entry.event:
+            case "trial-started":
+                testbed, attempt = str(values.get("testbed") or ""), int(values["attempt"])
+                trial = TrialState(
+                    id_, attempt, t_start_s=entry.t_s, set_aside=trial.set_aside, testbed=testbed
+                )
+            case "phase":
+                name, seconds = str(values["phase"]), float(values["seconds"])
+                phases = {**trial.phases, name: trial.phases.get(name, 0.0) + seconds}
+                trial = replace(trial, phases=phases)
+            case "trial-finished":
+                if values["outcome"] not in ("completed", "failed", "interrupted"):
+                    raise ValueError(f"outcome {values['outcome']!r}")
+                trial = replace(
+                    trial,
+                    status=values["outcome"],
+                    verdict=str(values.get("verdict", "")),
+                    reasons=tuple(values.get("reasons", ())),
+                    seconds=entry.t_s - trial.t_start_s,
+                    overhead_s=values.get("overhead_s"),
+                )
+            case "trial-refused":
+                reasons = tuple(values["reasons"])
+                trial = replace(trial, status="failed", verdict="invalid", reasons=reasons)
+            case "trial-set-aside":
+                status: TrialStatus = "interrupted" if trial.status == "in flight" else trial.status
+                trial = replace(trial, status=status, set_aside=(*trial.set_aside, str(values["folder"])))
+        self.trials[id_] = trial
 
 
-_HANDLERS: Mapping[str, Callable[[_Fold, Entry], None]] = {
-    **dict.fromkeys(STARTS, _Fold.controller_starts),
-    "campaign-stopped": _Fold.campaign_stopped,
-    "testbed-idle": _Fold.testbed_idle,
-    "host-quarantined": _Fold.host_quarantined,
-    "host-released": _Fold.host_released,
-    "trials-blocked": _Fold.trials_blocked,
-    "state-read": _Fold.state_read,
-    "state-restored": _Fold.state_restored,
-    "trial-started": _Fold.trial_started,
-    "phase": _Fold.phase,
-    "trial-finished": _Fold.trial_finished,
-    "trial-refused": _Fold.trial_refused,
-    "trial-set-aside": _Fold.trial_set_aside,
-}
+def _host_name(values: Mapping[str, Any]) -> str:
+    """Return the name of an event's host, HOST@TESTBED if several testbeds share the campaign."""
+    testbed = values.get("testbed")
+    return f"{values['host']}@{testbed}" if testbed else str(values["host"])

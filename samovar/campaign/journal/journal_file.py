@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from samovar.atomic_files import sync, write_whole
 from samovar.errors import CampaignError
 
 NAME = "journal.jsonl"
@@ -82,7 +83,7 @@ class Journal:
             self._fd = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise CampaignError(f"{file}: cannot be opened: {error.strerror}") from error
-        _sync_folder(file.parent)
+        sync(file.parent)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._entries = self._repair()
@@ -121,8 +122,11 @@ class Journal:
             entry = Entry(t_s, event, {**values, **seal})
             line, after = entry.line(), digest.copy()
             after.update(line)
+            left = line
             try:
-                _write(self._fd, line)
+                while left:
+                    left = left[os.write(self._fd, left) :]
+                os.fsync(self._fd)
             except OSError as error:
                 os.ftruncate(self._fd, size_bytes)
                 raise CampaignError(f"{self._file}: {event} cannot be written: {error.strerror}") from error
@@ -140,37 +144,14 @@ class Journal:
         size_bytes = len(data) - len(torn)
         self._written = size_bytes, hashlib.sha256(data[:size_bytes])
         if torn:
-            _keep_torn(self._file, torn)
-            os.ftruncate(self._fd, os.fstat(self._fd).st_size - len(torn))
+            number = 1
+            while (kept := self._file.with_name(f"{self._file.stem}.torn-{number}")).exists():
+                number += 1
+            write_whole(kept, torn)
+            sync(kept.parent)
+            os.ftruncate(self._fd, size_bytes)
             os.fsync(self._fd)
         return entries
-
-
-def _write(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]
-    os.fsync(fd)
-
-
-def _keep_torn(file: Path, torn: bytes) -> None:
-    number = 1
-    while (kept := file.with_name(f"{file.stem}.torn-{number}")).exists():
-        number += 1
-    fd = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        _write(fd, torn)
-    finally:
-        os.close(fd)
-    _sync_folder(file.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    # A new file is only on disk once its folder is: fsync(2).
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _bytes_of(file: Path) -> bytes:
