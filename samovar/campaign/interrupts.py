@@ -2,9 +2,9 @@
 
 The first Ctrl-C (SIGINT), SIGTERM or SIGHUP raises KeyboardInterrupt in the main thread, and the command ends
 in good order: programs of the running trial are ended on its hosts, the files that they have written so far
-are fetched (`salvage`), the hosts are restored, the journal gets the outcome `interrupted`, what there is of
-the trial moves to set-aside/, leases are released, and the exit code is 130. Where several testbeds share a
-campaign, each runs its trials in a thread, to which the main thread passes the interrupt (`run_in_threads`).
+are fetched (`salvage` in collection/), the hosts are restored, the journal gets the outcome `interrupted`,
+what there is of the trial moves to set-aside/, leases are released, and the exit code is 130. Where several
+testbeds share a campaign, each runs its trials in a thread, to which the main thread passes the interrupt.
 The second SIGINT or SIGTERM ends the process at once: `unrestored_lines` reports which hosts are still
 changed. Each of them restores itself once it has lost its controller, and `fab restore` makes sure. Either
 way, the same command resumes the campaign.
@@ -17,10 +17,8 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -29,9 +27,8 @@ from samovar.errors import SamovarError, TestbedError
 from samovar.events import Emit, Event
 
 if TYPE_CHECKING:  # every command imports this module at its start
-    from samovar.campaign.collection import Expected
-    from samovar.hosts import Session, Sessions
-    from samovar.recipes import TrialScripts
+    from samovar.campaign.context import CampaignContext
+    from samovar.hosts import Sessions
 
 EXIT_CODE = 130
 """The exit code that shells report for a command that Ctrl-C has ended."""
@@ -42,10 +39,7 @@ SECOND_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Without SIGHUP, which a terminal that is closed may send more than once."""
 NOTICE = b"\ninterrupted: ending in good order; interrupt again to end at once\n"
 RESUMES = "interrupted; the same command resumes the campaign"
-POLL_S = 0.5
-STOP_DEADLINE_S = 20.0
-SALVAGE_DEADLINE_S = 60.0
-"""A user who interrupts a trial wants it to end: files that take longer to fetch are removed on the host."""
+POLL_S = 0.2
 
 
 class Interrupts:
@@ -135,125 +129,46 @@ class TrialInterrupt:
                 self._cleans_up = self.requested
 
 
-class Worker:
-    """A job in a thread of its own; keeps the exception that ended it and passes it to `failed`.
-
-    Does not use Thread.join and is_alive: in Python 3.11 a join that a signal interrupts takes the thread for
-    ended although it runs (https://github.com/python/cpython/issues/90882).
-    """
-
-    def __init__(
-        self, name: str, work: Callable[[], object], failed: Callable[[BaseException], object]
-    ) -> None:
-        self.error: BaseException | None = None
-        self._work, self._failed = work, failed
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    @property
-    def runs(self) -> bool:
-        """Whether the job has not ended yet."""
-        return not self._ended.is_set()
-
-    def wait(self, seconds: float) -> None:
-        """Wait for the end of the job, at most so long."""
-        self._ended.wait(seconds)
-
-    def _run(self) -> None:
-        try:
-            self._work()
-        except BaseException as error:
-            self.error = error
-            self._failed(error)
-        finally:
-            self._ended.set()
-
-
-@dataclass(frozen=True)
-class TestbedJob:
-    """The trials of one testbed as a job for a thread, with what is needed to interrupt it."""
-
-    testbed: str
-    work: Callable[[], object]
-    interrupt: TrialInterrupt
-    sessions: Sessions
-    emit: Emit
-
-
-def run_in_threads(jobs: Sequence[TestbedJob], stop: Callable[[str], object]) -> None:
-    """Run the jobs side by side until all have ended; raise what ended one of them.
+def run_in_threads(
+    jobs: Sequence[tuple[CampaignContext, Callable[[], object]]], stop: Callable[[str], object]
+) -> None:
+    """Run the job of each testbed in a thread until all have ended; raise what ended one of them.
 
     `stop` takes a reason and keeps all jobs from starting another trial: one failed, or Ctrl-C, which only
     the main thread gets. On Ctrl-C every job ends its trial and cleans up; then KeyboardInterrupt is raised.
     """
+    errors: list[BaseException] = []
 
-    def failed(testbed: str, error: BaseException) -> None:
-        stop(f"{testbed}: {error}" if str(error) else f"{testbed} was stopped")
+    def run(context: CampaignContext, job: Callable[[], object]) -> None:
+        try:
+            job()
+        except BaseException as error:
+            errors.append(error)
+            stop(f"{context.testbed}: {error}" if str(error) else f"{context.testbed} was stopped")
 
-    workers = [Worker(job.testbed, job.work, partial(failed, job.testbed)) for job in jobs]
-    for worker in workers:
-        worker.start()
+    threads = {threading.Thread(target=run, args=job, daemon=True): job[0] for job in jobs}
+
+    def running() -> list[CampaignContext]:
+        # Without Thread.join: in Python 3.11 a join that a signal interrupts takes the thread for ended
+        # although it runs (https://github.com/python/cpython/issues/90882).
+        return [context for thread, context in threads.items() if thread.is_alive()]
+
     try:
-        for worker in workers:
-            while worker.runs:
-                worker.wait(POLL_S)
+        for thread in threads:
+            thread.start()
+        while running():
+            time.sleep(POLL_S)
     except KeyboardInterrupt:
         stop("interrupted by the user")
-        for job in jobs:
-            job.interrupt.request()
-        while running := [(job, worker) for job, worker in zip(jobs, workers, strict=True) if worker.runs]:
-            # Again and again: a script may only have been on its way to a host.
-            for job, _ in running:
-                job.interrupt.end_scripts(job.sessions, job.emit)
-            running[0][1].wait(POLL_S)
+        for context in threads.values():
+            context.interrupt.request()
+        while left := running():
+            for context in left:  # again and again: a script may only have been on its way to a host
+                context.interrupt.end_scripts(context.sessions, context.emit)
+            time.sleep(POLL_S)
         raise
-    errors = [worker.error for worker in workers if worker.error is not None]
     if errors:
         raise errors[0]
-
-
-def salvage(
-    scripts: TrialScripts,
-    sessions: Sessions,
-    expected: Mapping[str, Sequence[Expected]],
-    folder: Path,
-    emit: Emit,
-) -> list[Mapping[str, object]]:
-    """Fetch the files that an interrupted trial has written so far; return their entries for the manifest.
-
-    Programs that still write are ended first. A host on which this fails is reported as a warning.
-    """
-    from samovar.campaign.collection import collect
-    from samovar.recipes import quote
-
-    fetched: list[Mapping[str, object]] = []
-
-    def names_on(session: Session) -> set[str]:
-        script = f"cd {quote(scripts.folder)} 2>/dev/null || exit 0; ls\n"
-        return set(session.run(script, step="look", deadline_s=STOP_DEADLINE_S).text.split())
-
-    def fetch_from(session: Session) -> None:
-        wanted = expected[session.host]
-        if names_on(session).isdisjoint(
-            name for file in wanted for name in (file.remote, file.packed.remote)
-        ):
-            return
-        script = scripts.stop(session.host, broken_off=True)
-        if script:
-            session.run(script, step="stop", deadline_s=STOP_DEADLINE_S, check=False)
-        names = names_on(session)
-        files = [file for file in wanted if names & {file.remote, file.packed.remote}]
-        fetched.extend(collect(session, scripts.folder, files, folder, deadline_s=SALVAGE_DEADLINE_S))
-
-    try:
-        sessions.map(fetch_from, [host for host, files in expected.items() if files])
-    except TestbedError as error:
-        emit(Event("warning", {"text": f"not all files of the trial could be fetched: {error}"}))
-    return fetched
 
 
 def unrestored_lines(folder: Path | None) -> Iterator[str]:

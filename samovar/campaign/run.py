@@ -15,7 +15,7 @@ from samovar.campaign.collection import digests
 from samovar.campaign.context import CampaignContext, Note
 from samovar.campaign.disk_reserve import DiskReserve
 from samovar.campaign.folder import point_latest, read_plan, replacement_of, trial_statuses
-from samovar.campaign.interrupts import TestbedJob, run_in_threads
+from samovar.campaign.interrupts import run_in_threads
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import CampaignState, Journal, fold, is_open
 from samovar.campaign.testbed_runner import TestbedRunner, TestbedSetup
@@ -136,7 +136,8 @@ class CampaignRun:
             if len(runners) == 1:
                 runners[0].run_trials(queue)
             else:
-                run_in_threads([_job(runner, queue) for runner in runners], queue.stop)
+                jobs = [(runner.context, partial(runner.run_trials, queue)) for runner in runners]
+                run_in_threads(jobs, queue.stop)
         except KeyboardInterrupt:
             note("campaign-interrupted")
             raise
@@ -200,12 +201,6 @@ class CampaignRun:
         for runner in runners:
             queue.join(runner.setup.testbed, runner.can_run)
         return queue
-
-
-def _job(runner: TestbedRunner, queue: TrialQueue) -> TestbedJob:
-    context = runner.context
-    run_trials = partial(runner.run_trials, queue)
-    return TestbedJob(context.testbed, run_trials, context.interrupt, context.sessions, context.emit)
 
 
 def adopt_plan(folder: Path, plan: Plan, sources: Mapping[str, bytes]) -> Summary:

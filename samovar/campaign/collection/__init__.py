@@ -2,7 +2,7 @@
 
 from samovar.campaign.collection.checksums import SUMS, sha256_of, write_sums
 from samovar.campaign.collection.commit import commit_trial, digests, set_aside, sums_digest
-from samovar.campaign.collection.fetch import Expected, collect
+from samovar.campaign.collection.fetch import Expected, collect, salvage
 from samovar.campaign.collection.verify import FileProblem, Verification, verify
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "collect",
     "commit_trial",
     "digests",
+    "salvage",
     "set_aside",
     "sha256_of",
     "sums_digest",

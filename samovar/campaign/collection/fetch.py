@@ -9,14 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.errors import CampaignError, TestbedError
-from samovar.hosts import RemoteFile, Session
-from samovar.recipes import quote
+from samovar.events import Emit, Event
+from samovar.hosts import RemoteFile, Session, Sessions
+from samovar.recipes import TrialScripts, quote
 from samovar.units import format_bytes
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SIZE = re.compile(r"[0-9]{1,18}")
 MAX_OUTPUT = 300  # characters of a host's output that an error has
+STOP_DEADLINE_S = 20.0
+SALVAGE_DEADLINE_S = 60.0
+"""A user who interrupts a trial wants it to end: files that take longer to fetch are removed on the host."""
 SPARE_BYTES = 64 * 1024 * 1024
 """Disk space that stays free on this machine, for the journal and other files that must be written."""
 
@@ -92,6 +96,43 @@ def collect(
     session.fetch_all(wanted, deadline_s=deadline_s)
     session.run(f"rm -rf -- {quote(folder)}\n", step="remove", deadline_s=deadline_s)
     return [_manifest_entry(file, session.host, on_host[file.remote]) for file in packed]
+
+
+def salvage(
+    scripts: TrialScripts,
+    sessions: Sessions,
+    expected: Mapping[str, Sequence[Expected]],
+    folder: Path,
+    emit: Emit,
+) -> list[Mapping[str, object]]:
+    """Fetch the files that an interrupted trial has written so far; return their entries for the manifest.
+
+    Programs that still write are ended first. A host on which this fails is reported as a warning.
+    """
+    fetched: list[Mapping[str, object]] = []
+
+    def names_on(session: Session) -> set[str]:
+        script = f"cd {quote(scripts.folder)} 2>/dev/null || exit 0; ls\n"
+        return set(session.run(script, step="look", deadline_s=STOP_DEADLINE_S).text.split())
+
+    def fetch_from(session: Session) -> None:
+        wanted = expected[session.host]
+        if names_on(session).isdisjoint(
+            name for file in wanted for name in (file.remote, file.packed.remote)
+        ):
+            return
+        script = scripts.stop(session.host, broken_off=True)
+        if script:
+            session.run(script, step="stop", deadline_s=STOP_DEADLINE_S, check=False)
+        names = names_on(session)
+        files = [file for file in wanted if names & {file.remote, file.packed.remote}]
+        fetched.extend(collect(session, scripts.folder, files, folder, deadline_s=SALVAGE_DEADLINE_S))
+
+    try:
+        sessions.map(fetch_from, [host for host, files in expected.items() if files])
+    except TestbedError as error:
+        emit(Event("warning", {"text": f"not all files of the trial could be fetched: {error}"}))
+    return fetched
 
 
 def check_room(host: str, size_bytes: int, local: Path) -> None:

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from samovar.atomic_files import write_json
 from samovar.campaign.availability import blamed
 from samovar.campaign.calibration import Calibration, check_fits
-from samovar.campaign.collection import Expected, collect, commit_trial
+from samovar.campaign.collection import Expected, collect, commit_trial, salvage
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.disk_reserve import is_disk_error
 from samovar.campaign.host_state import changed, parse_named, parse_state, unmet
-from samovar.campaign.interrupts import salvage
 from samovar.campaign.trial.boot_settings import BootSettings
 from samovar.campaign.trial.result import Outcome, TrialResult
 from samovar.campaign.trial.throughput_monitor import ThroughputMonitor

@@ -42,19 +42,25 @@ except KeyboardInterrupt:
 
 WORKING = """
 import os, sys
-from samovar.campaign.interrupts import Worker
+from types import SimpleNamespace
+from samovar.campaign.interrupts import TrialInterrupt, run_in_threads
 
-worker = Worker("typist", sys.stdin.readline, print)
-worker.start()
-try:
+ended = []
+
+def stop(reason):
+    print("ended too early" if ended else reason, flush=True)
+
+def work():
     print("working", flush=True)
-    while worker.runs:
-        worker.wait(60)
+    sys.stdin.readline()
+    ended.append("work")
+
+sessions = SimpleNamespace(interrupt=lambda: None)
+context = SimpleNamespace(testbed="lab", interrupt=TrialInterrupt(), sessions=sessions, emit=print)
+try:
+    run_in_threads([(context, work)], stop)
 except KeyboardInterrupt:
-    print("at work" if worker.runs else "ended", flush=True)
-while worker.runs:
-    worker.wait(60)
-print("ended")
+    print(*ended, context.interrupt.requested)
 """
 
 
@@ -155,11 +161,11 @@ def test_a_command_that_is_to_outlive_its_terminal_does() -> None:
     assert process.returncode == 0
 
 
-def test_ctrl_c_ends_the_wait_for_a_thread_that_still_runs() -> None:
+def test_ctrl_c_waits_until_the_job_of_a_testbed_has_cleaned_up() -> None:
     process = command(text=WORKING)
     assert said(process) == "working"
     wait_until_asleep(process)
     process.send_signal(signal.SIGINT)
-    assert said(process) == "at work"
+    assert said(process) == "interrupted by the user"
     say(process, "\n")
-    assert process.communicate(timeout=30)[0] == "ended\n"
+    assert process.communicate(timeout=30)[0] == "work True\n"
