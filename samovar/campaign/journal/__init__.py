@@ -1,6 +1,7 @@
 """The journal of a campaign: its events, the file that holds them, and the state that they add up to."""
 
 from samovar.campaign.journal.campaign_state import (
+    STARTS,
     CampaignState,
     SavedState,
     TrialState,
@@ -19,6 +20,7 @@ from samovar.campaign.journal.journal_file import (
 
 __all__ = [
     "NAME",
+    "STARTS",
     "CampaignState",
     "Entry",
     "Journal",

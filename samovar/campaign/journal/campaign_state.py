@@ -9,6 +9,7 @@ from typing import Any, Literal
 from samovar.campaign.journal.journal_file import Entry
 from samovar.errors import CampaignError
 
+STARTS = ("campaign-started", "campaign-resumed")
 TRIAL_EVENTS = ("trial-started", "phase", "trial-finished", "trial-refused", "trial-set-aside")
 TrialStatus = Literal["in flight", "completed", "failed", "interrupted"]
 
@@ -135,7 +136,7 @@ class _Fold:
     def apply_campaign_event(self, entry: Entry) -> None:
         values = entry.values
         match entry.event:
-            case "campaign-started" | "campaign-resumed":
+            case event if event in STARTS:
                 # What a run finds out is found out anew: hosts that were quarantined are tried again.
                 self.controllers += 1
                 self.probation |= self.quarantined.keys()
