@@ -2,42 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial as bound
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from samovar.experiment import (
     COMMON_OPTIONS,
     DEVICE_PARAMETERS,
+    EACH,
     FRAGMENT_KEYS,
     GENERATOR_KEYS,
+    MOST_LEVELS,
     NAME,
+    ONE_DIRECTION,
     PART_KEYS,
+    PLAIN_FACTORS,
     PROFILE_KEYS,
     Arrivals,
-    Config,
     Experiment,
+    FactorKeys,
     Flow,
     Logger,
     NetworkPath,
     Outputs,
-    Part,
     Strict,
-    StudyReport,
-    Testbed,
+    ValueType,
     keys_of,
     own_keys,
+    varied_keys,
 )
-from samovar.schema.factor_schema import SCALAR, FactorSchema
 from samovar.schema.model_schema import (
+    DIRECTIONS,
     DRAFT,
     Definitions,
     Json,
-    Special,
     any_of,
     at_least_one,
+    by_name,
     closed,
     directions,
+    random,
     several,
+    slug,
     when,
 )
 from samovar.schema.recipe_schema import (
@@ -45,8 +50,8 @@ from samovar.schema.recipe_schema import (
     SystemParameter,
     parameter_schema,
     parameter_schemas,
+    parameters_of_kind,
     recipe_choice,
-    union_of_parameters,
 )
 
 RECIPE_KEYS: Mapping[type[Strict], tuple[str, str]] = {
@@ -55,7 +60,44 @@ RECIPE_KEYS: Mapping[type[Strict], tuple[str, str]] = {
     NetworkPath: ("aqm", "aqm"),
 }
 """Models whose other keys are parameters: the kind of recipe, and the key that names it."""
+SCALAR: Json = {"type": ["string", "number", "boolean"]}
 LABELS: Json = any_of(SCALAR, several(SCALAR))
+LEVEL_LABEL: Json = {
+    "type": ["string", "number"],
+    "pattern": r"\S",
+    "description": "Label of the level in tables, ids and figures.",
+}
+AN_END: Json = {"type": ["number", "string"], "pattern": "^[0-9]"}
+RANGE_KEYS = {"from": "First level.", "to": "Last level.", "step": "Distance of the levels."}
+PLAIN, PER_HOST, PER_DIRECTION, BOTH_DIRECTIONS, RANDOM = "plain", "host", "direction", "both", "random"
+LABEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
+NO_ARRIVALS = r"(?!.*\.arrivals\.[a-z]+$)"
+"""Before a label, which may contain dots: the key that follows is not one of arrivals."""
+FREE_NAME = rf"^(?!(?:{'|'.join(PLAIN_FACTORS)})$)[^.]+$"
+"""A factor whose name is not that of a target."""
+
+
+class LevelTarget(NamedTuple):
+    """What a level may set: its name or a pattern of names, its values, and what may replace one value."""
+
+    name: str
+    value: Json
+    forms: str
+    description: str
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether `name` is a pattern."""
+        return self.name.startswith("^")
+
+
+def forms_of(value_type: ValueType) -> str:
+    """Return what may replace one value of a type."""
+    if value_type.is_per_host:
+        return PER_HOST
+    if value_type.is_random:
+        return RANDOM
+    return {ONE_DIRECTION: PLAIN, EACH: BOTH_DIRECTIONS}.get(value_type.directions, PER_DIRECTION)
 
 
 class ExperimentSchema:
@@ -64,36 +106,39 @@ class ExperimentSchema:
     def __init__(self, recipes: Recipes, outputs: Outputs) -> None:
         self._recipes, self._manifest = recipes, outputs
         self.definitions = Definitions(self._special())
-        self._factors = FactorSchema(self.definitions, recipes)
+        self._refer = self.definitions.refer
+        self._targets = list(self._level_targets())
 
-    def _special(self) -> dict[tuple[str, str], Special]:
+    def _special(self) -> dict[tuple[str, str], Callable[[], Json]]:
         return {
-            ("", "factors"): lambda *_: self._factors.factors(),
-            ("", "settings"): lambda *_: self._factors.settings(),
-            ("", "exclude"): lambda *_: _lines(LABELS),
-            ("", "include"): lambda *_: _lines(any_of(SCALAR, {"type": "object", "minProperties": 1})),
-            ("", "traffic"): lambda *_: self._flows(),
-            ("", "loggers"): lambda *_: self._loggers(),
-            ("", "path"): lambda *_: self.definitions.refer("Path", lambda: self._with(NetworkPath, True)),
-            ("", "use"): lambda *_: self._names(),
-            ("Flow", "generator"): lambda *_: recipe_choice(self.definitions, self._recipes, "generator"),
-            ("Logger", "logger"): lambda *_: recipe_choice(self.definitions, self._recipes, "logger"),
-            ("Expect", "metric"): lambda *_: self.definitions.refer("metric", self._metric),
-            ("NetworkPath", "aqm"): lambda *_: self._aqm(),
-            ("Expect", "where"): lambda *_: {"type": "object", "additionalProperties": LABELS},
-            ("Experiment", "parts"): lambda *_: _by_name(self.definitions.refer("Part", self._part)),
-            ("Experiment", "profiles"): lambda *_: _by_name(self._profile()),
-            ("Experiment", "fragments"): lambda *_: _by_name(self._fragment()),
-            ("Experiment", "figures"): bound(self._outputs, "figure"),
-            ("Experiment", "tables"): bound(self._outputs, "table"),
+            ("", "factors"): lambda: self._refer("Factors", self._factors),
+            ("", "settings"): lambda: self._refer("Settings", self._settings),
+            ("", "exclude"): lambda: _lines(LABELS),
+            ("", "include"): lambda: _lines(any_of(SCALAR, {"type": "object", "minProperties": 1})),
+            ("", "traffic"): lambda: self._entries(Flow, "Changes of flows, by label."),
+            ("", "loggers"): lambda: self._entries(Logger, "Changes of loggers, by recipe."),
+            ("", "path"): lambda: self._refer("Path", lambda: self._with_parameters(NetworkPath)),
+            ("", "use"): self._names,
+            ("Flow", "generator"): lambda: recipe_choice(self.definitions, self._recipes, "generator"),
+            ("Logger", "logger"): lambda: recipe_choice(self.definitions, self._recipes, "logger"),
+            ("Expect", "metric"): lambda: self._refer("metric", self._metric),
+            ("NetworkPath", "aqm"): self._aqm,
+            ("Expect", "where"): lambda: {"type": "object", "additionalProperties": LABELS},
+            ("Experiment", "parts"): lambda: self._layers("Part", (*PART_KEYS, "use")),
+            ("Experiment", "profiles"): lambda: self._layers("Profile", (*PROFILE_KEYS, "use")),
+            ("Experiment", "fragments"): lambda: self._layers("Fragment", FRAGMENT_KEYS),
+            ("Experiment", "figures"): lambda: self._refer("figures", lambda: self._outputs("figure")),
+            ("Experiment", "tables"): lambda: self._refer("tables", lambda: self._outputs("table")),
+            ("FactorKeys", "levels"): self._any_levels,
+            ("FactorKeys", "recipe"): lambda: {"enum": self._recipes.names("setting")},
+            ("FactorKeys", "sets"): self._names_of_targets,
         }
 
     def document(self) -> Json:
         """Return the schema of a whole file."""
-        properties = self.definitions.properties(Experiment, partial=True)
         alone = {"not": any_of({"required": ["extends"]}, {"required": ["use"]})}
-        complete = self._factors.complete_factors()
-        complete_part = {"if": {"not": {"required": ["use"]}}, "then": {"properties": {"factors": complete}}}
+        complete = {"factors": self._refer("CompleteFactors", self._complete_factors)}
+        whole_part = {"if": {"not": {"required": ["use"]}}, "then": {"properties": complete}}
 
         def without(key: str, then: Json) -> Json:
             return {"if": {"allOf": [alone, {"not": {"required": [key]}}]}, "then": then}
@@ -103,30 +148,21 @@ class ExperimentSchema:
 
         rules = [
             {"if": {"not": {"required": ["extends"]}}, "then": {"required": ["testbed"]}},
-            {"if": alone, "then": {"properties": {**_whole(), "factors": complete}}},
+            {"if": alone, "then": {"properties": complete}},
             without("parts", {"required": ["traffic"]}),
-            without("factors", of_parts(complete_part)),
+            without("factors", of_parts(whole_part)),
             without("traffic", of_parts(at_least_one("traffic", "use"))),
         ]
-        self._fragment()
-        return _document(self.definitions, closed(properties, required=["experiment"], allOf=rules))
+        root = self._layer(tuple(own_keys(Experiment)))
+        return self.definitions.document({**root, "required": ["experiment"], "allOf": rules})
 
-    def _fragment(self) -> Json:
-        return self.definitions.refer("Fragment", lambda: self._layer(FRAGMENT_KEYS, "A fragment for `use`."))
+    def _layers(self, name: str, keys: tuple[str, ...]) -> Json:
+        return by_name(self._refer(name, lambda: self._layer(keys)), NAME)
 
-    def _profile(self) -> Json:
-        words = "Changes of the experiment, for --profile."
-        return self.definitions.refer("Profile", lambda: self._layer((*PROFILE_KEYS, "use"), words))
-
-    def _layer(self, names: tuple[str, ...], words: str) -> Json:
+    def _layer(self, names: tuple[str, ...]) -> Json:
+        """Return some keys of an experiment, none of them needed."""
         known = {name: key for name, key in keys_of(Experiment).items() if name in names}
-        properties = {name: self.definitions.property(Experiment, key, True) for name, key in known.items()}
-        return closed(properties, description=words)
-
-    def _part(self) -> Json:
-        assert own_keys(Part) >= set(PART_KEYS)
-        words = "One matrix; its values override those at the top level."
-        return closed(self.definitions.properties(Part, partial=True), description=words)
+        return closed({name: self.definitions.property(Experiment, known[name], True) for name in known})
 
     def _names(self) -> Json:
         name = self.definitions.of_type(NAME)
@@ -134,22 +170,19 @@ class ExperimentSchema:
 
     def _aqm(self) -> Json:
         one = recipe_choice(self.definitions, self._recipes, "aqm")
-        return any_of(one, self.definitions.refer("mapping-aqm-per-direction", lambda: directions(one)))
+        return any_of(one, self._refer("aqm-per-direction", lambda: directions(one)))
 
     def _metric(self) -> Json:
         metrics = self._manifest.metrics
         described = [f"{one.what} ({one.unit})" for one in metrics.values()]
         return {"enum": list(metrics), "enumDescriptions": described}
 
-    def _outputs(self, kind: str, *_: object) -> Json:
-        return self.definitions.refer(f"{kind}s", lambda: self._make_outputs(kind))
-
-    def _make_outputs(self, kind: str) -> Json:
+    def _outputs(self, kind: str) -> Json:
         """Return the figures or tables: names, or mappings with options; factors are options as well."""
         known = self._manifest.kinds[kind]
-        names: Json = {"enum": list(known), "enumDescriptions": [one.what for one in known.values()]}
-        names["description"] = f"Name of the {kind}."
-        name = self.definitions.refer(kind, lambda: names)
+        whats = [one.what for one in known.values()]
+        names = {"enum": list(known), "enumDescriptions": whats, "description": f"Name of the {kind}."}
+        name = self._refer(kind, lambda: names)
         own: dict[str, dict[str, list[str]]] = {}
         for one, output in known.items():
             for option, info in output.options.items():
@@ -160,107 +193,202 @@ class ExperimentSchema:
         }
         options |= {one: {**LABELS, "description": COMMON_OPTIONS[one]} for one in ("part", "trial")}
         options["title"] = {**SCALAR, "description": COMMON_OPTIONS["title"]}
-        entry = {
-            "type": "object",
-            "properties": {kind: name, **options},
-        }
-        return {"type": "array", "items": any_of(name, {**entry, "required": [kind]})}
+        entry = {"type": "object", "properties": {kind: name, **options}, "required": [kind]}
+        return {"type": "array", "items": any_of(name, entry)}
 
     # Objects with the parameters of a recipe beside their own keys.
 
-    def _flows(self) -> Json:
-        change = self.definitions.refer("FlowChange", lambda: self._with(Flow, True))
-        whole = self.definitions.refer("Flow", lambda: self._whole_flow(change))
-        changes = {**_by_name(change), "description": "Changes of flows, by label."}
-        return any_of({"type": "array", "items": whole}, changes)
+    def _entries(self, model: type[Strict], words: str) -> Json:
+        """Return a list of flows or loggers, or the changes of those of another layer by their names."""
+        required = [name for name, key in keys_of(model).items() if key.field.is_required()]
+        change = self._refer(f"{model.__name__}Change", lambda: self._with_parameters(model))
+        whole = self._refer(model.__name__, lambda: {"allOf": [change, {"required": required}]})
+        return any_of({"type": "array", "items": whole}, {**by_name(change, NAME), "description": words})
 
-    def _whole_flow(self, change: Json) -> Json:
-        """Return a flow with all that it needs: a change of one, complete."""
-        required = [name for name, key in keys_of(Flow).items() if key.field.is_required()]
-        whole = {"properties": {"arrivals": self.definitions.model(Arrivals)}, "required": required}
-        return {"allOf": [change, whole]}
-
-    def _loggers(self) -> Json:
-        whole = self.definitions.refer("Logger", lambda: self._with(Logger, False))
-        by_name = self.definitions.refer("LoggerChanges", self._logger_changes)
-        return any_of(
-            {"type": "array", "items": whole}, {**by_name, "description": "Changes of loggers, by recipe."}
-        )
-
-    def _logger_changes(self) -> Json:
-        own = {"type": "object", "properties": self.definitions.properties(Logger, partial=True)}
-        change = self.definitions.refer("LoggerChange", lambda: own)
-        changes = {
-            name: {"allOf": [change, self._only(Logger, own_keys(Logger), name)]}
-            | {"description": self._recipes.summary("logger", name)}
-            for name in self._recipes.names("logger")
-        }
-        return closed(changes)
-
-    def _with(self, model: type[Strict], partial: bool) -> Json:
-        """Return a model's object whose other keys are parameters of the recipe that it names."""
+    def _with_parameters(self, model: type[Strict]) -> Json:
+        """Return the object of a model, whose other keys are the parameters of the recipe that it names."""
         kind, key = RECIPE_KEYS[model]
-        made = self.definitions.object(model, partial)
+        made = self.definitions.object(model, partial=True)
         del made["additionalProperties"]
-        every = union_of_parameters(self.definitions, self._recipes, kind)
-        if model is NetworkPath:
-            devices = DEVICE_PARAMETERS.items()
-            every |= {
-                name: parameter_schema(self.definitions, [SystemParameter("", one)]) for name, one in devices
-            }
+        every = self._path_parameters() if model is NetworkPath else self._parameters(kind)
         named = {"properties": {key: {"enum": self._recipes.names(kind)}}, "required": [key]}
-        other = {"if": {"not": named}, "then": self._limited(model, own_keys(model), every)}
-        made["allOf"] = [*made.get("allOf", []), *self._of_each(model), other]
-        return made
-
-    def _of_each(self, model: type[Strict]) -> Iterator[Json]:
-        """Yield the keys that may stand beside each recipe: the model's and its parameters."""
-        kind, key = RECIPE_KEYS[model]
+        rules = [{"if": {"not": named}, "then": self._limited(own_keys(model), every)}]
         for name in self._recipes.names(kind):
-            takes = self._recipes.parameters(kind, name)
-            refused = {one for one in GENERATOR_KEYS if kind == "generator" and one not in takes}
-            yield when({key: [name]}, self._only(model, own_keys(model) - refused, name))
+            known = parameter_schemas(self.definitions, self._recipes, kind, name)
+            refused = {one for one in GENERATOR_KEYS if kind == "generator" and one not in known}
+            others = {one: schema for one, schema in known.items() if one not in own_keys(model)}
+            rules.append(when(key, name, self._limited(own_keys(model) - refused, others)))
+        return {**made, "allOf": [*made.get("allOf", []), *rules]}
 
-    def _only(self, model: type[Strict], own: frozenset[str], name: str) -> Json:
-        parameters = parameter_schemas(self.definitions, self._recipes, RECIPE_KEYS[model][0], name)
-        return self._limited(
-            model, own, {key: one for key, one in parameters.items() if key not in own_keys(model)}
+    def _limited(self, own: frozenset[str], parameters: Json) -> Json:
+        """Return the rule that an object has no keys but these, with the schemas of the parameters."""
+        return {"propertyNames": {"enum": sorted({*own, *parameters})}, "properties": parameters}
+
+    def _parameters(self, kind: str) -> Json:
+        return parameters_of_kind(self.definitions, self._recipes, kind)
+
+    def _path_parameters(self) -> Json:
+        """Return the parameters of queue disciplines and devices."""
+        of_devices = {
+            name: parameter_schema(self.definitions, [SystemParameter("", one)])
+            for name, one in DEVICE_PARAMETERS.items()
+        }
+        return {**self._parameters("aqm"), **of_devices}
+
+    # Factors: every target that a level may set, with its levels in every form.
+
+    def _level_targets(self) -> Iterator[LevelTarget]:
+        """Yield everything that a level may set, patterns after the names that they match as well."""
+        yield from self._keys("")
+        yield from self._keys("path")
+        for key, one in self._path_parameters().items():
+            if key not in own_keys(NetworkPath):
+                yield self._parameter(f"path.{key}", one, PER_DIRECTION)
+        for name, found, having in self._recipes.settings():
+            yield self._parameter(name, parameter_schema(self.definitions, found, having), PER_HOST)
+        for logger in self._recipes.names("logger"):
+            yield from self._keys(f"loggers.{logger}")
+            for key, found in self._recipes.parameters("logger", logger).items():
+                one = parameter_schema(self.definitions, found)
+                yield self._parameter(f"loggers.{logger}.{key}", one, PLAIN)
+        for owner in ("stop", "traffic.FLOW", "traffic.FLOW.arrivals"):
+            yield from self._keys(owner)
+        for key, one in self._parameters("generator").items():
+            if key not in varied_keys("traffic.FLOW"):
+                yield self._parameter(rf"^traffic\.{LABEL}\.{key}$", one, PLAIN)
+        words = "Parameter of the congestion control's kernel module."
+        yield self._parameter(r"^cc\.[^.]+$", {**SCALAR, "description": words}, PER_HOST)
+
+    def _keys(self, owner: str) -> Iterator[LevelTarget]:
+        """Yield the keys below an owner; `traffic.FLOW` stands for any flow, so its targets are patterns."""
+        for name, key in varied_keys(owner).items():
+            if key.type is None:
+                continue
+            value = self.definitions.of_type(key.type)
+            if name in ("aqm", "generator"):
+                value = recipe_choice(self.definitions, self._recipes, name)
+            target = f"{owner}.{name}" if owner else name
+            if owner.startswith("traffic.FLOW"):
+                dotted = owner == "traffic.FLOW" and name in own_keys(Arrivals)
+                label = f"{NO_ARRIVALS}{LABEL}" if dotted else LABEL
+                target = f"^{target}$".replace(".", r"\.").replace("FLOW", label)
+            yield LevelTarget(target, value, forms_of(key.type), key.description)
+
+    def _parameter(self, name: str, one: Json, forms: str) -> LevelTarget:
+        """Return a recipe's parameter as a target, its values a reference."""
+        shared = one if "$ref" in one else self._refer(slug(name.replace(LABEL, "FLOW")), lambda: one)
+        return LevelTarget(name, {"$ref": shared["$ref"]}, forms, one["description"])
+
+    def _keyed(self, known: list[LevelTarget], make: Callable[[LevelTarget], Json]) -> Json:
+        """Return an object with a property for each target."""
+        names: Json = {one.name: {**make(one), "description": one.description} for one in known}
+        patterns = {one.name: names.pop(one.name) for one in known if one.is_pattern}
+        return closed(names, patternProperties=patterns)
+
+    def _settings(self) -> Json:
+        """Return the settings of hosts: each one value, or one for each host or role."""
+        return self._keyed([one for one in self._targets if one.forms == PER_HOST], self._value)
+
+    def _factors(self) -> Json:
+        """Return the factors of a part: targets with their levels, and free names."""
+        found = self._keyed(self._targets, self._factor)
+        words = "Levels that set several keys: a list of mappings, each {factor: value, ..., label: word}."
+        free = any_of(self._linked_levels(), self._explicit(), self._any_levels())
+        found["patternProperties"][FREE_NAME] = {**free, "description": words}
+        return {**found, "additionalProperties": any_of(self._explicit(), self._any_levels())}
+
+    def _complete_factors(self) -> Json:
+        """Return the rule for factors that extend no others: a free name must say what it sets."""
+        known = [one.name.replace(".", r"\.") for one in self._targets if not one.is_pattern]
+        patterns = [one.name for one in self._targets if one.is_pattern]
+        sets = {"anyOf": [{"required": ["recipe"]}, {"required": ["sets"]}]}
+        explicit = {**self._explicit(), **sets}
+        free = any_of(self._linked_levels(), {"allOf": [self._explicit(), sets]})
+        own = {"|".join([f"^(?:{'|'.join(known)})$", *patterns]): True, FREE_NAME: free}
+        return {"patternProperties": own, "additionalProperties": explicit}
+
+    def _names_of_targets(self) -> Json:
+        """Return a list of targets, of which one factor sets all."""
+        names = [one.name for one in self._targets if not one.is_pattern]
+        patterns = "|".join(one.name for one in self._targets if one.is_pattern)
+        return several(
+            {"anyOf": [{"enum": names}, {"type": "string", "pattern": patterns}]}, uniqueItems=True
         )
 
-    def _limited(self, model: type[Strict], own: frozenset[str], parameters: Json) -> Json:
-        """Return the rule that an object has no keys but these, with the schemas of the parameters."""
-        keys: Json = {"enum": sorted(own)}
-        if own == own_keys(model):
-            keys = self.definitions.refer(f"{model.__name__}Keys", lambda: {"enum": sorted(own)})
-        others = {"enum": sorted(parameters)}
-        if not parameters:
-            return {"propertyNames": keys}
-        return {"propertyNames": {"anyOf": [keys, others]}, "properties": parameters}
+    def _explicit(self) -> Json:
+        """Return a factor that names what it sets: a parameter of a recipe, or several keys."""
+        return self.definitions.value(FactorKeys)
 
+    def _any_levels(self) -> Json:
+        """Return the levels of a factor whose values are not known."""
+        values = {"type": "object", "minProperties": 1, "additionalProperties": SCALAR}
+        either = any_of(SCALAR, _levels(any_of(SCALAR, values)), _range(AN_END))
+        words = {"description": "A level, a list of levels, or a range."}
+        return self._refer("AnyLevels", lambda: {**either, **words})
 
-def _by_name(one: Json) -> Json:
-    return {
-        "type": "object",
-        "additionalProperties": one,
-        "propertyNames": {"pattern": NAME.schema["pattern"]},
-    }
+    def _linked_levels(self) -> Json:
+        """Return levels that set several keys each."""
+        return self._refer("LinkedLevels", lambda: _levels(self._linked_level()))
+
+    def _linked_level(self) -> Json:
+        level = self._keyed(self._targets, self._value)
+        level["properties"]["label"] = self._label()
+        expected = "expected a level such as {path.rate: 10Mbit, rwnd: 2 BDP, label: home}"
+        needed = {"minProperties": 1, "if": {"required": ["label"]}, "then": {"minProperties": 2}}
+        return {**level, **needed, "errorMessage": expected}
+
+    def _label(self) -> Json:
+        return self._refer("label", lambda: LEVEL_LABEL)
+
+    def _factor(self, one: LevelTarget) -> Json:
+        """Return a factor by its target: a level, a list, a range, or {levels: ...}."""
+        return self._refer(_name("factor", one), lambda: self._make_factor(one))
+
+    def _make_factor(self, one: LevelTarget) -> Json:
+        labelled = closed({"value": one.value, "label": self._label()}, required=["value", "label"])
+        forms = self._forms(one)
+        plain = forms[:1] if one.forms != BOTH_DIRECTIONS else ()
+        ranges = [_range(value) for value in plain]
+        return any_of(*plain, _levels(any_of(*forms, labelled)), *ranges, self._explicit())
+
+    def _value(self, one: LevelTarget) -> Json:
+        """Return one value, or the mapping that may replace it."""
+        return self._refer(_name("value", one), lambda: any_of(*self._forms(one)))
+
+    def _forms(self, one: LevelTarget) -> tuple[Json, ...]:
+        """Return one value and the mapping that may replace it, which may contain the label of its level."""
+        value, label = one.value, self._label()
+        if one.forms == PLAIN:
+            return (value,)
+        if one.forms == RANDOM:
+            return value, random(value, label=label)
+        if one.forms == PER_HOST:
+            keys = {"down": False, "up": False, "label": label}
+            hosts = {"type": "object", "properties": keys, "additionalProperties": value, "minProperties": 1}
+            return value, hosts
+        either = directions(value, label=label)
+        return (
+            ({**either, "required": list(DIRECTIONS)},) if one.forms == BOTH_DIRECTIONS else (value, either)
+        )
 
 
 def _lines(level: Json) -> Json:
     return {"type": "array", "items": {"type": "object", "minProperties": 1, "additionalProperties": level}}
 
 
-def _whole() -> Json:
-    """Return the rules for keys of a file that extends no other."""
-    return {
-        "path": {"properties": {"delay": {"required": ["down", "up"]}}},
-        "parts": {"minProperties": 1},
-        "stop": at_least_one("after", "when"),
-    }
+def _levels(level: Json) -> Json:
+    return several(level, maxItems=MOST_LEVELS, uniqueItems=True)
 
 
-def _document(definitions: Definitions, root: Json) -> Json:
-    return {"$schema": DRAFT, **root, "$defs": dict(sorted(definitions.schemas.items()))}
+def _range(end: Json) -> Json:
+    keys = {key: {**end, "description": words} for key, words in RANGE_KEYS.items()}
+    return closed(keys, required=list(keys), description="Evenly spaced levels, both ends included.")
+
+
+def _name(what: str, one: LevelTarget) -> str:
+    """Return the name of the shared schema of a target's values in one form."""
+    reference = str(one.value["$ref"]).removeprefix("#/$defs/")
+    return f"{what}-{reference}{'' if one.forms == PLAIN else f'-{one.forms}'}"
 
 
 def experiment_schema(recipes: Recipes, outputs: Outputs) -> Json:
@@ -273,23 +401,7 @@ def fragment_schema() -> Json:
     return {"$schema": DRAFT, "$ref": "experiment.json#/$defs/Fragment"}
 
 
-def testbed_schema() -> Json:
-    """Return the schema of hosts/NAME.yaml."""
-    made = _schema(Testbed)
-    made["properties"]["hosts"]["minProperties"] = 1
-    return made
-
-
-def study_schema() -> Json:
-    """Return the schema of experiments/studies/NAME.yaml."""
-    return _schema(StudyReport)
-
-
-def config_schema() -> Json:
-    """Return the schema of config.yaml."""
-    return _schema(Config)
-
-
-def _schema(model: type[Strict]) -> Json:
-    definitions = Definitions({("", "settings"): lambda *_: {"$ref": "experiment.json#/$defs/Settings"}})
-    return _document(definitions, definitions.object(model))
+def model_document(model: type[Strict]) -> Json:
+    """Return the schema of a file that is one model: a testbed, a study or config.yaml."""
+    definitions = Definitions({("", "settings"): lambda: {"$ref": "experiment.json#/$defs/Settings"}})
+    return definitions.document(definitions.object(model))

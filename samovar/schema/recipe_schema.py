@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial as bound
 from typing import NamedTuple
 
@@ -110,33 +110,30 @@ def parameter_schemas(definitions: Definitions, recipes: Recipes, kind: str, nam
     }
 
 
-def union_of_parameters(definitions: Definitions, recipes: Recipes, kind: str) -> Json:
-    """Return the parameters of all recipes of a kind, as properties that name their recipes."""
-    found: dict[str, list[tuple[str, Json]]] = {}
+def parameters_of_kind(definitions: Definitions, recipes: Recipes, kind: str) -> Json:
+    """Return the parameters of all recipes of a kind as properties: what any of them accepts and means."""
+    found: dict[str, dict[str, Json]] = {}
     for name in recipes.names(kind):
         for key, one in recipes.parameters(kind, name).items():
-            found.setdefault(key, []).append(
-                (name, parameter_schema(definitions, one, recipes.having(kind, name)))
-            )
-    return {key: _union(every) for key, every in sorted(found.items())}
+            found.setdefault(key, {})[name] = parameter_schema(definitions, one, recipes.having(kind, name))
+    return {key: _merged(every) for key, every in sorted(found.items())}
 
 
-def _union(every: Sequence[tuple[str, Json]]) -> Json:
-    """Return a parameter of several recipes: what any of them accepts, and what each means by it."""
+def _merged(schemas: Mapping[str, Json]) -> Json:
     names: dict[str, list[str]] = {}
-    for name, one in every:
-        names.setdefault(one["description"], []).append(name)
-    values = any_of(*({key: one[key] for key in one if key != "description"} for _, one in every))
-    return {**values, "description": " ".join(f"{', '.join(of)}: {words}" for words, of in names.items())}
+    for name, one in schemas.items():
+        names.setdefault(one.pop("description"), []).append(name)
+    words = " ".join(f"{', '.join(of)}: {words}" for words, of in names.items())
+    return {**any_of(*schemas.values()), "description": words}
 
 
 def recipe_choice(definitions: Definitions, recipes: Recipes, kind: str) -> Json:
     """Return a reference to the names of a kind's recipes, with their summaries."""
     names = recipes.names(kind)
-    listed = {"enum": names, "enumDescriptions": [_summary(recipes, kind, name) for name in names]}
+    summaries = []
+    for name in names:
+        having = recipes.having(kind, name)
+        where = f" ({having[0]} only)" if len(having) == 1 else ""
+        summaries.append(f"{recipes.summary(kind, name)}{where}")
+    listed = {"enum": names, "enumDescriptions": summaries}
     return definitions.refer(kind, lambda: {"description": f"Name of the {kind} recipe.", **listed})
-
-
-def _summary(recipes: Recipes, kind: str, name: str) -> str:
-    having = recipes.having(kind, name)
-    return f"{recipes.summary(kind, name)}{f' ({having[0]} only)' if len(having) == 1 else ''}"

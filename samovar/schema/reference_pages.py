@@ -1,4 +1,4 @@
-"""Generated parts of the reference pages: tables of keys, factors, recipes and metrics.
+"""Generate the editor schemas and the tables of the reference pages, and find those that are not current.
 
 A page has generated blocks, `<!-- fab schema: NAME -->` to `<!-- end -->`; the rest is written by hand.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
+from samovar.events import JOURNAL_EVENTS, events_page, line_schema
 from samovar.experiment import (
     EACH,
     EITHER,
@@ -27,23 +29,18 @@ from samovar.experiment import (
     ValueType,
     bare,
     keys_of,
+    project_outputs,
     type_in,
+    varied_keys,
 )
 from samovar.recipes import BLOCKS, Catalogue, Header
-from samovar.schema.factor_schema import (
-    BOTH_DIRECTIONS,
-    LABEL,
-    NO_ARRIVALS,
-    PER_DIRECTION,
-    PER_HOST,
-    PLAIN,
-    RANDOM,
-    LevelTarget,
-    built_in_targets,
-)
-from samovar.schema.model_schema import Definitions, Json, SchemaError, document_of
+from samovar.schema.editor_schemas import experiment_schema, fragment_schema, model_document
+from samovar.schema.model_schema import DRAFT, Json, SchemaError, document_of, dump
 from samovar.schema.recipe_schema import Recipes, SystemParameter
 
+REFERENCE = Path("docs") / "reference"
+FOLDER = REFERENCE / "schema"
+EVENTS = REFERENCE / "events.md"
 BLOCK = re.compile(r"(<!-- fab schema: (?P<name>[\w., -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 ROOTS: Mapping[str, type[Strict]] = {
     "experiment": Experiment,
@@ -53,6 +50,9 @@ ROOTS: Mapping[str, type[Strict]] = {
 }
 WORDS: Mapping[str, str] = {
     "factors": "mapping from [factor](factors.md) to its levels",
+    "aqm": "[queue discipline](recipe-aqms.md), or `{down: …, up: …}`",
+    "generator": "[generator](recipe-generators.md)",
+    "logger": "[logger](recipe-loggers.md)",
     "exclude": "list of `{factor: level or list}`",
     "include": "list of `{factor: level}`",
     "settings": "mapping from [setting](factors.md) to one value, or one per host or role",
@@ -70,13 +70,6 @@ WORDS: Mapping[str, str] = {
 """Values of keys whose types do not describe them."""
 DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "that of the top level"}
 """Defaults of keys that a complete experiment must have."""
-FORMS = {
-    PER_HOST: "one, or one per host or role",
-    PER_DIRECTION: "one, or `{down: …, up: …}`",
-    BOTH_DIRECTIONS: "`{down: …, up: …}`",
-    PLAIN: "one",
-    RANDOM: "one, or [random](experiment.md#random-amounts)",
-}
 
 
 class Page:
@@ -108,7 +101,7 @@ class Page:
         makers: Mapping[str, Callable[[str], Iterator[str]]] = {
             "keys": self._keys,
             "other keys": self._other_keys,
-            "factors": lambda _: factor_lines(self._recipes),
+            "factors": lambda _: factor_lines(),
             "recipe names": lambda _: recipe_names(self._recipes),
             "recipes": lambda kind: recipe_lines(self._recipes, kind),
             "figures": lambda _: output_lines("figure", self._outputs.figures),
@@ -169,12 +162,14 @@ class Page:
 
 
 def _type_words(value_type: ValueType) -> str:
-    if value_type.choices and "enumDescriptions" not in value_type.schema:
-        return ", ".join(f"`{one}`" for one in value_type.choices)
+    """Return a type with an example or its choices, and the forms that may replace one value."""
     forms = {EITHER: ", or `{down: …, up: …}`", EACH: " in `{down: …, up: …}`"}.get(value_type.directions, "")
     forms += ", or a list" if value_type.is_list else ""
-    forms += ", or [random](#random-amounts)" if value_type.is_random else ""
-    plain = "enum" in value_type.schema or value_type.name in ("words", "text", "name")
+    forms += ", or one per host or role" if value_type.is_per_host else ""
+    forms += ", or [random](experiment.md#random-amounts)" if value_type.is_random else ""
+    if value_type.choices:
+        return ", ".join(f"`{one}`" for one in value_type.choices) + forms
+    plain = value_type.name in ("words", "text", "name")
     return f"{value_type.name}{'' if plain else f': `{value_type.examples[-1]}`'}{forms}"
 
 
@@ -214,41 +209,26 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
 
 
-def factor_lines(recipes: Recipes) -> Iterator[str]:
+def factor_lines() -> Iterator[str]:
     """Yield the table of the factors that are keys of the language, with the forms of their levels."""
-    definitions = Definitions({})
-    rows = [_factor_row(definitions, one) for one in built_in_targets(definitions, recipes)]
-    yield from table(("factor", "value", "levels"), rows)
-
-
-def _factor_row(definitions: Definitions, one: LevelTarget) -> tuple[str, ...]:
-    name = one.name.strip("^$").replace(NO_ARRIVALS, "").replace("\\.", ".").replace(LABEL, "<flow>")
-    return f"`{name}`", _kinds(definitions, one.value), FORMS[one.forms]
-
-
-def _kinds(definitions: Definitions, value: Json) -> str:
-    """Return the types of a value, or its first words if it takes a few words only."""
-    if "enum" in value:
-        texts = [str(one) for one in value["enum"] if isinstance(one, str)]
-        return ", ".join(f"`{one}`" for one in texts[:6]) + (" …" if len(texts) > 6 else "")
-    if "$ref" in value:
-        shared = definitions.schemas[value["$ref"].removeprefix("#/$defs/")]
-        return str(shared.get("title") or _kinds(definitions, shared))
-    options = [_kinds(definitions, one) for one in value.get("anyOf", [])]
-    return " or ".join(dict.fromkeys(options)) or "text"
+    owners = ("", "path", "loggers.<logger>", "stop", "traffic.<flow>", "traffic.<flow>.arrivals")
+    rows = [
+        (f"`{f'{owner}.{name}'.strip('.')}`", WORDS.get(name) or _type_words(key.type))
+        for owner in owners
+        for name, key in varied_keys(owner).items()
+        if key.type
+    ]
+    yield from table(("factor", "levels"), rows)
 
 
 def recipe_names(recipes: Recipes) -> Iterator[str]:
     """Yield the names of all recipes that an experiment or a testbed may use, by kind and system."""
-    rows = []
-    for kind in ("setting", "aqm", "generator", "logger"):
-        on_linux = recipes.catalogue.names(kind, "linux")
-        for system, os in OPERATING_SYSTEMS.items():
-            names = recipes.catalogue.names(kind, system)
-            label = kind if system == "linux" else f"{kind} on {os.title}"
-            same = system != "linux" and names == on_linux
-            rows.append((label, "the same" if same else ", ".join(f"`{name}`" for name in sorted(names))))
-    yield from table(("", "recipes"), sorted(rows, key=lambda row: "FreeBSD" in row[0]))
+    rows = [
+        [kind, *(", ".join(f"`{name}`" for name in sorted(recipes.catalogue.names(kind, system)))
+                 for system in OPERATING_SYSTEMS)]
+        for kind in ("setting", "aqm", "generator", "logger")
+    ]  # fmt: skip
+    yield from table(("", *(system.title for system in OPERATING_SYSTEMS.values())), rows)
 
 
 def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
@@ -270,22 +250,19 @@ def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
 
 def _headers(recipes: Recipes, kind: str, name: str) -> Iterator[str]:
     """Yield the headers of a recipe: one line for the systems that share its summary."""
-    headers_of: dict[str, dict[str, Header]] = {}
+    facts_of: dict[str, dict[str, str]] = {}
     for system in recipes.systems:
         if name in recipes.catalogue.names(kind, system) and isinstance(recipes.catalogue, Catalogue):
             header = recipes.catalogue.header(kind, name, system)
-            headers_of.setdefault(header.summary, {})[system] = header
-    everywhere = len(headers_of) == 1 and len(recipes.having(kind, name)) > 1
-    for headers in headers_of.values():
-        facts_of = {system: _facts(header) for system, header in headers.items()}
-        # A release is not named if its system has the same header.
-        named = {
-            _title(system): facts
-            for system, facts in facts_of.items()
-            if "-" not in system or facts != facts_of.get(system.partition("-")[0])
-        }
-        line = _header_line(next(iter(headers.values())).summary, named)
-        yield from (line if everywhere else f"{', '.join(named)}: {line}", "")
+            facts = facts_of.setdefault(header.summary, {})
+            # A release is not named if its system has the same header.
+            if "-" not in system or facts.get(system.partition("-")[0]) != _facts(header):
+                facts[system] = _facts(header)
+    everywhere = len(facts_of) == 1 and len(recipes.having(kind, name)) > 1
+    for summary, facts in facts_of.items():
+        start = "" if everywhere else f"{', '.join(map(_title, facts))}: "
+        needed = _per_system({_title(system): one for system, one in facts.items()})
+        yield from (f"{start}{summary}{f' ({needed})' if needed else ''}", "")
 
 
 def _title(system: str) -> str:
@@ -293,19 +270,8 @@ def _title(system: str) -> str:
     return f"{OPERATING_SYSTEMS[name].title}{f' {release} and older' if release else ''}"
 
 
-def _header_line(summary: str, facts_of: Mapping[str, Mapping[str, str]]) -> str:
-    """Return a summary with what each system needs; what all of them need is given once."""
-    facts = []
-    for what in dict.fromkeys(what for one in facts_of.values() for what in one):
-        values = {system: one[what] for system, one in facts_of.items() if what in one}
-        shared = len(values) == len(facts_of) and len(set(values.values())) == 1
-        text = ", ".join(f"on {system} {text}" for system, text in values.items())
-        facts.append(f"{what} {next(iter(values.values())) if shared else text}")
-    return f"{summary} ({'; '.join(facts)})" if facts else summary
-
-
-def _facts(header: Header) -> dict[str, str]:
-    """Return what a recipe needs, leaves and costs, by the words for it."""
+def _facts(header: Header) -> str:
+    """Return what a recipe needs, leaves and costs."""
     needs = {
         "needs": header.needs,
         "its client needs": header.client_needs,
@@ -315,8 +281,9 @@ def _facts(header: Header) -> dict[str, str]:
         "interfaces with": header.interfaces_need,
         "leaves": header.leaves,
     }
-    facts = {what: ", ".join(f"`{one}`" for one in names) for what, names in needs.items() if names}
-    return facts | ({"a change of its level costs:": header.change} if header.change != "none" else {})
+    facts = [f"{what} {', '.join(f'`{one}`' for one in names)}" for what, names in needs.items() if names]
+    costs = [f"a change of its level costs: {header.change}"] if header.change != "none" else []
+    return "; ".join(facts + costs)
 
 
 def _parameter_row(found: Sequence[SystemParameter], systems: int) -> tuple[str, str, str]:
@@ -350,3 +317,55 @@ def anchor(heading: str) -> str:
 def spaced(name: str) -> str:
     """Return the name of a class as words: Path class for PathClass."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
+
+
+# Files.
+
+
+def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
+    """Return the schemas of a checkout, by kind of file."""
+    return {
+        "experiment": experiment_schema(recipes, project_outputs(root)),
+        "fragment": fragment_schema(),
+        "testbed": model_document(Testbed),
+        "study": model_document(StudyReport),
+        "config": model_document(Config),
+        "journal": {"$schema": DRAFT, **line_schema("journal", JOURNAL_EVENTS)},
+    }
+
+
+def generated(root: Path) -> dict[Path, str]:
+    """Return the text of each generated file of a checkout, by its path."""
+    recipes = Recipes.of(Catalogue(root / "templates"))
+    texts = {FOLDER / f"{name}.json": f"{dump(schema)}\n" for name, schema in schemas(root, recipes).items()}
+    return texts | {EVENTS: events_page()} | pages(root, recipes)
+
+
+def pages(root: Path, recipes: Recipes) -> dict[Path, str]:
+    """Return the reference pages with generated blocks, by path."""
+    found = {path.relative_to(root): path.read_text("utf-8") for path in (root / REFERENCE).glob("*.md")}
+    outputs = project_outputs(root)
+    return {
+        path: Page(text, ROOTS.get(path.stem), recipes, outputs).written()
+        for path, text in sorted(found.items())
+        if BLOCK.search(text)
+    }
+
+
+def stale(root: Path) -> list[Path]:
+    """Return the generated files that are missing or not current."""
+    return [path for path, text in generated(root).items() if _current(root / path) != text]
+
+
+def write(root: Path) -> list[Path]:
+    """Write the generated files that are not current; return their paths."""
+    made = generated(root)
+    changed = [path for path, text in made.items() if _current(root / path) != text]
+    for path in changed:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(made[path], encoding="utf-8")
+    return changed
+
+
+def _current(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None

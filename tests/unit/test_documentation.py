@@ -195,7 +195,7 @@ def test_the_metrics_that_can_be_expected_are_those_that_are_explained() -> None
 @pytest.mark.parametrize("kind", ["setting", "aqm", "generator", "logger"])
 def test_every_linux_recipe_is_listed(kind: str) -> None:
     page = (DOCS / "reference" / "recipes.md").read_text().split("## List of recipes")[1]
-    row = re.search(rf"^\| {kind} \|(.*)$", page, flags=re.MULTILINE)
+    row = re.search(rf"^\| {kind} \|(.*?)\|", page, flags=re.MULTILINE)
     assert row
     assert set(re.findall(r"`([^`]+)`", row[1])) == CATALOGUE.names(kind, "linux")
 

@@ -8,14 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import Field, PlainValidator
 
 from samovar import units
 from samovar.experiment.formula import dimension_of, is_formula
 from samovar.experiment.keys.factor_targets import PLAIN_FACTORS, read_target
-from samovar.experiment.keys.value_types import PLACES, Word, parse_name
+from samovar.experiment.keys.key_table import Strict, own_keys
+from samovar.experiment.keys.value_types import Name, Places, Word
 from samovar.experiment.nearest import unknown
 from samovar.experiment.values import (
     Directional,
@@ -32,7 +33,6 @@ from samovar.units import UnitError
 if TYPE_CHECKING:
     from samovar.experiment.keys.experiment_file import Part
 
-FACTOR_KEYS = ("levels", "sets", "recipe", "parameter", "at")
 A_LEVEL = "expected a level such as cdg, {down: 100Mbit, up: 40Mbit} or {sender: cubic, sender2: cdg}"
 MOST_LEVELS = 1000
 RANGE_KEYS = ("from", "to", "step")
@@ -130,6 +130,29 @@ def _label(written: object) -> str:
     return str(written)
 
 
+def _read_sets(written: object) -> tuple[str, ...]:
+    keys = [str(one) for one in written if isinstance(one, str)] if isinstance(written, list) else []
+    if not isinstance(written, list) or not keys or len(set(keys)) < len(written):
+        example = "[traffic.there.rate, traffic.back.rate]"
+        raise ValueError(f"expected a list of keys, each once, such as {example}")
+    return tuple(keys)
+
+
+class FactorKeys(Strict):
+    """A factor that names what its levels set: several keys, or a parameter of a setting recipe."""
+
+    EXCLUSIVE = (("sets", "recipe"),)
+    COMPANIONS = {"parameter": "recipe"}  # noqa: RUF012
+
+    levels: Any = Field(description="A level, a list of levels, or a range.")
+    sets: Annotated[tuple[str, ...], PlainValidator(_read_sets)] = Field(
+        (), description="Keys that every level sets, such as [traffic.there.rate, traffic.back.rate]."
+    )
+    recipe: Name | None = Field(None, description="Setting recipe of the levels.")
+    parameter: Name | None = Field(None, description="Parameter of the recipe.")
+    at: Places = Field((), description="Hosts or roles that the levels are for.")
+
+
 def is_free(name: str) -> bool:
     """Return whether a factor's name is a free word, not a target."""
     return "." not in name and name not in PLAIN_FACTORS
@@ -188,7 +211,14 @@ def read_factor(name: str, written: object) -> Factor:
     factor, levels = Factor(name, ()), written
     loc: tuple[str, ...] = ()
     if isinstance(written, Mapping) and "levels" in written:
-        factor, levels, loc = _explicit(name, written, errors), written["levels"], ("levels",)
+        levels, loc = written["levels"], ("levels",)
+        known = own_keys(FactorKeys)
+        for key in written.keys() - known:
+            errors.add((key,), unknown("key of a factor", key, known), key=True)
+        own = {key: value for key, value in written.items() if key in known}
+        keys = errors.within((), FactorKeys.model_validate, own)
+        if keys is not None:
+            factor = Factor(name, (), keys.recipe, keys.parameter, keys.at, keys.sets)
     found: list[Level] = []
     for at, one in errors.within(loc, _listed, levels) or ():
         level = errors.within((*loc, *at), factor.read, one)
@@ -209,36 +239,6 @@ def _listed(levels: object) -> list[tuple[tuple[int, ...], object]]:
         return [((), text) for text in read_range(levels)]
     raise ValueError("expected a level, a list such as [50KB, 1MB], {from: ..., to: ..., step: ...} "
                      "or {levels: ...}; one level that is a mapping must be in a list")  # fmt: skip
-
-
-def _explicit(name: str, written: Mapping[str, object], errors: ErrorCollector) -> Factor:
-    """Read what a factor names beside its levels: a recipe and its parameter, or the targets that it sets."""
-    for key in written:
-        if key not in FACTOR_KEYS:
-            errors.add((key,), unknown("key of a factor", key, FACTOR_KEYS), key=True)
-    names = {key: errors.within((key,), _one_name, written[key])
-             for key in ("recipe", "parameter") if key in written}  # fmt: skip
-    if "parameter" in names and "recipe" not in names:
-        errors.add(("parameter",), "parameter needs recipe beside it", key=True)
-    if "sets" in written and "recipe" in written:
-        errors.add(("sets",), "sets and recipe exclude each other", key=True)
-    at = errors.within(("at",), PLACES.read, written["at"]) if "at" in written else ()
-    sets = errors.within(("sets",), _targets, written["sets"]) if "sets" in written else ()
-    return Factor(name, (), names.get("recipe"), names.get("parameter"), at or (), sets or ())
-
-
-def _one_name(written: object) -> str:
-    if not isinstance(written, str):
-        raise ValueError("expected one name")
-    return parse_name(written)
-
-
-def _targets(written: object) -> tuple[str, ...]:
-    keys = written if isinstance(written, list) and all(isinstance(one, str) for one in written) else []
-    if not keys or len(set(keys)) < len(keys):
-        example = "[traffic.there.rate, traffic.back.rate]"
-        raise ValueError(f"expected a list of keys, each once, such as {example}")
-    return tuple(str(one) for one in keys)
 
 
 def _read_labels(value: object) -> str | tuple[str, ...]:

@@ -33,12 +33,11 @@ from samovar.experiment import (
 from samovar.experiment.checks.check_settings import check_site
 from samovar.experiment.yaml.tree import parse_yaml, plain
 from samovar.recipes import Catalogue
-from samovar.schema import experiment_schema, stale
-from samovar.schema import testbed_schema as schema_of_testbeds
-from samovar.schema.generated import schemas
+from samovar.schema import stale
+from samovar.schema.editor_schemas import experiment_schema, model_document
 from samovar.schema.model_schema import Definitions, SchemaError
 from samovar.schema.recipe_schema import Recipes, parameter_schema
-from samovar.schema.reference_pages import ROOTS, Page, models_below
+from samovar.schema.reference_pages import ROOTS, Page, models_below, schemas
 from tests.unit.experiment import test_load_errors as pinned
 
 ROOT = Path(__file__).parents[3]
@@ -192,7 +191,7 @@ SMALL = Recipes(pinned.Recipes(), ("linux", "freebsd"))
 SMALL_SCHEMA = experiment_schema(SMALL, OUTPUTS)
 OF_EXPERIMENT = Draft202012Validator(SMALL_SCHEMA)
 OF_TESTBED = Draft202012Validator(
-    schema_of_testbeds(),
+    model_document(Testbed),
     registry=Registry().with_resource("experiment.json", DRAFT202012.create_resource(SMALL_SCHEMA)),
 )
 
@@ -478,7 +477,7 @@ def test_names_of_recipes_are_completed_with_their_summaries() -> None:
     defs = SCHEMAS["experiment"]["$defs"]
     for model, key, kind in (
         ("FlowChange", "generator", "generator"),
-        ("Logger", "logger", "logger"),
+        ("LoggerChange", "logger", "logger"),
         ("Path", "aqm", "aqm"),
     ):
         value = defs[model]["properties"][key]
