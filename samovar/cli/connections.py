@@ -33,12 +33,13 @@ class Connections:
     @property
     def user_mode(self) -> lab.UserModeConfig:
         """The user-mode kernel that labs boot."""
-        uml = self._project.config.lab.uml
-        return lab.UserModeConfig(uml.program, Path(uml.modules)).below(self._project.root)
+        uml, root = self._project.config.lab.uml, self._project.root
+        program = str(root / Path(uml.program).expanduser()) if "/" in uml.program else uml.program
+        return lab.UserModeConfig(program, root / Path(uml.modules).expanduser())
 
     def lab_up(self, testbed: Testbed, plan: Plan | None, emit: Emit) -> lab.Access:
         """Start a testbed's lab with a kernel that can run the plan."""
-        self._require_devices(testbed)
+        lab.require_supported_links(testbed)
         needs = lab.KernelNeeds(*needs_of(plan, self._project.catalogue)) if plan else DEFAULT_NEEDS
         return lab.up(testbed, self.lab_folder(testbed.name), needs, emit, self.user_mode)
 
@@ -54,7 +55,7 @@ class Connections:
         """Return the sessions of a testbed's hosts, not yet open. Raises LabError if the lab is down."""
         if testbed.lab is None:
             return Sessions(self._targets(testbed, None))
-        self._require_devices(testbed)
+        lab.require_supported_links(testbed)
         access = lab.read_access(self.lab_folder(testbed.name))
         if access is None:
             raise LabError(
@@ -102,11 +103,6 @@ class Connections:
             for host, lease in require_idle(sessions, command, self._project.results, force).items():
                 text = f"{host}: campaign {lease.values.get('campaign')} is disturbed"
                 emit(Event("warning", {"text": text}))
-
-    def _require_devices(self, testbed: Testbed) -> None:
-        """Refuse links that no lab can simulate; the error names the testbeds that a lab can run."""
-        if lab.unsupported_links(testbed):
-            lab.require_supported_links(testbed, [load_testbed(path) for path in self._project.testbeds()])
 
     def _targets(self, testbed: Testbed, access: lab.Access | None) -> Iterator[SshTarget]:
         config = self._project.config.ssh

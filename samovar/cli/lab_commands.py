@@ -35,11 +35,15 @@ def show_lab_status(root: Path, testbed: str = "") -> int:
     """Show whether the lab runs and which hosts answer; the exit code is 1 unless all do."""
     controller = open_controller(root)
     name = controller.project.testbed_path(testbed).stem
-    status = lab.status(controller.connections.lab_folder(name))
-    running = f"running, {status.kernel} kernel {status.release}"
-    show([f"lab {name}: {running if status.running else 'not running'}"])
-    show(columns((h.name, h.address, "answers" if h.answered else "no answer") for h in status.hosts))
-    return int(not status.running or not all(host.answered for host in status.hosts))
+    access = lab.read_access(controller.connections.lab_folder(name))
+    if access is None:
+        show([f"lab {name}: not running"])
+        return 1
+    show([f"lab {name}: running, {access.kernel} kernel {access.release}"])
+    answers = lab.answering_hosts(access)
+    rows = ((host, address, host in answers) for host, address in access.hosts.items())
+    show(columns((host, address, "answers" if found else "no answer") for host, address, found in rows))
+    return int(len(answers) < len(access.hosts))
 
 
 @command

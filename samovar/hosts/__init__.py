@@ -4,6 +4,7 @@ from samovar.hosts.fact_parsers import Interface, Sudo
 from samovar.hosts.facts import (
     DEFAULT_PROGRAMS,
     DEFAULT_QDISCS,
+    QDISC_ARGUMENTS,
     HostFacts,
     clock_offset,
     gather_facts,
@@ -24,6 +25,7 @@ __all__ = [
     "DEFAULT_QDISCS",
     "NOT_ENDED",
     "POWER_ACTIONS",
+    "QDISC_ARGUMENTS",
     "Claim",
     "ConnectionLostError",
     "Dialer",

@@ -36,11 +36,12 @@ DEFAULT_QDISCS = (
 """The queue disciplines that are probed by default."""
 # fmt: on
 
-_QDISC_ARGUMENTS = {
+QDISC_ARGUMENTS = {
     "choke": "limit 100 bandwidth 1mbit",
     "red": "limit 100000 avpkt 1000 burst 30 bandwidth 1mbit",
     "tbf": "rate 1mbit burst 10kb limit 10kb",
 }
+"""Arguments that tc requires before it asks the kernel for a queue discipline."""
 _HEAD = "=fact= "
 
 
@@ -157,7 +158,7 @@ def facts_of(
     """Return the facts that a system has recipes for; each is a field of HostFacts. Raises RecipeError."""
     values = {
         "programs": [(program, _VERSION_FLAGS.get(program, "")) for program in programs],
-        "qdiscs": [(qdisc, _QDISC_ARGUMENTS.get(qdisc, "")) for qdisc in qdiscs],
+        "qdiscs": [(qdisc, QDISC_ARGUMENTS.get(qdisc, "")) for qdisc in qdiscs],
         "commands": [(command.pattern, command.listed, command.words) for command in commands],
         "root_programs": sorted(
             {command.program for command in commands}

@@ -2,25 +2,20 @@
 
 from samovar.lab.access import Access, read_access
 from samovar.lab.dialer import dial, shell_command
-from samovar.lab.kernel import KernelNeeds, choose_kernel, predict_missing
-from samovar.lab.lifecycle import HostStatus, LabStatus, down, status, up
-from samovar.lab.topology import require_supported_links, unsupported_links
-from samovar.lab.usermode import UserModeConfig
+from samovar.lab.kernel import KernelNeeds, UserModeConfig, predict_missing
+from samovar.lab.lifecycle import answering_hosts, down, up
+from samovar.lab.topology import require_supported_links
 
 __all__ = [
     "Access",
-    "HostStatus",
     "KernelNeeds",
-    "LabStatus",
     "UserModeConfig",
-    "choose_kernel",
+    "answering_hosts",
     "dial",
     "down",
     "predict_missing",
     "read_access",
     "require_supported_links",
     "shell_command",
-    "status",
-    "unsupported_links",
     "up",
 ]

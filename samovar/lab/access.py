@@ -7,8 +7,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from samovar.atomic_files import write_json
 from samovar.errors import LabError
 
 Kernel = Literal["uml", "native"]
@@ -90,8 +91,7 @@ def read_record(state_folder: Path) -> Access | None:
     """Return the record of the last lab, running or not; None if there is none."""
     path = state_folder / RECORD
     try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return Access(**values)
+        return Access(**json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
     except (ValueError, TypeError) as error:
@@ -100,7 +100,4 @@ def read_record(state_folder: Path) -> Access | None:
 
 def write_record(state_folder: Path, access: Access) -> None:
     """Write the record atomically."""
-    path = state_folder / RECORD
-    draft = path.with_suffix(".new")
-    draft.write_text(json.dumps(asdict(access), indent=1) + "\n", encoding="utf-8")
-    draft.replace(path)
+    write_json(state_folder / RECORD, asdict(access))

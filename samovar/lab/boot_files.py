@@ -12,8 +12,8 @@ from pathlib import Path
 
 from samovar.errors import LabError
 from samovar.lab.access import Kernel
+from samovar.lab.kernel import UserModeKernel
 from samovar.lab.topology import Topology
-from samovar.lab.usermode import UserModeKernel
 from samovar.recipes import shell_environment
 
 CHECKOUT = Path(__file__).parents[2]
@@ -83,19 +83,7 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
 
 
 def _write_scripts(folder: Path, boot: Boot) -> None:
-    values: dict[str, object] = {
-        "boot_folder": folder,
-        "kernel": boot.kernel,
-        "user_mode": boot.user_mode,
-        "user_namespace": boot.user_namespace,
-        "memory_kib": boot.memory_kib,
-        "cpu": boot.cpu,
-        "port": boot.port,
-        "modules": MODULES,
-        "nodes": boot.topology.nodes,
-        "links": boot.topology.links,
-        "controller": boot.topology.controller,
-    }
+    values = {**vars(boot), **vars(boot.topology), "boot_folder": folder, "modules": MODULES}
     _render("modprobe.sh", folder / "bin" / "modprobe", values, mode=0o755)
     _render("kernel-init.sh", folder / "kernel-init.sh", values, mode=0o755)
     for name in ("lab-init.sh", "hosts.sh", "links.batch", "kernel.fstab"):

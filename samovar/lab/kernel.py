@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.errors import LabError
+from samovar.hosts import QDISC_ARGUMENTS
 from samovar.lab.access import Kernel
-from samovar.lab.usermode import DEBIAN_USER_MODE, SBIN, UserModeConfig
 
 CC_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 CC_ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
@@ -25,27 +25,18 @@ PACKAGES = {
     "ssh-keygen": "openssh-client",
 }
 UML_PACKAGES = {"ethtool": "ethtool", "modprobe": "kmod"}
+SBIN = "/usr/sbin:/sbin"
 NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 MAP_ROOT = ("--user", "--map-root-user")
-QDISC_ARGUMENTS: Mapping[str, str] = {
-    "tbf": "rate 1mbit burst 10kb limit 10kb",
-    "red": "limit 100kb avpkt 1000",
-    "choke": "limit 100 bandwidth 1mbit",
-    "netem": "delay 1ms",
-}
-"""Arguments that tc requires before it asks the kernel."""
 LINK_TYPES = frozenset({"ifb"})
 """Kernel features that are types of devices, not queue disciplines."""
 BUILT_IN = frozenset({"reno", "pfifo", "bfifo", "pfifo_fast"})
 """Features of every kernel, for which there are no modules (net/ipv4/tcp_cong.c, net/sched/sch_fifo.c)."""
-NATIVE_NEEDS_ROOT = (
-    "kernel native needs root, since sshd changes to another user number and an ordinary user's namespace "
-    "holds only one; accepted: root, or kernel uml"
-)
-SETTINGS = (
-    "see sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns and "
-    "user.max_user_namespaces"
-)
+HIDDEN = Path("/mnt")
+"""The boot folder of a lab is mounted there before the user-mode kernel starts."""
+PROGRAM, MODULES = "lab.uml.program", "lab.uml.modules"
+ACCEPTED = "accepted: a user-mode Linux that runs here: `apt install user-mode-linux`, or `make lab-kernel`"
+VERSION_DEADLINE_S = 10
 
 
 @dataclass(frozen=True)
@@ -56,6 +47,29 @@ class KernelNeeds:
     qdiscs: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class UserModeConfig:
+    """The configured program of a user-mode kernel (path, or name on PATH), and its folder of modules.
+
+    That folder has a subfolder for each release. The default is Debian's package `user-mode-linux`.
+    """
+
+    program: str = "linux.uml"
+    modules: Path = Path("/usr/lib/uml/modules")
+
+
+DEBIAN_USER_MODE = UserModeConfig()
+
+
+@dataclass(frozen=True)
+class UserModeKernel:
+    """A user-mode kernel that can be started, its modules, and its release as `uname -r` prints it there."""
+
+    program: Path
+    modules: Path
+    release: str
+
+
 def choose_kernel(wanted: str, needs: KernelNeeds) -> Kernel:
     """Return the kernel that the testbed requests; for `auto`, native if it has everything and uml otherwise.
 
@@ -63,10 +77,10 @@ def choose_kernel(wanted: str, needs: KernelNeeds) -> Kernel:
     """
     root = os.geteuid() == 0 and not needs_user_namespace()
     if wanted == "native" and not root:
-        raise LabError(f"lab: {NATIVE_NEEDS_ROOT}")
-    if wanted == "auto":
-        return "native" if root and not machine_lacks(needs) else "uml"
-    return "native" if wanted == "native" else "uml"
+        why = "sshd changes to another user number and an ordinary user's namespace holds only one"
+        raise LabError(f"lab: kernel native needs root, since {why}; accepted: root, or kernel uml")
+    native = wanted == "native" or (wanted == "auto" and root and not machine_lacks(needs))
+    return "native" if native else "uml"
 
 
 def machine_lacks(needs: KernelNeeds) -> list[str]:
@@ -75,6 +89,14 @@ def machine_lacks(needs: KernelNeeds) -> list[str]:
     unknown = sorted(needs.congestion_controls - set(available))
     controls = [cc for cc in unknown if not _succeeds(["modprobe", "--dry-run", "--quiet", f"tcp_{cc}"])]
     return controls + [qdisc for qdisc in sorted(needs.qdiscs) if not _has_qdisc(qdisc)]
+
+
+def _has_qdisc(name: str) -> bool:
+    """Return whether the kernel can create a queue discipline, in a network namespace of its own."""
+    if name in LINK_TYPES:
+        return _succeeds(["unshare", "--net", "ip", "link", "add", "sv-try", "type", name])
+    arguments = QDISC_ARGUMENTS.get(name, "").split()
+    return _succeeds(["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", name, *arguments])
 
 
 def predict_missing(
@@ -89,10 +111,8 @@ def predict_missing(
     modules = {f"tcp_{name}": name for name in sorted(needs.congestion_controls - BUILT_IN)}
     for name in sorted(needs.qdiscs - BUILT_IN):
         modules[name if name in LINK_TYPES else f"sch_{name}"] = name
-    # Modules in files and built in, as depmod(8) lists them.
-    lists = [
-        file for name in ("modules.dep", "modules.builtin") for file in user_mode.modules.glob(f"*/{name}")
-    ]
+    # depmod(8) lists the modules in files, and those that are built in.
+    lists = [file for name in ("dep", "builtin") for file in user_mode.modules.glob(f"*/modules.{name}")]
     lines = [line for file in lists for line in file.read_text(encoding="utf-8").splitlines()]
     present = {Path(line.partition(":")[0]).name.partition(".")[0] for line in lines}
     return {
@@ -100,14 +120,6 @@ def predict_missing(
         for module, name in modules.items()
         if module not in present
     }
-
-
-def _has_qdisc(name: str) -> bool:
-    """Return whether the kernel can create a queue discipline, in a network namespace of its own."""
-    arguments = QDISC_ARGUMENTS.get(name, "").split()
-    if name in LINK_TYPES:
-        return _succeeds(["unshare", "--net", "ip", "link", "add", "sv-try", "type", name])
-    return _succeeds(["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", name, *arguments])
 
 
 def needs_user_namespace() -> bool:
@@ -119,7 +131,9 @@ def needs_user_namespace() -> bool:
         return False
     if _succeeds(["unshare", *MAP_ROOT, *NAMESPACES, "true"]):
         return True
-    raise LabError(f"lab: this user may not make namespaces; accepted: root, or user namespaces ({SETTINGS})")
+    settings = "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns"
+    accepted = f"root, or user namespaces (see sysctl {settings} and user.max_user_namespaces)"
+    raise LabError(f"lab: this user may not make namespaces; accepted: {accepted}")
 
 
 def require_programs(kernel: Kernel) -> None:
@@ -153,6 +167,38 @@ def allow_cc(names: str) -> None:
     except OSError as error:
         accepted = "a machine where root may write it, or kernel uml"
         raise LabError(f"{CC_ALLOWED}: {error.strerror}; accepted: {accepted}") from error
+
+
+def find_user_mode(config: UserModeConfig) -> UserModeKernel:
+    """Return the configured user-mode kernel; it is started once for its release, which takes 20 ms.
+
+    Raises LabError if the program is missing or cannot be started, or the modules are of another release.
+    """
+    found = shutil.which(config.program, path=f"{os.environ.get('PATH', '')}:{SBIN}")
+    if found is None:
+        raise LabError(f"{PROGRAM}: {config.program}: no program that this user may start; {ACCEPTED}")
+    program = Path(found).absolute()  # not resolved: the program may act upon the name of a link to it
+    if program.is_relative_to(HIDDEN):
+        what = f"is below {HIDDEN}, where a lab has its own files"
+        raise LabError(f"{PROGRAM}: {program}: {what}; accepted: a program in another place")
+    try:
+        command = [str(program), "--version"]
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=VERSION_DEADLINE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LabError(f"{PROGRAM}: {program}: cannot be started: {error}; {ACCEPTED}") from None
+    words = done.stdout.split()
+    if done.returncode != 0 or len(words) != 1:
+        output = (done.stderr or done.stdout).strip().partition("\n")[0][:200] or "no output"
+        what = f"`--version` ends with status {done.returncode}: {output}"
+        raise LabError(f"{PROGRAM}: {program}: {what}; {ACCEPTED}")
+    (release,) = words
+    if not (config.modules / release).is_dir():
+        there = ", ".join(sorted(path.name for path in config.modules.glob("*/"))) or "none"
+        what = f"no modules for {release}, the release of {program}; present: {there}"
+        raise LabError(f"{MODULES}: {config.modules}: {what}")
+    return UserModeKernel(program, config.modules.resolve(), release)
 
 
 def _succeeds(command: list[str]) -> bool:

@@ -1,36 +1,48 @@
-"""Start, stop and status of a lab: one process holds all of it, and everything ends with it."""
+"""Start and stop of a lab: its first process holds all of it, and everything ends with that process."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
 import os
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from samovar.errors import LabError
 from samovar.events import Emit, Event
 from samovar.experiment import Testbed
-from samovar.lab.access import RECORD, Access, Kernel, read_access, read_record, write_record
+from samovar.lab.access import RECORD, Access, OsProcess, children, process, read_record, write_record
 from samovar.lab.boot_files import CLIENT_KEY, KNOWN_HOSTS, Boot, make_keys, write_boot_folder
 from samovar.lab.dialer import answers
 from samovar.lab.kernel import (
+    DEBIAN_USER_MODE,
+    MAP_ROOT,
+    NAMESPACES,
     KernelNeeds,
+    UserModeConfig,
     allow_all_cc,
     allow_cc,
     choose_kernel,
+    find_user_mode,
     machine_lacks,
     needs_user_namespace,
     read_allowed_cc,
     require_programs,
 )
-from samovar.lab.lab_process import end_process, first_process, wait_until_ready
 from samovar.lab.topology import Topology, read_topology, require_supported_links
-from samovar.lab.usermode import DEBIAN_USER_MODE, UserModeConfig, find_user_mode
 
+CONSOLE = "console.log"
+TAIL_LINES = 15
+TRACE = (" ", "Stack:", "Call Trace:", "CPU: ")
+"""First characters of lines that a kernel adds to a panic, and that would hide its cause."""
+FIRST_PROCESS_DEADLINE_S = 10.0
+BOOT_DEADLINE_S = 60.0
+HOST_DEADLINE_S = 5.0
+END_DEADLINE_S = 20.0
 ANSWER_DEADLINE_S = 2.0
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
 
 def up(
@@ -53,7 +65,7 @@ def up(
         if record is not None and record.process.is_running:
             _require_same(record, fingerprint, needs, user_mode)
             # The command that started it may have been killed before the hosts answered.
-            wait_until_ready(folder, record, emit)
+            _wait_until_ready(folder, record, emit)
             return record
         _forget(folder, record)
         boot = _plan_boot(testbed, topology, needs, user_mode)
@@ -73,7 +85,7 @@ def down(state_folder: Path, emit: Emit) -> bool:
         record = read_record(folder)
         running = record is not None and record.process.is_running
         if record is not None:
-            end_process(record.process)
+            _end_process(record.process)
         _forget(folder, record)
         if record is not None and running:
             emit(Event("lab-stopped", {"testbed": record.testbed}))
@@ -146,10 +158,13 @@ def _forget(folder: Path, record: Access | None) -> None:
 def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit: Emit) -> Access:
     write_boot_folder(folder / "boot", boot)
     make_keys(folder, folder / "boot", boot.topology, boot.port)
-    with first_process(folder, boot.user_namespace) as first:
+    # The first process sets up the lab when it reads a line from this pipe, and ends if the pipe is closed.
+    inlet, gate = os.pipe()
+    try:
+        first = _start_first_process(folder, boot.user_namespace, inlet)
         access = Access(
-            pid=first.process.pid,
-            start_ticks=first.process.start_ticks,
+            pid=first.pid,
+            start_ticks=first.start_ticks,
             kernel=boot.kernel,
             release=boot.release,
             user_namespace=boot.user_namespace,
@@ -165,41 +180,103 @@ def _start(folder: Path, boot: Boot, fingerprint: str, needs: KernelNeeds, emit:
         try:
             if boot.kernel == "native":
                 allow_all_cc(needs.congestion_controls)
-            first.set_up_lab()
-            wait_until_ready(folder, access, emit)
+            os.write(gate, b"go\n")
+            _wait_until_ready(folder, access, emit)
         except BaseException:
-            end_process(first.process)
+            _end_process(first)
             _forget(folder, access)
             raise
+    finally:
+        os.close(inlet)
+        os.close(gate)
     return access
 
 
-@dataclass(frozen=True)
-class HostStatus:
-    """One host of a running lab."""
+def _start_first_process(folder: Path, user_namespace: bool, inlet: int) -> OsProcess:
+    """Start `unshare` in a session of its own, out of reach of Ctrl-C; return its child.
 
-    name: str
-    address: str
-    answered: bool
-
-
-@dataclass(frozen=True)
-class LabStatus:
-    """The state of a lab; without kernel and hosts if it does not run."""
-
-    running: bool
-    kernel: Kernel | None = None
-    release: str = ""
-    hosts: tuple[HostStatus, ...] = ()
-
-
-def status(state_folder: Path) -> LabStatus:
-    """Return whether a lab runs, on which kernel, and which of its hosts' SSH servers answer within 2 s."""
-    access = read_access(state_folder)
-    if access is None:
-        return LabStatus(running=False)
-    hosts = tuple(
-        HostStatus(name, address, answers(access, address, ANSWER_DEADLINE_S))
-        for name, address in access.hosts.items()
+    Raises LabError with its output if it does not start.
+    """
+    user = MAP_ROOT if user_namespace else ()
+    command = ["unshare", *user, *NAMESPACES, "sh", str(folder / "boot" / "lab-init.sh")]
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    parent = os.posix_spawnp(
+        command[0],
+        command,
+        ENVIRONMENT,
+        setsid=True,
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, inlet, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(folder / CONSOLE), flags, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
     )
-    return LabStatus(True, access.kernel, access.release, hosts)
+    end_s = time.monotonic() + FIRST_PROCESS_DEADLINE_S
+    while time.monotonic() < end_s:
+        for first in map(process, children(parent)):
+            if first is not None:
+                return first
+        if os.waitpid(parent, os.WNOHANG)[0]:
+            raise LabError(f"lab: its first process ended at once:\n{_console_tail(folder)}")
+        time.sleep(0.01)
+    os.kill(parent, 9)
+    os.waitpid(parent, 0)
+    raise LabError(f"lab: no first process within {FIRST_PROCESS_DEADLINE_S:g} s:\n{_console_tail(folder)}")
+
+
+def _wait_until_ready(folder: Path, access: Access, emit: Emit) -> None:
+    """Wait until the SSH servers of all hosts answer.
+
+    Raises LabError with the end of the console if the lab ends, which is noticed within ANSWER_DEADLINE_S, or
+    if a host does not answer.
+    """
+    began_s = time.monotonic()
+    limit_s = BOOT_DEADLINE_S + HOST_DEADLINE_S * len(access.hosts)
+    for host, address in access.hosts.items():
+        while not answers(access, address, ANSWER_DEADLINE_S):
+            problem = ""
+            if not access.process.is_running:
+                problem = "ended at its start"
+            elif time.monotonic() > began_s + limit_s:
+                problem = f"host {host}: no SSH server within {limit_s:g} s"
+            if problem:
+                raise LabError(f"lab {access.testbed}: {problem}; console:\n{_console_tail(folder)}")
+        seconds = time.monotonic() - began_s
+        emit(Event("lab-host-ready", {"host": host, "address": address, "seconds": seconds}))
+    seconds = time.monotonic() - began_s
+    emit(Event("lab-ready", {"testbed": access.testbed, "kernel": access.kernel, "seconds": seconds}))
+
+
+def _console_tail(folder: Path) -> str:
+    """Return the last lines of the console of a lab's kernel and scripts."""
+    try:
+        text = (folder / CONSOLE).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
+    lines = [line for line in text.splitlines() if not line.startswith(TRACE)]
+    return "\n".join(lines[-TAIL_LINES:])
+
+
+def _end_process(first: OsProcess) -> None:
+    """Kill the first process of a lab, and wait for it and its parent. Raises LabError after 20 s.
+
+    The kernel ends all other processes of the PID namespace before the first is gone (pid_namespaces(7)).
+    """
+    if not first.is_running:
+        return
+    parent = first.parent
+    os.kill(first.pid, 9)
+    pending = [first] if parent is None else [first, parent]
+    end_s = time.monotonic() + END_DEADLINE_S
+    while any(one.is_running for one in pending):
+        if time.monotonic() > end_s:
+            raise LabError(f"lab: process {first.pid}: still there {END_DEADLINE_S:g} s after it was killed")
+        time.sleep(0.01)
+    if parent is not None and parent == process(parent.pid):
+        with suppress(ChildProcessError):  # it is not our child if another controller started the lab
+            os.waitpid(parent.pid, 0)
+
+
+def answering_hosts(access: Access) -> list[str]:
+    """Return the hosts of a running lab whose SSH servers answer within 2 s."""
+    return [host for host, address in access.hosts.items() if answers(access, address, ANSWER_DEADLINE_S)]

@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from itertools import combinations
 
 from samovar.errors import LabError
-from samovar.experiment import Host, Testbed
+from samovar.experiment import Testbed
 
 SHORTEST_CONTROL_PREFIX = 8
 RESERVED_INTERFACES = ("ctl0", "lo")
@@ -30,31 +31,14 @@ class SegmentPort:
 
 
 @dataclass(frozen=True)
-class Neighbour:
-    """Another end of a segment, and the host's own interface that leads to it."""
-
-    interface: str
-    port: SegmentPort
-
-
-@dataclass(frozen=True)
-class SubnetRoute:
-    """A route to a subnet that a host is not connected to, and its gateway."""
-
-    network: IPv4Network
-    gateway: IPv4Address
-
-
-@dataclass(frozen=True)
 class Node:
-    """One host of the lab with its addresses and routes."""
+    """One host of the lab with its addresses, and the gateways to subnets that it is not connected to."""
 
     name: str
     control: IPv4Interface
     forwards: bool
     ports: tuple[SegmentPort, ...]
-    routes: tuple[SubnetRoute, ...]
-    neighbours: tuple[Neighbour, ...] = ()
+    gateways: Mapping[IPv4Network, IPv4Address]
 
 
 @dataclass(frozen=True)
@@ -69,6 +53,10 @@ class Segment:
     def is_cable(self) -> bool:
         """Whether this link is one veth pair."""
         return len(self.ports) == 2 and not self.has_adapters
+
+    def joins(self, host: str) -> bool:
+        """Return whether a host has an interface at this link."""
+        return any(port.host == host for port in self.ports)
 
 
 @dataclass(frozen=True)
@@ -89,145 +77,109 @@ class Topology:
 def read_topology(testbed: Testbed) -> Topology:
     """Return the links, routes and control network of a lab.
 
-    Raises LabError if a host cannot be a namespace of a Linux kernel or two subnets overlap.
+    Raises LabError if a host or link cannot be simulated on a Linux kernel, or two subnets overlap.
     """
-    name, hosts = testbed.name, testbed.hosts
-    ports = tuple(port for host, entry in hosts.items() for port in _ports(name, host, entry))
-    links = _links(testbed, ports)
-    controls = {host: _control_address(name, host, entry.address) for host, entry in hosts.items()}
-    network, controller = _control_network(name, controls)
-    _refuse_overlap(name, network, links)
+    where, hosts = f"lab {testbed.name}", testbed.hosts
+    ports = tuple(_ports(where, testbed))
+    links = tuple(_links(where, testbed, ports))
+    controls = {host: _control_address(f"{where}: host {host}", hosts[host].address) for host in hosts}
+    network, controller = _control_network(where, tuple(controls.values()))
+    networks = {"the control network": network}
+    networks |= {f"link {link.name}": link.ports[0].address.network for link in links}
+    for (one, first), (other, second) in combinations(networks.items(), 2):
+        if first.overlaps(second):
+            what = f"{one} ({first}) and {other} ({second}) overlap"
+            raise LabError(f"{where}: {what}; accepted: separate subnets")
     routers = frozenset(host for host, entry in hosts.items() if entry.role == "router")
     nodes = tuple(
         Node(
             name=host,
-            control=IPv4Interface((controls[host], network.prefixlen)),
+            control=IPv4Interface((control, network.prefixlen)),
             forwards=host in routers,
             ports=tuple(port for port in ports if port.host == host),
-            routes=tuple(shortest_routes(host, links, routers)),
-            neighbours=tuple(_neighbours(host, links)),
+            gateways=_gateways(host, links, routers),
         )
-        for host in hosts
+        for host, control in controls.items()
     )
-    return Topology(name, nodes, links, IPv4Interface((controller, network.prefixlen)))
+    return Topology(testbed.name, nodes, links, IPv4Interface((controller, network.prefixlen)))
 
 
-def _ports(name: str, host: str, entry: Host) -> Iterator[SegmentPort]:
-    if entry.os != "linux":
-        raise LabError(f"lab {name}: host {host}: os {entry.os} cannot be a namespace; accepted: linux")
-    for interface, value in entry.interfaces.items():
-        where = f"lab {name}: host {host}: interface {interface}"
-        if interface in RESERVED_INTERFACES:
-            reserved = ", ".join(RESERVED_INTERFACES)
-            raise LabError(f"{where}: the lab uses this name itself; accepted: any other than {reserved}")
-        if not isinstance(value.address, IPv4Interface):
-            raise LabError(f"{where}: address {value.address}; accepted: IPv4")
-        yield SegmentPort(host, interface, value.address, value.link)
+def _ports(where: str, testbed: Testbed) -> Iterator[SegmentPort]:
+    for host, entry in testbed.hosts.items():
+        if entry.os != "linux":
+            raise LabError(f"{where}: host {host}: os {entry.os} cannot be a namespace; accepted: linux")
+        for interface, value in entry.interfaces.items():
+            if interface in RESERVED_INTERFACES:
+                what, accepted = "the lab uses this name itself", "another name"
+            elif not isinstance(value.address, IPv4Interface):
+                what, accepted = f"address {value.address}", "IPv4"
+            else:
+                yield SegmentPort(host, interface, value.address, value.link)
+                continue
+            raise LabError(f"{where}: host {host}: interface {interface}: {what}; accepted: {accepted}")
 
 
-def shortest_routes(host: str, links: Sequence[Segment], routers: frozenset[str]) -> Iterator[SubnetRoute]:
-    """Yield a route with the fewest routers to every subnet on which the host has no interface.
+def _links(where: str, testbed: Testbed, ports: Sequence[SegmentPort]) -> Iterator[Segment]:
+    adapters = {link for link, entry in testbed.links.items() if entry.adapter}
+    for name in dict.fromkeys(port.link for port in ports):
+        link = Segment(name, tuple(port for port in ports if port.link == name), name in adapters)
+        if link.has_adapters and len(link.ports) != 2:
+            what = f"{len(link.ports)} hosts at a pair of adapters"
+            raise LabError(f"{where}: link {name}: {what}; accepted: 2")
+        networks = {str(port.address.network) for port in link.ports}
+        if len(networks) > 1:
+            what = f"ends in different subnets ({', '.join(sorted(networks))})"
+            raise LabError(f"{where}: link {name}: {what}; accepted: one")
+        yield link
+
+
+def _gateways(host: str, links: Sequence[Segment], routers: frozenset[str]) -> dict[IPv4Network, IPv4Address]:
+    """Return the gateway on the way with the fewest routers to each subnet that a host is not connected to.
 
     Only routers forward packets; of equally short routes, the first in the order of the file is taken.
     """
-    reached = {link.name for link in links if any(port.host == host for port in link.ports)}
-    edge: deque[tuple[Segment, IPv4Address | None]] = deque()
-    edge.extend((link, None) for link in links if link.name in reached)
+    gateways: dict[IPv4Network, IPv4Address] = {}
+    own = [link for link in links if link.joins(host)]
+    reached = {link.name for link in own}
+    edge: deque[tuple[Segment, IPv4Address | None]] = deque((link, None) for link in own)
     while edge:
         link, gateway = edge.popleft()
         for port in link.ports:
             if port.host == host or port.host not in routers:
                 continue
-            for beyond in _other_links(port, links):
-                if beyond.name not in reached:
+            for beyond in links:
+                if beyond.joins(port.host) and beyond.name not in reached:
                     reached.add(beyond.name)
                     through = gateway or port.address.ip
-                    yield SubnetRoute(beyond.ports[0].address.network, through)
+                    gateways[beyond.ports[0].address.network] = through
                     edge.append((beyond, through))
+    return gateways
 
 
-def _neighbours(host: str, links: Sequence[Segment]) -> Iterator[Neighbour]:
-    """Yield the other ends of a host's links.
-
-    They become permanent neighbours: an ARP request (RFC 826) could wait in the bottleneck's queue for longer
-    than the kernel waits for its answer, and flows that begin when the queue is full would find no route.
-    """
-    for link in links:
-        own = [port for port in link.ports if port.host == host]
-        yield from (Neighbour(port.interface, one) for port in own for one in link.ports if one.host != host)
-
-
-def _other_links(port: SegmentPort, links: Sequence[Segment]) -> Iterator[Segment]:
-    return (link for link in links if link.name != port.link and any(p.host == port.host for p in link.ports))
-
-
-def _links(testbed: Testbed, ports: Sequence[SegmentPort]) -> tuple[Segment, ...]:
-    name = testbed.name
-    adapters = {link for link, entry in testbed.links.items() if entry.adapter}
-    names = dict.fromkeys(port.link for port in ports)
-    links = tuple(
-        Segment(link, tuple(port for port in ports if port.link == link), link in adapters) for link in names
-    )
-    for link in links:
-        if link.has_adapters and len(link.ports) != 2:
-            what = f"{len(link.ports)} hosts at a pair of adapters"
-            raise LabError(f"lab {name}: link {link.name}: {what}; accepted: 2")
-        networks = {port.address.network for port in link.ports}
-        if len(networks) > 1:
-            seen = ", ".join(sorted(str(network) for network in networks))
-            raise LabError(f"lab {name}: link {link.name}: ends in different subnets ({seen}); accepted: one")
-    return links
-
-
-def _control_address(name: str, host: str, text: str) -> IPv4Address:
+def _control_address(where: str, text: str) -> IPv4Address:
     try:
         return IPv4Address(text)
     except ValueError as error:
         accepted = "an IPv4 address, since a lab has no name server"
-        raise LabError(f"lab {name}: host {host}: address {text!r}; accepted: {accepted}") from error
+        raise LabError(f"{where}: address {text!r}; accepted: {accepted}") from error
 
 
-def _control_network(name: str, controls: Mapping[str, IPv4Address]) -> tuple[IPv4Network, IPv4Address]:
-    """Return the smallest network, /24 or larger, that contains all hosts, and a free address in it."""
-    first = next(iter(controls.values()))
+def _control_network(where: str, controls: Sequence[IPv4Address]) -> tuple[IPv4Network, IPv4Address]:
+    """Return the smallest network, /24 or larger, that contains all hosts, and its highest free address."""
     for prefix in range(24, SHORTEST_CONTROL_PREFIX - 1, -1):
-        network = IPv4Network((first, prefix), strict=False)
-        if all(address in network for address in controls.values()):
-            taken = {int(address) for address in controls.values()}
-            top = int(network.broadcast_address)
-            return network, IPv4Address(next(n for n in range(top - 1, 0, -1) if n not in taken))
-    seen = ", ".join(str(address) for address in controls.values())
-    raise LabError(
-        f"lab {name}: control addresses {seen}; accepted: all within one /{SHORTEST_CONTROL_PREFIX}"
-    )
+        network = IPv4Network((controls[0], prefix), strict=False)
+        if all(address in network for address in controls):
+            free = network.broadcast_address - 1
+            while free in controls:
+                free -= 1
+            return network, free
+    seen = ", ".join(map(str, controls))
+    raise LabError(f"{where}: control addresses {seen}; accepted: all within one /{SHORTEST_CONTROL_PREFIX}")
 
 
-def _refuse_overlap(name: str, control: IPv4Network, links: Sequence[Segment]) -> None:
-    networks = [("the control network", control)]
-    networks += [(f"link {link.name}", link.ports[0].address.network) for link in links]
-    for index, (one, network) in enumerate(networks):
-        for other, second in networks[index + 1 :]:
-            if network.overlaps(second):
-                both = f"{one} ({network}) and {other} ({second})"
-                raise LabError(f"lab {name}: {both} overlap; accepted: separate subnets")
-
-
-def unsupported_links(testbed: Testbed) -> list[str]:
-    """Return descriptions of the links of a testbed that no lab can simulate."""
-    return [f"link '{name}' is a WLAN" for name, link in testbed.links.items() if link.wlan]
-
-
-def require_supported_links(testbed: Testbed, others: Sequence[Testbed] = ()) -> None:
-    """Raise LabError if the lab of a testbed has links that it cannot simulate.
-
-    The message names the other testbeds whose labs can run.
-    """
-    missing = unsupported_links(testbed)
-    if testbed.lab is None or not missing:
-        return
-    running = ", ".join(
-        sorted(one.name for one in others if one.lab is not None and not unsupported_links(one))
-    )
-    accepted = f"testbeds {running}, or real ones" if running else "a testbed of cables and switches"
-    what = f"{', '.join(missing)}, which a lab cannot simulate yet"
-    raise LabError(f"lab {testbed.name}: {what}; accepted: {accepted}; planning and explaining need no lab")
+def require_supported_links(testbed: Testbed) -> None:
+    """Raise LabError if the lab of a testbed has links that it cannot simulate."""
+    wlans = ", ".join(name for name, link in testbed.links.items() if link.wlan)
+    if testbed.lab is not None and wlans:
+        accepted = "cables, switches and adapters; planning and explaining need no lab"
+        raise LabError(f"lab {testbed.name}: a lab cannot simulate a WLAN ({wlans}); accepted: {accepted}")

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 from samovar import lab
 from samovar.lab.access import children
@@ -125,7 +126,12 @@ def rebooted(scene: Scene) -> None:
 def hosts_back(scene: Scene) -> None:
     """Wait until every host answers again."""
     folder = scene.bench.lab_folder
-    wait_for("the hosts", lambda: all(host.answered for host in lab.status(folder).hosts))
+    wait_for("the hosts", lambda: _all_answer(folder))
+
+
+def _all_answer(folder: Path) -> bool:
+    access = lab.read_access(folder)
+    return access is not None and len(lab.answering_hosts(access)) == len(access.hosts)
 
 
 def stepped_clock(scene: Scene) -> None:

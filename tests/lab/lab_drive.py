@@ -108,7 +108,7 @@ def main(testbed_file: str, state: str) -> None:
         "user": os.geteuid(),
         "user_namespace": access.user_namespace,
         "kernel": access.kernel,
-        "answered": [one.name for one in lab.status(state_folder).hosts if one.answered],
+        "answered": lab.answering_hosts(access),
         "whoami": on_host(access, host, "id -un").strip(),
         "offered": on_host(access, host, "cat /proc/sys/net/ipv4/tcp_available_congestion_control").split(),
         "pinged": on_host(access, host, "ping -c 1 -W 2 172.16.11.2"),

@@ -24,8 +24,7 @@ from samovar.events import Event, silent
 from samovar.experiment import Testbed, load_testbed
 from samovar.hosts import Session, SshTarget
 from samovar.lab.access import read_record
-from samovar.lab.kernel import read_allowed_cc
-from samovar.lab.usermode import find_user_mode
+from samovar.lab.kernel import find_user_mode, read_allowed_cc
 from tests.lab.lab_drive import NEEDS, footprint, on_host, remains, still_there
 
 USER = "samovar-lab"
@@ -183,7 +182,7 @@ def test_a_killed_lab_is_gone_whole_and_can_be_started_again(
     os.kill(access.pid if victim == "the kernel" else parent.pid, signal.SIGKILL)
     reap(parent.pid)
     assert remains(before, state) == []
-    assert not lab.status(state).running
+    assert lab.read_access(state) is None
     again = lab.up(testbed, state, NEEDS, silent)
     assert again.pid != access.pid
     assert on_host(again, "dst", "hostname") == "dst\n"
@@ -207,7 +206,7 @@ def test_a_lab_whose_controller_was_killed_while_it_started_is_taken_over(
     access = lab.up(load_testbed(root / "hosts" / "lab.yaml"), tmp_path, NEEDS, silent)
     before = footprint(access)
     try:
-        assert [host.answered for host in lab.status(tmp_path).hosts] == [True, True, True]
+        assert lab.answering_hosts(access) == [*access.hosts]
     finally:
         lab.down(tmp_path, silent)
     assert remains(before, tmp_path) == []
@@ -253,7 +252,7 @@ def test_a_lab_on_another_kernel_than_config_yaml_names_is_not_used(
 def test_the_release_of_the_kernel_is_told_before_and_while_the_lab_runs(
     access: lab.Access, state: Path
 ) -> None:
-    assert on_host(access, "src", "uname -r").strip() == access.release == lab.status(state).release
+    assert on_host(access, "src", "uname -r").strip() == access.release
 
 
 def test_stopping_leaves_no_process_namespace_interface_or_mount(access: lab.Access, state: Path) -> None:
@@ -274,7 +273,7 @@ def test_the_dumbbell_s_outermost_hosts_reach_each_other(root: Path, tmp_path: P
     access = lab.up(dumbbell, tmp_path, NEEDS, silent)
     try:
         assert len(access.hosts) == 9
-        assert all(host.answered for host in lab.status(tmp_path).hosts)
+        assert lab.answering_hosts(access) == [*access.hosts]
         pinged = on_host(access, "src1", "ping -c 1 -W 2 172.16.11.5; ping -c 1 -W 2 172.16.10.5")
     finally:
         lab.down(tmp_path, silent)

@@ -22,7 +22,7 @@ from samovar.experiment import (
     yaml_names,
 )
 from samovar.experiment.explain import Explainer
-from samovar.lab import require_supported_links, unsupported_links
+from samovar.lab import require_supported_links
 from samovar.plan import Plan, make_plan
 from samovar.recipes import Catalogue
 from samovar.units import parse_rate, parse_size
@@ -144,18 +144,17 @@ def test_figures_and_tables_of_a_study_are_ones_that_the_analysis_draws(name: st
 
 
 def test_a_lab_that_no_device_can_stand_for_yet_is_refused_in_a_sentence() -> None:
-    testbeds = list({study(name).testbed.name: study(name).testbed for name in TRIALS}.values())
-    for testbed in testbeds:
-        if not unsupported_links(testbed):
+    testbeds = {study(name).testbed.name: study(name).testbed for name in TRIALS}
+    refused = {}
+    for name, testbed in testbeds.items():
+        try:
             require_supported_links(testbed)
-            continue
-        with pytest.raises(LabError) as caught:
-            require_supported_links(testbed, testbeds)
-        assert (
-            "which a lab cannot simulate yet; accepted: testbeds dumbbell, lab, powerline, or real ones"
-            in str(caught.value)
-        )
-    assert {testbed.name for testbed in testbeds if unsupported_links(testbed)} == {"wlan", "wlan-wired"}
+        except LabError as error:
+            refused[name] = str(error).partition(";")[0]
+    assert refused == {
+        "wlan": "lab wlan: a lab cannot simulate a WLAN (air1, air2)",
+        "wlan-wired": "lab wlan-wired: a lab cannot simulate a WLAN (air1)",
+    }
 
 
 def test_the_path_of_a_link_is_the_adapter_s_with_what_the_experiment_says() -> None:

@@ -11,6 +11,7 @@ from samovar.errors import LabError
 from samovar.experiment import Testbed, load_testbed
 from samovar.lab.boot_files import host_table
 from samovar.lab.topology import Topology, read_topology
+from samovar.recipes import shell_environment
 
 ROOT = Path(__file__).parents[3]
 
@@ -58,7 +59,7 @@ def chain(**changes: Any) -> Testbed:
 
 def routes(topology: Topology) -> dict[str, dict[str, str]]:
     return {
-        node.name: {str(route.network): str(route.gateway) for route in node.routes}
+        node.name: {str(network): str(gateway) for network, gateway in node.gateways.items()}
         for node in topology.nodes
     }
 
@@ -158,10 +159,14 @@ def test_an_impossible_lab_is_refused_with_what_is_accepted(
 
 def test_hosts_have_permanent_neighbours_for_the_other_ends_of_their_links() -> None:
     dumbbell = read_topology(load_testbed(ROOT / "hosts" / "dumbbell.yaml"))
-    nodes = {node.name: node for node in dumbbell.nodes}
-    known = {str(one.port.address.ip): (one.interface, one.port.mac) for one in nodes["src1"].neighbours}
-    assert known["172.16.10.1"] == ("eth1", "02:54:ac:10:0a:01")
-    assert sorted(known) == ["172.16.10.1", "172.16.10.3", "172.16.10.4", "172.16.10.5"]
-    assert {one.interface for one in nodes["rtr"].neighbours} == {"eth1", "eth2"}
+    template = shell_environment(ROOT / "templates" / "lab").get_template("host.batch.j2")
+    neighbours = {}
+    for node in dumbbell.nodes:
+        lines = template.render(node=node, links=dumbbell.links).splitlines()
+        words = [line.split() for line in lines if line.startswith("neighbour ")]
+        neighbours[node.name] = {address: (dev, mac) for _, _, address, _, mac, _, _, _, dev in words}
+    assert neighbours["src1"]["172.16.10.1"] == ("eth1", "02:54:ac:10:0a:01")
+    assert sorted(neighbours["src1"]) == ["172.16.10.1", "172.16.10.3", "172.16.10.4", "172.16.10.5"]
+    assert {dev for dev, _ in neighbours["rtr"].values()} == {"eth1", "eth2"}
     macs = [port.mac for node in dumbbell.nodes for port in node.ports]
     assert len(set(macs)) == len(macs)

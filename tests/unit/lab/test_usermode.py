@@ -10,10 +10,10 @@ from samovar import lab
 from samovar.cli import Controller
 from samovar.errors import DefinitionError, LabError
 from samovar.experiment import load_config
-from samovar.lab import usermode
-from samovar.lab.usermode import DEBIAN_USER_MODE, find_user_mode
+from samovar.lab import kernel as lab_kernel
+from samovar.lab.kernel import DEBIAN_USER_MODE, find_user_mode
 
-FETCHED = "accepted: a user-mode Linux that runs here, such as `make lab-kernel` fetches"
+FETCHED = "accepted: a user-mode Linux that runs here: `apt install user-mode-linux`, or `make lab-kernel`"
 
 
 def program(folder: Path, text: str = "#!/bin/sh\necho 9.9.9\n", mode: int = 0o755) -> Path:
@@ -60,16 +60,11 @@ def test_an_unknown_key_is_refused_with_the_known_ones(tmp_path: Path) -> None:
         load_config(tmp_path / "config.yaml")
 
 
-def test_a_program_that_is_not_on_path_names_its_package(tmp_path: Path) -> None:
-    said = refusal(lab.UserModeConfig("linux.nowhere"))
-    assert said == "lab.uml.program: linux.nowhere: not on PATH; accepted after: apt install user-mode-linux"
-
-
 def test_a_missing_program_or_another_file_is_refused(tmp_path: Path) -> None:
-    missing = refusal(lab.UserModeConfig(f"{tmp_path}/none"))
-    assert missing == f"lab.uml.program: {tmp_path}/none: is not there; {FETCHED}"
-    plain = refusal(lab.UserModeConfig(str(program(tmp_path, mode=0o644))))
-    assert "linux.uml: is not a program that this user may start; accepted" in plain
+    plain = str(program(tmp_path, mode=0o644))
+    for name in ("linux.nowhere", f"{tmp_path}/none", plain):
+        message = f"lab.uml.program: {name}: no program that this user may start; {FETCHED}"
+        assert refusal(lab.UserModeConfig(name)) == message
 
 
 @pytest.mark.parametrize(
@@ -78,13 +73,13 @@ def test_a_missing_program_or_another_file_is_refused(tmp_path: Path) -> None:
         ("#!/bin/sh\necho bad >&2; exit 3\n", "`--version` ends with status 3: bad"),
         ("#!/bin/sh\necho some other program\n", "status 0: some other program"),
         ("#!/bin/sh\n", "status 0: no output"),
-        ("#!/nowhere/sh\n", "its interpreter or dynamic linker is missing"),
+        ("#!/nowhere/sh\n", "No such file or directory"),
         ("\0", "Exec format error"),
     ],
 )
 def test_a_program_without_a_release_is_refused_with_its_output(tmp_path: Path, text: str, why: str) -> None:
     said = refusal(lab.UserModeConfig(str(program(tmp_path, text))))
-    assert said.startswith(f"lab.uml.program: {tmp_path}/linux.uml: cannot be started: ")
+    assert said.startswith(f"lab.uml.program: {tmp_path}/linux.uml: ")
     assert why in said
     assert said.endswith(FETCHED)
 
@@ -92,7 +87,7 @@ def test_a_program_without_a_release_is_refused_with_its_output(tmp_path: Path, 
 def test_a_program_that_the_boot_folder_would_cover_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(usermode, "HIDDEN", tmp_path)
+    monkeypatch.setattr(lab_kernel, "HIDDEN", tmp_path)
     assert "where a lab has its own files; accepted: a program in another place" in refusal(
         lab.UserModeConfig(str(program(tmp_path)))
     )
@@ -100,7 +95,7 @@ def test_a_program_that_the_boot_folder_would_cover_is_refused(
 
 @pytest.mark.parametrize(
     ("folders", "there"),
-    [([], "is not there"), (["."], "has no modules"), (["8.1", "8.2"], "has modules for 8.1, 8.2")],
+    [([], "none"), (["."], "none"), (["8.1", "8.2"], "8.1, 8.2")],
 )
 def test_modules_of_another_release_are_refused_with_the_present_ones(
     tmp_path: Path, folders: list[str], there: str
@@ -108,9 +103,8 @@ def test_modules_of_another_release_are_refused_with_the_present_ones(
     for name in folders:
         (tmp_path / "m" / name).mkdir(parents=True)
     said = refusal(lab.UserModeConfig(str(program(tmp_path)), tmp_path / "m"))
-    kernel = f"lab.uml.program, {tmp_path}/linux.uml, is 9.9.9"
-    accepted = "accepted: a folder that holds a folder 9.9.9"
-    assert said == f"lab.uml.modules: {tmp_path}/m: {there}, and {kernel}; {accepted}"
+    what = f"no modules for 9.9.9, the release of {tmp_path}/linux.uml; present: {there}"
+    assert said == f"lab.uml.modules: {tmp_path}/m: {what}"
 
 
 def test_predicted_features_are_read_from_the_configured_modules(tmp_path: Path) -> None:
