@@ -7,26 +7,10 @@ from functools import cached_property
 
 from samovar.plan import Trial
 from samovar.recipes.catalogue import Catalogue
-from samovar.recipes.fill_settings import Setting, fill_settings
+from samovar.recipes.fill_settings import CAPTURE_RECIPE, Setting, fill_settings
 from samovar.recipes.quoting import quote
 from samovar.recipes.recipe import BLOCKS, Recipe
-from samovar.recipes.trial_programs import (
-    ENDS,
-    NO_LIMITS,
-    AbortLimits,
-    End,
-    FlowEnds,
-    Program,
-    StopRule,
-    capture_program,
-    generator_program,
-    logger_program,
-    order_text,
-    starts_text,
-    stop_rules,
-    trial_flows,
-    watch_text,
-)
+from samovar.recipes.trial_programs import NO_LIMITS, AbortLimits, End, FlowEnds, Program, StopRule
 
 NO_VALUES: Mapping[str, str] = {}
 DELETE_FOLDER = 'cd / && rm -rf -- "$dir"\n'
@@ -58,13 +42,29 @@ class TrialScripts:
 
     @cached_property
     def flows(self) -> tuple[FlowEnds, ...]:
-        """The flows of the trial with their recipes."""
-        return trial_flows(self.resolved, self.catalogue)
+        """The flows of the trial with their recipes. Raises RecipeError."""
+        return tuple(
+            FlowEnds(flow, self.catalogue.recipe("generator", flow.generator, self.system(flow.from_host)))
+            for flow in self.resolved.flows
+        )
 
     @cached_property
     def rules(self) -> tuple[StopRule, ...]:
-        """The rules by which flows end with others."""
-        return stop_rules(self.resolved, self.flows)
+        """The rules by which flows end: those with `until`, and `stop: {when: ...}` of the trial for all."""
+
+        def clients(label: str) -> frozenset[str]:
+            # The label of a flow, or of all flows that one entry of the experiment made.
+            return frozenset(e.name("client") for e in self.flows if label in (e.flow.label, e.flow.group))
+
+        rules = [
+            StopRule(clients(label), tuple(e.name("client") for e in self.flows if e.flow.until == label))
+            for label in dict.fromkeys(ends.flow.until for ends in self.flows if ends.flow.until is not None)
+        ]
+        stop = self.resolved.stop
+        if stop is not None and stop.when is not None:
+            when, every = clients(stop.when), (ends.name("client") for ends in self.flows)
+            rules.append(StopRule(when, tuple(name for name in every if name not in when)))
+        return tuple(rules)
 
     def system(self, host: str) -> str:
         """Return the operating system of a host, such as linux or freebsd-11."""
@@ -108,17 +108,18 @@ class TrialScripts:
         text = "\n".join(self._setting(host, s, "wanted") for s in self.settings(host, lasting))
         return tuple(line.strip() for line in text.splitlines() if line.strip())
 
-    def restore(self, host: str, was: Mapping[str, str]) -> str:
+    def restore(
+        self, host: str, was: Mapping[str, str], *, lasting: bool = False, deletes: bool = False
+    ) -> str:
         """Return the script that restores the state, last change first, then prints it as `read` does.
 
-        Samplers and servers are ended first; captures continue, for the last packets of the traffic.
+        Samplers and servers are ended first, except when `lasting` settings are restored; captures continue,
+        for the last packets of the traffic. For an aborted trial, it also deletes the trial's folder.
         """
-        return self.script(host, (*self._halts(host), self.restore_body(host, was), self.read_body(host)))
-
-    def restore_and_delete(self, host: str, was: Mapping[str, str]) -> str:
-        """Return the script `restore` for an aborted trial, which also deletes the trial's folder."""
-        parts = (*self._halts(host), self.restore_body(host, was), self.read_body(host), DELETE_FOLDER)
-        return self.script(host, parts)
+        halts = () if lasting else self._halts(host)
+        deletion = (DELETE_FOLDER,) if deletes else ()
+        restoring = (self.restore_body(host, was, lasting), self.read_body(host, lasting))
+        return self.script(host, (*halts, *restoring, *deletion))
 
     def finish(self, host: str, was: Mapping[str, str]) -> str:
         """Return the script that prints counters and state after the traffic, then restores and prints again.
@@ -135,10 +136,6 @@ class TrialScripts:
         """Return text that restores the state, last change first."""
         settings = reversed(self.settings(host, lasting))
         return "".join(self._setting(host, s, "restore", {"was": was}) for s in settings)
-
-    def restore_lasting(self, host: str, was: Mapping[str, str]) -> str:
-        """Return the script that restores lasting settings, then prints them as `read` does."""
-        return self.script(host, (self.restore_body(host, was, True), self.read_body(host, True)))
 
     def on_loss(self, host: str, was: Mapping[str, str], lasting: str = "") -> str:
         """Return the script that a host runs when its controller is gone: end what runs, restore the state.
@@ -183,17 +180,17 @@ class TrialScripts:
     def _recipe(self, host: str, setting: Setting) -> Recipe:
         return self.catalogue.recipe("setting", setting.recipe, self.system(host))
 
-    def _step(self, host: str, name: str, values: Mapping[str, object]) -> str:
-        return self.catalogue.recipe("step", name, self.system(host)).render("script", values)
+    def _step(self, host: str, name: str, values: Mapping[str, object], block: str = "script") -> str:
+        return self.catalogue.recipe("step", name, self.system(host)).render(block, values)
 
     # ---- the traffic: prepare it, start it, watch it, stop it ----
 
     def offer(self, host: str) -> str | None:
         """Return the script that prints what one end of a flow must know of the other; None if nothing."""
         parts = [
-            f"printf 'offer %s %s\\n' {quote(ends.name(end))} \"$(\n{text})\"\n"
-            for ends, end in self._at(host)
-            if (text := self._flow(host, ends, end, f"offer_{end}", ""))
+            f"printf 'offer %s %s\\n' {quote(program.name)} \"$(\n{text})\"\n"
+            for program in self.processes(host)
+            if program.end and (text := self._program(host, program, f"offer_{program.end}"))
         ]
         return self.script(host, parts) if parts else None
 
@@ -202,14 +199,21 @@ class TrialScripts:
 
         None if there is nothing to do. `offers` maps the names of programs to what `offer` printed.
         """
-        starts = [*self._loggers(host, "start"), *self._flows(host, "server", "server", offers)]
+        programs = self.processes(host)
+        recorders = [program for program in programs if program.kind != "generator"]
+        clients, servers = ([one for one in programs if one.end == end] for end in ("client", "server"))
         # Samplers report when they are ready; the others are polled, which is slower, so they come last.
-        loggers = [*self._loggers(host, "ready")]
-        readies = [*reversed(loggers), *self._flows(host, "server", "ready", offers)]
-        prepares = self._flows(host, "client", "prepare", offers)
-        peers = tuple(dict.fromkeys(ends.peer_address for ends in self._ends(host, "client")))
+        blocks = [
+            *((program, "start") for program in recorders),
+            *((program, "server") for program in servers),
+            *((program, "ready") for program in reversed(recorders)),
+            *((program, "ready") for program in servers),
+            *((program, "prepare") for program in clients),
+        ]
+        peers = tuple(dict.fromkeys(ends.peer_address for ends in self.flows if ends.client_host == host))
         neighbours = self._step(host, "neighbours", {"peers": peers}) if peers else ""
-        parts = [neighbours, *starts, *readies, *prepares, self.counters_body(host)]
+        texts = [self._program(host, program, block, offers) for program, block in blocks]
+        parts = [neighbours, *texts, self.counters_body(host)]
         return self.script(host, parts) if any(parts) else None
 
     def clock(self, host: str) -> str:
@@ -223,25 +227,52 @@ class TrialScripts:
         `failed NAME why`, `lost NAME why` of a logger, `disk why`, `clock why`, `gone NAME` of a server,
         `ended NAME` of a client, `idle` after the last client.
         """
-        if not self.processes(host):
+        programs, stop = self.processes(host), self.resolved.stop
+        if not programs:
             return None
-        launches = [(ends.flow.start_s, self._launch(host, ends)) for ends in self._ends(host, "client")]
-        starts = starts_text(t0_ns, launches, self.resolved.stop)
-        sentinel = self._step(host, "sentinel", limits.as_values())
-        return self._watching(host, t0_ns, starts, sentinel)
+        starts: dict[float, list[tuple[str, str]]] = {}
+        for client in sorted((one for one in programs if one.end == "client"), key=lambda one: one.start_s):
+            starts.setdefault(client.start_s, []).append((client.name, self._program(host, client, "client")))
+        values: dict[str, object] = {
+            "starts": [(t0_ns + round(at_s * 1e9), clients) for at_s, clients in starts.items()],
+            "stop_ns": None,
+        }
+        if starts and stop is not None and stop.after_s is not None:
+            values["stop_ns"] = t0_ns + round(stop.after_s * 1e9)
+        limit = {"least_kib": -(-limits.free_bytes // 1024), "step_ns": round(limits.step_s * 1e9)}
+        launches, sentinel = self._step(host, "watch", values, "start"), self._step(host, "sentinel", limit)
+        return self.follow(host, t0_ns, launches, sentinel)
 
-    def follow(self, host: str, t0_ns: int) -> str:
-        """Return the script that continues to watch after `traffic` or `follow` has printed an event."""
-        return self._watching(host, t0_ns)
+    def follow(self, host: str, t0_ns: int, *starts: str) -> str:
+        """Return the script that continues to watch after `traffic` or `follow` has printed an event.
 
-    def _watching(self, host: str, t0_ns: int, *starts: str) -> str:
-        loggers = [program.name for program in self.processes(host) if program.kind != "generator"]
-        watch = watch_text(self.flows, self.rules, host, t0_ns, loggers)
+        Rules about clients of this host alone are applied on the host; for all others, the ends of its
+        clients are printed (`named`) for the controller to apply them. `starts` runs before the watch.
+        """
+        flows = [ends for ends in self.flows if ends.client_host == host]
+        clients = [ends.name("client") for ends in flows]
+        local = [rule for rule in self.rules if {*rule.when, *rule.finish} <= {*clients}]
+        elsewhere = {name for rule in self.rules if rule not in local for name in rule.when}
+        values = {
+            "clients": clients,
+            "servers": [ends.name("server") for ends in self.flows if ends.server_host == host],
+            "named": sorted(elsewhere & {*clients}),
+            "loggers": [one.name for one in self.processes(host) if one.kind != "generator"],
+            "due_ns": {ends.name("client"): ends.earliest_end_ns(t0_ns) for ends in flows},
+            "rules": local,
+        }
+        watch = self._step(host, "watch", values, "follow")
         return self.script(host, ("listen\n", *starts, watch), self._step(host, "watch", {}))
 
     def order(self, word: str) -> str:
-        """Return text that orders the watch of a host to `stop`, or `NAME.halt` or `NAME.doubt` a client."""
-        return order_text(self.folder, word)
+        """Return text that orders the watch of a host to `stop`, or `NAME.halt` or `NAME.doubt` a client.
+
+        The host's own shell runs it and must survive it: hence no special built-in with a redirection.
+        """
+        folder, pipe = quote(self.folder), quote(f"{self.folder}/events")
+        file = quote(f"{self.folder}/{'order-' * (word == 'stop')}{word}")
+        written = f"[ -d {folder} ] || mkdir -p {folder}; printf %s >{file}"
+        return f"{written}; [ ! -p {pipe} ] || echo wake 1<>{pipe}\n"
 
     def stop(self, host: str, broken_off: bool = False) -> str | None:
         """Return the script that ends all programs, waits until files are complete and prints how each ended.
@@ -249,67 +280,38 @@ class TrialScripts:
         If the traffic script was killed (`broken_off`), nothing waits for its clients, and they are ended
         here.
         """
-        names = [process.name for process in self.processes(host)]
-        if not names:
+        programs = self.processes(host)
+        if not programs:
             return None
-        lines = [f"{verb} {name}\n" for verb in ("halt", "await_end", "tell") for name in names]
+        lines = [f"{verb} {program.name}\n" for verb in ("halt", "await_end", "tell") for program in programs]
         began = f"began {' '.join(map(quote, self.clients(host)))}\n"
         abandon = self._step(host, "abandon", {"clients": self.clients(host)}) if broken_off else ""
-        return self.script(host, (abandon, *self._loggers(host, "drain"), *lines, began))
+        drains = (self._program(host, one, "drain") for one in programs if one.kind != "generator")
+        return self.script(host, (abandon, *drains, *lines, began))
 
     def processes(self, host: str) -> tuple[Program, ...]:
-        """Return the programs that the trial starts on a host."""
-        return (
-            *(capture_program(capture) for capture in self.resolved.captures if capture.host == host),
-            *(logger_program(entry) for entry in self.resolved.loggers if entry.host == host),
-            *(generator_program(ends, end) for ends, end in self._at(host)),
-        )
-
-    def clients(self, host: str) -> tuple[str, ...]:
-        """Return the names of the clients that run on a host."""
-        return tuple(ends.name("client") for ends in self._ends(host, "client"))
-
-    def has_flows(self, host: str) -> bool:
-        """Return whether a host is an end of any flow."""
-        return any(ends.host(end) == host for ends in self.flows for end in ENDS)
-
-    def end_needs(self, host: str) -> Iterator[str]:
-        """Yield the programs that the generators' clients and servers at a host need."""
-        for ends, end in self._at(host):
-            header = ends.recipe.header
-            yield from header.client_needs if end == "client" else header.server_needs
-
-    def _at(self, host: str) -> Iterator[tuple[FlowEnds, End]]:
-        """Yield each end of a flow that runs on a host, the clients first."""
-        for end in ENDS:
-            yield from ((ends, end) for ends in self._ends(host, end))
-
-    def _ends(self, host: str, end: End) -> Iterator[FlowEnds]:
-        return (ends for ends in self.flows if ends.host(end) == host)
-
-    def _loggers(self, host: str, block: str) -> Iterator[str]:
-        ports = tuple(sorted({flow.port for flow in self.resolved.flows}))
-        for capture in self.resolved.captures:
+        """Return the programs that the trial starts on a host: captures, loggers, clients, servers."""
+        resolved, programs = self.resolved, []
+        for capture in resolved.captures:
             if capture.host == host:
-                values = {"interface": capture.interface, "snaplen_bytes": capture.snaplen_bytes}
-                yield self._program(host, capture_program(capture), block, values)
-        for entry in self.resolved.loggers:
+                name, interface = f"{host}-{capture.interface}", capture.interface
+                values = {"interface": interface, "snaplen_bytes": capture.snaplen_bytes}
+                output = f"{name}.pcap.gz"
+                programs.append(Program(name, "capture", CAPTURE_RECIPE, output, values, interface=interface))
+        for entry in resolved.loggers:
             if entry.host == host:
+                name, interface = f"{host}-{entry.logger}", entry.interface
+                ports = tuple(sorted({flow.port for flow in resolved.flows}))
                 given = {"interval_s": entry.interval_s} if entry.interval_s is not None else {}
-                values = {"interface": entry.interface, "ports": ports, **given}
-                yield self._program(host, logger_program(entry), block, values, entry.parameters)
+                values = {"interface": interface, "ports": ports, **given}
+                more = (entry.parameters, interface)
+                programs.append(Program(name, "logger", entry.logger, f"{name}.csv", values, *more))
+        programs += [self._generator(ends, "client") for ends in self.flows if ends.client_host == host]
+        programs += [self._generator(ends, "server") for ends in self.flows if ends.server_host == host]
+        return tuple(programs)
 
-    def _flows(self, host: str, end: End, block: str, offers: Mapping[str, str]) -> Iterator[str]:
-        for ends in self._ends(host, end):
-            other = ends.name("server" if end == "client" else "client")
-            yield self._flow(host, ends, end, block, offers.get(other, ""))
-
-    def _launch(self, host: str, ends: FlowEnds) -> str:
-        name = quote(ends.name("client"))
-        return f"if [ ! -e {name}.finished ]; then\n{self._flow(host, ends, 'client', 'client', '')}fi\n"
-
-    def _flow(self, host: str, ends: FlowEnds, end: End, block: str, offered: str) -> str:
-        flow = ends.flow
+    def _generator(self, ends: FlowEnds, end: End) -> Program:
+        flow, name = ends.flow, ends.name(end)
         left_s = max(1.0, round(self.resolved.deadline_s - flow.start_s, 3))
         endless = flow.duration_s is None and flow.size_bytes is None
         values = {
@@ -320,32 +322,46 @@ class TrialScripts:
             "size_bytes": flow.size_bytes,
             "cc": flow.cc,
             "dscp": flow.dscp,
-            "system": self.system(host),
-            "offered": offered,
-            **({"limit_s": left_s} if block == "client" else {}),
+            **({"limit_s": left_s} if end == "client" else {}),
         }
-        return self._program(host, generator_program(ends, end), block, values, flow.parameters)
+        return Program(
+            *(name, "generator", flow.generator, f"{name}.out", values, flow.parameters),
+            flow=flow.label,
+            end=end,
+            start_s=flow.start_s,
+        )
 
-    def _program(
-        self,
-        host: str,
-        program: Program,
-        block: str,
-        values: Mapping[str, object],
-        parameters: Mapping[str, str] = NO_VALUES,
-    ) -> str:
+    def _program(self, host: str, program: Program, block: str, offers: Mapping[str, str] = NO_VALUES) -> str:
+        """Return a block of a program's recipe; empty for an optional block that the recipe does not have."""
         kind = "generator" if program.kind == "generator" else "logger"
         recipe = self.catalogue.recipe(kind, program.recipe, self.system(host))
         if block not in recipe.blocks and block not in BLOCKS[recipe.kind]:
-            return ""  # an optional block that this recipe does not have
-        grace_s = 0.0 if block == "client" else STOP_GRACE_S
-        common = {
+            return ""
+        values = {
             "name": program.name,
             "output": program.output,
-            "limit_s": round(self.resolved.deadline_s + grace_s, 3),
+            "limit_s": round(self.resolved.deadline_s + STOP_GRACE_S, 3),
             "addresses": sorted({a for f in self.resolved.flows for a in (f.from_address, f.to_address)}),
+            "system": self.system(host),
+            "offered": offers.get(program.peer, ""),
         }
-        return recipe.render(block, {**common, **values, **recipe.parse_values(parameters)})
+        return recipe.render(block, {**values, **program.values, **recipe.parse_values(program.parameters)})
+
+    def clients(self, host: str) -> tuple[str, ...]:
+        """Return the names of the clients that run on a host."""
+        return tuple(ends.name("client") for ends in self.flows if ends.client_host == host)
+
+    def has_flows(self, host: str) -> bool:
+        """Return whether a host is an end of any flow."""
+        return any(host in (ends.client_host, ends.server_host) for ends in self.flows)
+
+    def end_needs(self, host: str) -> Iterator[str]:
+        """Yield the programs that the generators' clients and servers at a host need."""
+        for ends in self.flows:
+            if ends.client_host == host:
+                yield from ends.recipe.header.client_needs
+            if ends.server_host == host:
+                yield from ends.recipe.header.server_needs
 
 
 def split_finish_output(text: str) -> tuple[str, str, str]:

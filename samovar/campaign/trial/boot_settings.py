@@ -110,7 +110,7 @@ class BootSettings:
         """Undo the changes of a host, the newest first; return the state read after them."""
         after: dict[str, str] = {}
         for saved in reversed(self._saved[host]):
-            script = self._scripts_of(saved.id).restore_lasting(host, saved.state)
+            script = self._scripts_of(saved.id).restore(host, saved.state, lasting=True)
             after |= self._run(host, "restore lasting", script)
         return after
 

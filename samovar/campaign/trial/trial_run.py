@@ -319,7 +319,7 @@ class TrialRun:
 
     def _restore_aborted(self, hosts: Collection[str]) -> None:
         before = {host: state for host, state in self.evidence.before.items() if host in hosts}
-        texts = {host: self.scripts.restore_and_delete(host, state) for host, state in before.items()}
+        texts = {host: self.scripts.restore(host, state, deletes=True) for host, state in before.items()}
         for host, result in self._on_hosts("restore", texts.get, hosts=texts).items():
             self._note_restored(host, parse_state(result.text))
 

@@ -34,7 +34,7 @@ def test_the_scripts_of_a_trial_read_its_boot_settings_but_do_not_change_them() 
 
 def test_the_scripts_of_boot_settings_change_nothing_else() -> None:
     made = scripts()
-    for text in (made.set("alpha", WAS, lasting=True), made.restore_lasting("alpha", WAS)):
+    for text in (made.set("alpha", WAS, lasting=True), made.restore("alpha", WAS, lasting=True)):
         assert EDITS in text
         assert "tcp.cc.algorithm" not in text
     assert made.wanted("alpha", lasting=True) == ("planned.txd.em1=256", "txd.em1=256")

@@ -73,7 +73,7 @@ def test_the_limit_is_restored_however_a_trial_ends() -> None:
     assert f"knob {OID}\n" in text.read("src")
     assert f"turn {OID} {ASKED}\n" in text.set("src", WAS)
     assert "-B 16384 " in (text.arm("src", {}) or "")
-    for undone in (text.finish("src", WAS), text.restore_and_delete("src", WAS), text.on_loss("src", WAS)):
+    for undone in (text.finish("src", WAS), text.restore("src", WAS, deletes=True), text.on_loss("src", WAS)):
         assert f"back {OID} {DEFAULT}\n" in undone
     for own in (text.arm("src", {}), text.stop("src")):
         assert OID not in (own or "")

@@ -16,7 +16,6 @@ import pytest
 
 from samovar.plan import CapturePlan, FlowPlan, StopPlan, Trial
 from samovar.recipes import BODY, NO_LIMITS, AbortLimits, Catalogue, FlowEnds, StopRule, TrialScripts
-from samovar.recipes.trial_programs import ENDS, stop_rules, trial_flows
 from tests.unit.trials import RESOLVED, TRIAL, flow
 
 ROOT = Path(__file__).parents[3]
@@ -44,8 +43,8 @@ def _blocks(generator: str) -> dict[str, str]:
     made = {}
     for word, given in (("timed", {}), ("sized", sized)):
         known = flow("late", generator, 2.5).model_copy(update=given)
-        for ends in trial_flows(trial(known).resolved, CATALOGUE):
-            for end in ENDS:
+        for ends in scripts(known).flows:
+            for end in ("client", "server"):
                 text = _without_programs("".join(_parts(ends, end, known)))
                 if text:
                     made[f"{word} {end}"] = text
@@ -88,7 +87,7 @@ def test_a_generator_s_scripts_are_the_golden_ones(generator: str) -> None:
 
 def _with(generator: str, **parameters: object) -> str:
     known = flow("late", generator, 2.5).model_copy(update={"parameters": parameters})
-    (ends,) = trial_flows(trial(known).resolved, CATALOGUE)
+    (ends,) = scripts(known).flows
     return "".join(_parts(ends, "client", known))
 
 
@@ -342,18 +341,16 @@ def test_stop_rules_name_clients() -> None:
         flow("b-2").model_copy(update={"group": "b"}),
     )
     until = flows[0].model_copy(update={"until": "b", "duration_s": None})
-    ends = trial_flows(trial(until, *flows[1:]).resolved, CATALOGUE)
-    resolved = trial(until, *flows[1:], stop=StopPlan(when="b-1")).resolved
-    assert stop_rules(resolved, ends) == (
+    assert scripts(until, *flows[1:], stop=StopPlan(when="b-1")).rules == (
         StopRule(frozenset({"b-1-client", "b-2-client"}), ("a-client",)),
         StopRule(frozenset({"b-1-client"}), ("a-client", "b-2-client")),
     )
 
 
 def test_a_server_that_sends_runs_at_the_sending_end() -> None:
-    (ends,) = trial_flows(trial(flow("web", "http")).resolved, CATALOGUE)
+    (ends,) = scripts(flow("web", "http")).flows
     assert (ends.server_host, ends.client_host) == ("src", "dst")
-    (ends,) = trial_flows(trial(flow("echo", "ping")).resolved, CATALOGUE)
+    (ends,) = scripts(flow("echo", "ping")).flows
     assert (ends.server_host, ends.client_host) == (None, "src")
 
 

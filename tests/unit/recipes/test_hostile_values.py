@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import RecipeError
-from samovar.recipes import Catalogue, Parameter, PathDirection, Recipe, quote
+from samovar.recipes import Catalogue, Parameter, PathDirection, Recipe, StopRule, quote
 from samovar.recipes.path_syntax import DelayStage, PacketMatch
 from samovar.recipes.quoting import Raw
 from samovar.recipes.recipe import NOT_SHELL
@@ -119,6 +119,9 @@ def values_of(recipe: Recipe, text: str) -> dict[str, object]:
             for name in ("down", "up")
         )
         values["was"] = {"ipfw.rules": "0", text: text}
+    if recipe.name == "watch":
+        values["starts"] = [(1, [(text, f"echo {quote(text)}\n")])]
+        values["rules"] = [StopRule(frozenset({text}), (text,))]
     if recipe.kind == "fact":
         values |= {"programs": [(text, text)], "qdiscs": [(text, text)]}
         values |= {
