@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from samovar.campaign.verdict import (
-    bottleneck_checks,
     capture_checks,
     host_checks,
     path_checks,
@@ -30,7 +29,7 @@ CHECKS: tuple[Callable[[Evidence], Iterable[Check]], ...] = (
     capture_checks.check_capture_drops,
     host_checks.check_cpus,
     host_checks.check_clock_steps,
-    bottleneck_checks.check_delay_drops,
+    path_checks.check_delay_drops,
     capture_checks.check_captures_complete,
     capture_checks.check_frame_sizes,
     capture_checks.check_competing_traffic,
@@ -41,8 +40,8 @@ CHECKS: tuple[Callable[[Evidence], Iterable[Check]], ...] = (
     siftr_checks.check_siftr_logs,
     socket_checks.check_generator_cc,
     capture_checks.check_flow_bytes,
-    bottleneck_checks.check_bottleneck_bytes,
-    bottleneck_checks.check_bottleneck_rate,
+    path_checks.check_bottleneck_bytes,
+    path_checks.check_bottleneck_rate,
     program_checks.check_start_times,
     host_checks.check_clock_offsets,
     host_checks.check_clock_drift,

@@ -59,30 +59,26 @@ def check_capture_drops(evidence: Evidence) -> Iterator[Check]:
 
 def check_captures_complete(evidence: Evidence) -> Iterator[Check]:
     """Check that every capture can be read and does not end within a packet."""
-    for one in evidence.captures:
-        name, host, capture = f"capture {one.plan.host}-{one.plan.interface}", one.plan.host, one.capture
-        if capture is None:
-            yield Check(name, host, "readable", one.error, False)
+    for plan, capture in evidence.captures:
+        name = f"capture {plan.host}-{plan.interface}"
+        if capture.error:
+            yield Check(name, plan.host, "readable", capture.error, False)
         else:
-            observed = (
-                f"{capture.packets} packets" if capture.whole else f"first {capture.packets} packets read"
-            )
+            packets = f"{capture.packets} packets"
+            observed = packets if capture.whole else f"first {packets} read"
             observed += ", the last one cut off" if capture.torn else ""
-            yield Check(name, host, "whole packets", observed, not capture.torn)
+            yield Check(name, plan.host, "whole packets", observed, not capture.torn)
 
 
 def check_frame_sizes(evidence: Evidence) -> Iterator[Check]:
     """Check that no frame exceeds the MTU: such a frame is several that an offload has joined."""
-    resolved = evidence.resolved
-    if evidence.uses_offloads:
-        return
-    for one in evidence.captures:
-        plan = one.plan
-        own_bytes = resolved.hosts[plan.host].mtu_bytes if plan.host in resolved.hosts else None
-        mtu_bytes = own_bytes or resolved.mtu_bytes
-        if mtu_bytes is not None and one.capture is not None:
+    hosts = evidence.resolved.hosts
+    for plan, capture in evidence.captures if not evidence.uses_offloads else ():
+        own_bytes = hosts[plan.host].mtu_bytes if plan.host in hosts else None
+        mtu_bytes = own_bytes or evidence.resolved.mtu_bytes
+        if mtu_bytes is not None and not capture.error:
             most = mtu_bytes + ETHERNET_HEADER_BYTES
-            largest = max((stream.largest_bytes for stream in one.capture), default=0)
+            largest = max((stream.largest_bytes for stream in capture), default=0)
             name = f"largest frame in the capture at {plan.interface} (offloads)"
             yield Check(name, plan.host, f"at most {most} B", f"{largest} B", largest <= most)
 
@@ -90,11 +86,11 @@ def check_frame_sizes(evidence: Evidence) -> Iterator[Check]:
 def check_competing_traffic(evidence: Evidence) -> Iterator[Check]:
     """Check that almost all traffic belongs to the trial's flows; name the largest other stream."""
     limits = evidence.policy.thresholds
-    for one in evidence.captures:
-        if one.capture is None:
+    for plan, capture in evidence.captures:
+        if capture.error:
             continue
-        total = sum(stream.frame_bytes for stream in one.capture)
-        others = [stream for stream in one.capture if not _is_expected(stream, evidence)]
+        total = sum(stream.frame_bytes for stream in capture)
+        others = [stream for stream in capture if not _is_expected(stream, evidence)]
         other_bytes = sum(stream.frame_bytes for stream in others)
         most = max(limits.competing_bytes, round(limits.competing * total))
         observed = f"{other_bytes} B of {total} B"
@@ -102,17 +98,16 @@ def check_competing_traffic(evidence: Evidence) -> Iterator[Check]:
             worst = max(others, key=lambda stream: stream.frame_bytes)
             observed += f", most of it {worst} ({worst.packets} packets, {worst.frame_bytes} B)"
         severity: Verdict = "invalid" if other_bytes > 10 * most else "suspect"
-        name = f"competing traffic at {one.plan.interface}"
-        yield Check(name, one.plan.host, f"at most {most} B", observed, other_bytes <= most, severity)
+        name, ok = f"competing traffic at {plan.interface}", other_bytes <= most
+        yield Check(name, plan.host, f"at most {most} B", observed, ok, severity)
 
 
 def _is_expected(stream: PacketStream, evidence: Evidence) -> bool:
     """Return whether a stream belongs to a flow, to the control of the testbed, or to any network."""
     ports = {stream.source_port, stream.destination_port}
-    if stream.protocol in (TCP, UDP) and ports & (HOUSEKEEPING_PORTS | evidence.policy.control_ports):
-        return True
+    control = stream.protocol in (TCP, UDP) and ports & (HOUSEKEEPING_PORTS | evidence.policy.control_ports)
     igmp_or_broadcast = stream.protocol == 2 or stream.destination.endswith(".255")
-    if igmp_or_broadcast or ip_address(stream.destination).is_multicast:
+    if control or igmp_or_broadcast or ip_address(stream.destination).is_multicast:
         return True
     return any(_belongs(stream, ends) for ends in evidence.started_flows)
 
@@ -131,21 +126,21 @@ def _belongs(stream: PacketStream, ends: FlowEnds) -> bool:
     return fragment or bool(own & {stream.source_port, stream.destination_port})
 
 
+def _streams_from(address: str, capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
+    """Return the streams on the transport and port of a flow's data, in the direction from an address."""
+
+    def carries_data(stream: PacketStream) -> bool:
+        ports = (stream.source_port, stream.destination_port)
+        return stream.protocol == ICMP or ends.flow.port in ports or ports == (0, 0)
+
+    protocol = PROTOCOLS[ends.recipe.header.transport]
+    streams = (one for one in capture if one.source == address and one.protocol == protocol)
+    return [stream for stream in streams if _belongs(stream, ends) and carries_data(stream)]
+
+
 def data_streams(capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
     """Return the streams of a flow's data."""
-    return [s for s in capture if s.source == ends.flow.from_address and _carries_data(s, ends)]
-
-
-def _answer_streams(capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
-    return [s for s in capture if s.source == ends.flow.to_address and _carries_data(s, ends)]
-
-
-def _carries_data(stream: PacketStream, ends: FlowEnds) -> bool:
-    """Return whether a stream is on the transport and port of a flow's data, in either direction."""
-    if stream.protocol != PROTOCOLS[ends.recipe.header.transport] or not _belongs(stream, ends):
-        return False
-    ports = (stream.source_port, stream.destination_port)
-    return stream.protocol == ICMP or ends.flow.port in ports or ports == (0, 0)
+    return _streams_from(ends.flow.from_address, capture, ends)
 
 
 def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowPlan, list[PacketStream], list[PacketStream]]]:
@@ -154,7 +149,7 @@ def _tcp_flows(evidence: Evidence) -> Iterator[tuple[FlowPlan, list[PacketStream
         flow = ends.flow
         captures = evidence.captures_at(flow.to_host) or evidence.captures_at(flow.from_host)
         if ends.recipe.header.transport == "tcp" and captures:
-            yield flow, data_streams(captures[0], ends), _answer_streams(captures[0], ends)
+            yield flow, data_streams(captures[0], ends), _streams_from(flow.to_address, captures[0], ends)
 
 
 def check_mss(evidence: Evidence) -> Iterator[Check]:
@@ -177,7 +172,7 @@ def check_receive_windows(evidence: Evidence) -> Iterator[Check]:
         if rwnd is None or not answers:
             continue
         scales = {stream.scale or 0 for stream in answers}
-        least = max(0, (rwnd // (LARGEST_FIELD + 1)).bit_length())
+        least = (rwnd // (LARGEST_FIELD + 1)).bit_length()
         name = f"window scale of flow {flow.label}"
         yield Check(name, flow.to_host, f"{least} or more", _listed(scales), min(scales) >= least)
         window_bytes = max(stream.window_bytes for stream in answers)
@@ -197,10 +192,8 @@ def check_routers(evidence: Evidence) -> Iterator[Check]:
         initial = {ttl for stream in sent for ttl in stream.ttls} or INITIAL_TTLS
         if ttls:
             routers = {min((first for first in initial if first >= ttl), default=0) - ttl for ttl in ttls}
-            name, observed = (
-                f"routers on the path of flow {flow.label}",
-                f"{_listed(routers)} (TTL {_listed(ttls)})",
-            )
+            name, ttl_text = f"routers on the path of flow {flow.label}", f"(TTL {_listed(ttls)})"
+            observed = f"{_listed(routers)} {ttl_text}"
             yield Check(name, flow.to_host, str(asked), observed, routers == {asked})
 
 
@@ -227,30 +220,28 @@ def compare_flow_bytes(evidence: Evidence, ends: FlowEnds, counted: ByteCounts) 
     """
     reliable = ends.recipe.header.transport == "tcp"
     host = ends.flow.to_host if reliable else ends.flow.from_host
-    captures = evidence.whole_captures_at(host)
+    captures = evidence.captures_at(host, whole=True)
     if not captures:
         return
     wire_bytes = max(sum(s.payload_bytes for s in data_streams(capture, ends)) for capture in captures)
     share = evidence.policy.thresholds.bytes_differ
-    least = (1 - share) * (counted.received_bytes if reliable else counted.sent_bytes) - SLACK_BYTES
-    most = (1 + share) * counted.sent_bytes + SLACK_BYTES + _repeated_bytes(evidence, counted)
-    name = f"bytes of flow {ends.flow.label} in the capture"
-    requested = (
-        f"{counted.sent_bytes} B sent and {counted.received_bytes} B received by the generator's count"
-    )
+    sent, received, size_bytes = counted.sent_bytes, counted.received_bytes, ends.flow.size_bytes
+    least = (1 - share) * (received if reliable else sent) - SLACK_BYTES
+    most = (1 + share) * sent + SLACK_BYTES + _repeated_bytes(evidence, sent)
+    name, observed = f"bytes of flow {ends.flow.label} in the capture", f"{wire_bytes} B"
+    requested = f"{sent} B sent and {received} B received by the generator's count"
     ok = least <= wire_bytes <= most
-    yield Check(name, host, requested, f"{wire_bytes} B", ok, tolerance=f"± {share:.1%}")
-    size_bytes = ends.flow.size_bytes
-    if reliable and size_bytes is not None and counted.sent_bytes >= size_bytes:
-        name, arrived = f"size of flow {ends.flow.label} that arrived", wire_bytes >= (1 - share) * size_bytes
-        yield Check(name, host, f"{size_bytes} B", f"{wire_bytes} B", arrived, "suspect", f"- {share:.1%}")
+    yield Check(name, host, requested, observed, ok, tolerance=f"± {share:.1%}")
+    if reliable and size_bytes is not None and sent >= size_bytes:
+        name, ok = f"size of flow {ends.flow.label} that arrived", wire_bytes >= (1 - share) * size_bytes
+        yield Check(name, host, f"{size_bytes} B", observed, ok, "suspect", f"- {share:.1%}")
 
 
-def _repeated_bytes(evidence: Evidence, counted: ByteCounts) -> int:
+def _repeated_bytes(evidence: Evidence, sent_bytes: int) -> int:
     """Return how many bytes may be on the wire more than once: retransmissions and duplicates."""
     path = evidence.resolved.path
     if path is None:
         return 0
     span = evidence.counters.get(path.router)
     dropped_bytes = span.packets_dropped() * FULL_FRAME_BYTES if span is not None else 0
-    return dropped_bytes + round(max(path.down.duplicate, path.up.duplicate) * counted.sent_bytes)
+    return dropped_bytes + round(max(path.down.duplicate, path.up.duplicate) * sent_bytes)

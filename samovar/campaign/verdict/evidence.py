@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +14,7 @@ from samovar.campaign.host_state import parse_named
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.campaign.verdict.check_result import Check
 from samovar.campaign.verdict.pcap_reader import CaptureSummary, read_capture
-from samovar.campaign.verdict.traces import read_text
+from samovar.campaign.verdict.traces import UNREADABLE, read_text
 from samovar.hosts import ScriptResult
 from samovar.plan import CapturePlan, Resolved
 from samovar.recipes import FlowEnds, Program, TrialScripts
@@ -73,15 +72,6 @@ class CounterSpan:
         """Return how many packets all queue disciplines of a router dropped."""
         queues = (self.queue(key) for key in self.before if key.startswith((QUEUE, STAGE)))
         return sum(queue.drops for queue in queues if queue is not None)
-
-
-@dataclass(frozen=True)
-class CapturedTraffic:
-    """One packet capture of a trial: as planned, and as read, or why it could not be read."""
-
-    plan: CapturePlan
-    capture: CaptureSummary | None
-    error: str = ""
 
 
 @dataclass
@@ -175,27 +165,22 @@ class Evidence:
         """Return what a flow's client printed; empty if it cannot be read."""
         try:
             return read_text(self.folder / "logs" / f"{ends.name('client')}.out.gz")
-        except (OSError, EOFError, ValueError, zlib.error):
+        except UNREADABLE:
             return ""
 
     @cached_property
-    def captures(self) -> tuple[CapturedTraffic, ...]:
-        """Every capture, each read up to `capture_packets` of the verdict's thresholds."""
-        return tuple(self._capture(plan) for plan in self.resolved.captures)
+    def captures(self) -> tuple[tuple[CapturePlan, CaptureSummary], ...]:
+        """Every capture as planned and as read, up to `capture_packets` of the verdict's thresholds."""
+        return tuple((plan, self._read(plan)) for plan in self.resolved.captures)
 
-    def _capture(self, plan: CapturePlan) -> CapturedTraffic:
+    def _read(self, plan: CapturePlan) -> CaptureSummary:
         file = self.folder / "traces" / f"{plan.host}-{plan.interface}.pcap.gz"
         try:
-            return CapturedTraffic(plan, read_capture(file, self.policy.thresholds.capture_packets))
-        except (OSError, ValueError, EOFError) as error:
-            return CapturedTraffic(plan, None, f"{type(error).__name__}: {error}")
+            return read_capture(file, self.policy.thresholds.capture_packets)
+        except UNREADABLE as error:
+            return CaptureSummary(error=f"{type(error).__name__}: {error}")
 
-    def captures_at(self, host: str) -> list[CaptureSummary]:
-        """Return the captures of a host that could be read, in part or whole."""
-        captures = (one.capture for one in self.captures if one.plan.host == host)
-        return [capture for capture in captures if capture is not None]
-
-    def whole_captures_at(self, host: str) -> list[CaptureSummary]:
-        """Return the captures of a host; none if any of them was not read to its end."""
-        captures = self.captures_at(host)
-        return captures if all(capture.whole for capture in captures) else []
+    def captures_at(self, host: str, *, whole: bool = False) -> list[CaptureSummary]:
+        """Return the readable captures of a host; with `whole` none unless all were read to their end."""
+        captures = [one for plan, one in self.captures if plan.host == host and not one.error]
+        return captures if not whole or all(one.whole for one in captures) else []

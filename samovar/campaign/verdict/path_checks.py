@@ -1,13 +1,17 @@
-"""Check a calibrated path: round-trip time, rate, buffer and losses of each direction."""
+"""Check the path: its calibration, the rate of the bottleneck, the bytes through it, and unwanted drops."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from math import exp, lgamma, log
+from pathlib import Path
 
-from samovar.campaign.verdict.check_result import Check, Verdict
-from samovar.campaign.verdict.evidence import Evidence
+from samovar.campaign.verdict.capture_checks import SLACK_BYTES
+from samovar.campaign.verdict.check_result import Check, Verdict, unreadable
+from samovar.campaign.verdict.evidence import QUEUE, STAGE, Evidence
 from samovar.campaign.verdict.path_measurement import DirectionMeasurement
+from samovar.campaign.verdict.traces import UNREADABLE, open_lines, read_queue_samples
 from samovar.plan import DirectionPlan, PathPlan
 from samovar.recipes import PathProbe, loss_states
 
@@ -17,6 +21,12 @@ CHANCE = 0.001
 """The chance that a path with the requested loss fails the check: counts of losses vary."""
 INVALID_TOLERANCES = 5
 """A round-trip time or rate that is off by more tolerances lets no trial run; up to that it is suspect."""
+BUSY_PACKETS = 2
+"""A bottleneck is busy while its queue holds more packets than this."""
+BUSY_S = 0.5
+"""A bottleneck that was busy for less time is not judged by its rate."""
+INVALID_BUSY_TOLERANCES = 3
+"""A rate of a busy bottleneck that is off by this many tolerances makes a trial invalid, not just suspect."""
 
 
 def check_path_calibration(evidence: Evidence) -> Iterator[Check]:
@@ -37,41 +47,37 @@ def check_direction(
     Tolerances: round-trip time 1 ms and 5 %, rate 2 %, buffer one packet, losses as chance allows.
     `fills` is False for a queue discipline that drops early, which may hold less than its buffer.
     """
+    router, interface = path.router, direction.interface
     if probe.pings:
-        yield _check_rtt(path, measured)
+        requested, rtt_s = f"{path.rtt_s * 1e3:g} ms", measured.base_rtt_s
+        if rtt_s is None:
+            yield Check("base RTT", router, requested, "no answer", False)
+        else:
+            most_s = DELAY_S + DELAY_SHARE * path.rtt_s + path.down.jitter_s + path.up.jitter_s
+            tolerances, tolerance = abs(rtt_s - path.rtt_s) / most_s, f"± {most_s * 1e3:.2g} ms"
+            yield _close("base RTT", router, requested, f"{rtt_s * 1e3:.2f} ms", tolerances, tolerance)
     if probe.burst_packets:
-        yield _check_rate(path, direction, measured.rate_bps)
+        name, asked_bps, rate_bps = f"rate at {interface}", direction.rate_bps or 0, measured.rate_bps
+        requested = f"{asked_bps / 1e6:g} Mbit/s"
+        if rate_bps is None:
+            yield Check(name, router, requested, "no packets arrived", False)
+        else:
+            tolerances = abs(rate_bps - asked_bps) / (RATE_SHARE * asked_bps)
+            observed = f"{rate_bps / 1e6:.4g} Mbit/s"
+            yield _close(name, router, requested, observed, tolerances, f"± {RATE_SHARE:.0%}")
         if fills or measured.sampled_packets is not None:  # ipfw(8) does not show the queues of fq_codel
             yield _check_buffer(path, direction, probe, measured, fills)
     if measured.sent_paced:
         states = loss_states(direction.loss, direction.loss_burst_packets)
         ok = plausible_losses(measured.lost, measured.sent_paced, direction.loss, states)
         requested, observed = f"{direction.loss:.4%}", f"{measured.lost} of {measured.sent_paced}"
-        yield Check(f"loss towards {direction.interface}", path.router, requested, observed, ok, "suspect")
+        yield Check(f"loss towards {interface}", router, requested, observed, ok, "suspect")
 
 
-def _severity(tolerances: float) -> Verdict:
-    return "invalid" if tolerances > INVALID_TOLERANCES else "suspect"
-
-
-def _check_rtt(path: PathPlan, measured: DirectionMeasurement) -> Check:
-    name, requested = "base RTT", f"{path.rtt_s * 1e3:g} ms"
-    if measured.base_rtt_s is None:
-        return Check(name, path.router, requested, "no answer", False)
-    most_s = DELAY_S + DELAY_SHARE * path.rtt_s + path.down.jitter_s + path.up.jitter_s
-    off = abs(measured.base_rtt_s - path.rtt_s) / most_s
-    observed = f"{measured.base_rtt_s * 1e3:.2f} ms"
-    return Check(name, path.router, requested, observed, off <= 1, _severity(off), f"± {most_s * 1e3:.2g} ms")
-
-
-def _check_rate(path: PathPlan, direction: DirectionPlan, rate_bps: float | None) -> Check:
-    asked = direction.rate_bps or 0
-    name, requested = f"rate at {direction.interface}", f"{asked / 1e6:g} Mbit/s"
-    if rate_bps is None:
-        return Check(name, path.router, requested, "no packets arrived", False)
-    off = abs(rate_bps - asked) / (RATE_SHARE * asked)
-    observed = f"{rate_bps / 1e6:.4g} Mbit/s"
-    return Check(name, path.router, requested, observed, off <= 1, _severity(off), f"± {RATE_SHARE:.0%}")
+def _close(name: str, host: str, requested: str, observed: str, tolerances: float, tolerance: str) -> Check:
+    """Return the check of a value that differs from the requested one by so many tolerances."""
+    severity: Verdict = "invalid" if tolerances > INVALID_TOLERANCES else "suspect"
+    return Check(name, host, requested, observed, tolerances <= 1, severity, tolerance)
 
 
 def _check_buffer(
@@ -94,6 +100,102 @@ def _check_buffer(
     ok = most <= asked + one and (max(found.values()) >= asked - one or not fills)
     observed = ", ".join(f"{size} {unit} {how}" for how, size in found.items())
     return Check(name, path.router, requested, observed, ok, "suspect", "± 1 packet")
+
+
+def check_delay_drops(evidence: Evidence) -> Iterator[Check]:
+    """Check that the stages that delay packets dropped only what was requested, nothing for lack of room."""
+    path = evidence.resolved.path
+    span = evidence.counters.get(path.router) if path is not None else None
+    if path is None or span is None or path.classes:
+        return
+    for key in sorted(key for key in span.before if key.startswith(STAGE)):
+        name = key.removeprefix(STAGE)
+        direction = {"down": path.down, "up": path.up}.get(name.partition("-")[0])
+        counted = span.queue(key)
+        if direction is None or counted is None:
+            continue
+        offered = counted.sent_packets + counted.drops
+        label, observed = f"drops in the delay stage {name}", f"{counted.drops} of {offered}"
+        if not direction.loss:
+            yield Check(label, path.router, "0", observed, counted.drops == 0)
+        else:
+            states = loss_states(direction.loss, direction.loss_burst_packets)
+            ok = counted.drops <= direction.loss * offered
+            ok = ok or plausible_losses(counted.drops, offered, direction.loss, states)
+            yield Check(label, path.router, f"{direction.loss:.4%} at random", observed, ok, "suspect")
+
+
+def check_bottleneck_bytes(evidence: Evidence) -> Iterator[Check]:
+    """Check the bytes that each direction of the bottleneck counted against the captures behind it.
+
+    Offloads are left out, since a queue counts a joined frame as one. While packets still wait in the queue,
+    more may arrive later.
+    """
+    resolved, path, share = evidence.resolved, evidence.resolved.path, evidence.policy.thresholds.bottleneck
+    span = evidence.counters.get(path.router) if path is not None else None
+    if path is None or span is None or not evidence.is_ipv4 or evidence.uses_offloads:
+        return
+    ends = [(flow.from_host, flow.from_address) for flow in resolved.flows]
+    ends += [(flow.to_host, flow.to_address) for flow in resolved.flows]
+    for name in ("down", "up"):
+        counted, behind = span.queue(f"{QUEUE}{name}"), evidence.policy.behind.get(name, frozenset())
+        hosts = dict.fromkeys(host for host, address in ends if address in behind)
+        captures = [evidence.captures_at(host, whole=True) for host in hosts]
+        if counted is None or not captures or not all(captures):
+            continue
+        arrived_bytes = sum(
+            stream.frame_bytes
+            for at_host in captures
+            for capture in at_host
+            for stream in capture
+            if stream.destination in behind and stream.source not in behind
+        )
+        most_bytes = share * counted.sent_bytes + SLACK_BYTES
+        over_bytes = counted.sent_bytes - arrived_bytes
+        observed = f"{counted.sent_bytes} B"
+        if counted.waiting_packets:
+            observed += f", while {counted.waiting_packets} packets still waited"
+        ok = over_bytes <= most_bytes and (over_bytes >= -most_bytes or counted.waiting_packets > 0)
+        label, requested = f"bytes through the bottleneck, {name}", f"{arrived_bytes} B as captured behind it"
+        yield Check(label, path.router, requested, observed, ok, "suspect", f"± {share:.1%}")
+
+
+def check_bottleneck_rate(evidence: Evidence) -> Iterator[Check]:
+    """Check the rate of each direction while packets waited, by the logger `queue` at the router."""
+    path = evidence.resolved.path
+    if path is None:
+        return
+    loggers = (one for one in evidence.resolved.loggers if (one.logger, one.host) == ("queue", path.router))
+    sampled = {one.interface for one in loggers}
+    for direction in (path.down, path.up):
+        if direction.interface in sampled:
+            trace = evidence.folder / "traces" / f"{path.router}-queue.csv.gz"
+            yield from compare_rate(evidence, path.router, direction, trace)
+
+
+def compare_rate(evidence: Evidence, router: str, direction: DirectionPlan, trace: Path) -> Iterator[Check]:
+    """Compare the requested rate with the rate between samples at which the queue was busy."""
+    try:
+        with open_lines(trace) as file:
+            samples = list(read_queue_samples(file, direction.interface))
+    except UNREADABLE as error:
+        yield unreadable(trace, router, error)
+        return
+    busy = [
+        (late.t_ns - early.t_ns, late.sent_bytes - early.sent_bytes)
+        for early, late in pairwise(samples)
+        if min(early.backlog_packets, late.backlog_packets) > BUSY_PACKETS
+    ]
+    busy_s, sent_bytes = sum(ns for ns, _ in busy) / 1e9, sum(sent for _, sent in busy)
+    if not direction.rate_bps or busy_s < BUSY_S:
+        return
+    share, rate_bps = evidence.policy.thresholds.rate, sent_bytes * 8 / busy_s
+    off = abs(rate_bps / direction.rate_bps - 1)
+    severity: Verdict = "invalid" if off > INVALID_BUSY_TOLERANCES * share else "suspect"
+    name = f"rate at {direction.interface} while packets wait"
+    requested = f"{direction.rate_bps / 1e6:g} Mbit/s"
+    observed = f"{rate_bps / 1e6:.4g} Mbit/s over {busy_s:.1f} s"
+    yield Check(name, router, requested, observed, off <= share, severity, f"± {share:.1%}")
 
 
 def plausible_losses(lost: int, sent: int, share: float, states: tuple[float, float] | None = None) -> bool:

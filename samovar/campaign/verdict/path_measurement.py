@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import accumulate, groupby, pairwise
 from statistics import median
 from typing import Any, NamedTuple
@@ -23,6 +23,13 @@ FIRST_ECHO = {"0", "1"}
 IPERF3_OUTPUT = re.compile(r"^iperf3 (burst|paced)\n", re.MULTILINE)
 WHOLE_INTERVAL_S = 0.05
 """A shorter interval of iperf3's is the remainder at the end, which shows no rate."""
+
+STORED_NAMES = {
+    "sampled_packets": "held_packets",
+    "sampled_bytes": "held_bytes",
+    "in_flight_packets": "under_way_packets",
+}
+"""Names of a measurement's values in calibration files, where they differ."""
 
 
 class PacketArrival(NamedTuple):
@@ -61,18 +68,9 @@ class DirectionMeasurement:
 
     def as_json(self) -> Mapping[str, object]:
         """Return the measurement as calibration files store it."""
-        return {
-            "base_rtt_s": self.base_rtt_s,
-            "rate_bps": self.rate_bps,
-            "held_packets": self.sampled_packets,
-            "held_bytes": self.sampled_bytes,
-            "under_way_packets": self.in_flight_packets,
-            "sent_paced": self.sent_paced,
-            "lost": self.lost,
-            "mean_loss_burst_packets": self.mean_loss_burst_packets,
-            "duplicates": self.duplicates,
-            "overtaken": self.overtaken,
-        }
+        values = {STORED_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        del values["round_trips_s"]
+        return {"base_rtt_s": self.base_rtt_s, **values}
 
 
 def parse_measurement(

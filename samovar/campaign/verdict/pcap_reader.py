@@ -5,9 +5,9 @@ The R package measures packets with care; this reader keeps none, so it takes ab
 
 from __future__ import annotations
 
+import gzip
 import struct
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +23,7 @@ BYTE_ORDERS = {
 """Byte order by magic number, with nanoseconds and with microseconds (pcap-savefile(5))."""
 ETHERNET_HEADER_BYTES = 14
 PLAIN_IPV4 = b"\x08\x00\x45"
-"""EtherType IPv4 and an IPv4 header without options (RFC 894, RFC 791)."""
+"""EtherType IPv4 and an IPv4 header without options (RFC 894, RFC 791); ARP, IPv6 and others are skipped."""
 ICMP, TCP, UDP = 1, 6, 17
 SYN = 2
 Key = tuple[int, bytes]
@@ -73,17 +73,16 @@ class PacketStream:
 
 @dataclass(slots=True)
 class CaptureSummary:
-    """The streams of a capture.
+    """The streams of a capture, none if it could not be read because of an `error`.
 
     `whole` is False if reading stopped at the packet limit, `torn` is True if the file ends within a packet.
-    `other_packets` are not IPv4: ARP, switches, IPv6.
     """
 
     streams: dict[Key, PacketStream] = field(default_factory=dict)
     packets: int = 0
-    other_packets: int = 0
     whole: bool = True
     torn: bool = False
+    error: str = ""
 
     def __iter__(self) -> Iterator[PacketStream]:
         return iter(self.streams.values())
@@ -92,51 +91,26 @@ class CaptureSummary:
 def read_capture(file: Path, most_packets: int) -> CaptureSummary:
     """Read up to `most_packets` of a gzip-compressed capture of Ethernet frames.
 
-    Raises OSError, and ValueError if the file is not such a capture.
+    Raises OSError, EOFError or zlib.error, and ValueError if the file is not such a capture.
     """
-    with file.open("rb") as source:
-        try:
-            return _read(_unpacked(iter(lambda: source.read(BLOCK_BYTES), b"")), most_packets)
-        except zlib.error as error:
-            raise ValueError(f"not a gzip file: {error}") from error
-        except IndexError as error:
-            raise ValueError("a packet is cut off within its headers") from error
-
-
-def _unpacked(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    unpack = zlib.decompressobj(31)
-    for block in blocks:
-        while block:
-            yield unpack.decompress(block, BLOCK_BYTES)
-            block = unpack.unconsumed_tail
-    yield unpack.flush()
-
-
-def _read(blocks: Iterator[bytes], most_packets: int) -> CaptureSummary:
-    capture = CaptureSummary()
-    data = b""
-    record = None
-    for block in blocks:
-        data += block
-        if record is None:
-            if len(data) < GLOBAL_HEADER_BYTES:
-                continue
-            record = struct.Struct(f"{_byte_order(data)}II")
-            data = data[GLOBAL_HEADER_BYTES:]
-        data = data[_count_packets(capture, data, record, most_packets) :]
-        if not capture.whole:
-            return capture
-    if record is None:
-        raise ValueError("not a capture: it ends before the first packet")
-    capture.torn = bool(data)
+    capture, data = CaptureSummary(), b""
+    with gzip.open(file, "rb") as source:
+        record = struct.Struct(f"{_byte_order(source.read(GLOBAL_HEADER_BYTES))}II")
+        while capture.whole and (block := source.read(BLOCK_BYTES)):
+            data += block
+            try:
+                data = data[_count_packets(capture, data, record, most_packets) :]
+            except IndexError as error:
+                raise ValueError("a packet is cut off within its headers") from error
+    capture.torn = capture.whole and bool(data)
     return capture
 
 
-def _byte_order(data: bytes) -> str:
-    order = BYTE_ORDERS.get(data[:4])
-    if order is None:
+def _byte_order(head: bytes) -> str:
+    order = BYTE_ORDERS.get(head[:4])
+    if order is None or len(head) < GLOBAL_HEADER_BYTES:
         raise ValueError("not a capture in the format of tcpdump -w")
-    (link,) = struct.unpack_from(f"{order}I", data, 20)
+    (link,) = struct.unpack_from(f"{order}I", head, 20)
     if link & 0xFFFF != 1:
         raise ValueError(f"a capture of link type {link & 0xFFFF}; it must be 1, Ethernet")
     return order
@@ -157,8 +131,6 @@ def _count_packets(capture: CaptureSummary, data: bytes, record: struct.Struct, 
         packets += 1
         if data[frame + 12 : frame + 15] == PLAIN_IPV4:
             _count(streams, data, frame, size)
-        else:
-            capture.other_packets += 1
     capture.packets, capture.whole = packets, packets < most_packets
     return at
 
@@ -188,9 +160,10 @@ def _count(streams: dict[Key, PacketStream], data: bytes, frame: int, size: int)
 
 def _key(protocol: int, data: bytes, frame: int) -> Key:
     """Return the key of a packet; later fragments and protocols other than UDP have no ports."""
-    later = (data[frame + 20] & 0x1F) or data[frame + 21]
-    ports = protocol == UDP and not later
-    return protocol, data[frame + 26 : frame + 38] if ports else data[frame + 26 : frame + 34] + bytes(4)
+    is_later_fragment = (data[frame + 20] & 0x1F) or data[frame + 21]
+    if protocol == UDP and not is_later_fragment:
+        return protocol, data[frame + 26 : frame + 38]
+    return protocol, data[frame + 26 : frame + 34] + bytes(4)
 
 
 def _read_window(stream: PacketStream, data: bytes, frame: int, window: int) -> None:

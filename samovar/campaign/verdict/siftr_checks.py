@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.campaign.verdict.check_result import Check, unreadable
 from samovar.campaign.verdict.evidence import Evidence
-from samovar.campaign.verdict.socket_checks import check_largest_window, sampled_flows
-from samovar.campaign.verdict.traces import open_lines
+from samovar.campaign.verdict.socket_checks import FlowKey, check_largest_window, sampled_flows
+from samovar.campaign.verdict.traces import UNREADABLE, open_lines
 
 COLUMNS: Mapping[str, tuple[int, ...]] = {"1.2": (25, 26, 27, 28), "1.3": (27,)}
 """Columns of a line by version; both have had 27, so only the header distinguishes them."""
 HASH_COLUMNS: Mapping[str, int] = {"1.2": 1, "1.3": 0}
 """Columns between direction and time: the hash, which shifts all later columns."""
-FlowKey = tuple[str, str, str]
-"""A connection's local address, foreign address and foreign port."""
 LOST = ("malloc", "mtx")
 """The footer's counters of packets without memory or lock; packets without a socket here are not lost."""
 
@@ -55,43 +52,39 @@ class SiftrLog:
 
 
 def read_siftr(lines: Iterable[str]) -> SiftrLog:
-    """Read a log: header and footer of tab-separated key=value, and comma-separated lines between them."""
-    header: dict[str, str] = {}
-    footer: dict[str, str] = {}
+    """Read a log: header and footer of tab-separated key=value, and comma-separated lines between them.
+
+    The windows are those that the peer offers, of connections in state ESTABLISHED (4) or later.
+    """
+    ends: dict[str, dict[str, str]] = {}
     count, columns, windows, ports = 0, set[int](), dict[FlowKey, int](), set[tuple[str, str]]()
     for line in lines:
-        if line.startswith("enable_time_secs="):
-            header = _pairs(line)
-        elif line.startswith("disable_time_secs="):
-            footer = _pairs(line)
+        start = line.partition("=")[0]
+        if start in ("enable_time_secs", "disable_time_secs"):
+            ends[start] = dict(part.split("=", 1) for part in line.rstrip("\n").split("\t") if "=" in part)
         elif line.strip():
             count += 1
             parts = line.split(",")
             columns.add(len(parts))
-            shift = HASH_COLUMNS.get(header.get("siftrver", "")[:3])
-            if shift is not None and len(parts) >= 25:
-                ports.add((parts[3 + shift], parts[5 + shift]))
-                _read_window(windows, parts, shift)
+            version = ends.get("enable_time_secs", {}).get("siftrver", "")
+            shift = HASH_COLUMNS.get(version[:3])
+            if shift is None or len(parts) < 25:
+                continue
+            local, local_port, foreign, foreign_port = parts[2 + shift : 6 + shift]
+            ports.add((local_port, foreign_port))
+            if parts[13 + shift].isdecimal() and int(parts[13 + shift]) >= 4:
+                flow = (local, foreign, foreign_port)
+                windows[flow] = max(windows.get(flow, 0), int(parts[9 + shift]))
+    header, footer = (ends.get(word, {}) for word in ("enable_time_secs", "disable_time_secs"))
     return SiftrLog(header, footer, count, frozenset(columns), windows, frozenset(ports))
-
-
-def _read_window(windows: dict[FlowKey, int], parts: Sequence[str], shift: int) -> None:
-    """Note the window that the peer offers, of a connection in state ESTABLISHED (4) or later."""
-    if parts[13 + shift].isdecimal() and int(parts[13 + shift]) >= 4:
-        flow = (parts[2 + shift], parts[4 + shift], parts[5 + shift])
-        windows[flow] = max(windows.get(flow, 0), int(parts[9 + shift]))
-
-
-def _pairs(line: str) -> dict[str, str]:
-    return {key: value for key, _, value in (part.partition("=") for part in line.rstrip("\n").split("\t"))}
 
 
 def check_siftr_logs(evidence: Evidence) -> Iterator[Check]:
     """Check every SIFTR log of a trial, and the largest window that it shows of each flow."""
     for host, program in evidence.programs():
         if program.recipe == "siftr":
-            entries = (entry for entry in evidence.resolved.loggers if entry.host == host)
-            given = next(entry for entry in entries if entry.logger == "siftr").parameters
+            loggers = evidence.resolved.loggers
+            given = next(one for one in loggers if (one.host, one.logger) == (host, "siftr")).parameters
             per_line, port = int(given.get("packets_per_line", "1")), int(given.get("port_filter", "0"))
             yield from check_siftr_log(evidence, host, evidence.trace(program), per_line, port)
 
@@ -106,19 +99,9 @@ def check_siftr_log(
     try:
         with open_lines(trace) as file:
             log = read_siftr(file)
-    except (OSError, EOFError, zlib.error, ValueError) as error:
+    except UNREADABLE as error:
         yield unreadable(trace, host, error)
         return
-    yield from _format_checks(host, log, packets_per_line)
-    if port_filter:
-        yield _port_check(host, log, str(port_filter))
-    for flow in sampled_flows(evidence):
-        window_bytes = log.windows.get((flow.from_address, flow.to_address, str(flow.port)))
-        if flow.from_host == host and window_bytes is not None:
-            yield from check_largest_window(evidence, flow, window_bytes)
-
-
-def _format_checks(host: str, log: SiftrLog, packets_per_line: int) -> Iterator[Check]:
     whole = bool(log.header and log.footer)
     observed = "complete" if whole else f"without {'footer' if log.header else 'header'}"
     yield Check("SIFTR log", host, "complete", observed, whole)
@@ -126,20 +109,21 @@ def _format_checks(host: str, log: SiftrLog, packets_per_line: int) -> Iterator[
     requested = f"{' or '.join(map(str, known))} columns" if known else "a known version"
     columns = ", ".join(map(str, sorted(log.columns))) or "no"
     observed = f"{columns} columns, version {log.version or 'unknown'}"
-    yield Check(
-        "format of the SIFTR log", host, requested, observed, bool(known) and log.columns <= set(known)
-    )
+    ok = bool(known) and log.columns <= set(known)
+    yield Check("format of the SIFTR log", host, requested, observed, ok)
     if whole:
         yield Check("packets lost by SIFTR", host, "0", str(log.lost), log.lost == 0)
         if packets_per_line == 1:
             yield Check("lines of the SIFTR log", host, str(log.due), str(log.lines), log.lines == log.due)
-
-
-def _port_check(host: str, log: SiftrLog, port: str) -> Check:
-    others = sorted(pair for pair in log.ports if port not in pair)
-    observed = f"port {port} only" if log.ports else "no connection"
-    if others:
-        shown = ", ".join("-".join(pair) for pair in others[:3])
-        observed = f"{len(others)} connection(s) on other ports: {shown}"
-    ok = bool(log.ports) and not others
-    return Check("ports in the SIFTR log", host, f"port {port} only", observed, ok)
+    if port_filter:
+        requested = f"port {port_filter} only"
+        others = sorted(pair for pair in log.ports if str(port_filter) not in pair)
+        observed = requested if log.ports else "no connection"
+        if others:
+            shown = ", ".join("-".join(pair) for pair in others[:3])
+            observed = f"{len(others)} connection(s) on other ports: {shown}"
+        yield Check("ports in the SIFTR log", host, requested, observed, bool(log.ports) and not others)
+    for flow in sampled_flows(evidence):
+        window_bytes = log.windows.get((flow.from_address, flow.to_address, str(flow.port)))
+        if flow.from_host == host and window_bytes is not None:
+            yield from check_largest_window(evidence, flow, window_bytes)

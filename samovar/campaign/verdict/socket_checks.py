@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from samovar.campaign.verdict.check_result import Check, linux_cc, unreadable
 from samovar.campaign.verdict.evidence import Evidence
-from samovar.campaign.verdict.traces import open_lines
+from samovar.campaign.verdict.traces import UNREADABLE, open_lines
 from samovar.plan import FlowPlan
 from samovar.recipes import FlowEnds
 from samovar.units import ETHERNET_MTU_BYTES
@@ -22,6 +21,9 @@ HEADERS_BYTES = 52
 OPENED_BY = 4
 """Windows of data that a receiver may need to open its own: Linux adds up to two segments for each that
 arrives in order (tcp_grow_window), FreeBSD 16 KiB for each round trip that fills the open window."""
+
+FlowKey = tuple[str, str, str]
+"""The sender's and the receiver's address, and the port of a flow."""
 
 
 def check_largest_window(
@@ -47,10 +49,8 @@ def check_largest_window(
     segment_bytes = ((host.mtu_bytes if host else None) or ETHERNET_MTU_BYTES) - HEADERS_BYTES
     but_one_bytes = max(rwnd // segment_bytes - 1, 0) * segment_bytes
     if but_one_bytes < least_bytes:
-        least_bytes, requested = (
-            but_one_bytes,
-            f"at least {but_one_bytes} B of {rwnd} B, all segments but one",
-        )
+        least_bytes = but_one_bytes
+        requested = f"at least {but_one_bytes} B of {rwnd} B, all segments but one"
     yield Check(name, flow.to_host, requested, observed, window_bytes >= least_bytes, "suspect")
 
 
@@ -80,27 +80,22 @@ class SocketSamples:
     acked_bytes: dict[str, int] = field(default_factory=dict)
     window_bytes: int = 0
 
-    def congestion_controls(self, *, of_data: bool) -> set[str]:
-        """Return the congestion controls of all connections, or of those that carry data."""
-        used = [one for one in self.cc if self.acked_bytes.get(one, CONTROL_BYTES) >= CONTROL_BYTES]
-        return set[str]().union(*(self.cc[one] for one in (used if of_data else self.cc)))
-
 
 def check_tcp_info(evidence: Evidence) -> Iterator[Check]:
     """Check congestion control and largest window of each flow by the TCP_INFO samples of its sender."""
-    flows = sampled_flows(evidence)
+    flows = {(flow.from_address, flow.to_address, str(flow.port)): flow for flow in sampled_flows(evidence)}
     for host, program in evidence.programs():
         if program.recipe != "tcp-info":
             continue
         trace = evidence.trace(program)
         try:
-            samples = _read_samples(trace, {_key(flow) for flow in flows})
-        except (OSError, EOFError, ValueError, KeyError, csv.Error, zlib.error) as error:
+            samples = _read_samples(trace, flows.keys())
+        except UNREADABLE as error:
             yield unreadable(trace, host, error)
             continue
-        for flow in flows:
+        for key, flow in flows.items():
             if flow.from_host == host:
-                yield from _flow_checks(evidence, flow, samples.get(_key(flow), SocketSamples()))
+                yield from _flow_checks(evidence, flow, samples.get(key, SocketSamples()))
 
 
 def sampled_flows(evidence: Evidence) -> list[FlowPlan]:
@@ -113,32 +108,30 @@ def sampled_flows(evidence: Evidence) -> list[FlowPlan]:
     ]
 
 
-def _key(flow: FlowPlan) -> tuple[str, str, str]:
-    return flow.from_address, flow.to_address, str(flow.port)
-
-
 def _flow_checks(evidence: Evidence, flow: FlowPlan, samples: SocketSamples) -> Iterator[Check]:
     host, label = flow.from_host, flow.label
     yield Check(f"samples of flow {label}", host, "one or more", str(samples.count), samples.count > 0)
     own = evidence.resolved.hosts[host].cc
     asked = flow.cc or own
-    # A control connection uses the congestion control of its host.
-    seen = samples.congestion_controls(of_data=asked != own)
+    acked = samples.acked_bytes
+    # A control connection uses the congestion control of its host, and carries little data.
+    used = [one for one in samples.cc if asked == own or acked.get(one, CONTROL_BYTES) >= CONTROL_BYTES]
+    seen = {cc for one in used for cc in samples.cc[one]}
     if asked is not None and seen:
         requested, observed = linux_cc(asked), ", ".join(sorted(seen))
         yield Check(f"congestion control of flow {label}", host, requested, observed, seen == {requested})
     if samples.window_bytes:
-        moved_bytes = max(samples.acked_bytes.values(), default=None)
+        moved_bytes = max(acked.values(), default=None)
         yield from check_largest_window(evidence, flow, samples.window_bytes, moved_bytes)
 
 
-def _read_samples(trace: Path, flows: set[tuple[str, str, str]]) -> dict[tuple[str, str, str], SocketSamples]:
-    found: dict[tuple[str, str, str], SocketSamples] = {}
+def _read_samples(trace: Path, flows: Collection[FlowKey]) -> dict[FlowKey, SocketSamples]:
+    found: dict[FlowKey, SocketSamples] = {}
     with open_lines(trace) as file:
         for row in csv.DictReader(file):
             # If the receiver requests the data, the sender listens, and the flow's port is the source port.
-            ports = (row["dport"], row.get("sport", ""))
-            key = next((k for port in ports if (k := (row["src"], row["dst"], port)) in flows), None)
+            keys = [(row["src"], row["dst"], port) for port in (row["dport"], row.get("sport", ""))]
+            key = next((key for key in keys if key in flows), None)
             if key is not None and row["cc"]:
                 samples = found.setdefault(key, SocketSamples())
                 samples.count += 1

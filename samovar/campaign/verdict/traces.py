@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ SLACK_BYTES = 16 << 20
 LONGEST_TEXT_BYTES = 64 << 20
 LEAF = "10:"
 """The handle of the queue discipline that the bottleneck recipe sets."""
+UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, csv.Error, zlib.error)
+"""What reading a damaged or hostile trace may raise."""
 DUMMYNET = "dummynet"
 """FreeBSD's name for the pipe of the queue, whose handle is the pipe's number."""
 
@@ -24,7 +27,7 @@ DUMMYNET = "dummynet"
 def open_lines(file: Path, encoding: str = "ascii") -> Iterator[Iterator[str]]:
     """Open a compressed text for reading line by line, with line endings.
 
-    Opening and reading raise OSError, EOFError, zlib.error, and ValueError beyond the bounds.
+    Opening and reading raise one of UNREADABLE: ValueError beyond the bounds.
     """
     most_bytes = LARGEST_RATIO * file.stat().st_size + SLACK_BYTES
     with gzip.open(file, "rb") as packed:
@@ -61,10 +64,7 @@ class QueueSample(NamedTuple):
 
 
 def read_queue_samples(lines: Iterable[str], interface: str) -> Iterator[QueueSample]:
-    """Yield the samples of the bottleneck's own queue at an interface.
-
-    Raises ValueError, KeyError, TypeError or csv.Error if the log is malformed.
-    """
+    """Yield the samples of the bottleneck's own queue at an interface. Raises one of UNREADABLE."""
     for row in csv.DictReader(lines):
         if row["interface"] == interface and (row["handle"] == LEAF or row["qdisc"] == DUMMYNET):
             values = (row[key] for key in ("t_ns", "backlog_packets", "backlog_bytes", "sent_bytes"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.verdict.bottleneck_checks import compare_rate
+from samovar.campaign.verdict.path_checks import compare_rate
 from samovar.campaign.verdict.pcap_reader import read_capture
 from samovar.campaign.verdict.traces import (
     LARGEST_RATIO,

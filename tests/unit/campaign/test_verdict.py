@@ -18,11 +18,6 @@ from samovar.campaign.clocks import ClockOffset, Drift
 from samovar.campaign.journal import Entry, fold, is_open
 from samovar.campaign.policy import Policy, policy_of
 from samovar.campaign.verdict import Check, CounterSpan, Evidence, run_checks, verdict_of
-from samovar.campaign.verdict.bottleneck_checks import (
-    check_bottleneck_bytes,
-    check_bottleneck_rate,
-    check_delay_drops,
-)
 from samovar.campaign.verdict.capture_checks import (
     check_captures_complete,
     check_competing_traffic,
@@ -39,6 +34,11 @@ from samovar.campaign.verdict.host_checks import (
     check_cpus,
     check_restored_states,
     check_settings,
+)
+from samovar.campaign.verdict.path_checks import (
+    check_bottleneck_bytes,
+    check_bottleneck_rate,
+    check_delay_drops,
 )
 from samovar.campaign.verdict.pcap_reader import read_capture
 from samovar.campaign.verdict.program_checks import check_start_times
