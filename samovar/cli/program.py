@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -78,11 +77,6 @@ def show_error(error: SamovarError) -> None:
     lines = error.lines(console.width) if isinstance(error, DefinitionError) else [("message", str(error))]
     for kind, line in lines:
         console.print(harmless(line), style=STYLES[kind], markup=False, highlight=False, soft_wrap=True)
-
-
-def terminal_width() -> int | None:
-    """Return the width of the terminal in cells; None when standard output is not a terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from samovar.campaign.journal import CampaignState
@@ -31,7 +31,6 @@ from samovar.cli.show_status import (
     FAILED,
     RUNNING,
     SYMBOLS,
-    GridRow,
     grid_lines,
     grid_rows,
     remaining_s,
@@ -57,29 +56,24 @@ class RunningTrial:
     """A trial that runs: its phase and when that began, its traffic time, the throughput into each host."""
 
     id: str
-    attempt: int = 1
-    testbed: str = ""
-    traffic_s: float = 0.0
-    phase: str = ""
-    since_s: float = 0.0
+    attempt: int
+    testbed: str
+    traffic_s: float
+    since_s: float
+    phase: str = "start"
     received_bps: Mapping[str, float] = field(default_factory=dict)
-
-    def traffic_left_s(self, now_s: float) -> float:
-        """Return the seconds of traffic that are left."""
-        if self.phase in AFTER_TRAFFIC:
-            return 0.0
-        passed_s = now_s - self.since_s if self.phase == "traffic" else 0.0
-        return max(0.0, self.traffic_s - passed_s)
 
     def line(self, now_s: float) -> str:
         """Return a line about the trial."""
+        passed_s = now_s - self.since_s
+        left_s = 0.0 if self.phase in AFTER_TRAFFIC else self.traffic_s
+        left_s -= passed_s if self.phase == "traffic" else 0.0
         testbed = f" on {self.testbed}" if self.testbed else ""
         attempt = f", attempt {self.attempt}" if self.attempt > 1 else ""
-        phase = f"{self.phase} {clock(now_s - self.since_s)}"
-        left = f", traffic left {clock(self.traffic_left_s(now_s))}" if self.traffic_left_s(now_s) else ""
+        left = f", traffic left {clock(left_s)}" if left_s > 0 else ""
         rates = [f"{format_rate(round(bps), 3)}/s into {host}" for host, bps in self.received_bps.items()]
         throughput = f" · {', '.join(rates)}" if rates else ""
-        return f"» {self.id}{testbed}{attempt}: {phase}{left}{throughput}"
+        return f"» {self.id}{testbed}{attempt}: {self.phase} {clock(passed_s)}{left}{throughput}"
 
 
 class CampaignProgress:
@@ -104,10 +98,6 @@ class CampaignProgress:
         self._plan, self._states = plan, trial_states(plan, state)
         self.title = f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}"
 
-    def rows(self) -> list[GridRow]:
-        """Return the grid of trials."""
-        return grid_rows(self._plan, self._states) if self._plan else []
-
     @property
     def remaining_s(self) -> float:
         """Seconds until all trials are done: planned traffic and the mean overhead of trials so far."""
@@ -121,42 +111,41 @@ class CampaignProgress:
         trial = self.running.get(id_)
         match event.name:
             case "trials-open":
-                self.planned, self.done = int(values["asked"]), int(values["asked"]) - int(values["open"])
-                self._open_traffic_s, self.testbeds = list(values["seconds"]), int(values.get("testbeds", 1))
+                self.planned, self.done = values["asked"], values["asked"] - values["open"]
+                self._open_traffic_s, self.testbeds = list(values["seconds"]), values.get("testbeds", 1)
             case "testbed-idle":
-                self._idle.add(str(values["testbed"]))
+                self._idle.add(values["testbed"])
             case "trial-started":
-                attempt, testbed = int(values.get("attempt", 1)), str(values.get("testbed", ""))
-                traffic_s = float(values.get("seconds", 0.0))
-                self.running[id_] = RunningTrial(id_, attempt, testbed, traffic_s, "start", now_s)
+                attempt, testbed = values.get("attempt", 1), values.get("testbed", "")
+                self.running[id_] = RunningTrial(id_, attempt, testbed, values.get("seconds", 0.0), now_s)
                 self._states[id_] = RUNNING
             case "phase" if trial:
-                trial.phase, trial.since_s, trial.received_bps = str(values["phase"]), now_s, {}
+                trial.phase, trial.since_s, trial.received_bps = values["phase"], now_s, {}
             case "throughput" if trial:
                 trial.received_bps = values["received_bps"]
             case "trial-finished":
                 self._finish(id_, values)
             case "trial-again":
-                self._open_traffic_s.append(float(values["seconds"]))
+                self._open_traffic_s.append(values["seconds"])
             case "trial-refused":
                 self._states[id_] = FAILED
                 self.failures[id_] = "; ".join(values["reasons"])
                 self._close(None)
 
     def _finish(self, id_: str, values: Any) -> None:
-        trial = self.running.pop(id_, None)
         completed = values["outcome"] == "completed"
         usable = completed and values["verdict"] != "invalid"
-        self._states[id_] = str(values["verdict"]) if completed else str(values["outcome"])
+        self._states[id_] = values["verdict"] if completed else values["outcome"]
         self.attempts += 1
         self.done += usable
         self.failed_attempts += not usable
         if completed:
-            self._overheads_s.append(float(values["overhead_s"]))
+            self._overheads_s.append(values["overhead_s"])
         if usable:
             self.failures.pop(id_, None)
         else:
             self.failures[id_] = "; ".join(values["reasons"])
+        trial = self.running.pop(id_, None)
         self._close(trial.traffic_s if trial else None)
 
     def _close(self, traffic_s: float | None) -> None:
@@ -176,7 +165,7 @@ class CampaignProgress:
             yield f"  … and {len(self.failures) - len(failures)} more that failed"
         used = 1 + len(self.running) + len(failures)
         room = max(3, min(round(height * GRID_SHARE), height - used - 2))
-        yield from grid_lines(self.rows(), width, room)
+        yield from grid_lines(grid_rows(self._plan, self._states) if self._plan else [], width, room)
 
     def _headline(self) -> str:
         parts = [f"{self.done} of {self.planned} trials done"]
@@ -210,7 +199,7 @@ MESSAGES: Mapping[str, str] = {
     "trial-again": "↻ {id}: attempt {attempt} of {of} follows",
     "warning": "? {text}",
 }
-"""The line that is printed for an event; further events have a method of EventDisplay."""
+"""The line that is printed for an event; `_message` has those that are more than a template."""
 
 
 class EventDisplay:
@@ -230,14 +219,9 @@ class EventDisplay:
         self._also, self._now = also, now
         self._lock = threading.RLock()
         self._campaign = CampaignProgress()
-        self._bar = Progress(
-            BarColumn(24),
-            TaskProgressColumn(markup=False),
-            TimeRemainingColumn(compact=True),
-            TextColumn("{task.description}", markup=False),
-            console=self._console,
-        )
-        self._task: TaskID | None = None
+        bar = (BarColumn(24), TaskProgressColumn(markup=False), TimeRemainingColumn(compact=True))
+        text = TextColumn("{task.description}", markup=False)
+        self._bar = Progress(*bar, text, console=self._console)
         self._is_live = self._console.is_terminal and not self._console.is_dumb_terminal
         self._live = Live(
             get_renderable=self._draw,
@@ -261,12 +245,8 @@ class EventDisplay:
         with self._lock:
             self._also(event)
             self._campaign.update(event, self._now())
-            method = getattr(self, "_on_" + event.name.replace("-", "_"), None)
-            message = MESSAGES.get(event.name)
-            text: str | None = message.format_map(event.values) if message else None
-            if method:
-                text = method(event.values)
-        if text is not None:  # outside the lock: drawing takes it while it holds the console's
+            text = self._message(event)
+        if text:  # outside the lock: drawing takes it while it holds the console's
             self.line(text)
 
     def expect(self, plan: Plan, state: CampaignState, overhead_s: float = ASSUMED_OVERHEAD_S) -> None:
@@ -285,60 +265,56 @@ class EventDisplay:
 
     def _draw(self) -> RenderableType:
         with self._lock:
-            if self._task is not None:
+            if self._bar.tasks:
                 return self._bar.get_renderable()
             width, height = self._console.width - 1, self._console.height
             lines = list(self._campaign.lines(self._now(), width, height)) if self._campaign.planned else []
         return Group(*(styled(line) for line in lines))
 
     def _show_bar(self, label: str, done: int | None = None, total: int | None = None) -> None:
-        if self._task is None:
-            self._task = self._bar.add_task("")
-        self._bar.update(self._task, description=harmless(label), completed=done, total=total)
+        task = self._bar.tasks[0].id if self._bar.tasks else self._bar.add_task("")
+        self._bar.update(task, description=harmless(label), completed=done, total=total)
 
-    def _on_trials_open(self, values: Any) -> str:
-        duration = clock(self._campaign.remaining_s)
-        return f"{values['open']} of {values['asked']} trials to run, about {duration}"
-
-    def _on_trial_started(self, values: Any) -> str | None:
-        attempt = int(values.get("attempt", 1))
-        again = f", attempt {attempt}" if attempt > 1 else ""
-        testbed = f" on {values['testbed']}" if values.get("testbed") else ""
-        return None if self._is_live else f"» {values['id']}: started{testbed}{again}"
-
-    def _on_trial_finished(self, values: Any) -> str:
-        state = values["outcome"] if values["outcome"] != "completed" else values["verdict"]
-        reasons = f" ({'; '.join(values['reasons'])})" if values["reasons"] else ""
-        campaign = self._campaign
-        times = f"{values['overhead_s']:.1f} s overhead, {clock(campaign.remaining_s)} remaining"
-        count = f"{campaign.done}/{campaign.planned}".rjust(2 * len(str(campaign.planned)) + 1)
-        return f"{SYMBOLS.get(state, '·')} {count} {values['id']}: {state}, {times}{reasons}"
-
-    def _on_path_measured(self, values: Any) -> str:
-        found = "; ".join([*values["missed"], *values["left_out"]]) or "as requested"
-        return f"path of {values['trial']} measured in {values['seconds']:.1f} s: {found}"
-
-    def _on_window_measured(self, values: Any) -> str:
-        by = f"{values['ratio']}/256 of the buffer" if values.get("ratio") else "that of the route"
-        found = "; ".join(values["left_out"]) or f"the receive window is {by}"
-        hosts = f"{values['host']} receiving from {values['sender']}"
-        return f"{hosts}, measured in {values['seconds']:.1f} s: {found}"
-
-    def _on_trial_refused(self, values: Any) -> str:
-        return f"✗ {values['id']}: not started ({'; '.join(values['reasons'])})"
-
-    def _on_analysis_started(self, values: Any) -> str:
-        self._show_bar("analysis", 0, int(values["trials"]))
-        return f"analysis of {values['trials']} trials …"
-
-    def _on_analysed(self, values: Any) -> None:
-        self._show_bar(f"analysis {values['trial']}", int(values["done"]), int(values["of"]))
-
-    def _on_figures(self, values: Any) -> None:
-        self._show_bar(f"figures {values.get('figure', '')}")
-
-    def _on_verifying(self, values: Any) -> None:
-        self._show_bar("verify", int(values["done"]), int(values["of"]))
+    def _message(self, event: Event) -> str:
+        """Return the line of an event, empty if it has none; events of an analysis move the bar."""
+        values: Any = event.values
+        reasons = "; ".join(values.get("reasons", ()))
+        match event.name:
+            case "trials-open":
+                duration = clock(self._campaign.remaining_s)
+                return f"{values['open']} of {values['asked']} trials to run, about {duration}"
+            case "trial-started" if not self._is_live:
+                attempt = values.get("attempt", 1)
+                testbed = f" on {values['testbed']}" if values.get("testbed") else ""
+                again = f", attempt {attempt}" if attempt > 1 else ""
+                return f"» {values['id']}: started{testbed}{again}"
+            case "trial-finished":
+                campaign = self._campaign
+                state = values["verdict"] if values["outcome"] == "completed" else values["outcome"]
+                times = f"{values['overhead_s']:.1f} s overhead, {clock(campaign.remaining_s)} remaining"
+                count = f"{campaign.done}/{campaign.planned}".rjust(2 * len(str(campaign.planned)) + 1)
+                why = f" ({reasons})" if reasons else ""
+                return f"{SYMBOLS[state]} {count} {values['id']}: {state}, {times}{why}"
+            case "trial-refused":
+                return f"✗ {values['id']}: not started ({reasons})"
+            case "path-measured":
+                found = "; ".join([*values["missed"], *values["left_out"]]) or "as requested"
+                return f"path of {values['trial']} measured in {values['seconds']:.1f} s: {found}"
+            case "window-measured":
+                by = f"{values['ratio']}/256 of the buffer" if values.get("ratio") else "that of the route"
+                found = "; ".join(values["left_out"]) or f"the receive window is {by}"
+                hosts = f"{values['host']} receiving from {values['sender']}"
+                return f"{hosts}, measured in {values['seconds']:.1f} s: {found}"
+            case "analysis-started":
+                self._show_bar("analysis", 0, values["trials"])
+                return f"analysis of {values['trials']} trials …"
+            case "analysed":
+                self._show_bar(f"analysis {values['trial']}", values["done"], values["of"])
+            case "figures":
+                self._show_bar(f"figures {values.get('figure', '')}")
+            case "verifying":
+                self._show_bar("verify", values["done"], values["of"])
+        return MESSAGES.get(event.name, "").format_map(values)
 
 
 def styled(line: str) -> Text:

@@ -12,8 +12,8 @@ from samovar.cli.campaign_commands import analyse_campaign, make_campaign_report
 from samovar.cli.program import command, event_display, open_controller, show
 from samovar.cli.progress import open_event_stream
 from samovar.cli.project import RunRequest
-from samovar.cli.text import counted
 from samovar.experiment import load_testbed
+from samovar.units import counted
 
 MOST_FAILURES = 40
 """Failed trials listed after a run."""

@@ -1,28 +1,24 @@
-"""A plan as text, JSON and CSV: design, run order, campaign to resume, cost, missing capabilities."""
+"""A plan as text, JSON and CSV: design, campaign to resume, cost, missing capabilities; and one trial."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from typing import Any
 
 from samovar.campaign import ResumePoint
 from samovar.campaign.availability import Finding
-from samovar.cli.text import clock, columns, counted, folded
-from samovar.plan import Changed, Comparison, Cost, PartPlan, Plan, Trial
-from samovar.units import format_bytes
+from samovar.cli.text import clock, columns
+from samovar.plan import Comparison, Cost, Plan, Trial
+from samovar.units import counted, format_bytes, format_duration, format_rate, format_share
 
 SCREEN, FEW = 30, 12
 """A plan of more than SCREEN trials is shown by its first FEW trials."""
 FEW_CHANGES, FEW_NAMES = 8, 3
-STRIP = 100
-"""The run order of a part is drawn if its trials and blocks need no more characters than this."""
-LEVEL_DIGITS = "123456789abcdefghijklmnopqrstuvwxyz"
 ESTIMATE_DIGITS = 2
-LONG_H = 48
 
 
 @dataclass(frozen=True)
@@ -58,25 +54,21 @@ class PlanPreview:
         return self.resume.comparison.runs.get(id_, "stands")
 
 
-def plan_lines(preview: PlanPreview, every_trial: bool = False, width: int | None = None) -> Iterator[str]:
-    """Show a plan; lines are folded at the width of the terminal if there is one."""
-    yield from folded(_plan_lines(preview, every_trial, width), width)
-
-
-def _plan_lines(preview: PlanPreview, every_trial: bool, width: int | None) -> Iterator[str]:
+def plan_lines(preview: PlanPreview, every_trial: bool = False) -> Iterator[str]:
+    """Show a plan."""
     plan = preview.plan
     title = f": {plan.title}" if plan.title else ""
     yield f"{plan.experiment} ({plan.profile or 'full'}) on {plan.testbed}{title}"
     yield from override_lines(plan)
     yield ""
-    yield from _design_lines(plan, width)
+    yield from _design_lines(plan)
     yield from _trial_table(preview, every_trial)
     yield ""
     yield from _campaign_lines(preview.resume, preview.changed_recipes)
     yield ""
     yield from _cost_lines(preview)
     yield from _capability_lines(preview)
-    yield from _warning_lines(plan)
+    yield from (f"warning: {warning}" for warning in plan.warnings)
 
 
 def override_lines(plan: Plan) -> Iterator[str]:
@@ -88,8 +80,8 @@ def override_lines(plan: Plan) -> Iterator[str]:
 # --- design and order
 
 
-def _design_lines(plan: Plan, width: int | None) -> Iterator[str]:
-    """Show factors, levels and number of trials of each part, and the run order of a short one."""
+def _design_lines(plan: Plan) -> Iterator[str]:
+    """Show factors, levels and number of trials of each part, and the order of all trials."""
     trials = Counter(trial.part for trial in plan.trials)
     for part in plan.parts:
         yield f"{part.name}: {part.title}" if part.title else part.name
@@ -97,7 +89,6 @@ def _design_lines(plan: Plan, width: int | None) -> Iterator[str]:
         number = trials[part.name]
         treatments = counted(number // part.replicates, "treatment")
         yield f"  {treatments} x {counted(part.replicates, 'replicate')} = {counted(number, 'trial')}"
-        yield from _order_strip(plan, part, number, width)
         yield ""
     seed = f", seed {plan.seed}" if plan.order != "sequential" else ""
     yield f"{counted(len(plan.trials), 'trial')}, order {plan.order}{seed}"
@@ -108,25 +99,6 @@ def _levels(levels: Sequence[str]) -> str:
         return ", ".join(levels)
     first, last = levels[: FEW // 2], levels[-2:]
     return f"{', '.join(first)}, … {len(levels) - FEW // 2 - 2} more …, {', '.join(last)}"
-
-
-def _order_strip(plan: Plan, part: PartPlan, number: int, width: int | None) -> Iterator[str]:
-    """Draw the run order of each varying factor if it is short: a character per trial, for its level."""
-    varying = {name: levels for name, levels in part.factors.items() if 1 < len(levels) <= len(LEVEL_DIGITS)}
-    if not varying or number > STRIP:
-        return
-    trials = [trial for trial in plan.trials if trial.part == part.name]
-    blocks = [list(block) for _, block in groupby(trials, key=lambda trial: trial.block)]
-    room = min(STRIP, width - max(map(len, varying)) - 4) if width else STRIP
-    if len(trials) + len(blocks) <= room:
-        by_block = " by block" if len(blocks) > 1 else ""
-        yield f"  run order{by_block} (a digit per trial: the number of its level):"
-        yield from columns((f"  {name}", _digits(blocks, name, levels)) for name, levels in varying.items())
-
-
-def _digits(blocks: Iterable[Sequence[Trial]], factor: str, levels: Sequence[str]) -> str:
-    digits = dict(zip(levels, LEVEL_DIGITS, strict=False))
-    return " ".join("".join(digits.get(trial.treatment[factor], "+") for trial in block) for block in blocks)
 
 
 def _trial_table(preview: PlanPreview, every_trial: bool) -> Iterator[str]:
@@ -177,28 +149,21 @@ def _campaign_lines(resume: ResumePoint, changed_recipes: Sequence[str]) -> Iter
         yield f"      recipes changed since then: {_few(changed_recipes)}; `--new` measures everything again"
     for reason, number in comparison.counts.items():
         yield f"  + {counted(number, 'trial')} to run: {REASONS_TO_RUN.get(reason, reason)}"
-    yield from _outdated_lines(comparison.stale)
-    yield from _unused_lines(comparison)
+    yield from _outdated_lines(comparison)
 
 
-def _outdated_lines(changes: Sequence[Changed]) -> Iterator[str]:
-    """Show which results no longer match the experiment, and what changed; results stay on disk."""
-    for one in changes[:FEW_CHANGES]:
-        results = counted(len(one.results), "result")
-        yield f"  ~ {results} outdated by a change, kept but not analysed: {_few(one.results)}"
+def _outdated_lines(comparison: Comparison) -> Iterator[str]:
+    """Show which results the plan does not use, and why; they stay on disk."""
+    kept = "kept but not analysed"
+    for one in comparison.stale[:FEW_CHANGES]:
+        yield f"  ~ {counted(len(one.results), 'result')} outdated by a change, {kept}: {_few(one.results)}"
         yield from (f"      {change}" for change in one.changes[:FEW_CHANGES])
-        if len(one.changes) > FEW_CHANGES:
-            yield f"      … {len(one.changes) - FEW_CHANGES} more"
-    if len(changes) > FEW_CHANGES:
-        rest = sum(len(one.results) for one in changes[FEW_CHANGES:])
+    if len(comparison.stale) > FEW_CHANGES:
+        rest = sum(len(one.results) for one in comparison.stale[FEW_CHANGES:])
         yield f"  ~ {counted(rest, 'more result')} outdated by other changes"
-
-
-def _unused_lines(comparison: Comparison) -> Iterator[str]:
-    """Show which results the plan does not contain."""
     if comparison.orphans:
-        results = counted(len(comparison.orphans), "result")
-        yield f"  - {results} not in this plan, kept but not analysed: {_few(comparison.orphans)}"
+        orphans = counted(len(comparison.orphans), "result")
+        yield f"  - {orphans} not in this plan, {kept}: {_few(comparison.orphans)}"
     if comparison.renamed:
         yield (
             f"      {comparison.renamed:,} with the settings of new trials: a part, factor or level was "
@@ -222,10 +187,24 @@ def _cost_lines(preview: PlanPreview) -> Iterator[str]:
         yield _total("remaining", remaining)
     if possible is not None and 0 < possible.trials < remaining.trials:
         yield _total("can run", possible)
-    by_testbed = preview.cost_by_testbed
-    yield from columns(
-        (f"  {name}", value) for name, value in _cost_rows(preview.plan, cost, remaining, by_testbed)
-    )
+    overheads = {f"overhead on {name}": one.overhead for name, one in preview.cost_by_testbed.items()}
+    rows = [(name, str(one)) for name, one in (overheads or {"overhead": cost.overhead}).items()]
+    if cost.repeats.attempts:
+        rows.append(("repeats", str(cost.repeats)))
+    if cost.boots:
+        rows.append(("reboots", f"{counted(cost.boots, 'wait')} for rebooting hosts, {cost.boot}"))
+    if cost.paths:
+        rows.append(("calibration", f"{counted(cost.paths, 'path')} measured before use, {cost.path}"))
+    if remaining.trials:
+        rows.append(("disk", _disk(remaining)))
+    changes = preview.plan.changes
+    for noun, number, naive in (
+        ("reboot", changes.reboots, changes.naive_reboots),
+        ("interface reset", changes.resets, changes.naive_resets),
+    ):
+        if number or naive:
+            rows.append(("hosts", f"{counted(number, noun)} ({naive:,} in the order of the file)"))
+    yield from columns((f"  {name}", value) for name, value in rows)
 
 
 def _total(name: str, cost: Cost) -> str:
@@ -237,69 +216,15 @@ def _total(name: str, cost: Cost) -> str:
     if cost.paths:
         times += f" + path calibration {clock(cost.path_s)}"
     testbeds = f" on {cost.testbeds} testbeds in parallel" if cost.testbeds > 1 else ""
-    return f"{name}: {counted(cost.trials, 'trial')}, {campaign_duration(cost.total_s)}{testbeds} ({times})"
+    return f"{name}: {counted(cost.trials, 'trial')}, {clock(cost.total_s)}{testbeds} ({times})"
 
 
-def campaign_duration(seconds: float) -> str:
-    """Return the duration of a campaign with three digits at most: 42 s, 9.2 min, 3.1 h, 120 h, 5.0 days."""
-    if seconds < 59.5:
-        return f"{seconds:.0f} s"
-    if seconds < 3597:
-        return f"{seconds / 60:.1f} min"
-    hours = seconds / 3600
-    return f"{hours:.1f} h" if hours < LONG_H else f"{hours:,.0f} h, {hours / 24:,.1f} days"
-
-
-def _cost_rows(
-    plan: Plan, cost: Cost, remaining: Cost, by_testbed: Mapping[str, Cost]
-) -> Iterator[tuple[str, str]]:
-    if by_testbed:
-        yield from ((f"overhead on {name}", str(one.overhead)) for name, one in by_testbed.items())
-    else:
-        yield "overhead", str(cost.overhead)
-    if cost.repeats.attempts:
-        yield "repeats", str(cost.repeats)
-    if cost.boots:
-        yield "reboots", f"{counted(cost.boots, 'wait')} for rebooting hosts, {cost.boot}"
-    if cost.paths:
-        yield "calibration", f"{counted(cost.paths, 'path')} measured before use, {cost.path}"
-    if remaining.trials:
-        yield "disk", _disk(remaining, by_testbed)
-    yield "hosts", _host_changes(plan)
-
-
-def _disk(remaining: Cost, by_testbed: Mapping[str, Cost]) -> str:
-    sizes = {
-        f"{name}: {host}": size for name, one in by_testbed.items() for host, size in one.host_bytes.items()
-    }
-    here = f"about {format_bytes(remaining.controller_bytes, ESTIMATE_DIGITS)} on the controller"
-    hosts = "; ".join(_sizes_by_host(sizes or remaining.host_bytes))
-    return f"{here}; on hosts until a trial is collected, {hosts}" if hosts else f"{here}, nothing on hosts"
-
-
-def _sizes_by_host(sizes: Mapping[str, int]) -> Iterator[str]:
-    """Yield the sizes, the largest first, each with the hosts that need it; many hosts are counted."""
-    found: dict[str, list[str]] = {}
-    for host, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
-        found.setdefault(format_bytes(size, ESTIMATE_DIGITS), []).append(host)
-    for amount, hosts in found.items():
-        names = ", ".join(hosts) if len(hosts) <= FEW_NAMES else f"{len(hosts)} hosts"
-        yield f"{amount} at {'each of ' if len(hosts) > 1 else ''}{names}"
-
-
-def _host_changes(plan: Plan) -> str:
-    """Return the number of reboots and interface resets, compared with the order of the experiment file."""
-    changes = plan.changes
-    pairs = (
-        ("reboot", changes.reboots, changes.naive_reboots),
-        ("interface reset", changes.resets, changes.naive_resets),
-    )
-    words = [
-        f"{counted(number, noun)} ({naive:,} in the order of the file)"
-        for noun, number, naive in pairs
-        if number or naive
-    ]
-    return ", ".join(words) or "0 reboots, 0 interface resets"
+def _disk(cost: Cost) -> str:
+    here = f"about {format_bytes(cost.controller_bytes, ESTIMATE_DIGITS)} on the controller"
+    if not cost.host_bytes:
+        return here
+    host, size = max(cost.host_bytes.items(), key=lambda item: item[1])
+    return f"{here}; on hosts up to {format_bytes(size, ESTIMATE_DIGITS)} ({host}) until a trial is collected"
 
 
 # --- what the testbed cannot do, and warnings
@@ -321,24 +246,63 @@ def _capability_lines(preview: PlanPreview) -> Iterator[str]:
         yield "  `fab run … --allow-partial` runs the others"
     if preview.not_queried:
         first, *more = preview.not_queried.splitlines()
-        if preview.cost_by_testbed:
-            yield "the testbeds were not queried for what they can do:"
-            yield from (f"  {line}" for line in (first, *more))
-        else:
-            yield f"the testbed was not queried for what it can do: {first}"
-            yield from (f"  {line}" for line in more)
+        yield f"the testbed was not queried for what it can do: {first}"
+        yield from (f"  {line}" for line in more)
 
 
-def _warning_lines(plan: Plan) -> Iterator[str]:
-    """Show the warnings; the same warning for several parts is shown once."""
-    found: dict[str, list[str]] = {}
-    names = {part.name for part in plan.parts}
-    for warning in plan.warnings:
-        part, colon, text = warning.partition(": ")
-        of_part = colon and part in names
-        found.setdefault(text if of_part else warning, []).extend([part] if of_part else [])
-    for text, parts in found.items():
-        yield f"warning: {', '.join(parts)}: {text}" if parts else f"warning: {text}"
+# --- one trial
+
+
+UNITS: Mapping[str, Callable[[Any], str]] = {
+    "mtu_bytes": "{} B".format,
+    "_bps": format_rate,
+    "_bytes": format_bytes,
+    "_packets": "{:g} packets".format,
+    "_s": format_duration,
+    **dict.fromkeys(("loss", "reorder", "duplicate"), format_share),
+}
+"""How a value of plan.json is shown, by the end of its name."""
+NOT_SHOWN = frozenset({"group", "from_address", "to_address", "os", "release", "interfaces"})
+
+
+def trial_lines(trial: Trial) -> Iterator[str]:
+    """Show one trial: what it sets, runs and records; settings that it leaves unchanged are not shown."""
+    resolved = trial.resolved
+    levels = ", ".join(f"{name} {level}" for name, level in trial.treatment.items())
+    yield f"{trial.id}: part {trial.part}, replicate {trial.replicate}, block {trial.block}"
+    yield from [f"  {levels}"] if levels else []
+    yield f"  traffic {clock(resolved.duration_s)}, at most {clock(resolved.deadline_s)}"
+    values = resolved.as_json()
+    path = values["path"] or {}
+    yield from _table("stop", [values["stop"]] if values["stop"] else [])
+    yield from _table("path", [{"direction": one, **path[one]} for one in ("down", "up") if path])
+    yield from _table("classes", path.get("classes", []))
+    yield from _table("hosts", [{"host": name, **host} for name, host in values["hosts"].items()])
+    for title in ("flows", "captures", "loggers"):
+        yield from _table(title, values[title])
+
+
+def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Show values of plan.json below a title: a column per key that a row has a value for."""
+    texts = [{key: _text(key, value) for key, value in row.items() if key not in NOT_SHOWN} for row in rows]
+    used = [key for key in (texts[0] if texts else ()) if any(row[key] for row in texts)]
+    if used:
+        units = [unit for unit in UNITS if unit.startswith("_")]
+        heads = [next((key.removesuffix(one) for one in units if key.endswith(one)), key) for key in used]
+        yield from ("", title)
+        yield from (f"  {line}" for line in columns([heads, *([row[key] for key in used] for row in texts)]))
+
+
+def _text(name: str, value: Any) -> str:
+    """Return a value of plan.json as text; empty if it is not set or has no effect."""
+    if isinstance(value, Mapping):
+        texts = {key: _text(key, one) for key, one in value.items()}
+        return ", ".join(f"{key} {text}" for key, text in texts.items() if text)
+    if isinstance(value, list):
+        return "; ".join(_text(name, one) for one in value)
+    if not value and name != "start_s":
+        return ""
+    return next((show(value) for end, show in UNITS.items() if name.endswith(end)), str(value))
 
 
 # --- for programs
@@ -385,17 +349,14 @@ def _cost_json(cost: Cost) -> Mapping[str, object]:
     }
 
 
-def plan_csv(preview: PlanPreview) -> Iterator[str]:
-    """Yield a line per trial in run order: a column per factor, the duration in seconds, the state."""
+def plan_csv(preview: PlanPreview) -> str:
+    """Return a row per trial in run order: a column per factor, the duration in seconds, the state."""
     factors = list(dict.fromkeys(factor for part in preview.plan.parts for factor in part.factors))
-    yield _csv_line(["order", "id", "part", *factors, "replicate", "block", "duration_s", "state"])
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(["order", "id", "part", *factors, "replicate", "block", "duration_s", "state"])
     for number, trial in enumerate(preview.plan.trials, 1):
         levels = [trial.treatment.get(factor, "") for factor in factors]
         place = [trial.replicate, trial.block, f"{trial.resolved.duration_s:.9g}", preview.state(trial.id)]
-        yield _csv_line([number, trial.id, trial.part, *levels, *place])
-
-
-def _csv_line(cells: Sequence[object]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow(cells)
-    return out.getvalue()
+        table.writerow([number, trial.id, trial.part, *levels, *place])
+    return out.getvalue().removesuffix("\n")

@@ -13,11 +13,11 @@ from statistics import fmean
 
 from samovar.campaign import run_command, testbeds_of
 from samovar.campaign.collection import Verification
-from samovar.campaign.journal import CampaignState, Entry, TrialState, is_open
+from samovar.campaign.journal import STARTS, CampaignState, Entry, TrialState, is_open
 from samovar.cli.show_plan import override_lines
-from samovar.cli.text import clock, columns, counted
+from samovar.cli.text import clock, columns
 from samovar.plan import Plan, Trial, parallel_s
-from samovar.units import format_bytes
+from samovar.units import counted, format_bytes
 
 OPEN, RUNNING, BLOCKED, FAILED = "open", "running", "cannot run", "failed"
 SYMBOLS: Mapping[str, str] = {
@@ -59,11 +59,6 @@ class GridRow:
     label: str
     states: tuple[str, ...]
 
-    @property
-    def all_valid(self) -> bool:
-        """Whether every trial is done and valid."""
-        return set(self.states) <= {"valid"}
-
 
 def trial_state(trial: TrialState | None, blocked: bool = False) -> str:
     """Return the state of a trial, a key of SYMBOLS."""
@@ -77,23 +72,21 @@ def trial_state(trial: TrialState | None, blocked: bool = False) -> str:
 
 
 def trial_states(plan: Plan, state: CampaignState) -> dict[str, str]:
-    """Return the state of each trial of a plan that is not open, by id."""
-    states = {t.id: trial_state(state.trials.get(t.id), t.id in state.blocked) for t in plan.trials}
-    return {id_: word for id_, word in states.items() if word != OPEN}
+    """Return the state of each trial of a plan, by id."""
+    return {id_: trial_state(state.trials.get(id_), id_ in state.blocked) for id_ in plan.ids}
 
 
 def grid_rows(plan: Plan, states: Mapping[str, str]) -> list[GridRow]:
     """Return a row per treatment, labelled with the levels of the factors that vary in its part."""
-    levels: dict[str, dict[str, set[str]]] = {}
-    for trial in plan.trials:
-        for name, level in trial.treatment.items():
-            levels.setdefault(trial.part, {}).setdefault(name, set()).add(level)
+    varying = {
+        part.name: [name for name, levels in part.factors.items() if len(levels) > 1] for part in plan.parts
+    }
     found: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for trial in plan.trials:
-        varying = (level for name, level in trial.treatment.items() if len(levels[trial.part][name]) > 1)
         part = "" if trial.part == "main" else trial.part
-        key = (trial.part, " ".join(filter(None, (part, *varying))) or "all")
-        found.setdefault(key, []).append((trial.replicate, states.get(trial.id, OPEN)))
+        levels = (trial.treatment.get(name, "") for name in varying[trial.part])
+        key = (trial.part, " ".join(filter(None, (part, *levels))) or "all")
+        found.setdefault(key, []).append((trial.replicate, states[trial.id]))
     return [GridRow(label, tuple(one for _, one in sorted(cells))) for (_, label), cells in found.items()]
 
 
@@ -107,7 +100,7 @@ def grid_lines(rows: Sequence[GridRow], width: int, height: int) -> Iterator[str
     room = across * max(1, height - 2)
     shown = list(range(len(rows)))
     if len(rows) > room:
-        shown = sorted(sorted(shown, key=lambda index: rows[index].all_valid)[:room])
+        shown = sorted(sorted(shown, key=lambda index: set(rows[index].states) == {"valid"})[:room])
     down = -(-len(shown) // across)
     grid = [[cells[index] for index in shown[start::down]] for start in range(down)]
     yield from columns(row + [""] * (across - len(row)) for row in grid)
@@ -119,20 +112,16 @@ def grid_lines(rows: Sequence[GridRow], width: int, height: int) -> Iterator[str
 def _symbols(states: Sequence[str], room: int) -> str:
     """Return a symbol per replicate, or the count of each symbol if there are more than `room`."""
     if len(states) <= max(room, 8):
-        return "".join(SYMBOLS.get(state, "·") for state in states)
-    return " ".join(f"{number}{SYMBOLS.get(state, '·')}" for state, number in _count_states(states))
+        return "".join(SYMBOLS[state] for state in states)
+    counts = Counter(states)
+    return " ".join(f"{counts[state]}{symbol}" for state, symbol in SYMBOLS.items() if counts[state])
 
 
 def legend(states: Iterable[str]) -> str:
     """Return the symbols with their meanings and the number of trials of each."""
-    return GAP.join(
-        f"{SYMBOLS.get(state, '·')} {number:,} {state}" for state, number in _count_states(states)
-    )
-
-
-def _count_states(states: Iterable[str]) -> list[tuple[str, int]]:
     counts = Counter(states)
-    return [(state, counts[state]) for state in SYMBOLS if counts[state]]
+    shown = (f"{mark} {counts[state]:,} {state}" for state, mark in SYMBOLS.items() if counts[state])
+    return GAP.join(shown)
 
 
 # --- fab status
@@ -140,7 +129,7 @@ def _count_states(states: Iterable[str]) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class CampaignStatus:
-    """A campaign at one time: its folder, plan and state, and whether a process is running it."""
+    """A campaign at one time: its folder, plan and journal, and whether a process is running it."""
 
     folder: Path
     plan: Plan
@@ -170,13 +159,18 @@ def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) 
     yield from override_lines(plan)
     yield _activity(status)
     yield ""
-    rows = grid_rows(plan, trial_states(plan, state))
-    yield from grid_lines(rows, width, 10**6 if every_trial else 30)
-    yield from _running_lines(status)
-    yield from _failure_lines(status)
+    states = trial_states(plan, state)
+    yield from grid_lines(grid_rows(plan, states), width, 10**6 if every_trial else 30)
+    for trial in state.with_status("in flight"):
+        phase = f"phase {list(trial.phases)[-1]} done" if trial.phases else "no phase done yet"
+        testbed = f" on {trial.testbed}" if trial.testbed else ""
+        word = "running" if status.is_running else "cut off"
+        yield f"» {trial.id}{testbed}: {word}, started {clock(status.now_s - trial.t_start_s)} ago, {phase}"
+    yield from _failure_lines(state, states)
     if every_trial:
         yield ""
-        yield from columns(_trial_row(trial, state) for trial in plan.trials)
+        rows = ((SYMBOLS[word], id_, word, _reason_text(state, id_, word)) for id_, word in states.items())
+        yield from columns(rows)
     yield ""
     yield from _count_lines(status)
 
@@ -185,28 +179,17 @@ def _activity(status: CampaignStatus) -> str:
     state = status.state
     if not state.last_event:
         return "not started"
-    last = f"last event {state.last_event}, {clock(status.now_s - state.t_last_s)} ago"
-    if status.is_running:
-        return f"running; {last}"
-    return (
-        f"{'not running' if state.last_event in ENDS else 'not running: the controller was killed'}; {last}"
-    )
+    killed = "" if state.last_event in ENDS else ": the controller was killed"
+    activity = "running" if status.is_running else f"not running{killed}"
+    return f"{activity}; last event {state.last_event}, {clock(status.now_s - state.t_last_s)} ago"
 
 
-def _running_lines(status: CampaignStatus) -> Iterator[str]:
-    for trial in status.state.with_status("in flight"):
-        phase = f"phase {list(trial.phases)[-1]} done" if trial.phases else "no phase done yet"
-        testbed = f" on {trial.testbed}" if trial.testbed else ""
-        state = "running" if status.is_running else "cut off"
-        yield f"» {trial.id}{testbed}: {state}, started {clock(status.now_s - trial.t_start_s)} ago, {phase}"
-
-
-def _failure_lines(status: CampaignStatus) -> Iterator[str]:
-    planned = {trial.id for trial in status.plan.trials}
+def _failure_lines(state: CampaignState, states: Mapping[str, str]) -> Iterator[str]:
+    """Show the trials of the plan that failed or were invalid, and the hosts that are not used any more."""
     trials = [
         trial
-        for trial in status.state.trials.values()
-        if trial.id in planned and trial.status != "in flight" and is_open(trial)
+        for id_, trial in state.trials.items()
+        if id_ in states and trial.status != "in flight" and is_open(trial)
     ]
     for trial in trials[:FEW_FAILURES]:
         attempts = f" after {counted(trial.attempts, 'attempt')}" if trial.attempts > 1 else ""
@@ -214,32 +197,31 @@ def _failure_lines(status: CampaignStatus) -> Iterator[str]:
         yield f"✗ {trial.id}: {trial_state(trial)}{attempts}: {reasons}"
     if len(trials) > FEW_FAILURES:
         yield f"  … {len(trials) - FEW_FAILURES:,} more (--all shows them)"
-    for host, why in status.state.quarantined.items():
+    for host, why in state.quarantined.items():
         yield f"✗ {host}: quarantined: {why}"
 
 
+def _reason_text(state: CampaignState, id_: str, word: str) -> str:
+    """Return why a trial has its state, or its overhead."""
+    trial = state.trials.get(id_)
+    if word == BLOCKED:
+        return "; ".join(state.blocked[id_])
+    overhead = f"{trial.overhead_s:.1f} s overhead" if trial and trial.overhead_s is not None else ""
+    return "; ".join(trial.reasons if trial else ()) or overhead
+
+
 def _count_lines(status: CampaignStatus) -> Iterator[str]:
-    plan, state, left = status.plan, status.state, status.open
-    not_done = sum(is_open(state.trials.get(trial.id)) for trial in plan.trials)
+    plan, trials, left = status.plan, status.state.trials, status.open
+    not_done = sum(is_open(trials.get(id_)) for id_ in plan.ids)
     time_left = f", about {clock(status.remaining_s)} remaining" if left else ""
     yield f"{len(plan.trials) - not_done} of {len(plan.trials)} trials done{time_left}"
     if not_done > len(left):
         yield f"{not_done - len(left)} cannot run on {plan.testbed}"
-    planned = {trial.id for trial in plan.trials}
-    unused = sum(not is_open(trial) for id_, trial in state.trials.items() if id_ not in planned)
+    unused = sum(not is_open(trials[id_]) for id_ in trials.keys() - set(plan.ids))
     if unused:
         yield f"{counted(unused, 'result')} of earlier plans kept but not analysed"
     if left and not status.is_running:
-        yield f"to run the missing trials: {run_command(status.plan)}"
-
-
-def _trial_row(trial: Trial, state: CampaignState) -> tuple[str, str, str, str]:
-    known = state.trials.get(trial.id)
-    word = trial_state(known, trial.id in state.blocked)
-    if word == BLOCKED:
-        return SYMBOLS[word], trial.id, word, "; ".join(state.blocked[trial.id])
-    overhead = f"{known.overhead_s:.1f} s overhead" if known and known.overhead_s is not None else ""
-    return SYMBOLS.get(word, "·"), trial.id, word, "; ".join(known.reasons if known else ()) or overhead
+        yield f"to run the missing trials: {run_command(plan)}"
 
 
 def status_json(status: CampaignStatus) -> Mapping[str, object]:
@@ -259,7 +241,7 @@ def status_json(status: CampaignStatus) -> Mapping[str, object]:
         "unrestored": sorted(state.unrestored),
         "trials_left": len(status.open),
         "seconds_left": round(status.remaining_s, 1) if status.open else 0.0,
-        "again": run_command(status.plan) if status.open else None,
+        "again": run_command(plan) if status.open else None,
         "trials": [_trial_json(trial, state) for trial in plan.trials],
     }
 
@@ -289,23 +271,24 @@ def _trial_json(trial: Trial, state: CampaignState) -> Mapping[str, object]:
 
 def lease_lines(entries: Iterable[Entry]) -> Iterator[str]:
     """Show which hosts the last run took over from another campaign."""
-    since: list[str] = []
+    taken: list[str] = []
     for entry in entries:
-        if entry.event in ("campaign-started", "campaign-resumed"):
-            since = []
+        if entry.event in STARTS:
+            taken = []
         if entry.event == "lease-taken":
-            since.append(f"? {entry.values['host']}: taken over from {entry.values['owner']}")
-    yield from since
+            taken.append(f"? {entry.values['host']}: taken over from {entry.values['owner']}")
+    yield from taken
 
 
-def verification_lines(folder: Path, found: Verification) -> Sequence[str]:
+def verification_lines(folder: Path, found: Verification) -> Iterator[str]:
     """Show what `fab verify` found: a line per difference, then what was read."""
-    lines = [f"✗ {finding}" for finding in found.findings[:MOST_FINDINGS]]
+    yield from (f"✗ {finding}" for finding in found.findings[:MOST_FINDINGS])
     if len(found.findings) > MOST_FINDINGS:
-        lines.append(f"  … {len(found.findings) - MOST_FINDINGS:,} more")
-    lines += [f"? {note}" for note in found.notes]
-    read = f"{counted(found.files, 'file')}, {format_bytes(found.size_bytes, 3)}, in {found.seconds:.1f} s"
+        yield f"  … {len(found.findings) - MOST_FINDINGS:,} more"
+    yield from (f"? {note}" for note in found.notes)
+    differences = counted(len(found.findings), "difference")
     result = (
-        counted(len(found.findings), "difference") if found.findings else "unchanged since it was recorded"
+        f"✗ {folder}: {differences}" if found.findings else f"✓ {folder}: unchanged since it was recorded"
     )
-    return [*lines, f"{'✗' if found.findings else '✓'} {folder}: {result} ({read})"]
+    read = f"{counted(found.files, 'file')}, {format_bytes(found.size_bytes, 3)}, in {found.seconds:.1f} s"
+    yield f"{result} ({read})"

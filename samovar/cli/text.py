@@ -1,10 +1,9 @@
-"""Text that all commands print: durations, counts, aligned columns, folded lines, no terminal escapes."""
+"""Text that all commands print: durations, aligned columns, no terminal escapes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 
@@ -12,7 +11,6 @@ _TERMINAL_CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 """Terminal escapes (ECMA-48), characters that change the direction of text (UAX 9), and lone surrogates."""
-CONTINUATION_INDENT = 4
 
 
 def harmless(text: str) -> str:
@@ -27,26 +25,9 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: 1 trial, 2 trials, 5,000 trials."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield a line per row with the cells aligned in columns, two spaces apart."""
     table = [tuple(row) for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
     for row in table:
         yield "  ".join(map(set_cell_size, row, widths)).rstrip()
-
-
-def folded(lines: Iterable[str], width: int | None) -> Iterator[str]:
-    """Break lines longer than `width` at spaces, with continuation lines indented; None keeps lines whole."""
-    for line in lines:
-        if not width or len(line) <= width:
-            yield line
-        else:
-            indent = " " * (len(line) - len(line.lstrip()) + CONTINUATION_INDENT)
-            yield from wrap(
-                line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-            )

@@ -39,7 +39,7 @@ from samovar.cli.show_status import (
 )
 from samovar.errors import CampaignError, cells
 from samovar.events import STREAM_EVENTS, Event, events_page, line_schema
-from samovar.plan import Plan, Trial
+from samovar.plan import PartPlan, Plan, Trial
 from tests.unit.plan_values import lasting, plan_of
 
 ROOT = Path(__file__).parents[3]
@@ -56,8 +56,10 @@ def one(cc: str, rwnd: str, replicate: int) -> Trial:
     )
 
 
+FACTORS = {"cc": ("newreno", "cubic"), "rwnd": ("40KB", "600KB"), "mtu": ("1500",)}
 PLAN = plan_of(
-    one(cc, rwnd, r) for r in (1, 2, 3) for cc in ("newreno", "cubic") for rwnd in ("40KB", "600KB")
+    [one(cc, rwnd, r) for r in (1, 2, 3) for cc in FACTORS["cc"] for rwnd in FACTORS["rwnd"]],
+    parts=(PartPlan(name="main", title="", factors=FACTORS, replicates=3),),
 )
 IDS = [trial.id for trial in PLAN.trials]
 
@@ -433,11 +435,11 @@ def test_without_colour_the_text_is_the_same(tmp_path: Path) -> None:
 
 def test_a_verification_has_a_line_per_difference_and_a_summary() -> None:
     found = Verification([FileProblem("trials/a/x", "missing")], ["not all"], 12, 34_000_000, 1.5)
-    assert verification_lines(Path("results/x/full-1"), found) == [
+    assert list(verification_lines(Path("results/x/full-1"), found)) == [
         "✗ trials/a/x: missing",
         "? not all",
         "✗ results/x/full-1: 1 difference (12 files, 34MB, in 1.5 s)",
     ]
-    assert verification_lines(Path("f"), Verification([], [], 1, 0, 0.0)) == [
+    assert list(verification_lines(Path("f"), Verification([], [], 1, 0, 0.0))) == [
         "✓ f: unchanged since it was recorded (1 file, 0B, in 0.0 s)"
     ]
