@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from samovar.campaign.policy import Policy, policy_of
     from samovar.campaign.provenance_json import changed_recipes, provenance_of
     from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
+    from samovar.campaign.retries import TestbedSetup
     from samovar.campaign.run import CampaignRun, Summary, adopt_plan
-    from samovar.campaign.testbed_runner import TestbedSetup
 
 _MODULES = (
     *("interrupts", "folder", "notifier", "past_campaigns", "policy", "provenance_json", "recovery", "run"),
-    "testbed_runner",
+    "retries",
 )
 """Modules in the order in which they are searched for a name, those that import little first."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -12,14 +11,12 @@ from pathlib import Path
 from samovar.campaign.clocks import Clocks
 from samovar.campaign.disk_reserve import DiskReserve
 from samovar.campaign.interrupts import TrialInterrupt
+from samovar.campaign.journal import Note
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.events import Emit, Event
 from samovar.experiment import redacted
 from samovar.hosts import ScriptResult, Sessions, discard_result
 from samovar.recipes import Catalogue
-
-Note = Callable[..., None]
-"""Append an event to the journal: its name, then its values as keyword arguments."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from samovar.atomic_files import write_whole
 from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import CampaignState, TrialState, fold, is_open, read_journal
+from samovar.campaign.journal import CampaignState, Note, fold, is_open, read_journal
 from samovar.errors import CampaignError, PlanError
 from samovar.events import Emit, Event
 from samovar.plan import DONE, Comparison, Plan, compare
@@ -50,22 +50,13 @@ def find_resume_point(plan: Plan, results: Path, new: bool = False) -> ResumePoi
 
 def find_campaign(plan: Plan, results: Path) -> Path | None:
     """Return the newest campaign of the same experiment, profile, testbed and overrides, or None."""
-    head = {
-        "schema": plan.schema_version,
-        "experiment": plan.experiment,
-        "profile": plan.profile,
-        "testbed": plan.testbed,
-        "overrides": dict(plan.overrides),
-    }
+    identity = (plan.schema_version, plan.experiment, plan.profile, plan.testbed, dict(plan.overrides))
     folders = (results / plan.experiment).glob(f"{plan.profile or 'full'}-*/")
     for folder in sorted(folders, key=lambda one: one.name[-len("YYYYMMDD-HHMMSS") :], reverse=True):
-        if _identity(read_head(folder / PLAN)) == _identity(head):
+        head = read_head(folder / PLAN)
+        if [head.get(key) or None for key in IDENTITY] == [value or None for value in identity]:
             return folder
     return None
-
-
-def _identity(head: Mapping[str, object]) -> tuple[object, ...]:
-    return tuple(head.get(key) or None for key in IDENTITY)
 
 
 def read_head(file: Path) -> Mapping[str, object]:
@@ -145,14 +136,10 @@ def run_command(plan: Plan) -> str:
 def read_plans(folder: Path, testbed: str = "") -> Iterator[Plan]:
     """Read the plan of a campaign, or of one of its testbeds, then the earlier ones, newest first."""
     name = f"{TESTBEDS}/{testbed}/{PLAN}" if testbed else PLAN
-    if not testbed:
-        yield read_plan(folder)
-    elif (folder / name).is_file():
-        yield _read_plan(folder / name)
-    for number in sorted(_earlier_numbers(folder), reverse=True):
-        file = folder / EARLIER / str(number) / name
-        if file.is_file():
-            yield _read_plan(file)
+    numbers = sorted(_earlier_numbers(folder), reverse=True)
+    for home in (folder, *(folder / EARLIER / str(number) for number in numbers)):
+        if (home / name).is_file():
+            yield _read_plan(home / name)
 
 
 def read_state(folder: Path) -> CampaignState:
@@ -163,49 +150,46 @@ def read_state(folder: Path) -> CampaignState:
 
 def trial_statuses(state: CampaignState) -> dict[str, str]:
     """Return for each trial in a journal whether it is done, or else how its last attempt ended."""
-    return {id_: _status(trial) if is_open(trial) else DONE for id_, trial in state.trials.items()}
+    status = {"completed": "invalid", "in flight": "interrupted"}
+    return {
+        id_: status.get(trial.status, trial.status) if is_open(trial) else DONE
+        for id_, trial in state.trials.items()
+    }
 
 
-def _status(trial: TrialState) -> str:
-    return {"completed": "invalid", "in flight": "interrupted"}.get(trial.status, trial.status)
+def replace_plan(
+    folder: Path, plan: Plan, sources: Mapping[str, bytes], note: Note, state: CampaignState
+) -> bool:
+    """Replace the plan and definition files of a campaign; return whether any of them differed.
 
-
-@dataclass(frozen=True)
-class Replacement:
-    """Files of a campaign that will be replaced; the previous ones are kept in plans/NUMBER/."""
-
-    folder: Path
-    fresh: Mapping[str, bytes]
-    number: int
-
-    @property
-    def kept(self) -> str:
-        """The folder of the previous files, relative to the campaign's."""
-        return f"{EARLIER}/{self.number}"
-
-    def keep(self) -> None:
-        """Copy the previous files, and the provenance of the trials that were made with them."""
-        for name in (*self.fresh, "provenance.json"):
-            content = _content(self.folder / name)
-            if content is not None:
-                write_whole(self.folder / self.kept / name, content)
-
-    def write(self) -> None:
-        """Write the new files, the plan last: it makes the replacement effective."""
-        for name in sorted(self.fresh, key=lambda name: name == PLAN):
-            write_whole(self.folder / name, self.fresh[name])
-
-
-def replacement_of(folder: Path, plan: Plan, sources: Mapping[str, bytes]) -> Replacement | None:
-    """Return which files of a campaign differ from a plan and its definition files, or None if none does."""
+    The previous files, and the provenance of the trials that were made with them, are kept in plans/N. The
+    journal records what the change means for trials. The plan is written last: it makes the change effective.
+    """
     fresh = {**sources, PLAN: plan.to_json()}
     differing = {name: data for name, data in fresh.items() if _content(folder / name) != data}
     if not differing:
-        return None
-    last = max(_earlier_numbers(folder), default=0)
+        return False
+    comparison = compare(plan, read_plan(folder), trial_statuses(state))
+    number = max(_earlier_numbers(folder), default=0)
     # After a crash between keeping and replacing, the number is used again.
-    is_kept = last and _content(folder / EARLIER / str(last) / PLAN) == _content(folder / PLAN)
-    return Replacement(folder, differing, last if is_kept else last + 1)
+    if not number or _content(folder / EARLIER / str(number) / PLAN) != _content(folder / PLAN):
+        number += 1
+    kept = f"{EARLIER}/{number}"
+    for name in (*differing, "provenance.json"):
+        content = _content(folder / name)
+        if content is not None:
+            write_whole(folder / kept / name, content)
+    note(
+        "plan-changed",
+        kept=kept,
+        stands=len(comparison.stands),
+        runs=comparison.counts,
+        stale=[{"changes": one.changes, "results": one.results} for one in comparison.stale],
+        orphans=comparison.orphans,
+    )
+    for name in sorted(differing, key=lambda name: name == PLAN):
+        write_whole(folder / name, differing[name])
+    return True
 
 
 def _earlier_numbers(folder: Path) -> list[int]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
-from samovar.campaign.availability import Health, blamed, is_due, shortage
+from samovar.campaign.availability import blamed, shortage
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.journal import CampaignState, fold
 from samovar.campaign.recovery import Recovery
 from samovar.campaign.trial import BootSettings
+from samovar.campaign.trial_queue import treatment_of
 from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.hosts import (
@@ -35,14 +36,6 @@ POWER_CYCLES = 3
 """How often the power of a host may be switched in one run: one that needs more is not reliable."""
 
 
-@dataclass(frozen=True)
-class Hardware:
-    """The operating system of a host, and its machine, which knows how to switch its power."""
-
-    system: str
-    machine: Machine | None = None
-
-
 @dataclass
 class _SuspectHost:
     """A host that must be checked before it is used again."""
@@ -60,55 +53,68 @@ class _SuspectHost:
 
 
 class HostPool:
-    """The hosts that a campaign uses on one testbed, and what is done about them between trials."""
+    """The hosts that a campaign uses on one testbed, and what is done about them between trials.
+
+    `quarantined` maps the hosts that are not used any more in this run to the reasons. `systems` maps hosts
+    to their operating systems, `treatments` is the number of treatments of the plan.
+    """
 
     def __init__(
         self,
         context: CampaignContext,
         recovery: Recovery,
         boot_settings: BootSettings,
-        hardware: Mapping[str, Hardware],
+        systems: Mapping[str, str],
+        machines: Mapping[str, Machine],
+        treatments: int = 1,
     ) -> None:
         self._context, self._recovery, self._boot_settings = context, recovery, boot_settings
-        self._hardware = hardware
+        self._systems, self._machines, self._treatments = systems, machines, treatments
+        self.quarantined: Mapping[str, str] = {}
+        self._probation: frozenset[str] = frozenset()
+        self._failures: dict[str, list[Hashable]] = {}  # treatments of the failed trials in a row, by host
         self._power_cycles: Counter[str] = Counter()
-        self._health = Health(context.policy.quarantine)
         self._suspects: dict[str, _SuspectHost] = {}
         self._state = fold(())
-        self._disks: dict[str, tuple[float, int]] = {}  # when a host was asked, and its free bytes
 
-    @property
-    def quarantined(self) -> Mapping[str, str]:
-        """The hosts that are not used any more in this run, with the reasons."""
-        return self._health.quarantined
-
-    def restore_all(self, state: CampaignState, unreachable: Mapping[str, str], treatments: int) -> None:
-        """Restore what earlier controllers changed; quarantine hosts that are away or cannot be restored.
-
-        `treatments` is the number of treatments of the plan.
-        """
-        self._health = Health(self._context.policy.quarantine, treatments, state.probation)
+    def restore_all(self, state: CampaignState, unreachable: Mapping[str, str]) -> None:
+        """Restore what earlier controllers changed; quarantine hosts that are away or cannot be restored."""
+        self._probation = state.probation
         for host, reason in unreachable.items():
-            self._quarantine(self._health.without(host, reason))
+            self._quarantine(host, reason)
         for host in self._context.sessions.hosts:
             try:
                 self._recovery.restore_host(state, host)
             except TestbedError as error:
-                self._quarantine(self._health.without(host, str(error)))
+                self._quarantine(host, str(error))
             else:
                 saved = state.unrestored.get(host, ())
                 self._boot_settings.adopt(one for one in saved if one.lasting)
 
     def trial_completed(self, hosts: Iterable[str]) -> None:
         """Forget the failures of hosts on which a trial has completed."""
-        released = self._health.probation & set(hosts)
-        self._health = self._health.served(hosts)
-        for host in sorted(released):
-            self._context.report("host-released", host=host)
+        for host in hosts:
+            self._failures.pop(host, None)
+            if host in self._probation:
+                self._probation -= {host}
+                self._context.report("host-released", host=host)
 
     def trial_failed(self, trial: Trial, blamed: Mapping[str, str]) -> None:
-        """Count a trial that failed for good against the hosts that it blames."""
-        self._quarantine(self._health.failed(trial, blamed))
+        """Count a trial that failed for good against the hosts that it blames, each with a reason.
+
+        A host is quarantined after `quarantine` of them in a row. They must be of two treatments if the plan
+        has more than one: a treatment that runs nowhere is not the fault of a host. One failure is enough on
+        a host that an earlier run had quarantined and on which no trial has completed since.
+        """
+        for host, reason in blamed.items():
+            failures = self._failures.setdefault(host, [])
+            failures.append(treatment_of(trial))
+            if host in self._probation:
+                self._quarantine(host, f"failed again as in the previous run: {reason}")
+            elif len(failures) >= self._context.policy.quarantine and len(set(failures)) >= min(
+                2, self._treatments
+            ):
+                self._quarantine(host, f"{len(failures)} trials in a row: {reason}")
 
     def check_before_next_trial(self, blamed: Mapping[str, str], state: CampaignState) -> None:
         """Have `make_ready` check the hosts that a trial blames and those that it left changed."""
@@ -138,7 +144,7 @@ class HostPool:
                 for host, suspect in suspects.items():
                     self._cycle_power(host, suspect)
             for host in [host for host, suspect in suspects.items() if suspect.is_hopeless]:
-                self._quarantine(self._health.without(host, suspects.pop(host).reason))
+                self._quarantine(host, suspects.pop(host).reason)
             if suspects:
                 self._context.pause(POLL_S)
 
@@ -166,10 +172,10 @@ class HostPool:
 
     def _cycle_power(self, host: str, suspect: _SuspectHost) -> None:
         """Switch a silent host off and on if this is possible; it then has its boot_timeout to answer."""
-        machine = self._hardware[host].machine
-        if machine is None or not machine.power or not suspect.silent or suspect.power_cycled:
+        machine = self._machines.get(host)
+        if machine is None or not machine.power or not suspect.silent:
             return
-        if self._power_cycles[host] >= POWER_CYCLES:
+        if suspect.power_cycled or self._power_cycles[host] >= POWER_CYCLES:
             return
         self._power_cycles[host] += 1
         suspect.power_cycled = True
@@ -189,44 +195,37 @@ class HostPool:
         context.clocks.forget()
         try:
             self._recovery.restore_host(self._state, host)
-            system = self._hardware[host].system
-            context.boots[host] = read_boot_id(context.sessions[host], context.catalogue, system)
+            context.boots[host] = read_boot_id(context.sessions[host], context.catalogue, self._systems[host])
         except TestbedError as error:
             suspect.reason = str(error)
             return False
         return True
 
     def _check_disks(self, needed_bytes: Mapping[str, int]) -> None:
-        """Quarantine hosts with too little free disk space; ask those whose last answer may be outdated."""
-        context, now_s, floor = self._context, time.monotonic(), self._context.policy.free_bytes
-
-        def must_ask(host: str) -> bool:
-            asked_s, free_bytes = self._disks.get(host, (now_s, None))
-            return is_due(now_s - asked_s, free_bytes, floor, needed_bytes.get(host, 0))
+        """Quarantine hosts with too little free disk space for the next trial."""
+        context = self._context
 
         def free_bytes_of(session: Session) -> int:
-            return read_free_disk_bytes(session, context.catalogue, self._hardware[session.host].system)
+            return read_free_disk_bytes(session, context.catalogue, self._systems[session.host])
 
         try:
-            answers = context.sessions.map(free_bytes_of, list(filter(must_ask, context.sessions.hosts)))
+            answers = context.sessions.map(free_bytes_of)
         except TestbedError as error:
             self._suspects = {host: _SuspectHost(reason) for host, reason in blamed(error).items()}
             self._await_suspects()
             return
         for host, free_bytes in answers.items():
-            self._disks[host] = now_s, free_bytes
-            short = shortage(free_bytes, floor, needed_bytes.get(host, 0))
+            short = shortage(free_bytes, context.policy.free_bytes, needed_bytes.get(host, 0))
             if short:
-                self._quarantine(self._health.without(host, f"{host}: {short}"))
+                self._quarantine(host, f"{host}: {short}")
 
-    def _quarantine(self, health: Health) -> None:
-        """Adopt the new health, and stop using the hosts that it newly quarantines."""
-        fresh = sorted(health.quarantined.keys() - self._health.quarantined.keys())
-        self._health = health
-        for host in fresh:
+    def _quarantine(self, host: str, reason: str) -> None:
+        """Stop using a host for the rest of this run."""
+        if host not in self.quarantined:
+            self.quarantined = {**self.quarantined, host: reason}  # other threads read it
             self._boot_settings.forget(host)
             self._context.sessions.abandon(host)
-            self._context.report("host-quarantined", host=host, reason=health.quarantined[host])
+            self._context.report("host-quarantined", host=host, reason=reason)
 
 
 def _probe(session: Session) -> None:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from samovar.campaign.availability import LeaseRequest, Leases, Reboots
@@ -100,7 +101,7 @@ def changed_campaigns(results: Path, testbed: str) -> list[Path]:
         for folder in folders
         if (folder / JOURNAL).is_file()
         and testbed in _testbeds(folder)
-        and _state_on(testbed, folder, fold(read_journal(folder / JOURNAL))).unrestored
+        and fold(read_journal(folder / JOURNAL)).on(_mark(testbed, folder)).unrestored
     ]
     return sorted(found, key=lambda folder: (folder / JOURNAL).stat().st_mtime, reverse=True)
 
@@ -109,8 +110,9 @@ def _testbeds(folder: Path) -> tuple[str, ...]:
     return testbeds_of(str(read_head(folder / PLAN).get("testbed")))
 
 
-def _state_on(testbed: str, folder: Path, state: CampaignState) -> CampaignState:
-    return state.on(testbed) if len(_testbeds(folder)) > 1 else state
+def _mark(testbed: str, folder: Path) -> str:
+    """Return the testbed that marks events of its hosts, empty for a campaign on only one."""
+    return testbed if len(_testbeds(folder)) > 1 else ""
 
 
 @dataclass(frozen=True)
@@ -136,29 +138,25 @@ class Restorer:
         return restored
 
     def _restore_campaign(self, folder: Path, journal: Journal, restored: Restored) -> None:
-        marked = {"testbed": self.testbed} if len(_testbeds(folder)) > 1 else {}
-
-        def note(event: str, **values: object) -> None:
-            journal.note(event, **{**marked, **values})
+        mark = _mark(self.testbed, folder)
+        note = partial(journal.note, testbed=mark) if mark else journal.note
 
         def scripts_of(id_: str) -> TrialScripts:
-            trial = find_trial(folder, id_, marked.get("testbed", ""))
-            return TrialScripts(trial, self.catalogue, folder.name)
+            return TrialScripts(find_trial(folder, id_, mark), self.catalogue, folder.name)
 
         context = CampaignContext(folder.name, folder, self.sessions, self.catalogue, note, self.emit)
         context.record_scripts(folder / "commands" / f"restore-{time.time_ns()}")
         request = LeaseRequest(folder, self.testbed, "fab restore", self.force)
         leases = Leases(self.sessions, request, note, self.emit)
-        state = _state_on(self.testbed, folder, fold(journal.entries))
+        state = fold(journal.entries).on(mark)
         hosts: list[str] = []
         for host, saved in state.unrestored.items():
             try:
                 with leases.one(self.sessions[host]):
                     Recovery(context, scripts_of).restore_host(state, host)
-                    lasting = [one for one in saved if one.lasting]
-                    if lasting:
-                        resolved = scripts_of(lasting[0].id).resolved
-                        systems = {name: plan.system for name, plan in resolved.hosts.items()}
+                    if lasting := [one for one in saved if one.lasting]:
+                        planned = scripts_of(lasting[0].id).resolved.hosts
+                        systems = {name: one.system for name, one in planned.items()}
                         reboots = Reboots(context, systems, self.machines)
                         boot_settings = BootSettings(context, reboots, scripts_of)
                         boot_settings.adopt(lasting)
@@ -179,5 +177,5 @@ def find_trial(folder: Path, id_: str, testbed: str = "") -> Trial:
             if trial.id == id_:
                 return trial
     raise CampaignError(
-        f"{folder}: the journal has trial {id_}, but neither plan.json nor a file of plans/ has it"
+        f"{folder}: trial {id_} of the journal is neither in plan.json nor in a file of plans/"
     )

@@ -12,17 +12,17 @@ from threading import Lock
 from samovar.atomic_files import write_json
 from samovar.campaign.availability import LeaseRequest, Leases, needed_hosts_by_trial
 from samovar.campaign.collection import digests
-from samovar.campaign.context import CampaignContext, Note
+from samovar.campaign.context import CampaignContext
 from samovar.campaign.disk_reserve import DiskReserve
-from samovar.campaign.folder import point_latest, read_plan, replacement_of, trial_statuses
+from samovar.campaign.folder import point_latest, replace_plan
 from samovar.campaign.interrupts import run_in_threads
 from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import CampaignState, Journal, fold, is_open
-from samovar.campaign.testbed_runner import TestbedRunner, TestbedSetup
+from samovar.campaign.journal import CampaignState, Journal, Note, fold, is_open
+from samovar.campaign.retries import TestbedRunner, TestbedSetup
 from samovar.campaign.trial_queue import TrialQueue
 from samovar.errors import CampaignError
 from samovar.events import Emit, Event
-from samovar.plan import Plan, compare
+from samovar.plan import Plan
 from samovar.recipes import Catalogue
 
 OWN_FILES = (
@@ -212,30 +212,6 @@ def adopt_plan(folder: Path, plan: Plan, sources: Mapping[str, bytes]) -> Summar
             journal.note("campaign-finished", completed=len(plan.trials), failed=[])
     point_latest(folder)
     return summarise(folder, plan, state)
-
-
-def replace_plan(
-    folder: Path, plan: Plan, sources: Mapping[str, bytes], note: Note, state: CampaignState
-) -> bool:
-    """Replace the plan and definition files of a campaign; return whether any of them differed.
-
-    The previous files are kept in plans/N, and the journal records what the change means for trials.
-    """
-    replacement = replacement_of(folder, plan, sources)
-    if replacement is None:
-        return False
-    comparison = compare(plan, read_plan(folder), trial_statuses(state))
-    replacement.keep()
-    note(
-        "plan-changed",
-        kept=replacement.kept,
-        stands=len(comparison.stands),
-        runs=comparison.counts,
-        stale=[{"changes": one.changes, "results": one.results} for one in comparison.stale],
-        orphans=comparison.orphans,
-    )
-    replacement.write()
-    return True
 
 
 def summarise(folder: Path, plan: Plan, state: CampaignState) -> Summary:

@@ -15,7 +15,7 @@ import pytest
 
 from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.context import CampaignContext
-from samovar.campaign.host_pool import POWER_CYCLES, Hardware, HostPool
+from samovar.campaign.host_pool import POWER_CYCLES, HostPool
 from samovar.campaign.journal import fold
 from samovar.campaign.policy import Policy
 from samovar.campaign.recovery import Recovery
@@ -74,9 +74,7 @@ class Case:
         )
         systems, machines = {"one": "linux"}, {"one": self.machine}
         lasting = BootSettings(context, Reboots(context, systems, machines), none)
-        self.hosts = HostPool(
-            context, Recovery(context, none), lasting, {"one": Hardware("linux", self.machine)}
-        )
+        self.hosts = HostPool(context, Recovery(context, none), lasting, systems, machines)
 
     def lose(self) -> list[str]:
         """Have the host be in doubt and looked at; return what was told of it."""

@@ -15,7 +15,7 @@ import pytest
 
 from samovar import lab
 from samovar.atomic_files import write_whole
-from samovar.campaign import testbed_runner
+from samovar.campaign import TestbedSetup
 from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.calibration import Calibration
 from samovar.campaign.context import CampaignContext
@@ -142,7 +142,7 @@ class Judge:
         for name, content in {**self.study.sources, "plan.json": plan.to_json()}.items():
             write_whole(folder / name, content)
         (folder / "trials").mkdir()
-        testbed = testbed_runner.TestbedSetup(plan.testbed, plan, self.sessions, policy=policy)
+        testbed = TestbedSetup(plan.testbed, plan, self.sessions, policy=policy)
         run = CampaignRun(folder, plan, self.study.sources, [testbed], self.catalogue, emit)
         summary = run.run({})
         return read_journal(folder / JOURNAL), summary

@@ -1,6 +1,6 @@
 """Whether hosts can be used: what a plan needs of them, leases, disk space, reboots, quarantine."""
 
-from samovar.campaign.availability.disk_space import free_here, is_due, needed_here, shortage, unusable
+from samovar.campaign.availability.disk_space import free_here, needed_here, shortage, unusable
 from samovar.campaign.availability.findings import (
     HERE,
     Finding,
@@ -9,7 +9,7 @@ from samovar.campaign.availability.findings import (
     require_runnable,
 )
 from samovar.campaign.availability.leases import LeaseRequest, Leases, require_free, require_idle
-from samovar.campaign.availability.quarantine import Health, blamed, needed_hosts_by_trial, without_hosts
+from samovar.campaign.availability.needed_hosts import blamed, needed_hosts_by_trial, without_hosts
 from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.availability.requirements import (
     FEATURE,
@@ -32,7 +32,6 @@ __all__ = [
     "ROOT_COMMAND",
     "ROOT_LOGIN",
     "Finding",
-    "Health",
     "HostNeeds",
     "HostSurvey",
     "LeaseRequest",
@@ -44,7 +43,6 @@ __all__ = [
     "find_missing",
     "free_here",
     "host_needs",
-    "is_due",
     "needed_here",
     "needed_hosts_by_trial",
     "needs_of",

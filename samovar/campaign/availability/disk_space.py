@@ -9,10 +9,6 @@ from samovar.errors import CampaignError
 from samovar.plan import Resolved, host_bytes, stored_bytes
 from samovar.units import format_bytes
 
-CHECK_EVERY_S = 30.0
-PLENTY = 20
-"""A host with room for so many trials is asked only every CHECK_EVERY_S, others before each trial."""
-
 
 def shortage(free_bytes: int, floor_bytes: int, needed_bytes: int) -> str:
     """Return a message if a disk has too little space for the next trial, else an empty string.
@@ -50,10 +46,3 @@ def free_here(folder: Path) -> int:
     except OSError as error:
         raise CampaignError(f"{folder}: free space cannot be read: {error.strerror}") from error
     return disk.f_bavail * disk.f_frsize
-
-
-def is_due(since_s: float, free_bytes: int | None, floor_bytes: int, needed_bytes: int) -> bool:
-    """Return whether to ask a host for its free disk space; `free_bytes` is its last answer, if any."""
-    if free_bytes is None:
-        return True
-    return since_s >= CHECK_EVERY_S or free_bytes < floor_bytes + PLENTY * needed_bytes

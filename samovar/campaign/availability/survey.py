@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from samovar.campaign.availability.quarantine import blamed, needed_hosts_by_trial
+from samovar.campaign.availability.needed_hosts import blamed, needed_hosts_by_trial
 from samovar.errors import TestbedError
 from samovar.events import Emit, Event
 from samovar.hosts import HostFacts, HostsError, Machine, Session, Sessions, UnreachableError

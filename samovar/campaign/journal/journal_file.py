@@ -8,7 +8,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,10 @@ from samovar.errors import CampaignError
 NAME = "journal.jsonl"
 SEALING = frozenset({"trial-finished", "files-recorded", "campaign-finished", "campaign-interrupted"})
 """Events that get `before`, the SHA-256 of all bytes of the journal before their line."""
+
+
+Note = Callable[..., None]
+"""Append an event to the journal: its name, then its values as keyword arguments."""
 
 
 @dataclass(frozen=True)

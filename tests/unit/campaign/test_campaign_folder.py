@@ -14,9 +14,10 @@ from samovar.campaign.folder import (
     read_plan,
     read_plans,
     read_state,
+    replace_plan,
 )
 from samovar.campaign.journal import NAME, Journal, fold, read_journal
-from samovar.campaign.run import adopt_plan, replace_plan
+from samovar.campaign.run import adopt_plan
 from samovar.errors import CampaignError, PlanError
 from samovar.events import Event, silent
 from samovar.plan import Plan

@@ -7,28 +7,36 @@ import os
 import sys
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from samovar.campaign.availability.disk_space import is_due, shortage
-from samovar.campaign.availability.quarantine import (
-    Health,
+from samovar.campaign.availability import Reboots
+from samovar.campaign.availability.disk_space import shortage
+from samovar.campaign.availability.needed_hosts import (
     blamed,
     needed_hosts,
     needed_hosts_by_trial,
     without_hosts,
 )
+from samovar.campaign.context import CampaignContext
 from samovar.campaign.disk_reserve import RESERVE, DiskReserve, is_disk_error
+from samovar.campaign.host_pool import HostPool
 from samovar.campaign.journal import Entry, fold
 from samovar.campaign.notifier import Notifier
 from samovar.campaign.policy import Policy
+from samovar.campaign.recovery import Recovery
+from samovar.campaign.trial import BootSettings
 from samovar.campaign.trial_queue import TrialQueue, choose, treatment_of
 from samovar.errors import CampaignError, RemoteError, TestbedError
-from samovar.events import Event
+from samovar.events import Event, silent
 from samovar.experiment import Config
 from samovar.hosts import HostsError
 from samovar.plan import Resolved
+from samovar.recipes import Catalogue, TrialScripts
 from tests.unit.plan_values import plan_of, trial
 from tests.unit.trials import RESOLVED, TRIAL, host
 
@@ -37,31 +45,59 @@ AGAIN = trial("cubic", 2)
 GB = 1_000_000_000
 
 
+def pool(bound: int, treatments: int, *probation: str) -> HostPool:
+    """The hosts of a testbed without any connection."""
+    sessions: Any = SimpleNamespace(hosts=(), abandon=lambda host: None)
+    policy = Policy(quarantine=bound)
+    catalogue = Catalogue(Path("templates"))
+    context = CampaignContext(
+        "c", Path(), sessions, catalogue, lambda *event, **values: None, silent, policy=policy
+    )
+
+    def none(id_: str) -> TrialScripts:
+        raise AssertionError(id_)
+
+    boot_settings = BootSettings(context, Reboots(context, {}, {}), none)
+    hosts = HostPool(context, Recovery(context, none), boot_settings, {}, {}, treatments)
+    hosts.restore_all(replace(fold(()), probation=frozenset(probation)), {})
+    return hosts
+
+
 def test_a_host_is_quarantined_after_too_many_failed_trials_in_a_row() -> None:
-    known = Health(bound=2, treatments=2).failed(CUBIC, {"rtr": "no answer"})
-    assert not known.quarantined
-    known = known.failed(CDG, {"rtr": "no answer"})
-    assert known.quarantined == {"rtr": "2 trials in a row: no answer"}
+    hosts = pool(2, 2)
+    hosts.trial_failed(CUBIC, {"rtr": "no answer"})
+    assert not hosts.quarantined
+    hosts.trial_failed(CDG, {"rtr": "no answer"})
+    assert hosts.quarantined == {"rtr": "2 trials in a row: no answer"}
 
 
 def test_failures_of_a_single_treatment_are_not_the_fault_of_a_host() -> None:
-    known = Health(bound=2, treatments=2).failed(CUBIC, {"rtr": "x"}).failed(AGAIN, {"rtr": "x"})
-    assert not known.quarantined
-    assert known.failed(CDG, {"rtr": "x"}).quarantined
-    only = Health(bound=2, treatments=1).failed(CUBIC, {"rtr": "x"}).failed(AGAIN, {"rtr": "x"})
+    hosts, only = pool(2, 2), pool(2, 1)
+    for trial_ in (CUBIC, AGAIN):
+        hosts.trial_failed(trial_, {"rtr": "x"})
+        only.trial_failed(trial_, {"rtr": "x"})
+    assert not hosts.quarantined
+    hosts.trial_failed(CDG, {"rtr": "x"})
+    assert hosts.quarantined
     assert only.quarantined
 
 
 def test_a_completed_trial_clears_the_failures_of_its_hosts() -> None:
-    known = Health(bound=2, treatments=2).failed(CUBIC, {"rtr": "x", "src": "y"}).served(["rtr", "dst"])
-    known = known.failed(CDG, {"rtr": "x", "src": "y"})
-    assert known.quarantined == {"src": "2 trials in a row: y"}
+    hosts = pool(2, 2)
+    hosts.trial_failed(CUBIC, {"rtr": "x", "src": "y"})
+    hosts.trial_completed(["rtr", "dst"])
+    hosts.trial_failed(CDG, {"rtr": "x", "src": "y"})
+    assert hosts.quarantined == {"src": "2 trials in a row: y"}
 
 
 def test_a_host_on_probation_is_quarantined_by_its_next_failure_or_released() -> None:
-    known = Health(bound=3, treatments=2, probation=frozenset({"rtr"}))
-    assert "failed again" in known.failed(CUBIC, {"rtr": "x"}).quarantined["rtr"]
-    assert not known.served(["rtr"]).failed(CUBIC, {"rtr": "x"}).quarantined
+    hosts = pool(3, 2, "rtr")
+    hosts.trial_failed(CUBIC, {"rtr": "x"})
+    assert "failed again" in hosts.quarantined["rtr"]
+    hosts = pool(3, 2, "rtr")
+    hosts.trial_completed(["rtr"])
+    hosts.trial_failed(CUBIC, {"rtr": "x"})
+    assert not hosts.quarantined
 
 
 def test_an_error_names_its_hosts() -> None:
@@ -104,16 +140,6 @@ def test_pauses_double_up_to_their_bound() -> None:
 def test_a_disk_is_short_when_the_next_trial_would_leave_less_than_the_floor() -> None:
     assert shortage(3 * GB, GB, 2 * GB) == ""
     assert "the disk has 2.99GB free" in shortage(3 * GB - 10_000_000, GB, 2 * GB)
-
-
-@pytest.mark.parametrize(
-    ("since_s", "free_bytes", "due"),
-    [(0.0, None, True), (5.0, 100 * GB, False), (31.0, 100 * GB, True), (5.0, 2 * GB, True)],
-)
-def test_hosts_with_little_disk_are_asked_before_each_trial(
-    since_s: float, free_bytes: int | None, due: bool
-) -> None:
-    assert is_due(since_s, free_bytes, GB, GB // 10) is due
 
 
 def test_a_full_disk_is_a_disk_error_and_a_lost_connection_is_not() -> None:

@@ -1,4 +1,13 @@
-"""Run the open trials of a campaign on one testbed: prepare hosts, run each trial, retry invalid ones."""
+"""Run trials on one testbed: when a trial is tried again, how often, and when the run gives up.
+
+A trial whose verdict is invalid is tried again at once, up to `retries` times, after pauses that double from
+`backoff` to its limit (policy.py). It is not tried again if calibration refuses its path, or if the disk here
+is lost. Before each attempt, hosts that the last one blames are awaited and restored (host_pool.py). A host
+that stays away, or that too many failed trials in a row blame, is quarantined:
+trials that need it go back to the queue for another testbed, or stay open. The whole run gives up with too
+little disk space here, or with --fail-fast at the first failed trial (trial_queue.py). The next run of the
+campaign tries every open trial anew.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +26,7 @@ from samovar.campaign.availability import (
 from samovar.campaign.calibration import Calibration
 from samovar.campaign.collection import sums_digest
 from samovar.campaign.context import CampaignContext
-from samovar.campaign.host_pool import Hardware, HostPool
+from samovar.campaign.host_pool import HostPool
 from samovar.campaign.journal import CampaignState, Entry, fold
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.campaign.recovery import Recovery, find_trial
@@ -59,14 +68,13 @@ class TestbedRunner:
         systems = {name: host.system for name, host in setup.plan.trials[0].resolved.hosts.items()}
         self.boot_settings = BootSettings(context, Reboots(context, systems, setup.machines), self._scripts)
         self.recovery = Recovery(context, self._scripts)
-        hardware = {name: Hardware(system, setup.machines.get(name)) for name, system in systems.items()}
-        self.hosts = HostPool(context, self.recovery, self.boot_settings, hardware)
+        treatments = sum(setup.plan.treatments().values())
+        self.hosts = HostPool(context, self.recovery, self.boot_settings, systems, setup.machines, treatments)
         self.calibration = Calibration(context)
 
     def restore_hosts(self, state: CampaignState) -> None:
         """Restore hosts that an earlier controller left changed; quarantine those that cannot be used."""
-        treatments = sum(self.setup.plan.treatments().values())
-        self.hosts.restore_all(self._own_state(state), self.setup.unreachable, treatments)
+        self.hosts.restore_all(self._own_state(state), self.setup.unreachable)
 
     def can_run(self, trial: Trial) -> bool:
         """Return whether the testbed can run a trial: not blocked, and no host that it needs quarantined."""

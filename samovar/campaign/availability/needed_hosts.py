@@ -1,0 +1,58 @@
+"""The hosts that a trial cannot run without, and those that an error blames."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from samovar.errors import TestbedError
+from samovar.hosts import HostsError
+from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, PathPlan, Plan, Resolved, Trial, View
+
+
+def blamed(error: BaseException) -> dict[str, str]:
+    """Return the hosts that an error is about, each with the reason."""
+    if isinstance(error, HostsError):
+        return {host: str(one) for host, one in error.errors.items()}
+    host = error.host if isinstance(error, TestbedError) else ""
+    return {host: str(error)} if host else {}
+
+
+def needed_hosts(resolved: Resolved) -> frozenset[str]:
+    """Return the hosts that a trial needs: the ends of flows, routers, and hosts with captures or loggers.
+
+    Other hosts of the testbed only get the settings of the experiment, and may be missing.
+    """
+    recorded = _hosts_of((*resolved.captures, *resolved.loggers))
+    routers = {name for name, host in resolved.hosts.items() if host.role == "router"}
+    named = _ends(resolved.flows) | recorded | routers | {_router(resolved.path)}
+    return frozenset(named & resolved.hosts.keys())
+
+
+def needed_hosts_by_trial(plan: Plan) -> Mapping[str, frozenset[str]]:
+    """Return the hosts that each trial of a plan needs, by its id."""
+    view: View = {"path": _router, "flows": _ends, "captures": _hosts_of, "loggers": _hosts_of}
+    hosts: dict[str, frozenset[str]] = {}
+    for group in plan.groups(view):
+        hosts |= dict.fromkeys(group.trials, needed_hosts(group.resolved))
+    return hosts
+
+
+def _router(path: PathPlan | None) -> str:
+    return path.router if path else ""
+
+
+def _ends(flows: Sequence[FlowPlan]) -> frozenset[str]:
+    return frozenset(host for flow in flows for host in (flow.from_host, flow.to_host))
+
+
+def _hosts_of(entries: Sequence[CapturePlan | LoggerPlan]) -> frozenset[str]:
+    return frozenset(one.host for one in entries)
+
+
+def without_hosts(trial: Trial, gone: Collection[str]) -> Trial:
+    """Return a trial without some hosts of its testbed, with the same id."""
+    resolved = trial.resolved
+    if not set(gone) & resolved.hosts.keys():
+        return trial
+    hosts = {name: host for name, host in resolved.hosts.items() if name not in gone}
+    return trial.model_copy(update={"resolved": resolved.model_copy(update={"hosts": hosts})})
