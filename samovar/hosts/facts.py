@@ -10,7 +10,7 @@ from samovar.errors import RecipeError, TestbedError
 from samovar.hosts.fact_parsers import FORMATS, Interface, Sudo
 from samovar.hosts.script_result import ScriptResult
 from samovar.hosts.session import Session
-from samovar.recipes import Catalogue, Recipe, SudoCommand, inner_programs, quote
+from samovar.recipes import Catalogue, Recipe, SudoCommand, quote
 
 DEADLINE_S = 60.0
 CLOCK_READINGS = 3
@@ -159,10 +159,9 @@ def facts_of(
     values = {
         "programs": [(program, _VERSION_FLAGS.get(program, "")) for program in programs],
         "qdiscs": [(qdisc, QDISC_ARGUMENTS.get(qdisc, "")) for qdisc in qdiscs],
-        "commands": [(command.pattern, command.listed, command.words) for command in commands],
+        "commands": commands,
         "root_programs": sorted(
-            {command.program for command in commands}
-            | inner_programs(command.pattern for command in commands)
+            {program for command in commands for program in (command.program, *command.inner)}
         ),
     }
     names = sorted(catalogue.names("fact", system))

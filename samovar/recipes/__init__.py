@@ -27,10 +27,8 @@ from samovar.recipes.quoting import quote, shell_environment
 from samovar.recipes.recipe import BLOCKS, Recipe
 from samovar.recipes.scripts import BODY, TrialScripts, split_finish_output
 from samovar.recipes.sudo_rules import (
-    Login,
     SudoCommand,
     allowed_commands,
-    inner_programs,
     lasting_commands,
 )
 from samovar.recipes.trial_programs import NO_LIMITS, AbortLimits, FlowEnds, Program, StopRule
@@ -57,7 +55,6 @@ __all__ = [
     "CountPatterns",
     "FlowEnds",
     "Header",
-    "Login",
     "Parameter",
     "PathDirection",
     "PathProbe",
@@ -75,7 +72,6 @@ __all__ = [
     "calibration_needs",
     "digest_recipe_files",
     "fit_windows",
-    "inner_programs",
     "lasting_commands",
     "loss_states",
     "plan_probe",

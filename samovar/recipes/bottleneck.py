@@ -10,7 +10,7 @@ from samovar.errors import RecipeError
 from samovar.experiment import least_burst_packets
 from samovar.plan import DevicePlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.recipes.catalogue import Catalogue
-from samovar.recipes.path_syntax import DelayStage, PacketMatch
+from samovar.recipes.path_syntax import DelayStage
 from samovar.recipes.recipe import Recipe
 from samovar.units import ETHERNET_MTU_BYTES, format_duration, format_rate, format_share
 
@@ -84,45 +84,47 @@ def _stages(
     queued = shaped.buffer_packets or math.ceil((shaped.buffer_bytes or 0) / frame_bytes)
     window_packets = queued + math.ceil(rate_bps / 8 * path.rtt_s / frame_bytes)
 
-    def stage(label: str, delay: DirectionPlan, matches: tuple[PacketMatch, ...]) -> DelayStage:
-        _check_disorder(label, delay)
+    def stage(label: str, delay_s: float, loss: float, matches: tuple[MatchPlan, ...] = ()) -> DelayStage:
+        _check_disorder(label, delay_s, plan)
         # Room for the smallest packets that arrive at the rate within the delay, and a whole window at once.
-        moving = math.ceil(rate_bps / 8 * (delay.delay_s + delay.jitter_s) / SMALLEST_FRAME_BYTES)
+        moving = math.ceil(rate_bps / 8 * (delay_s + plan.jitter_s) / SMALLEST_FRAME_BYTES)
         return DelayStage(
             name=label,
             matches=matches,
             limit_packets=LEAST_PACKETS + HEAD_ROOM * (moving + window_packets),
-            delay_us=round(delay.delay_s * 1e6),
-            jitter_us=round(delay.jitter_s * 1e6),
-            loss=delay.loss,
-            loss_states=loss_states(delay.loss, delay.loss_burst_packets),
-            reorder=delay.reorder,
-            duplicate=delay.duplicate,
+            delay_us=round(delay_s * 1e6),
+            jitter_us=round(plan.jitter_s * 1e6),
+            loss=loss,
+            loss_states=loss_states(loss, plan.loss_burst_packets),
+            reorder=plan.reorder,
+            duplicate=plan.duplicate,
         )
 
-    for number, entry in enumerate(path.classes, 1):
-        changed = {"delay_s": entry.delay_down_s if name == "down" else entry.delay_up_s}
+    for number, one in enumerate(path.classes, 1):
         if name == "down":
-            changed["loss"] = entry.loss
-        matches = tuple(_match(name, match) for match in entry.match)
-        yield stage(f"{name}{number}", plan.model_copy(update=changed), matches)
+            yield stage(f"{name}{number}", one.delay_down_s, one.loss, one.match)
+        else:
+            answers = tuple(
+                MatchPlan(
+                    from_subnet=match.to_subnet,
+                    to_subnet=match.from_subnet,
+                    from_port=match.port,
+                    port=match.from_port,
+                )
+                for match in one.match
+            )
+            yield stage(f"{name}{number}", one.delay_up_s, plan.loss, answers)
     if any((plan.delay_s, plan.jitter_s, plan.loss, plan.reorder, plan.duplicate)):
-        yield stage(name, plan, ())
+        yield stage(name, plan.delay_s, plan.loss)
 
 
-def _match(name: str, match: MatchPlan) -> PacketMatch:
-    if name == "down":
-        return PacketMatch(match.from_subnet, match.to_subnet, match.from_port, match.port)
-    return PacketMatch(match.to_subnet, match.from_subnet, match.port, match.from_port)
-
-
-def _check_disorder(name: str, plan: DirectionPlan) -> None:
-    if plan.jitter_s > plan.delay_s:
-        jitter, delay = format_duration(plan.jitter_s), format_duration(plan.delay_s)
+def _check_disorder(name: str, delay_s: float, plan: DirectionPlan) -> None:
+    if plan.jitter_s > delay_s:
+        jitter, delay = format_duration(plan.jitter_s), format_duration(delay_s)
         raise RecipeError(
             f"path: {name}: jitter {jitter} is more than the delay, {delay}; accepted: at most the delay"
         )
-    if plan.reorder and not plan.delay_s:
+    if plan.reorder and not delay_s:
         raise RecipeError(
             f"path: {name}: reorder without a delay: packets overtake only delayed ones; accepted: a delay"
         )
@@ -139,10 +141,7 @@ def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float]
     """
     if not loss or burst_packets is None:
         return None
-    if burst_packets < 1 or loss >= 1:
-        what = f"a loss burst of {burst_packets:g} packets at {format_share(loss)} loss"
-        raise RecipeError(f"path: {what}; accepted: 1 packet or more, at less than 100 % loss")
-    least = least_burst_packets(loss)
+    least = max(1.0, least_burst_packets(loss)) if loss < 1 else math.inf
     if burst_packets < least:
         what = f"{format_share(loss)} loss cannot come in bursts of {burst_packets:g} packets"
         raise RecipeError(f"path: {what}; accepted: {least:.3g} packets or more")
@@ -162,33 +161,21 @@ def _queue(
     values: dict[str, object] = {
         "rate_bps": plan.rate_bps,
         "frame_bytes": frame_bytes,
-        **_buffer(plan, recipe, host, catalogue),
+        **_buffer(plan, recipe),
         **recipe.parse_values(plan.aqm_parameters),
     }
     shown = recipe.render("shown", values).splitlines()
     return recipe.render("qdisc", values).strip(), tuple(line.strip() for line in shown if line.strip())
 
 
-def _buffer(
-    plan: DirectionPlan, recipe: Recipe, host: HostPlan, catalogue: Catalogue
-) -> Mapping[str, object]:
+def _buffer(plan: DirectionPlan, recipe: Recipe) -> Mapping[str, object]:
     """Return the buffer in the unit of the plan; raise RecipeError if the AQM counts only the other unit."""
-    known = recipe.header.parameters
     buffers = {"buffer_packets": plan.buffer_packets, "buffer_bytes": plan.buffer_bytes}
     given = {key: value for key, value in buffers.items() if value is not None}
-    accepted = {key: value for key, value in given.items() if key in known}
+    accepted = {key: value for key, value in given.items() if key in recipe.header.parameters}
     if given and not accepted:
-        key = next(iter(given))
-        unit, other = ("packets", "bytes") if key == "buffer_packets" else ("bytes", "packets")
-        able = [
-            name
-            for name in sorted(catalogue.names("aqm", host.system))
-            if key in catalogue.header("aqm", name, host.system).parameters
-        ]
-        raise RecipeError(
-            f"path: aqm {plan.aqm} counts {other}, not {unit}; accepted: a buffer in {other}, or an aqm that "
-            f"counts {unit}: {', '.join(able) or 'none is known'}"
-        )
+        unit, other = ("packets", "bytes") if "buffer_packets" in given else ("bytes", "packets")
+        raise RecipeError(f"path: aqm {plan.aqm} counts {other}, not {unit}; accepted: a buffer in {other}")
     return accepted
 
 

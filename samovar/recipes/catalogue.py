@@ -12,8 +12,7 @@ from typing import cast
 from samovar.errors import RecipeError
 from samovar.experiment import OPERATING_SYSTEMS
 from samovar.recipes.header import Header, Parameter
-from samovar.recipes.recipe import BLOCKS, Kind, Recipe, read_unchecked
-from samovar.units import parse_duration
+from samovar.recipes.recipe import BLOCKS, Kind, Recipe, read_recipe
 
 SUFFIX = ".sh.j2"
 COMMON = "posix"
@@ -26,8 +25,7 @@ class Catalogue:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._unchecked = cache(self._read)
-        self._recipes = cache(self._check)
+        self._read = cache(self._read_file)
 
     def places(self, os: str) -> tuple[str, ...]:
         """Return the folders that serve a system such as linux or freebsd-11, most specific first.
@@ -72,31 +70,23 @@ class Catalogue:
         )
 
     def recipe(self, kind: str, name: str, os: str) -> Recipe:
-        """Return one recipe. Raises RecipeError naming the nearest known one."""
-        return self._recipes(kind, name, os)
+        """Return one recipe, compiled. Raises RecipeError naming the nearest known one."""
+        return self._read(kind, name, os).compile()
 
     def header(self, kind: str, name: str, os: str) -> Header:
         """Return the header of one recipe. Raises RecipeError if there is none."""
-        return self._unchecked(kind, name, os).header
+        return self._read(kind, name, os).header
 
     def parameters(self, kind: str, name: str, os: str) -> Mapping[str, Parameter] | None:
         """Return the parameters of a recipe, or None if there is no such recipe."""
-        if name not in self.names(kind, os):
-            return None
-        return self.header(kind, name, os).parameters
+        return self.header(kind, name, os).parameters if name in self.names(kind, os) else None
 
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
         """Return the resolution in seconds of the durations that a recipe accepts; None for any duration."""
-        step = self.header(kind, name, os).duration_step
-        return parse_duration(step) if step else None
+        return self.header(kind, name, os).duration_step_s
 
-    def _check(self, kind: str, name: str, os: str) -> Recipe:
-        recipe = self._unchecked(kind, name, os)
-        recipe.check_body()
-        return recipe
-
-    def _read(self, kind: str, name: str, os: str) -> Recipe:
-        return read_unchecked(cast(Kind, kind), name, self.path(kind, name, os))
+    def _read_file(self, kind: str, name: str, os: str) -> Recipe:
+        return read_recipe(cast(Kind, kind), name, self.path(kind, name, os))
 
 
 def digest_recipe_files(files: Iterable[Path], templates: Path) -> Mapping[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -11,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment import (
+    Duration,
     Positive,
     Sentence,
     Strict,
@@ -24,7 +24,7 @@ from samovar.experiment import (
     whole_number,
 )
 from samovar.recipes.sudo_rules import checked_pattern
-from samovar.units import UnitError, parse_duration
+from samovar.units import UnitError
 
 _FORM = re.compile(r"\A\{#---(?P<yaml>\n.*?\n)---#\}(?:\n|\Z)", re.DOTALL)
 PathFeature = Literal["jitter", "reorder", "duplicate", "loss_burst"]
@@ -40,15 +40,9 @@ def _one_number(pattern: str) -> str:
     return pattern
 
 
-def _step(text: str) -> str:
-    parse_duration(text)
-    return text
-
-
 NumberPattern = Annotated[Word, AfterValidator(_one_number)]
 RootPattern = Annotated[Word, AfterValidator(checked_pattern)]
 Type = Annotated[Word, AfterValidator(parse_type)]
-Step = Annotated[Word, AfterValidator(_step)]
 Offset = Annotated[int, whole_number("port", "an offset", "0", 0, 65535, what="port")]
 
 
@@ -133,11 +127,11 @@ class Header(Strict):
     lacks: tuple[
         Annotated[PathFeature, choice("key of a path", "jitter", "reorder", "duplicate", "loss_burst")], ...
     ] = Field(default=(), description="features of a path that a bottleneck's recipe does not support")
-    delay_step: Step | None = Field(
-        default=None, description="resolution of a bottleneck's round-trip times, such as 1ms"
+    delay_step_s: Duration | None = Field(
+        None, alias="delay_step", description="resolution of a bottleneck's round-trip times, such as 1ms"
     )
-    duration_step: Step | None = Field(
-        default=None, description="resolution of a generator's durations, such as 1s"
+    duration_step_s: Duration | None = Field(
+        None, alias="duration_step", description="resolution of a generator's durations, such as 1s"
     )
     parameters: dict[Word, Parameter] = Field(default_factory=dict)
     leaves: tuple[Word, ...] = Field(default=(), description="traces that it leaves in the trial's folder")
@@ -182,13 +176,8 @@ def _check_parameters(checked: Validation[Header]) -> None:
             continue
         if parameter.type == "choice" and not parameter.choices:
             checked.report(where, f"parameter '{name}' has no choices; expected choices: [one, another]")
-        for wrong in _wrong_default(parameter):
-            checked.report((*where, "default"), f"default: {wrong}")
-
-
-def _wrong_default(parameter: Parameter) -> Iterator[str]:
-    try:
-        parse_parameter(parameter, parameter.default or "")
-    except UnitError as error:
         if parameter.default is not None:
-            yield str(error)
+            try:
+                parse_parameter(parameter, parameter.default)
+            except UnitError as error:
+                checked.report((*where, "default"), f"default: {error}")

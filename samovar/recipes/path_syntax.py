@@ -6,9 +6,12 @@ the tool takes and the one that it prints after the kernel has rounded it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+from samovar.plan import MatchPlan
 
 UINT32_MAX = 2**32 - 1
 MIB, KIB = 1 << 20, 1 << 10
@@ -26,16 +29,6 @@ PIE_SCALE = 1 << 13
 
 
 @dataclass(frozen=True)
-class PacketMatch:
-    """Packets of one direction, selected by subnets and ports; None matches anything."""
-
-    source: str | None
-    destination: str | None
-    source_port: int | None
-    destination_port: int | None
-
-
-@dataclass(frozen=True)
 class DelayStage:
     """Delay and impairments of one direction, applied to packets before they reach the bottleneck queue.
 
@@ -45,7 +38,7 @@ class DelayStage:
     """
 
     name: str
-    matches: tuple[PacketMatch, ...]
+    matches: tuple[MatchPlan, ...]
     limit_packets: int
     delay_us: int
     jitter_us: int
@@ -55,41 +48,27 @@ class DelayStage:
     duplicate: float
 
 
-def netem(stage: DelayStage) -> str:
-    """Return the arguments of tc's netem for a stage (tc-netem(8))."""
-    words = [f"netem limit {stage.limit_packets} delay {stage.delay_us}us"]
-    if stage.jitter_us:
-        words.append(f"{stage.jitter_us}us")
-    if stage.loss_states is not None:
-        begin, end = stage.loss_states
-        words.append(f"loss gemodel {_percent(begin)} {_percent(end)}")
-    elif stage.loss:
-        words.append(f"loss random {_percent(stage.loss)}")
-    if stage.duplicate:
-        words.append(f"duplicate {_percent(stage.duplicate)}")
-    if stage.reorder:
-        words.append(f"reorder {_percent(stage.reorder)}")
-    if stage.jitter_us:
-        words.append(f"rate {IN_ORDER_RATE}")
-    return " ".join(words)
-
-
-def netem_shown(stage: DelayStage) -> str:
-    """Return a stage as `tc qdisc show` prints it."""
+def netem(stage: DelayStage, shown: bool = False) -> str:
+    """Return the arguments of tc's netem for a stage (tc-netem(8)), or `shown` as tc prints them."""
+    share = _percent_shown if shown else _percent
+    time = tc_time if shown else tc_us
     words = [f"netem limit {stage.limit_packets}"]
-    if stage.delay_us or stage.jitter_us:
-        words.append(f"delay {tc_time(stage.delay_us / 1e6)}")
+    if stage.delay_us or stage.jitter_us or not shown:
+        words.append(f"delay {time(stage.delay_us / 1e6)}")
     if stage.jitter_us:
-        words.append(tc_time(stage.jitter_us / 1e6))
+        words.append(time(stage.jitter_us / 1e6))
     if stage.loss_states is not None:
-        begin, end = stage.loss_states
-        words.append(f"loss gemodel p {_percent_shown(begin)} r {_percent_shown(end)} 1-h 100% 1-k 0%")
+        begin, end = map(share, stage.loss_states)
+        states = f"p {begin} r {end} 1-h 100% 1-k 0%" if shown else f"{begin} {end}"
+        words.append(f"loss gemodel {states}")
     elif stage.loss:
-        words.append(f"loss {_percent_shown(stage.loss)}")
+        words.append(f"loss {'' if shown else 'random '}{share(stage.loss)}")
     if stage.duplicate:
-        words.append(f"duplicate {_percent_shown(stage.duplicate)}")
+        words.append(f"duplicate {share(stage.duplicate)}")
     if stage.reorder:
-        words.append(f"reorder {_percent_shown(stage.reorder)}")
+        words.append(f"reorder {share(stage.reorder)}")
+    if stage.jitter_us and not shown:
+        words.append(f"rate {IN_ORDER_RATE}")
     return " ".join(words)
 
 
@@ -120,16 +99,6 @@ def tc_time(seconds: float, shift: int = 0) -> str:
     return f"{us / 1e3:.3g}ms" if us >= 1000 else f"{us}us"
 
 
-def codel_time(seconds: float) -> str:
-    """Return a time of codel as tc prints it."""
-    return tc_time(seconds, CODEL_SHIFT)
-
-
-def pie_time(seconds: float) -> str:
-    """Return a time of pie as tc prints it."""
-    return tc_time(seconds, PSCHED_SHIFT)
-
-
 def tc_us(seconds: float) -> str:
     """Return a time as tc takes it."""
     return f"{round(seconds * 1e6)}us"
@@ -144,23 +113,16 @@ def tc_size(size_bytes: int) -> str:
     return f"{size_bytes}b"
 
 
-def u32(match: PacketMatch) -> str:
+def u32(match: MatchPlan) -> str:
     """Return a match in the form of tc's u32 classifier (tc-u32(8)), for packets without IP options."""
-    six = ":" in f"{match.source}{match.destination}"
     # Filters of one prio are tried in the order in which they were added; one prio serves one protocol only.
-    head = "prio 2 protocol ipv6 u32 " if six else "prio 1 protocol ip u32 "
-    return head + (" ".join(_u32_keys("ip6" if six else "ip", match)) or "match u32 0 0")
-
-
-def _u32_keys(ip: str, match: PacketMatch) -> Iterator[str]:
-    if match.source is not None:
-        yield f"match {ip} src {match.source}"
-    if match.destination is not None:
-        yield f"match {ip} dst {match.destination}"
-    if match.source_port is not None:
-        yield f"match {ip} sport {match.source_port} 0xffff"
-    if match.destination_port is not None:
-        yield f"match {ip} dport {match.destination_port} 0xffff"
+    six = ":" in f"{match.from_subnet}{match.to_subnet}"
+    ip, head = ("ip6", "prio 2 protocol ipv6 u32 ") if six else ("ip", "prio 1 protocol ip u32 ")
+    subnets = {"src": match.from_subnet, "dst": match.to_subnet}
+    ports = {"sport": match.from_port, "dport": match.port}
+    keys = [f"match {ip} {key} {subnet}" for key, subnet in subnets.items() if subnet is not None]
+    keys += [f"match {ip} {key} {port} 0xffff" for key, port in ports.items() if port is not None]
+    return head + (" ".join(keys) or "match u32 0 0")
 
 
 def dn_us(seconds: float) -> str:
@@ -193,10 +155,9 @@ def dn_rate(rate_bps: int) -> int:
     return round(rate_bps / step) * step
 
 
+_FUNCTIONS = (netem, u32, tc_rate, tc_time, tc_us, tc_size, dn_us, dn_time, dn_red, dn_pie, dn_rate)
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (
-        *(netem, netem_shown, u32, tc_rate, tc_time, tc_us, tc_size, codel_time, pie_time),
-        *(dn_us, dn_time, dn_red, dn_pie, dn_rate),
-    )
+    **{function.__name__: function for function in _FUNCTIONS},
+    "codel_time": partial(tc_time, shift=CODEL_SHIFT),
+    "pie_time": partial(tc_time, shift=PSCHED_SHIFT),
 }

@@ -52,25 +52,16 @@ def window_floor(size_bytes: int) -> int:
 
 
 def plain(value: object) -> str:
-    """Return a value of a block that no shell reads: unquoted, but still set and on one line."""
+    """Return a value of a block that no shell reads: not quoted, but it must have a value, on one line."""
     quote(value)
     return str(value)
 
 
-def shell_environment(folder: Path | None = None) -> Environment:
+def shell_environment(folder: Path | None = None, finalize: Callable[[object], str] = quote) -> Environment:
     """Return a Jinja2 environment that quotes every value and refuses undefined ones.
 
     Recipes include programs in other languages from files below `folder`.
     """
-    return _environment(quote, folder)
-
-
-def plain_environment(folder: Path | None = None) -> Environment:
-    """Return a Jinja2 environment for blocks that are compared with output and not run."""
-    return _environment(plain, folder)
-
-
-def _environment(finalize: Callable[[object], str], folder: Path | None) -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # slow to import, and not always needed
 
     environment = Environment(
@@ -82,6 +73,5 @@ def _environment(finalize: Callable[[object], str], folder: Path | None) -> Envi
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = {"raw": Raw, "literal": literal, "window_floor": window_floor}
-    environment.filters.update({**path_syntax.FILTERS, **filters})
+    environment.filters.update(path_syntax.FILTERS, raw=Raw, literal=literal, window_floor=window_floor)
     return environment

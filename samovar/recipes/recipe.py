@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal
 from samovar.errors import DefinitionError, Problem, RecipeError
 from samovar.experiment import parse_parameter, read_text
 from samovar.recipes.header import Header, read_header
-from samovar.recipes.quoting import plain_environment, shell_environment
+from samovar.recipes.quoting import plain, shell_environment
 from samovar.units import UnitError
 
 if TYPE_CHECKING:
-    from jinja2 import Template, TemplateSyntaxError
+    from jinja2 import Template
 
 Kind = Literal["setting", "aqm", "generator", "logger", "step", "fact"]
 
@@ -45,26 +45,37 @@ class Recipe:
         self._text = text
 
     @cached_property
-    def _quoted(self) -> Template:
-        return shell_environment(self.path.parents[2]).from_string(self._text)
+    def _plain(self) -> Template:
+        return shell_environment(self.path.parents[2], plain).from_string(self._text)
 
     @cached_property
-    def _plain(self) -> Template:
-        return plain_environment(self.path.parents[2]).from_string(self._text)
-
-    def check_body(self) -> None:
-        """Raise DefinitionError if the body is not Jinja2 or lacks a block that its kind must have."""
+    def _quoted(self) -> Template:
+        """The compiled body. Raises DefinitionError if it is not Jinja2 or lacks a block of its kind."""
         from jinja2 import TemplateSyntaxError
 
         try:
-            missing = sorted(BLOCKS[self.kind] - self.blocks)
+            template = shell_environment(self.path.parents[2]).from_string(self._text)
         except TemplateSyntaxError as error:
-            raise DefinitionError([_syntax_problem(self.path, self._text, error)]) from error
+            message = (error.message or "this is not Jinja2").rstrip(".")
+            raise self._problem(message, error.lineno) from error
+        missing = sorted(BLOCKS[self.kind] - template.blocks.keys())
         if missing:
             blocks = " and ".join(f"{{% block {block} %}}" for block in missing)
-            present = ", ".join(sorted(self.blocks)) or "none"
-            message = f"a recipe of kind {self.kind} needs {blocks}; it has: {present}"
-            raise DefinitionError([Problem(str(self.path), 1, 1, message, self._text.partition("\n")[0])])
+            present = ", ".join(sorted(template.blocks)) or "none"
+            raise self._problem(f"a recipe of kind {self.kind} needs {blocks}; it has: {present}", 1)
+        return template
+
+    def _problem(self, message: str, number: int) -> DefinitionError:
+        """Return an error in a line; Jinja2 does not report columns."""
+        lines = self._text.splitlines()
+        line = lines[number - 1] if number <= len(lines) else ""
+        column = len(line) - len(line.lstrip()) + 1
+        return DefinitionError([Problem(str(self.path), number, column, message, line)])
+
+    def compile(self) -> Recipe:
+        """Compile the body and return the recipe. Raises DefinitionError for an invalid body."""
+        _ = self._quoted
+        return self
 
     @property
     def blocks(self) -> frozenset[str]:
@@ -105,24 +116,9 @@ class Recipe:
 
 
 def read_recipe(kind: Kind, name: str, path: Path) -> Recipe:
-    """Return the recipe in a file.
+    """Return the recipe in a file; its body is compiled on first use, which takes longer than its header.
 
-    Raises DefinitionError with all errors of its header, or else the first one of its body.
+    Raises DefinitionError with all errors of the header.
     """
-    recipe = read_unchecked(kind, name, path)
-    recipe.check_body()
-    return recipe
-
-
-def read_unchecked(kind: Kind, name: str, path: Path) -> Recipe:
-    """Return the recipe in a file without compiling its body, which takes longer than to read its header."""
     text = read_text(path, "a recipe").replace("\r\n", "\n")
     return Recipe(kind, name, path, read_header(path, text), text)
-
-
-def _syntax_problem(path: Path, text: str, error: TemplateSyntaxError) -> Problem:
-    """Return a syntax error of Jinja2, which reports the line but not the column."""
-    lines = text.splitlines()
-    line = lines[error.lineno - 1] if error.lineno <= len(lines) else ""
-    message = (error.message or "this is not Jinja2").rstrip(".")
-    return Problem(str(path), error.lineno, len(line) - len(line.lstrip()) + 1, message, line)

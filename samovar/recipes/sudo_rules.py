@@ -18,56 +18,23 @@ SIGNALS = "pkill -(TERM|KILL|USR1) -P [0-9]+ -x "
 """Ends a lasting command: a child of the process given by -P, and only one of that name."""
 
 _DEVICE = "sv-[a-z0-9-]+"
-_FIXED = {"device": _DEVICE, "number": r"[0-9]+(\.[0-9]+)?", "words": "[a-z0-9_.:% -]+"}
-_TOKEN = re.compile("<(interface|device|user|number|words)>")
-_UNKNOWN = re.compile("<[^>]*>")
+_TOKENS = ("interface", "device", "user", "number", "words")
 _GROUP = re.compile(r"\(([^()|]*)(?:\|[^()]*)?\)([?+*]?)")
 _CLASS = re.compile(r"\[([^\]])[^\]]*\][+*]?")
 _NICE = "nice -n -5 "
 
 
 @dataclass(frozen=True)
-class Login:
-    """The user who logs in at a host, and the interfaces of the host that take part."""
-
-    user: str
-    interfaces: tuple[str, ...]
-
-    def expression(self, token: str) -> str:
-        """Return the regular expression for a token of a pattern."""
-        if token == "user":
-            return _escaped(self.user)
-        if token == "interface":
-            names = sorted(self.interfaces)
-            return f"({'|'.join([*map(_escaped, names), _DEVICE])})"
-        return _FIXED[token]
-
-
-@dataclass(frozen=True)
 class SudoCommand:
     """A command that sudo must allow: the pattern of the recipe, the program, the regular expression of its
-    arguments, and an example of them.
+    arguments, an example of them, and the programs that it starts in turn.
     """
 
     pattern: str
     program: str
     arguments: str
     example: tuple[str, ...]
-
-    @property
-    def words(self) -> list[tuple[str, bool]]:
-        """The words of the example; True marks programs that the first program starts."""
-        inner = inner_programs([self.pattern])
-        return [(self.program, False), *((word, word in inner) for word in self.example)]
-
-    @property
-    def listed(self) -> list[tuple[str, bool]]:
-        """The pieces of the line that `sudo -l` prints; True marks programs."""
-        inner = inner_programs([self.pattern])
-        pieces = [(self.program, True), (" ^", False)]
-        for word in self.arguments.split(" "):
-            pieces += [(word, word in inner), (" ", False)]
-        return [*pieces[:-1], ("$", False)]
+    inner: frozenset[str]
 
     def __str__(self) -> str:
         """Return the example as a user would type it."""
@@ -76,9 +43,8 @@ class SudoCommand:
     def line(self, user: str, paths: Mapping[str, str]) -> str:
         """Return the line of sudoers(5); a program without an entry in `paths` keeps its plain name."""
         # sudo would look for the programs that another one starts in a PATH of its own: they need full paths.
-        inner = inner_programs([self.pattern])
         words = (
-            _escaped(paths[word]) if word in inner and word in paths else word
+            _escaped(paths[word]) if word in self.inner and word in paths else word
             for word in self.arguments.split(" ")
         )
         return f"{user} ALL=(root) NOPASSWD: {paths.get(self.program, self.program)} ^{' '.join(words)}$"
@@ -86,18 +52,18 @@ class SudoCommand:
 
 def checked_pattern(text: str) -> str:
     """Return the pattern of a header; raises ValueError for one that sudoers(5) does not accept."""
-    unknown = _UNKNOWN.search(_TOKEN.sub("", text))
+    unknown = [token for token in re.findall("<([^>]*)>", text) if token not in _TOKENS]
     if unknown:
-        raise ValueError(f"unknown {unknown[0]}; expected <interface>, <device>, <user>, <number> or <words>")
-    for command in allowed_commands([text], Login("user", ("eth0",))):
-        try:
-            matched = re.fullmatch(command.arguments, " ".join(command.example))
-        except re.error as error:
-            raise ValueError(f"'{text}' is not a regular expression: {error}") from error
-        if matched is None:
-            raise ValueError(f"'{text}' is too complex: no example of the command can be derived from it")
-        if len(command.arguments) + 2 > LONGEST:
-            raise ValueError(f"'{text}' is longer than the {LONGEST} characters that sudoers accepts")
+        raise ValueError(f"unknown <{unknown[0]}>; expected <{'>, <'.join(_TOKENS[:-1])}> or <{_TOKENS[-1]}>")
+    (command,) = allowed_commands([text], "user", ("eth0",))
+    try:
+        matched = re.fullmatch(command.arguments, " ".join(command.example))
+    except re.error as error:
+        raise ValueError(f"'{text}' is not a regular expression: {error}") from error
+    if matched is None:
+        raise ValueError(f"'{text}' is too complex: no example of the command can be derived from it")
+    if len(command.arguments) + 2 > LONGEST:
+        raise ValueError(f"'{text}' is longer than the {LONGEST} characters that sudoers accepts")
     return text
 
 
@@ -110,26 +76,34 @@ def lasting_commands(patterns: Iterable[str]) -> list[str]:
     return commands
 
 
-def allowed_commands(patterns: Iterable[str], login: Login) -> list[SudoCommand]:
-    """Return the command that sudo must allow for each pattern, without duplicates and in order."""
+def allowed_commands(patterns: Iterable[str], user: str, interfaces: Iterable[str]) -> list[SudoCommand]:
+    """Return the command that sudo must allow for each pattern, without duplicates and in order.
+
+    `user` logs in at the host, whose `interfaces` take part.
+    """
+    expressions = {
+        "<interface>": f"({'|'.join([*map(_escaped, sorted(interfaces)), _DEVICE])})",
+        "<device>": _DEVICE,
+        "<user>": _escaped(user),
+        "<number>": r"[0-9]+(\.[0-9]+)?",
+        "<words>": "[a-z0-9_.:% -]+",
+    }
     commands = []
     for pattern in dict.fromkeys(patterns):
         program, _, arguments = pattern.partition(" ")
-        expression = _TOKEN.sub(lambda match: login.expression(match[1]), arguments)
-        commands.append(SudoCommand(pattern, program, expression, tuple(_example(expression).split())))
+        for token, expression in expressions.items():
+            arguments = arguments.replace(token, expression)
+        example = tuple(_example(arguments).split())
+        commands.append(SudoCommand(pattern, program, arguments, example, _inner_programs(pattern)))
     return commands
 
 
-def inner_programs(patterns: Iterable[str]) -> frozenset[str]:
-    """Return the programs that lasting commands start through others; sudoers needs their full paths."""
-    programs: set[str] = set()
-    for pattern in patterns:
-        if pattern.startswith(BOUND):
-            command = pattern.removeprefix(BOUND)
-            if command.startswith(_NICE):
-                programs.add("nice")
-            programs.add(command.removeprefix(_NICE).split(" ")[0])
-    return frozenset(programs)
+def _inner_programs(pattern: str) -> frozenset[str]:
+    """Return the programs that a lasting command starts through timeout(1)."""
+    if not pattern.startswith(BOUND):
+        return frozenset()
+    command = pattern.removeprefix(BOUND)
+    return frozenset({command.split(" ")[0], command.removeprefix(_NICE).split(" ")[0]})
 
 
 def _escaped(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from samovar.hosts import HostFacts
-from samovar.recipes import Login, Recipe, SudoCommand, allowed_commands, lasting_commands
+from samovar.recipes import Recipe, SudoCommand, allowed_commands, lasting_commands
 
 ROOT_COMMAND, ROOT_LOGIN = "command as root", "root login"
 """Kinds of needs: a command that runs as root, or root as the user who logs in."""
@@ -37,13 +37,13 @@ def refusal(what: str, name: str, interfaces: Iterable[str], facts: HostFacts) -
     user, paths = facts.sudo.user, facts.sudo.paths
     if what == ROOT_LOGIN:
         return f"{user} logs in, but only root can do {name}", "use `user: root`, or trials without it"
-    (command,) = allowed_commands([name], Login(user, tuple(interfaces)))
+    (command,) = allowed_commands([name], user, interfaces)
     return f"sudo -n {command} is refused to {user}", f"sudoers lacks: {command.line(user, paths)}"
 
 
 def root_commands(patterns: Collection[str], interfaces: Iterable[str], user: str) -> list[SudoCommand]:
     """Return the commands that the user of a host must be able to run as root."""
-    return allowed_commands(sorted(patterns), Login(user, tuple(interfaces)))
+    return allowed_commands(sorted(patterns), user, interfaces)
 
 
 def sudoers_lines(

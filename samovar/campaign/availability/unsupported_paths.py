@@ -10,7 +10,7 @@ from samovar.errors import RecipeError
 from samovar.experiment import is_whole
 from samovar.plan import FlowPlan, Group, HostPlan, PathPlan, Plan, Resolved, View
 from samovar.recipes import Catalogue, Header, adapter_values, bottleneck_values
-from samovar.units import format_duration, parse_duration
+from samovar.units import format_duration
 
 BOTTLENECK = "bottleneck"
 NANOSECOND_S = 1e-9
@@ -107,14 +107,13 @@ def _missing_impairments(
 
 def _delays_between_steps(path: PathPlan, host: HostPlan, header: Header) -> Iterator[_Unsupported]:
     """Find round-trip times that are not whole steps of the bottleneck recipe."""
-    if header.delay_step is None:
+    step_s = header.delay_step_s
+    if step_s is None:
         return
-    step_s = parse_duration(header.delay_step)
+    step = format_duration(step_s)
     classes = [one.delay_down_s + one.delay_up_s for one in path.classes]
     for rtt_s in dict.fromkeys([path.down.delay_s + path.up.delay_s, *classes]):
         if abs(rtt_s - round(rtt_s / step_s) * step_s) > NANOSECOND_S:
             rtt = format_duration(round(rtt_s, 9))
-            what = f"{host.system} delays in steps of {header.delay_step}, but a round trip takes {rtt}"
-            yield _Unsupported(
-                path.router, what, f"a round-trip time in whole multiples of {header.delay_step}"
-            )
+            what = f"{host.system} delays in steps of {step}, but a round trip takes {rtt}"
+            yield _Unsupported(path.router, what, f"a round-trip time in whole multiples of {step}")

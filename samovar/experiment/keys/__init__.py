@@ -85,6 +85,7 @@ from samovar.experiment.keys.value_types import MULTIPLE as MULTIPLE
 from samovar.experiment.keys.value_types import NAME as NAME
 from samovar.experiment.keys.value_types import ONE_DIRECTION as ONE_DIRECTION
 from samovar.experiment.keys.value_types import WORD as WORD
+from samovar.experiment.keys.value_types import Duration as Duration
 from samovar.experiment.keys.value_types import Positive as Positive
 from samovar.experiment.keys.value_types import Sentence as Sentence
 from samovar.experiment.keys.value_types import ValueType as ValueType

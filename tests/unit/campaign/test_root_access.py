@@ -14,11 +14,11 @@ from samovar.campaign.availability.root_access import refusal, root_needs, sudoe
 from samovar.hosts import HostFacts, Sudo
 from samovar.hosts.fact_parsers import parse_sudo
 from samovar.hosts.facts import facts_of
-from samovar.recipes import Catalogue, Login, SudoCommand, allowed_commands, lasting_commands
+from samovar.recipes import Catalogue, SudoCommand, allowed_commands, lasting_commands
 from samovar.recipes.sudo_rules import checked_pattern
 
 CATALOGUE = Catalogue(Path(__file__).parents[3] / "templates")
-LENA = Login("lena", ("eth1", "enp2s0.7"))
+LENA = ("lena", ("eth1", "enp2s0.7"))
 KINDS = ("setting", "generator", "logger", "step")
 PATTERNS = sorted(
     {
@@ -34,7 +34,7 @@ PATHS = {name: f"/usr/sbin/{name}" for name in ("tc", "ip", "tee", "timeout", "n
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_the_example_of_a_command_is_one_that_its_line_allows(pattern: str) -> None:
-    (asked,) = allowed_commands([pattern], LENA)
+    (asked,) = allowed_commands([pattern], *LENA)
     assert re.fullmatch(asked.arguments, " ".join(asked.example))
     assert "<" not in asked.arguments
 
@@ -42,8 +42,8 @@ def test_the_example_of_a_command_is_one_that_its_line_allows(pattern: str) -> N
 @pytest.mark.skipif(shutil.which("visudo") is None, reason="no visudo here")
 def test_sudo_takes_the_lines_of_all_recipes(tmp_path: Path) -> None:
     file = tmp_path / "sudoers"
-    paths = {one.program: f"/usr/bin/{one.program}" for one in allowed_commands(PATTERNS, LENA)}
-    file.write_text("".join(f"{one.line('lena', paths)}\n" for one in allowed_commands(PATTERNS, LENA)))
+    paths = {one.program: f"/usr/bin/{one.program}" for one in allowed_commands(PATTERNS, *LENA)}
+    file.write_text("".join(f"{one.line('lena', paths)}\n" for one in allowed_commands(PATTERNS, *LENA)))
     done = subprocess.run(["visudo", "-c", "-f", file], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -82,7 +82,7 @@ def test_no_line_allows_what_leads_to_more(command: str) -> None:
     program, _, arguments = command.partition(" ")
     allowing = [
         one.pattern
-        for one in allowed_commands(PATTERNS, LENA)
+        for one in allowed_commands(PATTERNS, *LENA)
         if one.program == program and re.fullmatch(one.arguments, arguments)
     ]
     assert allowing == []
@@ -91,7 +91,7 @@ def test_no_line_allows_what_leads_to_more(command: str) -> None:
 def test_what_another_program_starts_stands_by_its_full_path() -> None:
     started, signalled = (
         one.line("lena", PATHS)
-        for one in allowed_commands(lasting_commands(["nice -n -5 tcpdump -w -"]), LENA)
+        for one in allowed_commands(lasting_commands(["nice -n -5 tcpdump -w -"]), *LENA)
     )
     assert started == (
         r"lena ALL=(root) NOPASSWD: /usr/sbin/timeout ^-k 2 [0-9]+(\.[0-9]+)? "
@@ -124,7 +124,7 @@ def test_root_is_asked_for_no_line() -> None:
 
 def test_lines_tell_what_only_root_can_do_and_what_is_not_installed() -> None:
     facts = {"src": HostFacts("src", sudo=Sudo("lena", {"ip": "/usr/sbin/ip"}, ()))}
-    asked: list[SudoCommand] = allowed_commands(["ip tcp_metrics flush", "iw dev"], LENA)
+    asked: list[SudoCommand] = allowed_commands(["ip tcp_metrics flush", "iw dev"], *LENA)
     lines = list(sudoers_lines({"src": asked}, {"src": ["wlan: reads debugfs"]}, facts))
     assert lines[-3:] == [
         "# only root can do wlan: reads debugfs",
@@ -159,8 +159,8 @@ def as_lena(sudoers: str, script: str) -> str:
 needs_sudo = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("sudo") is None, reason="needs root, to become another user, and sudo"
 )
-ASKED = allowed_commands(["ip tcp_metrics flush", "tee /proc/sys/net/ipv4/tcp_[a-z_]+"], LENA)
-ASKED += allowed_commands(lasting_commands(["nice -n -5 sleep [0-9]+"]), LENA)
+ASKED = allowed_commands(["ip tcp_metrics flush", "tee /proc/sys/net/ipv4/tcp_[a-z_]+"], *LENA)
+ASKED += allowed_commands(lasting_commands(["nice -n -5 sleep [0-9]+"]), *LENA)
 FOUND = {name: shutil.which(name) or name for name in ("ip", "tee", "timeout", "nice", "sleep", "pkill")}
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from samovar.errors import RecipeError
 from samovar.plan import ClassPlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.recipes import Catalogue, PathDirection, bottleneck_values, loss_states
-from samovar.recipes.path_syntax import netem, netem_shown, tc_size, tc_time
-from samovar.recipes.quoting import plain_environment
+from samovar.recipes.path_syntax import netem, tc_size, tc_time
+from samovar.recipes.quoting import plain, shell_environment
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "linux" / "path"
@@ -161,8 +160,8 @@ def test_a_class_is_matched_before_the_rest_in_both_directions() -> None:
         ("down1", 50_000, 0.0),
         ("down", 20_000, 0.01),
     ]
-    assert (down.stages[0].matches[0].destination_port, up.stages[0].matches[0].source_port) == (5002, 5002)
-    assert up.stages[0].matches[0].source == "172.16.11.2/32"
+    assert (down.stages[0].matches[0].port, up.stages[0].matches[0].from_port) == (5002, 5002)
+    assert up.stages[0].matches[0].from_subnet == "172.16.11.2/32"
 
 
 @pytest.mark.parametrize(("rate_bps", "delay_s"), [(10_000_000, 0.02), (1_000_000_000, 0.1), (100_000, 2.0)])
@@ -191,16 +190,19 @@ def test_losses_are_independent_without_bursts() -> None:
     [
         (
             {"aqm": "bfifo"},
-            "aqm bfifo counts bytes, not packets; accepted: a buffer in bytes, or an aqm .*: .*pfifo",
+            "aqm bfifo counts bytes, not packets; accepted: a buffer in bytes",
         ),
         (
             {"buffer_packets": None, "buffer_bytes": 50_000},
-            "pfifo counts packets, not bytes; .*: bfifo, cake, red",
+            "pfifo counts packets, not bytes; accepted: a buffer in packets",
         ),
         ({"aqm": None}, "a rate without an aqm"),
         ({"jitter_s": 0.03}, r"jitter 30ms is more than the delay, 20ms; accepted: at most the delay"),
         ({"delay_s": 0.0, "reorder": 0.01}, "reorder without a delay.* accepted: a delay"),
-        ({"loss_burst_packets": 0.5}, "a loss burst of 0.5 packets .* accepted: 1 packet or more"),
+        (
+            {"loss_burst_packets": 0.5},
+            "1% loss cannot come in bursts of 0.5 packets; accepted: 1 packets or more",
+        ),
         (
             {"loss": 0.9, "loss_burst_packets": 2.0},
             "90.* cannot come in bursts of 2 packets; accepted: 9 packets",
@@ -242,12 +244,12 @@ def test_a_size_is_written_as_tc_prints_it(size_bytes: int, printed: str) -> Non
 def test_jitter_keeps_packets_in_order() -> None:
     (stage,) = _way(_with(jitter_s=0.005), "down").stages
     assert netem(stage).endswith("delay 20000us 5000us loss random 1% rate 100gbit")
-    assert netem_shown(stage).endswith("delay 20ms 5ms loss 1%")
+    assert netem(stage, shown=True).endswith("delay 20ms 5ms loss 1%")
 
 
 def test_recipes_have_the_filters_of_tc() -> None:
-    match = SimpleNamespace(source="fd00::/64", destination=None, source_port=None, destination_port=443)
-    text = plain_environment().from_string("{{ match | u32 }}").render(match=match)
+    match = MatchPlan(from_subnet="fd00::/64", port=443)
+    text = shell_environment(finalize=plain).from_string("{{ match | u32 }}").render(match=match)
     assert text == "prio 2 protocol ipv6 u32 match ip6 src fd00::/64 match ip6 dport 443 0xffff"
 
 

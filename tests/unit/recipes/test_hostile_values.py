@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import RecipeError
-from samovar.recipes import Catalogue, Parameter, PathDirection, Recipe, StopRule, quote
-from samovar.recipes.path_syntax import DelayStage, PacketMatch
+from samovar.plan import MatchPlan
+from samovar.recipes import Catalogue, Parameter, PathDirection, Recipe, StopRule, SudoCommand, quote
+from samovar.recipes.path_syntax import DelayStage
 from samovar.recipes.quoting import Raw
 from samovar.recipes.recipe import NOT_SHELL
 
@@ -108,7 +109,7 @@ def values_of(recipe: Recipe, text: str) -> dict[str, object]:
     }
     values |= {name: worst(parameter, text) for name, parameter in recipe.header.parameters.items()}
     if recipe.name == "bottleneck":
-        match = PacketMatch(source=text, destination=text, source_port=1, destination_port=2)
+        match = MatchPlan(from_subnet=text, to_subnet=text, from_port=1, port=2)
         stages = tuple(
             DelayStage(name, matches, 1000, 10_000, 0, 0.01, None, 0.01, 0.0)
             for name, matches in ((text, (match,)), (text, ()))
@@ -125,7 +126,7 @@ def values_of(recipe: Recipe, text: str) -> dict[str, object]:
     if recipe.kind == "fact":
         values |= {"programs": [(text, text)], "qdiscs": [(text, text)]}
         values |= {
-            "commands": [(text, [(text, True), (text, False)], [(text, True), (text, False)])],
+            "commands": [SudoCommand(text, text, text, (text, "other"), frozenset({text}))],
             "root_programs": [text],
         }
     return values

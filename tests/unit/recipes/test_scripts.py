@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samovar.errors import DefinitionError, RecipeError
+from samovar.plan import MatchPlan
 from samovar.recipes import BLOCKS, BODY, Catalogue, Parameter, PathDirection, TrialScripts, quote
-from samovar.recipes.path_syntax import DelayStage, PacketMatch, tc_rate
+from samovar.recipes.path_syntax import DelayStage, tc_rate
 from samovar.recipes.quoting import shell_environment, window_floor
 from samovar.recipes.recipe import read_recipe
 from tests.unit.trials import TRIAL
@@ -114,7 +115,7 @@ def _hostile(parameter: Parameter) -> object:
     if parameter.choices:
         return parameter.choices[0]
     if parameter.type == "list of directions":
-        match = PacketMatch(HOSTILE, HOSTILE, None, None)
+        match = MatchPlan(from_subnet=HOSTILE, to_subnet=HOSTILE)
         stages = (
             DelayStage(HOSTILE, (match,), 1, 1, 1, 0.1, None, 0.1, 0.1),
             DelayStage(HOSTILE, (), 1, 1, 1, 0.1, None, 0, 0),
@@ -169,14 +170,14 @@ def test_a_recipe_without_a_header_is_refused_with_its_form(tmp_path: Path) -> N
     path = tmp_path / "x.sh.j2"
     path.write_text("echo\n")
     with pytest.raises(DefinitionError, match="starts with a header"):
-        read_recipe("setting", "x", path)
+        read_recipe("setting", "x", path).compile()
 
 
 def test_a_recipe_without_its_blocks_names_them(tmp_path: Path) -> None:
     path = tmp_path / "x.sh.j2"
     path.write_text("{#---\nsummary: X.\n---#}\n{% block server %}{% endblock %}\n")
     with pytest.raises(DefinitionError, match=r"needs \{% block client %\}; it has: server"):
-        read_recipe("generator", "x", path)
+        read_recipe("generator", "x", path).compile()
 
 
 @pytest.mark.parametrize(
