@@ -65,7 +65,7 @@ class CountPatterns(Strict):
 
     sent: NumberPattern
     received: NumberPattern | None = None
-    unit_bytes: Positive = 1
+    unit_bytes: Positive = Field(1, alias="unit_bytes")
     cc: NumberPattern | None = None
 
     def read(self, text: str) -> ByteCounts | None:

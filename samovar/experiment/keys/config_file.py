@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import PrivateAttr
 
 from samovar.experiment.keys.experiment_file import Calibrate, Thresholds
-from samovar.experiment.keys.key_table import Strict
+from samovar.experiment.keys.key_table import Strict, entry
 from samovar.experiment.keys.levels import Settings
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
 from samovar.experiment.keys.testbed_file import PROGRAM_SCHEMA, ProgramType
@@ -29,101 +29,69 @@ PROGRAM = ProgramType(
 class SshDefaults(Strict):
     """Time limits of SSH."""
 
-    connect_timeout_s: Duration = Field(10.0, alias="connect_timeout", description="Longest time to connect.")
-    keepalive_s: Duration = Field(15.0, alias="keepalive", description="Time between keepalive messages.")
+    connect_timeout_s: Duration = entry("Longest time to connect.", 10.0)
+    keepalive_s: Duration = entry("Time between keepalive messages.", 15.0)
 
 
 class System(Strict):
     """Defaults of the hosts of one operating system."""
 
-    settings: Settings = Field(
-        default_factory=dict, description="Settings of its hosts, over those of every host."
-    )
+    settings: Settings = entry("Settings of its hosts, over those of every host.", {})
 
 
 class Uml(Strict):
     """The user-mode kernel that labs boot; relative paths are below the checkout."""
 
-    program: Word = Field(
-        "linux.uml", description="Path of the kernel, or its name on PATH, such as .bin/uml/sid/linux.uml."
+    program: Word = entry(
+        "Path of the kernel, such as .bin/uml/sid/linux.uml, or its name on PATH.", "linux.uml"
     )
-    modules: Word = Field(
+    modules: Word = entry(
+        "Folder with a folder of modules for its release, such as .bin/uml/sid/modules.",
         "/usr/lib/uml/modules",
-        description="Folder with a folder of modules for its release, such as .bin/uml/sid/modules.",
     )
 
 
 class Labs(Strict):
     """Virtual labs on this machine."""
 
-    uml: Uml = Field(Uml(), description="The user-mode kernel.")
+    uml: Uml = entry("The user-mode kernel.", Uml())
 
 
 class Notify(Strict):
     """A command that gets messages of a campaign: the text on its input, its parts in SAMOVAR_… variables."""
 
-    command: Annotated[tuple[str, ...], PROGRAM] = Field(
-        description="Program and arguments; it runs on the controller, without a shell."
+    command: Annotated[tuple[str, ...], PROGRAM] = entry("Program with arguments, run without a shell.")
+    on: tuple[Annotated[Occasion, choice("occasion", *OCCASIONS)], ...] = entry(
+        "When to send: at the end of each run, at trouble (failures, and what stops the run).", OCCASIONS
     )
-    on: tuple[Annotated[Occasion, choice("occasion", *OCCASIONS)], ...] = Field(
-        OCCASIONS,
-        description="When to send: at the end of each run, at trouble (failures, and what stops the run).",
-    )
-    timeout_s: Duration = Field(30.0, alias="timeout", description="Longest time that the command may take.")
+    timeout_s: Duration = entry("Longest time that the command may take.", 30.0)
 
 
 class Config(Strict):
     """Defaults and limits of every experiment that this controller runs."""
 
-    results: Word = Field("results", description="Folder of all campaigns.")
-    testbed: Name = Field("lab", description="Testbed of commands that name none.")
-    ssh: SshDefaults = Field(SshDefaults(), description="Time limits of SSH.")
-    lab: Labs = Field(Labs(), description="Virtual labs on this machine.")
-    step_timeout_s: Duration = Field(
-        60.0, alias="step_timeout", description="Longest time of one remote step without traffic."
+    results: Word = entry("Folder of all campaigns.", "results")
+    testbed: Name = entry("Testbed of commands that name none.", "lab")
+    ssh: SshDefaults = entry("Time limits of SSH.", SshDefaults())
+    lab: Labs = entry("Virtual labs on this machine.", Labs())
+    step_timeout_s: Duration = entry("Longest time of one remote step without traffic.", 60.0)
+    clock_tolerance_s: Duration = entry("Largest difference between a host's clock and this machine's.", 1.0)
+    calibrate: Calibrate = entry(
+        "Whether paths are measured before their first trial; auto: except in labs.", "auto"
     )
-    clock_tolerance_s: Duration = Field(
-        1.0,
-        alias="clock_tolerance",
-        description="Largest difference between a host's clock and this machine's.",
+    retries: Seed = entry("How often a failed or invalid trial is repeated within one run.", 2)
+    backoff_s: Pause = entry("Pause before a trial is repeated; it doubles up to backoff_most.", 5.0)
+    backoff_most_s: Pause = entry("Longest pause before a trial is repeated.", 300.0)
+    quarantine: Positive = entry(
+        "Number of failed trials in a row after which the host at fault is no longer used.", 3
     )
-    calibrate: Calibrate = Field(
-        "auto",
-        description="Whether each path is measured before its first trial; auto: except in labs.",
-    )
-    retries: Seed = Field(2, description="How often a failed or invalid trial is repeated within one run.")
-    backoff_s: Pause = Field(
-        5.0,
-        alias="backoff",
-        description="Pause before a trial is repeated; it doubles each time, up to backoff_most.",
-    )
-    backoff_most_s: Pause = Field(
-        300.0, alias="backoff_most", description="Longest pause before a trial is repeated."
-    )
-    quarantine: Positive = Field(
-        3,
-        description="Number of failed trials in a row, due to one host, after which it is no longer used; "
-        "trials that need it do not run.",
-    )
-    host_wait_s: Duration = Field(
-        120.0,
-        alias="host_wait",
-        description="How long to wait, before the next trial, for a host that was lost.",
-    )
-    free_space: Size = Field(
-        200_000_000,
-        description="Disk space kept free, here and on each host, beyond the need of the next trial.",
-    )
-    notify: Notify | None = Field(
-        None, description="Command to run at the end of a campaign and at trouble in it."
-    )
-    verdict: Thresholds = Field(Thresholds(), description="Bounds of the verdict.")
-    settings: Settings = Field(
-        default_factory=dict,
-        description="Settings of every host, which testbeds, hosts and experiments override.",
-    )
-    os: Mapping[Annotated[str, choice("os", *OPERATING_SYSTEMS)], System] = Field(
-        default_factory=dict, description="Defaults of the hosts of one operating system, over settings."
+    host_wait_s: Duration = entry("How long to wait, before the next trial, for a host that was lost.", 120.0)
+    free_space: Size = entry("Disk space kept free, here and on hosts, beyond the next trial's.", 200_000_000)
+    notify: Notify | None = entry("Command to run at the end of a campaign and at trouble in it.", None)
+    verdict: Thresholds = entry("Bounds of the verdict.", Thresholds())
+    settings: Settings = entry("Settings of every host, which testbeds, hosts and experiments override.", {})
+    os: Mapping[Annotated[str, choice("os", *OPERATING_SYSTEMS)], System] = entry(
+        "Defaults of the hosts of one operating system, over settings.", {}
     )
 
     _written: Map | None = PrivateAttr(None)

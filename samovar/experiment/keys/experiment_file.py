@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainValidator, PrivateAttr, model_validator
+from pydantic import BeforeValidator, PlainValidator, PrivateAttr, model_validator
 
 from samovar.experiment.keys.factor_targets import PlainFactors
-from samovar.experiment.keys.key_table import Strict, keys_of
+from samovar.experiment.keys.key_table import Strict, entry, keys_of
 from samovar.experiment.keys.levels import Excluded, Factors, Included, Levels, Settings
 from samovar.experiment.keys.path_keys import NetworkPath
 from samovar.experiment.keys.testbed_file import Testbed, hosts_of, is_plural
@@ -41,51 +41,37 @@ class Order(Strict):
 
     kind: Annotated[
         Literal["sequential", "shuffled", "blocked"], choice("order", "sequential", "shuffled", "blocked")
-    ] = Field(
+    ] = entry(
+        "sequential: as written; shuffled: at random; blocked: at random in blocks of all treatments.",
         "blocked",
-        description="sequential: as written; shuffled: at random; blocked: at random within blocks of every "
-        "treatment once.",
     )
-    seed: Seed = Field(1, description="Seed of all random choices; the same seed gives the same plan.")
+    seed: Seed = entry("Seed of all random choices; the same seed gives the same plan.", 1)
 
 
 class PartKeys(Strict):
     """Keys of a part, which it inherits from the top level of its file."""
 
-    factors: Factors = Field(
-        default_factory=dict, description="What varies: every combination of levels runs."
-    )
-    exclude: tuple[Excluded, ...] = Field(
-        (), description="Treatments to leave out: all that have these levels, {factor: level or list}."
-    )
-    include: tuple[Included, ...] = Field(
-        (), description="Treatments to add: a level for every factor, which may be new."
-    )
-    replicates: Positive = Field(1, description="Number of trials of every treatment.")
-    settings: Settings = Field(
-        default_factory=dict,
-        description="Settings of hosts: cc, rwnd, mtu, txd or RECIPE.PARAMETER, for all or per host.",
-    )
-    duration_s: TimeOrFormula | None = Field(
-        None, alias="duration", description=keys_of(PlainFactors)["duration"].description
-    )
-    path: NetworkPath | None = Field(None, description="What the bottleneck is set to.")
-    traffic: tuple[Flow, ...] = Field((), description="The flows of every trial.")
-    stop: Stop | None = Field(None, description="When the traffic of a trial ends.")
-    captures: tuple[Capture, ...] = Field((), description="Packet captures.")
-    loggers: tuple[Logger, ...] = Field((), description="Loggers that run beside the traffic.")
+    factors: Factors = entry("What varies: every combination of levels runs.", {})
+    exclude: tuple[Excluded, ...] = entry("Treatments to leave out, {factor: level or list}.", ())
+    include: tuple[Included, ...] = entry("Treatments to add: a level, old or new, for every factor.", ())
+    replicates: Positive = entry("Number of trials of every treatment.", 1)
+    settings: Settings = entry("Settings of hosts: cc, rwnd, mtu, txd or RECIPE.PARAMETER.", {})
+    duration_s: TimeOrFormula | None = entry(keys_of(PlainFactors)["duration"].description, None)
+    path: NetworkPath | None = entry("What the bottleneck is set to.", None)
+    traffic: tuple[Flow, ...] = entry("The flows of every trial.", ())
+    stop: Stop | None = entry("When the traffic of a trial ends.", None)
+    captures: tuple[Capture, ...] = entry("Packet captures.", ())
+    loggers: tuple[Logger, ...] = entry("Loggers that run beside the traffic.", ())
 
     # Merged before this model reads it.
-    use: Name | tuple[Name, ...] = Field(
-        (), description="Fragments that this extends; later ones override earlier ones."
-    )
+    use: Name | tuple[Name, ...] = entry("Fragments that this extends; later ones override earlier ones.", ())
 
 
 class Part(PartKeys):
     """One matrix of the experiment, with everything that it inherits filled in."""
 
-    title: Sentence = Field("", description="Title of the part in tables and figures.")
-    traffic: tuple[Flow, ...] = Field(description="The flows of every trial.")
+    title: Sentence = entry("Title of the part in tables and figures.", "")
+    traffic: tuple[Flow, ...] = entry("The flows of every trial.")
 
 
 class Expect(Strict):
@@ -94,31 +80,19 @@ class Expect(Strict):
     NEEDED = (("equals", "below", "above", "between"),)
     COMPANIONS = {"within": "equals"}  # noqa: RUF012
 
-    say: Sentence = Field(description="The expectation in words.")
-    metric: Annotated[str, METRIC] = Field(description="Metric to compare; the bounds are in its unit.")
-    part: Name | None = Field(None, description="Part whose trials count; by default all.")
-    flow: Name | None = Field(
-        None,
-        description="Label of the measured flow, or of counted flows; by default the median of all flows of "
-        "a trial.",
-    )
-    where: Mapping[Word, Levels] = Field(
-        default_factory=dict, description="Levels whose trials count, {factor: level or list}."
-    )
-    relative_to: Mapping[Word, Word] | None = Field(
-        None, description="Levels of the trials to divide by; the bounds are then ratios."
-    )
-    equals: Number | None = Field(None, description="Expected value.")
-    within: Annotated[str, WITHIN] | None = Field(
-        None, description="Tolerance around equals, such as 2% or 5."
-    )
-    below: Number | None = Field(None, description="Upper bound.")
-    above: Number | None = Field(None, description="Lower bound.")
-    between: tuple[Number, Number] | None = Field(None, description="Least and greatest value.")
-    source: Sentence | None = Field(None, description="Source of the expectation.")
-    differs: Sentence | None = Field(
-        None, description="Why it may not hold here; the scorecard prints it if it does not."
-    )
+    say: Sentence = entry("The expectation in words.")
+    metric: Annotated[str, METRIC] = entry("Metric to compare; the bounds are in its unit.")
+    part: Name | None = entry("Part whose trials count; by default all.", None)
+    flow: Name | None = entry("Label of the measured flow; by default the median of all of a trial.", None)
+    where: Mapping[Word, Levels] = entry("Levels whose trials count, {factor: level or list}.", {})
+    relative_to: Mapping[Word, Word] | None = entry("Trials to divide by; bounds are then ratios.", None)
+    equals: Number | None = entry("Expected value.", None)
+    within: Annotated[str, WITHIN] | None = entry("Tolerance around equals, such as 2% or 5.", None)
+    below: Number | None = entry("Upper bound.", None)
+    above: Number | None = entry("Lower bound.", None)
+    between: tuple[Number, Number] | None = entry("Least and greatest value.", None)
+    source: Sentence | None = entry("Source of the expectation.", None)
+    differs: Sentence | None = entry("Why it may not hold here, printed if it does not.", None)
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Expect:
@@ -134,60 +108,35 @@ class Expect(Strict):
 class Thresholds(Strict):
     """Bounds of the verdict; docs/explanation/verdict.md explains each."""
 
-    late_s: Duration = Field(
-        0.2, alias="late", description="Greatest delay of a flow's start; more is suspect."
-    )
-    duration: Share = Field(
-        0.95, description="Least share of the planned time that traffic lasts; less is invalid."
-    )
-    window: Share = Field(
-        0.9, description="Least share of rwnd that the largest window reaches; less is suspect."
-    )
-    bytes_differ: Share = Field(
+    late_s: Duration = entry("Greatest delay of a flow's start; more is suspect.", 0.2)
+    duration: Share = entry("Least share of the planned time that traffic lasts; less is invalid.", 0.95)
+    window: Share = entry("Least share of rwnd that the largest window reaches; less is suspect.", 0.9)
+    bytes_differ: Share = entry(
+        "Greatest difference of a flow's bytes from its generator's count; more is invalid.",
         0.02,
         alias="bytes",
-        description="Greatest difference of a flow's bytes in a capture from its generator's count; more is "
-        "invalid.",
     )
-    bottleneck: Share = Field(
-        0.01,
-        description="Greatest difference of the bytes through the bottleneck from those captured behind it; "
-        "more is suspect.",
+    bottleneck: Share = entry(
+        "Greatest difference of bytes at the bottleneck and behind it; more is suspect.", 0.01
     )
-    rate: Share = Field(
+    rate: Share = entry(
+        "Largest difference of a full bottleneck's rate from the plan; more is suspect, thrice that invalid.",
         0.04,
-        description="Greatest difference of the bottleneck's rate, while packets wait, from the planned one; "
-        "more is suspect, three times as much invalid.",
     )
-    competing: Share = Field(
-        0.001,
-        description="Largest share of a capture's bytes that belongs to no flow; more is suspect, ten times "
-        "as much invalid.",
+    competing: Share = entry(
+        "Largest share of captured bytes of no flow; more is suspect, ten times as much invalid.", 0.001
     )
-    competing_bytes: Size = Field(
-        20_000, alias="competing_least", description="Bytes of no flow that are always accepted."
+    competing_bytes: Size = entry("Bytes of no flow that are accepted.", 20_000, alias="competing_least")
+    cpu: Share = entry("Largest share of the traffic's time that a CPU is busy; more is suspect.", 0.95)
+    clock_step_s: Duration = entry("Largest step of a host's clock; more ends the trial, invalid.", 0.05)
+    clock_drift_ppm: Annotated[float, DRIFT] = entry(
+        "Greatest drift of a host's clock against this machine's; certainly more is suspect.", 50.0
     )
-    cpu: Share = Field(
-        0.95, description="Largest share of the traffic's time that a CPU is busy; more is suspect."
-    )
-    clock_step_s: Duration = Field(
-        0.05,
-        alias="clock_step",
-        description="Largest step of a host's clock during a trial; more ends the trial at once, invalid.",
-    )
-    clock_drift_ppm: Annotated[float, DRIFT] = Field(
-        50.0,
-        alias="clock_drift",
-        description="Greatest drift of a host's clock against this machine's; certainly more is suspect.",
-    )
-    disk_bytes: Size = Field(
-        50_000_000,
-        alias="disk",
-        description="Least free space where a host writes its trial; less ends the trial at once, invalid.",
-    )
-    capture_packets: Positive = Field(
+    disk_bytes: Size = entry("Least free space on a host; less ends the trial, invalid.", 50_000_000)
+    capture_packets: Positive = entry(
+        "Packets of each capture that the verdict reads; a million take about a second.",
         1_000_000,
-        description="Packets of each capture that are read for the verdict; a million take about a second.",
+        alias="capture_packets",
     )
 
     def under(self, over: Thresholds) -> Thresholds:
@@ -210,40 +159,29 @@ def _named(kind: str) -> BeforeValidator:
 class Experiment(PartKeys):
     """One experiment file; `parts` holds every matrix complete, with top-level values filled in."""
 
-    name: Name = Field(alias="experiment", description="Name of the experiment, the same as the file's.")
-    title: Sentence = Field("", description="Title of the report.")
-    source: Sentence = Field("", description="Publication that the experiment repeats or follows.")
-    description: Sentence = Field("", description="Purpose of the experiment, in a paragraph.")
-    testbed: Name = Field(description="Testbed that it runs on, a file in hosts/.")
-    order: Order = Field(Order(), description="Order in which trials run.")
-    parts: Mapping[Name, Part] = Field(
-        min_length=1, description="Matrices by name; their values override those at the top level."
+    name: Name = entry("Name of the experiment, the same as the file's.", alias="experiment")
+    title: Sentence = entry("Title of the report.", "")
+    source: Sentence = entry("Publication that the experiment repeats or follows.", "")
+    description: Sentence = entry("Purpose of the experiment, in a paragraph.", "")
+    testbed: Name = entry("Testbed that it runs on, a file in hosts/.")
+    order: Order = entry("Order in which trials run.", Order())
+    parts: Mapping[Name, Part] = entry(
+        "Matrices by name; values override those at the top level.", min_length=1
     )
-    figures: tuple[Annotated[Mapping[str, Any], _named("figure")], ...] = Field(
-        (), description="Figures of the report: names, or mappings with options."
+    figures: tuple[Annotated[Mapping[str, Any], _named("figure")], ...] = entry(
+        "Figures of the report: names, or mappings with options.", ()
     )
-    tables: tuple[Annotated[Mapping[str, Any], _named("table")], ...] = Field(
-        (), description="Tables of the report: names, or mappings with options."
+    tables: tuple[Annotated[Mapping[str, Any], _named("table")], ...] = entry(
+        "Tables of the report: names, or mappings with options.", ()
     )
-    expect: tuple[Expect, ...] = Field((), description="Lines of the scorecard.")
-    verdict: Thresholds = Field(
-        Thresholds(), description="Bounds of the verdict, over those of the configuration."
-    )
-    calibrate: Calibrate | None = Field(
-        None, description="Whether each path is measured before its first trial; by default as configured."
-    )
-    profiles: Mapping[Name, Free] = Field(
-        default_factory=dict,
-        description="Named changes of the experiment for --profile, such as a quick run.",
-    )
+    expect: tuple[Expect, ...] = entry("Lines of the scorecard.", ())
+    verdict: Thresholds = entry("Bounds of the verdict, over those of the configuration.", Thresholds())
+    calibrate: Calibrate | None = entry("Whether paths are measured first; by default as configured.", None)
+    profiles: Mapping[Name, Free] = entry("Changes of the experiment for --profile, by name.", {})
 
     # Merged into the file before this model reads it.
-    extends: Name | None = Field(
-        None, description="Another experiment of the folder, which this one extends."
-    )
-    fragments: Mapping[Name, Free] = Field(
-        default_factory=dict, description="Named pieces of experiments and parts, for `use`."
-    )
+    extends: Name | None = entry("Another experiment of the folder, which this one extends.", None)
+    fragments: Mapping[Name, Free] = entry("Named pieces of experiments and parts, for `use`.", {})
 
     _written: Map | None = PrivateAttr(None)
     _complete: Map | None = PrivateAttr(None)

@@ -6,10 +6,16 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
-
 from samovar.experiment.formula import Formula
-from samovar.experiment.keys.key_table import VARIES, Key, Strict, WithParameters, attributes_of, keys_of
+from samovar.experiment.keys.key_table import (
+    VARIES,
+    Key,
+    Strict,
+    WithParameters,
+    attributes_of,
+    entry,
+    keys_of,
+)
 from samovar.experiment.keys.path_keys import NetworkPath
 from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Logger, Stop
 from samovar.experiment.keys.value_types import (
@@ -36,20 +42,14 @@ NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
 class PlainFactors(Strict):
     """Targets of one word: settings of hosts, each with a recipe of its name, and the duration of flows."""
 
-    cc: Annotated[str, ALGORITHM.per_host(), VARIES] = Field(
-        description="Congestion control of hosts that send."
+    cc: Annotated[str, ALGORITHM.per_host(), VARIES] = entry("Congestion control of hosts that send.")
+    rwnd: Annotated[int | Formula, SIZE_OR_FORMULA.per_host(), VARIES] = entry(
+        "Largest window that hosts that receive advertise, such as 200KB."
     )
-    rwnd: Annotated[int | Formula, SIZE_OR_FORMULA.per_host(), VARIES] = Field(
-        description="Largest window that hosts that receive advertise, such as 200KB."
-    )
-    mtu: Annotated[int, MTU.per_host(), VARIES] = Field(
-        description="MTU in bytes of every testbed interface, such as 1500."
-    )
-    txd: Annotated[int, DESCRIPTORS.per_host(), VARIES] = Field(
-        description="Transmit descriptors of hosts that send."
-    )
-    duration: Annotated[float | Formula, TIME_OR_FORMULA, VARIES] = Field(
-        description="How long flows last that have no end of their own, such as 90s."
+    mtu: Annotated[int, MTU.per_host(), VARIES] = entry("MTU in bytes of testbed interfaces, such as 1500.")
+    txd: Annotated[int, DESCRIPTORS.per_host(), VARIES] = entry("Transmit descriptors of hosts that send.")
+    duration: Annotated[float | Formula, TIME_OR_FORMULA, VARIES] = entry(
+        "How long flows last that have no end of their own, such as 90s."
     )
 
 
@@ -138,7 +138,7 @@ def known_factors(part: Part) -> dict[str, ValueType]:
 
 
 def is_directed(target: str) -> bool:
-    """Return whether a target may have a value for each direction; a plain one applies downstream."""
+    """Return whether a target may have a value for each direction; one value applies downstream."""
     found = type_of(target)
     return found is not None and found.directions != ONE_DIRECTION
 

@@ -1,12 +1,13 @@
 """The table of keys: each key of a model with its type, default, description, and whether levels may set it.
 
 The models are the table. A key stands in one place, as a field such as
-`rate_bps: Annotated[int, RATE, VARIES] = Field(alias="rate", description="...")`; factors, `--set`,
-explanations, editor schemas and the reference pages are derived from it.
+`rate_bps: Annotated[int, RATE, VARIES] = entry("Rate of the bottleneck.")`; factors, `--set`, explanations,
+editor schemas and the reference pages are derived from it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -34,10 +35,20 @@ class RouterOnly:
 ROUTER = RouterOnly()
 
 
-class Strict(BaseModel):
-    """A frozen model that refuses unknown keys; aliases are the keys of the YAML file."""
+def entry(description: str, default: Any = PydanticUndefined, **options: Any) -> Any:
+    """Return the field of a key: its sentence, and its default; without one, the key is required."""
+    return Field(default, description=description, **options)
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+def key_name(attribute: str) -> str:
+    """Return the key of an attribute, without its unit: `rate_bps` is `rate`, and `from_end` is `from`."""
+    return re.sub(r"(?:_per_s|_s|_bps|_bytes|_packets|_ppm|_end)$", "", attribute)
+
+
+class Strict(BaseModel):
+    """A frozen model that refuses unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, alias_generator=key_name)
     EXCLUSIVE: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Groups of keys of which at most one may be given."""
     NEEDED: ClassVar[tuple[tuple[str, ...], ...]] = ()
@@ -48,7 +59,7 @@ class Strict(BaseModel):
     @model_validator(mode="after")
     def _check_groups(self) -> Self:
         fields = type(self).model_fields
-        given = {fields[attribute].alias or attribute for attribute in self.model_fields_set}
+        given = {fields[attribute].alias or key_name(attribute) for attribute in self.model_fields_set}
         for group in self.EXCLUSIVE:
             found = [key for key in group if key in given]
             if len(found) > 1:
@@ -65,9 +76,7 @@ class Strict(BaseModel):
 class WithParameters(Strict):
     """A model whose other keys are parameters of the recipe it names."""
 
-    parameters: Mapping[str, Word] = Field(
-        default_factory=dict, description="Parameters of the recipe, as texts; its header types them."
-    )
+    parameters: Mapping[str, Word] = entry("Parameters of the recipe, as texts; its header types them.", {})
 
     @model_validator(mode="before")
     @classmethod
@@ -99,7 +108,7 @@ class Key:
     def default(self) -> str | None:
         """Its default as a file would write it; None if there is none to write."""
         default = self.field.default
-        if default in (None, "", (), PydanticUndefined) or isinstance(default, BaseModel):
+        if default in (None, "", (), {}, PydanticUndefined) or isinstance(default, BaseModel):
             return None
         return self.type.write(default) if self.type else str(default)
 
@@ -114,7 +123,10 @@ def keys_of(model: type[Strict]) -> Mapping[str, Key]:
         field = fields[attribute]
         if attribute == "parameters" and issubclass(model, WithParameters):
             continue
-        name, metadata = field.alias or attribute, list(metadata_of(field.annotation, field.metadata))
+        name, metadata = (
+            field.alias or key_name(attribute),
+            list(metadata_of(field.annotation, field.metadata)),
+        )
         value_type = next((one for one in metadata if isinstance(one, ValueType)), None)
         marks = {type(one) for one in metadata}
         found[name] = Key(name, attribute, field, value_type, Varies in marks, RouterOnly in marks)

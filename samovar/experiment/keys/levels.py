@@ -15,7 +15,7 @@ from pydantic import Field, PlainValidator
 from samovar import units
 from samovar.experiment.formula import dimension_of, is_formula
 from samovar.experiment.keys.factor_targets import PLAIN_FACTORS, read_target
-from samovar.experiment.keys.key_table import Strict, own_keys
+from samovar.experiment.keys.key_table import Strict, entry, own_keys
 from samovar.experiment.keys.value_types import Name, Places, Word
 from samovar.experiment.nearest import unknown
 from samovar.experiment.values import (
@@ -144,13 +144,13 @@ class FactorKeys(Strict):
     EXCLUSIVE = (("sets", "recipe"),)
     COMPANIONS = {"parameter": "recipe"}  # noqa: RUF012
 
-    levels: Any = Field(description="A level, a list of levels, or a range.")
-    sets: Annotated[tuple[str, ...], PlainValidator(_read_sets)] = Field(
-        (), description="Keys that every level sets, such as [traffic.there.rate, traffic.back.rate]."
+    levels: Any = entry("A level, a list of levels, or a range.")
+    sets: Annotated[tuple[str, ...], PlainValidator(_read_sets)] = entry(
+        "Keys that every level sets, such as [traffic.there.rate, traffic.back.rate].", ()
     )
-    recipe: Name | None = Field(None, description="Setting recipe of the levels.")
-    parameter: Name | None = Field(None, description="Parameter of the recipe.")
-    at: Places = Field((), description="Hosts or roles that the levels are for.")
+    recipe: Name | None = entry("Setting recipe of the levels.", None)
+    parameter: Name | None = entry("Parameter of the recipe.", None)
+    at: Places = entry("Hosts or roles that the levels are for.", ())
 
 
 def is_free(name: str) -> bool:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
 from samovar.experiment.formula import Formula
-from samovar.experiment.keys.key_table import ROUTER, VARIES, Strict, WithParameters, keys_of
+from samovar.experiment.keys.key_table import ROUTER, VARIES, Strict, WithParameters, entry, keys_of
 from samovar.experiment.keys.value_types import (
     BUFFER_OR_FORMULA,
     DELAY_OR_FORMULA,
@@ -34,26 +32,14 @@ class PathClass(Strict):
     EXCLUSIVE = (("flow", "from"), ("flow", "to"), ("rtt", "delay"))
     NEEDED = (("flow", "from", "to"), ("rtt", "delay", "loss"))
 
-    flow: Name | None = Field(None, description="Label of the flow; a counted flow means all of its flows.")
-    from_end: Annotated[str, END] | None = Field(
-        None, alias="from", description="Host, role or subnet that packets come from."
+    flow: Name | None = entry("Label of the flow; a counted flow means all of its flows.", None)
+    from_end: Annotated[str, END] | None = entry("Host, role or subnet that packets come from.", None)
+    to_end: Annotated[str, END] | None = entry("Host, role or subnet that packets go to.", None)
+    rtt_s: DelayOrFormula | None = entry(
+        "Delay of both directions, half in each, instead of the path's.", None
     )
-    to_end: Annotated[str, END] | None = Field(
-        None, alias="to", description="Host, role or subnet that packets go to."
-    )
-    rtt_s: DelayOrFormula | None = Field(
-        None,
-        alias="rtt",
-        description="Delay of both directions together, half in each, instead of the path's, such as 40ms.",
-    )
-    delay_s: BothDelays | None = Field(
-        None,
-        alias="delay",
-        description="One-way delays instead of the path's, such as {down: 30ms, up: 10ms}.",
-    )
-    loss: ShareOrFormula | None = Field(
-        None, description="Share of packets lost downstream, instead of the path's, such as 1%."
-    )
+    delay_s: BothDelays | None = entry("One-way delays, instead of the path's.", None)
+    loss: ShareOrFormula | None = entry("Share of packets lost downstream, instead of the path's.", None)
 
 
 class NetworkPath(WithParameters):
@@ -64,50 +50,36 @@ class NetworkPath(WithParameters):
 
     EXCLUSIVE = (("rtt", "delay"),)
 
-    rate_bps: Annotated[Amount | Directional[Amount], RATE_OR_FORMULA.per_direction(), VARIES] | None = Field(
+    rate_bps: Annotated[Amount | Directional[Amount], RATE_OR_FORMULA.per_direction(), VARIES] | None = entry(
+        "Rate of the bottleneck, such as {down: 100Mbit, up: 40Mbit}; one value applies downstream.",
         None,
-        alias="rate",
-        description="Rate of the bottleneck, such as 40Mbit or {down: 100Mbit, up: 40Mbit}; a plain rate "
-        "leaves upstream unshaped.",
     )
-    rtt_s: Annotated[Real, DELAY_OR_FORMULA, VARIES] = Field(
-        0.0,
-        alias="rtt",
-        description="Delay that the router adds in both directions together, half in each, such as 40ms.",
+    rtt_s: Annotated[Real, DELAY_OR_FORMULA, VARIES] = entry(
+        "Delay that the router adds in both directions together, half in each, such as 40ms.", 0.0
     )
-    delay_s: BothDelays | None = Field(
-        None, alias="delay", description="One-way delays instead of rtt, such as {down: 30ms, up: 10ms}."
+    delay_s: BothDelays | None = entry("One-way delays instead of rtt, such as {down: 30ms, up: 10ms}.", None)
+    jitter_s: Annotated[Real | Directional[Real], DELAY_OR_FORMULA.per_direction(), VARIES, ROUTER] = entry(
+        "Largest random deviation from the delay, such as 1ms; one value applies downstream.", 0.0
     )
-    jitter_s: Annotated[Real | Directional[Real], DELAY_OR_FORMULA.per_direction(), VARIES, ROUTER] = Field(
-        0.0,
-        alias="jitter",
-        description="Largest random deviation from the delay, such as 1ms; a plain one applies downstream.",
-    )
-    loss: SharePerDirection = Field(
-        0.0, description="Share of packets lost at random, such as 1%; a plain one applies downstream."
-    )
+    loss: SharePerDirection = entry("Share of packets lost at random; one value applies downstream.", 0.0)
     loss_burst_packets: (
         Annotated[Amount | Directional[Amount], PACKETS_OR_FORMULA.per_direction(), VARIES, ROUTER] | None
-    ) = Field(None, alias="loss_burst", description="Mean length of a burst of losses, such as 3packets.")
-    reorder: Annotated[SharePerDirection, ROUTER] = Field(
-        0.0,
-        description="Share of packets that overtake others, such as 0.1%; a plain one applies downstream.",
+    ) = entry("Mean length of a burst of losses, such as 3packets.", None)
+    reorder: Annotated[SharePerDirection, ROUTER] = entry(
+        "Share of packets that overtake others; one value applies downstream.", 0.0
     )
-    duplicate: Annotated[SharePerDirection, ROUTER] = Field(
-        0.0, description="Share of packets that arrive twice, such as 0.01%; a plain one applies downstream."
+    duplicate: Annotated[SharePerDirection, ROUTER] = entry(
+        "Share of packets that arrive twice; one value applies downstream.", 0.0
     )
-    aqm: Annotated[str | Directional[str], NAME.per_direction(), VARIES, ROUTER] = Field(
-        "pfifo", description="Queue discipline of the bottleneck; other keys of path are its parameters."
+    aqm: Annotated[str | Directional[str], NAME.per_direction(), VARIES, ROUTER] = entry(
+        "Queue discipline of the bottleneck; other keys of path are its parameters.", "pfifo"
     )
     buffer: (
         Annotated[Buffer | Formula | Directional[Buffer | Formula], BUFFER_OR_FORMULA.per_direction(), VARIES]
         | None
-    ) = Field(
-        None,
-        description="Size of the bottleneck's queue in packets or bytes, such as 546packets, 819KB or 1 BDP.",
-    )
-    classes: Annotated[tuple[PathClass, ...], ROUTER] = Field(
-        (), description="Flows and subnets with their own delay or loss, ahead of the same queue."
+    ) = entry("Size of the bottleneck's queue, such as 546packets, 819KB or 1 BDP.", None)
+    classes: Annotated[tuple[PathClass, ...], ROUTER] = entry(
+        "Flows and subnets with their own delay or loss, ahead of the same queue.", ()
     )
 
 

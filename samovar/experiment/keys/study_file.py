@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from samovar.experiment.keys.key_table import Strict
+from samovar.experiment.keys.key_table import Strict, entry
 from samovar.experiment.keys.value_types import Name, Sentence, Word
 
 STUDIES = "studies"
@@ -13,28 +11,26 @@ STUDIES = "studies"
 class Section(Strict):
     """One section of the report: an experiment, or a part of one."""
 
-    title: Sentence = Field(description="Heading of the section.")
-    experiment: Name = Field(description="Experiment of the section, a file in experiments/.")
-    campaign: Name | None = Field(None, description="Campaign of that experiment; by default its newest.")
-    follows: Sentence | None = Field(
-        None, description="Section of the source that it repeats, such as section V-B."
+    title: Sentence = entry("Heading of the section.")
+    experiment: Name = entry("Experiment of the section, a file in experiments/.")
+    campaign: Name | None = entry("Campaign of that experiment; by default its newest.", None)
+    follows: Sentence | None = entry("Section of the source that it repeats, such as section V-B.", None)
+    text: Sentence | None = entry("What was done, and what it shows, in a paragraph.", None)
+    deviation: Sentence | None = entry("How it differs from the source.", None)
+    figures: tuple[Word, ...] | None = entry(
+        "Figures to print here; by default all that no section names.", None
     )
-    text: Sentence | None = Field(None, description="What was done, and what it shows, in a paragraph.")
-    deviation: Sentence | None = Field(None, description="How it differs from the source.")
-    figures: tuple[Word, ...] | None = Field(
-        None, description="Figures of the campaign to print here; by default all that no section names."
-    )
-    tables: tuple[Word, ...] | None = Field(
-        None, description="Tables of the campaign to print here; by default all that no section names."
+    tables: tuple[Word, ...] | None = entry(
+        "Tables to print here; by default all that no section names.", None
     )
 
 
 class StudyReport(Strict):
     """Several experiments in one report."""
 
-    study: Name = Field(description="Name of the study, the same as the file's.")
-    title: Sentence = Field(description="Title of the report.")
-    source: Sentence | None = Field(None, description="Publication that the study repeats or follows.")
-    authors: Sentence | None = Field(None, description="Authors of that publication.")
-    description: Sentence | None = Field(None, description="Purpose of the study, in a paragraph.")
-    sections: tuple[Section, ...] = Field(min_length=1, description="Sections of the report, in order.")
+    study: Name = entry("Name of the study, the same as the file's.")
+    title: Sentence = entry("Title of the report.")
+    source: Sentence | None = entry("Publication that the study repeats or follows.", None)
+    authors: Sentence | None = entry("Authors of that publication.", None)
+    description: Sentence | None = entry("Purpose of the study, in a paragraph.", None)
+    sections: tuple[Section, ...] = entry("Sections of the report, in order.", min_length=1)

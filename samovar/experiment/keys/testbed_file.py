@@ -18,9 +18,9 @@ from ipaddress import (
 from string import Formatter
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, PrivateAttr, WrapValidator, model_validator
+from pydantic import PrivateAttr, WrapValidator, model_validator
 
-from samovar.experiment.keys.key_table import Strict, keys_of
+from samovar.experiment.keys.key_table import Strict, entry, keys_of
 from samovar.experiment.keys.levels import Settings
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
 from samovar.experiment.keys.path_keys import NetworkPath
@@ -178,77 +178,58 @@ BmcWord = Annotated[str, BMC_WORD]
 class Ssh(Strict):
     """How to log in to hosts; paths may start with ~."""
 
-    user: User = Field("root", description="User to log in as; root in a lab.")
-    port: Port = Field(22, description="Port of the SSH servers.")
-    key: Word | None = Field(
-        None, description="File of the private key, such as ~/.ssh/id_ed25519; by default the agent's keys."
-    )
-    known_hosts: Word | None = Field(
-        None, description="File of known host keys; other hosts are refused. By default ~/.ssh/known_hosts."
-    )
+    user: User = entry("User to log in as; root in a lab.", "root")
+    port: Port = entry("Port of the SSH servers.", 22)
+    key: Word | None = entry("Private key, such as ~/.ssh/id_ed25519; by default the agent's keys.", None)
+    known_hosts: Word | None = entry("File of accepted host keys; by default ~/.ssh/known_hosts.", None)
 
 
 class HostSsh(Strict):
     """The SSH settings of one host, over those of the testbed."""
 
-    user: User | None = Field(None, description="User to log in as on this host.")
-    port: Port | None = Field(None, description="Port of this host's SSH server.")
-    key: Word | None = Field(None, description="File of the private key for this host.")
-    known_hosts: Word | None = Field(None, description="File with this host's key.")
+    user: User | None = entry("User to log in as on this host.", None)
+    port: Port | None = entry("Port of this host's SSH server.", None)
+    key: Word | None = entry("File of the private key for this host.", None)
+    known_hosts: Word | None = entry("File with this host's key.", None)
 
 
 class Lab(Strict):
     """The virtual lab that is the testbed."""
 
-    kernel: Annotated[Literal["auto", "uml", "native"], choice("kernel", *KERNELS)] = Field(
-        "auto",
-        description="uml: user-mode Linux; native: the machine's own kernel; auto: native where possible.",
+    kernel: Annotated[Literal["auto", "uml", "native"], choice("kernel", *KERNELS)] = entry(
+        "uml: user-mode Linux; native: the machine's own kernel; auto: native where possible.", "auto"
     )
-    memory_bytes: Annotated[int, MEMORY] = Field(
-        512_000_000, alias="memory", description="Memory of the virtual machine, such as 1GB."
-    )
+    memory_bytes: Annotated[int, MEMORY] = entry("Memory of the virtual machine, such as 1GB.", 512_000_000)
 
 
 class NetworkInterface(Strict):
     """An interface on the testbed's own network."""
 
-    address: Annotated[IPv4Interface | IPv6Interface, ADDRESS] = Field(
-        description="Address with the length of its prefix, such as 172.16.10.2/24."
-    )
-    link: Name = Field(
-        description="Link that it is on: interfaces on the same link are connected by a cable or a switch."
-    )
+    address: Annotated[IPv4Interface | IPv6Interface, ADDRESS] = entry("Address, such as 172.16.10.2/24.")
+    link: Name = entry("Link that it is on; a cable or a switch connects the interfaces of a link.")
 
 
 class Adapter(Strict):
     """A pair of adapters, such as powerline ones, with a queue of frames in front of a slower medium."""
 
-    rate_bps: Rate = Field(alias="rate", description="Rate of the medium, such as 40Mbit.")
-    buffer: Annotated[Buffer, BUFFER] = Field(description="Queue of each adapter, such as 2720packets.")
-    delay_s: Annotated[float, DELAY] = Field(
-        0.0, alias="delay", description="One-way delay of the idle medium, such as 2ms."
+    rate_bps: Rate = entry("Rate of the medium, such as 40Mbit.")
+    buffer: Annotated[Buffer, BUFFER] = entry("Queue of each adapter, such as 2720packets.")
+    delay_s: Annotated[float, DELAY] = entry("One-way delay of the idle medium.", 0.0)
+    medium: Annotated[Literal["simplex", "duplex"], choice("medium", *MEDIA)] = entry(
+        "simplex: both directions share the rate; duplex: each direction has it.", "duplex"
     )
-    medium: Annotated[Literal["simplex", "duplex"], choice("medium", *MEDIA)] = Field(
-        "duplex", description="simplex: both directions share the rate; duplex: each direction has it."
+    flow_control: Annotated[bool, SWITCH] = entry("Whether a full adapter sends PAUSE frames.", False)
+    pause_quanta: Annotated[int, QUANTA] = entry(
+        "Pause of a frame, in units of 512 bit times.", LARGEST_QUANTA
     )
-    flow_control: Annotated[bool, SWITCH] = Field(
-        False, description="on: an adapter whose queue is full sends PAUSE frames instead of dropping."
-    )
-    pause_quanta: Annotated[int, QUANTA] = Field(
-        LARGEST_QUANTA, description="Pause that a PAUSE frame asks for, in units of 512 bit times."
-    )
-    drift: Share = Field(0.0, description="How far the medium's rate drifts over time, such as 5%.")
+    drift: Share = entry("How far the medium's rate drifts over time, such as 5%.", 0.0)
 
 
 class Wlan(Strict):
     """A wireless network whose stations share the medium."""
 
-    standard: Annotated[str, choice("standard", *STANDARDS)] = Field(
-        description="Standard of the stations, such as 802.11g."
-    )
-    rate_bps: Rate | None = Field(
-        None, alias="rate", description="Rate of every station, such as 54Mbit; by default they adapt it."
-    )
+    standard: Annotated[str, choice("standard", *STANDARDS)] = entry("Standard, such as 802.11g.")
+    rate_bps: Rate | None = entry("Rate of every station, such as 54Mbit; by default they adapt it.", None)
 
 
 class Link(Strict):
@@ -256,36 +237,33 @@ class Link(Strict):
 
     EXCLUSIVE = (("adapter", "wlan"),)
 
-    subnet: Annotated[IPv4Network | IPv6Network, SUBNET] | None = Field(
-        None,
-        description="Subnet of its interfaces, such as 172.16.10.0/24; by default that of their addresses.",
+    subnet: Annotated[IPv4Network | IPv6Network, SUBNET] | None = entry(
+        "Subnet of its interfaces, such as 172.16.10.0/24; by default that of their addresses.", None
     )
-    adapter: Adapter | None = Field(
-        None, description="A pair of adapters between two hosts; an experiment's path overrides their values."
+    adapter: Adapter | None = entry(
+        "Pair of adapters between two hosts; a path overrides their values.", None
     )
-    wlan: Wlan | None = Field(None, description="A wireless network of the hosts on this link.")
-    description: Sentence = Field("", description="Description of the link, for the report.")
+    wlan: Wlan | None = entry("A wireless network of the hosts on this link.", None)
+    description: Sentence = entry("Description of the link, for the report.", "")
 
 
 class Ipmi(Strict):
     """A machine's management controller, used with ipmitool over the network."""
 
-    address: BmcWord = Field(description="Address or name of the management controller.")
-    user: BmcWord = Field(description="User to log in as.")
-    password_file: Word = Field(
-        description="File with the password, readable by its owner alone (mode 600); may start with ~."
-    )
+    address: BmcWord = entry("Address or name of the management controller.")
+    user: BmcWord = entry("User to log in as.")
+    password_file: Word = entry("File with the password, of mode 600; may start with ~.")
 
 
 class Power(Strict):
     """How to switch a machine: commands that run on the controller, without a shell, or IPMI."""
 
-    on: Command | None = Field(None, description="Command that switches it on.")
-    off: Command | None = Field(None, description="Command that switches it off.")
-    cycle: Command | None = Field(None, description="Command that does both; by default off, then on.")
-    status: Command | None = Field(None, description="Command that prints whether it is on.")
-    outlet: Word | None = Field(None, description="Value of {outlet} in the commands, such as 7.")
-    ipmi: Ipmi | None = Field(None, description="Management controller, instead of commands.")
+    on: Command | None = entry("Command that switches it on.", None)
+    off: Command | None = entry("Command that switches it off.", None)
+    cycle: Command | None = entry("Command that does both; by default off, then on.", None)
+    status: Command | None = entry("Command that prints whether it is on.", None)
+    outlet: Word | None = entry("Value of {outlet} in the commands, such as 7.", None)
+    ipmi: Ipmi | None = entry("Management controller, instead of commands.", None)
 
     @model_validator(mode="after")
     def _is_complete(self) -> Power:
@@ -309,33 +287,24 @@ class Host(Strict):
     Recipes for the release of its system are preferred to those for the system.
     """
 
-    os: Annotated[str, choice("os", *OPERATING_SYSTEMS)] = Field(
-        description="Operating system, which chooses the recipes."
+    os: Annotated[str, choice("os", *OPERATING_SYSTEMS)] = entry("Operating system; it chooses the recipes.")
+    release: Annotated[str, RELEASE] | None = entry(
+        "Release, such as 11.4, whose recipes are preferred.", None
     )
-    release: Annotated[str, RELEASE] | None = Field(
-        None, description="Release of the system, such as 11.4; recipes for it are preferred."
+    role: Annotated[Literal["sender", "receiver", "router", "observer"], choice("role", *ROLES)] = entry(
+        "Role of the host; experiments name hosts by it: sender, sender2, senders."
     )
-    role: Annotated[Literal["sender", "receiver", "router", "observer"], choice("role", *ROLES)] = Field(
-        description="Role of the host; experiments name hosts by it: sender, sender2, senders."
+    address: Annotated[str, CONTROL_ADDRESS] = entry(
+        "Address or name on the control network, where SSH reaches it; an address in a lab."
     )
-    address: Annotated[str, CONTROL_ADDRESS] = Field(
-        description="Address or name on the control network, where SSH reaches it; an address in a lab."
+    interfaces: Mapping[Interface, NetworkInterface] = entry("Interfaces on the testbed's network.", {})
+    ssh: HostSsh = entry("SSH settings of this host, over those of the testbed.", HostSsh())
+    settings: Settings = entry("Settings of this host, over those of the testbed.", {})
+    boot_timeout_s: Duration = entry("Longest time that it may take to answer after a reboot.", 300.0)
+    power: Power | None = entry(
+        "How to switch it on and off, for when it does not return from a reboot.", None
     )
-    interfaces: Mapping[Interface, NetworkInterface] = Field(
-        default_factory=dict, description="Interfaces on the testbed's own network, by their names."
-    )
-    ssh: HostSsh = Field(HostSsh(), description="SSH settings of this host, over those of the testbed.")
-    settings: Settings = Field(
-        default_factory=dict, description="Settings of this host, over those of the testbed."
-    )
-    boot_timeout_s: Duration = Field(
-        300.0, alias="boot_timeout", description="Longest time that it may take to answer after a reboot."
-    )
-    power: Power | None = Field(
-        None,
-        description="How to switch it on and off from outside, for when it does not come back from a reboot.",
-    )
-    description: Sentence = Field("", description="Description of the machine, for the report.")
+    description: Sentence = entry("Description of the machine, for the report.", "")
 
     @property
     def system(self) -> str:
@@ -346,17 +315,15 @@ class Host(Strict):
 class Bottleneck(Strict):
     """A router's queue: data enters at one interface and queues at the egress of the other."""
 
-    router: Name = Field(description="Host that holds the queue.")
-    from_interface: Interface = Field(
-        alias="from", description="Interface of the router at which data enters."
-    )
-    to_interface: Interface = Field(alias="to", description="Interface at whose egress data queues.")
+    router: Name = entry("Host that holds the queue.")
+    from_interface: Interface = entry("Interface of the router at which data enters.", alias="from")
+    to_interface: Interface = entry("Interface at whose egress data queues.", alias="to")
 
 
 class LinkBottleneck(Strict):
     """The queue of a device between two hosts, such as an adapter: the bottleneck is a link."""
 
-    link: Name = Field(description="Link whose adapters hold the queue.")
+    link: Name = entry("Link whose adapters hold the queue.")
 
 
 def _bottleneck(written: object, _: object) -> Bottleneck | LinkBottleneck:
@@ -375,21 +342,16 @@ class Testbed(Strict):
 
     __test__ = False  # the name starts like a test class; pytest must not collect it
 
-    name: Name = Field(alias="testbed", description="Name of the testbed, the same as the file's.")
-    description: Sentence = Field("", description="Description of the testbed, for the report.")
-    lab: Lab | None = Field(None, description="Makes this testbed a virtual one.")
-    ssh: Ssh = Field(Ssh(), description="How to log in to every host.")
-    hosts: Mapping[Name, Host] = Field(min_length=1, description="Machines by name.")
-    links: Mapping[Name, Link] = Field(
-        default_factory=dict, description="Links by name, for what their interfaces do not tell."
+    name: Name = entry("Name of the testbed, the same as the file's.", alias="testbed")
+    description: Sentence = entry("Description of the testbed, for the report.", "")
+    lab: Lab | None = entry("Makes this testbed a virtual one.", None)
+    ssh: Ssh = entry("How to log in to every host.", Ssh())
+    hosts: Mapping[Name, Host] = entry("Machines by name.", min_length=1)
+    links: Mapping[Name, Link] = entry("Links by name, for what their interfaces do not tell.", {})
+    place: Annotated[Bottleneck | LinkBottleneck | None, WrapValidator(_bottleneck)] = entry(
+        "Where the queue is; without it, experiments have no path.", None, alias="bottleneck"
     )
-    place: Annotated[Bottleneck | LinkBottleneck | None, WrapValidator(_bottleneck)] = Field(
-        None, alias="bottleneck", description="Where the queue is; without it, experiments have no path."
-    )
-    settings: Settings = Field(
-        default_factory=dict,
-        description="Settings of every host, such as cc, mtu or RECIPE.PARAMETER; experiments override them.",
-    )
+    settings: Settings = entry("Settings of every host, which experiments override.", {})
 
     _written: Map | None = PrivateAttr(None)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from samovar.experiment.formula import Formula
-from samovar.experiment.keys.key_table import VARIES, Strict, WithParameters
+from samovar.experiment.keys.key_table import VARIES, Strict, WithParameters, entry
 from samovar.experiment.keys.value_types import (
     ALGORITHM,
     DELAY_OR_FORMULA,
@@ -40,14 +40,11 @@ class Arrivals(Strict):
     EXCLUSIVE = (("until", "count"),)
     NEEDED = (("until", "count"),)
 
-    poisson_per_s: Annotated[Real, FREQUENCY_OR_FORMULA, VARIES] = Field(
-        alias="poisson",
-        description="Mean number of flows that begin per second, such as 2/s or RATE / traffic.web.size.",
+    poisson_per_s: Annotated[Real, FREQUENCY_OR_FORMULA, VARIES] = entry(
+        "Mean number of flows that begin per second, such as 2/s or RATE / traffic.web.size."
     )
-    until_s: VariedTime | None = Field(
-        None, alias="until", description="Time of the trial after which no flow begins, such as 60s."
-    )
-    count: FlowCount | None = Field(None, description=f"Number of flows that begin, at most {MOST_FLOWS}.")
+    until_s: VariedTime | None = entry("Time after which no flow begins, such as 60s.", None)
+    count: FlowCount | None = entry(f"Number of flows that begin, at most {MOST_FLOWS}.", None)
 
     @model_validator(mode="after")
     def _check_number(self) -> Arrivals:
@@ -63,54 +60,34 @@ class Flow(WithParameters):
 
     EXCLUSIVE = (FLOW_ENDS, ("arrivals", "count"), ("arrivals", "every"))
 
-    label: Name = Field(alias="flow", description="Label of the flow in factors, tables and figures.")
-    generator: VariedName = Field(
-        description="Recipe of the traffic program; keys that are not listed here are its parameters."
-    )
-    from_end: VariedName = Field(
-        alias="from", description="Host or role that sends; a plural role means each of its hosts."
-    )
-    to_end: VariedName = Field(
-        alias="to", description="Host or role that receives; a plural role means each of its hosts."
-    )
-    start_s: Annotated[Real | Distribution, DELAY_OR_FORMULA.or_random(), VARIES] = Field(
+    label: Name = entry("Label of the flow in factors, tables and figures.", alias="flow")
+    generator: VariedName = entry("Recipe of the traffic program; all keys not listed are its parameters.")
+    from_end: VariedName = entry("Host or role that sends; a plural role means each of its hosts.")
+    to_end: VariedName = entry("Host or role that receives; a plural role means each of its hosts.")
+    start_s: Annotated[Real | Distribution, DELAY_OR_FORMULA.or_random(), VARIES] = entry(
+        "Start of the flow or of its arrivals in the trial, such as 5s or {uniform: [0s, 5s]}.",
         0.0,
-        alias="start",
-        description="When the flow begins in the trial, such as 5s or, at random, {uniform: [0s, 5s]}; "
-        "arrivals count from it.",
     )
-    port: Port | None = Field(
-        None, description="Port at the receiver; counted flows use the ports that follow it."
+    port: Port | None = entry("Port at the receiver; counted flows use the ports that follow it.", None)
+    size_bytes: Annotated[int | Formula | Distribution, SIZE_OR_FORMULA.or_random(), VARIES] | None = entry(
+        "Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when they are sent.", None
     )
-    size_bytes: Annotated[int | Formula | Distribution, SIZE_OR_FORMULA.or_random(), VARIES] | None = Field(
-        None,
-        alias="size",
-        description="Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when they are sent.",
+    duration_s: Annotated[Real | Distribution, TIME_OR_FORMULA.or_random(), VARIES] | None = entry(
+        "How long the flow lasts, such as 90s or {uniform: [5s, 20s], step: 1s}.", None
     )
-    duration_s: Annotated[Real | Distribution, TIME_OR_FORMULA.or_random(), VARIES] | None = Field(
-        None,
-        alias="duration",
-        description="How long the flow lasts, such as 90s or {uniform: [5s, 20s], step: 1s}.",
+    until: VariedName | None = entry("Label of the flow that this one ends with.", None)
+    cc: Annotated[str, ALGORITHM, VARIES] | None = entry(
+        "Congestion control, if the generator can set it.", None
     )
-    until: VariedName | None = Field(None, description="Label of the flow that this one ends with.")
-    cc: Annotated[str, ALGORITHM, VARIES] | None = Field(
-        None, description="Congestion control of this flow, if its generator can set it."
+    rwnd_bytes: Annotated[int | Formula, SIZE_OR_FORMULA, VARIES] | None = entry(
+        "Largest window that its receiver advertises to its sender, such as 200KB.", None
     )
-    rwnd_bytes: Annotated[int | Formula, SIZE_OR_FORMULA, VARIES] | None = Field(
-        None,
-        alias="rwnd",
-        description="Largest window that its receiver advertises to its sender, such as 200KB.",
+    dscp: Annotated[int, DSCP, VARIES] | None = entry("DiffServ code point, such as EF, AF11 or 46.", None)
+    count: FlowCount | None = entry(
+        "Number of flows, labelled FLOW-1 and so on; 0 leaves the flow out.", None
     )
-    dscp: Annotated[int, DSCP, VARIES] | None = Field(
-        None, description="DiffServ code point: a name such as EF, AF11 or CS1, or 0 to 63."
-    )
-    count: FlowCount | None = Field(
-        None, description="Number of flows, labelled FLOW-1, FLOW-2 and so on; 0 leaves the flow out."
-    )
-    every_s: Annotated[Real, DELAY_OR_FORMULA, VARIES] = Field(
-        0.0, alias="every", description="Time between the starts of counted flows, such as 10s."
-    )
-    arrivals: Arrivals | None = Field(None, description="Random starts of flows FLOW-1, FLOW-2 and so on.")
+    every_s: Annotated[Real, DELAY_OR_FORMULA, VARIES] = entry("Time between starts of counted flows.", 0.0)
+    arrivals: Arrivals | None = entry("Random starts of flows FLOW-1, FLOW-2 and so on.", None)
 
     @model_validator(mode="after")
     def _check_label_and_start(self) -> Flow:
@@ -129,36 +106,24 @@ class Stop(Strict):
 
     NEEDED = (("after", "when"),)
 
-    after_s: VariedTime | None = Field(
-        None, alias="after", description="Time after the trial's start, such as 120s."
-    )
-    when: VariedName | None = Field(None, description="Label of the flow whose end ends the trial.")
+    after_s: VariedTime | None = entry("Time after the trial's start, such as 120s.", None)
+    when: VariedName | None = entry("Label of the flow whose end ends the trial.", None)
 
 
 class Capture(Strict):
     """One packet capture; without an interface, at the one that faces the traffic."""
 
-    at: Places = Field(description="Host or role that captures, senders for all of a role, or a list.")
-    interface: Interface | None = Field(
-        None, description="Interface to capture at; by default the one that faces the traffic."
-    )
-    snaplen_bytes: Annotated[int, SNAPLEN] = Field(
-        96, alias="snaplen", description="Bytes kept of every packet, 64 to 262144."
-    )
+    at: Places = entry("Host or role that captures, senders for all of a role, or a list.")
+    interface: Interface | None = entry("Interface; by default the one that faces the traffic.", None)
+    snaplen_bytes: Annotated[int, SNAPLEN] = entry("Bytes kept of each packet.", 96)
 
 
 class Logger(WithParameters):
     """One logger at one host."""
 
-    logger: Name = Field(
-        description="Recipe of the logger; keys that are not listed here are its parameters."
-    )
-    at: Places = Field(description="Host or role that logs, senders for all of a role, or a list.")
-    interface: Interface | None = Field(
-        None, description="Interface to watch; by default the one that faces the traffic."
-    )
-    interval_s: VariedTime | None = Field(
-        None,
-        alias="interval",
-        description="Time between samples, such as 10ms; by default as the recipe says.",
+    logger: Name = entry("Recipe of the logger; keys that are not listed here are its parameters.")
+    at: Places = entry("Host or role that logs, senders for all of a role, or a list.")
+    interface: Interface | None = entry("Interface; by default the one that faces the traffic.", None)
+    interval_s: VariedTime | None = entry(
+        "Time between samples, such as 10ms; by default the recipe's.", None
     )
