@@ -1,6 +1,7 @@
 """Experiment, testbed and configuration files: typed and resolved, or all errors with their places."""
 
-from samovar.experiment.checks.check_traffic import GENERATOR_KEYS, is_whole
+from samovar.experiment.checks.check_context import GENERATOR_KEYS
+from samovar.experiment.checks.check_traffic import is_whole
 from samovar.experiment.checks.validate import Validation, validate
 from samovar.experiment.explain import Explainer, Explanation
 from samovar.experiment.formula import Formula, Scope, computed_text

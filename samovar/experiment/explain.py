@@ -9,8 +9,8 @@ from pathlib import Path
 import yaml
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment.checks.check_context import setters_of, targets_of, varied
-from samovar.experiment.checks.check_settings import is_setting, setting_parameters
+from samovar.experiment.checks.check_context import is_setting, setters_of, targets_of, varied
+from samovar.experiment.checks.check_values import setting_parameters
 from samovar.experiment.keys import (
     DEVICE_PARAMETERS,
     ROUTER_ONLY,

@@ -9,14 +9,14 @@ from pathlib import Path
 import yaml
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment.checks.check_context import Context
+from samovar.experiment.checks.check_context import Context, PartInContext
 from samovar.experiment.checks.check_design import check_design, check_size
 from samovar.experiment.checks.check_formulas import check_formulas
 from samovar.experiment.checks.check_outputs import check_output_names, check_outputs
 from samovar.experiment.checks.check_path import check_path
-from samovar.experiment.checks.check_settings import check_part_settings, check_site
 from samovar.experiment.checks.check_testbed import check_testbed
 from samovar.experiment.checks.check_traffic import check_traffic
+from samovar.experiment.checks.check_values import check_site, check_values
 from samovar.experiment.checks.validate import M, Validation, validate
 from samovar.experiment.keys import Config, Experiment, StudyReport, Testbed
 from samovar.experiment.layers.extends import MergedExperiment, merge_reused
@@ -27,7 +27,7 @@ from samovar.experiment.layers.profiles import read_profile, read_profiles, unkn
 from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import Outputs, package_outputs
 from samovar.experiment.recipe_interface import RecipeCatalogue
-from samovar.experiment.yaml.tree import Map, node_at, plain, read_yaml, yaml_names, yaml_path
+from samovar.experiment.yaml.tree import Map, plain, read_yaml, yaml_names, yaml_path
 
 ORIGINALS = "definition"
 """Folder of a campaign with the files that its experiment was made from, unchanged."""
@@ -261,13 +261,9 @@ def _check(context: Context, outputs: Collection[str]) -> None:
     if experiment is None:
         return
     for name, part in experiment.parts.items():
-        check_design(context, name, part)
-        check_path(context, name, part)
-        check_traffic(context, name, part)
-        check_formulas(context, name, part)
-        settings = node_at(context.checked.tree, "parts", name, "settings")
-        if context.testbed is not None:
-            context.checked.problems += check_part_settings(settings, context.testbed, context.catalogue)
+        of_part = PartInContext(context, name, part)
+        for check in (check_values, check_design, check_path, check_traffic, check_formulas):
+            check(of_part)
     check_size(context, experiment)
     check_outputs(context, experiment, outputs)
 

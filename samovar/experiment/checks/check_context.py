@@ -1,30 +1,52 @@
-"""The context of the checks of an experiment: its testbed, if that is usable, and the recipes."""
+"""The context of the checks: an experiment with its testbed and recipes, a part with all of its values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from samovar.experiment.checks.validate import Loc, Validation
+from samovar.experiment.checks.validate import Loc, Validation, position_at
 from samovar.experiment.keys import (
     DEVICE_PARAMETERS,
-    Adapter,
+    NOT_OF_HOSTS,
+    SETTINGS,
     Experiment,
     Factor,
+    Flow,
     Level,
+    Logger,
+    Member,
+    NetworkPath,
     Part,
+    Strict,
     Testbed,
+    WithParameters,
     end_names,
-    hosts_of,
+    included_level,
+    keys_of,
+    members_of,
+    model_of,
+    number_of,
+    own_keys,
     places_of,
+    read_target,
     settable,
-    texts_of,
 )
 from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import Outputs, package_outputs
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
+from samovar.experiment.values import Directional, LevelText, PerHost
+from samovar.experiment.yaml.tree import Position
 
 Parameters = Mapping[str, ParameterInfo]
+RECIPE_KINDS = {"path": "aqm", "traffic": "generator", "loggers": "logger"}
+"""Keys that name the recipe of a part of the experiment; each is also the kind of recipe."""
+
+
+GENERATOR_KEYS = ("cc", "dscp")
+"""Keys of a flow that its generator must have as a parameter."""
 
 
 @dataclass(frozen=True)
@@ -49,89 +71,272 @@ class Context:
         self.report(loc, unknown(what, name, names), key=key)
         return False
 
-    @property
-    def end_names(self) -> list[str] | None:
-        """The names of hosts and roles that an end of a flow may have; None without a testbed."""
-        return end_names(self.testbed) if self.testbed else None
-
-    @property
-    def device(self) -> Adapter | None:
-        """The device that is the testbed's bottleneck."""
-        return self.testbed.device if self.testbed else None
-
-    @property
-    def router_system(self) -> str | None:
-        """The system of the bottleneck's router."""
-        bottleneck = self.testbed.bottleneck if self.testbed else None
-        return self.system_of(bottleneck.router) if bottleneck else None
-
-    def system_of(self, name: str) -> str | None:
-        """Return the system of a host or role (of the first host of several), None without such a host."""
-        return next(iter(self.systems_of(name)), None)
-
     def systems_of(self, *names: str) -> list[str]:
         """Return the systems of the hosts that some names of hosts and roles mean, each once."""
         testbed = self.testbed
         hosts = places_of(testbed, names) if testbed else ()
         return list(dict.fromkeys(testbed.hosts[host].system for host in hosts)) if testbed else []
 
-    def hosts_of(self, name: str) -> tuple[str, ...]:
-        """Return the hosts that a name means; none without a testbed."""
-        return hosts_of(self.testbed, name) if self.testbed else ()
 
-    def recipe_parameters(self, part: Part) -> Iterator[tuple[str, Parameters]]:
-        """Yield the settable parameters of each recipe that a part names, with the owner that they belong to.
+@dataclass(frozen=True)
+class PartValue:
+    """A value that a key of a part may have, as the part gives it or as a level sets it.
 
-        An owner is path, traffic.LABEL or loggers.NAME, the name of a parameter's factor before its last dot.
-        """
-        owners = ["path", *(f"traffic.{flow.label}" for flow in part.traffic)]
-        owners += [f"loggers.{logger.logger}" for logger in part.loggers]
-        for owner in owners:
-            yield from ((owner, known) for _, known in self.recipes_of(part, owner, None))
+    `target` names the key as a factor does, `place` leads to the value from the part. A value for one
+    direction or host has that as its `step`. A text that cannot be read has the error as its value.
+    `model` has the key; parameters of recipes and settings of hosts have none.
+    """
 
-    def recipes_of(self, part: Part, owner: str, level: Level | None) -> Iterator[tuple[str, Parameters]]:
-        """Yield the name and settable parameters of each recipe that an owner's parameters are passed to.
+    target: str
+    value: object
+    place: Loc
+    step: str = ""
+    model: type[Strict] | None = None
+    factor: Factor | None = None
+    level: Level | None = None
+
+    @property
+    def owner(self) -> str:
+        """The target without its last word: path, traffic.LABEL, loggers.NAME, a recipe of settings."""
+        return self.target.rpartition(".")[0]
+
+    @property
+    def key(self) -> str:
+        """The last word of the target."""
+        return self.target.rpartition(".")[2]
+
+    @property
+    def where(self) -> Loc:
+        """The place of this value, which may be for one direction or host."""
+        return (*self.place, self.step) if self.step else self.place
+
+    @property
+    def of_hosts(self) -> bool:
+        """Whether this is a setting of hosts."""
+        return self.place[0] == "settings" or (self.factor is not None and is_setting(self.target))
+
+    @property
+    def of_recipe(self) -> bool:
+        """Whether the recipe that the owner names must have a parameter of this name."""
+        if self.model is None or not issubclass(self.model, WithParameters):
+            return False
+        return self.key not in own_keys(self.model) or (self.model is Flow and self.key in GENERATOR_KEYS)
+
+    @property
+    def key_place(self) -> tuple[Loc, bool]:
+        """The place where the target is named, and whether that is a key."""
+        factor = self.factor
+        if factor is None or isinstance(self.place[-1], str):
+            return self.place, True
+        if self.target in factor.sets:
+            return ("factors", factor.name, "sets", factor.sets.index(self.target)), False
+        if factor.parameter:
+            return ("factors", factor.name, "parameter"), False
+        return ("factors", factor.name), True
+
+    def split(self) -> Iterator[PartValue]:
+        """Yield the value for each direction or host, or this one if it is for all."""
+        steps: Mapping[str, object] = {"": self.value}
+        if isinstance(self.value, Directional):
+            steps = {"down": self.value.down, "up": self.value.up}
+        elif isinstance(self.value, PerHost):
+            steps = self.value.hosts
+        for step, value in steps.items():
+            if value is not None:
+                yield replace(self, value=value, step=step)
+
+
+@dataclass(frozen=True)
+class PartInContext:
+    """One part of an experiment; places are counted from the part."""
+
+    context: Context
+    name: str
+    model: Part
+    refused: set[Position] = field(default_factory=set)
+
+    @property
+    def catalogue(self) -> RecipeCatalogue:
+        """The known recipes."""
+        return self.context.catalogue
+
+    @property
+    def testbed(self) -> Testbed | None:
+        """The testbed that the experiment runs on."""
+        return self.context.testbed
+
+    @property
+    def device_link(self) -> str | None:
+        """The link whose device is the testbed's bottleneck."""
+        return self.testbed.bottleneck_link if self.testbed else None
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems of all hosts, none without a testbed."""
+        return sorted({host.system for host in self.testbed.hosts.values()}) if self.testbed else []
+
+    @cached_property
+    def end_names(self) -> list[str] | None:
+        """The names of hosts and roles that an end of a flow may have; None without a testbed."""
+        return end_names(self.testbed) if self.testbed else None
+
+    def report(self, loc: Loc, message: str, *, key: bool = False) -> None:
+        """Add a problem at the value, or at the key, of a place in the part."""
+        self.context.report(("parts", self.name, *loc), message, key=key)
+
+    def report_value(self, place: Loc, message: str, *, key: bool = False) -> None:
+        """Add the first problem of a place, which the levels of a range share."""
+        loc = ("parts", self.name, *place)
+        position = position_at(self.context.checked.tree, loc, key=key)
+        if position in self.refused:
+            self.context.checked.reported.append(loc)
+        else:
+            self.refused.add(position)
+            self.context.report(loc, message, key=key)
+
+    def check_name(
+        self, loc: Loc, what: str, name: str, known: Iterable[str] | None, *, key: bool = False
+    ) -> bool:
+        """Return whether a name is known, and report it if not; nothing is unknown if `known` is None."""
+        return self.context.check_name(("parts", self.name, *loc), what, name, known, key=key)
+
+    def intact(self, *loc: int | str) -> bool:
+        """Return whether nothing below a place was left out."""
+        return self.context.checked.intact("parts", self.name, *loc)
+
+    def valid(self, *loc: int | str) -> bool:
+        """Return whether nothing below a place was left out or reported."""
+        return self.context.checked.valid("parts", self.name, *loc)
+
+    @cached_property
+    def values(self) -> Mapping[str, Sequence[PartValue]]:
+        """Every value that each key may have."""
+        found: dict[str, list[PartValue]] = {}
+        for one in part_values(self.model):
+            found.setdefault(one.target, []).append(one)
+        return found
+
+    @cached_property
+    def varied(self) -> frozenset[str]:
+        """The keys that levels set."""
+        return varied(self.model)
+
+    def values_of(self, target: str, level: Level | None = None) -> Sequence[PartValue]:
+        """Return the values that a key may have: of the given level, else of all levels, else as written."""
+        every = self.values.get(target, ())
+        of_levels = [one for one in every if one.level is not None]
+        own = [one for one in of_levels if one.level is level]
+        return own or of_levels or every
+
+    def texts_of(self, target: str, level: Level | None = None) -> list[str]:
+        """Return the texts that a key may have, each once."""
+        return list(dict.fromkeys(str(one.value) for one in self.values_of(target, level)))
+
+    def recipes_of(self, owner: str, level: Level | None = None) -> list[tuple[str, Parameters]]:
+        """Return the name and settable parameters of each recipe that an owner's parameters are passed to.
 
         These are all recipes that its levels name, or the one that the given level names.
         """
-        kind, names, systems = "", tuple[str, ...](), list[str]()
-        if owner == "path" and self.testbed is not None and self.testbed.bottleneck_link is not None:
-            yield "the adapter", DEVICE_PARAMETERS
-        elif owner == "path":
-            system = self.router_system
-            kind, names, systems = "aqm", aqms_of(part, level), [system] if system else []
-        for flow in part.traffic:
+        kind = RECIPE_KINDS[owner.partition(".")[0]]
+        if kind == "aqm" and self.device_link:
+            return [("the adapter", DEVICE_PARAMETERS)]
+        return [
+            (name, settable(self.catalogue, kind, name, system))
+            for system in self.systems_of(owner)
+            for name in self.texts_of(f"{owner}.{kind}", level)
+            if name in self.catalogue.names(kind, system)
+        ]
+
+    def systems_of(self, owner: str, *, receivers: bool = False) -> list[str]:
+        """Return the systems whose recipes an owner uses: of the router, of senders, of a logger's hosts."""
+        bottleneck = self.testbed.bottleneck if self.testbed else None
+        names = [bottleneck.router] if bottleneck and owner == "path" else []
+        for flow in self.model.traffic:
             if owner == f"traffic.{flow.label}":
-                kind, names = "generator", texts_set(part, f"{owner}.generator", (flow.generator,), level)
-                systems = self.systems_of(flow.from_end)[:1]
-        for logger in part.loggers:
-            if owner == f"loggers.{logger.logger}":
-                kind, names, systems = "logger", (logger.logger,), self.systems_of(*logger.at)
-        for system in systems:
-            for name in names:
-                if name in self.catalogue.names(kind, system):
-                    yield name, settable(self.catalogue, kind, name, system)
+                names += [flow.from_end, flow.to_end] if receivers else [flow.from_end]
+        names += [at for one in self.model.loggers if owner == f"loggers.{one.logger}" for at in one.at]
+        return self.context.systems_of(*names)
+
+    def members_of(self, flow: Flow) -> Sequence[Member]:
+        """Return the flows that an entry of traffic makes at most; none without a testbed."""
+        if self.testbed is None:
+            return ()
+        counts: list[object] = [number_of(flow, self.testbed)]
+        for target in (f"traffic.{flow.label}.count", f"traffic.{flow.label}.arrivals.count"):
+            counts += [one.value for one in self.values.get(target, ())]
+        most = max((count for count in counts if isinstance(count, int)), default=None)
+        return list(members_of(flow, self.testbed, most))
+
+    @cached_property
+    def flows(self) -> Mapping[str, Flow]:
+        """The flows by label; flows that are several also by the label of each of these."""
+        counted = {one.label: flow for flow in self.model.traffic for one in self.members_of(flow)}
+        return counted | {flow.label: flow for flow in self.model.traffic}
 
 
-def aqms_of(part: Part, level: Level | None = None) -> tuple[str, ...]:
-    """Return the queue disciplines that a part may use, each once."""
-    aqm = part.path.aqm if part.path else "pfifo"
-    written = (aqm,) if isinstance(aqm, str) else tuple(one for one in (aqm.down, aqm.up) if one is not None)
-    return texts_set(part, "path.aqm", written, level)
+def part_values(part: Part) -> Iterator[PartValue]:
+    """Yield every value that a key of a part may have, one by one for directions and hosts."""
+    yield from _values_in(part, "", ())
+    if part.path is None and any(target.startswith("path.") for target in varied(part)):
+        yield from _values_in(NetworkPath(), "path.", ("path",))
+    for key, setting in part.settings.items():
+        yield from PartValue(key, _typed(key, setting), ("settings", key)).split()
+    for factor, level, place in part_levels(part):
+        for target, text in level.texts.items():
+            value = level.values[target] if target in level.values else _typed(target, text)
+            at = (*place, target) if factor.linked and target != factor.name else place
+            model = model_of(target.rpartition(".")[0])
+            yield from PartValue(target, value, at, model=model, factor=factor, level=level).split()
 
 
-def texts_set(
-    part: Part, target: str, written: tuple[str, ...], level: Level | None = None
-) -> tuple[str, ...]:
-    """Return the texts that a key may have: those of the given level or of all levels, else the written."""
-    levels = [level] if level is not None and target in level.texts else levels_setting(part, target)
-    found = tuple(dict.fromkeys(text for one in levels for text in texts_of(one.texts[target])))
-    return found or written
+def _values_in(model: Strict, owner: str, place: Loc) -> Iterator[PartValue]:
+    """Yield the values of a model's keys and recipe parameters, and those of the models within it."""
+    for name, key in keys_of(type(model)).items():
+        value = getattr(model, key.attribute)
+        if name == "rtt" and isinstance(model, NetworkPath) and model.delay_s is not None:
+            continue  # zero is only its default
+        many = isinstance(value, tuple)
+        for index, one in enumerate(value if many else (value,)):
+            at = (*place, name, index) if many else (*place, name)
+            if isinstance(one, Strict):
+                entry = _entry_name(one, index) if many else ""
+                yield from _values_in(one, f"{owner}{name}.{entry}", at)
+            elif one is not None and not isinstance(one, Mapping):
+                yield from PartValue(f"{owner}{name}", one, at, model=type(model)).split()
+    for name, text in getattr(model, "parameters", {}).items():
+        yield PartValue(f"{owner}{name}", text, (*place, name), model=type(model))
 
 
-def levels_setting(part: Part, target: str) -> list[Level]:
-    """Return the levels of all factors that set a key."""
-    return [one for factor in part.factors.values() for one in factor.levels if target in one.texts]
+def _entry_name(model: Strict, index: int) -> str:
+    """Return what targets call an entry of a list, with its dot."""
+    if isinstance(model, Flow):
+        return f"{model.label}."
+    return f"{model.logger}." if isinstance(model, Logger) else f"{index}."
+
+
+def _typed(target: str, text: LevelText) -> object:
+    try:
+        return read_target(target, text)
+    except ValueError as error:
+        return error
+
+
+def part_levels(part: Part) -> Iterator[tuple[Factor, Level, Loc]]:
+    """Yield every level of a part, also those that include lines add, with its factor and place."""
+    for name, factor in part.factors.items():
+        for index, level in enumerate(factor.levels):
+            yield factor, level, ("factors", name, "levels", index)
+    for index, line in enumerate(part.include):
+        for name in part.factors.keys() & line.keys():
+            with suppress(ValueError):  # is reported with the include lines
+                level = included_level(part, name, line[name])
+                if level not in part.factors[name].levels:
+                    yield part.factors[name], level, ("include", index, name)
+
+
+def is_setting(target: str) -> bool:
+    """Return whether a key is a setting of hosts: cc, rwnd, mtu, txd, cc.PARAMETER or RECIPE.PARAMETER."""
+    return target in SETTINGS or ("." in target and target.partition(".")[0] not in NOT_OF_HOSTS)
 
 
 def setters_of(part: Part, *targets: str) -> list[Factor]:
@@ -147,12 +352,3 @@ def targets_of(factor: Factor) -> frozenset[str]:
 def varied(part: Part) -> frozenset[str]:
     """Return the keys that the levels of a part's factors set."""
     return frozenset[str]().union(*(targets_of(factor) for factor in part.factors.values()))
-
-
-def level_places(part: Part, where: Loc, target: str) -> Iterator[tuple[Loc, Level]]:
-    """Yield the place of each value of a key in the levels of a part, with its level."""
-    for factor in part.factors.values():
-        for index, level in enumerate(factor.levels):
-            if target in level.texts:
-                at = (*where, "factors", factor.name, "levels", index)
-                yield ((*at, target) if factor.linked else at), level

@@ -2,65 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from samovar.experiment.checks.check_context import Context
-from samovar.experiment.checks.validate import Loc
+from samovar.experiment.checks.check_context import PartInContext, PartValue, part_values
 from samovar.experiment.formula import Formula, canonical
-from samovar.experiment.keys import (
-    ARRIVALS_FIELDS,
-    FLOW_FIELDS,
-    PATH_FIELDS,
-    Adapter,
-    Part,
-    is_directed,
-    read_target,
-    with_device,
-)
+from samovar.experiment.keys import Level, Part, is_directed, with_device
 from samovar.experiment.nearest import unknown
-from samovar.experiment.values import Directional, Distribution, PerHost
+from samovar.experiment.values import Distribution
 
 MOST_STEPS = 10_000  # of the search for values that depend on themselves
 
 
-@dataclass(frozen=True)
-class PossibleValue:
-    """A value that a name may have, its place, and the factor and level that give it, if any."""
-
-    value: object
-    where: Loc
-    factor: str = ""
-    level: int = 0
-
-
-@dataclass
 class _Values:
     """The values that the names of a part may have, by name; `path.rate.down` names one direction."""
 
-    by_name: dict[str, list[PossibleValue]] = field(default_factory=dict)
+    def __init__(self, values: Iterable[PartValue]) -> None:
+        self.by_name: dict[str, list[PartValue]] = {}
+        for one in values:
+            name = one.target
+            if is_directed(name):
+                name = f"{name}.{one.step or 'down'}"
+            elif one.step:
+                name = f"{name}@{one.step}"  # no name means the value of one host
+            self.by_name.setdefault(name, []).append(one)
+            if isinstance(one.value, Distribution):  # its name means the mean, its parameters may be formulas
+                self.by_name[name] += [replace(one, value=number) for number in one.value.parameters]
 
-    def add(self, target: str, possible: PossibleValue) -> None:
-        """Add the value of a key under the names that it has in formulas."""
-        value, where = possible.value, possible.where
-        if isinstance(value, Directional):
-            for direction, one in (("down", value.down), ("up", value.up)):
-                if one is not None:
-                    at = (*where, direction)
-                    self._add(f"{target}.{direction}", replace(possible, value=one, where=at))
-        elif isinstance(value, PerHost):
-            for host, one in value.hosts.items():  # no name means the value of one host
-                self._add(f"{target}@{host}", replace(possible, value=one, where=(*where, host)))
-        elif isinstance(value, Distribution):
-            for one in (value, *value.parameters):  # its name means the mean, its parameters may be formulas
-                self._add(target, replace(possible, value=one))
-        elif value is not None:
-            self._add(f"{target}.down" if is_directed(target) else target, possible)
-
-    def _add(self, name: str, possible: PossibleValue) -> None:
-        self.by_name.setdefault(name, []).append(possible)
-
-    def formulas(self) -> Iterator[tuple[str, PossibleValue, Formula]]:
+    def formulas(self) -> Iterator[tuple[str, PartValue, Formula]]:
         """Yield every formula with the name whose value it is."""
         for name, every in self.by_name.items():
             yield from ((name, one, one.value) for one in every if isinstance(one.value, Formula))
@@ -81,62 +50,22 @@ class _Values:
         return (name,)
 
 
-def check_formulas(context: Context, name: str, part: Part) -> None:
+def check_formulas(part: PartInContext) -> None:
     """Report names in formulas that have no value in the part, and values that depend on themselves."""
-    values = _possible_values(part, ("parts", name), context.device)
+    device = part.testbed.device if part.testbed else None
+    whole = part.model.model_copy(update={"path": with_device(part.model.path, device)})
+    values = _Values(part_values(whole))
     for _, possible, formula in values.formulas():
         for one in formula.names:
-            message = _missing(values, part, one)
+            message = _missing(values, part.model, one)
             if message:
-                context.report(possible.where, f"'{formula.text}': {message}")
+                part.report(possible.where, f"'{formula.text}': {message}")
     reported: set[frozenset[str]] = set()
     for owner, possible, _ in values.formulas():
         cycle = _CycleSearch(values).find(owner, possible)
         if cycle and frozenset(cycle) not in reported:
             reported.add(frozenset(cycle))
-            context.report(possible.where, f"the value depends on itself ({' -> '.join(cycle)})")
-
-
-def _models(
-    part: Part, where: Loc, device: Adapter | None
-) -> Iterator[tuple[str, object, Mapping[str, str], Loc]]:
-    """Yield the models of a part: name that their keys begin with, model, attributes by key, place."""
-    path = with_device(part.path, device)
-    if path is not None:
-        keys = {key: name for key, name in PATH_FIELDS.items() if key != "rtt" or path.delay_s is None}
-        yield "path", path, keys, (*where, "path")
-        keys = {key: PATH_FIELDS[key] for key in ("rtt", "delay", "loss")}
-        for index, one in enumerate(path.classes):
-            yield f"path.classes.{index}", one, keys, (*where, "path", "classes", index)
-    for index, flow in enumerate(part.traffic):
-        label, at = f"traffic.{flow.label}", (*where, "traffic", index)
-        yield label, flow, FLOW_FIELDS, at
-        if flow.arrivals is not None:
-            yield f"{label}.arrivals", flow.arrivals, ARRIVALS_FIELDS, (*at, "arrivals")
-    for index, logger in enumerate(part.loggers):
-        yield f"loggers.{logger.logger}", logger, {"interval": "interval_s"}, (*where, "loggers", index)
-    yield "stop", part.stop, {"after": "after_s"}, (*where, "stop")
-
-
-def _possible_values(part: Part, where: Loc, device: Adapter | None) -> _Values:
-    """Return the values of the keys of a part, its settings and levels, and the device of its path."""
-    values = _Values()
-    for owner, model, fields, at in _models(part, where, device):
-        for key, name in fields.items():
-            values.add(f"{owner}.{key}", PossibleValue(getattr(model, name, None), (*at, key)))
-    values.add("duration", PossibleValue(part.duration_s, (*where, "duration")))
-    for key, text in part.settings.items():
-        try:
-            values.add(key, PossibleValue(read_target(key, text), (*where, "settings", key)))
-        except ValueError:
-            continue  # is reported where settings are checked
-    for factor in part.factors.values():
-        for index, level in enumerate(factor.levels):
-            at = (*where, "factors", factor.name, "levels", index)
-            for target, value in level.values.items():
-                place = (*at, target) if factor.linked else at
-                values.add(target, PossibleValue(value, place, factor.name, index))
-    return values
+            part.report(possible.where, f"the value depends on itself ({' -> '.join(cycle)})")
 
 
 def _missing(values: _Values, part: Part, name: str) -> str | None:
@@ -160,24 +89,25 @@ class _CycleSearch:
     def __init__(self, values: _Values) -> None:
         self.values, self.steps = values, 0
 
-    def find(self, name: str, possible: PossibleValue) -> tuple[str, ...]:
+    def find(self, name: str, possible: PartValue) -> tuple[str, ...]:
         """Return the names on a way from a value back to itself, or nothing."""
         return self._follow(name, possible, (), {})
 
     def _follow(
-        self, name: str, possible: PossibleValue, trail: tuple[str, ...], levels: Mapping[str, int]
+        self, name: str, possible: PartValue, trail: tuple[str, ...], levels: Mapping[str, Level]
     ) -> tuple[str, ...]:
         self.steps += 1
         if name in trail:
             return (*trail, name) if trail[0] == name else ()
         if not isinstance(possible.value, Formula) or self.steps > MOST_STEPS:
             return ()
-        if possible.factor:
-            levels = {**levels, possible.factor: possible.level}
+        if possible.factor and possible.level:
+            levels = {**levels, possible.factor.name: possible.level}
         for used in possible.value.names:
             for one in self.values.inputs(canonical(used)):
                 for other in self.values.by_name.get(one, ()):
-                    if levels.get(other.factor, other.level) == other.level:
+                    factor = other.factor.name if other.factor else ""
+                    if levels.get(factor, other.level) == other.level:
                         found = self._follow(one, other, (*trail, name), levels)
                         if found:
                             return found

@@ -22,11 +22,13 @@ from samovar.experiment.keys.factor_targets import STOP_FIELDS as STOP_FIELDS
 from samovar.experiment.keys.factor_targets import is_directed as is_directed
 from samovar.experiment.keys.factor_targets import is_target as is_target
 from samovar.experiment.keys.factor_targets import known_factors as known_factors
+from samovar.experiment.keys.factor_targets import model_of as model_of
 from samovar.experiment.keys.factor_targets import parameter_owners as parameter_owners
 from samovar.experiment.keys.factor_targets import read_target as read_target
 from samovar.experiment.keys.factor_targets import varied_keys as varied_keys
 from samovar.experiment.keys.key_table import Key as Key
 from samovar.experiment.keys.key_table import Strict as Strict
+from samovar.experiment.keys.key_table import WithParameters as WithParameters
 from samovar.experiment.keys.key_table import bare as bare
 from samovar.experiment.keys.key_table import keys_of as keys_of
 from samovar.experiment.keys.key_table import own_keys as own_keys

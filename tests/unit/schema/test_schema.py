@@ -30,7 +30,7 @@ from samovar.experiment import (
     load_testbed,
     package_outputs,
 )
-from samovar.experiment.checks.check_settings import check_site
+from samovar.experiment.checks.check_values import check_site
 from samovar.experiment.yaml.tree import parse_yaml, plain
 from samovar.recipes import Catalogue
 from samovar.schema import stale
