@@ -110,7 +110,7 @@ def ours(sizes: tuple[int, ...], replicates: int) -> Mapping[str, float]:
     """Plan, write and read back; the YAML is read before the clock starts."""
     from samovar.experiment import Experiment, load_testbed, resolve_experiment
     from samovar.experiment.layers.merge import merge_layers
-    from samovar.experiment.yaml.tree import parse_yaml
+    from samovar.experiment.yaml_tree import parse_yaml
     from samovar.plan import Plan, make_plan
     from samovar.recipes import Catalogue
 

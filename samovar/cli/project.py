@@ -169,7 +169,7 @@ class Project:
     ) -> list[Explanation]:
         """Return the sources of a key's value, in one trial if its id or the beginning of it is given."""
         own = self._load(name, profile, testbed, overrides)
-        explainer = Explainer(own.experiment, own.testbed, self.catalogue, self.config)
+        explainer = Explainer(own, self.catalogue, self.config)
         if not trial:
             return explainer.explain(key)
         return explain_trial(explainer, self._make_plan(own), key, trial)

@@ -111,7 +111,7 @@ from samovar.experiment.secrets import redacted
 from samovar.experiment.shortest_path import Hop, shortest_path
 from samovar.experiment.starter import write_starter
 from samovar.experiment.values import Buffer, Directional, Distribution, DistributionText, LevelText, PerHost
-from samovar.experiment.yaml.tree import (
+from samovar.experiment.yaml_tree import (
     Map,
     Node,
     Seq,

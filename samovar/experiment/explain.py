@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-
-import yaml
 
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment.checks.check_context import is_setting, setters_of, targets_of, varied
@@ -14,47 +11,42 @@ from samovar.experiment.checks.check_values import setting_parameters
 from samovar.experiment.keys import (
     DEVICE_PARAMETERS,
     ROUTER_ONLY,
-    SETTINGS,
     Adapter,
-    Arrivals,
     Config,
     Experiment,
-    Factor,
-    Flow,
-    Logger,
+    Level,
     NetworkPath,
     Order,
     Part,
-    Stop,
     Strict,
     Testbed,
     Thresholds,
+    hosts_of,
     keys_of,
-    own_keys,
+    model_of,
+    owners_of,
     settable,
     texts_of,
 )
-from samovar.experiment.layers.host_settings import LayerValue, resolve_settings
-from samovar.experiment.layers.merge import LISTED, MAIN, nested_keys
+from samovar.experiment.layers.host_settings import LayerValue
+from samovar.experiment.layers.merge import LISTED, MAIN, nested_keys, nodes_at, values_below
+from samovar.experiment.load import ResolvedExperiment
 from samovar.experiment.nearest import unknown
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 from samovar.experiment.values import PerHost
-from samovar.experiment.yaml.tree import Map, Node, Position, Seq, Text, node_at, plain, read_yaml
+from samovar.experiment.yaml_tree import Map, Node, Seq, Text, node_at
 
-GROUPS = ("settings", "factors")
-"""Keys of a part whose entries are explained one by one."""
-NESTED_KEYS: Mapping[str, tuple[str, ...]] = {
-    "order": tuple(keys_of(Order)),
-    "verdict": tuple(keys_of(Thresholds)),
+TOP_KEYS: Mapping[str, type[Strict]] = {
+    **dict.fromkeys(("testbed", "title", "source", "description", "figures", "tables", "expect"), Experiment),
+    "order": Experiment,
+    "calibrate": Config,
+    "retries": Config,
+    "verdict": Config,
+    **{f"order.{key}": Order for key in keys_of(Order)},
+    **{f"verdict.{key}": Thresholds for key in keys_of(Thresholds)},
 }
-EXPERIMENT_KEYS = (
-    *("testbed", "title", "source", "description", "figures", "tables", "expect", "order"),
-    *(f"order.{key}" for key in NESTED_KEYS["order"]),
-)
-POLICY_KEYS = ("calibrate", "retries", "verdict", *(f"verdict.{key}" for key in NESTED_KEYS["verdict"]))
-"""Keys that an experiment may give, else config.yaml for all experiments."""
-MODELS: Mapping[str, type[Strict]] = {"path": NetworkPath, "stop": Stop, "order": Order}
-DIRECTIONS = ("down", "up")
+"""Keys of the whole experiment, and the model that has their default; config.yaml may give some of them."""
+Owners = Mapping[str, tuple[type[Strict], Mapping[str, ParameterInfo]]]
 
 
 @dataclass(frozen=True)
@@ -80,14 +72,14 @@ class Explainer:
     """Explains the keys of an experiment to which profile and overrides have been applied."""
 
     def __init__(
-        self,
-        experiment: Experiment,
-        testbed: Testbed,
-        catalogue: RecipeCatalogue,
-        config: Config | None = None,
+        self, resolved: ResolvedExperiment, catalogue: RecipeCatalogue, config: Config | None = None
     ) -> None:
-        self.experiment, self.testbed, self.catalogue, self.config = experiment, testbed, catalogue, config
-        self._layers_by_file: dict[str, dict[str, str]] = {}
+        self.experiment, self.testbed, self.settings = (
+            resolved.experiment,
+            resolved.testbed,
+            resolved.settings,
+        )
+        self.catalogue, self.config = catalogue, config
 
     def explain(self, key: str, part: str = "", levels: Mapping[str, str] | None = None) -> list[Explanation]:
         """Return the explanations of a key in every part that has it, or in one.
@@ -95,271 +87,171 @@ class Explainer:
         `levels` are those of a trial of that part, by factor. Raises DefinitionError for an unknown key, with
         the nearest known one.
         """
-        named, rest = self._split_part(key)
-        parts = [name for name in self.experiment.parts if name in (named or part or name)]
-        known = {name: self.known_keys(name) for name in parts}
-        having = [name for name, keys in known.items() if rest in keys]
-        if rest in (*EXPERIMENT_KEYS, *POLICY_KEYS) and not named and not (part and having):
-            return [self._explain_policy(rest) if rest in POLICY_KEYS else self._explain_top(rest)]
-        if not having:
-            every = {*(() if named else (*EXPERIMENT_KEYS, *POLICY_KEYS))}.union(*known.values())
-            raise self._refuse(unknown("key", rest, every))
-        explainers = (_PartExplainer(self, name, rest, levels) for name in having)
-        return [one for explainer in explainers for one in explainer.explain()]
-
-    def _split_part(self, key: str) -> tuple[str, str]:
-        """Return the part that a key names, if any, and the rest of the key; settings and factors by name."""
-        name = ""
+        named = ""
         if key.startswith("parts."):
-            name, _, key = key.removeprefix("parts.").partition(".")
-            if name not in self.experiment.parts:
-                raise self._refuse(unknown("part", name, self.experiment.parts))
-        return name, key.removeprefix("settings.").removeprefix("factors.")
+            named, _, key = key.removeprefix("parts.").partition(".")
+            if named not in self.experiment.parts:
+                raise self._refusal(unknown("part", named, self.experiment.parts))
+        key = key.removeprefix("settings.").removeprefix("factors.")
+        names = [name for name in self.experiment.parts if name in (named or part or name)]
+        known = {name: self.known_keys(name) for name in names}
+        having = [name for name in names if key in known[name]]
+        if key in TOP_KEYS and not named and not (part and having):
+            return [self._explain_top(key)]
+        if not having:
+            raise self._refusal(unknown("key", key, set(() if named else TOP_KEYS).union(*known.values())))
+        return [one for name in having for one in _PartExplainer(self, name, levels).explain(key)]
 
-    def _refuse(self, message: str) -> DefinitionError:
+    def _refusal(self, message: str) -> DefinitionError:
         return DefinitionError([Problem(self.experiment.name, 0, 0, message)])
 
     def known_keys(self, name: str) -> set[str]:
         """Return every key of a part that can be explained."""
         part = self.experiment.parts[name]
-        targets = varied(part)
-        known = {*keys_of(Part), *part.factors, *SETTINGS, *targets, "stop.after", "stop.when"} - {"use"}
-        for flow in part.traffic:
-            keys = own_keys(Arrivals) if flow.arrivals is not None else ()
-            known |= {f"traffic.{flow.label}.arrivals.{key}" for key in keys}
-        for owner, (model, parameters) in self._owners(part).items():
-            known |= {owner, *(f"{owner}.{key}" for key in (*own_keys(model), *parameters))}
+        known = {*keys_of(Part), *part.factors, *varied(part)} - {"use"}
+        for owner, (model, parameters) in self.owners(part).items():
+            known |= {owner, *(f"{owner}.{key}".removeprefix(".") for key in (*keys_of(model), *parameters))}
         for key in keys_inside(self.experiment.complete, ("parts", name, "path")):
-            if "." in key and f"path.{key.partition('.')[0]}" not in targets:
+            if "." in key and f"path.{key.partition('.')[0]}" not in varied(part):
                 known.add(f"path.{key}")  # a value for one direction that no factor overrides
         if self.testbed.device is not None:
             known -= {f"path.{key}" for key in ROUTER_ONLY}
-        for settings in resolve_settings(self.experiment, name, self.testbed, self.config).values():
-            known |= settings.keys()
+        known = known.union(*self.settings[name].values())
         systems = {host.system for host in self.testbed.hosts.values()}
-        return known | setting_parameters(self.catalogue, *systems).keys()
+        return (known | setting_parameters(self.catalogue, *systems).keys()) - {""}
 
-    def _owners(self, part: Part) -> dict[str, tuple[type[Strict], Mapping[str, ParameterInfo]]]:
+    def owners(self, part: Part) -> Owners:
         """Return, for each key that contains others, its own keys (a model) and its recipe's parameters."""
-        owners: dict[str, tuple[type[Strict], Mapping[str, ParameterInfo]]] = {}
+        recipes = {
+            f"traffic.{flow.label}": ("generator", flow.generator, flow.from_end) for flow in part.traffic
+        }
+        recipes |= {f"loggers.{one.logger}": ("logger", one.logger, one.at[0]) for one in part.loggers}
         if self.testbed.bottleneck is not None:
             aqm = part.path.aqm if part.path is not None else "pfifo"
-            owners["path"] = (NetworkPath, self._parameters("aqm", str(aqm), self.testbed.bottleneck.router))
-        elif self.testbed.device is not None:
+            recipes["path"] = ("aqm", str(aqm), self.testbed.bottleneck.router)
+        owners = {
+            owner: (model_of(owner) or Part, self._parameters(recipes.get(owner)))
+            for owner in owners_of(part)
+        }
+        if self.testbed.device is not None:
             owners["path"] = (NetworkPath, DEVICE_PARAMETERS)
-        for flow in part.traffic:
-            parameters = self._parameters("generator", flow.generator, flow.from_end)
-            owners[f"traffic.{flow.label}"] = (Flow, parameters)
-        for logger in part.loggers:
-            parameters = self._parameters("logger", logger.logger, logger.at[0])
-            owners[f"loggers.{logger.logger}"] = (Logger, parameters)
         return owners
 
-    def _parameters(self, kind: str, recipe: str, at: str) -> Mapping[str, ParameterInfo]:
-        host = self.testbed.host_of(at) or self.testbed.host_of(at.removesuffix("s"))
-        return settable(self.catalogue, kind, recipe, self.testbed.hosts[host].system) if host else {}
-
-    def default(self, key: str, part: Part | None) -> str | None:
-        """Return the default of a key as text, None without one."""
-        *nested, own = nested_keys(key)
-        owner = ".".join(nested)
-        model: type[Strict] = MODELS.get(owner, Part if part is not None else Experiment)
-        parameters: Mapping[str, ParameterInfo] = {}
-        if part is not None:
-            model, parameters = self._owners(part).get(owner, (model, parameters))
-        if own in parameters:
-            default = getattr(parameters[own], "default", None)
-            return None if default is None else str(default)
-        return _default(model, own)
-
-    def tree_explanation(self, title: str, tree: Node | None, key: str, default: str | None) -> Explanation:
-        """Return what the layers of the experiment's files give for a key, then its default."""
-        steps = nested_keys(key)
-        values = self.layer_values(nodes_at(tree, steps))
-        removed = bool(values) and is_removed(tree, steps)
-        if default is not None and not removed:
-            values = (*values, LayerValue(default, "default", ""))
-        return Explanation(title, values, removed=removed)
+    def _parameters(self, recipe: tuple[str, str, str] | None) -> Mapping[str, ParameterInfo]:
+        """Return the parameters that a recipe (its kind, name and place) has on the host there."""
+        kind, name, at = recipe or ("", "", "")
+        hosts = hosts_of(self.testbed, at)
+        return settable(self.catalogue, kind, name, self.testbed.hosts[hosts[0]].system) if hosts else {}
 
     def _explain_top(self, key: str) -> Explanation:
-        """Explain a key of the whole experiment."""
-        if key in NESTED_KEYS:
-            inside = ((own, self._explain_top(f"{key}.{own}")) for own in NESTED_KEYS[key])
-            return Explanation(key, (), keys=tuple(inside))
-        found = self.tree_explanation(key, self.experiment.complete, key, self.default(key, None))
-        if key == "testbed" and found.values and found.values[0].text != self.testbed.name:
-            option = LayerValue(self.testbed.name, "--testbed", f"--testbed {self.testbed.name}")
-            return replace(found, values=(option, *found.values))
-        return found
-
-    def _explain_policy(self, key: str) -> Explanation:
         """Explain a key that the experiment, config.yaml or else its default gives."""
-        keys = NESTED_KEYS.get(key, ())
-        if keys:
-            return Explanation(
-                key, (), keys=tuple((own, self._explain_policy(f"{key}.{own}")) for own in keys)
-            )
-        owner, _, own = key.rpartition(".")
+        inside = [one for one in TOP_KEYS if one.startswith(f"{key}.")]
+        if inside:
+            keys = ((one.removeprefix(f"{key}."), self._explain_top(one)) for one in inside)
+            return Explanation(key, (), keys=tuple(keys))
         steps = tuple(key.split("."))
+        values = list(_values(nodes_at(self.experiment.complete, steps)))
         configured = nodes_at(self.config.written if self.config else None, steps)
-        default = _default(Thresholds if owner else Config, own)
-        values = (
-            *self.layer_values(nodes_at(self.experiment.complete, steps)),
-            *(replace(one, layer="config") for one in self.layer_values(configured)),
-            *(() if default is None else (LayerValue(default, "default", ""),)),
-        )
-        return Explanation(key, values)
-
-    def layer_values(self, nodes: Sequence[Node]) -> tuple[LayerValue, ...]:
-        """Return some nodes of the experiment's files as values with the names of their layers."""
-        return tuple(
-            LayerValue(flow_text(node), self.layer_name(node.position), str(node.position), node.position)
-            for node in nodes
-        )
-
-    def layer_name(self, position: Position) -> str:
-        """Return the layer that a position belongs to, such as profile quick; reads each file once more."""
-        if position.file.startswith("--set "):
-            return "--set"
-        if position.file not in self._layers_by_file:
-            self._layers_by_file[position.file] = _read_layers(Path(position.file))
-        return self._layers_by_file[position.file].get(str(position), "experiment")
+        values += [LayerValue.of(node, "config") for node in configured]
+        if key == "testbed" and values and values[0].text != self.testbed.name:
+            values.insert(0, LayerValue(self.testbed.name, "--testbed", f"--testbed {self.testbed.name}"))
+        return Explanation(key, (*values, *_default(TOP_KEYS[key], steps[-1])))
 
 
-@dataclass(frozen=True)
 class _PartExplainer:
-    """Explains a key of one part, in a trial of it if that trial's levels are given."""
+    """Explains the keys of one part, in a trial of it if that trial's levels are given."""
 
-    of: Explainer
-    name: str
-    key: str
-    levels: Mapping[str, str] | None
+    def __init__(self, of: Explainer, name: str, levels: Mapping[str, str] | None) -> None:
+        self.of, self.name, self.levels = of, name, levels
+        self.part = of.experiment.parts[name]
+        self.tree = node_at(of.experiment.complete, "parts", name)
 
-    def explain(self) -> Iterator[Explanation]:
-        """Yield the explanations: one for each entry of a group, one for the hosts that share a setting."""
-        if self.key in GROUPS:
-            keys = self._names_in_group()
-            yield from (one for key in keys for one in replace(self, key=key).explain())
+    def explain(self, key: str) -> Iterator[Explanation]:
+        """Yield the explanations: one for each factor or setting, one for the hosts that share a setting."""
+        if key in ("factors", "settings"):
+            settings = sorted(set[str]().union(*self.of.settings[self.name].values()))
+            keys = list(self.part.factors) if key == "factors" else settings
+            yield from (explanation for one in keys for explanation in self.explain(one))
             if not keys:
-                yield Explanation(self._title, ())
-        elif self.key in SETTINGS or (
-            is_setting(self.key) and self.key.partition(".")[0] not in (*MODELS, *LISTED)
-        ):
-            yield from self._explain_setting()
+                yield Explanation(self._title(key), ())
+        elif is_setting(key):
+            yield from self._explain_setting(key)
         else:
-            yield self._explain_key()
+            yield self._explain_key(key)
 
-    @property
-    def _part(self) -> Part:
-        return self.of.experiment.parts[self.name]
+    def _title(self, key: str) -> str:
+        return key if list(self.of.experiment.parts) == [MAIN] else f"{self.name}: {key}"
 
-    @property
-    def _title(self) -> str:
-        return self.key if list(self.of.experiment.parts) == [MAIN] else f"{self.name}: {self.key}"
+    def _explain_key(self, key: str) -> Explanation:
+        steps = nested_keys(key)
+        written = _values(nodes_at(self.tree, steps))
+        factor_values, levels = self._factor_values(key)
+        inside = () if factor_values else dict.fromkeys(self._keys_inside(key))
+        if inside:
+            keys = tuple((own, self._explain_key(f"{key}.{own}")) for own in inside)
+            return Explanation(self._title(key), written[1:], keys=keys)
+        removed = bool(written) and is_removed(self.tree, steps)  # an alternative replaced it
+        arrivals = nodes_at(self.tree, (*steps[:-1], "arrivals")) if steps[-1] == "start" else []
+        below = () if removed else self._weakest(key)
+        values = _unique([*factor_values, *_values(arrivals), *written, *below])
+        return Explanation(self._title(key), values, levels, removed and not factor_values)
 
-    @property
-    def _tree(self) -> Node | None:
-        return node_at(self.of.experiment.complete, "parts", self.name)
+    def _weakest(self, key: str) -> tuple[LayerValue, ...]:
+        """Return what the device of the testbed gives for a key of the path, and the default."""
+        owner, _, own = key.rpartition(".")
+        device = tuple(_device_values(self.of.testbed, own)) if owner == "path" else ()
+        if device:
+            return device
+        model, parameters = self.of.owners(self.part).get(owner, (Part, {})) if owner else (Part, {})
+        default = _text_of_default(parameters[own]) if own in parameters else None
+        return (LayerValue(default, "default", ""),) if default else _default(model, own)
 
-    def _names_in_group(self) -> list[str]:
-        """Return the factors of the part, or the settings that a layer other than recipes gives."""
-        if self.key == "factors":
-            return list(self._part.factors)
-        settings = resolve_settings(self.of.experiment, self.name, self.of.testbed, self.of.config)
-        return sorted({key for own in settings.values() for key in own})
+    def _keys_inside(self, key: str) -> Iterator[str]:
+        """Yield the keys within a key that the experiment, the testbed's device or a factor gives."""
+        targets = [target for factor in self.part.factors.values() for target in sorted(targets_of(factor))]
+        by_factors = [one.removeprefix(f"{key}.") for one in targets if one.startswith(f"{key}.")]
+        for one in keys_inside(self.tree, nested_keys(key)):
+            if one.rpartition(".")[0] not in by_factors:  # a factor overrides both directions
+                yield one
+        if key == "path":
+            yield from ("rtt" if one == "delay" else one for one in _device_tree(self.of.testbed))
+        yield from by_factors
 
-    def _explain_key(self) -> Explanation:
-        below = self._explain_tree()
-        values = self._factor_values()
-        keys = () if values else dict.fromkeys(self._keys_inside())
-        inside = tuple((key, replace(self, key=f"{self.key}.{key}")._explain_key()) for key in keys)
-        values = below.values[1:] if inside else (*values, *self._with_device(below.values))
-        removed = below.removed and not self._factor_values()
-        return Explanation(self._title, _unique(values), self._level_texts(), removed, keys=inside)
-
-    def _explain_tree(self) -> Explanation:
-        """Explain what the files give; the start of a flow with arrivals comes from these first."""
-        found = self.of.tree_explanation(
-            self._title, self._tree, self.key, self.of.default(self.key, self._part)
-        )
-        *nested, own = nested_keys(self.key)
-        arrivals = nodes_at(self._tree, (*nested, "arrivals")) if own == "start" else []
-        return replace(found, values=(*self.of.layer_values(arrivals), *found.values))
-
-    def _with_device(self, values: tuple[LayerValue, ...]) -> tuple[LayerValue, ...]:
-        """Return the values of a key of the path, then those of the device that is the bottleneck."""
-        owner, _, key = self.key.partition(".")
-        device = tuple(_device_values(self.of.testbed, key)) if owner == "path" else ()
-        return (*(one for one in values if one.layer != "default"), *device) if device else values
-
-    def _keys_inside(self) -> Iterator[str]:
-        """Yield the keys within this key that the experiment, the testbed's device or a factor gives."""
-        owner = f"{self.key}."
-        targets = [target for factor in self._part.factors.values() for target in sorted(targets_of(factor))]
-        set_by_factors = [target.removeprefix(owner) for target in targets if target.startswith(owner)]
-        for key in keys_inside(self._tree, nested_keys(self.key)):
-            if key.rpartition(".")[0] not in set_by_factors:  # a factor overrides both directions
-                yield key
-        if self.key == "path":
-            yield from ("rtt" if key == "delay" else key for key in _device_tree(self.of.testbed))
-        yield from set_by_factors
-
-    def _level_texts(self) -> tuple[str, ...]:
-        """Return the levels of the factor, with their values for this key if these differ from the labels."""
-        factor = self._factor
-        if factor is None or self.levels is not None:
-            return ()
-        texts = ((level.label, self._level_value(factor, level.label)) for level in factor.levels)
-        return tuple(label if value == label else f"{label} ({value})" for label, value in texts)
-
-    @property
-    def _factor(self) -> Factor | None:
-        """The factor that is named like the key, or whose levels set it."""
-        return self._part.factors.get(self.key) or next(iter(setters_of(self._part, self.key)), None)
-
-    def _level_value(self, factor: Factor, label: str) -> str:
-        level = factor.level(label)
-        value = level.texts.get(self.key) if level else None
-        return label if value is None else "-".join(texts_of(value))
-
-    def _factor_values(self, host: str = "") -> tuple[LayerValue, ...]:
-        """Return what the factor that sets the key gives: its levels, or the level of the trial."""
-        factor = self._factor
+    def _factor_values(self, key: str, host: str = "") -> tuple[tuple[LayerValue, ...], tuple[str, ...]]:
+        """Return what the factor that sets a key gives, and its levels; in a trial its level there."""
+        factor = self.part.factors.get(key) or next(iter(setters_of(self.part, key)), None)
         if factor is None:
-            return ()
-        written = self.of.layer_values(nodes_at(node_at(self._tree, "factors"), (factor.name,)))
+            return (), ()
+        written = _values(nodes_at(node_at(self.tree, "factors"), (factor.name,)))
         if self.levels is None:
-            return written
-        label = self.levels.get(factor.name, "")
-        text: str | None = self._level_value(factor, label)
-        level = factor.level(label)
-        value = level.texts.get(self.key) if level else None
+            texts = ((one.label, _level_text(one, key)) for one in factor.levels)
+            return written, tuple(label if text == label else f"{label} ({text})" for label, text in texts)
+        level = factor.level(self.levels[factor.name])
+        value = level.texts.get(key) if level else None
+        text = _level_text(level, key) if level else self.levels[factor.name]
         if host and isinstance(value, PerHost):
-            text = self.of.testbed.value_at(host, value.hosts)
-        elif host and isinstance(value, str):
-            text = value
+            text = self.of.testbed.value_at(host, value.hosts) or ""
         place = written[0].place if written else ""
-        return () if text is None else (LayerValue(text, f"level of factor {factor.name}", place),)
+        return (LayerValue(text, f"level of factor {factor.name}", place),) if text else (), ()
 
-    def _explain_setting(self) -> Iterator[Explanation]:
+    def _explain_setting(self, key: str) -> Iterator[Explanation]:
         """Explain a setting; hosts that get it from the same layers are named together."""
         of = self.of
-        settings = resolve_settings(of.experiment, self.name, of.testbed, of.config, of.catalogue)
         hosts_by_values: dict[tuple[LayerValue, ...], list[str]] = {}
-        for host, own in settings.items():
-            layers = own[self.key].layers if self.key in own else ()
-            below = (
-                replace(one, layer=of.layer_name(one.position))
-                if one.layer == "experiment" and one.position is not None
-                else one
-                for one in layers
-            )
-            hosts_by_values.setdefault((*self._factor_values(host), *below), []).append(host)
-        for values, hosts in hosts_by_values.items():
-            at = ", ".join(hosts) if len(hosts_by_values) > 1 else "every host"
-            yield Explanation(
-                self._title, _unique(values), self._level_texts(), hosts=tuple(hosts), at=f" at {at}"
-            )
+        for host, own in of.settings[self.name].items():
+            values = [*self._factor_values(key, host)[0], *(own[key].layers if key in own else ())]
+            system, recipe = of.testbed.hosts[host].system, key.partition(".")[0]
+            default = _text_of_default(setting_parameters(of.catalogue, system).get(key))
+            values += [LayerValue(default, "recipe", f"setting/{recipe} on {system}")] if default else []
+            hosts_by_values.setdefault(_unique(values), []).append(host)
+        levels = self._factor_values(key)[1]
+        for values_of_hosts, hosts in hosts_by_values.items():
+            at = f" at {', '.join(hosts) if len(hosts_by_values) > 1 else 'every host'}"
+            yield Explanation(self._title(key), values_of_hosts, levels, hosts=tuple(hosts), at=at)
+
+
+def _values(nodes: Iterable[Node]) -> tuple[LayerValue, ...]:
+    return tuple(LayerValue.of(node, node.position.layer) for node in nodes)
 
 
 def _unique(values: Sequence[LayerValue]) -> tuple[LayerValue, ...]:
@@ -367,10 +259,20 @@ def _unique(values: Sequence[LayerValue]) -> tuple[LayerValue, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _default(model: type[Strict], key: str) -> str | None:
-    """Return the default of a model's key as a file would write it."""
-    known = keys_of(model)
-    return known[key].default if key in known else None
+def _level_text(level: Level, key: str) -> str:
+    """Return the value that a level gives a key, or its label if the key is the factor's own name."""
+    return "-".join(texts_of(level.texts[key])) if key in level.texts else level.label
+
+
+def _text_of_default(parameter: ParameterInfo | None) -> str | None:
+    default = getattr(parameter, "default", None)
+    return None if default is None else str(default)
+
+
+def _default(model: type[Strict], key: str) -> tuple[LayerValue, ...]:
+    """Return the default of a model's key as a file would write it; nothing without one."""
+    default = keys_of(model)[key].default if key in keys_of(model) else None
+    return () if default is None else (LayerValue(default, "default", ""),)
 
 
 def _device_tree(testbed: Testbed) -> Mapping[str, Node]:
@@ -384,98 +286,32 @@ def _device_values(testbed: Testbed, key: str) -> Iterator[LayerValue]:
     """Yield what the testbed gives for a key of the path through its device, then the default."""
     if testbed.device is None or key == "delay":
         return
-    own, factor = (
-        ("delay", "2 * ") if key == "rtt" else (key, "")
-    )  # the device has the delay of one direction
+    own, factor = ("delay", "2 * ") if key == "rtt" else (key, "")  # a device delays one direction
     node = _device_tree(testbed).get(own)
     if isinstance(node, Text):
-        yield LayerValue(f"{factor}{node}", "testbed", str(node.position), node.position)
-    default = _default(Adapter, own)
-    if default is not None:
-        yield LayerValue(f"{factor}{default}", "default", "")
-
-
-def nodes_at(node: Node | None, steps: Sequence[str]) -> list[Node]:
-    """Return the values that the layers give at a path of nested keys, the strongest first."""
-    if node is None:
-        return []
-    if not steps or (isinstance(node, Text) and tuple(steps) == ("down",)):  # a plain value is for downstream
-        return [node]
-    if isinstance(node, Seq):
-        return [found for one in _named(node, steps[0]) for found in nodes_at(one, steps[1:])]
-    if not isinstance(node, Map):
-        return []
-    own = (node[steps[0]],) if steps[0] in node else ()
-    return [found for one in (*own, *node.overridden.get(steps[0], ())) for found in nodes_at(one, steps[1:])]
+        yield replace(LayerValue.of(node, "testbed"), text=f"{factor}{node}")
+    yield from (replace(one, text=factor + one.text) for one in _default(Adapter, own))
 
 
 def is_removed(node: Node | None, steps: Sequence[str]) -> bool:
     """Return whether the mapping that contained the last of some nested keys no longer has it."""
     for step in steps[:-1]:
-        node = next(iter(_named(node, step)), None) if isinstance(node, Seq) else node_at(node, step)
+        node = next(iter(values_below(node, step)), None)
     return isinstance(node, Map) and steps[-1] not in node
 
 
-def keys_inside(tree: Node | None, steps: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys inside the value at the end of nested keys; none for a text or a plain list."""
-    node = next(iter(nodes_at(tree, steps)), None)
-    if steps[0] in LISTED and isinstance(node, Seq):
+def keys_inside(tree: Node | None, steps: Sequence[str]) -> Iterator[str]:
+    """Yield the keys inside the value at the end of nested keys; none for a text or a plain list."""
+    node, listed = next(iter(nodes_at(tree, steps)), None), steps[0] in LISTED
+    if listed and isinstance(node, Seq):
         name_key = LISTED[steps[0]][0]
         entries = [one for one in node if isinstance(one, Map)]
-        return tuple(
-            f"{one.get(name_key, '')}.{key}" for one in entries for key in _keys(one) if key != name_key
-        )
-    if not isinstance(node, Map) or (steps[0] in LISTED and len(steps) > 2):
-        return ()
-    return tuple(key for own in _keys(node) for key in _by_direction(node, own))
-
-
-def _keys(node: Map) -> Iterator[str]:
-    yield from dict.fromkeys((*node, *node.overridden))
-
-
-def _by_direction(node: Map, key: str) -> Iterator[str]:
-    value = node.get(key)
-    directed = isinstance(value, Map) and value.keys() <= set(DIRECTIONS)
-    yield from (
-        (f"{key}.{direction}" for direction in value) if directed and isinstance(value, Map) else (key,)
-    )
-
-
-def _named(entries: Seq, name: str) -> list[Map]:
-    maps = [one for one in entries if isinstance(one, Map)]
-    return [one for one in maps if name in (one.get("flow"), one.get("logger"))]
-
-
-def _read_layers(path: Path) -> dict[str, str]:
-    """Return the name of the layer of every position in a file; empty if it cannot be read."""
-    try:
-        tree, _ = read_yaml(path)
-    except DefinitionError:
-        return {}
-    whole = f"experiment {tree['experiment']}" if "experiment" in tree else f"fragment {path.stem}"
-    return {str(position): layer for position, layer in _layers(tree, (), whole)}
-
-
-def _layers(node: Node, steps: tuple[str, ...], layer: str) -> Iterator[tuple[Position, str]]:
-    """Yield every position below a node with its layer: profile quick, part window of profile quick, ..."""
-    yield node.position, layer
-    if isinstance(node, Seq):
-        for one in node:
-            yield from _layers(one, (*steps, "-"), layer)
-    for key, value in node.items() if isinstance(node, Map) else ():
-        own = layer
-        kinds = {"profiles": "profile", "parts": "part", "fragments": "fragment"}
-        if len(steps) in (1, 3) and steps[-1] in kinds:
-            own = f"{kinds[steps[-1]]} {key}" + (f" of {layer}" if len(steps) == 3 else "")
-        yield from _layers(value, (*steps, key), own)
-
-
-def flow_text(node: Node) -> str:
-    """Return a node in one line, as a file could have it."""
-    if isinstance(node, str):
-        return str(node)
-    dumped = yaml.safe_dump(
-        plain(node), default_flow_style=True, sort_keys=False, width=10**6, allow_unicode=True
-    )
-    return dumped.strip().replace("'", "")
+        names = [(one.get(name_key, ""), key) for one in entries for key in (*one, *one.overridden)]
+        yield from (f"{name}.{key}" for name, key in names if key != name_key)
+    elif isinstance(node, Map) and not (listed and len(steps) > 2):
+        for key in (*node, *node.overridden):
+            value = node.get(key)
+            if isinstance(value, Map) and value.keys() <= {"down", "up"}:
+                yield from (f"{key}.{direction}" for direction in value)
+            else:
+                yield key

@@ -27,7 +27,7 @@ from samovar.experiment.layers.profiles import read_profile, read_profiles, unkn
 from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import Outputs, package_outputs
 from samovar.experiment.recipe_interface import RecipeCatalogue
-from samovar.experiment.yaml.tree import Map, plain, read_yaml, yaml_names, yaml_path
+from samovar.experiment.yaml_tree import Map, plain, read_yaml, yaml_names, yaml_path
 
 ORIGINALS = "definition"
 """Folder of a campaign with the files that its experiment was made from, unchanged."""

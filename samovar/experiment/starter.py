@@ -9,7 +9,7 @@ from samovar.experiment.checks.check_context import varied
 from samovar.experiment.keys import is_free, parse_name
 from samovar.experiment.load import read_experiment
 from samovar.experiment.nearest import unknown
-from samovar.experiment.yaml.tree import yaml_names, yaml_path
+from samovar.experiment.yaml_tree import yaml_names, yaml_path
 from samovar.units import UnitError
 
 RESERVED = ("latest",)

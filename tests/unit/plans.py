@@ -8,7 +8,7 @@ from pathlib import Path
 
 from samovar.experiment import Experiment, Testbed, load_testbed, resolve_experiment, resolve_settings
 from samovar.experiment.layers.merge import merge_layers
-from samovar.experiment.yaml.tree import parse_yaml
+from samovar.experiment.yaml_tree import parse_yaml
 from samovar.plan import Plan, Resolved, make_plan
 from samovar.plan.ids import ids_of
 from samovar.plan.matrix import Matrix, matrix_of

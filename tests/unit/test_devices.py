@@ -92,5 +92,5 @@ def test_a_device_s_path_is_read_back_as_it_was_written(folder: Path) -> None:
 def test_parameters_of_a_device_can_be_explained(folder: Path) -> None:
     planned(folder, "path: {flow_control: off}\n")
     study = load_experiment(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "powerline.yaml")
-    (found,) = Explainer(study.experiment, study.testbed, CATALOGUE).explain("path.flow_control")
+    (found,) = Explainer(study, CATALOGUE).explain("path.flow_control")
     assert [one.text for one in found.values] == ["off", "on", "off"]

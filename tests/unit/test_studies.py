@@ -121,7 +121,7 @@ def test_a_study_names_its_report_and_what_it_expects_of_it(name: str) -> None:
 def test_a_study_s_rate_and_factors_can_be_explained(name: str) -> None:
     own = study(name)
     experiment = own.experiment
-    explainer = Explainer(experiment, own.testbed, CATALOGUE, Config())
+    explainer = Explainer(own, CATALOGUE, Config())
     factors = {factor for part in experiment.parts.values() for factor in part.factors}
     for key in ("path.rate", *sorted(factors)):
         found = explainer.explain(key)

@@ -38,7 +38,7 @@ from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import Outputs, package_outputs
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 from samovar.experiment.values import Directional, LevelText, PerHost
-from samovar.experiment.yaml.tree import Position
+from samovar.experiment.yaml_tree import Position
 
 Parameters = Mapping[str, ParameterInfo]
 RECIPE_KINDS = {"path": "aqm", "traffic": "generator", "loggers": "logger"}

@@ -11,7 +11,7 @@ from samovar.experiment.checks.validate import Loc
 from samovar.experiment.keys import Expect, Experiment, Part, included_treatments
 from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import COMMON_OPTIONS, OutputOption, Outputs
-from samovar.experiment.yaml.tree import Map, Seq, Text
+from samovar.experiment.yaml_tree import Map, Seq, Text
 
 SEVERAL = ("part", "trial")
 """Options of all figures and tables that may name more than one."""

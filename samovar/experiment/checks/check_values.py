@@ -38,7 +38,7 @@ from samovar.experiment.keys import (
 )
 from samovar.experiment.nearest import unknown
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
-from samovar.experiment.yaml.tree import Map, node_at
+from samovar.experiment.yaml_tree import Map, node_at
 
 NAMES: Mapping[tuple[type[Strict] | None, str], str] = {
     (Flow, "from"): "host or role",

@@ -18,7 +18,7 @@ from samovar.errors import Problem
 from samovar.experiment.keys import Strict, bare, keys_of, own_keys
 from samovar.experiment.layers.merge import unknown_key
 from samovar.experiment.nearest import nearest
-from samovar.experiment.yaml.tree import Map, Node, Position, Seq, text
+from samovar.experiment.yaml_tree import Map, Node, Position, Seq, text
 from samovar.units import quoted
 
 Loc = tuple[int | str, ...]

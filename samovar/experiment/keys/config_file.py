@@ -13,7 +13,7 @@ from samovar.experiment.keys.levels import Settings
 from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
 from samovar.experiment.keys.testbed_file import PROGRAM_SCHEMA, ProgramType
 from samovar.experiment.keys.value_types import Duration, Name, Pause, Positive, Seed, Size, Word, choice
-from samovar.experiment.yaml.tree import Map
+from samovar.experiment.yaml_tree import Map
 
 Occasion = Literal["end", "trouble"]
 OCCASIONS: tuple[Occasion, ...] = ("end", "trouble")

@@ -30,7 +30,7 @@ from samovar.experiment.keys.value_types import (
     Word,
     choice,
 )
-from samovar.experiment.yaml.tree import Map, plain
+from samovar.experiment.yaml_tree import Map, plain
 
 Calibrate = Annotated[Literal["auto", "on", "off"], choice("calibrate", "auto", "on", "off")]
 Free = Annotated[Any, PlainValidator(plain)]

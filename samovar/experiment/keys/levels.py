@@ -27,7 +27,7 @@ from samovar.experiment.values import (
     distribution_text,
     is_distribution,
 )
-from samovar.experiment.yaml.tree import plain
+from samovar.experiment.yaml_tree import plain
 from samovar.units import UnitError
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ from samovar.experiment.keys.value_types import (
 )
 from samovar.experiment.nearest import unknown
 from samovar.experiment.values import Buffer, Directional
-from samovar.experiment.yaml.tree import Map
+from samovar.experiment.yaml_tree import Map
 from samovar.units import UnitError, quoted
 
 ROLES = ("sender", "receiver", "router", "observer")

@@ -13,7 +13,7 @@ from pathlib import Path
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment.layers.merge import FRAGMENT_KEYS, merge_layer, merge_maps, unknown_key
 from samovar.experiment.nearest import nearest, unknown
-from samovar.experiment.yaml.tree import Map, Seq, Text, node_at, read_yaml, yaml_names, yaml_path
+from samovar.experiment.yaml_tree import Map, Seq, Text, node_at, read_yaml, yaml_names, yaml_path
 
 REUSE_KEYS = ("extends", "use", "fragments")
 NEW_PART_KEYS = ("title", "factors", "include", "traffic", "path", "settings")

@@ -13,7 +13,7 @@ from typing import cast
 from samovar.errors import Problem
 from samovar.experiment.keys import FLOW_ENDS, NetworkPath, PartKeys, keys_of
 from samovar.experiment.nearest import unknown
-from samovar.experiment.yaml.tree import Map, Node, Seq, Text, text
+from samovar.experiment.yaml_tree import Map, Node, Seq, Text, text
 
 DESIGN = ("factors", "exclude", "include")
 INHERITED = tuple(key for key in keys_of(PartKeys) if key != "use")
@@ -46,6 +46,24 @@ def nested_keys(key: str) -> tuple[str, ...]:
     if first in LISTED and rest:
         return (first, rest)
     return tuple(key.split(".")) if first in ("path", "order", "stop", "verdict") else (key,)
+
+
+def nodes_at(node: Node | None, steps: Sequence[str]) -> list[Node]:
+    """Return the values that the layers give at a path of nested keys, the strongest first."""
+    if node is None:
+        return []
+    if not steps or (isinstance(node, Text) and tuple(steps) == ("down",)):  # a plain value is for downstream
+        return [node]
+    return [found for one in values_below(node, steps[0]) for found in nodes_at(one, steps[1:])]
+
+
+def values_below(node: Node | None, key: str) -> list[Node]:
+    """Return the values of a key of a mapping, or the entries of a list for a flow or logger."""
+    if isinstance(node, Seq):
+        return [one for one in node if isinstance(one, Map) and key in (one.get("flow"), one.get("logger"))]
+    if not isinstance(node, Map):
+        return []
+    return [*([node[key]] if key in node else []), *node.overridden.get(key, ())]
 
 
 def unknown_key(what: str, key: str, known: Iterable[str]) -> str:

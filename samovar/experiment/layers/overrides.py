@@ -23,7 +23,7 @@ from samovar.experiment.layers.merge import (
     nested_keys,
 )
 from samovar.experiment.nearest import unknown
-from samovar.experiment.yaml.tree import Map, Node, Position, Seq, node_at, parse_value
+from samovar.experiment.yaml_tree import Map, Node, Position, Seq, node_at, parse_value
 
 Steps = tuple[str, ...]
 USAGE = "write KEY=VALUE, such as --set duration=10s or --set path.rate=10Mbit"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment.layers.merge import MAIN, PART_KEYS, PROFILE_KEYS, unknown_key
 from samovar.experiment.nearest import unknown
-from samovar.experiment.yaml.tree import Map, Node
+from samovar.experiment.yaml_tree import Map, Node
 from samovar.units import quoted
 
 

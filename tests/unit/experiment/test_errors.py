@@ -3,7 +3,7 @@
 import pytest
 
 from samovar.errors import DefinitionError, Problem, cells
-from samovar.experiment.yaml.tree import parse_yaml
+from samovar.experiment.yaml_tree import parse_yaml
 
 
 def shown(text: str, column: int, width: int = 60) -> tuple[str, str]:

@@ -61,7 +61,7 @@ class Folder:
         config = load_config(self.root / "config.yaml")
         asked = LoadOptions(profile, parse_overrides(sets), config)
         study = load_experiment(self.root / "experiments" / "study.yaml", CATALOGUE, None, asked)
-        return Explainer(study.experiment, study.testbed, CATALOGUE, config)
+        return Explainer(study, CATALOGUE, config)
 
     def lines(self, key: str, *sets: str, profile: str | None = None) -> list[str]:
         found = explanation_lines(self.explainer(*sets, profile=profile).explain(key))

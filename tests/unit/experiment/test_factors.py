@@ -30,7 +30,7 @@ from samovar.experiment.keys.experiment_file import number_of
 from samovar.experiment.keys.factor_targets import read_target
 from samovar.experiment.keys.levels import Treatment, included_treatments, is_excluded, read_range
 from samovar.experiment.layers.merge import merge_layers
-from samovar.experiment.yaml.tree import parse_yaml
+from samovar.experiment.yaml_tree import parse_yaml
 from samovar.plan import make_plan
 from samovar.recipes import Catalogue
 from samovar.units import split_quantity

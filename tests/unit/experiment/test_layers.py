@@ -10,7 +10,7 @@ from samovar.experiment import Experiment, apply_profile, load_experiment, load_
 from samovar.experiment.keys.traffic_keys import Flow
 from samovar.experiment.layers.extends import merge_reused
 from samovar.experiment.load import campaign_files
-from samovar.experiment.yaml.tree import Map, plain, read_yaml
+from samovar.experiment.yaml_tree import Map, plain, read_yaml
 from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[3]

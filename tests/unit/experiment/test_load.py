@@ -19,7 +19,7 @@ from samovar.experiment import (
 )
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.values import Buffer
-from samovar.experiment.yaml.tree import LARGEST_FILE_BYTES, Map, Seq, parse_yaml, plain
+from samovar.experiment.yaml_tree import LARGEST_FILE_BYTES, Map, Seq, parse_yaml, plain
 from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[3]

@@ -16,7 +16,7 @@ from samovar.campaign.availability.unsupported_paths import unsupported_paths
 from samovar.cli.project import Project
 from samovar.errors import DefinitionError, PlanError
 from samovar.experiment import load_experiment, load_testbed
-from samovar.experiment.yaml.tree import parse_yaml, plain
+from samovar.experiment.yaml_tree import parse_yaml, plain
 from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[3]

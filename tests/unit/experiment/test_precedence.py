@@ -13,7 +13,6 @@ from samovar.experiment import (
     load_config,
     load_experiment,
     load_testbed,
-    resolve_settings,
 )
 from samovar.recipes import Catalogue
 
@@ -110,18 +109,18 @@ def test_each_layer_overrides_the_weaker_ones(bench: Bench) -> None:
 
 def test_a_host_that_a_layer_does_not_name_gets_the_weaker_layer(bench: Bench) -> None:
     assert bench.chain("rwnd", "c") == [
-        "2MB experiment experiments/study.yaml:5:29",
+        "2MB experiment study experiments/study.yaml:5:29",
         "1MB testbed hosts/bench.yaml:2:28",
     ]
     assert bench.chain("rwnd", "a") == ["1MB testbed hosts/bench.yaml:2:28"]
 
 
 def test_a_part_and_a_profile_override_top_level_settings(bench: Bench) -> None:
-    assert bench.chain("cc", "b", "other")[0] == "bbr experiment experiments/study.yaml:12:30"
+    assert bench.chain("cc", "b", "other")[0] == "bbr part other experiments/study.yaml:12:30"
     assert bench.chain("cc", "a", "other")[0] == "htcp testbed hosts/bench.yaml:2:16"
     assert bench.chain("rwnd", "c", profile="quick")[:2] == [
-        "3MB experiment experiments/study.yaml:14:28",
-        "2MB experiment experiments/study.yaml:5:29",
+        "3MB profile quick experiments/study.yaml:14:28",
+        "2MB experiment study experiments/study.yaml:5:29",
     ]
 
 
@@ -142,13 +141,6 @@ def test_a_hosts_own_name_wins_over_its_role(bench: Bench) -> None:
         "b": "bbr",
         "c": None,
     }
-
-
-def test_defaults_of_recipes_are_the_weakest_layer(bench: Bench) -> None:
-    study = bench.load()
-    settings = resolve_settings(study.experiment, "plain", study.testbed, None, CATALOGUE)
-    weakest = settings["a"]["tcp.timestamps"].layers[-1]
-    assert (weakest.layer, weakest.place) == ("recipe", "setting/tcp on linux")
 
 
 def test_a_setting_that_no_layer_gives_is_absent(bench: Bench) -> None:

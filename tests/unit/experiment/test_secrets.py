@@ -10,7 +10,7 @@ from samovar.campaign.context import Recorder
 from samovar.errors import DefinitionError, TestbedError
 from samovar.experiment import Power
 from samovar.experiment.secrets import REDACTED, find_secrets, redacted
-from samovar.experiment.yaml.tree import parse_yaml
+from samovar.experiment.yaml_tree import parse_yaml
 from samovar.hosts import Machine, ScriptResult
 
 KEY = "-----BEGIN OPENSSH " + "PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA\n-----END OPENSSH " + "PRIVATE KEY-----"

@@ -1,12 +1,25 @@
 """What YAML would read as something else, or would take hours to expand, is refused or stays as written."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from samovar.errors import DefinitionError
-from samovar.experiment.yaml.tree import LARGEST_FILE_BYTES, MOST_NODES, Map, parse_yaml, plain, read_yaml
+from samovar.experiment.yaml_tree import (
+    _PARSED_DIFFERENTLY,
+    LARGEST_FILE_BYTES,
+    MOST_NODES,
+    Map,
+    _FastLoader,
+    _Loader,
+    parse_yaml,
+    plain,
+    read_yaml,
+)
 
+ROOT = Path(__file__).parents[3]
 LAUGHS = "\n".join(
     ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
     + [f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True)]
@@ -62,6 +75,35 @@ TRAPS = {
 def test_a_yaml_trap_is_refused_at_its_place_in_one_sentence(trap: str) -> None:
     content, said = TRAPS[trap]
     assert mistakes(content) == said
+
+
+def marks(loader: type[_FastLoader] | type[_Loader], content: str) -> list[object]:
+    def walk(node: Any) -> list[object]:
+        value = node.value if isinstance(node.value, str) else [walk(one) for one in _flat(node.value)]
+        return [node.tag, node.start_mark.line, node.start_mark.column, value]
+
+    return walk(loader(content).get_single_node())
+
+
+def _flat(entries: list[yaml.Node | tuple[yaml.Node, yaml.Node]]) -> list[yaml.Node]:
+    return [node for entry in entries for node in (entry if isinstance(entry, tuple) else (entry,))]
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted([*ROOT.glob("experiments/**/*.yaml"), *ROOT.glob("hosts/*.yaml")]),
+    ids=lambda path: path.stem,
+)
+def test_the_parser_in_c_reads_what_the_parser_in_python_reads(path: Path) -> None:
+    content = path.read_text()
+    assert marks(_FastLoader, content) == marks(_Loader, content)
+
+
+@pytest.mark.parametrize(
+    "content", ["a:\tb\n", "a: >5#\n", "? a\n", "a:\n\ufeff", "a: [b ? c]\n", "a: !b&c d\n"]
+)
+def test_what_the_parsers_read_differently_is_left_to_the_one_in_python(content: str) -> None:
+    assert _PARSED_DIFFERENTLY.search(content)
 
 
 def mistakes(content: str) -> str:

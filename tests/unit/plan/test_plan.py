@@ -16,7 +16,7 @@ from samovar.experiment import (
     resolve_experiment,
 )
 from samovar.experiment.layers.merge import merge_layers
-from samovar.experiment.yaml.tree import parse_yaml
+from samovar.experiment.yaml_tree import parse_yaml
 from samovar.plan import Plan, make_plan
 from samovar.plan.ids import word
 from samovar.plan.order import ordered

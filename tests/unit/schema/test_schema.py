@@ -31,7 +31,7 @@ from samovar.experiment import (
     package_outputs,
 )
 from samovar.experiment.checks.check_values import check_site
-from samovar.experiment.yaml.tree import parse_yaml, plain
+from samovar.experiment.yaml_tree import parse_yaml, plain
 from samovar.recipes import Catalogue
 from samovar.schema import stale
 from samovar.schema.editor_schemas import experiment_schema, model_document

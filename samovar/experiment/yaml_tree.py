@@ -1,0 +1,433 @@
+"""YAML files as trees of texts: every scalar stays as written, every key and value has its position.
+
+Nothing is typed here, so the surprises of YAML 1.1 (no, 010, 10:20, 1e6) cannot happen; the models type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import yaml
+from yaml._yaml import CParser
+from yaml.composer import Composer
+from yaml.resolver import BaseResolver
+
+from samovar.errors import DefinitionError, Problem
+from samovar.experiment.secrets import ADVICE, find_secrets
+
+LARGEST_FILE_BYTES = 2**17
+MOST_NODES = 50_000  # counted with aliases expanded: ten lines could otherwise mean billions of values
+MOST_NESTED = 40
+_LINE_ENDS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # line breaks of YAML 1.1
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
+_EMPTY = "the file is empty; it must be a mapping (key: value)"
+_LAYERS = {"profiles": "profile", "parts": "part", "fragments": "fragment"}
+"""Keys whose mappings have layers by name, such as the profile quick."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """A position in a file; line and column count from 1, and `text` is the whole line.
+
+    A position on the command line has line 0 and the option as its file. `within` names the part, profile or
+    fragment of the file that the position is in.
+    """
+
+    file: str
+    line: int
+    column: int
+    text: str = field(default="", compare=False, repr=False)
+    within: str = field(default="", compare=False, repr=False)
+
+    def problem(self, message: str) -> Problem:
+        """Return a problem at this position."""
+        return Problem(self.file, self.line, self.column, message, self.text)
+
+    @property
+    def layer(self) -> str:
+        """The layer that gives a value here: --set, part x of profile quick, fragment slow, experiment y."""
+        if not self.line:
+            return self.file.partition(" ")[0]
+        path = Path(self.file)
+        kind = "fragment" if path.parent.name == "fragments" else "experiment"
+        return self.within or f"{kind} {path.stem}"
+
+    def __str__(self) -> str:
+        """Render as file:line:column, or as the option of the command line."""
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+class Text(str):
+    """A scalar as written, with its position."""
+
+    position: Position
+
+
+class Seq(list["Node"]):
+    """A list with its position."""
+
+    def __init__(self, items: list[Node], position: Position) -> None:
+        super().__init__(items)
+        self.position = position
+
+
+class Map(dict[str, "Node"]):
+    """A mapping with its position and those of its keys.
+
+    `overridden` holds, by key, the values of weaker layers that were replaced, the strongest first.
+    """
+
+    def __init__(self, position: Position) -> None:
+        super().__init__()
+        self.position = position
+        self.key_positions: dict[str, Position] = {}
+        self.overridden: dict[str, tuple[Node, ...]] = {}
+
+    def put(self, key: str, value: Node, key_position: Position) -> None:
+        """Set one entry and the position of its key."""
+        self[key] = value
+        self.key_positions[key] = key_position
+
+    def copied(self) -> Map:
+        """Return a shallow copy that can be changed."""
+        copy = Map(self.position)
+        copy.update(self)
+        copy.key_positions.update(self.key_positions)
+        copy.overridden.update(self.overridden)
+        return copy
+
+
+Node = Text | Seq | Map
+
+
+def text(value: str, position: Position) -> Text:
+    """Return a scalar with its position."""
+    scalar = Text(value)
+    scalar.position = position
+    return scalar
+
+
+def plain(node: object) -> object:
+    """Return the same value in built-in types, without positions."""
+    if isinstance(node, dict):
+        return {str(key): plain(value) for key, value in node.items()}
+    if isinstance(node, list | tuple):
+        return [plain(value) for value in node]
+    return str(node)
+
+
+def flow_text(node: Node) -> str:
+    """Return a node in one line, as a file could have it."""
+    if isinstance(node, str):
+        return str(node)
+    dumped = yaml.safe_dump(
+        plain(node), default_flow_style=True, sort_keys=False, width=10**6, allow_unicode=True
+    )
+    return dumped.strip().replace("'", "")
+
+
+def node_at(tree: Node | None, *keys: str) -> Node | None:
+    """Return the value below some nested keys, None where a mapping lacks one."""
+    for key in keys:
+        tree = tree.get(key) if isinstance(tree, Map) else None
+    return tree
+
+
+def map_at(tree: Node | None, *keys: str) -> Map | None:
+    """Return the mapping below some nested keys, None if there is none."""
+    node = node_at(tree, *keys)
+    return node if isinstance(node, Map) else None
+
+
+def read_yaml(path: Path) -> tuple[Map, list[Problem]]:
+    """Read a YAML file that is a mapping, with the problems that leave the rest readable (a duplicate key).
+
+    Raises DefinitionError for a file that cannot be read at all.
+    """
+    return parse_yaml(read_text(path), str(path))
+
+
+def parse_yaml(content: str, file: str) -> tuple[Map, list[Problem]]:
+    """Parse a text as read_yaml parses a file; `file` names it in messages."""
+    source = _Source(file, content)
+    tree, problems = _convert(source)
+    if tree is None or (isinstance(tree, Text) and tree in ("", "~", "null")):
+        raise DefinitionError([source.position(0, 0).problem(_EMPTY)])
+    if not isinstance(tree, Map):
+        what = "list" if isinstance(tree, Seq) else "text"
+        message = f"the file is a {what}; it must be a mapping (key: value)"
+        raise DefinitionError([*problems, tree.position.problem(message)])
+    return tree, problems
+
+
+def parse_value(content: str, start: Position) -> Node:
+    """Parse one value of any kind, such as that of --set; raises DefinitionError.
+
+    Positions in it are counted from `start`.
+    """
+    node, problems = _convert(_Source(start.file, content, start))
+    if problems:
+        raise DefinitionError(problems)
+    return text("", start) if node is None else node
+
+
+def yaml_files(folder: Path) -> list[Path]:
+    """Return the YAML files of a folder, sorted; none if the folder is missing. Raises DefinitionError."""
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == ".yaml")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise _unreadable(folder, error, "a folder") from error
+
+
+def yaml_names(folder: Path) -> list[str]:
+    """Return the names of the YAML files of a folder, sorted; raises DefinitionError."""
+    return [path.stem for path in yaml_files(folder)]
+
+
+def yaml_path(folder: Path, name: str) -> Path:
+    """Return the path of a YAML file in a folder, relative to the working folder where possible."""
+    path = (folder / f"{name}.yaml").absolute()
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def read_text(path: Path, what: str = "a YAML file") -> str:
+    """Return the text of a small UTF-8 file; raises DefinitionError, which names `what` it should be."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(LARGEST_FILE_BYTES + 1)
+    except OSError as error:
+        raise _unreadable(path, error, what) from error
+    if len(data) > LARGEST_FILE_BYTES:
+        message = f"the file is larger than {LARGEST_FILE_BYTES // 1024} KiB; this is not a definition file"
+        raise DefinitionError([Problem(str(path), 0, 0, message)])
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DefinitionError([Problem(str(path), 1, 1, "the file is UTF-16; save it as UTF-8")])
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        message = "a byte that is not valid UTF-8; save the file as UTF-8"
+        raise DefinitionError([Problem(str(path), line, column, message)]) from error
+
+
+def _unreadable(path: Path, error: OSError, what: str) -> DefinitionError:
+    reason = (error.strerror or "cannot be read").lower()
+    return DefinitionError([Problem(str(path), 0, 0, f"{reason}; it must be {what}")])
+
+
+class _Source:
+    """A text with the positions in it: a whole file, or with `start` a part of one line."""
+
+    def __init__(self, file: str, content: str, start: Position | None = None) -> None:
+        self.content, self._file, self._start = content, file, start
+        self._lines = _LINE_ENDS.split(content)
+
+    def position(self, line: int, column: int, within: str = "") -> Position:
+        """Return the position of a line and column that count from 0."""
+        if self._start is not None:
+            return replace(self._start, column=self._start.column + column)
+        text = self._lines[line] if line < len(self._lines) else ""
+        return Position(self._file, line + 1, column + 1, text, within)
+
+    def position_at(self, index: int) -> Position:
+        """Return the position of a character by its index in the text."""
+        before = self.content[:index]
+        return self.position(before.count("\n"), index - (before.rfind("\n") + 1))
+
+
+def _convert(source: _Source) -> tuple[Node | None, list[Problem]]:
+    """Return a text as a tree, None if it is empty; refuses secrets, which campaigns would record."""
+    secrets = [
+        # the line is not shown with the message: messages are logged
+        replace(source.position_at(one.start), text="").problem(f"{one.kind}; {ADVICE}")
+        for one in find_secrets(source.content)
+    ]
+    if secrets:
+        raise DefinitionError(secrets)
+    root = _compose(source)
+    converter = _Converter(source)
+    return (None if root is None else converter.convert(root)), converter.problems
+
+
+class _Converter:
+    """Convert PyYAML's nodes to a tree, collecting the problems that leave the rest readable."""
+
+    def __init__(self, source: _Source) -> None:
+        self._source = source
+        self.problems: list[Problem] = []
+        self._count = 0
+        self._open: set[int] = set()
+
+    def convert(self, node: yaml.Node, keys: tuple[str, ...] = (), within: str = "") -> Node:
+        """Return one node, below some nested keys, with all below it.
+
+        Raises DefinitionError for too many nodes and for an alias within itself.
+        """
+        position = self._source.position(node.start_mark.line, node.start_mark.column, within)
+        self._count += 1
+        if self._count > MOST_NODES:
+            message = f"more than {MOST_NODES} values with aliases expanded; use fewer aliases"
+            raise DefinitionError([position.problem(message)])
+        if node.tag not in _PLAIN_TAGS:
+            self.problems.append(position.problem(f"tag '{node.tag}'; tags are not allowed, remove it"))
+        if isinstance(node, yaml.ScalarNode):
+            self._refuse_control_characters(node.value, position)
+            return text(node.value, position)
+        if id(node) in self._open:
+            raise DefinitionError([position.problem("this alias contains itself; write the values out")])
+        self._open.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            result: Node = Seq([self.convert(item, (*keys, "-"), within) for item in node.value], position)
+        else:
+            result = self._mapping(node, position, keys, within)
+        self._open.discard(id(node))
+        return result
+
+    def _mapping(self, node: yaml.Node, position: Position, keys: tuple[str, ...], within: str) -> Map:
+        result = Map(position)
+        names_layers = len(keys) in (1, 3) and keys[-1] in _LAYERS
+        for key, key_position, value in self._entries(node):
+            if key in result:
+                message = f"duplicate key '{key}', first in line {result.key_positions[key].line}; keep one"
+                self.problems.append(key_position.problem(message))
+                continue
+            own = within
+            if names_layers:
+                own = f"{_LAYERS[keys[-1]]} {key}" + (f" of {within}" if within else "")
+            result.put(key, self.convert(value, (*keys, key), own), key_position)
+        return result
+
+    def _entries(self, node: yaml.Node) -> Iterator[tuple[str, Position, yaml.Node]]:
+        for key, value in node.value:
+            position = self._source.position(key.start_mark.line, key.start_mark.column)
+            if not isinstance(key, yaml.ScalarNode):
+                self.problems.append(position.problem("the key is a list or mapping; it must be a word"))
+            elif key.value == "<<" and not key.style:
+                message = "merge key '<<' is not supported; write the keys out, or use fragments"
+                self.problems.append(position.problem(message))
+            elif _lacks_space(key, value):
+                before, _, after = key.value.partition(":")
+                message = f"missing space after ':' in '{key.value}'; write '{before}: {after}'"
+                self.problems.append(position.problem(message))
+            else:
+                self._refuse_control_characters(key.value, position)
+                yield key.value, position, value
+
+    def _refuse_control_characters(self, value: str, position: Position) -> None:
+        """Report control characters (from escapes such as \\e), which could steer a terminal (ECMA-48)."""
+        found = _CONTROL_CHARACTER.search(value)
+        if found:
+            message = f"control character U+{ord(found[0]):04X}; only printable text is allowed"
+            self.problems.append(position.problem(message))
+
+
+def _lacks_space(key: yaml.ScalarNode, value: yaml.Node) -> bool:
+    """Return whether a key is {rate:40Mbit}, which YAML reads as one key without a value."""
+    empty = isinstance(value, yaml.ScalarNode) and value.value == "" and not value.style
+    return empty and not key.style and ":" in key.value
+
+
+class _BoundedComposer(Composer):
+    """PyYAML's composer of untyped nodes with a bound on nesting."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.depth += 1
+        if self.depth > MOST_NESTED:
+            mark = self.peek_event().start_mark  # type: ignore[attr-defined]
+            raise yaml.MarkedYAMLError(problem=f"nested deeper than {MOST_NESTED} levels", problem_mark=mark)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+class _FastLoader(_BoundedComposer, CParser, BaseResolver):
+    """Parses in C, several times as fast; its errors have other words and places."""
+
+    def __init__(self, content: str) -> None:
+        CParser.__init__(self, content)
+        Composer.__init__(self)
+        BaseResolver.__init__(self)
+
+
+class _Loader(_BoundedComposer, yaml.BaseLoader):
+    """Parses in Python; the messages below are for its errors."""
+
+
+_PARSED_DIFFERENTLY = re.compile("[\t?!\ufeff\x85\u2028\u2029]|[|>][^ \n]*#")
+"""What the parser in C accepts in more places than the one in Python."""
+
+
+def _compose(source: _Source) -> yaml.Node | None:
+    """Parse a text into PyYAML's nodes, None if it is empty; raises DefinitionError at the first error."""
+    if not _PARSED_DIFFERENTLY.search(source.content):
+        try:
+            return _FastLoader(source.content).get_single_node()
+        except (yaml.YAMLError, UnicodeError):
+            pass  # the parser in Python reports it
+    try:
+        return _Loader(source.content).get_single_node()
+    except yaml.MarkedYAMLError as error:
+        opening = error.context_mark if (error.problem or "") in _CAUSED_AT_OPENING else None
+        mark = opening or error.problem_mark or error.context_mark
+        position = source.position(mark.line, mark.column) if mark else source.position(0, 0)
+        problem = position.problem(_message(error))
+    except yaml.reader.ReaderError as error:
+        code = f"U+{ord(source.content[error.position]):04X}"
+        message = f"control character {code}; only printable text is allowed"
+        problem = source.position_at(error.position).problem(message)
+    raise DefinitionError([problem])
+
+
+_CAUSED_AT_OPENING = ("could not find expected ':'", "found unexpected end of stream")
+"""Errors whose cause is where the construct began, not where PyYAML noticed."""
+
+_CLOSE = "close the bracket"
+_QUOTE = "quote the text"
+_MESSAGES: Sequence[tuple[str, str]] = (
+    (r"'\\t'", "tab character; YAML allows only spaces for indentation"),
+    (r"found another document", "second document in one file; write one document per file"),
+    (r"could not find expected ':'", "missing ': ' in this line; write key: value"),
+    (r"mapping values are not allowed", f"':' where no key is allowed; {_QUOTE} that contains ': '"),
+    (r"sequence entries are not allowed", f"'- ' where no entry is allowed; {_QUOTE} that contains it"),
+    (r"mapping keys are not allowed", f"'? ' where no entry is allowed; {_QUOTE} that contains it"),
+    (r"expected ',' or '(.)', but got", rf"missing ',' or '\1' before this; {_CLOSE}"),
+    (r"node content, but found '<stream end>'", f"a '[' or '{{' before this is never closed; {_CLOSE}"),
+    (r"node content, but found '(.)'", rf"'\1' where a key or value must be; write one, or {_QUOTE}"),
+    (r"found unexpected end of stream", "this quote is never closed; add the closing quote"),
+    (r"undefined alias '(.*)'", r"alias '*\1' has no anchor; define '&\1' before it"),
+    (r"cannot start any token", f"a text cannot begin with this character in YAML; {_QUOTE}"),
+    (r"duplicate anchor '([^']*)'", r"anchor '&\1' is defined twice; define it once"),
+    (
+        r"expected <block end>|expected '<document start>'",
+        "this line is not indented like its neighbours; use the same number of spaces",
+    ),
+    (r"(nested deeper than \d+ levels)", r"\1; this is not a definition file"),
+    (r"escape", r"unknown escape in double quotes; write \\\\ for a backslash, or use single quotes"),
+    (
+        r"(?:scanning|parsing) an? (?:alias|anchor)",
+        f"'&' begins an anchor and '*' an alias in YAML; {_QUOTE}",
+    ),
+    (r"tag", f"'!' begins a tag in YAML; {_QUOTE}"),
+    (r"directive", f"'%' begins a directive in YAML; {_QUOTE}"),
+    (r"block scalar", f"'|' or '>' begins a text on the following lines in YAML; {_QUOTE}"),
+)
+"""What PyYAML reports, as a pattern, and the message that is shown for it with the pattern's groups."""
+
+
+def _message(error: yaml.MarkedYAMLError) -> str:
+    problem = f"{error.problem or 'cannot be read'} {error.context or ''}".rstrip()
+    found = ((re.search(pattern, problem), words) for pattern, words in _MESSAGES)
+    message = next((match.expand(words) for match, words in found if match), f"not valid YAML: {problem}")
+    opening, here = error.context_mark, error.problem_mark
+    if opening and here and opening.line != here.line and message.endswith(_CLOSE):
+        return f"{message} that opens in line {opening.line + 1}"
+    return message
