@@ -14,7 +14,6 @@ from samovar.recipes.bottleneck import (
 )
 from samovar.recipes.calibration_scripts import (
     IP_UDP_BYTES,
-    CalibrationScripts,
     PathProbe,
     calibration_needs,
     plan_probe,
@@ -35,7 +34,6 @@ from samovar.recipes.trial_programs import NO_LIMITS, AbortLimits, FlowEnds, Pro
 from samovar.recipes.window_scripts import (
     WindowFit,
     WindowProbe,
-    WindowScripts,
     fit_windows,
     render_window_probe,
     window_probes,
@@ -50,7 +48,6 @@ __all__ = [
     "NO_LIMITS",
     "AbortLimits",
     "ByteCounts",
-    "CalibrationScripts",
     "Catalogue",
     "CountPatterns",
     "FlowEnds",
@@ -65,7 +62,6 @@ __all__ = [
     "TrialScripts",
     "WindowFit",
     "WindowProbe",
-    "WindowScripts",
     "adapter_values",
     "allowed_commands",
     "bottleneck_values",

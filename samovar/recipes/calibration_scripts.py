@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from samovar.plan import DirectionPlan, PathPlan, Resolved
 from samovar.recipes.bottleneck import ETHERNET_HEADER_BYTES
@@ -15,8 +16,10 @@ from samovar.units import ETHERNET_MTU_BYTES, parse_duration
 IP_UDP_BYTES = 28
 OVERLOAD = 4
 """A burst arrives at this multiple of the rate: the buffer fills in a third of its drain time."""
-FULL_S, MOST_PACKETS = 0.15, 20_000
+FULL_S, MOST_BURST_PACKETS = 0.15, 20_000
 """How long the buffer is kept full, so that samples find it full, and the most packets spent on that."""
+MOST_PACED_S = 5.0
+PACED_PACKETS, PACED_PACKETS_WITHOUT_LOSS = 2000, 500
 PACED_FRAME_BYTES = 64 + IP_UDP_BYTES + ETHERNET_HEADER_BYTES
 LOWEST_GAP_S = 0.0002
 """The shortest gap that a program can keep by sleeping between two packets."""
@@ -47,10 +50,6 @@ class PathProbe:
         """The size of a frame of the burst."""
         return self.payload_bytes + IP_UDP_BYTES + ETHERNET_HEADER_BYTES
 
-    def with_paced(self, packets: int) -> PathProbe:
-        """Return the same probe with another number of paced packets."""
-        return replace(self, paced_packets=packets)
-
     @property
     def duration_s(self) -> float:
         """The approximate duration of the probe."""
@@ -64,40 +63,47 @@ def plan_probe(
     mtu_bytes: int | None,
     *,
     pings: int = 30,
-    paced_packets: int = 1000,
-    overload: bool = True,
+    paced_packets: int | None = None,
 ) -> PathProbe:
     """Return a probe of a few seconds: a burst that fills the buffer, and paced packets that do not.
 
-    Pings measure the round-trip time, paced packets the losses, the overload rate and buffer.
+    Pings measure the round-trip time, paced packets the losses, the overload rate and buffer. If classes of
+    flows have their own round trips and losses, neither is measured.
     """
     mtu = mtu_bytes or ETHERNET_MTU_BYTES
     frame_bytes = mtu + ETHERNET_HEADER_BYTES
-    rate_bps = direction.rate_bps or 0
-    floods = overload and direction.rate_bps is not None
     buffered = direction.buffer_packets or math.ceil((direction.buffer_bytes or 0) / frame_bytes)
-    frame_s = frame_bytes * 8 / rate_bps if rate_bps else 0.0
-    least_gap_s = 2 * PACED_FRAME_BYTES * 8 / rate_bps if rate_bps else 0.0
+    frame_s = least_gap_s = drain_s = 0.0
+    burst_packets = 0
+    if direction.rate_bps is not None:
+        frame_s = frame_bytes * 8 / direction.rate_bps
+        least_gap_s = 2 * PACED_FRAME_BYTES * 8 / direction.rate_bps
+        burst_packets = 2 * buffered + min(round(OVERLOAD * FULL_S / frame_s), MOST_BURST_PACKETS)
+        drain_s = buffered * frame_s + path.rtt_s + SPARE_S
+    paced_gap_s = max(LOWEST_GAP_S, least_gap_s)
+    if paced_packets is None:
+        wanted = PACED_PACKETS if direction.loss else PACED_PACKETS_WITHOUT_LOSS
+        paced_packets = min(wanted, int(MOST_PACED_S / paced_gap_s))
     return PathProbe(
         payload_bytes=mtu - IP_UDP_BYTES,
-        pings=pings,
+        pings=0 if path.classes else pings,
         ping_gap_s=PING_GAP_S,
-        burst_packets=2 * buffered + min(round(OVERLOAD * FULL_S / frame_s), MOST_PACKETS) if floods else 0,
+        burst_packets=burst_packets,
         burst_gap_s=frame_s / OVERLOAD,
-        drain_s=buffered * frame_s + path.rtt_s + SPARE_S if floods else 0.0,
-        paced_packets=paced_packets,
-        paced_gap_s=max(LOWEST_GAP_S, least_gap_s),
+        drain_s=drain_s,
+        paced_packets=0 if path.classes else paced_packets,
+        paced_gap_s=paced_gap_s,
         quiet_s=2 * (path.rtt_s + SPARE_S),
     )
 
 
-@dataclass(frozen=True)
-class CalibrationScripts:
-    """The bodies of the scripts that probe one direction, in the order in which they run."""
+class ProbeScripts(NamedTuple):
+    """The scripts of a probe in the order in which they run; `abandon` ends a receiver without a sender."""
 
     receive: str
     send: str
     collect: str
+    abandon: str = ""
 
 
 def render_calibration(
@@ -107,8 +113,8 @@ def render_calibration(
     address: str,
     port: int,
     name: str = "calibrate",
-) -> CalibrationScripts:
-    """Return the scripts for the receiving host, the sending host, and the receiving host again.
+) -> ProbeScripts:
+    """Return the bodies of the scripts for the receiving host, the sending host, the receiving host again.
 
     `systems` are the operating systems of sender and receiver. If their recipes differ, the recipe that all
     systems share is used, which needs other programs. The logger `queue` samples the router's queue
@@ -122,11 +128,8 @@ def render_calibration(
         "limit_s": probe.duration_s + probe.drain_s + 30,
     }
     sender, receiver = _recipes(catalogue, systems)
-    return CalibrationScripts(
-        receive=receiver.render("receive", values),
-        send=sender.render("script", values),
-        collect=receiver.render("collect", values),
-    )
+    blocks = (receiver, "receive"), (sender, "script"), (receiver, "collect")
+    return ProbeScripts(*(recipe.render(block, values) for recipe, block in blocks))
 
 
 def sampling_s(sampler: Recipe) -> float:
@@ -140,18 +143,13 @@ def calibration_needs(resolved: Resolved, host: str, catalogue: Catalogue) -> fr
     """Return the programs that a host needs as an end of flows, whose directions may be measured."""
     if resolved.path is None or not resolved.path.router:
         return frozenset()
-    pairs = {
-        (resolved.hosts[flow.from_host].system, resolved.hosts[flow.to_host].system)
-        for flow in resolved.flows
-        if host in (flow.from_host, flow.to_host)
-    }
-    return frozenset(
-        need
-        for systems in pairs
-        if all("calibrate" in catalogue.names("step", system) for system in systems)
-        for recipe in _recipes(catalogue, systems)
-        for need in recipe.header.needs
-    )
+    needs: set[str] = set()
+    for flow in resolved.flows:
+        systems = resolved.hosts[flow.from_host].system, resolved.hosts[flow.to_host].system
+        able = all("calibrate" in catalogue.names("step", system) for system in systems)
+        if able and host in (flow.from_host, flow.to_host):
+            needs.update(*(recipe.header.needs for recipe in _recipes(catalogue, systems)))
+    return frozenset(needs)
 
 
 def _recipes(catalogue: Catalogue, systems: tuple[str, str]) -> tuple[Recipe, Recipe]:

@@ -161,12 +161,10 @@ class TrialScripts:
         parts = (self._setting(host, setting, "counters") for setting in counted)
         return (self._step(host, "counters", {}) if own else "") + "".join(parts)
 
-    def setting_body(
-        self, host: str, recipe: str, block: str, more: Mapping[str, object], most: int | None = None
-    ) -> str:
-        """Return a block of a setting recipe, rendered for each of its (first `most`) uses on a host."""
-        uses = [setting for setting in self.settings(host) if setting.recipe == recipe]
-        return "".join(self._setting(host, setting, block, more) for setting in uses[:most])
+    def setting_body(self, host: str, recipe: str, block: str, more: Mapping[str, object]) -> str:
+        """Return a block of a setting recipe, rendered for each of its uses on a host."""
+        uses = (setting for setting in self.settings(host) if setting.recipe == recipe)
+        return "".join(self._setting(host, setting, block, more) for setting in uses)
 
     def _halts(self, host: str) -> Iterator[str]:
         names = (process.name for process in self.processes(host) if process.kind != "capture")

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
+from typing import NamedTuple
 
+from samovar.recipes.calibration_scripts import ProbeScripts
 from samovar.recipes.quoting import window_floor
 from samovar.recipes.scripts import TrialScripts
 
@@ -38,18 +40,7 @@ class WindowProbe:
         return window_floor(self.window_bytes)
 
 
-@dataclass(frozen=True)
-class WindowScripts:
-    """The scripts of one probe in the order in which they run; `abandon` ends a receiver without a sender."""
-
-    receive: str
-    send: str
-    collect: str
-    abandon: str
-
-
-@dataclass(frozen=True)
-class WindowFit:
+class WindowFit(NamedTuple):
     """A script that sets the receive buffer of a host; its output is `MINIMUM BUFFER BUFFER` in bytes."""
 
     buffer_bytes: int
@@ -59,16 +50,13 @@ class WindowFit:
 def window_probes(scripts: TrialScripts) -> tuple[WindowProbe, ...]:
     """Return the windows of a trial that may need a fitted buffer, one for each pair of addresses."""
     probes: dict[tuple[str, str], WindowProbe] = {}
-    for ends in scripts.flows:
-        flow = ends.flow
+    for flow, recipe in ((ends.flow, ends.recipe) for ends in scripts.flows):
         window_bytes = scripts.resolved.window_bytes(flow)
-        if window_bytes is None or ends.recipe.header.transport != "tcp":
+        if window_bytes is None or recipe.header.transport != "tcp":
             continue
         if "fit" in scripts.catalogue.recipe("setting", "rwnd", scripts.system(flow.to_host)).blocks:
-            probe = WindowProbe(
-                flow.from_host, flow.to_host, flow.from_address, flow.to_address, window_bytes
-            )
-            probes.setdefault((flow.from_address, flow.to_address), probe)
+            ends = flow.from_host, flow.to_host, flow.from_address, flow.to_address
+            probes.setdefault(ends[2:], WindowProbe(*ends, window_bytes))
     return tuple(probes.values())
 
 
@@ -81,7 +69,7 @@ def window_share(clamp_bytes: int, buffer_bytes: int) -> int | None:
 
 def render_window_probe(
     scripts: TrialScripts, probe: WindowProbe, limit_s: float, before: Mapping[str, Mapping[str, str]]
-) -> WindowScripts:
+) -> ProbeScripts:
     """Return the scripts of a probe: one connection, on a port that no flow of the trial uses.
 
     Either end waits for the other for at most limit_s. Both hosts, whose state was `before`, then forget what
@@ -105,7 +93,7 @@ def render_window_probe(
 
     sender, receiver = probe.sender, probe.receiver
     collect = body(receiver, "collect")
-    return WindowScripts(
+    return ProbeScripts(
         receive=scripts.script(receiver, (body(receiver, "receive"),)),
         send=scripts.script(sender, (body(sender, "script"), forget(sender))),
         collect=scripts.script(receiver, (collect, forget(receiver))),
@@ -123,12 +111,9 @@ def fit_windows(scripts: TrialScripts, shares: Mapping[WindowProbe, int]) -> dic
     for probe, share in shares.items():
         size_bytes = -(-probe.target_bytes * WHOLE // share)
         buffers[probe.receiver] = min(size_bytes, buffers.get(probe.receiver, size_bytes))
-    return {
-        host: WindowFit(
-            size_bytes,
-            scripts.script(
-                host, (scripts.setting_body(host, "rwnd", "fit", {"buffer_bytes": size_bytes}, most=1),)
-            ),
-        )
-        for host, size_bytes in buffers.items()
-    }
+    fits = {}
+    for host, size_bytes in buffers.items():
+        recipe = scripts.catalogue.recipe("setting", "rwnd", scripts.system(host))
+        script = scripts.script(host, (recipe.render("fit", {"buffer_bytes": size_bytes}),))
+        fits[host] = WindowFit(size_bytes, script)
+    return fits

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from samovar.campaign.verdict.path_checks import plausible_losses
 from samovar.lab import KernelNeeds
 from samovar.lab.kernel import machine_lacks
 from samovar.plan import ClassPlan, DirectionPlan, MatchPlan, PathPlan
-from samovar.recipes import Catalogue, plan_probe
+from samovar.recipes import Catalogue, PathProbe, plan_probe
 from tests.lab.path_bench import Bench, running_lab
 from tests.unit.recipes.test_bottleneck import AQMS, PARAMETERS
 
@@ -66,6 +67,11 @@ def another(path: PathPlan) -> PathPlan:
 
 def failed(checks: Sequence[Check]) -> list[str]:
     return [str(check) for check in checks if not check.ok]
+
+
+def paced_probe(path: PathPlan, packets: int) -> PathProbe:
+    """Return a probe of pings and paced packets, without an overload."""
+    return replace(plan_probe(path, path.down, 1500, paced_packets=packets), burst_packets=0, drain_s=0.0)
 
 
 @pytest.mark.parametrize("name", [name for name in AQMS if name not in NOT_IN_LINUX_6_1_OF_DEBIAN])
@@ -131,9 +137,7 @@ def test_an_overload_fills_the_buffer_that_was_asked_for(bench: Bench, name: str
 def test_losses_alone_are_as_many_as_chance_allows(bench: Bench) -> None:
     path = path_of({"loss": 0.02, "delay_s": 0.005})
     with bench.path(path):
-        seen, checks = bench.calibrate(
-            path, "down", plan_probe(path, path.down, 1500, paced_packets=2000, overload=False)
-        )
+        seen, checks = bench.calibrate(path, "down", paced_probe(path, 2000))
     assert failed(checks) == []
     assert plausible_losses(seen.lost, 2000, 0.02)
     assert seen.mean_loss_burst_packets == pytest.approx(1.02, abs=0.12)
@@ -142,9 +146,7 @@ def test_losses_alone_are_as_many_as_chance_allows(bench: Bench) -> None:
 def test_losses_come_in_bursts_of_the_mean_length_that_was_asked_for(bench: Bench) -> None:
     path = path_of({"loss": 0.05, "loss_burst_packets": 4.0})
     with bench.path(path):
-        seen, checks = bench.calibrate(
-            path, "down", plan_probe(path, path.down, 1500, paced_packets=4000, overload=False)
-        )
+        seen, checks = bench.calibrate(path, "down", paced_probe(path, 4000))
     assert failed(checks) == []
     # A geometric length of mean 4 has a deviation of 3.46; 3.29 of the mean's own are 99.9 %.
     assert seen.mean_loss_burst_packets == pytest.approx(4, abs=3.29 * 3.46 / (seen.lost / 4) ** 0.5)
@@ -153,9 +155,7 @@ def test_losses_come_in_bursts_of_the_mean_length_that_was_asked_for(bench: Benc
 def test_packets_are_reordered_and_doubled_at_the_share_that_was_asked_for(bench: Bench) -> None:
     path = path_of({"reorder": 0.02, "duplicate": 0.01, "delay_s": 0.01})
     with bench.path(path):
-        seen, checks = bench.calibrate(
-            path, "down", plan_probe(path, path.down, 1500, paced_packets=2000, overload=False)
-        )
+        seen, checks = bench.calibrate(path, "down", paced_probe(path, 2000))
     assert failed(checks) == []
     assert plausible_losses(seen.duplicates, 2000, 0.01)
     # One packet that overtakes is seen once, two in a row are seen once as well.
@@ -165,9 +165,7 @@ def test_packets_are_reordered_and_doubled_at_the_share_that_was_asked_for(bench
 def test_jitter_varies_the_delay_and_keeps_the_order(bench: Bench) -> None:
     path = path_of({"jitter_s": 0.005, "delay_s": 0.02})
     with bench.path(path):
-        seen, checks = bench.calibrate(
-            path, "down", plan_probe(path, path.down, 1500, paced_packets=500, overload=False)
-        )
+        seen, checks = bench.calibrate(path, "down", paced_probe(path, 500))
     assert failed(checks) == []
     assert seen.overtaken == 0
     assert max(seen.round_trips_s) - min(seen.round_trips_s) > 0.004

@@ -9,10 +9,9 @@ from dataclasses import asdict, dataclass, field
 from samovar.campaign.calibration.cache import ATTEMPTS, CalibrationCache
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.verdict import Check, check_direction, parse_measurement
-from samovar.plan import DirectionPlan, PathPlan, Resolved
+from samovar.plan import PathPlan, Resolved
 from samovar.recipes import (
     PathDirection,
-    PathProbe,
     TrialScripts,
     bottleneck_values,
     plan_probe,
@@ -23,8 +22,6 @@ from samovar.recipes import (
 PORT = 5300
 SAMPLER, RECEIVER = "calibrate-queue", "calibrate"
 RECEIVER_FILES = f"{RECEIVER}.* {RECEIVER}-burst.* {RECEIVER}-paced.*"
-MOST_PACED_S = 5.0
-PACED_PACKETS, PACED_PACKETS_WITHOUT_LOSS = 2000, 500
 
 
 @dataclass(frozen=True)
@@ -168,7 +165,7 @@ class PathCalibration:
             if "calibrate" not in catalogue.names("step", system):
                 return PathResult((), (f"{name}: no recipe measures from {host}, {system}",))
         plan, router = path.down if name == "down" else path.up, resolved.hosts[path.router]
-        probe = _plan_probe(path, plan, resolved.mtu_bytes, pings=name == "down")
+        probe = plan_probe(path, plan, resolved.mtu_bytes, pings=30 if name == "down" else 0)
         step_limit_s = self._context.policy.step_timeout_s
         probe_limit_s = step_limit_s + 2 * probe.duration_s
         sampler = catalogue.recipe("logger", "queue", router.system)
@@ -204,12 +201,3 @@ class PathCalibration:
             checks = check_direction(path, plan, probe, measured, fills=fills)
             results.append(PathResult(tuple(checks), (), {name: measured.as_json()}))
         return min(results, key=lambda result: len(result.missed))
-
-
-def _plan_probe(path: PathPlan, plan: DirectionPlan, mtu_bytes: int | None, *, pings: bool) -> PathProbe:
-    """Return the probe; round trips and losses are left out if classes of flows have their own."""
-    if path.classes:
-        return plan_probe(path, plan, mtu_bytes, pings=0, paced_packets=0)
-    probe = plan_probe(path, plan, mtu_bytes, pings=30 if pings else 0)
-    wanted = PACED_PACKETS if plan.loss else PACED_PACKETS_WITHOUT_LOSS
-    return probe.with_paced(min(wanted, int(MOST_PACED_S / probe.paced_gap_s)))

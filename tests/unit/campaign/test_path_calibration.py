@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[3]
 CATALOGUE = Catalogue(ROOT / "templates")
 WAY = DirectionPlan(interface="eth2", rate_bps=10_000_000, delay_s=0.02, aqm="pfifo", buffer_packets=60)
 PATH = PathPlan(router="rtr", rtt_s=0.04, down=WAY, up=DirectionPlan(interface="eth1", delay_s=0.02))
-PROBE = plan_probe(PATH, WAY, 1500)
+PROBE = plan_probe(PATH, WAY, 1500, paced_packets=1000)
 FRAME_S = 1514 * 8 / 10e6
 QUEUE_HEAD = "t_ns,interface,qdisc,handle,parent,backlog_bytes,backlog_packets,sent_bytes,sent_packets,drops,overlimits\n"
 
@@ -176,7 +176,7 @@ def test_a_probe_overfills_the_buffer_and_leaves_it_time_to_drain() -> None:
 
 def test_a_direction_without_rate_is_probed_for_loss_and_delay_only() -> None:
     probe = plan_probe(PATH, PATH.up, None)
-    assert (probe.burst_packets, probe.drain_s, probe.paced_packets) == (0, 0.0, 1000)
+    assert (probe.burst_packets, probe.drain_s, probe.paced_packets) == (0, 0.0, 500)
 
 
 @pytest.mark.parametrize(
