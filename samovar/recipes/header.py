@@ -27,7 +27,6 @@ from samovar.recipes.sudo_rules import checked_pattern
 from samovar.units import UnitError
 
 _FORM = re.compile(r"\A\{#---(?P<yaml>\n.*?\n)---#\}(?:\n|\Z)", re.DOTALL)
-PathFeature = Literal["jitter", "reorder", "duplicate", "loss_burst"]
 
 
 def _one_number(pattern: str) -> str:
@@ -43,6 +42,14 @@ def _one_number(pattern: str) -> str:
 NumberPattern = Annotated[Word, AfterValidator(_one_number)]
 RootPattern = Annotated[Word, AfterValidator(checked_pattern)]
 Type = Annotated[Word, AfterValidator(parse_type)]
+Words = tuple[Word, ...]
+Change = Annotated[
+    Literal["none", "interface-reset", "reboot"], choice("change", "none", "interface-reset", "reboot")
+]
+Transport = Annotated[str, choice("transport", "tcp", "udp", "icmp")]
+ServerEnd = Annotated[str, choice("end", "from", "to")]
+InterfaceNeed = Annotated[str, choice("need of interfaces", "ring", "pause")]
+PathFeature = Annotated[str, choice("key of a path", "jitter", "reorder", "duplicate", "loss_burst")]
 Offset = Annotated[int, whole_number("port", "an offset", "0", 0, 65535, what="port")]
 
 
@@ -95,62 +102,29 @@ class ByteCounts(NamedTuple):
 
 
 class Header(Strict):
-    """The header of a recipe, which is read before anything is rendered."""
+    """The header of a recipe, which is read before anything is rendered; docs/reference/recipes.md."""
 
     summary: Sentence
-    needs: tuple[Word, ...] = Field(default=(), description="programs that the host must have")
-    client_needs: tuple[Word, ...] = Field(
-        default=(), description="programs that the host of a generator's client must have"
-    )
-    server_needs: tuple[Word, ...] = Field(
-        default=(), description="programs that the host of a generator's server must have"
-    )
-    modules: tuple[Word, ...] = Field(
-        default=(), description="kernel features (names of queue disciplines) that the host must have"
-    )
-    tracepoints: tuple[Word, ...] = Field(default=(), description="tracepoints that the kernel must have")
-    interfaces_need: tuple[
-        Annotated[Literal["ring", "pause"], choice("need of interfaces", "ring", "pause")], ...
-    ] = Field(default=(), description="what each interface must have: a transmit ring, flow control")
-    brings: tuple[Word, ...] = Field(
-        default=(), description="programs that functions of a step replace where they are missing"
-    )
-    root: tuple[RootPattern, ...] = Field(
-        default=(), description="commands that run as root: one pattern for each kind of command"
-    )
-    root_lasting: tuple[RootPattern, ...] = Field(
-        default=(), description="commands that run as root until they are ended, bounded by timeout(1)"
-    )
-    root_login: Sentence | None = Field(
-        default=None, description="why root must log in, where a list of commands is not enough"
-    )
-    lacks: tuple[
-        Annotated[PathFeature, choice("key of a path", "jitter", "reorder", "duplicate", "loss_burst")], ...
-    ] = Field(default=(), description="features of a path that a bottleneck's recipe does not support")
-    delay_step_s: Duration | None = Field(
-        None, alias="delay_step", description="resolution of a bottleneck's round-trip times, such as 1ms"
-    )
-    duration_step_s: Duration | None = Field(
-        None, alias="duration_step", description="resolution of a generator's durations, such as 1s"
-    )
+    needs: Words = ()  # programs that the host must have
+    client_needs: Words = ()  # programs that the host of a generator's client must have
+    server_needs: Words = ()  # programs that the host of a generator's server must have
+    modules: Words = ()  # kernel features (names of queue disciplines) that the host must have
+    tracepoints: Words = ()
+    interfaces_need: tuple[InterfaceNeed, ...] = ()
+    brings: Words = ()  # programs that functions of a step replace where they are missing
+    root: tuple[RootPattern, ...] = ()  # commands that run as root: a pattern for each kind
+    root_lasting: tuple[RootPattern, ...] = ()  # those that run until they are ended, bounded by timeout(1)
+    root_login: Sentence | None = None  # why root must log in, where a list of commands is not enough
+    lacks: tuple[PathFeature, ...] = ()  # features of a path that a bottleneck does not support
+    delay_step_s: Duration | None = Field(None, alias="delay_step")  # of a bottleneck's round-trip times
+    duration_step_s: Duration | None = Field(None, alias="duration_step")  # of a generator's durations
     parameters: dict[Word, Parameter] = Field(default_factory=dict)
-    leaves: tuple[Word, ...] = Field(default=(), description="traces that it leaves in the trial's folder")
-    change: Annotated[
-        Literal["none", "interface-reset", "reboot"], choice("change", "none", "interface-reset", "reboot")
-    ] = "none"
-    transport: Annotated[Literal["tcp", "udp", "icmp"], choice("transport", "tcp", "udp", "icmp")] = Field(
-        default="tcp", description="transport protocol of a generator"
-    )
-    listens: Annotated[Literal["from", "to"], choice("end", "from", "to")] = Field(
-        default="to",
-        description="the end of a flow at which a generator's server runs; data flows to `to` either way",
-    )
-    ports: tuple[Offset, ...] = Field(
-        default=(0,), description="ports of a generator, as offsets from its flow's port; empty for any port"
-    )
-    counts: CountPatterns | None = Field(
-        default=None, description="where a generator prints the bytes of its flow"
-    )
+    leaves: Words = ()  # traces that it leaves in the trial's folder
+    change: Change = "none"
+    transport: Transport = "tcp"
+    listens: ServerEnd = "to"  # the end of a flow at which a generator's server runs; data flows to `to`
+    ports: tuple[Offset, ...] = (0,)  # of a generator, as offsets from its flow's port; empty for any port
+    counts: CountPatterns | None = None
 
 
 def read_header(path: Path, text: str) -> Header:

@@ -289,30 +289,29 @@ class TrialScripts:
 
     def processes(self, host: str) -> tuple[Program, ...]:
         """Return the programs that the trial starts on a host: captures, loggers, clients, servers."""
-        resolved, programs = self.resolved, []
-        for capture in resolved.captures:
-            if capture.host == host:
-                name, interface = f"{host}-{capture.interface}", capture.interface
-                values = {"interface": interface, "snaplen_bytes": capture.snaplen_bytes}
-                output = f"{name}.pcap.gz"
-                programs.append(Program(name, "capture", CAPTURE_RECIPE, output, values, interface=interface))
-        for entry in resolved.loggers:
-            if entry.host == host:
-                name, interface = f"{host}-{entry.logger}", entry.interface
-                ports = tuple(sorted({flow.port for flow in resolved.flows}))
-                given = {"interval_s": entry.interval_s} if entry.interval_s is not None else {}
-                values = {"interface": interface, "ports": ports, **given}
-                more = (entry.parameters, interface)
-                programs.append(Program(name, "logger", entry.logger, f"{name}.csv", values, *more))
-        programs += [self._generator(ends, "client") for ends in self.flows if ends.client_host == host]
-        programs += [self._generator(ends, "server") for ends in self.flows if ends.server_host == host]
-        return tuple(programs)
+        return tuple(self._programs(host))
+
+    def _programs(self, host: str) -> Iterator[Program]:
+        for capture in (one for one in self.resolved.captures if one.host == host):
+            name, interface = f"{host}-{capture.interface}", capture.interface
+            values: dict[str, object] = {"interface": interface, "snaplen_bytes": capture.snaplen_bytes}
+            output = f"{name}.pcap.gz"
+            yield Program(name, "capture", CAPTURE_RECIPE, output, values, interface=interface)
+        for entry in (one for one in self.resolved.loggers if one.host == host):
+            name, ports = f"{host}-{entry.logger}", tuple(sorted({flow.port for flow in self.resolved.flows}))
+            values = {"interface": entry.interface, "ports": ports}
+            if entry.interval_s is not None:
+                values["interval_s"] = entry.interval_s
+            output = f"{name}.csv"
+            yield Program(name, "logger", entry.logger, output, values, entry.parameters, entry.interface)
+        yield from (self._generator(ends, "client") for ends in self.flows if ends.client_host == host)
+        yield from (self._generator(ends, "server") for ends in self.flows if ends.server_host == host)
 
     def _generator(self, ends: FlowEnds, end: End) -> Program:
         flow, name = ends.flow, ends.name(end)
         left_s = max(1.0, round(self.resolved.deadline_s - flow.start_s, 3))
         endless = flow.duration_s is None and flow.size_bytes is None
-        values = {
+        values: dict[str, object] = {
             "from_address": flow.from_address,
             "to_address": flow.to_address,
             "port": flow.port,
@@ -320,19 +319,29 @@ class TrialScripts:
             "size_bytes": flow.size_bytes,
             "cc": flow.cc,
             "dscp": flow.dscp,
-            **({"limit_s": left_s} if end == "client" else {}),
         }
+        if end == "client":
+            values["limit_s"] = left_s
         return Program(
-            *(name, "generator", flow.generator, f"{name}.out", values, flow.parameters),
+            name=name,
+            kind="generator",
+            recipe=flow.generator,
+            output=f"{name}.out",
+            values=values,
+            parameters=flow.parameters,
             flow=flow.label,
             end=end,
             start_s=flow.start_s,
         )
 
+    def recipe_of(self, host: str, program: Program) -> Recipe:
+        """Return the recipe of a program of a host."""
+        kind = "generator" if program.kind == "generator" else "logger"
+        return self.catalogue.recipe(kind, program.recipe, self.system(host))
+
     def _program(self, host: str, program: Program, block: str, offers: Mapping[str, str] = NO_VALUES) -> str:
         """Return a block of a program's recipe; empty for an optional block that the recipe does not have."""
-        kind = "generator" if program.kind == "generator" else "logger"
-        recipe = self.catalogue.recipe(kind, program.recipe, self.system(host))
+        recipe = self.recipe_of(host, program)
         if block not in recipe.blocks and block not in BLOCKS[recipe.kind]:
             return ""
         values = {
@@ -348,18 +357,6 @@ class TrialScripts:
     def clients(self, host: str) -> tuple[str, ...]:
         """Return the names of the clients that run on a host."""
         return tuple(ends.name("client") for ends in self.flows if ends.client_host == host)
-
-    def has_flows(self, host: str) -> bool:
-        """Return whether a host is an end of any flow."""
-        return any(host in (ends.client_host, ends.server_host) for ends in self.flows)
-
-    def end_needs(self, host: str) -> Iterator[str]:
-        """Yield the programs that the generators' clients and servers at a host need."""
-        for ends in self.flows:
-            if ends.client_host == host:
-                yield from ends.recipe.header.client_needs
-            if ends.server_host == host:
-                yield from ends.recipe.header.server_needs
 
 
 def split_finish_output(text: str) -> tuple[str, str, str]:

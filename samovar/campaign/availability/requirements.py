@@ -111,7 +111,10 @@ def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
         yield from (
             Need(INTERFACES[kind], at) for kind in recipe.header.interfaces_need for at in plan.interfaces
         )
-    yield from (Need("program", name) for name in scripts.end_needs(host))
+    for program in scripts.processes(host):
+        header = scripts.recipe_of(host, program).header
+        ends = {"client": header.client_needs, "server": header.server_needs, None: ()}
+        yield from (Need("program", name) for name in ends[program.end])
     for flow_cc in dict.fromkeys(flow.cc for flow in scripts.resolved.flows if flow.from_host == host):
         yield from _cc_needs(flow_cc, ())
     yield from _cc_needs(plan.cc, plan.cc_parameters)
@@ -132,9 +135,7 @@ def recipes_at(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
         yield catalogue.recipe("step", step, system)
     for setting in scripts.settings(host):
         yield catalogue.recipe("setting", setting.recipe, system)
-    for process in scripts.processes(host):
-        kind = "generator" if process.kind == "generator" else "logger"
-        yield catalogue.recipe(kind, process.recipe, system)
+    yield from (scripts.recipe_of(host, program) for program in scripts.processes(host))
 
 
 def _aqm_features(scripts: TrialScripts, host: str) -> Iterator[str]:

@@ -182,7 +182,8 @@ class TrialRun:
             self.evidence.counters = {host: CounterSpan(before, {}) for host, before in counters.items()}
 
     def _read_clocks(self) -> None:
-        ends = tuple(host for host in self.hosts if self.scripts.has_flows(host))
+        programs = {host: self.scripts.processes(host) for host in self.hosts}
+        ends = tuple(host for host, started in programs.items() if any(one.end for one in started))
         with self._phase("clocks"):
             self.context.clocks.read(self.context.sessions, ends, self.scripts.clock)
             self.evidence.clocks = self.context.clocks.offsets(ends)
