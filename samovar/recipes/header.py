@@ -50,7 +50,7 @@ Transport = Annotated[str, choice("transport", "tcp", "udp", "icmp")]
 ServerEnd = Annotated[str, choice("end", "from", "to")]
 InterfaceNeed = Annotated[str, choice("need of interfaces", "ring", "pause")]
 PathFeature = Annotated[str, choice("key of a path", "jitter", "reorder", "duplicate", "loss_burst")]
-Offset = Annotated[int, whole_number("port", "an offset", "0", 0, 65535, what="port")]
+Offset = Annotated[int, whole_number("port", "an offset", "0", 0, 65535)]
 
 
 class Parameter(Strict):

@@ -8,12 +8,10 @@ from typing import NamedTuple
 from samovar.experiment import (
     COMMON_OPTIONS,
     DEVICE_PARAMETERS,
-    EACH,
     FRAGMENT_KEYS,
     GENERATOR_KEYS,
     MOST_LEVELS,
     NAME,
-    ONE_DIRECTION,
     PART_KEYS,
     PLAIN_FACTORS,
     PROFILE_KEYS,
@@ -21,11 +19,11 @@ from samovar.experiment import (
     Experiment,
     FactorKeys,
     Flow,
+    Form,
     Logger,
     NetworkPath,
     Outputs,
     Strict,
-    ValueType,
     keys_of,
     own_keys,
     varied_keys,
@@ -69,7 +67,6 @@ LEVEL_LABEL: Json = {
 }
 AN_END: Json = {"type": ["number", "string"], "pattern": "^[0-9]"}
 RANGE_KEYS = {"from": "First level.", "to": "Last level.", "step": "Distance of the levels."}
-PLAIN, PER_HOST, PER_DIRECTION, BOTH_DIRECTIONS, RANDOM = "plain", "host", "direction", "both", "random"
 LABEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 NO_ARRIVALS = r"(?!.*\.arrivals\.[a-z]+$)"
 """Before a label, which may contain dots: the key that follows is not one of arrivals."""
@@ -82,22 +79,13 @@ class LevelTarget(NamedTuple):
 
     name: str
     value: Json
-    forms: str
+    form: Form
     description: str
 
     @property
     def is_pattern(self) -> bool:
         """Whether `name` is a pattern."""
         return self.name.startswith("^")
-
-
-def forms_of(value_type: ValueType) -> str:
-    """Return what may replace one value of a type."""
-    if value_type.is_per_host:
-        return PER_HOST
-    if value_type.is_random:
-        return RANDOM
-    return {ONE_DIRECTION: PLAIN, EACH: BOTH_DIRECTIONS}.get(value_type.directions, PER_DIRECTION)
 
 
 class ExperimentSchema:
@@ -243,21 +231,21 @@ class ExperimentSchema:
         yield from self._keys("path")
         for key, one in self._path_parameters().items():
             if key not in own_keys(NetworkPath):
-                yield self._parameter(f"path.{key}", one, PER_DIRECTION)
+                yield self._parameter(f"path.{key}", one, Form.PER_DIRECTION)
         for name, found, having in self._recipes.settings():
-            yield self._parameter(name, parameter_schema(self.definitions, found, having), PER_HOST)
+            yield self._parameter(name, parameter_schema(self.definitions, found, having), Form.PER_HOST)
         for logger in self._recipes.names("logger"):
             yield from self._keys(f"loggers.{logger}")
             for key, found in self._recipes.parameters("logger", logger).items():
                 one = parameter_schema(self.definitions, found)
-                yield self._parameter(f"loggers.{logger}.{key}", one, PLAIN)
+                yield self._parameter(f"loggers.{logger}.{key}", one, Form.ONE)
         for owner in ("stop", "traffic.FLOW", "traffic.FLOW.arrivals"):
             yield from self._keys(owner)
         for key, one in self._parameters("generator").items():
             if key not in varied_keys("traffic.FLOW"):
-                yield self._parameter(rf"^traffic\.{LABEL}\.{key}$", one, PLAIN)
+                yield self._parameter(rf"^traffic\.{LABEL}\.{key}$", one, Form.ONE)
         words = "Parameter of the congestion control's kernel module."
-        yield self._parameter(r"^cc\.[^.]+$", {**SCALAR, "description": words}, PER_HOST)
+        yield self._parameter(r"^cc\.[^.]+$", {**SCALAR, "description": words}, Form.PER_HOST)
 
     def _keys(self, owner: str) -> Iterator[LevelTarget]:
         """Yield the keys below an owner; `traffic.FLOW` stands for any flow, so its targets are patterns."""
@@ -272,12 +260,12 @@ class ExperimentSchema:
                 dotted = owner == "traffic.FLOW" and name in own_keys(Arrivals)
                 label = f"{NO_ARRIVALS}{LABEL}" if dotted else LABEL
                 target = f"^{target}$".replace(".", r"\.").replace("FLOW", label)
-            yield LevelTarget(target, value, forms_of(key.type), key.description)
+            yield LevelTarget(target, value, key.type.form, key.description)
 
-    def _parameter(self, name: str, one: Json, forms: str) -> LevelTarget:
+    def _parameter(self, name: str, one: Json, form: Form) -> LevelTarget:
         """Return a recipe's parameter as a target, its values a reference."""
         shared = one if "$ref" in one else self._refer(slug(name.replace(LABEL, "FLOW")), lambda: one)
-        return LevelTarget(name, {"$ref": shared["$ref"]}, forms, one["description"])
+        return LevelTarget(name, {"$ref": shared["$ref"]}, form, one["description"])
 
     def _keyed(self, known: list[LevelTarget], make: Callable[[LevelTarget], Json]) -> Json:
         """Return an object with a property for each target."""
@@ -287,7 +275,7 @@ class ExperimentSchema:
 
     def _settings(self) -> Json:
         """Return the settings of hosts: each one value, or one for each host or role."""
-        return self._keyed([one for one in self._targets if one.forms == PER_HOST], self._value)
+        return self._keyed([one for one in self._targets if one.form == Form.PER_HOST], self._value)
 
     def _factors(self) -> Json:
         """Return the factors of a part: targets with their levels, and free names."""
@@ -347,7 +335,7 @@ class ExperimentSchema:
     def _make_factor(self, one: LevelTarget) -> Json:
         labelled = closed({"value": one.value, "label": self._label()}, required=["value", "label"])
         forms = self._forms(one)
-        plain = forms[:1] if one.forms != BOTH_DIRECTIONS else ()
+        plain = forms[:1] if one.form != Form.BOTH_DIRECTIONS else ()
         ranges = [_range(value) for value in plain]
         return any_of(*plain, _levels(any_of(*forms, labelled)), *ranges, self._explicit())
 
@@ -358,18 +346,22 @@ class ExperimentSchema:
     def _forms(self, one: LevelTarget) -> tuple[Json, ...]:
         """Return one value and the mapping that may replace it, which may contain the label of its level."""
         value, label = one.value, self._label()
-        if one.forms == PLAIN:
-            return (value,)
-        if one.forms == RANDOM:
-            return value, random(value, label=label)
-        if one.forms == PER_HOST:
-            keys = {"down": False, "up": False, "label": label}
-            hosts = {"type": "object", "properties": keys, "additionalProperties": value, "minProperties": 1}
-            return value, hosts
-        either = directions(value, label=label)
-        return (
-            ({**either, "required": list(DIRECTIONS)},) if one.forms == BOTH_DIRECTIONS else (value, either)
-        )
+        match one.form:
+            case Form.ONE:
+                return (value,)
+            case Form.RANDOM:
+                return value, random(value, label=label)
+            case Form.BOTH_DIRECTIONS:
+                return ({**directions(value, label=label), "required": list(DIRECTIONS)},)
+            case Form.PER_DIRECTION:
+                return value, directions(value, label=label)
+        keys = {"down": False, "up": False, "label": label}
+        return value, {
+            "type": "object",
+            "properties": keys,
+            "additionalProperties": value,
+            "minProperties": 1,
+        }
 
 
 def _lines(level: Json) -> Json:
@@ -388,7 +380,7 @@ def _range(end: Json) -> Json:
 def _name(what: str, one: LevelTarget) -> str:
     """Return the name of the shared schema of a target's values in one form."""
     reference = str(one.value["$ref"]).removeprefix("#/$defs/")
-    return f"{what}-{reference}{'' if one.forms == PLAIN else f'-{one.forms}'}"
+    return f"{what}-{reference}{'' if one.form == Form.ONE else f'-{slug(one.form.name.lower())}'}"
 
 
 def experiment_schema(recipes: Recipes, outputs: Outputs) -> Json:

@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin
 from annotated_types import MinLen
 
 from samovar.errors import SamovarError
-from samovar.experiment import EACH, ONE_DIRECTION, Key, Strict, ValueType, bare, keys_of, type_in
+from samovar.experiment import Form, Key, Strict, ValueType, bare, keys_of, type_in
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 WIDTH = 240
@@ -157,17 +157,17 @@ class Definitions:
         raise SchemaError(f"no schema for {annotation}; expected a ValueType in its metadata")
 
     def _typed(self, value_type: ValueType, partial: bool) -> Json:
-        one = self.of_type(value_type)
-        if value_type.is_list:
-            return any_of(one, several(one))
-        if value_type.is_random:
-            return any_of(one, self.refer(f"random-{slug(value_type.name)}", lambda: random(one)))
-        if value_type.directions == ONE_DIRECTION:
-            return one
-        if value_type.directions == EACH:
-            return {**directions(one), "required": [] if partial else list(DIRECTIONS)}
-        both = self.refer(f"{slug(value_type.name)}-per-direction", lambda: directions(one))
-        return any_of(one, both)
+        one, name = self.of_type(value_type), slug(value_type.name)
+        match value_type.form:
+            case Form.LIST:
+                return any_of(one, several(one))
+            case Form.RANDOM:
+                return any_of(one, self.refer(f"random-{name}", lambda: random(one)))
+            case Form.BOTH_DIRECTIONS:
+                return {**directions(one), "required": [] if partial else list(DIRECTIONS)}
+            case Form.PER_DIRECTION:
+                return any_of(one, self.refer(f"{name}-per-direction", lambda: directions(one)))
+        return one
 
 
 def random(one: Json, **more: Json) -> Json:

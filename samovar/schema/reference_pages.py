@@ -12,11 +12,10 @@ from typing import Any, get_args, get_origin
 
 from samovar.events import JOURNAL_EVENTS, events_page, line_schema
 from samovar.experiment import (
-    EACH,
-    EITHER,
     OPERATING_SYSTEMS,
     Config,
     Experiment,
+    Form,
     Key,
     Metric,
     Output,
@@ -70,6 +69,15 @@ WORDS: Mapping[str, str] = {
 """Values of keys whose types do not describe them."""
 DEFAULTS: Mapping[str, str] = {"parts": "one, `main`", "traffic": "that of the top level"}
 """Defaults of keys that a complete experiment must have."""
+
+FORMS: Mapping[Form, str] = {
+    Form.ONE: "",
+    Form.LIST: ", or a list",
+    Form.PER_HOST: ", or one per host or role",
+    Form.PER_DIRECTION: ", or `{down: …, up: …}`",
+    Form.BOTH_DIRECTIONS: " in `{down: …, up: …}`",
+    Form.RANDOM: ", or [random](experiment.md#random-amounts)",
+}
 
 
 class Page:
@@ -163,14 +171,11 @@ class Page:
 
 def _type_words(value_type: ValueType) -> str:
     """Return a type with an example or its choices, and the forms that may replace one value."""
-    forms = {EITHER: ", or `{down: …, up: …}`", EACH: " in `{down: …, up: …}`"}.get(value_type.directions, "")
-    forms += ", or a list" if value_type.is_list else ""
-    forms += ", or one per host or role" if value_type.is_per_host else ""
-    forms += ", or [random](experiment.md#random-amounts)" if value_type.is_random else ""
+    form = FORMS[value_type.form]
     if value_type.choices:
-        return ", ".join(f"`{one}`" for one in value_type.choices) + forms
+        return ", ".join(f"`{one}`" for one in value_type.choices) + form
     plain = value_type.name in ("words", "text", "name")
-    return f"{value_type.name}{'' if plain else f': `{value_type.examples[-1]}`'}{forms}"
+    return f"{value_type.name}{'' if plain else f': `{value_type.examples[-1]}`'}{form}"
 
 
 def models_below(model: type[Strict]) -> Iterator[tuple[str, type[Strict]]]:

@@ -82,13 +82,10 @@ from samovar.experiment.keys.traffic_keys import Capture as Capture
 from samovar.experiment.keys.traffic_keys import Flow as Flow
 from samovar.experiment.keys.traffic_keys import Logger as Logger
 from samovar.experiment.keys.traffic_keys import Stop as Stop
-from samovar.experiment.keys.value_types import EACH as EACH
-from samovar.experiment.keys.value_types import EITHER as EITHER
-from samovar.experiment.keys.value_types import MULTIPLE as MULTIPLE
 from samovar.experiment.keys.value_types import NAME as NAME
-from samovar.experiment.keys.value_types import ONE_DIRECTION as ONE_DIRECTION
 from samovar.experiment.keys.value_types import WORD as WORD
 from samovar.experiment.keys.value_types import Duration as Duration
+from samovar.experiment.keys.value_types import Form as Form
 from samovar.experiment.keys.value_types import Positive as Positive
 from samovar.experiment.keys.value_types import Sentence as Sentence
 from samovar.experiment.keys.value_types import ValueType as ValueType

@@ -20,9 +20,11 @@ from samovar.experiment.keys.path_keys import NetworkPath
 from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Logger, Stop
 from samovar.experiment.keys.value_types import (
     ALGORITHM,
+    BOTH_DIRECTIONS,
     DESCRIPTORS,
     MTU,
-    ONE_DIRECTION,
+    PER_DIRECTION,
+    PER_HOST,
     SIZE_OR_FORMULA,
     TIME_OR_FORMULA,
     WORD,
@@ -42,12 +44,12 @@ NOT_OF_HOSTS = ("path", "traffic", "loggers", "stop")
 class PlainFactors(Strict):
     """Targets of one word: settings of hosts, each with a recipe of its name, and the duration of flows."""
 
-    cc: Annotated[str, ALGORITHM.per_host(), VARIES] = entry("Congestion control of hosts that send.")
-    rwnd: Annotated[int | Formula, SIZE_OR_FORMULA.per_host(), VARIES] = entry(
+    cc: Annotated[str, ALGORITHM.of(PER_HOST), VARIES] = entry("Congestion control of hosts that send.")
+    rwnd: Annotated[int | Formula, SIZE_OR_FORMULA.of(PER_HOST), VARIES] = entry(
         "Largest window that hosts that receive advertise, such as 200KB."
     )
-    mtu: Annotated[int, MTU.per_host(), VARIES] = entry("MTU in bytes of testbed interfaces, such as 1500.")
-    txd: Annotated[int, DESCRIPTORS.per_host(), VARIES] = entry("Transmit descriptors of hosts that send.")
+    mtu: Annotated[int, MTU.of(PER_HOST), VARIES] = entry("MTU in bytes of testbed interfaces, such as 1500.")
+    txd: Annotated[int, DESCRIPTORS.of(PER_HOST), VARIES] = entry("Transmit descriptors of hosts that send.")
     duration: Annotated[float | Formula, TIME_OR_FORMULA, VARIES] = entry(
         "How long flows last that have no end of their own, such as 90s."
     )
@@ -63,7 +65,9 @@ PARAMETER = ValueType("parameter", WORD.meaning, WORD.examples, WORD.schema, _pa
 """The type of recipe parameters where the recipe is not known; its header types them."""
 PLAIN_FACTORS = tuple(keys_of(PlainFactors))
 SETTINGS: Mapping[str, Parser] = {
-    name: key.type.parse for name, key in keys_of(PlainFactors).items() if key.type and key.type.is_per_host
+    name: key.type.parse
+    for name, key in keys_of(PlainFactors).items()
+    if key.type and key.type.form is PER_HOST
 }
 """Settings with a name of their own, each also the name of the setting recipe that applies it."""
 PATH_FIELDS = attributes_of(NetworkPath)
@@ -96,7 +100,7 @@ def type_of(target: str) -> ValueType | None:
     model = model_of(owner)
     if model is None:
         is_setting = bool(key) and "." not in owner and owner not in ("", *NOT_OF_HOSTS)
-        return PARAMETER.per_host() if is_setting else None
+        return PARAMETER.of(PER_HOST) if is_setting else None
     known = keys_of(model)
     if key in known:
         return known[key].type if known[key].varies else None
@@ -140,7 +144,7 @@ def known_factors(part: Part) -> dict[str, ValueType]:
 def is_directed(target: str) -> bool:
     """Return whether a target may have a value for each direction; one value applies downstream."""
     found = type_of(target)
-    return found is not None and found.directions != ONE_DIRECTION
+    return found is not None and found.form in (PER_DIRECTION, BOTH_DIRECTIONS)
 
 
 def read_target(target: str, value: LevelText) -> object:

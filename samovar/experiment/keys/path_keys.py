@@ -7,11 +7,13 @@ from typing import Annotated
 from samovar.experiment.formula import Formula
 from samovar.experiment.keys.key_table import ROUTER, VARIES, Strict, WithParameters, entry, keys_of
 from samovar.experiment.keys.value_types import (
+    BOTH_DIRECTIONS,
     BUFFER_OR_FORMULA,
     DELAY_OR_FORMULA,
     END,
     NAME,
     PACKETS_OR_FORMULA,
+    PER_DIRECTION,
     RATE_OR_FORMULA,
     SHARE_OR_FORMULA,
     DelayOrFormula,
@@ -22,8 +24,8 @@ from samovar.experiment.values import Buffer, Directional
 Amount = int | Formula
 Real = float | Formula
 ShareOrFormula = Annotated[Real, SHARE_OR_FORMULA]
-BothDelays = Annotated[Directional[Real], DELAY_OR_FORMULA.per_direction(required=True), VARIES]
-SharePerDirection = Annotated[Real | Directional[Real], SHARE_OR_FORMULA.per_direction(), VARIES]
+BothDelays = Annotated[Directional[Real], DELAY_OR_FORMULA.of(BOTH_DIRECTIONS), VARIES]
+SharePerDirection = Annotated[Real | Directional[Real], SHARE_OR_FORMULA.of(PER_DIRECTION), VARIES]
 
 
 class PathClass(Strict):
@@ -50,20 +52,21 @@ class NetworkPath(WithParameters):
 
     EXCLUSIVE = (("rtt", "delay"),)
 
-    rate_bps: Annotated[Amount | Directional[Amount], RATE_OR_FORMULA.per_direction(), VARIES] | None = entry(
-        "Rate of the bottleneck, such as {down: 100Mbit, up: 40Mbit}; one value applies downstream.",
-        None,
+    rate_bps: Annotated[Amount | Directional[Amount], RATE_OR_FORMULA.of(PER_DIRECTION), VARIES] | None = (
+        entry(
+            "Rate of the bottleneck, such as {down: 100Mbit, up: 40Mbit}; one value applies downstream.", None
+        )
     )
     rtt_s: Annotated[Real, DELAY_OR_FORMULA, VARIES] = entry(
         "Delay that the router adds in both directions together, half in each, such as 40ms.", 0.0
     )
     delay_s: BothDelays | None = entry("One-way delays instead of rtt, such as {down: 30ms, up: 10ms}.", None)
-    jitter_s: Annotated[Real | Directional[Real], DELAY_OR_FORMULA.per_direction(), VARIES, ROUTER] = entry(
+    jitter_s: Annotated[Real | Directional[Real], DELAY_OR_FORMULA.of(PER_DIRECTION), VARIES, ROUTER] = entry(
         "Largest random deviation from the delay, such as 1ms; one value applies downstream.", 0.0
     )
     loss: SharePerDirection = entry("Share of packets lost at random; one value applies downstream.", 0.0)
     loss_burst_packets: (
-        Annotated[Amount | Directional[Amount], PACKETS_OR_FORMULA.per_direction(), VARIES, ROUTER] | None
+        Annotated[Amount | Directional[Amount], PACKETS_OR_FORMULA.of(PER_DIRECTION), VARIES, ROUTER] | None
     ) = entry("Mean length of a burst of losses, such as 3packets.", None)
     reorder: Annotated[SharePerDirection, ROUTER] = entry(
         "Share of packets that overtake others; one value applies downstream.", 0.0
@@ -71,11 +74,13 @@ class NetworkPath(WithParameters):
     duplicate: Annotated[SharePerDirection, ROUTER] = entry(
         "Share of packets that arrive twice; one value applies downstream.", 0.0
     )
-    aqm: Annotated[str | Directional[str], NAME.per_direction(), VARIES, ROUTER] = entry(
+    aqm: Annotated[str | Directional[str], NAME.of(PER_DIRECTION), VARIES, ROUTER] = entry(
         "Queue discipline of the bottleneck; other keys of path are its parameters.", "pfifo"
     )
     buffer: (
-        Annotated[Buffer | Formula | Directional[Buffer | Formula], BUFFER_OR_FORMULA.per_direction(), VARIES]
+        Annotated[
+            Buffer | Formula | Directional[Buffer | Formula], BUFFER_OR_FORMULA.of(PER_DIRECTION), VARIES
+        ]
         | None
     ) = entry("Size of the bottleneck's queue, such as 546packets, 819KB or 1 BDP.", None)
     classes: Annotated[tuple[PathClass, ...], ROUTER] = entry(

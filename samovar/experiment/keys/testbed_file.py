@@ -27,8 +27,7 @@ from samovar.experiment.keys.path_keys import NetworkPath
 from samovar.experiment.keys.value_types import (
     BUFFER,
     DELAY,
-    IPV4,
-    IPV6,
+    IP,
     MEMORY,
     PREFIX,
     RATE,
@@ -154,20 +153,20 @@ ADDRESS = named(
     "address/prefix",
     "an address with the length of its prefix",
     ("172.16.10.2/24",),
-    rf"(?:{IPV4}|{IPV6}){PREFIX}",
+    rf"{IP}{PREFIX}",
     _address,
 )
-SUBNET = named("subnet", "a subnet", ("172.16.10.0/24",), rf"(?:{IPV4}|{IPV6})(?:{PREFIX})?", _subnet)
+SUBNET = named("subnet", "a subnet", ("172.16.10.0/24",), rf"{IP}(?:{PREFIX})?", _subnet)
 CONTROL_ADDRESS = named(
     "address or host name",
     "an address or a host name",
     ("10.64.0.11", "alpha.example.org"),
-    rf"(?:{IPV4}|{IPV6}|(?![0-9.]+$){_HOST_NAME})",
+    rf"(?:{IP}|(?![0-9.]+$){_HOST_NAME})",
     _control_address,
 )
 USER = named("user", "a user name", ("root",), "[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 RELEASE = named("release", "a release: a number", ("11", "13.2"), r"[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}")
-QUANTA = whole_number("integer", "a number of quanta", "65535", 0, LARGEST_QUANTA, what="number of quanta")
+QUANTA = whole_number("integer", "a number of quanta", "65535", 0, LARGEST_QUANTA)
 BMC_WORD = ValueType("text", WORD.meaning, WORD.examples, WORD.schema, _bmc_word)
 User = Annotated[str, USER]
 Rate = Annotated[int, RATE]

@@ -16,6 +16,7 @@ from samovar.experiment.keys.value_types import (
     FREQUENCY_OR_FORMULA,
     MOST_FLOWS,
     NAME,
+    RANDOM,
     SIZE_OR_FORMULA,
     SNAPLEN,
     TIME_OR_FORMULA,
@@ -64,15 +65,14 @@ class Flow(WithParameters):
     generator: VariedName = entry("Recipe of the traffic program; all keys not listed are its parameters.")
     from_end: VariedName = entry("Host or role that sends; a plural role means each of its hosts.")
     to_end: VariedName = entry("Host or role that receives; a plural role means each of its hosts.")
-    start_s: Annotated[Real | Distribution, DELAY_OR_FORMULA.or_random(), VARIES] = entry(
-        "Start of the flow or of its arrivals in the trial, such as 5s or {uniform: [0s, 5s]}.",
-        0.0,
+    start_s: Annotated[Real | Distribution, DELAY_OR_FORMULA.of(RANDOM), VARIES] = entry(
+        "Start of the flow or of its arrivals in the trial, such as 5s or {uniform: [0s, 5s]}.", 0.0
     )
     port: Port | None = entry("Port at the receiver; counted flows use the ports that follow it.", None)
-    size_bytes: Annotated[int | Formula | Distribution, SIZE_OR_FORMULA.or_random(), VARIES] | None = entry(
+    size_bytes: Annotated[int | Formula | Distribution, SIZE_OR_FORMULA.of(RANDOM), VARIES] | None = entry(
         "Bytes to send, such as 1GB or {exponential: 100KB}; the flow ends when they are sent.", None
     )
-    duration_s: Annotated[Real | Distribution, TIME_OR_FORMULA.or_random(), VARIES] | None = entry(
+    duration_s: Annotated[Real | Distribution, TIME_OR_FORMULA.of(RANDOM), VARIES] | None = entry(
         "How long the flow lasts, such as 90s or {uniform: [5s, 20s], step: 1s}.", None
     )
     until: VariedName | None = entry("Label of the flow that this one ends with.", None)

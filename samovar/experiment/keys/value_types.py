@@ -7,8 +7,9 @@ accepts, and refuses what can be refused without computing. Patterns keep to wha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from ipaddress import ip_network
 from typing import Annotated, Any
 
@@ -16,24 +17,15 @@ from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from samovar import units
-from samovar.experiment.formula import KEYS_OF_FLOW, KINDS, NAMES, Formula, read_amount
+from samovar.experiment.formula import NAMES, Formula, read_amount
 from samovar.experiment.nearest import unknown
-from samovar.experiment.values import (
-    Buffer,
-    Directional,
-    ErrorCollector,
-    PerHost,
-    read_distribution,
-)
+from samovar.experiment.values import Buffer, Directional, ErrorCollector, PerHost, read_distribution
 from samovar.units import UnitError, quoted
 
 SCALAR = ("string", "number")
 LONGEST_NAME = 63
 LEAST_MEMORY_BYTES = 128_000_000
 MOST_FLOWS = 10_000  # of one entry of traffic; each has a port of its own
-ONE_DIRECTION = ""
-EITHER = "either"
-EACH = "each"
 EACH_DIRECTION = "expected {down: ..., up: ...}, one value for each direction"
 
 _WHOLE = "(?:0|[1-9][0-9]{0,17})"
@@ -41,16 +33,29 @@ _NUMBER = rf"{_WHOLE}(?:\.[0-9]{{1,18}})?"
 _NOT_ZERO = r"(?!0(?:\.0+)?(?![0-9.]))"
 
 Parser = Callable[[str], Any]
+Writer = Callable[[Any], str]
+
+
+class Form(Enum):
+    """What a file may give in place of one value."""
+
+    ONE = "one value"
+    LIST = "one value, or a list"
+    PER_HOST = "one value, or one for each host or role"
+    PER_DIRECTION = "one value, or {down: ..., up: ...}"
+    BOTH_DIRECTIONS = "{down: ..., up: ...}"
+    RANDOM = "one value, or a distribution"
+
+
+ONE, LIST, PER_HOST, PER_DIRECTION, BOTH_DIRECTIONS, RANDOM = Form
 
 
 @dataclass(frozen=True, eq=False)
 class ValueType:
     """One type of value: its name, meaning and examples for people, its JSON Schema, parser and writer.
 
-    `directions`: {down: ..., up: ...} may replace one value (EITHER), must (EACH), or cannot.
-    `plain` is the same type without formulas, of one that takes them. `is_random` allows a distribution,
-    `is_list` a list of values, `is_per_host` a value for each host or role in levels and settings. `choices`
-    are the words of a type that takes a few words only.
+    `plain` is the same type without formulas, of one that takes them. `choices` are the words of a type that
+    takes a few words only.
     """
 
     name: str
@@ -58,44 +63,32 @@ class ValueType:
     examples: tuple[str, ...]
     schema: Mapping[str, Any]
     parse: Parser
-    write: Callable[[Any], str] = str
-    directions: str = ONE_DIRECTION
+    write: Writer = str
+    form: Form = Form.ONE
     plain: ValueType | None = None
-    is_random: bool = False
-    is_list: bool = False
-    is_per_host: bool = False
     choices: tuple[str, ...] = ()
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Validate a field by `read` alone."""
         return core_schema.no_info_plain_validator_function(self.read)
 
-    def per_direction(self, required: bool = False) -> ValueType:
-        """Return the type with a value for each direction of the path."""
-        return replace(self, directions=EACH if required else EITHER)
-
-    def per_host(self) -> ValueType:
-        """Return the type of a setting, which may have a value for each host or role."""
-        return replace(self, is_per_host=True)
-
-    def or_random(self) -> ValueType:
-        """Return the type that also takes a distribution."""
-        return replace(self, is_random=True)
-
-    def or_list(self) -> ValueType:
-        """Return the type whose value is a tuple, of one value or of a list."""
-        return replace(self, is_list=True)
+    def of(self, form: Form) -> ValueType:
+        """Return the type in another form."""
+        return replace(self, form=form)
 
     def read(self, written: object) -> Any:
         """Return the typed value; raises ValueError, or a ValidationError with the places of errors."""
-        if self.is_list:
+        if self.form is Form.LIST:
             return self._read_list(written)
-        if isinstance(written, dict) and self.is_random:
-            return read_distribution(written, self.parse)
-        if isinstance(written, dict) and self.is_per_host:
-            return self._read_hosts(written)
-        if self.directions and (isinstance(written, dict) or self.directions == EACH):
+        if self.form is Form.BOTH_DIRECTIONS:
             return self._read_directions(written)
+        if isinstance(written, dict):
+            if self.form is Form.RANDOM:
+                return read_distribution(written, self.parse)
+            if self.form is Form.PER_HOST:
+                return self._read_hosts(written)
+            if self.form is Form.PER_DIRECTION:
+                return self._read_directions(written)
         return self._read_one(written)
 
     def _read_one(self, written: object) -> Any:
@@ -123,20 +116,17 @@ class ValueType:
         if not isinstance(written, dict):
             raise ValueError(EACH_DIRECTION)
         errors = ErrorCollector()
-        for key in written:
-            if key not in ("down", "up"):
+        found = {}
+        for key, value in written.items():
+            if key in ("down", "up"):
+                found[key] = errors.within((key,), self._read_one, value)
+            else:
                 errors.add((key,), unknown("direction", key, ("down", "up")), key=True)
-        found = {
-            direction: errors.within((direction,), self._read_one, written[direction])
-            for direction in ("down", "up")
-            if direction in written
-        }
         errors.raise_any()
-        if not found or (self.directions == EACH and len(found) < 2):
-            both = self.directions == EACH
-            raise ValueError(
-                EACH_DIRECTION if both else "is empty; expected {down: ..., up: ...}, one or both"
-            )
+        if self.form is Form.BOTH_DIRECTIONS and len(found) < 2:
+            raise ValueError(EACH_DIRECTION)
+        if not found:
+            raise ValueError("is empty; expected {down: ..., up: ...}, one or both")
         return Directional(found.get("down"), found.get("up"))
 
 
@@ -144,7 +134,6 @@ class ValueType:
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _INTERFACE = "[A-Za-z][A-Za-z0-9._@-]{0,14}"  # IFNAMSIZ is 16 on Linux and FreeBSD
-_ALGORITHM = "[a-z0-9_-]{1,32}"
 CODE_POINTS: Mapping[str, int] = {
     "DF": 0,
     "LE": 1,
@@ -222,13 +211,13 @@ def _within(text: str) -> str:
 # How types are made.
 
 
-def _type(
+def text_type(
     name: str,
     meaning: str,
     examples: tuple[str, ...],
-    parse: Parser,
     pattern: str,
-    write: Callable[[Any], str] = str,
+    parse: Parser,
+    write: Writer = str,
     **schema: Any,
 ) -> ValueType:
     """Return a type of texts; editors show what is expected for a wrong text and for a wrong type."""
@@ -246,46 +235,31 @@ def named(
 
     def match(text: str) -> str:
         if not re.fullmatch(pattern, text):
-            raise UnitError(
-                f"{quoted(text)} is not {meaning.partition(':')[0]}; expected {_hint(meaning, examples)}"
-            )
+            what, _, rest = meaning.partition(": ")
+            expected = f"{rest}, such as {examples[0]}" if rest else f"one such as {examples[0]}"
+            raise UnitError(f"{quoted(text)} is not {what}; expected {expected}")
         return text
 
-    return _type(name, meaning, examples, parse or match, pattern, type=list(SCALAR))
-
-
-def _hint(meaning: str, examples: tuple[str, ...]) -> str:
-    """Return what a message expects: the rest of a meaning after its colon, and an example."""
-    rest = meaning.partition(": ")[2]
-    return f"{rest}, such as {examples[0]}" if rest else f"one such as {examples[0]}"
+    return text_type(name, meaning, examples, pattern, parse or match, type=list(SCALAR))
 
 
 def whole_number(
-    name: str,
-    meaning: str,
-    example: str,
-    least: int = 0,
-    most: int = units.LARGEST,
-    unit: str = "",
-    what: str = "",
+    name: str, meaning: str, example: str, least: int = 0, most: int = units.LARGEST, unit: str = ""
 ) -> ValueType:
     """Return a type of bare whole numbers from least to most; `unit` may stand behind one."""
     bounds = f"from {least} up" if most == units.LARGEST else f"from {least} to {most}"
     pattern = rf"{'[1-9][0-9]{0,17}' if least else _WHOLE}{f'{unit}?' if unit else ''}"
     limits: dict[str, Any] = {"minimum": least} | ({} if most == units.LARGEST else {"maximum": most})
+    what = meaning.partition(" ")[2]
 
     def parse(text: str) -> int:
-        number = text.removesuffix(unit) if unit else text
-        return units.parse_count(number, least=least, most=most, what=what or "whole number")
+        return units.parse_count(text.removesuffix(unit), least=least, most=most, what=what)
 
-    return _type(
-        name, f"{meaning}, {bounds}", (example,), parse, pattern, type=["integer", "string"], **limits
-    )
+    types = ["integer", "string"]
+    return text_type(name, f"{meaning}, {bounds}", (example,), pattern, parse, type=types, **limits)
 
 
-def choice(
-    what: str, *known: str, meanings: Iterable[str] = (), write: Callable[[Any], str] = str
-) -> ValueType:
+def choice(what: str, *known: str) -> ValueType:
     """Return a type of a few words; a message names the nearest."""
 
     def parse(text: str) -> str:
@@ -293,10 +267,9 @@ def choice(
             raise ValueError(unknown(what, text, known))
         return text
 
-    schema: dict[str, Any] = {"enum": list(known)}
-    if meanings := list(meanings):
-        schema["enumDescriptions"] = meanings
-    return ValueType(what, f"one of {', '.join(known)}", known[:1], schema, parse, write, choices=known)
+    return ValueType(
+        what, f"one of {', '.join(known)}", known[:1], {"enum": list(known)}, parse, choices=known
+    )
 
 
 def _units_of(kind: units.Kind) -> str:
@@ -307,64 +280,36 @@ def _units_of(kind: units.Kind) -> str:
     return f"(?:{'|'.join(spelt)})"
 
 
-def _alternatives(texts: Iterable[str]) -> str:
-    return "|".join(re.escape(text) for text in sorted(texts, key=lambda text: (-len(text), text)))
-
-
-def _names(kind: str = "") -> str:
-    """Return a pattern of the names in formulas; with a kind, of those that alone are a value of it."""
-    wanted = [one.in_bytes() for one in KINDS[kind].dimensions] if kind else []
-    names = [name for name, own in NAMES.items() if not kind or own.in_bytes() in wanted]
-    keys = [key for key, own in KEYS_OF_FLOW.items() if not kind or own.in_bytes() in wanted]
-    of_flow = rf"traffic\.[A-Za-z0-9._-]+\.(?:{_alternatives(keys)})"
-    every = [*([of_flow] if keys else []), *([_alternatives(names)] if names else [])]
-    return f"(?:{'|'.join(every)})" if every else ""
-
-
-def _formula(kind: str) -> str:
-    """Return a pattern of formulas; it does not match parentheses or dimensions."""
-    quantities = "|".join(_units_of(one) for one in units.KINDS)
-    number = r"[0-9]+(?:\.[0-9]+)?"
-    opening = r"(?:(?:min *|max *)?\( *)"
-    operand = rf"{opening}*(?:{number}(?: *{_names()}|{quantities})?|{_names()})(?: *\))*"
-    known = _names(kind)
-    alone = rf"(?:{number} *)?{known}|" if known else ""
-    return rf"(?:{alone}(?={opening}|.*[-+*/]){operand}(?: *[-+*/,] *{operand})*)"
-
-
-MULTIPLE = rf"^(?:{_NUMBER} *)?{_names()}$"
-"""A pattern of a multiple of a name that formulas know, such as 0.5 BDP."""
-
-
-def _quantity(
-    name: str, kind: units.Kind, parse: Parser, write: Callable[[Any], str], *, zero: bool = False
-) -> ValueType:
+def _quantity(name: str, kind: units.Kind, parse: Parser, write: Writer, *, zero: bool = False) -> ValueType:
     known = ", ".join(unit for unit in kind.scales if unit not in ("kB", "packet"))
     meaning = f"a {kind.name}{'' if zero else ' above zero'} with its unit ({known})"
     pattern = rf"{'' if zero else _NOT_ZERO}{_NUMBER}{_units_of(kind)}"
-    return _type(name, meaning, (kind.example,), parse, pattern, write)
+    return text_type(name, meaning, (kind.example,), pattern, parse, write)
+
+
+_NAMES = "|".join([*map(re.escape, sorted(NAMES, key=len, reverse=True)), r"traffic\.[A-Za-z0-9._-]+"])
+_TOKEN = rf"[-+*/(), ]|[0-9.]+(?![0-9.])[A-Za-z%]*(?![A-Za-z%])|(?:min|max|{_NAMES})(?![A-Za-z0-9._-])"
+_FORMULA = rf"(?=[A-Za-z0-9(])(?=.*[-+*/(]|.*(?:{_NAMES}))(?:{_TOKEN})+"
+"""Numbers, names and operators, with a name or an operator; the loader reads the rest."""
 
 
 def _computable(plain_type: ValueType, kind: str, example: str) -> ValueType:
-    """Return a type that also takes a formula of a kind, one of formula_values.KINDS."""
-    pattern = str(plain_type.schema["pattern"]).removeprefix("^(?:").removesuffix(")$")
-
-    def parse(text: str) -> Any:
-        return read_amount(text, kind, plain_type.parse)
-
-    made = _type(
-        f"{plain_type.name}, or a formula",
-        f"{plain_type.meaning}, or a formula",
-        (*plain_type.examples, example),
-        parse,
-        f"{pattern}|{_formula(kind)}",
-        plain_type.write,
+    """Return a type that also takes a formula of a kind, one of formula.KINDS."""
+    return replace(
+        text_type(
+            f"{plain_type.name}, or a formula",
+            f"{plain_type.meaning}, or a formula",
+            (*plain_type.examples, example),
+            f"{_pattern(plain_type)}|{_FORMULA}",
+            lambda text: read_amount(text, kind, plain_type.parse),
+            plain_type.write,
+        ),
+        plain=plain_type,
     )
-    return replace(made, plain=plain_type)
 
 
-def _zero_duration(text: str) -> float:
-    return units.parse_duration(text, allow_zero=True)
+def _pattern(value_type: ValueType) -> str:
+    return str(value_type.schema["pattern"])[1:-1]
 
 
 # The types.
@@ -372,30 +317,36 @@ def _zero_duration(text: str) -> float:
 SIZE = _quantity("size", units.SIZE, units.parse_size, units.format_bytes)
 RATE = _quantity("rate", units.RATE, units.parse_rate, units.format_rate)
 DURATION = _quantity("time", units.DURATION, units.parse_duration, units.format_duration)
-DELAY = _quantity("time or zero", units.DURATION, _zero_duration, units.format_duration, zero=True)
+DELAY = _quantity(
+    "time or zero",
+    units.DURATION,
+    lambda text: units.parse_duration(text, allow_zero=True),
+    units.format_duration,
+    zero=True,
+)
 PACKETS = _quantity("count of packets", units.PACKETS, units.parse_packets, lambda count: f"{count}packets")
 DRIFT = _quantity("drift", units.DRIFT, units.parse_drift, units.format_drift)
-SHARE = _type(
+SHARE = text_type(
     "share",
     "a share with its unit (%), at most 100%",
     ("2%",),
-    units.parse_share,
     r"(?:100(?:\.0{1,18})?|[1-9]?[0-9](?:\.[0-9]{1,18})?)%",
+    units.parse_share,
     units.format_share,
 )
-BUFFER = _type(
+BUFFER = text_type(
     "buffer",
     "a size of a queue with its unit (packets, B, KB, MB, KiB …)",
     ("546packets", "819KB"),
+    f"{_pattern(PACKETS)}|{_pattern(SIZE)}",
     parse_buffer,
-    rf"{_NOT_ZERO}{_NUMBER}(?:{_units_of(units.PACKETS)}|{_units_of(units.SIZE)})",
 )
-FREQUENCY = _type(
+FREQUENCY = text_type(
     "frequency",
     "how often, with its unit (/s, /min, /h)",
     ("2/s",),
-    units.parse_frequency,
     r"(?!0+(?:\.0+)?/)[0-9]{1,18}(?:\.[0-9]{1,18})?/(?:s|min|h)",
+    units.parse_frequency,
     lambda per_s: f"{per_s:g}/s",
 )
 SIZE_OR_FORMULA = _computable(SIZE, "size", "1 BDP")
@@ -407,40 +358,38 @@ PACKETS_OR_FORMULA = _computable(PACKETS, "packets", "10packets + 5packets")
 BUFFER_OR_FORMULA = _computable(BUFFER, "buffer", "1 BDP")
 FREQUENCY_OR_FORMULA = _computable(FREQUENCY, "frequency", "80% * RATE / traffic.short.size")
 
-NUMBER = _type(
+NUMBER = text_type(
     "number",
     "a number without a unit",
     ("546", "0.98"),
-    units.parse_number,
     rf"-?{_NUMBER}",
+    units.parse_number,
     lambda number: f"{number:g}",
     type=["number", "string"],
     expected="expected digits such as 546 or 0.98, without a unit",
 )
-WITHIN = _type(
+WITHIN = text_type(
     "tolerance",
-    "a share or a number in the metric's unit",
+    "a share, or a number in the metric's unit",
     ("2%", "5"),
+    rf"{_pattern(SHARE)}|{_NUMBER}",
     _within,
-    rf"{str(SHARE.schema['pattern'])[1:-1]}|{_NUMBER}",
     type=["number", "string"],
     minimum=0,
-    expected="expected a tolerance such as 2% or 5",
 )
 INTEGER = whole_number("integer", "a whole number", "1")
 POSITIVE = whole_number("integer", "a whole number", "5", 1)
-PORT = whole_number("port", "a port", "5001", 1, 65535, what="port")
-FLOW_COUNT = whole_number("integer", "a number of flows", "4", 0, MOST_FLOWS, what="number of flows")
-SNAPLEN = whole_number("bytes", "a length in bytes", "96", 64, 262144, "B", "snaplen in bytes")
-MTU = whole_number("bytes", "an MTU in bytes", "1500", 68, 65535, "B", "MTU in bytes")
-DESCRIPTORS = whole_number(
-    "integer", "a number of descriptors", "256", 1, 65536, what="number of descriptors"
-)
+PORT = whole_number("port", "a port", "5001", 1, 65535)
+FLOW_COUNT = whole_number("integer", "a number of flows", "4", 0, MOST_FLOWS)
+SNAPLEN = whole_number("bytes", "a snaplen in bytes", "96", 64, 262144, "B")
+MTU = whole_number("bytes", "an MTU in bytes", "1500", 68, 65535, "B")
+DESCRIPTORS = whole_number("integer", "a number of descriptors", "256", 1, 65536)
 MEMORY = replace(SIZE, parse=_memory)
 SWITCH = replace(
-    choice("switch", "on", "off", write=lambda value: "on" if value else "off"),
+    choice("switch", "on", "off"),
     meaning="on or off",
     parse=units.parse_switch,
+    write=lambda value: "on" if value else "off",
 )
 METRIC = ValueType("metric", "a metric", ("throughput_bps",), {"type": "string"}, str)
 DSCP = ValueType(
@@ -468,31 +417,26 @@ SENTENCE = ValueType(
     _sentence,
 )
 WORD = ValueType("text", "one value", ("1",), {"type": [*SCALAR, "boolean"]}, str)
-NAME = named(
-    "name",
-    "a name of letters, digits, '.', '_' and '-'",
-    ("bulk",),
-    "[A-Za-z0-9][A-Za-z0-9._-]{0,62}",
-    parse_name,
-)
+_NAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
+NAME = named("name", "a name of letters, digits, '.', '_' and '-'", ("bulk",), _NAME_PATTERN, parse_name)
 INTERFACE = named("interface", "an interface name: at most 15 characters", ("eth1",), _INTERFACE)
 ALGORITHM = named(
     "congestion control",
     "a congestion control: lower-case letters, digits, '_' and '-'",
     ("cubic", "newreno"),
-    _ALGORITHM,
+    "[a-z0-9_-]{1,32}",
 )
-IPV4 = r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!$|/)|(?=$|/))){4}"
-IPV6 = r"[0-9A-Fa-f.:]*:[0-9A-Fa-f.:]*(?:%[^/]+)?"
-PREFIX = r"/(?:[0-9]{1,3}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})"
+_BYTE = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+IP = rf"(?:{_BYTE}(?:\.{_BYTE}){{3}}(?=$|/)|[0-9A-Fa-f.:]*:[0-9A-Fa-f.:]*(?:%[^/]+)?)"
+PREFIX = r"/[0-9]{1,3}(?:(?:\.[0-9]{1,3}){3})?"
 END = named(
     "host, role or subnet",
     "a host, a role or a subnet",
     ("sender", "172.16.10.0/24"),
-    rf"(?:[A-Za-z0-9][A-Za-z0-9._-]{{0,62}}|(?:{IPV4}|{IPV6})(?:{PREFIX})?)",
+    rf"(?:{_NAME_PATTERN}|{IP}(?:{PREFIX})?)",
     _end,
 )
-PLACES = replace(NAME, meaning="a host or role").or_list()
+PLACES = replace(NAME, meaning="a host or role", form=Form.LIST)
 
 Sentence = Annotated[str, SENTENCE]
 Name = Annotated[str, NAME]
