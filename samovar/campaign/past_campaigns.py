@@ -13,7 +13,7 @@ from samovar.campaign.folder import LATEST, PLAN, read_head, read_plan, testbeds
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import fold, is_open, read_journal
 from samovar.errors import CampaignError
-from samovar.plan import ASSUMED_BOOT, ASSUMED_PATH, MeasuredTimes, Overhead, Repeats, StepTime
+from samovar.plan import MeasuredTimes, Repeats, StepTime
 
 TRAFFIC = "traffic"
 LATEST_CAMPAIGNS, CANDIDATES = 4, 24
@@ -41,11 +41,10 @@ class Archive:
             boots += times.boots
             paths += times.paths
             repeats.append(times.repeats)
+        steps = {"overhead": overheads, "boot": boots, "path": paths}
         return MeasuredTimes(
-            Overhead(median(overheads), len(overheads)) if overheads else Overhead(),
-            StepTime(median(boots), len(boots)) if boots else ASSUMED_BOOT,
-            StepTime(median(paths), len(paths)) if paths else ASSUMED_PATH,
-            Repeats(*(sum(column) for column in zip(*map(astuple, repeats), strict=True))),
+            **{step: StepTime(median(times), len(times)) for step, times in steps.items() if times},
+            repeats=Repeats(*(sum(column) for column in zip(*map(astuple, repeats), strict=True))),
         )
 
     def _plans_on(self, testbed: str) -> Iterator[Path]:

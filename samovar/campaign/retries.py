@@ -87,7 +87,7 @@ class TestbedRunner:
         """Run trials until none is left for this testbed, or the campaign is stopped."""
         context, testbed = self.context, self.setup.testbed
         while (trial := queue.take(testbed)) is not None:
-            needed_bytes = needed_here(self._own_trial(trial).resolved)
+            needed_bytes = needed_here(self._own_trial(trial).resolved, context.catalogue)
             short = shortage(free_here(context.folder), context.policy.free_bytes, needed_bytes)
             if short:
                 queue.stop(f"{context.folder}: {short}")
@@ -106,7 +106,7 @@ class TestbedRunner:
         context = self.context
         policy, last = context.policy, context.policy.retries + 1
         for number in range(1, last + 1):
-            self.hosts.make_ready(host_bytes(self._own_trial(trial).resolved))
+            self.hosts.make_ready(host_bytes(self._own_trial(trial).resolved, context.catalogue))
             if not self.can_run(trial):
                 return "returned"
             own = self._own_trial(trial)

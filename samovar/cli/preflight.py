@@ -60,6 +60,7 @@ class Preflight:
         return {
             one.testbed.name: estimate_cost(
                 one.plan,
+                self._project.catalogue,
                 archive.measured_times(one.testbed.name),
                 only,
                 policy_of(one.experiment, one.testbed, config, {}).calibrate,

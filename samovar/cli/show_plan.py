@@ -187,14 +187,14 @@ def _cost_lines(preview: PlanPreview) -> Iterator[str]:
         yield _total("remaining", remaining)
     if possible is not None and 0 < possible.trials < remaining.trials:
         yield _total("can run", possible)
-    overheads = {f"overhead on {name}": one.overhead for name, one in preview.cost_by_testbed.items()}
-    rows = [(name, str(one)) for name, one in (overheads or {"overhead": cost.overhead}).items()]
-    if cost.repeats.attempts:
-        rows.append(("repeats", str(cost.repeats)))
+    overheads = {f"overhead on {name}": one.times.overhead for name, one in preview.cost_by_testbed.items()}
+    rows = [(name, str(one)) for name, one in (overheads or {"overhead": cost.times.overhead}).items()]
+    if cost.times.repeats.attempts:
+        rows.append(("repeats", str(cost.times.repeats)))
     if cost.boots:
-        rows.append(("reboots", f"{counted(cost.boots, 'wait')} for rebooting hosts, {cost.boot}"))
+        rows.append(("reboots", f"{counted(cost.boots, 'wait')} for rebooting hosts, {cost.times.boot}"))
     if cost.paths:
-        rows.append(("calibration", f"{counted(cost.paths, 'path')} measured before use, {cost.path}"))
+        rows.append(("calibration", f"{counted(cost.paths, 'path')} measured before use, {cost.times.path}"))
     if remaining.trials:
         rows.append(("disk", _disk(remaining)))
     changes = preview.plan.changes
@@ -209,7 +209,7 @@ def _cost_lines(preview: PlanPreview) -> Iterator[str]:
 
 def _total(name: str, cost: Cost) -> str:
     times = f"traffic {clock(cost.traffic_s)} + overhead {clock(cost.overhead_s)}"
-    if cost.repeats.attempts:
+    if cost.times.repeats.attempts:
         times += f" + repeated attempts {clock(cost.repeats_s)}"
     if cost.boots:
         times += f" + reboots {clock(cost.reboot_s)}"
@@ -334,11 +334,11 @@ def plan_json(preview: PlanPreview) -> Mapping[str, object]:
 def _cost_json(cost: Cost) -> Mapping[str, object]:
     return {
         "trials": cost.trials,
-        "hours": cost.hours,
+        "hours": cost.total_s / 3600,
         "testbeds": cost.testbeds,
         "traffic_s": cost.traffic_s,
         "overhead_s": cost.overhead_s,
-        "overhead_measured": cost.overhead.measured,
+        "overhead_measured": cost.times.overhead.measured,
         "again_s": cost.repeats_s,
         "boots": cost.boots,
         "reboot_s": cost.reboot_s,

@@ -4,7 +4,7 @@ from samovar.experiment.checks.check_context import GENERATOR_KEYS
 from samovar.experiment.checks.check_traffic import is_whole
 from samovar.experiment.checks.validate import Validation, validate
 from samovar.experiment.explain import Explainer, Explanation
-from samovar.experiment.formula import Formula, Scope, computed_text
+from samovar.experiment.formula import Formula, Scope, formula_text
 from samovar.experiment.keys import (
     ARRIVALS_FIELDS,
     DEVICE_PARAMETERS,
@@ -71,6 +71,7 @@ from samovar.experiment.keys import (
     own_keys,
     parse_parameter,
     parse_type,
+    read_parameter,
     settable,
     type_in,
     varied_keys,
@@ -214,7 +215,7 @@ __all__ = [
     "apply_profile",
     "bare",
     "choice",
-    "computed_text",
+    "formula_text",
     "hosts_of",
     "included_treatments",
     "is_whole",
@@ -236,6 +237,7 @@ __all__ = [
     "plain",
     "project_outputs",
     "read_experiment",
+    "read_parameter",
     "read_text",
     "read_yaml",
     "redacted",

@@ -11,7 +11,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
@@ -455,26 +455,19 @@ class Scope:
         return number / 8 if dimension_of(name) == RATE else number
 
 
-def computed_text(text: str, scope: Scope) -> str:
-    """Return a parameter's text, or the value of a formula as text: 10ms for `RTT / 2`.
+def formula_text(formula: Formula, scope: Scope) -> str:
+    """Return the value of a recipe parameter's formula as text: 10ms for `RTT / 2`.
 
-    A text that is not a valid formula is returned unchanged. Raises UnitError when a formula has no value.
+    Raises UnitError when the formula has no value.
     """
-    if not is_formula(text):
-        return text
-    try:
-        formula = read_formula(text, "")
-    except UnitError:
-        return text  # such as a word with a hyphen
-    kind, write = _WRITTEN.get(formula.term.dimension, ("", str))
-    return write(scope.value(replace(formula, kind=kind))) if kind else text
+    return _WRITTEN[formula.kind](scope.value(formula))
 
 
-_WRITTEN: Mapping[Dimension, tuple[str, Callable[[Any], str]]] = {
-    BYTES: ("size", "{}B".format),
-    RATE: ("rate", "{}bit".format),
-    SECONDS: ("delay", format_duration),
-    PACKETS: ("packets", "{}packets".format),
-    SHARE: ("share", format_share),
+_WRITTEN: Mapping[str, Callable[[Any], str]] = {
+    "size": "{}B".format,
+    "rate": "{}bit".format,
+    "delay": format_duration,
+    "packets": "{}packets".format,
+    "share": format_share,
 }
-"""The kind of a parameter's formula by its dimension, and how its value is written."""
+"""How the value of a parameter's formula is written, by the formula's kind."""

@@ -1,11 +1,8 @@
 """From an experiment and a testbed to the ordered trials; the same input gives the same bytes."""
 
 from samovar.plan.cost import (
-    ASSUMED_BOOT,
-    ASSUMED_PATH,
     Cost,
     MeasuredTimes,
-    Overhead,
     Repeats,
     StepTime,
     estimate_cost,
@@ -35,8 +32,6 @@ from samovar.plan.plan import PartPlan, Plan, make_plan
 from samovar.plan.trials import TRAFFIC_AND_RECORDING, Group, View
 
 __all__ = [
-    "ASSUMED_BOOT",
-    "ASSUMED_PATH",
     "DONE",
     "TRAFFIC_AND_RECORDING",
     "CapturePlan",
@@ -53,7 +48,6 @@ __all__ = [
     "LoggerPlan",
     "MatchPlan",
     "MeasuredTimes",
-    "Overhead",
     "PartPlan",
     "PathPlan",
     "Plan",

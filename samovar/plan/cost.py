@@ -7,14 +7,16 @@ estimate is between 0.75 and 1.7 times what was stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from samovar.plan.model import CapturePlan, DirectionPlan, FlowPlan, LoggerPlan, Resolved
+from samovar.experiment import RecipeCatalogue
+from samovar.plan.flows import limits_of
+from samovar.plan.model import CapturePlan, FlowPlan, LoggerPlan, Resolved
 from samovar.plan.trials import TRAFFIC_AND_RECORDING
-from samovar.units import ETHERNET_MTU_BYTES, UnitError, parse_count, parse_duration, parse_rate, parse_size
+from samovar.units import ETHERNET_MTU_BYTES
 
 if TYPE_CHECKING:
     from samovar.plan.plan import Plan
@@ -31,45 +33,22 @@ COMPRESSION = 3.5  # gzip of captures cut to headers and of CSV: measured betwee
 TRIAL_BYTES = 90_000  # a host's share of manifest, facts, commands and logs
 ACKS_PER_PACKET = 0.5
 DEFAULT_RATE_BPS = 100_000_000
-DIRECTIONS = ("down", "up")
 ENDS = ("sender", "receiver")
 """Roles of hosts that see their own flows only; a router or an observer sees all."""
 
 
-def _source(measured: int) -> str:
-    if measured:
-        return f"median of {measured} measured on this testbed"
-    return "assumed, none measured on this testbed yet"
-
-
-@dataclass(frozen=True)
-class Overhead:
-    """The time of a trial beyond its traffic: the median of those that were measured, or an assumption."""
-
-    seconds: float = 2.5
-    measured: int = 0
-
-    def __str__(self) -> str:
-        """Return the time and its source."""
-        return f"{self.seconds:.1f} s a trial ({_source(self.measured)})"
-
-
 @dataclass(frozen=True)
 class StepTime:
-    """The time of a step that some trials need: the median of those that were measured, or an assumption."""
+    """The time of a step in seconds: the median of `measured` ones on a testbed, or an assumption."""
 
     seconds: float
     measured: int = 0
 
     def __str__(self) -> str:
         """Return the time and its source."""
-        return f"{self.seconds:.0f} s each ({_source(self.measured)})"
-
-
-ASSUMED_BOOT = StepTime(120.0)
-"""A reboot, until the host answers."""
-ASSUMED_PATH = StepTime(15.0)
-"""The calibration of a path in both directions, before it is used."""
+        source = f"median of {self.measured} measured on this testbed"
+        assumed = "assumed, none measured on this testbed yet"
+        return f"{round(self.seconds, 1):g} s each ({source if self.measured else assumed})"
 
 
 @dataclass(frozen=True)
@@ -94,12 +73,16 @@ class Repeats:
 
 @dataclass(frozen=True)
 class MeasuredTimes:
-    """The times that earlier campaigns on a testbed have measured."""
+    """The times that earlier campaigns on a testbed have measured, or assumptions.
 
-    overhead: Overhead = field(default_factory=Overhead)
-    boot: StepTime = ASSUMED_BOOT
-    path: StepTime = ASSUMED_PATH
-    repeats: Repeats = field(default_factory=Repeats)
+    `overhead` is the time of a trial beyond its traffic, `boot` that of a reboot until the host answers,
+    `path` that of the calibration of a path in both directions.
+    """
+
+    overhead: StepTime = StepTime(2.5)
+    boot: StepTime = StepTime(120.0)
+    path: StepTime = StepTime(15.0)
+    repeats: Repeats = Repeats()
 
 
 @dataclass(frozen=True)
@@ -114,46 +97,38 @@ class Cost:
 
     trials: int
     traffic_s: float
-    overhead: Overhead = field(default_factory=Overhead)
     host_bytes: Mapping[str, int] = field(default_factory=dict)
     controller_bytes: int = 0
     boots: int = 0
-    boot: StepTime = ASSUMED_BOOT
-    testbeds: int = 1
     paths: int = 0
-    path: StepTime = ASSUMED_PATH
-    repeats: Repeats = field(default_factory=Repeats)
+    testbeds: int = 1
+    times: MeasuredTimes = MeasuredTimes()
 
     @property
     def repeats_s(self) -> float:
         """The time of repeated trials in seconds, if as many repeat as before."""
-        return self.repeats.share * (self.traffic_s + self.overhead_s)
+        return self.times.repeats.share * (self.traffic_s + self.overhead_s)
 
     @property
     def reboot_s(self) -> float:
         """The time of all reboots, in seconds."""
-        return self.boots * self.boot.seconds
+        return self.boots * self.times.boot.seconds
 
     @property
     def path_s(self) -> float:
         """The time of all calibrations of paths, in seconds."""
-        return self.paths * self.path.seconds
+        return self.paths * self.times.path.seconds
 
     @property
     def overhead_s(self) -> float:
         """The time of all trials beyond their traffic, in seconds."""
-        return self.overhead.seconds * self.trials
+        return self.times.overhead.seconds * self.trials
 
     @property
     def total_s(self) -> float:
         """The time of the whole campaign, in seconds."""
         work_s = self.traffic_s + self.overhead_s + self.repeats_s
         return parallel_s(work_s, self.trials, self.testbeds) + self.reboot_s + self.path_s
-
-    @property
-    def hours(self) -> float:
-        """The time of the whole campaign, in hours."""
-        return self.total_s / 3600
 
 
 def parallel_s(work_s: float, trials: int, testbeds: int, longest_s: float = 0.0) -> float:
@@ -163,16 +138,16 @@ def parallel_s(work_s: float, trials: int, testbeds: int, longest_s: float = 0.0
 
 def shared_cost(costs: Sequence[Cost]) -> Cost:
     """Return the cost of trials that testbeds share, from the cost of all trials on each of them."""
-    seconds = fmean(cost.overhead.seconds for cost in costs)
-    overhead = Overhead(seconds, sum(cost.overhead.measured for cost in costs))
-    repeats = Repeats(
-        *(sum(column) for column in zip(*(astuple(cost.repeats) for cost in costs), strict=True))
-    )
-    return replace(costs[0], overhead=overhead, repeats=repeats, testbeds=len(costs))
+    every = [cost.times for cost in costs]
+    seconds = fmean(times.overhead.seconds for times in every)
+    overhead = StepTime(seconds, sum(times.overhead.measured for times in every))
+    repeats = Repeats(*map(sum, zip(*(astuple(times.repeats) for times in every), strict=True)))
+    return replace(costs[0], times=replace(every[0], overhead=overhead, repeats=repeats), testbeds=len(costs))
 
 
 def estimate_cost(
     plan: Plan,
+    catalogue: RecipeCatalogue,
     times: MeasuredTimes | None = None,
     only: Collection[str] | None = None,
     calibrates: bool = False,
@@ -181,53 +156,40 @@ def estimate_cost(
 
     With `calibrates`, each path through a router is measured once before it is used.
     """
-    times = times or MeasuredTimes()
+    chosen = set(plan.ids) if only is None else set(only)
     trials, traffic_s, here_bytes = 0, 0.0, 0
     largest: dict[str, int] = {}
     for group in plan.groups(TRAFFIC_AND_RECORDING):
-        number = _count(group.trials, only)
+        number = sum(id_ in chosen for id_ in group.trials)
         if not number:
             continue
         trials += number
         traffic_s += number * group.resolved.duration_s
-        here_bytes += number * stored_bytes(group.resolved)
-        for host, size in host_bytes(group.resolved).items():
+        here_bytes += number * stored_bytes(group.resolved, catalogue)
+        for host, size in host_bytes(group.resolved, catalogue).items():
             largest[host] = max(size, largest.get(host, 0))
+    # Calibrated paths differ in their settings or in the MTUs of the hosts.
+    mtus = {"run": lambda run: run.mtu_bytes, "hosts": lambda host: host.mtu_bytes}
+    used = [group for group in plan.groups({"path": None, **mtus}) if not chosen.isdisjoint(group.trials)]
     boots = plan.changes.boots
     return Cost(
         trials=trials,
         traffic_s=traffic_s,
-        overhead=times.overhead,
         host_bytes=largest,
         controller_bytes=here_bytes,
         boots=max(1, round(boots * trials / len(plan.trials))) if boots and trials else 0,
-        boot=times.boot,
-        paths=_paths(plan, only) if calibrates else 0,
-        path=times.path if calibrates else ASSUMED_PATH,
-        repeats=times.repeats,
+        paths=sum(bool(one.resolved.path and one.resolved.path.router) for one in used) if calibrates else 0,
+        times=times or MeasuredTimes(),
     )
-
-
-def _paths(plan: Plan, only: Collection[str] | None) -> int:
-    """Count the paths that are calibrated: they differ in their settings or in the MTUs of the hosts."""
-    groups = plan.groups(
-        {"path": None, "run": lambda run: run.mtu_bytes, "hosts": lambda host: host.mtu_bytes}
-    )
-    paths = (group.resolved.path for group in groups if _count(group.trials, only))
-    return sum(1 for path in paths if path is not None and path.router)
-
-
-def _count(trials: Sequence[str], only: Collection[str] | None) -> int:
-    return len(trials) if only is None else sum(id_ in only for id_ in trials)
 
 
 # The bytes of one trial
 
 
-def host_bytes(resolved: Resolved) -> Mapping[str, int]:
+def host_bytes(resolved: Resolved, catalogue: RecipeCatalogue) -> Mapping[str, int]:
     """Estimate the most bytes that one trial leaves on each host; only captures are compressed there."""
     found: dict[str, float] = {}
-    offers = list(_offers(resolved))
+    offers = _offers(resolved, catalogue)
     for capture in resolved.captures:
         size = _capture_bytes(capture, resolved, offers, most=True)
         found[capture.host] = found.get(capture.host, 0) + size
@@ -236,9 +198,9 @@ def host_bytes(resolved: Resolved) -> Mapping[str, int]:
     return {host: int(size) for host, size in found.items()}
 
 
-def stored_bytes(resolved: Resolved) -> int:
+def stored_bytes(resolved: Resolved, catalogue: RecipeCatalogue) -> int:
     """Estimate the bytes of one trial on the controller: compressed captures and samples, and records."""
-    offers = list(_offers(resolved))
+    offers = _offers(resolved, catalogue)
     captured = sum(_capture_bytes(capture, resolved, offers, most=False) for capture in resolved.captures)
     sampled = sum(_sample_bytes(logger, resolved, offers) for logger in resolved.loggers)
     return int(captured + sampled / COMPRESSION + TRIAL_BYTES * len(resolved.hosts))
@@ -263,81 +225,58 @@ class Offered:
         return host in (self.flow.from_host, self.flow.to_host)
 
 
-def _offers(resolved: Resolved) -> Iterator[Offered]:
-    """Yield what each flow offers: by its rate or interval, by its size, or all that the path can carry."""
+def _offers(resolved: Resolved, catalogue: RecipeCatalogue) -> list[Offered]:
+    return [_offer(flow, resolved, catalogue) for flow in resolved.flows]
+
+
+def _offer(flow: FlowPlan, resolved: Resolved, catalogue: RecipeCatalogue) -> Offered:
+    """Return what a flow offers: by its rate or interval, by its size, or all that the path can carry."""
+    sender, direction = resolved.hosts[flow.from_host], resolved.direction_of(flow)
     mtu_bytes = resolved.mtu_bytes or ETHERNET_MTU_BYTES
-    for flow in resolved.flows:
-        direction, length_bytes = direction_of(flow, resolved), _parameter(flow, "length", parse_size)
-        interval_s, rate_bps = _parameter(flow, "interval", parse_duration), rate_limit_bps(flow, resolved)
-        if rate_bps is None and interval_s:  # pings: a packet each interval, in fragments if it is too long
-            packet_bytes = int(length_bytes or 0) + IP_UDP_BYTES
-            packets = max(1, -(-packet_bytes // mtu_bytes)) * _active_s(flow, resolved) / interval_s
-            yield Offered(flow, direction, packets, min(mtu_bytes, packet_bytes), 1.0, True)
-            continue
-        packet_bytes, answers = mtu_bytes, ACKS_PER_PACKET
-        if rate_bps is not None and length_bytes:  # UDP: packets of its own size, without answers
-            packet_bytes, answers = min(mtu_bytes, int(length_bytes) + IP_UDP_BYTES), 0.0
-        offered_bytes = (rate_bps or _link_bps(resolved, direction)) * _active_s(flow, resolved) / 8
-        if flow.size_bytes is not None:
-            offered_bytes = min(offered_bytes, flow.size_bytes)
-        yield Offered(
-            flow, direction, offered_bytes / packet_bytes, packet_bytes, answers, rate_bps is not None
-        )
-
-
-def direction_of(flow: FlowPlan, resolved: Resolved) -> str:
-    """Return the direction of a flow's data through the path: `up` from a receiver, or else `down`."""
-    host = resolved.hosts.get(flow.from_host)
-    return "up" if host is not None and host.role == "receiver" else "down"
-
-
-def _active_s(flow: FlowPlan, resolved: Resolved) -> float:
-    """Return how long a flow can send, in seconds."""
     left_s = max(0.0, resolved.duration_s - flow.start_s)
-    return left_s if flow.duration_s is None else min(flow.duration_s, left_s)
-
-
-def rate_limit_bps(flow: FlowPlan, resolved: Resolved) -> float | None:
-    """Return the rate in bit/s to which its parameters or its sender's shaper limit a flow, or None."""
-    host = resolved.hosts.get(flow.from_host)
-    shaper = host.settings.get("shaper", {}) if host is not None else {}
-    streams = _parameter(flow, "streams", parse_count) or 1
-    own_bps = (rate * streams for rate in rates_bps(flow.parameters.values()))
-    return min([*own_bps, *rates_bps(shaper.values())], default=None)
-
-
-def rates_bps(parameters: Iterable[str]) -> list[float]:
-    """Return those of a recipe's parameters that are rates, in bit/s."""
-    return [rate for text in parameters if (rate := _parsed(text, parse_rate)) is not None]
+    active_s = left_s if flow.duration_s is None else min(flow.duration_s, left_s)
+    limits = limits_of(flow, sender.system, sender.settings, catalogue)
+    rate_bps, payload_bytes = limits.rate_bps, (limits.length_bytes or 0) + IP_UDP_BYTES
+    if rate_bps is None and limits.interval_s:  # pings: a packet each interval, in fragments if too long
+        packets = max(1, -(-payload_bytes // mtu_bytes)) * active_s / limits.interval_s
+        return Offered(flow, direction, packets, min(mtu_bytes, payload_bytes), 1.0, True)
+    packet_bytes, answers = mtu_bytes, ACKS_PER_PACKET
+    if rate_bps is not None and limits.length_bytes:  # UDP: packets of its own size, without answers
+        packet_bytes, answers = min(mtu_bytes, payload_bytes), 0.0
+    offered_bytes = (rate_bps or _link_bps(resolved, direction)) * active_s / 8
+    if flow.size_bytes is not None:
+        offered_bytes = min(offered_bytes, flow.size_bytes)
+    packets = offered_bytes / packet_bytes
+    return Offered(flow, direction, packets, packet_bytes, answers, rate_bps is not None)
 
 
 def _link_bps(resolved: Resolved, direction: str) -> float:
     """Return the rate of a direction, of the opposite one, or that of Fast Ethernet, in bit/s."""
     path = resolved.path
-    both: list[DirectionPlan] = [path.down, path.up] if path else []
-    ordered = both if direction == "down" else both[::-1]
-    return next((one.rate_bps for one in ordered if one.rate_bps), DEFAULT_RATE_BPS)
+    rates_bps = (path.down.rate_bps, path.up.rate_bps) if path else ()
+    return next(filter(None, rates_bps if direction == "down" else rates_bps[::-1]), DEFAULT_RATE_BPS)
+
+
+def _carried_share(offers: Sequence[Offered], direction: str, resolved: Resolved) -> float:
+    """Return the share of what flows offer that a direction of the path can carry."""
+    wanted_bytes = sum(one.packets * one.packet_bytes for one in offers)
+    room_bytes = resolved.duration_s * _link_bps(resolved, direction) / 8
+    return min(1.0, room_bytes / wanted_bytes) if wanted_bytes else 0.0
 
 
 def _capture_bytes(capture: CapturePlan, resolved: Resolved, offers: Sequence[Offered], most: bool) -> float:
     """Estimate the compressed bytes of a capture: of its share of the rate, or the `most` there can be."""
     end = resolved.hosts[capture.host].role in ENDS
     total = 0.0
-    for direction in DIRECTIONS:
+    for direction in ("down", "up"):
         sent = [one for one in offers if one.direction == direction]
         seen = [one for one in sent if one.touches(capture.host) or not end]
-        share = _share(seen if most else sent, resolved.duration_s * _link_bps(resolved, direction) / 8)
+        share = _carried_share(seen if most else sent, direction, resolved)
         for one in seen:
             own = 1.0 if one.paced and one.flow.from_host == capture.host else share
             answered = one.answers * _record_bytes(capture, HEADERS_BYTES)
             total += one.packets * own * (_record_bytes(capture, one.packet_bytes) + answered)
     return total
-
-
-def _share(offers: Sequence[Offered], room_bytes: float) -> float:
-    """Return the share of what flows offer that a direction can carry."""
-    wanted_bytes = sum(one.packets * one.packet_bytes for one in offers)
-    return min(1.0, room_bytes / wanted_bytes) if wanted_bytes else 0.0
 
 
 def _record_bytes(capture: CapturePlan, packet_bytes: int) -> float:
@@ -354,21 +293,8 @@ def _sample_bytes(logger: LoggerPlan, resolved: Resolved, offers: Sequence[Offer
         samples = resolved.duration_s / (logger.interval_s or SAMPLE_INTERVAL_S)
         return samples * max(1, len(near)) * SAMPLE_BYTES
     packets = 0.0
-    for direction in DIRECTIONS:
+    for direction in ("down", "up"):
         sent = [one for one in near if one.direction == direction]
-        share = _share(sent, resolved.duration_s * _link_bps(resolved, direction) / 8)
+        share = _carried_share(sent, direction, resolved)
         packets += sum(one.packets * share * (1 + one.answers) for one in sent)
     return packets * LINE_BYTES[logger.logger]
-
-
-def _parameter(flow: FlowPlan, name: str, parse: Callable[[str], float]) -> float | None:
-    text = flow.parameters.get(name)
-    return None if text is None else _parsed(text, parse)
-
-
-def _parsed(text: str, parse: Callable[[str], float]) -> float | None:
-    """Return a parameter as a number; None if it is not an amount of this kind."""
-    try:
-        return float(parse(text))
-    except UnitError:
-        return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from samovar.errors import PlanError
-from samovar.experiment import Distribution, Flow, Member
-from samovar.plan.level_precedence import TreatmentValues
+from samovar.experiment import FLOW_ENDS, Distribution, Flow, Member, RecipeCatalogue
+from samovar.plan.level_precedence import TreatmentValues, declared_parameters, parameters_of_type
 from samovar.plan.model import FlowPlan, StopPlan
 from samovar.plan.placement import Route, ports_of
 
@@ -59,135 +59,168 @@ def poisson_s(
     return tuple(arrivals)
 
 
-class FlowResolver:
-    """The flows of one trial."""
-
-    def __init__(self, values: TreatmentValues, seed: int) -> None:
-        self.values, self.seed = values, seed
-
-    def routes(self) -> list[Route]:
-        """Return the route of every flow; raises PlanError for hosts that no links connect."""
-        return [self._route(member) for flow in self.values.part.traffic for member in self._members(flow)]
-
-    def flows(self) -> tuple[FlowPlan, ...]:
-        """Return every flow; raises PlanError for flows that cannot run, and if there is none."""
-        starts = [
-            (flow, member, start_s)
-            for flow in self.values.part.traffic
-            for member, start_s in zip(self._members(flow), self._starts(flow), strict=True)
-        ]
-        if not starts:
-            levels = self.values.reader.labels()
-            where = f" where {levels}" if levels else ""
-            raise PlanError(f"{self.values.name}: no flow{where}; every trial needs one at least")
-        ports = ports_of(member.port for _, member, _ in starts)
-        return _checked(tuple(self._flow(*start, port) for start, port in zip(starts, ports, strict=True)))
-
-    def stop(self) -> StopPlan | None:
-        """Return when all traffic ends, if the experiment sets it."""
-        after_s, when = self.values.stop("after"), self.values.stop("when")
-        if after_s is None and when is None:
-            return None
-        return StopPlan(after_s=None if after_s is None else float(after_s), when=when)
-
-    def stream(self, label: str) -> RandomStream:
-        """Return the random numbers of a flow, or of something else that has a label."""
-        return RandomStream(self.seed, self.values.name, label, self.values.reader.replicate)
-
-    def _members(self, flow: Flow) -> list[Member]:
-        """Return the flows that a line of traffic expands to."""
-        start, end, count = (self.values.flow_amount(flow, key) for key in ("from", "to", "count"))
-        number = len(self._arrivals(flow)) if flow.arrivals is not None else None
-        return self.values.placement.members(flow, start, end, count, number)
-
-    def _route(self, member: Member) -> Route:
-        route = self.values.placement.route(member.from_host, member.to_host)
-        if route is None:
-            message = f"no links lead from {member.from_host} to {member.to_host}"
-            raise PlanError(f"flow {member.label}: {message}; use hosts that links and routers connect")
-        return route
-
-    def _arrivals(self, flow: Flow) -> tuple[float, ...]:
-        """Return when flows with random arrivals begin, in seconds after the trial's start.
-
-        Flows that would begin after the end of all traffic are left out.
-        """
-        if flow.arrivals is None:
-            return ()
-        per_s, until_s, count = (self.values.arrivals(flow, key) for key in ("poisson", "until", "count"))
-        start_s, stream = float(self.values.flow(flow, "start")), self.stream(flow.label)
-        left_s = None if until_s is None else until_s - start_s
-        arrivals_s = poisson_s(stream, per_s, left_s, count)
-        end_s = self.values.stop("after")
-        starts_s = (round(start_s + arrival_s, DIGITS) for arrival_s in arrivals_s)
-        return tuple(one for one in starts_s if end_s is None or one < end_s)
-
-    def _starts(self, flow: Flow) -> Iterator[float]:
-        """Yield the start of every flow that a line of traffic expands to, in seconds after the trial's."""
-        if flow.arrivals is not None:
-            yield from self._arrivals(flow)
-            return
-        start, every_s = self.values.flow(flow, "start"), float(self.values.flow(flow, "every"))
-        for member in self._members(flow):
-            start_s = (
-                self.stream(member.label).value(start) if isinstance(start, Distribution) else float(start)
-            )
-            yield round(start_s + member.index * every_s, DIGITS)
-
-    def _size_bytes(self, flow: Flow, member: Member) -> Any:
-        size = self.values.flow(flow, "size")
-        if not isinstance(size, Distribution):
-            return size
-        return max(round(self.stream(f"{member.label}/size").value(size)), 1)
-
-    def _duration_s(self, flow: Flow, member: Member) -> Any:
-        duration = self.values.flow(flow, "duration")
-        if not isinstance(duration, Distribution):
-            return duration
-        duration_s = round(self.stream(f"{member.label}/duration").value(duration), DIGITS)
-        return max(duration_s, duration.step or 1e-6)
-
-    def _flow(self, flow: Flow, member: Member, start_s: float, port: int) -> FlowPlan:
-        values, route = self.values, self._route(member)
-        size_bytes, duration_s = self._size_bytes(flow, member), self._duration_s(flow, member)
-        until = values.flow(flow, "until")
-        if size_bytes is None and duration_s is None and until is None:
-            duration_s = values.evaluate(values.duration_amount(), "duration")
-            if duration_s is None and self.stop() is None:
-                raise PlanError(f"flow {flow.label}: never ends; give it a size or a duration")
-        return FlowPlan(
-            label=member.label,
-            group=flow.label,
-            generator=values.flow_amount(flow, "generator"),
-            from_host=route.from_host,
-            to_host=route.to_host,
-            from_address=route.from_address,
-            to_address=route.to_address,
-            port=port,
-            start_s=start_s,
-            duration_s=duration_s,
-            size_bytes=size_bytes,
-            until=until,
-            cc=values.flow_amount(flow, "cc"),
-            rwnd_bytes=values.flow(flow, "rwnd"),
-            dscp=values.flow_amount(flow, "dscp"),
-            parameters=values.flow_parameters(flow),
-        )
+def stop_of(values: TreatmentValues) -> StopPlan | None:
+    """Return when all traffic ends, if the experiment sets it."""
+    after_s, when = values.stop("after"), values.stop("when")
+    if after_s is None and when is None:
+        return None
+    return StopPlan(after_s=None if after_s is None else float(after_s), when=when)
 
 
-def _checked(flows: tuple[FlowPlan, ...]) -> tuple[FlowPlan, ...]:
-    labels = Counter(flow.label for flow in flows)
-    for label, count in labels.items():
-        if count > 1:
-            raise PlanError(f"flow {label}: two flows have this label; give each its own")
+def routes_of(values: TreatmentValues) -> list[Route]:
+    """Return the route of every flow; raises PlanError for hosts that no links connect."""
+    return [_route(values, member) for flow in values.part.traffic for member in _members(values, flow)]
+
+
+def flows_of(values: TreatmentValues) -> tuple[FlowPlan, ...]:
+    """Return every flow; raises PlanError for flows that cannot run, and if there is none."""
+    starts = [
+        (flow, member, start_s)
+        for flow in values.part.traffic
+        for member, start_s in zip(_members(values, flow), _starts_s(values, flow), strict=True)
+    ]
+    if not starts:
+        nothing = f"{values.context.name}: no flow {values.labels()}".rstrip()
+        raise PlanError(f"{nothing}; every trial needs one at least")
+    ports = ports_of(member.port for _, member, _ in starts)
+    flows = tuple(_flow(values, *start, port) for start, port in zip(starts, ports, strict=True))
     windows: dict[tuple[str, str], FlowPlan] = {}
+    labels = Counter(flow.label for flow in flows)
     for flow in flows:
+        if labels[flow.label] > 1:
+            raise PlanError(f"flow {flow.label}: two flows have this label; give each its own")
         first = windows.setdefault((flow.from_host, flow.to_host), flow)
         if first.rwnd_bytes != flow.rwnd_bytes:
             between = f"between {flow.from_host} and {flow.to_host}"
             message = f"flows {first.label} and {flow.label} have different rwnd {between}"
             raise PlanError(f"{message}; use the same: a window applies to all that a peer sends")
     return flows
+
+
+def stream_of(values: TreatmentValues, label: str) -> RandomStream:
+    """Return the random numbers of a flow, or of something else that has a label."""
+    return RandomStream(values.context.seed, values.context.name, label, values.replicate)
+
+
+def _members(values: TreatmentValues, flow: Flow) -> list[Member]:
+    """Return the flows that a line of traffic expands to."""
+    start, end, count = (values.flow_amount(flow, key) for key in ("from", "to", "count"))
+    number = len(_arrivals_s(values, flow)) if flow.arrivals is not None else None
+    return values.placement.members(flow, start, end, count, number)
+
+
+def _route(values: TreatmentValues, member: Member) -> Route:
+    route = values.placement.route(member.from_host, member.to_host)
+    if route is None:
+        message = f"no links lead from {member.from_host} to {member.to_host}"
+        raise PlanError(f"flow {member.label}: {message}; use hosts that links and routers connect")
+    return route
+
+
+def _arrivals_s(values: TreatmentValues, flow: Flow) -> list[float]:
+    """Return when flows with random arrivals begin, in seconds after the trial's start.
+
+    Flows that would begin after the end of all traffic are left out.
+    """
+    per_s, until_s, count = (values.arrivals(flow, key) for key in ("poisson", "until", "count"))
+    start_s = float(values.flow(flow, "start"))
+    left_s = None if until_s is None else until_s - start_s
+    arrivals_s = poisson_s(stream_of(values, flow.label), per_s, left_s, count)
+    end_s = values.stop("after")
+    starts_s = (round(start_s + arrival_s, DIGITS) for arrival_s in arrivals_s)
+    return [one for one in starts_s if end_s is None or one < end_s]
+
+
+def _starts_s(values: TreatmentValues, flow: Flow) -> list[float]:
+    """Return the start of every flow that a line of traffic expands to, in seconds after the trial's."""
+    if flow.arrivals is not None:
+        return _arrivals_s(values, flow)
+    start, every_s = values.flow(flow, "start"), float(values.flow(flow, "every"))
+    return [
+        round(float(_fixed(values, start, member.label)) + member.index * every_s, DIGITS)
+        for member in _members(values, flow)
+    ]
+
+
+def _fixed(values: TreatmentValues, amount: Any, label: str) -> Any:
+    """Return an amount, or the random value that a label has of a distribution."""
+    return stream_of(values, label).value(amount) if isinstance(amount, Distribution) else amount
+
+
+def _flow(values: TreatmentValues, flow: Flow, member: Member, start_s: float, port: int) -> FlowPlan:
+    route = _route(values, member)
+    size, duration, until = (values.flow(flow, key) for key in FLOW_ENDS)
+    size_bytes = _fixed(values, size, f"{member.label}/size")
+    duration_s = _fixed(values, duration, f"{member.label}/duration")
+    if isinstance(size, Distribution):
+        size_bytes = max(round(size_bytes), 1)
+    if isinstance(duration, Distribution):
+        duration_s = max(round(duration_s, DIGITS), duration.step or 10**-DIGITS)
+    if size is None and duration is None and until is None:
+        duration_s = values.evaluate(values.duration_amount(), "duration")
+        if duration_s is None and stop_of(values) is None:
+            raise PlanError(f"flow {flow.label}: never ends; give it a size or a duration")
+    return FlowPlan(
+        label=member.label,
+        group=flow.label,
+        generator=values.flow_amount(flow, "generator"),
+        from_host=route.from_host,
+        to_host=route.to_host,
+        from_address=route.from_address,
+        to_address=route.to_address,
+        port=port,
+        start_s=start_s,
+        duration_s=duration_s,
+        size_bytes=size_bytes,
+        until=until,
+        cc=values.flow_amount(flow, "cc"),
+        rwnd_bytes=values.flow(flow, "rwnd"),
+        dscp=values.flow_amount(flow, "dscp"),
+        parameters=values.flow_parameters(flow, route.from_host),
+    )
+
+
+class FlowLimits(NamedTuple):
+    """How its program and its sender's shaper limit a flow: rates in bit/s; None for what they do not limit.
+
+    A program without a rate may send a packet of `length_bytes` each `interval_s`.
+    """
+
+    program_bps: tuple[float, ...]
+    shaper_bps: tuple[float, ...]
+    streams: int
+    length_bytes: int | None
+    interval_s: float | None
+
+    @property
+    def rate_bps(self) -> float | None:
+        """The rate of all streams together."""
+        return min((*(rate * self.streams for rate in self.program_bps), *self.shaper_bps), default=None)
+
+
+def limits_of(
+    flow: FlowPlan,
+    system: str,
+    settings: Mapping[str, Mapping[str, str]],
+    catalogue: RecipeCatalogue,
+) -> FlowLimits:
+    """Return the limits of a flow, by the system and settings of its sender.
+
+    The headers of recipes declare which of their parameters are rates, sizes and durations.
+    """
+    declared = declared_parameters(catalogue, "generator", flow.generator, system)
+    shaper = declared_parameters(catalogue, "setting", "shaper", system)
+    rates, counts, sizes, durations = (
+        parameters_of_type(type_, declared, flow.parameters)
+        for type_ in ("rate", "integer", "size", "duration")
+    )
+    return FlowLimits(
+        program_bps=tuple(rates.values()),
+        shaper_bps=tuple(parameters_of_type("rate", shaper, settings.get("shaper", {})).values()),
+        streams=counts.get("streams") or 1,
+        length_bytes=sizes.get("length"),
+        interval_s=durations.get("interval"),
+    )
 
 
 class Ends(NamedTuple):
@@ -208,16 +241,17 @@ def ends_of(
     known: dict[str, Ends] = {}
     took_s = transfer_s(flows) if any(flow.size_bytes is not None for flow in flows) else 0.0
     for flow in flows:
-        ends = _own_end(flow, limit_s, took_s)
-        if ends is not None:
+        if (ends := _own_end(flow, limit_s, took_s)) is not None:
             known[flow.label] = ends
     waiting = [flow for flow in flows if flow.until is not None]
     while waiting:
-        rest = [flow for flow in waiting if not _ends_with_others(flow, flows, known)]
-        if len(rest) == len(waiting):
-            until = f"flow {rest[0].label}: until {rest[0].until}"
+        others = {flow.label: [one.label for one in _labelled(flows, flow.until)] for flow in waiting}
+        ending = {label for label, group in others.items() if group and known.keys() >= set(group)}
+        if not ending:
+            until = f"flow {waiting[0].label}: until {waiting[0].until}"
             raise PlanError(f"{until}: no flow with this label ends; name one that does")
-        waiting = rest
+        known |= {label: _latest([known[one] for one in others[label]]) for label in ending}
+        waiting = [flow for flow in waiting if flow.label not in ending]
     traffic = _latest(known.values())
     if stop is not None and stop.when is not None:
         group = [known[flow.label] for flow in _labelled(flows, stop.when) if flow.label in known]
@@ -240,25 +274,14 @@ def _own_end(flow: FlowPlan, limit_s: float | None, took_s: float) -> Ends | Non
     return None  # it ends with another flow, or at `stop`
 
 
-def _ends_with_others(flow: FlowPlan, flows: Sequence[FlowPlan], known: dict[str, Ends]) -> bool:
-    """Add the end of a flow that ends with others, if theirs are known; return whether they are."""
-    group = [one.label for one in _labelled(flows, flow.until)]
-    if not group or not all(label in known for label in group):
-        return False
-    known[flow.label] = _latest(known[label] for label in group)
-    return True
-
-
 def _labelled(flows: Sequence[FlowPlan], label: str | None) -> list[FlowPlan]:
     """Return the flows with a label, or of the group with it."""
     return [flow for flow in flows if label in (flow.label, flow.group)]
 
 
 def _latest(ends: Iterable[Ends]) -> Ends:
-    every = list(ends)
-    return Ends(
-        max((one.end_s for one in every), default=0.0), max((one.deadline_s for one in every), default=0.0)
-    )
+    every = list(ends) or [Ends(0.0, 0.0)]
+    return Ends(max(one.end_s for one in every), max(one.deadline_s for one in every))
 
 
 def _earlier(one: Ends, other: Ends) -> Ends:

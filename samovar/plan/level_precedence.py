@@ -1,17 +1,20 @@
 """Values of one treatment: a factor's level takes precedence over the part, formulas are evaluated on demand.
 
-The levels that are read are recorded (`LevelReader.read`), so that a component which depends on few factors
-is resolved once for each combination of their levels.
+The factors whose levels are read are recorded, so that a component which depends on few factors is resolved
+once for each combination of their levels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from samovar.errors import PlanError
 from samovar.experiment import (
     ARRIVALS_FIELDS,
+    DEVICE_PARAMETERS,
     FLOW_ENDS,
     FLOW_FIELDS,
     NOT_OF_HOSTS,
@@ -19,18 +22,18 @@ from samovar.experiment import (
     SETTINGS,
     STOP_FIELDS,
     Directional,
-    Distribution,
-    DistributionText,
     Flow,
     Formula,
-    Level,
-    LevelText,
     Logger,
     NetworkPath,
+    ParameterInfo,
     PerHost,
+    RecipeCatalogue,
     Scope,
     SettingsByHost,
-    computed_text,
+    formula_text,
+    parse_parameter,
+    read_parameter,
     with_device,
 )
 from samovar.plan.matrix import Matrix, Row
@@ -51,41 +54,40 @@ class FormulaError(PlanError):
         super().__init__(message)
 
 
-class Levels:
-    """The levels of a part's factors, by what they set (their targets, such as `path.rate`)."""
+@dataclass(frozen=True)
+class PartContext:
+    """What all treatments of a part have in common."""
 
-    def __init__(self, matrix: Matrix) -> None:
-        self.part, self.factors = matrix.part, matrix.factors
-        self.setters: dict[str, list[int]] = {}
-        """The numbers of the factors that set each target."""
-        self.keys: dict[str, list[str]] = {}
-        """The keys that levels set of each owner, such as `path` or `traffic.bulk`."""
-        self.per_host: set[str] = set()
-        """The targets that some level sets for single hosts."""
-        for number, factor in enumerate(self.factors):
-            for level in factor.levels:
-                if unread := level.texts.keys() - level.values.keys():
-                    raise PlanError(
-                        f"factor {factor.name}: level '{level.label}' is not a value of {min(unread)}"
-                    )
-                self.per_host |= {key for key, value in level.values.items() if isinstance(value, PerHost)}
-            for target in dict.fromkeys(target for level in factor.levels for target in level.texts):
-                self.setters.setdefault(target, []).append(number)
-        for target in self.setters:
-            owner, _, key = target.rpartition(".")
-            self.keys.setdefault(owner, []).append(key)
+    name: str
+    matrix: Matrix
+    placement: Placement
+    settings: SettingsByHost
+    seed: int
+    catalogue: RecipeCatalogue
+
+    @cached_property
+    def path(self) -> NetworkPath | None:
+        """The part's path, completed by the testbed's device; None if nothing and no level sets a path."""
+        path = with_device(self.matrix.part.path, self.placement.testbed.device)
+        varied = any(target.startswith("path.") for target in self.matrix.setters)
+        return path or (NetworkPath() if varied else None)
 
 
-class LevelReader:
-    """The levels of one treatment in one replicate.
+class TreatmentValues:
+    """The values of a part's keys and of its hosts' settings in one treatment and replicate.
 
-    Records the factors that were read, and whether the replicate was: random values depend on it.
+    `read` has the numbers of the factors whose levels were read; `random` is whether the replicate was, on
+    which random values depend. Methods whose name ends in `_amount` return a formula as it is; all others
+    evaluate it. PlanError is raised for a formula that has no value in the treatment.
     """
 
-    def __init__(self, levels: Levels, row: Row, replicate: int = 1) -> None:
-        self.levels, self._row, self._replicate = levels, row, replicate
+    def __init__(self, context: PartContext, row: Row, replicate: int = 1) -> None:
+        self.context, self._row, self._replicate = context, row, replicate
+        self.part, self.placement = context.matrix.part, context.placement
+        self.testbed = self.placement.testbed
         self.read: set[int] = set()
         self.random = False
+        self._scope = Scope(self)
 
     @property
     def replicate(self) -> int:
@@ -93,45 +95,20 @@ class LevelReader:
         self.random = True
         return self._replicate
 
-    def typed(self, target: str) -> object:
-        """Return the value of the level that sets a target, typed; None if no level does."""
-        level = self._level(target)
-        return level.values[target] if level else None
-
-    def text(self, target: str) -> LevelText | None:
-        """Return the value of the level that sets a target, as written; None if no level does."""
-        level = self._level(target)
-        return level.texts[target] if level else None
-
-    def _level(self, target: str) -> Level | None:
-        for factor in self.levels.setters.get(target, ()):
-            self.read.add(factor)
-            level = self.levels.factors[factor].levels[self._row[factor]]
-            if target in level.texts:
-                return level
-        return None
+    def _level(self, target: str, own: object = None) -> Any:
+        """Return the typed value of the level that sets a target, or else the part's own value."""
+        for number in self.context.matrix.setters.get(target, ()):
+            self.read.add(number)
+            values = self.context.matrix.factors[number].levels[self._row[number]].values
+            if target in values:
+                return values[target]
+        return own
 
     def labels(self) -> str:
-        """Return the levels that were read, for messages: `path.rtt is 0ms, mtu is 600`."""
-        factors = ((self.levels.factors[one], self._row[one]) for one in sorted(self.read))
-        return ", ".join(f"{factor.name} is {factor.levels[level].label}" for factor, level in factors)
-
-
-class TreatmentValues:
-    """The values of a part's keys and of its hosts' settings in one treatment.
-
-    Methods whose name ends in `_amount` return a formula as it is; all others evaluate it. PlanError is
-    raised for a formula that has no value in the treatment.
-    """
-
-    def __init__(
-        self, reader: LevelReader, placement: Placement, settings: SettingsByHost, name: str
-    ) -> None:
-        self.reader, self.placement, self.name = reader, placement, name
-        self.part, self.testbed = reader.levels.part, placement.testbed
-        self._settings = settings
-        self._path = with_device(self.part.path, self.testbed.device) or NetworkPath()
-        self._scope = Scope(_FormulaNames(self))
+        """Return the levels that were read, for messages: `where path.rtt is 0ms, mtu is 600`."""
+        factors = ((self.context.matrix.factors[one], self._row[one]) for one in sorted(self.read))
+        words = ", ".join(f"{factor.name} is {factor.labels[level]}" for factor, level in factors)
+        return words and f"where {words}"
 
     def evaluate(self, amount: object, where: str) -> Any:
         """Return the value of a formula, and any other amount as it is."""
@@ -141,36 +118,26 @@ class TreatmentValues:
             raise self._formula_error(where, str(amount), error) from error
 
     def _formula_error(self, where: str, text: str, error: UnitError) -> FormulaError:
-        message, levels = f"{self.name}: {where}: {error}", self.reader.labels()
-        return FormulaError(self.name, where, text, f"{message}, where {levels}" if levels else message)
+        message = ", ".join(filter(None, (f"{self.context.name}: {where}: {error}", self.labels())))
+        return FormulaError(self.context.name, where, text, message)
 
-    def _level_or(self, target: str, own: object) -> Any:
-        level = self.reader.typed(target)
-        return own if level is None else level
-
-    def _parameters(self, owner: str, fields: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-        """Return the parameters of a recipe: its owner's keys that are not `fields` of the language."""
-        texts = dict(own)
-        for key in self.reader.levels.keys.get(owner, ()):
-            level = self.reader.typed(f"{owner}.{key}") if key not in fields else None
-            if level is not None:
-                texts[key] = str(level)
-        return {key: self._evaluate_text(text, f"{owner}.{key}") for key, text in texts.items()}
-
-    def _evaluate_text(self, text: str, where: str) -> str:
-        try:
-            return computed_text(text, self._scope)
-        except UnitError as error:
-            raise self._formula_error(where, text, error) from error
+    def get(self, name: str, /) -> object:
+        """Return the value that a formula names, formulas as they are; None if it is not set."""
+        owner, _, key = name.partition(".")
+        if owner == "path":
+            key, _, direction = key.partition(".")
+            if self.context.path is None or (key == "rtt" and self.delay_amount("down") is not None):
+                return None
+            if key == "rtt":
+                return self.rtt_amount()
+            return self.delay_amount(direction) if key == "delay" else self.path_amount(key, direction)
+        if owner == "traffic":
+            label, _, key = key.rpartition(".")
+            flow = next((flow for flow in self.part.traffic if flow.label == label), None)
+            return self.flow_amount(flow, key) if flow else None
+        return self.duration_amount() if name == "duration" else self._smallest_setting(name)
 
     # The path
-
-    @property
-    def has_path(self) -> bool:
-        """Whether the part, a level or the testbed's device sets a path."""
-        return (self.part.path is not None or self.testbed.device is not None) or any(
-            owner.partition(".")[0] == "path" for owner in self.reader.levels.keys
-        )
 
     def path(self, key: str, direction: str) -> Any:
         """Return the value of a key in a direction of the path, `down` or `up`; None if it is not set."""
@@ -178,38 +145,46 @@ class TreatmentValues:
 
     def path_amount(self, key: str, direction: str) -> object:
         """Return the same with formulas as they are."""
-        level = self.reader.typed(f"path.{key}")
+        level = self._level(f"path.{key}")
         if isinstance(level, Directional) and getattr(level, direction) is None:
             level = None
-        value = getattr(self._path, PATH_FIELDS[key]) if level is None else level
+        value = getattr(self.context.path, PATH_FIELDS[key]) if level is None else level
         if isinstance(value, Directional):
             return getattr(value, direction)
         both = key == "loss_burst" or (self.testbed.device is not None and key in ("rate", "buffer"))
-        if direction == "down" or both or (key in QUEUE and self._shapes_both()):
-            return value
-        return None
+        return value if direction == "down" or both or (key in QUEUE and self._shapes_both()) else None
 
     def _shapes_both(self) -> bool:
-        return isinstance(self._level_or("path.rate", self._path.rate_bps), Directional)
+        path = self.context.path
+        return isinstance(self._level("path.rate", path and path.rate_bps), Directional)
 
     def delay_amount(self, direction: str) -> object:
         """Return the one-way delay; None if the RTT is given in its place."""
-        level = self.reader.typed("path.delay")
-        if level is None and self.reader.typed("path.rtt") is not None:
+        level = self._level("path.delay")
+        if level is None and self._level("path.rtt") is not None:
             return None
-        own = getattr(self._path.delay_s, direction) if self._path.delay_s else None
+        own = self.context.path and self.context.path.delay_s
         over = getattr(level, direction) if isinstance(level, Directional) else level
-        return own if over is None else over
+        return getattr(own, direction, None) if over is None else over
 
     def rtt_amount(self) -> object:
         """Return the RTT that the path adds."""
-        return self._level_or("path.rtt", self._path.rtt_s)
+        return self._level("path.rtt", self.context.path and self.context.path.rtt_s)
 
-    def path_parameters(self) -> dict[str, str]:
-        """Return the parameters of the queue discipline, or of the device that is the bottleneck."""
-        return self._parameters("path", PATH_FIELDS, self._path.parameters)
+    def aqm_parameters(self, aqm: str, router: str) -> dict[str, str]:
+        """Return the parameters of the queue discipline of a router."""
+        return self._path_parameters(self._declared("aqm", aqm, router))
 
-    # Traffic
+    def device_parameters(self) -> dict[str, object]:
+        """Return the parameters of the device that is the bottleneck, typed."""
+        texts = self._path_parameters(DEVICE_PARAMETERS)
+        return {key: parse_parameter(DEVICE_PARAMETERS[key], text) for key, text in texts.items()}
+
+    def _path_parameters(self, declared: Mapping[str, ParameterInfo]) -> dict[str, str]:
+        own = self.context.path.parameters if self.context.path else {}
+        return self._parameters("path", PATH_FIELDS, own, declared)
+
+    # Traffic and loggers
 
     def flow(self, flow: Flow, key: str) -> Any:
         """Return the value of a flow's key; None if it is not set."""
@@ -217,46 +192,74 @@ class TreatmentValues:
 
     def flow_amount(self, flow: Flow, key: str) -> Any:
         """Return the same with formulas as they are."""
-        level = self.reader.typed(f"traffic.{flow.label}.{key}")
+        level = self._level(f"traffic.{flow.label}.{key}")
         if level is not None:
             return level
         others = [end for end in FLOW_ENDS if end != key] if key in FLOW_ENDS else []
-        hidden = any(self.reader.typed(f"traffic.{flow.label}.{end}") is not None for end in others)
+        hidden = any(self._level(f"traffic.{flow.label}.{end}") is not None for end in others)
         return None if hidden else getattr(flow, FLOW_FIELDS[key])
 
     def arrivals(self, flow: Flow, key: str) -> Any:
         """Return the value of a key of a flow's arrivals; None if it is not set."""
         owner = f"traffic.{flow.label}.arrivals"
-        amount: object = self.reader.typed(f"{owner}.{key}")
+        amount: object = self._level(f"{owner}.{key}")
         other = EXCLUSIVE_ARRIVALS.get(key)
-        if amount is None and (other is None or self.reader.typed(f"{owner}.{other}") is None):
+        if amount is None and (other is None or self._level(f"{owner}.{other}") is None):
             amount = getattr(flow.arrivals, ARRIVALS_FIELDS[key])
         return self.evaluate(amount, f"flow {flow.label}: arrivals: {key}")
 
-    def flow_parameters(self, flow: Flow) -> dict[str, str]:
-        """Return the parameters of a flow's generator."""
-        return self._parameters(f"traffic.{flow.label}", FLOW_FIELDS, flow.parameters)
+    def flow_parameters(self, flow: Flow, host: str) -> dict[str, str]:
+        """Return the parameters of a flow's generator, which sends from a host."""
+        declared = self._declared("generator", self.flow_amount(flow, "generator"), host)
+        return self._parameters(f"traffic.{flow.label}", FLOW_FIELDS, flow.parameters, declared)
 
     def stop(self, key: str) -> Any:
         """Return the value of a key of `stop`; None if it is not set."""
-        own = getattr(self.part.stop, STOP_FIELDS[key]) if self.part.stop is not None else None
-        return self.evaluate(self._level_or(f"stop.{key}", own), f"stop: {key}")
+        own = getattr(self.part.stop, STOP_FIELDS[key], None)
+        return self.evaluate(self._level(f"stop.{key}", own), f"stop: {key}")
 
     def duration_amount(self) -> object:
         """Return how long flows last that have no end of their own."""
-        return self._level_or("duration", self.part.duration_s)
-
-    # Loggers
+        return self._level("duration", self.part.duration_s)
 
     def interval_s(self, logger: Logger) -> float | None:
         """Return the time between a logger's samples in seconds; None leaves it to the recipe."""
         target = f"loggers.{logger.logger}.interval"
-        interval_s: float | None = self.evaluate(self._level_or(target, logger.interval_s), target)
+        interval_s: float | None = self.evaluate(self._level(target, logger.interval_s), target)
         return interval_s
 
-    def logger_parameters(self, logger: Logger) -> dict[str, str]:
-        """Return the parameters of a logger's recipe."""
-        return self._parameters(f"loggers.{logger.logger}", {"interval": ""}, logger.parameters)
+    def logger_parameters(self, logger: Logger, host: str) -> dict[str, str]:
+        """Return the parameters of a logger's recipe at a host."""
+        declared = self._declared("logger", logger.logger, host)
+        return self._parameters(f"loggers.{logger.logger}", ("interval",), logger.parameters, declared)
+
+    # Parameters of recipes
+
+    def _declared(self, kind: str, recipe: str, host: str) -> Mapping[str, ParameterInfo]:
+        return declared_parameters(self.context.catalogue, kind, recipe, self.testbed.hosts[host].system)
+
+    def _parameters(
+        self, owner: str, keys: Iterable[str], own: Mapping[str, str], declared: Mapping[str, ParameterInfo]
+    ) -> dict[str, str]:
+        """Return the parameters of a recipe as written: its owner's keys that are not `keys` of the language.
+
+        A formula is replaced by its value, if the recipe declares an amount.
+        """
+        texts = dict(own)
+        for key in self.context.matrix.keys(owner):
+            level = self._level(f"{owner}.{key}") if key not in keys else None
+            if level is not None:
+                texts[key] = level
+        return {
+            key: self._parameter(f"{owner}.{key}", text, declared.get(key)) for key, text in texts.items()
+        }
+
+    def _parameter(self, where: str, text: str, declared: ParameterInfo | None) -> str:
+        try:
+            amount = read_parameter(declared, text) if declared is not None else text
+            return formula_text(amount, self._scope) if isinstance(amount, Formula) else text
+        except UnitError as error:
+            raise self._formula_error(where, text, error) from error
 
     # Settings of hosts
 
@@ -264,75 +267,55 @@ class TreatmentValues:
         """Return cc, rwnd, mtu or txd of a host; None leaves it as it was found."""
         return self.evaluate(self._setting_amount(key, host), f"{key} of {host}")
 
-    def _setting_amount(self, key: str, host: str) -> object:
-        level = self._at_host(key, self.reader.typed(key), host)
-        own = self._settings[host].get(key)
+    def _setting_amount(self, key: str, host: str) -> Any:
+        level = self._level(key)
+        if isinstance(level, PerHost):
+            level = self.testbed.value_at(host, level.hosts)
+        own = self.context.settings[host].get(key)
         return own.value if level is None and own is not None else level
-
-    def _setting_text(self, key: str, host: str) -> str | None:
-        level: str | None = self._at_host(key, self.reader.text(key), host)
-        own = self._settings[host].get(key)
-        return own.text if level is None and own is not None else level
-
-    def _at_host(self, key: str, level: Any, host: str) -> Any:
-        """Return the value of a level for one host; None if it has none for this host."""
-        if isinstance(level, Directional | Distribution | DistributionText):
-            raise PlanError(f"{key}: a host has no directions; use one value, or one for each host")
-        return self.testbed.value_at(host, level.hosts) if isinstance(level, PerHost) else level
 
     def names_host(self, key: str, host: str) -> bool:
         """Return whether a level names this host, which is then set even without a part in the traffic."""
-        if key not in self.reader.levels.per_host:
-            return False
-        level = self.reader.typed(key)
+        factors = (self.context.matrix.factors[one] for one in self.context.matrix.setters.get(key, ()))
+        if not any(isinstance(level.values.get(key), PerHost) for one in factors for level in one.levels):
+            return False  # the level is not read: the host does not depend on it
+        level = self._level(key)
         return isinstance(level, PerHost) and self.testbed.value_at(host, level.hosts) is not None
 
-    def common_setting_amount(self, key: str) -> object:
-        """Return the value of a setting for formulas: the smallest of all hosts; None if no host has one."""
+    def _smallest_setting(self, key: str) -> object:
+        """Return the smallest value of a setting at any host, or a formula; None if no host has one."""
         if key not in SETTINGS:
             return None
         amounts = [self._setting_amount(key, host) for host in self.testbed.hosts]
-        known: list[Any] = [amount for amount in amounts if amount is not None]
-        formulas = [amount for amount in known if isinstance(amount, Formula)]
-        return formulas[0] if formulas else min(known, default=None)
+        known = [amount for amount in amounts if amount is not None]
+        return next((one for one in known if isinstance(one, Formula)), None) or min(known, default=None)
 
     def setting_parameters(self, host: str) -> dict[str, dict[str, str]]:
         """Return the other settings of a host, those of cc included: recipe to parameters as written."""
-        of_levels = {
-            target
-            for target in self.reader.levels.setters
-            if target.partition(".")[0] not in (*NOT_OF_HOSTS, "duration")
-        }
+        levels = (key for key in self.context.matrix.setters if key.partition(".")[0] not in NOT_OF_HOSTS)
+        keys = {*levels, *self.context.settings[host]} - {*SETTINGS, "duration"}
         found: dict[str, dict[str, str]] = {}
-        for key in sorted({*of_levels, *self._settings[host]} - SETTINGS.keys()):
+        for key in sorted(keys):
             recipe, _, parameter = key.rpartition(".")
-            text = self._setting_text(key, host)
+            text = self._setting_amount(key, host)
             if text is not None:
                 found.setdefault(recipe, {})[parameter] = text
         return found
 
 
-class _FormulaNames:
-    """The values that formulas may name."""
+def declared_parameters(
+    catalogue: RecipeCatalogue, kind: str, recipe: str, system: str
+) -> Mapping[str, ParameterInfo]:
+    """Return the parameters that a recipe's header declares; empty if the recipe is not known."""
+    return catalogue.parameters(kind, recipe, system) or {}
 
-    def __init__(self, values: TreatmentValues) -> None:
-        self._values = values
 
-    def get(self, name: str, /) -> object:
-        """Return the value of a canonical name, formulas as they are; None if it is not set."""
-        values, (owner, _, key) = self._values, name.partition(".")
-        if owner == "path":
-            return self._of_path(key)
-        if owner == "traffic":
-            label, _, key = key.rpartition(".")
-            flow = next((flow for flow in values.part.traffic if flow.label == label), None)
-            return values.flow_amount(flow, key) if flow else None
-        return values.duration_amount() if name == "duration" else values.common_setting_amount(name)
-
-    def _of_path(self, key: str) -> object:
-        values, (name, _, direction) = self._values, key.partition(".")
-        if not values.has_path:
-            return None
-        if key == "rtt":
-            return values.rtt_amount() if values.delay_amount("down") is None else None
-        return values.delay_amount(direction) if name == "delay" else values.path_amount(name, direction)
+def parameters_of_type(
+    type_: str, declared: Mapping[str, ParameterInfo], texts: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return those parameters of a recipe that have a declared type, by name: bytes, bit/s or seconds."""
+    return {
+        name: parse_parameter(declared[name], text)
+        for name, text in texts.items()
+        if name in declared and declared[name].type == type_
+    }

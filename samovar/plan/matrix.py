@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 from samovar.errors import PlanError
@@ -24,6 +25,25 @@ class Matrix:
     part: Part
     factors: tuple[Factor, ...]
     rows: Sequence[Row]
+
+    @cached_property
+    def setters(self) -> Mapping[str, Sequence[int]]:
+        """The numbers of the factors that set each target, such as `path.rate`; raises PlanError."""
+        found: dict[str, dict[int, None]] = {}
+        for number, factor in enumerate(self.factors):
+            for level in factor.levels:
+                for target in level.texts:
+                    found.setdefault(target, {})[number] = None
+                    if target not in level.values:
+                        raise PlanError(
+                            f"factor {factor.name}: level '{level.label}' is not a value of {target}"
+                        )
+        return {target: list(numbers) for target, numbers in found.items()}
+
+    def keys(self, owner: str) -> list[str]:
+        """Return the keys that levels set of an owner, such as `path` or `traffic.bulk`."""
+        split = (target.rpartition(".") for target in self.setters)
+        return [key for own, _, key in split if own == owner]
 
 
 def matrix_of(name: str, part: Part) -> Matrix:
@@ -53,15 +73,12 @@ def _matching(
     name: str, factors: Sequence[Factor], line: Mapping[str, str | tuple[str, ...]]
 ) -> list[frozenset[int]]:
     """Return the levels of each factor that a line of `exclude` matches."""
+    wanted = [wanted_labels(line.get(factor.name, factor.labels)) for factor in factors]
     matching = [
-        frozenset(
-            number
-            for number, label in enumerate(factor.labels)
-            if factor.name not in line or label in wanted_labels(line[factor.name])
-        )
-        for factor in factors
+        frozenset(number for number, label in enumerate(factor.labels) if label in labels)
+        for factor, labels in zip(factors, wanted, strict=True)
     ]
-    if set(line) - {factor.name for factor in factors} or not all(matching):
+    if line.keys() - {factor.name for factor in factors} or not all(matching):
         raise PlanError(
             f"{name}: exclude: {dict(line)} matches no treatment; use levels of the part's factors"
         )

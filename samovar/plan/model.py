@@ -204,6 +204,11 @@ class Resolved(PlanValue):
         host = self.hosts.get(flow.to_host)
         return host.rwnd_bytes if host else None
 
+    def direction_of(self, flow: FlowPlan) -> str:
+        """Return the direction of a flow's data through the path: `up` from a receiver, or else `down`."""
+        host = self.hosts.get(flow.from_host)
+        return "up" if host is not None and host.role == "receiver" else "down"
+
 
 class Changes(PlanValue):
     """How often hosts reboot or reset interfaces in the plan's order, and would in a naive one.

@@ -128,12 +128,12 @@ class CostlySettings:
     either: States
 
 
-def costly_settings(treatments: Treatments, catalogue: PlanCatalogue | None) -> CostlySettings:
-    """Return the settings of a part's hosts that are costly to change; none if no recipes are known."""
+def costly_settings(treatments: Treatments, catalogue: PlanCatalogue) -> CostlySettings:
+    """Return the settings of a part's hosts that are costly to change."""
     reboot: dict[str, Column] = {}
     either: dict[str, Column] = {}
     for name, column in treatments.columns(1).items():
-        if name.startswith(HOST) and catalogue is not None:
+        if name.startswith(HOST):
             states = {component: _states(component.value, catalogue) for component in set(column)}
             for index, found in enumerate((reboot, either)):
                 if any(one[index] for one in states.values()):

@@ -7,8 +7,8 @@ from itertools import product
 from typing import Any
 
 from samovar.errors import PlanError
-from samovar.experiment import DEVICE_PARAMETERS, Adapter, Buffer, PathClass, parse_parameter
-from samovar.plan.flows import FlowResolver
+from samovar.experiment import DEVICE_PARAMETERS, Buffer, PathClass
+from samovar.plan.flows import flows_of, stream_of
 from samovar.plan.level_precedence import TreatmentValues
 from samovar.plan.model import ClassPlan, DevicePlan, DirectionPlan, MatchPlan, PathPlan
 from samovar.plan.placement import first_of_link, subnet_of
@@ -17,61 +17,51 @@ DIRECTIONS = ("down", "up")
 NO_QUEUE = "path: has no rate or no buffer; it needs both, as values or factors"
 
 
-def path_of(values: TreatmentValues, traffic: FlowResolver) -> PathPlan | None:
+def path_of(values: TreatmentValues) -> PathPlan | None:
     """Return what the bottleneck is set to; None if the experiment sets no path. Raises PlanError."""
-    if not values.has_path:
+    if values.context.path is None:
         return None
-    testbed = values.testbed
-    if testbed.device is not None:  # frames queue in either adapter, and no queue discipline manages them
-        return PathPlan(
-            router="",
-            link=testbed.bottleneck_link,
-            rtt_s=rtt_of(values),
-            down=_direction(values, "down", ""),
-            up=_direction(values, "up", ""),
-            device=_device(values, traffic, testbed.device),
-        )
-    bottleneck = testbed.bottleneck
-    if bottleneck is None:
+    testbed, bottleneck = values.testbed, values.testbed.bottleneck
+    if bottleneck is None and testbed.device is None:
         raise PlanError(f"testbed {testbed.name}: has no bottleneck; add one, or remove the path")
-    down = _direction(values, "down", bottleneck.to_interface)
-    up = _direction(values, "up", bottleneck.from_interface)
+    down = _direction(values, "down", bottleneck.to_interface if bottleneck else "")
+    up = _direction(values, "up", bottleneck.from_interface if bottleneck else "")
+    if bottleneck is None:  # frames queue in either adapter, and no queue discipline manages them
+        link = {"link": testbed.bottleneck_link, "device": _device(values)}
+        return PathPlan(router="", rtt_s=rtt_of(values), down=down, up=up, **link)
     if down.rate_bps is None and up.rate_bps is None:
         raise PlanError(NO_QUEUE)
-    rtt_s = rtt_of(values)
     classes = values.part.path.classes if values.part.path else ()
     return PathPlan(
         router=bottleneck.router,
-        rtt_s=rtt_s,
+        rtt_s=rtt_of(values),
         down=down,
         up=up,
-        classes=tuple(_class(values, traffic, one, down, up) for one in classes),
+        classes=tuple(_class(values, one, down, up) for one in classes),
     )
 
 
-def _device(values: TreatmentValues, traffic: FlowResolver, adapter: Adapter) -> DevicePlan:
+def _device(values: TreatmentValues) -> DevicePlan:
     testbed = values.testbed
-    known = {key: getattr(adapter, key) for key in DEVICE_PARAMETERS}
-    own = {
-        key: parse_parameter(DEVICE_PARAMETERS[key], text) for key, text in values.path_parameters().items()
-    }
-    device = DevicePlan.model_validate(
-        {"host": first_of_link(testbed), "settable": testbed.lab is not None, **known, **own}
-    )
+    known = {key: getattr(testbed.device, key) for key in DEVICE_PARAMETERS} | values.device_parameters()
+    place = {"host": first_of_link(testbed), "settable": testbed.lab is not None}
+    device = DevicePlan.model_validate({**place, **known})
     if not device.drift:
         return device
-    generator = traffic.stream(f"link {testbed.bottleneck_link}").generator()
+    generator = stream_of(values, f"link {testbed.bottleneck_link}").generator()
     return device.model_copy(update={"seed": generator.getrandbits(32)})
 
 
 def rtt_of(values: TreatmentValues) -> float:
     """Return the RTT that the path adds, in seconds."""
+    if values.context.path is None:
+        return 0.0
     return _seconds(sum(_delay_s(values, direction) for direction in DIRECTIONS))
 
 
 def rate_of(values: TreatmentValues, direction: str) -> int | None:
     """Return the rate of a direction in bit/s; None if it is not shaped."""
-    rate_bps: int | None = values.path("rate", direction)
+    rate_bps: int | None = values.path("rate", direction) if values.context.path is not None else None
     return rate_bps
 
 
@@ -91,14 +81,15 @@ def _direction(values: TreatmentValues, direction: str, interface: str) -> Direc
 
 
 def _queue(values: TreatmentValues, direction: str) -> dict[str, Any]:
+    bottleneck = values.testbed.bottleneck
     buffer: Buffer | None = values.path("buffer", direction)
     if buffer is None:
         raise PlanError(NO_QUEUE)
     size = {"buffer_packets": buffer.packets, "buffer_bytes": buffer.bytes}
-    if values.testbed.device is not None:
-        return size
+    if bottleneck is None:
+        return size  # of a device, in which no queue discipline manages frames
     aqm = values.path_amount("aqm", direction) or "pfifo"
-    return {**size, "aqm": aqm, "aqm_parameters": values.path_parameters()}
+    return {**size, "aqm": aqm, "aqm_parameters": values.aqm_parameters(str(aqm), bottleneck.router)}
 
 
 def _delay_s(values: TreatmentValues, direction: str) -> float:
@@ -112,12 +103,10 @@ def _seconds(seconds: float) -> float:
     return round(seconds, 9)
 
 
-def _class(
-    values: TreatmentValues, traffic: FlowResolver, own: PathClass, down: DirectionPlan, up: DirectionPlan
-) -> ClassPlan:
+def _class(values: TreatmentValues, own: PathClass, down: DirectionPlan, up: DirectionPlan) -> ClassPlan:
     loss = values.evaluate(own.loss, "path.classes: loss")
     return ClassPlan(
-        match=tuple(_matches(values, traffic, own)),
+        match=tuple(_matches(values, own)),
         delay_down_s=_class_delay_s(values, own, "down", down.delay_s),
         delay_up_s=_class_delay_s(values, own, "up", up.delay_s),
         loss=down.loss if loss is None else float(loss),
@@ -132,14 +121,14 @@ def _class_delay_s(values: TreatmentValues, own: PathClass, direction: str, path
     return path_s
 
 
-def _matches(values: TreatmentValues, traffic: FlowResolver, own: PathClass) -> Iterator[MatchPlan]:
+def _matches(values: TreatmentValues, own: PathClass) -> Iterator[MatchPlan]:
     """Yield what a class matches downstream: source and destination subnets, the receiver's port."""
     if own.flow is None:
         ends = (own.from_end, own.to_end)
         subnets = [[None] if end is None else list(values.placement.subnets(end)) for end in ends]
         yield from (MatchPlan(from_subnet=one, to_subnet=other) for one, other in product(*subnets))
         return
-    group = [flow for flow in traffic.flows() if own.flow in (flow.label, flow.group)]
+    group = [flow for flow in flows_of(values) if own.flow in (flow.label, flow.group)]
     if not group:
         raise PlanError(f"path.classes: flow {own.flow}: no flow has this label; name one of the traffic")
     for flow in group:

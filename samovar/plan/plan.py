@@ -23,7 +23,7 @@ from samovar.experiment import (
     unknown,
 )
 from samovar.plan.ids import SameTrialsError, ids_of
-from samovar.plan.level_precedence import FormulaError
+from samovar.plan.level_precedence import FormulaError, PartContext
 from samovar.plan.matrix import matrix_of
 from samovar.plan.model import Changes, PlanValue, Trial
 from samovar.plan.order import (
@@ -36,7 +36,7 @@ from samovar.plan.order import (
 )
 from samovar.plan.placement import Placement
 from samovar.plan.plan_file import EXPECTED, KEYS, json_of_trials, read_trials
-from samovar.plan.resolve import PartContext, resolve_part
+from samovar.plan.resolve import resolve_part
 from samovar.plan.trials import Components, Group, Slot, Treatments, Trials, View
 from samovar.plan.warnings import warnings_of
 
@@ -149,9 +149,7 @@ class Plan(Head):
             raise PlanError(f"plan.json: {where}: {first['msg'].lower()}; {EXPECTED}") from error
 
 
-def make_plan(
-    resolved: ResolvedExperiment, catalogue: PlanCatalogue | None = None, outputs: Outputs | None = None
-) -> Plan:
+def make_plan(resolved: ResolvedExperiment, catalogue: PlanCatalogue, outputs: Outputs | None = None) -> Plan:
     """Return the plan of an experiment on its testbed; the same input gives the same bytes.
 
     `catalogue` has the headers of recipes. `outputs` are those of the R package, unless a project has more.
@@ -184,7 +182,7 @@ def make_plan(
         changes=count_changes([(part.costly, part.slots) for part in planned]),
         figures=applied.figures,
         tables=applied.tables,
-        warnings=warnings_of(applied, testbed, trials, outputs or package_outputs()),
+        warnings=warnings_of(applied, testbed, trials, outputs or package_outputs(), catalogue),
         trials=trials,
     )
 
@@ -204,13 +202,14 @@ def _plan_part(
     resolved: ResolvedExperiment,
     name: str,
     placement: Placement,
-    catalogue: PlanCatalogue | None,
+    catalogue: PlanCatalogue,
     components: Components,
 ) -> _PlannedPart:
     part, order = resolved.experiment.parts[name], resolved.experiment.order
-    context = PartContext(name, placement, resolved.settings[name], order.seed)
+    matrix, settings = matrix_of(name, part), resolved.settings[name]
+    context = PartContext(name, matrix, placement, settings, order.seed, catalogue)
     try:
-        treatments = resolve_part(context, matrix_of(name, part), part.replicates, components)
+        treatments = resolve_part(context, part.replicates, components)
     except FormulaError as error:
         raise _located_formula(error, resolved) from error
     costly = costly_settings(treatments, catalogue)

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
+from math import inf
 from operator import attrgetter
 from typing import Any
 
-from samovar.plan.cost import direction_of, rate_limit_bps
+from samovar.experiment import RecipeCatalogue
+from samovar.plan.flows import limits_of
+from samovar.plan.level_precedence import declared_parameters, parameters_of_type
 from samovar.plan.model import DirectionPlan, FlowPlan, HostPlan, PathPlan, Resolved
 from samovar.plan.trials import View
 from samovar.units import (
     ETHERNET_MTU_BYTES,
-    UnitError,
     format_bytes,
     format_duration,
     format_rate,
-    parse_size,
 )
 
 FEWEST_RTTS = 20
@@ -29,7 +30,8 @@ DROP_TAIL = ("pfifo", "bfifo")
 """Queues that never mark packets; without marks DCTCP behaves like Reno (RFC 8257, sections 3.3 and 3.4)."""
 NETEM_PACKETS = 1000  # the default limit of netem's queue, tc-netem(8)
 
-Find = Callable[[Resolved], str | None]
+
+Find = Callable[[Resolved, RecipeCatalogue], str | None]
 
 
 @dataclass(frozen=True)
@@ -105,18 +107,22 @@ def _queues(path: PathPlan | None) -> Iterator[DirectionPlan]:
 
 def _direction(path: PathPlan, flow: FlowPlan, resolved: Resolved) -> DirectionPlan:
     """Return the direction of the path that a flow's data takes."""
-    return path.up if direction_of(flow, resolved) == "up" else path.down
+    return path.up if resolved.direction_of(flow) == "up" else path.down
 
 
 @_check("rwnd is below the path's bandwidth-delay product", path=_rates_and_rtt, hosts=_window, flows=None)
-def _below_bdp(resolved: Resolved) -> str | None:
+def _below_bdp(resolved: Resolved, catalogue: RecipeCatalogue) -> str | None:
     path = resolved.path
     if path is None or not path.rtt_s:
         return None
     for flow in resolved.flows:
         rate_bps, rwnd_bytes = _direction(path, flow, resolved).rate_bps, resolved.window_bytes(flow)
-        if not rate_bps or rwnd_bytes is None or _needs_less(flow, resolved, rwnd_bytes * 8 / path.rtt_s):
+        if not rate_bps or rwnd_bytes is None:
             continue
+        sender = resolved.hosts[flow.from_host]
+        limits = limits_of(flow, sender.system, sender.settings, catalogue)
+        if limits.interval_s is not None or (limits.rate_bps or inf) <= rwnd_bytes * 8 / path.rtt_s:
+            continue  # the flow needs less than its window allows
         product_bytes = int(rate_bps * path.rtt_s / 8)
         if rwnd_bytes < product_bytes:
             most = format_rate(int(rwnd_bytes * 8 / path.rtt_s), 3)
@@ -126,14 +132,8 @@ def _below_bdp(resolved: Resolved) -> str | None:
     return None
 
 
-def _needs_less(flow: FlowPlan, resolved: Resolved, rate_bps: float) -> bool:
-    """Return whether a flow is paced by an interval, or limited to a rate that its window allows."""
-    own_bps = rate_limit_bps(flow, resolved)
-    return "interval" in flow.parameters if own_bps is None else own_bps <= rate_bps
-
-
 @_check("rwnd is beyond TCP's largest window", hosts=_window, flows=None)
-def _above_largest(resolved: Resolved) -> str | None:
+def _above_largest(resolved: Resolved, _: RecipeCatalogue) -> str | None:
     largest = max(_windows(resolved), default=0)
     if largest <= LARGEST_WINDOW_BYTES:
         return None
@@ -141,14 +141,14 @@ def _above_largest(resolved: Resolved) -> str | None:
 
 
 @_check("rwnd is below two segments", run=_mtu, hosts=_mtu_and_rwnd, flows=None)
-def _below_two_segments(resolved: Resolved) -> str | None:
+def _below_two_segments(resolved: Resolved, _: RecipeCatalogue) -> str | None:
     mss_bytes = _mtu_bytes(resolved) - IPV4_BYTES - TCP_BYTES
     smallest = min(_windows(resolved), default=2 * mss_bytes)
     return f"{format_bytes(smallest)} of {mss_bytes} bytes each" if smallest < 2 * mss_bytes else None
 
 
 @_check("socket buffers are below rwnd", run=_mtu, path=_queues_and_rtt, hosts=_sockets, flows=None)
-def _small_sockets(resolved: Resolved) -> str | None:
+def _small_sockets(resolved: Resolved, catalogue: RecipeCatalogue) -> str | None:
     for flow in resolved.flows:
         rwnd_bytes = resolved.window_bytes(flow)
         if rwnd_bytes is None:
@@ -156,7 +156,7 @@ def _small_sockets(resolved: Resolved) -> str | None:
         used_bytes = min(rwnd_bytes, _held_bytes(flow, resolved) or rwnd_bytes)
         ends = ((flow.to_host, "receive_max", rwnd_bytes), (flow.from_host, "send_max", used_bytes))
         for host, key, needed_bytes in ends:
-            limit_bytes = _socket_bytes(resolved, host, key)
+            limit_bytes = _socket_bytes(resolved, host, key, catalogue)
             if limit_bytes is not None and limit_bytes < needed_bytes:
                 return f"{key} {format_bytes(limit_bytes, 3)} at {host}, rwnd {format_bytes(rwnd_bytes, 3)}"
     return None
@@ -171,17 +171,14 @@ def _held_bytes(flow: FlowPlan, resolved: Resolved) -> int | None:
     return int(direction.rate_bps * resolved.path.rtt_s / 8) + queue_bytes
 
 
-def _socket_bytes(resolved: Resolved, host: str, key: str) -> int | None:
-    plan = resolved.hosts.get(host)
-    text = plan.settings.get("buffers", {}).get(key) if plan else None
-    try:
-        return parse_size(text) if text is not None else None
-    except UnitError:
-        return None  # preflight refuses a value that is not a size
+def _socket_bytes(resolved: Resolved, host: str, key: str, catalogue: RecipeCatalogue) -> int | None:
+    plan = resolved.hosts[host]
+    declared = declared_parameters(catalogue, "setting", "buffers", plan.system)
+    return parameters_of_type("size", declared, plan.settings.get("buffers", {})).get(key)
 
 
 @_check("buffer is below one packet", run=_mtu, path=_queues_and_rtt, hosts=_mtu)
-def _below_one_packet(resolved: Resolved) -> str | None:
+def _below_one_packet(resolved: Resolved, _: RecipeCatalogue) -> str | None:
     frame_bytes = _mtu_bytes(resolved) + ETHERNET_BYTES
     for direction in _queues(resolved.path):
         if direction.buffer_bytes is not None and direction.buffer_bytes < frame_bytes:
@@ -192,7 +189,7 @@ def _below_one_packet(resolved: Resolved) -> str | None:
 
 
 @_check("only netem's own queue limits the path", run=_mtu, path=_rates_and_delays, hosts=_mtu)
-def _unlimited(resolved: Resolved) -> str | None:
+def _unlimited(resolved: Resolved, _: RecipeCatalogue) -> str | None:
     path = resolved.path
     if path is None or any(_queues(path)):
         return None
@@ -210,7 +207,7 @@ def _unlimited(resolved: Resolved) -> str | None:
     hosts=_mtu,
     flows=None,
 )
-def _below_twenty_rtts(resolved: Resolved) -> str | None:
+def _below_twenty_rtts(resolved: Resolved, _: RecipeCatalogue) -> str | None:
     full_s = _full_rtt_s(resolved)
     for flow in resolved.flows:
         if flow.duration_s is not None and flow.duration_s < FEWEST_RTTS * full_s:
@@ -232,7 +229,7 @@ def _full_rtt_s(resolved: Resolved) -> float:
 
 
 @_check("a flow never starts", run=_duration, flows=None)
-def _never_starts(resolved: Resolved) -> str | None:
+def _never_starts(resolved: Resolved, _: RecipeCatalogue) -> str | None:
     late = [flow for flow in resolved.flows if flow.start_s >= resolved.duration_s]
     if not late:
         return None
@@ -241,7 +238,7 @@ def _never_starts(resolved: Resolved) -> str | None:
 
 
 @_check("dctcp has no queue that marks packets", path=_aqms, hosts=_cc, flows=None)
-def _unmarked(resolved: Resolved) -> str | None:
+def _unmarked(resolved: Resolved, _: RecipeCatalogue) -> str | None:
     for flow in resolved.flows:
         host = resolved.hosts.get(flow.from_host)
         aqm = _direction(resolved.path, flow, resolved).aqm if resolved.path is not None else None
@@ -251,7 +248,7 @@ def _unmarked(resolved: Resolved) -> str | None:
 
 
 @_check("two flows have the same port", flows=None)
-def _one_port(resolved: Resolved) -> str | None:
+def _one_port(resolved: Resolved, _: RecipeCatalogue) -> str | None:
     seen: dict[int, FlowPlan] = {}
     for flow in resolved.flows:
         other = seen.setdefault(flow.port, flow)
@@ -261,7 +258,7 @@ def _one_port(resolved: Resolved) -> str | None:
 
 
 @_check("snaplen is too short for headers with options", flows=None, captures=None)
-def _short_snaplen(resolved: Resolved) -> str | None:
+def _short_snaplen(resolved: Resolved, _: RecipeCatalogue) -> str | None:
     six = any(ip_address(flow.to_address).version == 6 for flow in resolved.flows)
     ip, ip_bytes = ("IPv6", IPV6_BYTES) if six else ("IPv4", IPV4_BYTES)
     needed_bytes = ETHERNET_BYTES + ip_bytes + LARGEST_TCP_BYTES
@@ -273,7 +270,7 @@ def _short_snaplen(resolved: Resolved) -> str | None:
 
 
 @_check("a logger takes one sample at most", run=_duration, loggers=None)
-def _seldom_sampled(resolved: Resolved) -> str | None:
+def _seldom_sampled(resolved: Resolved, _: RecipeCatalogue) -> str | None:
     for logger in resolved.loggers:
         if logger.interval_s is not None and logger.interval_s >= resolved.duration_s:
             every = f"{logger.logger} at {logger.host} every {format_duration(logger.interval_s)}"
@@ -282,7 +279,7 @@ def _seldom_sampled(resolved: Resolved) -> str | None:
 
 
 @_check("mtu is below the minimum of IPv6", hosts=_mtu, flows=None)
-def _small_mtu6(resolved: Resolved) -> str | None:
+def _small_mtu6(resolved: Resolved, _: RecipeCatalogue) -> str | None:
     six = any(ip_address(flow.to_address).version == 6 for flow in resolved.flows)
     mtus = [host.mtu_bytes for host in resolved.hosts.values() if host.mtu_bytes is not None]
     least = min(mtus, default=LEAST_MTU6_BYTES)

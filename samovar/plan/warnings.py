@@ -10,7 +10,7 @@ from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple
 
-from samovar.experiment import Experiment, Output, Outputs, Testbed, Trace, shortest_path
+from samovar.experiment import Experiment, Output, Outputs, RecipeCatalogue, Testbed, Trace, shortest_path
 from samovar.plan.model import PathPlan, Resolved
 from samovar.plan.placement import directions_through
 from samovar.plan.trials import Group, Treatments, Trials, View
@@ -23,12 +23,16 @@ SENDER_TCP_LOGGERS = ("tcp-info", "siftr", "tcp-probe")
 
 
 def warnings_of(
-    experiment: Experiment, testbed: Testbed, trials: Trials, outputs: Outputs
+    experiment: Experiment,
+    testbed: Testbed,
+    trials: Trials,
+    outputs: Outputs,
+    catalogue: RecipeCatalogue,
 ) -> tuple[str, ...]:
     """Return the warnings of a whole plan, each once, in a stable order: by part, then by kind."""
     treatments = {part.part: part for part in trials.parts}
     beside = _beside_bottleneck(testbed, trials)
-    found = [_run_check(check, trials) for check in CHECKS]
+    found = [_run_check(check, trials, catalogue) for check in CHECKS]
     warnings: list[str] = []
     for name, part in experiment.parts.items():
         warnings += _design_warnings(name, part.replicates, experiment.order.kind, len(treatments[name]))
@@ -88,11 +92,11 @@ def _shaped(path: PathPlan | None) -> frozenset[str]:
     return frozenset(name for name, direction in directions if direction.rate_bps is not None)
 
 
-def _run_check(check: TreatmentCheck, trials: Trials) -> Mapping[str, str]:
+def _run_check(check: TreatmentCheck, trials: Trials, catalogue: RecipeCatalogue) -> Mapping[str, str]:
     """Run a check once for all treatments that are equal in its view; return its warning by part."""
     found: dict[str, tuple[Group, str, int]] = {}
     for group in trials.groups(check.view):
-        details = check.find(group.resolved)
+        details = check.find(group.resolved, catalogue)
         if details is not None:
             first, text, treatments = found.get(group.part, (group, details, 0))
             found[group.part] = first, text, treatments + group.treatments

@@ -26,6 +26,7 @@ class Catalogue:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._read = cache(self._read_file)
+        self._names = cache(self._find_names)
 
     def places(self, os: str) -> tuple[str, ...]:
         """Return the folders that serve a system such as linux or freebsd-11, most specific first.
@@ -43,7 +44,10 @@ class Catalogue:
         return (*(f"{name}-{number}" for number in serving), *family)
 
     def names(self, kind: str, os: str) -> frozenset[str]:
-        """Return the names of all recipes of a kind that serve a system."""
+        """Return the names of all recipes of a kind that serve a system; the folder is read once."""
+        return self._names(kind, os)
+
+    def _find_names(self, kind: str, os: str) -> frozenset[str]:
         folders = (self.folder / place / kind for place in self.places(os))
         return frozenset(
             path.name.removesuffix(SUFFIX) for folder in folders for path in folder.glob(f"*{SUFFIX}")

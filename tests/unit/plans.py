@@ -11,9 +11,10 @@ from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml_tree import parse_yaml
 from samovar.plan import Plan, Resolved, make_plan
 from samovar.plan.ids import ids_of
+from samovar.plan.level_precedence import PartContext
 from samovar.plan.matrix import Matrix, matrix_of
 from samovar.plan.placement import Placement
-from samovar.plan.resolve import PartContext, resolve_part
+from samovar.plan.resolve import resolve_part
 from samovar.plan.trials import Components, Slot
 from samovar.recipes import Catalogue
 
@@ -39,7 +40,7 @@ def experiment_of(text: str) -> Experiment:
     return Experiment.model_validate(whole).with_source(tree, whole)
 
 
-def planned(text: str, testbed: Testbed = LAB, catalogue: Catalogue | None = None) -> Plan:
+def planned(text: str, testbed: Testbed = LAB, catalogue: Catalogue = CATALOGUE) -> Plan:
     """Plan the text of an experiment."""
     return make_plan(resolve_experiment(experiment_of(text), testbed), catalogue)
 
@@ -53,13 +54,13 @@ def treatments_alone(experiment: Experiment, testbed: Testbed) -> Iterator[tuple
     """Yield the id and value of every trial, each treatment planned alone, in the order of the file."""
     for name, part in experiment.parts.items():
         settings = resolve_settings(experiment, name, testbed)
-        context = PartContext(name, Placement(testbed), settings, experiment.order.seed)
         matrix = matrix_of(name, part)
         for row in matrix.rows:
             levels = zip(matrix.factors, row, strict=True)
             factors = tuple(replace(factor, levels=(factor.levels[level],)) for factor, level in levels)
             alone = Matrix(part, factors, [(0,) * len(factors)])
-            treatments = resolve_part(context, alone, part.replicates, Components())
+            context = PartContext(name, alone, Placement(testbed), settings, experiment.order.seed, CATALOGUE)
+            treatments = resolve_part(context, part.replicates, Components())
             slots = [Slot(0, replicate, 1) for replicate in range(1, part.replicates + 1)]
             for id_, slot in zip(ids_of(treatments, slots), slots, strict=True):
                 yield id_, treatments.resolved(0, slot.replicate)

@@ -32,7 +32,7 @@ def planned(folder: Path, text: str) -> Plan:
     path = folder / "study.yaml"
     path.write_text(TEXT + text)
     study = load_experiment(path, CATALOGUE, ROOT / "hosts" / "powerline.yaml")
-    return make_plan(study)
+    return make_plan(study, CATALOGUE)
 
 
 def paths(folder: Path, text: str) -> list[PathPlan]:
@@ -75,7 +75,7 @@ def test_a_flow_over_the_device_meets_its_queue_in_either_direction(folder: Path
     back = "traffic: [{flow: back, generator: iperf3, from: receiver, to: sender}]\n"
     (folder / "study.yaml").write_text(TEXT.partition("traffic:")[0] + back)
     study = load_experiment(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / "powerline.yaml")
-    warnings = make_plan(study).warnings
+    warnings = make_plan(study, CATALOGUE).warnings
     assert not [warning for warning in warnings if "queue" in warning]
 
 

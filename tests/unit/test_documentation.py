@@ -56,7 +56,7 @@ def test_an_experiment_in_the_documentation_can_be_planned(text: str, tmp_path: 
     path = tmp_path / "experiments" / f"{text.split()[1]}.yaml"
     path.write_text(text)
     study = load_experiment(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
-    assert len(make_plan(study).trials) == (36 if text.split()[1] == "lossy" else 12)
+    assert len(make_plan(study, CATALOGUE).trials) == (36 if text.split()[1] == "lossy" else 12)
 
 
 def test_the_tutorial_s_study_from_nothing_has_ten_lines_and_the_profile_that_it_speaks_of(
@@ -70,13 +70,15 @@ def test_the_tutorial_s_study_from_nothing_has_ten_lines_and_the_profile_that_it
     overrides = {"path.rtt": "100ms"}
     plain = load_experiment(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
     study = load_experiment(path, CATALOGUE, ROOT / "hosts" / "lab.yaml", LoadOptions("quick", overrides))
-    assert len(make_plan(study).trials) == 8
+    assert len(make_plan(study, CATALOGUE).trials) == 8
     study = resolve_experiment(plain.experiment, plain.testbed, LoadOptions(None, overrides))
-    longer = make_plan(study).trials[0].resolved.path
+    longer = make_plan(study, CATALOGUE).trials[0].resolved.path
     assert longer is not None
     assert longer.rtt_s == 0.1
     explained = next(
-        trial.resolved.path for trial in make_plan(plain).trials if trial.id.startswith("cubic-0pct-1-BDP-r1")
+        trial.resolved.path
+        for trial in make_plan(plain, CATALOGUE).trials
+        if trial.id.startswith("cubic-0pct-1-BDP-r1")
     )
     assert explained is not None
     assert explained.down.buffer_packets == 67
@@ -96,7 +98,7 @@ def test_a_path_in_the_documentation_can_be_planned(text: str, tmp_path: Path) -
     )
     path.write_text(f"experiment: shaped\ntestbed: lab\nduration: 10s\ntraffic:\n{flows}{text}")
     study = load_experiment(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
-    assert make_plan(study).trials[0].resolved.path is not None
+    assert make_plan(study, CATALOGUE).trials[0].resolved.path is not None
 
 
 STUDIES = "# experiments/studies/"
@@ -110,7 +112,7 @@ def test_an_experiment_in_the_documentation_may_extend_a_shipped_one(text: str, 
     path = tmp_path / text.split()[1]
     path.write_text(text)
     study = load_experiment(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
-    assert make_plan(study).trials
+    assert make_plan(study, CATALOGUE).trials
 
 
 def test_what_a_page_says_that_explain_prints_is_what_it_prints(tmp_path: Path) -> None:
@@ -177,7 +179,7 @@ def test_the_recipes_of_the_how_to_are_all_that_its_experiment_needs(tmp_path: P
         (tmp_path / name).write_text(text)
     catalogue = Catalogue(tmp_path / "templates")
     study = load_experiment(tmp_path / "experiments" / "mine.yaml", catalogue, ROOT / "hosts" / "lab.yaml")
-    plan = make_plan(study)
+    plan = make_plan(study, CATALOGUE)
     assert len(plan.trials) == 4
     for trial in plan.trials:
         scripts = TrialScripts(trial, catalogue, "campaign")

@@ -77,7 +77,7 @@ def study(name: str, profile: str = "full") -> ResolvedExperiment:
 
 @cache
 def plan(name: str, profile: str) -> Plan:
-    return make_plan(study(name, profile))
+    return make_plan(study(name, profile), CATALOGUE)
 
 
 NAMES = pytest.mark.parametrize("name", sorted(TRIALS))

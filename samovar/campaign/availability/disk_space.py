@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from samovar.errors import CampaignError
+from samovar.experiment import RecipeCatalogue
 from samovar.plan import Resolved, host_bytes, stored_bytes
 from samovar.units import format_bytes
 
@@ -24,9 +25,9 @@ def shortage(free_bytes: int, floor_bytes: int, needed_bytes: int) -> str:
     )
 
 
-def needed_here(resolved: Resolved) -> int:
+def needed_here(resolved: Resolved, catalogue: RecipeCatalogue) -> int:
     """Estimate the bytes that a trial needs here: what is kept, and once more what is being fetched."""
-    return stored_bytes(resolved) + sum(host_bytes(resolved).values())
+    return stored_bytes(resolved, catalogue) + sum(host_bytes(resolved, catalogue).values())
 
 
 def unusable(results: Path) -> str | None:

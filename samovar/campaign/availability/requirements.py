@@ -171,7 +171,7 @@ def find_missing(
         if host in facts
         for finding in _missing_on(host, needs, facts[host], clock_tolerance_s)
     ]
-    found += _space(plan, facts, floor_bytes)
+    found += _space(plan, catalogue, facts, floor_bytes)
     return sorted(found, key=lambda finding: not finding.stops)
 
 
@@ -229,12 +229,14 @@ def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
     return offered[what]
 
 
-def _space(plan: Plan, facts: Mapping[str, HostFacts], floor_bytes: int) -> Iterator[Finding]:
+def _space(
+    plan: Plan, catalogue: Catalogue, facts: Mapping[str, HostFacts], floor_bytes: int
+) -> Iterator[Finding]:
     """Compare what a trial writes on each host, until it is collected, with the free disk space there."""
     groups = plan.groups(TRAFFIC_AND_RECORDING)
     needed: dict[str, dict[int, int]] = {}
     for number, group in enumerate(groups):
-        for host, size in host_bytes(group.resolved).items():
+        for host, size in host_bytes(group.resolved, catalogue).items():
             if host in facts and size > facts[host].disk_free_bytes - floor_bytes:
                 needed.setdefault(host, {})[number] = size
     for host, sizes in needed.items():

@@ -20,6 +20,7 @@ from samovar.cli.text import clock
 from samovar.events import Emit, Event
 from samovar.plan import Plan, Trial, compare, estimate_cost
 from tests.unit.plan_values import shared_trials
+from tests.unit.plans import CATALOGUE
 from tests.unit.trials import RESOLVED, TRIAL
 
 ROOT = Path(__file__).parents[3]
@@ -51,7 +52,7 @@ class OneTrialDone:
         self.project = SimpleNamespace(
             plan=lambda *arguments: planned, resume_point=lambda planned, new=False: resume
         )
-        self.preflight = SimpleNamespace(cost=lambda planned, resume: estimate_cost(PLAN))
+        self.preflight = SimpleNamespace(cost=lambda planned, resume: estimate_cost(PLAN, CATALOGUE))
         self.summary = Summary(folder, 2, 1, {SECOND.id: ("src: gone",)})
 
     def run(self, request: RunRequest, emit: Emit) -> Summary:

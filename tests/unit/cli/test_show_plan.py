@@ -13,7 +13,6 @@ from samovar.campaign.journal import fold
 from samovar.cli.show_plan import PlanPreview, plan_csv, plan_json, plan_lines, trial_lines
 from samovar.plan import (
     MeasuredTimes,
-    Overhead,
     PartPlan,
     Plan,
     Repeats,
@@ -23,7 +22,7 @@ from samovar.plan import (
     shared_cost,
 )
 from tests.unit.plan_values import lasting, plan_of, trial
-from tests.unit.plans import DUMBBELL, planned
+from tests.unit.plans import CATALOGUE, DUMBBELL, planned
 
 LABELS = ("newreno", "cubic", "cdg")
 PLAN = plan_of(
@@ -36,8 +35,8 @@ CHANGED = plan_of([trial(label, replicate, lasting(12)) for replicate in (1, 2) 
 
 def preview(plan: Plan = PLAN, resume: ResumePoint | None = None, **more: object) -> PlanPreview:
     resume = resume or ResumePoint(None, compare(plan, None, {}), fold(()))
-    remaining = estimate_cost(plan, None, resume.comparison.runs.keys())
-    return PlanPreview(plan, resume, estimate_cost(plan), remaining, **more)  # type: ignore[arg-type]
+    remaining = estimate_cost(plan, CATALOGUE, None, resume.comparison.runs.keys())
+    return PlanPreview(plan, resume, estimate_cost(plan, CATALOGUE), remaining, **more)  # type: ignore[arg-type]
 
 
 def _against(plan: Plan, before: Plan, **standing: str) -> ResumePoint:
@@ -69,7 +68,7 @@ def test_a_plan_shows_design_trials_cost_and_warnings() -> None:
         "new campaign: 6 trials to run",
         "",
         "cost: 6 trials, 0:51 (traffic 0:36 + overhead 0:15)",
-        "  overhead  2.5 s a trial (assumed, none measured on this testbed yet)",
+        "  overhead  2.5 s each (assumed, none measured on this testbed yet)",
         "  disk      about 11MB on the controller; on hosts up to 910KB (src) until a trial is collected",
         "warning: main: 2 replicates; a range needs 3",
     ]
@@ -138,7 +137,7 @@ def test_trials_that_cannot_run_are_shown_with_reason_and_option() -> None:
     assert "  ✗ src: no congestion control cdg (2 trials); known there: reno" in lines
     assert "  `fab run … --allow-partial` runs the others" in lines
     assert any("cannot run  src: no congestion control cdg" in line for line in lines)
-    possible = estimate_cost(PLAN, None, {one.id for one in PLAN.trials} - BLOCKED.keys())
+    possible = estimate_cost(PLAN, CATALOGUE, None, {one.id for one in PLAN.trials} - BLOCKED.keys())
     lines = list(plan_lines(preview(findings=(LACKS,), blocked=BLOCKED, cost_possible=possible)))
     assert "can run: 4 trials, 0:34 (traffic 0:24 + overhead 0:10)" in lines
 
@@ -170,8 +169,8 @@ def test_the_host_that_needs_most_disk_space_is_named() -> None:
 
 
 def test_path_calibration_is_part_of_the_cost() -> None:
-    known = MeasuredTimes(Overhead(2.0, 3), path=StepTime(20.0, 4))
-    shown = replace(preview(), cost=estimate_cost(PLAN, known, calibrates=True))
+    known = MeasuredTimes(StepTime(2.0, 3), path=StepTime(20.0, 4))
+    shown = replace(preview(), cost=estimate_cost(PLAN, CATALOGUE, known, calibrates=True))
     lines = list(plan_lines(shown))
     assert "cost: 6 trials, 1:08 (traffic 0:36 + overhead 0:12 + path calibration 0:20)" in lines
     assert (
@@ -182,7 +181,10 @@ def test_path_calibration_is_part_of_the_cost() -> None:
 
 def test_repeated_attempts_of_the_past_are_part_of_the_cost() -> None:
     shown = replace(
-        preview(), cost=estimate_cost(PLAN, MeasuredTimes(Overhead(2.0, 3), repeats=Repeats(1, 4, 6.0, 24.0)))
+        preview(),
+        cost=estimate_cost(
+            PLAN, CATALOGUE, MeasuredTimes(StepTime(2.0, 3), repeats=Repeats(1, 4, 6.0, 24.0))
+        ),
     )
     lines = list(plan_lines(shown))
     assert "cost: 6 trials, 1:00 (traffic 0:36 + overhead 0:12 + repeated attempts 0:12)" in lines
@@ -196,11 +198,14 @@ def test_a_testbed_that_was_not_queried_is_reported() -> None:
 
 def test_a_plan_on_two_testbeds_shows_the_total_time_and_each_overhead() -> None:
     plan = PLAN.model_copy(update={"testbed": "left,right"})
-    each = {"left": estimate_cost(plan), "right": estimate_cost(plan, MeasuredTimes(Overhead(4.5, 9)))}
+    each = {
+        "left": estimate_cost(plan, CATALOGUE),
+        "right": estimate_cost(plan, CATALOGUE, MeasuredTimes(StepTime(4.5, 9))),
+    }
     shown = replace(preview(plan, cost_by_testbed=each), cost=shared_cost(list(each.values())))
     lines = list(plan_lines(shown))
     assert "cost: 6 trials, 0:28 on 2 testbeds in parallel (traffic 0:36 + overhead 0:21)" in lines
-    assert "  overhead on right  4.5 s a trial (median of 9 measured on this testbed)" in lines
+    assert "  overhead on right  4.5 s each (median of 9 measured on this testbed)" in lines
     apart = list(plan_lines(replace(shown, not_queried="left: only recipes: down\nright: only recipes: off")))
     at = apart.index("the testbed was not queried for what it can do: left: only recipes: down")
     assert apart[at + 1] == "  right: only recipes: off"

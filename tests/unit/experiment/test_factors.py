@@ -34,6 +34,7 @@ from samovar.experiment.yaml_tree import parse_yaml
 from samovar.plan import make_plan
 from samovar.recipes import Catalogue
 from samovar.units import split_quantity
+from tests.unit.plans import CATALOGUE
 
 ROOT = Path(__file__).parents[3]
 DUMBBELL = load_testbed(ROOT / "hosts" / "dumbbell.yaml")
@@ -329,7 +330,9 @@ def test_a_parameter_of_a_recipe_may_be_a_formula() -> None:
         "x.yaml",
     )
     experiment = Experiment.model_validate(merge_layers([tree], [])).with_source(tree)
-    paths = [trial.resolved.path for trial in make_plan(resolve_experiment(experiment, DUMBBELL)).trials]
+    paths = [
+        trial.resolved.path for trial in make_plan(resolve_experiment(experiment, DUMBBELL), CATALOGUE).trials
+    ]
     found = [path.down.aqm_parameters for path in paths if path is not None]
     for interval in ("100ms", "120ms"):
         assert {"target": "5ms", "interval": interval} in found
@@ -348,7 +351,7 @@ def test_an_example_of_the_reference_is_valid(number: int, tmp_path: Path) -> No
     text = example + "".join(f"{key}: {value}\n" for key, value in rest.items() if key not in given)
     (tmp_path / "study.yaml").write_text(f"experiment: study\ntestbed: dumbbell\n{text}", encoding="utf-8")
     experiment = load_experiment(tmp_path / "study.yaml", Catalogue(ROOT / "templates"), DUMBBELL)
-    assert make_plan(experiment).trials
+    assert make_plan(experiment, CATALOGUE).trials
 
 
 def test_every_key_of_an_experiment_has_a_description() -> None:

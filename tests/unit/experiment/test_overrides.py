@@ -160,7 +160,7 @@ def test_the_last_of_two_overrides_of_a_key_is_used(folder: Folder) -> None:
 
 def test_overrides_are_written_into_the_plan(folder: Folder) -> None:
     study = folder.study("duration=1s", "cc=cubic", profile="quick")
-    plan = make_plan(study)
+    plan = make_plan(study, CATALOGUE)
     assert dict(plan.overrides) == {"duration": "1s", "cc": "cubic"}
     assert {trial.resolved.duration_s for trial in plan.trials} == {1}
 

@@ -11,14 +11,11 @@ from samovar.campaign.journal import Journal
 from samovar.campaign.past_campaigns import Archive
 from samovar.plan import estimate_cost
 from samovar.plan.cost import (
-    ASSUMED_BOOT,
-    ASSUMED_PATH,
     COMPRESSION,
     LINE_BYTES,
     SAMPLE_BYTES,
     TRIAL_BYTES,
     MeasuredTimes,
-    Overhead,
     Repeats,
     StepTime,
     host_bytes,
@@ -29,6 +26,7 @@ from samovar.plan.cost import (
 from samovar.plan.model import CapturePlan, Changes, FlowPlan, LoggerPlan
 from samovar.plan.order import together
 from tests.unit.plan_values import lasting, plan_of, trial
+from tests.unit.plans import CATALOGUE
 from tests.unit.trials import RESOLVED, flow
 
 SHORT, LONG = [trial("cubic", n) for n in (1, 2)], [trial("cdg", n, lasting(60)) for n in (1, 2)]
@@ -36,38 +34,40 @@ PLAN = plan_of([*SHORT, *LONG])
 
 
 def test_time_is_traffic_plus_the_overhead_of_each_trial() -> None:
-    cost = estimate_cost(PLAN, MeasuredTimes(Overhead(2.0, 7)))
+    cost = estimate_cost(PLAN, CATALOGUE, MeasuredTimes(StepTime(2.0, 7)))
     assert (cost.trials, cost.traffic_s, cost.overhead_s) == (4, 132.0, 8.0)
-    assert cost.hours == pytest.approx(140 / 3600)
+    assert cost.total_s == 140
 
 
 def test_an_overhead_names_its_source() -> None:
-    assert str(Overhead(4.21, 38)) == "4.2 s a trial (median of 38 measured on this testbed)"
-    assert str(Overhead()) == "2.5 s a trial (assumed, none measured on this testbed yet)"
+    assert str(StepTime(4.21, 38)) == "4.2 s each (median of 38 measured on this testbed)"
+    assert str(MeasuredTimes().overhead) == "2.5 s each (assumed, none measured on this testbed yet)"
 
 
 def test_the_cost_of_the_remaining_trials_is_theirs_only() -> None:
-    left = estimate_cost(PLAN, MeasuredTimes(Overhead(2.0, 7)), {one.id for one in LONG})
+    left = estimate_cost(PLAN, CATALOGUE, MeasuredTimes(StepTime(2.0, 7)), {one.id for one in LONG})
     assert (left.trials, left.traffic_s) == (2, 120.0)
-    assert estimate_cost(PLAN, None, ()).trials == 0
+    assert estimate_cost(PLAN, CATALOGUE, None, ()).trials == 0
 
 
 def test_a_host_stores_one_trial_at_a_time_and_the_controller_all_of_them() -> None:
-    cost = estimate_cost(PLAN)
-    assert cost.host_bytes == host_bytes(lasting(60))
-    assert cost.controller_bytes == 2 * stored_bytes(RESOLVED) + 2 * stored_bytes(lasting(60))
+    cost = estimate_cost(PLAN, CATALOGUE)
+    assert cost.host_bytes == host_bytes(lasting(60), CATALOGUE)
+    assert cost.controller_bytes == 2 * stored_bytes(RESOLVED, CATALOGUE) + 2 * stored_bytes(
+        lasting(60), CATALOGUE
+    )
 
 
 def test_a_host_stores_its_own_compressed_captures_and_its_samples() -> None:
     packets = 6 * 12_000_000 / (600 * 8) * 1.5
     capture = packets * (96 + 16) / COMPRESSION
-    assert host_bytes(RESOLVED) == {
+    assert host_bytes(RESOLVED, CATALOGUE) == {
         "src": int(capture + 6 / 0.01 * 2 * SAMPLE_BYTES),
         "dst": int(capture),
         "rtr": int(6 / 0.005 * SAMPLE_BYTES),
     }
     kept = 2 * capture + (6 / 0.01 * 2 + 6 / 0.005) * SAMPLE_BYTES / COMPRESSION + 3 * TRIAL_BYTES
-    assert stored_bytes(RESOLVED) == int(kept)
+    assert stored_bytes(RESOLVED, CATALOGUE) == int(kept)
 
 
 def _captured(*flows: FlowPlan, snaplen_bytes: int = 96, **values: object) -> dict[str, int]:
@@ -75,7 +75,7 @@ def _captured(*flows: FlowPlan, snaplen_bytes: int = 96, **values: object) -> di
         CapturePlan(host=host, interface="eth1", snaplen_bytes=snaplen_bytes) for host in ("src", "dst")
     )
     update = {"flows": flows, "captures": captures, "loggers": (), **values}
-    return dict(host_bytes(RESOLVED.model_copy(update=update)))
+    return dict(host_bytes(RESOLVED.model_copy(update=update), CATALOGUE))
 
 
 def test_a_rate_limited_flow_is_captured_at_its_own_rate() -> None:
@@ -84,7 +84,8 @@ def test_a_rate_limited_flow_is_captured_at_its_own_rate() -> None:
     assert _captured(slow)["src"] == pytest.approx(full["src"] / 100, rel=0.01)
     udp = slow.model_copy(update={"parameters": {"rate": "120Kbit", "length": "572B"}})
     assert _captured(udp)["src"] == pytest.approx(_captured(slow)["src"] / 1.5, rel=0.01), "nobody answers"
-    calls = flow().model_copy(update={"parameters": {"interval": "20ms", "length": "172B"}})
+    parameters = {"interval": "20ms", "length": "172B"}
+    calls = flow(generator="voip").model_copy(update={"parameters": parameters})
     assert _captured(calls)["src"] == int(2 * 6 / 0.02 * (96 + 16) / COMPRESSION)
 
 
@@ -102,7 +103,7 @@ def test_packets_beyond_the_rate_of_the_path_are_captured_at_the_sender_only() -
 def test_flows_that_share_a_path_store_no_more_than_the_path_carries() -> None:
     one, four = ([flow(f"f{n}") for n in range(number)] for number in (1, 4))
     kept = [
-        stored_bytes(RESOLVED.model_copy(update={"flows": tuple(flows), "loggers": ()}))
+        stored_bytes(RESOLVED.model_copy(update={"flows": tuple(flows), "loggers": ()}), CATALOGUE)
         for flows in (one, four)
     ]
     assert kept[1] == pytest.approx(kept[0], rel=0.01)
@@ -132,25 +133,25 @@ def test_each_path_through_a_router_is_calibrated_once_if_paths_are_calibrated()
     other = RESOLVED.path.model_copy(update={"rtt_s": 0.5}) if RESOLVED.path else None
     far = RESOLVED.model_copy(update={"path": other})
     plan = plan_of([*(trial("cubic", n) for n in (1, 2)), *(trial("cdg", n, far) for n in (1, 2))])
-    known = MeasuredTimes(Overhead(2.0, 7), path=StepTime(20.0, 2))
-    cost = estimate_cost(plan, known, calibrates=True)
+    known = MeasuredTimes(StepTime(2.0, 7), path=StepTime(20.0, 2))
+    cost = estimate_cost(plan, CATALOGUE, known, calibrates=True)
     assert (cost.paths, cost.path_s, cost.total_s) == (2, 40.0, 4 * 6 + 4 * 2 + 40)
-    assert estimate_cost(plan, known).paths == 0
+    assert estimate_cost(plan, CATALOGUE, known).paths == 0
     only = {one.id for one in plan.trials if one.treatment["cc"] == "cdg"}
-    assert estimate_cost(plan, known, only, calibrates=True).paths == 1
-    assert str(ASSUMED_PATH) == "15 s each (assumed, none measured on this testbed yet)"
+    assert estimate_cost(plan, CATALOGUE, known, only, calibrates=True).paths == 1
+    assert str(MeasuredTimes().path) == "15 s each (assumed, none measured on this testbed yet)"
 
 
 def test_reboots_add_to_the_time() -> None:
     plan = PLAN.model_copy(update={"changes": Changes(reboots=6, boots=3)})
-    known = MeasuredTimes(Overhead(2.0, 7), StepTime(90.0, 2))
-    cost = estimate_cost(plan, known)
+    known = MeasuredTimes(StepTime(2.0, 7), StepTime(90.0, 2))
+    cost = estimate_cost(plan, CATALOGUE, known)
     assert (cost.boots, cost.reboot_s, cost.total_s) == (3, 270.0, 132 + 8 + 270)
     assert str(known.boot) == "90 s each (median of 2 measured on this testbed)"
-    assert str(ASSUMED_BOOT) == "120 s each (assumed, none measured on this testbed yet)"
-    left = estimate_cost(plan, known, {one.id for one in LONG})
+    assert str(MeasuredTimes().boot) == "120 s each (assumed, none measured on this testbed yet)"
+    left = estimate_cost(plan, CATALOGUE, known, {one.id for one in LONG})
     assert left.boots == 2
-    assert estimate_cost(plan, known, ()).boots == 0
+    assert estimate_cost(plan, CATALOGUE, known, ()).boots == 0
 
 
 def test_trials_wait_once_for_hosts_that_reboot_together() -> None:
@@ -165,7 +166,8 @@ def test_trials_wait_once_for_hosts_that_reboot_together() -> None:
 def test_testbeds_share_the_time_of_trials_but_not_that_of_reboots() -> None:
     plan = PLAN.model_copy(update={"changes": Changes(reboots=6, boots=3)})
     each = [
-        estimate_cost(plan, MeasuredTimes(Overhead(seconds, 5), StepTime(90.0))) for seconds in (1.0, 3.0)
+        estimate_cost(plan, CATALOGUE, MeasuredTimes(StepTime(seconds, 5), StepTime(90.0)))
+        for seconds in (1.0, 3.0)
     ]
     both = shared_cost(each)
     assert (both.trials, both.traffic_s, both.overhead_s, both.reboot_s) == (4, 132.0, 8.0, 270.0)
@@ -174,14 +176,14 @@ def test_testbeds_share_the_time_of_trials_but_not_that_of_reboots() -> None:
 
 
 def test_repeated_trials_add_as_much_time_as_they_did_before() -> None:
-    cost = estimate_cost(PLAN, MeasuredTimes(Overhead(2.0, 7), repeats=Repeats(2, 8, 10.0, 40.0)))
+    cost = estimate_cost(PLAN, CATALOGUE, MeasuredTimes(StepTime(2.0, 7), repeats=Repeats(2, 8, 10.0, 40.0)))
     assert (cost.repeats_s, cost.total_s) == (0.25 * 140, 1.25 * 140)
-    assert str(cost.repeats) == "25% more: 8 trials took 10 attempts before"
-    assert estimate_cost(PLAN).repeats_s == 0
+    assert str(cost.times.repeats) == "25% more: 8 trials took 10 attempts before"
+    assert estimate_cost(PLAN, CATALOGUE).repeats_s == 0
     both = shared_cost(
-        [cost, estimate_cost(PLAN, MeasuredTimes(Overhead(2.0), repeats=Repeats(0, 8, 0.0, 40.0)))]
+        [cost, estimate_cost(PLAN, CATALOGUE, MeasuredTimes(StepTime(2.0), repeats=Repeats(0, 8, 0.0, 40.0)))]
     )
-    assert both.repeats.share == 0.125
+    assert both.times.repeats.share == 0.125
 
 
 def test_no_more_testbeds_work_in_parallel_than_there_are_trials() -> None:
@@ -210,7 +212,7 @@ def test_measured_times_are_medians_over_the_journals_of_a_testbeds_campaigns(tm
         journal.append("host-rebooted", 9.0, host="src", seconds=70.0)
     known = Archive(tmp_path).measured_times("lab")
     assert known == MeasuredTimes(
-        Overhead(3.25, 2), StepTime(70.0, 1), StepTime(9.0, 2), Repeats(1, 2, 5.0, 40.0)
+        StepTime(3.25, 2), StepTime(70.0, 1), StepTime(9.0, 2), Repeats(1, 2, 5.0, 40.0)
     )
     assert Archive(tmp_path).measured_times("another") == MeasuredTimes()
 
@@ -229,7 +231,7 @@ def test_campaigns_on_other_testbeds_do_not_hide_what_was_measured_on_this_one(t
                 journal.append("trial-finished", 2.0, id=trial.id, **done, overhead_s=seconds)
         for file in folder.iterdir():
             os.utime(file, (1000 + number, 1000 + number))
-    assert Archive(tmp_path).measured_times("lab").overhead == Overhead(
+    assert Archive(tmp_path).measured_times("lab").overhead == StepTime(
         2.0, 3
     )  # of 0 and 2 in the first, 7 in the last
-    assert Archive(tmp_path).measured_times("left").overhead == Overhead(2.0, 1)
+    assert Archive(tmp_path).measured_times("left").overhead == StepTime(2.0, 1)

@@ -9,7 +9,7 @@ import pytest
 from samovar.errors import DefinitionError
 from samovar.experiment import LoadOptions, load_config, load_testbed, resolve_experiment
 from samovar.plan import make_plan
-from tests.unit.plans import BULK, LAB, ROOT, experiment_of
+from tests.unit.plans import BULK, CATALOGUE, LAB, ROOT, experiment_of
 
 EXPERIMENT = f"experiment: study\ntestbed: lab\nduration: 5s\n{BULK}"  # no path, and so no product of it
 
@@ -22,7 +22,7 @@ def test_an_error_in_a_formula_of_a_testbed_has_its_position(tmp_path: Path) -> 
     with pytest.raises(
         DefinitionError, match=rf"lab\.yaml:{line}:18: main: rwnd of dst: '2 BDP': path\.rate"
     ):
-        make_plan(resolve_experiment(experiment_of(EXPERIMENT), load_testbed(file)))
+        make_plan(resolve_experiment(experiment_of(EXPERIMENT), load_testbed(file)), CATALOGUE)
 
 
 def test_an_error_in_a_formula_of_the_configuration_has_its_position(tmp_path: Path) -> None:
@@ -30,4 +30,4 @@ def test_an_error_in_a_formula_of_the_configuration_has_its_position(tmp_path: P
     file.write_text("settings: {rwnd: 3 BDP}\n")
     options = LoadOptions(config=load_config(file))
     with pytest.raises(DefinitionError, match=r"config\.yaml:1:18: main: rwnd of dst: '3 BDP'"):
-        make_plan(resolve_experiment(experiment_of(EXPERIMENT), LAB, options))
+        make_plan(resolve_experiment(experiment_of(EXPERIMENT), LAB, options), CATALOGUE)

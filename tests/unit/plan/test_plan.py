@@ -21,6 +21,7 @@ from samovar.plan import Plan, make_plan
 from samovar.plan.ids import word
 from samovar.plan.order import ordered
 from samovar.recipes import Catalogue
+from tests.unit.plans import CATALOGUE
 
 ROOT = Path(__file__).parents[3]
 TESTBED = load_testbed(ROOT / "hosts" / "lab.yaml")
@@ -49,7 +50,9 @@ def planned(*changes: tuple[str, str], testbed: Testbed = TESTBED) -> Plan:
         text = text.replace(old, new, 1)
     tree, _ = parse_yaml(text, "study.yaml")
     whole = merge_layers([tree], [])
-    return make_plan(resolve_experiment(Experiment.model_validate(whole).with_source(tree, whole), testbed))
+    return make_plan(
+        resolve_experiment(Experiment.model_validate(whole).with_source(tree, whole), testbed), CATALOGUE
+    )
 
 
 def ids(plan: Plan) -> set[str]:
@@ -61,7 +64,7 @@ def test_the_same_definition_gives_the_same_bytes() -> None:
 
 
 def test_a_plan_is_read_back_as_it_was_written() -> None:
-    data = make_plan(QUICK).to_json()
+    data = make_plan(QUICK, CATALOGUE).to_json()
     assert Plan.from_json(data).to_json() == data
 
 
@@ -89,10 +92,10 @@ def test_a_file_that_is_not_a_plan_of_this_schema_is_refused(old: bytes, new: by
 
 
 def test_the_report_is_planned_with_the_trials_that_it_states() -> None:
-    plan = make_plan(STUDY)
+    plan = make_plan(STUDY, CATALOGUE)
     counted = {part.name: sum(trial.part == part.name for trial in plan.trials) for part in plan.parts}
     assert counted == {"buffer": 3 * 8, "window": 21 * 5}
-    assert len(make_plan(QUICK).trials) == 3 + 12
+    assert len(make_plan(QUICK, CATALOGUE).trials) == 3 + 12
 
 
 def test_more_replicates_add_trials_and_keep_the_order_of_the_existing_ones() -> None:
@@ -134,7 +137,7 @@ def test_a_title_or_a_figure_keeps_the_ids() -> None:
 
 def test_an_id_contains_its_levels_and_its_part_if_there_are_several() -> None:
     assert "newreno-50KB-1500-r1-" in {trial.id[:-6] for trial in planned().trials}
-    plan = make_plan(resolve_experiment(STUDY.experiment, TESTBED))
+    plan = make_plan(resolve_experiment(STUDY.experiment, TESTBED), CATALOGUE)
     assert all(trial.id.startswith(f"{trial.part}-") for trial in plan.trials)
 
 

@@ -72,7 +72,7 @@ def test_every_trial_is_what_planning_its_treatment_alone_gives(text: str) -> No
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_every_trial_of_a_shipped_experiment_is_what_planning_its_treatment_alone_gives(path: Path) -> None:
     one = load_experiment(path, CATALOGUE)
-    fast = {trial.id: trial.resolved for trial in make_plan(one).trials}
+    fast = {trial.id: trial.resolved for trial in make_plan(one, CATALOGUE).trials}
     assert fast == dict(treatments_alone(one.experiment, one.testbed))
 
 
@@ -98,7 +98,7 @@ def digests() -> str:
         "replicates: 3\nfactors: {cc: [cubic, cdg], mtu: [600, 1500]}\n", f"traffic: [{TRAFFIC[1]}]\n"
     )
     plans = [planned(drawn, DUMBBELL, CATALOGUE)]
-    plans += [make_plan(one) for one in (load_experiment(p, CATALOGUE) for p in EXPERIMENTS)]
+    plans += [make_plan(one, CATALOGUE) for one in (load_experiment(p, CATALOGUE) for p in EXPERIMENTS)]
     return hashlib.sha256(b"".join(plan.to_json() for plan in plans)).hexdigest()
 
 

@@ -37,7 +37,7 @@ def planned(folder: Path, *changes: tuple[str, str], testbed: str = "lab") -> Pl
         text = text.replace(old, new, 1)
     (folder / "study.yaml").write_text(text)
     study = load_experiment(folder / "study.yaml", CATALOGUE, ROOT / "hosts" / f"{testbed}.yaml")
-    return make_plan(study)
+    return make_plan(study, CATALOGUE)
 
 
 def test_a_sound_plan_has_no_warning(tmp_path: Path) -> None:
@@ -137,7 +137,9 @@ def test_a_plan_without_this_fault_has_no_warning(tmp_path: Path, changes: Seque
 def test_a_sender_is_not_warned_of_a_buffer_that_the_path_never_fills() -> None:
     for send_max, warned in (("1MB", False), ("100KB", True)):  # 30 KB of path and 82 KB of queue
         host = _host("src", settings={"buffers": {"send_max": send_max}})
-        found = [check.message for check in CHECKS if check.find(_with(hosts={**HOSTS, "src": host}))]
+        found = [
+            check.message for check in CHECKS if check.find(_with(hosts={**HOSTS, "src": host}), CATALOGUE)
+        ]
         assert ("socket buffers are below rwnd" in found) == warned
 
 
@@ -167,7 +169,7 @@ NONE: Mapping[str, tuple[str, ...]] = {
 @pytest.mark.parametrize("name", sorted(NONE))
 def test_a_shipped_study_has_only_the_warnings_that_it_is_about(name: str) -> None:
     study = load_experiment(ROOT / "experiments" / f"{name}.yaml", CATALOGUE)
-    warnings = make_plan(study).warnings
+    warnings = make_plan(study, CATALOGUE).warnings
     assert [one for one in warnings if not any(said in one for said in NONE[name])] == []
     assert all(any(said in one for one in warnings) for said in NONE[name])
 
@@ -232,12 +234,14 @@ HOSTS = RESOLVED.hosts
     ],
 )
 def test_a_check_reports_what_it_finds_with_both_figures(resolved: Resolved, said: str) -> None:
-    found = [f"{check.message}: {one}" for check in CHECKS if (one := check.find(resolved)) is not None]
+    found = [
+        f"{check.message}: {one}" for check in CHECKS if (one := check.find(resolved, CATALOGUE)) is not None
+    ]
     assert any(one.startswith(said) for one in found), found
 
 
 def test_no_check_finds_anything_in_the_sample_trial() -> None:
-    assert [check.message for check in CHECKS if check.find(RESOLVED) is not None] == []
+    assert [check.message for check in CHECKS if check.find(RESOLVED, CATALOGUE) is not None] == []
 
 
 def test_a_check_runs_once_for_treatments_that_are_equal_in_its_view(tmp_path: Path) -> None:
@@ -284,7 +288,7 @@ def test_a_warning_names_the_missing_traces_and_the_consequence(tmp_path: Path) 
     text = TEXT + "expect: [{say: a, metric: loss_share, below: 1}]\nfigures: [queue-time]\n"
     (tmp_path / "study.yaml").write_text(text)
     study = load_experiment(tmp_path / "study.yaml", CATALOGUE, ROOT / "hosts" / "lab.yaml")
-    plan = make_plan(study)
+    plan = make_plan(study, CATALOGUE)
     assert plan.warnings[-2:] == (
         "expect: loss_share needs captures at both ends of a flow, which no trial records; the scorecard will report no data",
         "figure queue-time needs logger queue at the bottleneck's router, which no trial records; the report will say so in its place",

@@ -172,7 +172,7 @@ def test_a_plan_reboots_freebsd_11_once_for_each_level_of_txd_and_back_and_newer
     plan = make_plan(study, CATALOGUE)
     assert len(plan.trials) == 4
     assert plan.changes.reboots == reboots
-    assert estimate_cost(plan).boots == reboots
-    assert estimate_cost(plan).reboot_s == reboots * 120
+    assert estimate_cost(plan, CATALOGUE).boots == reboots
+    assert estimate_cost(plan, CATALOGUE).reboot_s == reboots * 120
     scripts = TrialScripts(plan.trials[0], CATALOGUE, "rings-1")
     assert ("hw.$(driver em1).txd" in scripts.read("alpha", lasting=True)) is (reboots > 0)
