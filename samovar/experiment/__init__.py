@@ -1,259 +1,119 @@
 """Experiment, testbed and configuration files: typed and resolved, or all errors with their places."""
 
-from samovar.experiment.checks.check_context import GENERATOR_KEYS
-from samovar.experiment.checks.check_traffic import is_whole
-from samovar.experiment.checks.validate import Validation, validate
-from samovar.experiment.explain import Explainer, Explanation
-from samovar.experiment.formula import Formula, Scope, formula_text
-from samovar.experiment.keys import (
-    ARRIVALS_FIELDS,
-    DEVICE_PARAMETERS,
-    FLOW_ENDS,
-    FLOW_FIELDS,
-    MOST_LEVELS,
-    NAME,
-    NOT_OF_HOSTS,
-    OPERATING_SYSTEMS,
-    PARAMETER_TYPES,
-    PATH_FIELDS,
-    PLAIN_FACTORS,
-    SETTINGS,
-    STOP_FIELDS,
-    STUDIES,
-    WORD,
-    Adapter,
-    Arrivals,
-    Bottleneck,
-    Capture,
-    Config,
-    Duration,
-    Expect,
-    Experiment,
-    Factor,
-    FactorKeys,
-    Flow,
-    Form,
-    Host,
-    Ipmi,
-    Key,
-    Lab,
-    Level,
-    Link,
-    Logger,
-    Member,
-    NetworkInterface,
-    NetworkPath,
-    Notify,
-    Occasion,
-    Order,
-    Part,
-    PathClass,
-    Positive,
-    Power,
-    Section,
-    Sentence,
-    Ssh,
-    Stop,
-    Strict,
-    StudyReport,
-    Testbed,
-    Thresholds,
-    Treatment,
-    ValueType,
-    Word,
-    bare,
-    choice,
-    hosts_of,
-    included_treatments,
-    keys_of,
-    least_burst_packets,
-    members_of,
-    own_keys,
-    parse_parameter,
-    parse_type,
-    read_parameter,
-    settable,
-    type_in,
-    varied_keys,
-    wanted_labels,
-    whole_number,
-    with_device,
-)
-from samovar.experiment.layers.host_settings import HostSetting, LayerValue, SettingsByHost, resolve_settings
-from samovar.experiment.layers.merge import FRAGMENT_KEYS, PART_KEYS, PROFILE_KEYS, nested_keys
-from samovar.experiment.layers.overrides import parse_overrides
-from samovar.experiment.load import (
-    LoadOptions,
-    ResolvedExperiment,
-    apply_profile,
-    load_config,
-    load_experiment,
-    load_study_report,
-    load_testbed,
-    read_experiment,
-    resolve_experiment,
-)
-from samovar.experiment.nearest import nearest, unknown
-from samovar.experiment.outputs import (
-    COMMON_OPTIONS,
-    PROJECT_MANIFEST,
-    Metric,
-    Output,
-    Outputs,
-    Trace,
-    package_outputs,
-    project_outputs,
-)
-from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
-from samovar.experiment.secrets import redacted
-from samovar.experiment.shortest_path import Hop, shortest_path
-from samovar.experiment.starter import write_starter
-from samovar.experiment.values import Buffer, Directional, Distribution, DistributionText, LevelText, PerHost
-from samovar.experiment.yaml_tree import (
-    Map,
-    Node,
-    Seq,
-    Text,
-    parse_yaml,
-    plain,
-    read_text,
-    read_yaml,
-    yaml_files,
-    yaml_names,
-    yaml_path,
-)
-
-__all__ = [
-    "ARRIVALS_FIELDS",
-    "COMMON_OPTIONS",
-    "DEVICE_PARAMETERS",
-    "FLOW_ENDS",
-    "FLOW_FIELDS",
-    "FRAGMENT_KEYS",
-    "GENERATOR_KEYS",
-    "MOST_LEVELS",
-    "NAME",
-    "NOT_OF_HOSTS",
-    "OPERATING_SYSTEMS",
-    "PARAMETER_TYPES",
-    "PART_KEYS",
-    "PATH_FIELDS",
-    "PLAIN_FACTORS",
-    "PROFILE_KEYS",
-    "PROJECT_MANIFEST",
-    "SETTINGS",
-    "STOP_FIELDS",
-    "STUDIES",
-    "WORD",
-    "Adapter",
-    "Arrivals",
-    "Bottleneck",
-    "Buffer",
-    "Capture",
-    "Config",
-    "Directional",
-    "Distribution",
-    "DistributionText",
-    "Duration",
-    "Expect",
-    "Experiment",
-    "Explainer",
-    "Explanation",
-    "Factor",
-    "FactorKeys",
-    "Flow",
-    "Form",
-    "Formula",
-    "Hop",
-    "Host",
-    "HostSetting",
-    "Ipmi",
-    "Key",
-    "Lab",
-    "LayerValue",
-    "Level",
-    "LevelText",
-    "Link",
-    "LoadOptions",
-    "Logger",
-    "Map",
-    "Member",
-    "Metric",
-    "NetworkInterface",
-    "NetworkPath",
-    "Node",
-    "Notify",
-    "Occasion",
-    "Order",
-    "Output",
-    "Outputs",
-    "ParameterInfo",
-    "Part",
-    "PathClass",
-    "PerHost",
-    "Positive",
-    "Power",
-    "RecipeCatalogue",
-    "ResolvedExperiment",
-    "Scope",
-    "Section",
-    "Sentence",
-    "Seq",
-    "SettingsByHost",
-    "Ssh",
-    "Stop",
-    "Strict",
-    "StudyReport",
-    "Testbed",
-    "Text",
-    "Thresholds",
-    "Trace",
-    "Treatment",
-    "Validation",
-    "ValueType",
-    "Word",
-    "apply_profile",
-    "bare",
-    "choice",
-    "formula_text",
-    "hosts_of",
-    "included_treatments",
-    "is_whole",
-    "keys_of",
-    "least_burst_packets",
-    "load_config",
-    "load_experiment",
-    "load_study_report",
-    "load_testbed",
-    "members_of",
-    "nearest",
-    "nested_keys",
-    "own_keys",
-    "package_outputs",
-    "parse_overrides",
-    "parse_parameter",
-    "parse_type",
-    "parse_yaml",
-    "plain",
-    "project_outputs",
-    "read_experiment",
-    "read_parameter",
-    "read_text",
-    "read_yaml",
-    "redacted",
-    "resolve_experiment",
-    "resolve_settings",
-    "settable",
-    "shortest_path",
-    "type_in",
-    "unknown",
-    "validate",
-    "varied_keys",
-    "wanted_labels",
-    "whole_number",
-    "with_device",
-    "write_starter",
-    "yaml_files",
-    "yaml_names",
-    "yaml_path",
-]
+from samovar.experiment.checks.check_context import GENERATOR_KEYS as GENERATOR_KEYS
+from samovar.experiment.checks.check_traffic import is_whole as is_whole
+from samovar.experiment.checks.validate import Validation as Validation
+from samovar.experiment.checks.validate import validate as validate
+from samovar.experiment.explain import Explainer as Explainer
+from samovar.experiment.explain import Explanation as Explanation
+from samovar.experiment.formula import Formula as Formula
+from samovar.experiment.formula import Scope as Scope
+from samovar.experiment.formula import formula_text as formula_text
+from samovar.experiment.keys import ARRIVALS_FIELDS as ARRIVALS_FIELDS
+from samovar.experiment.keys import DEVICE_PARAMETERS as DEVICE_PARAMETERS
+from samovar.experiment.keys import FLOW_ENDS as FLOW_ENDS
+from samovar.experiment.keys import FLOW_FIELDS as FLOW_FIELDS
+from samovar.experiment.keys import MOST_LEVELS as MOST_LEVELS
+from samovar.experiment.keys import NAME as NAME
+from samovar.experiment.keys import NOT_OF_HOSTS as NOT_OF_HOSTS
+from samovar.experiment.keys import OPERATING_SYSTEMS as OPERATING_SYSTEMS
+from samovar.experiment.keys import PARAMETER_TYPES as PARAMETER_TYPES
+from samovar.experiment.keys import PATH_FIELDS as PATH_FIELDS
+from samovar.experiment.keys import PLAIN_FACTORS as PLAIN_FACTORS
+from samovar.experiment.keys import SETTINGS as SETTINGS
+from samovar.experiment.keys import STOP_FIELDS as STOP_FIELDS
+from samovar.experiment.keys import STUDIES as STUDIES
+from samovar.experiment.keys import WORD as WORD
+from samovar.experiment.keys import Arrivals as Arrivals
+from samovar.experiment.keys import Config as Config
+from samovar.experiment.keys import Duration as Duration
+from samovar.experiment.keys import Expect as Expect
+from samovar.experiment.keys import Experiment as Experiment
+from samovar.experiment.keys import Factor as Factor
+from samovar.experiment.keys import FactorKeys as FactorKeys
+from samovar.experiment.keys import Flow as Flow
+from samovar.experiment.keys import Form as Form
+from samovar.experiment.keys import Ipmi as Ipmi
+from samovar.experiment.keys import Key as Key
+from samovar.experiment.keys import Level as Level
+from samovar.experiment.keys import Logger as Logger
+from samovar.experiment.keys import Member as Member
+from samovar.experiment.keys import NetworkPath as NetworkPath
+from samovar.experiment.keys import Notify as Notify
+from samovar.experiment.keys import Occasion as Occasion
+from samovar.experiment.keys import Part as Part
+from samovar.experiment.keys import PathClass as PathClass
+from samovar.experiment.keys import Positive as Positive
+from samovar.experiment.keys import Power as Power
+from samovar.experiment.keys import Section as Section
+from samovar.experiment.keys import Sentence as Sentence
+from samovar.experiment.keys import Strict as Strict
+from samovar.experiment.keys import StudyReport as StudyReport
+from samovar.experiment.keys import Testbed as Testbed
+from samovar.experiment.keys import Thresholds as Thresholds
+from samovar.experiment.keys import ValueType as ValueType
+from samovar.experiment.keys import Word as Word
+from samovar.experiment.keys import bare as bare
+from samovar.experiment.keys import choice as choice
+from samovar.experiment.keys import hosts_of as hosts_of
+from samovar.experiment.keys import included_treatments as included_treatments
+from samovar.experiment.keys import keys_of as keys_of
+from samovar.experiment.keys import least_burst_packets as least_burst_packets
+from samovar.experiment.keys import members_of as members_of
+from samovar.experiment.keys import own_keys as own_keys
+from samovar.experiment.keys import parse_parameter as parse_parameter
+from samovar.experiment.keys import parse_type as parse_type
+from samovar.experiment.keys import read_parameter as read_parameter
+from samovar.experiment.keys import settable as settable
+from samovar.experiment.keys import type_in as type_in
+from samovar.experiment.keys import varied_keys as varied_keys
+from samovar.experiment.keys import wanted_labels as wanted_labels
+from samovar.experiment.keys import whole_number as whole_number
+from samovar.experiment.keys import with_device as with_device
+from samovar.experiment.layers.host_settings import SettingsByHost as SettingsByHost
+from samovar.experiment.layers.host_settings import resolve_settings as resolve_settings
+from samovar.experiment.layers.merge import FRAGMENT_KEYS as FRAGMENT_KEYS
+from samovar.experiment.layers.merge import PART_KEYS as PART_KEYS
+from samovar.experiment.layers.merge import PROFILE_KEYS as PROFILE_KEYS
+from samovar.experiment.layers.merge import nested_keys as nested_keys
+from samovar.experiment.layers.overrides import parse_overrides as parse_overrides
+from samovar.experiment.load import LoadOptions as LoadOptions
+from samovar.experiment.load import ResolvedExperiment as ResolvedExperiment
+from samovar.experiment.load import apply_profile as apply_profile
+from samovar.experiment.load import load_config as load_config
+from samovar.experiment.load import load_experiment as load_experiment
+from samovar.experiment.load import load_study_report as load_study_report
+from samovar.experiment.load import load_testbed as load_testbed
+from samovar.experiment.load import read_experiment as read_experiment
+from samovar.experiment.load import resolve_experiment as resolve_experiment
+from samovar.experiment.nearest import nearest as nearest
+from samovar.experiment.nearest import unknown as unknown
+from samovar.experiment.outputs import COMMON_OPTIONS as COMMON_OPTIONS
+from samovar.experiment.outputs import PROJECT_MANIFEST as PROJECT_MANIFEST
+from samovar.experiment.outputs import Metric as Metric
+from samovar.experiment.outputs import Output as Output
+from samovar.experiment.outputs import Outputs as Outputs
+from samovar.experiment.outputs import Trace as Trace
+from samovar.experiment.outputs import package_outputs as package_outputs
+from samovar.experiment.outputs import project_outputs as project_outputs
+from samovar.experiment.recipe_interface import ParameterInfo as ParameterInfo
+from samovar.experiment.recipe_interface import RecipeCatalogue as RecipeCatalogue
+from samovar.experiment.secrets import redacted as redacted
+from samovar.experiment.shortest_path import Hop as Hop
+from samovar.experiment.shortest_path import shortest_path as shortest_path
+from samovar.experiment.starter import write_starter as write_starter
+from samovar.experiment.values import Buffer as Buffer
+from samovar.experiment.values import Directional as Directional
+from samovar.experiment.values import Distribution as Distribution
+from samovar.experiment.values import PerHost as PerHost
+from samovar.experiment.yaml_tree import Map as Map
+from samovar.experiment.yaml_tree import Node as Node
+from samovar.experiment.yaml_tree import Seq as Seq
+from samovar.experiment.yaml_tree import Text as Text
+from samovar.experiment.yaml_tree import parse_yaml as parse_yaml
+from samovar.experiment.yaml_tree import plain as plain
+from samovar.experiment.yaml_tree import read_text as read_text
+from samovar.experiment.yaml_tree import read_yaml as read_yaml
+from samovar.experiment.yaml_tree import yaml_files as yaml_files
+from samovar.experiment.yaml_tree import yaml_names as yaml_names
+from samovar.experiment.yaml_tree import yaml_path as yaml_path

@@ -355,7 +355,7 @@ def test_an_example_of_the_reference_is_valid(number: int, tmp_path: Path) -> No
 
 
 def test_every_key_of_an_experiment_has_a_description() -> None:
-    from samovar.experiment import (
+    from samovar.experiment.keys import (
         Arrivals,
         Capture,
         Expect,

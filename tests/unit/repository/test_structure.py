@@ -27,11 +27,13 @@ SAME_CLASS: Set[str] = set()
 
 
 def exported(face: str) -> set[str]:
-    """Return the names in the `__all__` of a package."""
+    """Return the names that a package lists in `__all__` or imports as themselves (`import X as X`)."""
+    imports = [node for node in TREES[face].body if isinstance(node, ast.ImportFrom)]
+    names = {alias.name for node in imports for alias in node.names if alias.asname == alias.name}
     for node in TREES[face].body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return set(ast.literal_eval(node.value))
-    return set()
+            return names | set(ast.literal_eval(node.value))
+    return names
 
 
 def imported_modules(tree: ast.Module) -> Iterator[str]:
