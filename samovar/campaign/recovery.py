@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -149,10 +149,14 @@ class Restorer:
         request = LeaseRequest(folder, self.testbed, "fab restore", self.force)
         leases = Leases(self.sessions, request, note, self.emit)
         state = fold(journal.entries).on(mark)
+
+        def changed_hosts() -> Collection[str]:
+            return fold(journal.entries).on(mark).unrestored.keys()
+
         hosts: list[str] = []
         for host, saved in state.unrestored.items():
             try:
-                with leases.one(self.sessions[host]):
+                with leases.held([host], changed_hosts):
                     Recovery(context, scripts_of).restore_host(state, host)
                     if lasting := [one for one in saved if one.lasting]:
                         planned = scripts_of(lasting[0].id).resolved.hosts

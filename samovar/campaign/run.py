@@ -104,9 +104,10 @@ class CampaignRun:
         with ExitStack() as stack:
             for setup in self._testbeds:
                 request = LeaseRequest(self.folder, setup.testbed, force=self._force)
-                leases = Leases(setup.sessions, request, journal.note, self.emit, setup.unreachable)
+                leases = Leases(setup.sessions, request, journal.note, self.emit)
                 testbed = setup.testbed if len(self._testbeds) > 1 else ""
-                stack.enter_context(leases.held(partial(changed_hosts, testbed)))
+                hosts = [host for host in setup.sessions.hosts if host not in setup.unreachable]
+                stack.enter_context(leases.held(hosts, partial(changed_hosts, testbed)))
             yield
 
     def _run(self, journal: Journal, provenance: Mapping[str, object]) -> Summary:

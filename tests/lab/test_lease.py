@@ -265,7 +265,7 @@ def test_a_host_that_is_abandoned_stays_held_and_says_how_it_was_left(
     first = campaign(tmp_path, "first")
     OPENED.append(sessions := Sessions([target]))
     holding = Leases(sessions, LeaseRequest(first, "bench"), Noted(), silent)
-    with holding.held(lambda: [target.host]):
+    with holding.held(changed=lambda: [target.host]):
         sessions[target.host].set_on_loss(f"echo cleaned >>{tmp_path}/cleaned")
     await_that(lambda: "left restored\n" in Path(target.lease).read_text(), "the host was put back")
     assert lines_of(tmp_path / "cleaned") == ["cleaned"]

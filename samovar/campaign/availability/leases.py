@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import fold, read_journal
+from samovar.campaign.journal import Note, fold, read_journal
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event
 from samovar.hosts import Claim, HostsError, Lease, LeaseError, Session, Sessions
@@ -31,55 +31,41 @@ FORCED = "forced.jsonl"
 SPOILS_TRIAL = "wait for its end, or use --force, which spoils the trial that runs there"
 
 
-@dataclass(frozen=True)
-class Process:
-    """A process on a machine, distinguishable from others that had its pid before or have it elsewhere."""
-
-    machine: str
-    boot: str
-    space: str
-    pid: str
-    started: str
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether it certainly does not run any more; False if this cannot be known from here."""
-        here = this_process()
-        if not self.machine or self.machine != here.machine:
-            return False
-        if self.boot != here.boot:
-            return bool(self.boot and here.boot)
-        return self.space == here.space and self.started != _start_time(self.pid)
-
-
-def this_process() -> Process:
-    """Return the identity of the current process."""
-    pid = str(os.getpid())
-    machine = f"{socket.gethostname()} {_first_line('/etc/machine-id')}".strip()
+def this_process() -> dict[str, str]:
+    """Return what distinguishes this process from others that had its pid before or have it elsewhere."""
     try:
         space = os.readlink("/proc/self/ns/pid")
     except OSError:
         space = ""
-    return Process(machine, _first_line("/proc/sys/kernel/random/boot_id"), space, pid, _start_time(pid))
+    return {
+        "machine": f"{socket.gethostname()} {_first_line('/etc/machine-id')}".strip(),
+        "boot": _first_line("/proc/sys/kernel/random/boot_id"),
+        "space": space,
+        "pid": str(os.getpid()),
+        "started": _start_time(str(os.getpid())),
+    }
+
+
+def holder_of(lease: Lease) -> dict[str, str]:
+    """Return the process that holds a lease, described as this_process() describes itself."""
+    return {key: lease.values.get(key, "") for key in this_process()}
+
+
+def holder_is_gone(lease: Lease) -> bool:
+    """Return whether the process that holds a lease has certainly ended; False if it cannot be known here."""
+    holder, here = holder_of(lease), this_process()
+    if not holder["machine"] or holder["machine"] != here["machine"]:
+        return False
+    if holder["boot"] != here["boot"]:
+        return bool(holder["boot"] and here["boot"])
+    return holder["space"] == here["space"] and holder["started"] != _start_time(holder["pid"])
 
 
 def _start_time(pid: str) -> str:
-    """Return when a process started, in ticks since boot; empty if there is no such process.
-
-    Without /proc, only its existence can be known.
-    """
-    if not pid.isdecimal():
-        return ""
-    if Path("/proc/self/stat").exists():
-        fields = _first_line(f"/proc/{pid}/stat").rpartition(")")[2].split()  # proc_pid_stat(5), from the 3rd
-        return fields[19] if len(fields) > 19 and fields[0] != "Z" else ""
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return ""
-    except PermissionError:
-        pass
-    return "at some time"
+    """Return when a process started, in ticks since boot; empty if there is no such process."""
+    stat = _first_line(f"/proc/{pid}/stat") if pid.isdecimal() else ""
+    fields = stat.rpartition(")")[2].split()  # proc_pid_stat(5), from the 3rd
+    return fields[19] if len(fields) > 19 and fields[0] != "Z" else ""
 
 
 def _first_line(file: str) -> str:
@@ -105,7 +91,6 @@ class LeaseRequest:
 
     def claim(self, host: str) -> Claim:
         """Return the content of a host's lease, which other controllers will read."""
-        process = this_process()
         who = {
             "owner": f"{getpass.getuser()}@{socket.gethostname()}",
             "command": self.command,
@@ -114,28 +99,22 @@ class LeaseRequest:
             "host": host,
             "folder": str(self.folder.resolve()),
         }
-        return Claim(self.token, {**who, **{key: str(value) for key, value in vars(process).items()}})
+        return Claim(self.token, {**who, **this_process()})
 
     def right(self, lease: Lease) -> str:
         """Return why a lease may be taken over, or an empty string if it may not."""
-        holder = holder_of(lease)
-        own = str(self.folder.resolve())
-        if holder.machine == this_process().machine and lease.values.get("folder") == own:
+        is_here = holder_of(lease)["machine"] == this_process()["machine"]
+        if is_here and lease.values.get("folder") == str(self.folder.resolve()):
             return "the same campaign, whose journal no other controller has open"
         if self.force:
             return "--force"
         if lease.alive:
             return ""
-        if holder.is_gone and (lease.left == "restored" or _nothing_changed(lease)):
+        if holder_is_gone(lease) and (lease.left == "restored" or _nothing_changed(lease)):
             return "its controller is gone, and the host is restored"
         if lease.left == "restored" and lease.silent_s > SILENT_S:
             return f"it has been silent for {SILENT_S:.0f} s, and the host is restored"
         return ""
-
-
-def holder_of(lease: Lease) -> Process:
-    """Return the process that holds a lease."""
-    return Process(*(lease.values.get(key, "") for key in ("machine", "boot", "space", "pid", "started")))
 
 
 def _nothing_changed(lease: Lease) -> bool:
@@ -148,48 +127,31 @@ def _nothing_changed(lease: Lease) -> bool:
 
 
 class Leases:
-    """The leases of all hosts of a testbed except the `unreachable` ones, for one request."""
+    """The leases of a testbed's hosts for one request."""
 
-    def __init__(
-        self,
-        sessions: Sessions,
-        request: LeaseRequest,
-        note: Callable[..., object],
-        emit: Emit,
-        unreachable: Collection[str] = (),
-    ) -> None:
-        self._sessions, self._request = sessions, request
-        self._note, self._emit = note, emit
-        self._hosts = [host for host in sessions.hosts if host not in unreachable]
+    def __init__(self, sessions: Sessions, request: LeaseRequest, note: Note, emit: Emit) -> None:
+        self._sessions, self._request, self._note, self._emit = sessions, request, note, emit
 
     @contextmanager
-    def held(self, changed: Callable[[], Iterable[str]] = tuple) -> Iterator[None]:
-        """Hold all leases or none; in the end, keep those of hosts that are still `changed`.
+    def held(
+        self, hosts: Collection[str] | None = None, changed: Callable[[], Iterable[str]] = tuple
+    ) -> Iterator[None]:
+        """Hold the leases of all hosts, or of some; in the end, keep those of hosts that are still `changed`.
 
         A host that cannot be reached then keeps its lease too, which names its holder. Raises LeaseError or
-        HostsError that name the holder.
+        HostsError that name the holder; then none is held.
         """
+        wanted = self._sessions.hosts if hosts is None else hosts
         try:
-            self._sessions.map(self.take, self._hosts)
+            self._sessions.map(self.take, wanted)
             yield
         finally:
             kept = frozenset(changed())
-            hosts = [host for host in self._hosts if host in self._sessions.hosts]
+            left = [host for host in wanted if host in self._sessions.hosts]
             try:
-                self._sessions.map(lambda s: s.abandon() if s.host in kept else s.release(), hosts)
+                self._sessions.map(lambda s: s.abandon() if s.host in kept else s.release(), left)
             except TestbedError as error:
                 self._emit(Event("warning", {"text": str(error)}))
-
-    @contextmanager
-    def one(self, session: Session) -> Iterator[None]:
-        """Hold the lease of one host; keep it if what is done meanwhile fails. Raises LeaseError."""
-        self.take(session)
-        try:
-            yield
-        except BaseException:
-            session.abandon()
-            raise
-        session.release()
 
     def take(self, session: Session) -> None:
         """Take the lease of one host; record in the journal if it was taken over from another campaign."""
@@ -236,11 +198,11 @@ def require_idle(sessions: Sessions, command: str, results: Path, force: bool) -
     Returns the leases of the campaigns that are disturbed. Raises LeaseError or HostsError.
     """
 
-    def is_running(lease: Lease) -> bool:
-        holder = holder_of(lease)
-        return lease.alive and not holder.is_gone and holder != this_process()
-
-    busy = {host: lease for host, lease in leases_of(sessions).items() if is_running(lease)}
+    busy = {
+        host: lease
+        for host, lease in leases_of(sessions).items()
+        if lease.alive and not holder_is_gone(lease) and holder_of(lease) != this_process()
+    }
     if not force:
         _raise({host: _refusal(host, lease, SPOILS_TRIAL) for host, lease in busy.items()})
     for host, lease in busy.items():
@@ -269,7 +231,7 @@ def _refusal(host: str, lease: Lease, advice: str = "") -> str:
     age, silent = (format_duration(round(seconds), 2) for seconds in (lease.age_s, lease.silent_s))
     if advice:
         pass
-    elif lease.alive and not holder_of(lease).is_gone:
+    elif lease.alive and not holder_is_gone(lease):
         advice = "wait for its end, or use --force, which ends what it runs there and restores the host"
     else:
         state = "has restored the host" if lease.left == "restored" else "may have left the host changed"
