@@ -118,7 +118,11 @@ class PlanError(SamovarError):
 
 
 class RecipeError(SamovarError):
-    """A recipe is invalid or missing, or refuses the values it was given."""
+    """A recipe is invalid or missing, or refuses the values it was given; `accepted` says what it takes."""
+
+    def __init__(self, what: str, accepted: str = "") -> None:
+        self.what, self.accepted = what, accepted
+        super().__init__(f"{what}; accepted: {accepted}" if accepted else what)
 
 
 class TestbedError(SamovarError):

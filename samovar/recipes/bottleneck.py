@@ -122,11 +122,11 @@ def _check_disorder(name: str, delay_s: float, plan: DirectionPlan) -> None:
     if plan.jitter_s > delay_s:
         jitter, delay = format_duration(plan.jitter_s), format_duration(delay_s)
         raise RecipeError(
-            f"path: {name}: jitter {jitter} is more than the delay, {delay}; accepted: at most the delay"
+            f"path: {name}: jitter {jitter} is more than the delay, {delay}", "at most the delay"
         )
     if plan.reorder and not delay_s:
         raise RecipeError(
-            f"path: {name}: reorder without a delay: packets overtake only delayed ones; accepted: a delay"
+            f"path: {name}: reorder without a delay: packets overtake only delayed ones", "a delay"
         )
 
 
@@ -144,7 +144,7 @@ def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float]
     least = max(1.0, least_burst_packets(loss)) if loss < 1 else math.inf
     if burst_packets < least:
         what = f"{format_share(loss)} loss cannot come in bursts of {burst_packets:g} packets"
-        raise RecipeError(f"path: {what}; accepted: {least:.3g} packets or more")
+        raise RecipeError(f"path: {what}", f"{least:.3g} packets or more")
     end = 1 / burst_packets
     return min(end * loss / (1 - loss), 1.0), end
 
@@ -156,7 +156,7 @@ def _queue(
     if plan.rate_bps is None:
         return "", ()
     if plan.aqm is None:
-        raise RecipeError("path: a rate without an aqm; accepted: an aqm such as pfifo")
+        raise RecipeError("path: a rate without an aqm", "an aqm such as pfifo")
     recipe = catalogue.recipe("aqm", plan.aqm, host.system)
     values: dict[str, object] = {
         "rate_bps": plan.rate_bps,
@@ -175,7 +175,7 @@ def _buffer(plan: DirectionPlan, recipe: Recipe) -> Mapping[str, object]:
     accepted = {key: value for key, value in given.items() if key in recipe.header.parameters}
     if given and not accepted:
         unit, other = ("packets", "bytes") if "buffer_packets" in given else ("bytes", "packets")
-        raise RecipeError(f"path: aqm {plan.aqm} counts {other}, not {unit}; accepted: a buffer in {other}")
+        raise RecipeError(f"path: aqm {plan.aqm} counts {other}, not {unit}", f"a buffer in {other}")
     return accepted
 
 
@@ -188,9 +188,9 @@ def adapter_values(path: PathPlan, device: DevicePlan) -> Mapping[str, object]:
     fastest_bps = max(plan.rate_bps for plan in directions.values() if plan.rate_bps)
     if fastest_bps > PORT_RATES_BPS[-1]:
         rate, most = format_rate(fastest_bps), format_rate(PORT_RATES_BPS[-1])
-        raise RecipeError(f"path: rate {rate} is too fast for link '{path.link}'; accepted: at most {most}")
+        raise RecipeError(f"path: rate {rate} is too fast for link '{path.link}'", f"at most {most}")
     if any(plan.buffer_packets is None for plan in directions.values()):
-        raise RecipeError(f"path: link '{path.link}' queues frames; accepted: a buffer in packets")
+        raise RecipeError(f"path: link '{path.link}' queues frames", "a buffer in packets")
     numbers = {
         **{f"rate_{name}_bps": plan.rate_bps for name, plan in directions.items()},
         **{f"buffer_{name}_frames": plan.buffer_packets for name, plan in directions.items()},

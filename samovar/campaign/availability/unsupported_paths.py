@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from samovar.campaign.availability.findings import Finding
 from samovar.errors import RecipeError
 from samovar.experiment import is_whole
-from samovar.plan import FlowPlan, Group, HostPlan, PathPlan, Plan, Resolved, View
+from samovar.plan import Group, HostPlan, PathPlan, Plan, Resolved, View
 from samovar.recipes import Catalogue, Header, adapter_values, bottleneck_values
 from samovar.units import format_duration
 
@@ -16,12 +15,8 @@ BOTTLENECK = "bottleneck"
 NANOSECOND_S = 1e-9
 
 
-class _Unsupported(NamedTuple):
-    """Something that a host cannot do, and what it can do instead."""
-
-    host: str
-    what: str
-    remedy: str
+Refusal = tuple[str, str, str]
+"""A host, what it cannot do, and what it can do instead."""
 
 
 def unsupported_paths(plan: Plan, catalogue: Catalogue) -> list[Finding]:
@@ -30,27 +25,27 @@ def unsupported_paths(plan: Plan, catalogue: Catalogue) -> list[Finding]:
         "run": lambda run: run.mtu_bytes,
         "path": None,
         "hosts": lambda host: host.system,
-        "flows": _durations,
+        "flows": lambda flows: tuple(
+            (flow.group, flow.generator, flow.from_host, flow.duration_s) for flow in flows
+        ),
     }
-    found: dict[_Unsupported, list[Group]] = {}
+    found: dict[Refusal, list[Group]] = {}
     for group in plan.groups(view):
-        for unsupported in _unsupported(group.resolved, catalogue):
-            found.setdefault(unsupported, []).append(group)
-    return [_finding(unsupported, plan, groups) for unsupported, groups in found.items()]
+        for refusal in (
+            *_durations_between_steps(group.resolved, catalogue),
+            *_impossible_paths(group.resolved, catalogue),
+        ):
+            found.setdefault(refusal, []).append(group)
+    findings = []
+    for (host, what, accepted), groups in found.items():
+        example = " ".join(groups[0].levels.values())
+        remedy = f"{f'e.g. {example}; ' if example else ''}accepted: {accepted}"
+        findings.append(Finding(host, what, remedy, True, plan.trials_of(groups)))
+    return findings
 
 
-def _durations(flows: Sequence[FlowPlan]) -> Hashable:
-    return tuple((flow.group, flow.generator, flow.from_host, flow.duration_s) for flow in flows)
-
-
-def _finding(unsupported: _Unsupported, plan: Plan, groups: Sequence[Group]) -> Finding:
-    levels = " ".join(groups[0].levels.values())
-    remedy = f"{f'e.g. {levels}; ' if levels else ''}accepted: {unsupported.remedy}"
-    return Finding(unsupported.host, unsupported.what, remedy, True, plan.trials_of(groups))
-
-
-def _unsupported(resolved: Resolved, catalogue: Catalogue) -> Iterator[_Unsupported]:
-    yield from _durations_between_steps(resolved, catalogue)
+def _impossible_paths(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
+    """Find paths that the router or the adapters of the bottleneck cannot emulate."""
     path = resolved.path
     if path is None:
         return
@@ -59,34 +54,30 @@ def _unsupported(resolved: Resolved, catalogue: Catalogue) -> Iterator[_Unsuppor
         header = catalogue.header("setting", BOTTLENECK, host.system)
         yield from _missing_impairments(path, host, header, catalogue)
         yield from _delays_between_steps(path, host, header)
-        mtu_bytes = resolved.mtu_bytes
-        yield from _failing(path.router, lambda: bottleneck_values(path, host, mtu_bytes, catalogue))
+        try:
+            bottleneck_values(path, host, resolved.mtu_bytes, catalogue)
+        except RecipeError as error:
+            yield path.router, error.what, error.accepted or "another path"
     if device is not None and device.settable:
-        yield from _failing(device.host, lambda: adapter_values(path, device))
+        try:
+            adapter_values(path, device)
+        except RecipeError as error:
+            yield device.host, error.what, error.accepted or "another path"
 
 
-def _failing(host: str, compute_values: Callable[[], object]) -> Iterator[_Unsupported]:
-    """Yield the error if the values of a path cannot be computed."""
-    try:
-        compute_values()
-    except RecipeError as error:
-        what, _, remedy = str(error).partition("; accepted: ")
-        yield _Unsupported(host, what, remedy or "another path")
-
-
-def _durations_between_steps(resolved: Resolved, catalogue: Catalogue) -> Iterator[_Unsupported]:
+def _durations_between_steps(resolved: Resolved, catalogue: Catalogue) -> Iterator[Refusal]:
     """Find durations, also computed ones, that are not whole steps of a flow's generator."""
     for flow in resolved.flows:
         step_s = catalogue.duration_step_s("generator", flow.generator, resolved.hosts[flow.from_host].system)
         if step_s and flow.duration_s is not None and not is_whole(flow.duration_s, step_s):
             lasts, step = format_duration(round(flow.duration_s, 9)), format_duration(step_s)
             what = f"flow {flow.group} lasts {lasts}, but {flow.generator} counts in steps of {step}"
-            yield _Unsupported(flow.from_host, what, f"a duration in whole multiples of {step}")
+            yield flow.from_host, what, f"a duration in whole multiples of {step}"
 
 
 def _missing_impairments(
     path: PathPlan, host: HostPlan, header: Header, catalogue: Catalogue
-) -> Iterator[_Unsupported]:
+) -> Iterator[Refusal]:
     """Find impairments that the bottleneck recipe of a router's operating system lacks."""
     for direction in (path.down, path.up):
         values = {
@@ -102,10 +93,10 @@ def _missing_impairments(
                 if name not in catalogue.header("setting", BOTTLENECK, os).lacks
             ]
             remedy = f"a router with {' or '.join(able)}, or a path without" if able else "a path without"
-            yield _Unsupported(path.router, f"{host.system} cannot simulate {name.replace('_', ' ')}", remedy)
+            yield path.router, f"{host.system} cannot simulate {name.replace('_', ' ')}", remedy
 
 
-def _delays_between_steps(path: PathPlan, host: HostPlan, header: Header) -> Iterator[_Unsupported]:
+def _delays_between_steps(path: PathPlan, host: HostPlan, header: Header) -> Iterator[Refusal]:
     """Find round-trip times that are not whole steps of the bottleneck recipe."""
     step_s = header.delay_step_s
     if step_s is None:
@@ -116,4 +107,4 @@ def _delays_between_steps(path: PathPlan, host: HostPlan, header: Header) -> Ite
         if abs(rtt_s - round(rtt_s / step_s) * step_s) > NANOSECOND_S:
             rtt = format_duration(round(rtt_s, 9))
             what = f"{host.system} delays in steps of {step}, but a round trip takes {rtt}"
-            yield _Unsupported(path.router, what, f"a round-trip time in whole multiples of {step}")
+            yield path.router, what, f"a round-trip time in whole multiples of {step}"
