@@ -6,6 +6,7 @@ next reboot. A reboot is due if the planned value is as wanted and the current o
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Sequence
 
 from samovar.campaign.availability import Reboots
@@ -116,10 +117,7 @@ class BootSettings:
 
     def _before(self, host: str) -> dict[str, str]:
         """Return the state of a host from before each key was first changed."""
-        state: dict[str, str] = {}
-        for saved in reversed(self._saved[host]):
-            state |= saved.state
-        return state
+        return dict(ChainMap(*(dict(saved.state) for saved in self._saved[host])))
 
     def _check_restored(self, host: str) -> None:
         """Compare a rebooted host with its state from before any change."""

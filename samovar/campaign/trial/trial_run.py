@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
 
 from samovar.atomic_files import write_json
 from samovar.campaign.availability import blamed
@@ -14,13 +18,13 @@ from samovar.campaign.context import CampaignContext
 from samovar.campaign.disk_reserve import is_disk_error
 from samovar.campaign.host_state import changed, parse_named, parse_state, unmet
 from samovar.campaign.trial.boot_settings import BootSettings
-from samovar.campaign.trial.result import Outcome, TrialResult
-from samovar.campaign.trial.throughput_monitor import ThroughputMonitor
+from samovar.campaign.trial.throughput_monitor import throughput_reports
 from samovar.campaign.trial.traffic import Traffic
 from samovar.campaign.verdict import (
     NOT_OVERHEAD,
     CounterSpan,
     Evidence,
+    Verdict,
     run_checks,
     run_checks_without_traffic,
     start_times,
@@ -32,11 +36,37 @@ from samovar.hosts import HostsError, ScriptResult, Session
 from samovar.plan import Trial
 from samovar.recipes import AbortLimits, TrialScripts, split_finish_output
 
+Outcome = Literal["completed", "failed", "interrupted"]
 COLLECT_DEADLINE_S = 900.0
 LEAD_S = 0.08
 LEAD_READINGS = 3.0
 """Scripts are sent this long before second 0, so that every host has read its own: a fixed time, and a
 multiple of the time that the slowest host takes to report its clock."""
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """Outcome and verdict of an attempt with their reasons, and the seconds of each phase.
+
+    `overhead_s` is the time beyond what the experiment asked for. `blamed` maps each host that caused a
+    failure to the reason.
+    """
+
+    outcome: Outcome
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    overhead_s: float
+    phases: tuple[tuple[str, float], ...] = ()
+    blamed: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_result(folder: Path) -> TrialResult | None:
+    """Read the result of a complete trial from its manifest, or return None without a manifest."""
+    file = folder / "manifest.json"
+    if not file.is_file():
+        return None
+    one = json.loads(file.read_bytes())
+    return TrialResult(one["outcome"], one["verdict"], tuple(one["reasons"]), one["overhead_s"])
 
 
 class TrialRun:
@@ -65,8 +95,11 @@ class TrialRun:
         """
         started = time.monotonic()
         try:
-            self._begin()
-            self._apply_boot_settings()
+            self.folder.mkdir(parents=True)
+            self.context.record_scripts(self.folder / "commands")
+            if self.boot_settings.is_due(self.scripts):
+                with self._phase("reboot"):
+                    self.boot_settings.apply(self.scripts)
             self._read_states()
             self._guard()
             self._set()
@@ -76,8 +109,11 @@ class TrialRun:
             self._read_clocks()
             self._run_traffic()
             self._restore()
-            self._stop_programs()
-            self._collect()
+            with self._phase("stop"):
+                self.evidence.add_program_endings(self._on_hosts("stop", self.scripts.stop))
+            with self._phase("collect"):
+                by_host = self.context.sessions.map(self._collect, self.hosts)
+                self.evidence.files = [entry for entries in by_host.values() for entry in entries]
             return self._judge(started)
         except TestbedError as error:
             if self.context.interrupt.requested:
@@ -94,16 +130,6 @@ class TrialRun:
             self._abort("interrupted", interrupt, started)
             raise
 
-    def _begin(self) -> None:
-        self.folder.mkdir(parents=True)
-        self.context.record_scripts(self.folder / "commands")
-
-    def _apply_boot_settings(self) -> None:
-        """Apply settings that need a reboot, and restore those that the trial does not request."""
-        if self.boot_settings.is_due(self.scripts):
-            with self._phase("reboot"):
-                self.boot_settings.apply(self.scripts)
-
     def _read_states(self) -> None:
         """Read what the trial will change, and store it before anything is changed."""
         with self._phase("read"):
@@ -111,7 +137,7 @@ class TrialRun:
             last = self.context.last_states.items()
             known = {host: state for host, (body, state) in last if body == self.scripts.read_body(host)}
             unknown = [host for host in self.hosts if host not in known]
-            for host, result in self._on_hosts("read", self.scripts.read, hosts=unknown).items():
+            for host, result in self._on_hosts("read", self.scripts.read, unknown).items():
                 known[host] = parse_state(result.text)
             self.evidence.before = {host: known[host] for host in self.hosts}
             self.context.last_states.clear()
@@ -134,9 +160,9 @@ class TrialRun:
 
     def _set(self) -> None:
         """Apply the settings and read them back."""
+        problems = []
         with self._phase("set"):
             results = self._on_hosts("set", lambda host: self.scripts.set(host, self.evidence.before[host]))
-        problems = []
         for host, result in results.items():
             state = parse_state(result.text)
             self._write_state(host, "set", state)
@@ -168,7 +194,7 @@ class TrialRun:
         fits = windows.fits(self.scripts, probes)
         if fits:
             with self._phase("fit"):
-                results = self._on_hosts("fit", lambda host: fits[host].script, hosts=fits)
+                results = self._on_hosts("fit", lambda host: fits[host].script, fits)
                 check_fits(fits, {host: result.text for host, result in results.items()})
 
     def _arm(self) -> None:
@@ -190,6 +216,10 @@ class TrialRun:
 
     def _run_traffic(self) -> None:
         """Start the traffic on all hosts at the same instant, and watch it until it has ended."""
+
+        def emit_throughput(received_bps: Mapping[str, float]) -> None:
+            self.context.emit(Event("throughput", {"id": self.trial.id, "received_bps": received_bps}))
+
         lead_s = LEAD_S + LEAD_READINGS * self.context.clocks.longest_s()
         start_s = self.evidence.t_start_s = time.time() + lead_s
         thresholds = self.context.policy.thresholds
@@ -198,12 +228,9 @@ class TrialRun:
             t0_ns = {host: round((start_s + clock.correction_s) * 1e9) for host, clock in clocks}
             limits = AbortLimits(thresholds.disk_bytes, thresholds.clock_step_s)
             traffic = Traffic(self.scripts, self.context.sessions, t0_ns, limits)
-            with ThroughputMonitor(self.context.sessions, self.trial.resolved, self._emit_throughput):
+            with throughput_reports(self.context.sessions, self.trial.resolved, emit_throughput):
                 traffic.run(lead_s + self.trial.resolved.deadline_s)
         self.evidence.failures, self.evidence.t_end_s = traffic.failures, traffic.t_end_s
-
-    def _emit_throughput(self, received_bps: Mapping[str, float]) -> None:
-        self.context.emit(Event("throughput", {"id": self.trial.id, "received_bps": received_bps}))
 
     def _restore(self) -> None:
         """Read counters and settings as the traffic left them, then restore each host."""
@@ -229,17 +256,8 @@ class TrialRun:
             self.context.note("state-restored", id=self.trial.id, host=host)
             self.context.last_states[host] = (self.scripts.read_body(host), state)
 
-    def _stop_programs(self) -> None:
-        with self._phase("stop"):
-            self.evidence.add_program_endings(self._on_hosts("stop", self.scripts.stop))
-
-    def _collect(self) -> None:
-        """Fetch the files of each host. A connection that is lost meanwhile must not cost them."""
-        with self._phase("collect"):
-            by_host = self.context.sessions.map(self._collect_from, self.hosts)
-            self.evidence.files = [entry for entries in by_host.values() for entry in entries]
-
-    def _collect_from(self, session: Session) -> list[Mapping[str, object]]:
+    def _collect(self, session: Session) -> list[Mapping[str, object]]:
+        """Fetch the files of a host. A connection that is lost meanwhile must not cost them."""
         # Nothing runs any more and the host is restored, except for settings that need a reboot.
         body = self.boot_settings.restore_body(session.host)
         session.set_on_loss(self.scripts.script(session.host, (body,)) if body else None)
@@ -303,8 +321,22 @@ class TrialRun:
 
         Raises HostsError.
         """
+
+        def sweep(hosts: Collection[str]) -> None:
+            self._on_hosts("sweep", self.scripts.sweep, hosts)
+
+        def restore(hosts: Collection[str]) -> None:
+            before = self.evidence.before
+            texts = {
+                host: self.scripts.restore(host, before[host], deletes=True)
+                for host in hosts
+                if host in before
+            }
+            for host, result in self._on_hosts("restore", texts.get, texts).items():
+                self._note_restored(host, parse_state(result.text))
+
         failed: dict[str, TestbedError] = {}
-        for step in (self._sweep, self._restore_aborted):
+        for step in (sweep, restore):
             try:
                 step([host for host in self.hosts if host not in failed])
             except TestbedError as error:
@@ -314,15 +346,6 @@ class TrialRun:
                 failed |= {host: TestbedError(reason) for host, reason in by_host.items()}
         if failed:
             raise HostsError(failed)
-
-    def _sweep(self, hosts: Collection[str]) -> None:
-        self._on_hosts("sweep", self.scripts.sweep, hosts=hosts)
-
-    def _restore_aborted(self, hosts: Collection[str]) -> None:
-        before = {host: state for host, state in self.evidence.before.items() if host in hosts}
-        texts = {host: self.scripts.restore(host, state, deletes=True) for host, state in before.items()}
-        for host, result in self._on_hosts("restore", texts.get, hosts=texts).items():
-            self._note_restored(host, parse_state(result.text))
 
     def _stop_recording(self, error: OSError | CampaignError) -> None:
         """Continue without records if none can be written: hosts must be restored all the same."""
@@ -360,12 +383,9 @@ class TrialRun:
         self, step: str, script: Callable[[str], str | None], hosts: Iterable[str] | None = None
     ) -> dict[str, ScriptResult]:
         """Run a step's script on each host in parallel, except where it is None. Raises TestbedError."""
-        texts = {host: script(host) for host in (self.hosts if hosts is None else hosts)}
-        wanted = {host: text for host, text in texts.items() if text is not None}
-        limit_s = self.context.policy.step_timeout_s
-        return self.context.sessions.map(
-            lambda session: session.run(wanted[session.host], step=step, deadline_s=limit_s), wanted
-        )
+        texts = ((host, script(host)) for host in (self.hosts if hosts is None else hosts))
+        wanted = {host: text for host, text in texts if text is not None}
+        return self.context.sessions.run(wanted, step, self.context.policy.step_timeout_s)
 
     @contextmanager
     def _phase(self, name: str, lead: str = "", lead_s: float = 0.0) -> Iterator[None]:
