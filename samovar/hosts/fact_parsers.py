@@ -45,20 +45,9 @@ def parse_sudo(text: str) -> Sudo | None:
     return Sudo(users[0], paths, tuple(rest for word, _, rest in lines if word == "may"))
 
 
-def parse_os_release(text: str) -> str:
-    """Parse PRETTY_NAME of os-release(5)."""
-    found = re.search(r"^PRETTY_NAME=\"?(.*?)\"?$", text, re.MULTILINE)
-    return found[1] if found else ""
-
-
 def parse_number(text: str) -> int:
     """Parse a number on a line of its own; 0 for anything else."""
     return int(text) if text.strip().isdecimal() else 0
-
-
-def parse_words(text: str) -> tuple[str, ...]:
-    """Parse words; return them sorted, without duplicates."""
-    return tuple(sorted(set(text.split())))
 
 
 def parse_tools(text: str) -> dict[str, str]:
@@ -162,10 +151,10 @@ def parse_dmesg_rings(text: str) -> tuple[str, ...]:
     return tuple(sorted(set(re.findall(r"^(\S+): Using \d+ TX descriptors", text, re.MULTILINE))))
 
 
-def parse_disk_free_bytes(text: str) -> int:
-    """Parse the available blocks in the output of `df -Pk` for one file system."""
-    found = re.search(r"\s(\d+)\s+\d+%\s", text)
-    return int(found[1]) * 1024 if found else 0
+def _first(pattern: str, text: str) -> str:
+    """Return the first group of a pattern, empty if it does not match."""
+    match = re.search(pattern, text, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def _by_interface(text: str) -> dict[str, str]:
@@ -181,10 +170,10 @@ def _offloads_on(text: str) -> tuple[str, ...]:
 FORMATS: Mapping[str, Callable[[str], Any]] = {
     "line": str.strip,
     "number": parse_number,
-    "words": parse_words,
-    "os-release": parse_os_release,
+    "words": lambda text: tuple(sorted(set(text.split()))),
+    "os-release": lambda text: _first(r'^PRETTY_NAME="?(.*?)"?$', text),
     "tools": parse_tools,
-    "df": parse_disk_free_bytes,
+    "df": lambda text: parse_number(_first(r"\s(\d+)\s+\d+%\s", text)) * 1024,  # df -Pk, one file system
     "tc-batch": parse_qdiscs,
     "ip-json": parse_interfaces,
     "ethtool-rings": parse_rings,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT, TimeoutExpired, run
 from typing import Literal
 
 from samovar.errors import TestbedError
@@ -65,29 +65,22 @@ class Machine:
     def _run(self, action: Action, command: list[str]) -> str:
         where = f"{self.host}: power {action}: {command[0]}"
         try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=COMMAND_DEADLINE_S,
-                check=False,
+            done = run(
+                command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, timeout=COMMAND_DEADLINE_S, check=False
             )
-        except subprocess.TimeoutExpired:
+        except TimeoutExpired:
             raise TestbedError(f"{where}: did not end within {COMMAND_DEADLINE_S:g} s") from None
         except OSError as error:
             raise TestbedError(f"{where}: cannot be run: {error.strerror}") from None
-        output = redacted(self._without_password(done.stdout.decode(errors="replace").strip()), os.environ)
+        output = done.stdout.decode(errors="replace").strip()
+        if self.power is not None and self.power.ipmi is not None:
+            password = _password_file(self.host, self.power.ipmi).read_text(errors="replace").strip()
+            output = output.replace(password, "…") if password else output
+        output = redacted(output, os.environ)
         if done.returncode:
             quoted = output[-OUTPUT_CHARACTERS:] or "no output"
             raise TestbedError(f"{where}: exit code {done.returncode}: {quoted}")
         return output
-
-    def _without_password(self, text: str) -> str:
-        if self.power is None or self.power.ipmi is None:
-            return text
-        password = _password_file(self.host, self.power.ipmi).read_text(errors="replace").strip()
-        return text.replace(password, "…") if password else text
 
 
 def machines_of(testbed: Testbed) -> dict[str, Machine]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Literal, TypeVar
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Literal
 
 from samovar.hosts.host_lease import DEADLINE_S, Claim, Lease, LeaseError, lease_script, parse_answer
 from samovar.hosts.remote_shell import (
@@ -31,7 +31,6 @@ UNANSWERED = 4
 """Heartbeat intervals after which a connection without an answer is closed."""
 _SHELL_DEADLINE_S = 20.0
 """How long a shell may take to answer; a new one waits up to 10 s for the clean-up of a lost one."""
-_Result = TypeVar("_Result")
 
 
 class Session:
@@ -93,7 +92,8 @@ class Session:
             self._on_loss = script or ""
             known, live = self._shell, self._live()
             if live is known:  # a new shell has it already
-                self._guard(lambda: live.keep_on_loss(self._on_loss, _SHELL_DEADLINE_S))
+                with self._guard():
+                    live.keep_on_loss(self._on_loss, _SHELL_DEADLINE_S)
 
     def claim(self, claim: Claim, over: Lease | None = None) -> Lease | None:
         """Ask for the lease of the host; return the lease of another holder, or None if it is ours.
@@ -104,8 +104,8 @@ class Session:
         with self._lock:
             live = self._live()
             if over and over.shell and over.mine:
-                before = over.shell
-                self._guard(lambda: live.take_over(before, _SHELL_DEADLINE_S))
+                with self._guard():
+                    live.take_over(over.shell, _SHELL_DEADLINE_S)
             lease = self._run_lease_script(live, "claim", claim, over.token if over else "")
             self._claim = None if lease else claim
             return lease
@@ -133,19 +133,18 @@ class Session:
         def fetch() -> None:
             self._live()
             assert self._connection  # the live shell is on it
-            with self._connection.sftp() as sftp:
+            with self._guard(), self._connection.sftp() as sftp:
                 fetch_files(sftp, self.host, files, deadline)
 
         with self._lock:
-            retry_transfer(lambda: self._guard(fetch), files, deadline)
+            retry_transfer(fetch, files, deadline)
 
     def order(self, text: str) -> None:
         """Have the host's shell run a short command beside the script that another thread runs here.
 
         There is no answer; if the connection is lost, the thread of that script gets the error.
         """
-        shell = self._shell
-        if shell:
+        if shell := self._shell:
             with suppress(OSError, EOFError):
                 shell.order(text)
 
@@ -168,10 +167,7 @@ class Session:
         try:
             free = self._lock.acquire(blocking=False)
             while not free:
-                shell = self._shell
-                if shell:  # repeatedly: the script may have been on its way to the host
-                    with suppress(OSError):  # the thread that uses a lost connection gets the error
-                        shell.order(KILL_TEXT)
+                self.order(KILL_TEXT)  # repeatedly: the script may have been on its way to the host
                 free = self._lock.acquire(timeout=min(0.2, deadline.left_s()))
             self._lock.release()
         finally:
@@ -195,29 +191,30 @@ class Session:
         """Return the shell; connect first if there is none, twice if the first attempt fails."""
         if self._shell is None:
             try:
-                self._shell = self._guard(self._connect)
+                return self._connect()
             except (UnreachableError, ConnectionLostError):
-                self._shell = self._guard(self._connect)
+                return self._connect()
         return self._shell
 
     def _connect(self) -> RemoteShell:
         from samovar.hosts.ssh import connect  # imports Fabric and paramiko, which takes time
 
-        self._connection = connect(self.target, self._dialer)
-        shell = RemoteShell(self._connection, self.host)
-        shell.boot(self._before, _SHELL_DEADLINE_S, self.target.silence_s)
-        self._before = shell.folder
-        self._stop_heartbeat = threading.Event()
-        arguments = (self._connection, shell, self._stop_heartbeat)
-        threading.Thread(target=self._beat, args=arguments, name="heartbeat", daemon=True).start()
-        if self._claim:
-            lease = self._run_lease_script(shell, "claim", self._claim)
+        with self._guard():
+            self._connection = connect(self.target, self._dialer)
+            shell = RemoteShell(self._connection, self.host)
+            shell.boot(self._before, _SHELL_DEADLINE_S, self.target.silence_s)
+            self._before = shell.folder
+            self._stop_heartbeat = threading.Event()
+            arguments = (self._connection, shell, self._stop_heartbeat)
+            threading.Thread(target=self._beat, args=arguments, name="heartbeat", daemon=True).start()
+            lease = self._run_lease_script(shell, "claim", self._claim) if self._claim else None
             if lease:
                 owner, campaign = (lease.values.get(key, "?") for key in ("owner", "campaign"))
                 self._disconnect()
                 raise LeaseError(f"{self.host}: {owner} took it over meanwhile, for campaign {campaign}")
-        if self._on_loss:
-            shell.keep_on_loss(self._on_loss, _SHELL_DEADLINE_S)
+            if self._on_loss:
+                shell.keep_on_loss(self._on_loss, _SHELL_DEADLINE_S)
+        self._shell = shell
         return shell
 
     def _run_lease_script(
@@ -234,7 +231,8 @@ class Session:
         frame = ScriptFrame(NOT_ENDED, b"", b"", None)
         ending: Literal["exit", "deadline", "lost", "interrupted"]
         try:
-            frame, in_time = self._guard(lambda: shell.run(script, deadline_s))
+            with self._guard():
+                frame, in_time = shell.run(script, deadline_s)
             ending = "interrupted" if self._interrupted.is_set() else "exit" if in_time else "deadline"
         except UnansweredError:
             ending = "deadline"
@@ -253,10 +251,11 @@ class Session:
             ending=ending,
         )
 
-    def _guard(self, work: Callable[[], _Result]) -> _Result:
-        """Return what `work` returns; disconnect if it finds that the connection is lost."""
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        """Disconnect if the connection turns out to be lost."""
         try:
-            return work()
+            yield
         except (UnreachableError, ConnectionLostError):
             self._disconnect()
             raise

@@ -153,33 +153,16 @@ def connect(target: SshTarget, dialer: Dialer | None = None) -> SshConnection:
     Raises UnreachableError when nothing answers within target.connect_timeout_s, TestbedError when the host
     key or the user's key is refused.
     """
-    connection = _connection(target, dialer)
-    try:
-        connection.open()
-    except TestbedError:
-        connection.close()
-        raise
-    except (OSError, paramiko.SSHException, EOFError) as error:
-        connection.close()
-        raise _explain(target, error) from error
-    return SshConnection(connection, target.host)
-
-
-def _connection(target: SshTarget, dialer: Dialer | None) -> fabric.Connection:
-    kwargs: dict[str, Any] = {
-        "allow_agent": target.key is None,
-        "look_for_keys": target.key is None,
-        "banner_timeout": target.connect_timeout_s,
-        "auth_timeout": target.connect_timeout_s,
-        "channel_timeout": target.connect_timeout_s,
-    }
+    kwargs: dict[str, Any] = {"allow_agent": target.key is None, "look_for_keys": target.key is None}
+    timeouts = ("banner_timeout", "auth_timeout", "channel_timeout")
+    kwargs |= dict.fromkeys(timeouts, target.connect_timeout_s)
     if target.key:  # Fabric does not accept None
         kwargs["key_filename"] = str(target.key)
-    if dialer:
-        try:
+    try:
+        if dialer:
             kwargs["sock"] = dialer(target.address, target.port)
-        except (OSError, SamovarError) as error:
-            raise _explain(target, error) from error
+    except (OSError, SamovarError) as error:
+        raise _explain(target, error) from error
     connection = fabric.Connection(
         host=target.address,
         user=target.user,
@@ -198,7 +181,15 @@ def _connection(target: SshTarget, dialer: Dialer | None) -> fabric.Connection:
             f"{target.host}: cannot read known host keys: {target.known_hosts_file}: {error.strerror}; "
             f"accepted: a known_hosts file, see sshd(8)"
         ) from error
-    return connection
+    try:
+        connection.open()
+    except TestbedError:
+        connection.close()
+        raise
+    except (OSError, paramiko.SSHException, EOFError) as error:
+        connection.close()
+        raise _explain(target, error) from error
+    return SshConnection(connection, target.host)
 
 
 def _explain(target: SshTarget, error: Exception) -> TestbedError:

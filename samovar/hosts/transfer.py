@@ -63,10 +63,6 @@ class TransferDeadline:
             raise DeadlineError(self._host, self._step, self._deadline_s)
         return left
 
-    def stall_s(self) -> float:
-        """Return the time that one answer may take. Raises errors as left_s() does."""
-        return min(STALL_S, self.left_s())
-
     def wait(self, seconds: float) -> None:
         """Sleep. Raises errors soon after left_s() would."""
         until = time.monotonic() + seconds
@@ -117,23 +113,21 @@ def fetch_files(sftp: Any, host: str, files: Sequence[RemoteFile], deadline: Tra
         try:
             _fetch(sftp, host, file, deadline)
         except TimeoutError as error:
-            deadline.left_s()
+            deadline.left_s()  # raises past the deadline
             raise UnreachableError(f"{where}: nothing arrived for {STALL_S:g} s") from error
         except OSError as error:
             if sftp.get_channel().closed:
                 raise UnreachableError(f"{where}: the connection was lost") from error
-            raise TestbedError(
-                f"{where}: cannot be copied to {file.local}: {error.strerror or error}"
-            ) from error
+            reason = error.strerror or error
+            raise TestbedError(f"{where}: cannot be copied to {file.local}: {reason}") from error
 
 
 def _fetch(sftp: Any, host: str, file: RemoteFile, deadline: TransferDeadline) -> None:
     expected = (file.size_bytes, file.sha256)
     file.local.parent.mkdir(parents=True, exist_ok=True)
-    if file.local.is_file():
-        size_bytes, digest = _digest(file.local)
-        if (size_bytes, digest.hexdigest()) == expected:
-            return
+    size_bytes, digest = _digest(file.local)
+    if file.local.is_file() and (size_bytes, digest.hexdigest()) == expected:
+        return
     resumed = file.part.is_file()
     arrived = _receive(sftp, file, deadline)
     if resumed and arrived != expected:
@@ -155,7 +149,7 @@ def _receive(sftp: Any, file: RemoteFile, deadline: TransferDeadline) -> tuple[i
         file.part.unlink()
         size_bytes, digest = 0, hashlib.sha256()
     channel = sftp.get_channel()
-    channel.settimeout(deadline.stall_s())
+    channel.settimeout(min(STALL_S, deadline.left_s()))
     with file.part.open("ab") as part, sftp.open(file.remote, "rb") as source:
         for block in _blocks(source, size_bytes, file.size_bytes):
             part.write(block)
@@ -163,7 +157,7 @@ def _receive(sftp: Any, file: RemoteFile, deadline: TransferDeadline) -> tuple[i
             size_bytes += len(block)
             if size_bytes > file.size_bytes:
                 break  # the size is wrong already, and the file may never end
-            channel.settimeout(deadline.stall_s())
+            channel.settimeout(min(STALL_S, deadline.left_s()))
         part.flush()
         os.fsync(part.fileno())
     return size_bytes, digest.hexdigest()

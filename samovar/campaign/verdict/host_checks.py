@@ -32,17 +32,13 @@ def check_cpus(evidence: Evidence) -> Iterator[Check]:
     """Check that no CPU was busy all the time: its host would measure late."""
     most = evidence.policy.thresholds.cpu
     for host, span in evidence.counters.items():
-        ticks = {key: span.increase(key) for key in span.before if key.startswith(CPU)}
-        shares = {
-            key.removeprefix(CPU): counted[0] / sum(counted) if sum(counted) > 0 else 0.0
-            for key, counted in ticks.items()
-            if len(counted) == 2  # busy and idle
-        }
+        ticks = {key.removeprefix(CPU): span.increase(key) for key in span.before if key.startswith(CPU)}
+        busy_and_idle = {cpu: counted for cpu, counted in ticks.items() if len(counted) == 2}
+        shares = {cpu: one[0] / sum(one) if sum(one) > 0 else 0.0 for cpu, one in busy_and_idle.items()}
         if shares:
-            cpu = max(shares, key=lambda name: shares[name])
-            observed = f"CPU {cpu} {shares[cpu]:.1%} busy"
-            name = "CPU during the traffic"
-            yield Check(name, host, f"at most {most:.0%} busy", observed, shares[cpu] <= most, "suspect")
+            cpu, share = max(shares.items(), key=lambda item: item[1])
+            requested, observed = f"at most {most:.0%} busy", f"CPU {cpu} {share:.1%} busy"
+            yield Check("CPU during the traffic", host, requested, observed, share <= most, "suspect")
 
 
 def check_clock_steps(evidence: Evidence) -> Iterator[Check]:
@@ -85,13 +81,7 @@ def check_clock_drift(evidence: Evidence) -> Iterator[Check]:
     """Check that no clock drifts too fast; a drift that may be within the limit passes."""
     most_ppm = evidence.policy.thresholds.clock_drift_ppm
     for clock in evidence.clocks.values():
-        drift = clock.drift
+        drift, requested = clock.drift, f"at most {most_ppm:g} ppm from the controller's"
         ok = drift is None or drift.least_ppm <= most_ppm
-        if drift is None:
-            observed = "unknown: too few readings, or too close together"
-        elif not ok:
-            observed = f"at least {drift.least_ppm:.1f} ppm ({drift})"
-        else:
-            observed = str(drift) if drift.most_ppm <= most_ppm else f"{drift}, too wide to decide"
-        requested = f"at most {most_ppm:g} ppm from the controller's"
+        observed = str(drift or "unknown: too few readings, or too close together")
         yield Check("clock drift", clock.host, requested, observed, ok, "suspect")

@@ -11,17 +11,15 @@ import pytest
 from samovar.errors import TestbedError
 from samovar.hosts import DEFAULT_PROGRAMS, DEFAULT_QDISCS, NOT_ENDED, HostFacts, Interface, ScriptResult
 from samovar.hosts.fact_parsers import (
+    FORMATS,
     parse_cc_parameters,
     parse_clock_source,
-    parse_disk_free_bytes,
     parse_interfaces,
     parse_number,
-    parse_os_release,
     parse_pauses,
     parse_qdiscs,
     parse_rings,
     parse_tools,
-    parse_words,
 )
 from samovar.hosts.facts import clock_offset, facts_of, parse_facts, script_of
 from samovar.recipes import Catalogue
@@ -206,11 +204,11 @@ def test_no_queue_discipline_is_listed_if_tc_could_not_run(said: str) -> None:
 
 
 def test_small_facts_are_parsed() -> None:
-    assert parse_disk_free_bytes(DISK) == 78992840 * 1024
-    assert parse_os_release(OS_RELEASE) == "Debian GNU/Linux 12 (bookworm)"
-    assert parse_os_release("PRETTY_NAME=Slackware\n") == "Slackware"
+    assert FORMATS["df"](DISK) == 78992840 * 1024
+    assert FORMATS["os-release"](OS_RELEASE) == "Debian GNU/Linux 12 (bookworm)"
+    assert FORMATS["os-release"]("PRETTY_NAME=Slackware\n") == "Slackware"
     assert parse_number("4\n") == 4
-    assert parse_words("reno cubic bbr\ncubic\n") == ("bbr", "cubic", "reno")
+    assert FORMATS["words"]("reno cubic bbr\ncubic\n") == ("bbr", "cubic", "reno")
 
 
 def test_missing_output_gives_empty_facts() -> None:

@@ -6,12 +6,11 @@ import pytest
 
 from samovar.hosts import DEFAULT_PROGRAMS, HostFacts, Interface
 from samovar.hosts.fact_parsers import (
+    FORMATS,
     parse_cc_available,
     parse_cc_parameters,
-    parse_disk_free_bytes,
     parse_dmesg_rings,
     parse_ifconfig,
-    parse_os_release,
     parse_tools,
 )
 from samovar.hosts.facts import facts_of, parse_facts, script_of
@@ -73,13 +72,13 @@ def test_before_iflib_rings_are_those_of_drivers_with_a_tunable() -> None:
     ("release", "name"), [("13.2", "FreeBSD 13.2-RELEASE"), ("14.0", "FreeBSD 14.0-STABLE")]
 )
 def test_the_system_is_named_by_os_release(release: str, name: str) -> None:
-    assert parse_os_release(told(release, "cat /etc/os-release")) == name
+    assert FORMATS["os-release"](told(release, "cat /etc/os-release")) == name
 
 
 def test_a_system_without_os_release_is_named_by_uname() -> None:
     command = facts_command("os_release").replace("/etc/os-release", "/nonexistent")
     assert (
-        parse_os_release(replay(command, {"uname -sr": "FreeBSD 10.4-RELEASE"}).stdout)
+        FORMATS["os-release"](replay(command, {"uname -sr": "FreeBSD 10.4-RELEASE"}).stdout)
         == "FreeBSD 10.4-RELEASE"
     )
 
@@ -93,7 +92,7 @@ def test_the_disk_s_free_space_is_what_df_prints_in_kilobytes() -> None:
     heading = told("13.2", "df -h").splitlines()[0]
     assert heading.split()[:4] == ["Filesystem", "Size", "Used", "Avail"]
     text = "Filesystem 1024-blocks  Used  Avail Capacity  Mounted on\ntmpfs          439296    8 439288     0%    /tmp\n"
-    assert parse_disk_free_bytes(text) == 439288 * 1024
+    assert FORMATS["df"](text) == 439288 * 1024
 
 
 def test_parameters_of_loaded_congestion_controls_are_their_sysctls() -> None:
