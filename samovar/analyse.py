@@ -7,7 +7,6 @@ import os
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
 
 from samovar.errors import AnalysisError
 from samovar.events import Emit, Event
@@ -30,63 +29,50 @@ def analyse(campaign: Path, root: Path, emit: Emit) -> None:
     library = root / LIBRARY
     if not (library / "samovar").is_dir():
         raise AnalysisError(f"{library}: the R package is not installed; run `make install`")
-    trials = sum(1 for _ in (campaign / "trials").glob("*/manifest.json"))
-    emit(Event("analysis-started", {"trials": trials}))
+    emit(Event("analysis-started", {"trials": sum(1 for _ in (campaign / "trials").glob("*/manifest.json"))}))
+    own = [str(root / "analysis")] if (root / PROJECT_MANIFEST).exists() else []
+    last = campaign / LAST
+    before_ns = last.stat().st_mtime_ns if last.exists() else None
+    _run_r([HEAP, str(script), str(campaign), *own], library, emit)
+    if not last.exists() or last.stat().st_mtime_ns == before_ns:
+        raise AnalysisError(f"R ended without finishing the analysis: it has not written {last}")
+
+
+def _run_r(arguments: list[str], library: Path, emit: Emit) -> None:
+    """Run R and emit its events; raises AnalysisError with the rest of its output if it fails."""
     # R reads UTF-8 and sorts in the same order whatever the locale of the user.
     environment = {**os.environ, "R_LIBS": str(library), "LC_ALL": "C.UTF-8"}
-    # A file, not a pipe: R may write more errors than a pipe holds while its output is being read.
-    before = _stamp(campaign / LAST)
-    with TemporaryFile("w+", errors="replace") as errors:
-        own = [str(root / "analysis")] if (root / PROJECT_MANIFEST).exists() else []
-        command = ["Rscript", "--vanilla", HEAP, str(script), str(campaign), *own]
-        process = _start(command, environment, errors)
-        _follow(process, errors, emit)
-    if _stamp(campaign / LAST) == before:
-        raise AnalysisError(f"R ended without finishing the analysis: it has not written {campaign / LAST}")
-
-
-def _stamp(file: Path) -> tuple[int, int] | None:
-    """Return what identifies this version of a file; None if the file is missing."""
-    try:
-        status = file.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_mtime_ns
-
-
-def _start(command: list[str], environment: dict[str, str], errors: IO[str]) -> subprocess.Popen[str]:
-    try:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=environment,
-            text=True,
-            errors="replace",
-        )
-    except FileNotFoundError:
-        raise AnalysisError("Rscript is not installed; run `make install`") from None
-
-
-def _follow(process: subprocess.Popen[str], errors: IO[str], emit: Emit) -> None:
     messages: list[str] = []
-    with process:
+    # A file, not a pipe: R may write more errors than a pipe holds while its output is being read.
+    with TemporaryFile("w+", errors="replace") as errors:
         try:
-            assert process.stdout
-            for line in process.stdout:
-                event = _event(line)
-                if event:
-                    emit(event)
-                else:
-                    messages.append(line)
-        except BaseException:
-            process.kill()
-            raise
-    if process.returncode:
-        errors.seek(0)
-        message = ("".join(messages) + errors.read()).strip()[-4000:]
-        raise AnalysisError(f"R ended with code {process.returncode}:\n{message}")
+            process = subprocess.Popen(
+                ["Rscript", "--vanilla", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+                text=True,
+                errors="replace",
+            )
+        except FileNotFoundError:
+            raise AnalysisError("Rscript is not installed; run `make install`") from None
+        with process:
+            try:
+                assert process.stdout
+                for line in process.stdout:
+                    event = _event(line)
+                    if event:
+                        emit(event)
+                    else:
+                        messages.append(line)
+            except BaseException:
+                process.kill()
+                raise
+        if process.returncode:
+            errors.seek(0)
+            message = ("".join(messages) + errors.read()).strip()[-4000:]
+            raise AnalysisError(f"R ended with code {process.returncode}:\n{message}")
 
 
 def _event(line: str) -> Event | None:

@@ -13,7 +13,6 @@ from samovar.campaign import (
     Restorer,
     Summary,
     TestbedSetup,
-    adopt_plan,
     begin_campaign,
     changed_campaigns,
     notifying,
@@ -49,10 +48,6 @@ class Controller:
         self.connections = Connections(self.project)
         self.preflight = Preflight(self.project, self.connections)
         self.running: Path | None = None  # the folder of the campaign that runs
-
-    def adopt_plan(self, planned: PlannedExperiment, folder: Path) -> Summary:
-        """Make a plan that has nothing left to run the plan of a campaign; contacts no host."""
-        return adopt_plan(folder, planned.plan, planned.sources)
 
     def run(self, request: RunRequest, emit: Emit) -> Summary:
         """Run the open trials of a campaign; start a campaign if there is none to resume.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from samovar.campaign import changed_recipes
 from samovar.campaign.availability import Finding, blocked_trials
 from samovar.cli.program import command, event_display, open_controller, show, show_json
 from samovar.cli.project import PlannedExperiment, Project
 from samovar.cli.show_plan import PlanPreview, plan_csv, plan_json, plan_lines, trial_lines
-from samovar.cli.text import columns
+from samovar.cli.text import columns, key_title, value_text
 from samovar.experiment import Explanation
 from samovar.hosts import HostFacts
-from samovar.units import counted, format_bytes
 
 RECIPE_KINDS = ("aqm", "generator", "logger", "setting")
 
@@ -76,7 +76,7 @@ def preview_plan(root: Path, planned: PlannedExperiment, new_campaign: bool) -> 
         not_queried,
         cost_by_testbed=preflight.cost_by_testbed(planned, resume) if planned.others else {},
         cost_possible=preflight.cost(planned, resume, blocked) if blocked else remaining,
-        changed_recipes=project.changed_recipes(planned, resume),
+        changed_recipes=changed_recipes(planned.plan, resume, project.catalogue),
     )
 
 
@@ -194,42 +194,11 @@ def _explanation_rows(one: Explanation, key: str = "") -> Iterator[tuple[str, ..
 
 
 def facts_lines(facts: Mapping[str, HostFacts]) -> Iterator[str]:
-    """Show what each host has and offers, a column per host."""
-    yield from columns([("", *facts), *_fact_rows(list(facts.values()))]) if facts else ()
-
-
-def _fact_rows(facts: Sequence[HostFacts]) -> Iterator[tuple[str, ...]]:
-    clocks = (f"{fact.clock_offset_s * 1000:+.1f} ± {fact.clock_error_s * 1000:.1f} ms" for fact in facts)
-    yield "kernel", *(fact.kernel for fact in facts)
-    yield "system", *(fact.os_release for fact in facts)
-    yield "clock offset", *clocks
-    yield "clock source", *(fact.clock_source or "-" for fact in facts)
-    yield "free disk", *(format_bytes(fact.disk_free_bytes, 3) for fact in facts)
-    for cc in sorted({cc for fact in facts for cc in fact.cc_offered}):
-        yield f"cc {cc}", *(_congestion_control(fact, cc) for fact in facts)
-    for qdisc in sorted({qdisc for fact in facts for qdisc in fact.qdiscs}):
-        yield f"qdisc {qdisc}", *("yes" if qdisc in fact.qdiscs else "-" for fact in facts)
-    yield "tracepoints", *(" ".join(fact.tracepoints) or "-" for fact in facts)
-    for name in dict.fromkeys(interface.name for fact in facts for interface in fact.interfaces):
-        yield f"interface {name}", *(_interface(fact, name) for fact in facts)
-    for tool in sorted({tool for fact in facts for tool in fact.tools}):
-        yield tool, *(fact.tools.get(tool) or ("yes" if tool in fact.tools else "-") for fact in facts)
-
-
-def _congestion_control(fact: HostFacts, cc: str) -> str:
-    """Return whether a host offers a congestion control and how many parameters its loaded module has."""
-    number = len(fact.cc_parameters.get(cc, ()))
-    offered = "yes" if cc in fact.cc_offered else "-"
-    return f"{offered}, {counted(number, 'parameter')}" if number else offered
-
-
-def _interface(fact: HostFacts, name: str) -> str:
-    """Return an interface's MTU, whether its ring and flow control can be set, and its active offloads."""
-    interface = next((one for one in fact.interfaces if one.name == name), None)
-    if interface is None:
-        return "-"
-    settable = [word for word, names in (("ring", fact.rings), ("pause", fact.pauses)) if name in names]
-    return ", ".join([f"mtu {interface.mtu_bytes}", *settable, *interface.offloads])
+    """Show what each host has and offers; unknown facts are left out."""
+    for host, fact in facts.items():
+        yield host
+        texts = {name: value_text(name, value) for name, value in fact.as_json().items() if name != "host"}
+        yield from columns((f"  {key_title(name)}", text) for name, text in texts.items() if text)
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:

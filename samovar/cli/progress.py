@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from io import FileIO
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -330,16 +329,13 @@ def open_event_stream(where: str, now: Callable[[], float] = time.time) -> Itera
     """
     if not where:
         yield silent
-    elif where == "-":
-        with open(os.dup(sys.stdout.fileno()), "wb", buffering=0) as out:
-            yield EventStream(out, now)
-    else:
-        try:
-            out = Path(where).open("ab", buffering=0)  # noqa: SIM115 - closed below; only its errors differ
-        except OSError as error:
-            raise CampaignError(f"{where}: events cannot be written: {error.strerror}") from error
-        with out:
-            yield EventStream(out, now)
+        return
+    try:
+        out = open(os.dup(sys.stdout.fileno()) if where == "-" else where, "ab", buffering=0)  # noqa: SIM115
+    except OSError as error:
+        raise CampaignError(f"{where}: events cannot be written: {error.strerror}") from error
+    with out:
+        yield EventStream(out, now)
 
 
 class EventStream:
@@ -351,12 +347,10 @@ class EventStream:
     def __call__(self, event: Event) -> None:
         """Write one event."""
         record = {"schema": SCHEMA, "t_s": round(self._now(), 6), "event": event.name, **event.values}
+        line = json.dumps(record, ensure_ascii=False, default=str).encode() + b"\n"
         with self._lock:
-            if self._broken:
-                return
             try:
-                line = json.dumps(record, ensure_ascii=False, default=str).encode() + b"\n"
-                while line:  # a raw file may accept a part of it
+                while line and not self._broken:  # a raw file may accept a part of it
                     line = line[self._out.write(line) or 0 :]
             except OSError:
                 self._broken = True  # the reader is gone or the disk is full: the campaign continues

@@ -12,7 +12,6 @@ from samovar.campaign import (
     TESTBEDS,
     Archive,
     ResumePoint,
-    changed_recipes,
     find_resume_point,
     join_testbeds,
     testbeds_of,
@@ -32,9 +31,9 @@ from samovar.experiment import (
     load_config,
     load_experiment,
     load_study_report,
-    nearest,
     parse_overrides,
     project_outputs,
+    unknown,
     write_starter,
     yaml_files,
     yaml_path,
@@ -125,9 +124,6 @@ class Project:
         """Return the file of a testbed, of the configured one if `name` is empty; raises DefinitionError."""
         return _find(name or self.config.testbed, self.testbeds(), "testbed", "hosts/")
 
-    def _experiment_path(self, name: str) -> Path:
-        return _find(name, self.experiments(), "experiment", "experiments/")
-
     def new_experiment(self, name: str, base: str = "") -> Path:
         """Write a starter experiment, or one that extends `base`; raises DefinitionError."""
         return write_starter(self.root / "templates", self.root / "experiments", name, base)
@@ -149,14 +145,12 @@ class Project:
 
     def _load(self, name: str, profile: str, testbed: str, overrides: Sequence[str]) -> ResolvedExperiment:
         options = LoadOptions(profile or None, parse_overrides(overrides), self.config, self.outputs)
-        testbed_path = self.testbed_path(testbed) if testbed else None
-        return load_experiment(self._experiment_path(name), self.catalogue, testbed_path, options)
+        path = _find(name, self.experiments(), "experiment", "experiments/")
+        return load_experiment(path, self.catalogue, self.testbed_path(testbed) if testbed else None, options)
 
     def _plan(self, own: ResolvedExperiment) -> PlannedExperiment:
-        return PlannedExperiment(own.experiment, own.testbed, self._make_plan(own), sources=own.files)
-
-    def _make_plan(self, own: ResolvedExperiment) -> Plan:
-        return make_plan(own, self.catalogue, self.outputs)
+        plan = make_plan(own, self.catalogue, self.outputs)
+        return PlannedExperiment(own.experiment, own.testbed, plan, sources=own.files)
 
     def explain(
         self,
@@ -172,7 +166,7 @@ class Project:
         explainer = Explainer(own, self.catalogue, self.config)
         if not trial:
             return explainer.explain(key)
-        return explain_trial(explainer, self._make_plan(own), key, trial)
+        return explain_trial(explainer, self._plan(own).plan, key, trial)
 
     def study_report(self, name: str) -> StudyReport:
         """Load experiments/studies/NAME.yaml, a report of several experiments; raises DefinitionError."""
@@ -188,17 +182,10 @@ class Project:
         """Return the campaign that a plan resumes and what it lacks; `new` starts another campaign."""
         return find_resume_point(planned.plan, self.results, new)
 
-    def changed_recipes(self, planned: PlannedExperiment, resume: ResumePoint) -> Sequence[str]:
-        """Return the recipe files that have changed since the campaign's existing results were measured."""
-        return changed_recipes(planned.plan, resume, self.catalogue)
-
 
 def _find(name: str, paths: Sequence[Path], what: str, folder: str) -> Path:
-    for path in paths:
-        if path.stem == name:
-            return yaml_path(path.parent, name)
-    known = [path.stem for path in paths]
-    close = nearest(Path(name).stem, known)
-    hint = f"; did you mean {close}?" if close else ";"
-    message = f"no {what} {name!r}{hint} known: " + (", ".join(known) or "none")
-    raise DefinitionError([Problem(folder, 0, 0, message)])
+    found = next((path for path in paths if path.stem == name), None)
+    if found is None:
+        known = [path.stem for path in paths]
+        raise DefinitionError([Problem(folder, 0, 0, unknown(what, name, known))])
+    return yaml_path(found.parent, name)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from samovar.campaign import Restored, Summary
+from samovar.campaign import Restored, Summary, adopt_plan, run_command
 from samovar.cli.campaign_commands import analyse_campaign, make_campaign_report
 from samovar.cli.program import command, event_display, open_controller, show
 from samovar.cli.progress import open_event_stream
@@ -38,17 +37,15 @@ def run(
     planned = controller.project.plan(experiment, profile, testbed, overrides)
     resume = controller.project.resume_point(planned, new_campaign)
     request = RunRequest(planned, resume, allow_partial, fail_fast, force)
-    options = (f" --profile {profile}" if profile else "") + (f" --testbed {testbed}" if testbed else "")
-    options += "".join(f" --set {shlex.quote(one)}" for one in overrides)
-    options += " --allow-partial" * allow_partial + " --fail-fast" * fail_fast
-    return int(not run_campaign(root, request, f"fab run {experiment}{options}", events).complete)
+    command = run_command(planned.plan) + " --allow-partial" * allow_partial + " --fail-fast" * fail_fast
+    return int(not run_campaign(root, request, command, events).complete)
 
 
 def run_campaign(root: Path, request: RunRequest, same_command: str, events: str = "") -> Summary:
     """Run a campaign and show its progress and summary; a complete campaign touches no host."""
     controller, planned, resume = open_controller(root), request.planned, request.resume
     if resume.folder and resume.nothing_to_do:
-        summary = controller.adopt_plan(planned, resume.folder)
+        summary = adopt_plan(resume.folder, planned.plan, planned.sources)
         show(complete_lines(summary, planned.plan.experiment, f"{same_command} --new"))
         return summary
     events_on_stdout = events == "-"

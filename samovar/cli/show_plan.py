@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from samovar.campaign import ResumePoint
 from samovar.campaign.availability import Finding
-from samovar.cli.text import clock, columns
+from samovar.cli.text import clock, columns, key_title, value_text
 from samovar.plan import Comparison, Cost, Plan, Trial
-from samovar.units import counted, format_bytes, format_duration, format_rate, format_share
+from samovar.units import counted, format_bytes
 
 SCREEN, FEW = 30, 12
 """A plan of more than SCREEN trials is shown by its first FEW trials."""
@@ -253,15 +253,6 @@ def _capability_lines(preview: PlanPreview) -> Iterator[str]:
 # --- one trial
 
 
-UNITS: Mapping[str, Callable[[Any], str]] = {
-    "mtu_bytes": "{} B".format,
-    "_bps": format_rate,
-    "_bytes": format_bytes,
-    "_packets": "{:g} packets".format,
-    "_s": format_duration,
-    **dict.fromkeys(("loss", "reorder", "duplicate"), format_share),
-}
-"""How a value of plan.json is shown, by the end of its name."""
 NOT_SHOWN = frozenset({"group", "from_address", "to_address", "os", "release", "interfaces"})
 
 
@@ -284,25 +275,13 @@ def trial_lines(trial: Trial) -> Iterator[str]:
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Show values of plan.json below a title: a column per key that a row has a value for."""
-    texts = [{key: _text(key, value) for key, value in row.items() if key not in NOT_SHOWN} for row in rows]
-    used = [key for key in (texts[0] if texts else ()) if any(row[key] for row in texts)]
+    texts = [{key: value_text(key, value) for key, value in row.items()} for row in rows]
+    keys = [key for row in texts[:1] for key in row if key not in NOT_SHOWN]
+    used = [key for key in keys if any(row[key] for row in texts)]
     if used:
-        units = [unit for unit in UNITS if unit.startswith("_")]
-        heads = [next((key.removesuffix(one) for one in units if key.endswith(one)), key) for key in used]
         yield from ("", title)
-        yield from (f"  {line}" for line in columns([heads, *([row[key] for key in used] for row in texts)]))
-
-
-def _text(name: str, value: Any) -> str:
-    """Return a value of plan.json as text; empty if it is not set or has no effect."""
-    if isinstance(value, Mapping):
-        texts = {key: _text(key, one) for key, one in value.items()}
-        return ", ".join(f"{key} {text}" for key, text in texts.items() if text)
-    if isinstance(value, list):
-        return "; ".join(_text(name, one) for one in value)
-    if not value and name != "start_s":
-        return ""
-    return next((show(value) for end, show in UNITS.items() if name.endswith(end)), str(value))
+        cells = [[key_title(key) for key in used], *([row[key] for key in used] for row in texts)]
+        yield from (f"  {line}" for line in columns(cells))
 
 
 # --- for programs

@@ -1,11 +1,15 @@
-"""Text that all commands print: durations, aligned columns, no terminal escapes."""
+"""Text that all commands print: durations, values with units, aligned columns, no terminal escapes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from rich.cells import cell_len, set_cell_size
+
+from samovar.units import format_bytes, format_duration, format_rate, format_share
 
 _TERMINAL_CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
@@ -31,3 +35,35 @@ def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
     for row in table:
         yield "  ".join(map(set_cell_size, row, widths)).rstrip()
+
+
+UNITS: Mapping[str, Callable[[Any], str]] = {
+    "mtu_bytes": "{} B".format,
+    "_bps": format_rate,
+    "free_bytes": partial(format_bytes, digits=3),
+    "_bytes": format_bytes,
+    "_packets": "{:g} packets".format,
+    **dict.fromkeys(("offset_s", "error_s"), partial(format_duration, digits=2)),
+    "_s": format_duration,
+    **dict.fromkeys(("loss", "reorder", "duplicate"), format_share),
+}
+"""How a value is shown, by the end of its key in plan.json or in a host's facts."""
+
+
+def key_title(key: str) -> str:
+    """Return a key of plan.json or of a host's facts without its unit, in words."""
+    units = (unit for unit in UNITS if unit.startswith("_") and key.endswith(unit))
+    return key.removesuffix(next(units, "")).replace("_", " ")
+
+
+def value_text(key: str, value: Any) -> str:
+    """Return the value of such a key as text; empty if it is not set or has no effect."""
+    if isinstance(value, Mapping):
+        texts = {name: value_text(name, one) for name, one in value.items()}
+        return ", ".join(f"{name} {text}" for name, text in texts.items() if text)
+    if isinstance(value, list | tuple):
+        parts = [value_text(key, one) for one in value]
+        return ("; " if value and isinstance(value[0], Mapping) else ", ").join(parts)
+    if not value and key != "start_s":
+        return ""
+    return next((show(value) for end, show in UNITS.items() if key.endswith(end)), str(value))

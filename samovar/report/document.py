@@ -15,7 +15,7 @@ from samovar.report.path_drawing import draw_path
 from samovar.report.provenance import commands, hosts, provenance, software
 from samovar.report.scorecard import REPRODUCED, VERDICTS, Result, treatment_text
 from samovar.report.testbed_comparison import compare_testbeds
-from samovar.report.trial_outcomes import omissions, overhead
+from samovar.report.trial_outcomes import omissions
 from samovar.units import counted
 
 OUTPUT_DEFAULTS: Json = {"title": "", "caption": "", "data": "", "width_in": 6.3, "rows": [], "columns": []}
@@ -40,7 +40,6 @@ def compose(campaign: Campaign, results: Sequence[Result]) -> Json:
         "figures": figures,
         "tables": tables,
         "omissions": omissions(campaign),
-        "overhead": overhead(campaign),
         "provenance": provenance(campaign),
         "software": software(campaign.analysis),
         "data": data_files(campaign.bundle, [*figures, *tables]),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
+from textwrap import TextWrapper
 from typing import Any
 
 from samovar import __version__
@@ -17,6 +18,7 @@ FURTHER_FACTS = {"cpu_count": "CPUs:", "boot_id": "boot id:", "clock_offset_s": 
 """Facts of a host that the report shows beside system and tools; provenance.json has all."""
 MOST_LINES, MOST_COLUMNS = 60, 100
 """Size of a script in the appendix: a page holds about 60 lines."""
+WRAPPER = TextWrapper(MOST_COLUMNS, subsequent_indent="  ↳ ", tabsize=4, break_on_hyphens=False)
 
 
 def provenance(campaign: Campaign) -> list[Json]:
@@ -114,7 +116,8 @@ def read_script(file: Path) -> Json:
     record = read_json(file.with_suffix(".json"), dict, optional=True)
     text = file.read_text(encoding="utf-8", errors="replace").rstrip()
     _, body, rest = text.partition(BODY)
-    lines = [piece for line in (body + rest or text).splitlines() for piece in _wrapped(line.expandtabs(4))]
+    own = (body + rest or text).splitlines()
+    lines = [piece for line in own for piece in WRAPPER.wrap(line) or [""]]
     if len(lines) > MOST_LINES:
         head, tail = MOST_LINES * 3 // 4, MOST_LINES // 4
         lines = [*lines[:head], f"  … {len(lines) - head - tail} lines left out …", *lines[-tail:]]
@@ -127,14 +130,3 @@ def read_script(file: Path) -> Json:
         "lines": lines,
         "ended": ", ".join(ended),
     }
-
-
-def _wrapped(line: str) -> Iterator[str]:
-    """Break a line at the width of the page, at a space if there is one in the last third."""
-    mark = ""
-    while len(mark + line) > MOST_COLUMNS:
-        room = MOST_COLUMNS - len(mark)
-        cut = line.rfind(" ", room * 2 // 3, room) + 1 or room
-        yield mark + line[:cut].rstrip()
-        mark, line = "  ↳ ", line[cut:]
-    yield mark + line

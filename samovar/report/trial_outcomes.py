@@ -1,13 +1,12 @@
-"""Trials that are not in the figures, and why; the overhead of trials by phase."""
+"""Trials that are not in the figures, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
 
 from samovar.campaign.journal import is_open
 from samovar.report.campaign_data import NOT_RUN, Campaign, Json
-from samovar.report.number_format import listed, number
+from samovar.report.number_format import listed
 from samovar.units import counted
 
 MOST_LISTED = 6
@@ -20,13 +19,6 @@ TREATMENT_OF_STATES = {
     NOT_RUN: "missing",
     "left out": "not analysed",
 }
-TRAFFIC_PHASES = ("traffic", "run")
-SHARED_PHASES = {
-    "calibrate": "Path calibration",
-    "windows": "Measuring receive windows",
-    "reboot": "Rebooting",
-}
-"""Phases that serve several trials, and are no overhead of the one in which they happen."""
 
 
 def omissions(campaign: Campaign) -> Json:
@@ -96,35 +88,3 @@ def _superseded(campaign: Campaign) -> str:
     unused = sum(id_ not in planned and not is_open(one) for id_, one in campaign.state.trials.items())
     results = f"{counted(unused, 'result')} of trials that an earlier plan had"
     return f"In the campaign’s folder but not analysed: {results}." if unused else ""
-
-
-def overhead(campaign: Campaign) -> Json | None:
-    """Return median and maximum seconds of each phase and of the whole overhead; None if not measured."""
-    measured = [one for one in campaign.manifests.values() if one.get("phases")]
-    overheads_s = [float(one["overhead_s"]) for one in measured if one.get("overhead_s") is not None]
-    if not overheads_s:
-        return None
-    by_trial: dict[str, dict[int, float]] = {}
-    for trial, manifest in enumerate(measured):
-        for entry in manifest["phases"]:
-            spent = by_trial.setdefault(str(entry["phase"]), {})
-            spent[trial] = spent.get(trial, 0.0) + float(entry["seconds"])
-    phases = {name: list(spent.values()) for name, spent in by_trial.items()}
-    rows: list[Json] = [
-        {"phase": name, "median_s": median(seconds), "worst_s": max(seconds)}
-        for name, seconds in phases.items()
-        if name not in (*TRAFFIC_PHASES, *SHARED_PHASES)
-    ]
-    shared = [
-        f"{text} is not included: in {counted(len(phases[name]), 'trial')}, "
-        f"median {number(median(phases[name]))} s."
-        for name, text in SHARED_PHASES.items()
-        if name in phases
-    ]
-    return {
-        "phases": rows,
-        "longest_s": max((row["median_s"] for row in rows), default=0.0),
-        "total_s": median(overheads_s),
-        "worst_s": max(overheads_s),
-        "words": " ".join(shared),
-    }

@@ -218,4 +218,4 @@ def test_a_campaign_folder_cut_short_is_refused(checkout: Checkout, tmp_path: Pa
     process = checkout.start("nothing-of-that-name")
     said, _ = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert "no experiment 'nothing-of-that-name'" in said
+    assert "unknown experiment 'nothing-of-that-name'" in said

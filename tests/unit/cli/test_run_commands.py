@@ -72,7 +72,7 @@ def test_run_shows_events_and_summary_and_returns_1_if_trials_are_missing(
     assert code == 1
     assert "2 of 2 trials to run, about " in for_people
     assert f"  ✗ {SECOND.id}: src: gone\n" in for_people
-    assert for_people.endswith("to run the missing trials: fab run x --profile quick --set rwnd=1MB\n")
+    assert for_people.endswith("to run the missing trials: fab run x --profile quick --testbed lab\n")
     assert [json.loads(line)["event"] for line in for_programs.splitlines()] == ["trials-open"]
 
 

@@ -230,7 +230,7 @@ def minimal_document(one: str, two: str, three: str, four: str) -> dict[str, obj
         "scorecard": {"lines": [line], "counts": [{"verdict": "differs", "amount": 1}], "headline": one},
         "figures": [], "tables": [{**table, "columns": [{"name": one, "align": "right"}, {"name": two, "align": "left"}]}],
         "omissions": {"groups": [missing], "retried": one, "superseded": two, "warnings": [two], "unavailable": [{"name": one, "reason": two}]},
-        "overhead": None, "provenance": [{"name": one, "facts": [row]}], "software": {},
+        "provenance": [{"name": one, "facts": [row]}], "software": {},
         "data": [{"file": one, "holds": two, "rows": 1, "sha256": three}], "regenerate": [one],
         "commands": {"trial": one, "folder": two, "set": [script], "other": [script]},
     }  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from samovar.report.campaign_data import read_campaign
 from samovar.report.number_format import duration, listed, moment, number, quantity, span
 from samovar.report.path_drawing import draw_path
 from samovar.report.provenance import MOST_COLUMNS, MOST_LINES, one_line, read_script
-from samovar.report.trial_outcomes import overhead
-from tests.unit.report.report_sample import THREE_HOSTS, dumbbell, write_campaign
+from tests.unit.report.report_sample import THREE_HOSTS, dumbbell
 
 
 @pytest.mark.parametrize(
@@ -162,13 +159,3 @@ def test_a_long_script_is_shortened_in_the_middle(tmp_path: Path) -> None:
     assert (kept[0], kept[-1], len(kept)) == ("line 0", "line 499", MOST_LINES + 1)
     assert f"  … {500 - MOST_LINES} lines left out …" in kept
     assert listing(tmp_path, "\n".join(lines[:MOST_LINES])) == lines[:MOST_LINES]
-
-
-def test_a_phase_that_serves_many_trials_is_not_part_of_the_overhead(tmp_path: Path) -> None:
-    phases = [{"phase": "set", "seconds": 1.0}, {"phase": "calibrate", "seconds": 1.5}]
-    campaign = read_campaign(write_campaign(tmp_path))
-    manifests = {id_: {"phases": phases, "overhead_s": 1.0} for id_ in campaign.plan.ids[:2]}
-    found = overhead(replace(campaign, manifests=manifests))
-    assert found
-    assert [row["phase"] for row in found["phases"]] == ["set"]
-    assert found["words"] == "Path calibration is not included: in 2 trials, median 1.5 s."
