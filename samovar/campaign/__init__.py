@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         find_resume_point,
         join_testbeds,
         read_plan,
+        read_state,
         run_command,
         testbeds_of,
     )
@@ -60,6 +61,7 @@ __all__ = [
     "policy_of",
     "provenance_of",
     "read_plan",
+    "read_state",
     "run_command",
     "testbeds_of",
     "unrestored_lines",

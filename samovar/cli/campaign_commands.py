@@ -8,34 +8,26 @@ from pathlib import Path
 
 from samovar import schema as generated_files
 from samovar.analyse import analyse as run_analysis
-from samovar.campaign import read_plan
+from samovar.campaign import read_plan, read_state
 from samovar.campaign.collection import verify as verify_campaign
-from samovar.campaign.journal import NAME, fold, holder, read_journal
+from samovar.campaign.journal import NAME as JOURNAL
+from samovar.campaign.journal import holder
 from samovar.cli.program import command, event_display, open_controller, show, show_json
-from samovar.cli.show_status import (
-    CampaignStatus,
-    lease_lines,
-    status_json,
-    status_lines,
-    verification_lines,
-)
+from samovar.cli.show_status import CampaignStatus, status_json, status_lines, verification_lines
 from samovar.experiment import STUDIES
-from samovar.report import exit_status, make_bundle, make_study, read_verdicts
+from samovar.report import exit_status, make_bundle, make_study
 
 
 @command
 def status(root: Path, campaign: str = "", every_trial: bool = False, as_json: bool = False) -> None:
     """Show the progress of a campaign from its journal, also while another process runs it."""
     folder = open_controller(root).project.campaign(campaign)
-    journal = folder / NAME
-    entries = read_journal(journal) if journal.exists() else []
-    is_running = holder(journal) is not None
-    state = CampaignStatus(folder, read_plan(folder), fold(entries), time.time(), is_running)
+    is_running = holder(folder / JOURNAL) is not None
+    state = CampaignStatus(folder, read_plan(folder), read_state(folder), time.time(), is_running)
     if as_json:
         show_json(status_json(state))
     else:
-        width = shutil.get_terminal_size().columns
-        show([*status_lines(state, width, every_trial), *lease_lines(entries)])
+        show(status_lines(state, shutil.get_terminal_size().columns, every_trial))
 
 
 @command
@@ -75,28 +67,24 @@ def report(root: Path, campaign: str = "", study: str = "") -> int:
 def make_campaign_report(root: Path, folder: Path) -> list[str]:
     """Make the bundle of a campaign, show its scorecard, and return the verdict of each expectation."""
     with event_display(root) as display:
-        pdf = make_bundle(folder, display, open_controller(root).project.outputs)
-    verdicts = read_verdicts(folder)
-    _show_scorecard(verdicts, pdf)
-    return verdicts
+        made = make_bundle(folder, display, open_controller(root).project.outputs)
+    return _show_report(*made)
 
 
 def make_study_report(root: Path, name: str) -> list[str]:
     """Make the report of a study, show its scorecard, and return the verdict of each expectation."""
-    controller = open_controller(root)
-    study = controller.project.study_report(name)
-    folder = controller.project.results / STUDIES / study.study
+    project = open_controller(root).project
+    study = project.study_report(name)
+    folder = project.results / STUDIES / study.study
     with event_display(root) as display:
-        pdf, verdicts = make_study(
-            study, controller.project.campaign, folder, display, controller.project.outputs
-        )
-    _show_scorecard(verdicts, pdf)
+        made = make_study(study, project.campaign, folder, display, project.outputs)
+    return _show_report(*made)
+
+
+def _show_report(pdf: Path, verdicts: list[str]) -> list[str]:
+    counts = (f"{verdicts.count(verdict)} {verdict}" for verdict in ("reproduced", "differs", "no data"))
+    show([f"scorecard: {', '.join(counts)}", str(pdf)])
     return verdicts
-
-
-def _show_scorecard(verdicts: list[str], pdf: Path) -> None:
-    counts = {verdict: verdicts.count(verdict) for verdict in ("reproduced", "differs", "no data")}
-    show([f"scorecard: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}", str(pdf)])
 
 
 @command

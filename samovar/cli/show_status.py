@@ -13,7 +13,7 @@ from statistics import fmean
 
 from samovar.campaign import run_command, testbeds_of
 from samovar.campaign.collection import Verification
-from samovar.campaign.journal import STARTS, CampaignState, Entry, TrialState, is_open
+from samovar.campaign.journal import CampaignState, TrialState, is_open
 from samovar.cli.show_plan import override_lines
 from samovar.cli.text import clock, columns
 from samovar.plan import Plan, Trial, parallel_s
@@ -267,17 +267,6 @@ def _trial_json(trial: Trial, state: CampaignState) -> Mapping[str, object]:
         "testbed": known.testbed or None,
         "phases": dict(known.phases),
     }
-
-
-def lease_lines(entries: Iterable[Entry]) -> Iterator[str]:
-    """Show which hosts the last run took over from another campaign."""
-    taken: list[str] = []
-    for entry in entries:
-        if entry.event in STARTS:
-            taken = []
-        if entry.event == "lease-taken":
-            taken.append(f"? {entry.values['host']}: taken over from {entry.values['owner']}")
-    yield from taken
 
 
 def verification_lines(folder: Path, found: Verification) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from samovar.report.bundle import make_bundle, read_verdicts
+from samovar.report.bundle import make_bundle
 from samovar.report.scorecard import exit_status
 from samovar.report.study_report import make_study
 
-__all__ = ["exit_status", "make_bundle", "make_study", "read_verdicts"]
+__all__ = ["exit_status", "make_bundle", "make_study"]

@@ -13,7 +13,7 @@ from samovar.campaign import run_command
 from samovar.campaign.collection import SUMS, sha256_of, write_sums
 from samovar.events import Emit, Event
 from samovar.experiment import Outputs
-from samovar.report.campaign_data import Campaign, Json, read_json
+from samovar.report.campaign_data import Json
 from samovar.report.document import compose
 from samovar.report.scorecard import VERDICTS, Result, read_results
 from samovar.report.typeset import typeset
@@ -44,15 +44,14 @@ To repeat the work, use a checkout of samovar {samovar} with provenance/experime
 provenance/testbed.yaml in hosts/. The first command runs a new campaign; the others repeat the analysis
 and the report of this one:
 
-{commands}
+{repeat}
 """
-CRATE_CONTEXT, CRATE_PROFILE = "https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/crate/1.1"
 FORMATS = {".yaml": "application/yaml", ".jsonl": "application/jsonl", ".csv": "text/csv"}
 """Media types that Python does not know on every system."""
 
 
-def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = None) -> Path:
-    """Make the bundle of an analysed campaign and return the path of its PDF.
+def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = None) -> tuple[Path, list[str]]:
+    """Make the bundle of an analysed campaign; return the path of its PDF and the verdicts.
 
     The same campaign gives the same bytes. Expectations may name the metrics of `outputs`, by default those
     of the R package. Emits the events `scorecard` and `bundle-made`. Raises ReportError if the campaign is
@@ -69,23 +68,23 @@ def make_bundle(campaign_folder: Path, emit: Emit, outputs: Outputs | None = Non
     pdf = bundle / f"{campaign.plan.experiment}.pdf"
     write_whole(pdf, typeset(document, bundle, campaign.start_s))
     write_json(bundle / SCORECARD, [result.as_json() for result in results])
-    (bundle / README).write_text(_readme(campaign, document), encoding="utf-8")
+    commands = (run_command(campaign.plan), *document["regenerate"])
+    readme = README_TEXT.format(
+        **document, pdf=pdf.name, label=campaign.label, repeat="\n".join(f"  {line}" for line in commands)
+    )
+    (bundle / README).write_text(readme, encoding="utf-8")
     described = [file for file in bundle_files(bundle) if file.name not in (SUMS, CRATE)]
     write_json(bundle / CRATE, _crate(document, bundle, described, campaign.start_s))
-    finish_bundle(bundle, pdf, results, emit)
-    return pdf
+    return pdf, finish_bundle(bundle, pdf, results, emit)
 
 
-def finish_bundle(bundle: Path, pdf: Path, results: Sequence[Result], emit: Emit) -> None:
-    """Write the checksums of a bundle and emit what was made."""
+def finish_bundle(bundle: Path, pdf: Path, results: Sequence[Result], emit: Emit) -> list[str]:
+    """Write the checksums of a bundle, emit what was made, and return the verdicts."""
     write_sums(bundle)
-    emit(Event("scorecard", {word: sum(one.verdict == word for one in results) for word in VERDICTS}))
+    verdicts = [one.verdict for one in results]
+    emit(Event("scorecard", {word: verdicts.count(word) for word in VERDICTS}))
     emit(Event("bundle-made", {"pdf": str(pdf), "files": len(bundle_files(bundle))}))
-
-
-def read_verdicts(campaign_folder: Path) -> list[str]:
-    """Return the verdicts in a bundle's scorecard.json; raises ReportError if there is none."""
-    return [str(line["verdict"]) for line in read_json(campaign_folder / "bundle" / SCORECARD, list)]
+    return verdicts
 
 
 def bundle_files(folder: Path) -> list[Path]:
@@ -93,20 +92,19 @@ def bundle_files(folder: Path) -> list[Path]:
     return sorted((file for file in folder.rglob("*") if file.is_file()), key=lambda file: file.as_posix())
 
 
-def _readme(campaign: Campaign, document: Json) -> str:
-    commands = "\n".join(f"  {line}" for line in (run_command(campaign.plan), *document["regenerate"]))
-    return README_TEXT.format(
-        title=document["title"],
-        label=f"{campaign.plan.experiment}, campaign {campaign.folder.name}",
-        pdf=f"{campaign.plan.experiment}.pdf",
-        commands=commands,
-        samovar=document["samovar"],
-    )
-
-
 def _crate(document: Json, bundle: Path, files: list[Path], t_s: float) -> Json:
     """Return the RO-Crate metadata of files in a bundle; its paths are relative to the bundle."""
-    entities = [_file_entity(bundle, file) for file in files]
+    entities = [
+        {
+            "@id": file.relative_to(bundle).as_posix(),
+            "@type": "File",
+            "name": file.name,
+            "contentSize": str(file.stat().st_size),
+            "encodingFormat": FORMATS.get(file.suffix) or mimetypes.guess_type(file.name)[0] or "text/plain",
+            "sha256": sha256_of(file),
+        }
+        for file in files
+    ]
     versions = {"samovar": document["samovar"], **document["software"]}
     software = [
         {"@id": f"#software-{name}", "@type": "SoftwareApplication", "name": name, "softwareVersion": version}
@@ -116,9 +114,9 @@ def _crate(document: Json, bundle: Path, files: list[Path], t_s: float) -> Json:
         "@id": CRATE,
         "@type": "CreativeWork",
         "about": {"@id": "./"},
-        "conformsTo": {"@id": CRATE_PROFILE},
+        "conformsTo": {"@id": "https://w3id.org/ro/crate/1.1"},
     }
-    root = {
+    dataset = {
         "@id": "./",
         "@type": "Dataset",
         "name": f"{document['title']} ({document['campaign']})",
@@ -135,15 +133,5 @@ def _crate(document: Json, bundle: Path, files: list[Path], t_s: float) -> Json:
         "instrument": [{"@id": entity["@id"]} for entity in software],
         "result": [{"@id": "./"}],
     }
-    return {"@context": CRATE_CONTEXT, "@graph": [metadata, root, *entities, action, *software]}
-
-
-def _file_entity(bundle: Path, file: Path) -> Json:
-    return {
-        "@id": file.relative_to(bundle).as_posix(),
-        "@type": "File",
-        "name": file.name,
-        "contentSize": str(file.stat().st_size),
-        "encodingFormat": FORMATS.get(file.suffix) or mimetypes.guess_type(file.name)[0] or "text/plain",
-        "sha256": sha256_of(file),
-    }
+    graph = [metadata, dataset, *entities, action, *software]
+    return {"@context": "https://w3id.org/ro/crate/1.1/context", "@graph": graph}

@@ -21,14 +21,14 @@ ORDERS = {
 
 def overview(campaign: Campaign) -> Json:
     """Return the cover: title, description, facts, and a notice if the campaign is incomplete."""
-    plan, name = campaign.plan, campaign.folder.name
+    plan, name, testbed = campaign.plan, campaign.folder.name, testbed_text(campaign)
     facts = {
         "Experiment": plan.experiment,
         "Source": plan.source,
         "Campaign": name + (f" (profile {plan.profile})" if plan.profile else ""),
         "Overrides": ", ".join(f"{key} {value}" for key, value in plan.overrides.items()),
         "When": when(campaign),
-        "Testbed": testbed_text(campaign),
+        "Testbed": testbed,
         "Bottleneck": ", ".join(path_settings(plan.trials)),
         "Trials": trials_text([campaign]),
     }
@@ -36,7 +36,9 @@ def overview(campaign: Campaign) -> Json:
         "title": plan.title or plan.experiment,
         "experiment": plan.experiment,
         "campaign": name,
+        "source": plan.source,
         "description": " ".join(plan.description.split()),
+        "testbed": testbed,
         "notice": _notice(campaign),
         "facts": pairs(facts),
     }

@@ -6,8 +6,9 @@ them a size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from samovar.report.campaign_data import Json
 
@@ -30,41 +31,44 @@ class Port:
 
 
 @dataclass(frozen=True)
-class HostPosition:
-    """Where a host is drawn."""
+class HostBox:
+    """Where a host is drawn: its column, and its middle and height in rows."""
 
     column: int
     y: float
+    height: float
 
 
-Positions = Mapping[str, HostPosition]
 Link = Sequence[Port]
 
 
 def draw_path(testbed: Json) -> Json:
     """Return the hosts, lines and labels of a testbed file with their positions."""
-    hosts: Json = testbed.get("hosts") or {}
+    hosts: Json = {name: entry or {} for name, entry in (testbed.get("hosts") or {}).items()}
     ports = [
         Port(host, interface, str(values.get("address", "")).split("/")[0], str(values["link"]))
         for host, entry in hosts.items()
-        for interface, values in ((entry or {}).get("interfaces") or {}).items()
+        for interface, values in (entry.get("interfaces") or {}).items()
         if values and values.get("link")
     ]
     columns = _columns(hosts, ports, testbed.get("bottleneck") or {})
-    links = {
-        link: [port for port in ports if port.link == link] for link in dict.fromkeys(p.link for p in ports)
-    }
-    gaps = {link: min(columns[port.host] for port in members) for link, members in links.items()}
-    heights = {host: _height(host, ports, columns, gaps) for host in hosts}
-    positions = _stack(columns, heights)
-    by_gap = {
-        gap: [links[link] for link in links if gaps[link] == gap] for gap in dict.fromkeys(gaps.values())
-    }
+    links: dict[str, list[Port]] = {}
+    for port in ports:
+        links.setdefault(port.link, []).append(port)
+    gaps = {name: min(columns[port.host] for port in link) for name, link in links.items()}
+    boxes = _boxes(columns, ports, gaps)
+    by_gap: dict[int, list[Link]] = {}
+    for name, link in links.items():
+        by_gap.setdefault(gaps[name], []).append(link)
     return {
         "columns": max(columns.values(), default=0) + 1,
-        "height": 2 * max((abs(one.y) + heights[host] / 2 for host, one in positions.items()), default=0),
-        "hosts": [_draw_host(name, hosts[name] or {}, positions[name], heights[name]) for name in hosts],
-        "links": [line for gap, members in by_gap.items() for line in _draw_gap(gap, members, positions)],
+        "height": 2 * max((abs(box.y) + box.height / 2 for box in boxes.values()), default=0),
+        "hosts": [
+            {"name": name, "role": str(entry.get("role", "")), "os": str(entry.get("os", ""))}
+            | vars(boxes[name])
+            for name, entry in hosts.items()
+        ],
+        "links": [line for gap, members in by_gap.items() for line in _draw_gap(gap, members, boxes)],
         "bottleneck": testbed.get("bottleneck") or None,
     }
 
@@ -75,7 +79,8 @@ def _columns(hosts: Json, ports: Sequence[Port], bottleneck: Mapping[str, str]) 
     columns, frontier = {centre: 0}, [centre]
     while frontier:
         host = frontier.pop(0)
-        for port, other in _neighbours(host, ports):
+        pairs = [(port, other) for port in ports for other in ports if port.link == other.link]
+        for port, other in ((port, other.host) for port, other in pairs if port.host == host):
             if other in columns:
                 continue
             if host != centre:
@@ -83,95 +88,66 @@ def _columns(hosts: Json, ports: Sequence[Port], bottleneck: Mapping[str, str]) 
             elif port.interface in (bottleneck.get("from"), bottleneck.get("to")):
                 step = -1 if port.interface == bottleneck.get("from") else 1
             else:
-                step = -1 if (hosts[other] or {}).get("role") == "sender" else 1
+                step = -1 if hosts[other].get("role") == "sender" else 1
             columns[other] = columns[host] + step
             frontier.append(other)
     found = {host: columns.get(host, max(columns.values())) for host in hosts}
-    used = {column: index for index, column in enumerate(sorted(set(found.values())))}
-    return {host: used[column] for host, column in found.items()}
+    used = sorted(set(found.values()))
+    return {host: used.index(column) for host, column in found.items()}
 
 
-def _neighbours(host: str, ports: Sequence[Port]) -> Iterator[tuple[Port, str]]:
-    """Yield the hosts on a host's links, each with the host's port to it."""
-    for port in (port for port in ports if port.host == host):
-        for other in ports:
-            if other.link == port.link and other.host != host:
-                yield port, other.host
-
-
-def _height(host: str, ports: Sequence[Port], columns: Mapping[str, int], gaps: Mapping[str, int]) -> float:
-    """Return the height in rows of a host, by the side with more lines."""
-    on_right = [columns[host] <= gaps[port.link] for port in ports if port.host == host]
-    return HOST_HEIGHT + LINE_PITCH * max(0, max(on_right.count(True), on_right.count(False)) - 1)
-
-
-def _stack(columns: Mapping[str, int], heights: Mapping[str, float]) -> Positions:
-    """Stack the hosts of each column around the middle."""
-    positions: dict[str, HostPosition] = {}
+def _boxes(columns: Mapping[str, int], ports: Sequence[Port], gaps: Mapping[str, int]) -> dict[str, HostBox]:
+    """Stack the hosts of each column around the middle; the side with more lines decides a host's height."""
+    boxes: dict[str, HostBox] = {}
     for column in set(columns.values()):
-        stack = [host for host in columns if columns[host] == column]
-        rows = [max(1.0, heights[host] + 1 - HOST_HEIGHT) for host in stack]
-        top = -sum(rows) / 2
-        for index, host in enumerate(stack):
-            positions[host] = HostPosition(column, top + sum(rows[:index]) + rows[index] / 2)
-    return positions
+        heights: dict[str, float] = {}
+        for host in (host for host in columns if columns[host] == column):
+            on_right = [column <= gaps[port.link] for port in ports if port.host == host]
+            lines = max(1, on_right.count(True), on_right.count(False))
+            heights[host] = HOST_HEIGHT + LINE_PITCH * (lines - 1)
+        top = -sum(max(1.0, height + 1 - HOST_HEIGHT) for height in heights.values()) / 2
+        for host, height in heights.items():
+            row = max(1.0, height + 1 - HOST_HEIGHT)
+            boxes[host] = HostBox(column, top + row / 2, height)
+            top += row
+    return boxes
 
 
-def _draw_gap(gap: int, links: Sequence[Link], positions: Positions) -> list[Json]:
+def _draw_gap(gap: int, links: Sequence[Link], boxes: Mapping[str, HostBox]) -> list[Json]:
     """Draw the links of one gap: each has a joint, and a line from each port to it.
 
     Links whose hosts are further from the middle have their joints nearer to the host that they share, so
     that lines do not cross.
     """
-
-    def mean_y(link: Link) -> float:
-        return sum(positions[port.host].y for port in link) / len(link)
-
-    ordered = sorted(links, key=mean_y)
-    distances = [round(abs(mean_y(link)), 3) for link in ordered]
-    hosts = [port.host for link in ordered for port in link]
-    hub_on_right = any(hosts.count(host) > 1 and positions[host].column > gap for host in hosts)
+    ordered = sorted(links, key=lambda link: fmean(boxes[port.host].y for port in link))
+    distances = [round(abs(fmean(boxes[port.host].y for port in link)), 3) for link in ordered]
+    ports: dict[str, list[Port]] = {}
+    for port in (port for link in ordered for port in link):
+        ports.setdefault(port.host, []).append(port)
+    hub_on_right = any(len(own) > 1 and boxes[host].column > gap for host, own in ports.items())
     ranks = sorted(set(distances), reverse=not hub_on_right)
     low, high = JOINTS
     step = (high - low) / max(1, len(ranks) - 1)
     start = low if len(ranks) > 1 else (low + high) / 2
-    heights = _line_heights(ordered, positions)
-    pairs = zip(ordered, distances, strict=True)
+    ends: dict[str, list[Json]] = {}
+    for host, own in ports.items():
+        for index, port in enumerate(own):  # the lines of a host are spread around its middle
+            end = {
+                "host": host,
+                "interface": port.interface,
+                "address": port.address,
+                "column": boxes[host].column,
+                "side": "right" if boxes[host].column <= gap else "left",
+                "y": boxes[host].y + LINE_PITCH * (index - (len(own) - 1) / 2),
+            }
+            ends.setdefault(port.link, []).append(end)
     return [
-        _draw_link(gap, link, start + step * ranks.index(distance), positions, heights)
-        for link, distance in pairs
-    ]
-
-
-def _line_heights(links: Sequence[Link], positions: Positions) -> Mapping[tuple[str, str], float]:
-    """Return the y of each line by host and interface, spread around the middle of the host."""
-    ports: dict[str, list[Port]] = {}
-    for port in (port for link in links for port in link):
-        ports.setdefault(port.host, []).append(port)
-    return {
-        (host, port.interface): positions[host].y + LINE_PITCH * (index - (len(own) - 1) / 2)
-        for host, own in ports.items()
-        for index, port in enumerate(own)
-    }
-
-
-def _draw_link(
-    gap: int, link: Link, joint: float, positions: Positions, heights: Mapping[tuple[str, str], float]
-) -> Json:
-    ends = [
         {
-            "host": port.host,
-            "interface": port.interface,
-            "address": port.address,
-            "column": positions[port.host].column,
-            "side": "right" if positions[port.host].column <= gap else "left",
-            "y": heights[port.host, port.interface],
+            "name": link[0].link,
+            "gap": gap,
+            "joint": start + step * ranks.index(distance),
+            "segment": len(link) > 2,
+            "ends": ends[link[0].link],
         }
-        for port in link
+        for link, distance in zip(ordered, distances, strict=True)
     ]
-    return {"name": link[0].link, "gap": gap, "joint": joint, "segment": len(link) > 2, "ends": ends}
-
-
-def _draw_host(name: str, entry: Json, position: HostPosition, height: float) -> Json:
-    labels = {"name": name, "role": str(entry.get("role", "")), "os": str(entry.get("os", ""))}
-    return {**labels, "column": position.column, "y": position.y, "height": height}

@@ -18,7 +18,7 @@ from samovar.report.bundle import SCORECARD, bundle_files, finish_bundle
 from samovar.report.campaign_data import Campaign, Json
 from samovar.report.document import compose, data_files, scorecard_section
 from samovar.report.number_format import moment
-from samovar.report.overview import pairs, testbed_text, trials_text, when
+from samovar.report.overview import pairs, trials_text, when
 from samovar.report.scorecard import DIFFERS, Result, read_results
 from samovar.report.typeset import typeset
 from samovar.units import counted
@@ -76,8 +76,7 @@ def make_study(
     lines = [{"experiment": experiment, **result.as_json()} for experiment, result in results]
     write_json(folder / SCORECARD, lines)
     write_json(folder / CAMPAIGNS, [_campaign_json(one) for one in reported])
-    finish_bundle(folder, pdf, [result for _, result in results], emit)
-    return pdf, [result.verdict for _, result in results]
+    return pdf, finish_bundle(folder, pdf, [result for _, result in results], emit)
 
 
 def read_sections(
@@ -105,7 +104,12 @@ def compose_study(study: StudyReport, sections: Sequence[ReportedSection]) -> Js
     """Return the document; raises ReportError if a section names a figure or table that was not made."""
     reported = unique_campaigns(sections)
     campaigns = [one.campaign for one in reported]
-    runs = [(run_command(one.plan), f"fab analyse --campaign {one.plan.experiment}") for one in campaigns]
+    runs: list[str] = []
+    testbeds: dict[str, Json] = {}
+    for one in reported:
+        plan = one.campaign.plan
+        runs += [run_command(plan), f"fab analyse --campaign {plan.experiment}"]
+        testbeds.setdefault(plan.testbed, one.document)
     start, end = moment(min(one.start_s for one in campaigns)), moment(max(one.end_s for one in campaigns))
     facts = {
         "Study": study.study,
@@ -125,14 +129,14 @@ def compose_study(study: StudyReport, sections: Sequence[ReportedSection]) -> Js
         "samovar": __version__,
         "scorecard": scorecard_section([result for one in reported for result in one.results]),
         "sections": [_section(section, one) for section, one in sections],
-        "testbeds": _testbeds(reported),
-        "methods": [_method(one) for one in reported],
+        "testbeds": list(testbeds.values()),
+        "methods": [one.document for one in reported],
         "deviations": list(_deviations(sections)),
         "omissions": [{"of": one.campaign.label, **one.document["omissions"]} for one in reported],
         "campaigns": [_campaign_row(one) for one in reported],
         "provenance": reported[-1].document["provenance"],
         "software": reported[-1].document["software"],
-        "regenerate": [*(line for pair in runs for line in pair), f"fab report --study {study.study}"],
+        "regenerate": [*runs, f"fab report --study {study.study}"],
     }
 
 
@@ -199,25 +203,6 @@ def _copy_outputs(campaigns: Sequence[Campaign], folder: Path) -> None:
                 target = folder / _path_in_study(campaign, file.relative_to(campaign.bundle).as_posix())
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, target)
-
-
-def _testbeds(reported: Sequence[ReportedCampaign]) -> list[Json]:
-    """Return each testbed once, with the drawing of its path from the first campaign on it."""
-    first: dict[str, Json] = {}
-    for one in reported:
-        drawing = {key: one.document[key] for key in ("path", "callout", "path-caption", "hosts")}
-        first.setdefault(one.campaign.plan.testbed, {"words": testbed_text(one.campaign), **drawing})
-    return list(first.values())
-
-
-def _method(one: ReportedCampaign) -> Json:
-    return {
-        "experiment": one.campaign.plan.experiment,
-        "title": one.document["title"],
-        "text": one.document["description"],
-        "source": one.campaign.plan.source,
-        **one.document["treatments"],
-    }
 
 
 def _deviations(sections: Sequence[ReportedSection]) -> Iterator[Json]:

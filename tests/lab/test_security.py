@@ -176,7 +176,7 @@ def test_no_secret_is_in_the_bundle(plain: Checkout, canaries: Canaries) -> None
         for name, value in canaries.environment().items():
             patch.setenv(name, value)
         analyse(folder, plain.folder, silent)
-        pdf = make_bundle(folder, silent)
+        pdf, _ = make_bundle(folder, silent)
     for command in (["pdftotext", str(pdf), "-"], ["pdfinfo", str(pdf)]):
         shown = subprocess.run(command, capture_output=True, check=True).stdout
         assert shown

@@ -30,7 +30,6 @@ from samovar.cli.show_status import (
     GridRow,
     grid_lines,
     grid_rows,
-    lease_lines,
     legend,
     status_json,
     status_lines,
@@ -140,12 +139,6 @@ def test_the_json_status_has_every_trial_and_the_command_that_resumes() -> None:
     assert (values["trials_left"], values["controller_at_work"]) == (10, False)
     assert values["seconds_left"] == 120.0
     assert values["again"].startswith("fab run ")
-
-
-def test_a_host_taken_over_is_shown_until_the_next_run() -> None:
-    taken = Entry(1.0, "lease-taken", {"host": "src", "owner": "eve@desk"})
-    assert list(lease_lines([JOURNALED[0], taken])) == ["? src: taken over from eve@desk"]
-    assert list(lease_lines([taken, JOURNALED[0]])) == []
 
 
 def test_the_process_that_writes_a_journal_is_found(tmp_path: Path) -> None:
