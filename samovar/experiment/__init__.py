@@ -79,7 +79,6 @@ from samovar.experiment.layers.merge import nested_keys as nested_keys
 from samovar.experiment.layers.overrides import parse_overrides as parse_overrides
 from samovar.experiment.load import LoadOptions as LoadOptions
 from samovar.experiment.load import ResolvedExperiment as ResolvedExperiment
-from samovar.experiment.load import apply_profile as apply_profile
 from samovar.experiment.load import load_config as load_config
 from samovar.experiment.load import load_experiment as load_experiment
 from samovar.experiment.load import load_study_report as load_study_report

@@ -19,11 +19,10 @@ from samovar.experiment.checks.check_traffic import check_traffic
 from samovar.experiment.checks.check_values import check_site, check_values
 from samovar.experiment.checks.validate import M, Validation, validate
 from samovar.experiment.keys import Config, Experiment, StudyReport, Testbed
-from samovar.experiment.layers.extends import MergedExperiment, merge_reused
 from samovar.experiment.layers.host_settings import SettingsByHost, resolve_settings
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.layers.overrides import override_layers
-from samovar.experiment.layers.profiles import read_profile, read_profiles, unknown_profile
+from samovar.experiment.layers.reuse import MergedExperiment, merge_reused, read_profiles
 from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import Outputs, package_outputs
 from samovar.experiment.recipe_interface import RecipeCatalogue
@@ -83,7 +82,9 @@ def load_experiment(
     if testbed is None and merged is not None:
         testbed = _own_testbed(path, merged.tree, problems)
     if isinstance(testbed, Path):
-        checked = _check_testbed_file(testbed, problems)
+        testbed_tree = _read(testbed, problems)
+        checked = _check_testbed(testbed_tree, testbed) if testbed_tree is not None else None
+        problems += checked.problems if checked else ()
         usable = checked is not None and all(map(checked.intact, ("hosts", "links", "bottleneck")))
         testbed = checked.model if checked and usable else None
     experiment = None
@@ -95,20 +96,16 @@ def load_experiment(
     _raise(problems)
     if experiment is None or testbed is None or merged is None:
         raise DefinitionError([Problem(str(path), 0, 0, "cannot be read as an experiment")])
-    return replace(_resolve(experiment, testbed, options), files=campaign_files(merged, testbed))
+    return replace(resolve_experiment(experiment, testbed, options), files=campaign_files(merged, testbed))
 
 
 def resolve_experiment(
-    experiment: Experiment, testbed: Testbed, options: LoadOptions = DEFAULTS
+    applied: Experiment, testbed: Testbed, options: LoadOptions = DEFAULTS
 ) -> ResolvedExperiment:
-    """Apply profile and overrides to an experiment and resolve the settings of each host of a testbed.
+    """Return an experiment, to which the options have been applied, with the settings of each host.
 
-    Raises DefinitionError for an unknown profile and for values that cannot be read; checks nothing else.
+    Raises DefinitionError for a setting that cannot be read; checks nothing else.
     """
-    return _resolve(apply_profile(experiment, options.profile, options.overrides), testbed, options)
-
-
-def _resolve(applied: Experiment, testbed: Testbed, options: LoadOptions) -> ResolvedExperiment:
     settings = {name: resolve_settings(applied, name, testbed, options.config) for name in applied.parts}
     return ResolvedExperiment(applied, testbed, settings, options.profile, options.overrides)
 
@@ -118,21 +115,20 @@ def read_experiment(path: Path, overrides: Mapping[str, str] | None = None) -> E
 
     Names, recipes and the testbed are not checked.
     """
-    problems: list[Problem] = []
-    tree, syntax_problems = read_yaml(path)
+    tree, problems = read_yaml(path)
     merged = merge_reused(tree, path, problems).tree
-    _raise([*syntax_problems, *problems])
-    return _merge_and_read(merged, [], overrides or {}, problems)
+    layers = [merged, *override_layers([merged], overrides or {}, problems)]
+    checked = validate(Experiment, merge_layers(layers, problems))
+    _raise([*problems, *checked.problems])
+    return _model(checked).with_source(merged, checked.tree)
 
 
 def load_testbed(path: Path) -> Testbed:
     """Load a testbed; raises DefinitionError with every error."""
-    problems: list[Problem] = []
-    checked = _check_testbed_file(path, problems)
-    _raise(problems)
-    if checked is None or checked.model is None:
-        raise DefinitionError([Problem(str(path), 0, 0, "cannot be read as a testbed")])
-    return checked.model
+    tree, problems = read_yaml(path)
+    checked = _check_testbed(tree, path)
+    _raise([*problems, *checked.problems])
+    return _model(checked)
 
 
 def load_config(path: Path) -> Config:
@@ -141,35 +137,6 @@ def load_config(path: Path) -> Config:
     checked = validate(Config, tree)
     _raise([*problems, *checked.problems])
     return _model(checked).with_source(tree)
-
-
-def apply_profile(
-    experiment: Experiment, name: str | None, overrides: Mapping[str, str] | None = None
-) -> Experiment:
-    """Return an experiment with one of its profiles applied, and then the overrides of --set.
-
-    Raises DefinitionError for an unknown profile and for overrides that cannot be set.
-    """
-    tree = experiment.written
-    if name is None and not overrides:
-        return experiment
-    if tree is None:
-        raise DefinitionError(
-            [Problem(experiment.name, 0, 0, "only experiments read from a file have layers")]
-        )
-    problems: list[Problem] = []
-    layers = [] if name is None else [read_profile(tree, name, problems)]
-    return _merge_and_read(tree, layers, overrides or {}, problems)
-
-
-def _merge_and_read(
-    tree: Map, layers: Sequence[Map], overrides: Mapping[str, str], problems: list[Problem]
-) -> Experiment:
-    own = override_layers([tree, *layers], overrides, problems)
-    whole = merge_layers([tree, *layers, *own], problems)
-    checked = validate(Experiment, whole)
-    _raise([*problems, *checked.problems])
-    return _model(checked).with_source(tree, whole)
 
 
 def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
@@ -225,14 +192,24 @@ def _check_experiment_file(
     Returns the experiment with profile and overrides applied.
     """
 
+    outputs = options.outputs or package_outputs()
+
     def checked_layers(layers: Sequence[Map]) -> Validation[Experiment]:
         before = len(problems)
         checked = validate(Experiment, merge_layers(layers, problems))
-        if len(problems) > before and checked.model is not None:  # a merge that failed may have lost traffic
+        if checked.model is None:
+            return checked
+        if len(problems) > before:  # a merge that failed may have lost traffic
             checked.left_out += [("parts", name, "traffic") for name in checked.model.parts]
-        home, last = layers[0].position.file, layers[-1]
+        context = Context(checked, testbed, catalogue, outputs)
+        for name, part in checked.model.parts.items():
+            of_part = PartInContext(context, name, part)
+            for check in (check_values, check_design, check_path, check_traffic, check_formulas):
+                check(of_part)
+        check_size(context, checked.model)
+        home, last = tree.position.file, layers[-1]
         written = [key for key in CHECKED_WHERE_WRITTEN if last.get(key) and last[key].position.file == home]
-        _check(Context(checked, testbed, catalogue, options.outputs or package_outputs()), written)
+        check_outputs(context, checked.model, written)
         return checked
 
     applied = base = checked_layers([tree])
@@ -246,7 +223,8 @@ def _check_experiment_file(
         problems += checked.problems
         applied = checked if name == options.profile else applied
     if options.profile is not None and options.profile not in profiles:
-        message = unknown_profile(tree, options.profile, profiles)
+        what = f"profile of {tree.get('experiment', 'the experiment')}"
+        message = unknown(what, options.profile, profiles)
         problems.append(Problem(f"--profile {options.profile}", 0, 0, message))
     if options.overrides:
         layers = [tree, *([profiles[options.profile]] if options.profile in profiles else [])]
@@ -255,28 +233,11 @@ def _check_experiment_file(
     return applied.model.with_source(tree, applied.tree) if applied.model else None
 
 
-def _check(context: Context, outputs: Collection[str]) -> None:
-    """Check an experiment against its testbed and recipes; `outputs` are the keys that name levels."""
-    experiment = context.checked.model
-    if experiment is None:
-        return
-    for name, part in experiment.parts.items():
-        of_part = PartInContext(context, name, part)
-        for check in (check_values, check_design, check_path, check_traffic, check_formulas):
-            check(of_part)
-    check_size(context, experiment)
-    check_outputs(context, experiment, outputs)
-
-
-def _check_testbed_file(path: Path, problems: list[Problem]) -> Validation[Testbed] | None:
-    tree = _read(path, problems)
-    if tree is None:
-        return None
+def _check_testbed(tree: Map, path: Path) -> Validation[Testbed]:
     checked = validate(Testbed, tree)
     if checked.model is not None:
         checked.model = checked.model.with_source(tree)
     check_testbed(checked, path)
-    problems += checked.problems
     return checked
 
 

@@ -17,7 +17,6 @@ from samovar.experiment import (
     load_study_report,
     load_testbed,
     package_outputs,
-    resolve_experiment,
     yaml_names,
 )
 from samovar.plan import make_plan
@@ -71,7 +70,7 @@ def test_the_tutorial_s_study_from_nothing_has_ten_lines_and_the_profile_that_it
     plain = load_experiment(path, CATALOGUE, ROOT / "hosts" / "lab.yaml")
     study = load_experiment(path, CATALOGUE, ROOT / "hosts" / "lab.yaml", LoadOptions("quick", overrides))
     assert len(make_plan(study, CATALOGUE).trials) == 8
-    study = resolve_experiment(plain.experiment, plain.testbed, LoadOptions(None, overrides))
+    study = load_experiment(path, CATALOGUE, ROOT / "hosts" / "lab.yaml", LoadOptions(None, overrides))
     longer = make_plan(study, CATALOGUE).trials[0].resolved.path
     assert longer is not None
     assert longer.rtt_s == 0.1

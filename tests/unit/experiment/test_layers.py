@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment import Experiment, apply_profile, load_experiment, load_testbed, read_experiment
+from samovar.experiment import Experiment, load_experiment, load_testbed, read_experiment
 from samovar.experiment.keys.traffic_keys import Flow
-from samovar.experiment.layers.extends import merge_reused
+from samovar.experiment.layers.reuse import merge_reused
 from samovar.experiment.load import campaign_files
 from samovar.experiment.yaml_tree import Map, plain, read_yaml
 from samovar.recipes import Catalogue
+from tests.unit.layered import apply_profile
 
 ROOT = Path(__file__).parents[3]
 LAB = load_testbed(ROOT / "hosts" / "lab.yaml")
@@ -256,7 +257,7 @@ def test_a_profile_overrides_all_files_and_may_use_fragments(folder: Folder) -> 
         ),
         (
             "extends: base\nfragments: {a: fast}\n",
-            "study.yaml:3:16: a: a fragment must be a mapping, not 'fast'",
+            "study.yaml:3:16: a: a fragment must be a mapping",
         ),
         (
             "extends: base\ntraffic: {blk: {start: 1s}}\n",

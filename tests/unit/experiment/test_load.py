@@ -9,7 +9,6 @@ from samovar.errors import DefinitionError, Problem
 from samovar.experiment import (
     Config,
     Experiment,
-    apply_profile,
     load_config,
     load_experiment,
     load_testbed,
@@ -21,6 +20,7 @@ from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.values import Buffer
 from samovar.experiment.yaml_tree import LARGEST_FILE_BYTES, Map, Seq, parse_yaml, plain
 from samovar.recipes import Catalogue
+from tests.unit.layered import apply_profile
 
 ROOT = Path(__file__).parents[3]
 RECIPES = Catalogue(ROOT / "templates")
@@ -144,18 +144,6 @@ def test_a_profile_changes_one_value_of_the_path_and_keeps_the_others(study: Exp
     path = apply_profile(study, "slower").parts["one"].path
     assert path is not None
     assert (path.rate_bps, path.rtt_s, path.buffer) == (1_000_000, 0.002, Buffer(546, None))
-
-
-def test_without_a_profile_the_experiment_is_unchanged(study: Experiment) -> None:
-    assert apply_profile(study, None) is study
-
-
-def test_an_unknown_profile_is_refused_with_the_nearest_name(study: Experiment) -> None:
-    with pytest.raises(DefinitionError) as caught:
-        apply_profile(study, "quik")
-    assert str(caught.value).endswith(
-        "study.yaml: unknown profile of study 'quik'; did you mean 'quick'? known: quick, slower"
-    )
 
 
 def test_values_are_frozen(study: Experiment) -> None:

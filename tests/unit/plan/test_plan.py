@@ -26,7 +26,9 @@ from tests.unit.plans import CATALOGUE
 ROOT = Path(__file__).parents[3]
 TESTBED = load_testbed(ROOT / "hosts" / "lab.yaml")
 STUDY = load_experiment(ROOT / "experiments" / "tplink-buffer.yaml", Catalogue(ROOT / "templates"))
-QUICK = resolve_experiment(STUDY.experiment, STUDY.testbed, LoadOptions("quick"))
+QUICK = load_experiment(
+    ROOT / "experiments" / "tplink-buffer.yaml", Catalogue(ROOT / "templates"), None, LoadOptions("quick")
+)
 
 TEXT = """\
 experiment: study

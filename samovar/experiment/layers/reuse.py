@@ -1,0 +1,233 @@
+"""What an experiment reuses: the experiment it extends, the fragments it uses, and its profiles.
+
+Later layers override earlier ones, and top-level keys of a layer change the parts of weaker layers as well.
+Every node keeps the position in the file that it comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from samovar.errors import DefinitionError, Problem
+from samovar.experiment.layers.merge import (
+    FRAGMENT_KEYS,
+    MAIN,
+    PROFILE_KEYS,
+    merge_layer,
+    merge_maps,
+    unknown_key,
+)
+from samovar.experiment.nearest import nearest, unknown
+from samovar.experiment.yaml_tree import (
+    Map,
+    Node,
+    Position,
+    Seq,
+    Text,
+    map_at,
+    read_yaml,
+    yaml_names,
+    yaml_path,
+)
+
+REUSE_KEYS = ("extends", "use", "fragments")
+NEW_PART_KEYS = ("title", "factors", "include", "traffic", "path", "settings")
+"""A part needs one of these keys to be new; `parts: {windw: {duration: 5s}}` is probably a typing error."""
+
+
+@dataclass(frozen=True)
+class MergedExperiment:
+    """One tree that needs no other file, and the files that it was made from (the experiment first).
+
+    It is not `complete` if a file or fragment is missing: then the errors of the tree may be due to that.
+    """
+
+    tree: Map
+    sources: tuple[Path, ...]
+    complete: bool = True
+
+
+def merge_reused(tree: Map, path: Path, problems: list[Problem]) -> MergedExperiment:
+    """Return an experiment merged over what it extends and uses; adds what is wrong to the problems."""
+    reuse = _Reuse(path, problems)
+    merged = reuse.merge_file(tree, path, (path.stem,))
+    return MergedExperiment(merged, tuple(dict.fromkeys(reuse.sources)), not reuse.missing)
+
+
+class _Reuse:
+    """Reads and merges the files of one experiment; `missing` if a file or fragment is missing."""
+
+    def __init__(self, path: Path, problems: list[Problem]) -> None:
+        self.folder, self.sources, self.problems, self.missing = path.parent, [path], problems, False
+        self.fragments = Map(Position(str(path), 1, 1))
+        """Fragments of the files merged so far; those of the folder fragments/ are added when used."""
+        self._open: list[str] = []
+
+    def merge_file(self, tree: Map, path: Path, trail: tuple[str, ...]) -> Map:
+        """Return a file's tree merged over its base and the fragments that it uses."""
+        base = self._read_base(tree, trail)
+        self._add_fragments(tree)
+        result = Map(tree.position)
+        for layer in (base, *self._used_by(tree), _without_keys(self._expand(tree), REUSE_KEYS)):
+            if layer is not None:
+                self._check_new_parts(result, layer)
+                result = merge_layer(result, layer, self.problems) if result else layer.copied()
+        result.position = tree.position
+        return result
+
+    def _refuse(self, position: Position, message: str) -> None:
+        """Report a missing file or fragment; what depends on it is then not checked."""
+        self.problems.append(position.problem(message))
+        self.missing = True
+
+    def _read(self, path: Path) -> Map | None:
+        self.sources.append(path)
+        try:
+            tree, problems = read_yaml(path)
+        except DefinitionError as error:
+            self.problems += error.problems
+            self.missing = True
+            return None
+        self.problems += problems
+        return tree
+
+    def _read_base(self, tree: Map, trail: tuple[str, ...]) -> Map | None:
+        """Return the merged tree of the experiment that a file extends, None without one."""
+        name = tree.get("extends")
+        if name is None:
+            return None
+        known = [one for one in yaml_names(self.folder) if one != trail[-1]]
+        if not isinstance(name, Text):
+            self._refuse(name.position, "extends: must be the name of one experiment")
+        elif name in trail:
+            circle = " extends ".join([*trail[trail.index(name) :], name])
+            self._refuse(name.position, f"{circle}; experiments must not extend each other")
+        elif name not in known:
+            self._refuse(name.position, unknown("experiment", name, known))
+        else:
+            path = yaml_path(self.folder, name)
+            base = self._read(path)
+            return None if base is None else self.merge_file(base, path, (*trail, str(name)))
+        return None
+
+    def _check_new_parts(self, base: Map, layer: Map) -> None:
+        """Report a part of a layer that the base lacks, has a similar name for, and that cannot be new."""
+        known, parts = base.get("parts"), layer.get("parts")
+        if not isinstance(known, Map) or not isinstance(parts, Map):
+            return
+        for name, part in parts.items():
+            is_change = name not in known and isinstance(part, Map) and not {*NEW_PART_KEYS} & part.keys()
+            if is_change and nearest(name, known):
+                message = f"{unknown('part', name, known)}; a new part needs one of "
+                problem = parts.key_positions[name].problem(message + ", ".join(NEW_PART_KEYS))
+                self.problems.append(problem)
+
+    def _add_fragments(self, tree: Map) -> None:
+        """Add the fragments of a file to those of its base; reports what is not a fragment."""
+        own = tree.get("fragments")
+        if isinstance(own, Map):
+            self.fragments = merge_maps(self.fragments, own, self.problems)
+        elif own is not None:
+            self._refuse(own.position, "fragments: must be a mapping of names to mappings")
+        for name, fragment in list(self.fragments.items()):
+            if isinstance(fragment, Map):
+                self.fragments[name] = _known_keys("fragment", fragment, FRAGMENT_KEYS, self.problems)
+            else:
+                self._refuse(fragment.position, f"{name}: a fragment must be a mapping")
+
+    def _used_by(self, tree: Map) -> Iterator[Map]:
+        """Yield the fragments that a mapping uses, in order, each merged over those that it uses itself."""
+        use = tree.get("use")
+        for name in use if isinstance(use, Seq) else [] if use is None else [use]:
+            if not isinstance(name, Text):
+                message = "use: must be a name of a fragment or a list of names, such as [slow-link, lossy]"
+                self._refuse(name.position, message)
+            elif name in self._open:
+                circle = " uses ".join([*self._open[self._open.index(name) :], name])
+                self._refuse(name.position, f"fragment {circle}; fragments must not use each other")
+            elif (fragment := self._find(name)) is not None:
+                self._open.append(name)
+                yield self._merge_over_used(fragment)
+                self._open.pop()
+
+    def _expand(self, tree: Map) -> Map:
+        """Return a mapping with its parts and profiles merged over the fragments that they use."""
+        result = tree.copied()
+        for key in ("parts", "profiles"):
+            group = tree.get(key)
+            if isinstance(group, Map):
+                result[key] = expanded = group.copied()
+                for name, one in group.items():
+                    expanded[name] = self._merge_over_used(one) if isinstance(one, Map) else one
+        return result
+
+    def _merge_over_used(self, tree: Map) -> Map:
+        result = Map(tree.position)
+        for layer in (*self._used_by(tree), self._expand(tree)):
+            result = merge_maps(result, layer, self.problems)
+        return _without_keys(result, ("use",))
+
+    def _find(self, name: Text) -> Map | None:
+        """Return a fragment of the files, or else of the folder fragments/; None, with a problem, without."""
+        folder = self.folder / "fragments"
+        in_folder = set(yaml_names(folder))
+        if name not in self.fragments and name in in_folder:
+            tree = self._read(yaml_path(folder, name))
+            return None if tree is None else _known_keys("fragment", tree, FRAGMENT_KEYS, self.problems)
+        if name not in self.fragments:
+            self._refuse(name.position, unknown("fragment", name, {*in_folder, *self.fragments}))
+            return None
+        if name in in_folder:
+            position = self.fragments.key_positions[name]
+            message = f"fragment '{name}' is both in {position.file} and a file of fragments/; rename one"
+            self.problems.append(position.problem(message))
+        return map_at(self.fragments, name)
+
+
+def _without_keys(tree: Map, keys: Iterable[str]) -> Map:
+    result = tree.copied()
+    for key in keys:
+        result.pop(key, None)
+        result.overridden.pop(key, None)
+    return result
+
+
+def _known_keys(what: str, tree: Map, known: Collection[str], problems: list[Problem]) -> Map:
+    """Return a fragment or profile without unknown keys, which are reported."""
+    others = [key for key in tree if key not in known]
+    messages = {key: unknown_key(f"key of a {what}", key, known) for key in others}
+    problems += [tree.key_positions[key].problem(message) for key, message in messages.items()]
+    return _without_keys(tree, others)
+
+
+def read_profiles(tree: Map, problems: list[Problem]) -> dict[str, Map]:
+    """Return the profiles of an experiment by name, without what a profile cannot change; reports that."""
+    found: dict[str, Map] = {}
+    for name, profile in (map_at(tree, "profiles") or {}).items():
+        if isinstance(profile, Map):
+            found[name] = known = _known_keys("profile", profile, PROFILE_KEYS, problems)
+            if "parts" in known:
+                known["parts"] = _known_parts(tree, known["parts"], problems)
+        else:
+            problems.append(profile.position.problem(f"{name}: a profile must be a mapping"))
+    return found
+
+
+def _known_parts(tree: Map, changes: Node, problems: list[Problem]) -> Map:
+    """Return the changes of parts that the experiment has; reports the others."""
+    names = list(map_at(tree, "parts") or ["?"]) if "parts" in tree else [MAIN]
+    known = Map(changes.position)
+    if not isinstance(changes, Map):
+        message = f"parts: must be a mapping with the keys {', '.join(names)}"
+        problems.append(changes.position.problem(message))
+        return known
+    for name, part in changes.items():
+        if name not in names:
+            problems.append(changes.key_positions[name].problem(unknown("part", name, names)))
+        elif not isinstance(part, Map):
+            problems.append(part.position.problem(f"{name}: must be a mapping"))
+        else:
+            known.put(name, part, changes.key_positions[name])
+    return known
