@@ -66,10 +66,6 @@ def _files(plan: Plan, host: str, catalogue: Catalogue) -> Iterator[Path]:
         resolved = group.resolved
         example = Trial(id="", part="", treatment={}, replicate=1, block=1, resolved=resolved)
         yield from (recipe.path for recipe in recipes_at(TrialScripts(example, catalogue, "recipes"), host))
-        path, system = resolved.path, resolved.hosts[host].system
-        for direction in (path.down, path.up) if path is not None and path.router == host else ():
-            if direction.aqm is not None:
-                yield catalogue.recipe("aqm", direction.aqm, system).path
 
 
 def changed_recipes(plan: Plan, resume: ResumePoint, catalogue: Catalogue) -> Sequence[str]:

@@ -18,7 +18,6 @@ from samovar.campaign.availability import (
     host_needs,
     needs_of,
     predict_missing,
-    root_commands,
     space_here,
     sudoers_lines,
     unsupported_paths,
@@ -30,7 +29,7 @@ from samovar.errors import LabError, TestbedError
 from samovar.events import Emit
 from samovar.hosts import DEFAULT_PROGRAMS, DEFAULT_QDISCS, HostFacts, Sessions, gather_facts
 from samovar.plan import Cost, Plan, estimate_cost, shared_cost
-from samovar.recipes import SudoCommand
+from samovar.recipes import SudoCommand, allowed_commands
 
 
 class Preflight:
@@ -175,8 +174,8 @@ def _root_commands(
     """Return for each host the commands that its login user must be able to run as root."""
     hosts = plan.trials[0].resolved.hosts
     return {
-        name: root_commands(
-            needs[name].names(ROOT_COMMAND), hosts[name].interfaces, sessions[name].target.user
+        name: allowed_commands(
+            sorted(needs[name].names(ROOT_COMMAND)), sessions[name].target.user, hosts[name].interfaces
         )
         for name in sessions.hosts
         if name in needs

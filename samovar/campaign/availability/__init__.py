@@ -1,6 +1,6 @@
 """Whether hosts can be used: what a plan needs of them, leases, disk space, reboots, quarantine."""
 
-from samovar.campaign.availability.disk_space import free_here, needed_here, shortage, unusable
+from samovar.campaign.availability.disk_space import free_here, needed_here, shortage, space_here, unusable
 from samovar.campaign.availability.findings import (
     HERE,
     Finding,
@@ -20,9 +20,8 @@ from samovar.campaign.availability.requirements import (
     predict_missing,
     recipes_at,
     recipes_view,
-    space_here,
 )
-from samovar.campaign.availability.root_access import ROOT_COMMAND, ROOT_LOGIN, root_commands, sudoers_lines
+from samovar.campaign.availability.root_access import ROOT_COMMAND, ROOT_LOGIN, sudoers_lines
 from samovar.campaign.availability.survey import HostSurvey, power_on_silent, require_reachable, survey_hosts
 from samovar.campaign.availability.unsupported_paths import unsupported_paths
 
@@ -54,7 +53,6 @@ __all__ = [
     "require_idle",
     "require_reachable",
     "require_runnable",
-    "root_commands",
     "shortage",
     "space_here",
     "sudoers_lines",

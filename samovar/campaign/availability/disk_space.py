@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from samovar.campaign.availability.findings import HERE, Finding
 from samovar.errors import CampaignError
 from samovar.experiment import RecipeCatalogue
-from samovar.plan import Resolved, host_bytes, stored_bytes
+from samovar.hosts import HostFacts
+from samovar.plan import TRAFFIC_AND_RECORDING, Cost, Plan, Resolved, host_bytes, stored_bytes
 from samovar.units import format_bytes
+
+LESS = "record less: shorter trials, a smaller snaplen, fewer captures"
 
 
 def shortage(free_bytes: int, floor_bytes: int, needed_bytes: int) -> str:
@@ -30,9 +35,14 @@ def needed_here(resolved: Resolved, catalogue: RecipeCatalogue) -> int:
     return stored_bytes(resolved, catalogue) + sum(host_bytes(resolved, catalogue).values())
 
 
+def nearest_folder(path: Path) -> Path:
+    """Return a path, or the nearest folder above it that exists."""
+    return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
 def unusable(results: Path) -> str | None:
     """Return why no campaign can be written to a results folder, or None if one can."""
-    folder = next(folder for folder in (results, *results.parents) if folder.exists())
+    folder = nearest_folder(results)
     if results.is_symlink() and folder != results:
         return f"{results} is a link to a missing folder"
     if not folder.is_dir():
@@ -47,3 +57,33 @@ def free_here(folder: Path) -> int:
     except OSError as error:
         raise CampaignError(f"{folder}: free space cannot be read: {error.strerror}") from error
     return disk.f_bavail * disk.f_frsize
+
+
+def full_disks(
+    plan: Plan, catalogue: RecipeCatalogue, facts: Mapping[str, HostFacts], floor_bytes: int
+) -> Iterator[Finding]:
+    """Compare what a trial writes on each host, until it is collected, with the free disk space there."""
+    groups = plan.groups(TRAFFIC_AND_RECORDING)
+    needed: dict[str, dict[int, int]] = {}
+    for number, group in enumerate(groups):
+        for host, size in host_bytes(group.resolved, catalogue).items():
+            if host in facts and size > facts[host].disk_free_bytes - floor_bytes:
+                needed.setdefault(host, {})[number] = size
+    for host, sizes in needed.items():
+        room, most = _room(facts[host].disk_free_bytes, floor_bytes), format_bytes(max(sizes.values()), 3)
+        what = f"the disk has {room} and a trial writes up to {most}"
+        yield Finding(host, what, LESS, True, plan.trials_of(groups[number] for number in sizes))
+
+
+def _room(free_bytes: int, floor_bytes: int) -> str:
+    free = f"{format_bytes(free_bytes, 3)} free"
+    return f"{free}, of which free_space reserves {format_bytes(floor_bytes, 3)}," if floor_bytes else free
+
+
+def space_here(cost: Cost, results: Path, floor_bytes: int = 0) -> Iterator[Finding]:
+    """Compare what all trials write to the results folder with the free disk space there."""
+    free_bytes = free_here(nearest_folder(results))
+    if cost.controller_bytes and cost.controller_bytes > free_bytes - floor_bytes:
+        needed, room = format_bytes(cost.controller_bytes, 3), _room(free_bytes, floor_bytes).rstrip(",")
+        what = f"{cost.trials} trials write about {needed}, but the disk of {results} has {room}"
+        yield Finding(HERE, what, f"free some, set `results` in config.yaml to another disk, or {LESS}", True)

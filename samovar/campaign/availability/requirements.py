@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
-from samovar.campaign.availability.findings import HERE, Finding
+from samovar.campaign.availability.disk_space import full_disks
+from samovar.campaign.availability.findings import Finding
 from samovar.campaign.availability.root_access import (
     ROOT_COMMAND,
     ROOT_LOGIN,
-    granted,
     refusal,
     root_needs,
 )
 from samovar.campaign.verdict import LINUX_CC_NAMES
 from samovar.hosts import HostFacts
-from samovar.plan import TRAFFIC_AND_RECORDING, Cost, Group, HostPlan, Plan, Trial, View, host_bytes
+from samovar.plan import Group, HostPlan, Plan, Trial, View
 from samovar.recipes import Catalogue, Recipe, TrialScripts, calibration_needs
-from samovar.units import format_bytes
 
 PARAMETER = "parameter of "
 FEATURE = "kernel feature"
 """Queue disciplines and other kernel modules, by their names in the headers of recipes."""
 KERNEL = ("congestion control", FEATURE)
 INTERFACES = {"ring": "transmit ring (for txd) at", "pause": "adjustable flow control at"}
-LESS = "record less: shorter trials, a smaller snaplen, fewer captures"
 SET_CLOCK = "set the clocks by hand or with chrony or ntpd before a campaign"
 
 
@@ -100,51 +96,35 @@ def _host_kind(plan: HostPlan) -> Hashable:
 
 
 def _needs(scripts: TrialScripts, host: str) -> Iterator[Need]:
-    plan = scripts.resolved.hosts[host]
-    recipes = tuple(recipes_at(scripts, host))
+    plan, recipes = scripts.resolved.hosts[host], tuple(recipes_at(scripts, host))
     brought = {name for recipe in recipes for name in recipe.header.brings}
     for recipe in recipes:
-        yield from (Need("program", name) for name in recipe.header.needs if name not in brought)
-        yield from (Need("tracepoint", name) for name in recipe.header.tracepoints)
-        yield from (Need(FEATURE, name) for name in recipe.header.modules)
+        header = recipe.header
+        yield from (Need("program", name) for name in header.needs if name not in brought)
+        yield from (Need("tracepoint", name) for name in header.tracepoints)
+        yield from (Need(FEATURE, name) for name in header.modules)
         yield from (Need(*need) for need in root_needs(recipe))
-        yield from (
-            Need(INTERFACES[kind], at) for kind in recipe.header.interfaces_need for at in plan.interfaces
-        )
+        yield from (Need(INTERFACES[kind], at) for kind in header.interfaces_need for at in plan.interfaces)
     for program in scripts.processes(host):
         header = scripts.recipe_of(host, program).header
         ends = {"client": header.client_needs, "server": header.server_needs, None: ()}
         yield from (Need("program", name) for name in ends[program.end])
-    for flow_cc in dict.fromkeys(flow.cc for flow in scripts.resolved.flows if flow.from_host == host):
-        yield from _cc_needs(flow_cc, ())
-    yield from _cc_needs(plan.cc, plan.cc_parameters)
-    yield from (Need(FEATURE, name) for name in _aqm_features(scripts, host))
-
-
-def _cc_needs(cc: str | None, parameters: Iterable[str]) -> Iterator[Need]:
-    if cc is not None:
-        yield Need("congestion control", cc)
-        yield from (Need(f"{PARAMETER}{cc}", one) for one in parameters)
+    ccs = [*(flow.cc for flow in scripts.resolved.flows if flow.from_host == host), plan.cc]
+    yield from (Need("congestion control", cc) for cc in dict.fromkeys(ccs) if cc is not None)
+    yield from (Need(f"{PARAMETER}{plan.cc}", one) for one in plan.cc_parameters if plan.cc is not None)
 
 
 def recipes_at(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
-    """Yield the recipes that a host needs for a trial, except those of its queues."""
-    system, catalogue = scripts.resolved.hosts[host].system, scripts.catalogue
+    """Yield the recipes that a host needs for a trial."""
+    system, catalogue, path = scripts.resolved.hosts[host].system, scripts.catalogue, scripts.resolved.path
     steps = ("prelude", "listening", "sweep", "clock", "watch")
     for step in (*steps, "reboot") if scripts.settings(host, True) else steps:
         yield catalogue.recipe("step", step, system)
     for setting in scripts.settings(host):
         yield catalogue.recipe("setting", setting.recipe, system)
     yield from (scripts.recipe_of(host, program) for program in scripts.processes(host))
-
-
-def _aqm_features(scripts: TrialScripts, host: str) -> Iterator[str]:
-    path = scripts.resolved.path
-    if path is None or path.router != host:
-        return
-    system = scripts.resolved.hosts[host].system
-    for aqm in dict.fromkeys(one.aqm for one in (path.down, path.up) if one.aqm is not None):
-        yield from scripts.catalogue.header("aqm", aqm, system).modules
+    aqms = (path.down.aqm, path.up.aqm) if path is not None and path.router == host else ()
+    yield from (catalogue.recipe("aqm", aqm, system) for aqm in dict.fromkeys(aqms) if aqm is not None)
 
 
 def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozenset[str]]:
@@ -171,7 +151,7 @@ def find_missing(
         if host in facts
         for finding in _missing_on(host, needs, facts[host], clock_tolerance_s)
     ]
-    found += _space(plan, catalogue, facts, floor_bytes)
+    found += full_disks(plan, catalogue, facts, floor_bytes)
     return sorted(found, key=lambda finding: not finding.stops)
 
 
@@ -217,7 +197,9 @@ def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
         cc = what.removeprefix(PARAMETER)
         return facts.cc_parameters.get(cc, facts.cc_parameters.get(_in_linux(cc)))
     if what in (ROOT_COMMAND, ROOT_LOGIN):
-        return granted(what, facts)
+        if facts.sudo is None:
+            return None  # root may do everything
+        return facts.sudo.allowed if what == ROOT_COMMAND else ()
     offered: Mapping[str, Collection[str]] = {
         "program": facts.tools,
         "congestion control": {*facts.cc_offered, *map(_as_written, facts.cc_offered)},
@@ -227,35 +209,3 @@ def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
         INTERFACES["pause"]: facts.pauses,
     }
     return offered[what]
-
-
-def _space(
-    plan: Plan, catalogue: Catalogue, facts: Mapping[str, HostFacts], floor_bytes: int
-) -> Iterator[Finding]:
-    """Compare what a trial writes on each host, until it is collected, with the free disk space there."""
-    groups = plan.groups(TRAFFIC_AND_RECORDING)
-    needed: dict[str, dict[int, int]] = {}
-    for number, group in enumerate(groups):
-        for host, size in host_bytes(group.resolved, catalogue).items():
-            if host in facts and size > facts[host].disk_free_bytes - floor_bytes:
-                needed.setdefault(host, {})[number] = size
-    for host, sizes in needed.items():
-        room, most = _room(facts[host].disk_free_bytes, floor_bytes), format_bytes(max(sizes.values()), 3)
-        what = f"the disk has {room} and a trial writes up to {most}"
-        yield Finding(host, what, LESS, True, plan.trials_of(groups[number] for number in sizes))
-
-
-def _room(free_bytes: int, floor_bytes: int) -> str:
-    free = f"{format_bytes(free_bytes, 3)} free"
-    return f"{free}, of which free_space reserves {format_bytes(floor_bytes, 3)}," if floor_bytes else free
-
-
-def space_here(cost: Cost, results: Path, floor_bytes: int = 0) -> Iterator[Finding]:
-    """Compare what all trials write to the results folder with the free disk space there."""
-    folder = next(folder for folder in (results, *results.parents) if folder.exists())
-    disk = os.statvfs(folder)
-    free_bytes = disk.f_bavail * disk.f_frsize
-    if cost.controller_bytes and cost.controller_bytes > free_bytes - floor_bytes:
-        needed, room = format_bytes(cost.controller_bytes, 3), _room(free_bytes, floor_bytes).rstrip(",")
-        what = f"{cost.trials} trials write about {needed}, but the disk of {results} has {room}"
-        yield Finding(HERE, what, f"free some, set `results` in config.yaml to another disk, or {LESS}", True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from samovar.hosts import HostFacts
 from samovar.recipes import Recipe, SudoCommand, allowed_commands, lasting_commands
@@ -24,13 +24,6 @@ def root_needs(recipe: Recipe) -> Iterator[tuple[str, str]]:
         yield ROOT_LOGIN, f"{recipe.name}: {header.root_login}"
 
 
-def granted(what: str, facts: HostFacts) -> Collection[str] | None:
-    """Return what the user of a host may do of one kind; None for root, who may do everything."""
-    if facts.sudo is None:
-        return None
-    return facts.sudo.allowed if what == ROOT_COMMAND else ()
-
-
 def refusal(what: str, name: str, interfaces: Iterable[str], facts: HostFacts) -> tuple[str, str]:
     """Return what the user of a host is refused, and the remedy: a line of sudoers(5)."""
     assert facts.sudo  # root is refused nothing
@@ -39,11 +32,6 @@ def refusal(what: str, name: str, interfaces: Iterable[str], facts: HostFacts) -
         return f"{user} logs in, but only root can do {name}", "use `user: root`, or trials without it"
     (command,) = allowed_commands([name], user, interfaces)
     return f"sudo -n {command} is refused to {user}", f"sudoers lacks: {command.line(user, paths)}"
-
-
-def root_commands(patterns: Collection[str], interfaces: Iterable[str], user: str) -> list[SudoCommand]:
-    """Return the commands that the user of a host must be able to run as root."""
-    return allowed_commands(sorted(patterns), user, interfaces)
 
 
 def sudoers_lines(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from samovar.campaign.availability.disk_space import space_here
 from samovar.campaign.availability.findings import (
     HERE,
     Finding,
@@ -20,7 +21,6 @@ from samovar.campaign.availability.requirements import (
     needs_of,
     predict_missing,
     recipes_view,
-    space_here,
 )
 from samovar.errors import TestbedError
 from samovar.hosts import HostFacts
