@@ -54,46 +54,28 @@ class Problem:
         """
         if not self.text or not self.column:
             return None
-        line = "".join(_printable(character) for character in self.text)
+        characters = self.text.replace("\t", " ")
+        line = "".join(c if c.isprintable() or unicodedata.combining(c) else "·" for c in characters)
         at = min(self.column, len(line) + 1) - 1
-        first, last = _window(line, at, width)
+        first, last = 0, len(line)
+        excess = cells(line) - width
+        if excess > 0:
+            excess += 2  # an ellipsis on either side
+        while excess > 0:
+            if at - first > last - at:
+                excess -= cells(line[first])
+                first += 1
+            else:
+                last -= 1
+                excess -= cells(line[last])
         left, right = ("…" if first else ""), ("…" if last < len(line) else "")
-        before = cells(left + line[first:at])
-        return f"{left}{line[first:last]}{right}", " " * before + "^"
+        return f"{left}{line[first:last]}{right}", " " * cells(left + line[first:at]) + "^"
 
 
 def cells(text: str) -> int:
     """Return the width of a text in terminal cells (UAX 11; combining characters take none)."""
-    return sum(_width(character) for character in text)
-
-
-def _width(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def _printable(character: str) -> str:
-    if character == "\t":
-        return " "
-    return character if character.isprintable() or unicodedata.combining(character) else "·"
-
-
-def _window(text: str, at: int, width: int) -> tuple[int, int]:
-    """Return the first and last index of the part of a text around an index that fits a width in cells."""
-    if cells(text) <= width:
-        return 0, len(text)
-    first = last = at
-    room = width - 2  # an ellipsis on either side
-    while True:
-        right = _width(text[last]) if last < len(text) else width
-        if right <= room:
-            last, room = last + 1, room - right
-        left = _width(text[first - 1]) if first else width
-        if left <= room:
-            first, room = first - 1, room - left
-        if min(left, right) > room:
-            return first, last
+    shown = (character for character in text if not unicodedata.combining(character))
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in shown)
 
 
 class DefinitionError(SamovarError):

@@ -12,7 +12,6 @@ from decimal import Context, Decimal
 
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?"
 _QUANTITY = re.compile(rf"(?P<number>{_NUMBER})(?P<space> *)(?P<unit>[A-Za-z%µ/]*)")
-_SIGNED = re.compile(r"[+-]\s*[0-9.]")
 LARGEST = 10**18
 MOST_QUOTED = 80
 ETHERNET_MTU_BYTES = 1500
@@ -250,7 +249,7 @@ def _whole(text: str, kind: Kind, what: str, allow_zero: bool) -> int:
 def _scaled(text: str, kind: Kind, allow_zero: bool) -> Decimal:
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        raise UnitError(_refusal(text, kind))
+        raise UnitError(f"{quoted(text)} is not a {kind.name}; expected a {kind.name} such as {kind.example}")
     _refuse_octal(match["number"])
     unit = kind.unit(match["unit"])
     if unit is None or match["space"]:
@@ -266,13 +265,6 @@ def _refuse_octal(number: str) -> None:
     plain = re.sub(r"^(-?)0+(?=[0-9])", r"\1", number)
     if plain != number:
         raise UnitError(f"number '{number}' begins with a zero; expected {plain}")
-
-
-def _refusal(text: str, kind: Kind) -> str:
-    expected = f"expected a {kind.name} such as {kind.example}"
-    if _SIGNED.match(text):
-        return f"{kind.name} {quoted(text)} has a sign; {expected}"
-    return f"{quoted(text)} is not a {kind.name}; {expected}"
 
 
 def _unit_refusal(text: str, match: re.Match[str], kind: Kind) -> str:
