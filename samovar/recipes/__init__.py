@@ -2,7 +2,7 @@
 
 `header`, `recipe`, `catalogue` and `quoting` read recipes; the other modules fill them in: `fill_settings`
 and `bottleneck` the settings of a host, `trial_programs` and `scripts` everything that a trial runs,
-`calibration_scripts` and `window_scripts` what is measured before it.
+`calibration_scripts` what is measured before it.
 """
 
 from samovar.recipes.bottleneck import (
@@ -15,6 +15,7 @@ from samovar.recipes.bottleneck import (
 from samovar.recipes.calibration_scripts import (
     IP_UDP_BYTES,
     PathProbe,
+    ProbeScripts,
     calibration_needs,
     plan_probe,
     render_calibration,
@@ -22,7 +23,7 @@ from samovar.recipes.calibration_scripts import (
 )
 from samovar.recipes.catalogue import Catalogue, digest_recipe_files
 from samovar.recipes.header import ByteCounts, CountPatterns, Header, Parameter
-from samovar.recipes.quoting import quote, shell_environment
+from samovar.recipes.quoting import quote, shell_environment, window_floor
 from samovar.recipes.recipe import BLOCKS, Recipe
 from samovar.recipes.scripts import BODY, TrialScripts, split_finish_output
 from samovar.recipes.sudo_rules import (
@@ -31,14 +32,6 @@ from samovar.recipes.sudo_rules import (
     lasting_commands,
 )
 from samovar.recipes.trial_programs import NO_LIMITS, AbortLimits, FlowEnds, Program, StopRule
-from samovar.recipes.window_scripts import (
-    WindowFit,
-    WindowProbe,
-    fit_windows,
-    render_window_probe,
-    window_probes,
-    window_share,
-)
 
 __all__ = [
     "BLOCKS",
@@ -55,28 +48,24 @@ __all__ = [
     "Parameter",
     "PathDirection",
     "PathProbe",
+    "ProbeScripts",
     "Program",
     "Recipe",
     "StopRule",
     "SudoCommand",
     "TrialScripts",
-    "WindowFit",
-    "WindowProbe",
     "adapter_values",
     "allowed_commands",
     "bottleneck_values",
     "calibration_needs",
     "digest_recipe_files",
-    "fit_windows",
     "lasting_commands",
     "loss_states",
     "plan_probe",
     "quote",
     "render_calibration",
-    "render_window_probe",
     "sampling_s",
     "shell_environment",
     "split_finish_output",
-    "window_probes",
-    "window_share",
+    "window_floor",
 ]

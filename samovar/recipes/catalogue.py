@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import cast
 
 from samovar.errors import RecipeError
-from samovar.experiment import OPERATING_SYSTEMS
+from samovar.experiment import OPERATING_SYSTEMS, unknown
 from samovar.recipes.header import Header, Parameter
 from samovar.recipes.recipe import BLOCKS, Kind, Recipe, read_recipe
 
@@ -60,18 +59,14 @@ class Catalogue:
     def path(self, kind: str, name: str, os: str) -> Path:
         """Return the file of one recipe. Raises RecipeError naming the nearest known one."""
         if kind not in BLOCKS:
-            raise RecipeError(f"unknown recipe kind {kind!r}; known: {', '.join(BLOCKS)}")
+            raise RecipeError(unknown("kind of recipe", kind, BLOCKS))
         known = self.names(kind, os)
         if name in known:
             for place in self.places(os):
                 path = self.folder / place / kind / (name + SUFFIX)
                 if path.is_file():
                     return path
-        near = get_close_matches(name, sorted(known), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ";"
-        raise RecipeError(
-            f"no {kind} recipe {name!r} for {os}{hint} known: {', '.join(sorted(known)) or 'none'}"
-        )
+        raise RecipeError(unknown(f"{kind} recipe for {os}", name, known))
 
     def recipe(self, kind: str, name: str, os: str) -> Recipe:
         """Return one recipe, compiled. Raises RecipeError naming the nearest known one."""

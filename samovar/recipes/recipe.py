@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from samovar.errors import DefinitionError, Problem, RecipeError
-from samovar.experiment import parse_parameter, read_text
+from samovar.experiment import parse_parameter, read_text, unknown
 from samovar.recipes.header import Header, read_header
 from samovar.recipes.quoting import plain, shell_environment
 from samovar.units import UnitError
@@ -91,8 +91,7 @@ class Recipe:
         try:
             return {name: parse_parameter(known[name], text) for name, text in parameters.items()}
         except KeyError as error:
-            names = ", ".join(known) or "none"
-            raise RecipeError(f"{self.path}: unknown parameter {error}; known: {names}") from None
+            raise RecipeError(f"{self.path}: {unknown('parameter', error.args[0], known)}") from None
         except UnitError as error:
             raise RecipeError(f"{self.path}: {error}") from error
 

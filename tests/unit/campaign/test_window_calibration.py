@@ -10,19 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from samovar.campaign.calibration.window_calibration import parse_window
-from samovar.plan import Resolved, Trial
-from samovar.recipes import (
-    Catalogue,
-    TrialScripts,
+from samovar.campaign.calibration.window_calibration import (
+    WHOLE,
     WindowProbe,
     fit_windows,
+    parse_window,
     render_window_probe,
     window_probes,
     window_share,
 )
-from samovar.recipes.quoting import window_floor
-from samovar.recipes.window_scripts import WHOLE
+from samovar.plan import Resolved, Trial
+from samovar.recipes import Catalogue, TrialScripts, window_floor
 from tests.unit.trials import RESOLVED, flow
 
 ROOT = Path(__file__).parents[3]
