@@ -1,7 +1,7 @@
 """Experiment, testbed and configuration files: typed and resolved, or all errors with their places."""
 
-from samovar.experiment.checks.check_context import GENERATOR_KEYS as GENERATOR_KEYS
 from samovar.experiment.checks.check_traffic import is_whole as is_whole
+from samovar.experiment.checks.part_values import GENERATOR_KEYS as GENERATOR_KEYS
 from samovar.experiment.checks.validate import Validation as Validation
 from samovar.experiment.checks.validate import validate as validate
 from samovar.experiment.explain import Explainer as Explainer

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment.checks.check_context import is_setting, setters_of, targets_of, varied
 from samovar.experiment.checks.check_values import setting_parameters
+from samovar.experiment.checks.part_values import is_setting, setters_of
 from samovar.experiment.keys import (
     DEVICE_PARAMETERS,
     ROUTER_ONLY,
@@ -108,11 +108,12 @@ class Explainer:
     def known_keys(self, name: str) -> set[str]:
         """Return every key of a part that can be explained."""
         part = self.experiment.parts[name]
-        known = {*keys_of(Part), *part.factors, *varied(part)} - {"use"}
+        setters = setters_of(part)
+        known = {*keys_of(Part), *part.factors, *setters} - {"use"}
         for owner, (model, parameters) in self.owners(part).items():
             known |= {owner, *(f"{owner}.{key}".removeprefix(".") for key in (*keys_of(model), *parameters))}
         for key in keys_inside(self.experiment.complete, ("parts", name, "path")):
-            if "." in key and f"path.{key.partition('.')[0]}" not in varied(part):
+            if "." in key and f"path.{key.partition('.')[0]}" not in setters:
                 known.add(f"path.{key}")  # a value for one direction that no factor overrides
         if self.testbed.device is not None:
             known -= {f"path.{key}" for key in ROUTER_ONLY}
@@ -208,7 +209,7 @@ class _PartExplainer:
 
     def _keys_inside(self, key: str) -> Iterator[str]:
         """Yield the keys within a key that the experiment, the testbed's device or a factor gives."""
-        targets = [target for factor in self.part.factors.values() for target in sorted(targets_of(factor))]
+        targets = setters_of(self.part)
         by_factors = [one.removeprefix(f"{key}.") for one in targets if one.startswith(f"{key}.")]
         for one in keys_inside(self.tree, nested_keys(key)):
             if one.rpartition(".")[0] not in by_factors:  # a factor overrides both directions
@@ -219,7 +220,7 @@ class _PartExplainer:
 
     def _factor_values(self, key: str, host: str = "") -> tuple[tuple[LayerValue, ...], tuple[str, ...]]:
         """Return what the factor that sets a key gives, and its levels; in a trial its level there."""
-        factor = self.part.factors.get(key) or next(iter(setters_of(self.part, key)), None)
+        factor = self.part.factors.get(key) or next(iter(setters_of(self.part).get(key, ())), None)
         if factor is None:
             return (), ()
         written = _values(nodes_at(node_at(self.tree, "factors"), (factor.name,)))

@@ -9,14 +9,10 @@ from pathlib import Path
 import yaml
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment.checks.check_context import Context, PartInContext
-from samovar.experiment.checks.check_design import check_design, check_size
-from samovar.experiment.checks.check_formulas import check_formulas
-from samovar.experiment.checks.check_outputs import check_output_names, check_outputs
-from samovar.experiment.checks.check_path import check_path
+from samovar.experiment.checks import check_experiment
+from samovar.experiment.checks.check_outputs import check_output_names
 from samovar.experiment.checks.check_testbed import check_testbed
-from samovar.experiment.checks.check_traffic import check_traffic
-from samovar.experiment.checks.check_values import check_site, check_values
+from samovar.experiment.checks.check_values import check_site
 from samovar.experiment.checks.validate import M, Validation, validate
 from samovar.experiment.keys import Config, Experiment, StudyReport, Testbed
 from samovar.experiment.layers.host_settings import SettingsByHost, resolve_settings
@@ -201,15 +197,9 @@ def _check_experiment_file(
             return checked
         if len(problems) > before:  # a merge that failed may have lost traffic
             checked.left_out += [("parts", name, "traffic") for name in checked.model.parts]
-        context = Context(checked, testbed, catalogue, outputs)
-        for name, part in checked.model.parts.items():
-            of_part = PartInContext(context, name, part)
-            for check in (check_values, check_design, check_path, check_traffic, check_formulas):
-                check(of_part)
-        check_size(context, checked.model)
         home, last = tree.position.file, layers[-1]
         written = [key for key in CHECKED_WHERE_WRITTEN if last.get(key) and last[key].position.file == home]
-        check_outputs(context, checked.model, written)
+        check_experiment(checked, testbed, catalogue, outputs, written)
         return checked
 
     applied = base = checked_layers([tree])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from samovar.errors import DefinitionError, Problem
-from samovar.experiment.checks.check_context import varied
+from samovar.experiment.checks.part_values import setters_of
 from samovar.experiment.keys import is_free, parse_name
 from samovar.experiment.load import read_experiment
 from samovar.experiment.nearest import unknown
@@ -51,7 +51,7 @@ def _names_in(base: Path) -> dict[str, str]:
     if own is not None:
         factor, levels = own.name, f"[{', '.join(own.labels[:3])}]"
     else:
-        factor, levels = next(one for one in EXAMPLES.items() if one[0] not in varied(part))
+        factor, levels = next(one for one in EXAMPLES.items() if one[0] not in setters_of(part))
     return {"FLOW": part.traffic[0].label, "PART": name, "FACTOR": factor, "LEVELS": levels}
 
 

@@ -1,1 +1,36 @@
 """Validation of experiment and testbed files beyond the type of each value."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from samovar.experiment.checks.check_design import check_design, check_size
+from samovar.experiment.checks.check_outputs import OutputChecks
+from samovar.experiment.checks.check_traffic import check_path, check_traffic
+from samovar.experiment.checks.check_values import check_formulas, check_values
+from samovar.experiment.checks.part_values import PartToCheck
+from samovar.experiment.checks.validate import Validation
+from samovar.experiment.keys import Experiment, Testbed
+from samovar.experiment.outputs import Outputs
+from samovar.experiment.recipe_interface import RecipeCatalogue
+
+
+def check_experiment(
+    checked: Validation[Experiment],
+    testbed: Testbed | None,
+    catalogue: RecipeCatalogue,
+    outputs: Outputs,
+    keys: Collection[str],
+) -> None:
+    """Check an experiment against its testbed (None when unknown), the recipes and the known outputs.
+
+    `keys` are those of expect, figures and tables to be checked.
+    """
+    if checked.model is None:
+        return
+    for name, model in checked.model.parts.items():
+        part = PartToCheck(checked, testbed, catalogue, name, model)
+        for check in (check_values, check_design, check_path, check_traffic, check_formulas):
+            check(part)
+    check_size(checked, checked.model)
+    OutputChecks(checked, checked.model, outputs).run(keys)

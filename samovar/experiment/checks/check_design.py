@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from itertools import product
 from math import prod
 
-from samovar.experiment.checks.check_context import Context, PartInContext, setters_of, targets_of
-from samovar.experiment.checks.validate import errors_of
+from samovar.experiment.checks.part_values import PartToCheck
+from samovar.experiment.checks.validate import Validation, errors_of
 from samovar.experiment.keys import (
     FLOW_ENDS,
     Experiment,
@@ -25,7 +25,7 @@ MOST_COUNTED = 20_000  # treatments that are tried to see whether the exclude li
 Line = Mapping[str, str | tuple[str, ...]]
 
 
-def check_size(context: Context, experiment: Experiment) -> None:
+def check_size(checked: Validation[Experiment], experiment: Experiment) -> None:
     """Report the part with which the experiment has too many trials to be planned."""
     count = 0
     for name, part in experiment.parts.items():
@@ -36,11 +36,11 @@ def check_size(context: Context, experiment: Experiment) -> None:
             if treatments <= MOST_TRIALS:
                 key, size = "replicates", f"{size} x {part.replicates:,} replicates"
             message = f"{size} are too many; an experiment may have {MOST_TRIALS:,} trials"
-            context.report(("parts", name, key), message)
+            checked.report(("parts", name, key), message)
             return
 
 
-def check_design(part: PartInContext) -> None:
+def check_design(part: PartToCheck) -> None:
     """Report factors without levels or with equal ones, and invalid lines of exclude and include."""
     for factor in part.model.factors.values():
         _check_levels(part, factor)
@@ -49,7 +49,7 @@ def check_design(part: PartInContext) -> None:
     _check_include(part)
 
 
-def _check_levels(part: PartInContext, factor: Factor) -> None:
+def _check_levels(part: PartToCheck, factor: Factor) -> None:
     """Report a factor without levels, and levels and labels that it has twice."""
     where = ("factors", factor.name)
     if not factor.levels and part.intact(*where):
@@ -70,28 +70,25 @@ def _check_levels(part: PartInContext, factor: Factor) -> None:
         labels.setdefault(values, level.label)
 
 
-def _check_conflicts(part: PartInContext) -> None:
+def _check_conflicts(part: PartToCheck) -> None:
     """Report keys and ends of flows that two factors set, and durations that have no effect."""
-    setters: dict[str, str] = {}
-    for factor in part.model.factors.values():
-        for target in sorted(targets_of(factor)):
-            first = setters.setdefault(target, factor.name)
-            if first != factor.name:
-                message = f"factor '{factor.name}' sets {target}, which '{first}' sets; remove one of them"
-                part.report(("factors", factor.name), message, key=True)
+    for target, factors in part.setters.items():
+        for factor in factors[1:]:
+            message = f"factor '{factor.name}' sets {target}, which '{factors[0].name}' sets"
+            part.report(("factors", factor.name), f"{message}; remove one of them", key=True)
     for flow in part.model.traffic:
-        ending = setters_of(part.model, *(f"traffic.{flow.label}.{key}" for key in FLOW_ENDS))
+        ending = part.setters_of(*(f"traffic.{flow.label}.{key}" for key in FLOW_ENDS))
         for factor in ending[1:]:
             message = f"factors '{ending[0].name}' and '{factor.name}' both end flow '{flow.label}'"
             advice = "remove one, or link their levels in one factor"
             part.report(("factors", factor.name), f"{message}; {advice}", key=True)
     ends = [(flow.size_bytes, flow.duration_s, flow.until) for flow in part.model.traffic]
-    if "duration" in part.varied and all(any(one is not None for one in end) for end in ends):
+    if "duration" in part.setters and all(any(one is not None for one in end) for end in ends):
         message = "factor 'duration' has no effect, as every flow has its own end; remove it"
-        part.report(("factors", setters["duration"]), message, key=True)
+        part.report(("factors", part.setters["duration"][0].name), message, key=True)
 
 
-def _check_exclude(part: PartInContext) -> None:
+def _check_exclude(part: PartToCheck) -> None:
     factors, exclude = part.model.factors, part.model.exclude
     sound = [index for index, line in enumerate(exclude) if _has_levels(part, index, line)]
     for place, index in enumerate(sound):
@@ -106,7 +103,7 @@ def _check_exclude(part: PartInContext) -> None:
             part.report(("exclude",), "every treatment is excluded; at least one must be left")
 
 
-def _has_levels(part: PartInContext, index: int, line: Line) -> bool:
+def _has_levels(part: PartToCheck, index: int, line: Line) -> bool:
     """Report factors and levels of an exclude line that the part does not have; return whether it has all."""
     sound = True
     for name, wanted in line.items():
@@ -132,7 +129,7 @@ def _is_within(line: Line, other: Line) -> bool:
     )
 
 
-def _check_include(part: PartInContext) -> None:
+def _check_include(part: PartToCheck) -> None:
     factors = part.model.factors
     seen: dict[tuple[str, ...], int] = {}
     for index, line in enumerate(part.model.include):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from samovar.errors import Problem
-from samovar.experiment.checks.check_context import Context
-from samovar.experiment.checks.validate import Loc
+from samovar.experiment.checks.validate import Loc, Validation
 from samovar.experiment.keys import Expect, Experiment, Part, included_treatments
 from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import COMMON_OPTIONS, OutputOption, Outputs
@@ -32,68 +33,113 @@ def check_output_names(tree: Map, outputs: Outputs) -> Iterator[Problem]:
                     yield name.position.problem(unknown(kind, name, known))
 
 
-def check_outputs(context: Context, experiment: Experiment, keys: Collection[str]) -> None:
-    """Report what the lines of some keys name that does not exist; keys are expect, figures and tables."""
-    lines = experiment.expect if "expect" in keys else ()
-    for index, line in enumerate(lines):
-        if line.metric not in context.outputs.metrics:
-            message = unknown("metric", line.metric, context.outputs.metrics)
-            context.report(("expect", index, "metric"), f"metric: {message}")
-    if not context.checked.intact("parts"):
-        return
-    for index, line in enumerate(lines):
-        _check_expect(context, experiment, ("expect", index), line)
-    for kind, entries in (("figure", experiment.figures), ("table", experiment.tables)):
-        for index, entry in enumerate(entries if f"{kind}s" in keys else ()):
-            _check_entry(context, experiment, kind, (f"{kind}s", index), entry)
+@dataclass(frozen=True)
+class OutputChecks:
+    """The checks of the expectations, figures and tables of one experiment."""
 
+    checked: Validation[Experiment]
+    experiment: Experiment
+    outputs: Outputs
 
-def _check_entry(
-    context: Context, experiment: Experiment, kind: str, where: Loc, entry: Mapping[str, Any]
-) -> None:
-    """Check the options of a figure or table."""
-    names = [name for name in _as_list(entry.get("part", [])) if isinstance(name, str)]
-    for index, name in enumerate(names):
-        context.check_name((*where, "part", index), "part", name, experiment.parts)
-    parts = {name: part for name, part in experiment.parts.items() if name in names} or experiment.parts
-    factors = {factor for part in experiment.parts.values() for factor in part.factors}
-    known = context.outputs.kinds[kind].get(str(entry[kind]))
-    for option, value in entry.items():
-        at = (*where, option)
-        if (option in SEVERAL or option in factors) and (isinstance(value, dict) or not _as_list(value)):
-            context.report(at, f"{option}: must be a name or a list of names")
-        elif option in factors:
-            _check_levels(context, at, parts, [str(one) for one in _as_list(value)])
-        elif option in COMMON_OPTIONS:
-            several = option in SEVERAL and isinstance(value, list)
-            for index, one in enumerate(value if several else [value]):
-                if not isinstance(one, str):
-                    must = "must be a text" if option == "title" else "must be a name"
-                    context.report((*at, index) if several else at, f"{option}: {must}")
-        elif known is not None and option != kind:
-            if option in known.options:
-                labels = flow_labels(parts.values())
-                allowed = {
-                    "metric": context.outputs.metrics,
-                    "factor": factors,
-                    "flow": labels,
-                }
-                _check_option(context, at, known.options[option], value, allowed)
-            else:
+    def run(self, keys: Collection[str]) -> None:
+        """Report unknown names in the lines of some keys, which are expect, figures and tables."""
+        lines = self.experiment.expect if "expect" in keys else ()
+        for index, line in enumerate(lines):
+            if line.metric not in self.outputs.metrics:
+                message = unknown("metric", line.metric, self.outputs.metrics)
+                self.checked.report(("expect", index, "metric"), f"metric: {message}")
+        if not self.checked.intact("parts"):
+            return
+        for index, line in enumerate(lines):
+            self._check_expect(("expect", index), line)
+        for kind, entries in (("figure", self.experiment.figures), ("table", self.experiment.tables)):
+            for index, entry in enumerate(entries if f"{kind}s" in keys else ()):
+                self._check_entry(kind, (f"{kind}s", index), entry)
+
+    def _parts(self, names: Collection[str]) -> Mapping[str, Part]:
+        """Return the named parts, all if none is named."""
+        parts = self.experiment.parts
+        return {name: part for name, part in parts.items() if name in names} or parts
+
+    def _check_entry(self, kind: str, where: Loc, entry: Mapping[str, Any]) -> None:
+        """Check the options of a figure or table; an unknown one is reported by check_output_names."""
+        known = self.outputs.kinds[kind].get(str(entry[kind]))
+        parts = self._parts([str(name) for name in _as_list(entry.get("part", []))])
+        factors = {factor for part in self.experiment.parts.values() for factor in part.factors}
+        for option, value in entry.items():
+            at, values = (*where, option), _as_list(value)
+            names = bool(values) and all(isinstance(one, str) for one in values)
+            if not names and (option in SEVERAL or option in factors):
+                self.checked.report(at, f"{option}: must be a name or a list of names")
+            elif option == "title" and not isinstance(value, str):
+                self.checked.report(at, "title: must be a text")
+            elif option == "part":
+                for index, name in enumerate(values):
+                    self.checked.check_name((*at, index), "part", name, self.experiment.parts)
+            elif option in factors:
+                self._check_levels(at, parts, values)
+            elif known is not None and option in known.options:
+                allowed = {"metric": self.outputs.metrics, "factor": factors, "flow": _flow_labels(parts)}
+                self._check_option(at, known.options[option], value, allowed)
+            elif known is not None and option not in (kind, *COMMON_OPTIONS):
                 every = {*known.options, *factors, *COMMON_OPTIONS}
-                context.report(at, unknown("option or factor", option, every), key=True)
+                self.checked.report(at, unknown("option or factor", option, every), key=True)
 
+    def _check_option(
+        self, where: Loc, option: OutputOption, value: Any, names: Mapping[str, Collection[str]]
+    ) -> None:
+        """Check the value of an option; `names` holds the names that options of some types may have."""
+        name, known = where[-1], names.get(option.type, option.values)
+        what = option.type if option.type in names else str(name)
+        if option.type == "seconds" and not _is_seconds(str(value)):
+            self.checked.report(where, f"{name}: `{value}` is not a number of seconds such as 6s")
+        for index, one in enumerate(map(str, _as_list(value)) if known else ()):
+            if one not in known and not (what == "flow" and _is_numbered(one, known)):
+                self.checked.report((*where, index), f"{name}: {unknown(what, one, known)}")
 
-def _check_option(
-    context: Context, where: Loc, option: OutputOption, value: Any, names: Mapping[str, Collection[str]]
-) -> None:
-    """Check the value of an option; `names` holds the names that options of some types may have."""
-    what, known = (option.type, names[option.type]) if option.type in names else (where[-1], option.values)
-    if option.type == "seconds" and not _is_seconds(str(value)):
-        context.report(where, f"{where[-1]}: `{value}` is not a number of seconds such as 6s")
-    for index, one in enumerate(_as_list(value) if known else ()):
-        if str(one) not in known and not (what == "flow" and _is_numbered(str(one), known)):
-            context.report((*where, index), f"{where[-1]}: {unknown(str(what), str(one), known)}")
+    def _check_expect(self, where: Loc, line: Expect) -> None:
+        """Check the part, flow and levels that a line of the scorecard names, and its bounds."""
+        if line.part and not self.checked.check_name(
+            (*where, "part"), "part", line.part, self.experiment.parts
+        ):
+            return
+        parts = self._parts([line.part or ""])
+        labels = _flow_labels(parts)
+        if line.flow is not None and not _is_numbered(line.flow, labels):
+            self.checked.check_name((*where, "flow"), "flow", line.flow, labels)
+        self._check_bounds(where, line)
+        for key, levels in (("where", line.where), ("relative_to", line.relative_to or {})):
+            for factor, wanted in levels.items():
+                self._check_levels((*where, key, factor), parts, _as_list(wanted))
+
+    def _check_bounds(self, where: Loc, line: Expect) -> None:
+        """Report a ratio of trials to themselves, and shares that are given as percentages."""
+        to, metric = line.relative_to or {}, self.outputs.metrics.get(line.metric)
+        if to and all(_as_list(line.where.get(name, ())) == [level] for name, level in to.items()):
+            message = "the line divides trials by themselves; give other levels than in where"
+            self.checked.report((*where, "relative_to"), message)
+        of_share = metric is not None and metric.unit == "share" and not to
+        for key in ("equals", "below", "above", "between") if of_share else ():
+            for index, bound in enumerate(_as_list(getattr(line, key))):
+                if bound is not None and abs(bound) >= LEAST_PERCENTAGE:
+                    message = f"{key}: {line.metric} is a share of 1; write {bound / 100:g} for {bound:g} %"
+                    self.checked.report((*where, key, index), message)
+
+    def _check_levels(self, where: Loc, parts: Mapping[str, Part], wanted: Collection[str]) -> None:
+        """Report levels of a factor, which `where` ends in, that no part has."""
+        factor, known = str(where[-1]), set[str]()
+        having = {name: part for name, part in parts.items() if factor in part.factors}
+        if not having:
+            factors = {factor for part in parts.values() for factor in part.factors}
+            self.checked.report(where, unknown("factor", factor, factors), key=True)
+        for name, part in having.items():
+            if not self.checked.valid("parts", name, "factors", factor):
+                return  # the level may be the one with an error there
+            known |= set(part.factors[factor].labels)
+            with suppress(ValueError, KeyError):  # an invalid line is reported with the factors
+                known |= {treatment[factor].label for treatment in included_treatments(part)}
+        for index, level in enumerate(wanted if known else ()):
+            self.checked.check_name((*where, index), f"level of {factor}", level, known)
 
 
 def _is_seconds(text: str) -> bool:
@@ -103,9 +149,9 @@ def _is_seconds(text: str) -> bool:
         return text == "all"
 
 
-def flow_labels(parts: Iterable[Part]) -> set[str]:
+def _flow_labels(parts: Mapping[str, Part]) -> set[str]:
     """Return the labels of the flows of some parts; counted flows have the label of their group."""
-    return {flow.label for part in parts for flow in part.traffic}
+    return {flow.label for part in parts.values() for flow in part.traffic}
 
 
 def _is_numbered(label: str, known: Collection[str]) -> bool:
@@ -116,56 +162,3 @@ def _is_numbered(label: str, known: Collection[str]) -> bool:
 
 def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _check_expect(context: Context, experiment: Experiment, where: Loc, line: Expect) -> None:
-    if line.part is not None and not context.check_name(
-        (*where, "part"), "part", line.part, experiment.parts
-    ):
-        return
-    parts = {line.part: experiment.parts[line.part]} if line.part else experiment.parts
-    labels = flow_labels(parts.values())
-    if line.flow is not None and not _is_numbered(line.flow, labels):
-        context.check_name((*where, "flow"), "flow", line.flow, labels)
-    _check_bounds(context, where, line)
-    for key, levels in (("where", line.where), ("relative_to", line.relative_to or {})):
-        for factor, wanted in levels.items():
-            _check_levels(context, (*where, key, factor), parts, _as_list(wanted))
-
-
-def _check_bounds(context: Context, where: Loc, line: Expect) -> None:
-    """Report a ratio of trials to themselves, and shares that are given as percentages."""
-    to = line.relative_to or {}
-    if to and all(_as_list(line.where.get(name, ())) == [level] for name, level in to.items()):
-        message = "the line divides trials by themselves; give other levels than in where"
-        context.report((*where, "relative_to"), message)
-    metric = context.outputs.metrics.get(line.metric)
-    if to or metric is None or metric.unit != "share":
-        return
-    for key in ("equals", "below", "above", "between"):
-        for index, bound in enumerate(_as_list(getattr(line, key))):
-            if bound is not None and abs(bound) >= LEAST_PERCENTAGE:
-                message = f"{key}: {line.metric} is a share of 1; write {bound / 100:g} for {bound:g} %"
-                context.report((*where, key, index), message)
-
-
-def _check_levels(context: Context, where: Loc, parts: Mapping[str, Part], wanted: Iterable[str]) -> None:
-    """Report levels of a factor, which `where` ends in, that no part has."""
-    factor = str(where[-1])
-    having = {name: part for name, part in parts.items() if factor in part.factors}
-    if not having:
-        factors = {factor for part in parts.values() for factor in part.factors}
-        context.report(where, unknown("factor", factor, factors), key=True)
-        return
-    if not all(context.checked.valid("parts", name, "factors", factor) for name in having):
-        return  # the level may be the one with an error there
-    known: set[str] = set()
-    for part in having.values():
-        known |= set(part.factors[factor].labels)
-        try:
-            known |= {treatment[factor].label for treatment in included_treatments(part)}
-        except (ValueError, KeyError):
-            continue  # an invalid line is reported with the factors
-    for index, level in enumerate(wanted):
-        if known and level not in known:
-            context.report((*where, index), unknown(f"level of {factor}", level, known))

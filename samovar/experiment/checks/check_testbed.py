@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from collections.abc import Sequence
+from ipaddress import ip_address
 from pathlib import Path
 
 from samovar.experiment.checks.validate import Validation
 from samovar.experiment.keys import NetworkInterface, Testbed
-from samovar.experiment.nearest import nearest, unknown
+from samovar.experiment.nearest import nearest
+
+Interfaces = Sequence[tuple[str, str, NetworkInterface]]
+"""The interfaces of a testbed, each after its host and name."""
 
 
 def check_testbed(checked: Validation[Testbed], path: Path) -> None:
@@ -20,68 +23,59 @@ def check_testbed(checked: Validation[Testbed], path: Path) -> None:
     if checked.intact("testbed") and testbed.name != path.stem:
         message = f"testbed '{testbed.name}' is in the file {path.name}; name it '{path.stem}'"
         checked.report(("testbed",), message)
-    _check_addresses(checked, testbed)
-    _check_subnets(checked, testbed)
-    _check_control_network(checked, testbed)
-    _check_bottleneck(checked, testbed)
-    _check_device(checked, testbed)
+    interfaces = [
+        (host, name, interface)
+        for host, machine in testbed.hosts.items()
+        for name, interface in machine.interfaces.items()
+    ]
+    _check_addresses(checked, testbed, interfaces)
+    _check_control_network(checked, testbed, interfaces)
     if checked.intact("hosts"):
-        _check_links(checked, testbed)
+        _check_bottleneck(checked, testbed)
+        _check_links(checked, testbed, interfaces)
 
 
-def _interfaces(testbed: Testbed) -> Iterator[tuple[str, str, NetworkInterface]]:
-    for host, machine in testbed.hosts.items():
-        for name, interface in machine.interfaces.items():
-            yield host, name, interface
-
-
-def _check_links(checked: Validation[Testbed], testbed: Testbed) -> None:
-    """Report links without an interface, and links with one end whose name resembles another link's."""
-    ends = Counter(interface.link for _, _, interface in _interfaces(testbed))
-    order = {name: number for number, name in enumerate(ends)}
+def _check_links(checked: Validation[Testbed], testbed: Testbed, interfaces: Interfaces) -> None:
+    """Report links without an interface, misspelt links, and a bottleneck that is not a device."""
+    ends = Counter(interface.link for _, _, interface in interfaces)
     for name in testbed.links:
-        if name not in ends:
-            checked.report(("links", name), unknown("link", name, ends), key=True)
-    for host, name, interface in _interfaces(testbed):
-        alone = ends[interface.link] == 1 and interface.link not in testbed.links
-        others = (one for one in ends if ends[one] > 1 or order[one] < order[interface.link])
-        near = nearest(interface.link, others) if alone else None
+        checked.check_name(("links", name), "link", name, ends, key=True)
+    for host, name, interface in interfaces:
+        link, order = interface.link, list(ends)
+        others = [one for one in ends if ends[one] > 1 or order.index(one) < order.index(link)]
+        near = nearest(link, others) if ends[link] == 1 and link not in testbed.links else None
         if near is not None:
-            message = f"link '{interface.link}' has only this end; did you mean '{near}'?"
+            message = f"link '{link}' has only this end; did you mean '{near}'?"
             checked.report(("hosts", host, "interfaces", name, "link"), message)
-
-
-def _check_addresses(checked: Validation[Testbed], testbed: Testbed) -> None:
-    seen: dict[object, str] = {}
-    for host, name, interface in _interfaces(testbed):
-        first = seen.setdefault(interface.address.ip, f"{host} {name}")
-        if first != f"{host} {name}":
-            message = f"address {interface.address.ip} is also that of {first}; choose another"
-            checked.report(("hosts", host, "interfaces", name, "address"), message)
-
-
-def _check_subnets(checked: Validation[Testbed], testbed: Testbed) -> None:
-    first: dict[str, tuple[IPv4Network | IPv6Network, str]] = {
-        name: (link.subnet, "its subnet") for name, link in testbed.links.items() if link.subnet is not None
-    }
-    for host, name, interface in _interfaces(testbed):
-        network = interface.address.network
-        known, whose = first.setdefault(interface.link, (network, f"{host} {name}"))
-        if network == known:
-            continue
-        where = ("hosts", host, "interfaces", name, "address")
-        if whose == "its subnet":
-            message = f"{interface.address} is outside link '{interface.link}'; choose one within {known}"
-        else:
-            message = (
-                f"{interface.address} on link '{interface.link}' is in another subnet than {whose}; "
-                f"choose one within {known}"
-            )
+    device, where = testbed.bottleneck_link, ("bottleneck", "link")
+    if device is None or not checked.intact("links"):
+        return
+    if checked.check_name(where, "link", device, testbed.links) and testbed.device is None:
+        message = f"link '{device}' is not a device; add adapter: {{rate: ..., buffer: ...}} to it"
         checked.report(where, message)
+    elif testbed.device is not None and ends[device] != 2:
+        checked.report(where, f"link '{device}' has {ends[device]} ends; a pair of adapters needs two")
 
 
-def _check_control_network(checked: Validation[Testbed], testbed: Testbed) -> None:
-    taken = {str(interface.address.ip): f"{host} {name}" for host, name, interface in _interfaces(testbed)}
+def _check_addresses(checked: Validation[Testbed], testbed: Testbed, interfaces: Interfaces) -> None:
+    """Report addresses of two interfaces, and those outside the subnet of their link."""
+    owners: dict[object, str] = {}
+    subnets = {name: (link.subnet, f"link '{name}'") for name, link in testbed.links.items() if link.subnet}
+    for host, name, interface in interfaces:
+        where, owner = ("hosts", host, "interfaces", name, "address"), f"{host} {name}"
+        first = owners.setdefault(interface.address.ip, owner)
+        if first != owner:
+            message = f"address {interface.address.ip} is also that of {first}; choose another"
+            checked.report(where, message)
+        subnet, whose = subnets.setdefault(interface.link, (interface.address.network, owner))
+        if interface.address.network != subnet:
+            message = f"{interface.address} is in another subnet than {whose}; choose one within {subnet}"
+            checked.report(where, message)
+
+
+def _check_control_network(checked: Validation[Testbed], testbed: Testbed, interfaces: Interfaces) -> None:
+    """Report control addresses of two hosts or of the testbed's network, and names in a lab."""
+    taken = {str(interface.address.ip): f"{host} {name}" for host, name, interface in interfaces}
     seen: dict[tuple[str, int], str] = {}
     for name, host in testbed.hosts.items():
         where = ("hosts", name, "address")
@@ -90,55 +84,27 @@ def _check_control_network(checked: Validation[Testbed], testbed: Testbed) -> No
             message = f"control address {host.address} is also that of {first}; choose another"
             checked.report(where, message)
         if host.address in taken:
-            message = (
-                f"control address {host.address} is that of {taken[host.address]} on the testbed's network"
-            )
-            checked.report(where, f"{message}; use one on the control network")
-        if testbed.lab is not None and not _is_address(host.address):
-            message = f"'{host.address}' is a name; use an address, as a lab has no resolver"
-            checked.report(where, message)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _check_device(checked: Validation[Testbed], testbed: Testbed) -> None:
-    name = testbed.bottleneck_link
-    if name is None or not checked.intact("hosts") or not checked.intact("links"):
-        return
-    where = ("bottleneck", "link")
-    ends = [interface for _, _, interface in _interfaces(testbed) if interface.link == name]
-    if name not in testbed.links:
-        checked.report(where, unknown("link", name, testbed.links))
-    elif testbed.device is None:
-        message = f"link '{name}' is not a device; add adapter: {{rate: ..., buffer: ...}} to it"
-        checked.report(where, message)
-    elif len(ends) != 2:
-        message = f"link '{name}' has {len(ends)} ends; a pair of adapters needs two"
-        checked.report(where, message)
+            message = f"control address {host.address} is that of {taken[host.address]}"
+            checked.report(where, f"{message} on the testbed's network; use one on the control network")
+        if testbed.lab is not None:
+            try:
+                ip_address(host.address)
+            except ValueError:
+                message = f"'{host.address}' is a name; use an address, as a lab has no resolver"
+                checked.report(where, message)
 
 
 def _check_bottleneck(checked: Validation[Testbed], testbed: Testbed) -> None:
+    """Report a bottleneck that is not a router with two interfaces."""
     bottleneck = testbed.bottleneck
-    if bottleneck is None or not checked.intact("hosts"):
+    routers = [name for name, one in testbed.hosts.items() if one.role == "router"]
+    if bottleneck is None or not checked.check_name(
+        ("bottleneck", "router"), "router", bottleneck.router, routers
+    ):
         return
-    host = testbed.hosts.get(bottleneck.router)
-    if host is None:
-        routers = [name for name, one in testbed.hosts.items() if one.role == "router"]
-        checked.report(("bottleneck", "router"), unknown("router", bottleneck.router, routers))
-        return
-    if host.role != "router":
-        message = f"host '{bottleneck.router}' is a {host.role}; its role must be router"
-        checked.report(("bottleneck", "router"), message)
+    interfaces = testbed.hosts[bottleneck.router].interfaces
     for key, interface in (("from", bottleneck.from_interface), ("to", bottleneck.to_interface)):
-        if interface not in host.interfaces:
-            what = f"interface of {bottleneck.router}"
-            checked.report(("bottleneck", key), unknown(what, interface, host.interfaces))
+        checked.check_name(("bottleneck", key), f"interface of {bottleneck.router}", interface, interfaces)
     if bottleneck.from_interface == bottleneck.to_interface:
         message = f"data cannot enter and leave by {bottleneck.to_interface}; choose another interface"
         checked.report(("bottleneck", "to"), message)

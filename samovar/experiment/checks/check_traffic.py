@@ -1,28 +1,45 @@
-"""Check the traffic of a part: ends, labels, ports, durations, windows, captures and loggers."""
+"""Check the traffic of a part, its captures and loggers, and the path that the traffic takes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from math import ceil
 
-from samovar.experiment.checks.check_context import PartInContext, PartValue, setters_of
+from samovar.experiment.checks.part_values import PartToCheck, PartValue
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.keys import FLOW_ENDS, Capture, Flow, Logger, is_plural, members_of, places_of
+from samovar.experiment.keys import (
+    DEVICE_PARAMETERS,
+    FLOW_ENDS,
+    ROUTER_ONLY,
+    Capture,
+    Flow,
+    Logger,
+    NetworkPath,
+    is_plural,
+    keys_of,
+    least_burst_packets,
+    members_of,
+    places_of,
+)
 from samovar.experiment.nearest import unknown
 from samovar.experiment.shortest_path import shortest_path
-from samovar.units import format_duration
+from samovar.experiment.values import Buffer, Directional
+from samovar.units import format_duration, format_share
 
 MOST_PAIRS = 100  # pairs of hosts of one flow that are checked; more only repeat the message
 LAST_PORT = 65535
 TOLERANCE_S = 1e-6
+BUFFER_UNITS = {"packets": ("buffer_packets", "546packets"), "bytes": ("buffer_bytes", "819KB")}
+"""The parameter of a queue discipline that takes a buffer in this unit, and an example."""
 
 
-def check_traffic(part: PartInContext) -> None:
+def check_traffic(part: PartToCheck) -> None:
     """Report what is wrong with the flows, captures and loggers of a part."""
     traffic = part.model.traffic
     if not traffic and part.intact("traffic"):
         part.report(("traffic",), "traffic is empty; it needs at least one flow")
-    counts_vary = {f"traffic.{flow.label}.count" for flow in traffic} & part.varied
+    counts_vary = {f"traffic.{flow.label}.count" for flow in traffic} & part.setters.keys()
     if traffic and not counts_vary and all(flow.count == 0 for flow in traffic):
         part.report(("traffic", 0, "count"), "count: no flow is left; at least one must remain")
     for index, flow in enumerate(traffic):
@@ -38,19 +55,19 @@ def check_traffic(part: PartInContext) -> None:
     _check_recorders(part, "loggers", part.model.loggers)
 
 
-def _check_ends(part: PartInContext, where: Loc, flow: Flow) -> None:
+def _check_ends(part: PartToCheck, where: Loc, flow: Flow) -> None:
     """Report ends that are one host or not connected: as written, and by levels if one factor sets them."""
     for message in _path_errors(part, flow):
         part.report((*where, "to"), message)
     fields = {f"traffic.{flow.label}.from": "from_end", f"traffic.{flow.label}.to": "to_end"}
-    setters = setters_of(part.model, *fields)
+    setters = part.setters_of(*fields)
     for level in setters[0].levels if len(setters) == 1 else ():
         ends = {field: str(level.texts[key]) for key, field in fields.items() if key in level.texts}
         for message in _path_errors(part, flow.model_copy(update=ends)) if ends else ():
             part.report(("factors", setters[0].name), f"{level.label}: {message}", key=True)
 
 
-def _path_errors(part: PartInContext, flow: Flow) -> Iterator[str]:
+def _path_errors(part: PartToCheck, flow: Flow) -> Iterator[str]:
     """Yield a message for pairs of ends that are one host, and one for pairs that no links connect."""
     testbed = part.testbed
     if testbed is None or not {flow.from_end, flow.to_end} <= set(part.end_names or ()):
@@ -70,8 +87,8 @@ def _first(names: Sequence[str]) -> str:
     return names[0] + (f" (and {len(names) - 1} more)" if len(names) > 1 else "")
 
 
-def _check_count(part: PartInContext, where: Loc, flow: Flow) -> None:
-    testbed, varies = part.testbed, f"traffic.{flow.label}.count" in part.varied
+def _check_count(part: PartToCheck, where: Loc, flow: Flow) -> None:
+    testbed, varies = part.testbed, f"traffic.{flow.label}.count" in part.setters
     plural = testbed is not None and any(is_plural(testbed, end) for end in (flow.from_end, flow.to_end))
     if flow.every_s and flow.count is None and not plural and not varies:
         message = f"flow '{flow.label}' is one flow; add count, or remove every"
@@ -81,24 +98,24 @@ def _check_count(part: PartInContext, where: Loc, flow: Flow) -> None:
         part.report((*where, "arrivals"), message, key=True)
 
 
-def _check_end(part: PartInContext, where: Loc, flow: Flow) -> None:
+def _check_end(part: PartToCheck, where: Loc, flow: Flow) -> None:
     """Report a flow that never ends, or whose `until` leads back to the flow itself."""
     cycle = _until_cycle(part, flow)
     if cycle and flow.label == min(cycle):
         message = f"the end of flow '{flow.label}' depends on itself ({' -> '.join((*cycle, cycle[0]))})"
         part.report((*where, "until"), f"{message}; use size or duration instead")
     stops = any(map(part.values_of, ("stop.after", "stop.when", "duration")))
-    if not stops and not _has_end(part, flow) and part.context.checked.intact():
+    if not stops and not _has_end(part, flow) and part.checked.intact():
         message = f"flow '{flow.label}' never ends; add size or duration here, or duration at the top"
         part.report(where, message)
 
 
-def _has_end(part: PartInContext, flow: Flow) -> bool:
+def _has_end(part: PartToCheck, flow: Flow) -> bool:
     """Return whether a flow has an end of its own, by its keys or by a level."""
     return any(part.values_of(f"traffic.{flow.label}.{key}") for key in FLOW_ENDS)
 
 
-def _until_cycle(part: PartInContext, flow: Flow) -> Sequence[str]:
+def _until_cycle(part: PartToCheck, flow: Flow) -> Sequence[str]:
     """Return the labels of a chain of `until` that leads back to a flow, or nothing."""
     chain = [flow.label]
     while flow.until is not None and flow.until in part.flows:
@@ -111,7 +128,7 @@ def _until_cycle(part: PartInContext, flow: Flow) -> Sequence[str]:
     return ()
 
 
-def _check_durations(part: PartInContext, flow: Flow) -> None:
+def _check_durations(part: PartToCheck, flow: Flow) -> None:
     """Report durations that a generator cannot keep; formulas are checked when they are evaluated."""
     owner, system = f"traffic.{flow.label}", next(iter(part.systems_of(f"traffic.{flow.label}")), "")
     durations: Sequence[PartValue] = part.values_of(f"{owner}.duration")
@@ -137,7 +154,7 @@ def is_whole(duration_s: float, step_s: float) -> bool:
     return steps > 0 and abs(duration_s - steps * step_s) < TOLERANCE_S
 
 
-def _check_labels_and_ports(part: PartInContext) -> None:
+def _check_labels_and_ports(part: PartToCheck) -> None:
     """Report labels and ports that flows of two entries have, and ports beyond the last."""
     labels: dict[str, int] = {}
     ports: dict[tuple[str, int], int] = {}
@@ -160,7 +177,7 @@ def _check_labels_and_ports(part: PartInContext) -> None:
             part.report((*at, "port"), f"{ends}; the last port is {LAST_PORT}")
 
 
-def _check_windows(part: PartInContext) -> None:
+def _check_windows(part: PartToCheck) -> None:
     """Report flows between the same hosts with different windows: a window is set per peer, not per flow."""
     seen: dict[tuple[str, str], int] = {}
     reported: set[int] = set()
@@ -169,7 +186,7 @@ def _check_windows(part: PartInContext) -> None:
             first_index = seen.setdefault((member.from_host, member.to_host), index)
             first = part.model.traffic[first_index]
             at, other = (index, first) if flow.rwnd_bytes is not None else (first_index, flow)
-            varies = part.varied & {f"traffic.{first.label}.rwnd", f"traffic.{flow.label}.rwnd"}
+            varies = part.setters.keys() & {f"traffic.{first.label}.rwnd", f"traffic.{flow.label}.rwnd"}
             if at in reported or varies or first.rwnd_bytes == flow.rwnd_bytes:
                 continue  # the plan checks which levels meet
             reported.add(at)
@@ -179,14 +196,14 @@ def _check_windows(part: PartInContext) -> None:
             part.report(("traffic", at, "rwnd"), message)
 
 
-def _check_stop(part: PartInContext) -> None:
+def _check_stop(part: PartToCheck) -> None:
     flow = part.flows.get(part.model.stop.when or "") if part.model.stop else None
     if flow is not None and not part.values_of("duration") and not _has_end(part, flow):
         message = f"flow '{flow.label}' has no end that could end the trial; give it size or duration"
         part.report(("stop", "when"), message)
 
 
-def _check_recorders(part: PartInContext, key: str, recorders: Sequence[Capture | Logger]) -> None:
+def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[Capture | Logger]) -> None:
     """Report captures and loggers at hosts or interfaces without traffic, and those that repeat another."""
     seen: set[tuple[str, str]] = set()
     for index, one in enumerate(recorders):
@@ -205,3 +222,129 @@ def _check_recorders(part: PartInContext, key: str, recorders: Sequence[Capture 
             elif one.interface is not None and one.interface not in interfaces:
                 message = unknown(f"interface of {host}", one.interface, interfaces)
                 part.report((*where, "interface"), message)
+
+
+# The path
+
+
+def check_path(part: PartToCheck) -> None:
+    """Report what is wrong with the path of a part."""
+    testbed, path = part.testbed, part.model.path or NetworkPath()
+    if part.model.path is None and not any(target.startswith("path.") for target in part.setters):
+        return
+    if part.device_link:
+        _check_router_only(part, part.device_link)
+    else:
+        if testbed is not None and testbed.bottleneck is None:
+            message = f"testbed '{testbed.name}' has no bottleneck; remove path, or choose another testbed"
+            part.report(("path",), message, key=True)
+        for key, value in (("rate", path.rate_bps), ("buffer", path.buffer)):
+            if not value and part.intact():
+                _check_needed(part, key)
+        for key, message in _without_effect(part, path):
+            part.report(("path", key), message)
+    for one, message in _impossible(part):
+        part.report(one.where, f"{one.key}: {message}")
+    selectors = [(one.flow, one.from_end, one.to_end) for one in path.classes]
+    for index, selector in enumerate(selectors):
+        if selectors.index(selector) != index:
+            message = "another class is for the same packets already; merge them"
+            part.report(("path", "classes", index), message)
+    for one in part.values_of("path.buffer"):
+        if isinstance(one.value, Buffer):
+            _check_buffer(part, one, one.value)
+
+
+def _check_router_only(part: PartToCheck, link: str) -> None:
+    """Report keys of the path that the device of a link, which is the bottleneck, does not have."""
+    known = keys_of(NetworkPath)
+    takes = [*(key for key in known if key not in ROUTER_ONLY), *DEVICE_PARAMETERS]
+    refused = f"needs a router; the bottleneck is link '{link}', which takes {', '.join(takes)}"
+    for key in ROUTER_ONLY:
+        if part.model.path and known[key].attribute in part.model.path.model_fields_set:
+            part.report(("path", key), f"path.{key} {refused}", key=True)
+        for factor in part.setters_of(f"path.{key}"):
+            part.report(("factors", factor.name), f"path.{key} {refused}", key=True)
+
+
+def _check_needed(part: PartToCheck, key: str) -> None:
+    """Report a key of the path that neither the path nor every level of a factor gives."""
+    target = f"path.{key}"
+    setters = part.setters_of(target)
+    if not setters:
+        message = f"path has no {key}; add {key}: ... here, or a factor {target}"
+        part.report(("path",), message, key=True)
+    for factor in setters:
+        for index, level in enumerate(factor.levels):
+            if target not in level.texts:
+                message = f"level '{level.label}' has no {target}, and path no {key}; add one of them"
+                part.report(("factors", factor.name, "levels", index), message)
+
+
+def _without_effect(part: PartToCheck, path: NetworkPath) -> Iterator[tuple[str, str]]:
+    """Yield the keys that have no effect without another key, with messages."""
+    if not isinstance(path.rate_bps, Directional) and path.rate_bps and "path.rate" not in part.setters:
+        for key, value in (("buffer", path.buffer), ("aqm", path.aqm)):
+            if isinstance(value, Directional) and value.up is not None:
+                yield key, f"path has no rate upstream for this {key}; add rate: {{down: ..., up: ...}}"
+    delayed = path.delay_s or path.rtt_s or {"path.rtt", "path.delay"} & part.setters.keys()
+    for key, share in (("jitter", path.jitter_s), ("reorder", path.reorder)):
+        if share and not delayed:
+            yield key, f"path has {key} but no delay that it could change; add rtt or delay"
+    if path.loss_burst_packets and not path.loss and "path.loss" not in part.setters:
+        yield "loss_burst", "path has loss_burst but no loss; add loss"
+
+
+def _impossible(part: PartToCheck) -> Iterator[tuple[PartValue, str]]:
+    """Yield numbers that cannot be combined; the plan checks those that vary or are formulas."""
+    for direction in ("down", "up"):
+        numbers: dict[str, tuple[PartValue, float]] = {}
+        for key in ("rtt", "delay", "jitter", "loss", "loss_burst"):
+            for one in part.values_of(f"path.{key}"):
+                of_direction = key == "rtt" or (one.step or "down") == direction
+                if of_direction and one.level is None and isinstance(one.value, int | float):
+                    numbers[key] = one, one.value
+        if "delay" not in numbers and "rtt" in numbers and "path.delay" not in part.setters:
+            numbers["delay"] = numbers["rtt"][0], numbers["rtt"][1] / 2
+        if numbers.keys() >= {"delay", "jitter"} and "path.rtt" not in part.setters:
+            (_, delay_s), (one, jitter_s) = numbers["delay"], numbers["jitter"]
+            if 0 < delay_s < jitter_s:
+                more = f"{format_duration(jitter_s)} is more than the one-way delay"
+                yield one, f"{more}, {format_duration(delay_s)}; it must not exceed the delay"
+        if "loss" not in numbers:
+            continue
+        one, loss = numbers["loss"]
+        if loss == 1:
+            yield one, "100% lets nothing through; use less"
+        elif "loss_burst" in numbers:
+            one, burst = numbers["loss_burst"]
+            least = least_burst_packets(loss)
+            if burst < least:
+                message = f"{format_share(loss)} of loss cannot occur in bursts of {burst}packets"
+                yield one, f"{message}; use {ceil(least)}packets or more"
+
+
+def _check_buffer(part: PartToCheck, one: PartValue, buffer: Buffer) -> None:
+    """Report a buffer in a unit that its queue discipline does not take; formulas give both units."""
+    if None not in (buffer.packets, buffer.bytes):
+        return
+    if part.device_link:
+        if buffer.packets is None:
+            message = f"link '{part.device_link}' queues frames; give the buffer as 2720packets or 1 BDP"
+            part.report(one.where, message)
+        return
+    takes = {
+        aqm: part.catalogue.parameters("aqm", aqm, system) or {}
+        for system in part.systems_of("path")
+        for aqm in part.catalogue.names("aqm", system)
+    }
+    unit, other = ("packets", "bytes") if buffer.packets is not None else ("bytes", "packets")
+    (needed, _), (instead, example) = BUFFER_UNITS[unit], BUFFER_UNITS[other]
+    aqms = part.texts_of("path.aqm", one.level)
+    unable = [aqm for aqm in aqms if instead in takes.get(aqm, {}) and needed not in takes[aqm]]
+    with_all = one.level is None or "path.aqm" in one.level.texts  # else other levels may have those that can
+    if unable and (with_all or len(unable) == len(aqms)):
+        able = sorted(name for name, parameters in takes.items() if needed in parameters)
+        message = f"aqm {unable[0]} counts {other}; give the buffer as {example} or 1 BDP"
+        use = f", or use an aqm that counts {unit}: {', '.join(able)}" if able else ""
+        part.report(one.where, message + use)

@@ -6,11 +6,19 @@ config.yaml and by testbeds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from samovar.errors import Problem
-from samovar.experiment.checks.check_context import GENERATOR_KEYS, RECIPE_KINDS, PartInContext, PartValue
+from samovar.experiment.checks.part_values import (
+    GENERATOR_KEYS,
+    RECIPE_KINDS,
+    PartToCheck,
+    PartValue,
+    part_values,
+)
 from samovar.experiment.checks.validate import Loc, errors_of
+from samovar.experiment.formula import Formula, canonical
 from samovar.experiment.keys import (
     OPERATING_SYSTEMS,
     PLAIN_FACTORS,
@@ -20,12 +28,15 @@ from samovar.experiment.keys import (
     Config,
     Factor,
     Flow,
+    Level,
     Logger,
     NetworkPath,
+    Part,
     PathClass,
     Stop,
     Strict,
     Testbed,
+    is_directed,
     is_target,
     known_factors,
     own_keys,
@@ -35,9 +46,11 @@ from samovar.experiment.keys import (
     refusal,
     settable,
     varied_keys,
+    with_device,
 )
 from samovar.experiment.nearest import unknown
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
+from samovar.experiment.values import Distribution
 from samovar.experiment.yaml_tree import Map, node_at
 
 NAMES: Mapping[tuple[type[Strict] | None, str], str] = {
@@ -55,21 +68,22 @@ NAMES: Mapping[tuple[type[Strict] | None, str], str] = {
     (Logger, "logger"): "logger",
 }
 """What the values of keys name."""
+MOST_STEPS = 10_000  # of the search for values that depend on themselves
 Refusal = tuple[Loc, bool, str]
 """The place of a problem in a part, whether it is at the key there, and the message."""
 
 
-def check_values(part: PartInContext) -> None:
+def check_values(part: PartToCheck) -> None:
     """Report unknown keys, values that cannot be read, names of nothing, and what recipes do not take."""
     for factor in part.model.factors.values():
         _check_recipe(part, factor)
     for one in (one for values in part.values.values() for one in values):
         if not _lacks_owner(part, one):
             for place, at_key, message in _refusals(part, one):
-                part.report_value(place, message, key=at_key)
+                part.report(place, message, key=at_key, once=True)  # levels of a range share a place
 
 
-def _check_recipe(part: PartInContext, factor: Factor) -> None:
+def _check_recipe(part: PartToCheck, factor: Factor) -> None:
     """Report an unknown recipe that a factor names, one without a parameter, and unknown hosts beside it."""
     where = ("factors", factor.name)
     if part.systems and factor.recipe and factor.recipe not in PLAIN_FACTORS:
@@ -84,14 +98,14 @@ def _check_recipe(part: PartInContext, factor: Factor) -> None:
         part.check_name((*where, "at", index), "host or role", end, part.end_names)
 
 
-def _lacks_owner(part: PartInContext, one: PartValue) -> bool:
+def _lacks_owner(part: PartToCheck, one: PartValue) -> bool:
     """Return whether a level sets a key of a flow or logger that was left out for an error of its own."""
     group = one.target.partition(".")[0]
     of_list = one.factor is not None and group in ("traffic", "loggers")
     return of_list and not is_target(one.target, part.model) and not part.intact(group)
 
 
-def _refusals(part: PartInContext, one: PartValue) -> Iterator[Refusal]:
+def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
     """Yield why a value is refused: for its key alone, or else for what it is."""
     message = _key_error(part, one)
     if message:
@@ -108,7 +122,7 @@ def _refusals(part: PartInContext, one: PartValue) -> Iterator[Refusal]:
             yield one.where, False, message
 
 
-def _key_error(part: PartInContext, one: PartValue) -> str | None:
+def _key_error(part: PartToCheck, one: PartValue) -> str | None:
     """Return why a key cannot be set; None if it can."""
     if one.of_hosts:
         errors = (setting_key_error(one.target, systems, part.catalogue) for systems in _systems(part, one))
@@ -134,7 +148,7 @@ def _key_error(part: PartInContext, one: PartValue) -> str | None:
     return unknown("key or parameter", one.key, {*known, *own}.difference(not_taken))
 
 
-def _not_of_generator(part: PartInContext, one: PartValue, generator: str) -> str:
+def _not_of_generator(part: PartToCheck, one: PartValue, generator: str) -> str:
     """Return the message for a congestion control or DSCP that a flow's generator cannot set."""
     catalogue = part.catalogue
     able = {
@@ -148,7 +162,7 @@ def _not_of_generator(part: PartInContext, one: PartValue, generator: str) -> st
     return f"generator {generator} does not take {one.key}; {instead}{per_host}"
 
 
-def _unknown_factor(part: PartInContext, target: str) -> str:
+def _unknown_factor(part: PartToCheck, target: str) -> str:
     """Return the message for an unknown factor, with the nearest known one."""
     flow, dot, _ = target.removeprefix("traffic.").rpartition(".arrivals.")
     if dot and any(one.label == flow for one in part.model.traffic):
@@ -165,7 +179,7 @@ def _unknown_factor(part: PartInContext, target: str) -> str:
     return unknown("factor", target, {*known_factors(part.model), *settings, *parameters}, set(kinds))
 
 
-def _unknown_names(part: PartInContext, one: PartValue) -> Iterator[Refusal]:
+def _unknown_names(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
     """Yield a refusal of a host, flow or recipe that a value names and that does not exist."""
     name, what = str(one.value), NAMES.get((one.model, one.key))
     known: dict[str, Collection[str] | None] = {}
@@ -184,7 +198,7 @@ def _unknown_names(part: PartInContext, one: PartValue) -> Iterator[Refusal]:
             yield one.where, False, unknown(of, name, names)
 
 
-def _value_error(part: PartInContext, one: PartValue) -> str | None:
+def _value_error(part: PartToCheck, one: PartValue) -> str | None:
     """Return why a recipe refuses the value of a parameter or setting; None if none does."""
     if not isinstance(one.value, str) or (one.model and one.key in own_keys(one.model)):
         return None
@@ -201,7 +215,7 @@ def _value_error(part: PartInContext, one: PartValue) -> str | None:
 # Settings of hosts
 
 
-def _systems(part: PartInContext, one: PartValue) -> list[list[str]]:
+def _systems(part: PartToCheck, one: PartValue) -> list[list[str]]:
     """Return groups of systems of the hosts that a setting is for; of each group one must have the setting.
 
     A level sets hosts that it names, or the ends of flows; the setting of a part is for any host.
@@ -210,14 +224,14 @@ def _systems(part: PartInContext, one: PartValue) -> list[list[str]]:
     if testbed is None or one.factor is None:
         return [part.systems] if part.systems else []
     if one.step:
-        systems = part.context.systems_of(one.step)
+        systems = part.systems_at(one.step)
     elif one.target == "mtu":
         systems = [host.system for host in testbed.hosts.values() if host.interfaces]
     else:
         of_sender = one.target in ("cc", "txd") or one.target.startswith("cc.")
         senders = [] if one.target == "rwnd" else [flow.from_end for flow in traffic]
         receivers = [] if of_sender else [flow.to_end for flow in traffic]
-        systems = part.context.systems_of(*senders, *receivers)
+        systems = part.systems_at(*senders, *receivers)
     return [[system] for system in sorted(set(systems))]
 
 
@@ -282,3 +296,106 @@ def setting_value_error(
     except ValueError as error:
         return str(error)
     return None
+
+
+# Formulas
+
+
+class _Values:
+    """The values that the names of a part may have, by name; `path.rate.down` names one direction."""
+
+    def __init__(self, values: Iterable[PartValue]) -> None:
+        self.by_name: dict[str, list[PartValue]] = {}
+        for one in values:
+            name = one.target
+            if is_directed(name):
+                name = f"{name}.{one.step or 'down'}"
+            elif one.step:
+                name = f"{name}@{one.step}"  # no name means the value of one host
+            self.by_name.setdefault(name, []).append(one)
+            if isinstance(one.value, Distribution):  # its name means the mean, its parameters may be formulas
+                self.by_name[name] += [replace(one, value=number) for number in one.value.parameters]
+
+    def formulas(self) -> Iterator[tuple[str, PartValue, Formula]]:
+        """Yield every formula with the name whose value it is."""
+        for name, every in self.by_name.items():
+            yield from ((name, one, one.value) for one in every if isinstance(one.value, Formula))
+
+    def has(self, name: str) -> bool:
+        """Return whether a name can have a value."""
+        down = name.removesuffix(".up") + ".down"
+        if name.startswith("path.buffer.") and down in self.by_name:
+            return "path.rate.up" in self.by_name or name == down
+        return name == "mtu" or name in self.by_name
+
+    def inputs(self, name: str) -> tuple[str, ...]:
+        """Return the names whose values a name is computed from: itself, unless it is derived."""
+        if name.startswith("BDP."):
+            return (f"path.rate.{name.removeprefix('BDP.')}", *self.inputs("path.rtt"))
+        if name == "path.rtt" and "path.delay.down" in self.by_name and "path.rtt" not in self.by_name:
+            return ("path.delay.down", "path.delay.up")
+        return (name,)
+
+
+def check_formulas(part: PartToCheck) -> None:
+    """Report names in formulas that have no value in the part, and values that depend on themselves."""
+    device = part.testbed.device if part.testbed else None
+    whole = part.model.model_copy(update={"path": with_device(part.model.path, device)})
+    values = _Values(part_values(whole))
+    for _, possible, formula in values.formulas():
+        for one in formula.names:
+            message = _missing(values, part.model, one)
+            if message:
+                part.report(possible.where, f"'{formula.text}': {message}")
+    reported: set[frozenset[str]] = set()
+    for owner, possible, _ in values.formulas():
+        cycle = _CycleSearch(values).find(owner, possible)
+        if cycle and frozenset(cycle) not in reported:
+            reported.add(frozenset(cycle))
+            part.report(possible.where, f"the value depends on itself ({' -> '.join(cycle)})")
+
+
+def _missing(values: _Values, part: Part, name: str) -> str | None:
+    """Return the message for a name that has no value in the part."""
+    known = canonical(name)
+    if known.startswith("traffic."):
+        label = known.removeprefix("traffic.").rpartition(".")[0]
+        labels = [flow.label for flow in part.traffic]
+        if label not in labels:
+            return unknown("flow", label, labels)
+    missing = [one for one in values.inputs(known) if not values.has(one)]
+    if not missing:
+        return None
+    key = missing[0].removesuffix(".down")
+    return f"{name} has no value here, as the part has no {key}; add it, as a value or a factor"
+
+
+class _CycleSearch:
+    """A depth-first search through formulas, in which a factor has the same level throughout."""
+
+    def __init__(self, values: _Values) -> None:
+        self.values, self.steps = values, 0
+
+    def find(self, name: str, possible: PartValue) -> tuple[str, ...]:
+        """Return the names on a way from a value back to itself, or nothing."""
+        return self._follow(name, possible, (), {})
+
+    def _follow(
+        self, name: str, possible: PartValue, trail: tuple[str, ...], levels: Mapping[str, Level]
+    ) -> tuple[str, ...]:
+        self.steps += 1
+        if name in trail:
+            return (*trail, name) if trail[0] == name else ()
+        if not isinstance(possible.value, Formula) or self.steps > MOST_STEPS:
+            return ()
+        if possible.factor and possible.level:
+            levels = {**levels, possible.factor.name: possible.level}
+        for used in possible.value.names:
+            for one in self.values.inputs(canonical(used)):
+                for other in self.values.by_name.get(one, ()):
+                    factor = other.factor.name if other.factor else ""
+                    if levels.get(factor, other.level) == other.level:
+                        found = self._follow(one, other, (*trail, name), levels)
+                        if found:
+                            return found
+        return ()

@@ -31,6 +31,7 @@ from samovar.experiment.keys.key_table import Key as Key
 from samovar.experiment.keys.key_table import Strict as Strict
 from samovar.experiment.keys.key_table import WithParameters as WithParameters
 from samovar.experiment.keys.key_table import bare as bare
+from samovar.experiment.keys.key_table import is_union as is_union
 from samovar.experiment.keys.key_table import keys_of as keys_of
 from samovar.experiment.keys.key_table import own_keys as own_keys
 from samovar.experiment.keys.key_table import type_in as type_in

@@ -1,13 +1,13 @@
-"""The context of the checks: an experiment with its testbed and recipes, a part with all of its values."""
+"""A part of an experiment as its checks see it: every value that a key may have, systems and recipes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from samovar.experiment.checks.validate import Loc, Validation, position_at
+from samovar.experiment.checks.validate import Loc, Validation
 from samovar.experiment.keys import (
     DEVICE_PARAMETERS,
     NOT_OF_HOSTS,
@@ -34,11 +34,8 @@ from samovar.experiment.keys import (
     read_target,
     settable,
 )
-from samovar.experiment.nearest import unknown
-from samovar.experiment.outputs import Outputs, package_outputs
 from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 from samovar.experiment.values import Directional, LevelText, PerHost
-from samovar.experiment.yaml_tree import Position
 
 Parameters = Mapping[str, ParameterInfo]
 RECIPE_KINDS = {"path": "aqm", "traffic": "generator", "loggers": "logger"}
@@ -47,35 +44,6 @@ RECIPE_KINDS = {"path": "aqm", "traffic": "generator", "loggers": "logger"}
 
 GENERATOR_KEYS = ("cc", "dscp")
 """Keys of a flow that its generator must have as a parameter."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """One experiment with the testbed it runs on (None when unknown), the recipes and the known outputs."""
-
-    checked: Validation[Experiment]
-    testbed: Testbed | None
-    catalogue: RecipeCatalogue
-    outputs: Outputs = field(default_factory=package_outputs)
-
-    def report(self, loc: Sequence[int | str], message: str, *, key: bool = False) -> None:
-        """Add a problem at the value, or at the key, of a place in the experiment."""
-        self.checked.report(loc, message, key=key)
-
-    def check_name(
-        self, loc: Loc, what: str, name: str, known: Iterable[str] | None, *, key: bool = False
-    ) -> bool:
-        """Return whether a name is known, and report it if not; nothing is unknown if `known` is None."""
-        if known is None or name in (names := list(known)):
-            return True
-        self.report(loc, unknown(what, name, names), key=key)
-        return False
-
-    def systems_of(self, *names: str) -> list[str]:
-        """Return the systems of the hosts that some names of hosts and roles mean, each once."""
-        testbed = self.testbed
-        hosts = places_of(testbed, names) if testbed else ()
-        return list(dict.fromkeys(testbed.hosts[host].system for host in hosts)) if testbed else []
 
 
 @dataclass(frozen=True)
@@ -147,66 +115,45 @@ class PartValue:
 
 
 @dataclass(frozen=True)
-class PartInContext:
-    """One part of an experiment; places are counted from the part."""
+class PartToCheck:
+    """One part of an experiment, with its testbed (None when unknown) and the recipes.
 
-    context: Context
+    Places are counted from the part.
+    """
+
+    checked: Validation[Experiment]
+    testbed: Testbed | None
+    catalogue: RecipeCatalogue
     name: str
     model: Part
-    refused: set[Position] = field(default_factory=set)
 
-    @property
-    def catalogue(self) -> RecipeCatalogue:
-        """The known recipes."""
-        return self.context.catalogue
+    def report(self, loc: Loc, message: str, *, key: bool = False, once: bool = False) -> None:
+        """Add a problem at the value, or at the key, of a place; with `once`, only the first there."""
+        self.checked.report(("parts", self.name, *loc), message, key=key, once=once)
 
-    @property
-    def testbed(self) -> Testbed | None:
-        """The testbed that the experiment runs on."""
-        return self.context.testbed
+    def check_name(
+        self, loc: Loc, what: str, name: str, known: Collection[str] | None, *, key: bool = False
+    ) -> bool:
+        """Return whether a name is known, and report it if not; nothing is unknown if `known` is None."""
+        return self.checked.check_name(("parts", self.name, *loc), what, name, known, key=key)
+
+    def intact(self, *loc: int | str) -> bool:
+        """Return whether nothing below a place was left out."""
+        return self.checked.intact("parts", self.name, *loc)
+
+    def valid(self, *loc: int | str) -> bool:
+        """Return whether nothing below a place was left out or reported."""
+        return self.checked.valid("parts", self.name, *loc)
 
     @property
     def device_link(self) -> str | None:
         """The link whose device is the testbed's bottleneck."""
         return self.testbed.bottleneck_link if self.testbed else None
 
-    @property
-    def systems(self) -> list[str]:
-        """The systems of all hosts, none without a testbed."""
-        return sorted({host.system for host in self.testbed.hosts.values()}) if self.testbed else []
-
     @cached_property
     def end_names(self) -> list[str] | None:
         """The names of hosts and roles that an end of a flow may have; None without a testbed."""
         return end_names(self.testbed) if self.testbed else None
-
-    def report(self, loc: Loc, message: str, *, key: bool = False) -> None:
-        """Add a problem at the value, or at the key, of a place in the part."""
-        self.context.report(("parts", self.name, *loc), message, key=key)
-
-    def report_value(self, place: Loc, message: str, *, key: bool = False) -> None:
-        """Add the first problem of a place, which the levels of a range share."""
-        loc = ("parts", self.name, *place)
-        position = position_at(self.context.checked.tree, loc, key=key)
-        if position in self.refused:
-            self.context.checked.reported.append(loc)
-        else:
-            self.refused.add(position)
-            self.context.report(loc, message, key=key)
-
-    def check_name(
-        self, loc: Loc, what: str, name: str, known: Iterable[str] | None, *, key: bool = False
-    ) -> bool:
-        """Return whether a name is known, and report it if not; nothing is unknown if `known` is None."""
-        return self.context.check_name(("parts", self.name, *loc), what, name, known, key=key)
-
-    def intact(self, *loc: int | str) -> bool:
-        """Return whether nothing below a place was left out."""
-        return self.context.checked.intact("parts", self.name, *loc)
-
-    def valid(self, *loc: int | str) -> bool:
-        """Return whether nothing below a place was left out or reported."""
-        return self.context.checked.valid("parts", self.name, *loc)
 
     @cached_property
     def values(self) -> Mapping[str, Sequence[PartValue]]:
@@ -217,9 +164,14 @@ class PartInContext:
         return found
 
     @cached_property
-    def varied(self) -> frozenset[str]:
-        """The keys that levels set."""
-        return varied(self.model)
+    def setters(self) -> Mapping[str, Sequence[Factor]]:
+        """The factors that set each key."""
+        return setters_of(self.model)
+
+    def setters_of(self, *targets: str) -> list[Factor]:
+        """Return the factors that set one of some keys."""
+        found = [factor for target in targets for factor in self.setters.get(target, ())]
+        return [factor for factor in self.model.factors.values() if factor in found]
 
     def values_of(self, target: str, level: Level | None = None) -> Sequence[PartValue]:
         """Return the values that a key may have: of the given level, else of all levels, else as written."""
@@ -255,7 +207,17 @@ class PartInContext:
             if owner == f"traffic.{flow.label}":
                 names += [flow.from_end, flow.to_end] if receivers else [flow.from_end]
         names += [at for one in self.model.loggers if owner == f"loggers.{one.logger}" for at in one.at]
-        return self.context.systems_of(*names)
+        return self.systems_at(*names)
+
+    def systems_at(self, *names: str) -> list[str]:
+        """Return the systems of the hosts that some names of hosts and roles mean, each once."""
+        hosts = places_of(self.testbed, names) if self.testbed else ()
+        return list(dict.fromkeys(self.testbed.hosts[host].system for host in hosts)) if self.testbed else []
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems of all hosts; none without a testbed."""
+        return sorted(self.systems_at(*self.testbed.hosts)) if self.testbed else []
 
     def members_of(self, flow: Flow) -> Sequence[Member]:
         """Return the flows that an entry of traffic makes at most; none without a testbed."""
@@ -277,7 +239,7 @@ class PartInContext:
 def part_values(part: Part) -> Iterator[PartValue]:
     """Yield every value that a key of a part may have, one by one for directions and hosts."""
     yield from _values_in(part, "", ())
-    if part.path is None and any(target.startswith("path.") for target in varied(part)):
+    if part.path is None and any(target.startswith("path.") for target in setters_of(part)):
         yield from _values_in(NetworkPath(), "path.", ("path",))
     for key, setting in part.settings.items():
         yield from PartValue(key, _typed(key, setting), ("settings", key)).split()
@@ -339,16 +301,10 @@ def is_setting(target: str) -> bool:
     return target in SETTINGS or ("." in target and target.partition(".")[0] not in NOT_OF_HOSTS)
 
 
-def setters_of(part: Part, *targets: str) -> list[Factor]:
-    """Return the factors of which a level sets one of some keys."""
-    return [one for one in part.factors.values() if not targets_of(one).isdisjoint(targets)]
-
-
-def targets_of(factor: Factor) -> frozenset[str]:
-    """Return the keys that the levels of a factor set."""
-    return frozenset(target for level in factor.levels for target in level.texts)
-
-
-def varied(part: Part) -> frozenset[str]:
-    """Return the keys that the levels of a part's factors set."""
-    return frozenset[str]().union(*(targets_of(factor) for factor in part.factors.values()))
+def setters_of(part: Part) -> Mapping[str, Sequence[Factor]]:
+    """Return the factors that set each key, by key."""
+    found: dict[str, list[Factor]] = {}
+    for factor in part.factors.values():
+        for target in sorted({target for level in factor.levels for target in level.texts}):
+            found.setdefault(target, []).append(factor)
+    return found
