@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -31,20 +31,14 @@ class Archive:
 
         Only recent campaigns count: older ones were run by other versions.
         """
-        overheads: list[float] = []
-        boots: list[float] = []
-        paths: list[float] = []
-        repeats: list[Repeats] = []
+        found = _Durations()
         for plan in islice(self._plans_on(testbed), LATEST_CAMPAIGNS):
-            times = _campaign_times(plan.parent, testbed)
-            overheads += times.overheads
-            boots += times.boots
-            paths += times.paths
-            repeats.append(times.repeats)
-        steps = {"overhead": overheads, "boot": boots, "path": paths}
+            found.add(plan.parent, testbed)
+
+        steps = {"overhead": found.overheads_s, "boot": found.boots_s, "path": found.paths_s}
         return MeasuredTimes(
             **{step: StepTime(median(times), len(times)) for step, times in steps.items() if times},
-            repeats=Repeats(*(sum(column) for column in zip(*map(astuple, repeats), strict=True))),
+            repeats=Repeats(len(found.lost_s), len(found.done_s), sum(found.lost_s), sum(found.done_s)),
         )
 
     def _plans_on(self, testbed: str) -> Iterator[Path]:
@@ -82,44 +76,44 @@ class Archive:
         return plans[-1].parent
 
 
-@dataclass(frozen=True)
-class _CampaignTimes:
-    """Durations in seconds from one campaign: trials beyond their traffic, reboots, path calibrations."""
+@dataclass
+class _Durations:
+    """Durations in seconds from the journals of campaigns.
 
-    overheads: list[float]
-    boots: list[float]
-    paths: list[float]
-    repeats: Repeats
-
-
-def _campaign_times(folder: Path, testbed: str) -> _CampaignTimes:
-    """Return the durations of one testbed in a campaign's journal.
-
-    Traffic that took longer than planned, as programs start and end, counts as overhead.
+    `overheads_s` are of trials beyond their traffic, `lost_s` of attempts that were repeated, and `done_s` of
+    the last attempts at trials that are done.
     """
-    entries, planned_s = read_journal(folder / JOURNAL), read_plan(folder).durations_s()
-    trials = {id_: one for id_, one in fold(entries).trials.items() if one.testbed in ("", testbed)}
-    overheads = [
-        one.overhead_s + max(0.0, one.phases.get(TRAFFIC, 0.0) - planned_s.get(id_, inf))
-        for id_, one in trials.items()
-        if one.status == "completed" and one.overhead_s is not None
-    ]
-    boots: list[float] = []
-    paths: list[float] = []
-    started_s: dict[str, float] = {}
-    attempts: dict[str, list[float]] = {id_: [] for id_, one in trials.items() if not is_open(one)}
-    for entry in entries:
-        values, id_ = entry.values, str(entry.values.get("id"))
-        if entry.event == "host-rebooted" and values["host"].partition("@")[2] in ("", testbed):
-            boots.append(values["seconds"])
-        elif entry.event == "path-measured" and values["trial"] in trials:
-            paths.append(values["seconds"])
-        elif entry.event == "trial-started":
-            started_s[id_] = entry.t_s
-        elif entry.event == "trial-finished" and id_ in started_s:
-            attempts.get(id_, []).append(entry.t_s - started_s.pop(id_))
-    # Of the attempts at a trial that is done, the last one counts; the others were repeated.
-    done = [one for one in attempts.values() if one]
-    lost_s = [seconds for one in done for seconds in one[:-1]]
-    repeats = Repeats(len(lost_s), len(done), sum(lost_s), sum(one[-1] for one in done))
-    return _CampaignTimes(overheads, boots, paths, repeats)
+
+    overheads_s: list[float] = field(default_factory=list)
+    boots_s: list[float] = field(default_factory=list)
+    paths_s: list[float] = field(default_factory=list)
+    lost_s: list[float] = field(default_factory=list)
+    done_s: list[float] = field(default_factory=list)
+
+    def add(self, folder: Path, testbed: str) -> None:
+        """Add the durations of one testbed in a campaign.
+
+        Traffic that took longer than planned, as programs start and end, counts as overhead.
+        """
+        entries, planned_s = read_journal(folder / JOURNAL), read_plan(folder).durations_s()
+        trials = {id_: one for id_, one in fold(entries).trials.items() if one.testbed in ("", testbed)}
+        self.overheads_s += [
+            one.overhead_s + max(0.0, one.phases.get(TRAFFIC, 0.0) - planned_s.get(id_, inf))
+            for id_, one in trials.items()
+            if one.status == "completed" and one.overhead_s is not None
+        ]
+        started_s: dict[str, float] = {}
+        attempts_s: dict[str, list[float]] = {id_: [] for id_, one in trials.items() if not is_open(one)}
+        for entry in entries:
+            values, id_ = entry.values, str(entry.values.get("id"))
+            if entry.event == "host-rebooted" and values.get("testbed", testbed) == testbed:
+                self.boots_s.append(values["seconds"])
+            elif entry.event == "path-measured" and values["trial"] in trials:
+                self.paths_s.append(values["seconds"])
+            elif entry.event == "trial-started":
+                started_s[id_] = entry.t_s
+            elif entry.event == "trial-finished" and id_ in started_s:
+                attempts_s.get(id_, []).append(entry.t_s - started_s.pop(id_))
+        for *lost_s, last_s in filter(None, attempts_s.values()):
+            self.lost_s += lost_s
+            self.done_s.append(last_s)
