@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 from samovar.campaign.clocks import Clocks
 from samovar.campaign.disk_reserve import DiskReserve
 from samovar.campaign.interrupts import TrialInterrupt
-from samovar.campaign.journal import Note
+from samovar.campaign.journal import CampaignState, Entry, Note, fold
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.events import Emit, Event
 from samovar.experiment import redacted
@@ -25,7 +26,8 @@ class CampaignContext:
 
     `last_states` maps each host to the state in which the last trial left it, and the script that read it.
     `boots` maps hosts that were rebooted in this run to their boot ids. `shared` is whether several testbeds
-    share the campaign, so that what concerns this one must be marked with its name.
+    share the campaign, so that what concerns this one must be marked with its name. `entries` returns the
+    journal as it is at the moment.
     """
 
     campaign: str
@@ -42,6 +44,16 @@ class CampaignContext:
     shared: bool = False
     disk: DiskReserve = field(default_factory=DiskReserve)
     interrupt: TrialInterrupt = field(default_factory=TrialInterrupt)
+    entries: Callable[[], Sequence[Entry]] = tuple
+
+    def state(self) -> CampaignState:
+        """Return the state of the campaign by its journal so far, with the hosts of this testbed only."""
+        return fold(self.entries()).on(self.mark)
+
+    @property
+    def mark(self) -> str:
+        """The testbed if several share the campaign, else empty."""
+        return self.testbed if self.shared else ""
 
     def report(self, event: str, **values: object) -> None:
         """Append an event to the journal and emit it."""

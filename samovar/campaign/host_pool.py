@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from samovar.campaign.availability import blamed, shortage
 from samovar.campaign.context import CampaignContext
-from samovar.campaign.journal import CampaignState, fold
 from samovar.campaign.recovery import Recovery
 from samovar.campaign.trial import BootSettings
 from samovar.campaign.trial_queue import treatment_of
@@ -75,10 +74,10 @@ class HostPool:
         self._failures: dict[str, list[Hashable]] = {}  # treatments of the failed trials in a row, by host
         self._power_cycles: Counter[str] = Counter()
         self._suspects: dict[str, _SuspectHost] = {}
-        self._state = fold(())
 
-    def restore_all(self, state: CampaignState, unreachable: Mapping[str, str]) -> None:
+    def restore_all(self, unreachable: Mapping[str, str]) -> None:
         """Restore what earlier controllers changed; quarantine hosts that are away or cannot be restored."""
+        state = self._context.state()
         self._probation = state.probation
         for host, reason in unreachable.items():
             self._quarantine(host, reason)
@@ -116,12 +115,12 @@ class HostPool:
             ):
                 self._quarantine(host, f"{len(failures)} trials in a row: {reason}")
 
-    def check_before_next_trial(self, blamed: Mapping[str, str], state: CampaignState) -> None:
+    def check_before_next_trial(self, blamed: Mapping[str, str]) -> None:
         """Have `make_ready` check the hosts that a trial blames and those that it left changed."""
-        changed = [h for h, saved in state.unrestored.items() if any(not one.lasting for one in saved)]
+        unrestored = self._context.state().unrestored.items()
+        changed = [host for host, saved in unrestored if any(not one.lasting for one in saved)]
         names = [host for host in (*blamed, *changed) if host in self._context.sessions.hosts]
         self._suspects = {host: _SuspectHost(blamed.get(host, "not restored")) for host in names}
-        self._state = state
 
     def make_ready(self, needed_bytes: Mapping[str, int]) -> None:
         """Wait for lost hosts and restore them; quarantine those that stay away or whose disk is full.
@@ -194,7 +193,7 @@ class HostPool:
         context.last_states.pop(host, None)
         context.clocks.forget()
         try:
-            self._recovery.restore_host(self._state, host)
+            self._recovery.restore_host(context.state(), host)
             context.boots[host] = read_boot_id(context.sessions[host], context.catalogue, self._systems[host])
         except TestbedError as error:
             suspect.reason = str(error)

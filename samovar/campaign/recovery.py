@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -144,19 +144,24 @@ class Restorer:
         def scripts_of(id_: str) -> TrialScripts:
             return TrialScripts(find_trial(folder, id_, mark), self.catalogue, folder.name)
 
-        context = CampaignContext(folder.name, folder, self.sessions, self.catalogue, note, self.emit)
+        context = CampaignContext(
+            folder.name,
+            folder,
+            self.sessions,
+            self.catalogue,
+            note,
+            self.emit,
+            testbed=self.testbed,
+            shared=bool(mark),
+            entries=lambda: journal.entries,
+        )
         context.record_scripts(folder / "commands" / f"restore-{time.time_ns()}")
         request = LeaseRequest(folder, self.testbed, "fab restore", self.force)
-        leases = Leases(self.sessions, request, note, self.emit)
-        state = fold(journal.entries).on(mark)
-
-        def changed_hosts() -> Collection[str]:
-            return fold(journal.entries).on(mark).unrestored.keys()
-
+        leases, state = Leases(self.sessions, request, note, self.emit), context.state()
         hosts: list[str] = []
         for host, saved in state.unrestored.items():
             try:
-                with leases.held([host], changed_hosts):
+                with leases.held([host], lambda: context.state().unrestored):
                     Recovery(context, scripts_of).restore_host(state, host)
                     if lasting := [one for one in saved if one.lasting]:
                         planned = scripts_of(lasting[0].id).resolved.hosts

@@ -11,7 +11,7 @@ campaign tries every open trial anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,7 +27,6 @@ from samovar.campaign.calibration import Calibration
 from samovar.campaign.collection import sums_digest
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_pool import HostPool
-from samovar.campaign.journal import CampaignState, Entry, fold
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
 from samovar.campaign.recovery import Recovery, find_trial
 from samovar.campaign.trial import BootSettings, TrialResult, TrialRun, read_result
@@ -57,12 +56,10 @@ class TestbedSetup:
 
 
 class TestbedRunner:
-    """Runs trials on one testbed; `entries` returns the journal as it is at the moment."""
+    """Runs trials on one testbed."""
 
-    def __init__(
-        self, context: CampaignContext, setup: TestbedSetup, entries: Callable[[], Sequence[Entry]]
-    ) -> None:
-        self.context, self.setup, self._entries = context, setup, entries
+    def __init__(self, context: CampaignContext, setup: TestbedSetup) -> None:
+        self.context, self.setup = context, setup
         self._needed_hosts = needed_hosts_by_trial(setup.plan)
         self._own_trials = {trial.id: trial for trial in setup.plan.trials} if context.shared else {}
         systems = {name: host.system for name, host in setup.plan.trials[0].resolved.hosts.items()}
@@ -71,10 +68,6 @@ class TestbedRunner:
         treatments = sum(setup.plan.treatments().values())
         self.hosts = HostPool(context, self.recovery, self.boot_settings, systems, setup.machines, treatments)
         self.calibration = Calibration(context)
-
-    def restore_hosts(self, state: CampaignState) -> None:
-        """Restore hosts that an earlier controller left changed; quarantine those that cannot be used."""
-        self.hosts.restore_all(self._own_state(state), self.setup.unreachable)
 
     def can_run(self, trial: Trial) -> bool:
         """Return whether the testbed can run a trial: not blocked, and no host that it needs quarantined."""
@@ -119,7 +112,7 @@ class TestbedRunner:
             if result.verdict != "invalid":
                 self.hosts.trial_completed(own.resolved.hosts)
                 return "done"
-            self.hosts.check_before_next_trial(result.blamed, self._own_state(fold(self._entries())))
+            self.hosts.check_before_next_trial(result.blamed)
             if number == last or context.disk.lost or self.calibration.paths.refusal(own.resolved):
                 break
             pause_s = policy.pause_s(number)
@@ -185,9 +178,6 @@ class TestbedRunner:
         except TestbedError as error:
             self.context.emit(Event("warning", {"text": str(error)}))
 
-    def _own_state(self, state: CampaignState) -> CampaignState:
-        return state.on(self.context.testbed) if self.context.shared else state
-
     def _own_trial(self, trial: Trial) -> Trial:
         """Return a trial as it is on this testbed, without the hosts that are quarantined."""
         return without_hosts(self._own_trials.get(trial.id, trial), self.hosts.quarantined)
@@ -196,5 +186,5 @@ class TestbedRunner:
         context = self.context
         trial = next((trial for trial in self.setup.plan.trials if trial.id == id_), None)
         if trial is None:
-            trial = find_trial(context.folder, id_, context.testbed if context.shared else "")
+            trial = find_trial(context.folder, id_, context.mark)
         return TrialScripts(trial, context.catalogue, context.campaign)

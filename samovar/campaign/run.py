@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -86,39 +86,28 @@ class CampaignRun:
         interrupted, its hosts restored and both recorded, and CampaignError if the folder cannot be written.
         """
         try:
-            with Journal(self.folder / JOURNAL) as journal, self._leases(journal):
+            with Journal(self.folder / JOURNAL) as journal, ExitStack() as stack:
+                contexts = [self._context(journal, setup) for setup in self._testbeds]
+                for context, setup in zip(contexts, self._testbeds, strict=True):
+                    request = LeaseRequest(self.folder, setup.testbed, force=self._force)
+                    leases = Leases(setup.sessions, request, journal.note, self.emit)
+                    hosts = [host for host in setup.sessions.hosts if host not in setup.unreachable]
+                    stack.enter_context(leases.held(hosts, partial(_changed_hosts, context)))
                 self._disk.hold(self.folder)
-                return self._run(journal, provenance)
+                return self._run(journal, contexts, provenance)
         except OSError as error:
             raise CampaignError(f"{self.folder}: cannot be written: {error}") from error
         finally:
             self._disk.release()
 
-    @contextmanager
-    def _leases(self, journal: Journal) -> Iterator[None]:
-        """Hold the leases of all hosts; a host that is still changed in the end keeps its lease."""
-
-        def changed_hosts(testbed: str) -> Collection[str]:
-            return fold(journal.entries).on(testbed).unrestored.keys()
-
-        with ExitStack() as stack:
-            for setup in self._testbeds:
-                request = LeaseRequest(self.folder, setup.testbed, force=self._force)
-                leases = Leases(setup.sessions, request, journal.note, self.emit)
-                testbed = setup.testbed if len(self._testbeds) > 1 else ""
-                hosts = [host for host in setup.sessions.hosts if host not in setup.unreachable]
-                stack.enter_context(leases.held(hosts, partial(changed_hosts, testbed)))
-            yield
-
-    def _run(self, journal: Journal, provenance: Mapping[str, object]) -> Summary:
+    def _run(
+        self, journal: Journal, contexts: Sequence[CampaignContext], provenance: Mapping[str, object]
+    ) -> Summary:
         note, state = journal.note, fold(journal.entries)
         note("campaign-resumed" if state.controllers else "campaign-started", trials=len(self.plan.trials))
-        runners = [
-            TestbedRunner(self._context(journal, setup), setup, lambda: journal.entries)
-            for setup in self._testbeds
-        ]
+        runners = [TestbedRunner(*one) for one in zip(contexts, self._testbeds, strict=True)]
         for runner in runners:
-            runner.restore_hosts(state)
+            runner.hosts.restore_all(runner.setup.unreachable)
         runners[0].recovery.close_trials(state)
         # The plan is only replaced after recovery, which may need the earlier one.
         replace_plan(self.folder, self.plan, self._sources, note, fold(journal.entries))
@@ -176,6 +165,7 @@ class CampaignRun:
             testbed=setup.testbed,
             shared=shared,
             disk=self._disk,
+            entries=lambda: journal.entries,
         )
 
     def _blocked_everywhere(self) -> Mapping[str, Sequence[str]]:
@@ -202,6 +192,10 @@ class CampaignRun:
         for runner in runners:
             queue.join(runner.setup.testbed, runner.can_run)
         return queue
+
+
+def _changed_hosts(context: CampaignContext) -> Collection[str]:
+    return context.state().unrestored.keys()
 
 
 def adopt_plan(folder: Path, plan: Plan, sources: Mapping[str, bytes]) -> Summary:

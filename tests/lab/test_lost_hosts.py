@@ -16,7 +16,6 @@ import pytest
 from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_pool import POWER_CYCLES, HostPool
-from samovar.campaign.journal import fold
 from samovar.campaign.policy import Policy
 from samovar.campaign.recovery import Recovery
 from samovar.campaign.trial import BootSettings
@@ -79,7 +78,7 @@ class Case:
     def lose(self) -> list[str]:
         """Have the host be in doubt and looked at; return what was told of it."""
         del self.told[:]
-        self.hosts.check_before_next_trial({"one": "one: no answer"}, fold(()))
+        self.hosts.check_before_next_trial({"one": "one: no answer"})
         self.hosts.make_ready({})
         return [event for event, _ in self.told]
 

@@ -7,7 +7,6 @@ import os
 import sys
 import threading
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -50,8 +49,17 @@ def pool(bound: int, treatments: int, *probation: str) -> HostPool:
     sessions: Any = SimpleNamespace(hosts=(), abandon=lambda host: None)
     policy = Policy(quarantine=bound)
     catalogue = Catalogue(Path("templates"))
+    entries = [
+        Entry(1.0, "campaign-started"),
+        *(Entry(2.0, "host-quarantined", {"host": host, "reason": "no answer"}) for host in probation),
+        Entry(3.0, "campaign-resumed"),
+    ]
+
+    def note(event: str, **values: object) -> None:
+        entries.append(Entry(4.0, event, values))
+
     context = CampaignContext(
-        "c", Path(), sessions, catalogue, lambda *event, **values: None, silent, policy=policy
+        "c", Path(), sessions, catalogue, note, silent, policy=policy, entries=lambda: entries
     )
 
     def none(id_: str) -> TrialScripts:
@@ -59,7 +67,7 @@ def pool(bound: int, treatments: int, *probation: str) -> HostPool:
 
     boot_settings = BootSettings(context, Reboots(context, {}, {}), none)
     hosts = HostPool(context, Recovery(context, none), boot_settings, {}, {}, treatments)
-    hosts.restore_all(replace(fold(()), probation=frozenset(probation)), {})
+    hosts.restore_all({})
     return hosts
 
 
