@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -186,13 +186,11 @@ class TrialRun:
         """Set the receive buffers that give the requested windows, on kernels that derive them."""
         windows = self.calibration.windows
         probes = windows.probes(self.scripts)
-        due = windows.due(probes)
-        if due:
+        if due := windows.due(probes):
             with self._phase("windows"):
                 for name in due:
                     windows.measure(self.scripts, name, probes[name], self.evidence.before)
-        fits = windows.fits(self.scripts, probes)
-        if fits:
+        if fits := windows.fits(self.scripts, probes):
             with self._phase("fit"):
                 results = self._on_hosts("fit", lambda host: fits[host].script, fits)
                 check_fits(fits, {host: result.text for host, result in results.items()})
@@ -321,29 +319,22 @@ class TrialRun:
 
         Raises HostsError.
         """
+        before, failed = self.evidence.before, dict[str, TestbedError]()
 
-        def sweep(hosts: Collection[str]) -> None:
-            self._on_hosts("sweep", self.scripts.sweep, hosts)
+        def restore(host: str) -> str | None:
+            return self.scripts.restore(host, before[host], deletes=True) if host in before else None
 
-        def restore(hosts: Collection[str]) -> None:
-            before = self.evidence.before
-            texts = {
-                host: self.scripts.restore(host, before[host], deletes=True)
-                for host in hosts
-                if host in before
-            }
-            for host, result in self._on_hosts("restore", texts.get, texts).items():
-                self._note_restored(host, parse_state(result.text))
-
-        failed: dict[str, TestbedError] = {}
-        for step in (sweep, restore):
+        for step, script in (("sweep", self.scripts.sweep), ("restore", restore)):
             try:
-                step([host for host in self.hosts if host not in failed])
+                results = self._on_hosts(step, script, [host for host in self.hosts if host not in failed])
             except TestbedError as error:
                 by_host = blamed(error)
                 if not by_host:
                     raise
                 failed |= {host: TestbedError(reason) for host, reason in by_host.items()}
+            else:
+                for host, result in results.items() if step == "restore" else ():
+                    self._note_restored(host, parse_state(result.text))
         if failed:
             raise HostsError(failed)
 
@@ -367,7 +358,7 @@ class TrialRun:
             "t_start_s": round(evidence.t_start_s, 6),
             "t_end_s": round(evidence.t_end_s, 6),
             "clocks": [clock.as_json() for clock in evidence.clocks.values()],
-            "starts": list(start_times(evidence)),
+            "starts": [start._asdict() for start in start_times(evidence)],
             "ends": [{"host": host, "over_s": round(t_s, 6)} for host, t_s in evidence.traffic_over.items()],
             "phases": [{"phase": name, "seconds": seconds} for name, seconds in result.phases],
             "overhead_s": result.overhead_s,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from samovar.campaign.verdict.check_result import Check
 from samovar.campaign.verdict.evidence import TRAFFIC, Evidence
@@ -31,33 +32,34 @@ def check_exit_codes(evidence: Evidence) -> Iterator[Check]:
             yield Check(f"exit code of {name}", ends.client_host, "0", code, code == "0")
 
 
-def start_times(evidence: Evidence) -> Iterator[Mapping[str, object]]:
-    """Yield for each started flow its planned and actual start in seconds, by the controller's clock.
+class FlowStart(NamedTuple):
+    """When a flow was to start and did, in seconds by the controller's clock, as manifest.json stores it."""
 
-    These are the entries of `starts` in manifest.json.
-    """
+    flow: str
+    host: str
+    asked_s: float
+    began_s: float
+    late_s: float
+
+
+def start_times(evidence: Evidence) -> Iterator[FlowStart]:
+    """Yield the start of each started flow whose host's clock was read."""
     for ends in evidence.started_flows:
         host = ends.client_host
         if host in evidence.clocks:
             asked_s = evidence.t_start_s + ends.flow.start_s
             began_s = evidence.started[ends.name("client")] - evidence.clocks[host].correction_s
-            yield {
-                "flow": ends.flow.label,
-                "host": host,
-                "asked_s": round(asked_s, 6),
-                "began_s": round(began_s, 6),
-                "late_s": round(began_s - asked_s, 6),
-            }
+            times_s = (round(time_s, 6) for time_s in (asked_s, began_s, began_s - asked_s))
+            yield FlowStart(ends.flow.label, host, *times_s)
 
 
 def check_start_times(evidence: Evidence) -> Iterator[Check]:
     """Check that each flow started on time."""
     most_s = evidence.policy.thresholds.late_s
     for start in start_times(evidence):
-        late_s = float(str(start["late_s"]))
-        observed = f"{abs(late_s) * 1e3:.1f} ms {'late' if late_s >= 0 else 'early'}"
-        name, host, tolerance = f"start of flow {start['flow']}", str(start["host"]), f"± {most_s * 1e3:g} ms"
-        yield Check(name, host, "on time", observed, abs(late_s) <= most_s, "suspect", tolerance)
+        observed = f"{abs(start.late_s) * 1e3:.1f} ms {'late' if start.late_s >= 0 else 'early'}"
+        name, ok = f"start of flow {start.flow}", abs(start.late_s) <= most_s
+        yield Check(name, start.host, "on time", observed, ok, "suspect", f"± {most_s * 1e3:g} ms")
 
 
 def check_duration(evidence: Evidence) -> Iterator[Check]:
