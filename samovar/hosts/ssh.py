@@ -64,8 +64,7 @@ class SshConnection:
         self._connection = connection
         self._host = host
         self._sftp: paramiko.SFTPClient | None = None
-        self._peek_client: paramiko.SFTPClient | None = None
-        self._peek_lock = threading.Lock()
+        self._sftp_lock = threading.Lock()
 
     def channel(self, command: str) -> paramiko.Channel:
         """Start a command on a channel of its own, with both outputs joined. Raises UnreachableError."""
@@ -75,48 +74,33 @@ class SshConnection:
             channel.exec_command(command)
             return channel
 
-    def _new_sftp(self) -> paramiko.SFTPClient:
-        client = _SftpClient.from_transport(self._connection.transport)
-        assert client  # its type allows for None, which it never returns
-        return client
-
     @contextmanager
-    def sftp(self) -> Iterator[paramiko.SFTPClient]:
-        """Lend the connection's SFTP client; one that has missed an answer is replaced.
+    def sftp(self, *, wait: bool = True) -> Iterator[paramiko.SFTPClient]:
+        """Lend the connection's SFTP client to one thread; a client that has missed an answer is replaced.
 
-        Raises UnreachableError if the connection is lost.
+        Raises UnreachableError if the connection is lost, or if another thread has the client and `wait` is
+        False.
         """
+        if not self._sftp_lock.acquire(blocking=wait):
+            raise UnreachableError(f"{self._host}: another thread is copying files")
         try:
             with self._losses():
-                if self._sftp is None:
-                    self._sftp = self._new_sftp()
+                self._sftp = self._sftp or _SftpClient.from_transport(self._connection.transport)
+                assert self._sftp  # its type allows for None, which it never returns
                 yield self._sftp
         except TimeoutError:
             self._sftp = None
             raise
+        finally:
+            self._sftp_lock.release()
 
     def peek(self, path: str, size_bytes: int, timeout_s: float) -> bytes | None:
-        """Return the beginning of a file, read beside anything else on this connection; None if impossible.
-
-        It uses an SFTP client of its own, one thread at a time: paramiko's is not made for several threads.
-        """
-        if not self._peek_lock.acquire(blocking=False):
-            return None
-        try:
-            if self._peek_client is None:
-                self._peek_client = self._new_sftp()
-            channel = self._peek_client.get_channel()
-            if channel is None:
-                return None
-            channel.settimeout(timeout_s)
-            with self._peek_client.open(path, "rb") as file:
+        """Return the beginning of a file, read beside a script that runs here; None if that is impossible."""
+        with suppress(UnreachableError, OSError), self.sftp(wait=False) as sftp:
+            if channel := sftp.get_channel():
+                channel.settimeout(timeout_s)
+            with sftp.open(path, "rb") as file:
                 return bytes(file.read(size_bytes))
-        except TimeoutError:
-            self._peek_client = None
-        except (paramiko.SSHException, EOFError, OSError, AttributeError):
-            pass  # there is no such file, or the connection is lost, which its users will notice
-        finally:
-            self._peek_lock.release()
         return None
 
     def answers(self) -> bool:

@@ -104,8 +104,8 @@ def check_competing_traffic(evidence: Evidence) -> Iterator[Check]:
 
 def _is_expected(stream: PacketStream, evidence: Evidence) -> bool:
     """Return whether a stream belongs to a flow, to the control of the testbed, or to any network."""
-    ports = {stream.source_port, stream.destination_port}
-    control = stream.protocol in (TCP, UDP) and ports & (HOUSEKEEPING_PORTS | evidence.policy.control_ports)
+    expected_ports = HOUSEKEEPING_PORTS | evidence.policy.control_ports
+    control = stream.protocol in (TCP, UDP) and not expected_ports.isdisjoint(stream.ports)
     igmp_or_broadcast = stream.protocol == 2 or stream.destination.endswith(".255")
     if control or igmp_or_broadcast or ip_address(stream.destination).is_multicast:
         return True
@@ -121,21 +121,16 @@ def _belongs(stream: PacketStream, ends: FlowEnds) -> bool:
         return True
     if stream.protocol not in (TCP, UDP):
         return PROTOCOLS[header.transport] == stream.protocol
-    fragment = not stream.source_port and not stream.destination_port
     own = {flow.port + offset for offset in header.ports}
-    return fragment or bool(own & {stream.source_port, stream.destination_port})
+    return stream.ports == (0, 0) or not own.isdisjoint(stream.ports)  # a fragment has no ports
 
 
 def _streams_from(address: str, capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:
     """Return the streams on the transport and port of a flow's data, in the direction from an address."""
-
-    def carries_data(stream: PacketStream) -> bool:
-        ports = (stream.source_port, stream.destination_port)
-        return stream.protocol == ICMP or ends.flow.port in ports or ports == (0, 0)
-
-    protocol = PROTOCOLS[ends.recipe.header.transport]
-    streams = (one for one in capture if one.source == address and one.protocol == protocol)
-    return [stream for stream in streams if _belongs(stream, ends) and carries_data(stream)]
+    protocol, port = PROTOCOLS[ends.recipe.header.transport], ends.flow.port
+    streams = (one for one in capture if (one.source, one.protocol) == (address, protocol))
+    on_port = (one for one in streams if protocol == ICMP or port in one.ports or one.ports == (0, 0))
+    return [stream for stream in on_port if _belongs(stream, ends)]
 
 
 def data_streams(capture: CaptureSummary, ends: FlowEnds) -> list[PacketStream]:

@@ -32,7 +32,7 @@ Key = tuple[int, bytes]
 
 @dataclass(slots=True)
 class PacketStream:
-    """Packets from one address and port to another.
+    """Packets from one address and port to another; `ports` are the source's and the destination's.
 
     `frame_bytes` and `largest_bytes` count whole frames as sent. `window` is the largest window field, SYNs
     excepted; `mss_bytes` and `scale` are options of the SYN, or None; `syn` tells whether there was one.
@@ -41,8 +41,7 @@ class PacketStream:
     protocol: int
     source: str
     destination: str
-    source_port: int
-    destination_port: int
+    ports: tuple[int, int]
     packets: int = 0
     frame_bytes: int = 0
     largest_bytes: int = 0
@@ -66,8 +65,7 @@ class PacketStream:
     def __str__(self) -> str:
         """Return the stream's protocol and ends in tcpdump's notation."""
         kind = {ICMP: "ICMP", TCP: "TCP", UDP: "UDP"}.get(self.protocol, f"IP protocol {self.protocol}")
-        ports = self.protocol in (TCP, UDP)
-        source, destination = (f":{self.source_port}", f":{self.destination_port}") if ports else ("", "")
+        source, destination = (f":{port}" if self.protocol in (TCP, UDP) else "" for port in self.ports)
         return f"{kind} {self.source}{source} > {self.destination}{destination}"
 
 
@@ -143,7 +141,7 @@ def _count(streams: dict[Key, PacketStream], data: bytes, frame: int, size: int)
     if stream is None:
         source, destination = (".".join(map(str, key[1][at : at + 4])) for at in (0, 4))
         ports = struct.unpack_from(">HH", key[1], 8)
-        stream = streams[key] = PacketStream(protocol, source, destination, *ports)
+        stream = streams[key] = PacketStream(protocol, source, destination, ports)
     stream.packets += 1
     stream.frame_bytes += size
     if size > stream.largest_bytes:
