@@ -8,15 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PlainValidator
 
 from samovar import units
-from samovar.experiment.formula import dimension_of, is_formula
+from samovar.experiment.formula import dimension_of
 from samovar.experiment.keys.factor_targets import PLAIN_FACTORS, read_target
 from samovar.experiment.keys.key_table import Strict, entry, own_keys
-from samovar.experiment.keys.value_types import Name, Places, Word
+from samovar.experiment.keys.value_types import PER_HOST, WORD, Name, Places, Word
 from samovar.experiment.nearest import unknown
 from samovar.experiment.values import (
     Directional,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 A_LEVEL = "expected a level such as cdg, {down: 100Mbit, up: 40Mbit} or {sender: cubic, sender2: cdg}"
 MOST_LEVELS = 1000
 RANGE_KEYS = ("from", "to", "step")
-REMOVED_RANGE_KEYS = ("points", "scale")  # of samovar 0.1
 A_RANGE = "{from: 50KB, to: 1MB, step: 50KB}"
 
 
@@ -249,25 +248,13 @@ def _read_labels(value: object) -> str | tuple[str, ...]:
     raise ValueError("expected a level or a list of levels, such as cdg or [newreno, cubic]")
 
 
-def _read_setting(written: object) -> str | PerHost[str]:
-    if isinstance(written, list):
-        raise ValueError(
-            "expected one value, or one per host such as {sender: cubic, sender2: cdg}, not a list"
-        )
-    value = read_value(written)
-    if isinstance(value, Directional | DistributionText):
-        raise ValueError("a host has no directions; expected one value, or one per host or role")
-    return value
-
-
 def _read_include(written: object) -> Mapping[str, object]:
     if not isinstance(written, Mapping) or not written:
         raise ValueError("expected a mapping such as {cc: bbr, rwnd: 9999KB}, a level for every factor")
     return {str(name): plain(value) for name, value in written.items()}
 
 
-Setting = Annotated[str | PerHost[str], PlainValidator(_read_setting)]
-Settings = Mapping[Word, Setting]
+Settings = Mapping[Word, Annotated[str | PerHost[str], WORD.of(PER_HOST)]]
 Levels = Annotated[str | tuple[str, ...], PlainValidator(_read_labels)]
 Excluded = Annotated[Mapping[Word, Levels], Field(min_length=1)]
 Factors = Annotated[Mapping[str, Factor], PlainValidator(_read_factors)]
@@ -277,29 +264,9 @@ Included = Annotated[Mapping[str, object], PlainValidator(_read_include)]
 # Ranges of levels.
 
 
-class _Quantity(NamedTuple):
-    """An end or the step of a range; a name that formulas know counts as a unit: 0.5 BDP."""
-
-    number: Fraction
-    unit: str
-    kind: units.Kind | None
-
-    @property
-    def scale(self) -> int:
-        """The factor from the written unit to the base unit of its kind."""
-        return self.kind.scales[self.kind.unit(self.unit) or self.unit] if self.kind else 1
-
-    @property
-    def scaled(self) -> Fraction:
-        return self.number * self.scale
-
-    def is_comparable(self, other: _Quantity) -> bool:
-        return (self.kind or self.unit) == (other.kind or other.unit)
-
-
 def is_range(written: Mapping[str, object]) -> bool:
     """Return whether a mapping is meant as a range of levels."""
-    return bool({"step", *REMOVED_RANGE_KEYS} & written.keys()) or {"from", "to"} <= written.keys()
+    return "step" in written or {"from", "to"} <= written.keys()
 
 
 def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
@@ -308,61 +275,45 @@ def read_range(written: Mapping[str, object]) -> tuple[str, ...]:
     Raises ValueError, or pydantic's ValidationError with the places of the errors.
     """
     errors = ErrorCollector()
-    for key, value in written.items():
+    for key in written:
         if key not in RANGE_KEYS:
-            hint = "; list the levels if they are not evenly spaced" if key in REMOVED_RANGE_KEYS else ""
-            errors.add((key,), f"{unknown('key of a range', key, RANGE_KEYS)}{hint}", key=True)
-        elif not isinstance(value, str):
-            errors.add((key,), "expected one value")
+            errors.add((key,), unknown("key of a range", key, RANGE_KEYS), key=True)
     errors.raise_any()
     missing = next((key for key in RANGE_KEYS if key not in written), None)
     if missing:
         raise ValueError(f"key '{missing}' is missing; expected a range such as {A_RANGE}")
-    ends = {key: errors.within((key,), _quantity, str(written[key])) for key in ("from", "to")}
+    ends = [errors.within((key,), _range_end, written[key]) for key in RANGE_KEYS]
     errors.raise_any()
-    start, stop = ends["from"], ends["to"]
-    if not start.is_comparable(stop):
-        errors.add(("to",), f"'{written['to']}' is a different quantity than '{written['from']}'")
-    elif start.scaled >= stop.scaled:
-        errors.add(("to",), f"'{written['to']}' must be above '{written['from']}'")
-    errors.raise_any()
-    levels = errors.within(("step",), _stepped, str(written["step"]), str(written["to"]), start, stop)
-    errors.raise_any()
-    return tuple(levels)
-
-
-def _stepped(text: str, last: str, start: _Quantity, stop: _Quantity) -> list[str]:
-    step = _quantity(text)
-    if not step.is_comparable(start) or step.scaled <= 0:
-        raise UnitError(
-            f"'{text}' is not a step for this range; expected one above zero, of the same quantity"
-        )
-    count = (stop.scaled - start.scaled) / step.scaled
+    start, stop, step = (number * scale for number, _, scale, _ in ends)
+    if len({dimension for *_, dimension in ends}) > 1 or start >= stop or step <= 0:
+        raise ValueError(f"expected one quantity in from, a greater to, and a step, such as {A_RANGE}")
+    count = (stop - start) / step
     if count != int(count):
-        end = _quantity_text((start.scaled + int(count) * step.scaled) / start.scale, start.unit)
-        raise UnitError(f"steps of {text} end at {end}, not at {last}; expected a step that reaches it")
+        reached = f"{written['to']}; expected a step that reaches it"
+        raise ValueError(f"steps of {written['step']} from {written['from']} do not end at {reached}")
     if count >= MOST_LEVELS:
-        raise UnitError(f"the range has {int(count) + 1} levels; expected at most {MOST_LEVELS}")
-    values = (start.scaled + index * step.scaled for index in range(int(count) + 1))
-    return [_quantity_text(value / start.scale, start.unit) for value in values]
+        raise ValueError(f"the range has {int(count) + 1} levels; expected at most {MOST_LEVELS}")
+    _, unit, scale, _ = ends[0]
+    numbers = [(start + index * step) / scale for index in range(int(count) + 1)]
+    texts = (f"{Decimal(one.numerator) / one.denominator:f}" for one in numbers)
+    return tuple((text.rstrip("0").rstrip(".") if "." in text else text) + unit for text in texts)
 
 
-def _quantity(text: str) -> _Quantity:
+def _range_end(text: object) -> tuple[Fraction, str, int, object]:
+    """Return the number of an end or step, its unit, the unit's scale, and what may be compared with it.
+
+    A name that formulas know counts as a unit: 0.5 BDP.
+    """
+    if not isinstance(text, str):
+        raise ValueError("expected one value")
     split = units.split_quantity(text)
     if split is not None:
-        return _Quantity(Fraction(split[0]), split[1], split[2])
-    named = re.fullmatch(r"(?:([0-9]{1,9}(?:\.[0-9]{1,9})?) *)?([A-Za-z][A-Za-z0-9._-]*)", text)
-    if named and dimension_of(named[2]) is not None:
-        return _Quantity(Fraction(named[1] or 1), f" {named[2]}", None)
-    if is_formula(text):
-        raise UnitError(f"'{text}' is a formula; a range takes a quantity or a multiple such as 0.5 BDP")
-    raise UnitError(f"'{text}' is not a quantity; expected one such as 50KB, 40Mbit, 5ms, 10packets or 2%")
-
-
-def _quantity_text(number: Fraction, unit: str) -> str:
-    value = Decimal(number.numerator) / Decimal(number.denominator)
-    text = f"{value:f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text) + unit
+        number, unit, kind = split
+        return Fraction(number), unit, kind.scales[kind.unit(unit) or unit] if kind else 1, kind
+    multiple = re.fullmatch(r"(?:([0-9]{1,9}(?:\.[0-9]{1,9})?) *)?([A-Za-z][A-Za-z0-9._-]*)", text)
+    if multiple and dimension_of(multiple[2]) is not None:
+        return Fraction(multiple[1] or 1), f" {multiple[2]}", 1, multiple[2]
+    raise UnitError(f"'{text}' is not a quantity; expected one such as 50KB, 40Mbit, 10packets or 0.5 BDP")
 
 
 # Treatments: every combination of levels, without those excluded, with those included.
