@@ -74,7 +74,7 @@ class Placement:
         """Return the hosts of a name, a role or a plural role such as senders; raises PlanError."""
         hosts = hosts_of(self.testbed, name)
         if not hosts:
-            known = ", ".join(sorted(self.testbed.names()))
+            known = ", ".join(sorted(self.testbed.hosts_by_name))
             raise PlanError(f"testbed {self.testbed.name}: unknown host or role '{name}'; known: {known}")
         return hosts
 

@@ -23,7 +23,6 @@ from samovar.experiment.keys import (
     Strict,
     Testbed,
     WithParameters,
-    end_names,
     included_level,
     keys_of,
     members_of,
@@ -153,7 +152,7 @@ class PartToCheck:
     @cached_property
     def end_names(self) -> list[str] | None:
         """The names of hosts and roles that an end of a flow may have; None without a testbed."""
-        return end_names(self.testbed) if self.testbed else None
+        return list(self.testbed.hosts_by_name) if self.testbed else None
 
     @cached_property
     def values(self) -> Mapping[str, Sequence[PartValue]]:

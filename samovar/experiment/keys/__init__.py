@@ -47,7 +47,6 @@ from samovar.experiment.keys.levels import is_free as is_free
 from samovar.experiment.keys.levels import matches as matches
 from samovar.experiment.keys.levels import texts_of as texts_of
 from samovar.experiment.keys.levels import wanted_labels as wanted_labels
-from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS as OPERATING_SYSTEMS
 from samovar.experiment.keys.path_keys import ROUTER_ONLY as ROUTER_ONLY
 from samovar.experiment.keys.path_keys import NetworkPath as NetworkPath
 from samovar.experiment.keys.path_keys import PathClass as PathClass
@@ -62,6 +61,7 @@ from samovar.experiment.keys.study_file import STUDIES as STUDIES
 from samovar.experiment.keys.study_file import Section as Section
 from samovar.experiment.keys.study_file import StudyReport as StudyReport
 from samovar.experiment.keys.testbed_file import DEVICE_PARAMETERS as DEVICE_PARAMETERS
+from samovar.experiment.keys.testbed_file import OPERATING_SYSTEMS as OPERATING_SYSTEMS
 from samovar.experiment.keys.testbed_file import Adapter as Adapter
 from samovar.experiment.keys.testbed_file import Bottleneck as Bottleneck
 from samovar.experiment.keys.testbed_file import Host as Host
@@ -72,7 +72,6 @@ from samovar.experiment.keys.testbed_file import NetworkInterface as NetworkInte
 from samovar.experiment.keys.testbed_file import Power as Power
 from samovar.experiment.keys.testbed_file import Ssh as Ssh
 from samovar.experiment.keys.testbed_file import Testbed as Testbed
-from samovar.experiment.keys.testbed_file import end_names as end_names
 from samovar.experiment.keys.testbed_file import hosts_of as hosts_of
 from samovar.experiment.keys.testbed_file import is_plural as is_plural
 from samovar.experiment.keys.testbed_file import places_of as places_of

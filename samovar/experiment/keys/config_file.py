@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import PrivateAttr
-
 from samovar.experiment.keys.experiment_file import Calibrate, Thresholds
-from samovar.experiment.keys.key_table import Strict, entry
+from samovar.experiment.keys.key_table import SourceFile, Strict, entry
 from samovar.experiment.keys.levels import Settings
-from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
-from samovar.experiment.keys.testbed_file import PROGRAM_SCHEMA, ProgramType
+from samovar.experiment.keys.testbed_file import OPERATING_SYSTEMS, PROGRAM_SCHEMA, ProgramType
 from samovar.experiment.keys.value_types import Duration, Name, Pause, Positive, Seed, Size, Word, choice
-from samovar.experiment.yaml_tree import Map
 
 Occasion = Literal["end", "trouble"]
 OCCASIONS: tuple[Occasion, ...] = ("end", "trouble")
@@ -67,7 +63,7 @@ class Notify(Strict):
     timeout_s: Duration = entry("Longest time that the command may take.", 30.0)
 
 
-class Config(Strict):
+class Config(SourceFile):
     """Defaults and limits of every experiment that this controller runs."""
 
     results: Word = entry("Folder of all campaigns.", "results")
@@ -93,16 +89,3 @@ class Config(Strict):
     os: Mapping[Annotated[str, choice("os", *OPERATING_SYSTEMS)], System] = entry(
         "Defaults of the hosts of one operating system, over settings.", {}
     )
-
-    _written: Map | None = PrivateAttr(None)
-
-    @property
-    def written(self) -> Map | None:
-        """Return the file's own tree with its positions, from which origins of settings are known."""
-        return self._written
-
-    def with_source(self, tree: Map) -> Config:
-        """Return this configuration with the tree it was read from."""
-        copy = self.model_copy()
-        copy._written = tree
-        return copy

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, PlainValidator, PrivateAttr, model_validator
+from pydantic import BeforeValidator, PlainValidator, model_validator
 
 from samovar.experiment.keys.factor_targets import PlainFactors
-from samovar.experiment.keys.key_table import Strict, entry, keys_of
+from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
 from samovar.experiment.keys.levels import Excluded, Factors, Included, Levels, Settings
 from samovar.experiment.keys.path_keys import NetworkPath
 from samovar.experiment.keys.testbed_file import Testbed, hosts_of, is_plural
@@ -30,7 +30,7 @@ from samovar.experiment.keys.value_types import (
     Word,
     choice,
 )
-from samovar.experiment.yaml_tree import Map, plain
+from samovar.experiment.yaml_tree import plain
 
 Calibrate = Annotated[Literal["auto", "on", "off"], choice("calibrate", "auto", "on", "off")]
 Free = Annotated[Any, PlainValidator(plain)]
@@ -139,11 +139,6 @@ class Thresholds(Strict):
         alias="capture_packets",
     )
 
-    def under(self, over: Thresholds) -> Thresholds:
-        """Return these bounds, overridden by those that were given to `over`."""
-        given = {name: getattr(over, name) for name in over.model_fields_set}
-        return self.model_copy(update=given)
-
 
 def _named(kind: str) -> BeforeValidator:
     def entry(value: object) -> object:
@@ -156,7 +151,7 @@ def _named(kind: str) -> BeforeValidator:
     return BeforeValidator(entry)
 
 
-class Experiment(PartKeys):
+class Experiment(PartKeys, SourceFile):
     """One experiment file; `parts` holds every matrix complete, with top-level values filled in."""
 
     name: Name = entry("Name of the experiment, the same as the file's.", alias="experiment")
@@ -182,25 +177,6 @@ class Experiment(PartKeys):
     # Merged into the file before this model reads it.
     extends: Name | None = entry("Another experiment of the folder, which this one extends.", None)
     fragments: Mapping[Name, Free] = entry("Named pieces of experiments and parts, for `use`.", {})
-
-    _written: Map | None = PrivateAttr(None)
-    _complete: Map | None = PrivateAttr(None)
-
-    @property
-    def written(self) -> Map | None:
-        """Return the file's tree with its positions, merged over what it extends; profiles start from it."""
-        return self._written
-
-    @property
-    def complete(self) -> Map | None:
-        """Return the tree this was read from: with the profile and overrides merged, every part complete."""
-        return self._complete
-
-    def with_source(self, tree: Map, complete: Map | None = None) -> Experiment:
-        """Return this experiment with the trees it was read from."""
-        copy = self.model_copy()
-        copy._written, copy._complete = tree, complete
-        return copy
 
 
 @dataclass(frozen=True)

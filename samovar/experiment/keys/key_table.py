@@ -14,11 +14,12 @@ from functools import cache
 from types import UnionType
 from typing import Any, ClassVar, Self, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from samovar.experiment.keys.value_types import ValueType, Word
+from samovar.experiment.yaml_tree import Map
 
 
 class Varies:
@@ -71,6 +72,33 @@ class Strict(BaseModel):
             if key in given and companion not in given:
                 raise ValueError(f"{key} needs {companion} beside it")
         return self
+
+    def under(self, over: Self) -> Self:
+        """Return this, overridden by the keys that were given to `over`."""
+        return self.model_copy(update={name: getattr(over, name) for name in over.model_fields_set})
+
+
+class SourceFile(Strict):
+    """A file, which knows the tree it was read from."""
+
+    _written: Map | None = PrivateAttr(None)
+    _complete: Map | None = PrivateAttr(None)
+
+    @property
+    def written(self) -> Map | None:
+        """The file's tree with its positions, merged over what it extends."""
+        return self._written
+
+    @property
+    def complete(self) -> Map | None:
+        """The tree of an experiment with the profile and overrides merged, every part complete."""
+        return self._complete
+
+    def with_source(self, tree: Map, complete: Map | None = None) -> Self:
+        """Return this file with the trees it was read from."""
+        copy = self.model_copy()
+        copy._written, copy._complete = tree, complete
+        return copy
 
 
 class WithParameters(Strict):

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import (
-    IPv4Interface,
-    IPv4Network,
-    IPv6Interface,
-    IPv6Network,
-    ip_address,
-    ip_interface,
-    ip_network,
-)
+from functools import cached_property
+from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 from string import Formatter
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import PrivateAttr, WrapValidator, model_validator
+from pydantic import WrapValidator, model_validator
 
-from samovar.experiment.keys.key_table import Strict, entry, keys_of
+from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
 from samovar.experiment.keys.levels import Settings
-from samovar.experiment.keys.operating_systems import OPERATING_SYSTEMS
 from samovar.experiment.keys.path_keys import NetworkPath
 from samovar.experiment.keys.value_types import (
     BUFFER,
@@ -32,7 +25,6 @@ from samovar.experiment.keys.value_types import (
     PREFIX,
     RATE,
     SWITCH,
-    WORD,
     Duration,
     Interface,
     Name,
@@ -47,7 +39,6 @@ from samovar.experiment.keys.value_types import (
 )
 from samovar.experiment.nearest import unknown
 from samovar.experiment.values import Buffer, Directional
-from samovar.experiment.yaml_tree import Map
 from samovar.units import UnitError, quoted
 
 ROLES = ("sender", "receiver", "router", "observer")
@@ -61,14 +52,24 @@ _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"  # RFC 1123, section 2
 _HOST_NAME = rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*"
 
 
+@dataclass(frozen=True)
+class OperatingSystem:
+    """A system that hosts may run: its title, and the folders below templates/ with its recipes, in order."""
+
+    title: str
+    folders: tuple[str, ...]
+
+
+OPERATING_SYSTEMS: Mapping[str, OperatingSystem] = {
+    "linux": OperatingSystem("Linux", ("linux", "posix")),
+    "freebsd": OperatingSystem("FreeBSD", ("freebsd", "posix")),
+}
+
+
 def _address(text: str) -> IPv4Interface | IPv6Interface:
-    expected = "expected an address with its prefix length, such as 172.16.10.2/24"
     if "/" not in text:
-        raise UnitError(f"{quoted(text)} has no prefix length; {expected}")
-    try:
-        interface = ip_interface(text)
-    except ValueError:
-        raise UnitError(f"{quoted(text)} is not an address; {expected}") from None
+        raise ValueError
+    interface = ipaddress.ip_interface(text)
     network = interface.network
     if network.num_addresses > 2 and interface.ip in (network.network_address, network.broadcast_address):
         what = "the network's own or broadcast address"
@@ -76,56 +77,31 @@ def _address(text: str) -> IPv4Interface | IPv6Interface:
     return interface
 
 
-def _subnet(text: str) -> IPv4Network | IPv6Network:
-    try:
-        return ip_network(text)
-    except ValueError:
-        raise UnitError(f"{quoted(text)} is not a subnet; expected one such as 172.16.10.0/24") from None
-
-
 def _control_address(text: str) -> str:
-    try:
-        if re.fullmatch(r"[0-9.]+", text) or ":" in text:
-            return str(ip_address(text))
-        if re.fullmatch(_HOST_NAME, text):
-            return text
-    except ValueError:
-        pass
-    raise UnitError(f"{quoted(text)} is not an address; expected one such as 10.64.0.11, or a host name")
-
-
-def _bmc_word(text: str) -> str:
-    if not text or text.startswith("-") or any(c.isspace() for c in text):
-        raise UnitError(f"{quoted(text)} is not an address; expected that of the BMC, such as 10.64.1.11")
+    if re.fullmatch(r"[0-9.]+", text) or ":" in text:
+        return str(ipaddress.ip_address(text))
+    if not re.fullmatch(_HOST_NAME, text):
+        raise ValueError
     return text
-
-
-def parse_program(written: object, expected: str) -> tuple[str, ...]:
-    """Read a program and its arguments: a list of words, or one text as a shell would split it.
-
-    Raises UnitError, whose message ends with `expected`.
-    """
-    if isinstance(written, str):
-        try:
-            words = shlex.split(written)
-        except ValueError as error:
-            raise UnitError(f"{str(error).lower()}; {expected}") from None
-    elif isinstance(written, list | tuple) and all(isinstance(word, str) for word in written):
-        words = [str(word) for word in written]
-    else:
-        raise UnitError(expected)
-    if not words or not words[0]:
-        raise UnitError(f"is empty; {expected}")
-    return tuple(words)
 
 
 class ProgramType(ValueType):
     """The type of a program with its arguments; `parse` checks each word."""
 
     def read(self, written: object) -> tuple[str, ...]:
-        """Return the words of a program; raises UnitError."""
+        """Return the words of a list, or of one text as a shell would split it; raises UnitError."""
         expected = f"expected a program and its arguments, such as {self.examples[-1]}"
-        return tuple(self.parse(word) for word in parse_program(written, expected))
+        words = written
+        if isinstance(written, str):
+            try:
+                words = shlex.split(written)
+            except ValueError as error:
+                raise UnitError(f"{str(error).lower()}; {expected}") from None
+        if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+            raise UnitError(expected)
+        if not words or not words[0]:
+            raise UnitError(f"is empty; {expected}")
+        return tuple(self.parse(str(word)) for word in words)
 
 
 PROGRAM_SCHEMA = {"type": ["string", "array"], "items": {"type": ["string", "number"]}}
@@ -156,7 +132,7 @@ ADDRESS = named(
     rf"{IP}{PREFIX}",
     _address,
 )
-SUBNET = named("subnet", "a subnet", ("172.16.10.0/24",), rf"{IP}(?:{PREFIX})?", _subnet)
+SUBNET = named("subnet", "a subnet", ("172.16.10.0/24",), rf"{IP}(?:{PREFIX})?", ipaddress.ip_network)
 CONTROL_ADDRESS = named(
     "address or host name",
     "an address or a host name",
@@ -167,11 +143,9 @@ CONTROL_ADDRESS = named(
 USER = named("user", "a user name", ("root",), "[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 RELEASE = named("release", "a release: a number", ("11", "13.2"), r"[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}")
 QUANTA = whole_number("integer", "a number of quanta", "65535", 0, LARGEST_QUANTA)
-BMC_WORD = ValueType("text", WORD.meaning, WORD.examples, WORD.schema, _bmc_word)
 User = Annotated[str, USER]
 Rate = Annotated[int, RATE]
 Command = Annotated[tuple[str, ...], COMMAND]
-BmcWord = Annotated[str, BMC_WORD]
 
 
 class Ssh(Strict):
@@ -181,15 +155,6 @@ class Ssh(Strict):
     port: Port = entry("Port of the SSH servers.", 22)
     key: Word | None = entry("Private key, such as ~/.ssh/id_ed25519; by default the agent's keys.", None)
     known_hosts: Word | None = entry("File of accepted host keys; by default ~/.ssh/known_hosts.", None)
-
-
-class HostSsh(Strict):
-    """The SSH settings of one host, over those of the testbed."""
-
-    user: User | None = entry("User to log in as on this host.", None)
-    port: Port | None = entry("Port of this host's SSH server.", None)
-    key: Word | None = entry("File of the private key for this host.", None)
-    known_hosts: Word | None = entry("File with this host's key.", None)
 
 
 class Lab(Strict):
@@ -249,8 +214,8 @@ class Link(Strict):
 class Ipmi(Strict):
     """A machine's management controller, used with ipmitool over the network."""
 
-    address: BmcWord = entry("Address or name of the management controller.")
-    user: BmcWord = entry("User to log in as.")
+    address: Annotated[str, CONTROL_ADDRESS] = entry("Address or name of the management controller.")
+    user: User = entry("User to log in as.")
     password_file: Word = entry("File with the password, of mode 600; may start with ~.")
 
 
@@ -297,7 +262,7 @@ class Host(Strict):
         "Address or name on the control network, where SSH reaches it; an address in a lab."
     )
     interfaces: Mapping[Interface, NetworkInterface] = entry("Interfaces on the testbed's network.", {})
-    ssh: HostSsh = entry("SSH settings of this host, over those of the testbed.", HostSsh())
+    ssh: Ssh = entry("SSH settings of this host, over those of the testbed.", Ssh())
     settings: Settings = entry("Settings of this host, over those of the testbed.", {})
     boot_timeout_s: Duration = entry("Longest time that it may take to answer after a reboot.", 300.0)
     power: Power | None = entry(
@@ -336,7 +301,7 @@ def _bottleneck(written: object, _: object) -> Bottleneck | LinkBottleneck:
     return LinkBottleneck.model_validate(written)
 
 
-class Testbed(Strict):
+class Testbed(SourceFile):
     """One testbed file."""
 
     __test__ = False  # the name starts like a test class; pytest must not collect it
@@ -351,8 +316,6 @@ class Testbed(Strict):
         "Where the queue is; without it, experiments have no path.", None, alias="bottleneck"
     )
     settings: Settings = entry("Settings of every host, which experiments override.", {})
-
-    _written: Map | None = PrivateAttr(None)
 
     @property
     def bottleneck(self) -> Bottleneck | None:
@@ -370,34 +333,23 @@ class Testbed(Strict):
         link = self.links.get(self.bottleneck_link or "")
         return link.adapter if link else None
 
-    @property
-    def written(self) -> Map | None:
-        """Return the file's own tree with its positions, from which origins of settings are known."""
-        return self._written
-
-    def with_source(self, tree: Map) -> Testbed:
-        """Return this testbed with the tree it was read from."""
-        copy = self.model_copy()
-        copy._written = tree
-        return copy
-
-    def host_of(self, name: str) -> str | None:
-        """Return the host that a name means: a host's or role's; sender2 is the second sender of the file."""
-        return self.names().get(name)
-
-    def names(self) -> dict[str, str]:
-        """Return every name that an experiment may use for one host, with the host."""
-        meant: dict[str, str] = {}
+    @cached_property
+    def hosts_by_name(self) -> Mapping[str, tuple[str, ...]]:
+        """The hosts that each name in experiments means: sender, sender2, the host's own name, senders."""
+        numbered: dict[str, tuple[str, ...]] = {}
+        plural: dict[str, tuple[str, ...]] = {}
         for role in ROLES:
-            having = [name for name, host in self.hosts.items() if host.role == role]
+            having = tuple(name for name, host in self.hosts.items() if host.role == role)
             for index, name in enumerate(having, start=1):
-                meant[role if index == 1 else f"{role}{index}"] = name
-        return meant | {name: name for name in self.hosts}
+                numbered[role if index == 1 else f"{role}{index}"] = (name,)
+                plural[f"{role}s"] = having
+        single = numbered | {name: (name,) for name in self.hosts}
+        return single | {name: hosts for name, hosts in plural.items() if name not in single}
 
     def names_of(self, host: str) -> tuple[str, ...]:
         """Return the names that mean a host, the most specific first: its own, sender2, senders."""
-        numbered = [name for name, meant in self.names().items() if meant == host and name != host]
-        return (host, *numbered, f"{self.hosts[host].role}s")
+        every = (name for name, hosts in self.hosts_by_name.items() if host in hosts and name != host)
+        return (host, *every)
 
     def value_at(self, host: str, values: Mapping[str, T]) -> T | None:
         """Return a host's value in a mapping by host or role: that of the most specific name, or None."""
@@ -405,8 +357,7 @@ class Testbed(Strict):
 
     def ssh_of(self, name: str) -> Ssh:
         """Return the SSH settings of one host: its own over the testbed's."""
-        own = self.hosts[name].ssh.model_dump(exclude_none=True)
-        return self.ssh.model_copy(update=own)
+        return self.ssh.under(self.hosts[name].ssh)
 
 
 @dataclass(frozen=True)
@@ -448,11 +399,7 @@ def _both(value: object) -> object:
 
 def hosts_of(testbed: Testbed, name: str) -> tuple[str, ...]:
     """Return the hosts that a name means: all of a plural role (senders), or the one so named."""
-    role = name.removesuffix("s")
-    host = testbed.host_of(name)
-    if host is not None or name == role or role not in ROLES:
-        return () if host is None else (host,)
-    return tuple(one for one, machine in testbed.hosts.items() if machine.role == role)
+    return testbed.hosts_by_name.get(name, ())
 
 
 def places_of(testbed: Testbed, at: tuple[str, ...]) -> tuple[str, ...]:
@@ -462,9 +409,4 @@ def places_of(testbed: Testbed, at: tuple[str, ...]) -> tuple[str, ...]:
 
 def is_plural(testbed: Testbed, name: str) -> bool:
     """Return whether a name means every host of a role."""
-    return testbed.host_of(name) is None and name.removesuffix("s") in ROLES
-
-
-def end_names(testbed: Testbed) -> list[str]:
-    """Return every name that an end of a flow may have."""
-    return [*testbed.names(), *(f"{role}s" for role in ROLES if hosts_of(testbed, f"{role}s"))]
+    return name not in testbed.hosts and name.removesuffix("s") in ROLES and name not in ROLES

@@ -167,13 +167,7 @@ def parse_buffer(text: str) -> Buffer:
 
 
 def _end(text: str) -> str:
-    if "/" not in text and ":" not in text:
-        return parse_name(text)
-    try:
-        return str(ip_network(text))
-    except ValueError:
-        message = f"{quoted(text)} is not a subnet; expected a host, a role or 172.16.10.0/24"
-        raise UnitError(message) from None
+    return str(ip_network(text)) if "/" in text or ":" in text else parse_name(text)
 
 
 def _dscp(text: str) -> int:
@@ -231,16 +225,24 @@ def text_type(
 def named(
     name: str, meaning: str, examples: tuple[str, ...], pattern: str, parse: Parser | None = None
 ) -> ValueType:
-    """Return a type of names, which YAML may take for numbers; without a parser, the pattern decides."""
+    """Return a type of names, which YAML may take for numbers; without a parser, the pattern decides.
 
-    def match(text: str) -> str:
-        if not re.fullmatch(pattern, text):
+    A plain ValueError of the parser becomes a message with the meaning and an example.
+    """
+
+    def read(text: str) -> Any:
+        try:
+            if parse is None and not re.fullmatch(pattern, text):
+                raise ValueError
+            return text if parse is None else parse(text)
+        except UnitError:
+            raise
+        except ValueError:
             what, _, rest = meaning.partition(": ")
             expected = f"{rest}, such as {examples[0]}" if rest else f"one such as {examples[0]}"
-            raise UnitError(f"{quoted(text)} is not {what}; expected {expected}")
-        return text
+            raise UnitError(f"{quoted(text)} is not {what}; expected {expected}") from None
 
-    return text_type(name, meaning, examples, pattern, parse or match, type=list(SCALAR))
+    return text_type(name, meaning, examples, pattern, read, type=list(SCALAR))
 
 
 def whole_number(
