@@ -95,7 +95,8 @@ class _Durations:
 
         Traffic that took longer than planned, as programs start and end, counts as overhead.
         """
-        entries, planned_s = read_journal(folder / JOURNAL), read_plan(folder).durations_s()
+        entries = read_journal(folder / JOURNAL)
+        planned_s = {trial.id: trial.resolved.duration_s for trial in read_plan(folder).trials}
         trials = {id_: one for id_, one in fold(entries).trials.items() if one.testbed in ("", testbed)}
         self.overheads_s += [
             one.overhead_s + max(0.0, one.phases.get(TRAFFIC, 0.0) - planned_s.get(id_, inf))

@@ -107,8 +107,10 @@ from samovar.experiment.values import Distribution as Distribution
 from samovar.experiment.values import PerHost as PerHost
 from samovar.experiment.yaml_tree import Map as Map
 from samovar.experiment.yaml_tree import Node as Node
+from samovar.experiment.yaml_tree import Position as Position
 from samovar.experiment.yaml_tree import Seq as Seq
 from samovar.experiment.yaml_tree import Text as Text
+from samovar.experiment.yaml_tree import node_at as node_at
 from samovar.experiment.yaml_tree import parse_yaml as parse_yaml
 from samovar.experiment.yaml_tree import plain as plain
 from samovar.experiment.yaml_tree import read_text as read_text

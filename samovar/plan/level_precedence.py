@@ -6,7 +6,7 @@ once for each combination of their levels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,11 +22,13 @@ from samovar.experiment import (
     SETTINGS,
     STOP_FIELDS,
     Directional,
+    Factor,
     Flow,
     Formula,
     Logger,
     NetworkPath,
     ParameterInfo,
+    Part,
     PerHost,
     RecipeCatalogue,
     Scope,
@@ -36,10 +38,11 @@ from samovar.experiment import (
     read_parameter,
     with_device,
 )
-from samovar.plan.matrix import Matrix, Row
 from samovar.plan.placement import Placement
 from samovar.units import UnitError
 
+Row = tuple[int, ...]
+"""A treatment: the number of its level of each factor."""
 QUEUE = ("buffer", "aqm")
 """Keys of the path of which one value holds for both directions if the rate is given for both."""
 EXCLUSIVE_ARRIVALS = {"until": "count", "count": "until"}
@@ -56,10 +59,14 @@ class FormulaError(PlanError):
 
 @dataclass(frozen=True)
 class PartContext:
-    """What all treatments of a part have in common."""
+    """What all treatments of a part have in common.
+
+    `factors` include the levels that only included treatments have.
+    """
 
     name: str
-    matrix: Matrix
+    part: Part
+    factors: tuple[Factor, ...]
     placement: Placement
     settings: SettingsByHost
     seed: int
@@ -68,9 +75,23 @@ class PartContext:
     @cached_property
     def path(self) -> NetworkPath | None:
         """The part's path, completed by the testbed's device; None if nothing and no level sets a path."""
-        path = with_device(self.matrix.part.path, self.placement.testbed.device)
-        varied = any(target.startswith("path.") for target in self.matrix.setters)
+        path = with_device(self.part.path, self.placement.testbed.device)
+        varied = any(target.startswith("path.") for target in self.setters)
         return path or (NetworkPath() if varied else None)
+
+    @cached_property
+    def setters(self) -> Mapping[str, Collection[int]]:
+        """The numbers of the factors that set each target, such as `path.rate`."""
+        found: dict[str, dict[int, None]] = {}
+        for number, factor in enumerate(self.factors):
+            for target in (target for level in factor.levels for target in level.texts):
+                found.setdefault(target, {})[number] = None
+        return found
+
+    def keys(self, owner: str) -> list[str]:
+        """Return the keys that levels set of an owner, such as `path` or `traffic.bulk`."""
+        split = (target.rpartition(".") for target in self.setters)
+        return [key for own, _, key in split if own == owner]
 
 
 class TreatmentValues:
@@ -83,7 +104,7 @@ class TreatmentValues:
 
     def __init__(self, context: PartContext, row: Row, replicate: int = 1) -> None:
         self.context, self._row, self._replicate = context, row, replicate
-        self.part, self.placement = context.matrix.part, context.placement
+        self.part, self.placement = context.part, context.placement
         self.testbed = self.placement.testbed
         self.read: set[int] = set()
         self.random = False
@@ -97,16 +118,16 @@ class TreatmentValues:
 
     def _level(self, target: str, own: object = None) -> Any:
         """Return the typed value of the level that sets a target, or else the part's own value."""
-        for number in self.context.matrix.setters.get(target, ()):
+        for number in self.context.setters.get(target, ()):
             self.read.add(number)
-            values = self.context.matrix.factors[number].levels[self._row[number]].values
+            values = self.context.factors[number].levels[self._row[number]].values
             if target in values:
                 return values[target]
         return own
 
     def labels(self) -> str:
         """Return the levels that were read, for messages: `where path.rtt is 0ms, mtu is 600`."""
-        factors = ((self.context.matrix.factors[one], self._row[one]) for one in sorted(self.read))
+        factors = ((self.context.factors[one], self._row[one]) for one in sorted(self.read))
         words = ", ".join(f"{factor.name} is {factor.labels[level]}" for factor, level in factors)
         return words and f"where {words}"
 
@@ -246,7 +267,7 @@ class TreatmentValues:
         A formula is replaced by its value, if the recipe declares an amount.
         """
         texts = dict(own)
-        for key in self.context.matrix.keys(owner):
+        for key in self.context.keys(owner):
             level = self._level(f"{owner}.{key}") if key not in keys else None
             if level is not None:
                 texts[key] = level
@@ -276,7 +297,7 @@ class TreatmentValues:
 
     def names_host(self, key: str, host: str) -> bool:
         """Return whether a level names this host, which is then set even without a part in the traffic."""
-        factors = (self.context.matrix.factors[one] for one in self.context.matrix.setters.get(key, ()))
+        factors = (self.context.factors[one] for one in self.context.setters.get(key, ()))
         if not any(isinstance(level.values.get(key), PerHost) for one in factors for level in one.levels):
             return False  # the level is not read: the host does not depend on it
         level = self._level(key)
@@ -292,7 +313,7 @@ class TreatmentValues:
 
     def setting_parameters(self, host: str) -> dict[str, dict[str, str]]:
         """Return the other settings of a host, those of cc included: recipe to parameters as written."""
-        levels = (key for key in self.context.matrix.setters if key.partition(".")[0] not in NOT_OF_HOSTS)
+        levels = (key for key in self.context.setters if key.partition(".")[0] not in NOT_OF_HOSTS)
         keys = {*levels, *self.context.settings[host]} - {*SETTINGS, "duration"}
         found: dict[str, dict[str, str]] = {}
         for key in sorted(keys):

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from pydantic import ConfigDict, Field, SkipValidation, ValidationError
 
 from samovar.errors import DefinitionError, PlanError, SamovarError
 from samovar.experiment import (
-    Experiment,
     Map,
     Node,
     Outputs,
+    Position,
     ResolvedExperiment,
     Seq,
     Text,
+    node_at,
     package_outputs,
     unknown,
 )
-from samovar.plan.ids import SameTrialsError, ids_of
 from samovar.plan.level_precedence import FormulaError, PartContext
-from samovar.plan.matrix import matrix_of
 from samovar.plan.model import Changes, PlanValue, Trial
 from samovar.plan.order import (
     CostlySettings,
@@ -35,12 +33,13 @@ from samovar.plan.order import (
     ordered,
 )
 from samovar.plan.placement import Placement
-from samovar.plan.plan_file import EXPECTED, KEYS, json_of_trials, read_trials
-from samovar.plan.resolve import resolve_part
-from samovar.plan.trials import Components, Group, Slot, Treatments, Trials, View
+from samovar.plan.plan_file import KEYS, json_of_trials, read_trials
+from samovar.plan.resolve import matrix_of, resolve_part
+from samovar.plan.trials import Components, Group, SameTrialsError, Slot, Treatments, Trials, View, ids_of
 from samovar.plan.warnings import warnings_of
 
 SCHEMA = 2
+EXPECTED = "expected a plan written by samovar"
 
 
 class PartPlan(PlanValue):
@@ -106,12 +105,6 @@ class Plan(Head):
         chosen = {id_ for group in groups for id_ in group.trials}
         return tuple(id_ for id_ in self.ids if id_ in chosen)
 
-    def durations_s(self) -> Mapping[str, float]:
-        """Return how long the traffic of each trial lasts in seconds, as in its first replicate, by id."""
-        groups = self.groups({"run": lambda run: run.duration_s})
-        known = {id_: group.resolved.duration_s for group in groups for id_ in group.trials}
-        return {id_: known[id_] for id_ in self.ids}
-
     def as_json(self) -> dict[str, Any]:
         """Return the plan as plain values, every trial in full; plan.json shares common values."""
         return {**self._head(), "trials": [trial.as_json() for trial in self.trials]}
@@ -129,45 +122,59 @@ class Plan(Head):
         """Return the plan from the bytes of plan.json; raises PlanError for any other file."""
         try:
             tree = json.loads(data)
-        except ValueError as error:
-            raise PlanError(f"plan.json: not JSON ({error}); {EXPECTED}") from error
-        if not isinstance(tree, dict):
-            raise PlanError(f"plan.json: not a mapping; {EXPECTED}")
-        if tree.get("schema") != SCHEMA:
-            release = "an earlier release" if tree.get("schema") == 1 else "another release"
+            schema = tree.get("schema")
+        except (ValueError, AttributeError) as error:
+            raise PlanError(f"plan.json: not JSON, or not a mapping ({error}); {EXPECTED}") from error
+        if schema != SCHEMA:
+            release = "an earlier release" if schema == 1 else "another release"
             raise PlanError(
-                f"plan.json: schema {tree.get('schema')} of {release}; this one reads schema {SCHEMA}: "
+                f"plan.json: schema {schema} of {release}; this one reads schema {SCHEMA}: "
                 "use the release that created the campaign, or start a new campaign with `fab run`"
             )
-        trials = read_trials(tree)
-        head = {key: value for key, value in tree.items() if key not in KEYS}
         try:
-            return cls.model_validate({**head, "trials": trials})
+            return cls.model_validate(
+                {**{key: tree[key] for key in tree.keys() - KEYS}, "trials": read_trials(tree)}
+            )
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "the file"
+            where = ".".join(map(str, first["loc"])) or "the file"
             raise PlanError(f"plan.json: {where}: {first['msg'].lower()}; {EXPECTED}") from error
+        except (ValueError, KeyError, IndexError) as error:
+            raise PlanError(f"plan.json: cannot read the trials ({error!r}); {EXPECTED}") from error
 
 
 def make_plan(resolved: ResolvedExperiment, catalogue: PlanCatalogue, outputs: Outputs | None = None) -> Plan:
     """Return the plan of an experiment on its testbed; the same input gives the same bytes.
 
-    `catalogue` has the headers of recipes. `outputs` are those of the R package, unless a project has more.
-
-    Raises PlanError for trials that cannot run on this testbed, or DefinitionError with a place in a file.
+    `outputs` are those of the R package, unless a project has more. Raises PlanError for trials that cannot
+    run on this testbed, or DefinitionError with a place in a file.
     """
-    applied, testbed = resolved.experiment, resolved.testbed
+    applied, testbed, order = resolved.experiment, resolved.testbed, resolved.experiment.order
     components, placement = Components(), Placement(testbed)
-    planned = [_plan_part(resolved, name, placement, catalogue, components) for name in applied.parts]
+    heads: list[PartPlan] = []
+    parts: list[Treatments] = []
+    changing: list[tuple[CostlySettings, Sequence[Slot]]] = []
+    ids: list[str] = []
     slots: list[Slot] = []
-    begin = 0
-    for part in planned:
-        slots += (
-            (slot._replace(treatment=slot.treatment + begin) for slot in part.slots) if begin else part.slots
+    for name, part in applied.parts.items():
+        (factors, rows), settings = matrix_of(part), resolved.settings[name]
+        context = PartContext(name, part, factors, placement, settings, order.seed, catalogue)
+        try:
+            treatments = resolve_part(context, rows, part.replicates, components)
+            costly = costly_settings(treatments, catalogue)
+            plots = nested(costly.reboot.values()), nested(costly.either.values())
+            own = ordered(order.kind, order.seed, name, len(treatments), part.replicates, *plots)
+            ids += ids_of(treatments, own)
+        except (FormulaError, SameTrialsError) as error:
+            raise _located(error, resolved) from error
+        begin = sum(map(len, parts))
+        slots += [Slot(begin + treatment, replicate, block) for treatment, replicate, block in own]
+        parts.append(treatments)
+        changing.append((costly, own))
+        heads.append(
+            PartPlan(name=name, title=part.title, factors=treatments.factors, replicates=part.replicates)
         )
-        begin += len(part.treatments)
-    ids = list(chain.from_iterable(part.ids for part in planned))
-    trials = Trials([part.treatments for part in planned], ids, slots)
+    trials = Trials(parts, ids, slots)
     return Plan(
         experiment=applied.name,
         title=applied.title,
@@ -176,10 +183,10 @@ def make_plan(resolved: ResolvedExperiment, catalogue: PlanCatalogue, outputs: O
         profile=resolved.profile,
         overrides=dict(resolved.overrides),
         testbed=testbed.name,
-        seed=applied.order.seed,
-        order=applied.order.kind,
-        parts=tuple(part.head for part in planned),
-        changes=count_changes([(part.costly, part.slots) for part in planned]),
+        seed=order.seed,
+        order=order.kind,
+        parts=tuple(heads),
+        changes=count_changes(changing),
         figures=applied.figures,
         tables=applied.tables,
         warnings=warnings_of(applied, testbed, trials, outputs or package_outputs(), catalogue),
@@ -187,77 +194,38 @@ def make_plan(resolved: ResolvedExperiment, catalogue: PlanCatalogue, outputs: O
     )
 
 
-@dataclass(frozen=True)
-class _PlannedPart:
-    """One part: its resolved treatments, and its trials' places in the order and ids."""
+def _located(error: FormulaError | SameTrialsError, resolved: ResolvedExperiment) -> SamovarError:
+    """Return the error with the place in a file of its factor or formula; the same error if that is unknown.
 
-    head: PartPlan
-    treatments: Treatments
-    costly: CostlySettings
-    slots: Sequence[Slot]
-    ids: Sequence[str]
-
-
-def _plan_part(
-    resolved: ResolvedExperiment,
-    name: str,
-    placement: Placement,
-    catalogue: PlanCatalogue,
-    components: Components,
-) -> _PlannedPart:
-    part, order = resolved.experiment.parts[name], resolved.experiment.order
-    matrix, settings = matrix_of(name, part), resolved.settings[name]
-    context = PartContext(name, matrix, placement, settings, order.seed, catalogue)
-    try:
-        treatments = resolve_part(context, part.replicates, components)
-    except FormulaError as error:
-        raise _located_formula(error, resolved) from error
-    costly = costly_settings(treatments, catalogue)
-    plots = nested(costly.reboot.values()), nested(costly.either.values())
-    slots = ordered(order.kind, order.seed, name, len(treatments), part.replicates, *plots)
-    try:
-        ids = ids_of(treatments, slots)
-    except SameTrialsError as error:
-        raise _located_factor(error, resolved.experiment) from error
-    head = PartPlan(name=name, title=part.title, factors=treatments.factors, replicates=part.replicates)
-    return _PlannedPart(head, treatments, costly, slots, ids)
+    Of several equal formulas, it is the one whose keys have most words in common with those of the error.
+    """
+    part = node_at(resolved.experiment.complete, "parts", error.part)
+    if isinstance(error, SameTrialsError):
+        levels = node_at(part, "factors", error.factor)
+        return error if levels is None else DefinitionError([levels.position.problem(str(error))])
+    settings = (
+        ((host, key), setting.text, setting.layers[0].position)
+        for host, own in resolved.settings[error.part].items()
+        for key, setting in own.items()
+    )
+    words = set(re.split("[:. ]+", error.where))
+    for places in (_texts(part), settings):
+        equal = [(len(words.intersection(keys)), at) for keys, text, at in places if text == error.text]
+        _, position = max(equal, key=lambda one: one[0], default=(0, None))
+        if position is not None:
+            return DefinitionError([position.problem(str(error))])
+    return error
 
 
-def _written_part(experiment: Experiment, name: str) -> Node | None:
-    parts = experiment.complete.get("parts") if experiment.complete is not None else None
-    return parts.get(name) if isinstance(parts, Map) else None
-
-
-def _located_formula(error: FormulaError, resolved: ResolvedExperiment) -> SamovarError:
-    """Return the error with the place of its formula in a file: in the part, or in a host's settings."""
-    wanted = set(error.where.replace(":", "").replace(" ", ".").split("."))
-    texts = _texts(_written_part(resolved.experiment, error.part))
-    found = [(len(wanted.intersection(keys)), one.position) for keys, one in texts if one == error.text]
-    for host, settings in () if found else resolved.settings[error.part].items():
-        for key, setting in settings.items():
-            position = setting.layers[0].position
-            if setting.text == error.text and position is not None:
-                found.append((len(wanted.intersection((host, key))), position))
-    if not found:
-        return error
-    return DefinitionError([max(found, key=lambda pair: pair[0])[1].problem(str(error))])
-
-
-def _texts(node: Node | None, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Text]]:
-    """Yield every scalar of a tree with the words of the keys that lead to it."""
+def _texts(
+    node: Node | None, keys: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], str, Position | None]]:
+    """Yield every scalar of a tree with the words of the keys that lead to it, and its position."""
     if isinstance(node, Text):
-        yield keys, node
+        yield keys, node, node.position
     elif isinstance(node, Seq):
         for one in node:
             yield from _texts(one, keys)
     elif isinstance(node, Map):
         for key, one in node.items():
             yield from _texts(one, (*keys, *key.split(".")))
-
-
-def _located_factor(error: SameTrialsError, experiment: Experiment) -> SamovarError:
-    """Return the error with the place of the factor's levels in a file."""
-    part = _written_part(experiment, error.part)
-    factors = part.get("factors") if isinstance(part, Map) else None
-    levels = factors.get(error.factor) if isinstance(factors, Map) else None
-    return error if levels is None else DefinitionError([levels.position.problem(str(error))])

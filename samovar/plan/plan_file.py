@@ -12,14 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter
 
-from samovar.errors import PlanError
-from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, PathPlan, RunPlan
+from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, PathPlan, PlanValue, RunPlan
 from samovar.plan.trials import Component, Components, Slot, Treatments, Trials, kind_of
 
 KEYS = ("values", "treatments", "trials")
-EXPECTED = "expected a plan written by samovar"
 TYPES: Mapping[str, Any] = {
     "run": RunPlan,
     "path": PathPlan | None,
@@ -67,69 +65,77 @@ def _lines(columns: Mapping[str, str]) -> str:
     return ",".join(f"\n  {_dumps(name)}: {text}" for name, text in columns.items())
 
 
+class _PartColumns(PlanValue):
+    """The treatments of a part in plan.json: `number` entries in each column, indices of levels or values.
+
+    A component that contains random values has a column for each replicate.
+    """
+
+    part: str
+    number: NonNegativeInt
+    factors: Mapping[str, tuple[str, ...]]
+    levels: Mapping[str, tuple[NonNegativeInt, ...]]
+    resolved: Mapping[str, tuple[NonNegativeInt, ...] | tuple[tuple[NonNegativeInt, ...], ...]]
+
+    def columns(self) -> Iterator[tuple[str, Sequence[Sequence[int]]]]:
+        """Yield the name and the columns of each component."""
+        for name, values in self.resolved.items():
+            yield name, [one for one in values if isinstance(one, tuple)] or [values]  # type: ignore[list-item]
+
+
+class _TrialsJson(BaseModel):
+    """The keys of plan.json that hold the trials."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    values: tuple[Any, ...]
+    treatments: tuple[_PartColumns, ...]
+    trials: tuple[tuple[str, NonNegativeInt, NonNegativeInt, NonNegativeInt], ...]
+
+
 def read_trials(tree: Mapping[str, Any]) -> Trials:
-    """Return the trials of plan.json from its parsed JSON; raises PlanError."""
-    try:
-        components = _read_components(tree)
-        parts = [_read_part(one, components) for one in tree["treatments"]]
-        ids = [str(row[0]) for row in tree["trials"] if isinstance(row[0], str)]
-        slots = [Slot(*map(_index, row[1:])) for row in tree["trials"]]
-        treatments = sum(map(len, parts))
-        if len(ids) < len(slots) or any(slot.treatment >= treatments for slot in slots):
-            raise PlanError(f"plan.json: trials without an id, or of unknown treatments; {EXPECTED}")
-        return Trials(parts, ids, slots)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise PlanError(f"plan.json: cannot read the trials ({error!r}); {EXPECTED}") from error
+    """Return the trials of plan.json from its parsed JSON.
 
-
-def _index(number: object) -> int:
-    if not isinstance(number, int) or number < 0:
-        raise ValueError(f"{number!r} is not an index")
-    return number
-
-
-def _read_components(tree: Mapping[str, Any]) -> Mapping[tuple[str, int], Component]:
-    """Return the components by kind and index: a value is read once as each kind that it is used as."""
+    Raises pydantic's ValidationError, or ValueError, KeyError or IndexError for indices beyond their list.
+    """
+    file = _TrialsJson.model_validate(tree)
+    parts = [(one, dict(one.columns())) for one in file.treatments]
     used = {
-        (_index(number), kind_of(name))
-        for part in tree["treatments"]
-        for name, values in part["resolved"].items()
-        for column in _columns(values)
+        (number, kind_of(name))
+        for _, resolved in parts
+        for name, columns in resolved.items()
+        for column in columns
         for number in column
     }
     adapters = {kind: TypeAdapter[Any](TYPES[kind]) for kind in {kind for _, kind in used}}
     components, found = Components(), dict[tuple[str, int], Component]()
-    for number, kind in sorted(used):
-        try:
-            found[kind, number] = components.add(kind, adapters[kind].validate_python(tree["values"][number]))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(map(str, ("values", number, *first["loc"])))
-            raise PlanError(f"plan.json: {where}: {first['msg'].lower()}; {EXPECTED}") from error
-    return found
+    for number, kind in sorted(used):  # a value is read once as each kind that it is used as
+        found[kind, number] = components.add(kind, adapters[kind].validate_python(file.values[number]))
+    treatments = [
+        Treatments(
+            part=one.part,
+            factors=one.factors,
+            levels=_rows(one),
+            components={
+                name: [[found[kind_of(name), number] for number in column] for column in columns]
+                for name, columns in resolved.items()
+            },
+        )
+        for one, resolved in parts
+    ]
+    ids, slots = [row[0] for row in file.trials], [Slot(*row[1:]) for row in file.trials]
+    if any(slot.treatment >= sum(map(len, treatments)) for slot in slots):
+        raise ValueError("a trial of an unknown treatment")
+    return Trials(treatments, ids, slots)
 
 
-def _columns(values: Sequence[Any]) -> Sequence[Sequence[Any]]:
-    return values if values and isinstance(values[0], list) else [values]
-
-
-def _read_part(tree: Mapping[str, Any], components: Mapping[tuple[str, int], Component]) -> Treatments:
-    part, number = str(tree["part"]), int(tree["number"])
-    factors = {str(name): tuple(map(str, labels)) for name, labels in tree["factors"].items()}
-    levels = [_checked(part, tree["levels"][name], number, len(labels)) for name, labels in factors.items()]
-    resolved: dict[str, Sequence[Sequence[Component]]] = {}
-    for name, values in tree["resolved"].items():
-        kind = kind_of(name)
-        columns = [_checked(part, column, number) for column in _columns(values)]
-        resolved[str(name)] = [[components[kind, one] for one in column] for column in columns]
-    rows = list(zip(*levels, strict=True)) if levels else [()] * number
-    return Treatments(part=part, factors=factors, levels=rows, components=resolved)
-
-
-def _checked(part: str, column: Sequence[Any], treatments: int, levels: int | None = None) -> Sequence[int]:
-    """Return a column after checking that it has an index for each treatment, of one of so many levels."""
-    if len(column) != treatments:
-        raise ValueError(f"{part}: a column of {len(column)} for {treatments} treatments")
-    if levels is not None and any(_index(number) >= levels for number in column):
-        raise ValueError(f"{part}: a level beyond the {levels} of its factor")
-    return column
+def _rows(part: _PartColumns) -> Sequence[tuple[int, ...]]:
+    """Return the levels of each treatment; raises ValueError for columns of another length."""
+    columns = [part.levels[factor] for factor in part.factors]
+    for column, labels in zip(columns, part.factors.values(), strict=True):
+        if max(column, default=0) >= len(labels):
+            raise ValueError(f"{part.part}: a level beyond the {len(labels)} of its factor")
+    lengths = {len(column) for _, every in part.columns() for column in every} | {*map(len, columns)}
+    if lengths != {part.number}:
+        raise ValueError(f"{part.part}: columns of {sorted(lengths)} for {part.number} treatments")
+    return list(zip(*columns, strict=True)) if columns else [()] * part.number

@@ -1,12 +1,15 @@
-"""Resolve the treatments of a part: each component once for each combination of the levels that it reads."""
+"""The treatments of a part: the matrix of levels, and what the trials of each set, run and record."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 from samovar.errors import PlanError
+from samovar.experiment import Factor, Part, included_treatments, wanted_labels
 from samovar.plan.flows import (
     DIGITS,
     SHORTEST_RTT_S,
@@ -17,8 +20,7 @@ from samovar.plan.flows import (
     routes_of,
     stop_of,
 )
-from samovar.plan.level_precedence import PartContext, TreatmentValues
-from samovar.plan.matrix import Row
+from samovar.plan.level_precedence import PartContext, Row, TreatmentValues
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, RunPlan
 from samovar.plan.path import path_of, rate_of, rtt_of
 from samovar.plan.placement import first_of_link
@@ -32,7 +34,31 @@ Resolver = Callable[[TreatmentValues], object]
 """Returns the value of a component in one treatment; raises PlanError."""
 
 
-def resolve_part(context: PartContext, replicates: int, components: Components) -> Treatments:
+def matrix_of(part: Part) -> tuple[tuple[Factor, ...], Sequence[Row]]:
+    """Return the factors of a part and all combinations of levels, without `exclude` and with `include`.
+
+    The last factor varies fastest and included treatments come last. A factor's levels that only `include`
+    names follow its own.
+    """
+    factors = tuple(part.factors.values())
+    rows: list[Row] = list(product(*(range(len(factor.levels)) for factor in factors)))
+    for line in part.exclude:
+        wanted = [wanted_labels(line.get(factor.name, factor.labels)) for factor in factors]
+        pairs = list(zip(factors, wanted, strict=True))
+        matching = [{n for n, label in enumerate(one.labels) if label in labels} for one, labels in pairs]
+        rows = [row for row in rows if not all(map(set.__contains__, matching, row))]
+    levels = {factor.name: list(factor.levels) for factor in factors}
+    for included in included_treatments(part):
+        for name, level in included.items():
+            if level not in levels[name]:
+                levels[name].append(level)
+        rows.append(tuple(levels[name].index(level) for name, level in included.items()))
+    return tuple(replace(factor, levels=tuple(levels[factor.name])) for factor in factors), rows
+
+
+def resolve_part(
+    context: PartContext, rows: Sequence[Row], replicates: int, components: Components
+) -> Treatments:
     """Return the resolved treatments of a part; raises PlanError for those that cannot run on the testbed."""
     resolvers: Mapping[str, Resolver] = {
         "run": _run,
@@ -42,17 +68,23 @@ def resolve_part(context: PartContext, replicates: int, components: Components) 
         "captures": _captures,
         "loggers": _loggers,
     }
-    resolved = {
-        name: _columns(context, replicates, resolver, partial(components.add, name))
-        for name, resolver in resolvers.items()
-    }
-    matrix = context.matrix
-    labels = {factor.name: factor.labels for factor in matrix.factors}
-    return Treatments(part=context.name, factors=labels, levels=matrix.rows, components=resolved)
+    return Treatments(
+        part=context.name,
+        factors={factor.name: factor.labels for factor in context.factors},
+        levels=rows,
+        components={
+            name: _columns(context, rows, replicates, resolver, partial(components.add, name))
+            for name, resolver in resolvers.items()
+        },
+    )
 
 
 def _columns(
-    context: PartContext, replicates: int, resolver: Resolver, share: Callable[[object], Component]
+    context: PartContext,
+    rows: Sequence[Row],
+    replicates: int,
+    resolver: Resolver,
+    share: Callable[[object], Component],
 ) -> Sequence[Sequence[Component]]:
     """Return the column of a component, or one for each replicate if it contains random values.
 
@@ -62,11 +94,11 @@ def _columns(
     depends: tuple[int, ...] = ()
     columns: list[Sequence[Component]] = []
     while len(columns) < replicates:
-        keys = [tuple(row[factor] for factor in depends) for row in context.matrix.rows]
+        keys = [tuple(row[factor] for factor in depends) for row in rows]
         found: dict[Row, Component] = {}
         read, random = set(depends), False
         for key in sorted(set(keys)):
-            row = [0] * len(context.matrix.factors)
+            row = [0] * len(context.factors)
             for factor, level in zip(depends, key, strict=True):
                 row[factor] = level
             values = TreatmentValues(context, tuple(row), len(columns) + 1)

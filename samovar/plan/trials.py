@@ -1,25 +1,35 @@
-"""The trials of a plan as a sequence; trials share equal values, and treatments can be grouped by them.
+"""The trials of a plan as a sequence, and their ids; trials share equal values, and can be grouped by them.
 
 What a trial sets, runs and records consists of components: `run`, `path`, `hosts.NAME` for each host,
 `flows`, `captures` and `loggers`. Equal components are one object. Whatever depends on some components only
 is therefore computed once for each group of treatments that have them in common (`Trials.groups`), not once
 for each trial.
+
+An id consists of readable levels, the replicate, and a hash of the digests of the trial's components, which
+does not include the replicate. More replicates thus add trials and keep the existing ids, and an edit of the
+experiment changes the ids of the affected trials only.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from bisect import bisect_right
+import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from functools import cached_property, partial
 from typing import Any, NamedTuple, overload
 
+from samovar.errors import PlanError
 from samovar.plan.model import PlanValue, Resolved, RunPlan, Trial
 
 HOST = "hosts."
 DIGEST_BYTES = 16
+HASH_DIGITS = 6
+LONGEST_LEVEL = 24
+LONGEST_NAME = 160  # leaves room for suffixes below the 255 bytes of a file name
+MAIN = "main"
 
 View = Mapping[str, Callable[[Any], Hashable] | None]
 """What to compare of treatments: the name of a component, or `hosts` for every host, to a key of its value.
@@ -50,9 +60,10 @@ class Components:
     def __iter__(self) -> Iterator[Component]:
         return iter(self._by_text.values())
 
-    def add(self, name: str, value: object) -> Component:
+    def add(self, name: str, value: PlanValue | tuple[PlanValue, ...] | None) -> Component:
         """Return the component with this value, a new one if there is none of this kind yet."""
-        text = canonical_json(value)
+        plain = [one.as_json() for one in value] if isinstance(value, tuple) else value and value.as_json()
+        text = json.dumps(plain, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         key = kind_of(name), text
         if key not in self._by_text:
             digest = hashlib.sha256(text.encode()).digest()[:DIGEST_BYTES]
@@ -63,35 +74,6 @@ class Components:
 def kind_of(name: str) -> str:
     """Return the kind of a component: `hosts` for `hosts.src`, and the name itself for the others."""
     return name.partition(".")[0]
-
-
-def canonical_json(value: object) -> str:
-    """Return the JSON text of a component's value; equal values have equal texts."""
-    return json.dumps(
-        _plain(value), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-    )
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, PlanValue):
-        return value.as_json()
-    return list(map(_plain, value)) if isinstance(value, tuple) else value
-
-
-def resolved_of(values: Mapping[str, Any]) -> Resolved:
-    """Assemble what a trial sets, runs and records from the values of its components."""
-    run: RunPlan = values["run"]
-    return Resolved.model_construct(
-        mtu_bytes=run.mtu_bytes,
-        duration_s=run.duration_s,
-        deadline_s=run.deadline_s,
-        path=values["path"],
-        hosts={name.removeprefix(HOST): host for name, host in values.items() if name.startswith(HOST)},
-        flows=values["flows"],
-        captures=values["captures"],
-        loggers=values["loggers"],
-        stop=run.stop,
-    )
 
 
 @dataclass(frozen=True)
@@ -123,8 +105,17 @@ class Treatments:
 
     def resolved(self, treatment: int, replicate: int = 1) -> Resolved:
         """Return what the trials of a treatment set, run and record in one replicate."""
-        return resolved_of(
-            {name: column[treatment].value for name, column in self.columns(replicate).items()}
+        values = {name: column[treatment].value for name, column in self.columns(replicate).items()}
+        run: RunPlan = values.pop("run")
+        hosts = {name.removeprefix(HOST): values.pop(name) for name in tuple(values) if name.startswith(HOST)}
+        return Resolved.model_construct(**dict(run), hosts=hosts, **values)
+
+    def trial(self, id_: str, treatment: int, replicate: int, block: int) -> Trial:
+        """Return one trial of a treatment."""
+        resolve = partial(self.resolved, treatment, replicate)
+        labels = self.labels(treatment)
+        return Trial(
+            id=id_, part=self.part, treatment=labels, replicate=replicate, block=block, resolved=resolve
         )
 
 
@@ -156,7 +147,14 @@ class Trials(Sequence[Trial]):
 
     def __init__(self, parts: Sequence[Treatments], ids: Sequence[str], slots: Sequence[Slot]) -> None:
         self.parts, self.ids, self.slots = tuple(parts), tuple(ids), tuple(slots)
-        self._ends = list(accumulate(map(len, self.parts)))
+
+    @cached_property
+    def _trials(self) -> Sequence[Trial]:
+        places = [(part, number) for part in self.parts for number in range(len(part))]
+        return [
+            places[slot.treatment][0].trial(id_, places[slot.treatment][1], slot.replicate, slot.block)
+            for id_, slot in zip(self.ids, self.slots, strict=True)
+        ]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -166,25 +164,7 @@ class Trials(Sequence[Trial]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Trial]: ...
     def __getitem__(self, index: int | slice) -> Trial | Sequence[Trial]:
-        numbers = range(len(self))[index]
-        return self._trial(numbers) if isinstance(numbers, int) else list(map(self._trial, numbers))
-
-    def __iter__(self) -> Iterator[Trial]:
-        return map(self._trial, range(len(self)))
-
-    def _trial(self, number: int) -> Trial:
-        slot = self.slots[number]
-        at = bisect_right(self._ends, slot.treatment)
-        part = self.parts[at]
-        treatment = slot.treatment - (self._ends[at] - len(part))
-        return Trial(
-            id=self.ids[number],
-            part=part.part,
-            treatment=part.labels(treatment),
-            replicate=slot.replicate,
-            block=slot.block,
-            resolved=lambda: part.resolved(treatment, slot.replicate),
-        )
+        return self._trials[index]
 
     def groups(self, view: View) -> list[Group]:
         """Return the groups of treatments that are equal in a view of their first replicate, in order."""
@@ -223,3 +203,75 @@ def _keys(part: Treatments, view: View) -> Iterable[Hashable]:
         if len(set(keys.values())) > 1:
             columns.append([keys[component] for component in column])
     return zip(*columns, strict=True) if columns else [()] * len(part)
+
+
+# The ids of trials
+
+
+class SameTrialsError(PlanError):
+    """Two treatments give the same trial; carries the part and the first factor that changes nothing."""
+
+    def __init__(self, part: str, first: Mapping[str, str], second: Mapping[str, str]) -> None:
+        differing = [name for name in second if first[name] != second[name]]
+        self.part, self.factor = part, differing[0]
+        both = " and ".join(f"{name} {first[name]} and {second[name]}" for name in differing)
+        common = ", ".join(f"{name} is {level}" for name, level in second.items() if name not in differing)
+        where = f" where {common}" if common else ""
+        line = ", ".join(f"{name}: {_quoted(level)}" for name, level in second.items())
+        remedy = f"use levels that change something, or add the line {{{line}}} to exclude"
+        super().__init__(f"{part}: {both} give the same trial{where}; {remedy}")
+
+
+def _quoted(level: str) -> str:
+    return f'"{level}"' if re.search(r"[^A-Za-z0-9./%_ -]", level) else level
+
+
+def ids_of(treatments: Treatments, slots: Sequence[Slot]) -> list[str]:
+    """Return the id of every trial of a part.
+
+    Raises SameTrialsError for treatments whose trials are the same, and PlanError for ids that are.
+    """
+    words = [[word(label) for label in labels] for labels in treatments.factors.values()]
+    names = [
+        name_of(treatments.part, (one[level] for one, level in zip(words, levels, strict=True)))
+        for levels in treatments.levels
+    ]
+    replicates = max(map(len, treatments.components.values()))
+    hashes = [_hashes(treatments, replicate) for replicate in range(1, replicates + 1)]
+    ids = [
+        f"{names[treatment]}r{replicate}-{hashes[(replicate - 1) % replicates][treatment]}"
+        for treatment, replicate, _ in slots
+    ]
+    if len(set(ids)) < len(ids):
+        twice = Counter(ids).most_common(1)[0][0]
+        raise PlanError(
+            f"{treatments.part}: two trials would have the id {twice}; give their levels labels that differ"
+        )
+    return ids
+
+
+def name_of(part: str, words: Iterable[str]) -> str:
+    """Return the readable half of an id, part-levels; the part is left out if it is the only one, `main`."""
+    first = "" if part == MAIN else word(part)
+    name = "-".join(one for one in (first, *words) if one)[:LONGEST_NAME].strip("-.")
+    return f"{name}-" if name else ""
+
+
+def word(level: str) -> str:
+    """Return a level with the characters that are safe in a file name."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", level.replace("%", "pct"))[:LONGEST_LEVEL].strip("-.")
+
+
+def _hashes(treatments: Treatments, replicate: int) -> list[str]:
+    """Return the hash of every treatment in one replicate, shortened."""
+    head = json.dumps([treatments.part, *treatments.components], ensure_ascii=False).encode()
+    columns = treatments.columns(replicate).values()
+    rows = zip(*([component.digest for component in column] for column in columns), strict=True)
+    digests = [hashlib.sha256(head + b"".join(row)).digest() for row in rows]
+    if len(set(digests)) < len(digests):
+        first: dict[bytes, int] = {}
+        for number, digest in enumerate(digests):
+            if first.setdefault(digest, number) != number:
+                labels = treatments.labels(first[digest]), treatments.labels(number)
+                raise SameTrialsError(treatments.part, *labels)
+    return [digest.hex()[:HASH_DIGITS] for digest in digests]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from samovar.plan import PartPlan, Plan, Resolved, Trial
 from samovar.plan.model import RunPlan
@@ -23,7 +24,7 @@ def lasting(duration_s: float) -> Resolved:
     return RESOLVED.model_copy(update={"duration_s": duration_s})
 
 
-def values_of(resolved: Resolved) -> dict[str, object]:
+def values_of(resolved: Resolved) -> dict[str, Any]:
     """Return the values of a trial's components, by name."""
     run = RunPlan(
         mtu_bytes=resolved.mtu_bytes,

@@ -10,12 +10,10 @@ from samovar.experiment import Experiment, Testbed, load_testbed, resolve_experi
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml_tree import parse_yaml
 from samovar.plan import Plan, Resolved, make_plan
-from samovar.plan.ids import ids_of
 from samovar.plan.level_precedence import PartContext
-from samovar.plan.matrix import Matrix, matrix_of
 from samovar.plan.placement import Placement
-from samovar.plan.resolve import resolve_part
-from samovar.plan.trials import Components, Slot
+from samovar.plan.resolve import matrix_of, resolve_part
+from samovar.plan.trials import Components, Slot, ids_of
 from samovar.recipes import Catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -54,13 +52,14 @@ def treatments_alone(experiment: Experiment, testbed: Testbed) -> Iterator[tuple
     """Yield the id and value of every trial, each treatment planned alone, in the order of the file."""
     for name, part in experiment.parts.items():
         settings = resolve_settings(experiment, name, testbed)
-        matrix = matrix_of(name, part)
-        for row in matrix.rows:
-            levels = zip(matrix.factors, row, strict=True)
-            factors = tuple(replace(factor, levels=(factor.levels[level],)) for factor, level in levels)
-            alone = Matrix(part, factors, [(0,) * len(factors)])
-            context = PartContext(name, alone, Placement(testbed), settings, experiment.order.seed, CATALOGUE)
-            treatments = resolve_part(context, part.replicates, Components())
+        factors, rows = matrix_of(part)
+        for row in rows:
+            levels = zip(factors, row, strict=True)
+            alone = tuple(replace(factor, levels=(factor.levels[level],)) for factor, level in levels)
+            context = PartContext(
+                name, part, alone, Placement(testbed), settings, experiment.order.seed, CATALOGUE
+            )
+            treatments = resolve_part(context, [(0,) * len(row)], part.replicates, Components())
             slots = [Slot(0, replicate, 1) for replicate in range(1, part.replicates + 1)]
             for id_, slot in zip(ids_of(treatments, slots), slots, strict=True):
                 yield id_, treatments.resolved(0, slot.replicate)

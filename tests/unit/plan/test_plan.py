@@ -18,8 +18,8 @@ from samovar.experiment import (
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.yaml_tree import parse_yaml
 from samovar.plan import Plan, make_plan
-from samovar.plan.ids import word
 from samovar.plan.order import ordered
+from samovar.plan.trials import word
 from samovar.recipes import Catalogue
 from tests.unit.plans import CATALOGUE
 

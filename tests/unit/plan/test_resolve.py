@@ -144,20 +144,6 @@ def test_excluded_treatments_are_left_out_and_included_ones_come_last() -> None:
     assert found == [("cubic", "600"), ("cubic", "1200"), ("cubic", "1500"), ("cdg", "1500"), ("bbr", "1500")]
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ("exclude: [{cc: bbr}]", "main: exclude: {'cc': 'bbr'} matches no treatment"),
-        ("include: [{cc: cdg}]", "main: include: the treatment cdg exists already; include another one"),
-        ("exclude: [{cc: [cubic, cdg]}]", "main: every treatment is excluded; leave at least one"),
-    ],
-)
-def test_lines_of_exclude_and_include_without_effect_are_refused(more: str, message: str) -> None:
-    with pytest.raises(PlanError) as caught:
-        planned(study(f"factors: {{cc: [cubic, cdg]}}\n{more}\n"))
-    assert str(caught.value).startswith(message)
-
-
 def test_counted_flows_have_their_own_labels_ports_and_starts() -> None:
     found = flows(UDP + ", count: 3, every: 10s, start: 5s, port: 6000}")
     assert [(one.label, one.group, one.port, one.start_s) for one in found] == [
