@@ -1,69 +1,36 @@
 """From an experiment and a testbed to the ordered trials; the same input gives the same bytes."""
 
-from samovar.plan.cost import (
-    Cost,
-    MeasuredTimes,
-    Repeats,
-    StepTime,
-    estimate_cost,
-    host_bytes,
-    parallel_s,
-    shared_cost,
-    stored_bytes,
-)
-from samovar.plan.diff import DONE, Changed, Comparison, compare, on_testbed
-from samovar.plan.explain_trial import explain_trial
-from samovar.plan.model import (
-    CapturePlan,
-    Changes,
-    ClassPlan,
-    DevicePlan,
-    DirectionPlan,
-    FlowPlan,
-    HostPlan,
-    LoggerPlan,
-    MatchPlan,
-    PathPlan,
-    Resolved,
-    StopPlan,
-    Trial,
-)
-from samovar.plan.plan import PartPlan, Plan, make_plan
-from samovar.plan.trials import TRAFFIC_AND_RECORDING, Group, View
-
-__all__ = [
-    "DONE",
-    "TRAFFIC_AND_RECORDING",
-    "CapturePlan",
-    "Changed",
-    "Changes",
-    "ClassPlan",
-    "Comparison",
-    "Cost",
-    "DevicePlan",
-    "DirectionPlan",
-    "FlowPlan",
-    "Group",
-    "HostPlan",
-    "LoggerPlan",
-    "MatchPlan",
-    "MeasuredTimes",
-    "PartPlan",
-    "PathPlan",
-    "Plan",
-    "Repeats",
-    "Resolved",
-    "StepTime",
-    "StopPlan",
-    "Trial",
-    "View",
-    "compare",
-    "estimate_cost",
-    "explain_trial",
-    "host_bytes",
-    "make_plan",
-    "on_testbed",
-    "parallel_s",
-    "shared_cost",
-    "stored_bytes",
-]
+from samovar.plan.cost import Cost as Cost
+from samovar.plan.cost import MeasuredTimes as MeasuredTimes
+from samovar.plan.cost import Repeats as Repeats
+from samovar.plan.cost import StepTime as StepTime
+from samovar.plan.cost import estimate_cost as estimate_cost
+from samovar.plan.cost import host_bytes as host_bytes
+from samovar.plan.cost import parallel_s as parallel_s
+from samovar.plan.cost import shared_cost as shared_cost
+from samovar.plan.cost import stored_bytes as stored_bytes
+from samovar.plan.diff import DONE as DONE
+from samovar.plan.diff import Changed as Changed
+from samovar.plan.diff import Comparison as Comparison
+from samovar.plan.diff import compare as compare
+from samovar.plan.diff import on_testbed as on_testbed
+from samovar.plan.explain_trial import explain_trial as explain_trial
+from samovar.plan.model import CapturePlan as CapturePlan
+from samovar.plan.model import Changes as Changes
+from samovar.plan.model import ClassPlan as ClassPlan
+from samovar.plan.model import DevicePlan as DevicePlan
+from samovar.plan.model import DirectionPlan as DirectionPlan
+from samovar.plan.model import FlowPlan as FlowPlan
+from samovar.plan.model import HostPlan as HostPlan
+from samovar.plan.model import LoggerPlan as LoggerPlan
+from samovar.plan.model import MatchPlan as MatchPlan
+from samovar.plan.model import PathPlan as PathPlan
+from samovar.plan.model import Resolved as Resolved
+from samovar.plan.model import StopPlan as StopPlan
+from samovar.plan.model import Trial as Trial
+from samovar.plan.plan import PartPlan as PartPlan
+from samovar.plan.plan import Plan as Plan
+from samovar.plan.plan import make_plan as make_plan
+from samovar.plan.trials import TRAFFIC_AND_RECORDING as TRAFFIC_AND_RECORDING
+from samovar.plan.trials import Group as Group
+from samovar.plan.trials import View as View
