@@ -10,7 +10,6 @@ from samovar.plan.cost import parallel_s as parallel_s
 from samovar.plan.cost import shared_cost as shared_cost
 from samovar.plan.cost import stored_bytes as stored_bytes
 from samovar.plan.diff import DONE as DONE
-from samovar.plan.diff import Changed as Changed
 from samovar.plan.diff import Comparison as Comparison
 from samovar.plan.diff import compare as compare
 from samovar.plan.diff import on_testbed as on_testbed
