@@ -14,12 +14,7 @@ from samovar.plan.flows import limits_of
 from samovar.plan.level_precedence import declared_parameters, parameters_of_type
 from samovar.plan.model import DirectionPlan, FlowPlan, HostPlan, PathPlan, Resolved
 from samovar.plan.trials import View
-from samovar.units import (
-    ETHERNET_MTU_BYTES,
-    format_bytes,
-    format_duration,
-    format_rate,
-)
+from samovar.units import ETHERNET_MTU_BYTES, format_bytes, format_duration, format_rate
 
 FEWEST_RTTS = 20
 LEAST_MTU6_BYTES = 1280  # RFC 8200, section 5
@@ -31,19 +26,20 @@ DROP_TAIL = ("pfifo", "bfifo")
 NETEM_PACKETS = 1000  # the default limit of netem's queue, tc-netem(8)
 
 
-Find = Callable[[Resolved, RecipeCatalogue], str | None]
+Find = Callable[[Resolved, RecipeCatalogue], Iterator[str]]
 
 
 @dataclass(frozen=True)
 class TreatmentCheck:
-    """A check of treatments: its message, the view of components that it depends on, and the check itself.
-
-    `find` returns the details of what it finds, or None.
-    """
+    """A check of treatments: its message, the view of components that it depends on, and the check itself."""
 
     message: str
     view: View
-    find: Find
+    run: Find
+
+    def find(self, resolved: Resolved, catalogue: RecipeCatalogue) -> str | None:
+        """Return the first details that the check finds; None if it finds nothing."""
+        return next(self.run(resolved, catalogue), None)
 
 
 CHECKS: list[TreatmentCheck] = []
@@ -52,9 +48,9 @@ CHECKS: list[TreatmentCheck] = []
 def _check(message: str, **view: Callable[[Any], Hashable] | None) -> Callable[[Find], Find]:
     """Return a decorator that adds a check to CHECKS: its message, and the view that it depends on."""
 
-    def register(find: Find) -> Find:
-        CHECKS.append(TreatmentCheck(message, view, find))
-        return find
+    def register(run: Find) -> Find:
+        CHECKS.append(TreatmentCheck(message, view, run))
+        return run
 
     return register
 
@@ -86,8 +82,8 @@ _queues_and_rtt = _of_path(
 )
 
 
-def _rounded(seconds: float) -> float:
-    return round(seconds, 3)
+def _time(seconds: float) -> str:
+    return format_duration(round(seconds, 3))
 
 
 def _mtu_bytes(resolved: Resolved) -> int:
@@ -96,13 +92,18 @@ def _mtu_bytes(resolved: Resolved) -> int:
     return max([*mtus, resolved.mtu_bytes or 0]) or ETHERNET_MTU_BYTES
 
 
-def _windows(resolved: Resolved) -> Iterator[int]:
-    yield from (host.rwnd_bytes for host in resolved.hosts.values() if host.rwnd_bytes is not None)
-    yield from (flow.rwnd_bytes for flow in resolved.flows if flow.rwnd_bytes is not None)
+def _windows(resolved: Resolved) -> list[int]:
+    of_hosts = [host.rwnd_bytes for host in resolved.hosts.values()]
+    of_flows = [flow.rwnd_bytes for flow in resolved.flows]
+    return [rwnd_bytes for rwnd_bytes in of_hosts + of_flows if rwnd_bytes is not None]
 
 
-def _queues(path: PathPlan | None) -> Iterator[DirectionPlan]:
-    yield from (direction for direction in (path.down, path.up) if direction.rate_bps) if path else ()
+def _queues(path: PathPlan | None) -> list[DirectionPlan]:
+    return [direction for direction in (path.down, path.up) if direction.rate_bps] if path else []
+
+
+def _buffer_bytes(direction: DirectionPlan, resolved: Resolved) -> int:
+    return direction.buffer_bytes or (direction.buffer_packets or 0) * _mtu_bytes(resolved)
 
 
 def _direction(path: PathPlan, flow: FlowPlan, resolved: Resolved) -> DirectionPlan:
@@ -110,11 +111,15 @@ def _direction(path: PathPlan, flow: FlowPlan, resolved: Resolved) -> DirectionP
     return path.up if resolved.direction_of(flow) == "up" else path.down
 
 
+def _is_ipv6(resolved: Resolved) -> bool:
+    return any(ip_address(flow.to_address).version == 6 for flow in resolved.flows)
+
+
 @_check("rwnd is below the path's bandwidth-delay product", path=_rates_and_rtt, hosts=_window, flows=None)
-def _below_bdp(resolved: Resolved, catalogue: RecipeCatalogue) -> str | None:
+def _below_bdp(resolved: Resolved, catalogue: RecipeCatalogue) -> Iterator[str]:
     path = resolved.path
     if path is None or not path.rtt_s:
-        return None
+        return
     for flow in resolved.flows:
         rate_bps, rwnd_bytes = _direction(path, flow, resolved).rate_bps, resolved.window_bytes(flow)
         if not rate_bps or rwnd_bytes is None:
@@ -128,76 +133,62 @@ def _below_bdp(resolved: Resolved, catalogue: RecipeCatalogue) -> str | None:
             most = format_rate(int(rwnd_bytes * 8 / path.rtt_s), 3)
             of = f"{format_rate(rate_bps)} x {format_duration(path.rtt_s)}"
             small, product = format_bytes(rwnd_bytes, 3), format_bytes(product_bytes, 3)
-            return f"{small} against {product} ({of}), so flow '{flow.label}' reaches {most} at most"
-    return None
+            yield f"{small} against {product} ({of}), so flow '{flow.label}' reaches {most} at most"
 
 
 @_check("rwnd is beyond TCP's largest window", hosts=_window, flows=None)
-def _above_largest(resolved: Resolved, _: RecipeCatalogue) -> str | None:
+def _above_largest(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
     largest = max(_windows(resolved), default=0)
-    if largest <= LARGEST_WINDOW_BYTES:
-        return None
-    return f"{format_bytes(largest, 4)} against {format_bytes(LARGEST_WINDOW_BYTES, 4)}"
+    if largest > LARGEST_WINDOW_BYTES:
+        yield f"{format_bytes(largest, 4)} against {format_bytes(LARGEST_WINDOW_BYTES, 4)}"
 
 
 @_check("rwnd is below two segments", run=_mtu, hosts=_mtu_and_rwnd, flows=None)
-def _below_two_segments(resolved: Resolved, _: RecipeCatalogue) -> str | None:
+def _below_two_segments(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
     mss_bytes = _mtu_bytes(resolved) - IPV4_BYTES - TCP_BYTES
     smallest = min(_windows(resolved), default=2 * mss_bytes)
-    return f"{format_bytes(smallest)} of {mss_bytes} bytes each" if smallest < 2 * mss_bytes else None
+    if smallest < 2 * mss_bytes:
+        yield f"{format_bytes(smallest)} of {mss_bytes} bytes each"
 
 
 @_check("socket buffers are below rwnd", run=_mtu, path=_queues_and_rtt, hosts=_sockets, flows=None)
-def _small_sockets(resolved: Resolved, catalogue: RecipeCatalogue) -> str | None:
+def _small_sockets(resolved: Resolved, catalogue: RecipeCatalogue) -> Iterator[str]:
+    path = resolved.path
     for flow in resolved.flows:
         rwnd_bytes = resolved.window_bytes(flow)
         if rwnd_bytes is None:
             continue
-        used_bytes = min(rwnd_bytes, _held_bytes(flow, resolved) or rwnd_bytes)
-        ends = ((flow.to_host, "receive_max", rwnd_bytes), (flow.from_host, "send_max", used_bytes))
+        in_flight_bytes = rwnd_bytes  # at most, before a queue overflows
+        direction = _direction(path, flow, resolved) if path is not None else None
+        if path is not None and direction is not None and direction.rate_bps:
+            product_bytes = int(direction.rate_bps * path.rtt_s / 8)
+            in_flight_bytes = min(
+                rwnd_bytes, product_bytes + _buffer_bytes(direction, resolved) or rwnd_bytes
+            )
+        ends = ((flow.to_host, "receive_max", rwnd_bytes), (flow.from_host, "send_max", in_flight_bytes))
         for host, key, needed_bytes in ends:
-            limit_bytes = _socket_bytes(resolved, host, key, catalogue)
+            plan = resolved.hosts[host]
+            declared = declared_parameters(catalogue, "setting", "buffers", plan.system)
+            limit_bytes = parameters_of_type("size", declared, plan.settings.get("buffers", {})).get(key)
             if limit_bytes is not None and limit_bytes < needed_bytes:
-                return f"{key} {format_bytes(limit_bytes, 3)} at {host}, rwnd {format_bytes(rwnd_bytes, 3)}"
-    return None
-
-
-def _held_bytes(flow: FlowPlan, resolved: Resolved) -> int | None:
-    """Return the bytes that a flow can have in flight before its queue overflows; None if unknown."""
-    direction = _direction(resolved.path, flow, resolved) if resolved.path is not None else None
-    if direction is None or resolved.path is None or not direction.rate_bps:
-        return None
-    queue_bytes = direction.buffer_bytes or (direction.buffer_packets or 0) * _mtu_bytes(resolved)
-    return int(direction.rate_bps * resolved.path.rtt_s / 8) + queue_bytes
-
-
-def _socket_bytes(resolved: Resolved, host: str, key: str, catalogue: RecipeCatalogue) -> int | None:
-    plan = resolved.hosts[host]
-    declared = declared_parameters(catalogue, "setting", "buffers", plan.system)
-    return parameters_of_type("size", declared, plan.settings.get("buffers", {})).get(key)
+                yield f"{key} {format_bytes(limit_bytes, 3)} at {host}, rwnd {format_bytes(rwnd_bytes, 3)}"
 
 
 @_check("buffer is below one packet", run=_mtu, path=_queues_and_rtt, hosts=_mtu)
-def _below_one_packet(resolved: Resolved, _: RecipeCatalogue) -> str | None:
+def _below_one_packet(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
     frame_bytes = _mtu_bytes(resolved) + ETHERNET_BYTES
-    for direction in _queues(resolved.path):
-        if direction.buffer_bytes is not None and direction.buffer_bytes < frame_bytes:
-            return (
-                f"{format_bytes(direction.buffer_bytes)} against {frame_bytes} bytes with the Ethernet header"
-            )
-    return None
+    for one in _queues(resolved.path):
+        if one.buffer_bytes is not None and one.buffer_bytes < frame_bytes:
+            yield f"{format_bytes(one.buffer_bytes)} against {frame_bytes} bytes with the Ethernet header"
 
 
 @_check("only netem's own queue limits the path", run=_mtu, path=_rates_and_delays, hosts=_mtu)
-def _unlimited(resolved: Resolved, _: RecipeCatalogue) -> str | None:
+def _unlimited(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
     path = resolved.path
-    if path is None or any(_queues(path)):
-        return None
-    delay_s = max(path.down.delay_s, path.up.delay_s)
-    if not delay_s:
-        return None
-    most = format_rate(int(NETEM_PACKETS * _mtu_bytes(resolved) * 8 / delay_s), 3)
-    return f"{NETEM_PACKETS} packets for {format_duration(delay_s)}, so {most} and losses beyond it"
+    delay_s = max(path.down.delay_s, path.up.delay_s) if path is not None else 0
+    if delay_s and not _queues(path):
+        most = format_rate(int(NETEM_PACKETS * _mtu_bytes(resolved) * 8 / delay_s), 3)
+        yield f"{NETEM_PACKETS} packets for {format_duration(delay_s)}, so {most} and losses beyond it"
 
 
 @_check(
@@ -207,80 +198,61 @@ def _unlimited(resolved: Resolved, _: RecipeCatalogue) -> str | None:
     hosts=_mtu,
     flows=None,
 )
-def _below_twenty_rtts(resolved: Resolved, _: RecipeCatalogue) -> str | None:
-    full_s = _full_rtt_s(resolved)
+def _below_twenty_rtts(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
+    waits = (_buffer_bytes(one, resolved) * 8 / (one.rate_bps or 1) for one in _queues(resolved.path))
+    full_rtt_s = (resolved.path.rtt_s if resolved.path else 0.0) + sum(waits)
     for flow in resolved.flows:
-        if flow.duration_s is not None and flow.duration_s < FEWEST_RTTS * full_s:
-            rtts = f"{FEWEST_RTTS} x {format_duration(_rounded(full_s))}"
-            return f"{format_duration(flow.duration_s)} of flow '{flow.label}' against {rtts}"
-    return None
-
-
-def _full_rtt_s(resolved: Resolved) -> float:
-    """Return the RTT with full queues in both directions, in seconds."""
-    path, mtu_bytes = resolved.path, _mtu_bytes(resolved)
-    waits = [
-        (direction.buffer_bytes or (direction.buffer_packets or 0) * mtu_bytes)
-        * 8
-        / (direction.rate_bps or 1)
-        for direction in _queues(path)
-    ]
-    return (path.rtt_s if path else 0.0) + sum(waits)
+        if flow.duration_s is not None and flow.duration_s < FEWEST_RTTS * full_rtt_s:
+            least = f"{FEWEST_RTTS} x {_time(full_rtt_s)}"
+            yield f"{format_duration(flow.duration_s)} of flow '{flow.label}' against {least}"
 
 
 @_check("a flow never starts", run=_duration, flows=None)
-def _never_starts(resolved: Resolved, _: RecipeCatalogue) -> str | None:
-    late = [flow for flow in resolved.flows if flow.start_s >= resolved.duration_s]
-    if not late:
-        return None
-    starts, ends = (format_duration(_rounded(s)) for s in (late[0].start_s, resolved.duration_s))
-    return f"'{late[0].label}' at {starts}, traffic ends at {ends}"
+def _never_starts(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
+    for flow in resolved.flows:
+        if flow.start_s >= resolved.duration_s:
+            yield f"'{flow.label}' at {_time(flow.start_s)}, traffic ends at {_time(resolved.duration_s)}"
 
 
 @_check("dctcp has no queue that marks packets", path=_aqms, hosts=_cc, flows=None)
-def _unmarked(resolved: Resolved, _: RecipeCatalogue) -> str | None:
+def _unmarked(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
     for flow in resolved.flows:
         host = resolved.hosts.get(flow.from_host)
         aqm = _direction(resolved.path, flow, resolved).aqm if resolved.path is not None else None
         if (flow.cc or (host.cc if host else None)) == "dctcp" and aqm in DROP_TAIL:
-            return f"flow '{flow.label}' through {aqm}, where it behaves like newreno"
-    return None
+            yield f"flow '{flow.label}' through {aqm}, where it behaves like newreno"
 
 
 @_check("two flows have the same port", flows=None)
-def _one_port(resolved: Resolved, _: RecipeCatalogue) -> str | None:
+def _one_port(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
     seen: dict[int, FlowPlan] = {}
     for flow in resolved.flows:
         other = seen.setdefault(flow.port, flow)
         if other is not flow:
-            return f"'{other.label}' and '{flow.label}' on {flow.port}, which captures cannot tell apart"
-    return None
+            yield f"'{other.label}' and '{flow.label}' on {flow.port}, which captures cannot tell apart"
 
 
 @_check("snaplen is too short for headers with options", flows=None, captures=None)
-def _short_snaplen(resolved: Resolved, _: RecipeCatalogue) -> str | None:
-    six = any(ip_address(flow.to_address).version == 6 for flow in resolved.flows)
-    ip, ip_bytes = ("IPv6", IPV6_BYTES) if six else ("IPv4", IPV4_BYTES)
+def _short_snaplen(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
+    ip, ip_bytes = ("IPv6", IPV6_BYTES) if _is_ipv6(resolved) else ("IPv4", IPV4_BYTES)
     needed_bytes = ETHERNET_BYTES + ip_bytes + LARGEST_TCP_BYTES
+    of = f"{ETHERNET_BYTES} Ethernet + {ip_bytes} {ip} + {LARGEST_TCP_BYTES} TCP"
     for capture in resolved.captures:
         if capture.snaplen_bytes < needed_bytes:
-            of = f"{ETHERNET_BYTES} Ethernet + {ip_bytes} {ip} + {LARGEST_TCP_BYTES} TCP"
-            return f"{capture.snaplen_bytes} bytes at {capture.host} against {needed_bytes} ({of})"
-    return None
+            yield f"{capture.snaplen_bytes} bytes at {capture.host} against {needed_bytes} ({of})"
 
 
 @_check("a logger takes one sample at most", run=_duration, loggers=None)
-def _seldom_sampled(resolved: Resolved, _: RecipeCatalogue) -> str | None:
+def _seldom_sampled(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
     for logger in resolved.loggers:
         if logger.interval_s is not None and logger.interval_s >= resolved.duration_s:
             every = f"{logger.logger} at {logger.host} every {format_duration(logger.interval_s)}"
-            return f"{every} of {format_duration(_rounded(resolved.duration_s))}"
-    return None
+            yield f"{every} of {_time(resolved.duration_s)}"
 
 
 @_check("mtu is below the minimum of IPv6", hosts=_mtu, flows=None)
-def _small_mtu6(resolved: Resolved, _: RecipeCatalogue) -> str | None:
-    six = any(ip_address(flow.to_address).version == 6 for flow in resolved.flows)
+def _small_mtu6(resolved: Resolved, _: RecipeCatalogue) -> Iterator[str]:
     mtus = [host.mtu_bytes for host in resolved.hosts.values() if host.mtu_bytes is not None]
     least = min(mtus, default=LEAST_MTU6_BYTES)
-    return f"{least} against {LEAST_MTU6_BYTES} bytes" if six and least < LEAST_MTU6_BYTES else None
+    if least < LEAST_MTU6_BYTES and _is_ipv6(resolved):
+        yield f"{least} against {LEAST_MTU6_BYTES} bytes"

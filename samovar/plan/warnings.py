@@ -5,13 +5,13 @@ Each warning is given once for a part, with the number of treatments that it app
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from samovar.experiment import Experiment, Output, Outputs, RecipeCatalogue, Testbed, Trace, shortest_path
-from samovar.plan.model import PathPlan, Resolved
+from samovar.plan.model import PathPlan
 from samovar.plan.placement import directions_through
 from samovar.plan.trials import Group, Treatments, Trials, View
 from samovar.plan.warning_checks import CHECKS, TreatmentCheck
@@ -19,7 +19,6 @@ from samovar.plan.warning_checks import CHECKS, TreatmentCheck
 FEWEST_REPLICATES = 3
 FOR_AN_INTERVAL = 6
 """Order statistics of fewer values contain the median with less than 95 %: 1 - 2 (1/2)^5 = 0.94."""
-SENDER_TCP_LOGGERS = ("tcp-info", "siftr", "tcp-probe")
 
 
 def warnings_of(
@@ -94,67 +93,46 @@ def _shaped(path: PathPlan | None) -> frozenset[str]:
 
 def _run_check(check: TreatmentCheck, trials: Trials, catalogue: RecipeCatalogue) -> Mapping[str, str]:
     """Run a check once for all treatments that are equal in its view; return its warning by part."""
-    found: dict[str, tuple[Group, str, int]] = {}
+    found: dict[str, list[tuple[Group, str]]] = {}
     for group in trials.groups(check.view):
         details = check.find(group.resolved, catalogue)
         if details is not None:
-            first, text, treatments = found.get(group.part, (group, details, 0))
-            found[group.part] = first, text, treatments + group.treatments
-    totals = {part.part: len(part) for part in trials.parts}
+            found.setdefault(group.part, []).append((group, details))
     warnings: dict[str, str] = {}
-    for part, (first, details, treatments) in found.items():
-        affected = ""
-        if totals[part] > 1:
-            whole = treatments == totals[part]
-            many = f"all {treatments:,}" if whole else f"{treatments:,} of {totals[part]:,}"
-            affected = f" for {many} treatments, e.g. {' '.join(first.levels.values())}"
-        warnings[part] = f"{part}: {check.message}{affected}: {details}"
+    for part in trials.parts:
+        affected, of_part = "", found.get(part.part, [])
+        if of_part and len(part) > 1:
+            treatments = sum(group.treatments for group, _ in of_part)
+            many = f"all {treatments:,}" if treatments == len(part) else f"{treatments:,} of {len(part):,}"
+            affected = f" for {many} treatments, e.g. {' '.join(of_part[0][0].levels.values())}"
+        for _, details in of_part[:1]:
+            warnings[part.part] = f"{part.part}: {check.message}{affected}: {details}"
     return warnings
 
 
 # What the scorecard, figures and tables need, compared with what the plan records
 
 
-class FlowTraces(NamedTuple):
-    """What is recorded of a flow: captures at its ends; loggers at its sender, its receiver, the router."""
-
-    sender_capture: bool
-    receiver_capture: bool
-    sender: Collection[str]
-    receiver: Collection[str]
-    router: Collection[str]
-
-
-RECORDED: Mapping[Trace, tuple[str, Callable[[FlowTraces], bool]]] = {
-    Trace.CAPTURE: (
-        "a capture at one end of a flow",
-        lambda traces: traces.sender_capture or traces.receiver_capture,
-    ),
-    Trace.CAPTURE_AT_SENDER: ("a capture at a flow's sender", lambda traces: traces.sender_capture),
-    Trace.CAPTURES_AT_BOTH_ENDS: (
-        "captures at both ends of a flow",
-        lambda traces: traces.sender_capture and traces.receiver_capture,
-    ),
+RECORDED: Mapping[Trace, tuple[str, Sequence[str]]] = {
+    Trace.CAPTURE: ("a capture at one end of a flow", ["sender:capture", "receiver:capture"]),
+    Trace.CAPTURE_AT_SENDER: ("a capture at a flow's sender", ["sender:capture"]),
+    Trace.CAPTURES_AT_BOTH_ENDS: ("captures at both ends of a flow", ["sender:capture receiver:capture"]),
     Trace.TCP_LOG: (
         "logger tcp-info, siftr or tcp-probe at a flow's sender",
-        lambda traces: any(logger in traces.sender for logger in SENDER_TCP_LOGGERS),
+        ["sender:tcp-info", "sender:siftr", "sender:tcp-probe"],
     ),
-    Trace.QUEUE_LOG: ("logger queue at the bottleneck's router", lambda traces: "queue" in traces.router),
-    Trace.BEACONS: (
-        "logger beacons at both ends of a flow",
-        lambda traces: "beacons" in traces.sender and "beacons" in traces.receiver,
-    ),
+    Trace.QUEUE_LOG: ("logger queue at the bottleneck's router", ["router:queue"]),
+    Trace.BEACONS: ("logger beacons at both ends of a flow", ["sender:beacons receiver:beacons"]),
     Trace.PAUSE_FRAMES: (
         "a capture or logger pause-frames at a flow's sender",
-        lambda traces: traces.sender_capture or "pause-frames" in traces.sender,
+        ["sender:capture", "sender:pause-frames"],
     ),
-    Trace.DROP_LOG: (
-        "logger nic or siftr at a flow's sender",
-        lambda traces: "nic" in traces.sender or "siftr" in traces.sender,
-    ),
-    Trace.NIC_LOG: ("logger nic at a flow's sender", lambda traces: "nic" in traces.sender),
+    Trace.DROP_LOG: ("logger nic or siftr at a flow's sender", ["sender:nic", "sender:siftr"]),
+    Trace.NIC_LOG: ("logger nic at a flow's sender", ["sender:nic"]),
 }
-"""What a metric may need: its name in messages, and whether a flow's traces include it."""
+"""What a metric may need: its name in messages, and alternatives, each one or several places with a trace."""
+FlowTraces = frozenset[str]
+"""What is recorded of a flow, such as `sender:capture` and `router:queue`."""
 
 
 def _unrecorded(experiment: Experiment, trials: Trials, outputs: Outputs) -> Iterator[str]:
@@ -200,14 +178,19 @@ def _missing(outputs: Outputs, groups: Sequence[Sequence[str]], flows: Collectio
     """
     known = outputs.metrics
     needs = [[trace for name in group if name in known for trace in known[name].needs] for group in groups]
-    met = any(all(RECORDED[trace][1](flow) for trace in need) for need in needs for flow in flows)
+    met = any(all(_has(flow, trace) for trace in need) for need in needs for flow in flows)
     if not flows or not needs or met:
         return []
     first = list(dict.fromkeys(needs[0]))
-    return [trace for trace in first if not any(RECORDED[trace][1](flow) for flow in flows)] or first
+    return [trace for trace in first if not any(_has(flow, trace) for flow in flows)] or first
+
+
+def _has(flow: FlowTraces, trace: Trace) -> bool:
+    return any(flow.issuperset(wanted.split()) for wanted in RECORDED[trace][1])
 
 
 def _traces_by_part(trials: Trials) -> Mapping[str, Collection[FlowTraces]]:
+    """Return the different traces that flows have, by part."""
     view: View = {
         "path": lambda path: path and path.router,
         "flows": lambda flows: tuple((flow.from_host, flow.to_host) for flow in flows),
@@ -216,16 +199,11 @@ def _traces_by_part(trials: Trials) -> Mapping[str, Collection[FlowTraces]]:
     }
     found: dict[str, set[FlowTraces]] = {}
     for group in trials.groups(view):
-        found.setdefault(group.part, set()).update(_flow_traces(group.resolved))
+        resolved, own = group.resolved, found.setdefault(group.part, set())
+        recorded = [("capture", one.host) for one in resolved.captures]
+        recorded += [(one.logger, one.host) for one in resolved.loggers]
+        router = resolved.path.router if resolved.path else ""
+        for flow in resolved.flows:
+            ends = {"sender": flow.from_host, "receiver": flow.to_host, "router": router}
+            own.add(frozenset(f"{end}:{what}" for what, at in recorded for end in ends if ends[end] == at))
     return found
-
-
-def _flow_traces(resolved: Resolved) -> Iterator[FlowTraces]:
-    captured = {capture.host for capture in resolved.captures}
-    loggers: dict[str, frozenset[str]] = {}
-    for one in resolved.loggers:
-        loggers[one.host] = loggers.get(one.host, frozenset()) | {one.logger}
-    router = loggers.get(resolved.path.router, frozenset()) if resolved.path else frozenset[str]()
-    for sender, receiver in {(flow.from_host, flow.to_host) for flow in resolved.flows}:
-        at_sender, at_receiver = (loggers.get(host, frozenset()) for host in (sender, receiver))
-        yield FlowTraces(sender in captured, receiver in captured, at_sender, at_receiver, router)
