@@ -270,7 +270,7 @@ def test_a_profile_overrides_all_files_and_may_use_fragments(folder: Folder) -> 
         ),
         (
             "extends: base\ntraffic: {bulk: 1s}\n",
-            "study.yaml:3:17: bulk: must be a mapping with the keys of the flow to change",
+            "study.yaml:3:17: bulk: must be a mapping with the keys of a flow; a list has entries, [{flow: NAME, …}]",
         ),
         (
             "extends: base\nloggers: {quue: {interval: 1s}}\n",
