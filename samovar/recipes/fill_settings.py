@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from samovar.plan import Resolved
 from samovar.recipes.bottleneck import adapter_values, bottleneck_values
 from samovar.recipes.catalogue import Catalogue
+from samovar.recipes.recipe import Recipe
 
 FLOW_HOST_RECIPES = ("buffers", "tcp")
 """Setting recipes of every host that sends or receives a flow, if its system has them."""
@@ -22,9 +23,9 @@ CAPTURE_RECIPE = "tcpdump"
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting recipe by name, and its values, which are computed on first use."""
+    """A setting recipe and its values, which are computed on first use."""
 
-    recipe: str
+    recipe: Recipe
     compute: Callable[[], Mapping[str, object]]
 
     @cached_property
@@ -32,58 +33,66 @@ class Setting:
         """The values of the recipe's parameters. Raises RecipeError for an impossible path."""
         return self.compute()
 
-
-def fill_settings(
-    name: str, resolved: Resolved, catalogue: Catalogue, lasting: bool | None = None
-) -> tuple[Setting, ...]:
-    """Return the settings of one host of a trial in the order in which they are set.
-
-    Lasting settings take effect after a reboot. `lasting` selects these, or the others; None selects all.
-    """
-    system = resolved.hosts[name].system
-
-    def is_lasting(setting: Setting) -> bool:
-        return catalogue.header("setting", setting.recipe, system).change == "reboot"
-
-    settings = _settings(name, resolved, catalogue)
-    return tuple(setting for setting in settings if lasting is None or is_lasting(setting) is lasting)
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the setting takes effect after a reboot."""
+        return self.recipe.header.change == "reboot"
 
 
-def _settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterator[Setting]:
+def fill_settings(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterator[Setting]:
+    """Yield the settings of one host of a trial in the order in which they are set."""
     host = resolved.hosts[name]
-    interfaces = {"interfaces": host.interfaces}
+    known = catalogue.names("setting", host.system)
     given = {
-        recipe: catalogue.recipe("setting", recipe, host.system).parse_values(parameters)
-        for recipe, parameters in host.settings.items()
+        recipe: catalogue.recipe("setting", recipe, host.system).parse_values(texts)
+        for recipe, texts in host.settings.items()
     }
-    yield _filled("offloads", {**interfaces, **given.pop("offloads", {})})
+
+    def setting(recipe: str, compute: Callable[[], Mapping[str, object]]) -> Setting:
+        return Setting(catalogue.recipe("setting", recipe, host.system), compute)
+
+    def at_interfaces(recipe: str, **values: object) -> Setting:
+        values = {"interfaces": host.interfaces, **values, **given.pop(recipe, {})}
+        return setting(recipe, lambda: values)
+
+    yield at_interfaces("offloads")
     if host.mtu_bytes is not None:
-        yield _filled("mtu", {**interfaces, "mtu_bytes": host.mtu_bytes})
+        yield at_interfaces("mtu", mtu_bytes=host.mtu_bytes)
     if host.txd is not None:
-        yield _filled("txd", {**interfaces, "txd": host.txd})
+        yield at_interfaces("txd", txd=host.txd)
     if any(name in (flow.from_host, flow.to_host) for flow in resolved.flows):
-        known = catalogue.names("setting", host.system)
         for recipe in (recipe for recipe in FLOW_HOST_RECIPES if recipe in known):
-            yield _filled(recipe, {**interfaces, **given.pop(recipe, {})})
+            yield at_interfaces(recipe)
         if host.cc is not None:
-            yield _filled("cc", {"algorithm": host.cc, "parameters": host.cc_parameters})
-        yield from _receive_windows(name, resolved)
-    yield from _capture_buffers(name, resolved, catalogue)
-    for recipe, values in sorted(given.items()):
-        yield _filled(recipe, {**interfaces, **values})
+            yield setting("cc", partial(dict, algorithm=host.cc, parameters=host.cc_parameters))
+        for window_bytes, peers in _receive_windows(name, resolved):
+            yield setting("rwnd", partial(dict, size_bytes=window_bytes, peers=peers))
+    if "bpf" in known and (sizes_kib := _capture_buffers_kib(name, resolved, catalogue)):
+        yield setting("bpf", partial(dict, buffer_kib=max(sizes_kib)))
+    for recipe in sorted(given):
+        yield at_interfaces(recipe)
+    for recipe, compute in _path_settings(name, resolved, catalogue):
+        yield setting(recipe, compute)
+
+
+def _path_settings(
+    name: str, resolved: Resolved, catalogue: Catalogue
+) -> Iterator[tuple[str, Callable[[], Mapping[str, object]]]]:
+    """Yield the settings of a host that shape the path, and functions that compute their values."""
     path = resolved.path
-    if path is not None and path.device is not None and path.device.settable and path.device.host == name:
-        yield Setting("adapter", partial(adapter_values, path, path.device))
-    if path is not None and path.router == name:
-        yield Setting("bottleneck", partial(bottleneck_values, path, host, resolved.mtu_bytes, catalogue))
+    if path is None:
+        return
+    if path.device is not None and path.device.settable and path.device.host == name:
+        yield "adapter", partial(adapter_values, path, path.device)
+    if path.router == name:
+        yield (
+            "bottleneck",
+            partial(bottleneck_values, path, resolved.hosts[name], resolved.mtu_bytes, catalogue),
+        )
 
 
-def _filled(recipe: str, values: Mapping[str, object]) -> Setting:
-    return Setting(recipe, lambda: values)
-
-
-def _receive_windows(name: str, resolved: Resolved) -> Iterator[Setting]:
-    """Yield setting `rwnd` for each window of a receiving host, with the peers that it applies to.
+def _receive_windows(name: str, resolved: Resolved) -> list[tuple[int, tuple[str, ...]]]:
+    """Return each window of a receiving host in bytes, with the addresses of the peers that it applies to.
 
     The window of a flow overrides that of its host.
     """
@@ -92,20 +101,17 @@ def _receive_windows(name: str, resolved: Resolved) -> Iterator[Setting]:
         window_bytes = resolved.window_bytes(flow)
         if flow.to_host == name and window_bytes is not None:
             peers.setdefault(window_bytes, set()).add(flow.from_address)
-    for window_bytes, addresses in sorted(peers.items()):
-        yield _filled("rwnd", {"size_bytes": window_bytes, "peers": tuple(sorted(addresses))})
+    return [(window_bytes, tuple(sorted(addresses))) for window_bytes, addresses in sorted(peers.items())]
 
 
-def _capture_buffers(name: str, resolved: Resolved, catalogue: Catalogue) -> Iterator[Setting]:
-    """Yield setting `bpf` with the largest buffer of a host's captures, if the system limits buffers."""
-    system = resolved.hosts[name].system
+def _capture_buffers_kib(name: str, resolved: Resolved, catalogue: Catalogue) -> list[int]:
+    """Return the sizes of the buffers of a host's captures."""
+    recipe = catalogue.recipe("logger", CAPTURE_RECIPE, resolved.hosts[name].system)
     captures: list[Mapping[str, str]] = [{} for capture in resolved.captures if capture.host == name]
     captures += [
         logger.parameters
         for logger in resolved.loggers
         if (logger.host, logger.logger) == (name, CAPTURE_RECIPE)
     ]
-    if captures and "bpf" in catalogue.names("setting", system):
-        recipe = catalogue.recipe("logger", CAPTURE_RECIPE, system)
-        sizes = ({**recipe.defaults, **recipe.parse_values(given)}["buffer_kib"] for given in captures)
-        yield _filled("bpf", {"buffer_kib": max(int(str(size)) for size in sizes)})
+    sizes = ({**recipe.defaults, **recipe.parse_values(given)}["buffer_kib"] for given in captures)
+    return [int(str(size)) for size in sizes]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 
 from samovar.plan import Trial
 from samovar.recipes.catalogue import Catalogue
@@ -34,6 +34,7 @@ class TrialScripts:
     def __init__(self, trial: Trial, catalogue: Catalogue, campaign: str) -> None:
         self.trial, self.catalogue, self.campaign = trial, catalogue, campaign
         self.resolved = trial.resolved
+        self._settings = cache(lambda host: tuple(fill_settings(host, trial.resolved, catalogue)))
 
     @property
     def folder(self) -> str:
@@ -79,8 +80,21 @@ class TrialScripts:
     # ---- the state of a host: read it, change it, restore it ----
 
     def settings(self, host: str, lasting: bool | None = None) -> tuple[Setting, ...]:
-        """Return the settings of a host: all, only those that last over trials, or only the others."""
-        return fill_settings(host, self.resolved, self.catalogue, lasting)
+        """Return the settings of a host in the order in which they are set.
+
+        Lasting settings take effect after a reboot. `lasting` selects these, or the others; None selects all.
+        """
+        return tuple(one for one in self._settings(host) if lasting is None or one.is_lasting is lasting)
+
+    def blocks(
+        self, host: str, block: str, lasting: bool | None = None, *, recipe: str = "", **more: object
+    ) -> list[str]:
+        """Return a block of each setting of a host (or only those of one `recipe`), if its recipe has it."""
+        return [
+            setting.recipe.render(block, {**setting.values, **more})
+            for setting in self.settings(host, lasting)
+            if block in setting.recipe.blocks and recipe in ("", setting.recipe.name)
+        ]
 
     def read(self, host: str, lasting: bool = False) -> str:
         """Return the script that prints the state that the trial changes, as key=value lines."""
@@ -88,24 +102,22 @@ class TrialScripts:
 
     def read_body(self, host: str, lasting: bool | None = False) -> str:
         """Return the body of `read`, which is equal for trials that change the same settings."""
-        settings = self.settings(host, lasting)
         # The files that recipes name in a block `files` are read at once: a program for each takes longer.
-        named = [s for s in settings if "files" in self._recipe(host, s).blocks]
-        files = dict.fromkeys(word for s in named for word in self._setting(host, s, "files").split())
+        files = dict.fromkeys(word for text in self.blocks(host, "files", lasting) for word in text.split())
         values = f"kernel_values {' '.join(files)}\n" if files else ""
-        return values + "".join(self._setting(host, s, "read") for s in settings)
+        return values + "".join(self.blocks(host, "read", lasting))
 
     def set(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
         """Return the script that changes the state from `was`, then prints it as `read` does.
 
         Lasting settings are changed by a script of their own (`lasting`); the other script only reads them.
         """
-        changes = [self._setting(host, s, "set", {"was": was}) for s in self.settings(host, lasting)]
+        changes = self.blocks(host, "set", lasting, was=was)
         return self.script(host, (*changes, self.read_body(host, lasting or None)))
 
     def wanted(self, host: str, lasting: bool | None = None) -> tuple[str, ...]:
         """Return what `set` must print: `key=value`, or `key*=text` for a value that contains the text."""
-        text = "\n".join(self._setting(host, s, "wanted") for s in self.settings(host, lasting))
+        text = "\n".join(self.blocks(host, "wanted", lasting))
         return tuple(line.strip() for line in text.splitlines() if line.strip())
 
     def restore(
@@ -134,8 +146,7 @@ class TrialScripts:
 
     def restore_body(self, host: str, was: Mapping[str, str], lasting: bool = False) -> str:
         """Return text that restores the state, last change first."""
-        settings = reversed(self.settings(host, lasting))
-        return "".join(self._setting(host, s, "restore", {"was": was}) for s in settings)
+        return "".join(reversed(self.blocks(host, "restore", lasting, was=was)))
 
     def on_loss(self, host: str, was: Mapping[str, str], lasting: str = "") -> str:
         """Return the script that a host runs when its controller is gone: end what runs, restore the state.
@@ -155,28 +166,12 @@ class TrialScripts:
 
     def counters_body(self, host: str) -> str:
         """Return text that prints the counters of a host and of its settings as key=value lines."""
-        system = self.system(host)
-        own = "counters" in self.catalogue.names("step", system)
-        counted = [s for s in self.settings(host) if "counters" in self._recipe(host, s).blocks]
-        parts = (self._setting(host, setting, "counters") for setting in counted)
-        return (self._step(host, "counters", {}) if own else "") + "".join(parts)
-
-    def setting_body(self, host: str, recipe: str, block: str, more: Mapping[str, object]) -> str:
-        """Return a block of a setting recipe, rendered for each of its uses on a host."""
-        uses = (setting for setting in self.settings(host) if setting.recipe == recipe)
-        return "".join(self._setting(host, setting, block, more) for setting in uses)
+        own = "counters" in self.catalogue.names("step", self.system(host))
+        return "".join((self._step(host, "counters", {}) if own else "", *self.blocks(host, "counters")))
 
     def _halts(self, host: str) -> Iterator[str]:
         names = (process.name for process in self.processes(host) if process.kind != "capture")
         return (f"halt {name}\n" for name in ("sentinel", *names))
-
-    def _setting(
-        self, host: str, setting: Setting, block: str, more: Mapping[str, object] | None = None
-    ) -> str:
-        return self._recipe(host, setting).render(block, {**setting.values, **(more or {})})
-
-    def _recipe(self, host: str, setting: Setting) -> Recipe:
-        return self.catalogue.recipe("setting", setting.recipe, self.system(host))
 
     def _step(self, host: str, name: str, values: Mapping[str, object], block: str = "script") -> str:
         return self.catalogue.recipe("step", name, self.system(host)).render(block, values)

@@ -120,8 +120,7 @@ def recipes_at(scripts: TrialScripts, host: str) -> Iterator[Recipe]:
     steps = ("prelude", "listening", "sweep", "clock", "watch")
     for step in (*steps, "reboot") if scripts.settings(host, True) else steps:
         yield catalogue.recipe("step", step, system)
-    for setting in scripts.settings(host):
-        yield catalogue.recipe("setting", setting.recipe, system)
+    yield from (setting.recipe for setting in scripts.settings(host))
     yield from (scripts.recipe_of(host, program) for program in scripts.processes(host))
     aqms = (path.down.aqm, path.up.aqm) if path is not None and path.router == host else ()
     yield from (catalogue.recipe("aqm", aqm, system) for aqm in dict.fromkeys(aqms) if aqm is not None)

@@ -100,13 +100,13 @@ def render_window_probe(
         for block, host in parts.items()
     }
     forget = {
-        host: scripts.setting_body(host, "tcp", "set", {"was": before[host]}) if host in before else ""
+        host: scripts.blocks(host, "set", recipe="tcp", was=before[host]) if host in before else []
         for host in (probe.sender, probe.receiver)
     }
     return ProbeScripts(
         receive=scripts.script(probe.receiver, (texts["receive"],)),
-        send=scripts.script(probe.sender, (texts["script"], forget[probe.sender])),
-        collect=scripts.script(probe.receiver, (texts["collect"], forget[probe.receiver])),
+        send=scripts.script(probe.sender, (texts["script"], *forget[probe.sender])),
+        collect=scripts.script(probe.receiver, (texts["collect"], *forget[probe.receiver])),
         abandon=scripts.script(probe.receiver, ("halt window\n", texts["collect"])),
     )
 
