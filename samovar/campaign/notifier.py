@@ -88,16 +88,12 @@ def _run(notify: Notify, message: bytes, environment: Mapping[str, str]) -> str:
         )
     except (OSError, ValueError) as error:
         return f"cannot be run: {error}"
-    try:
-        output, _ = process.communicate(message, timeout=notify.timeout_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return f"did not end within {notify.timeout_s:g} s"
-    finally:
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
+    with process:
+        try:
+            output, _ = process.communicate(message, timeout=notify.timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return f"did not end within {notify.timeout_s:g} s"
     if process.returncode:
         text = redacted(output.decode(errors="replace"), os.environ).strip()[-MAX_OUTPUT:]
         return f"exit code {process.returncode}: {text or 'no output'}"

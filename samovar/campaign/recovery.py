@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,11 +11,11 @@ from pathlib import Path
 from samovar.campaign.availability import LeaseRequest, Leases, Reboots
 from samovar.campaign.collection import set_aside, sums_digest
 from samovar.campaign.context import CampaignContext
-from samovar.campaign.folder import PLAN, read_head, read_plans, testbeds_of
+from samovar.campaign.folder import PLAN, read_head, read_plans, read_state, testbeds_of
 from samovar.campaign.host_state import changed, parse_state
 from samovar.campaign.journal import NAME as JOURNAL
-from samovar.campaign.journal import CampaignState, Journal, SavedState, fold, read_journal
-from samovar.campaign.trial import BootSettings
+from samovar.campaign.journal import CampaignState, Journal, SavedState
+from samovar.campaign.trial import BootSettings, TrialResult, read_result
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event
 from samovar.hosts import Machine, Sessions
@@ -66,17 +65,22 @@ class Recovery:
         """Set aside the files of incomplete trials, and record the end of those that the journal has open."""
         for folder in sorted(self._context.in_progress.glob("*/")):
             self.set_aside_trial(folder)
+        cut_off = TrialResult("interrupted", "invalid", ("its controller was cut off",), 0.0)
         for trial in state.with_status("in flight"):
-            folder = self._context.trials / trial.id
-            manifest = folder / "manifest.json"
-            if manifest.is_file():  # the trial was complete, only its end was not recorded
-                result = json.loads(manifest.read_bytes())
-                keys = ("id", "outcome", "verdict", "reasons", "overhead_s")
-                values = {**{key: result[key] for key in keys}, **sums_digest(folder)}
-            else:
-                values = {"id": trial.id, "outcome": "interrupted", "verdict": "invalid"}
-                values |= {"reasons": ["its controller was cut off"], "overhead_s": 0.0}
-            self._context.note("trial-finished", **values)
+            # A trial with a manifest was complete, only its end was not recorded.
+            self.note_end(trial.id, read_result(self._context.trials / trial.id) or cut_off)
+
+    def note_end(self, id_: str, result: TrialResult) -> Mapping[str, object]:
+        """Record in the journal how an attempt at a trial ended; return the values of the event."""
+        values = {
+            "id": id_,
+            "outcome": result.outcome,
+            "verdict": result.verdict,
+            "reasons": list(result.reasons),
+            "overhead_s": result.overhead_s,
+        }
+        self._context.note("trial-finished", **values, **sums_digest(self._context.trials / id_))
+        return values
 
     def set_aside_trial(self, folder: Path) -> None:
         """Move the folder of a trial to set-aside/, so that the next attempt can use its place."""
@@ -101,7 +105,7 @@ def changed_campaigns(results: Path, testbed: str) -> list[Path]:
         for folder in folders
         if (folder / JOURNAL).is_file()
         and testbed in _testbeds(folder)
-        and fold(read_journal(folder / JOURNAL)).on(_mark(testbed, folder)).unrestored
+        and read_state(folder).on(_mark(testbed, folder)).unrestored
     ]
     return sorted(found, key=lambda folder: (folder / JOURNAL).stat().st_mtime, reverse=True)
 

@@ -24,7 +24,6 @@ from samovar.campaign.availability import (
     without_hosts,
 )
 from samovar.campaign.calibration import Calibration
-from samovar.campaign.collection import sums_digest
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.host_pool import HostPool
 from samovar.campaign.policy import DEFAULT_POLICY, Policy
@@ -155,14 +154,7 @@ class TestbedRunner:
     def _record_end(self, trial: Trial, result: TrialResult) -> None:
         context = self.context
         context.record_scripts(None)  # the trial's folder is about to move
-        values = {
-            "id": trial.id,
-            "outcome": result.outcome,
-            "verdict": result.verdict,
-            "reasons": list(result.reasons),
-            "overhead_s": result.overhead_s,
-        }
-        context.note("trial-finished", **values, **sums_digest(context.trials / trial.id))
+        values = self.recovery.note_end(trial.id, result)
         context.emit(Event("trial-finished", {**values, "phases": dict(result.phases)}))
         incomplete = context.in_progress / trial.id
         if incomplete.exists():
