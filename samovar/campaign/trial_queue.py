@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
@@ -40,14 +39,6 @@ def choose(
     return min(block, key=lambda one: here.get(treatment_of(one), 0) - elsewhere.get(treatment_of(one), 0))
 
 
-@dataclass
-class _QueueUser:
-    """A testbed that takes trials, and how many of each treatment it has run."""
-
-    can_run: CanRun
-    ran: Counter[Hashable] = field(default_factory=Counter)
-
-
 class TrialQueue:
     """The open trials; each testbed takes and finishes them from its own thread.
 
@@ -61,14 +52,15 @@ class TrialQueue:
         self._open = {trial.id: trial for trial in trials}
         self._attempts = dict(attempts)
         self._fail_fast = fail_fast
-        self._users: dict[str, _QueueUser] = {}
+        self._can_run: dict[str, CanRun] = {}
+        self._ran: dict[str, Counter[Hashable]] = {}  # how many trials of each treatment a testbed has run
         self._running: dict[str, Trial] = {}
         self._change = threading.Condition()
         self.stopped = ""
 
     def join(self, testbed: str, can_run: CanRun) -> None:
         """Add a testbed; all are added before one takes a trial."""
-        self._users[testbed] = _QueueUser(can_run)
+        self._can_run[testbed], self._ran[testbed] = can_run, Counter()
 
     def take(self, testbed: str) -> Trial | None:
         """Return the next trial for a testbed, or None if it has none left.
@@ -82,19 +74,17 @@ class TrialQueue:
                     del self._open[trial.id]
                     self._running[testbed] = trial
                     return trial
-                can_run = self._users[testbed].can_run
-                if not any(can_run(one) for one in self._running.values()):
+                if not any(map(self._can_run[testbed], self._running.values())):
                     return None
                 self._change.wait()
             return None
 
     def _next(self, testbed: str) -> Trial | None:
-        own = self._users[testbed]
-        ready = (trial for trial in self._open.values() if own.can_run(trial))
-        if len(self._users) == 1:
+        ready = filter(self._can_run[testbed], self._open.values())
+        if len(self._can_run) == 1:
             return next(ready, None)
-        others = [one.ran for name, one in self._users.items() if name != testbed]
-        return choose(list(islice(ready, LOOKAHEAD)), own.ran, sum(others, Counter()))
+        others = [ran for name, ran in self._ran.items() if name != testbed]
+        return choose(list(islice(ready, LOOKAHEAD)), self._ran[testbed], sum(others, Counter()))
 
     def count_attempt(self, trial: Trial) -> int:
         """Return the number of the next attempt at a trial, counting those of earlier runs."""
@@ -106,9 +96,9 @@ class TrialQueue:
         """Record how a testbed finished with a trial that it took."""
         with self._change:
             self._running.pop(testbed, None)
-            self._users[testbed].ran[treatment_of(trial)] += end == "done"
-            others = (one for name, one in self._users.items() if name != testbed)
-            if end == "returned" and any(one.can_run(trial) for one in others):
+            self._ran[testbed][treatment_of(trial)] += end == "done"
+            others = (can_run for name, can_run in self._can_run.items() if name != testbed)
+            if end == "returned" and any(can_run(trial) for can_run in others):
                 self._open[trial.id] = trial
             elif end != "done" and self._fail_fast:
                 self.stopped = self.stopped or f"{trial.id} failed, which ends the run (--fail-fast)"
