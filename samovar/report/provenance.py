@@ -13,7 +13,6 @@ from samovar import __version__
 from samovar.recipes import BODY
 from samovar.report.campaign_data import Campaign, Json, read_json
 
-REPORT_PACKAGES = ("typst", "Jinja2")
 FURTHER_FACTS = {"cpu_count": "CPUs:", "boot_id": "boot id:", "clock_offset_s": "clock offset in s:"}
 """Facts of a host that the report shows beside system and tools; provenance.json has all."""
 MOST_LINES, MOST_COLUMNS = 60, 100
@@ -50,7 +49,7 @@ def provenance(campaign: Campaign) -> list[Json]:
 
 
 def _report_software() -> dict[str, str]:
-    return {"Python": platform.python_version(), **{name: version(name) for name in REPORT_PACKAGES}}
+    return {"Python": platform.python_version(), "typst": version("typst")}
 
 
 def software(analysis: Json) -> dict[str, str]:

@@ -23,7 +23,7 @@ from samovar.report.scorecard import DIFFERS, Result, read_results
 from samovar.report.typeset import typeset
 from samovar.units import counted
 
-TEMPLATE, CAMPAIGNS = "study.typ.j2", "campaigns.json"
+TEMPLATE, CAMPAIGNS = "study.typ", "campaigns.json"
 SHOWN_DIGITS = 16
 """Digits of a checksum in the PDF; campaigns.json has all of them."""
 SECTION_FACTS = ("Campaign", "Overrides", "When", "Bottleneck", "Trials")

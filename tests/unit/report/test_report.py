@@ -9,14 +9,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import typst
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from samovar.errors import CampaignError, DefinitionError, ReportError
 from samovar.events import Event, silent
 from samovar.report import exit_status, make_bundle
-from samovar.report.typeset import printable, typeset, typst_string
+from samovar.report.typeset import typeset
 from tests.unit.report.report_sample import EXPERIMENT, NAME, Sample, draw_figures, dumbbell, write_campaign
 
 HOSTILE = (
@@ -185,16 +184,6 @@ FRAGMENTS = [
 hostile_text = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), min_size=1, max_size=12).map(
     "".join
 )
-
-
-@given(hostile_text)
-@settings(max_examples=60, deadline=None)
-def test_a_quoted_string_means_itself_to_typst(words: str) -> None:
-    # A character without a place on paper is named before it comes here; Typst has no surrogates.
-    words = printable(words)
-    source = f"#metadata({typst_string(words)}) <value>".encode()
-    value = typst.query(source, "<value>", field="value", one=True)
-    assert json.loads(value) == words.replace("\r\n", "\n")
 
 
 @given(st.lists(hostile_text, min_size=4, max_size=4))
