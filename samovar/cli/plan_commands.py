@@ -74,7 +74,6 @@ def preview_plan(root: Path, planned: PlannedExperiment, new_campaign: bool) -> 
         findings,
         blocked,
         not_queried,
-        cost_by_testbed=preflight.cost_by_testbed(planned, resume) if planned.others else {},
         cost_possible=preflight.cost(planned, resume, blocked) if blocked else remaining,
         changed_recipes=changed_recipes(planned.plan, resume, project.catalogue),
     )

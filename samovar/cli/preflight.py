@@ -45,19 +45,13 @@ class Preflight:
 
         `without` has the ids of trials to leave out.
         """
-        return shared_cost(list(self.cost_by_testbed(planned, resume, without).values()))
-
-    def cost_by_testbed(
-        self, planned: PlannedExperiment, resume: ResumePoint | None = None, without: Collection[str] = ()
-    ) -> Mapping[str, Cost]:
-        """Estimate the cost for each testbed as if it ran all trials alone."""
         only = resume.comparison.runs.keys() if resume else None
         if without:
             ids = planned.plan.ids if only is None else only
             only = dict.fromkeys(id_ for id_ in ids if id_ not in without).keys()
         archive, config = Archive(self._project.results), self._project.config
-        return {
-            one.testbed.name: estimate_cost(
+        costs = [
+            estimate_cost(
                 one.plan,
                 self._project.catalogue,
                 archive.measured_times(one.testbed.name),
@@ -65,7 +59,8 @@ class Preflight:
                 policy_of(one.experiment, one.testbed, config, {}).calibrate,
             )
             for one in planned.by_testbed
-        }
+        ]
+        return shared_cost(costs)
 
     def facts(
         self, sessions: Sessions, plan: Plan, hosts: Iterable[str] | None = None

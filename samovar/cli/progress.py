@@ -31,7 +31,7 @@ from samovar.cli.show_status import (
     RUNNING,
     SYMBOLS,
     grid_lines,
-    grid_rows,
+    grid_of,
     remaining_s,
     trial_states,
 )
@@ -83,7 +83,6 @@ class CampaignProgress:
         self.planned = self.done = self.testbeds = 0
         self.running: dict[str, RunningTrial] = {}
         self.failures: dict[str, str] = {}
-        self.attempts = self.failed_attempts = 0
         self._plan: Plan | None = None
         self._states: dict[str, str] = {}
         self._open_traffic_s: list[float] = []
@@ -135,9 +134,7 @@ class CampaignProgress:
         completed = values["outcome"] == "completed"
         usable = completed and values["verdict"] != "invalid"
         self._states[id_] = values["verdict"] if completed else values["outcome"]
-        self.attempts += 1
         self.done += usable
-        self.failed_attempts += not usable
         if completed:
             self._overheads_s.append(values["overhead_s"])
         if usable:
@@ -164,13 +161,10 @@ class CampaignProgress:
             yield f"  … and {len(self.failures) - len(failures)} more that failed"
         used = 1 + len(self.running) + len(failures)
         room = max(3, min(round(height * GRID_SHARE), height - used - 2))
-        yield from grid_lines(grid_rows(self._plan, self._states) if self._plan else [], width, room)
+        yield from grid_lines(grid_of(self._plan, self._states) if self._plan else {}, width, room)
 
     def _headline(self) -> str:
         parts = [f"{self.done} of {self.planned} trials done"]
-        if self.failed_attempts:
-            share = f"{self.failed_attempts / self.attempts:.0%}"
-            parts.append(f"{self.failed_attempts} of {self.attempts} attempts failed ({share})")
         if self._open_traffic_s:
             parts.append(f"{clock(self.remaining_s)} remaining")
         return " · ".join(filter(None, [*parts, self.title]))

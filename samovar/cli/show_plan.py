@@ -26,8 +26,7 @@ class PlanPreview:
     """All that is known of a plan before it runs.
 
     `cost_remaining` is of the trials that are still to run, `cost_possible` of those of them that the
-    testbed can run; `cost_by_testbed` is what remains if one of several testbeds ran everything.
-    `not_queried` says why the testbed was not queried for its capabilities; empty if it was.
+    testbed can run. `not_queried` says why the testbed was not queried for its capabilities; empty if it was.
     """
 
     plan: Plan
@@ -37,7 +36,6 @@ class PlanPreview:
     findings: Sequence[Finding] = ()
     blocked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     not_queried: str = ""
-    cost_by_testbed: Mapping[str, Cost] = field(default_factory=dict)
     cost_possible: Cost | None = None
     changed_recipes: Sequence[str] = ()
 
@@ -187,14 +185,7 @@ def _cost_lines(preview: PlanPreview) -> Iterator[str]:
         yield _total("remaining", remaining)
     if possible is not None and 0 < possible.trials < remaining.trials:
         yield _total("can run", possible)
-    overheads = {f"overhead on {name}": one.times.overhead for name, one in preview.cost_by_testbed.items()}
-    rows = [(name, str(one)) for name, one in (overheads or {"overhead": cost.times.overhead}).items()]
-    if cost.times.repeats.attempts:
-        rows.append(("repeats", str(cost.times.repeats)))
-    if cost.boots:
-        rows.append(("reboots", f"{counted(cost.boots, 'wait')} for rebooting hosts, {cost.times.boot}"))
-    if cost.paths:
-        rows.append(("calibration", f"{counted(cost.paths, 'path')} measured before use, {cost.times.path}"))
+    rows = [(name, source) for name, _, source in _times(cost)]
     if remaining.trials:
         rows.append(("disk", _disk(remaining)))
     changes = preview.plan.changes
@@ -208,15 +199,22 @@ def _cost_lines(preview: PlanPreview) -> Iterator[str]:
 
 
 def _total(name: str, cost: Cost) -> str:
-    times = f"traffic {clock(cost.traffic_s)} + overhead {clock(cost.overhead_s)}"
-    if cost.times.repeats.attempts:
-        times += f" + repeated attempts {clock(cost.repeats_s)}"
-    if cost.boots:
-        times += f" + reboots {clock(cost.reboot_s)}"
-    if cost.paths:
-        times += f" + path calibration {clock(cost.path_s)}"
+    times = [f"traffic {clock(cost.traffic_s)}", *(f"{what} {clock(s)}" for what, s, _ in _times(cost))]
     testbeds = f" on {cost.testbeds} testbeds in parallel" if cost.testbeds > 1 else ""
-    return f"{name}: {counted(cost.trials, 'trial')}, {clock(cost.total_s)}{testbeds} ({times})"
+    total = f"{counted(cost.trials, 'trial')}, {clock(cost.total_s)}{testbeds}"
+    return f"{name}: {total} ({' + '.join(times)})"
+
+
+def _times(cost: Cost) -> list[tuple[str, float, str]]:
+    """Return what takes time beside traffic: its name, seconds and the source of the estimate."""
+    times = cost.times
+    rows = (
+        ("overhead", cost.overhead_s, str(times.overhead)),
+        ("repeats", cost.repeats_s, str(times.repeats)),
+        ("reboots", cost.reboot_s, f"{counted(cost.boots, 'wait')} for rebooting hosts, {times.boot}"),
+        ("calibration", cost.path_s, f"{counted(cost.paths, 'path')} measured before use, {times.path}"),
+    )
+    return [row for row in rows if row[1]]
 
 
 def _disk(cost: Cost) -> str:

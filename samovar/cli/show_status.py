@@ -52,12 +52,8 @@ def remaining_s(traffic_s: Collection[float], overhead_s: float, testbeds: int) 
 # --- the grid
 
 
-@dataclass(frozen=True)
-class GridRow:
-    """A treatment and the states of its trials in the order of replicates."""
-
-    label: str
-    states: tuple[str, ...]
+Grid = Mapping[str, Sequence[str]]
+"""The states of a treatment's trials in the order of replicates, by the label of its row."""
 
 
 def trial_state(trial: TrialState | None, blocked: bool = False) -> str:
@@ -76,37 +72,38 @@ def trial_states(plan: Plan, state: CampaignState) -> dict[str, str]:
     return {id_: trial_state(state.trials.get(id_), id_ in state.blocked) for id_ in plan.ids}
 
 
-def grid_rows(plan: Plan, states: Mapping[str, str]) -> list[GridRow]:
+def grid_of(plan: Plan, states: Mapping[str, str]) -> Grid:
     """Return a row per treatment, labelled with the levels of the factors that vary in its part."""
     varying = {
         part.name: [name for name, levels in part.factors.items() if len(levels) > 1] for part in plan.parts
     }
-    found: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    found: dict[str, list[tuple[int, str]]] = {}
     for trial in plan.trials:
         part = "" if trial.part == "main" else trial.part
         levels = (trial.treatment.get(name, "") for name in varying[trial.part])
-        key = (trial.part, " ".join(filter(None, (part, *levels))) or "all")
-        found.setdefault(key, []).append((trial.replicate, states[trial.id]))
-    return [GridRow(label, tuple(one for _, one in sorted(cells))) for (_, label), cells in found.items()]
+        label = " ".join(filter(None, (part, *levels))) or "all"
+        found.setdefault(label, []).append((trial.replicate, states[trial.id]))
+    return {label: [state for _, state in sorted(cells)] for label, cells in found.items()}
 
 
-def grid_lines(rows: Sequence[GridRow], width: int, height: int) -> Iterator[str]:
+def grid_lines(grid: Grid, width: int, height: int) -> Iterator[str]:
     """Draw rows in as many columns as fit; if there are too many, rows that are not all valid come first."""
-    if not rows:
+    if not grid:
         return
-    label_width = max(len(row.label) for row in rows)
-    cells = [f"{row.label:<{label_width}} {_symbols(row.states, width // 2)}" for row in rows]
+    label_width = max(map(len, grid))
+    cells = [f"{label:<{label_width}} {_symbols(states, width // 2)}" for label, states in grid.items()]
     across = max(1, (width + len(GAP)) // (max(map(len, cells)) + len(GAP)))
     room = across * max(1, height - 2)
-    shown = list(range(len(rows)))
-    if len(rows) > room:
-        shown = sorted(sorted(shown, key=lambda index: set(rows[index].states) == {"valid"})[:room])
+    shown = list(range(len(cells)))
+    if len(cells) > room:
+        all_valid = [set(states) == {"valid"} for states in grid.values()]
+        shown = sorted(sorted(shown, key=all_valid.__getitem__)[:room])
     down = -(-len(shown) // across)
-    grid = [[cells[index] for index in shown[start::down]] for start in range(down)]
-    yield from columns(row + [""] * (across - len(row)) for row in grid)
-    if len(shown) < len(rows):
-        yield f"… {len(rows) - len(shown):,} more treatments"
-    yield legend(state for row in rows for state in row.states)
+    rows = [[cells[index] for index in shown[start::down]] for start in range(down)]
+    yield from columns(row + [""] * (across - len(row)) for row in rows)
+    if len(shown) < len(cells):
+        yield f"… {len(cells) - len(shown):,} more treatments"
+    yield legend(state for states in grid.values() for state in states)
 
 
 def _symbols(states: Sequence[str], room: int) -> str:
@@ -160,7 +157,7 @@ def status_lines(status: CampaignStatus, width: int, every_trial: bool = False) 
     yield _activity(status)
     yield ""
     states = trial_states(plan, state)
-    yield from grid_lines(grid_rows(plan, states), width, 10**6 if every_trial else 30)
+    yield from grid_lines(grid_of(plan, states), width, 10**6 if every_trial else 30)
     for trial in state.with_status("in flight"):
         phase = f"phase {list(trial.phases)[-1]} done" if trial.phases else "no phase done yet"
         testbed = f" on {trial.testbed}" if trial.testbed else ""
