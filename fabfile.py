@@ -182,18 +182,18 @@ def run(
     events: str = "",
 ) -> None:
     """Run the trials of an experiment; after an interrupt or a change, run those that are missing."""
-    from samovar.cli import run_commands
+    from samovar.cli import campaign_commands
 
     options = {"new_campaign": new, "allow_partial": allow_partial, "fail_fast": fail_fast, "force": force}
-    end(run_commands.run(ROOT, experiment, set_, profile, testbed, events=events, **options))
+    end(campaign_commands.run(ROOT, experiment, set_, profile, testbed, events=events, **options))
 
 
 @task(help={**TESTBED, "force": "take over hosts that another campaign has reserved"})
 def restore(c: Connection, testbed: str = "", force: bool = False) -> None:
     """Restore the hosts to their state before a campaign that was killed."""
-    from samovar.cli import run_commands
+    from samovar.cli import campaign_commands
 
-    end(run_commands.restore(ROOT, testbed, force))
+    end(campaign_commands.restore(ROOT, testbed, force))
 
 
 @task(help={**CAMPAIGN, "all": "show every trial", "json": "print the status as JSON"})
@@ -239,9 +239,9 @@ def schema(c: Connection) -> None:
 @task
 def demo(c: Connection) -> None:
     """Run experiments/demo.yaml in the virtual lab, analyse it and make its PDF."""
-    from samovar.cli import run_commands
+    from samovar.cli import campaign_commands
 
-    end(run_commands.demo(ROOT))
+    end(campaign_commands.demo(ROOT))
 
 
 TASKS = (list_all, new, plan, explain, check, sudoers, power, run, restore)

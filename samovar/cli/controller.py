@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 from samovar import lab
@@ -13,21 +14,12 @@ from samovar.campaign import (
     Restorer,
     Summary,
     TestbedSetup,
+    availability,
     begin_campaign,
     changed_campaigns,
     notifying,
     policy_of,
     provenance_of,
-)
-from samovar.campaign.availability import (
-    HostSurvey,
-    LeaseRequest,
-    power_on_silent,
-    require_free,
-    require_reachable,
-    require_runnable,
-    survey_hosts,
-    unusable,
 )
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Journal
@@ -58,7 +50,7 @@ class Controller:
         """
         project = self.project
         planned, folder = request.planned.by_testbed, request.resume.folder
-        why = unusable(project.results)
+        why = availability.unusable(project.results)
         if why is not None:
             raise CampaignError(f"{why}; set `results` in config.yaml to a folder")
         if folder and (folder / JOURNAL).exists():
@@ -66,13 +58,16 @@ class Controller:
             Journal(folder / JOURNAL).close()
         with ExitStack() as stack:
             sessions = [stack.enter_context(self.connections.sessions_with_lab(one, emit)) for one in planned]
+            home = folder or project.results
             for one, hosts in zip(planned, sessions, strict=True):
-                # Before facts are gathered, which takes time.
-                require_free(
-                    hosts, LeaseRequest(folder or project.results, one.testbed.name, force=request.force)
-                )
-            surveys = [self._survey(one, hosts, emit) for one, hosts in zip(planned, sessions, strict=True)]
-            require_reachable([one.plan for one in planned], surveys, request.fail_fast)
+                lease = availability.LeaseRequest(home, one.testbed.name, force=request.force)
+                availability.require_free(hosts, lease)  # before facts are gathered, which takes time
+            surveys = []
+            for one, hosts in zip(planned, sessions, strict=True):
+                availability.power_on_silent(hosts, machines_of(one.testbed), emit)
+                facts = partial(self.preflight.facts, hosts, one.plan)
+                surveys.append(availability.survey_hosts(hosts, facts))
+            availability.require_reachable([one.plan for one in planned], surveys, request.fail_fast)
             testbeds = self._testbeds(request, sessions, surveys)
             if folder is None:
                 folder = begin_campaign(request.planned.plan, project.results, request.planned.sources, emit)
@@ -94,12 +89,8 @@ class Controller:
             notifier.end(summary.done, summary.trials, len(summary.failed))
             return summary
 
-    def _survey(self, planned: PlannedExperiment, sessions: Sessions, emit: Emit) -> HostSurvey:
-        power_on_silent(sessions, machines_of(planned.testbed), emit)
-        return survey_hosts(sessions, lambda hosts: self.preflight.facts(sessions, planned.plan, hosts))
-
     def _testbeds(
-        self, request: RunRequest, sessions: Sequence[Sessions], surveys: Sequence[HostSurvey]
+        self, request: RunRequest, sessions: Sequence[Sessions], surveys: Sequence[availability.HostSurvey]
     ) -> list[TestbedSetup]:
         """Return the testbeds with the trials that each cannot run; raises TestbedError as `run` does."""
         planned = request.planned.by_testbed
@@ -108,7 +99,7 @@ class Controller:
             one.testbed.name: self.preflight.compare(one, survey.facts, cost)
             for one, survey in zip(planned, surveys, strict=True)
         }
-        blocked = require_runnable(request.planned.plan, findings, request.allow_partial)
+        blocked = availability.require_runnable(request.planned.plan, findings, request.allow_partial)
         return [
             TestbedSetup(
                 one.testbed.name,
@@ -131,16 +122,14 @@ class Controller:
         folders = changed_campaigns(self.project.results, testbed.name)
         if not folders:
             return Restored()
-        sessions = self.connections.sessions(testbed)
-        try:  # each host is connected to separately: an unreachable one does not prevent restoring the others
-            machines = machines_of(testbed)
+        machines = machines_of(testbed)
+        # Each host is connected to separately: an unreachable one does not prevent restoring the others.
+        with closing(self.connections.sessions(testbed)) as sessions:
             restorer = Restorer(testbed.name, sessions, self.project.catalogue, machines, emit, force)
             return restorer.run(folders)
-        finally:
-            sessions.close()
 
     def _provenance(
-        self, planned: Sequence[PlannedExperiment], surveys: Sequence[HostSurvey]
+        self, planned: Sequence[PlannedExperiment], surveys: Sequence[availability.HostSurvey]
     ) -> Mapping[str, object]:
         testbeds: dict[str, Mapping[str, object]] = {}
         for one, survey in zip(planned, surveys, strict=True):

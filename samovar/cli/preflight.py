@@ -5,24 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from samovar import lab
-from samovar.campaign import Archive, ResumePoint, policy_of
-from samovar.campaign.availability import (
-    FEATURE,
-    HERE,
-    ROOT_COMMAND,
-    ROOT_LOGIN,
-    Finding,
-    HostNeeds,
-    combine_findings,
-    find_missing,
-    host_needs,
-    needs_of,
-    predict_missing,
-    space_here,
-    sudoers_lines,
-    unsupported_paths,
-    unusable,
-)
+from samovar.campaign import Archive, ResumePoint, availability, policy_of
+from samovar.campaign.availability import Finding
 from samovar.cli.connections import Connections
 from samovar.cli.project import PlannedExperiment, Project
 from samovar.errors import LabError, TestbedError
@@ -67,9 +51,9 @@ class Preflight:
     ) -> Mapping[str, HostFacts]:
         """Gather the facts of all hosts, or of some, including everything that the plan needs."""
         catalogue = self._project.catalogue
-        needs = host_needs(plan, catalogue)
+        needs = availability.host_needs(plan, catalogue)
         programs = {program for need in needs.values() for program in need.names("program")}
-        qdiscs = {name for need in needs.values() for name in need.names(FEATURE)}
+        qdiscs = {name for need in needs.values() for name in need.names(availability.FEATURE)}
         systems = {name: host.system for name, host in plan.trials[0].resolved.hosts.items()}
         commands = _root_commands(plan, needs, sessions)
         return sessions.map(
@@ -86,12 +70,12 @@ class Preflight:
 
     def sudoers(self, planned: PlannedExperiment) -> Iterator[str]:
         """Return the lines of sudoers(5) that each host needs for an experiment; asks the hosts."""
-        needs = host_needs(planned.plan, self._project.catalogue)
+        needs = availability.host_needs(planned.plan, self._project.catalogue)
         with self._connections.sessions(planned.testbed) as sessions:
             facts = self.facts(sessions, planned.plan)
             commands = _root_commands(planned.plan, needs, sessions)
-        only_root = {host: need.names(ROOT_LOGIN) for host, need in needs.items()}
-        return sudoers_lines(commands, only_root, facts)
+        only_root = {host: need.names(availability.ROOT_LOGIN) for host, need in needs.items()}
+        return availability.sudoers_lines(commands, only_root, facts)
 
     def check(
         self, planned: PlannedExperiment, emit: Emit
@@ -109,7 +93,7 @@ class Preflight:
             name = one.testbed.name
             all_facts |= {f"{name}: {host}" if planned.others else host: fact for host, fact in facts.items()}
             findings[name] = self.compare(one, facts, cost)
-        return all_facts, combine_findings(findings)
+        return all_facts, availability.combine_findings(findings)
 
     def check_or_predict(self, planned: PlannedExperiment, cost: Cost) -> tuple[Sequence[Finding], str]:
         """Return what the testbeds lack for a plan; predict it for a testbed that does not answer.
@@ -124,25 +108,25 @@ class Preflight:
                 with self._connections.sessions(one.testbed) as sessions:
                     findings[name] = self.compare(one, self.facts(sessions, one.plan), cost)
             except (TestbedError, LabError) as error:
-                predicted, basis = self.predict(one)
-                findings[name] = [*self.disk_space(cost), *predicted]
-                reason = f"{error} ({basis})"
+                predicted, checked = self._predict(one)
+                findings[name] = [*self._disk_space(cost), *predicted]
+                reason = f"{error} (only {checked} were checked)"
                 not_queried.append(f"{name}: {reason}" if planned.others else reason)
-        return combine_findings(findings), "\n".join(not_queried)
+        return availability.combine_findings(findings), "\n".join(not_queried)
 
-    def predict(self, planned: PlannedExperiment) -> tuple[Sequence[Finding], str]:
-        """Return what a plan cannot do, without asking the testbed, and what this is based on.
+    def _predict(self, planned: PlannedExperiment) -> tuple[Sequence[Finding], str]:
+        """Return what a plan cannot do, without asking the testbed, and what was checked for it.
 
         Raises RecipeError for a missing recipe, and LabError if no lab could be started.
         """
-        plan, kernel = planned.plan, planned.testbed.lab
-        catalogue = self._project.catalogue
-        needs = needs_of(plan, catalogue)
+        plan, kernel, catalogue = planned.plan, planned.testbed.lab, self._project.catalogue
+        needs = lab.KernelNeeds(*availability.needs_of(plan, catalogue))
+        unsupported = availability.unsupported_paths(plan, catalogue)
         if kernel is None:
-            return unsupported_paths(plan, catalogue), "only the recipes were checked"
-        lacking = lab.predict_missing(kernel.kernel, lab.KernelNeeds(*needs), self._connections.user_mode)
-        findings = [*unsupported_paths(plan, catalogue), *predict_missing(plan, catalogue, lacking)]
-        return findings, "only the recipes and the kernel's modules were checked"
+            return unsupported, "the recipes"
+        lacking = lab.predict_missing(kernel.kernel, needs, self._connections.user_mode)
+        missing = availability.predict_missing(plan, catalogue, lacking)
+        return [*unsupported, *missing], "the recipes and the kernel's modules"
 
     def compare(
         self, planned: PlannedExperiment, facts: Mapping[str, HostFacts], cost: Cost
@@ -150,27 +134,29 @@ class Preflight:
         """Compare what a plan needs with what the hosts and this machine have."""
         plan, catalogue, config = planned.plan, self._project.catalogue, self._project.config
         policy = policy_of(planned.experiment, planned.testbed, config, {})
-        found = find_missing(
+        found = availability.find_missing(
             plan, catalogue, facts, config.clock_tolerance_s, policy.calibrate, policy.free_bytes
         )
-        return [*self.disk_space(cost), *unsupported_paths(plan, catalogue), *found]
+        return [*self._disk_space(cost), *availability.unsupported_paths(plan, catalogue), *found]
 
-    def disk_space(self, cost: Cost) -> Sequence[Finding]:
+    def _disk_space(self, cost: Cost) -> Sequence[Finding]:
         """Compare what the trials will leave in the results folder with the free space of its disk."""
-        why = unusable(self._project.results)
+        why = availability.unusable(self._project.results)
         if why is not None:
-            return (Finding(HERE, why, "set `results` in config.yaml to a folder", True),)
-        return tuple(space_here(cost, self._project.results, self._project.config.free_space))
+            return (Finding(availability.HERE, why, "set `results` in config.yaml to a folder", True),)
+        return tuple(availability.space_here(cost, self._project.results, self._project.config.free_space))
 
 
 def _root_commands(
-    plan: Plan, needs: Mapping[str, HostNeeds], sessions: Sessions
+    plan: Plan, needs: Mapping[str, availability.HostNeeds], sessions: Sessions
 ) -> dict[str, list[SudoCommand]]:
     """Return for each host the commands that its login user must be able to run as root."""
     hosts = plan.trials[0].resolved.hosts
     return {
         name: allowed_commands(
-            sorted(needs[name].names(ROOT_COMMAND)), sessions[name].target.user, hosts[name].interfaces
+            sorted(needs[name].names(availability.ROOT_COMMAND)),
+            sessions[name].target.user,
+            hosts[name].interfaces,
         )
         for name in sessions.hosts
         if name in needs

@@ -12,10 +12,10 @@ from samovar.campaign.folder import ResumePoint
 from samovar.campaign.journal import fold
 from samovar.campaign.recovery import Restored
 from samovar.campaign.run import Summary
-from samovar.cli import run_commands
+from samovar.cli import campaign_commands
+from samovar.cli.campaign_commands import complete_lines, restored_lines, summary_lines
 from samovar.cli.plan_commands import menu_lines
 from samovar.cli.project import Project, RunRequest
-from samovar.cli.run_commands import complete_lines, restored_lines, summary_lines
 from samovar.cli.text import clock
 from samovar.events import Emit, Event
 from samovar.plan import Plan, Trial, compare, estimate_cost
@@ -64,9 +64,11 @@ class OneTrialDone:
 def test_run_shows_events_and_summary_and_returns_1_if_trials_are_missing(
     to_stdout: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(run_commands, "open_controller", lambda root: OneTrialDone(tmp_path))
+    monkeypatch.setattr(campaign_commands, "open_controller", lambda root: OneTrialDone(tmp_path))
     events = tmp_path / "events.jsonl"
-    code = run_commands.run(tmp_path, "x", ["rwnd=1MB"], "quick", events="-" if to_stdout else str(events))
+    code = campaign_commands.run(
+        tmp_path, "x", ["rwnd=1MB"], "quick", events="-" if to_stdout else str(events)
+    )
     out, err = capfd.readouterr()
     for_people, for_programs = (err, out) if to_stdout else (out, events.read_text())
     assert code == 1
