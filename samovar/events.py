@@ -1,6 +1,6 @@
 """Events: what happens while a command works, as the event stream shows it and the journal records it.
 
-EVENTS and KEYS describe both; `fab schema` makes docs/reference/events.md and schema/journal.json from them.
+`fab schema` makes docs/reference/events.md and docs/reference/schema/journal.json from these tables.
 """
 
 from __future__ import annotations
@@ -119,221 +119,143 @@ KEYS: Mapping[str, KeyDescription] = {
     "verdict": ("`valid`, `suspect`, `invalid`", _one_of("valid", "suspect", "invalid")),
     "without": ("list of quarantined hosts that it does not need", TEXTS),
 }
-"""What the keys of events hold, unless an event describes one of its own."""
-FINISHED = "id, outcome, verdict, reasons, overhead_s"
-PLANNED = ("planned traffic in seconds", NUMBER)
-STREAM, JOURNAL, BOTH = "stream", "journal", "both"
-
-
-@dataclass(frozen=True)
-class EventDescription:
-    """An event of the stream, of the journal, or of both: when it happens, and the names of its keys.
-
-    A `?` marks keys that may be missing; `own_keys` describes those that hold something special.
-    """
-
-    name: str
-    where: str
-    summary: str
-    names: str = ""
-    own_keys: Mapping[str, KeyDescription] = field(default_factory=dict)
-
-    def described_keys(self) -> Iterator[tuple[str, bool, KeyDescription]]:
-        """Yield the name of each key, whether it may be missing, and what it holds."""
-        for word in self.names.split(", ") if self.names else ():
-            name = word.removesuffix("?")
-            yield name, word != name, self.own_keys.get(name) or KEYS[name]
-
-
-def _event(name: str, where: str, summary: str, names: str = "", **own: KeyDescription) -> EventDescription:
-    return EventDescription(name, where, summary, names, own)
-
-
-EVENTS = (
-    _event("lab-starting", STREAM, "The virtual lab starts.", "testbed, hosts, kernel, release"),
-    _event(
-        "lab-host-ready",
-        STREAM,
-        "A host of the lab answers, `seconds` after the start.",
-        "host, address, seconds",
-    ),
-    _event(
-        "lab-ready",
-        STREAM,
-        "All hosts of the lab answer, `seconds` after the start.",
-        "testbed, kernel, seconds",
-    ),
-    _event("lab-stopped", STREAM, "The virtual lab has stopped.", "testbed"),
-    _event("campaign-created", STREAM, "A new campaign starts.", "folder"),
-    _event("campaign-resumed", STREAM, "A campaign is resumed.", "folder"),
-    _event("campaign-started", JOURNAL, "A controller starts the campaign.", "trials"),
-    _event("campaign-resumed", JOURNAL, "A controller resumes the campaign.", "trials"),
-    _event(
-        "lease-taken",
-        BOTH,
-        "The lease of a host is taken over from another campaign; `reason` says why it could be.",
-        "host, owner, campaign, testbed, silent_s, left, reason",
-        testbed=("testbed that it was held for", TEXT),
-    ),
-    _event(
-        "host-recovered",
-        STREAM,
-        "A host is restored to its state before `trial`, which was cut off.",
-        "host, trial",
-    ),
-    _event(
-        "plan-changed", JOURNAL, "A new plan replaces the previous one.", "kept, stands, runs, stale, orphans"
-    ),
-    _event("trials-blocked", JOURNAL, "Trials that the testbed cannot run are left out.", "blocked"),
-    _event(
-        "files-recorded",
-        JOURNAL,
-        "The checksums of the campaign's files other than those of trials.",
-        "files, before?",
-        files=("checksum by path", _map_of(SHA256)),
-    ),
-    _event(
-        "trials-open",
-        STREAM,
-        "It is known which trials will run.",
-        "asked, open, seconds, testbeds?",
-        seconds=("list of the planned traffic of each open trial in seconds, in order", _list_of(NUMBER)),
-    ),
-    _event("trial-started", STREAM, "An attempt at a trial starts.", "id, attempt, seconds", seconds=PLANNED),
-    _event("trial-started", JOURNAL, "An attempt at a trial starts.", "id, attempt, without?"),
-    _event(
-        "state-read",
-        JOURNAL,
-        "The state of a host before a trial changes it, recorded before the change.",
-        "id, host, state, lasting?",
-    ),
-    _event(
-        "state-restored",
-        JOURNAL,
-        "A host is restored to the state that was read, and this is verified.",
-        "id, host, lasting?",
-    ),
-    _event(
-        "restore-failed",
-        JOURNAL,
-        "A host was restored but differs from the state that was read.",
-        "id, host, differences, lasting?",
-    ),
-    _event(
-        "phase",
-        STREAM,
+"""What the keys of events hold, except those of SPECIAL_KEYS."""
+Events = Mapping[str, tuple[str, str]]
+"""For each event, when it happens, and the names of its keys; a `?` marks those that may be missing."""
+STREAM_ONLY: Events = {
+    "lab-starting": ("The virtual lab starts.", "testbed, hosts, kernel, release"),
+    "lab-host-ready": ("A host of the lab answers, `seconds` after the start.", "host, address, seconds"),
+    "lab-ready": ("All hosts of the lab answer, `seconds` after the start.", "testbed, kernel, seconds"),
+    "lab-stopped": ("The virtual lab has stopped.", "testbed"),
+    "campaign-created": ("A new campaign starts.", "folder"),
+    "campaign-resumed": ("A campaign is resumed.", "folder"),
+    "host-recovered": ("A host is restored to its state before `trial`, which was cut off.", "host, trial"),
+    "trials-open": ("It is known which trials will run.", "asked, open, seconds, testbeds?"),
+    "trial-started": ("An attempt at a trial starts.", "id, attempt, seconds"),
+    "phase": (
         "A trial enters a phase; they are listed in [campaign folder](campaign-folder.md).",
         "id, phase",
     ),
-    _event("phase", JOURNAL, "A phase of a trial ends.", "id, phase, seconds"),
-    _event(
-        "throughput",
-        STREAM,
-        "Current throughput by the interface counters, while traffic runs.",
-        "id, received_bps",
+    "throughput": ("Current throughput by the interface counters, while traffic runs.", "id, received_bps"),
+    "trial-finished": ("An attempt at a trial ends.", "id, outcome, verdict, reasons, overhead_s, phases"),
+    "trial-failed": ("A trial has failed and is not repeated in this run.", "id, reason"),
+    "host-switched-on": ("A host did not answer and is switched on.", "host"),
+    "host-not-switched": ("A host did not answer, and its power could not be switched.", "host, reason"),
+    "warning": ("A warning.", "text"),
+    "analysis-started": ("The analysis starts.", "trials"),
+    "analysed": ("A trial was analysed.", "trial, done, of"),
+    "figures": ("A figure is drawn.", "figure?"),
+    "scorecard": ("The expectations were compared with the results.", "reproduced, differs, no data"),
+    "bundle-made": ("The bundle is complete.", "pdf, files"),
+    "verifying": ("Checksums are being compared.", "done, of"),
+}
+JOURNAL_ONLY: Events = {
+    "campaign-started": ("A controller starts the campaign.", "trials"),
+    "campaign-resumed": ("A controller resumes the campaign.", "trials"),
+    "plan-changed": ("A new plan replaces the previous one.", "kept, stands, runs, stale, orphans"),
+    "trials-blocked": ("Trials that the testbed cannot run are left out.", "blocked"),
+    "files-recorded": ("The checksums of the campaign's files other than those of trials.", "files, before?"),
+    "trial-started": ("An attempt at a trial starts.", "id, attempt, without?"),
+    "state-read": (
+        "The state of a host before a trial changes it, recorded before the change.",
+        "id, host, state, lasting?",
     ),
-    _event(
-        "path-measured",
-        BOTH,
-        "A path was calibrated.",
-        "trial, file, sha256?, seconds, missed, refused, left_out",
+    "state-restored": (
+        "A host is restored to the state that was read, and this is verified.",
+        "id, host, lasting?",
     ),
-    _event(
-        "window-measured",
-        BOTH,
+    "restore-failed": (
+        "A host was restored but differs from the state that was read.",
+        "id, host, differences, lasting?",
+    ),
+    "phase": ("A phase of a trial ends.", "id, phase, seconds"),
+    "trial-finished": (
+        "An attempt at a trial ends.",
+        "id, outcome, verdict, reasons, overhead_s, sums_sha256?, before?",
+    ),
+    "trial-set-aside": ("An incomplete or invalid trial is moved.", "id, folder, sums_sha256?"),
+    "campaign-interrupted": ("The user interrupted the run, which ended in order.", "before?"),
+    "campaign-finished": ("No trial is left to run.", "completed, failed, before?"),
+}
+BOTH: Events = {
+    "lease-taken": (
+        "The lease of a host is taken over from another campaign; `reason` says why it could be.",
+        "host, owner, campaign, testbed, silent_s, left, reason",
+    ),
+    "path-measured": ("A path was calibrated.", "trial, file, sha256?, seconds, missed, refused, left_out"),
+    "window-measured": (
         "The receive window that `host` advertises to `sender` was measured.",
         "trial, host, sender, seconds, left_out, ratio?, file?, sha256?",
     ),
-    _event("trial-finished", STREAM, "An attempt at a trial ends.", f"{FINISHED}, phases"),
-    _event("trial-finished", JOURNAL, "An attempt at a trial ends.", f"{FINISHED}, sums_sha256?, before?"),
-    _event(
-        "trial-again",
-        BOTH,
+    "trial-again": (
         "A trial will be repeated; `attempt` is the next attempt.",
         "id, attempt, of, seconds, pause_s?, reasons",
-        of=("number of the last possible attempt", COUNT),
-        seconds=PLANNED,
     ),
-    _event("trial-refused", BOTH, "A trial is not started: its path is not as requested.", "id, reasons"),
-    _event("trial-failed", STREAM, "A trial has failed and is not repeated in this run.", "id, reason"),
-    _event(
-        "trial-set-aside", JOURNAL, "An incomplete or invalid trial is moved.", "id, folder, sums_sha256?"
+    "trial-refused": ("A trial is not started: its path is not as requested.", "id, reasons"),
+    "host-lost": ("A host does not answer.", "host, reason"),
+    "host-back": ("A lost host answers again and has been restored.", "host, seconds"),
+    "host-quarantined": ("A host is not used for the rest of this run.", "host, reason"),
+    "host-released": ("A trial completed on a host that an earlier run had quarantined.", "host"),
+    "host-rebooting": ("A host reboots.", "host, boot_id"),
+    "host-power-cycled": ("A host did not come back; its power is switched off and on.", "host"),
+    "host-rebooted": ("A host answers again after a reboot.", "host, boot_id, seconds"),
+    "testbed-idle": ("A testbed has no trial left that it can run.", "testbed?"),
+    "campaign-stopped": ("The run ends early: no further trial is started.", "reason"),
+}
+STREAM_EVENTS, JOURNAL_EVENTS = {**STREAM_ONLY, **BOTH}, {**JOURNAL_ONLY, **BOTH}
+PLANNED = ("planned traffic in seconds", NUMBER)
+SPECIAL_KEYS: Mapping[tuple[str, str], KeyDescription] = {
+    ("files-recorded", "files"): ("checksum by path", _map_of(SHA256)),
+    ("lease-taken", "testbed"): ("testbed that it was held for", TEXT),
+    ("trial-again", "of"): ("number of the last possible attempt", COUNT),
+    ("trial-again", "seconds"): PLANNED,
+    ("trial-started", "seconds"): PLANNED,
+    ("trials-open", "seconds"): (
+        "list of the planned traffic of each open trial in seconds, in order",
+        _list_of(NUMBER),
     ),
-    _event("host-lost", BOTH, "A host does not answer.", "host, reason"),
-    _event("host-back", BOTH, "A lost host answers again and has been restored.", "host, seconds"),
-    _event("host-quarantined", BOTH, "A host is not used for the rest of this run.", "host, reason"),
-    _event("host-released", BOTH, "A trial completed on a host that an earlier run had quarantined.", "host"),
-    _event("host-rebooting", BOTH, "A host reboots.", "host, boot_id"),
-    _event("host-power-cycled", BOTH, "A host did not come back; its power is switched off and on.", "host"),
-    _event("host-switched-on", STREAM, "A host did not answer and is switched on.", "host"),
-    _event(
-        "host-not-switched",
-        STREAM,
-        "A host did not answer, and its power could not be switched.",
-        "host, reason",
-    ),
-    _event("host-rebooted", BOTH, "A host answers again after a reboot.", "host, boot_id, seconds"),
-    _event("testbed-idle", BOTH, "A testbed has no trial left that it can run.", "testbed?"),
-    _event("campaign-stopped", BOTH, "The run ends early: no further trial is started.", "reason"),
-    _event("campaign-interrupted", JOURNAL, "The user interrupted the run, which ended in order.", "before?"),
-    _event("campaign-finished", JOURNAL, "No trial is left to run.", "completed, failed, before?"),
-    _event("warning", STREAM, "A warning.", "text"),
-    _event("analysis-started", STREAM, "The analysis starts.", "trials"),
-    _event("analysed", STREAM, "A trial was analysed.", "trial, done, of"),
-    _event("figures", STREAM, "A figure is drawn.", "figure?"),
-    _event(
-        "scorecard",
-        STREAM,
-        "The expectations were compared with the results.",
-        "reproduced, differs, no data",
-    ),
-    _event("bundle-made", STREAM, "The bundle is complete.", "pdf, files"),
-    _event(
-        "verifying",
-        STREAM,
-        "Checksums are being compared.",
-        "done, of",
-        done=("bytes read", COUNT),
-        of=("bytes of all files", COUNT),
-    ),
-)
+    ("verifying", "done"): ("bytes read", COUNT),
+    ("verifying", "of"): ("bytes of all files", COUNT),
+}
+"""Keys that hold something else in one event than in the others."""
 
 
-STREAM_EVENTS = {one.name: one for one in EVENTS if one.where in (STREAM, BOTH)}
-JOURNAL_EVENTS = {one.name: one for one in EVENTS if one.where in (JOURNAL, BOTH)}
+def keys_of(event: str, names: str) -> Iterator[tuple[str, bool, KeyDescription]]:
+    """Yield the name of each key of an event, whether it may be missing, and what it holds."""
+    for word in names.split(", ") if names else ():
+        name = word.removesuffix("?")
+        yield name, word != name, SPECIAL_KEYS.get((event, name)) or KEYS[name]
 
 
-def line_schema(title: str, events: Mapping[str, EventDescription]) -> dict[str, Any]:
+def line_schema(title: str, events: Events) -> dict[str, Any]:
     """Return the JSON Schema of one line of the journal or of the stream, as it is written.
 
     A journal is read without it, so that one of a later version can be read.
     """
-    lines = {name: _event_schema(one) for name, one in events.items()}
+    lines: dict[str, Schema] = {}
+    for event, (summary, names) in events.items():
+        keys = [
+            ("t_s", False, ("seconds since 1970 by the controller's clock", {"type": "number"})),
+            ("event", False, (summary, {"const": event})),
+            ("testbed", True, ("testbed of the event, if several share the campaign", TEXT)),
+            *keys_of(event, names),
+        ]
+        lines[event] = {
+            "type": "object",
+            "properties": {name: {**schema, "description": text} for name, _, (text, schema) in keys},
+            "required": [name for name, optional, _ in keys if not optional],
+            "additionalProperties": False,
+        }
     options = [{"$ref": f"#/$defs/{name}"} for name in lines]
     return {"title": title, "type": "object", "oneOf": options, "$defs": lines}
-
-
-def _event_schema(event: EventDescription) -> Schema:
-    keys = [
-        ("t_s", False, ("seconds since 1970 by the controller's clock", {"type": "number"})),
-        ("event", False, (event.summary, {"const": event.name})),
-        ("testbed", True, ("testbed of the event, if several share the campaign", TEXT)),
-        *event.described_keys(),
-    ]
-    return {
-        "type": "object",
-        "properties": {name: {**schema, "description": text} for name, _, (text, schema) in keys},
-        "required": [name for name, optional, _ in keys if not optional],
-        "additionalProperties": False,
-    }
 
 
 def events_page() -> str:
     """Return the content of docs/reference/events.md."""
     rows = []
-    for name, event in STREAM_EVENTS.items():
-        keys = [f"`{key}{'?' * optional}`: {text}" for key, optional, (text, _) in event.described_keys()]
-        rows.append(f"| `{name}` | {event.summary} | {'; '.join(keys)} |")
+    for event, (summary, names) in STREAM_EVENTS.items():
+        keys = [f"`{key}{'?' * optional}`: {text}" for key, optional, (text, _) in keys_of(event, names)]
+        rows.append(f"| `{event}` | {summary} | {'; '.join(keys)} |")
     return PAGE.format(schema=SCHEMA, rows="\n".join(rows))
 
 
