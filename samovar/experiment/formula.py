@@ -18,7 +18,7 @@ from functools import reduce
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from samovar import units
-from samovar.experiment.nearest import nearest, unknown
+from samovar.experiment.nearest import unknown
 from samovar.experiment.values import Buffer, Distribution
 from samovar.units import ETHERNET_MTU_BYTES, LARGEST, UnitError, format_duration, format_share
 
@@ -312,21 +312,11 @@ def is_formula(text: str) -> bool:
     if re.match(r"[+-]", text):
         return False
     counted = re.fullmatch(r"(?:[0-9]+(?:\.[0-9]+)? *)?([A-Za-z%µ/]+)", text)
-    if counted:
-        return _is_meant_as_name(counted[1])
+    if counted:  # a word of capitals that is no unit is a misspelt name, such as BPD
+        is_unit = any(kind.unit(counted[1]) or kind.suggest(counted[1]) for kind in units.KINDS)
+        return counted[1].upper() in _FOLDED or (counted[1].isupper() and len(counted[1]) > 1 and not is_unit)
     words = re.findall(r"[A-Za-z_][A-Za-z0-9_.]*", text)
     return bool(re.search(r"[-+*/()]", text)) or any(word.upper() in _FOLDED or "." in word for word in words)
-
-
-def _is_meant_as_name(word: str) -> bool:
-    """Return whether a word is a name, or is similar to one and not a unit (BPD)."""
-    if word.upper() in _FOLDED:
-        return True
-    if any(kind.unit(word) or kind.suggest(word) for kind in units.KINDS):
-        return False
-    names = [name for name in NAMES if "." not in name]
-    every_unit = [unit for kind in units.KINDS for unit in kind.scales]
-    return re.fullmatch("[A-Z]{2,}", word) is not None or nearest(word, [*names, *every_unit]) in names
 
 
 _FOLDED = frozenset(name.upper() for name in NAMES)

@@ -87,14 +87,7 @@ class ErrorCollector:
             return read(*arguments)
         except ValidationError as error:
             for one in error.errors(include_url=False):
-                self._details.append(
-                    InitErrorDetails(
-                        type="value_error",
-                        loc=(*loc, *one["loc"]),
-                        input=None,
-                        ctx={"error": one.get("ctx", {}).get("error", ValueError(one["msg"]))},
-                    )
-                )
+                self.add((*loc, *one["loc"]), str(one.get("ctx", {}).get("error", one["msg"])))
         except ValueError as error:
             self.add(loc, str(error))
         return None
@@ -110,7 +103,6 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "exponential": "Exponentially distributed with this mean, such as 100KB.",
 }
 STEP = "step"
-REMOVED = ("lognormal", "sigma", "pareto", "shape", "choice", "most")
 
 Parse = Callable[[str], Any]
 
@@ -170,19 +162,31 @@ def read_distribution(written: Mapping[str, object], parse: Parse) -> Distributi
     Raises ValueError, or pydantic's ValidationError with the places of the errors.
     """
     errors = ErrorCollector()
-    name = next((key for key in written if key in DISTRIBUTIONS), None)
-    known = (*DISTRIBUTIONS, STEP) if name is None else (name, STEP)
+    name = next((key for key in written if key in DISTRIBUTIONS), "")
+    known = (name, STEP) if name else (*DISTRIBUTIONS, STEP)
     for key in written:
         if key not in known:
-            hint = f"; {key} is no longer offered" if key in REMOVED else ""
-            errors.add((key,), f"{unknown('key of a random amount', key, known)}{hint}", key=True)
+            errors.add((key,), unknown("key of a random amount", key, known), key=True)
     errors.raise_any()
-    if name is None:
-        raise ValueError(f"expected a distribution such as {_example('uniform', parse)}")
-    amounts = errors.within((name,), _amounts, name, written[name], parse)
-    step = errors.within((STEP,), _amount, written[STEP], parse) if STEP in written else None
+    if not name:
+        raise ValueError("expected a distribution such as {uniform: [LOW, HIGH]}")
+
+    def amount(one: object) -> Any:
+        if not isinstance(one, str):
+            raise ValueError("expected one value")
+        return parse(str(one))
+
+    if name == "exponential":
+        amounts = [errors.within((name,), amount, written[name])]
+    else:
+        bounds = written[name]
+        places = enumerate(bounds if isinstance(bounds, list) else ())
+        amounts = [errors.within((name, index), amount, one) for index, one in places]
+        if len(amounts) != 2:
+            errors.add((name,), "expected two values, [LOW, HIGH]")
+    step = errors.within((STEP,), amount, written[STEP]) if STEP in written else None
     errors.raise_any()
-    return Distribution(name, amounts, step).checked()
+    return Distribution(name, tuple(amounts), step).checked()
 
 
 def distribution_text(written: Mapping[str, object]) -> DistributionText:
@@ -196,30 +200,3 @@ def distribution_text(written: Mapping[str, object]) -> DistributionText:
         else:
             raise ValueError(f"{key}: expected one value, or a list of values")
     return DistributionText(texts)
-
-
-def _amounts(name: str, written: object, parse: Parse) -> tuple[Any, ...]:
-    if name != "uniform":
-        return (_amount(written, parse),)
-    if not isinstance(written, list) or len(written) != 2:
-        raise ValueError(f"expected two values, such as {_example(name, parse)}")
-    errors = ErrorCollector()
-    found = [errors.within((index,), _amount, one, parse) for index, one in enumerate(written)]
-    errors.raise_any()
-    return tuple(found)
-
-
-def _amount(written: object, parse: Parse) -> Any:
-    if not isinstance(written, str):
-        raise ValueError(f"expected one value, not {'a mapping' if isinstance(written, dict) else 'a list'}")
-    return parse(str(written))
-
-
-def _example(name: str, parse: Parse) -> str:
-    """Return an example in the unit of the key, which its parser knows."""
-    try:
-        parse("1s")
-        low, high = "1s", "5s"
-    except UnitError:
-        low, high = "4KB", "1MB"
-    return f"{{{name}: [{low}, {high}]}}" if name == "uniform" else f"{{{name}: {low}}}"
