@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 _OFFLOADS = {
@@ -98,18 +99,10 @@ def parse_interfaces(text: str) -> tuple[Interface, ...]:
     )
 
 
-def parse_rings(text: str) -> tuple[str, ...]:
-    """Parse `name:` and `ethtool -g` of each interface; return those whose current TX setting is a number."""
+def parse_ethtool(pattern: str, text: str) -> tuple[str, ...]:
+    """Parse `name:` and the output of ethtool for each interface; return those where the pattern matches."""
     parts = _by_interface(text).items()
-    return tuple(
-        name for name, part in parts if re.search(r"^Current.*^TX:\s+\d+", part, re.DOTALL | re.MULTILINE)
-    )
-
-
-def parse_pauses(text: str) -> tuple[str, ...]:
-    """Parse `name:` and `ethtool -a` of each interface; return those that have flow control."""
-    parts = _by_interface(text).items()
-    return tuple(name for name, part in parts if re.search(r"^RX:\s+o(n|ff)", part, re.MULTILINE))
+    return tuple(name for name, part in parts if re.search(pattern, part, re.DOTALL | re.MULTILINE))
 
 
 def parse_cc_parameters(text: str) -> dict[str, tuple[str, ...]]:
@@ -176,8 +169,8 @@ FORMATS: Mapping[str, Callable[[str], Any]] = {
     "df": lambda text: parse_number(_first(r"\s(\d+)\s+\d+%\s", text)) * 1024,  # df -Pk, one file system
     "tc-batch": parse_qdiscs,
     "ip-json": parse_interfaces,
-    "ethtool-rings": parse_rings,
-    "ethtool-pauses": parse_pauses,
+    "ethtool-rings": partial(parse_ethtool, r"^Current.*^TX:\s+\d+"),  # ethtool -g: the setting is a number
+    "ethtool-pauses": partial(parse_ethtool, r"^RX:\s+o(n|ff)"),  # ethtool -a: there is flow control
     "ifconfig": parse_ifconfig,
     "dmesg-rings": parse_dmesg_rings,
     "cc-parameters": parse_cc_parameters,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from samovar.errors import TestbedError
 
@@ -27,6 +27,8 @@ OUTPUT_LIMIT_BYTES = 8 * 1024 * 1024
 """The most that a script may write to each of its outputs; data of a trial belongs in files."""
 KILL_GRACE_S = 3.0
 """How long a host may take to kill a script that is past its deadline before the connection is closed."""
+Ending = Literal["exit", "deadline", "lost", "interrupted"]
+"""How a script ended; `lost` is the connection."""
 KILL_TEXT = 'samovar_kill "$d"\n'
 BYE_TEXT = "samovar_bye\n"
 HEARTBEAT_TEXT = "samovar_alive\n"
@@ -57,10 +59,6 @@ class ScriptFrame:
 
 class ConnectionLostError(TestbedError):
     """The shell, or the connection to it, is gone."""
-
-
-class UnansweredError(ConnectionLostError):
-    """A script is past its deadline, and the host does not confirm that it has ended."""
 
 
 def new_mark() -> str:
@@ -144,26 +142,24 @@ class RemoteShell:
         )
         self.folder = ShellFolder(path, self._name)
 
-    def run(self, script: str, deadline_s: float) -> tuple[ScriptFrame, bool]:
-        """Run a script; return its frame and whether it ended by itself.
+    def run(self, script: str, deadline_s: float) -> tuple[ScriptFrame | None, Ending]:
+        """Run a script; return its frame and how it ended: exit, deadline or lost (the connection).
 
-        A script past its deadline is killed with its process group. Raises UnansweredError if the host does
-        not confirm that, ConnectionLostError if the connection ends.
+        A script past its deadline is killed with its process group. Without a frame the host has not
+        confirmed that the script has ended, and the connection is of no more use.
         """
         mark, buffer = new_mark(), bytearray()
-        try:
-            until = time.monotonic() + deadline_s
-            self._send(run_text(script, mark), until)
-            return self._receive(find_frame, mark, buffer, until), True
-        except TimeoutError:
-            until = time.monotonic() + KILL_GRACE_S
-        try:
-            self._send(KILL_TEXT, until)
-            return self._receive(find_frame, mark, buffer, until), False
-        except TimeoutError as error:
-            raise UnansweredError(
-                f"{self._host}: a script could not be killed within {KILL_GRACE_S:g} s"
-            ) from error
+        ending: Ending = "exit"
+        for text, limit_s in ((run_text(script, mark), deadline_s), (KILL_TEXT, KILL_GRACE_S)):
+            try:
+                until = time.monotonic() + limit_s
+                self._send(text, until)
+                return self._receive(find_frame, mark, buffer, until), ending
+            except TimeoutError:
+                ending = "deadline"
+            except ConnectionLostError:
+                return None, "lost"
+        return None, ending
 
     def order(self, text: str) -> None:
         """Have the shell run a short command beside its script; any thread may call this."""

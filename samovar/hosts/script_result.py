@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from samovar.errors import DeadlineError, RemoteError, TestbedError
 from samovar.experiment import redacted
-from samovar.hosts.remote_shell import OUTPUT_LIMIT_BYTES, ConnectionLostError
+from samovar.hosts.remote_shell import OUTPUT_LIMIT_BYTES, ConnectionLostError, Ending
 
 NOT_ENDED = -1
 """The exit code of a script that did not exit."""
@@ -19,9 +18,9 @@ NOT_ENDED = -1
 class ScriptResult:
     """The result of one script on a host, as it is stored with the trial.
 
-    `ending` is exit, deadline, lost (connection) or interrupted; `exit_code` is NOT_ENDED unless `ending` is
-    exit. `t_start_s` is the controller's epoch time; `seconds` is the duration that the controller measured,
-    `host_seconds` that of the host (in steps of 10 ms; None where measuring it would cost a program).
+    `exit_code` is NOT_ENDED unless `ending` is exit. `t_start_s` is the controller's epoch time; `seconds` is
+    the duration that the controller measured, `host_seconds` that of the host (in steps of 10 ms; None where
+    measuring it would cost a program).
     """
 
     host: str
@@ -33,7 +32,7 @@ class ScriptResult:
     t_start_s: float
     seconds: float
     host_seconds: float | None = None
-    ending: Literal["exit", "deadline", "lost", "interrupted"] = "exit"
+    ending: Ending = "exit"
 
     @property
     def text(self) -> str:

@@ -14,9 +14,7 @@ from samovar.hosts.remote_shell import (
     KILL_TEXT,
     ConnectionLostError,
     RemoteShell,
-    ScriptFrame,
     ShellFolder,
-    UnansweredError,
 )
 from samovar.hosts.script_result import NOT_ENDED, Recorder, ScriptResult, checked_result, discard_result
 from samovar.hosts.target import Dialer, SshTarget, UnreachableError
@@ -228,26 +226,21 @@ class Session:
 
     def _attempt(self, shell: RemoteShell, step: str, script: str, deadline_s: float) -> ScriptResult:
         begun_s, started_s = time.time(), time.monotonic()
-        frame = ScriptFrame(NOT_ENDED, b"", b"", None)
-        ending: Literal["exit", "deadline", "lost", "interrupted"]
-        try:
-            with self._guard():
-                frame, in_time = shell.run(script, deadline_s)
-            ending = "interrupted" if self._interrupted.is_set() else "exit" if in_time else "deadline"
-        except UnansweredError:
-            ending = "deadline"
-        except ConnectionLostError:
-            ending = "lost"
+        frame, ending = shell.run(script, deadline_s)
+        if frame is None:
+            self._disconnect()
+        elif self._interrupted.is_set():
+            ending = "interrupted"
         return ScriptResult(
             host=self.host,
             step=step,
             script=script,
-            exit_code=frame.exit_code if ending == "exit" else NOT_ENDED,
-            stdout=frame.stdout,
-            stderr=frame.stderr,
+            exit_code=frame.exit_code if frame and ending == "exit" else NOT_ENDED,
+            stdout=frame.stdout if frame else b"",
+            stderr=frame.stderr if frame else b"",
             t_start_s=begun_s,
             seconds=round(time.monotonic() - started_s, 4),
-            host_seconds=frame.host_seconds,
+            host_seconds=frame.host_seconds if frame else None,
             ending=ending,
         )
 

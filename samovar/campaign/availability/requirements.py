@@ -14,7 +14,7 @@ from samovar.campaign.availability.root_access import (
     refusal,
     root_needs,
 )
-from samovar.campaign.verdict import LINUX_CC_NAMES
+from samovar.campaign.verdict import LINUX_CC_NAMES, linux_cc
 from samovar.hosts import HostFacts
 from samovar.plan import Group, HostPlan, Plan, Trial, View
 from samovar.recipes import Catalogue, Recipe, TrialScripts, calibration_needs
@@ -130,7 +130,7 @@ def needs_of(plan: Plan, catalogue: Catalogue) -> tuple[frozenset[str], frozense
     """Return the congestion controls, by Linux names, and the kernel features that a plan needs anywhere."""
     needs = host_needs(plan, catalogue).values()
     return (
-        frozenset(_in_linux(name) for need in needs for name in need.names("congestion control")),
+        frozenset(linux_cc(name) for need in needs for name in need.names("congestion control")),
         frozenset(name for need in needs for name in need.names(FEATURE)),
     )
 
@@ -157,10 +157,10 @@ def find_missing(
 def predict_missing(plan: Plan, catalogue: Catalogue, missing: Mapping[str, str]) -> Sequence[Finding]:
     """Predict what hosts lack without asking them; `missing` maps what their kernel lacks to evidence."""
     return [
-        Finding(host, f"no {need.what} {need.name}", missing[_in_linux(need.name)], True, needs.trials[need])
+        Finding(host, f"no {need.what} {need.name}", missing[linux_cc(need.name)], True, needs.trials[need])
         for host, needs in host_needs(plan, catalogue).items()
         for need in needs.trials
-        if need.what in KERNEL and _in_linux(need.name) in missing
+        if need.what in KERNEL and linux_cc(need.name) in missing
     ]
 
 
@@ -181,11 +181,6 @@ def _missing_on(host: str, needs: HostNeeds, facts: HostFacts, clock_tolerance_s
         yield Finding(host, what, SET_CLOCK, False)
 
 
-def _in_linux(name: str) -> str:
-    """Return the Linux name of a congestion control; other systems use the name itself."""
-    return LINUX_CC_NAMES.get(name, name)
-
-
 def _as_written(name: str) -> str:
     return next((written for written, linux in LINUX_CC_NAMES.items() if linux == name), name)
 
@@ -194,7 +189,7 @@ def _offered(what: str, facts: HostFacts) -> Collection[str] | None:
     """Return what a host has of one kind; None if it is unknown, as for a module that is not loaded."""
     if what.startswith(PARAMETER):
         cc = what.removeprefix(PARAMETER)
-        return facts.cc_parameters.get(cc, facts.cc_parameters.get(_in_linux(cc)))
+        return facts.cc_parameters.get(cc, facts.cc_parameters.get(linux_cc(cc)))
     if what in (ROOT_COMMAND, ROOT_LOGIN):
         if facts.sudo is None:
             return None  # root may do everything

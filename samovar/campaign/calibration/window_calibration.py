@@ -237,13 +237,13 @@ class WindowCalibration:
             return self._context.sessions.run({host: text}, "window", limit_s)[host].text
 
         printed = run(probe.receiver, texts.receive)
-        if printed.startswith(LEFT_OUT):
-            return _left_out(probe.receiver, printed)
-        printed = run(probe.sender, texts.send)
-        if LEFT_OUT in printed:
-            run(probe.receiver, texts.abandon)
-            return _left_out(probe.sender, printed)
-        return parse_window(probe, run(probe.receiver, texts.collect))
+        if not printed.startswith(LEFT_OUT):
+            printed = run(probe.sender, texts.send)
+            if LEFT_OUT in printed:
+                run(probe.receiver, texts.abandon)
+                return _left_out(probe.sender, printed)
+            printed = run(probe.receiver, texts.collect)
+        return parse_window(probe, printed)
 
 
 def check_fits(fits: Mapping[str, WindowFit], printed: Mapping[str, str]) -> None:

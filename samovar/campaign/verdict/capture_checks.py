@@ -37,9 +37,7 @@ TCPDUMP_COUNTS = re.compile(
 
 def check_capture_drops(evidence: Evidence) -> Iterator[Check]:
     """Check that no capture lost packets, by the counts that tcpdump prints."""
-    for host, program in evidence.programs():
-        if program.kind != "capture":
-            continue
+    for host, program in evidence.programs("capture"):
         text = "\n".join(evidence.messages.get(program.name, ()))
         for who in ("kernel", "interface"):
             counts = re.findall(rf"(\d+) packets? dropped by {who}", text)

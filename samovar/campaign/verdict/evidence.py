@@ -140,11 +140,12 @@ class Evidence:
         """The flows whose client was started and not ended by request."""
         return [ends for ends in self.started_flows if ends.name("client") not in self.halted]
 
-    def programs(self) -> Iterator[tuple[str, Program]]:
-        """Yield every program of the trial with its host."""
+    def programs(self, kind: str, recipe: str = "") -> Iterator[tuple[str, Program]]:
+        """Yield the trial's programs of a kind (generator, logger, capture) and recipe, with their hosts."""
         for host in self.resolved.hosts:
             for program in self.scripts.processes(host):
-                yield host, program
+                if program.kind == kind and (not recipe or program.recipe == recipe):
+                    yield host, program
 
     def trace(self, program: Program) -> Path:
         """Return the compressed trace of a logger or capture in the trial's folder."""

@@ -81,12 +81,11 @@ def read_siftr(lines: Iterable[str]) -> SiftrLog:
 
 def check_siftr_logs(evidence: Evidence) -> Iterator[Check]:
     """Check every SIFTR log of a trial, and the largest window that it shows of each flow."""
-    for host, program in evidence.programs():
-        if program.recipe == "siftr":
-            loggers = evidence.resolved.loggers
-            given = next(one for one in loggers if (one.host, one.logger) == (host, "siftr")).parameters
-            per_line, port = int(given.get("packets_per_line", "1")), int(given.get("port_filter", "0"))
-            yield from check_siftr_log(evidence, host, evidence.trace(program), per_line, port)
+    for host, program in evidence.programs("logger", "siftr"):
+        loggers = evidence.resolved.loggers
+        given = next(one for one in loggers if (one.host, one.logger) == (host, "siftr")).parameters
+        per_line, port = int(given.get("packets_per_line", "1")), int(given.get("port_filter", "0"))
+        yield from check_siftr_log(evidence, host, evidence.trace(program), per_line, port)
 
 
 def check_siftr_log(

@@ -84,9 +84,7 @@ class SocketSamples:
 def check_tcp_info(evidence: Evidence) -> Iterator[Check]:
     """Check congestion control and largest window of each flow by the TCP_INFO samples of its sender."""
     flows = {(flow.from_address, flow.to_address, str(flow.port)): flow for flow in sampled_flows(evidence)}
-    for host, program in evidence.programs():
-        if program.recipe != "tcp-info":
-            continue
+    for host, program in evidence.programs("logger", "tcp-info"):
         trace = evidence.trace(program)
         try:
             samples = _read_samples(trace, flows.keys())

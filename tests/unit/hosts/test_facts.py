@@ -16,9 +16,7 @@ from samovar.hosts.fact_parsers import (
     parse_clock_source,
     parse_interfaces,
     parse_number,
-    parse_pauses,
     parse_qdiscs,
-    parse_rings,
     parse_tools,
 )
 from samovar.hosts.facts import clock_offset, facts_of, parse_facts, script_of
@@ -138,7 +136,7 @@ TX:		off
 
 
 def test_only_interfaces_with_flow_control_are_listed() -> None:
-    assert parse_pauses(PAUSES) == ("enp3s0",)
+    assert FORMATS["ethtool-pauses"](PAUSES) == ("enp3s0",)
 
 
 def test_parameters_of_loaded_congestion_controls_are_parsed() -> None:
@@ -167,10 +165,10 @@ def test_the_clock_source_is_empty_unless_the_clock_is_synchronised(told: str, s
 
 
 def test_only_interfaces_with_a_transmit_ring_are_listed() -> None:
-    assert parse_rings(MACHINE_RINGS) == ("eth0",)
-    assert parse_rings(WIRELESS_RINGS) == ()
-    assert parse_rings("em0:\nCurrent hardware settings:\nTX: 256\n") == ("em0",)
-    assert parse_rings("ctl0:\neth1:\neth2:\n") == ()
+    assert FORMATS["ethtool-rings"](MACHINE_RINGS) == ("eth0",)
+    assert FORMATS["ethtool-rings"](WIRELESS_RINGS) == ()
+    assert FORMATS["ethtool-rings"]("em0:\nCurrent hardware settings:\nTX: 256\n") == ("em0",)
+    assert FORMATS["ethtool-rings"]("ctl0:\neth1:\neth2:\n") == ()
 
 
 def test_versions_of_tools_are_parsed() -> None:
