@@ -37,3 +37,6 @@ class RecipeCatalogue(Protocol):
 
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
         """Return the step in seconds of which durations must be multiples, None if there is none."""
+
+    def change(self, name: str, os: str) -> str:
+        """Return what a change of a setting needs: none, interface-reset or reboot; none for unknown ones."""

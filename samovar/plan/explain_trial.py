@@ -34,53 +34,41 @@ def explain_trial(explainer: Explainer, plan: Plan, key: str, name: str) -> list
 
 def _values(resolved: Resolved, key: str) -> Iterator[Located]:
     """Yield the values of a key in a resolved trial."""
-    steps = nested_keys(key)
-    if steps[0] in ("path", "traffic", "loggers", "stop"):
-        own = steps[1] if steps[0] == "path" and len(steps) > 1 else steps[-1]
-        for where, value in _holders(resolved, steps):
-            yield from _fields(where, value, own)
-    elif key == "duration":
-        yield "", f"{resolved.duration_s:g} s"
-    else:
-        yield from _of_hosts(resolved, key)
-
-
-def _holders(resolved: Resolved, steps: tuple[str, ...]) -> Iterator[tuple[str, PlanValue]]:
-    path, stop = resolved.path, resolved.stop
+    steps, path = nested_keys(key), resolved.path
+    holders: list[tuple[str, object]] = []
+    own = steps[-1]
     if steps[0] == "path" and len(steps) > 1 and path is not None:
-        holders: tuple[tuple[str, PlanValue], ...] = (("", path), ("down", path.down), ("up", path.up))
-        yield from (one for one in holders if one[0] in (steps[2:] or ("", "down", "up")))
-    if steps[0] == "stop" and len(steps) > 1 and stop is not None:
-        yield "", stop
-    if len(steps) == 3 and steps[0] == "traffic":
-        yield from ((one.label, one) for one in resolved.flows if steps[1] in (one.label, one.group))
-    if len(steps) == 3 and steps[0] == "loggers":
-        yield from ((one.host, one) for one in resolved.loggers if one.logger == steps[1])
+        own, directions = steps[1], steps[2:] or ("", "down", "up")
+        every = (("", path), ("down", path.down), ("up", path.up))
+        holders = [(where, value) for where, value in every if where in directions]
+    elif steps[0] == "traffic" and len(steps) == 3:
+        holders = [(one.label, one) for one in resolved.flows if steps[1] in (one.label, one.group)]
+    elif steps[0] == "loggers" and len(steps) == 3:
+        holders = [(one.host, one) for one in resolved.loggers if one.logger == steps[1]]
+    elif steps[0] == "stop":
+        holders = [("", resolved.stop)]
+    elif key == "duration":
+        holders = [("", resolved)]
+    elif "." in key:
+        recipe, _, own = key.partition(".")
+        for name, host in resolved.hosts.items():
+            holders.append((name, host.cc_parameters if recipe == "cc" else host.settings.get(recipe)))
+    else:
+        holders = list(resolved.hosts.items())
+    for where, holder in holders:
+        for text in _texts(holder, own):
+            yield where, text
 
 
-def _of_hosts(resolved: Resolved, key: str) -> Iterator[Located]:
-    recipe, _, parameter = key.partition(".")
-    for name, host in resolved.hosts.items():
-        if not parameter:
-            yield from _fields(name, host, key)
-        else:
-            known = host.cc_parameters if recipe == "cc" else host.settings.get(recipe, {})
-            if parameter in known:
-                yield name, known[parameter]
-
-
-def _fields(where: str, value: PlanValue, key: str) -> Iterator[Located]:
+def _texts(holder: object, key: str) -> Iterator[str]:
+    """Yield the values that attributes or parameters give a key, with their units."""
+    fields = dict(holder) if isinstance(holder, PlanValue) else {}
     for suffix, unit in UNITS.items():
-        one = getattr(value, key + suffix, None)
-        if one is not None:
-            yield where, _text(key, one, unit)
-    for group in PARAMETERS:
-        parameters = getattr(value, group, None)
+        value = fields.get(key + suffix)
+        if value is not None and key in SHARES:
+            yield format_share(value)
+        elif value is not None:
+            yield f"{value:g}{unit}" if isinstance(value, float) else f"{value}{unit}"
+    for parameters in (holder, *map(fields.get, PARAMETERS)):
         if isinstance(parameters, Mapping) and key in parameters:
-            yield where, str(parameters[key])
-
-
-def _text(key: str, value: object, unit: str) -> str:
-    if key in SHARES and isinstance(value, float):
-        return format_share(value)
-    return f"{value:g}{unit}" if isinstance(value, float) else f"{value}{unit}"
+            yield str(parameters[key])

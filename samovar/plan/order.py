@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
-from typing import Literal, Protocol
 
 from samovar.experiment import RecipeCatalogue
 from samovar.plan.model import Changes, HostPlan
@@ -34,21 +33,6 @@ Column = Sequence[Hashable]
 """A value for each treatment; equal ones need no change."""
 States = Mapping[str, Column]
 """By host: the settings in each treatment that are costly to change, falsy if the host is as it was found."""
-
-
-class SettingHeader(Protocol):
-    """The part of a setting recipe's header that a plan reads."""
-
-    @property
-    def change(self) -> Literal["none", "interface-reset", "reboot"]:
-        """What a change of the setting needs."""
-
-
-class PlanCatalogue(RecipeCatalogue, Protocol):
-    """The recipes that a plan reads: their parameters, and what a change of a setting needs."""
-
-    def header(self, kind: str, name: str, os: str) -> SettingHeader:
-        """Return the header of one recipe."""
 
 
 def ordered(
@@ -128,7 +112,7 @@ class CostlySettings:
     either: States
 
 
-def costly_settings(treatments: Treatments, catalogue: PlanCatalogue) -> CostlySettings:
+def costly_settings(treatments: Treatments, catalogue: RecipeCatalogue) -> CostlySettings:
     """Return the settings of a part's hosts that are costly to change."""
     reboot: dict[str, Column] = {}
     either: dict[str, Column] = {}
@@ -141,7 +125,7 @@ def costly_settings(treatments: Treatments, catalogue: PlanCatalogue) -> CostlyS
     return CostlySettings(reboot, either)
 
 
-def _states(host: HostPlan, catalogue: PlanCatalogue) -> tuple[Hashable, Hashable]:
+def _states(host: HostPlan, catalogue: RecipeCatalogue) -> tuple[Hashable, Hashable]:
     """Return the settings of a host that need a reboot, and all that need a reboot or an interface reset."""
     values: dict[str, object] = {
         "mtu": host.mtu_bytes,
@@ -150,13 +134,11 @@ def _states(host: HostPlan, catalogue: PlanCatalogue) -> tuple[Hashable, Hashabl
         "rwnd": host.rwnd_bytes,
         **{recipe: sorted(parameters.items()) for recipe, parameters in sorted(host.settings.items())},
     }
-    known = catalogue.names("setting", host.system)
     costly: dict[str, list[tuple[str, str]]] = {REBOOT: [], RESET: []}
     for recipe, value in values.items():
-        if value is not None and recipe in known:
-            change = catalogue.header("setting", recipe, host.system).change
-            if change in costly:
-                costly[change].append((recipe, str(value)))
+        change = catalogue.change(recipe, host.system)
+        if value is not None and change in costly:
+            costly[change].append((recipe, str(value)))
     reboot, reset = tuple(costly[REBOOT]), tuple(costly[RESET])
     return reboot, (reboot, reset) if reset else reboot
 

@@ -15,6 +15,7 @@ from samovar.experiment import (
     Node,
     Outputs,
     Position,
+    RecipeCatalogue,
     ResolvedExperiment,
     Seq,
     Text,
@@ -26,7 +27,6 @@ from samovar.plan.level_precedence import FormulaError, PartContext
 from samovar.plan.model import Changes, PlanValue, Trial
 from samovar.plan.order import (
     CostlySettings,
-    PlanCatalogue,
     costly_settings,
     count_changes,
     nested,
@@ -139,11 +139,13 @@ class Plan(Head):
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"])) or "the file"
             raise PlanError(f"plan.json: {where}: {first['msg'].lower()}; {EXPECTED}") from error
-        except (ValueError, KeyError, IndexError) as error:
+        except LookupError as error:
             raise PlanError(f"plan.json: cannot read the trials ({error!r}); {EXPECTED}") from error
 
 
-def make_plan(resolved: ResolvedExperiment, catalogue: PlanCatalogue, outputs: Outputs | None = None) -> Plan:
+def make_plan(
+    resolved: ResolvedExperiment, catalogue: RecipeCatalogue, outputs: Outputs | None = None
+) -> Plan:
     """Return the plan of an experiment on its testbed; the same input gives the same bytes.
 
     `outputs` are those of the R package, unless a project has more. Raises PlanError for trials that cannot

@@ -8,11 +8,11 @@ block.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter
+from pydantic import BeforeValidator, ConfigDict, NonNegativeInt, TypeAdapter, model_validator
 
 from samovar.plan.model import CapturePlan, FlowPlan, HostPlan, LoggerPlan, PathPlan, PlanValue, RunPlan
 from samovar.plan.trials import Component, Components, Slot, Treatments, Trials, kind_of
@@ -44,98 +44,89 @@ def json_of_trials(trials: Trials) -> Iterator[str]:
 
 def _json_of_part(part: Treatments) -> str:
     """Return the JSON of a part's treatments, a line for each column."""
-    head = f'{{"part": {_dumps(part.part)}, "number": {len(part)}, "factors": {_dumps(part.factors)}'
-    levels = {name: _list([row[number] for row in part.levels]) for number, name in enumerate(part.factors)}
-    values: dict[str, str] = {}
+    head = {"part": part.part, "number": len(part), "factors": part.factors}
+    levels = {name: [row[number] for row in part.levels] for number, name in enumerate(part.factors)}
+    values: dict[str, Any] = {}
     for name, columns in part.components.items():
-        texts = [_list([component.number for component in column]) for column in columns]
-        values[name] = texts[0] if len(texts) == 1 else f"[{','.join(texts)}]"
-    return f'{head},\n "levels": {{{_lines(levels)}}},\n "resolved": {{{_lines(values)}}}}}'
+        numbers = [[component.number for component in column] for column in columns]
+        values[name] = numbers if len(numbers) > 1 else numbers[0]
+    text = json.dumps(head, ensure_ascii=False, allow_nan=False)[:-1]
+    return f'{text},\n "levels": {_json_of_columns(levels)},\n "resolved": {_json_of_columns(values)}}}'
 
 
-def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+def _json_of_columns(columns: Mapping[str, Any]) -> str:
+    names = {name: json.dumps(name, ensure_ascii=False) for name in columns}
+    lines = (f"\n  {names[name]}: {json.dumps(one, separators=(',', ':'))}" for name, one in columns.items())
+    return f"{{{','.join(lines)}}}"
 
 
-def _list(numbers: Sequence[int]) -> str:
-    return f"[{','.join(map(str, numbers))}]"
+def _as_columns(values: Any) -> Any:
+    """Return the columns of a component, which has one for each replicate if it contains random values."""
+    return values if values and isinstance(values[0], list) else [values]
 
 
-def _lines(columns: Mapping[str, str]) -> str:
-    return ",".join(f"\n  {_dumps(name)}: {text}" for name, text in columns.items())
+Column = tuple[NonNegativeInt, ...]
 
 
-class _PartColumns(PlanValue):
-    """The treatments of a part in plan.json: `number` entries in each column, indices of levels or values.
-
-    A component that contains random values has a column for each replicate.
-    """
+class _PartJson(PlanValue):
+    """The treatments of a part in plan.json: `number` entries in each column, indices of levels or values."""
 
     part: str
     number: NonNegativeInt
     factors: Mapping[str, tuple[str, ...]]
-    levels: Mapping[str, tuple[NonNegativeInt, ...]]
-    resolved: Mapping[str, tuple[NonNegativeInt, ...] | tuple[tuple[NonNegativeInt, ...], ...]]
+    levels: Mapping[str, Column]
+    resolved: Mapping[str, Annotated[tuple[Column, ...], BeforeValidator(_as_columns)]]
 
-    def columns(self) -> Iterator[tuple[str, Sequence[Sequence[int]]]]:
-        """Yield the name and the columns of each component."""
-        for name, values in self.resolved.items():
-            yield name, [one for one in values if isinstance(one, tuple)] or [values]  # type: ignore[list-item]
+    @model_validator(mode="after")
+    def _check_columns(self) -> _PartJson:
+        columns = chain(self.levels.values(), *self.resolved.values())
+        lengths = {len(column) for column in columns}
+        if lengths != {self.number}:
+            raise ValueError(f"columns of {sorted(lengths)} entries for {self.number} treatments")
+        if any(max(column) >= len(self.factors.get(name, ())) for name, column in self.levels.items()):
+            raise ValueError("levels beyond those of their factor")
+        return self
 
 
-class _TrialsJson(BaseModel):
-    """The keys of plan.json that hold the trials."""
+class _TrialsJson(PlanValue):
+    """The keys of plan.json that hold the trials; the others are ignored."""
 
-    model_config = ConfigDict(defer_build=True)
+    model_config = ConfigDict(extra="ignore")
 
     values: tuple[Any, ...]
-    treatments: tuple[_PartColumns, ...]
+    treatments: tuple[_PartJson, ...]
     trials: tuple[tuple[str, NonNegativeInt, NonNegativeInt, NonNegativeInt], ...]
 
 
 def read_trials(tree: Mapping[str, Any]) -> Trials:
     """Return the trials of plan.json from its parsed JSON.
 
-    Raises pydantic's ValidationError, or ValueError, KeyError or IndexError for indices beyond their list.
+    Raises pydantic's ValidationError, or LookupError for an index beyond the values or treatments.
     """
     file = _TrialsJson.model_validate(tree)
-    parts = [(one, dict(one.columns())) for one in file.treatments]
     used = {
         (number, kind_of(name))
-        for _, resolved in parts
-        for name, columns in resolved.items()
-        for column in columns
-        for number in column
+        for one in file.treatments
+        for name, columns in one.resolved.items()
+        for number in chain.from_iterable(columns)
     }
     adapters = {kind: TypeAdapter[Any](TYPES[kind]) for kind in {kind for _, kind in used}}
-    components, found = Components(), dict[tuple[str, int], Component]()
+    components, found = Components(), dict[tuple[int, str], Component]()
     for number, kind in sorted(used):  # a value is read once as each kind that it is used as
-        found[kind, number] = components.add(kind, adapters[kind].validate_python(file.values[number]))
-    treatments = [
+        found[number, kind] = components.add(kind, adapters[kind].validate_python(file.values[number]))
+    parts = [
         Treatments(
             part=one.part,
             factors=one.factors,
-            levels=_rows(one),
+            levels=list(zip(*(one.levels[name] for name in one.factors), strict=True)) or [()] * one.number,
             components={
-                name: [[found[kind_of(name), number] for number in column] for column in columns]
-                for name, columns in resolved.items()
+                name: [[found[number, kind_of(name)] for number in column] for column in every]
+                for name, every in one.resolved.items()
             },
         )
-        for one, resolved in parts
+        for one in file.treatments
     ]
-    ids, slots = [row[0] for row in file.trials], [Slot(*row[1:]) for row in file.trials]
-    if any(slot.treatment >= sum(map(len, treatments)) for slot in slots):
-        raise ValueError("a trial of an unknown treatment")
-    return Trials(treatments, ids, slots)
-
-
-def _rows(part: _PartColumns) -> Sequence[tuple[int, ...]]:
-    """Return the levels of each treatment; raises ValueError for columns of another length."""
-    columns = [part.levels[factor] for factor in part.factors]
-    for column, labels in zip(columns, part.factors.values(), strict=True):
-        if max(column, default=0) >= len(labels):
-            raise ValueError(f"{part.part}: a level beyond the {len(labels)} of its factor")
-    lengths = {len(column) for _, every in part.columns() for column in every} | {*map(len, columns)}
-    if lengths != {part.number}:
-        raise ValueError(f"{part.part}: columns of {sorted(lengths)} for {part.number} treatments")
-    return list(zip(*columns, strict=True)) if columns else [()] * part.number
+    slots = [Slot(*row[1:]) for row in file.trials]
+    if max((slot.treatment for slot in slots), default=0) >= sum(map(len, parts)):
+        raise IndexError("trial of an unknown treatment")
+    return Trials(parts, [row[0] for row in file.trials], slots)

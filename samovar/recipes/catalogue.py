@@ -80,6 +80,10 @@ class Catalogue:
         """Return the parameters of a recipe, or None if there is no such recipe."""
         return self.header(kind, name, os).parameters if name in self.names(kind, os) else None
 
+    def change(self, name: str, os: str) -> str:
+        """Return what a change of a setting needs: none, interface-reset or reboot; none for unknown ones."""
+        return self.header("setting", name, os).change if name in self.names("setting", os) else "none"
+
     def duration_step_s(self, kind: str, name: str, os: str) -> float | None:
         """Return the resolution in seconds of the durations that a recipe accepts; None for any duration."""
         return self.header(kind, name, os).duration_step_s
