@@ -11,7 +11,6 @@ from samovar.experiment import least_burst_packets
 from samovar.plan import DevicePlan, DirectionPlan, HostPlan, MatchPlan, PathPlan
 from samovar.recipes.catalogue import Catalogue
 from samovar.recipes.path_syntax import DelayStage
-from samovar.recipes.recipe import Recipe
 from samovar.units import ETHERNET_MTU_BYTES, format_duration, format_rate, format_share
 
 BURST_S = 0.004
@@ -85,7 +84,13 @@ def _stages(
     window_packets = queued + math.ceil(rate_bps / 8 * path.rtt_s / frame_bytes)
 
     def stage(label: str, delay_s: float, loss: float, matches: tuple[MatchPlan, ...] = ()) -> DelayStage:
-        _check_disorder(label, delay_s, plan)
+        if plan.jitter_s > delay_s:
+            jitter, delay = format_duration(plan.jitter_s), format_duration(delay_s)
+            what = f"jitter {jitter} is more than the delay, {delay}"
+            raise RecipeError(f"path: {label}: {what}", "at most the delay")
+        if plan.reorder and not delay_s:
+            what = "reorder without a delay: packets overtake only delayed ones"
+            raise RecipeError(f"path: {label}: {what}", "a delay")
         # Room for the smallest packets that arrive at the rate within the delay, and a whole window at once.
         moving = math.ceil(rate_bps / 8 * (delay_s + plan.jitter_s) / SMALLEST_FRAME_BYTES)
         return DelayStage(
@@ -118,18 +123,6 @@ def _stages(
         yield stage(name, plan.delay_s, plan.loss)
 
 
-def _check_disorder(name: str, delay_s: float, plan: DirectionPlan) -> None:
-    if plan.jitter_s > delay_s:
-        jitter, delay = format_duration(plan.jitter_s), format_duration(delay_s)
-        raise RecipeError(
-            f"path: {name}: jitter {jitter} is more than the delay, {delay}", "at most the delay"
-        )
-    if plan.reorder and not delay_s:
-        raise RecipeError(
-            f"path: {name}: reorder without a delay: packets overtake only delayed ones", "a delay"
-        )
-
-
 def loss_states(loss: float, burst_packets: float | None) -> tuple[float, float] | None:
     """Return the probabilities, at each packet, that a loss burst begins and that it ends.
 
@@ -158,25 +151,19 @@ def _queue(
     if plan.aqm is None:
         raise RecipeError("path: a rate without an aqm", "an aqm such as pfifo")
     recipe = catalogue.recipe("aqm", plan.aqm, host.system)
+    buffers = {"buffer_packets": plan.buffer_packets, "buffer_bytes": plan.buffer_bytes}
+    given = {key: value for key, value in buffers.items() if value is not None}
+    if given and not given.keys() & recipe.header.parameters.keys():
+        unit, other = ("packets", "bytes") if "buffer_packets" in given else ("bytes", "packets")
+        raise RecipeError(f"path: aqm {plan.aqm} counts {other}, not {unit}", f"a buffer in {other}")
     values: dict[str, object] = {
         "rate_bps": plan.rate_bps,
         "frame_bytes": frame_bytes,
-        **_buffer(plan, recipe),
+        **given,
         **recipe.parse_values(plan.aqm_parameters),
     }
     shown = recipe.render("shown", values).splitlines()
     return recipe.render("qdisc", values).strip(), tuple(line.strip() for line in shown if line.strip())
-
-
-def _buffer(plan: DirectionPlan, recipe: Recipe) -> Mapping[str, object]:
-    """Return the buffer in the unit of the plan; raise RecipeError if the AQM counts only the other unit."""
-    buffers = {"buffer_packets": plan.buffer_packets, "buffer_bytes": plan.buffer_bytes}
-    given = {key: value for key, value in buffers.items() if value is not None}
-    accepted = {key: value for key, value in given.items() if key in recipe.header.parameters}
-    if given and not accepted:
-        unit, other = ("packets", "bytes") if "buffer_packets" in given else ("bytes", "packets")
-        raise RecipeError(f"path: aqm {plan.aqm} counts {other}, not {unit}", f"a buffer in {other}")
-    return accepted
 
 
 def adapter_values(path: PathPlan, device: DevicePlan) -> Mapping[str, object]:

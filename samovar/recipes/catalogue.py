@@ -6,12 +6,11 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import cast
 
 from samovar.errors import RecipeError
 from samovar.experiment import OPERATING_SYSTEMS, unknown
 from samovar.recipes.header import Header, Parameter
-from samovar.recipes.recipe import BLOCKS, Kind, Recipe, read_recipe
+from samovar.recipes.recipe import Recipe
 
 SUFFIX = ".sh.j2"
 COMMON = "posix"
@@ -25,7 +24,7 @@ class Catalogue:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._read = cache(self._read_file)
-        self._names = cache(self._find_names)
+        self._files = cache(self._find_files)
 
     def places(self, os: str) -> tuple[str, ...]:
         """Return the folders that serve a system such as linux or freebsd-11, most specific first.
@@ -44,13 +43,13 @@ class Catalogue:
 
     def names(self, kind: str, os: str) -> frozenset[str]:
         """Return the names of all recipes of a kind that serve a system; the folder is read once."""
-        return self._names(kind, os)
+        return frozenset(self._files(kind, os))
 
-    def _find_names(self, kind: str, os: str) -> frozenset[str]:
-        folders = (self.folder / place / kind for place in self.places(os))
-        return frozenset(
-            path.name.removesuffix(SUFFIX) for folder in folders for path in folder.glob(f"*{SUFFIX}")
-        )
+    def _find_files(self, kind: str, os: str) -> Mapping[str, Path]:
+        """Return the file of each recipe of a kind that serves a system, the most specific one, by name."""
+        folders = (self.folder / place / kind for place in reversed(self.places(os)))
+        files = (file for folder in folders for file in folder.glob(f"*{SUFFIX}"))
+        return {file.name.removesuffix(SUFFIX): file for file in files}
 
     def operating_systems(self) -> tuple[str, ...]:
         """Return the operating systems whose hosts can be configured: those with setting recipes."""
@@ -58,15 +57,10 @@ class Catalogue:
 
     def path(self, kind: str, name: str, os: str) -> Path:
         """Return the file of one recipe. Raises RecipeError naming the nearest known one."""
-        if kind not in BLOCKS:
-            raise RecipeError(unknown("kind of recipe", kind, BLOCKS))
-        known = self.names(kind, os)
-        if name in known:
-            for place in self.places(os):
-                path = self.folder / place / kind / (name + SUFFIX)
-                if path.is_file():
-                    return path
-        raise RecipeError(unknown(f"{kind} recipe for {os}", name, known))
+        files = self._files(kind, os)
+        if name not in files:
+            raise RecipeError(unknown(f"{kind} recipe for {os}", name, files))
+        return files[name]
 
     def recipe(self, kind: str, name: str, os: str) -> Recipe:
         """Return one recipe, compiled. Raises RecipeError naming the nearest known one."""
@@ -89,7 +83,7 @@ class Catalogue:
         return self.header(kind, name, os).duration_step_s
 
     def _read_file(self, kind: str, name: str, os: str) -> Recipe:
-        return read_recipe(cast(Kind, kind), name, self.path(kind, name, os))
+        return Recipe(kind, name, self.path(kind, name, os))
 
 
 def digest_recipe_files(files: Iterable[Path], templates: Path) -> Mapping[str, str]:

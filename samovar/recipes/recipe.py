@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from samovar.errors import DefinitionError, Problem, RecipeError
 from samovar.experiment import parse_parameter, read_text, unknown
-from samovar.recipes.header import Header, read_header
+from samovar.recipes.header import read_header
 from samovar.recipes.quoting import plain, shell_environment
 from samovar.units import UnitError
 
 if TYPE_CHECKING:
     from jinja2 import Template
-
-Kind = Literal["setting", "aqm", "generator", "logger", "step", "fact"]
 
 BLOCKS: Mapping[str, frozenset[str]] = {
     "setting": frozenset({"read", "set", "wanted", "restore"}),
@@ -33,16 +31,20 @@ NOT_SHELL = frozenset({"wanted", "qdisc", "shown"})
 
 
 class Recipe:
-    """A parsed recipe file of one kind and name."""
+    """The recipe in a file; its body is compiled on first use, which takes longer than to read its header.
 
-    def __init__(self, kind: Kind, name: str, path: Path, header: Header, text: str) -> None:
-        self.kind, self.name, self.path, self.header = kind, name, path, header
+    Raises DefinitionError with all errors of the header.
+    """
+
+    def __init__(self, kind: str, name: str, path: Path) -> None:
+        self.kind, self.name, self.path = kind, name, path
+        self._text = read_text(path, "a recipe").replace("\r\n", "\n")
+        self.header = read_header(path, self._text)
         self.defaults = {
             name: parse_parameter(parameter, parameter.default)
-            for name, parameter in header.parameters.items()
+            for name, parameter in self.header.parameters.items()
             if parameter.default is not None
         }
-        self._text = text
 
     @cached_property
     def _plain(self) -> Template:
@@ -112,12 +114,3 @@ class Recipe:
             return "".join(template.blocks[block](template.new_context({"given": given, **known})))
         except (TemplateError, RecipeError) as error:
             raise RecipeError(f"{self.path}: block {block}: {error}") from error
-
-
-def read_recipe(kind: Kind, name: str, path: Path) -> Recipe:
-    """Return the recipe in a file; its body is compiled on first use, which takes longer than its header.
-
-    Raises DefinitionError with all errors of the header.
-    """
-    text = read_text(path, "a recipe").replace("\r\n", "\n")
-    return Recipe(kind, name, path, read_header(path, text), text)

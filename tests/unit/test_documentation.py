@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -20,8 +19,7 @@ from samovar.experiment import (
     yaml_names,
 )
 from samovar.plan import make_plan
-from samovar.recipes import Catalogue, TrialScripts
-from samovar.recipes.recipe import Kind, read_recipe
+from samovar.recipes import Catalogue, Recipe, TrialScripts
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -163,7 +161,7 @@ def test_a_recipe_in_the_documentation_is_whole(text: str, tmp_path: Path) -> No
     kind = next(kind for block, kind in told_by.items() if f"block {block} " in text)
     path = tmp_path / "recipe.sh.j2"
     path.write_text(text)
-    assert read_recipe(cast(Kind, kind), "recipe", path).header.summary
+    assert Recipe(kind, "recipe", path).header.summary
 
 
 def test_the_recipes_of_the_how_to_are_all_that_its_experiment_needs(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import DefinitionError
-from samovar.recipes.recipe import read_recipe
+from samovar.recipes import Recipe
 
 BLOCKS = "".join(f"{{% block {name} %}}{{% endblock %}}\n" for name in ("read", "set", "wanted", "restore"))
 TYPES = "duration, integer, number, packets, rate, share, size, switch, or other words for a text"
@@ -22,7 +22,7 @@ MISTAKES = {
     "feature": ("summary: X.\nlacks: [jiter]", ["3:9: unknown key of a path 'jiter'; did you mean 'jitter'? known: duplicate, jitter, loss_burst, reorder"]),
     "interfaces": ("summary: X.\ninterfaces_need: [rng]", ["3:19: unknown need of interfaces 'rng'; did you mean 'ring'? known: pause, ring"]),
     "step": ("summary: X.\nduration_step: 1", ["3:16: duration_step: '1' has no unit; expected a time such as 5ms"]),
-    "port": ("summary: X.\nports: [0, 99999]", ["3:12: port 99999 is out of range; expected one from 0 to 65535"]),
+    "port": ("summary: X.\nports: [0, 99999]", ["3:12: offset 99999 is out of range; expected one from 0 to 65535"]),
     "token": ("summary: X.\nroot: [ip <iface>]", ["3:8: unknown <iface>; expected <interface>, <device>, <user>, <number> or <words>"]),
     "pattern of root": ('summary: X.\nroot: ["ip [z-a]"]', ["3:8: 'ip [z-a]' is not a regular expression: bad character range z-a at position 1"]),
     "pattern": ("summary: X.\ncounts: {sent: (}", ["3:16: sent: '(' is not a regular expression: missing ), unterminated subpattern at position 0"]),
@@ -43,7 +43,7 @@ def mistakes(folder: Path, text: str) -> list[str]:
     path = folder / "x.sh.j2"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DefinitionError) as caught:
-        read_recipe("setting", "x", path).compile()
+        Recipe("setting", "x", path).compile()
     return str(caught.value).replace(f"{path}:", "").splitlines()
 
 
@@ -74,7 +74,7 @@ def test_an_error_in_a_body_is_reported_with_its_line(body: str, said: list[str]
 def test_line_ends_of_windows_and_a_byte_order_mark_change_nothing(tmp_path: Path) -> None:
     text = f"{{#---\nsummary: X.\n---#}}\n{BLOCKS}"
     (tmp_path / "x.sh.j2").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
-    assert read_recipe("setting", "x", tmp_path / "x.sh.j2").header.summary == "X."
+    assert Recipe("setting", "x", tmp_path / "x.sh.j2").header.summary == "X."
 
 
 def test_a_recipe_that_is_not_text_is_refused_at_its_byte(tmp_path: Path) -> None:
@@ -82,4 +82,4 @@ def test_a_recipe_that_is_not_text_is_refused_at_its_byte(tmp_path: Path) -> Non
     with pytest.raises(
         DefinitionError, match=r":2:10: a byte that is not valid UTF-8; save the file as UTF-8$"
     ):
-        read_recipe("setting", "x", tmp_path / "x.sh.j2").compile()
+        Recipe("setting", "x", tmp_path / "x.sh.j2").compile()

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from samovar.recipes import Catalogue, Recipe
-from samovar.recipes.recipe import read_recipe
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "linux"
@@ -48,7 +47,7 @@ def recipes() -> list[object]:
     """Every recipe that an experiment can name, by where it lies."""
     paths = sorted(path for system in SYSTEMS for kind in KINDS for path in _files(system, kind))
     return [
-        pytest.param(read_recipe(path.parent.name, _name(path), path), id=f"{path.parent.name}-{_name(path)}")  # type: ignore[arg-type]
+        pytest.param(Recipe(path.parent.name, _name(path), path), id=f"{path.parent.name}-{_name(path)}")
         for path in paths
     ]
 

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from samovar.errors import DefinitionError, RecipeError
 from samovar.plan import MatchPlan
-from samovar.recipes import BLOCKS, BODY, Catalogue, Parameter, PathDirection, TrialScripts, quote
+from samovar.recipes import BLOCKS, BODY, Catalogue, Parameter, PathDirection, Recipe, TrialScripts, quote
 from samovar.recipes.path_syntax import DelayStage, tc_rate
 from samovar.recipes.quoting import shell_environment, window_floor
-from samovar.recipes.recipe import read_recipe
 from tests.unit.trials import TRIAL
 
 ROOT = Path(__file__).parents[3]
@@ -84,7 +83,7 @@ def test_a_rendered_script_passes_the_shell_s_own_check(name: str) -> None:
 def test_every_recipe_file_has_a_valid_header(path: Path) -> None:
     kind = path.parent.name
     assert kind in BLOCKS
-    recipe = read_recipe(kind, path.name.removesuffix(".sh.j2"), path)  # type: ignore[arg-type]
+    recipe = Recipe(kind, path.name.removesuffix(".sh.j2"), path)
     assert recipe.header.summary.endswith(".")
     assert recipe.blocks >= BLOCKS[recipe.kind]
 
@@ -174,14 +173,14 @@ def test_a_recipe_without_a_header_is_refused_with_its_form(tmp_path: Path) -> N
     path = tmp_path / "x.sh.j2"
     path.write_text("echo\n")
     with pytest.raises(DefinitionError, match="starts with a header"):
-        read_recipe("setting", "x", path).compile()
+        Recipe("setting", "x", path).compile()
 
 
 def test_a_recipe_without_its_blocks_names_them(tmp_path: Path) -> None:
     path = tmp_path / "x.sh.j2"
     path.write_text("{#---\nsummary: X.\n---#}\n{% block server %}{% endblock %}\n")
     with pytest.raises(DefinitionError, match=r"needs \{% block client %\}; it has: server"):
-        read_recipe("generator", "x", path).compile()
+        Recipe("generator", "x", path).compile()
 
 
 @pytest.mark.parametrize(
