@@ -41,10 +41,12 @@ from samovar.experiment.keys import Member as Member
 from samovar.experiment.keys import NetworkPath as NetworkPath
 from samovar.experiment.keys import Notify as Notify
 from samovar.experiment.keys import Occasion as Occasion
+from samovar.experiment.keys import ParameterInfo as ParameterInfo
 from samovar.experiment.keys import Part as Part
 from samovar.experiment.keys import PathClass as PathClass
 from samovar.experiment.keys import Positive as Positive
 from samovar.experiment.keys import Power as Power
+from samovar.experiment.keys import RecipeCatalogue as RecipeCatalogue
 from samovar.experiment.keys import Section as Section
 from samovar.experiment.keys import Sentence as Sentence
 from samovar.experiment.keys import Strict as Strict
@@ -95,8 +97,6 @@ from samovar.experiment.outputs import Outputs as Outputs
 from samovar.experiment.outputs import Trace as Trace
 from samovar.experiment.outputs import package_outputs as package_outputs
 from samovar.experiment.outputs import project_outputs as project_outputs
-from samovar.experiment.recipe_interface import ParameterInfo as ParameterInfo
-from samovar.experiment.recipe_interface import RecipeCatalogue as RecipeCatalogue
 from samovar.experiment.secrets import redacted as redacted
 from samovar.experiment.shortest_path import Hop as Hop
 from samovar.experiment.shortest_path import shortest_path as shortest_path

@@ -17,7 +17,9 @@ from samovar.experiment.keys import (
     Level,
     NetworkPath,
     Order,
+    ParameterInfo,
     Part,
+    RecipeCatalogue,
     Strict,
     Testbed,
     Thresholds,
@@ -32,7 +34,6 @@ from samovar.experiment.layers.host_settings import LayerValue
 from samovar.experiment.layers.merge import LISTED, MAIN, nested_keys, nodes_at, values_below
 from samovar.experiment.load import ResolvedExperiment
 from samovar.experiment.nearest import unknown
-from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 from samovar.experiment.values import PerHost
 from samovar.experiment.yaml_tree import Map, Node, Seq, Text, node_at
 

@@ -14,14 +14,13 @@ from samovar.experiment.checks.check_outputs import check_output_names
 from samovar.experiment.checks.check_testbed import check_testbed
 from samovar.experiment.checks.check_values import check_site
 from samovar.experiment.checks.validate import M, Validation, validate
-from samovar.experiment.keys import Config, Experiment, StudyReport, Testbed
+from samovar.experiment.keys import Config, Experiment, RecipeCatalogue, StudyReport, Testbed
 from samovar.experiment.layers.host_settings import SettingsByHost, resolve_settings
 from samovar.experiment.layers.merge import merge_layers
 from samovar.experiment.layers.overrides import override_layers
 from samovar.experiment.layers.reuse import MergedExperiment, merge_reused, read_profiles
 from samovar.experiment.nearest import unknown
 from samovar.experiment.outputs import Outputs, package_outputs
-from samovar.experiment.recipe_interface import RecipeCatalogue
 from samovar.experiment.yaml_tree import Map, plain, read_yaml, yaml_names, yaml_path
 
 ORIGINALS = "definition"

@@ -10,9 +10,8 @@ from samovar.experiment.checks.check_traffic import check_path, check_traffic
 from samovar.experiment.checks.check_values import check_formulas, check_values
 from samovar.experiment.checks.part_values import PartToCheck
 from samovar.experiment.checks.validate import Validation
-from samovar.experiment.keys import Experiment, Testbed
+from samovar.experiment.keys import Experiment, RecipeCatalogue, Testbed
 from samovar.experiment.outputs import Outputs
-from samovar.experiment.recipe_interface import RecipeCatalogue
 
 
 def check_experiment(

@@ -31,8 +31,10 @@ from samovar.experiment.keys import (
     Level,
     Logger,
     NetworkPath,
+    ParameterInfo,
     Part,
     PathClass,
+    RecipeCatalogue,
     Stop,
     Strict,
     Testbed,
@@ -49,7 +51,6 @@ from samovar.experiment.keys import (
     with_device,
 )
 from samovar.experiment.nearest import unknown
-from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 from samovar.experiment.values import Distribution
 from samovar.experiment.yaml_tree import Map, node_at
 

@@ -19,7 +19,9 @@ from samovar.experiment.keys import (
     Logger,
     Member,
     NetworkPath,
+    ParameterInfo,
     Part,
+    RecipeCatalogue,
     Strict,
     Testbed,
     WithParameters,
@@ -33,7 +35,6 @@ from samovar.experiment.keys import (
     read_target,
     settable,
 )
-from samovar.experiment.recipe_interface import ParameterInfo, RecipeCatalogue
 from samovar.experiment.values import Directional, LevelText, PerHost
 
 Parameters = Mapping[str, ParameterInfo]

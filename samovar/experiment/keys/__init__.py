@@ -52,6 +52,8 @@ from samovar.experiment.keys.path_keys import NetworkPath as NetworkPath
 from samovar.experiment.keys.path_keys import PathClass as PathClass
 from samovar.experiment.keys.path_keys import least_burst_packets as least_burst_packets
 from samovar.experiment.keys.recipe_parameters import PARAMETER_TYPES as PARAMETER_TYPES
+from samovar.experiment.keys.recipe_parameters import ParameterInfo as ParameterInfo
+from samovar.experiment.keys.recipe_parameters import RecipeCatalogue as RecipeCatalogue
 from samovar.experiment.keys.recipe_parameters import parse_parameter as parse_parameter
 from samovar.experiment.keys.recipe_parameters import parse_type as parse_type
 from samovar.experiment.keys.recipe_parameters import read_parameter as read_parameter
