@@ -1,4 +1,4 @@
-"""Keys of an experiment file and its parts, the bounds of the verdict, and the flows that entries make."""
+"""Keys of experiment and study files, the bounds of the verdict, and the flows that entries make."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from pydantic import BeforeValidator, PlainValidator, model_validator
 from samovar.experiment.keys.factor_targets import PlainFactors
 from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
 from samovar.experiment.keys.levels import Excluded, Factors, Included, Levels, Settings
-from samovar.experiment.keys.path_keys import NetworkPath
+from samovar.experiment.keys.part_keys import Capture, Flow, Logger, NetworkPath, Stop
 from samovar.experiment.keys.testbed_file import Testbed, hosts_of, is_plural
-from samovar.experiment.keys.traffic_keys import Capture, Flow, Logger, Stop
 from samovar.experiment.keys.value_types import (
     DRIFT,
     METRIC,
@@ -222,3 +221,36 @@ def members_of(flow: Flow, testbed: Testbed, number: int | None = None) -> Itera
             to_host=sinks[index % len(sinks)],
             port=None if flow.port is None else flow.port + index,
         )
+
+
+# Study files, experiments/studies/NAME.yaml: several experiments in one report.
+
+STUDIES = "studies"
+
+
+class Section(Strict):
+    """One section of the report: an experiment, or a part of one."""
+
+    title: Sentence = entry("Heading of the section.")
+    experiment: Name = entry("Experiment of the section, a file in experiments/.")
+    campaign: Name | None = entry("Campaign of that experiment; by default its newest.", None)
+    follows: Sentence | None = entry("Section of the source that it repeats, such as section V-B.", None)
+    text: Sentence | None = entry("What was done, and what it shows, in a paragraph.", None)
+    deviation: Sentence | None = entry("How it differs from the source.", None)
+    figures: tuple[Word, ...] | None = entry(
+        "Figures to print here; by default all that no section names.", None
+    )
+    tables: tuple[Word, ...] | None = entry(
+        "Tables to print here; by default all that no section names.", None
+    )
+
+
+class StudyReport(Strict):
+    """Several experiments in one report."""
+
+    study: Name = entry("Name of the study, the same as the file's.")
+    title: Sentence = entry("Title of the report.")
+    source: Sentence | None = entry("Publication that the study repeats or follows.", None)
+    authors: Sentence | None = entry("Authors of that publication.", None)
+    description: Sentence | None = entry("Purpose of the study, in a paragraph.", None)
+    sections: tuple[Section, ...] = entry("Sections of the report, in order.", min_length=1)

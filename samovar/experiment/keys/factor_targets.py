@@ -12,12 +12,10 @@ from samovar.experiment.keys.key_table import (
     Key,
     Strict,
     WithParameters,
-    attributes_of,
     entry,
     keys_of,
 )
-from samovar.experiment.keys.path_keys import NetworkPath
-from samovar.experiment.keys.traffic_keys import Arrivals, Flow, Logger, Stop
+from samovar.experiment.keys.part_keys import Arrivals, Flow, Logger, NetworkPath, Stop
 from samovar.experiment.keys.value_types import (
     ALGORITHM,
     BOTH_DIRECTIONS,
@@ -65,15 +63,14 @@ PARAMETER = ValueType("parameter", WORD.meaning, WORD.examples, WORD.schema, _pa
 """The type of recipe parameters where the recipe is not known; its header types them."""
 PLAIN_FACTORS = tuple(keys_of(PlainFactors))
 SETTINGS: Mapping[str, Parser] = {
-    name: key.type.parse
-    for name, key in keys_of(PlainFactors).items()
-    if key.type and key.type.form is PER_HOST
+    name: key.type.parse for name, key in keys_of(PlainFactors).items() if key.type and name != "duration"
 }
 """Settings with a name of their own, each also the name of the setting recipe that applies it."""
-PATH_FIELDS = attributes_of(NetworkPath)
-FLOW_FIELDS = attributes_of(Flow)
-ARRIVALS_FIELDS = attributes_of(Arrivals)
-STOP_FIELDS = attributes_of(Stop)
+PATH_FIELDS, FLOW_FIELDS, ARRIVALS_FIELDS, STOP_FIELDS = (
+    {name: key.attribute for name, key in keys_of(model).items() if key.varies}
+    for model in (NetworkPath, Flow, Arrivals, Stop)
+)
+"""The attributes that hold the keys that levels may set, by key."""
 
 
 def varied_keys(owner: str) -> Mapping[str, Key]:
@@ -110,9 +107,8 @@ def type_of(target: str) -> ValueType | None:
 def is_target(target: str, part: Part) -> bool:
     """Return whether a level of the part may set a target: the key is known, its flow or logger exists."""
     owner = target.rpartition(".")[0]
-    if type_of(target) is None or owner.partition(".")[0] not in ("traffic", "loggers"):
-        return type_of(target) is not None
-    return owner in owners_of(part)
+    is_named = owner.partition(".")[0] in ("traffic", "loggers")
+    return type_of(target) is not None and (not is_named or owner in owners_of(part))
 
 
 def owners_of(part: Part) -> Iterator[str]:

@@ -8,7 +8,7 @@ editor schemas and the reference pages are derived from it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import UnionType
@@ -21,19 +21,10 @@ from pydantic_core import PydanticUndefined
 from samovar.experiment.keys.value_types import ValueType, Word
 from samovar.experiment.yaml_tree import Map
 
-
-class Varies:
-    """Metadata of a key that levels may set: it can be a factor."""
-
-
-VARIES = Varies()
-
-
-class RouterOnly:
-    """Metadata of a key of the path that only a router supports, not a device such as an adapter."""
-
-
-ROUTER = RouterOnly()
+VARIES = "varies"
+"""Metadata of a key that levels may set: it can be a factor."""
+ROUTER = "router"
+"""Metadata of a key of the path that only a router supports, not a device such as an adapter."""
 
 
 def entry(description: str, default: Any = PydanticUndefined, **options: Any) -> Any:
@@ -151,13 +142,9 @@ def keys_of(model: type[Strict]) -> Mapping[str, Key]:
         field = fields[attribute]
         if attribute == "parameters" and issubclass(model, WithParameters):
             continue
-        name, metadata = (
-            field.alias or key_name(attribute),
-            list(metadata_of(field.annotation, field.metadata)),
-        )
+        name, metadata = field.alias or key_name(attribute), [*field.metadata, *metadata_of(field.annotation)]
         value_type = next((one for one in metadata if isinstance(one, ValueType)), None)
-        marks = {type(one) for one in metadata}
-        found[name] = Key(name, attribute, field, value_type, Varies in marks, RouterOnly in marks)
+        found[name] = Key(name, attribute, field, value_type, VARIES in metadata, ROUTER in metadata)
     return found
 
 
@@ -166,18 +153,10 @@ def own_keys(model: type[Strict]) -> frozenset[str]:
     return frozenset(keys_of(model))
 
 
-def attributes_of(model: type[Strict]) -> Mapping[str, str]:
-    """Return the attribute that holds each key that levels may set."""
-    return {name: key.attribute for name, key in keys_of(model).items() if key.varies}
-
-
-def metadata_of(annotation: Any, metadata: list[Any]) -> Iterator[Any]:
-    """Yield the metadata of an annotation, and of the options of one that may be None."""
-    yield from metadata
-    yield from getattr(annotation, "__metadata__", ())
-    if is_union(annotation):
-        for option in get_args(annotation):
-            yield from getattr(option, "__metadata__", ())
+def metadata_of(annotation: Any) -> list[Any]:
+    """Return the metadata of an annotation, and of the options of one that may be None."""
+    options = (annotation, *(get_args(annotation) if is_union(annotation) else ()))
+    return [one for option in options for one in getattr(option, "__metadata__", ())]
 
 
 def is_union(annotation: Any) -> bool:
@@ -187,7 +166,7 @@ def is_union(annotation: Any) -> bool:
 
 def type_in(annotation: Any) -> ValueType | None:
     """Return the value type in the metadata of an annotation, if it has one."""
-    return next((one for one in metadata_of(annotation, []) if isinstance(one, ValueType)), None)
+    return next((one for one in metadata_of(annotation) if isinstance(one, ValueType)), None)
 
 
 def bare(annotation: Any) -> Any:

@@ -16,7 +16,7 @@ from pydantic import WrapValidator, model_validator
 
 from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
 from samovar.experiment.keys.levels import Settings
-from samovar.experiment.keys.path_keys import NetworkPath
+from samovar.experiment.keys.part_keys import NetworkPath
 from samovar.experiment.keys.value_types import (
     BUFFER,
     DELAY,

@@ -11,7 +11,7 @@ import pytest
 from samovar.errors import DefinitionError, ReportError
 from samovar.events import silent
 from samovar.experiment import load_study_report
-from samovar.experiment.keys.study_file import StudyReport
+from samovar.experiment.keys.experiment_file import StudyReport
 from samovar.report.study_report import make_study
 from tests.unit.report.report_sample import draw_figures, write_campaign
 
