@@ -69,7 +69,6 @@ from samovar.experiment.keys import read_parameter as read_parameter
 from samovar.experiment.keys import settable as settable
 from samovar.experiment.keys import type_in as type_in
 from samovar.experiment.keys import varied_keys as varied_keys
-from samovar.experiment.keys import wanted_labels as wanted_labels
 from samovar.experiment.keys import whole_number as whole_number
 from samovar.experiment.keys import with_device as with_device
 from samovar.experiment.layers.host_settings import SettingsByHost as SettingsByHost

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from samovar.errors import PlanError
-from samovar.experiment import Factor, Part, included_treatments, wanted_labels
+from samovar.experiment import Factor, Part, included_treatments
 from samovar.plan.flows import (
     DIGITS,
     SHORTEST_RTT_S,
@@ -43,7 +43,7 @@ def matrix_of(part: Part) -> tuple[tuple[Factor, ...], Sequence[Row]]:
     factors = tuple(part.factors.values())
     rows: list[Row] = list(product(*(range(len(factor.levels)) for factor in factors)))
     for line in part.exclude:
-        wanted = [wanted_labels(line.get(factor.name, factor.labels)) for factor in factors]
+        wanted = [line.get(factor.name, factor.labels) for factor in factors]
         pairs = list(zip(factors, wanted, strict=True))
         matching = [{n for n, label in enumerate(one.labels) if label in labels} for one, labels in pairs]
         rows = [row for row in rows if not all(map(set.__contains__, matching, row))]

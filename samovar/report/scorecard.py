@@ -145,8 +145,7 @@ def _selects(line: Expect, row: SummaryRow) -> bool:
     """Return whether a line is about the treatment of a row; a list of levels means any of them."""
     if row.metric != line.metric or row.flow != (line.flow or "") or line.part not in (None, row.part):
         return False
-    wanted = {factor: (level,) if isinstance(level, str) else level for factor, level in line.where.items()}
-    return all(row.levels.get(factor) in accepted for factor, accepted in wanted.items())
+    return all(row.levels.get(factor) in accepted for factor, accepted in line.where.items())
 
 
 def _ratio(row: SummaryRow, base: Mapping[str, str], summary: Sequence[SummaryRow]) -> SummaryRow:

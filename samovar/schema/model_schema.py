@@ -59,8 +59,8 @@ def when(key: str, value: str, then: Json) -> Json:
 
 
 def directions(value: Json, **more: Json) -> Json:
-    """Return {down: ..., up: ...} of values, one or both; `more` are keys that may stand beside them."""
-    return closed({**dict.fromkeys(DIRECTIONS, value), **more}, **at_least_one(*DIRECTIONS))
+    """Return {down: ..., up: ...} of values; `more` are keys that may stand beside them."""
+    return closed({**dict.fromkeys(DIRECTIONS, value), **more})
 
 
 def described(key: Key) -> Json:

@@ -16,7 +16,6 @@ from samovar.experiment.keys import (
     included_level,
     is_excluded,
     matches,
-    wanted_labels,
 )
 from samovar.experiment.nearest import unknown
 
@@ -112,7 +111,7 @@ def _has_levels(part: PartToCheck, index: int, line: Line) -> bool:
             sound = False
             continue
         labels = part.model.factors[name].labels
-        for place, label in enumerate(wanted_labels(wanted)):
+        for place, label in enumerate(wanted):
             if label not in labels:
                 sound = False
                 if part.valid("factors", name):  # else it may be the level with an error
@@ -123,10 +122,7 @@ def _has_levels(part: PartToCheck, index: int, line: Line) -> bool:
 
 def _is_within(line: Line, other: Line) -> bool:
     """Return whether another line matches all treatments that a line matches."""
-    return all(
-        name in line and set(wanted_labels(line[name])) <= set(wanted_labels(wanted))
-        for name, wanted in other.items()
-    )
+    return all(name in line and set(line[name]) <= set(wanted) for name, wanted in other.items())
 
 
 def _check_include(part: PartToCheck) -> None:

@@ -48,7 +48,6 @@ from samovar.experiment.keys.levels import is_excluded as is_excluded
 from samovar.experiment.keys.levels import is_free as is_free
 from samovar.experiment.keys.levels import matches as matches
 from samovar.experiment.keys.levels import texts_of as texts_of
-from samovar.experiment.keys.levels import wanted_labels as wanted_labels
 from samovar.experiment.keys.part_keys import FLOW_ENDS as FLOW_ENDS
 from samovar.experiment.keys.part_keys import ROUTER_ONLY as ROUTER_ONLY
 from samovar.experiment.keys.part_keys import Arrivals as Arrivals

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, PlainValidator, model_validator
+from pydantic import BeforeValidator, model_validator
 
 from samovar.experiment.keys.factor_targets import PlainFactors
 from samovar.experiment.keys.key_table import SourceFile, Strict, entry, keys_of
-from samovar.experiment.keys.levels import Excluded, Factors, Included, Levels, Settings
+from samovar.experiment.keys.levels import Excluded, Factors, Free, Included, Levels, Settings
 from samovar.experiment.keys.part_keys import Capture, Flow, Logger, NetworkPath, Stop
 from samovar.experiment.keys.testbed_file import Testbed, hosts_of, is_plural
 from samovar.experiment.keys.value_types import (
@@ -32,7 +32,6 @@ from samovar.experiment.keys.value_types import (
 from samovar.experiment.yaml_tree import plain
 
 Calibrate = Annotated[Literal["auto", "on", "off"], choice("calibrate", "auto", "on", "off")]
-Free = Annotated[Any, PlainValidator(plain)]
 
 
 class Order(Strict):

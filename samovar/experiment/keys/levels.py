@@ -16,7 +16,7 @@ from samovar import units
 from samovar.experiment.formula import dimension_of
 from samovar.experiment.keys.factor_targets import PLAIN_FACTORS, read_target
 from samovar.experiment.keys.key_table import Strict, entry, own_keys
-from samovar.experiment.keys.value_types import PER_HOST, WORD, Name, Places, Word
+from samovar.experiment.keys.value_types import LIST, PER_HOST, WORD, Name, Places, Word
 from samovar.experiment.nearest import unknown
 from samovar.experiment.values import (
     Directional,
@@ -240,25 +240,13 @@ def _listed(levels: object) -> list[tuple[tuple[int, ...], object]]:
                      "or {levels: ...}; one level that is a mapping must be in a list")  # fmt: skip
 
 
-def _read_labels(value: object) -> str | tuple[str, ...]:
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, list) and value and all(isinstance(level, str) for level in value):
-        return tuple(str(level) for level in value)
-    raise ValueError("expected a level or a list of levels, such as cdg or [newreno, cubic]")
-
-
-def _read_include(written: object) -> Mapping[str, object]:
-    if not isinstance(written, Mapping) or not written:
-        raise ValueError("expected a mapping such as {cc: bbr, rwnd: 9999KB}, a level for every factor")
-    return {str(name): plain(value) for name, value in written.items()}
-
-
+LEVELS = replace(WORD, meaning="a level", form=LIST)
 Settings = Mapping[Word, Annotated[str | PerHost[str], WORD.of(PER_HOST)]]
-Levels = Annotated[str | tuple[str, ...], PlainValidator(_read_labels)]
+Free = Annotated[Any, PlainValidator(plain)]
+Levels = Annotated[tuple[str, ...], LEVELS]
 Excluded = Annotated[Mapping[Word, Levels], Field(min_length=1)]
 Factors = Annotated[Mapping[str, Factor], PlainValidator(_read_factors)]
-Included = Annotated[Mapping[str, object], PlainValidator(_read_include)]
+Included = Annotated[Mapping[Word, Free], Field(min_length=1)]
 
 
 # Ranges of levels.
@@ -326,16 +314,9 @@ def is_excluded(part: Part, treatment: Treatment) -> bool:
     return any(matches(line, treatment) for line in part.exclude)
 
 
-def matches(line: Mapping[str, str | tuple[str, ...]], treatment: Treatment) -> bool:
+def matches(line: Mapping[str, tuple[str, ...]], treatment: Treatment) -> bool:
     """Return whether a treatment has the levels that a line gives for some of its factors."""
-    return all(
-        name in treatment and treatment[name].label in wanted_labels(wanted) for name, wanted in line.items()
-    )
-
-
-def wanted_labels(wanted: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Return one label or several as a tuple."""
-    return (wanted,) if isinstance(wanted, str) else wanted
+    return all(name in treatment and treatment[name].label in wanted for name, wanted in line.items())
 
 
 def included_treatments(part: Part) -> Iterator[Treatment]:
