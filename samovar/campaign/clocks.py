@@ -60,11 +60,6 @@ class Drift:
         """The smallest possible drift, either way."""
         return max(self.low_ppm, -self.high_ppm, 0.0)
 
-    @property
-    def most_ppm(self) -> float:
-        """The largest possible drift, either way."""
-        return max(self.high_ppm, -self.low_ppm)
-
     def __str__(self) -> str:
         return f"{self.low_ppm:+.1f} to {self.high_ppm:+.1f} ppm"
 

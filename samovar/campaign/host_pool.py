@@ -108,11 +108,10 @@ class HostPool:
         for host, reason in blamed.items():
             failures = self._failures.setdefault(host, [])
             failures.append(treatment_of(trial))
+            too_many = len(failures) >= self._context.policy.quarantine
             if host in self._probation:
                 self._quarantine(host, f"failed again as in the previous run: {reason}")
-            elif len(failures) >= self._context.policy.quarantine and len(set(failures)) >= min(
-                2, self._treatments
-            ):
+            elif too_many and len(set(failures)) >= min(2, self._treatments):
                 self._quarantine(host, f"{len(failures)} trials in a row: {reason}")
 
     def check_before_next_trial(self, blamed: Mapping[str, str]) -> None:

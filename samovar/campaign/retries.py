@@ -1,12 +1,12 @@
 """Run trials on one testbed: when a trial is tried again, how often, and when the run gives up.
 
-A trial whose verdict is invalid is tried again at once, up to `retries` times, after pauses that double from
-`backoff` to its limit (policy.py). It is not tried again if calibration refuses its path, or if the disk here
-is lost. Before each attempt, hosts that the last one blames are awaited and restored (host_pool.py). A host
-that stays away, or that too many failed trials in a row blame, is quarantined:
-trials that need it go back to the queue for another testbed, or stay open. The whole run gives up with too
-little disk space here, or with --fail-fast at the first failed trial (trial_queue.py). The next run of the
-campaign tries every open trial anew.
+A trial whose verdict is invalid is tried again before any other, up to `retries` times, after pauses that
+double from `backoff` to `backoff_most` (policy.py). It is not tried again if calibration refuses its path, or
+if nothing can be written here any more. Before each attempt, hosts that the last one blames are awaited and
+restored. A host that stays away, or that too many failed trials in a row blame, is quarantined
+(host_pool.py): trials that need it go back to the queue for another testbed, or stay open. The whole run
+gives up when the disk here is too small for the next trial, and with --fail-fast at the first failed trial
+(trial_queue.py). The next run of the campaign tries every open trial again.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from samovar.hosts.power import POWER_ACTIONS, Machine, machines_of
 from samovar.hosts.remote_shell import ConnectionLostError
 from samovar.hosts.script_result import NOT_ENDED, Recorder, ScriptResult, discard_result
 from samovar.hosts.session import Session
-from samovar.hosts.sessions import HostsError, Sessions
+from samovar.hosts.sessions import HostsError, Sessions, raise_host_errors
 from samovar.hosts.target import Dialer, SshTarget, UnreachableError
 from samovar.hosts.transfer import RemoteFile
 
@@ -47,6 +47,7 @@ __all__ = [
     "discard_result",
     "gather_facts",
     "machines_of",
+    "raise_host_errors",
     "read_boot_id",
     "read_free_disk_bytes",
 ]

@@ -83,7 +83,7 @@ class Sessions:
                 future.result()
             except TestbedError as error:
                 error.host, errors[name] = name, error
-        _raise(errors)
+        raise_host_errors(errors)
         return {name: future.result() for name, future in futures.items()}
 
     def run(self, scripts: Mapping[str, str], step: str, deadline_s: float) -> dict[str, ScriptResult]:
@@ -98,7 +98,7 @@ class Sessions:
                 session.interrupt()
             except TestbedError as error:
                 errors[session.host] = error
-        _raise(errors)
+        raise_host_errors(errors)
 
     def abandon(self, host: str) -> None:
         """Remove a host; it runs the script that was stored for the loss of its controller."""
@@ -111,7 +111,8 @@ class Sessions:
         self.map(Session.close)
 
 
-def _raise(errors: Mapping[str, TestbedError]) -> None:
+def raise_host_errors(errors: Mapping[str, TestbedError]) -> None:
+    """Raise the error of a host, or HostsError for several; return if there is none."""
     if len(errors) == 1:
         raise next(iter(errors.values()))
     if errors:

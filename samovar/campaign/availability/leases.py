@@ -21,7 +21,7 @@ from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Note, fold, read_journal
 from samovar.errors import CampaignError, TestbedError
 from samovar.events import Emit, Event
-from samovar.hosts import Claim, HostsError, Lease, LeaseError, Session, Sessions
+from samovar.hosts import Claim, Lease, LeaseError, Session, Sessions, raise_host_errors
 from samovar.units import format_duration
 
 SILENT_S = 600.0
@@ -172,7 +172,7 @@ class Leases:
                 self._emit(Event("lease-taken", values))
             lease = again
         if lease:
-            raise LeaseError(_refusal(session.host, lease))
+            raise _refusal(session.host, lease)
 
 
 def leases_of(sessions: Sessions) -> Mapping[str, Lease]:
@@ -189,7 +189,8 @@ def leases_of(sessions: Sessions) -> Mapping[str, Lease]:
 
 def require_free(sessions: Sessions, request: LeaseRequest) -> None:
     """Raise LeaseError or HostsError if a campaign could not take over the leases of all hosts."""
-    _raise({h: _refusal(h, lease) for h, lease in leases_of(sessions).items() if not request.right(lease)})
+    leases = leases_of(sessions).items()
+    raise_host_errors({host: _refusal(host, lease) for host, lease in leases if not request.right(lease)})
 
 
 def require_idle(sessions: Sessions, command: str, results: Path, force: bool) -> Mapping[str, Lease]:
@@ -204,7 +205,7 @@ def require_idle(sessions: Sessions, command: str, results: Path, force: bool) -
         if lease.alive and not holder_is_gone(lease) and holder_of(lease) != this_process()
     }
     if not force:
-        _raise({host: _refusal(host, lease, SPOILS_TRIAL) for host, lease in busy.items()})
+        raise_host_errors({host: _refusal(host, lease, SPOILS_TRIAL) for host, lease in busy.items()})
     for host, lease in busy.items():
         held = {key: lease.values.get(key, "") for key in ("owner", "command", "campaign", "testbed")}
         record = {"t_s": round(time.time(), 6), "command": command, "host": host, "held": held}
@@ -216,16 +217,8 @@ def require_idle(sessions: Sessions, command: str, results: Path, force: bool) -
     return busy
 
 
-def _raise(refusals: Mapping[str, str]) -> None:
-    errors = {host: LeaseError(refusal) for host, refusal in refusals.items()}
-    if len(errors) == 1:
-        raise next(iter(errors.values()))
-    if errors:
-        raise HostsError(errors)
-
-
-def _refusal(host: str, lease: Lease, advice: str = "") -> str:
-    """Return who holds a host, since when, when it was last heard, and what the user can do."""
+def _refusal(host: str, lease: Lease, advice: str = "") -> LeaseError:
+    """Return the error that names who holds a host, for how long, when last heard, and what can be done."""
     known = {key: lease.values.get(key) or "?" for key in ("command", "owner", "pid", "campaign", "testbed")}
     who = "{command} of {owner} (process {pid}), campaign {campaign} on testbed {testbed}".format_map(known)
     age, silent = (format_duration(round(seconds), 2) for seconds in (lease.age_s, lease.silent_s))
@@ -239,4 +232,4 @@ def _refusal(host: str, lease: Lease, advice: str = "") -> str:
             f"it does not answer and {state}; resume that campaign, run `fab restore --testbed "
             f"{known['testbed']}` where it was run, or use --force"
         )
-    return f"{host}: held by {who}, for {age}, last heard {silent} ago; {advice}"
+    return LeaseError(f"{host}: held by {who}, for {age}, last heard {silent} ago; {advice}")
