@@ -151,8 +151,13 @@ class Session:
 
         None if it cannot be read or the host is not connected.
         """
-        connection = self._connection
-        return connection.peek(path, size_bytes, timeout_s) if connection else None
+        if connection := self._connection:
+            with suppress(UnreachableError, OSError), connection.sftp(wait=False) as sftp:
+                if channel := sftp.get_channel():
+                    channel.settimeout(timeout_s)
+                with sftp.open(path, "rb") as file:
+                    return bytes(file.read(size_bytes))
+        return None
 
     def interrupt(self) -> None:
         """End the script or transfer of another thread, which gets a TestbedError.

@@ -94,15 +94,6 @@ class SshConnection:
         finally:
             self._sftp_lock.release()
 
-    def peek(self, path: str, size_bytes: int, timeout_s: float) -> bytes | None:
-        """Return the beginning of a file, read beside a script that runs here; None if that is impossible."""
-        with suppress(UnreachableError, OSError), self.sftp(wait=False) as sftp:
-            if channel := sftp.get_channel():
-                channel.settimeout(timeout_s)
-            with sftp.open(path, "rb") as file:
-                return bytes(file.read(size_bytes))
-        return None
-
     def answers(self) -> bool:
         """Send a request to the SSH server; return whether it answers before the connection is closed.
 

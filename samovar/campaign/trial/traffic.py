@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from samovar.campaign.verdict import TrafficFailure
 from samovar.errors import TestbedError
 from samovar.hosts import Session, Sessions
-from samovar.recipes import NO_LIMITS, AbortLimits, StopRule, TrialScripts
+from samovar.recipes import AbortLimits, StopRule, TrialScripts
 
 SERVER_GONE_S = 1.0
 """A client may outlive its server for this long before the server counts as dead."""
@@ -27,11 +27,7 @@ class Traffic:
     """
 
     def __init__(
-        self,
-        scripts: TrialScripts,
-        sessions: Sessions,
-        t0_ns: Mapping[str, int],
-        limits: AbortLimits = NO_LIMITS,
+        self, scripts: TrialScripts, sessions: Sessions, t0_ns: Mapping[str, int], limits: AbortLimits
     ) -> None:
         self._scripts, self._sessions, self._t0_ns, self._limits = scripts, sessions, t0_ns, limits
         self._hosts = tuple(host for host in scripts.resolved.hosts if scripts.processes(host))

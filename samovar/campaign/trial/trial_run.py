@@ -277,7 +277,7 @@ class TrialRun:
     def _judge(self, started: float) -> TrialResult:
         """Check the trial, write its manifest, and commit it to the campaign."""
         with self._phase("judge"):
-            self.evidence.checks = list(run_checks(self.evidence))
+            self.evidence.checks = run_checks(self.evidence)
             verdict, reasons = verdict_of(self.evidence.checks)
         overhead_s = time.monotonic() - started - self.evidence.seconds(NOT_OVERHEAD)
         phases = tuple(self.evidence.phases)
@@ -304,7 +304,7 @@ class TrialRun:
             self._stop_recording(second)
             reasons.append(f"and the restored state could not be recorded: {second}")
         if not self.evidence.checks:
-            self.evidence.checks = list(run_checks_without_traffic(self.evidence))
+            self.evidence.checks = run_checks_without_traffic(self.evidence)
         seconds, phases = round(time.monotonic() - started, 3), tuple(self.evidence.phases)
         result = TrialResult(outcome, "invalid", tuple(reasons), seconds, phases, hosts)
         try:

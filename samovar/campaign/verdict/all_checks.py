@@ -7,7 +7,7 @@ subject and list it in CHECKS; docs/explanation/verdict.md describes each check 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from samovar.campaign.verdict import (
     capture_checks,
@@ -50,21 +50,18 @@ CHECKS: tuple[Callable[[Evidence], Iterable[Check]], ...] = (
 """Captures come before samples of sockets: where both show the same, the capture's check is kept."""
 
 
-def run_checks(evidence: Evidence) -> Iterator[Check]:
-    """Yield every check of a completed trial; equal checks by several witnesses are yielded once."""
-    known: set[tuple[str, str, str, bool]] = set()
+def run_checks(evidence: Evidence) -> list[Check]:
+    """Return every check of a completed trial; of equal checks by several witnesses the first."""
+    unique: dict[tuple[str, str, str, bool], Check] = {}
     for function in CHECKS:
         for check in function(evidence):
-            key = (check.name, check.host, check.requested, check.ok)
-            if key not in known:
-                known.add(key)
-                yield check
+            unique.setdefault((check.name, check.host, check.requested, check.ok), check)
+    return list(unique.values())
 
 
-def run_checks_without_traffic(evidence: Evidence) -> Iterator[Check]:
-    """Yield the checks of an aborted trial: those that do not need its traffic."""
-    yield from path_checks.check_path_calibration(evidence)
-    yield from host_checks.check_restored_states(evidence)
+def run_checks_without_traffic(evidence: Evidence) -> list[Check]:
+    """Return the checks of an aborted trial: those that do not need its traffic."""
+    return [*evidence.calibration, *host_checks.check_restored_states(evidence)]
 
 
 def verdict_of(checks: Iterable[Check]) -> tuple[Verdict, tuple[str, ...]]:
