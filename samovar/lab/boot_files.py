@@ -65,13 +65,6 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
     for name in ("bin", "etc", "dev", "lib", "devices"):
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / name).mkdir(parents=True)
-    _write_scripts(folder, boot)
-    _write_system_files(folder / "etc", boot.topology)
-    for name, end in DEVICE_LINKS.items():
-        (folder / "dev" / name).symlink_to(f"/proc/self/fd{end}")
-    (folder / "lib" / "modules").mkdir()  # lab-init.sh mounts the modules there
-    filters = (struct.pack("HBBI", *instruction) for instruction in OUTGOING_DROPPED)
-    (folder / "received.bpf").write_bytes(b"".join(filters))
     programs = [Path("/usr/bin/mount"), Path("/usr/bin/umount")]  # copies have no setuid bit, see lab-init.sh
     if any(link.has_adapters for link in boot.topology.links):
         if not ADAPTER.is_file():
@@ -80,10 +73,19 @@ def write_boot_folder(folder: Path, boot: Boot) -> None:
     for program in programs:
         shutil.copyfile(program, folder / "bin" / program.name)
         (folder / "bin" / program.name).chmod(0o755)
-
-
-def _write_scripts(folder: Path, boot: Boot) -> None:
+    for name, end in DEVICE_LINKS.items():
+        (folder / "dev" / name).symlink_to(f"/proc/self/fd{end}")
+    (folder / "lib" / "modules").mkdir()  # lab-init.sh mounts the modules there
+    filters = (struct.pack("HBBI", *instruction) for instruction in OUTGOING_DROPPED)
+    (folder / "received.bpf").write_bytes(b"".join(filters))
+    # The accounts and names that hosts see instead of the machine's.
+    accounts = Path("/etc/passwd").read_text(encoding="utf-8").splitlines(keepends=True)
+    others = "".join(line for line in accounts if not line.startswith("root:"))
+    (folder / "etc" / "passwd").write_text(ROOT + others, encoding="utf-8")
+    (folder / "etc" / "shadow").write_text(SHADOW, encoding="utf-8")
+    (folder / "etc" / "shadow").chmod(0o600)
     values = {**vars(boot), **vars(boot.topology), "boot_folder": folder, "modules": MODULES}
+    _render("hosts", folder / "etc" / "hosts", values)
     _render("modprobe.sh", folder / "bin" / "modprobe", values, mode=0o755)
     _render("kernel-init.sh", folder / "kernel-init.sh", values, mode=0o755)
     for name in ("lab-init.sh", "hosts.sh", "links.batch", "kernel.fstab"):
@@ -99,25 +101,6 @@ def _render(name: str, path: Path, values: Mapping[str, object], mode: int = 0o6
     template = shell_environment(TEMPLATES).get_template(f"{name}.j2")
     path.write_text(template.render(values), encoding="utf-8")
     path.chmod(mode)
-
-
-def _write_system_files(folder: Path, topology: Topology) -> None:
-    """Write the files of accounts and names that hosts see instead of the machine's."""
-    accounts = Path("/etc/passwd").read_text(encoding="utf-8").splitlines(keepends=True)
-    others = "".join(line for line in accounts if not line.startswith("root:"))
-    (folder / "passwd").write_text(ROOT + others, encoding="utf-8")
-    (folder / "shadow").write_text(SHADOW, encoding="utf-8")
-    (folder / "shadow").chmod(0o600)
-    (folder / "hosts").write_text(host_table(topology), encoding="utf-8")
-
-
-def host_table(topology: Topology) -> str:
-    """Return hosts(5) of a lab: HOST is its control address, HOST-INTERFACE an address under test."""
-    rows = [("127.0.0.1", "localhost")]
-    rows += [(str(node.control.ip), node.name) for node in topology.nodes]
-    ports = (port for link in topology.links for port in link.ports)
-    rows += [(str(port.address.ip), f"{port.host}-{port.interface}") for port in ports]
-    return "".join(f"{address}\t{name}\n" for address, name in rows)
 
 
 def make_keys(state_folder: Path, boot_folder: Path, topology: Topology, port: int) -> None:

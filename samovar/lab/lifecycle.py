@@ -31,7 +31,7 @@ from samovar.lab.kernel import (
     read_allowed_cc,
     require_programs,
 )
-from samovar.lab.topology import Topology, read_topology, require_supported_links
+from samovar.lab.topology import Topology, read_topology
 
 CONSOLE = "console.log"
 TAIL_LINES = 15
@@ -58,7 +58,7 @@ def up(
     another lab runs in this state folder, the lab ends, or a host does not answer within 60 s plus 5 s for
     each host; then nothing is left running.
     """
-    topology = _lab_topology(testbed)
+    topology = read_topology(testbed)
     fingerprint = hashlib.sha256(testbed.model_dump_json().encode()).hexdigest()[:16]
     with _locked(state_folder) as folder:
         record = read_record(folder)
@@ -104,20 +104,8 @@ def _locked(state_folder: Path) -> Iterator[Path]:
         yield state_folder.resolve()
 
 
-def _lab_topology(testbed: Testbed) -> Topology:
-    if testbed.lab is None:
-        raise LabError(f"testbed {testbed.name}: no lab; accepted: a testbed file with a `lab:` key")
-    require_supported_links(testbed)
-    for name in testbed.hosts:
-        ssh = testbed.ssh_of(name)
-        if (ssh.user, ssh.port) != ("root", testbed.ssh.port):
-            seen = f"ssh user {ssh.user}, port {ssh.port}"
-            raise LabError(f"lab {testbed.name}: host {name}: {seen}; accepted: root, and one port for all")
-    return read_topology(testbed)
-
-
 def _plan_boot(testbed: Testbed, topology: Topology, needs: KernelNeeds, user_mode: UserModeConfig) -> Boot:
-    assert testbed.lab is not None
+    assert testbed.lab is not None  # read_topology has checked it
     require_programs("native")
     kernel = choose_kernel(testbed.lab.kernel, needs)
     require_programs(kernel)

@@ -77,9 +77,18 @@ class Topology:
 def read_topology(testbed: Testbed) -> Topology:
     """Return the links, routes and control network of a lab.
 
-    Raises LabError if a host or link cannot be simulated on a Linux kernel, or two subnets overlap.
+    Raises LabError if the testbed has no lab, a host or link cannot be simulated on a Linux kernel, or two
+    subnets overlap.
     """
     where, hosts = f"lab {testbed.name}", testbed.hosts
+    if testbed.lab is None:
+        raise LabError(f"testbed {testbed.name}: no lab; accepted: a testbed file with a `lab:` key")
+    require_supported_links(testbed)
+    for host in hosts:
+        ssh = testbed.ssh_of(host)
+        if (ssh.user, ssh.port) != ("root", testbed.ssh.port):
+            seen = f"ssh user {ssh.user}, port {ssh.port}"
+            raise LabError(f"{where}: host {host}: {seen}; accepted: root, and one port for all")
     ports = tuple(_ports(where, testbed))
     links = tuple(_links(where, testbed, ports))
     controls = {host: _control_address(f"{where}: host {host}", hosts[host].address) for host in hosts}

@@ -9,7 +9,6 @@ import pytest
 
 from samovar.errors import LabError
 from samovar.experiment import Testbed, load_testbed
-from samovar.lab.boot_files import host_table
 from samovar.lab.topology import Topology, read_topology
 from samovar.recipes import shell_environment
 
@@ -114,7 +113,9 @@ def test_the_control_network_is_large_enough_for_all_hosts() -> None:
 
 
 def test_hosts_and_their_interfaces_have_names() -> None:
-    rows = [line.split() for line in host_table(read_topology(chain())).splitlines()]
+    topology = read_topology(chain())
+    template = shell_environment(ROOT / "templates" / "lab").get_template("hosts.j2")
+    rows = [line.split() for line in template.render(vars(topology)).splitlines()]
     assert ["10.9.0.2", "r1"] in rows
     assert ["172.16.2.1", "r1-eth2"] in rows
     assert len({name for _, name in rows}) == len(rows)
