@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from samovar.plan import DirectionPlan, PathPlan, Resolved
 from samovar.recipes.bottleneck import ETHERNET_HEADER_BYTES
-from samovar.recipes.catalogue import Catalogue
+from samovar.recipes.catalogue import COMMON, Catalogue
 from samovar.recipes.recipe import Recipe
-from samovar.units import ETHERNET_MTU_BYTES, parse_duration
+from samovar.units import ETHERNET_MTU_BYTES
 
 IP_UDP_BYTES = 28
 OVERLOAD = 4
@@ -24,8 +24,6 @@ PACED_FRAME_BYTES = 64 + IP_UDP_BYTES + ETHERNET_HEADER_BYTES
 LOWEST_GAP_S = 0.0002
 """The shortest gap that a program can keep by sleeping between two packets."""
 PING_GAP_S = 0.01
-COMMON_SYSTEM = "posix"
-"""The system whose recipes hosts of different systems share."""
 SPARE_S = 0.2
 SAMPLING_S, SLOW_SAMPLING_S = 0.002, 0.02
 """Interval of queue samples; a default above the latter is of a sampler that starts programs for each."""
@@ -127,16 +125,14 @@ def render_calibration(
         "port": port,
         "limit_s": probe.duration_s + probe.drain_s + 30,
     }
-    sender, receiver = _recipes(catalogue, systems)
-    blocks = (receiver, "receive"), (sender, "script"), (receiver, "collect")
-    return ProbeScripts(*(recipe.render(block, values) for recipe, block in blocks))
+    recipe = _recipe(catalogue, systems)
+    return ProbeScripts(*(recipe.render(block, values) for block in ("receive", "script", "collect")))
 
 
 def sampling_s(sampler: Recipe) -> float:
     """Return the interval of queue samples while the buffer fills: short, unless sampling is expensive."""
-    usual = sampler.header.parameters["interval_s"].default
-    usual_s = parse_duration(usual) if usual else 0.0
-    return usual_s if usual_s > SLOW_SAMPLING_S else SAMPLING_S
+    usual_s = sampler.defaults.get("interval_s")
+    return usual_s if isinstance(usual_s, float) and usual_s > SLOW_SAMPLING_S else SAMPLING_S
 
 
 def calibration_needs(resolved: Resolved, host: str, catalogue: Catalogue) -> frozenset[str]:
@@ -148,12 +144,11 @@ def calibration_needs(resolved: Resolved, host: str, catalogue: Catalogue) -> fr
         systems = resolved.hosts[flow.from_host].system, resolved.hosts[flow.to_host].system
         able = all("calibrate" in catalogue.names("step", system) for system in systems)
         if able and host in (flow.from_host, flow.to_host):
-            needs.update(*(recipe.header.needs for recipe in _recipes(catalogue, systems)))
+            needs.update(_recipe(catalogue, systems).header.needs)
     return frozenset(needs)
 
 
-def _recipes(catalogue: Catalogue, systems: tuple[str, str]) -> tuple[Recipe, Recipe]:
+def _recipe(catalogue: Catalogue, systems: tuple[str, str]) -> Recipe:
+    """Return the recipe by which hosts of two systems probe a path."""
     sender, receiver = (catalogue.recipe("step", "calibrate", system) for system in systems)
-    if sender.path != receiver.path:
-        sender = receiver = catalogue.recipe("step", "calibrate", COMMON_SYSTEM)
-    return sender, receiver
+    return sender if sender.path == receiver.path else catalogue.recipe("step", "calibrate", COMMON)
