@@ -6,17 +6,9 @@ from collections.abc import Mapping
 from itertools import product
 from math import prod
 
+from samovar.experiment import keys
 from samovar.experiment.checks.part_values import PartToCheck
 from samovar.experiment.checks.validate import Validation, errors_of
-from samovar.experiment.keys import (
-    FLOW_ENDS,
-    Experiment,
-    Factor,
-    Level,
-    included_level,
-    is_excluded,
-    matches,
-)
 from samovar.experiment.nearest import unknown
 
 MOST_TRIALS = 2_000_000
@@ -24,7 +16,7 @@ MOST_COUNTED = 20_000  # treatments that are tried to see whether the exclude li
 Line = Mapping[str, str | tuple[str, ...]]
 
 
-def check_size(checked: Validation[Experiment], experiment: Experiment) -> None:
+def check_size(checked: Validation[keys.Experiment], experiment: keys.Experiment) -> None:
     """Report the part with which the experiment has too many trials to be planned."""
     count = 0
     for name, part in experiment.parts.items():
@@ -48,11 +40,13 @@ def check_design(part: PartToCheck) -> None:
     _check_include(part)
 
 
-def _check_levels(part: PartToCheck, factor: Factor) -> None:
-    """Report a factor without levels, and levels and labels that it has twice."""
+def _check_levels(part: PartToCheck, factor: keys.Factor) -> None:
+    """Report a factor without levels, its unknown hosts, and levels and labels that it has twice."""
     where = ("factors", factor.name)
     if not factor.levels and part.intact(*where):
         part.report(where, f"factor '{factor.name}' has no levels; give at least one")
+    for index, end in enumerate(factor.at):
+        part.check_name((*where, "at", index), "host or role", end, part.end_names)
     labels: dict[str, str] = {}  # by the level's values
     for index, level in enumerate(factor.levels):
         at = (*where, "levels", index)
@@ -76,7 +70,7 @@ def _check_conflicts(part: PartToCheck) -> None:
             message = f"factor '{factor.name}' sets {target}, which '{factors[0].name}' sets"
             part.report(("factors", factor.name), f"{message}; remove one of them", key=True)
     for flow in part.model.traffic:
-        ending = part.setters_of(*(f"traffic.{flow.label}.{key}" for key in FLOW_ENDS))
+        ending = part.setters_of(*(f"traffic.{flow.label}.{key}" for key in keys.FLOW_ENDS))
         for factor in ending[1:]:
             message = f"factors '{ending[0].name}' and '{factor.name}' both end flow '{flow.label}'"
             advice = "remove one, or link their levels in one factor"
@@ -98,7 +92,7 @@ def _check_exclude(part: PartToCheck) -> None:
             part.report(("exclude", index), message)
     if sound and not part.model.include and prod(len(one.levels) for one in factors.values()) <= MOST_COUNTED:
         every = product(*(factor.levels for factor in factors.values()))
-        if all(is_excluded(part.model, dict(zip(factors, levels, strict=True))) for levels in every):
+        if all(keys.is_excluded(part.model, dict(zip(factors, levels, strict=True))) for levels in every):
             part.report(("exclude",), "every treatment is excluded; at least one must be left")
 
 
@@ -136,10 +130,10 @@ def _check_include(part: PartToCheck) -> None:
         if missing:
             message = f"the line has no level for {', '.join(missing)}; give one for every factor"
             part.report(at, message)
-        treatment: dict[str, Level] = {}
+        treatment: dict[str, keys.Level] = {}
         for name in factors.keys() & line.keys():
             try:
-                treatment[name] = included_level(part.model, name, line[name])
+                treatment[name] = keys.included_level(part.model, name, line[name])
             except ValueError as error:
                 for steps, message, _ in errors_of(error):
                     part.report((*at, name, *steps), f"{name}: {message}")
@@ -147,7 +141,7 @@ def _check_include(part: PartToCheck) -> None:
             continue
         labels = tuple(treatment[name].label for name in factors)
         known = all(level in factors[name].levels for name, level in treatment.items())
-        if known and not any(matches(excluded, treatment) for excluded in part.model.exclude):
+        if known and not any(keys.matches(excluded, treatment) for excluded in part.model.exclude):
             part.report(at, f"treatment {' '.join(labels)} exists already; remove the line")
         elif seen.setdefault(labels, index) != index:
             part.report(at, f"treatment {' '.join(labels)} is included twice; remove one")

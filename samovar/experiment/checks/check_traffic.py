@@ -6,22 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from math import ceil
 
+from samovar.experiment import keys
 from samovar.experiment.checks.part_values import PartToCheck, PartValue
 from samovar.experiment.checks.validate import Loc
-from samovar.experiment.keys import (
-    DEVICE_PARAMETERS,
-    FLOW_ENDS,
-    ROUTER_ONLY,
-    Capture,
-    Flow,
-    Logger,
-    NetworkPath,
-    is_plural,
-    keys_of,
-    least_burst_packets,
-    members_of,
-    places_of,
-)
 from samovar.experiment.nearest import unknown
 from samovar.experiment.shortest_path import shortest_path
 from samovar.experiment.values import Buffer, Directional
@@ -55,7 +42,7 @@ def check_traffic(part: PartToCheck) -> None:
     _check_recorders(part, "loggers", part.model.loggers)
 
 
-def _check_ends(part: PartToCheck, where: Loc, flow: Flow) -> None:
+def _check_ends(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
     """Report ends that are one host or not connected: as written, and by levels if one factor sets them."""
     for message in _path_errors(part, flow):
         part.report((*where, "to"), message)
@@ -67,12 +54,12 @@ def _check_ends(part: PartToCheck, where: Loc, flow: Flow) -> None:
             part.report(("factors", setters[0].name), f"{level.label}: {message}", key=True)
 
 
-def _path_errors(part: PartToCheck, flow: Flow) -> Iterator[str]:
+def _path_errors(part: PartToCheck, flow: keys.Flow) -> Iterator[str]:
     """Yield a message for pairs of ends that are one host, and one for pairs that no links connect."""
     testbed = part.testbed
     if testbed is None or not {flow.from_end, flow.to_end} <= set(part.end_names or ()):
         return
-    pairs = {(one.from_host, one.to_host) for one in islice(members_of(flow, testbed), MOST_PAIRS)}
+    pairs = {(one.from_host, one.to_host) for one in islice(keys.members_of(flow, testbed), MOST_PAIRS)}
     loops = sorted(start for start, end in pairs if start == end)
     apart = sorted(one for one in pairs if one[0] != one[1] and shortest_path(testbed, *one) is None)
     if loops:
@@ -87,9 +74,9 @@ def _first(names: Sequence[str]) -> str:
     return names[0] + (f" (and {len(names) - 1} more)" if len(names) > 1 else "")
 
 
-def _check_count(part: PartToCheck, where: Loc, flow: Flow) -> None:
+def _check_count(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
     testbed, varies = part.testbed, f"traffic.{flow.label}.count" in part.setters
-    plural = testbed is not None and any(is_plural(testbed, end) for end in (flow.from_end, flow.to_end))
+    plural = testbed is not None and any(keys.is_plural(testbed, end) for end in (flow.from_end, flow.to_end))
     if flow.every_s and flow.count is None and not plural and not varies:
         message = f"flow '{flow.label}' is one flow; add count, or remove every"
         part.report((*where, "every"), message, key=True)
@@ -98,7 +85,7 @@ def _check_count(part: PartToCheck, where: Loc, flow: Flow) -> None:
         part.report((*where, "arrivals"), message, key=True)
 
 
-def _check_end(part: PartToCheck, where: Loc, flow: Flow) -> None:
+def _check_end(part: PartToCheck, where: Loc, flow: keys.Flow) -> None:
     """Report a flow that never ends, or whose `until` leads back to the flow itself."""
     cycle = _until_cycle(part, flow)
     if cycle and flow.label == min(cycle):
@@ -110,12 +97,12 @@ def _check_end(part: PartToCheck, where: Loc, flow: Flow) -> None:
         part.report(where, message)
 
 
-def _has_end(part: PartToCheck, flow: Flow) -> bool:
+def _has_end(part: PartToCheck, flow: keys.Flow) -> bool:
     """Return whether a flow has an end of its own, by its keys or by a level."""
-    return any(part.values_of(f"traffic.{flow.label}.{key}") for key in FLOW_ENDS)
+    return any(part.values_of(f"traffic.{flow.label}.{key}") for key in keys.FLOW_ENDS)
 
 
-def _until_cycle(part: PartToCheck, flow: Flow) -> Sequence[str]:
+def _until_cycle(part: PartToCheck, flow: keys.Flow) -> Sequence[str]:
     """Return the labels of a chain of `until` that leads back to a flow, or nothing."""
     chain = [flow.label]
     while flow.until is not None and flow.until in part.flows:
@@ -128,7 +115,7 @@ def _until_cycle(part: PartToCheck, flow: Flow) -> Sequence[str]:
     return ()
 
 
-def _check_durations(part: PartToCheck, flow: Flow) -> None:
+def _check_durations(part: PartToCheck, flow: keys.Flow) -> None:
     """Report durations that a generator cannot keep; formulas are checked when they are evaluated."""
     owner, system = f"traffic.{flow.label}", next(iter(part.systems_of(f"traffic.{flow.label}")), "")
     durations: Sequence[PartValue] = part.values_of(f"{owner}.duration")
@@ -203,13 +190,13 @@ def _check_stop(part: PartToCheck) -> None:
         part.report(("stop", "when"), message)
 
 
-def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[Capture | Logger]) -> None:
+def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[keys.Capture | keys.Logger]) -> None:
     """Report captures and loggers at hosts or interfaces without traffic, and those that repeat another."""
     seen: set[tuple[str, str]] = set()
     for index, one in enumerate(recorders):
         where = (key, index)
-        what = one.logger if isinstance(one, Logger) else one.interface or ""
-        hosts = places_of(part.testbed, one.at) if part.testbed else ()
+        what = one.logger if isinstance(one, keys.Logger) else one.interface or ""
+        hosts = keys.places_of(part.testbed, one.at) if part.testbed else ()
         again = [f"{what} at {host}" if what else host for host in hosts if (host, what) in seen]
         seen |= {(host, what) for host in hosts}
         if again:
@@ -229,7 +216,7 @@ def _check_recorders(part: PartToCheck, key: str, recorders: Sequence[Capture | 
 
 def check_path(part: PartToCheck) -> None:
     """Report what is wrong with the path of a part."""
-    testbed, path = part.testbed, part.model.path or NetworkPath()
+    testbed, path = part.testbed, part.model.path or keys.NetworkPath()
     if part.model.path is None and not any(target.startswith("path.") for target in part.setters):
         return
     if part.device_link:
@@ -257,10 +244,10 @@ def check_path(part: PartToCheck) -> None:
 
 def _check_router_only(part: PartToCheck, link: str) -> None:
     """Report keys of the path that the device of a link, which is the bottleneck, does not have."""
-    known = keys_of(NetworkPath)
-    takes = [*(key for key in known if key not in ROUTER_ONLY), *DEVICE_PARAMETERS]
+    known = keys.keys_of(keys.NetworkPath)
+    takes = [*(key for key in known if key not in keys.ROUTER_ONLY), *keys.DEVICE_PARAMETERS]
     refused = f"needs a router; the bottleneck is link '{link}', which takes {', '.join(takes)}"
-    for key in ROUTER_ONLY:
+    for key in keys.ROUTER_ONLY:
         if part.model.path and known[key].attribute in part.model.path.model_fields_set:
             part.report(("path", key), f"path.{key} {refused}", key=True)
         for factor in part.setters_of(f"path.{key}"):
@@ -281,7 +268,7 @@ def _check_needed(part: PartToCheck, key: str) -> None:
                 part.report(("factors", factor.name, "levels", index), message)
 
 
-def _without_effect(part: PartToCheck, path: NetworkPath) -> Iterator[tuple[str, str]]:
+def _without_effect(part: PartToCheck, path: keys.NetworkPath) -> Iterator[tuple[str, str]]:
     """Yield the keys that have no effect without another key, with messages."""
     if not isinstance(path.rate_bps, Directional) and path.rate_bps and "path.rate" not in part.setters:
         for key, value in (("buffer", path.buffer), ("aqm", path.aqm)):
@@ -318,7 +305,7 @@ def _impossible(part: PartToCheck) -> Iterator[tuple[PartValue, str]]:
             yield one, "100% lets nothing through; use less"
         elif "loss_burst" in numbers:
             one, burst = numbers["loss_burst"]
-            least = least_burst_packets(loss)
+            least = keys.least_burst_packets(loss)
             if burst < least:
                 message = f"{format_share(loss)} of loss cannot occur in bursts of {burst}packets"
                 yield one, f"{message}; use {ceil(least)}packets or more"

@@ -8,65 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from samovar.errors import Problem
+from samovar.experiment import keys
 from samovar.experiment.checks.part_values import (
     GENERATOR_KEYS,
     RECIPE_KINDS,
+    Parameters,
     PartToCheck,
     PartValue,
     part_values,
+    setting_values,
 )
-from samovar.experiment.checks.validate import Loc, errors_of
+from samovar.experiment.checks.validate import Loc, errors_of, position_at
 from samovar.experiment.formula import Formula, canonical
-from samovar.experiment.keys import (
-    OPERATING_SYSTEMS,
-    PLAIN_FACTORS,
-    ROUTER_ONLY,
-    SETTINGS,
-    Capture,
-    Config,
-    Factor,
-    Flow,
-    Level,
-    Logger,
-    NetworkPath,
-    ParameterInfo,
-    Part,
-    PathClass,
-    RecipeCatalogue,
-    Stop,
-    Strict,
-    Testbed,
-    is_directed,
-    is_target,
-    known_factors,
-    own_keys,
-    parameter_owners,
-    read_parameter,
-    read_target,
-    refusal,
-    settable,
-    varied_keys,
-    with_device,
-)
+from samovar.experiment.keys import ParameterInfo, RecipeCatalogue
 from samovar.experiment.nearest import unknown
-from samovar.experiment.values import Distribution
-from samovar.experiment.yaml_tree import Map, node_at
+from samovar.experiment.values import Distribution, LevelText
+from samovar.experiment.yaml_tree import Map
 
-NAMES: Mapping[tuple[type[Strict] | None, str], str] = {
-    (Flow, "from"): "host or role",
-    (Flow, "to"): "host or role",
-    (Flow, "generator"): "generator",
-    (Flow, "until"): "flow",
-    (Stop, "when"): "flow",
-    (NetworkPath, "aqm"): "aqm",
-    (PathClass, "flow"): "flow",
-    (PathClass, "from"): "host or role",
-    (PathClass, "to"): "host or role",
-    (Capture, "at"): "host or role",
-    (Logger, "at"): "host or role",
-    (Logger, "logger"): "logger",
+NAMES: Mapping[tuple[type[keys.Strict] | None, str], str] = {
+    (keys.Flow, "from"): "host or role",
+    (keys.Flow, "to"): "host or role",
+    (keys.Flow, "generator"): "generator",
+    (keys.Flow, "until"): "flow",
+    (keys.Stop, "when"): "flow",
+    (keys.NetworkPath, "aqm"): "aqm",
+    (keys.PathClass, "flow"): "flow",
+    (keys.PathClass, "from"): "host or role",
+    (keys.PathClass, "to"): "host or role",
+    (keys.Capture, "at"): "host or role",
+    (keys.Logger, "at"): "host or role",
+    (keys.Logger, "logger"): "logger",
 }
 """What the values of keys name."""
 MOST_STEPS = 10_000  # of the search for values that depend on themselves
@@ -76,120 +50,86 @@ Refusal = tuple[Loc, bool, str]
 
 def check_values(part: PartToCheck) -> None:
     """Report unknown keys, values that cannot be read, names of nothing, and what recipes do not take."""
-    for factor in part.model.factors.values():
-        _check_recipe(part, factor)
     for one in (one for values in part.values.values() for one in values):
-        if not _lacks_owner(part, one):
-            for place, at_key, message in _refusals(part, one):
+        group, known = (
+            one.target.partition(".")[0],
+            one.factor is None or keys.is_target(one.target, part.model),
+        )
+        if group in ("traffic", "loggers") and not known and not part.intact(group):
+            continue  # its flow or logger may be the one that was left out
+        incomplete = one.factor is not None and not part.intact("factors", one.factor.name)
+        refusals = _setting_of_part(part, one) if one.of_hosts else _refusals(part, one)
+        for place, at_key, message in refusals:
+            if not incomplete or (place, at_key) != one.key_place:
                 part.report(place, message, key=at_key, once=True)  # levels of a range share a place
-
-
-def _check_recipe(part: PartToCheck, factor: Factor) -> None:
-    """Report an unknown recipe that a factor names, one without a parameter, and unknown hosts beside it."""
-    where = ("factors", factor.name)
-    if part.systems and factor.recipe and factor.recipe not in PLAIN_FACTORS:
-        settings = [key.split(".") for key in setting_parameters(part.catalogue, *part.systems)]
-        known = {*SETTINGS, *(recipe for recipe, _ in settings)}
-        if part.check_name((*where, "recipe"), "setting", factor.recipe, known) and part.intact(*where):
-            takes = ", ".join(sorted(name for recipe, name in settings if recipe == factor.recipe))
-            message = f"recipe '{factor.recipe}' needs a parameter; add parameter: with one of {takes}"
-            if not factor.parameter:
-                part.report((*where, "recipe"), message)
-    for index, end in enumerate(factor.at):
-        part.check_name((*where, "at", index), "host or role", end, part.end_names)
-
-
-def _lacks_owner(part: PartToCheck, one: PartValue) -> bool:
-    """Return whether a level sets a key of a flow or logger that was left out for an error of its own."""
-    group = one.target.partition(".")[0]
-    of_list = one.factor is not None and group in ("traffic", "loggers")
-    return of_list and not is_target(one.target, part.model) and not part.intact(group)
 
 
 def _refusals(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
     """Yield why a value is refused: for its key alone, or else for what it is."""
-    message = _key_error(part, one)
-    if message:
-        where = ("factors", one.factor.name if one.factor else "")
-        if part.intact(*where) and part.valid(*where, "recipe"):
-            yield *one.key_place, message
+    recipes = part.recipes_of(one.owner, one.level) if one.of_recipe else []
+    if one.factor is not None and not keys.is_target(one.target, part.model):
+        yield *one.key_place, _unknown_factor(part, one.target)
+    elif any(one.key not in known for _, known in recipes):
+        yield *one.key_place, _not_taken(part, one, recipes)
     elif isinstance(one.value, ValueError):
-        for steps, message, at_key in errors_of(one.value):
-            yield (*one.where, *steps), at_key, message if at_key else f"{one.target}: {message}"
+        yield from _unreadable(one)
     else:
         yield from _unknown_names(part, one)
-        message = _value_error(part, one)
-        if message:
-            yield one.where, False, message
+        text = one.value if isinstance(one.value, str) and one.key not in GENERATOR_KEYS else None
+        refusals = (keys.refusal(one.key, text, known, ()) for _, known in recipes if text is not None)
+        yield from ((one.where, False, message) for message in refusals if message)
 
 
-def _key_error(part: PartToCheck, one: PartValue) -> str | None:
-    """Return why a key cannot be set; None if it can."""
-    if one.of_hosts:
-        errors = (setting_key_error(one.target, systems, part.catalogue) for systems in _systems(part, one))
-        return next((error for error in errors if error), None)
-    if one.factor is not None and not is_target(one.target, part.model):
-        return _unknown_factor(part, one.target)
-    if not one.of_recipe:
-        return None
-    recipes = part.recipes_of(one.owner, one.level)
+def _unreadable(one: PartValue) -> Iterator[Refusal]:
+    """Yield the errors of reading a value, if that failed."""
+    for steps, message, at_key in errors_of(one.value) if isinstance(one.value, ValueError) else ():
+        yield (*one.where, *steps), at_key, message if at_key else f"{one.target}: {message}"
+
+
+def _not_taken(part: PartToCheck, one: PartValue, recipes: Sequence[tuple[str, Parameters]]) -> str:
+    """Return the message for a parameter that a recipe does not take, with the recipes that do."""
+    name, known = next((name, known) for name, known in recipes if one.key not in known)
     having = [name for name, known in recipes if one.key in known]
-    lacking = [(name, known) for name, known in recipes if one.key not in known]
-    if not lacking:
-        return None
-    name, known = lacking[0]
+    kind = RECIPE_KINDS[one.owner.partition(".")[0]]
     if having:
-        kind = RECIPE_KINDS[one.owner.partition(".")[0]]
         together = f"{{{one.owner}.{kind}: {having[0]}, {one.target}: ...}}"
         return f"{name} does not take {one.key}, {having[0]} does; set both in one level, {together}"
-    if one.key in GENERATOR_KEYS and one.model is Flow:
-        return _not_of_generator(part, one, name)
-    own = own_keys(one.model) if one.model and one.level is None else varied_keys(one.owner).keys()
-    not_taken = ROUTER_ONLY if part.device_link and one.owner == "path" else ()
-    return unknown("key or parameter", one.key, {*known, *own}.difference(not_taken))
-
-
-def _not_of_generator(part: PartToCheck, one: PartValue, generator: str) -> str:
-    """Return the message for a congestion control or DSCP that a flow's generator cannot set."""
-    catalogue = part.catalogue
-    able = {
-        name
-        for system in part.systems_of(one.owner)
-        for name in catalogue.names("generator", system)
-        if one.key in (catalogue.parameters("generator", name, system) or {})
-    }
-    instead = f"use one that does: {', '.join(sorted(able))}" if able else "no generator there does"
-    per_host = "; or settings: {cc: {HOST: ...}} for all flows of a host" if one.key == "cc" else ""
-    return f"generator {generator} does not take {one.key}; {instead}{per_host}"
+    if one.key in GENERATOR_KEYS and kind == "generator":
+        able = sorted(
+            other
+            for system in part.systems_of(one.owner)
+            for other in part.catalogue.names(kind, system)
+            if one.key in (part.catalogue.parameters(kind, other, system) or {})
+        )
+        instead = f"use one that does: {', '.join(able)}" if able else "no generator there does"
+        per_host = "; or settings: {cc: {HOST: ...}} for all flows of a host" if one.key == "cc" else ""
+        return f"generator {name} does not take {one.key}; {instead}{per_host}"
+    own = keys.own_keys(one.model) if one.model and one.level is None else keys.varied_keys(one.owner).keys()
+    refused = keys.ROUTER_ONLY if part.device_link and kind == "aqm" else ()
+    return unknown("key or parameter", one.key, {*known, *own}.difference(refused))
 
 
 def _unknown_factor(part: PartToCheck, target: str) -> str:
     """Return the message for an unknown factor, with the nearest known one."""
     flow, dot, _ = target.removeprefix("traffic.").rpartition(".arrivals.")
-    if dot and any(one.label == flow for one in part.model.traffic):
+    if dot and flow in part.flows:
         return f"flow '{flow}' has no arrivals; add such as arrivals: {{poisson: 2/s, until: 60s}} to it"
-    owners = list(parameter_owners(part.model))
     settings = setting_parameters(part.catalogue, *part.systems)
-    recipes = ((owner, known) for owner in owners if owner != "cc" for _, known in part.recipes_of(owner))
+    owners = [owner for owner in keys.parameter_owners(part.model) if owner != "cc"]
+    recipes = ((owner, known) for owner in owners for _, known in part.recipes_of(owner))
     parameters = (f"{owner}.{name}" for owner, known in recipes for name in known)
-    kinds = [
-        *PLAIN_FACTORS,
-        *(f"{owner}.<{'parameter' if owner == 'cc' else 'key'}>" for owner in owners),
-        *(f"{key.partition('.')[0]}.<parameter>" for key in settings),
-    ]
-    return unknown("factor", target, {*known_factors(part.model), *settings, *parameters}, set(kinds))
+    kinds = {*keys.PLAIN_FACTORS, "cc.<parameter>", *(f"{owner}.<key>" for owner in owners)}
+    kinds |= {f"{key.partition('.')[0]}.<parameter>" for key in settings}
+    return unknown("factor", target, {*keys.known_factors(part.model), *settings, *parameters}, kinds)
 
 
 def _unknown_names(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
     """Yield a refusal of a host, flow or recipe that a value names and that does not exist."""
     name, what = str(one.value), NAMES.get((one.model, one.key))
     known: dict[str, Collection[str] | None] = {}
-    if one.of_hosts and one.step and not (one.factor and one.factor.at):
-        if part.end_names is not None and one.step not in part.end_names:
-            yield one.where, True, unknown("host or role", one.step, part.end_names)
-    elif what == "flow":
+    if what == "flow":
         known = {"flow": part.flows}
-    elif what == "host or role" and "/" not in name and ":" not in name:
+    elif what == "host or role" and "/" not in name and ":" not in name:  # else a subnet
         known = {"host or role": part.end_names}
     elif what in ("aqm", "generator", "logger"):
         systems = part.systems_of(one.owner, receivers=True)
@@ -199,41 +139,80 @@ def _unknown_names(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
             yield one.where, False, unknown(of, name, names)
 
 
-def _value_error(part: PartToCheck, one: PartValue) -> str | None:
-    """Return why a recipe refuses the value of a parameter or setting; None if none does."""
-    if not isinstance(one.value, str) or (one.model and one.key in own_keys(one.model)):
-        return None
-    if one.of_hosts:
-        every = [
-            setting_value_error(one.target, one.value, own, part.catalogue) for own in _systems(part, one)
-        ]
-        return next((f"{one.target}: {error}" for error in every if error), None)
-    recipes = part.recipes_of(one.owner, one.level) if one.of_recipe else ()
-    refusals = (refusal(one.key, one.value, known, ()) for _, known in recipes)
-    return next((message for message in refusals if message), None)
-
-
 # Settings of hosts
 
 
-def _systems(part: PartToCheck, one: PartValue) -> list[list[str]]:
-    """Return groups of systems of the hosts that a setting is for; of each group one must have the setting.
+def check_site(
+    testbed: keys.Testbed, config: keys.Config | None, catalogue: RecipeCatalogue
+) -> Iterator[Problem]:
+    """Yield the problems of the settings of config.yaml, of a testbed and of its hosts."""
+    every, tree = list(testbed.hosts), testbed.written
+    layers: list[tuple[Map | None, Loc, Mapping[str, LevelText], list[str]]] = [
+        (tree, (), testbed.settings, every),
+        *((tree, ("hosts", name), host.settings, [name]) for name, host in testbed.hosts.items()),
+    ]
+    if config is not None:
+        layers.append((config.written, (), config.settings, every))
+        for os, system in config.os.items():
+            hosts = [name for name in every if testbed.hosts[name].os == os]
+            layers.append((config.written, ("os", os), system.settings, hosts))
+    for tree, prefix, settings, hosts in layers:
+        names = {name for host in hosts for name in testbed.names_of(host)}
+        known = names if tree is testbed.written else None  # the site may have other hosts
+        systems = sorted({testbed.hosts[host].system for host in hosts})
+        for one in setting_values(settings):
+            for place, at_key, message in _setting_refusals(one, [systems], known, catalogue):
+                if tree is not None:
+                    yield position_at(tree, (*prefix, *place), key=at_key).problem(message)
 
-    A level sets hosts that it names, or the ends of flows; the setting of a part is for any host.
+
+def _setting_of_part(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
+    """Yield why a setting is refused: a level's by any host that it sets, a part's if no host has it.
+
+    A level sets the hosts that it names, or the ends of flows.
     """
     testbed, traffic = part.testbed, part.model.traffic
-    if testbed is None or one.factor is None:
-        return [part.systems] if part.systems else []
-    if one.step:
-        systems = part.systems_at(one.step)
-    elif one.target == "mtu":
-        systems = [host.system for host in testbed.hosts.values() if host.interfaces]
-    else:
-        of_sender = one.target in ("cc", "txd") or one.target.startswith("cc.")
-        senders = [] if one.target == "rwnd" else [flow.from_end for flow in traffic]
-        receivers = [] if of_sender else [flow.to_end for flow in traffic]
-        systems = part.systems_at(*senders, *receivers)
-    return [[system] for system in sorted(set(systems))]
+    groups = [part.systems]
+    if testbed is not None and one.factor is not None:
+        if one.step:
+            systems = part.systems_at(one.step)
+        elif one.target == "mtu":
+            systems = [host.system for host in testbed.hosts.values() if host.interfaces]
+        else:
+            of_sender = one.target in ("cc", "txd") or one.target.startswith("cc.")
+            senders = [] if one.target == "rwnd" else [flow.from_end for flow in traffic]
+            receivers = [] if of_sender else [flow.to_end for flow in traffic]
+            systems = part.systems_at(*senders, *receivers)
+        groups = [[system] for system in sorted(set(systems))]
+    names = None if one.factor is not None and one.factor.at else part.end_names
+    return _setting_refusals(one, groups, names, part.catalogue)
+
+
+def _setting_refusals(
+    one: PartValue,
+    groups: Sequence[Sequence[str]],
+    names: Collection[str] | None,
+    catalogue: RecipeCatalogue,
+) -> Iterator[Refusal]:
+    """Yield why a setting of hosts is refused: its host, its key or its value.
+
+    In each group of systems, one must have the setting.
+    """
+    if one.step and names is not None and one.step not in names:
+        yield one.where, True, unknown("host or role", one.step, names)
+    for systems in filter(None, groups):
+        plain = {name for name in keys.SETTINGS for os in systems if name in catalogue.names("setting", os)}
+        known = {*plain, *setting_parameters(catalogue, *systems), "cc.<parameter>"}
+        if one.target not in known and not one.target.startswith("cc."):
+            yield *one.key_place, unknown(f"setting on {', '.join(systems)}", one.target, known)
+            return
+        for system in systems:
+            takes = setting_parameters(catalogue, system)
+            text = one.value if isinstance(one.value, str) and one.target in takes else None
+            message = keys.refusal(one.target, text, takes, ()) if text is not None else None
+            if message:
+                yield one.where, False, message
+    yield from _unreadable(one)
 
 
 def setting_parameters(catalogue: RecipeCatalogue, *systems: str) -> dict[str, ParameterInfo]:
@@ -242,61 +221,8 @@ def setting_parameters(catalogue: RecipeCatalogue, *systems: str) -> dict[str, P
         f"{recipe}.{name}": info
         for system in systems
         for recipe in sorted(catalogue.names("setting", system))
-        for name, info in settable(catalogue, "setting", recipe, system).items()
+        for name, info in keys.settable(catalogue, "setting", recipe, system).items()
     }
-
-
-def check_site(testbed: Testbed, config: Config | None, catalogue: RecipeCatalogue) -> Iterator[Problem]:
-    """Yield the problems of the settings of config.yaml, of a testbed and of its hosts."""
-    site, every = config.written if config is not None else None, list(testbed.hosts)
-    by_os = {os: [name for name in every if testbed.hosts[name].os == os] for os in OPERATING_SYSTEMS}
-    layers = [
-        (node_at(site, "settings"), every, True),
-        *((node_at(site, "os", os, "settings"), hosts, True) for os, hosts in by_os.items()),
-        (node_at(testbed.written, "settings"), every, False),
-        *((node_at(testbed.written, "hosts", host, "settings"), [host], False) for host in every),
-    ]
-    for settings, hosts, other_hosts in layers:
-        systems = sorted({testbed.hosts[host].system for host in hosts})
-        names = {name for host in hosts for name in testbed.names_of(host)}
-        for key, value in settings.items() if isinstance(settings, Map) else ():
-            by_host = value if isinstance(value, Map) else None
-            for name in by_host or () if not other_hosts else ():
-                if by_host is not None and name not in names:
-                    yield by_host.key_positions[name].problem(unknown("host or role", name, names))
-            message = setting_key_error(key, systems, catalogue)
-            if message and isinstance(settings, Map):
-                yield settings.key_positions[key].problem(message)
-                continue
-            for one in (value,) if by_host is None else by_host.values():
-                error = setting_value_error(key, one, systems, catalogue) if isinstance(one, str) else None
-                if error:
-                    yield one.position.problem(f"{key}: {error}")
-
-
-def setting_key_error(key: str, systems: Sequence[str], catalogue: RecipeCatalogue) -> str | None:
-    """Return the message for a key that no setting recipe of some systems has; None if one has it."""
-    builtin = {name for name in SETTINGS for one in systems if name in catalogue.names("setting", one)}
-    settings = setting_parameters(catalogue, *systems)
-    if not systems or key in builtin or key in settings or (key.startswith("cc.") and key != "cc."):
-        return None
-    return unknown(f"setting on {', '.join(systems)}", key, {*builtin, *settings, "cc.<parameter>"})
-
-
-def setting_value_error(
-    key: str, value: str, systems: Sequence[str], catalogue: RecipeCatalogue
-) -> str | None:
-    """Return why a setting cannot have a value on some systems; None if it can."""
-    recipe, _, parameter = key.partition(".")
-    try:
-        read_target(key, str(value))
-        for system in systems:
-            info = settable(catalogue, "setting", recipe, system).get(parameter)
-            if info is not None:
-                read_parameter(info, str(value))
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 # Formulas
@@ -307,9 +233,10 @@ class _Values:
 
     def __init__(self, values: Iterable[PartValue]) -> None:
         self.by_name: dict[str, list[PartValue]] = {}
+        self.steps = 0  # of the search for values that depend on themselves
         for one in values:
             name = one.target
-            if is_directed(name):
+            if keys.is_directed(name):
                 name = f"{name}.{one.step or 'down'}"
             elif one.step:
                 name = f"{name}@{one.step}"  # no name means the value of one host
@@ -337,66 +264,61 @@ class _Values:
             return ("path.delay.down", "path.delay.up")
         return (name,)
 
-
-def check_formulas(part: PartToCheck) -> None:
-    """Report names in formulas that have no value in the part, and values that depend on themselves."""
-    device = part.testbed.device if part.testbed else None
-    whole = part.model.model_copy(update={"path": with_device(part.model.path, device)})
-    values = _Values(part_values(whole))
-    for _, possible, formula in values.formulas():
-        for one in formula.names:
-            message = _missing(values, part.model, one)
-            if message:
-                part.report(possible.where, f"'{formula.text}': {message}")
-    reported: set[frozenset[str]] = set()
-    for owner, possible, _ in values.formulas():
-        cycle = _CycleSearch(values).find(owner, possible)
-        if cycle and frozenset(cycle) not in reported:
-            reported.add(frozenset(cycle))
-            part.report(possible.where, f"the value depends on itself ({' -> '.join(cycle)})")
-
-
-def _missing(values: _Values, part: Part, name: str) -> str | None:
-    """Return the message for a name that has no value in the part."""
-    known = canonical(name)
-    if known.startswith("traffic."):
-        label = known.removeprefix("traffic.").rpartition(".")[0]
-        labels = [flow.label for flow in part.traffic]
-        if label not in labels:
+    def missing(self, name: str, part: keys.Part) -> str | None:
+        """Return the message for a name that has no value in the part; None if it has one."""
+        known = canonical(name)
+        label, labels = known.removeprefix("traffic.").rpartition(".")[0], [one.label for one in part.traffic]
+        if known.startswith("traffic.") and label not in labels:
             return unknown("flow", label, labels)
-    missing = [one for one in values.inputs(known) if not values.has(one)]
-    if not missing:
-        return None
-    key = missing[0].removesuffix(".down")
-    return f"{name} has no value here, as the part has no {key}; add it, as a value or a factor"
+        missing = [one for one in self.inputs(known) if not self.has(one)]
+        if not missing:
+            return None
+        key = missing[0].removesuffix(".down")
+        return f"{name} has no value here, as the part has no {key}; add it, as a value or a factor"
 
-
-class _CycleSearch:
-    """A depth-first search through formulas, in which a factor has the same level throughout."""
-
-    def __init__(self, values: _Values) -> None:
-        self.values, self.steps = values, 0
-
-    def find(self, name: str, possible: PartValue) -> tuple[str, ...]:
-        """Return the names on a way from a value back to itself, or nothing."""
-        return self._follow(name, possible, (), {})
-
-    def _follow(
-        self, name: str, possible: PartValue, trail: tuple[str, ...], levels: Mapping[str, Level]
+    def cycle(
+        self,
+        name: str,
+        possible: PartValue,
+        trail: tuple[str, ...] = (),
+        levels: Mapping[str, keys.Level | None] = MappingProxyType({}),
     ) -> tuple[str, ...]:
+        """Return the names on a way from a value back to itself, or nothing.
+
+        The search goes depth first through formulas, in which a factor has the same level throughout.
+        """
         self.steps += 1
         if name in trail:
             return (*trail, name) if trail[0] == name else ()
         if not isinstance(possible.value, Formula) or self.steps > MOST_STEPS:
             return ()
-        if possible.factor and possible.level:
+        if possible.factor:
             levels = {**levels, possible.factor.name: possible.level}
-        for used in possible.value.names:
-            for one in self.values.inputs(canonical(used)):
-                for other in self.values.by_name.get(one, ()):
-                    factor = other.factor.name if other.factor else ""
-                    if levels.get(factor, other.level) == other.level:
-                        found = self._follow(one, other, (*trail, name), levels)
-                        if found:
-                            return found
+        inputs = (one for used in possible.value.names for one in self.inputs(canonical(used)))
+        others = ((one, other) for one in inputs for other in self.by_name.get(one, ()))
+        for input_name, other in others:
+            factor = other.factor.name if other.factor else ""
+            if levels.get(factor, other.level) == other.level:
+                found = self.cycle(input_name, other, (*trail, name), levels)
+                if found:
+                    return found
         return ()
+
+
+def check_formulas(part: PartToCheck) -> None:
+    """Report names in formulas that have no value in the part, and values that depend on themselves."""
+    device = part.testbed.device if part.testbed else None
+    whole = part.model.model_copy(update={"path": keys.with_device(part.model.path, device)})
+    values = _Values(part_values(whole))
+    for _, possible, formula in values.formulas():
+        for one in formula.names:
+            message = values.missing(one, part.model)
+            if message:
+                part.report(possible.where, f"'{formula.text}': {message}")
+    reported: set[frozenset[str]] = set()
+    for owner, possible, _ in values.formulas():
+        values.steps = 0
+        cycle = values.cycle(owner, possible)
+        if cycle and frozenset(cycle) not in reported:
+            reported.add(frozenset(cycle))
+            part.report(possible.where, f"the value depends on itself ({' -> '.join(cycle)})")

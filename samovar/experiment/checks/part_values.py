@@ -7,34 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from samovar.experiment import keys
 from samovar.experiment.checks.validate import Loc, Validation
-from samovar.experiment.keys import (
-    DEVICE_PARAMETERS,
-    NOT_OF_HOSTS,
-    SETTINGS,
-    Experiment,
-    Factor,
-    Flow,
-    Level,
-    Logger,
-    Member,
-    NetworkPath,
-    ParameterInfo,
-    Part,
-    RecipeCatalogue,
-    Strict,
-    Testbed,
-    WithParameters,
-    included_level,
-    keys_of,
-    members_of,
-    model_of,
-    number_of,
-    own_keys,
-    places_of,
-    read_target,
-    settable,
-)
+from samovar.experiment.keys import ParameterInfo, RecipeCatalogue
 from samovar.experiment.values import Directional, LevelText, PerHost
 
 Parameters = Mapping[str, ParameterInfo]
@@ -59,9 +34,9 @@ class PartValue:
     value: object
     place: Loc
     step: str = ""
-    model: type[Strict] | None = None
-    factor: Factor | None = None
-    level: Level | None = None
+    model: type[keys.Strict] | None = None
+    factor: keys.Factor | None = None
+    level: keys.Level | None = None
 
     @property
     def owner(self) -> str:
@@ -86,9 +61,10 @@ class PartValue:
     @property
     def of_recipe(self) -> bool:
         """Whether the recipe that the owner names must have a parameter of this name."""
-        if self.model is None or not issubclass(self.model, WithParameters):
+        if self.model is None or not issubclass(self.model, keys.WithParameters):
             return False
-        return self.key not in own_keys(self.model) or (self.model is Flow and self.key in GENERATOR_KEYS)
+        of_generator = self.model is keys.Flow and self.key in GENERATOR_KEYS
+        return of_generator or self.key not in keys.own_keys(self.model)
 
     @property
     def key_place(self) -> tuple[Loc, bool]:
@@ -98,8 +74,8 @@ class PartValue:
             return self.place, True
         if self.target in factor.sets:
             return ("factors", factor.name, "sets", factor.sets.index(self.target)), False
-        if factor.parameter:
-            return ("factors", factor.name, "parameter"), False
+        if factor.recipe:
+            return ("factors", factor.name, "parameter" if factor.parameter else "recipe"), False
         return ("factors", factor.name), True
 
     def split(self) -> Iterator[PartValue]:
@@ -121,11 +97,11 @@ class PartToCheck:
     Places are counted from the part.
     """
 
-    checked: Validation[Experiment]
-    testbed: Testbed | None
+    checked: Validation[keys.Experiment]
+    testbed: keys.Testbed | None
     catalogue: RecipeCatalogue
     name: str
-    model: Part
+    model: keys.Part
 
     def report(self, loc: Loc, message: str, *, key: bool = False, once: bool = False) -> None:
         """Add a problem at the value, or at the key, of a place; with `once`, only the first there."""
@@ -164,36 +140,36 @@ class PartToCheck:
         return found
 
     @cached_property
-    def setters(self) -> Mapping[str, Sequence[Factor]]:
+    def setters(self) -> Mapping[str, Sequence[keys.Factor]]:
         """The factors that set each key."""
         return setters_of(self.model)
 
-    def setters_of(self, *targets: str) -> list[Factor]:
+    def setters_of(self, *targets: str) -> list[keys.Factor]:
         """Return the factors that set one of some keys."""
         found = [factor for target in targets for factor in self.setters.get(target, ())]
         return [factor for factor in self.model.factors.values() if factor in found]
 
-    def values_of(self, target: str, level: Level | None = None) -> Sequence[PartValue]:
+    def values_of(self, target: str, level: keys.Level | None = None) -> Sequence[PartValue]:
         """Return the values that a key may have: of the given level, else of all levels, else as written."""
         every = self.values.get(target, ())
         of_levels = [one for one in every if one.level is not None]
         own = [one for one in of_levels if one.level is level]
         return own or of_levels or every
 
-    def texts_of(self, target: str, level: Level | None = None) -> list[str]:
+    def texts_of(self, target: str, level: keys.Level | None = None) -> list[str]:
         """Return the texts that a key may have, each once."""
         return list(dict.fromkeys(str(one.value) for one in self.values_of(target, level)))
 
-    def recipes_of(self, owner: str, level: Level | None = None) -> list[tuple[str, Parameters]]:
+    def recipes_of(self, owner: str, level: keys.Level | None = None) -> list[tuple[str, Parameters]]:
         """Return the name and settable parameters of each recipe that an owner's parameters are passed to.
 
         These are all recipes that its levels name, or the one that the given level names.
         """
         kind = RECIPE_KINDS[owner.partition(".")[0]]
         if kind == "aqm" and self.device_link:
-            return [("the adapter", DEVICE_PARAMETERS)]
+            return [("the adapter", keys.DEVICE_PARAMETERS)]
         return [
-            (name, settable(self.catalogue, kind, name, system))
+            (name, keys.settable(self.catalogue, kind, name, system))
             for system in self.systems_of(owner)
             for name in self.texts_of(f"{owner}.{kind}", level)
             if name in self.catalogue.names(kind, system)
@@ -211,7 +187,7 @@ class PartToCheck:
 
     def systems_at(self, *names: str) -> list[str]:
         """Return the systems of the hosts that some names of hosts and roles mean, each once."""
-        hosts = places_of(self.testbed, names) if self.testbed else ()
+        hosts = keys.places_of(self.testbed, names) if self.testbed else ()
         return list(dict.fromkeys(self.testbed.hosts[host].system for host in hosts)) if self.testbed else []
 
     @property
@@ -219,48 +195,53 @@ class PartToCheck:
         """The systems of all hosts; none without a testbed."""
         return sorted(self.systems_at(*self.testbed.hosts)) if self.testbed else []
 
-    def members_of(self, flow: Flow) -> Sequence[Member]:
+    def members_of(self, flow: keys.Flow) -> Sequence[keys.Member]:
         """Return the flows that an entry of traffic makes at most; none without a testbed."""
         if self.testbed is None:
             return ()
-        counts: list[object] = [number_of(flow, self.testbed)]
+        counts: list[object] = [keys.number_of(flow, self.testbed)]
         for target in (f"traffic.{flow.label}.count", f"traffic.{flow.label}.arrivals.count"):
             counts += [one.value for one in self.values.get(target, ())]
         most = max((count for count in counts if isinstance(count, int)), default=None)
-        return list(members_of(flow, self.testbed, most))
+        return list(keys.members_of(flow, self.testbed, most))
 
     @cached_property
-    def flows(self) -> Mapping[str, Flow]:
+    def flows(self) -> Mapping[str, keys.Flow]:
         """The flows by label; flows that are several also by the label of each of these."""
         counted = {one.label: flow for flow in self.model.traffic for one in self.members_of(flow)}
         return counted | {flow.label: flow for flow in self.model.traffic}
 
 
-def part_values(part: Part) -> Iterator[PartValue]:
+def part_values(part: keys.Part) -> Iterator[PartValue]:
     """Yield every value that a key of a part may have, one by one for directions and hosts."""
     yield from _values_in(part, "", ())
     if part.path is None and any(target.startswith("path.") for target in setters_of(part)):
-        yield from _values_in(NetworkPath(), "path.", ("path",))
-    for key, setting in part.settings.items():
-        yield from PartValue(key, _typed(key, setting), ("settings", key)).split()
+        yield from _values_in(keys.NetworkPath(), "path.", ("path",))
+    yield from setting_values(part.settings)
     for factor, level, place in part_levels(part):
         for target, text in level.texts.items():
             value = level.values[target] if target in level.values else _typed(target, text)
             at = (*place, target) if factor.linked and target != factor.name else place
-            model = model_of(target.rpartition(".")[0])
+            model = keys.model_of(target.rpartition(".")[0])
             yield from PartValue(target, value, at, model=model, factor=factor, level=level).split()
 
 
-def _values_in(model: Strict, owner: str, place: Loc) -> Iterator[PartValue]:
+def setting_values(settings: Mapping[str, LevelText]) -> Iterator[PartValue]:
+    """Yield the values of settings of hosts."""
+    for key, text in settings.items():
+        yield from PartValue(key, _typed(key, text), ("settings", key)).split()
+
+
+def _values_in(model: keys.Strict, owner: str, place: Loc) -> Iterator[PartValue]:
     """Yield the values of a model's keys and recipe parameters, and those of the models within it."""
-    for name, key in keys_of(type(model)).items():
+    for name, key in keys.keys_of(type(model)).items():
         value = getattr(model, key.attribute)
-        if name == "rtt" and isinstance(model, NetworkPath) and model.delay_s is not None:
+        if name == "rtt" and isinstance(model, keys.NetworkPath) and model.delay_s is not None:
             continue  # zero is only its default
         many = isinstance(value, tuple)
         for index, one in enumerate(value if many else (value,)):
             at = (*place, name, index) if many else (*place, name)
-            if isinstance(one, Strict):
+            if isinstance(one, keys.Strict):
                 entry = _entry_name(one, index) if many else ""
                 yield from _values_in(one, f"{owner}{name}.{entry}", at)
             elif one is not None and not isinstance(one, Mapping):
@@ -269,21 +250,21 @@ def _values_in(model: Strict, owner: str, place: Loc) -> Iterator[PartValue]:
         yield PartValue(f"{owner}{name}", text, (*place, name), model=type(model))
 
 
-def _entry_name(model: Strict, index: int) -> str:
+def _entry_name(model: keys.Strict, index: int) -> str:
     """Return what targets call an entry of a list, with its dot."""
-    if isinstance(model, Flow):
+    if isinstance(model, keys.Flow):
         return f"{model.label}."
-    return f"{model.logger}." if isinstance(model, Logger) else f"{index}."
+    return f"{model.logger}." if isinstance(model, keys.Logger) else f"{index}."
 
 
 def _typed(target: str, text: LevelText) -> object:
     try:
-        return read_target(target, text)
+        return keys.read_target(target, text)
     except ValueError as error:
         return error
 
 
-def part_levels(part: Part) -> Iterator[tuple[Factor, Level, Loc]]:
+def part_levels(part: keys.Part) -> Iterator[tuple[keys.Factor, keys.Level, Loc]]:
     """Yield every level of a part, also those that include lines add, with its factor and place."""
     for name, factor in part.factors.items():
         for index, level in enumerate(factor.levels):
@@ -291,19 +272,19 @@ def part_levels(part: Part) -> Iterator[tuple[Factor, Level, Loc]]:
     for index, line in enumerate(part.include):
         for name in part.factors.keys() & line.keys():
             with suppress(ValueError):  # is reported with the include lines
-                level = included_level(part, name, line[name])
+                level = keys.included_level(part, name, line[name])
                 if level not in part.factors[name].levels:
                     yield part.factors[name], level, ("include", index, name)
 
 
 def is_setting(target: str) -> bool:
     """Return whether a key is a setting of hosts: cc, rwnd, mtu, txd, cc.PARAMETER or RECIPE.PARAMETER."""
-    return target in SETTINGS or ("." in target and target.partition(".")[0] not in NOT_OF_HOSTS)
+    return target in keys.SETTINGS or ("." in target and target.partition(".")[0] not in keys.NOT_OF_HOSTS)
 
 
-def setters_of(part: Part) -> Mapping[str, Sequence[Factor]]:
+def setters_of(part: keys.Part) -> Mapping[str, Sequence[keys.Factor]]:
     """Return the factors that set each key, by key."""
-    found: dict[str, list[Factor]] = {}
+    found: dict[str, list[keys.Factor]] = {}
     for factor in part.factors.values():
         for target in sorted({target for level in factor.levels for target in level.texts}):
             found.setdefault(target, []).append(factor)
