@@ -218,6 +218,13 @@ def format_drift(drift_ppm: float) -> str:
     return _plain(Decimal(repr(float(drift_ppm)))) + "ppm"
 
 
+def clock(seconds: float) -> str:
+    """Return a duration as minutes and seconds, or with hours: 0:42, 12:05, 3:20:00."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: 1 trial, 2 trials, 5,000 trials."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -35,13 +35,12 @@ from samovar.cli.show_status import (
     remaining_s,
     trial_states,
 )
-from samovar.cli.text import clock, harmless
+from samovar.cli.text import harmless
 from samovar.errors import CampaignError
 from samovar.events import SCHEMA, Emit, Event, silent
 from samovar.plan import Plan
-from samovar.units import format_rate
+from samovar.units import clock, format_rate
 
-AFTER_TRAFFIC = frozenset({"restore", "stop", "collect", "judge", "clear"})
 FEW_FAILURES = 4
 GRID_SHARE = 0.6
 """Share of the terminal's height that the grid of trials may take."""
@@ -65,14 +64,12 @@ class RunningTrial:
     def line(self, now_s: float) -> str:
         """Return a line about the trial."""
         passed_s = now_s - self.since_s
-        left_s = 0.0 if self.phase in AFTER_TRAFFIC else self.traffic_s
-        left_s -= passed_s if self.phase == "traffic" else 0.0
         testbed = f" on {self.testbed}" if self.testbed else ""
         attempt = f", attempt {self.attempt}" if self.attempt > 1 else ""
-        left = f", traffic left {clock(left_s)}" if left_s > 0 else ""
+        of = f" of {clock(self.traffic_s)}" if self.phase == "traffic" else ""
         rates = [f"{format_rate(round(bps), 3)}/s into {host}" for host, bps in self.received_bps.items()]
         throughput = f" · {', '.join(rates)}" if rates else ""
-        return f"» {self.id}{testbed}{attempt}: {self.phase} {clock(passed_s)}{left}{throughput}"
+        return f"» {self.id}{testbed}{attempt}: {self.phase} {clock(passed_s)}{of}{throughput}"
 
 
 class CampaignProgress:

@@ -11,9 +11,9 @@ from typing import Any
 
 from samovar.campaign import ResumePoint
 from samovar.campaign.availability import Finding
-from samovar.cli.text import clock, columns, key_title, value_text
+from samovar.cli.text import columns, key_title, value_text
 from samovar.plan import Comparison, Cost, Plan, Trial
-from samovar.units import counted, format_bytes
+from samovar.units import clock, counted, format_bytes
 
 SCREEN, FEW = 30, 12
 """A plan of more than SCREEN trials is shown by its first FEW trials."""

@@ -15,9 +15,9 @@ from samovar.campaign import run_command, testbeds_of
 from samovar.campaign.collection import Verification
 from samovar.campaign.journal import CampaignState, TrialState, is_open
 from samovar.cli.show_plan import override_lines
-from samovar.cli.text import clock, columns
+from samovar.cli.text import columns
 from samovar.plan import Plan, Trial, parallel_s
-from samovar.units import counted, format_bytes
+from samovar.units import clock, counted, format_bytes
 
 OPEN, RUNNING, BLOCKED, FAILED = "open", "running", "cannot run", "failed"
 SYMBOLS: Mapping[str, str] = {

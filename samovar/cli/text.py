@@ -22,13 +22,6 @@ def harmless(text: str) -> str:
     return _TERMINAL_CONTROLS.sub("·", text)
 
 
-def clock(seconds: float) -> str:
-    """Return a duration as minutes and seconds, or with hours: 0:42, 12:05, 3:20:00."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
 def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield a line per row with the cells aligned in columns, two spaces apart."""
     table = [tuple(row) for row in rows]

@@ -10,12 +10,11 @@ from samovar import __version__
 from samovar.campaign.collection import sha256_of
 from samovar.errors import ReportError
 from samovar.report.campaign_data import Campaign, Json, read_json
-from samovar.report.overview import overview, path_settings, treatments
+from samovar.report.overview import omissions, overview, path_settings, treatments
 from samovar.report.path_drawing import draw_path
 from samovar.report.provenance import commands, hosts, provenance, software
 from samovar.report.scorecard import REPRODUCED, VERDICTS, Result, treatment_text
 from samovar.report.testbed_comparison import compare_testbeds
-from samovar.report.trial_outcomes import omissions
 from samovar.units import counted
 
 OUTPUT_DEFAULTS: Json = {"title": "", "caption": "", "data": "", "width_in": 6.3, "rows": [], "columns": []}

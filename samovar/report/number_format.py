@@ -51,16 +51,6 @@ def span(low: float, high: float, unit: str) -> str:
     return f"{first if first == last else f'{first}–{last}'} {symbol}".rstrip()
 
 
-def duration(seconds: float) -> str:
-    """Return a duration in seconds, minutes or hours: 1 h 05 min."""
-    whole = round(seconds)
-    if whole < 120:
-        return f"{number(seconds, 3)} s"
-    if whole < 7200:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
 def moment(t_s: float) -> str:
     """Return an epoch time in seconds as date and time in UTC."""
     at = datetime.fromtimestamp(t_s, UTC)

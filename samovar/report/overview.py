@@ -1,14 +1,15 @@
-"""What was run: the facts of the cover, trials by state, treatments and traffic of each part."""
+"""What was run: facts of the cover, treatments and traffic of each part, trials left out and why."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from samovar.campaign.journal import is_open
 from samovar.plan import DirectionPlan, FlowPlan, PartPlan, Trial
 from samovar.report.campaign_data import NOT_RUN, Campaign, Json
-from samovar.report.number_format import duration, listed, moment, quantity
-from samovar.units import counted
+from samovar.report.number_format import listed, moment, quantity
+from samovar.units import clock, counted
 
 STATES = ("valid", "suspect", "invalid", "failed", "interrupted", NOT_RUN)
 KERNELS = {"uml": "user-mode Linux", "native": "the machine’s own kernel"}
@@ -16,6 +17,16 @@ ORDERS = {
     "sequential": "in the order of the factors",
     "shuffled": "in random order",
     "blocked": "in random order within blocks; each block has one replicate of every treatment",
+}
+MOST_LISTED = 6
+"""Ids listed of trials in the same state for the same reason; of more, the first ones and a count."""
+TREATMENT_OF_STATES = {
+    "suspect": "analysed, marked",
+    "invalid": "excluded",
+    "failed": "excluded",
+    "interrupted": "excluded",
+    NOT_RUN: "missing",
+    "left out": "not analysed",
 }
 
 
@@ -51,8 +62,7 @@ def pairs(facts: dict[str, str]) -> list[Json]:
 
 def when(campaign: Campaign) -> str:
     """Return the start of a campaign and how long it took."""
-    took_s = campaign.end_s - campaign.start_s
-    return moment(campaign.start_s) + (f", over {duration(took_s)}" if took_s > 0 else "")
+    return f"{moment(campaign.start_s)}, over {clock(campaign.end_s - campaign.start_s)}"
 
 
 def testbed_text(campaign: Campaign) -> str:
@@ -89,11 +99,10 @@ def _notice(campaign: Campaign) -> str:
     if campaign.is_finished and not missing:
         return ""
     which = f"{len(missing)} of {counted(len(campaign.plan.ids), 'planned trial')}"
-    rest = "The results are those of the others."
     if campaign.is_finished and all(id_ in campaign.state.blocked for id_ in missing):
-        return f"The testbed cannot run {which}. {rest}"
+        return f"The testbed cannot run {which}."
     state = "ended early" if campaign.is_finished else "was interrupted"
-    return f"This campaign {state}: {which} have not run. {rest}"
+    return f"This campaign {state}: {which} have not run."
 
 
 def path_settings(trials: Iterable[Trial]) -> list[str]:
@@ -157,11 +166,11 @@ def _flow_text(flow: FlowPlan) -> str:
     if flow.size_bytes is not None:
         texts.append(quantity(flow.size_bytes, "bytes"))
     elif flow.duration_s is not None:
-        texts.append(f"for {duration(flow.duration_s)}")
+        texts.append(f"for {quantity(flow.duration_s, 's')}")
     elif flow.until:
         texts.append(f"until {flow.until} ends")
     if flow.start_s:
-        texts.append(f"starting at {duration(flow.start_s)}")
+        texts.append(f"starting at {quantity(flow.start_s, 's')}")
     return ", ".join(texts)
 
 
@@ -172,3 +181,68 @@ def _recorded(trial: Trial) -> Iterator[str]:
     for logger in trial.resolved.loggers:
         interval = f" every {quantity(logger.interval_s, 's')}" if logger.interval_s else ""
         yield f"{logger.logger} at {logger.host}{interval}"
+
+
+def omissions(campaign: Campaign) -> Json:
+    """Return the trials that are not valid by state and reason, and what else is not in the figures."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for trial, state, reason in _not_valid(campaign):
+        groups.setdefault((state, reason), []).append(trial)
+    return {
+        "groups": [
+            {
+                "state": state,
+                "means": TREATMENT_OF_STATES.get(state, ""),
+                "reason": reason,
+                "amount": len(trials),
+                "trials": _first_ids(trials),
+            }
+            for (state, reason), trials in groups.items()
+        ],
+        "notes": list(_notes(campaign)),
+        "unavailable": campaign.analysis.get("figures_left_out") or [],
+    }
+
+
+def _not_valid(campaign: Campaign) -> Iterator[tuple[str, str, str]]:
+    """Yield id, state and reasons of each trial that is not valid, or that the analysis left out."""
+    left_out: list[Json] = campaign.analysis.get("trials_left_out") or []
+    skipped = {str(one["id"]): str(one["reason"]) for one in left_out}
+    for trial in campaign.plan.ids:
+        state = campaign.trial_state(trial)
+        if state != "valid":
+            yield trial, state, "; ".join(_reasons(campaign, trial)) or skipped.get(trial, "")
+        elif trial in skipped:
+            yield trial, "left out", skipped[trial]
+
+
+def _reasons(campaign: Campaign, trial: str) -> list[str]:
+    """Return the reasons of a verdict or failure: from the manifest, else from the journal."""
+    manifest = campaign.manifests.get(trial)
+    if manifest is not None:
+        return [str(reason) for reason in manifest.get("reasons") or []]
+    if trial in campaign.state.blocked:
+        return [f"not possible on the testbed: {reason}" for reason in campaign.state.blocked[trial]]
+    journaled = campaign.state.trials.get(trial)
+    return list(journaled.reasons if journaled else ())
+
+
+def _first_ids(trials: list[str]) -> list[str]:
+    if len(trials) <= MOST_LISTED:
+        return trials
+    return [*trials[: MOST_LISTED - 1], f"and {counted(len(trials) - MOST_LISTED + 1, 'more trial')}"]
+
+
+def _notes(campaign: Campaign) -> Iterator[str]:
+    """Yield sentences on repeated attempts, results of earlier plans, and the plan's warnings."""
+    aside = sum(len(trial.set_aside) for trial in campaign.state.trials.values())
+    again = sum(int(manifest.get("attempt", 1)) > 1 for manifest in campaign.manifests.values())
+    if again or aside:
+        repeated = f"{counted(again, 'trial')} needed more than one attempt"
+        yield f"Repeated attempts: {repeated}, {counted(aside, 'attempt')} set aside."
+    planned = set(campaign.plan.ids)
+    unused = sum(id_ not in planned and not is_open(one) for id_, one in campaign.state.trials.items())
+    if unused:
+        results = f"{counted(unused, 'result')} of trials that an earlier plan had"
+        yield f"In the campaign’s folder but not analysed: {results}."
+    yield from (f"Warning of the plan: {warning}" for warning in campaign.plan.warnings)

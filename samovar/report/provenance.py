@@ -13,8 +13,6 @@ from samovar import __version__
 from samovar.recipes import BODY
 from samovar.report.campaign_data import Campaign, Json, read_json
 
-FURTHER_FACTS = {"cpu_count": "CPUs:", "boot_id": "boot id:", "clock_offset_s": "clock offset in s:"}
-"""Facts of a host that the report shows beside system and tools; provenance.json has all."""
 MOST_LINES, MOST_COLUMNS = 60, 100
 """Size of a script in the appendix: a page holds about 60 lines."""
 WRAPPER = TextWrapper(MOST_COLUMNS, subsequent_indent="  ↳ ", tabsize=4, break_on_hyphens=False)
@@ -91,7 +89,6 @@ def _host(name: str, declared: Json, recorded: Json) -> Json:
         "control": str(declared.get("address") or ""),
         "interfaces": [f"{one} {(own or {}).get('address', '')}".strip() for one, own in interfaces.items()],
         "tools": [f"{tool} {number}" for tool, number in tools.items() if number],
-        "more": one_line({text: recorded[key] for key, text in FURTHER_FACTS.items() if recorded.get(key)}),
     }
 
 

@@ -16,9 +16,9 @@ from samovar.cli import campaign_commands
 from samovar.cli.campaign_commands import complete_lines, restored_lines, summary_lines
 from samovar.cli.plan_commands import menu_lines
 from samovar.cli.project import Project, RunRequest
-from samovar.cli.text import clock
 from samovar.events import Emit, Event
 from samovar.plan import Plan, Trial, compare, estimate_cost
+from samovar.units import clock
 from tests.unit.plan_values import shared_trials
 from tests.unit.plans import CATALOGUE
 from tests.unit.trials import RESOLVED, TRIAL

@@ -213,12 +213,12 @@ def minimal_document(one: str, two: str, three: str, four: str) -> dict[str, obj
     script = {"name": one, "host": two, "step": three, "lines": [four], "ended": one}
     return {
         "title": one, "experiment": two, "campaign": three, "description": four, "notice": one, "facts": [row],
-        "samovar": two, "callout": three, "path-caption": four, "hosts": [{**machine, "tools": [one], "more": two}],
+        "samovar": two, "callout": three, "path-caption": four, "hosts": [{**machine, "tools": [one]}],
         "path": {"columns": 1, "height": 1.0, "hosts": [host], "links": [], "bottleneck": None},
         "treatments": {"order": one, "parts": [{**part, "flows": [two], "recorded": three}]},
         "scorecard": {"lines": [line], "counts": [{"verdict": "differs", "amount": 1}], "headline": one},
         "figures": [], "tables": [{**table, "columns": [{"name": one, "align": "right"}, {"name": two, "align": "left"}]}],
-        "omissions": {"groups": [missing], "retried": one, "superseded": two, "warnings": [two], "unavailable": [{"name": one, "reason": two}]},
+        "omissions": {"groups": [missing], "notes": [one, two], "unavailable": [{"name": one, "reason": two}]},
         "provenance": [{"name": one, "facts": [row]}], "software": {},
         "data": [{"file": one, "holds": two, "rows": 1, "sha256": three}], "regenerate": [one],
         "commands": {"trial": one, "folder": two, "set": [script], "other": [script]},

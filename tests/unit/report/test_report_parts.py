@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from samovar.report.number_format import duration, listed, moment, number, quantity, span
+from samovar.report.number_format import listed, moment, number, quantity, span
 from samovar.report.path_drawing import draw_path
 from samovar.report.provenance import MOST_COLUMNS, MOST_LINES, one_line, read_script
 from tests.unit.report.report_sample import THREE_HOSTS, dumbbell
@@ -49,7 +49,6 @@ def test_a_number_never_has_an_exponent() -> None:
 
 
 def test_times_and_lists_read_as_words() -> None:
-    assert [duration(s) for s in (1.5, 119, 542, 7300)] == ["1.5 s", "119 s", "9 min 02 s", "2 h 01 min"]
     assert moment(1795271645.0) == "21 November 2026, 14:34:05 UTC"
     assert [listed(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
         "",
