@@ -11,7 +11,16 @@ from samovar.report.campaign_data import NOT_RUN, Campaign, Json
 from samovar.report.number_format import listed, moment, quantity
 from samovar.units import clock, counted
 
-STATES = ("valid", "suspect", "invalid", "failed", "interrupted", NOT_RUN)
+STATES = {
+    "valid": "analysed",
+    "suspect": "analysed, marked",
+    "invalid": "excluded",
+    "failed": "excluded",
+    "interrupted": "excluded",
+    NOT_RUN: "missing",
+    "left out": "not analysed",
+}
+"""What the analysis does with the trials of each state."""
 KERNELS = {"uml": "user-mode Linux", "native": "the machine’s own kernel"}
 ORDERS = {
     "sequential": "in the order of the factors",
@@ -20,14 +29,6 @@ ORDERS = {
 }
 MOST_LISTED = 6
 """Ids listed of trials in the same state for the same reason; of more, the first ones and a count."""
-TREATMENT_OF_STATES = {
-    "suspect": "analysed, marked",
-    "invalid": "excluded",
-    "failed": "excluded",
-    "interrupted": "excluded",
-    NOT_RUN: "missing",
-    "left out": "not analysed",
-}
 
 
 def overview(campaign: Campaign) -> Json:
@@ -192,7 +193,7 @@ def omissions(campaign: Campaign) -> Json:
         "groups": [
             {
                 "state": state,
-                "means": TREATMENT_OF_STATES.get(state, ""),
+                "means": STATES.get(state, ""),
                 "reason": reason,
                 "amount": len(trials),
                 "trials": _first_ids(trials),
