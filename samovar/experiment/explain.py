@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 
 from samovar.errors import DefinitionError, Problem
 from samovar.experiment.checks.check_values import setting_parameters
-from samovar.experiment.checks.part_values import is_setting, setters_of
+from samovar.experiment.checks.part_values import RECIPE_KINDS, PartToCheck, is_setting, setters_of
+from samovar.experiment.checks.validate import Validation
 from samovar.experiment.keys import (
-    DEVICE_PARAMETERS,
     ROUTER_ONLY,
     Adapter,
     Config,
     Experiment,
     Level,
-    NetworkPath,
     Order,
     ParameterInfo,
     Part,
@@ -23,11 +22,9 @@ from samovar.experiment.keys import (
     Strict,
     Testbed,
     Thresholds,
-    hosts_of,
     keys_of,
     model_of,
     owners_of,
-    settable,
     texts_of,
 )
 from samovar.experiment.layers.host_settings import LayerValue
@@ -35,7 +32,7 @@ from samovar.experiment.layers.merge import LISTED, MAIN, nested_keys, nodes_at,
 from samovar.experiment.load import ResolvedExperiment
 from samovar.experiment.nearest import unknown
 from samovar.experiment.values import PerHost
-from samovar.experiment.yaml_tree import Map, Node, Seq, Text, node_at
+from samovar.experiment.yaml_tree import Map, Node, Position, Seq, Text, node_at
 
 TOP_KEYS: Mapping[str, type[Strict]] = {
     **dict.fromkeys(("testbed", "title", "source", "description", "figures", "tables", "expect"), Experiment),
@@ -75,12 +72,10 @@ class Explainer:
     def __init__(
         self, resolved: ResolvedExperiment, catalogue: RecipeCatalogue, config: Config | None = None
     ) -> None:
-        self.experiment, self.testbed, self.settings = (
-            resolved.experiment,
-            resolved.testbed,
-            resolved.settings,
-        )
-        self.catalogue, self.config = catalogue, config
+        self.experiment, self.testbed = resolved.experiment, resolved.testbed
+        self.settings, self.catalogue, self.config = resolved.settings, catalogue, config
+        tree = self.experiment.complete or Map(Position(self.experiment.name, 0, 0))
+        self._checked = Validation(self.experiment, tree, [])
 
     def explain(self, key: str, part: str = "", levels: Mapping[str, str] | None = None) -> list[Explanation]:
         """Return the explanations of a key in every part that has it, or in one.
@@ -111,7 +106,7 @@ class Explainer:
         part = self.experiment.parts[name]
         setters = setters_of(part)
         known = {*keys_of(Part), *part.factors, *setters} - {"use"}
-        for owner, (model, parameters) in self.owners(part).items():
+        for owner, (model, parameters) in self.owners(name).items():
             known |= {owner, *(f"{owner}.{key}".removeprefix(".") for key in (*keys_of(model), *parameters))}
         for key in keys_inside(self.experiment.complete, ("parts", name, "path")):
             if "." in key and f"path.{key.partition('.')[0]}" not in setters:
@@ -122,28 +117,15 @@ class Explainer:
         systems = {host.system for host in self.testbed.hosts.values()}
         return (known | setting_parameters(self.catalogue, *systems).keys()) - {""}
 
-    def owners(self, part: Part) -> Owners:
-        """Return, for each key that contains others, its own keys (a model) and its recipe's parameters."""
-        recipes = {
-            f"traffic.{flow.label}": ("generator", flow.generator, flow.from_end) for flow in part.traffic
-        }
-        recipes |= {f"loggers.{one.logger}": ("logger", one.logger, one.at[0]) for one in part.loggers}
-        if self.testbed.bottleneck is not None:
-            aqm = part.path.aqm if part.path is not None else "pfifo"
-            recipes["path"] = ("aqm", str(aqm), self.testbed.bottleneck.router)
-        owners = {
-            owner: (model_of(owner) or Part, self._parameters(recipes.get(owner)))
-            for owner in owners_of(part)
-        }
-        if self.testbed.device is not None:
-            owners["path"] = (NetworkPath, DEVICE_PARAMETERS)
+    def owners(self, name: str) -> Owners:
+        """Return, for each key that contains others, its own keys (a model) and its recipes' parameters."""
+        part = PartToCheck(self._checked, self.testbed, self.catalogue, name, self.experiment.parts[name])
+        owners = {}
+        for owner in owners_of(part.model):
+            recipes = part.recipes_of(owner) if owner.partition(".")[0] in RECIPE_KINDS else ()
+            parameters = {key: info for _, known in recipes for key, info in known.items()}
+            owners[owner] = (model_of(owner) or Part, parameters)
         return owners
-
-    def _parameters(self, recipe: tuple[str, str, str] | None) -> Mapping[str, ParameterInfo]:
-        """Return the parameters that a recipe (its kind, name and place) has on the host there."""
-        kind, name, at = recipe or ("", "", "")
-        hosts = hosts_of(self.testbed, at)
-        return settable(self.catalogue, kind, name, self.testbed.hosts[hosts[0]].system) if hosts else {}
 
     def _explain_top(self, key: str) -> Explanation:
         """Explain a key that the experiment, config.yaml or else its default gives."""
@@ -165,7 +147,7 @@ class _PartExplainer:
 
     def __init__(self, of: Explainer, name: str, levels: Mapping[str, str] | None) -> None:
         self.of, self.name, self.levels = of, name, levels
-        self.part = of.experiment.parts[name]
+        self.part, self.owners = of.experiment.parts[name], of.owners(name)
         self.tree = node_at(of.experiment.complete, "parts", name)
 
     def explain(self, key: str) -> Iterator[Explanation]:
@@ -204,7 +186,7 @@ class _PartExplainer:
         device = tuple(_device_values(self.of.testbed, own)) if owner == "path" else ()
         if device:
             return device
-        model, parameters = self.of.owners(self.part).get(owner, (Part, {})) if owner else (Part, {})
+        model, parameters = self.owners.get(owner, (Part, {})) if owner else (Part, {})
         default = _text_of_default(parameters[own]) if own in parameters else None
         return (LayerValue(default, "default", ""),) if default else _default(model, own)
 
