@@ -1,5 +1,6 @@
 """Experiment, testbed and configuration files: typed and resolved, or all errors with their places."""
 
+from samovar.experiment import keys as keys
 from samovar.experiment.checks.check_traffic import is_whole as is_whole
 from samovar.experiment.checks.part_values import GENERATOR_KEYS as GENERATOR_KEYS
 from samovar.experiment.checks.validate import Validation as Validation
@@ -13,24 +14,19 @@ from samovar.experiment.keys import ARRIVALS_FIELDS as ARRIVALS_FIELDS
 from samovar.experiment.keys import DEVICE_PARAMETERS as DEVICE_PARAMETERS
 from samovar.experiment.keys import FLOW_ENDS as FLOW_ENDS
 from samovar.experiment.keys import FLOW_FIELDS as FLOW_FIELDS
-from samovar.experiment.keys import MOST_LEVELS as MOST_LEVELS
-from samovar.experiment.keys import NAME as NAME
 from samovar.experiment.keys import NOT_OF_HOSTS as NOT_OF_HOSTS
 from samovar.experiment.keys import OPERATING_SYSTEMS as OPERATING_SYSTEMS
 from samovar.experiment.keys import PARAMETER_TYPES as PARAMETER_TYPES
 from samovar.experiment.keys import PATH_FIELDS as PATH_FIELDS
-from samovar.experiment.keys import PLAIN_FACTORS as PLAIN_FACTORS
 from samovar.experiment.keys import SETTINGS as SETTINGS
 from samovar.experiment.keys import STOP_FIELDS as STOP_FIELDS
 from samovar.experiment.keys import STUDIES as STUDIES
 from samovar.experiment.keys import WORD as WORD
-from samovar.experiment.keys import Arrivals as Arrivals
 from samovar.experiment.keys import Config as Config
 from samovar.experiment.keys import Duration as Duration
 from samovar.experiment.keys import Expect as Expect
 from samovar.experiment.keys import Experiment as Experiment
 from samovar.experiment.keys import Factor as Factor
-from samovar.experiment.keys import FactorKeys as FactorKeys
 from samovar.experiment.keys import Flow as Flow
 from samovar.experiment.keys import Form as Form
 from samovar.experiment.keys import Ipmi as Ipmi
@@ -62,13 +58,11 @@ from samovar.experiment.keys import included_treatments as included_treatments
 from samovar.experiment.keys import keys_of as keys_of
 from samovar.experiment.keys import least_burst_packets as least_burst_packets
 from samovar.experiment.keys import members_of as members_of
-from samovar.experiment.keys import own_keys as own_keys
 from samovar.experiment.keys import parse_parameter as parse_parameter
 from samovar.experiment.keys import parse_type as parse_type
 from samovar.experiment.keys import read_parameter as read_parameter
 from samovar.experiment.keys import settable as settable
 from samovar.experiment.keys import type_in as type_in
-from samovar.experiment.keys import varied_keys as varied_keys
 from samovar.experiment.keys import whole_number as whole_number
 from samovar.experiment.keys import with_device as with_device
 from samovar.experiment.layers.host_settings import SettingsByHost as SettingsByHost

@@ -7,26 +7,13 @@ from typing import NamedTuple
 
 from samovar.experiment import (
     COMMON_OPTIONS,
-    DEVICE_PARAMETERS,
     FRAGMENT_KEYS,
     GENERATOR_KEYS,
-    MOST_LEVELS,
-    NAME,
     PART_KEYS,
-    PLAIN_FACTORS,
     PROFILE_KEYS,
-    Arrivals,
-    Experiment,
-    FactorKeys,
-    Flow,
     Form,
-    Logger,
-    NetworkPath,
     Outputs,
-    Strict,
-    keys_of,
-    own_keys,
-    varied_keys,
+    keys,
 )
 from samovar.schema.model_schema import (
     DIRECTIONS,
@@ -45,17 +32,16 @@ from samovar.schema.model_schema import (
 )
 from samovar.schema.recipe_schema import (
     Recipes,
-    SystemParameter,
     parameter_schema,
     parameter_schemas,
     parameters_of_kind,
     recipe_choice,
 )
 
-RECIPE_KEYS: Mapping[type[Strict], tuple[str, str]] = {
-    Flow: ("generator", "generator"),
-    Logger: ("logger", "logger"),
-    NetworkPath: ("aqm", "aqm"),
+RECIPE_KEYS: Mapping[type[keys.Strict], tuple[str, str]] = {
+    keys.Flow: ("generator", "generator"),
+    keys.Logger: ("logger", "logger"),
+    keys.NetworkPath: ("aqm", "aqm"),
 }
 """Models whose other keys are parameters: the kind of recipe, and the key that names it."""
 SCALAR: Json = {"type": ["string", "number", "boolean"]}
@@ -70,7 +56,7 @@ RANGE_KEYS = {"from": "First level.", "to": "Last level.", "step": "Distance of 
 LABEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 NO_ARRIVALS = r"(?!.*\.arrivals\.[a-z]+$)"
 """Before a label, which may contain dots: the key that follows is not one of arrivals."""
-FREE_NAME = rf"^(?!(?:{'|'.join(PLAIN_FACTORS)})$)[^.]+$"
+FREE_NAME = rf"^(?!(?:{'|'.join(keys.PLAIN_FACTORS)})$)[^.]+$"
 """A factor whose name is not that of a target."""
 
 
@@ -103,9 +89,9 @@ class ExperimentSchema:
             ("", "settings"): lambda: self._refer("Settings", self._settings),
             ("", "exclude"): lambda: _lines(LABELS),
             ("", "include"): lambda: _lines(any_of(SCALAR, {"type": "object", "minProperties": 1})),
-            ("", "traffic"): lambda: self._entries(Flow, "Changes of flows, by label."),
-            ("", "loggers"): lambda: self._entries(Logger, "Changes of loggers, by recipe."),
-            ("", "path"): lambda: self._refer("Path", lambda: self._with_parameters(NetworkPath)),
+            ("", "traffic"): lambda: self._entries(keys.Flow, "Changes of flows, by label."),
+            ("", "loggers"): lambda: self._entries(keys.Logger, "Changes of loggers, by recipe."),
+            ("", "path"): lambda: self._refer("Path", lambda: self._with_parameters(keys.NetworkPath)),
             ("", "use"): self._names,
             ("Flow", "generator"): lambda: recipe_choice(self.definitions, self._recipes, "generator"),
             ("Logger", "logger"): lambda: recipe_choice(self.definitions, self._recipes, "logger"),
@@ -141,19 +127,19 @@ class ExperimentSchema:
             without("factors", of_parts(whole_part)),
             without("traffic", of_parts(at_least_one("traffic", "use"))),
         ]
-        root = self._layer(tuple(own_keys(Experiment)))
+        root = self._layer(tuple(keys.own_keys(keys.Experiment)))
         return self.definitions.document({**root, "required": ["experiment"], "allOf": rules})
 
-    def _layers(self, name: str, keys: tuple[str, ...]) -> Json:
-        return by_name(self._refer(name, lambda: self._layer(keys)), NAME)
+    def _layers(self, name: str, properties: tuple[str, ...]) -> Json:
+        return by_name(self._refer(name, lambda: self._layer(properties)), keys.NAME)
 
     def _layer(self, names: tuple[str, ...]) -> Json:
         """Return some keys of an experiment, none of them needed."""
-        known = {name: key for name, key in keys_of(Experiment).items() if name in names}
-        return closed({name: self.definitions.property(Experiment, known[name], True) for name in known})
+        known = {name: key for name, key in keys.keys_of(keys.Experiment).items() if name in names}
+        return closed({name: self.definitions.property(keys.Experiment, known[name], True) for name in known})
 
     def _names(self) -> Json:
-        name = self.definitions.of_type(NAME)
+        name = self.definitions.of_type(keys.NAME)
         return any_of(name, {"type": "array", "items": name})
 
     def _aqm(self) -> Json:
@@ -186,26 +172,26 @@ class ExperimentSchema:
 
     # Objects with the parameters of a recipe beside their own keys.
 
-    def _entries(self, model: type[Strict], words: str) -> Json:
+    def _entries(self, model: type[keys.Strict], words: str) -> Json:
         """Return a list of flows or loggers, or the changes of those of another layer by their names."""
-        required = [name for name, key in keys_of(model).items() if key.field.is_required()]
+        required = [name for name, key in keys.keys_of(model).items() if key.field.is_required()]
         change = self._refer(f"{model.__name__}Change", lambda: self._with_parameters(model))
         whole = self._refer(model.__name__, lambda: {"allOf": [change, {"required": required}]})
-        return any_of({"type": "array", "items": whole}, {**by_name(change, NAME), "description": words})
+        return any_of({"type": "array", "items": whole}, {**by_name(change, keys.NAME), "description": words})
 
-    def _with_parameters(self, model: type[Strict]) -> Json:
+    def _with_parameters(self, model: type[keys.Strict]) -> Json:
         """Return the object of a model, whose other keys are the parameters of the recipe that it names."""
         kind, key = RECIPE_KEYS[model]
         made = self.definitions.object(model, partial=True)
         del made["additionalProperties"]
-        every = self._path_parameters() if model is NetworkPath else self._parameters(kind)
+        every = self._path_parameters() if model is keys.NetworkPath else self._parameters(kind)
         named = {"properties": {key: {"enum": self._recipes.names(kind)}}, "required": [key]}
-        rules = [{"if": {"not": named}, "then": self._limited(own_keys(model), every)}]
+        rules = [{"if": {"not": named}, "then": self._limited(keys.own_keys(model), every)}]
         for name in self._recipes.names(kind):
             known = parameter_schemas(self.definitions, self._recipes, kind, name)
             refused = {one for one in GENERATOR_KEYS if kind == "generator" and one not in known}
-            others = {one: schema for one, schema in known.items() if one not in own_keys(model)}
-            rules.append(when(key, name, self._limited(own_keys(model) - refused, others)))
+            others = {one: schema for one, schema in known.items() if one not in keys.own_keys(model)}
+            rules.append(when(key, name, self._limited(keys.own_keys(model) - refused, others)))
         return {**made, "allOf": [*made.get("allOf", []), *rules]}
 
     def _limited(self, own: frozenset[str], parameters: Json) -> Json:
@@ -218,8 +204,7 @@ class ExperimentSchema:
     def _path_parameters(self) -> Json:
         """Return the parameters of queue disciplines and devices."""
         of_devices = {
-            name: parameter_schema(self.definitions, [SystemParameter("", one)])
-            for name, one in DEVICE_PARAMETERS.items()
+            name: parameter_schema(self.definitions, [one]) for name, one in keys.DEVICE_PARAMETERS.items()
         }
         return {**self._parameters("aqm"), **of_devices}
 
@@ -230,26 +215,24 @@ class ExperimentSchema:
         yield from self._keys("")
         yield from self._keys("path")
         for key, one in self._path_parameters().items():
-            if key not in own_keys(NetworkPath):
+            if key not in keys.own_keys(keys.NetworkPath):
                 yield self._parameter(f"path.{key}", one, Form.PER_DIRECTION)
-        for name, found, having in self._recipes.settings():
-            yield self._parameter(name, parameter_schema(self.definitions, found, having), Form.PER_HOST)
+        for recipe in self._recipes.names("setting"):
+            yield from self._parameters_of("setting", recipe, recipe, Form.PER_HOST)
         for logger in self._recipes.names("logger"):
             yield from self._keys(f"loggers.{logger}")
-            for key, found in self._recipes.parameters("logger", logger).items():
-                one = parameter_schema(self.definitions, found)
-                yield self._parameter(f"loggers.{logger}.{key}", one, Form.ONE)
+            yield from self._parameters_of("logger", logger, f"loggers.{logger}", Form.ONE)
         for owner in ("stop", "traffic.FLOW", "traffic.FLOW.arrivals"):
             yield from self._keys(owner)
         for key, one in self._parameters("generator").items():
-            if key not in varied_keys("traffic.FLOW"):
+            if key not in keys.varied_keys("traffic.FLOW"):
                 yield self._parameter(rf"^traffic\.{LABEL}\.{key}$", one, Form.ONE)
         words = "Parameter of the congestion control's kernel module."
         yield self._parameter(r"^cc\.[^.]+$", {**SCALAR, "description": words}, Form.PER_HOST)
 
     def _keys(self, owner: str) -> Iterator[LevelTarget]:
         """Yield the keys below an owner; `traffic.FLOW` stands for any flow, so its targets are patterns."""
-        for name, key in varied_keys(owner).items():
+        for name, key in keys.varied_keys(owner).items():
             if key.type is None:
                 continue
             value = self.definitions.of_type(key.type)
@@ -257,10 +240,15 @@ class ExperimentSchema:
                 value = recipe_choice(self.definitions, self._recipes, name)
             target = f"{owner}.{name}" if owner else name
             if owner.startswith("traffic.FLOW"):
-                dotted = owner == "traffic.FLOW" and name in own_keys(Arrivals)
+                dotted = owner == "traffic.FLOW" and name in keys.own_keys(keys.Arrivals)
                 label = f"{NO_ARRIVALS}{LABEL}" if dotted else LABEL
                 target = f"^{target}$".replace(".", r"\.").replace("FLOW", label)
             yield LevelTarget(target, value, key.type.form, key.description)
+
+    def _parameters_of(self, kind: str, recipe: str, owner: str, form: Form) -> Iterator[LevelTarget]:
+        for key, infos in self._recipes.parameters(kind, recipe).items():
+            one = parameter_schema(self.definitions, list(infos.values()))
+            yield self._parameter(f"{owner}.{key}", one, form)
 
     def _parameter(self, name: str, one: Json, form: Form) -> LevelTarget:
         """Return a recipe's parameter as a target, its values a reference."""
@@ -305,7 +293,7 @@ class ExperimentSchema:
 
     def _explicit(self) -> Json:
         """Return a factor that names what it sets: a parameter of a recipe, or several keys."""
-        return self.definitions.value(FactorKeys)
+        return self.definitions.value(keys.FactorKeys)
 
     def _any_levels(self) -> Json:
         """Return the levels of a factor whose values are not known."""
@@ -355,10 +343,10 @@ class ExperimentSchema:
                 return ({**directions(value, label=label), "required": list(DIRECTIONS)},)
             case Form.PER_DIRECTION:
                 return value, directions(value, label=label)
-        keys = {"down": False, "up": False, "label": label}
+        properties = {"down": False, "up": False, "label": label}
         return value, {
             "type": "object",
-            "properties": keys,
+            "properties": properties,
             "additionalProperties": value,
             "minProperties": 1,
         }
@@ -369,12 +357,14 @@ def _lines(level: Json) -> Json:
 
 
 def _levels(level: Json) -> Json:
-    return several(level, maxItems=MOST_LEVELS, uniqueItems=True)
+    return several(level, maxItems=keys.MOST_LEVELS, uniqueItems=True)
 
 
 def _range(end: Json) -> Json:
-    keys = {key: {**end, "description": words} for key, words in RANGE_KEYS.items()}
-    return closed(keys, required=list(keys), description="Evenly spaced levels, both ends included.")
+    properties = {key: {**end, "description": words} for key, words in RANGE_KEYS.items()}
+    return closed(
+        properties, required=list(properties), description="Evenly spaced levels, both ends included."
+    )
 
 
 def _name(what: str, one: LevelTarget) -> str:
@@ -393,7 +383,7 @@ def fragment_schema() -> Json:
     return {"$schema": DRAFT, "$ref": "experiment.json#/$defs/Fragment"}
 
 
-def model_document(model: type[Strict]) -> Json:
+def model_document(model: type[keys.Strict]) -> Json:
     """Return the schema of a file that is one model: a testbed, a study or config.yaml."""
     definitions = Definitions({("", "settings"): lambda: {"$ref": "experiment.json#/$defs/Settings"}})
     return definitions.document(definitions.object(model))

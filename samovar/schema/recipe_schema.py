@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial as bound
-from typing import NamedTuple
 
 from samovar.experiment import (
     OPERATING_SYSTEMS,
@@ -18,13 +17,6 @@ from samovar.experiment import (
 )
 from samovar.recipes import Catalogue
 from samovar.schema.model_schema import Definitions, Json, any_of
-
-
-class SystemParameter(NamedTuple):
-    """A parameter of a recipe on one system."""
-
-    system: str
-    info: ParameterInfo
 
 
 class Recipes:
@@ -54,24 +46,17 @@ class Recipes:
             return self.catalogue.header(kind, name, system).summary
         return name
 
-    def parameters(self, kind: str, name: str) -> dict[str, list[SystemParameter]]:
-        """Return the parameters that an experiment may set of a recipe, on each system that has them."""
-        found: dict[str, list[SystemParameter]] = {}
+    def parameters(self, kind: str, name: str) -> dict[str, dict[str, ParameterInfo]]:
+        """Return the parameters that an experiment may set of a recipe, by name and system."""
+        found: dict[str, dict[str, ParameterInfo]] = {}
         for system in self.systems:
-            header = self.catalogue.parameters(kind, name, system) or {}
-            for parameter in settable(self.catalogue, kind, name, system):
-                found.setdefault(parameter, []).append(SystemParameter(system, header[parameter]))
+            for parameter, info in settable(self.catalogue, kind, name, system).items():
+                found.setdefault(parameter, {})[system] = info
         return found
 
     def having(self, kind: str, name: str) -> list[str]:
         """Return the operating systems that have a recipe, without their releases."""
         return [one for one in self.systems if "-" not in one and name in self.catalogue.names(kind, one)]
-
-    def settings(self) -> Iterator[tuple[str, list[SystemParameter], list[str]]]:
-        """Yield RECIPE.PARAMETER of every setting, its parameter, and the systems that have the recipe."""
-        for name in self.names("setting"):
-            for key, one in self.parameters("setting", name).items():
-                yield f"{name}.{key}", one, self.having("setting", name)
 
 
 def type_of_parameter(info: ParameterInfo) -> ValueType:
@@ -79,34 +64,30 @@ def type_of_parameter(info: ParameterInfo) -> ValueType:
     return PARAMETER_TYPES.get(info.type, WORD)
 
 
-def parameter_schema(
-    definitions: Definitions, found: Sequence[SystemParameter], having: Sequence[str] = ()
-) -> Json:
+def parameter_schema(definitions: Definitions, infos: Sequence[ParameterInfo]) -> Json:
     """Return a parameter as a property: what any of the systems accepts, with its description."""
-    first = found[0].info
-    on = [one.system for one in found if one.system in having]
-    where = f" ({on[0]} only)" if len(on) == 1 and len(having) > 1 else ""
-    words = f"{first.description[:1].upper()}{first.description[1:]}{where}."
+    values = []
+    for info in infos:
+        own = type_of_parameter(info)
+        choices: Json = {"enum": [*info.choices, *(int(one) for one in info.choices if one.isdecimal())]}
+        values.append(choices if info.choices else definitions.of_type(own))
+    first = infos[0]
+    words = f"{first.description[:1].upper()}{first.description[1:]}."
     if not first.choices:
         words += f" Type: {type_of_parameter(first).name}."
-    own = getattr(first, "default", None)
-    if own is not None:
-        words += f" Default: `{own}`."
-    return {**any_of(*(_value(definitions, one.info) for one in found)), "description": words}
-
-
-def _value(definitions: Definitions, info: ParameterInfo) -> Json:
-    if info.choices:
-        return {"enum": [*info.choices, *(int(one) for one in info.choices if one.isdecimal())]}
-    return definitions.of_type(type_of_parameter(info))
+    default = getattr(first, "default", None)
+    if default is not None:
+        words += f" Default: `{default}`."
+    return {**any_of(*values), "description": words}
 
 
 def parameter_schemas(definitions: Definitions, recipes: Recipes, kind: str, name: str) -> Json:
     """Return the parameters of a recipe as properties, each a reference."""
-    having = recipes.having(kind, name)
     return {
-        key: definitions.refer(f"{kind}.{name}.{key}", bound(parameter_schema, definitions, one, having))
-        for key, one in recipes.parameters(kind, name).items()
+        key: definitions.refer(
+            f"{kind}.{name}.{key}", bound(parameter_schema, definitions, list(infos.values()))
+        )
+        for key, infos in recipes.parameters(kind, name).items()
     }
 
 
@@ -114,8 +95,8 @@ def parameters_of_kind(definitions: Definitions, recipes: Recipes, kind: str) ->
     """Return the parameters of all recipes of a kind as properties: what any of them accepts and means."""
     found: dict[str, dict[str, Json]] = {}
     for name in recipes.names(kind):
-        for key, one in recipes.parameters(kind, name).items():
-            found.setdefault(key, {})[name] = parameter_schema(definitions, one, recipes.having(kind, name))
+        for key, infos in recipes.parameters(kind, name).items():
+            found.setdefault(key, {})[name] = parameter_schema(definitions, list(infos.values()))
     return {key: _merged(every) for key, every in sorted(found.items())}
 
 

@@ -11,41 +11,21 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from samovar.events import JOURNAL_EVENTS, events_page, line_schema
-from samovar.experiment import (
-    OPERATING_SYSTEMS,
-    Config,
-    Experiment,
-    Form,
-    Key,
-    Metric,
-    Output,
-    Outputs,
-    ParameterInfo,
-    Part,
-    Strict,
-    StudyReport,
-    Testbed,
-    ValueType,
-    bare,
-    keys_of,
-    project_outputs,
-    type_in,
-    varied_keys,
-)
+from samovar.experiment import Form, Metric, Output, Outputs, ParameterInfo, keys, project_outputs
 from samovar.recipes import BLOCKS, Catalogue, Header
 from samovar.schema.editor_schemas import experiment_schema, fragment_schema, model_document
 from samovar.schema.model_schema import DRAFT, Json, SchemaError, document_of, dump
-from samovar.schema.recipe_schema import Recipes, SystemParameter
+from samovar.schema.recipe_schema import Recipes
 
 REFERENCE = Path("docs") / "reference"
 FOLDER = REFERENCE / "schema"
 EVENTS = REFERENCE / "events.md"
 BLOCK = re.compile(r"(<!-- fab schema: (?P<name>[\w., -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-ROOTS: Mapping[str, type[Strict]] = {
-    "experiment": Experiment,
-    "testbed": Testbed,
-    "config": Config,
-    "study": StudyReport,
+ROOTS: Mapping[str, type[keys.Strict]] = {
+    "experiment": keys.Experiment,
+    "testbed": keys.Testbed,
+    "config": keys.Config,
+    "study": keys.StudyReport,
 }
 WORDS: Mapping[str, str] = {
     "factors": "mapping from [factor](factors.md) to its levels",
@@ -83,7 +63,7 @@ FORMS: Mapping[Form, str] = {
 class Page:
     """One page of the reference; links to models lead to its headings."""
 
-    def __init__(self, text: str, root: type[Strict] | None, recipes: Recipes, outputs: Outputs) -> None:
+    def __init__(self, text: str, root: type[keys.Strict] | None, recipes: Recipes, outputs: Outputs) -> None:
         self._text, self._root, self._recipes, self._outputs = text, root, recipes, outputs
         self._anchors = dict(self._headed())
 
@@ -132,18 +112,18 @@ class Page:
             if name not in self._anchors:
                 yield from (f"### {spaced(name)}", "", document_of(model), "", *self._table(model), "")
 
-    def _models(self) -> dict[str, type[Strict]]:
+    def _models(self) -> dict[str, type[keys.Strict]]:
         return dict(models_below(self._root)) if self._root else {}
 
-    def _table(self, model: type[Strict]) -> Iterator[str]:
+    def _table(self, model: type[keys.Strict]) -> Iterator[str]:
         """Yield a model's table; that of an experiment leaves out the keys that its parts have too."""
-        rows = [self._row(key) for key in keys_of(model).values()]
-        if model is Experiment:
-            of_parts = [self._row(key) for key in keys_of(Part).values()]
+        rows = [self._row(key) for key in keys.keys_of(model).values()]
+        if model is keys.Experiment:
+            of_parts = [self._row(key) for key in keys.keys_of(keys.Part).values()]
             rows = [row for row in rows if row not in of_parts]
         yield from table(("key", "value", "default", "meaning"), rows)
 
-    def _row(self, key: Key) -> tuple[str, ...]:
+    def _row(self, key: keys.Key) -> tuple[str, ...]:
         default = f"`{key.default}`" if key.default is not None else ""
         default = DEFAULTS.get(key.name) or ("required" if key.field.is_required() else default)
         return (
@@ -153,12 +133,12 @@ class Page:
             key.description,
         )
 
-    def _value(self, annotation: Any, value_type: ValueType | None = None) -> str:
+    def _value(self, annotation: Any, value_type: keys.ValueType | None = None) -> str:
         """Describe the values of an annotation in the words of a table."""
-        here, value_type = bare(annotation), value_type or type_in(annotation)
+        here, value_type = keys.bare(annotation), value_type or keys.type_in(annotation)
         if value_type is not None:
             return _type_words(value_type)
-        if isinstance(here, type) and issubclass(here, Strict):
+        if isinstance(here, type) and issubclass(here, keys.Strict):
             words = spaced(here.__name__)
             return f"[{words.lower()}](#{self._anchors.get(here.__name__, anchor(words))})"
         below = [self._value(one) for one in get_args(here) if one not in (Ellipsis, type(None))]
@@ -169,7 +149,7 @@ class Page:
         return " or ".join(one for one in below if one)
 
 
-def _type_words(value_type: ValueType) -> str:
+def _type_words(value_type: keys.ValueType) -> str:
     """Return a type with an example or its choices, and the forms that may replace one value."""
     form = FORMS[value_type.form]
     if value_type.choices:
@@ -178,15 +158,15 @@ def _type_words(value_type: ValueType) -> str:
     return f"{value_type.name}{'' if plain else f': `{value_type.examples[-1]}`'}{form}"
 
 
-def models_below(model: type[Strict]) -> Iterator[tuple[str, type[Strict]]]:
+def models_below(model: type[keys.Strict]) -> Iterator[tuple[str, type[keys.Strict]]]:
     """Yield a model and all models below its keys, each once, in the order of the file."""
-    seen: dict[str, type[Strict]] = {}
+    seen: dict[str, type[keys.Strict]] = {}
     todo: list[Any] = [model]
     while todo:
-        here = bare(todo.pop(0))
-        if isinstance(here, type) and issubclass(here, Strict) and here.__name__ not in seen:
+        here = keys.bare(todo.pop(0))
+        if isinstance(here, type) and issubclass(here, keys.Strict) and here.__name__ not in seen:
             seen[here.__name__] = here
-            todo += [key.field.annotation for key in keys_of(here).values()]
+            todo += [key.field.annotation for key in keys.keys_of(here).values()]
         elif not isinstance(here, type):
             todo += [one for one in get_args(here) if one is not Ellipsis]
     yield from seen.items()
@@ -220,7 +200,7 @@ def factor_lines() -> Iterator[str]:
     rows = [
         (f"`{f'{owner}.{name}'.strip('.')}`", WORDS.get(name) or _type_words(key.type))
         for owner in owners
-        for name, key in varied_keys(owner).items()
+        for name, key in keys.varied_keys(owner).items()
         if key.type
     ]
     yield from table(("factor", "levels"), rows)
@@ -230,10 +210,10 @@ def recipe_names(recipes: Recipes) -> Iterator[str]:
     """Yield the names of all recipes that an experiment or a testbed may use, by kind and system."""
     rows = [
         [kind, *(", ".join(f"`{name}`" for name in sorted(recipes.catalogue.names(kind, system)))
-                 for system in OPERATING_SYSTEMS)]
+                 for system in keys.OPERATING_SYSTEMS)]
         for kind in ("setting", "aqm", "generator", "logger")
     ]  # fmt: skip
-    yield from table(("", *(system.title for system in OPERATING_SYSTEMS.values())), rows)
+    yield from table(("", *(system.title for system in keys.OPERATING_SYSTEMS.values())), rows)
 
 
 def recipe_lines(recipes: Recipes, kind: str) -> Iterator[str]:
@@ -272,7 +252,7 @@ def _headers(recipes: Recipes, kind: str, name: str) -> Iterator[str]:
 
 def _title(system: str) -> str:
     name, _, release = system.partition("-")
-    return f"{OPERATING_SYSTEMS[name].title}{f' {release} and older' if release else ''}"
+    return f"{keys.OPERATING_SYSTEMS[name].title}{f' {release} and older' if release else ''}"
 
 
 def _facts(header: Header) -> str:
@@ -291,13 +271,14 @@ def _facts(header: Header) -> str:
     return "; ".join(facts + costs)
 
 
-def _parameter_row(found: Sequence[SystemParameter], systems: int) -> tuple[str, str, str]:
+def _parameter_row(found: Mapping[str, ParameterInfo], systems: int) -> tuple[str, str, str]:
     """Return a parameter's type, default and description, per system where they differ."""
-    infos = {_title(one.system): one.info for one in found if "-" not in one.system}
+    infos = {_title(system): info for system, info in found.items() if "-" not in system}
     only = f" ({next(iter(infos))} only)" if len(infos) == 1 and systems > 1 else ""
     types = {system: _parameter_type(info) for system, info in infos.items()}
     defaults = {system: str(getattr(info, "default", None) or "") for system, info in infos.items()}
-    return _per_system(types), _per_system(defaults), f"{found[0].info.description}{only}"
+    description = next(iter(found.values())).description
+    return _per_system(types), _per_system(defaults), f"{description}{only}"
 
 
 def _parameter_type(info: ParameterInfo) -> str:
@@ -332,9 +313,9 @@ def schemas(root: Path, recipes: Recipes) -> Mapping[str, Json]:
     return {
         "experiment": experiment_schema(recipes, project_outputs(root)),
         "fragment": fragment_schema(),
-        "testbed": model_document(Testbed),
-        "study": model_document(StudyReport),
-        "config": model_document(Config),
+        "testbed": model_document(keys.Testbed),
+        "study": model_document(keys.StudyReport),
+        "config": model_document(keys.Config),
         "journal": {"$schema": DRAFT, **line_schema("journal", JOURNAL_EVENTS)},
     }
 

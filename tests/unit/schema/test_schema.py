@@ -586,6 +586,7 @@ def is_described(kind: str, value: Mapping[str, Any]) -> bool:
 def test_every_parameter_of_a_recipe_has_a_description_and_a_type_or_choices(kind: str) -> None:
     for recipe in RECIPES.names(kind):
         for name, found in RECIPES.parameters(kind, recipe).items():
-            one = parameter_schema(Definitions({}), found)
+            infos = list(found.values())
+            one = parameter_schema(Definitions({}), infos)
             assert len(one["description"]) > 5, (recipe, name)
-            assert "Type: " in one["description"] or found[0].info.choices, (recipe, name)
+            assert "Type: " in one["description"] or infos[0].choices, (recipe, name)
