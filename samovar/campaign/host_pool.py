@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
-from samovar.campaign.availability import blamed, shortage
+from samovar.campaign.availability import blamed, errors_by_host, shortage
 from samovar.campaign.context import CampaignContext
 from samovar.campaign.recovery import Recovery
 from samovar.campaign.trial import BootSettings
@@ -16,7 +16,6 @@ from samovar.errors import TestbedError
 from samovar.events import Event
 from samovar.hosts import (
     ConnectionLostError,
-    HostsError,
     Machine,
     Session,
     UnreachableError,
@@ -151,10 +150,8 @@ class HostPool:
         away: Mapping[str, TestbedError] = {}
         try:
             self._context.sessions.map(_probe, suspects)
-        except HostsError as several:
-            away = several.errors
         except TestbedError as error:
-            away = {error.host: error} if error.host else {}
+            away = errors_by_host(error)
         for host, suspect in list(suspects.items()):
             suspect.silent = isinstance(away.get(host), (UnreachableError, ConnectionLostError))
             if host in away:

@@ -9,7 +9,12 @@ from samovar.campaign.availability.findings import (
     require_runnable,
 )
 from samovar.campaign.availability.leases import LeaseRequest, Leases, require_free, require_idle
-from samovar.campaign.availability.needed_hosts import blamed, needed_hosts_by_trial, without_hosts
+from samovar.campaign.availability.needed_hosts import (
+    blamed,
+    errors_by_host,
+    needed_hosts_by_trial,
+    without_hosts,
+)
 from samovar.campaign.availability.reboot import Reboots
 from samovar.campaign.availability.requirements import (
     FEATURE,
@@ -39,6 +44,7 @@ __all__ = [
     "blamed",
     "blocked_trials",
     "combine_findings",
+    "errors_by_host",
     "find_missing",
     "free_here",
     "host_needs",

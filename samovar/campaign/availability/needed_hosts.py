@@ -11,10 +11,14 @@ from samovar.plan import CapturePlan, FlowPlan, LoggerPlan, PathPlan, Plan, Reso
 
 def blamed(error: BaseException) -> dict[str, str]:
     """Return the hosts that an error is about, each with the reason."""
+    return {host: str(one) for host, one in errors_by_host(error).items()}
+
+
+def errors_by_host(error: BaseException) -> Mapping[str, TestbedError]:
+    """Return the errors of hosts that an error has; none if it names no host."""
     if isinstance(error, HostsError):
-        return {host: str(one) for host, one in error.errors.items()}
-    host = error.host if isinstance(error, TestbedError) else ""
-    return {host: str(error)} if host else {}
+        return error.errors
+    return {error.host: error} if isinstance(error, TestbedError) and error.host else {}
 
 
 def needed_hosts(resolved: Resolved) -> frozenset[str]:

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from samovar.campaign.availability.needed_hosts import blamed, needed_hosts_by_trial
+from samovar.campaign.availability.needed_hosts import blamed, errors_by_host, needed_hosts_by_trial
 from samovar.errors import TestbedError
 from samovar.events import Emit, Event
-from samovar.hosts import HostFacts, HostsError, Machine, Session, Sessions, UnreachableError
+from samovar.hosts import HostFacts, Machine, Session, Sessions, UnreachableError
 from samovar.plan import Plan
 
 POLL_S = 0.5
@@ -81,9 +81,8 @@ def power_on_silent(sessions: Sessions, machines: Mapping[str, Machine], emit: E
 
 def silent_hosts(error: TestbedError) -> frozenset[str]:
     """Return the hosts from which an error reports no answer at all; one that refuses a key is up."""
-    if isinstance(error, HostsError):
-        return frozenset(host for host, one in error.errors.items() if isinstance(one, UnreachableError))
-    return frozenset({error.host} - {""}) if isinstance(error, UnreachableError) else frozenset()
+    errors = errors_by_host(error).items()
+    return frozenset(host for host, one in errors if isinstance(one, UnreachableError))
 
 
 def _switch_on(session: Session, machine: Machine, emit: Emit, given_up: threading.Event) -> None:

@@ -56,14 +56,6 @@ class Expected:
         return Expected(f"{self.remote}.gz", path, self.kind, self.logger, self.interface)
 
 
-@dataclass(frozen=True)
-class PackedFile:
-    """The size and checksum of a compressed file on its host."""
-
-    size_bytes: int
-    sha256: str
-
-
 def collect(
     session: Session, folder: str, expected: Sequence[Expected], local: Path, *, deadline_s: float = 600.0
 ) -> list[Mapping[str, object]]:
@@ -83,19 +75,13 @@ def collect(
         raise TestbedError(f"{', '.join(twice)}: two files cannot be collected under one name")
     done = session.run(pack_script(folder, expected), step="pack", deadline_s=deadline_s)
     on_host = parse_packed(session.host, done.text, [file.remote for file in packed])
-    check_room(session.host, sum(one.size_bytes for one in on_host.values()), local)
     wanted = [
-        RemoteFile(
-            f"{folder}/{file.remote}",
-            local / file.path,
-            on_host[file.remote].sha256,
-            on_host[file.remote].size_bytes,
-        )
-        for file in packed
+        RemoteFile(f"{folder}/{file.remote}", local / file.path, *on_host[file.remote]) for file in packed
     ]
+    check_room(session.host, sum(file.size_bytes for file in wanted), local)
     session.fetch_all(wanted, deadline_s=deadline_s)
     session.run(f"rm -rf -- {quote(folder)}\n", step="remove", deadline_s=deadline_s)
-    return [_manifest_entry(file, session.host, on_host[file.remote]) for file in packed]
+    return [_manifest_entry(file, session.host, one) for file, one in zip(packed, wanted, strict=True)]
 
 
 def salvage(
@@ -187,10 +173,11 @@ def pack_script(folder: str, expected: Sequence[Expected]) -> str:
     )
 
 
-def parse_packed(host: str, text: str, names: Sequence[str]) -> dict[str, PackedFile]:
-    """Parse the output of pack_script: a line `sha256 name` and a line `bytes name` for each of `names`.
+def parse_packed(host: str, text: str, names: Sequence[str]) -> dict[str, tuple[str, int]]:
+    """Return the SHA-256 and the size in bytes of each of `names` that pack_script has printed.
 
-    Raises TestbedError if a name is missing, printed twice, or unknown.
+    It prints a line `sha256 name` and a line `bytes name` for each. Raises TestbedError if a name is missing,
+    printed twice, or unknown.
     """
     sums: dict[str, str] = {}
     sizes: dict[str, int] = {}
@@ -208,17 +195,17 @@ def parse_packed(host: str, text: str, names: Sequence[str]) -> dict[str, Packed
         found = ascii(", ".join(sorted({name for _, name in printed}))[:MAX_OUTPUT])[1:-1] or "nothing"
         wanted = ", ".join(sorted(names))
         raise TestbedError(f"{host}: printed checksums and sizes of {found}; must be those of {wanted}")
-    return {name: PackedFile(sizes[name], sums[name]) for name in names}
+    return {name: (sums[name], sizes[name]) for name in names}
 
 
-def _manifest_entry(file: Expected, host: str, on_host: PackedFile) -> Mapping[str, object]:
+def _manifest_entry(file: Expected, host: str, fetched: RemoteFile) -> Mapping[str, object]:
     entry = {
         "path": file.path,
         "kind": file.kind,
         "host": host,
         "interface": file.interface,
         "logger": file.logger,
-        "bytes": on_host.size_bytes,
-        "sha256": on_host.sha256,
+        "bytes": fetched.size_bytes,
+        "sha256": fetched.sha256,
     }
     return {key: value for key, value in entry.items() if value is not None}
