@@ -1,19 +1,4 @@
-"""The exceptions of samovar: every failure that a user can cause or meet is one of these.
-
-SamovarError
-├── DefinitionError     a YAML file is invalid; carries all problems with their places
-├── PlanError           a valid experiment cannot be planned on this testbed
-├── RecipeError         a recipe file is invalid or missing, or refuses its values
-├── TestbedError        a host cannot be reached, or is not in the required state
-│   ├── UnreachableError  a host does not answer (in samovar.hosts)
-│   ├── HostsError      errors of several hosts, by host (in samovar.hosts)
-│   ├── RemoteError     a remote script failed; carries host, exit code and output
-│   └── DeadlineError   a remote step did not end in time
-├── CampaignError       a results folder is invalid
-├── AnalysisError       the analysis in R failed
-├── ReportError         the bundle could not be made
-└── LabError            the virtual lab could not be started or stopped
-"""
+"""The exceptions of samovar: every failure that a user can cause or meet is one of these, or a subclass."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The virtual lab: hosts of a testbed as namespaces of one kernel, reached over SSH like real machines."""
 
-from samovar.lab.access import Access, read_access
-from samovar.lab.dialer import dial, shell_command
+from samovar.lab.access import Access, dial, read_access, shell_command
 from samovar.lab.kernel import KernelNeeds, UserModeConfig, predict_missing
 from samovar.lab.lifecycle import answering_hosts, down, up
 from samovar.lab.topology import require_supported_links

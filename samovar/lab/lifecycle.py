@@ -13,9 +13,17 @@ from pathlib import Path
 from samovar.errors import LabError
 from samovar.events import Emit, Event
 from samovar.experiment import Testbed
-from samovar.lab.access import RECORD, Access, OsProcess, children, process, read_record, write_record
+from samovar.lab.access import (
+    RECORD,
+    Access,
+    OsProcess,
+    answers,
+    children,
+    process,
+    read_record,
+    write_record,
+)
 from samovar.lab.boot_files import CLIENT_KEY, KNOWN_HOSTS, Boot, make_keys, write_boot_folder
-from samovar.lab.dialer import answers
 from samovar.lab.kernel import (
     DEBIAN_USER_MODE,
     MAP_ROOT,
