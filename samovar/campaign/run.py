@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -55,6 +55,7 @@ class Summary:
         return not self.failed
 
 
+@dataclass(frozen=True)
 class CampaignRun:
     """One run of a campaign by one controller; each of `testbeds` has the plan as it is there.
 
@@ -62,22 +63,16 @@ class CampaignRun:
     that hold their leases.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        plan: Plan,
-        sources: Mapping[str, bytes],
-        testbeds: Sequence[TestbedSetup],
-        catalogue: Catalogue,
-        emit: Emit,
-        *,
-        fail_fast: bool = False,
-        force: bool = False,
-    ) -> None:
-        self.folder, self.plan, self.emit = folder, plan, emit
-        self._sources, self._testbeds, self._catalogue = sources, testbeds, catalogue
-        self._fail_fast, self._force = fail_fast, force
-        self._disk, self._emit_lock = DiskReserve(), Lock()
+    folder: Path
+    plan: Plan
+    sources: Mapping[str, bytes]
+    testbeds: Sequence[TestbedSetup]
+    catalogue: Catalogue
+    emit: Emit
+    fail_fast: bool = False
+    force: bool = False
+    disk: DiskReserve = field(default_factory=DiskReserve)
+    emit_lock: AbstractContextManager[bool] = field(default_factory=Lock)
 
     def run(self, provenance: Mapping[str, object]) -> Summary:
         """Run every open trial; `provenance` is the content of provenance.json.
@@ -87,30 +82,30 @@ class CampaignRun:
         """
         try:
             with Journal(self.folder / JOURNAL) as journal, ExitStack() as stack:
-                contexts = [self._context(journal, setup) for setup in self._testbeds]
-                for context, setup in zip(contexts, self._testbeds, strict=True):
-                    request = LeaseRequest(self.folder, setup.testbed, force=self._force)
+                contexts = [self._context(journal, setup) for setup in self.testbeds]
+                for context, setup in zip(contexts, self.testbeds, strict=True):
+                    request = LeaseRequest(self.folder, setup.testbed, force=self.force)
                     leases = Leases(setup.sessions, request, journal.note, self.emit)
                     hosts = [host for host in setup.sessions.hosts if host not in setup.unreachable]
                     stack.enter_context(leases.held(hosts, partial(_changed_hosts, context)))
-                self._disk.hold(self.folder)
+                self.disk.hold(self.folder)
                 return self._run(journal, contexts, provenance)
         except OSError as error:
             raise CampaignError(f"{self.folder}: cannot be written: {error}") from error
         finally:
-            self._disk.release()
+            self.disk.release()
 
     def _run(
         self, journal: Journal, contexts: Sequence[CampaignContext], provenance: Mapping[str, object]
     ) -> Summary:
         note, state = journal.note, fold(journal.entries)
         note("campaign-resumed" if state.controllers else "campaign-started", trials=len(self.plan.trials))
-        runners = [TestbedRunner(*one) for one in zip(contexts, self._testbeds, strict=True)]
+        runners = [TestbedRunner(*one) for one in zip(contexts, self.testbeds, strict=True)]
         for runner in runners:
             runner.hosts.restore_all(runner.setup.unreachable)
         runners[0].recovery.close_trials(state)
         # The plan is only replaced after recovery, which may need the earlier one.
-        replace_plan(self.folder, self.plan, self._sources, note, fold(journal.entries))
+        replace_plan(self.folder, self.plan, self.sources, note, fold(journal.entries))
         point_latest(self.folder)
         blocked = self._blocked_everywhere()
         if blocked:
@@ -146,10 +141,10 @@ class CampaignRun:
     def _context(self, journal: Journal, setup: TestbedSetup) -> CampaignContext:
         """Make the context of a testbed; if there are several, events are marked with its name."""
         note: Note = journal.note
-        emit, shared = self.emit, len(self._testbeds) > 1
+        emit, shared = self.emit, len(self.testbeds) > 1
 
         def emit_marked(event: Event) -> None:
-            with self._emit_lock:  # each testbed runs in a thread of its own
+            with self.emit_lock:  # each testbed runs in a thread of its own
                 self.emit(Event(event.name, {**event.values, "testbed": setup.testbed}))
 
         if shared:
@@ -158,19 +153,19 @@ class CampaignRun:
             self.folder.name,
             self.folder,
             setup.sessions,
-            self._catalogue,
+            self.catalogue,
             note,
             emit,
             policy=setup.policy,
             testbed=setup.testbed,
             shared=shared,
-            disk=self._disk,
+            disk=self.disk,
             entries=lambda: journal.entries,
         )
 
     def _blocked_everywhere(self) -> Mapping[str, Sequence[str]]:
         """Return the trials that no testbed can run, with the reasons of all testbeds."""
-        first, *others = [setup.blocked for setup in self._testbeds]
+        first, *others = [setup.blocked for setup in self.testbeds]
         ids = set(first).intersection(*others)
         return {id_: [why for one in (first, *others) for why in one[id_]] for id_ in first if id_ in ids}
 
@@ -188,7 +183,7 @@ class CampaignRun:
         }
         self.emit(Event("trials-open", values))
         attempts = {id_: trial.attempts for id_, trial in state.trials.items()}
-        queue = TrialQueue(runnable, attempts, fail_fast=self._fail_fast)
+        queue = TrialQueue(runnable, attempts, fail_fast=self.fail_fast)
         for runner in runners:
             queue.join(runner.setup.testbed, runner.can_run)
         return queue
