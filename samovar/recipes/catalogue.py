@@ -63,8 +63,10 @@ class Catalogue:
         return files[name]
 
     def recipe(self, kind: str, name: str, os: str) -> Recipe:
-        """Return one recipe, compiled. Raises RecipeError naming the nearest known one."""
-        return self._read(kind, name, os).compile()
+        """Return one recipe with a valid body. Raises RecipeError naming the nearest known one."""
+        recipe = self._read(kind, name, os)
+        _ = recipe.blocks
+        return recipe
 
     def header(self, kind: str, name: str, os: str) -> Header:
         """Return the header of one recipe. Raises RecipeError if there is none."""

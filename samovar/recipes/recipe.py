@@ -52,20 +52,32 @@ class Recipe:
 
     @cached_property
     def _quoted(self) -> Template:
-        """The compiled body. Raises DefinitionError if it is not Jinja2 or lacks a block of its kind."""
-        from jinja2 import TemplateSyntaxError
+        return shell_environment(self.path.parents[2]).from_string(self._text)
 
+    @cached_property
+    def blocks(self) -> frozenset[str]:
+        """The names of the blocks that the recipe defines; this parses the body, and does not compile it.
+
+        Raises DefinitionError if it is not Jinja2 or lacks a block of its kind.
+        """
+        from jinja2 import TemplateSyntaxError, nodes
+
+        environment = shell_environment(self.path.parents[2])
         try:
-            template = shell_environment(self.path.parents[2]).from_string(self._text)
+            tree = environment.parse(self._text)
         except TemplateSyntaxError as error:
             message = (error.message or "this is not Jinja2").rstrip(".")
             raise self._problem(message, error.lineno) from error
-        missing = sorted(BLOCKS[self.kind] - template.blocks.keys())
+        for one in tree.find_all(nodes.Filter):
+            if one.name not in environment.filters:
+                raise self._problem(f"No filter named {one.name!r}", one.lineno)
+        found = frozenset(block.name for block in tree.find_all(nodes.Block))
+        missing = sorted(BLOCKS[self.kind] - found)
         if missing:
             blocks = " and ".join(f"{{% block {block} %}}" for block in missing)
-            present = ", ".join(sorted(template.blocks)) or "none"
+            present = ", ".join(sorted(found)) or "none"
             raise self._problem(f"a recipe of kind {self.kind} needs {blocks}; it has: {present}", 1)
-        return template
+        return found
 
     def _problem(self, message: str, number: int) -> DefinitionError:
         """Return an error in a line; Jinja2 does not report columns."""
@@ -73,16 +85,6 @@ class Recipe:
         line = lines[number - 1] if number <= len(lines) else ""
         column = len(line) - len(line.lstrip()) + 1
         return DefinitionError([Problem(str(self.path), number, column, message, line)])
-
-    def compile(self) -> Recipe:
-        """Compile the body and return the recipe. Raises DefinitionError for an invalid body."""
-        _ = self._quoted
-        return self
-
-    @property
-    def blocks(self) -> frozenset[str]:
-        """The names of the blocks that the recipe defines."""
-        return frozenset(self._quoted.blocks)
 
     def parse_values(self, parameters: Mapping[str, str]) -> dict[str, object]:
         """Return the parameters that an experiment gives, parsed with the types of the header.
@@ -107,10 +109,10 @@ class Recipe:
 
         if block not in self.blocks:
             raise RecipeError(f"{self.path}: no block {block!r}; it has: {', '.join(sorted(self.blocks))}")
-        template = self._plain if block in NOT_SHELL else self._quoted
         known = {**self.defaults, **values}
         given = {name: known[name] for name in self.header.parameters if name in known}
         try:
+            template = self._plain if block in NOT_SHELL else self._quoted
             return "".join(template.blocks[block](template.new_context({"given": given, **known})))
         except (TemplateError, RecipeError) as error:
             raise RecipeError(f"{self.path}: block {block}: {error}") from error

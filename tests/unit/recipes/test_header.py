@@ -43,7 +43,7 @@ def mistakes(folder: Path, text: str) -> list[str]:
     path = folder / "x.sh.j2"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DefinitionError) as caught:
-        Recipe("setting", "x", path).compile()
+        _ = Recipe("setting", "x", path).blocks
     return str(caught.value).replace(f"{path}:", "").splitlines()
 
 
@@ -82,4 +82,4 @@ def test_a_recipe_that_is_not_text_is_refused_at_its_byte(tmp_path: Path) -> Non
     with pytest.raises(
         DefinitionError, match=r":2:10: a byte that is not valid UTF-8; save the file as UTF-8$"
     ):
-        Recipe("setting", "x", tmp_path / "x.sh.j2").compile()
+        _ = Recipe("setting", "x", tmp_path / "x.sh.j2").blocks

@@ -173,14 +173,14 @@ def test_a_recipe_without_a_header_is_refused_with_its_form(tmp_path: Path) -> N
     path = tmp_path / "x.sh.j2"
     path.write_text("echo\n")
     with pytest.raises(DefinitionError, match="starts with a header"):
-        Recipe("setting", "x", path).compile()
+        _ = Recipe("setting", "x", path).blocks
 
 
 def test_a_recipe_without_its_blocks_names_them(tmp_path: Path) -> None:
     path = tmp_path / "x.sh.j2"
     path.write_text("{#---\nsummary: X.\n---#}\n{% block server %}{% endblock %}\n")
     with pytest.raises(DefinitionError, match=r"needs \{% block client %\}; it has: server"):
-        Recipe("generator", "x", path).compile()
+        _ = Recipe("generator", "x", path).blocks
 
 
 @pytest.mark.parametrize(
