@@ -64,7 +64,7 @@ def recipe_digests(plan: Plan, catalogue: Catalogue) -> Mapping[str, str]:
 def _files(plan: Plan, host: str, catalogue: Catalogue) -> Iterator[Path]:
     for group in plan.groups(recipes_view(host)):
         resolved = group.resolved
-        example = Trial(id="", part="", treatment={}, replicate=1, block=1, resolved=resolved)
+        example = Trial(id="", part="", treatment={}, replicate=1, block=1, source=resolved)
         yield from (recipe.path for recipe in recipes_at(TrialScripts(example, catalogue, "recipes"), host))
 
 

@@ -6,6 +6,7 @@ The field names (or their aliases) are the keys of plan.json and manifest.json.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
@@ -224,50 +225,29 @@ class Changes(PlanValue):
     boots: int = 0
 
 
+@dataclass(frozen=True, eq=False)
 class Trial:
-    """One replicate of one treatment; `resolved` may be a function that assembles it on demand."""
+    """One replicate of one treatment; `source` may be a function that assembles what it sets on demand."""
 
-    __slots__ = ("_resolved", "block", "id", "part", "replicate", "treatment")
-
-    def __init__(
-        self,
-        *,
-        id: str,
-        part: str,
-        treatment: Mapping[str, str],
-        replicate: int,
-        block: int,
-        resolved: Resolved | Callable[[], Resolved],
-    ) -> None:
-        self.id, self.part, self.treatment = id, part, treatment
-        self.replicate, self.block, self._resolved = replicate, block, resolved
+    id: str
+    part: str
+    treatment: Mapping[str, str]
+    replicate: int
+    block: int
+    source: Resolved | Callable[[], Resolved] = field(repr=False)
 
     @property
     def resolved(self) -> Resolved:
         """Everything that the trial sets, runs and records."""
-        return self._resolved if isinstance(self._resolved, Resolved) else self._resolved()
-
-    def model_copy(self, *, update: Mapping[str, Any]) -> Trial:
-        """Return a copy with some attributes changed, as the components of a trial have it."""
-        own = ("id", "part", "treatment", "replicate", "block", "resolved")
-        return Trial(**{**{name: getattr(self, name) for name in own}, **update})
+        return self.source if isinstance(self.source, Resolved) else self.source()
 
     def as_json(self) -> dict[str, Any]:
         """Return the trial as plain values, with the keys of manifest.json."""
-        return {
-            "id": self.id,
-            "part": self.part,
-            "treatment": dict(self.treatment),
-            "replicate": self.replicate,
-            "block": self.block,
-            "resolved": self.resolved.as_json(),
-        }
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "source"}
+        return {**values, "treatment": dict(self.treatment), "resolved": self.resolved.as_json()}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Trial) and self.as_json() == other.as_json()
 
     def __hash__(self) -> int:
         return hash(self.id)
-
-    def __repr__(self) -> str:
-        return f"Trial({self.id})"

@@ -112,11 +112,8 @@ class Treatments:
 
     def trial(self, id_: str, treatment: int, replicate: int, block: int) -> Trial:
         """Return one trial of a treatment."""
-        resolve = partial(self.resolved, treatment, replicate)
-        labels = self.labels(treatment)
-        return Trial(
-            id=id_, part=self.part, treatment=labels, replicate=replicate, block=block, resolved=resolve
-        )
+        labels, source = self.labels(treatment), partial(self.resolved, treatment, replicate)
+        return Trial(id_, self.part, labels, replicate, block, source)
 
 
 class Slot(NamedTuple):
@@ -217,13 +214,12 @@ class SameTrialsError(PlanError):
         both = " and ".join(f"{name} {first[name]} and {second[name]}" for name in differing)
         common = ", ".join(f"{name} is {level}" for name, level in second.items() if name not in differing)
         where = f" where {common}" if common else ""
-        line = ", ".join(f"{name}: {_quoted(level)}" for name, level in second.items())
+        line = ", ".join(
+            f'{name}: "{level}"' if re.search(r"[^A-Za-z0-9./%_ -]", level) else f"{name}: {level}"
+            for name, level in second.items()
+        )
         remedy = f"use levels that change something, or add the line {{{line}}} to exclude"
         super().__init__(f"{part}: {both} give the same trial{where}; {remedy}")
-
-
-def _quoted(level: str) -> str:
-    return f'"{level}"' if re.search(r"[^A-Za-z0-9./%_ -]", level) else level
 
 
 def ids_of(treatments: Treatments, slots: Sequence[Slot]) -> list[str]:

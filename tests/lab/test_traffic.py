@@ -97,7 +97,7 @@ class Dumbbell:
         """Run a trial of nothing but traffic."""
         self.count += 1
         trial = Trial(
-            id=f"trial-{self.count}", part="main", treatment={}, replicate=1, block=1, resolved=resolved(flows, captures, stop)
+            id=f"trial-{self.count}", part="main", treatment={}, replicate=1, block=1, source=resolved(flows, captures, stop)
         )  # fmt: skip
         campaign = self.checkout.folder / "campaign"
         (campaign / "trials").mkdir(parents=True, exist_ok=True)

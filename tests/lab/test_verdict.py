@@ -95,7 +95,7 @@ class Judge:
         self._count += 1
         campaign = self.checkout.folder / "campaign"
         (campaign / "trials").mkdir(parents=True, exist_ok=True)
-        trial = self.study.plan.trials[0].model_copy(update={"id": f"trial-{self._count}"})
+        trial = replace(self.study.plan.trials[0], id=f"trial-{self._count}")
         beside = [threading.Thread(target=self.on_host, args=order[1:]) for order in orders]
         who = ("verdicts", campaign, self.sessions, catalogue or self.catalogue)
         context = CampaignContext(

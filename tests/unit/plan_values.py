@@ -15,7 +15,7 @@ def trial(label: str, replicate: int = 1, resolved: Resolved = RESOLVED, part: s
     """Make a trial of one factor, `cc`; its id tells its duration, as a hash would tell all of it."""
     id_ = f"{label}-r{replicate}-{resolved.duration_s:g}"
     return Trial(
-        id=id_, part=part, treatment={"cc": label}, replicate=replicate, block=replicate, resolved=resolved
+        id=id_, part=part, treatment={"cc": label}, replicate=replicate, block=replicate, source=resolved
     )
 
 

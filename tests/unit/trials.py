@@ -70,5 +70,5 @@ RESOLVED = Resolved(
 )
 
 TRIAL = Trial(
-    id="newreno-9999KB-600-r1-abc123", part="main", treatment={}, replicate=1, block=1, resolved=RESOLVED
+    id="newreno-9999KB-600-r1-abc123", part="main", treatment={}, replicate=1, block=1, source=RESOLVED
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from samovar.errors import TestbedError
 from samovar.hosts import HostsError
@@ -59,4 +60,4 @@ def without_hosts(trial: Trial, gone: Collection[str]) -> Trial:
     if not set(gone) & resolved.hosts.keys():
         return trial
     hosts = {name: host for name, host in resolved.hosts.items() if name not in gone}
-    return trial.model_copy(update={"resolved": resolved.model_copy(update={"hosts": hosts})})
+    return replace(trial, source=resolved.model_copy(update={"hosts": hosts}))

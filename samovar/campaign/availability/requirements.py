@@ -61,7 +61,7 @@ def _host_needs(plan: Plan, host: str, catalogue: Catalogue, calibrates: bool) -
     for number, group in enumerate(plan.groups(recipes_view(host))):
         resolved = group.resolved
         interfaces = interfaces or resolved.hosts[host].interfaces
-        example = Trial(id="", part=group.part, treatment={}, replicate=1, block=1, resolved=resolved)
+        example = Trial(id="", part=group.part, treatment={}, replicate=1, block=1, source=resolved)
         for need in _needs(TrialScripts(example, catalogue, "preflight"), host):
             found.setdefault(need, {})[number] = group
         for name in calibration_needs(resolved, host, catalogue) if calibrates else ():

@@ -17,7 +17,7 @@ def evidence_of(
     folder: Path = Path("trial"), resolved: Resolved = RESOLVED, policy: Policy | None = None, **fields: Any
 ) -> Evidence:
     """Make evidence of a trial whose first flow was started, with other fields as given."""
-    trial = Trial(id="t", part="main", treatment={}, replicate=1, block=1, resolved=resolved)
+    trial = Trial(id="t", part="main", treatment={}, replicate=1, block=1, source=resolved)
     scripts = TrialScripts(trial, CATALOGUE, "verdicts")
     fields = {"started": {f"{resolved.flows[0].label}-client": 0.0}, **fields}
     return Evidence(scripts, folder, policy or Policy(), **fields)

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -127,7 +128,7 @@ def test_a_trial_needs_the_hosts_of_its_flows_its_routers_and_what_records() -> 
 
 
 def test_a_trial_without_an_idle_host_keeps_its_id_and_its_other_hosts() -> None:
-    whole = TRIAL.model_copy(update={"resolved": _with_idle()})
+    whole = replace(TRIAL, source=_with_idle())
     left = without_hosts(whole, {"idle": "gone"})
     assert (left.id, set(left.resolved.hosts)) == (whole.id, {"src", "rtr", "dst"})
     assert without_hosts(whole, {"elsewhere": "gone"}) is whole

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def test_a_log_is_compared_with_the_port_filter_of_its_trial(port: int, tmp_path
     logger = LoggerPlan(logger="siftr", host="src", interface="em1", parameters={"port_filter": str(port)})
     hosts = {"src": RESOLVED.hosts["src"].model_copy(update={"os": "freebsd", "release": "14.0"})}
     alone = {"hosts": hosts, "flows": (), "captures": (), "path": None, "loggers": (logger,)}
-    trial = TRIAL.model_copy(update={"resolved": RESOLVED.model_copy(update=alone)})
+    trial = replace(TRIAL, source=RESOLVED.model_copy(update=alone))
     (tmp_path / "traces").mkdir()
     (tmp_path / "traces" / "src-siftr.csv.gz").write_bytes(gzip.compress("".join(WHOLE).encode()))
     checks = run_checks(Evidence(TrialScripts(trial, CATALOGUE, "c"), tmp_path))

@@ -30,7 +30,7 @@ TO_DST = WindowProbe("src", "dst", "172.16.10.2", "172.16.11.2", 200_000)
 
 
 def scripts_of(resolved: Resolved = RESOLVED) -> TrialScripts:
-    trial = Trial(id="t", part="main", treatment={}, replicate=1, block=1, resolved=resolved)
+    trial = Trial(id="t", part="main", treatment={}, replicate=1, block=1, source=resolved)
     return TrialScripts(trial, CATALOGUE, "windows")
 
 

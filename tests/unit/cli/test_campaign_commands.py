@@ -25,7 +25,7 @@ from tests.unit.trials import RESOLVED, TRIAL
 
 ROOT = Path(__file__).parents[3]
 SECOND = Trial(
-    id="newreno-9999KB-600-r2-abc123", part="main", treatment={}, replicate=2, block=2, resolved=RESOLVED
+    id="newreno-9999KB-600-r2-abc123", part="main", treatment={}, replicate=2, block=2, source=RESOLVED
 )
 PLAN = Plan(
     experiment="x",

@@ -50,7 +50,7 @@ def one(cc: str, rwnd: str, replicate: int) -> Trial:
         treatment={"cc": cc, "rwnd": rwnd, "mtu": "1500"},
         replicate=replicate,
         block=replicate,
-        resolved=lasting(10.0),
+        source=lasting(10.0),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -79,7 +80,7 @@ def test_new_trials_that_equal_an_orphan_except_for_names_are_counted_as_renamed
 
 def _with_ids(plan: Plan) -> Plan:
     """Give trials the ids that they have in a part of another name."""
-    trials = [one.model_copy(update={"id": f"other-{one.id}"}) for one in plan.trials]
+    trials = [replace(one, id=f"other-{one.id}") for one in plan.trials]
     return plan.model_copy(update={"trials": shared_trials(trials)})
 
 

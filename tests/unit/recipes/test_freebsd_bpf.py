@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -55,7 +56,7 @@ def scripts(**changes: object) -> TrialScripts:
     }
     update = {"hosts": hosts, "path": None, "loggers": (), **changes}
     resolved = RESOLVED.model_copy(update=update)
-    return TrialScripts(TRIAL.model_copy(update={"resolved": resolved}), CATALOGUE, "c")
+    return TrialScripts(replace(TRIAL, source=resolved), CATALOGUE, "c")
 
 
 class Was(dict[str, str]):

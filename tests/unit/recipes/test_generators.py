@@ -10,6 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ HOSTILE = "$(touch pwned)`touch pwned`;touch pwned'\"&|>pwned"
 def trial(*flows: FlowPlan, stop: StopPlan | None = None, captures: tuple[CapturePlan, ...] = ()) -> Trial:
     """The sample trial with other traffic."""
     update = {"flows": flows, "stop": stop, "deadline_s": 20.0, "captures": captures, "loggers": ()}
-    return TRIAL.model_copy(update={"id": uuid.uuid4().hex, "resolved": RESOLVED.model_copy(update=update)})
+    return replace(TRIAL, id=uuid.uuid4().hex, source=RESOLVED.model_copy(update=update))
 
 
 def scripts(

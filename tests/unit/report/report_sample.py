@@ -179,7 +179,11 @@ def make_plan(sample: Sample) -> Json:
 def plan_bytes(plan: Json) -> bytes:
     """Write a plan as samovar does, from its plain form with every trial in full."""
     trials = [
-        Trial(**{**one, "resolved": Resolved.model_validate(one["resolved"])}) for one in plan["trials"]
+        Trial(
+            **{key: one[key] for key in one if key != "resolved"},
+            source=Resolved.model_validate(one["resolved"]),
+        )
+        for one in plan["trials"]
     ]
     return Plan.model_validate({**plan, "trials": shared_trials(trials)}).to_json()
 
