@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from samovar.campaign.verdict.check_result import Check, unreadable
 from samovar.campaign.verdict.evidence import Evidence
@@ -84,7 +85,9 @@ def check_siftr_logs(evidence: Evidence) -> Iterator[Check]:
     for host, program in evidence.programs("logger", "siftr"):
         loggers = evidence.resolved.loggers
         given = next(one for one in loggers if (one.host, one.logger) == (host, "siftr")).parameters
-        per_line, port = int(given.get("packets_per_line", "1")), int(given.get("port_filter", "0"))
+        recipe = evidence.scripts.recipe_of(host, program)
+        values: dict[str, Any] = {**recipe.defaults, **recipe.parse_values(given)}
+        per_line, port = values["packets_per_line"], values["port_filter"]
         yield from check_siftr_log(evidence, host, evidence.trace(program), per_line, port)
 
 
