@@ -114,24 +114,21 @@ def read_experiment(path: Path, overrides: Mapping[str, str] | None = None) -> E
     merged = merge_reused(tree, path, problems).tree
     layers = [merged, *override_layers([merged], overrides or {}, problems)]
     checked = validate(Experiment, merge_layers(layers, problems))
-    _raise([*problems, *checked.problems])
-    return _model(checked).with_source(merged, checked.tree)
+    return _valid(checked, problems).with_source(merged, checked.tree)
 
 
 def load_testbed(path: Path) -> Testbed:
     """Load a testbed; raises DefinitionError with every error."""
     tree, problems = read_yaml(path)
     checked = _check_testbed(tree, path)
-    _raise([*problems, *checked.problems])
-    return _model(checked)
+    return _valid(checked, problems)
 
 
 def load_config(path: Path) -> Config:
     """Load the configuration of the controller, config.yaml; raises DefinitionError with every error."""
     tree, problems = read_yaml(path)
     checked = validate(Config, tree)
-    _raise([*problems, *checked.problems])
-    return _model(checked).with_source(tree)
+    return _valid(checked, problems).with_source(tree)
 
 
 def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
@@ -149,8 +146,7 @@ def load_study_report(path: Path, experiments: Collection[str]) -> StudyReport:
         if section.experiment not in experiments:
             message = unknown("experiment", section.experiment, experiments)
             checked.report(("sections", index, "experiment"), message)
-    _raise([*problems, *checked.problems])
-    return _model(checked)
+    return _valid(checked, problems)
 
 
 def campaign_files(merged: MergedExperiment, testbed: Testbed) -> dict[str, bytes]:
@@ -259,7 +255,9 @@ def _raise(problems: Sequence[Problem]) -> None:
         raise DefinitionError(unique)
 
 
-def _model(checked: Validation[M]) -> M:
+def _valid(checked: Validation[M], problems: Sequence[Problem]) -> M:
+    """Return the model of a tree; raises DefinitionError with the problems of the tree and others."""
+    _raise([*problems, *checked.problems])
     if checked.model is None:
         raise DefinitionError([checked.tree.position.problem("cannot be read; see the other errors")])
     return checked.model

@@ -50,7 +50,7 @@ class Uml(Strict):
 class Labs(Strict):
     """Virtual labs on this machine."""
 
-    uml: Uml = entry("The user-mode kernel.", Uml())
+    uml: Uml = entry("The user-mode kernel.", Uml.model_construct())
 
 
 class Notify(Strict):
@@ -68,8 +68,8 @@ class Config(SourceFile):
 
     results: Word = entry("Folder of all campaigns.", "results")
     testbed: Name = entry("Testbed of commands that name none.", "lab")
-    ssh: SshDefaults = entry("Time limits of SSH.", SshDefaults())
-    lab: Labs = entry("Virtual labs on this machine.", Labs())
+    ssh: SshDefaults = entry("Time limits of SSH.", SshDefaults.model_construct())
+    lab: Labs = entry("Virtual labs on this machine.", Labs.model_construct())
     step_timeout_s: Duration = entry("Longest time of one remote step without traffic.", 60.0)
     clock_tolerance_s: Duration = entry("Largest difference between a host's clock and this machine's.", 1.0)
     calibrate: Calibrate = entry(
@@ -84,7 +84,7 @@ class Config(SourceFile):
     host_wait_s: Duration = entry("How long to wait, before the next trial, for a host that was lost.", 120.0)
     free_space: Size = entry("Disk space kept free, here and on hosts, beyond the next trial's.", 200_000_000)
     notify: Notify | None = entry("Command to run at the end of a campaign and at trouble in it.", None)
-    verdict: Thresholds = entry("Bounds of the verdict.", Thresholds())
+    verdict: Thresholds = entry("Bounds of the verdict.", Thresholds.model_construct())
     settings: Settings = entry("Settings of every host, which testbeds, hosts and experiments override.", {})
     os: Mapping[Annotated[str, choice("os", *OPERATING_SYSTEMS)], System] = entry(
         "Defaults of the hosts of one operating system, over settings.", {}

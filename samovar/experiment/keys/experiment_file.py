@@ -157,7 +157,7 @@ class Experiment(PartKeys, SourceFile):
     source: Sentence = entry("Publication that the experiment repeats or follows.", "")
     description: Sentence = entry("Purpose of the experiment, in a paragraph.", "")
     testbed: Name = entry("Testbed that it runs on, a file in hosts/.")
-    order: Order = entry("Order in which trials run.", Order())
+    order: Order = entry("Order in which trials run.", Order.model_construct())
     parts: Mapping[Name, Part] = entry(
         "Matrices by name; values override those at the top level.", min_length=1
     )
@@ -168,7 +168,9 @@ class Experiment(PartKeys, SourceFile):
         "Tables of the report: names, or mappings with options.", ()
     )
     expect: tuple[Expect, ...] = entry("Lines of the scorecard.", ())
-    verdict: Thresholds = entry("Bounds of the verdict, over those of the configuration.", Thresholds())
+    verdict: Thresholds = entry(
+        "Bounds of the verdict, over those of the configuration.", Thresholds.model_construct()
+    )
     calibrate: Calibrate | None = entry("Whether paths are measured first; by default as configured.", None)
     profiles: Mapping[Name, Free] = entry("Changes of the experiment for --profile, by name.", {})
 

@@ -28,7 +28,10 @@ ROUTER = "router"
 
 
 def entry(description: str, default: Any = PydanticUndefined, **options: Any) -> Any:
-    """Return the field of a key: its sentence, and its default; without one, the key is required."""
+    """Return the field of a key: its sentence, and its default; without one, the key is required.
+
+    A model as the default is made by `model_construct`: validators would otherwise be built at every start.
+    """
     return Field(default, description=description, **options)
 
 

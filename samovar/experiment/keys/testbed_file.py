@@ -262,7 +262,7 @@ class Host(Strict):
         "Address or name on the control network, where SSH reaches it; an address in a lab."
     )
     interfaces: Mapping[Interface, NetworkInterface] = entry("Interfaces on the testbed's network.", {})
-    ssh: Ssh = entry("SSH settings of this host, over those of the testbed.", Ssh())
+    ssh: Ssh = entry("SSH settings of this host, over those of the testbed.", Ssh.model_construct())
     settings: Settings = entry("Settings of this host, over those of the testbed.", {})
     boot_timeout_s: Duration = entry("Longest time that it may take to answer after a reboot.", 300.0)
     power: Power | None = entry(
@@ -309,7 +309,7 @@ class Testbed(SourceFile):
     name: Name = entry("Name of the testbed, the same as the file's.", alias="testbed")
     description: Sentence = entry("Description of the testbed, for the report.", "")
     lab: Lab | None = entry("Makes this testbed a virtual one.", None)
-    ssh: Ssh = entry("How to log in to every host.", Ssh())
+    ssh: Ssh = entry("How to log in to every host.", Ssh.model_construct())
     hosts: Mapping[Name, Host] = entry("Machines by name.", min_length=1)
     links: Mapping[Name, Link] = entry("Links by name, for what their interfaces do not tell.", {})
     place: Annotated[Bottleneck | LinkBottleneck | None, WrapValidator(_bottleneck)] = entry(
