@@ -159,7 +159,7 @@ def test_what_is_added_is_listed_and_known_to_editors_and_in_the_reference(clone
         assert f"### {kind} `{name}`" in page
     schema = (reference / "schema" / "experiment.json").read_text()
     assert all(name in schema for name in ADDED.values())
-    assert clone.fab("schema") == (0, "everything is current\n")
+    assert clone.fab("schema") == (0, "all generated files are current\n")
 
 
 def test_check_tells_what_each_host_offers_in_one_table_and_ends_with_0_when_that_is_enough(
