@@ -232,7 +232,7 @@ class _Reader:
     def _leaf(self, token: re.Match[str]) -> Term:
         """Return the term of a quantity (50KB), a name (RTT), or a number before a name (2 RTT, 2BDP)."""
         number, unit, name = token["number"], token["unit"] or "", token["factor"] or token["name"]
-        if unit in NAMES:
+        if unit in NAMES and not name:
             unit, name = "", unit
         terms = []
         if number:
