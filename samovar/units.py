@@ -121,14 +121,9 @@ def parse_packets(text: str, *, allow_zero: bool = False) -> int:
     return _whole(text, PACKETS, "packets", allow_zero)
 
 
-def parse_duration_ns(text: str, *, allow_zero: bool = False) -> int:
-    """Read a time such as 5ms, in nanoseconds; raises UnitError."""
-    return _whole(text, DURATION, "nanoseconds", allow_zero)
-
-
 def parse_duration(text: str, *, allow_zero: bool = False) -> float:
-    """Read a time such as 5ms, in seconds; raises UnitError."""
-    return float(Decimal(parse_duration_ns(text, allow_zero=allow_zero)) / 10**9)
+    """Read a time such as 5ms, a whole number of nanoseconds, in seconds; raises UnitError."""
+    return float(Decimal(_whole(text, DURATION, "nanoseconds", allow_zero)) / 10**9)
 
 
 def parse_share(text: str) -> float:
