@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from samovar.campaign.interrupts import EXIT_CODE, RESUMES, Interrupts, unrestored_lines
     from samovar.campaign.notifier import notifying
     from samovar.campaign.past_campaigns import Archive
-    from samovar.campaign.policy import Policy, policy_of
+    from samovar.campaign.policy import policy_of
     from samovar.campaign.provenance_json import changed_recipes, provenance_of
     from samovar.campaign.recovery import Restored, Restorer, changed_campaigns
     from samovar.campaign.retries import TestbedSetup
@@ -45,7 +45,6 @@ __all__ = [
     "Archive",
     "CampaignRun",
     "Interrupts",
-    "Policy",
     "Restored",
     "Restorer",
     "ResumePoint",

@@ -3,12 +3,11 @@
 from samovar.campaign.collection.checksums import SUMS, sha256_of, write_sums
 from samovar.campaign.collection.commit import commit_trial, digests, set_aside, sums_digest
 from samovar.campaign.collection.fetch import Expected, collect, salvage
-from samovar.campaign.collection.verify import FileProblem, Verification, verify
+from samovar.campaign.collection.verify import Verification, verify
 
 __all__ = [
     "SUMS",
     "Expected",
-    "FileProblem",
     "Verification",
     "collect",
     "commit_trial",

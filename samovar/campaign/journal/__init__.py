@@ -5,7 +5,6 @@ from samovar.campaign.journal.campaign_state import (
     CampaignState,
     SavedState,
     TrialState,
-    TrialStatus,
     fold,
     is_open,
 )
@@ -28,7 +27,6 @@ __all__ = [
     "Note",
     "SavedState",
     "TrialState",
-    "TrialStatus",
     "broken_seals",
     "fold",
     "holder",

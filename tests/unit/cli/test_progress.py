@@ -21,7 +21,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console, Group
 
-from samovar.campaign.collection import FileProblem, Verification
+from samovar.campaign.collection.verify import FileProblem, Verification
 from samovar.campaign.journal import NAME as JOURNAL
 from samovar.campaign.journal import Entry, Journal, fold, holder
 from samovar.cli.progress import CampaignProgress, EventDisplay, open_event_stream, styled
