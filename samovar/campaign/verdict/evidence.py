@@ -23,10 +23,9 @@ State = Mapping[str, str]
 """Keys and values that a script printed of its host."""
 STARTED = re.compile(r"^(\S+)\.pid (\d+\.\d+)$", re.MULTILINE)
 TRAFFIC_OVER = re.compile(r"^order-stop (\d+\.\d+)$", re.MULTILINE)
-TRAFFIC = frozenset({"traffic"})
 QUEUE, STAGE = "queue.", "stage."
 """Prefixes of a router's counters: queue disciplines, and the stages that delay packets before them."""
-NOT_OVERHEAD = TRAFFIC | {"reboot", "calibrate", "windows"}
+NOT_OVERHEAD = frozenset({"traffic", "reboot", "calibrate", "windows"})
 """Phases whose time does not count as overhead: the experiment asked for them."""
 
 

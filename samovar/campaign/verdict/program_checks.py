@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from samovar.campaign.verdict.check_result import Check
-from samovar.campaign.verdict.evidence import TRAFFIC, Evidence
+from samovar.campaign.verdict.evidence import Evidence
 
 
 def check_traffic_failures(evidence: Evidence) -> Iterator[Check]:
@@ -68,6 +68,6 @@ def check_duration(evidence: Evidence) -> Iterator[Check]:
     asked = [flow.start_s + flow.duration_s for flow in flows if flow.duration_s and flow.size_bytes is None]
     if asked:
         least_s = evidence.policy.thresholds.duration * max(asked)
-        seconds = evidence.seconds(TRAFFIC)
+        seconds = evidence.seconds({"traffic"})
         requested = f"{max(asked):g} s, at least {least_s:.2f} s"
         yield Check("duration of the traffic", "all", requested, f"{seconds:.2f} s", seconds >= least_s)
