@@ -8,6 +8,7 @@ hosts and interfaces and the addresses. Hosts correspond by role, in the order o
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -55,10 +56,7 @@ class Comparison:
     @property
     def counts(self) -> dict[str, int]:
         """The number of trials to run for each reason."""
-        found: dict[str, int] = {}
-        for reason in self.runs.values():
-            found[reason] = found.get(reason, 0) + 1
-        return found
+        return dict(Counter(self.runs.values()))
 
 
 def compare(plan: Plan, before: Plan | None, ended: Mapping[str, str]) -> Comparison:
@@ -78,7 +76,7 @@ def compare(plan: Plan, before: Plan | None, ended: Mapping[str, str]) -> Compar
     if before is not None and orphans:
         old = _count_by_value(before, orphans)
         new = _count_by_value(plan, {id_ for id_, reason in runs.items() if reason == NEW})
-        renamed = sum(min(number, new.get(value, 0)) for value, number in old.items())
+        renamed = (old & new).total()
     return Comparison(
         stands=tuple(id_ for id_ in planned if ended.get(id_) == DONE),
         runs=runs,
@@ -88,14 +86,12 @@ def compare(plan: Plan, before: Plan | None, ended: Mapping[str, str]) -> Compar
     )
 
 
-def _count_by_value(plan: Plan, only: Collection[str]) -> Mapping[str, int]:
+def _count_by_value(plan: Plan, only: Collection[str]) -> Counter[str]:
     """Count some trials of a plan by the JSON of all that they set, run and record."""
-    found: dict[str, int] = {}
+    found = Counter[str]()
     for group in plan.groups(ALL_COMPONENTS):
-        number = sum(id_ in only for id_ in group.trials)
-        if number:
-            value = json.dumps(group.resolved.as_json(), sort_keys=True)
-            found[value] = found.get(value, 0) + number
+        if number := sum(id_ in only for id_ in group.trials):
+            found[json.dumps(group.resolved.as_json(), sort_keys=True)] += number
     return found
 
 
@@ -189,10 +185,9 @@ def on_testbed(reference: Plan, own: Plan) -> Plan:
 
 def _roles(plan: Plan) -> Mapping[str, str]:
     """Return what each host is called on any testbed: its role and a number, such as `sender 1`."""
-    counts: dict[str, int] = {}
-    found: dict[str, str] = {}
+    counts, found = Counter[str](), dict[str, str]()
     for name, host in plan.trials[0].resolved.hosts.items():
-        counts[host.role] = counts.get(host.role, 0) + 1
+        counts[host.role] += 1
         found[name] = f"{host.role} {counts[host.role]}"
     return found
 

@@ -1,4 +1,4 @@
-"""A part of an experiment as its checks see it: every value that a key may have, systems and recipes."""
+"""A part of an experiment for its checks: every value that each key may have, and the recipes it uses."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from samovar.experiment.values import Directional, LevelText, PerHost
 
 Parameters = Mapping[str, ParameterInfo]
 RECIPE_KINDS = {"path": "aqm", "traffic": "generator", "loggers": "logger"}
-"""Keys that name the recipe of a part of the experiment; each is also the kind of recipe."""
-
-
+"""Keys that name the recipe of a path, a flow or a logger; each is also the kind of recipe."""
 GENERATOR_KEYS = ("cc", "dscp")
 """Keys of a flow that its generator must have as a parameter."""
 
@@ -242,19 +240,12 @@ def _values_in(model: keys.Strict, owner: str, place: Loc) -> Iterator[PartValue
         for index, one in enumerate(value if many else (value,)):
             at = (*place, name, index) if many else (*place, name)
             if isinstance(one, keys.Strict):
-                entry = _entry_name(one, index) if many else ""
+                entry = f"{getattr(one, 'label', getattr(one, 'logger', index))}." if many else ""
                 yield from _values_in(one, f"{owner}{name}.{entry}", at)
             elif one is not None and not isinstance(one, Mapping):
                 yield from PartValue(f"{owner}{name}", one, at, model=type(model)).split()
     for name, text in getattr(model, "parameters", {}).items():
         yield PartValue(f"{owner}{name}", text, (*place, name), model=type(model))
-
-
-def _entry_name(model: keys.Strict, index: int) -> str:
-    """Return what targets call an entry of a list, with its dot."""
-    if isinstance(model, keys.Flow):
-        return f"{model.label}."
-    return f"{model.logger}." if isinstance(model, keys.Logger) else f"{index}."
 
 
 def _typed(target: str, text: LevelText) -> object:
