@@ -51,10 +51,8 @@ Refusal = tuple[Loc, bool, str]
 def check_values(part: PartToCheck) -> None:
     """Report unknown keys, values that cannot be read, names of nothing, and what recipes do not take."""
     for one in (one for values in part.values.values() for one in values):
-        group, known = (
-            one.target.partition(".")[0],
-            one.factor is None or keys.is_target(one.target, part.model),
-        )
+        group = one.target.partition(".")[0]
+        known = one.factor is None or keys.is_target(one.target, part.model)
         if group in ("traffic", "loggers") and not known and not part.intact(group):
             continue  # its flow or logger may be the one that was left out
         incomplete = one.factor is not None and not part.intact("factors", one.factor.name)
@@ -167,7 +165,7 @@ def check_site(
 
 
 def _setting_of_part(part: PartToCheck, one: PartValue) -> Iterator[Refusal]:
-    """Yield why a setting is refused: a level's by any host that it sets, a part's if no host has it.
+    """Return why a setting is refused: a level's by any host that it sets, a part's if no host has it.
 
     A level sets the hosts that it names, or the ends of flows.
     """
