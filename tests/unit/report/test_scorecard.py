@@ -70,6 +70,11 @@ def test_a_line_selects_by_part_metric_and_levels() -> None:
     assert judge(expect(part="buffer", below="20"), rows).verdict == NO_DATA
 
 
+def test_a_single_level_is_text_in_the_scorecard_as_it_is_written() -> None:
+    result = judge(expect(where={"cc": "cdg", "rwnd": ["50KB", "1MB"]}, below="20"), [row(8.0)])
+    assert result.where == {"cc": "cdg", "rwnd": ("50KB", "1MB")}
+
+
 def test_a_level_that_was_not_run_is_no_data() -> None:
     result = judge(expect(where={"cc": "vegas"}, below="20"), [row(8.0)])
     assert (result.verdict, result.expected, result.observed) == (NO_DATA, "below 20 ms", "not measured")
