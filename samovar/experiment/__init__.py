@@ -80,7 +80,6 @@ from samovar.experiment.load import load_study_report as load_study_report
 from samovar.experiment.load import load_testbed as load_testbed
 from samovar.experiment.load import read_experiment as read_experiment
 from samovar.experiment.load import resolve_experiment as resolve_experiment
-from samovar.experiment.nearest import nearest as nearest
 from samovar.experiment.nearest import unknown as unknown
 from samovar.experiment.outputs import COMMON_OPTIONS as COMMON_OPTIONS
 from samovar.experiment.outputs import PROJECT_MANIFEST as PROJECT_MANIFEST
