@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 from string import Formatter
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import WrapValidator, model_validator
 
@@ -42,7 +42,6 @@ from samovar.experiment.values import Buffer, Directional
 from samovar.units import UnitError, quoted
 
 ROLES = ("sender", "receiver", "router", "observer")
-KERNELS = ("auto", "uml", "native")
 MEDIA = ("simplex", "duplex")
 STANDARDS = ("802.11a", "802.11b", "802.11g", "802.11n", "802.11ac", "802.11ax")
 LARGEST_QUANTA = 65535  # IEEE 802.3, annex 31B: a 16-bit field, in units of 512 bit times
@@ -160,7 +159,7 @@ class Ssh(Strict):
 class Lab(Strict):
     """The virtual lab that is the testbed."""
 
-    kernel: Annotated[Literal["auto", "uml", "native"], choice("kernel", *KERNELS)] = entry(
+    kernel: Annotated[str, choice("kernel", "auto", "uml", "native")] = entry(
         "uml: user-mode Linux; native: the machine's own kernel; auto: native where possible.", "auto"
     )
     memory_bytes: Annotated[int, MEMORY] = entry("Memory of the virtual machine, such as 1GB.", 512_000_000)
@@ -179,7 +178,7 @@ class Adapter(Strict):
     rate_bps: Rate = entry("Rate of the medium, such as 40Mbit.")
     buffer: Annotated[Buffer, BUFFER] = entry("Queue of each adapter, such as 2720packets.")
     delay_s: Annotated[float, DELAY] = entry("One-way delay of the idle medium.", 0.0)
-    medium: Annotated[Literal["simplex", "duplex"], choice("medium", *MEDIA)] = entry(
+    medium: Annotated[str, choice("medium", *MEDIA)] = entry(
         "simplex: both directions share the rate; duplex: each direction has it.", "duplex"
     )
     flow_control: Annotated[bool, SWITCH] = entry("Whether a full adapter sends PAUSE frames.", False)
@@ -231,18 +230,15 @@ class Power(Strict):
 
     @model_validator(mode="after")
     def _is_complete(self) -> Power:
-        given = [name for name in ("on", "off", "cycle", "status") if getattr(self, name) is not None]
+        commands = {name: getattr(self, name) for name in ("on", "off", "cycle", "status")}
+        given = [name for name, command in commands.items() if command is not None]
         if self.ipmi is not None and given:
             raise ValueError(f"has ipmi and {', '.join(given)}; expected ipmi or commands")
         if self.ipmi is None and self.cycle is None and (self.on is None or self.off is None):
             raise ValueError("cannot switch the machine off and on; expected cycle, or on and off, or ipmi")
-        if self.outlet is None and any("{outlet}" in word for word in self._words()):
+        if self.outlet is None and any("{outlet}" in word for name in given for word in commands[name]):
             raise ValueError("a command uses {outlet}; expected outlet: ... beside it")
         return self
-
-    def _words(self) -> tuple[str, ...]:
-        commands = (self.on, self.off, self.cycle, self.status)
-        return tuple(word for command in commands for word in command or ())
 
 
 class Host(Strict):
@@ -255,7 +251,7 @@ class Host(Strict):
     release: Annotated[str, RELEASE] | None = entry(
         "Release, such as 11.4, whose recipes are preferred.", None
     )
-    role: Annotated[Literal["sender", "receiver", "router", "observer"], choice("role", *ROLES)] = entry(
+    role: Annotated[str, choice("role", *ROLES)] = entry(
         "Role of the host; experiments name hosts by it: sender, sender2, senders."
     )
     address: Annotated[str, CONTROL_ADDRESS] = entry(
