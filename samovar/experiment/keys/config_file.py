@@ -38,9 +38,7 @@ class System(Strict):
 class Uml(Strict):
     """The user-mode kernel that labs boot; relative paths are below the checkout."""
 
-    program: Word = entry(
-        "Path of the kernel, such as .bin/uml/sid/linux.uml, or its name on PATH.", "linux.uml"
-    )
+    program: Word = entry("Kernel: a path such as .bin/uml/sid/linux.uml, or a name on PATH.", "linux.uml")
     modules: Word = entry(
         "Folder with a folder of modules for its release, such as .bin/uml/sid/modules.",
         "/usr/lib/uml/modules",
@@ -73,14 +71,12 @@ class Config(SourceFile):
     step_timeout_s: Duration = entry("Longest time of one remote step without traffic.", 60.0)
     clock_tolerance_s: Duration = entry("Largest difference between a host's clock and this machine's.", 1.0)
     calibrate: Calibrate = entry(
-        "Whether paths are measured before their first trial; auto: except in labs.", "auto"
+        "Whether new paths are measured before a trial; auto: except in labs.", "auto"
     )
     retries: Seed = entry("How often a failed or invalid trial is repeated within one run.", 2)
     backoff_s: Pause = entry("Pause before a trial is repeated; it doubles up to backoff_most.", 5.0)
     backoff_most_s: Pause = entry("Longest pause before a trial is repeated.", 300.0)
-    quarantine: Positive = entry(
-        "Number of failed trials in a row after which the host at fault is no longer used.", 3
-    )
+    quarantine: Positive = entry("Failed trials in a row after which the host at fault is no longer used.", 3)
     host_wait_s: Duration = entry("How long to wait, before the next trial, for a host that was lost.", 120.0)
     free_space: Size = entry("Disk space kept free, here and on hosts, beyond the next trial's.", 200_000_000)
     notify: Notify | None = entry("Command to run at the end of a campaign and at trouble in it.", None)

@@ -156,9 +156,7 @@ class Experiment(PartKeys, SourceFile):
     description: Sentence = entry("Purpose of the experiment, in a paragraph.", "")
     testbed: Name = entry("Testbed that it runs on, a file in hosts/.")
     order: Order = entry("Order in which trials run.", Order.model_construct())
-    parts: Mapping[Name, Part] = entry(
-        "Matrices by name; values override those at the top level.", min_length=1
-    )
+    parts: Mapping[Name, Part] = entry("Matrices by name; they override the top level.", min_length=1)
     figures: tuple[Annotated[Mapping[str, Any], _named("figure")], ...] = entry(
         "Figures of the report: names, or mappings with options.", ()
     )
@@ -236,12 +234,8 @@ class Section(Strict):
     follows: Sentence | None = entry("Section of the source that it repeats, such as section V-B.", None)
     text: Sentence | None = entry("What was done, and what it shows, in a paragraph.", None)
     deviation: Sentence | None = entry("How it differs from the source.", None)
-    figures: tuple[Word, ...] | None = entry(
-        "Figures to print here; by default all that no section names.", None
-    )
-    tables: tuple[Word, ...] | None = entry(
-        "Tables to print here; by default all that no section names.", None
-    )
+    figures: tuple[Word, ...] | None = entry("Figures to print here; by default all in no section.", None)
+    tables: tuple[Word, ...] | None = entry("Tables to print here; by default all in no section.", None)
 
 
 class StudyReport(Strict):

@@ -162,15 +162,13 @@ class Flow(WithParameters):
     )
     until: VariedName | None = entry("Label of the flow that this one ends with.", None)
     cc: Annotated[str, ALGORITHM, VARIES] | None = entry(
-        "Congestion control, if the generator can set it.", None
+        "Congestion control, if its generator has one.", None
     )
     rwnd_bytes: Annotated[int | Formula, SIZE_OR_FORMULA, VARIES] | None = entry(
         "Largest window that its receiver advertises to its sender, such as 200KB.", None
     )
     dscp: Annotated[int, DSCP, VARIES] | None = entry("DiffServ code point, such as EF, AF11 or 46.", None)
-    count: FlowCount | None = entry(
-        "Number of flows, labelled FLOW-1 and so on; 0 leaves the flow out.", None
-    )
+    count: FlowCount | None = entry("Number of flows, FLOW-1 and so on; 0 leaves the flow out.", None)
     every_s: Annotated[Real, DELAY_OR_FORMULA, VARIES] = entry("Time between starts of counted flows.", 0.0)
     arrivals: Arrivals | None = entry("Random starts of flows FLOW-1, FLOW-2 and so on.", None)
 
@@ -209,6 +207,4 @@ class Logger(WithParameters):
     logger: Name = entry("Recipe of the logger; keys that are not listed here are its parameters.")
     at: Places = entry("Host or role that logs, senders for all of a role, or a list.")
     interface: Interface | None = entry("Interface; by default the one that faces the traffic.", None)
-    interval_s: VariedTime | None = entry(
-        "Time between samples, such as 10ms; by default the recipe's.", None
-    )
+    interval_s: VariedTime | None = entry("Time between samples; by default the recipe's.", None)

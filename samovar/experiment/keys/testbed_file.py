@@ -203,9 +203,7 @@ class Link(Strict):
     subnet: Annotated[IPv4Network | IPv6Network, SUBNET] | None = entry(
         "Subnet of its interfaces, such as 172.16.10.0/24; by default that of their addresses.", None
     )
-    adapter: Adapter | None = entry(
-        "Pair of adapters between two hosts; a path overrides their values.", None
-    )
+    adapter: Adapter | None = entry("Pair of adapters between two hosts; a path overrides it.", None)
     wlan: Wlan | None = entry("A wireless network of the hosts on this link.", None)
     description: Sentence = entry("Description of the link, for the report.", "")
 
@@ -248,9 +246,7 @@ class Host(Strict):
     """
 
     os: Annotated[str, choice("os", *OPERATING_SYSTEMS)] = entry("Operating system; it chooses the recipes.")
-    release: Annotated[str, RELEASE] | None = entry(
-        "Release, such as 11.4, whose recipes are preferred.", None
-    )
+    release: Annotated[str, RELEASE] | None = entry("Release, such as 11.4; prefers its recipes.", None)
     role: Annotated[str, choice("role", *ROLES)] = entry(
         "Role of the host; experiments name hosts by it: sender, sender2, senders."
     )
@@ -261,9 +257,7 @@ class Host(Strict):
     ssh: Ssh = entry("SSH settings of this host, over those of the testbed.", Ssh.model_construct())
     settings: Settings = entry("Settings of this host, over those of the testbed.", {})
     boot_timeout_s: Duration = entry("Longest time that it may take to answer after a reboot.", 300.0)
-    power: Power | None = entry(
-        "How to switch it on and off, for when it does not return from a reboot.", None
-    )
+    power: Power | None = entry("How to switch it on and off, if it does not return from a reboot.", None)
     description: Sentence = entry("Description of the machine, for the report.", "")
 
     @property
