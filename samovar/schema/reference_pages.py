@@ -66,6 +66,7 @@ class Page:
     def __init__(self, text: str, root: type[keys.Strict] | None, recipes: Recipes, outputs: Outputs) -> None:
         self._text, self._root, self._recipes, self._outputs = text, root, recipes, outputs
         self._anchors = dict(self._headed())
+        self._models = dict(models_below(root)) if root else {}
 
     def written(self) -> str:
         """Return the page with its blocks generated; raises SchemaError for an unknown block."""
@@ -101,19 +102,16 @@ class Page:
         return makers[what](subject)
 
     def _keys(self, name: str) -> Iterator[str]:
-        model = self._models().get(name)
+        model = self._models.get(name)
         if model is None:
-            raise SchemaError(f"no model '{name}' here; known: {', '.join(self._models())}")
+            raise SchemaError(f"no model '{name}' here; known: {', '.join(self._models)}")
         return self._table(model)
 
     def _other_keys(self, _: str) -> Iterator[str]:
         """Yield the models of the page's file that have no block of their own."""
-        for name, model in self._models().items():
+        for name, model in self._models.items():
             if name not in self._anchors:
                 yield from (f"### {spaced(name)}", "", document_of(model), "", *self._table(model), "")
-
-    def _models(self) -> dict[str, type[keys.Strict]]:
-        return dict(models_below(self._root)) if self._root else {}
 
     def _table(self, model: type[keys.Strict]) -> Iterator[str]:
         """Yield a model's table; that of an experiment leaves out the keys that its parts have too."""
@@ -338,20 +336,19 @@ def pages(root: Path, recipes: Recipes) -> dict[Path, str]:
     }
 
 
-def stale(root: Path) -> list[Path]:
-    """Return the generated files that are missing or not current."""
-    return [path for path, text in generated(root).items() if _current(root / path) != text]
+def stale(root: Path) -> dict[Path, str]:
+    """Return the generated files that are missing or not current, by path, with the text they need."""
+    return {
+        path: text
+        for path, text in generated(root).items()
+        if not (root / path).is_file() or (root / path).read_text("utf-8") != text
+    }
 
 
 def write(root: Path) -> list[Path]:
     """Write the generated files that are not current; return their paths."""
-    made = generated(root)
-    changed = [path for path, text in made.items() if _current(root / path) != text]
-    for path in changed:
+    changed = stale(root)
+    for path, text in changed.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(made[path], encoding="utf-8")
-    return changed
-
-
-def _current(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.is_file() else None
+        (root / path).write_text(text, encoding="utf-8")
+    return list(changed)
