@@ -98,7 +98,6 @@ class TestbedError(SamovarError):
     `host` names it, and is empty if the error is about no host or several.
     """
 
-    __test__ = False  # the name starts like a test class; pytest must not collect it
     host: str = ""
 
 

@@ -45,8 +45,6 @@ class TestbedSetup:
     reason why they cannot be used. `machines` know how hosts boot and are switched.
     """
 
-    __test__ = False  # the name starts like a test class; pytest must not collect it
-
     testbed: str
     plan: Plan
     sessions: Sessions

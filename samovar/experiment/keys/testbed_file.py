@@ -294,8 +294,6 @@ def _bottleneck(written: object, _: object) -> Bottleneck | LinkBottleneck:
 class Testbed(SourceFile):
     """One testbed file."""
 
-    __test__ = False  # the name starts like a test class; pytest must not collect it
-
     name: Name = entry("Name of the testbed, the same as the file's.", alias="testbed")
     description: Sentence = entry("Description of the testbed, for the report.", "")
     lab: Lab | None = entry("Makes this testbed a virtual one.", None)
