@@ -39,12 +39,13 @@ class PartValue:
     @property
     def owner(self) -> str:
         """The target without its last word: path, traffic.LABEL, loggers.NAME, a recipe of settings."""
-        return self.target.rpartition(".")[0]
+        return self.target.removesuffix(self.key).removesuffix(".")
 
     @property
     def key(self) -> str:
-        """The last word of the target."""
-        return self.target.rpartition(".")[2]
+        """The last word of the target; a misspelt parameter beside a recipe's name may contain dots."""
+        last = str(self.place[-1])
+        return last if self.target.endswith(f".{last}") else self.target.rpartition(".")[2]
 
     @property
     def where(self) -> Loc:
